@@ -1,0 +1,115 @@
+//! What the user may type.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Stochastic segmentation networks: one forward pass, any number of coherent segmentations.
+#[derive(Debug, Parser)]
+#[command(name = "ssn", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(after_help = "Start with `ssn toy`: it trains two small models in seconds and draws what they learnt.")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+
+    /// Options of every verb.
+    #[command(flatten)]
+    pub global: Global,
+}
+
+/// Options that every verb understands.
+#[derive(Debug, Clone, Args)]
+pub struct Global {
+    /// Print the result as JSON on standard output.
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// Show no progress.
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Learn the paper's toy problem: two label maps of 21 pixels, with and without correlation.
+    Toy(ToyArgs),
+    /// Show versions, processors and GPUs, where libtorch is, and what CUDA lacks.
+    Info,
+}
+
+/// The toy problem: a low-rank and a diagonal distribution learn two equally probable label maps.
+///
+/// Only the low-rank model can know that the seven pixels in the middle switch together.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "The figure is OUT/toy.svg and OUT/toy.png, the numbers are in OUT/toy.json.")]
+pub struct ToyArgs {
+    /// Train this many times, with the seeds SEED, SEED + 1, …
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub seeds: u32,
+
+    /// The first seed; the same seed gives the same numbers.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+
+    /// Training steps, pre-training included (the paper: 10000).
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub steps: u32,
+
+    /// The first steps, which train the mean alone.
+    #[arg(long, default_value_t = 5_000)]
+    pub pretrain: u32,
+
+    /// Monte-Carlo samples per label map in each step.
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub samples: u32,
+
+    /// Samples per label map for the log-likelihood at the end.
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pub eval_samples: u32,
+
+    /// The learning rate of Adam.
+    #[arg(long, default_value_t = 1e-3, value_parser = positive)]
+    pub learning_rate: f64,
+
+    /// The precision of all computation.
+    #[arg(long, value_enum, default_value_t = Precision::F64)]
+    pub precision: Precision,
+
+    /// The folder for figure and numbers.
+    #[arg(long, default_value = "toy")]
+    pub out: PathBuf,
+
+    /// Replace the files of an earlier run.
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+/// Floating-point precision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Precision {
+    /// Single precision.
+    F32,
+    /// Double precision.
+    F64,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if x.is_finite() && x > 0.0 => Ok(x),
+        _ => Err("expected a positive number, such as 0.001".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

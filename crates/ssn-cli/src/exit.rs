@@ -1,0 +1,58 @@
+//! How a command ends: its exit code and, on failure, one sentence.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// Exit codes of `ssn` and `ssn-engine`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// All went well.
+    Ok = 0,
+    /// A check ran and found problems.
+    ProblemsFound = 1,
+    /// The arguments make no sense.
+    Usage = 2,
+    /// A file or dataset cannot be used.
+    BadData = 65,
+    /// Something the command needs is not installed, such as libtorch.
+    Unavailable = 69,
+    /// A defect of the program.
+    Internal = 70,
+    /// Reading or writing failed, or the disk is full.
+    Io = 74,
+    /// Stopped on request; the same command with `--resume` goes on.
+    Stopped = 75,
+    /// The computation met values that are not finite, and was rolled back.
+    NonFinite = 76,
+    /// The device has too little memory.
+    OutOfMemory = 77,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// A command that failed: the code to exit with and what to tell the user.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code.
+    pub exit: Exit,
+    /// What happened, and what to do.
+    pub message: String,
+}
+
+impl Failure {
+    /// A failure with its code and its sentence.
+    pub fn new(exit: Exit, message: impl Display) -> Self {
+        Self { exit, message: message.to_string() }
+    }
+
+    /// Tells the user on standard error and gives the exit code.
+    pub fn report(&self) -> ExitCode {
+        eprintln!("error: {}", self.message);
+        self.exit.into()
+    }
+}

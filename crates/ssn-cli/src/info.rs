@@ -1,0 +1,205 @@
+//! `ssn info`: what this machine offers and what is missing, without loading libtorch.
+
+use std::fmt::Write;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::engine::engine_path;
+use crate::exit::{Exit, Failure};
+use crate::loader::{Libraries, libraries_of, missing};
+
+/// The library that every computation needs.
+const LIBTORCH: &str = "libtorch_cpu.so";
+/// The library that computations on a GPU need, loaded on demand.
+const LIBTORCH_CUDA: &str = "libtorch_cuda.so";
+/// The driver's library; it comes with the driver, not with libtorch.
+const CUDA_DRIVER: &str = "libcuda.so.1";
+
+/// Everything that `ssn info` tells.
+#[derive(Debug, Serialize)]
+struct Info {
+    version: &'static str,
+    processor: Processor,
+    engine: Option<PathBuf>,
+    libtorch: Libtorch,
+    cuda: Cuda,
+}
+
+#[derive(Debug, Serialize)]
+struct Processor {
+    name: String,
+    cores: usize,
+    memory_gib: Option<f64>,
+    vectors: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct Libtorch {
+    folder: Option<PathBuf>,
+    version: Option<String>,
+    missing: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Cuda {
+    gpus: Vec<String>,
+    driver: Option<String>,
+    libtorch_cuda: Option<PathBuf>,
+    /// What stands between this machine and `--device cuda`; empty when nothing does.
+    lacks: Vec<String>,
+}
+
+/// Prints the information, as text or as JSON.
+pub fn run(json: bool) -> Result<Exit, Failure> {
+    let info = gather();
+    let text = if json {
+        serde_json::to_string_pretty(&info).map_err(|error| Failure::new(Exit::Internal, error))? + "\n"
+    } else {
+        describe(&info)
+    };
+    std::io::stdout()
+        .write_all(text.as_bytes())
+        .map_err(|error| Failure::new(Exit::Io, format!("cannot write to standard output: {error}")))?;
+    Ok(Exit::Ok)
+}
+
+fn gather() -> Info {
+    let engine = engine_path();
+    let libraries = engine.as_deref().map(libraries_of).unwrap_or_default();
+    let folder = libraries.get(LIBTORCH).cloned().flatten().and_then(|path| Some(path.parent()?.to_owned()));
+    Info {
+        version: env!("CARGO_PKG_VERSION"),
+        processor: processor(),
+        libtorch: Libtorch {
+            version: folder.as_deref().and_then(libtorch_version),
+            missing: missing(&libraries).into_iter().map(str::to_owned).collect(),
+            folder: folder.clone(),
+        },
+        cuda: cuda(folder.as_deref()),
+        engine,
+    }
+}
+
+fn processor() -> Processor {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok());
+    Processor {
+        name: name.map_or(std::env::consts::ARCH, |(_, name)| name).to_owned(),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        memory_gib: kib.map(|kib: f64| (kib / 1024.0 / 102.4).round() / 10.0),
+        vectors: vectors(),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn vectors() -> &'static str {
+    if is_x86_feature_detected!("avx512f") {
+        "AVX-512"
+    } else if is_x86_feature_detected!("avx2") {
+        "AVX2"
+    } else {
+        "SSE2"
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn vectors() -> &'static str {
+    "the architecture's baseline"
+}
+
+/// The version that a libtorch folder states beside its libraries.
+fn libtorch_version(lib: &Path) -> Option<String> {
+    let root = lib.parent()?;
+    if let Ok(text) = std::fs::read_to_string(root.join("build-version")) {
+        return Some(text.trim().to_owned());
+    }
+    // An installed PyTorch has `__version__ = '2.11.0+cu130'` in torch/version.py.
+    let text = std::fs::read_to_string(root.join("version.py")).ok()?;
+    let quoted = text.lines().find_map(|line| line.strip_prefix("__version__ = "))?;
+    Some(quoted.trim_matches(['\'', '"']).to_owned())
+}
+
+fn cuda(libtorch: Option<&Path>) -> Cuda {
+    let gpus = nvidia_gpus();
+    let driver = std::fs::read_to_string("/proc/driver/nvidia/version")
+        .ok()
+        .and_then(|text| text.split_whitespace().find(|w| w.chars().filter(|&c| c == '.').count() >= 1
+            && w.starts_with(|c: char| c.is_ascii_digit())).map(str::to_owned));
+    let library = libtorch.map(|folder| folder.join(LIBTORCH_CUDA)).filter(|path| path.is_file());
+    let mut lacks = vec![];
+    if gpus.is_empty() && driver.is_none() {
+        lacks.push("an NVIDIA GPU with its driver".to_owned());
+    }
+    match &library {
+        None if libtorch.is_some() => {
+            lacks.push(format!("{LIBTORCH_CUDA} beside {LIBTORCH} (run `cargo xtask setup --cuda`)"));
+        }
+        None => lacks.push("libtorch".to_owned()),
+        Some(path) => lacks.extend(missing_for_cuda(&libraries_of(path))),
+    }
+    Cuda { gpus, driver, libtorch_cuda: library, lacks }
+}
+
+fn missing_for_cuda(libraries: &Libraries) -> Vec<String> {
+    missing(libraries)
+        .into_iter()
+        .map(|name| match name {
+            CUDA_DRIVER => format!("{name} (comes with the NVIDIA driver)"),
+            _ => format!("{name} (run `cargo xtask setup --cuda`)"),
+        })
+        .collect()
+}
+
+/// Names of the GPUs that the NVIDIA driver reports.
+fn nvidia_gpus() -> Vec<String> {
+    let Ok(folders) = std::fs::read_dir("/proc/driver/nvidia/gpus") else { return vec![] };
+    let mut names: Vec<String> = folders
+        .flatten()
+        .filter_map(|folder| {
+            let text = std::fs::read_to_string(folder.path().join("information")).ok()?;
+            Some(text.lines().find_map(|line| line.strip_prefix("Model:"))?.trim().to_owned())
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+fn describe(info: &Info) -> String {
+    let shown = |path: &Option<PathBuf>, absent: &str| match path {
+        Some(path) => path.display().to_string(),
+        None => absent.to_owned(),
+    };
+    let mut text = String::new();
+    let mut row = |name: &str, value: String| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name:<10} {value}");
+    };
+    let Processor { name, cores, memory_gib, vectors } = &info.processor;
+    let memory = memory_gib.map_or(String::new(), |gib| format!(", {gib} GiB memory"));
+    row("ssn", info.version.to_owned());
+    row("processor", format!("{name}, {cores} cores{memory}, {vectors}"));
+    row("engine", shown(&info.engine, "not found beside ssn (build it with `cargo build --release`)"));
+    let version = info.libtorch.version.as_deref().unwrap_or("unknown version");
+    row(
+        "libtorch",
+        match &info.libtorch.folder {
+            Some(folder) => format!("{version} in {}", folder.display()),
+            None => "not found (run `cargo xtask setup`)".to_owned(),
+        },
+    );
+    if info.libtorch.folder.is_some() && !info.libtorch.missing.is_empty() {
+        row("", format!("missing: {}", info.libtorch.missing.join(", ")));
+    }
+    for gpu in &info.cuda.gpus {
+        row("gpu", gpu.clone());
+    }
+    if let Some(driver) = &info.cuda.driver {
+        row("driver", driver.clone());
+    }
+    row("cuda", if info.cuda.lacks.is_empty() { "ready".to_owned() } else { format!("lacks {}", info.cuda.lacks.join("; ")) });
+    text
+}

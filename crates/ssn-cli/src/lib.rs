@@ -1,0 +1,13 @@
+//! The arguments of `ssn`, its exit codes, and what its torch-free half does.
+//!
+//! `ssn` needs no libtorch: it parses, answers what it can, and hands the verbs that learn or predict to
+//! `ssn-engine`, which parses the same arguments with the same types.
+
+pub mod args;
+pub mod engine;
+pub mod exit;
+pub mod info;
+pub mod loader;
+
+pub use args::{Cli, Verb};
+pub use exit::{Exit, Failure};

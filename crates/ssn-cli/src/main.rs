@@ -1,0 +1,18 @@
+//! The command `ssn`: answers without libtorch what needs no network, and hands the rest to `ssn-engine`.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use ssn_cli::{Cli, Verb, engine, info};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = match &cli.verb {
+        Verb::Info => info::run(cli.global.json),
+        Verb::Toy(_) => Err(engine::hand_over()),
+    };
+    match outcome {
+        Ok(exit) => exit.into(),
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,150 @@
+//! The low-rank normal distribution over logits as tensors with gradients, for a batch of images.
+
+use tch::{Kind, Tensor};
+
+use crate::error::{NetError, Result};
+use crate::noise::{Noise, NoiseShape, Pairing};
+
+/// Added to every variance: the ε of the paper.
+pub const EPSILON: f64 = 1e-5;
+
+/// Logits η ~ N(μ, Σ_q P_q P_qᵀ + diag(D)) for each image of a batch.
+///
+/// The tensors' counterpart of [`ssn_core::LowRankNormal`], with the same layout and a batch in front.
+#[derive(Debug)]
+pub struct LowRankNormal {
+    mean: Tensor,
+    diagonal: Tensor,
+    factor: Tensor,
+}
+
+impl LowRankNormal {
+    /// A batch of distributions from its parts. Rank 0, a factor of shape `[b, 0, c, v]`, gives independent
+    /// logits.
+    ///
+    /// # Shapes
+    /// `mean` `[b, c, v]`, `diagonal` `[b, c, v]` (variances), `factor` `[b, r, c, v]`.
+    pub fn new(mean: Tensor, diagonal: Tensor, factor: Tensor) -> Result<Self> {
+        let &[b, c, v] = mean.size().as_slice() else {
+            return Err(shape_error("mean", &mean, "[b, c, v]"));
+        };
+        if diagonal.size() != [b, c, v] {
+            return Err(shape_error("diagonal", &diagonal, format!("that of the mean, [{b}, {c}, {v}],")));
+        }
+        match factor.size().as_slice() {
+            &[fb, _, fc, fv] if [fb, fc, fv] == [b, c, v] => Ok(Self { mean, diagonal, factor }),
+            _ => Err(shape_error("factor", &factor, format!("[{b}, rank, {c}, {v}]"))),
+        }
+    }
+
+    /// A batch of distributions as a network's heads give it: D = exp(log D) + [`EPSILON`].
+    ///
+    /// # Shapes
+    /// As for [`LowRankNormal::new`].
+    pub fn from_log_diagonal(mean: Tensor, log_diagonal: &Tensor, factor: Tensor) -> Result<Self> {
+        Self::new(mean, log_diagonal.exp() + EPSILON, factor)
+    }
+
+    /// The same distributions without spread outside a region of interest: there P = 0 and D = [`EPSILON`].
+    ///
+    /// # Shapes
+    /// `mask` `[b, v]`, 1 inside and 0 outside.
+    pub fn masked(self, mask: &Tensor) -> Result<Self> {
+        let [b, _, v] = self.dims();
+        if mask.size() != [b, v] {
+            return Err(shape_error("mask", mask, format!("[{b}, {v}]")));
+        }
+        let mask = mask.to_kind(self.mean.kind());
+        let diagonal = self.diagonal * mask.unsqueeze(1) + EPSILON;
+        let factor = self.factor * mask.unsqueeze(1).unsqueeze(1);
+        Ok(Self { mean: self.mean, diagonal, factor })
+    }
+
+    /// The distribution of a single image repeated for a batch of `b`, sharing memory.
+    pub fn expanded(&self, b: i64) -> Self {
+        let expand = |t: &Tensor| {
+            let mut size = t.size();
+            size[0] = b;
+            t.expand(size, false)
+        };
+        Self { mean: expand(&self.mean), diagonal: expand(&self.diagonal), factor: expand(&self.factor) }
+    }
+
+    /// `[b, c, v]`.
+    pub fn dims(&self) -> [i64; 3] {
+        let size = self.mean.size();
+        [size[0], size[1], size[2]]
+    }
+
+    /// The rank `r`.
+    pub fn rank(&self) -> i64 {
+        self.factor.size()[1]
+    }
+
+    /// The mean `[b, c, v]`.
+    pub fn mean(&self) -> &Tensor {
+        &self.mean
+    }
+
+    /// The diagonal part of the covariance, `[b, c, v]`.
+    pub fn diagonal(&self) -> &Tensor {
+        &self.diagonal
+    }
+
+    /// The factor `[b, r, c, v]`.
+    pub fn factor(&self) -> &Tensor {
+        &self.factor
+    }
+
+    /// The sizes of the noise for `samples` samples of this batch.
+    pub fn noise_shape(&self, samples: i64) -> NoiseShape {
+        let [batch, classes, voxels] = self.dims();
+        NoiseShape { samples, batch, rank: self.rank(), classes, voxels }
+    }
+
+    /// Samples by re-parameterisation, μ + P ε_r + √D ε, so that gradients reach all three parts.
+    ///
+    /// # Shapes
+    /// `[m, b, c, v]`; of antithetic pairs the first halves come first.
+    pub fn sample(&self, noise: &Noise) -> Result<Tensor> {
+        let ([b, c, v], r) = (self.dims(), self.rank());
+        let draws = noise.rank.size()[0];
+        if noise.rank.size() != [draws, b, r] {
+            return Err(shape_error("noise.rank", &noise.rank, format!("[draws, {b}, {r}]")));
+        }
+        if noise.diagonal.size() != [draws, b, c, v] {
+            return Err(shape_error("noise.diagonal", &noise.diagonal, format!("[{draws}, {b}, {c}, {v}]")));
+        }
+        let mut spread = &noise.diagonal * self.diagonal.sqrt(); // [m, b, c, v]
+        if r > 0 {
+            let rows = noise.rank.transpose(0, 1); // [b, m, r]
+            let low_rank = rows.bmm(&self.factor.reshape([b, r, c * v])); // [b, m, c·v]
+            spread = spread + low_rank.transpose(0, 1).reshape([draws, b, c, v]);
+        }
+        Ok(match noise.pairing {
+            Pairing::Independent => &self.mean + spread,
+            Pairing::Antithetic => Tensor::cat(&[&self.mean + &spread, &self.mean - &spread], 0),
+        })
+    }
+
+    /// The distribution of one image of the batch, on the host.
+    pub fn to_host(&self, image: i64) -> Result<ssn_core::LowRankNormal> {
+        let [_, c, v] = self.dims();
+        let host = |t: &Tensor| -> Result<Vec<f32>> {
+            let flat = t.get(image).detach().to_kind(Kind::Float).to_device(tch::Device::Cpu);
+            Ok(Vec::<f32>::try_from(flat.contiguous().view([-1]))?)
+        };
+        Ok(ssn_core::LowRankNormal::new(
+            c as usize,
+            v as usize,
+            self.rank() as usize,
+            host(&self.mean)?,
+            host(&self.diagonal)?,
+            host(&self.factor)?,
+        )?)
+    }
+}
+
+fn shape_error(field: &'static str, tensor: &Tensor, expected: impl Into<String>) -> NetError {
+    NetError::Shape { field, found: tensor.size(), expected: expected.into() }
+}

@@ -1,0 +1,3 @@
+//! One file per figure.
+
+pub mod toy;

@@ -1,0 +1,11 @@
+//! Pictures and reports of models and their uncertainty.
+//!
+//! Figures are written as SVG; PNG is the same drawing rasterised with an embedded font, so that it looks the
+//! same on every machine. Nothing here knows torch.
+
+pub mod colour;
+pub mod figures;
+pub mod raster;
+pub mod svg;
+
+pub use raster::{RasterError, png_from_svg};

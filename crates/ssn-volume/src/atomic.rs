@@ -1,0 +1,84 @@
+//! Files that are either whole or not there.
+//!
+//! Bytes go to a temporary file beside the target, are flushed to the disk, and take the target's name in one
+//! step. A crash, a full disk or a second writer leaves the old file, never half of a new one.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// A file that could not be written.
+#[derive(Debug, Error)]
+#[error("cannot write {}: {source}", path.display())]
+pub struct WriteError {
+    /// The file that was to be written.
+    pub path: PathBuf,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+/// Writes a file through `fill`, atomically; replaces a file of that name.
+pub fn write_atomically(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), WriteError> {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let write = || -> io::Result<()> {
+        let mut temporary = tempfile::Builder::new().prefix(".partial-").tempfile_in(folder)?;
+        let mut buffer = io::BufWriter::new(temporary.as_file_mut());
+        fill(&mut buffer)?;
+        buffer.flush()?;
+        drop(buffer);
+        set_default_permissions(temporary.as_file())?;
+        temporary.as_file().sync_all()?;
+        temporary.persist(path).map_err(|error| error.error)?;
+        // The new name itself lives in the folder and is durable only once the folder is.
+        File::open(folder)?.sync_all()
+    };
+    write().map_err(|source| WriteError { path: path.to_owned(), source })
+}
+
+/// Temporary files are private to the user; a result should be as readable as any other file.
+#[cfg(unix)]
+fn set_default_permissions(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn set_default_permissions(_: &File) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_is_whole_or_absent() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.txt");
+        write_atomically(&path, |out| out.write_all(b"first")).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"first");
+
+        let failure = write_atomically(&path, |out| {
+            out.write_all(b"sec")?;
+            Err(io::Error::other("disk full"))
+        });
+        let message = failure.unwrap_err().to_string();
+        assert!(message.contains("out.txt") && message.ends_with("disk full"), "{message}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"first");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file stays");
+    }
+
+    #[test]
+    fn a_missing_folder_is_named() {
+        let error = write_atomically(Path::new("no/such/folder/file"), |_| Ok(())).unwrap_err();
+        assert!(error.to_string().starts_with("cannot write no/such/folder/file"));
+    }
+}

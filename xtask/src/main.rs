@@ -1,0 +1,84 @@
+//! The developer's command, `cargo xtask`: what a checkout needs beside `cargo build`.
+//!
+//! Each subcommand has a file of its own with a `run` function; adding one takes a module, a variant of
+//! [`Command`] and an arm in [`run`]. Nothing here links libtorch, so that the command that installs
+//! libtorch builds without it.
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+mod checkout;
+mod compiler;
+mod demo;
+mod digest;
+mod error;
+mod exit;
+mod host;
+mod install;
+mod libtorch;
+mod manifest;
+mod pins;
+mod process;
+mod python;
+mod setup;
+mod space;
+mod test;
+mod units;
+mod wheel;
+
+use error::Error;
+use exit::Exit;
+
+/// Tasks of a developer's checkout: install libtorch, run the tests, show the demonstration.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Setup(setup::Args),
+    Test(test::Args),
+    Demo(demo::Args),
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            if let Some(details) = error.details() {
+                eprintln!("{details}");
+            }
+            eprintln!("error: {error}");
+            error.exit().into()
+        }
+    }
+}
+
+fn run(command: Command) -> Result<Exit, Error> {
+    match command {
+        Command::Setup(args) => setup::run(&args),
+        Command::Test(args) => test::run(&args),
+        Command::Demo(args) => demo::run(&args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn test_passes_every_further_word_on_to_the_runner() {
+        let cli = Cli::parse_from(["xtask", "test", "-p", "ssn-core", "--", "--nocapture"]);
+        let Command::Test(args) = cli.command else { panic!("not the test command") };
+        assert_eq!(args.args, ["-p", "ssn-core", "--", "--nocapture"]);
+    }
+}

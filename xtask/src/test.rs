@@ -1,0 +1,59 @@
+//! `cargo xtask test`: libtorch if it is missing, then every test of the workspace.
+
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::host::Host;
+use crate::{process, setup};
+
+/// Run every test of the workspace: first the examples in the documentation, then all others.
+///
+/// The main runner is `cargo nextest run` if it is installed, otherwise `cargo test`; its closing lines are
+/// the last ones printed.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Arguments for the main runner, such as `-p PACKAGE` or a part of a test's name.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub args: Vec<String>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<Exit, Error> {
+    let host = Host::from_env();
+    setup::ensure(&host)?;
+    // nextest cannot run the examples of the documentation; Cargo can, and runs them on their own.
+    let doc = process::run(process::cargo(&host).args(["test", "--doc", "--workspace"]))?;
+    // `--tests` keeps Cargo's own runner from running the examples a second time, and from closing with them.
+    let runner: &[&str] = if has_nextest(&host)? { &["nextest", "run"] } else { &["test", "--tests"] };
+    let main = process::run(process::cargo(&host).args(runner).args(scope(&args.args)).args(&args.args))?;
+    if doc != Exit::Success && main == Exit::Success {
+        eprintln!("error: the examples in the documentation failed (see above); all other tests passed");
+        return Ok(doc);
+    }
+    Ok(main)
+}
+
+fn has_nextest(host: &Host) -> Result<bool, Error> {
+    Ok(process::capture(process::cargo(host).args(["nextest", "--version"]))?.status.success())
+}
+
+/// The whole workspace, unless the arguments choose packages: `--workspace` would override them.
+fn scope(args: &[String]) -> Option<&'static str> {
+    let chooses = |arg: &String| arg.starts_with("--package") || (arg.starts_with("-p") && arg != "-");
+    let own = args.iter().take_while(|arg| *arg != "--");
+    (!own.into_iter().any(chooses)).then_some("--workspace")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scope;
+
+    #[test]
+    fn chosen_packages_are_not_overridden() {
+        let scope = |args: &[&str]| scope(&args.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(scope(&[]), Some("--workspace"));
+        assert_eq!(scope(&["gradients"]), Some("--workspace"));
+        assert_eq!(scope(&["--", "-p"]), Some("--workspace"));
+        assert_eq!(scope(&["-p", "ssn-core"]), None);
+        assert_eq!(scope(&["--package=ssn-core"]), None);
+    }
+}
