@@ -7,7 +7,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 /// Stochastic segmentation networks: one forward pass, any number of coherent segmentations.
 #[derive(Debug, Parser)]
 #[command(name = "ssn", version, max_term_width = 100, disable_help_subcommand = true)]
-#[command(after_help = "Start with `ssn toy`: it trains two small models in seconds and draws what they learnt.")]
+#[command(
+    after_help = "Start with `ssn toy`: it trains two small models in seconds and draws what they learnt."
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

@@ -86,7 +86,9 @@ fn processor() -> Processor {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok());
+    let kib = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok());
     Processor {
         name: name.map_or(std::env::consts::ARCH, |(_, name)| name).to_owned(),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
@@ -125,10 +127,13 @@ fn libtorch_version(lib: &Path) -> Option<String> {
 
 fn cuda(libtorch: Option<&Path>) -> Cuda {
     let gpus = nvidia_gpus();
-    let driver = std::fs::read_to_string("/proc/driver/nvidia/version")
-        .ok()
-        .and_then(|text| text.split_whitespace().find(|w| w.chars().filter(|&c| c == '.').count() >= 1
-            && w.starts_with(|c: char| c.is_ascii_digit())).map(str::to_owned));
+    let driver = std::fs::read_to_string("/proc/driver/nvidia/version").ok().and_then(|text| {
+        text.split_whitespace()
+            .find(|w| {
+                w.chars().filter(|&c| c == '.').count() >= 1 && w.starts_with(|c: char| c.is_ascii_digit())
+            })
+            .map(str::to_owned)
+    });
     let library = libtorch.map(|folder| folder.join(LIBTORCH_CUDA)).filter(|path| path.is_file());
     let mut lacks = vec![];
     if gpus.is_empty() && driver.is_none() {
@@ -200,6 +205,13 @@ fn describe(info: &Info) -> String {
     if let Some(driver) = &info.cuda.driver {
         row("driver", driver.clone());
     }
-    row("cuda", if info.cuda.lacks.is_empty() { "ready".to_owned() } else { format!("lacks {}", info.cuda.lacks.join("; ")) });
+    row(
+        "cuda",
+        if info.cuda.lacks.is_empty() {
+            "ready".to_owned()
+        } else {
+            format!("lacks {}", info.cuda.lacks.join("; "))
+        },
+    );
     text
 }

@@ -79,12 +79,14 @@ fn read_dynamic(path: &Path) -> Option<Dynamic> {
 
 /// `LD_LIBRARY_PATH`, the folders of `/etc/ld.so.conf.d`, and the built-in ones.
 fn system_folders() -> Vec<PathBuf> {
-    let mut folders: Vec<PathBuf> =
-        std::env::var_os("LD_LIBRARY_PATH").map(|value| std::env::split_paths(&value).collect()).unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::var_os("LD_LIBRARY_PATH")
+        .map(|value| std::env::split_paths(&value).collect())
+        .unwrap_or_default();
     if let Ok(files) = std::fs::read_dir("/etc/ld.so.conf.d") {
         for file in files.flatten() {
             let text = std::fs::read_to_string(file.path()).unwrap_or_default();
-            folders.extend(text.lines().map(str::trim).filter(|line| line.starts_with('/')).map(PathBuf::from));
+            folders
+                .extend(text.lines().map(str::trim).filter(|line| line.starts_with('/')).map(PathBuf::from));
         }
     }
     folders.extend(

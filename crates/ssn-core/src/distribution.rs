@@ -201,7 +201,10 @@ mod tests {
         assert_eq!(error.to_string(), "mean[4] is NaN, but every value must be finite");
         let mut bad = ok();
         bad[2] = f32::INFINITY;
-        assert!(matches!(build(ok(), ok(), bad), Err(CoreError::NonFinite { field: "factor", index: 2, .. })));
+        assert!(matches!(
+            build(ok(), ok(), bad),
+            Err(CoreError::NonFinite { field: "factor", index: 2, .. })
+        ));
         let mut bad = ok();
         bad[1] = -0.25;
         let error = build(ok(), bad, ok()).unwrap_err();

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::metrics::popcount::common_bits;
+use crate::popcount::common_bits;
 use crate::{CoreError, Result};
 
 /// The most classes that a label of one byte can name.

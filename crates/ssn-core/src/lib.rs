@@ -10,13 +10,17 @@ pub mod distribution;
 pub mod error;
 pub mod labels;
 pub mod metrics;
+pub mod modes;
+mod popcount;
 pub mod random;
 pub mod sampling;
 mod simd;
 pub mod steering;
+pub mod summary;
 
 pub use distribution::{LowRankNormal, Values};
 pub use error::{CoreError, Result};
-pub use labels::LabelMap;
+pub use labels::{BitPlanes, LabelMap};
 pub use sampling::Sampler;
 pub use steering::Steering;
+pub use summary::SampleSummary;

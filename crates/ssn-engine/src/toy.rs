@@ -63,7 +63,8 @@ struct Run {
 pub fn run(args: &ToyArgs, global: &Global) -> Result<Exit, Failure> {
     if args.pretrain >= args.steps {
         let (pretrain, steps) = (args.pretrain, args.steps);
-        let message = format!("--pretrain {pretrain} leaves nothing of --steps {steps}; lower it or raise the steps");
+        let message =
+            format!("--pretrain {pretrain} leaves nothing of --steps {steps}; lower it or raise the steps");
         return Err(Failure::new(Exit::Usage, message));
     }
     let files = ["toy.svg", "toy.png", "toy.json"].map(|name| args.out.join(name));
@@ -79,7 +80,8 @@ pub fn run(args: &ToyArgs, global: &Global) -> Result<Exit, Failure> {
         write_atomically(path, |out| out.write_all(bytes)).map_err(|e| Failure::new(Exit::Io, e))?;
     }
 
-    let text = if global.json { json } else { table(args, &summary) + &format!("Figure: {}\n", files[1].display()) };
+    let text =
+        if global.json { json } else { table(args, &summary) + &format!("Figure: {}\n", files[1].display()) };
     io::stdout().write_all(text.as_bytes()).map_err(|e| Failure::new(Exit::Io, e))?;
     Ok(Exit::Ok)
 }
@@ -102,7 +104,8 @@ fn train_all(args: &ToyArgs, quiet: bool) -> Result<Vec<Outcome>, Failure> {
     // The tensors are tiny: one thread each, and several trainings side by side.
     tch::set_num_threads(1);
     let seeds = args.seed..args.seed + u64::from(args.seeds);
-    let jobs: VecDeque<_> = MODELS.iter().flat_map(|&model| seeds.clone().map(move |seed| (model, seed))).collect();
+    let jobs: VecDeque<_> =
+        MODELS.iter().flat_map(|&model| seeds.clone().map(move |seed| (model, seed))).collect();
     let total = jobs.len() as u64 * u64::from(args.steps);
     let (jobs, outcomes) = (Mutex::new(jobs), Mutex::new(vec![]));
     let progress = Progress::new(total, quiet);
@@ -124,7 +127,8 @@ fn train_all(args: &ToyArgs, quiet: bool) -> Result<Vec<Outcome>, Failure> {
         }
     });
     progress.finish();
-    let outcomes = outcomes.into_inner().map_err(|_| Failure::new(Exit::Internal, "a training thread panicked"))?;
+    let outcomes =
+        outcomes.into_inner().map_err(|_| Failure::new(Exit::Internal, "a training thread panicked"))?;
     let mut outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
     outcomes.sort_by_key(|outcome| (MODELS.iter().position(|&m| m == outcome.model), outcome.seed));
     Ok(outcomes)
@@ -148,9 +152,10 @@ fn train_one(model: ToyModel, seed: u64, args: &ToyArgs, progress: &Progress) ->
         }
     };
     train(model, &config, report).map_err(|error| match error {
-        NetError::NonFinite { .. } => {
-            Failure::new(Exit::NonFinite, format!("{} model, seed {seed}: {error}; lower --learning-rate", name(model)))
-        }
+        NetError::NonFinite { .. } => Failure::new(
+            Exit::NonFinite,
+            format!("{} model, seed {seed}: {error}; lower --learning-rate", name(model)),
+        ),
         _ => Failure::new(Exit::Internal, error),
     })
 }
@@ -168,7 +173,8 @@ fn summarise(args: &ToyArgs, outcomes: &[Outcome], seconds: f64) -> Summary {
             })
             .collect();
         let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
-        let at_paper_steps: Option<Vec<f64>> = runs.iter().map(|run| run.log_likelihood_at_10000_steps).collect();
+        let at_paper_steps: Option<Vec<f64>> =
+            runs.iter().map(|run| run.log_likelihood_at_10000_steps).collect();
         ModelSummary {
             model: name(model),
             optimum: optimum(model),
@@ -214,13 +220,20 @@ fn table(args: &ToyArgs, summary: &Summary) -> String {
     let at_paper = if show_paper_steps { format!("{PAPER_STEPS} steps") } else { String::new() };
     line(format_args!(
         "{:<10} {:>5} {:>12} {:>12} {:>10} {:>8}",
-        "model", "seed", at_paper, format!("{} steps", summary.steps), "optimum", "paper"
+        "model",
+        "seed",
+        at_paper,
+        format!("{} steps", summary.steps),
+        "optimum",
+        "paper"
     ));
     for model in &summary.models {
         let mut row = |seed: &str, at_paper: Option<f64>, score: f64| {
             let at_paper = optional(at_paper.filter(|_| show_paper_steps));
             let (name, optimum, paper) = (model.model, model.optimum, model.paper);
-            line(format_args!("{name:<10} {seed:>5} {at_paper:>12} {score:>12.4} {optimum:>10.4} {paper:>8.2}"));
+            line(format_args!(
+                "{name:<10} {seed:>5} {at_paper:>12} {score:>12.4} {optimum:>10.4} {paper:>8.2}"
+            ));
         };
         for run in &model.runs {
             row(&run.seed.to_string(), run.log_likelihood_at_10000_steps, run.log_likelihood);
@@ -247,12 +260,11 @@ fn figure(args: &ToyArgs, summary: &Summary, outcomes: &[Outcome]) -> Result<Str
                 ToyModel::LowRank => "Low-rank covariance, rank 2".to_owned(),
             },
             caption: format!(
-                "log-likelihood {:.3} after {} steps, best possible {:.3}",
-                outcome.log_likelihood,
+                "log-likelihood −{:.3} after {} steps, best possible −{:.3}",
+                outcome.log_likelihood.abs(),
                 summary.steps,
-                optimum(outcome.model)
-            )
-            .replace('-', "−"),
+                optimum(outcome.model).abs()
+            ),
             distribution: &outcome.distribution,
             seed: args.seed,
         })

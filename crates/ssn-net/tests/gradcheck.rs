@@ -28,7 +28,15 @@ fn cases() -> impl Strategy<Value = Case> {
     let shape = (1..4i64, 1..5i64, 1..30i64, 0..5i64, 1..7i64);
     (shape, likelihood, pairing, any::<bool>(), 0..1_000_000i64).prop_map(
         |((b, c, v, r, draws), likelihood, pairing, masked, seed)| Case {
-            b, c, v, r, draws, likelihood, pairing, masked, seed,
+            b,
+            c,
+            v,
+            r,
+            draws,
+            likelihood,
+            pairing,
+            masked,
+            seed,
         },
     )
 }
@@ -38,9 +46,10 @@ fn worst_difference(case: &Case) -> f64 {
     let &Case { b, c, v, r, draws, .. } = case;
     tch::manual_seed(case.seed);
     let randn = |shape: &[i64]| Tensor::randn(shape, (Kind::Double, Device::Cpu));
-    let parameters =
-        [randn(&[b, c, v]), randn(&[b, c, v]) * 0.5 - 1.0, randn(&[b, r, c, v]) * 0.7].map(|t| t.set_requires_grad(true));
-    let noise = Noise { rank: randn(&[draws, b, r]), diagonal: randn(&[draws, b, c, v]), pairing: case.pairing };
+    let parameters = [randn(&[b, c, v]), randn(&[b, c, v]) * 0.5 - 1.0, randn(&[b, r, c, v]) * 0.7]
+        .map(|t| t.set_requires_grad(true));
+    let noise =
+        Noise { rank: randn(&[draws, b, r]), diagonal: randn(&[draws, b, c, v]), pairing: case.pairing };
     let target = match case.likelihood {
         Likelihood::Categorical => Tensor::randint(c, [b, v], (Kind::Int64, Device::Cpu)),
         Likelihood::Bernoulli => Tensor::randint(2, [b, c, v], (Kind::Double, Device::Cpu)),

@@ -47,7 +47,8 @@ fn the_loss_is_the_definition() {
 #[test]
 fn one_sample_of_a_sharp_distribution_is_cross_entropy() {
     let mean = randn(&[2, 3, 5], Kind::Double);
-    let d = LowRankNormal::new(mean.shallow_clone(), mean.zeros_like(), mean.unsqueeze(1).zeros_like()).unwrap();
+    let d =
+        LowRankNormal::new(mean.shallow_clone(), mean.zeros_like(), mean.unsqueeze(1).zeros_like()).unwrap();
     let noise = Noise::of_step(0, 0, d.noise_shape(2), Pairing::Antithetic, Kind::Double).unwrap();
     let target = Tensor::randint(3, [2, 5], (Kind::Int64, Device::Cpu));
     let loss = monte_carlo_loss(&d, &target, &noise, Likelihood::Categorical).unwrap().sum(Kind::Double);
@@ -58,7 +59,8 @@ fn one_sample_of_a_sharp_distribution_is_cross_entropy() {
 #[test]
 fn huge_logits_stay_finite_in_single_precision() {
     let mean = randn(&[1, 2, 50], Kind::Float) * 1e4;
-    let d = LowRankNormal::new(mean.shallow_clone(), mean.square() * 100.0, mean.unsqueeze(1) * 100.0).unwrap();
+    let d =
+        LowRankNormal::new(mean.shallow_clone(), mean.square() * 100.0, mean.unsqueeze(1) * 100.0).unwrap();
     let noise = Noise::of_step(0, 0, d.noise_shape(8), Pairing::Independent, Kind::Float).unwrap();
     for (likelihood, target) in [
         (Likelihood::Categorical, Tensor::zeros([1, 50], (Kind::Int64, Device::Cpu))),

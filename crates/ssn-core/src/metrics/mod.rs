@@ -23,7 +23,6 @@
 //! | mean ± standard error ([`Summary`]) | over the values that are defined | skipped and counted |
 
 mod check;
-pub(crate) mod popcount;
 
 pub mod aggregate;
 pub mod agreement;

@@ -10,9 +10,9 @@ use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::check::{self, Space};
-use super::popcount::count_common;
 use crate::Result;
 use crate::labels::BitPlanes;
+use crate::popcount::count_common;
 
 /// Words of each plane that are compared for all pairs before the next: 100 maps of 3 foreground classes then
 /// need 1.2 MiB at a time, which stays in the second-level cache.

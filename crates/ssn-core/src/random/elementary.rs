@@ -6,15 +6,14 @@
 //! The coefficients are minimax fits; the tests state the errors.
 
 /// The natural logarithm of 2, rounded to binary32.
-pub(crate) const LN_2: f32 = f32::from_bits(0x3f31_7218);
+pub(super) const LN_2: f32 = f32::from_bits(0x3f31_7218);
 
 /// Bits of √½ in binary32: the lower end of the interval to which a logarithm's argument is reduced.
 const SQRT_HALF_BITS: u32 = 0x3f35_04f3;
 
 /// ln(1 + s) ≈ s + s²·q(s) on √½ − 1 … √2 − 1.
-const LN: [u32; 8] = [
-    0xbeff_fffa, 0x3eaa_ab73, 0xbe80_0362, 0x3e4c_6d34, 0xbe29_7db6, 0x3e18_6771, 0xbe13_b9ce, 0x3db7_ea59,
-];
+const LN: [u32; 8] =
+    [0xbeff_fffa, 0x3eaa_ab73, 0xbe80_0362, 0x3e4c_6d34, 0xbe29_7db6, 0x3e18_6771, 0xbe13_b9ce, 0x3db7_ea59];
 /// sin(t·π/4) ≈ t·q(t²) on −1 … 1.
 const SIN: [u32; 4] = [0x3f49_0fdb, 0xbda5_5ddd, 0x3b23_2f63, 0xb816_cddc];
 /// cos(t·π/4) ≈ 1 + t²·q(t²) on −1 … 1.
@@ -27,7 +26,7 @@ const EXP_UNDERFLOW: f32 = -87.0;
 /// 1 / ln 2 rounded to binary32.
 const LOG2_E: f32 = f32::from_bits(0x3fb8_aa3b);
 /// ln 2 in two parts; multiples of the first by small integers are exact.
-const LN_2_HIGH: f32 = 0.693_359_375;
+const LN_2_HIGH: f32 = 355.0 / 512.0;
 const LN_2_LOW: f32 = f32::from_bits(0xb95e_8083);
 /// 1.5·2²³: adding and subtracting it rounds a small number to the nearest integer, ties to even.
 const ROUNDING: f32 = 12_582_912.0;

@@ -93,8 +93,16 @@ pub(crate) fn tile_logits(tile: u32, parameters: &TileParameters, draw: &Draw<'_
 }
 
 /// The class with the largest logit for every voxel of a tile; the lowest of equal ones.
+///
+/// A single class is the Bernoulli case: label 1 where its logit is positive.
 #[inline(always)]
 pub(crate) fn tile_labels(logits: &[Row], labels: &mut [u8; TILE]) {
+    if let [row] = logits {
+        for (label, &logit) in labels.iter_mut().zip(row) {
+            *label = u8::from(logit > 0.0);
+        }
+        return;
+    }
     for from in (0..TILE).step_by(LANES) {
         let mut best = [0.0f32; LANES];
         best.copy_from_slice(&logits[0][from..from + LANES]);

@@ -14,7 +14,8 @@ use crate::error::{CoreError, Result};
 use crate::labels::LabelMap;
 use crate::random::{RANK_STREAM, TILE, fill_normals};
 use crate::steering::Steering;
-use kernel::{Row, tile_labels};
+use kernel::Row;
+pub(crate) use kernel::tile_labels;
 pub(crate) use softmax::{tile_log_probability, tile_probabilities};
 pub(crate) use sweep::{CHUNK, split_rows};
 
@@ -52,21 +53,13 @@ impl<'a> Sampler<'a> {
         let v = self.distribution.voxels();
         let mut maps = vec![vec![0u8; v]; count(&samples)?];
         self.label_rows(samples, &mut maps);
-        let classes = self.distribution.classes().max(2);
-        maps.into_iter().map(|labels| LabelMap::new(labels, classes)).collect()
+        maps.into_iter().map(|labels| LabelMap::new(labels, label_count(self.distribution))).collect()
     }
 
     fn label_rows(&self, samples: Range<u64>, maps: &mut [Vec<u8>]) {
-        let binary = self.distribution.classes() == 1;
-        self.sweep(samples, split_rows(maps), |rows: &mut Vec<&mut [u8]>, at, sample, logits| {
+        self.sweep(samples, &mut split_rows(maps), |rows: &mut Vec<&mut [u8]>, at, sample, logits| {
             let mut labels = [0u8; TILE];
-            if binary {
-                for (label, &logit) in labels.iter_mut().zip(&logits[0]) {
-                    *label = u8::from(logit > 0.0);
-                }
-            } else {
-                tile_labels(logits, &mut labels);
-            }
+            tile_labels(logits, &mut labels);
             let out = &mut rows[sample][at..];
             let count = out.len().min(TILE);
             out[..count].copy_from_slice(&labels[..count]);
@@ -87,7 +80,7 @@ impl<'a> Sampler<'a> {
     fn class_rows(&self, samples: Range<u64>, map: impl Fn(&mut [Row]) + Sync) -> Result<Vec<Vec<f32>>> {
         let (c, v) = (self.distribution.classes(), self.distribution.voxels());
         let mut rows = vec![vec![0f32; v]; count(&samples)? * c];
-        self.sweep(samples, split_rows(&mut rows), |rows: &mut Vec<&mut [f32]>, at, sample, logits| {
+        self.sweep(samples, &mut split_rows(&mut rows), |rows: &mut Vec<&mut [f32]>, at, sample, logits| {
             map(logits);
             for (class, row) in logits.iter().enumerate() {
                 let out = &mut rows[sample * c + class][at..];
@@ -109,6 +102,11 @@ impl<'a> Sampler<'a> {
             })
             .collect()
     }
+}
+
+/// How many labels a sample may have: one per class, and two for the Bernoulli case of a single class.
+pub(crate) fn label_count(distribution: &LowRankNormal) -> usize {
+    distribution.classes().max(2)
 }
 
 /// How many samples a range asks for; none is an error.

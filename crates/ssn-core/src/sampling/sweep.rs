@@ -21,13 +21,18 @@ impl Sampler<'_> {
     pub(crate) fn sweep<S: Send>(
         &self,
         samples: Range<u64>,
-        mut states: Vec<S>,
+        states: &mut [S],
         visit: impl Fn(&mut S, usize, usize, &mut [Row]) + Sync,
     ) {
         let voxels = self.distribution.voxels();
         let rank_noise = self.rank_noise(samples.clone());
         states.par_iter_mut().enumerate().for_each_init(
-            || (TileParameters::for_distribution(self.distribution), vec![[0.0; TILE]; self.distribution.classes()]),
+            || {
+                (
+                    TileParameters::for_distribution(self.distribution),
+                    vec![[0.0; TILE]; self.distribution.classes()],
+                )
+            },
             |(parameters, logits), (chunk, state)| {
                 let start = chunk * CHUNK;
                 for at in (start..voxels.min(start + CHUNK)).step_by(TILE) {

@@ -67,7 +67,5 @@ impl Parameters {
 
 /// Numbers in −½ … ½, a function of the seed.
 fn uniform(seed: u64, count: usize) -> Vec<f64> {
-    (0..count as u64)
-        .map(|i| derive_seed(seed, INITIAL_FACTOR, i) as f64 / 2f64.powi(64) - 0.5)
-        .collect()
+    (0..count as u64).map(|i| derive_seed(seed, INITIAL_FACTOR, i) as f64 / 2f64.powi(64) - 0.5).collect()
 }

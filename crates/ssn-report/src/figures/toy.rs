@@ -66,7 +66,15 @@ impl Layout {
         let covariance = mean + pitch + 22.0;
         let samples = covariance + side + BAR_WIDTH + 72.0;
         let probability_bar = samples + SAMPLES as f64 * pitch + 8.0;
-        Self { side, maps, mean, covariance, samples, probability_bar, width: probability_bar + BAR_WIDTH + 40.0 }
+        Self {
+            side,
+            maps,
+            mean,
+            covariance,
+            samples,
+            probability_bar,
+            width: probability_bar + BAR_WIDTH + 40.0,
+        }
     }
 }
 
@@ -158,8 +166,11 @@ fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// Three significant digits, with a real minus sign.
+/// Three significant digits, with a real minus sign, and a power of ten where there would be many zeros.
 fn short_number(x: f64) -> String {
+    if x.abs() >= 1e5 {
+        return format!("{x:.2e}").replace('-', "−");
+    }
     let digits = (2 - x.abs().log10().floor() as i32).clamp(0, 6) as usize;
     format!("{x:.digits$}").replace('-', "−")
 }
@@ -187,5 +198,6 @@ mod tests {
         assert_eq!(short_number(-1234.6), "−1235");
         assert_eq!(short_number(4.1), "4.10");
         assert_eq!(short_number(0.01234), "0.0123");
+        assert_eq!(short_number(-279_461.0), "−2.79e5");
     }
 }

@@ -1,0 +1,130 @@
+//! The factor turned so that its columns are modes of variation, ordered by the variance they explain.
+
+use rayon::prelude::*;
+
+use super::eigen::symmetric_eigen;
+use crate::distribution::LowRankNormal;
+use crate::error::Result;
+
+/// Logits per unit of parallel work; fixed, so that sums do not depend on the thread count.
+const CHUNK: usize = 1 << 14;
+
+/// A distribution whose factor's columns are orthogonal and ordered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Modes {
+    /// The same distribution with the turned factor. Its samples differ in number, not in law: sample `i` is
+    /// another draw than sample `i` of the original.
+    pub distribution: LowRankNormal,
+    /// The variance of each mode, Σ over all logits, in descending order.
+    pub variances: Vec<f64>,
+    /// The variance of the diagonal noise, Σ over all logits.
+    pub diagonal_variance: f64,
+}
+
+impl Modes {
+    /// The share of each mode in the variance of the low-rank part; zeros where there is none.
+    pub fn shares(&self) -> Vec<f64> {
+        let total: f64 = self.variances.iter().sum();
+        self.variances.iter().map(|x| if total > 0.0 { x / total } else { 0.0 }).collect()
+    }
+
+    /// The share of each mode in the whole variance, diagonal noise included; zeros where there is none.
+    pub fn shares_of_total(&self) -> Vec<f64> {
+        let total = self.variances.iter().sum::<f64>() + self.diagonal_variance;
+        self.variances.iter().map(|x| if total > 0.0 { x / total } else { 0.0 }).collect()
+    }
+}
+
+/// Turns the factor by the eigenvectors of its Gram matrix: P becomes P·V with PᵀP = V Λ Vᵀ.
+///
+/// P Pᵀ stays what it was, so the distribution does too. The new columns are orthogonal, and the squared
+/// length of column k, λ_k, is the variance it explains. Of the two directions of a mode the one is taken
+/// whose logits have a sum of at least 0, so that the result does not depend on the solver.
+///
+/// # Shapes
+/// As the distribution's: `[r, c, v]`.
+pub fn canonicalise(distribution: &LowRankNormal) -> Result<Modes> {
+    let (c, v, r) = (distribution.classes(), distribution.voxels(), distribution.rank());
+    let n = c * v;
+    let chunks = n.div_ceil(CHUNK);
+    let read = |chunk: usize| {
+        let (start, length) = (chunk * CHUNK, CHUNK.min(n - chunk * CHUNK));
+        let mut rows = vec![vec![0f32; length]; r];
+        for (q, row) in rows.iter_mut().enumerate() {
+            distribution.factor().read(q * n + start, row);
+        }
+        rows
+    };
+
+    let partial: Vec<Vec<f64>> = (0..chunks).into_par_iter().map(|chunk| gram(&read(chunk))).collect();
+    let mut gram = vec![0.0; r * r];
+    for part in &partial {
+        gram.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
+    }
+    let mut pairs = symmetric_eigen(&gram, r);
+    orient(&mut pairs, &column_sums(distribution));
+
+    let mut factor = vec![vec![0f32; n]; r];
+    let mut split: Vec<Vec<&mut [f32]>> = (0..chunks).map(|_| vec![]).collect();
+    for row in &mut factor {
+        split.iter_mut().zip(row.chunks_mut(CHUNK)).for_each(|(pieces, piece)| pieces.push(piece));
+    }
+    split.into_par_iter().enumerate().for_each(|(chunk, mut out)| {
+        let rows = read(chunk);
+        for (target, (_, vector)) in out.iter_mut().zip(&pairs) {
+            for (x, value) in target.iter_mut().enumerate() {
+                *value = rows.iter().zip(vector).map(|(row, w)| f64::from(row[x]) * w).sum::<f64>() as f32;
+            }
+        }
+    });
+
+    let diagonal_variance = (0..n).map(|i| f64::from(distribution.diagonal().get(i))).sum();
+    Ok(Modes {
+        distribution: LowRankNormal::new(
+            c,
+            v,
+            r,
+            distribution.mean().clone(),
+            distribution.diagonal().clone(),
+            factor.concat(),
+        )?,
+        variances: pairs.iter().map(|(value, _)| value.max(0.0)).collect(),
+        diagonal_variance,
+    })
+}
+
+/// `[r, r]` inner products of rows.
+fn gram(rows: &[Vec<f32>]) -> Vec<f64> {
+    let r = rows.len();
+    let mut gram = vec![0.0; r * r];
+    for p in 0..r {
+        for q in p..r {
+            let product: f64 = rows[p].iter().zip(&rows[q]).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
+            gram[p * r + q] = product;
+            gram[q * r + p] = product;
+        }
+    }
+    gram
+}
+
+/// The sum of each column of the factor over all logits, `[r]`.
+fn column_sums(distribution: &LowRankNormal) -> Vec<f64> {
+    let n = distribution.classes() * distribution.voxels();
+    let mut row = vec![0f32; n];
+    (0..distribution.rank())
+        .map(|q| {
+            distribution.factor().read(q * n, &mut row);
+            row.iter().map(|&x| f64::from(x)).sum()
+        })
+        .collect()
+}
+
+/// Turns each eigenvector so that its mode has a sum of at least 0.
+fn orient(pairs: &mut [(f64, Vec<f64>)], column_sums: &[f64]) {
+    for (_, vector) in pairs {
+        let sum: f64 = vector.iter().zip(column_sums).map(|(w, s)| w * s).sum();
+        if sum < 0.0 {
+            vector.iter_mut().for_each(|w| *w = -*w);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What many samples say together, gathered as they are drawn: no sample is kept.
+
+use std::ops::Range;
+
+use crate::error::{CoreError, Result};
+use crate::labels::LabelMap;
+use crate::random::TILE;
+use crate::sampling::{
+    CHUNK, Sampler, count, label_count, split_rows, tile_labels, tile_log_probability, tile_probabilities,
+};
+
+/// Sums over samples of one distribution, and of the likelihood of some raters' label maps.
+///
+/// `l` below is the number of labels: the classes, or 2 where a single class is on or off.
+#[derive(Debug, Clone)]
+pub struct SampleSummary<'a> {
+    raters: &'a [LabelMap],
+    voxels: usize,
+    /// Σ over samples of the softmax, a row of `v` per class.
+    probability_sums: Vec<Vec<f32>>,
+    /// How many samples give a voxel a label, a row of `v` per label.
+    label_counts: Vec<Vec<u32>>,
+    /// Voxels of each label, one entry of `[l]` per sample.
+    volumes: Vec<Vec<u64>>,
+    /// log p(rater | logits of the sample), one entry of `[n]` per sample.
+    log_probabilities: Vec<Vec<f64>>,
+}
+
+/// What one chunk of voxels contributes.
+struct ChunkState<'s> {
+    probability_sums: Vec<&'s mut [f32]>,
+    label_counts: Vec<&'s mut [u32]>,
+    /// `[m][l]`.
+    volumes: Vec<Vec<u64>>,
+    /// `[m][n]`.
+    log_probabilities: Vec<Vec<f64>>,
+    first_voxel: usize,
+}
+
+impl<'a> SampleSummary<'a> {
+    /// An empty summary for the samples of `sampler`; `raters` may be empty.
+    pub fn new(sampler: &Sampler<'_>, raters: &'a [LabelMap]) -> Result<Self> {
+        let distribution = sampler.distribution();
+        let (v, labels) = (distribution.voxels(), label_count(distribution));
+        for (index, rater) in raters.iter().enumerate() {
+            if rater.voxels() != v {
+                return Err(CoreError::Length { field: "raters", expected: v, found: rater.voxels() });
+            }
+            if rater.classes() > labels {
+                let value = rater.classes() as f64;
+                let expected = "at most the distribution's number of classes";
+                return Err(CoreError::OutOfRange { field: "raters.classes", index, value, expected });
+            }
+        }
+        Ok(Self {
+            raters,
+            voxels: v,
+            probability_sums: vec![vec![0.0; v]; distribution.classes()],
+            label_counts: vec![vec![0; v]; labels],
+            volumes: vec![],
+            log_probabilities: vec![],
+        })
+    }
+
+    /// Adds the samples with these numbers.
+    pub fn extend(&mut self, sampler: &Sampler<'_>, samples: Range<u64>) -> Result<()> {
+        let m = count(&samples)?;
+        let (labels, n, raters) = (self.label_counts.len(), self.raters.len(), self.raters);
+        if sampler.distribution().voxels() != self.voxels
+            || sampler.distribution().classes() != self.probability_sums.len()
+        {
+            let (expected, found) = (self.voxels, sampler.distribution().voxels());
+            return Err(CoreError::Length { field: "sampler", expected, found });
+        }
+        let mut states: Vec<ChunkState<'_>> = split_rows(&mut self.probability_sums)
+            .into_iter()
+            .zip(split_rows(&mut self.label_counts))
+            .enumerate()
+            .map(|(chunk, (probability_sums, label_counts))| ChunkState {
+                probability_sums,
+                label_counts,
+                volumes: vec![vec![0; labels]; m],
+                log_probabilities: vec![vec![0.0; n]; m],
+                first_voxel: chunk * CHUNK,
+            })
+            .collect();
+        sampler.sweep(samples, &mut states, |state, at, sample, logits| {
+            let count = TILE.min(state.probability_sums[0].len() - at);
+            for (rater, sum) in raters.iter().zip(&mut state.log_probabilities[sample]) {
+                let mut target = [0; TILE];
+                target[..count].copy_from_slice(&rater.labels()[state.first_voxel + at..][..count]);
+                let mut log_p = [0.0; TILE];
+                tile_log_probability(logits, &target, &mut log_p);
+                *sum += log_p[..count].iter().map(|&x| f64::from(x)).sum::<f64>();
+            }
+            let mut found = [0; TILE];
+            tile_labels(logits, &mut found);
+            for (label, row) in state.label_counts.iter_mut().enumerate() {
+                let mut volume = 0;
+                for (counter, &x) in row[at..at + count].iter_mut().zip(&found) {
+                    let is = u32::from(x == label as u8);
+                    *counter += is;
+                    volume += is;
+                }
+                state.volumes[sample][label] += u64::from(volume);
+            }
+            tile_probabilities(logits);
+            for (row, probabilities) in state.probability_sums.iter_mut().zip(logits.iter()) {
+                row[at..at + count].iter_mut().zip(probabilities).for_each(|(sum, p)| *sum += p);
+            }
+        });
+
+        // Chunks are added in their order, so that sums never depend on the thread count.
+        let mut volumes = vec![vec![0; labels]; m];
+        let mut log_probabilities = vec![vec![0.0; n]; m];
+        for state in states {
+            for sample in 0..m {
+                volumes[sample].iter_mut().zip(&state.volumes[sample]).for_each(|(sum, x)| *sum += x);
+                log_probabilities[sample]
+                    .iter_mut()
+                    .zip(&state.log_probabilities[sample])
+                    .for_each(|(sum, x)| *sum += x);
+            }
+        }
+        self.volumes.extend(volumes);
+        self.log_probabilities.extend(log_probabilities);
+        Ok(())
+    }
+
+    /// How many samples have been added.
+    pub fn samples(&self) -> usize {
+        self.volumes.len()
+    }
+
+    /// Mean over the samples of the softmax, `[c, v]`: p̄.
+    pub fn mean_probabilities(&self) -> Result<Vec<f32>> {
+        let m = self.some_samples()? as f32;
+        Ok(self.probability_sums.iter().flatten().map(|sum| sum / m).collect())
+    }
+
+    /// Marginal entropy per voxel, −Σ_c p̄ log_C p̄, in 0 … 1, `[v]`.
+    pub fn marginal_entropy(&self) -> Result<Vec<f32>> {
+        let m = self.some_samples()? as f32;
+        let term = |p: f32| if p > 0.0 { -p * p.ln() } else { 0.0 };
+        let base = (self.label_counts.len() as f32).ln();
+        Ok((0..self.voxels)
+            .map(|x| {
+                let entropy = match self.probability_sums.as_slice() {
+                    [row] => term(row[x] / m) + term(1.0 - row[x] / m),
+                    rows => rows.iter().map(|row| term(row[x] / m)).sum(),
+                };
+                (entropy / base).clamp(0.0, 1.0)
+            })
+            .collect())
+    }
+
+    /// Voxels of a label in each sample, in the order in which samples were added.
+    pub fn volumes(&self, label: u8) -> Result<Vec<u64>> {
+        let label = self.checked_label(label)?;
+        Ok(self.volumes.iter().map(|volumes| volumes[label]).collect())
+    }
+
+    /// The share of samples in which a label appears at all.
+    pub fn presence(&self, label: u8) -> Result<f64> {
+        let m = self.some_samples()? as f64;
+        Ok(self.volumes(label)?.iter().filter(|&&volume| volume > 0).count() as f64 / m)
+    }
+
+    /// The voxels that have a label in at least a share `level` of the samples, `[v]`: the inside of a quantile
+    /// contour. Levels are nested; 0.5 is the median outline.
+    pub fn quantile_region(&self, label: u8, level: f64) -> Result<Vec<bool>> {
+        if !(level > 0.0 && level <= 1.0) {
+            let expected = "above 0 and at most 1";
+            return Err(CoreError::OutOfRange { field: "level", index: 0, value: level, expected });
+        }
+        let needed = level * self.some_samples()? as f64;
+        Ok(self.label_counts[self.checked_label(label)?].iter().map(|&n| f64::from(n) >= needed).collect())
+    }
+
+    /// log (1/M) Σ_m p(rater | η⁽ᵐ⁾) of each rater, `[n]`, as logsumexp_m log p − log M.
+    pub fn log_likelihoods(&self) -> Result<Vec<f64>> {
+        let m = self.some_samples()? as f64;
+        Ok((0..self.raters.len())
+            .map(|rater| {
+                let (largest, sum, _) = self.scaled_sums(rater);
+                largest + sum.ln() - m.ln()
+            })
+            .collect())
+    }
+
+    /// How many samples carry the likelihood of each rater, `[n]`: (Σ w)² / Σ w² with w = p(rater | η⁽ᵐ⁾).
+    /// Near 1 the estimate hangs on a single sample.
+    pub fn effective_samples(&self) -> Result<Vec<f64>> {
+        self.some_samples()?;
+        Ok((0..self.raters.len())
+            .map(|rater| {
+                let (_, sum, squares) = self.scaled_sums(rater);
+                sum * sum / squares
+            })
+            .collect())
+    }
+
+    /// The largest log-probability L of a rater, Σ exp(log p − L), and Σ exp(2 (log p − L)).
+    fn scaled_sums(&self, rater: usize) -> (f64, f64, f64) {
+        let values = self.log_probabilities.iter().map(|sample| sample[rater]);
+        let largest = values.clone().fold(f64::NEG_INFINITY, f64::max);
+        let weights = values.map(|x| (x - largest).exp());
+        let (sum, squares) = weights.fold((0.0, 0.0), |(sum, squares), w| (sum + w, squares + w * w));
+        (largest, sum, squares)
+    }
+
+    fn some_samples(&self) -> Result<usize> {
+        match self.samples() {
+            0 => Err(CoreError::Empty { field: "samples" }),
+            m => Ok(m),
+        }
+    }
+
+    fn checked_label(&self, label: u8) -> Result<usize> {
+        let classes = self.label_counts.len();
+        match usize::from(label) {
+            found if found < classes => Ok(found),
+            _ => Err(CoreError::Label { field: "label", index: 0, label, classes }),
+        }
+    }
+}

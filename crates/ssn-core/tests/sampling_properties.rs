@@ -1,0 +1,122 @@
+//! Promises of sampling, steering and canonical modes, over random distributions.
+
+use proptest::prelude::*;
+use ssn_core::modes::canonicalise;
+use ssn_core::random::fill_normals;
+use ssn_core::{LabelMap, LowRankNormal, SampleSummary, Sampler, Steering};
+
+fn numbers(seed: u64, stream: u32, n: usize) -> Vec<f32> {
+    let mut out = vec![0.0; n];
+    fill_normals(seed, stream, 0, &mut out);
+    out
+}
+
+fn distribution(seed: u64, c: usize, v: usize, r: usize) -> LowRankNormal {
+    let diagonal: Vec<f32> = numbers(seed, 1, c * v).into_iter().map(|x| x * x).collect();
+    LowRankNormal::new(c, v, r, numbers(seed, 0, c * v), diagonal, numbers(seed, 2, r * c * v)).unwrap()
+}
+
+prop_compose! {
+    fn distributions()(seed in any::<u64>(), c in 1..6usize, v in 1..150usize, r in 0..12usize) -> LowRankNormal {
+        distribution(seed, c, v, r)
+    }
+}
+
+/// The same numbers with each voxel moved to another place.
+fn permuted(values: &[f32], v: usize, order: &[usize]) -> Vec<f32> {
+    values.chunks(v).flat_map(|row| order.iter().map(|&x| row[x])).collect()
+}
+
+fn in_pool<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(work)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn temperature_zero_gives_the_mean(d in distributions(), seed in any::<u64>(), i in 0..1000u64) {
+        let cold = Steering { temperature: 0.0, ..Steering::default() };
+        let logits = Sampler::new(&d, seed, &cold).unwrap().logits(i..i + 1).unwrap();
+        prop_assert_eq!(&logits[0], &d.mean().to_f32());
+    }
+
+    #[test]
+    fn steering_holds_the_noise(d in distributions(), seed in any::<u64>(), t in -3f32..3.0) {
+        let plain = Sampler::new(&d, seed, &Steering::default()).unwrap().logits(0..2).unwrap();
+        let steering = Steering { temperature: t, ..Steering::default() };
+        let steered = Sampler::new(&d, seed, &steering).unwrap().logits(0..2).unwrap();
+        let scales = Steering { class_scales: vec![t; d.classes()], ..Steering::default() };
+        let scaled = Sampler::new(&d, seed, &scales).unwrap().logits(0..2).unwrap();
+        prop_assert_eq!(&steered, &scaled, "one scale for all classes is a temperature");
+        for (a, b) in plain.iter().flatten().zip(steered.iter().flatten()).enumerate()
+            .map(|(i, (a, b))| (a - d.mean().get(i % (d.classes() * d.voxels())), b - d.mean().get(i % (d.classes() * d.voxels())))) {
+            prop_assert!((b - t * a).abs() <= 1e-5 * (1.0 + a.abs()));
+        }
+    }
+
+    #[test]
+    fn without_modes_and_diagonal_noise_only_the_mean_is_left(d in distributions(), seed in any::<u64>()) {
+        let still = Steering { mode_weights: vec![0.0; d.rank()], diagonal_noise: false, ..Steering::default() };
+        let logits = Sampler::new(&d, seed, &still).unwrap().logits(0..1).unwrap();
+        prop_assert_eq!(&logits[0], &d.mean().to_f32());
+    }
+
+    #[test]
+    fn canonical_modes_keep_the_covariance(seed in any::<u64>(), c in 1..4usize, v in 1..12usize, r in 1..12usize) {
+        let d = distribution(seed, c, v, r);
+        let modes = canonicalise(&d).unwrap();
+        let n = c * v;
+        let scale = (0..n).map(|i| d.covariance(i, i)).fold(0.0, f64::max);
+        for i in 0..n {
+            for j in i..n {
+                let (before, after) = (d.covariance(i, j), modes.distribution.covariance(i, j));
+                prop_assert!((before - after).abs() <= 1e-5 * scale, "{i} {j}: {before} {after}");
+            }
+        }
+        prop_assert!(modes.variances.windows(2).all(|w| w[0] >= w[1]));
+        prop_assert!((modes.shares().iter().sum::<f64>() - 1.0).abs() < 1e-9);
+        let factor = modes.distribution.factor().to_f32();
+        for (k, column) in factor.chunks(n).enumerate() {
+            let variance: f64 = column.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
+            prop_assert!((variance - modes.variances[k]).abs() <= 1e-5 * modes.variances[0]);
+            prop_assert!(column.iter().map(|&x| f64::from(x)).sum::<f64>() >= -1e-4 * modes.variances[0].sqrt());
+        }
+    }
+
+    #[test]
+    fn covariances_do_not_depend_on_the_order_of_voxels(
+        seed in any::<u64>(), c in 1..4usize, v in 2..12usize, r in 1..5usize, swap in any::<(usize, usize)>(),
+    ) {
+        let d = distribution(seed, c, v, r);
+        let mut order: Vec<usize> = (0..v).collect();
+        order.swap(swap.0 % v, swap.1 % v);
+        let of = |values: &ssn_core::Values| permuted(&values.to_f32(), v, &order);
+        let moved = LowRankNormal::new(c, v, r, of(d.mean()), of(d.diagonal()), of(d.factor())).unwrap();
+        let (a, b) = (canonicalise(&d).unwrap(), canonicalise(&moved).unwrap());
+        for (x, y) in a.variances.iter().zip(&b.variances) {
+            prop_assert!((x - y).abs() <= 1e-9 * a.variances[0]);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_number_of_threads_changes_no_bit(
+        seed in any::<u64>(), c in 1..4usize, v in 1..5000usize, r in 0..4usize, threads in 2..6usize,
+    ) {
+        let d = distribution(seed, c, v, r);
+        let rater = LabelMap::new((0..v).map(|x| (x % 2) as u8).collect(), 2).unwrap();
+        let raters = [rater];
+        let run = || {
+            let sampler = Sampler::new(&d, seed, &Steering::default()).unwrap();
+            let mut summary = SampleSummary::new(&sampler, &raters).unwrap();
+            summary.extend(&sampler, 0..2).unwrap();
+            let likelihood = summary.log_likelihoods().unwrap()[0].to_bits();
+            (sampler.labels(0..2).unwrap(), likelihood, summary.mean_probabilities().unwrap())
+        };
+        prop_assert_eq!(in_pool(1, run), in_pool(threads, run));
+    }
+}

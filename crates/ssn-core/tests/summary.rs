@@ -1,0 +1,120 @@
+//! Streaming summaries equal what one computes from samples that were kept.
+
+use ssn_core::random::fill_normals;
+use ssn_core::{LabelMap, LowRankNormal, SampleSummary, Sampler, Steering};
+
+fn distribution(c: usize, v: usize, r: usize) -> LowRankNormal {
+    let numbers = |stream, n| {
+        let mut out = vec![0.0; n];
+        fill_normals(11, stream, 0, &mut out);
+        out
+    };
+    let diagonal: Vec<f32> = numbers(1, c * v).into_iter().map(|x| 0.1 * x * x).collect();
+    LowRankNormal::new(c, v, r, numbers(0, c * v), diagonal, numbers(2, r * c * v)).unwrap()
+}
+
+/// log p(label | logits) of one voxel in double precision.
+fn log_probability(logits: &[f64], label: usize) -> f64 {
+    match logits {
+        [x] => -(1.0 + (if label == 1 { -x } else { *x }).exp()).ln(),
+        _ => logits[label] - logits.iter().map(|x| x.exp()).sum::<f64>().ln(),
+    }
+}
+
+#[test]
+fn summaries_equal_their_definitions() {
+    for (c, v) in [(1, 50), (2, 64), (4, 2500)] {
+        let d = distribution(c, v, 3);
+        let labels = c.max(2);
+        let rater = LabelMap::new((0..v).map(|x| (x % labels) as u8).collect(), labels).unwrap();
+        let raters = [rater.clone()];
+        let sampler = Sampler::new(&d, 3, &Steering::default()).unwrap();
+        let mut summary = SampleSummary::new(&sampler, &raters).unwrap();
+        summary.extend(&sampler, 0..10).unwrap();
+        summary.extend(&sampler, 10..25).unwrap();
+        assert_eq!(summary.samples(), 25);
+
+        let logits = sampler.logits(0..25).unwrap();
+        let maps = sampler.labels(0..25).unwrap();
+        let at =
+            |sample: &Vec<f32>, x: usize| (0..c).map(|k| f64::from(sample[k * v + x])).collect::<Vec<_>>();
+
+        let mean = summary.mean_probabilities().unwrap();
+        let entropy = summary.marginal_entropy().unwrap();
+        for x in 0..v {
+            let p =
+                |label| logits.iter().map(|s| log_probability(&at(s, x), label).exp()).sum::<f64>() / 25.0;
+            let expected: Vec<f64> = (0..labels).map(p).collect();
+            let found = |k: usize| f64::from(mean[k * v + x]);
+            for k in 0..c {
+                let label = if c == 1 { 1 } else { k };
+                assert!((found(k) - expected[label]).abs() < 2e-6);
+            }
+            let h: f64 = expected.iter().map(|p| -p * p.ln()).sum::<f64>() / (labels as f64).ln();
+            assert!((f64::from(entropy[x]) - h).abs() < 1e-5, "{h} {}", entropy[x]);
+        }
+
+        let scores: Vec<f64> = logits
+            .iter()
+            .map(|s| (0..v).map(|x| log_probability(&at(s, x), usize::from(rater.labels()[x]))).sum())
+            .collect();
+        let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let weights: Vec<f64> = scores.iter().map(|s| (s - largest).exp()).collect();
+        let sum: f64 = weights.iter().sum();
+        let expected = largest + (sum / 25.0).ln();
+        let found = summary.log_likelihoods().unwrap()[0];
+        assert!((found - expected).abs() < 1e-5 * expected.abs(), "{found} {expected}");
+        let effective = sum * sum / weights.iter().map(|w| w * w).sum::<f64>();
+        assert!((summary.effective_samples().unwrap()[0] - effective).abs() < 0.05 * effective);
+
+        for label in 0..labels as u8 {
+            let volumes: Vec<u64> = maps.iter().map(|map| map.volume(label) as u64).collect();
+            assert_eq!(summary.volumes(label).unwrap(), volumes);
+            let present = volumes.iter().filter(|&&n| n > 0).count() as f64 / 25.0;
+            assert_eq!(summary.presence(label).unwrap(), present);
+            for level in [0.04, 0.5, 1.0] {
+                let region = summary.quantile_region(label, level).unwrap();
+                for (x, &inside) in region.iter().enumerate() {
+                    let share = maps.iter().filter(|map| map.labels()[x] == label).count() as f64;
+                    assert_eq!(inside, share >= level * 25.0);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_likelihood_is_stable_far_from_the_mean() {
+    // A thousand voxels, each improbable: every sample's probability underflows, their logarithm does not.
+    let v = 1000;
+    let mean = [vec![20.0f32; v], vec![-20.0f32; v]].concat();
+    let d = LowRankNormal::new(2, v, 0, mean, vec![0.1f32; 2 * v], vec![0f32; 0]).unwrap();
+    let raters = [LabelMap::new(vec![1; v], 2).unwrap()];
+    let sampler = Sampler::new(&d, 0, &Steering::default()).unwrap();
+    let mut summary = SampleSummary::new(&sampler, &raters).unwrap();
+    summary.extend(&sampler, 0..10).unwrap();
+    let found = summary.log_likelihoods().unwrap()[0];
+    assert!((found + 40_000.0).abs() < 200.0, "{found}");
+}
+
+#[test]
+fn bad_input_is_named() {
+    let d = distribution(2, 10, 1);
+    let sampler = Sampler::new(&d, 0, &Steering::default()).unwrap();
+    let short = [LabelMap::new(vec![0; 9], 2).unwrap()];
+    let error = SampleSummary::new(&sampler, &short).unwrap_err().to_string();
+    assert_eq!(error, "raters has length 9, but the shape asks for 10");
+    let many = [LabelMap::new(vec![2; 10], 3).unwrap()];
+    let error = SampleSummary::new(&sampler, &many).unwrap_err().to_string();
+    assert_eq!(error, "raters.classes[0] is 3, but it must be at most the distribution's number of classes");
+    let mut summary = SampleSummary::new(&sampler, &[]).unwrap();
+    assert_eq!(
+        summary.mean_probabilities().unwrap_err().to_string(),
+        "samples is empty, but at least one is needed"
+    );
+    assert!(summary.extend(&sampler, 5..5).is_err());
+    summary.extend(&sampler, 0..1).unwrap();
+    let error = summary.volumes(2).unwrap_err().to_string();
+    assert_eq!(error, "label[0] is label 2, but there are only 2 classes (0 to 1)");
+    assert!(summary.quantile_region(1, 0.0).is_err() && summary.quantile_region(1, f64::NAN).is_err());
+}

@@ -1,0 +1,186 @@
+//! The layers of the workspace: data flows one way, and torch stays where it belongs.
+//!
+//! Crates may depend only on the crates that the table allows them; inside a crate, a module may import only
+//! modules that stand before it in the crate's list. A new crate or module takes its place in these lists.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Each crate of the workspace with the others that it may depend on.
+const CRATES: &[(&str, &[&str])] = &[
+    ("ssn-volume", &[]),
+    ("ssn-core", &["ssn-volume"]),
+    ("ssn-net", &["ssn-volume", "ssn-core"]),
+    ("ssn-report", &["ssn-volume", "ssn-core"]),
+    ("ssn-cli", &["ssn-volume", "ssn-core", "ssn-report"]),
+    ("ssn-engine", &["ssn-volume", "ssn-core", "ssn-net", "ssn-report", "ssn-cli"]),
+    ("xtask", &[]),
+];
+
+/// The crates that may know torch.
+const TORCH_CRATES: &[&str] = &["ssn-net", "ssn-engine"];
+
+/// The names under which torch is imported.
+const TORCH: &[&str] = &["tch", "torch_sys"];
+
+/// The modules of each crate with more than one layer, lowest first.
+const MODULES: &[(&str, &[&str])] = &[
+    (
+        "ssn-core",
+        &[
+            "error",
+            "simd",
+            "popcount",
+            "labels",
+            "random",
+            "distribution",
+            "steering",
+            "modes",
+            "sampling",
+            "summary",
+            "metrics",
+        ],
+    ),
+    ("ssn-net", &["error", "backend", "noise", "distribution", "likelihood", "loss", "toy"]),
+    ("ssn-report", &["colour", "svg", "raster", "figures"]),
+    ("ssn-cli", &["exit", "args", "loader", "engine", "info"]),
+    ("ssn-engine", &["progress", "toy"]),
+];
+
+#[test]
+fn crates_depend_only_downwards() {
+    let allowed: BTreeMap<_, _> = CRATES.iter().copied().collect();
+    let mut wrong = vec![];
+    for package in packages() {
+        let name = package["name"].as_str().unwrap();
+        let Some(allowed) = allowed.get(name) else {
+            wrong.push(format!("{name} has no place in the table of crates"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let dependency = dependency["name"].as_str().unwrap();
+            let inside = CRATES.iter().any(|(name, _)| *name == dependency);
+            if inside && !allowed.contains(&dependency) {
+                wrong.push(format!("{name} must not depend on {dependency}"));
+            }
+            if ["tch", "torch-sys"].contains(&dependency) && !TORCH_CRATES.contains(&name) {
+                wrong.push(format!("{name} must not know torch, but depends on {dependency}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn torch_is_named_only_where_it_may_be() {
+    let mut wrong = vec![];
+    for (name, _) in CRATES.iter().filter(|(name, _)| !TORCH_CRATES.contains(name)) {
+        for file in sources(&folder_of(name)) {
+            let text = fs::read_to_string(&file).unwrap();
+            for (number, line) in code_lines(&text) {
+                if TORCH.iter().any(|torch| line.contains(&format!("{torch}::"))) {
+                    wrong.push(format!("{}:{number} names torch: {}", file.display(), line.trim()));
+                }
+            }
+        }
+    }
+    // This file names torch to look for it.
+    wrong.retain(|line| !line.contains("layers.rs"));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn modules_import_only_downwards() {
+    let mut wrong = vec![];
+    for (name, order) in MODULES {
+        let source = folder_of(name).join("src");
+        for file in sources(&source) {
+            let Some(module) = top_module(&source, &file) else { continue };
+            let Some(own) = order.iter().position(|layer| *layer == module) else {
+                wrong.push(format!("{name}: the module {module} has no place in the list of layers"));
+                continue;
+            };
+            let text = fs::read_to_string(&file).unwrap();
+            for (number, line) in code_lines(&text) {
+                for imported in imports(line) {
+                    let place = order.iter().position(|layer| *layer == imported);
+                    if place.is_some_and(|place| place > own) {
+                        wrong.push(format!("{}:{number} imports {imported}, a higher layer", file.display()));
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn imports_are_seen_in_every_form() {
+    assert_eq!(imports("use crate::loss::monte_carlo_loss;"), ["loss"]);
+    assert_eq!(imports("use crate::{error::Result, toy};"), ["error", "toy"]);
+    assert_eq!(imports("    crate::noise::Noise::new() + crate::toy::train()"), ["noise", "toy"]);
+    assert!(imports("use std::fs;").is_empty());
+}
+
+/// The top-level modules of its own crate that a line names.
+fn imports(line: &str) -> Vec<String> {
+    let word =
+        |text: &str| text.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    line.split("crate::")
+        .skip(1)
+        .flat_map(|rest| match rest.strip_prefix('{') {
+            Some(list) => list.split(',').map(word).collect(),
+            None => vec![word(rest)],
+        })
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+/// The module right below the crate's root that a file belongs to; nothing for the root itself.
+fn top_module(source: &Path, file: &Path) -> Option<String> {
+    let first = file.strip_prefix(source).ok()?.iter().next()?.to_string_lossy().into_owned();
+    let module = first.strip_suffix(".rs").unwrap_or(&first).to_owned();
+    (!["lib", "main", "bin"].contains(&module.as_str())).then_some(module)
+}
+
+/// Lines of code with their numbers, without comments.
+fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines()
+        .enumerate()
+        .map(|(i, line)| (i + 1, line))
+        .filter(|(_, line)| !line.trim_start().starts_with("//"))
+}
+
+/// All Rust files below a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut files = vec![];
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn folder_of(name: &str) -> PathBuf {
+    if name == "xtask" { root().join(name) } else { root().join("crates").join(name) }
+}
+
+fn packages() -> Vec<serde_json::Value> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    metadata["packages"].as_array().unwrap().clone()
+}
