@@ -4,7 +4,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::host::Host;
 use crate::{checkout, process, setup};
-use serde::Deserialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,7 +29,9 @@ pub fn run(_: &Args) -> Result<Exit, Error> {
     if built != Exit::Success {
         return Ok(built);
     }
-    let ssn = target_directory(&host)?.join("release").join(format!("ssn{}", std::env::consts::EXE_SUFFIX));
+    let ssn = process::target_directory(&host)?
+        .join("release")
+        .join(format!("ssn{}", std::env::consts::EXE_SUFFIX));
     let mut toy = Command::new(ssn);
     toy.args(["toy", "--seeds", "1", "--out", OUTPUT, "--overwrite"]).current_dir(checkout::root());
     let ended = process::run(&mut toy)?;
@@ -38,21 +39,6 @@ pub fn run(_: &Args) -> Result<Exit, Error> {
         announce(&checkout::root().join(OUTPUT))?;
     }
     Ok(ended)
-}
-
-#[derive(Deserialize)]
-struct Metadata {
-    target_directory: PathBuf,
-}
-
-/// Where Cargo puts what it builds, whatever the configuration and the environment say.
-fn target_directory(host: &Host) -> Result<PathBuf, Error> {
-    let mut command = process::cargo(host);
-    command.args(["metadata", "--no-deps", "--format-version", "1"]);
-    let output = process::capture(&mut command)?;
-    let metadata: Metadata = serde_json::from_slice(&output.stdout)
-        .map_err(|error| Error::BadAnswer { command: process::shown(&command), reason: error.to_string() })?;
-    Ok(metadata.target_directory)
 }
 
 fn announce(folder: &Path) -> Result<(), Error> {

@@ -7,12 +7,14 @@
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+mod bench;
 mod checkout;
 mod compiler;
 mod demo;
 mod digest;
 mod error;
 mod exit;
+mod golden;
 mod host;
 mod install;
 mod libtorch;
@@ -42,6 +44,8 @@ enum Command {
     Setup(setup::Args),
     Test(test::Args),
     Demo(demo::Args),
+    Golden(golden::Args),
+    Bench(bench::Args),
 }
 
 fn main() -> ExitCode {
@@ -62,6 +66,8 @@ fn run(command: Command) -> Result<Exit, Error> {
         Command::Setup(args) => setup::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Golden(args) => golden::run(&args),
+        Command::Bench(args) => bench::run(&args),
     }
 }
 

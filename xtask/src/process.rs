@@ -4,7 +4,9 @@ use crate::checkout;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::host::Host;
+use serde::Deserialize;
 use std::env;
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 /// The code of a child that a signal ended, which has none of its own.
@@ -44,6 +46,21 @@ pub fn shown(command: &Command) -> String {
     let name = program.file_name().unwrap_or(command.get_program()).to_string_lossy();
     let args = command.get_args().map(|arg| arg.to_string_lossy());
     std::iter::once(name).chain(args).collect::<Vec<_>>().join(" ")
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    target_directory: PathBuf,
+}
+
+/// Where Cargo puts what it builds, whatever the configuration and the environment say.
+pub fn target_directory(host: &Host) -> Result<PathBuf, Error> {
+    let mut command = cargo(host);
+    command.args(["metadata", "--no-deps", "--format-version", "1"]);
+    let output = capture(&mut command)?;
+    let metadata: Metadata = serde_json::from_slice(&output.stdout)
+        .map_err(|error| Error::BadAnswer { command: shown(&command), reason: error.to_string() })?;
+    Ok(metadata.target_directory)
 }
 
 #[cfg(test)]

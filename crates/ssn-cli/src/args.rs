@@ -20,15 +20,18 @@ pub struct Cli {
     pub global: Global,
 }
 
+/// The heading of the options that are not a verb's own.
+const EVERY_VERB: &str = "Options of every verb";
+
 /// Options that every verb understands.
 #[derive(Debug, Clone, Args)]
 pub struct Global {
     /// Print the result as JSON on standard output.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = EVERY_VERB)]
     pub json: bool,
 
     /// Show no progress.
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = EVERY_VERB)]
     pub quiet: bool,
 }
 
@@ -45,6 +48,7 @@ pub enum Verb {
 ///
 /// Only the low-rank model can know that the seven pixels in the middle switch together.
 #[derive(Debug, Clone, Args)]
+#[command(args_override_self = true)]
 #[command(after_help = "The figure is OUT/toy.svg and OUT/toy.png, the numbers are in OUT/toy.json.")]
 pub struct ToyArgs {
     /// Train this many times, with the seeds SEED, SEED + 1, …
@@ -75,8 +79,8 @@ pub struct ToyArgs {
     #[arg(long, default_value_t = 1e-3, value_parser = positive)]
     pub learning_rate: f64,
 
-    /// The precision of all computation.
-    #[arg(long, value_enum, default_value_t = Precision::F64)]
+    /// The precision of all computation, f32 or f64.
+    #[arg(long, value_enum, hide_possible_values = true, default_value_t = Precision::F64)]
     pub precision: Precision,
 
     /// The folder for figure and numbers.

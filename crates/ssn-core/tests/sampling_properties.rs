@@ -1,5 +1,7 @@
 //! Promises of sampling, steering and canonical modes, over random distributions.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
 use proptest::prelude::*;
 use ssn_core::modes::canonicalise;
 use ssn_core::random::fill_normals;

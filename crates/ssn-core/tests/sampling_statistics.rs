@@ -1,5 +1,7 @@
 //! A million draws have the mean and the covariance that the distribution states.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
 use rayon::prelude::*;
 use ssn_core::random::{derive_seed, fill_normals};
 use ssn_core::{LowRankNormal, Sampler, Steering};

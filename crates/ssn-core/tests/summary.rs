@@ -1,5 +1,7 @@
 //! Streaming summaries equal what one computes from samples that were kept.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
 use ssn_core::random::fill_normals;
 use ssn_core::{LabelMap, LowRankNormal, SampleSummary, Sampler, Steering};
 

@@ -115,12 +115,14 @@ impl LowRankNormal {
         if noise.diagonal.size() != [draws, b, c, v] {
             return Err(shape_error("noise.diagonal", &noise.diagonal, format!("[{draws}, {b}, {c}, {v}]")));
         }
-        let mut spread = &noise.diagonal * self.diagonal.sqrt(); // [m, b, c, v]
-        if r > 0 {
+        let independent = &noise.diagonal * self.diagonal.sqrt(); // [m, b, c, v]
+        let spread = if r == 0 {
+            independent
+        } else {
             let rows = noise.rank.transpose(0, 1); // [b, m, r]
             let low_rank = rows.bmm(&self.factor.reshape([b, r, c * v])); // [b, m, c·v]
-            spread = spread + low_rank.transpose(0, 1).reshape([draws, b, c, v]);
-        }
+            independent + low_rank.transpose(0, 1).reshape([draws, b, c, v])
+        };
         Ok(match noise.pairing {
             Pairing::Independent => &self.mean + spread,
             Pairing::Antithetic => Tensor::cat(&[&self.mean + &spread, &self.mean - &spread], 0),

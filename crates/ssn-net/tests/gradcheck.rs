@@ -1,5 +1,7 @@
 //! The gradients of the Monte-Carlo loss, against central differences in double precision.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
 use proptest::prelude::*;
 use ssn_net::{Likelihood, LowRankNormal, Noise, Pairing, monte_carlo_loss};
 use tch::{Device, Kind, Tensor};

@@ -1,5 +1,7 @@
 //! What the loss and the distribution promise, beyond their gradients.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
 use ssn_net::{Likelihood, LowRankNormal, Noise, Pairing, monte_carlo_loss};
 use tch::{Device, Kind, Tensor};
 

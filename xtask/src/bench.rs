@@ -1,0 +1,100 @@
+//! `cargo xtask bench`: our programs and their peers in one run, with both sides of every ratio.
+
+mod peer;
+mod table;
+
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::host::Host;
+use crate::{checkout, process};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// Measure this project beside its peers; both sides run one after the other on this machine.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy, clap::Subcommand)]
+enum What {
+    /// 100 label maps of an 80³, 4-class, rank-10 distribution, beside PyTorch in float64
+    Sampling,
+    /// GED² of 20 samples on 80³ voxels and 4 classes, beside NumPy on one-hot maps
+    Ged,
+    /// Time and memory of 100 samples and all scores of a 240 × 240 × 155 case
+    Memory,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<Exit, Error> {
+    let host = Host::from_env();
+    match args.what {
+        What::Memory => {
+            let mut command = process::cargo(&host);
+            command.args(["run", "--release", "--package", "ssn-core", "--example", "bench_memory"]);
+            process::run(&mut command)
+        }
+        What::Sampling => {
+            let (ours, theirs) = both_sides(&host, "bench_sampling", "sampling.py", |ours, folder| {
+                let sizes = ["voxels", "classes", "rank", "samples"].map(|key| ours[key].to_string());
+                [vec![folder.to_owned()], sizes.to_vec()].concat()
+            })?;
+            table::sampling(&ours, &theirs);
+            Ok(Exit::Success)
+        }
+        What::Ged => {
+            let (ours, theirs) = both_sides(&host, "bench_ged", "ged.py", |ours, folder| {
+                let sizes = ["voxels", "classes", "samples"].map(|key| ours[key].to_string());
+                [vec![folder.to_owned()], sizes.to_vec()].concat()
+            })?;
+            table::ged(&ours, &theirs);
+            Ok(Exit::Success)
+        }
+    }
+}
+
+/// Runs our program, which leaves its input in a folder, and then the peer on the same input.
+fn both_sides(
+    host: &Host,
+    example: &str,
+    script: &str,
+    peer_arguments: impl Fn(&Value, &str) -> Vec<String>,
+) -> Result<(Value, Value), Error> {
+    // The peer first makes sure that it can run at all, so that nothing is measured in vain.
+    let python = peer::python(host)?;
+    let mut build = process::cargo(host);
+    build.args(["build", "--release", "--package", "ssn-core", "--example", example]);
+    if process::run(&mut build)? != Exit::Success {
+        return Err(Error::BadAnswer { command: process::shown(&build), reason: "it failed".to_owned() });
+    }
+    let target = process::target_directory(host)?;
+    let folder = target.join("bench").join(example);
+    fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+
+    eprintln!("Measuring ours …");
+    let mut ours = std::process::Command::new(target.join("release/examples").join(example));
+    let ours = answer(ours.arg(&folder))?;
+    eprintln!("Measuring the peer …");
+    let script = checkout::root().join("benches/peer").join(script);
+    let mut theirs = std::process::Command::new(python);
+    let theirs = answer(theirs.arg(script).args(peer_arguments(&ours, &folder.to_string_lossy())))?;
+    remove(&folder)?;
+    Ok((ours, theirs))
+}
+
+/// The JSON that a program prints.
+fn answer(command: &mut std::process::Command) -> Result<Value, Error> {
+    let output = process::capture(command)?;
+    let failed = |reason: String| Error::BadAnswer { command: process::shown(command), reason };
+    if !output.status.success() {
+        return Err(failed(String::from_utf8_lossy(&output.stderr).into_owned()));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))
+}
+
+fn remove(folder: &Path) -> Result<(), Error> {
+    fs::remove_dir_all(folder).map_err(Error::io("remove", folder))
+}
