@@ -6,7 +6,7 @@ use crate::error::{CoreError, Result};
 use crate::labels::LabelMap;
 use crate::random::TILE;
 use crate::sampling::{
-    CHUNK, Sampler, count, label_count, split_rows, tile_labels, tile_log_probability, tile_probabilities,
+    CHUNK, Row, Sampler, count, label_count, split_rows, tile_labels, tile_log_probability, tile_softmax,
 };
 
 /// Sums over samples of one distribution, and of the likelihood of some raters' label maps.
@@ -35,6 +35,53 @@ struct ChunkState<'s> {
     /// `[m][n]`.
     log_probabilities: Vec<Vec<f64>>,
     first_voxel: usize,
+    /// Room for the softmax of a tile.
+    probabilities: Vec<Row>,
+}
+
+impl ChunkState<'_> {
+    /// Adds one tile of one sample: its labels, its probabilities, and the likelihood of every rater.
+    #[inline(always)]
+    fn add(&mut self, at: usize, sample: usize, logits: &[Row], raters: &[LabelMap]) {
+        let count = TILE.min(self.probability_sums[0].len() - at);
+        let mut labels = [0; TILE];
+        tile_labels(logits, &mut labels);
+        for (label, row) in self.label_counts.iter_mut().enumerate() {
+            let mut volume = 0;
+            for (counter, &x) in row[at..at + count].iter_mut().zip(&labels) {
+                let is = u32::from(x == label as u8);
+                *counter += is;
+                volume += is;
+            }
+            self.volumes[sample][label] += u64::from(volume);
+        }
+
+        self.probabilities.copy_from_slice(logits);
+        let mut normaliser = [0.0; TILE];
+        tile_softmax(&mut self.probabilities, &mut normaliser);
+        for (row, probabilities) in self.probability_sums.iter_mut().zip(&self.probabilities) {
+            row[at..at + count].iter_mut().zip(probabilities).for_each(|(sum, p)| *sum += p);
+        }
+
+        for (rater, sum) in raters.iter().zip(&mut self.log_probabilities[sample]) {
+            let mut target = [0; TILE];
+            target[..count].copy_from_slice(&rater.labels()[self.first_voxel + at..][..count]);
+            let mut log_p = [0.0; TILE];
+            tile_log_probability(logits, &normaliser, &target, &mut log_p);
+            *sum += sum_of_tile(&log_p, count);
+        }
+    }
+}
+
+/// The sum of the first `count` values in double precision, over eight running sums that vectorise.
+#[inline(always)]
+fn sum_of_tile(values: &Row, count: usize) -> f64 {
+    const RUNNING: usize = 8;
+    let mut sums = [0f64; RUNNING];
+    for (i, &x) in values.iter().enumerate() {
+        sums[i % RUNNING] += if i < count { f64::from(x) } else { 0.0 };
+    }
+    sums.iter().sum()
 }
 
 impl<'a> SampleSummary<'a> {
@@ -66,9 +113,8 @@ impl<'a> SampleSummary<'a> {
     pub fn extend(&mut self, sampler: &Sampler<'_>, samples: Range<u64>) -> Result<()> {
         let m = count(&samples)?;
         let (labels, n, raters) = (self.label_counts.len(), self.raters.len(), self.raters);
-        if sampler.distribution().voxels() != self.voxels
-            || sampler.distribution().classes() != self.probability_sums.len()
-        {
+        let classes = self.probability_sums.len();
+        if sampler.distribution().voxels() != self.voxels || sampler.distribution().classes() != classes {
             let (expected, found) = (self.voxels, sampler.distribution().voxels());
             return Err(CoreError::Length { field: "sampler", expected, found });
         }
@@ -82,33 +128,15 @@ impl<'a> SampleSummary<'a> {
                 volumes: vec![vec![0; labels]; m],
                 log_probabilities: vec![vec![0.0; n]; m],
                 first_voxel: chunk * CHUNK,
+                probabilities: vec![[0.0; TILE]; classes],
             })
             .collect();
-        sampler.sweep(samples, &mut states, |state, at, sample, logits| {
-            let count = TILE.min(state.probability_sums[0].len() - at);
-            for (rater, sum) in raters.iter().zip(&mut state.log_probabilities[sample]) {
-                let mut target = [0; TILE];
-                target[..count].copy_from_slice(&rater.labels()[state.first_voxel + at..][..count]);
-                let mut log_p = [0.0; TILE];
-                tile_log_probability(logits, &target, &mut log_p);
-                *sum += log_p[..count].iter().map(|&x| f64::from(x)).sum::<f64>();
-            }
-            let mut found = [0; TILE];
-            tile_labels(logits, &mut found);
-            for (label, row) in state.label_counts.iter_mut().enumerate() {
-                let mut volume = 0;
-                for (counter, &x) in row[at..at + count].iter_mut().zip(&found) {
-                    let is = u32::from(x == label as u8);
-                    *counter += is;
-                    volume += is;
-                }
-                state.volumes[sample][label] += u64::from(volume);
-            }
-            tile_probabilities(logits);
-            for (row, probabilities) in state.probability_sums.iter_mut().zip(logits.iter()) {
-                row[at..at + count].iter_mut().zip(probabilities).for_each(|(sum, p)| *sum += p);
-            }
-        });
+        sampler.sweep(
+            samples,
+            &mut states,
+            #[inline(always)]
+            |state, at, sample, logits| state.add(at, sample, logits, raters),
+        );
 
         // Chunks are added in their order, so that sums never depend on the thread count.
         let mut volumes = vec![vec![0; labels]; m];

@@ -20,7 +20,7 @@ pub fn sampling(ours: &Value, theirs: &Value) {
     println!("{:>8} {:>8} {:>10} {:>14}", "side", "samples", "seconds", "ns per logit");
     for row in ours["scaling"].as_array().into_iter().flatten() {
         let (seconds, each) = (number(row, "seconds"), number(row, "ns_per_logit"));
-        println!("{:>8} {:>8} {seconds:>10.4} {each:>14.3}", row["side"], row["samples"]);
+        println!("{:>8} {:>8} {seconds:>10.4} {each:>14.3}", number(row, "side"), number(row, "samples"));
     }
 }
 
@@ -29,11 +29,11 @@ pub fn ged(ours: &Value, theirs: &Value) {
     println!("GED² of 20 samples against one rater, 80³ voxels, 4 classes, from label maps to the score");
     both(ours, theirs, &format!("NumPy {} (one-hot)", word(theirs, "numpy")));
     println!("GED², ours {:.15}, theirs {:.15}", number(ours, "ged"), number(theirs, "ged"));
-    println!("\nlinear in voxels and pairs:");
-    println!("{:>8} {:>8} {:>10} {:>20}", "side", "samples", "seconds", "ps per voxel, pair");
+    println!("\nlinear in voxels and, at these counts, in samples:");
+    println!("{:>8} {:>8} {:>10} {:>20}", "side", "samples", "seconds", "ps per voxel, sample");
     for row in ours["scaling"].as_array().into_iter().flatten() {
-        let (seconds, each) = (number(row, "seconds"), number(row, "ps_per_voxel_and_pair"));
-        println!("{:>8} {:>8} {seconds:>10.5} {each:>20.2}", row["side"], row["samples"]);
+        let (seconds, each) = (number(row, "seconds"), number(row, "ps_per_voxel_and_sample"));
+        println!("{:>8} {:>8} {seconds:>10.5} {each:>20.2}", number(row, "side"), number(row, "samples"));
     }
 }
 

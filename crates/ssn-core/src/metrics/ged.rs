@@ -106,7 +106,8 @@ fn mean_of_pairs<'a>(
         PairStatistic::U => count * (count - 1),
     };
     let sum: f64 = (0..count).map(|i| later(i).iter().sum::<f64>()).sum();
-    Ok(2.0 * sum / ordered_pairs as f64)
+    // An empty sum is −0.0, which would show as such.
+    Ok(2.0 * sum.abs() / ordered_pairs as f64)
 }
 
 #[cfg(test)]

@@ -14,9 +14,8 @@ use crate::error::{CoreError, Result};
 use crate::labels::LabelMap;
 use crate::random::{RANK_STREAM, TILE, fill_normals};
 use crate::steering::Steering;
-use kernel::Row;
-pub(crate) use kernel::tile_labels;
-pub(crate) use softmax::{tile_log_probability, tile_probabilities};
+pub(crate) use kernel::{Row, tile_labels};
+pub(crate) use softmax::{tile_log_probability, tile_softmax};
 pub(crate) use sweep::{CHUNK, split_rows};
 
 /// Draws samples of one distribution with one seed and one steering.
@@ -57,37 +56,55 @@ impl<'a> Sampler<'a> {
     }
 
     fn label_rows(&self, samples: Range<u64>, maps: &mut [Vec<u8>]) {
-        self.sweep(samples, &mut split_rows(maps), |rows: &mut Vec<&mut [u8]>, at, sample, logits| {
-            let mut labels = [0u8; TILE];
-            tile_labels(logits, &mut labels);
-            let out = &mut rows[sample][at..];
-            let count = out.len().min(TILE);
-            out[..count].copy_from_slice(&labels[..count]);
-        });
+        self.sweep(
+            samples,
+            &mut split_rows(maps),
+            #[inline(always)]
+            |rows: &mut Vec<&mut [u8]>, at, sample, logits| {
+                let mut labels = [0u8; TILE];
+                tile_labels(logits, &mut labels);
+                let out = &mut rows[sample][at..];
+                let count = out.len().min(TILE);
+                out[..count].copy_from_slice(&labels[..count]);
+            },
+        );
     }
 
     /// The logits of the samples with these numbers, one `[c, v]` array each.
     pub fn logits(&self, samples: Range<u64>) -> Result<Vec<Vec<f32>>> {
-        self.class_rows(samples, |_| {})
+        self.class_rows(
+            samples,
+            #[inline(always)]
+            |_| {},
+        )
     }
 
     /// The softmax of the logits of the samples with these numbers, one `[c, v]` array each.
     pub fn probabilities(&self, samples: Range<u64>) -> Result<Vec<Vec<f32>>> {
-        self.class_rows(samples, tile_probabilities)
+        self.class_rows(
+            samples,
+            #[inline(always)]
+            |logits| tile_softmax(logits, &mut [0.0; TILE]),
+        )
     }
 
     /// One `[c, v]` array per sample, with the logits of each tile passed through `map`.
     fn class_rows(&self, samples: Range<u64>, map: impl Fn(&mut [Row]) + Sync) -> Result<Vec<Vec<f32>>> {
         let (c, v) = (self.distribution.classes(), self.distribution.voxels());
         let mut rows = vec![vec![0f32; v]; count(&samples)? * c];
-        self.sweep(samples, &mut split_rows(&mut rows), |rows: &mut Vec<&mut [f32]>, at, sample, logits| {
-            map(logits);
-            for (class, row) in logits.iter().enumerate() {
-                let out = &mut rows[sample * c + class][at..];
-                let count = out.len().min(TILE);
-                out[..count].copy_from_slice(&row[..count]);
-            }
-        });
+        self.sweep(
+            samples,
+            &mut split_rows(&mut rows),
+            #[inline(always)]
+            |rows: &mut Vec<&mut [f32]>, at, sample, logits| {
+                map(logits);
+                for (class, row) in logits.iter().enumerate() {
+                    let out = &mut rows[sample * c + class][at..];
+                    let count = out.len().min(TILE);
+                    out[..count].copy_from_slice(&row[..count]);
+                }
+            },
+        );
         Ok(rows.chunks(c).map(|rows| rows.concat()).collect())
     }
 

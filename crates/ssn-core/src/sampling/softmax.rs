@@ -1,83 +1,68 @@
-//! Softmax and its logarithm over the classes of a tile, in binary32 with exactly rounded operations.
+//! Softmax over the classes of a tile and the likelihood of labels, in binary32 with exactly rounded operations.
 
 use super::kernel::Row;
 use crate::random::{LANES, TILE, exp_nonpositive, ln_lanes};
 
-/// Replaces logits by probabilities. A single class is the Bernoulli case: the sigmoid of its logit.
+/// Replaces logits by probabilities, and gives ln Σ exp(η − max) for every voxel.
+///
+/// A single class is the Bernoulli case: its logit becomes the sigmoid, and the normaliser is ln(1 + e^−|η|).
 #[inline(always)]
-pub(crate) fn tile_probabilities(rows: &mut [Row]) {
-    if let [row] = rows {
-        for x in row {
-            // σ(x) = 1 / (1 + e^−x) for x ≥ 0 and e^x / (1 + e^x) otherwise: no exponential overflows.
-            let e = exp_nonpositive(-x.abs());
-            *x = (if *x >= 0.0 { 1.0 } else { e }) / (1.0 + e);
-        }
-        return;
-    }
+pub(crate) fn tile_softmax(rows: &mut [Row], normaliser: &mut Row) {
     for from in (0..TILE).step_by(LANES) {
-        let largest = largest_of_classes(rows, from);
         let mut sum = [0.0f32; LANES];
-        for row in rows.iter_mut() {
+        if let [row] = rows {
             for lane in 0..LANES {
-                let e = exp_nonpositive(row[from + lane] - largest[lane]);
-                row[from + lane] = e;
-                sum[lane] += e;
+                // σ(x) = 1 / (1 + e^−x) for x ≥ 0 and e^x / (1 + e^x) otherwise: no exponential overflows.
+                let x = row[from + lane];
+                let e = exp_nonpositive(-x.abs());
+                sum[lane] = 1.0 + e;
+                row[from + lane] = (if x >= 0.0 { 1.0 } else { e }) / sum[lane];
+            }
+        } else {
+            let mut largest = [f32::NEG_INFINITY; LANES];
+            for row in rows.iter() {
+                for lane in 0..LANES {
+                    let x = row[from + lane];
+                    largest[lane] = if x > largest[lane] { x } else { largest[lane] };
+                }
+            }
+            for row in rows.iter_mut() {
+                for lane in 0..LANES {
+                    let e = exp_nonpositive(row[from + lane] - largest[lane]);
+                    row[from + lane] = e;
+                    sum[lane] += e;
+                }
+            }
+            for row in rows.iter_mut() {
+                for lane in 0..LANES {
+                    row[from + lane] /= sum[lane];
+                }
             }
         }
-        for row in rows.iter_mut() {
-            for lane in 0..LANES {
-                row[from + lane] /= sum[lane];
-            }
-        }
+        normaliser[from..from + LANES].copy_from_slice(&ln_lanes(&sum));
     }
 }
 
-/// log p(label) for every voxel of a tile: η_label − max − ln Σ exp(η − max), never the log of a probability.
-/// A single class is the Bernoulli case.
+/// log p(label) for every voxel of a tile, from its logits and the normaliser of [`tile_softmax`]: η_label − max −
+/// ln Σ exp(η − max), never the log of a probability.
 #[inline(always)]
-pub(crate) fn tile_log_probability(logits: &[Row], labels: &[u8; TILE], out: &mut Row) {
+pub(crate) fn tile_log_probability(logits: &[Row], normaliser: &Row, labels: &[u8; TILE], out: &mut Row) {
     if let [row] = logits {
-        for from in (0..TILE).step_by(LANES) {
-            let mut one_plus_e = [0.0; LANES];
-            for lane in 0..LANES {
-                one_plus_e[lane] = 1.0 + exp_nonpositive(-row[from + lane].abs());
-            }
-            let ln = ln_lanes(&one_plus_e);
-            for lane in 0..LANES {
-                let x = row[from + lane];
-                let signed = if labels[from + lane] == 0 { -x } else { x };
-                let negative_part = if signed < 0.0 { signed } else { 0.0 };
-                out[from + lane] = negative_part - ln[lane];
-            }
+        for x in 0..TILE {
+            let signed = if labels[x] == 0 { -row[x] } else { row[x] };
+            out[x] = (if signed < 0.0 { signed } else { 0.0 }) - normaliser[x];
         }
         return;
     }
-    for from in (0..TILE).step_by(LANES) {
-        let largest = largest_of_classes(logits, from);
-        let (mut sum, mut chosen) = ([0.0f32; LANES], [0.0f32; LANES]);
-        for (class, row) in logits.iter().enumerate() {
-            for lane in 0..LANES {
-                let below = row[from + lane] - largest[lane];
-                sum[lane] += exp_nonpositive(below);
-                let is_label = u32::from(labels[from + lane]) == class as u32;
-                chosen[lane] = if is_label { below } else { chosen[lane] };
-            }
-        }
-        let ln = ln_lanes(&sum);
-        for lane in 0..LANES {
-            out[from + lane] = chosen[lane] - ln[lane];
+    let mut largest = [f32::NEG_INFINITY; TILE];
+    out.fill(0.0);
+    for (class, row) in logits.iter().enumerate() {
+        for x in 0..TILE {
+            largest[x] = if row[x] > largest[x] { row[x] } else { largest[x] };
+            out[x] = if u32::from(labels[x]) == class as u32 { row[x] } else { out[x] };
         }
     }
-}
-
-#[inline(always)]
-fn largest_of_classes(rows: &[Row], from: usize) -> [f32; LANES] {
-    let mut largest = [f32::NEG_INFINITY; LANES];
-    for row in rows {
-        for lane in 0..LANES {
-            let x = row[from + lane];
-            largest[lane] = if x > largest[lane] { x } else { largest[lane] };
-        }
+    for x in 0..TILE {
+        out[x] = (out[x] - largest[x]) - normaliser[x];
     }
-    largest
 }
