@@ -42,12 +42,8 @@ fn box_muller(radius_word: u32, angle_word: u32) -> (f32, f32) {
 /// `(16·tile + lane, stream, draw)`: words 0 and 1 give normals 0 and 1, words 2 and 3 give 2 and 3.
 #[inline(always)]
 pub fn normal_tile(seed: u64, stream: u32, draw: u64, tile: u32, out: &mut [f32; TILE]) {
-    let mut index = [0; LANES];
-    for (lane, word) in index.iter_mut().enumerate() {
-        *word = tile * LANES as u32 + lane as u32;
-    }
-    let counter = [index, [stream; LANES], [low(draw); LANES], [high(draw); LANES]];
-    let words = philox_lanes(counter, [low(seed), high(seed)]);
+    let counter = [tile * LANES as u32, stream, low(draw), high(draw)];
+    let words: [[u32; LANES]; 4] = philox_lanes(counter, [low(seed), high(seed)]);
     for pair in 0..2 {
         for lane in 0..LANES {
             let (first, second) = box_muller(words[2 * pair][lane], words[2 * pair + 1][lane]);

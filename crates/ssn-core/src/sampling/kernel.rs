@@ -85,9 +85,12 @@ pub(crate) fn tile_logits(tile: u32, parameters: &TileParameters, draw: &Draw<'_
                     sum[lane] += deviation[from + lane] * noise[from + lane];
                 }
             }
+            // Whole vectors are stored from a local array: stored lane by lane they would be taken apart.
+            let mut result = [0.0; LANES];
             for lane in 0..LANES {
-                out[from + lane] = mean[from + lane] + scale * sum[lane];
+                result[lane] = mean[from + lane] + scale * sum[lane];
             }
+            out[from..from + LANES].copy_from_slice(&result);
         }
     }
 }
@@ -114,8 +117,6 @@ pub(crate) fn tile_labels(logits: &[Row], labels: &mut [u8; TILE]) {
                 label[lane] = if larger { class as u32 } else { label[lane] };
             }
         }
-        for lane in 0..LANES {
-            labels[from + lane] = label[lane] as u8;
-        }
+        labels[from..from + LANES].copy_from_slice(&label.map(|label| label as u8));
     }
 }
