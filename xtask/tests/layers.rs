@@ -30,6 +30,25 @@ const TORCH: &[&str] = &["tch", "torch_sys"];
 /// The modules of each crate with more than one layer, lowest first.
 const MODULES: &[(&str, &[&str])] = &[
     (
+        "ssn-volume",
+        &[
+            "atomic",
+            "error",
+            "limits",
+            "gzip",
+            "voxels",
+            "geometry",
+            "volume",
+            "nifti",
+            "nrrd",
+            "metaimage",
+            "raster",
+            "numpy",
+            "pickle",
+            "format",
+        ],
+    ),
+    (
         "ssn-core",
         &[
             "error",

@@ -1,7 +1,26 @@
 //! Image files and their geometry, and the one way in which the project writes files.
 //!
-//! No torch, no networks: this crate is the bottom of the workspace.
+//! No torch, no networks: this crate is the bottom of the workspace. Each format has a folder with `parse`, from bytes
+//! to an [`Image`] or a [`Problem`], and `encode`; A reader never
+//! panics, allocates for what arrives and not for what a header claims, and refuses what it does not understand.
 
 pub mod atomic;
+pub mod error;
+pub mod geometry;
+pub mod gzip;
+pub mod limits;
+pub mod metaimage;
+pub mod nifti;
+pub mod nrrd;
+pub mod numpy;
+pub mod pickle;
+pub mod raster;
+pub mod volume;
+pub mod voxels;
 
 pub use atomic::{WriteError, write_atomically};
+pub use error::{FileError, Problem};
+pub use geometry::{Difference, Differences, Geometry, Tolerance};
+pub use limits::Limits;
+pub use volume::{Image, Source, Volume};
+pub use voxels::{ByteOrder, VoxelType, Voxels};

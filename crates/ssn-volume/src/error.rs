@@ -1,0 +1,84 @@
+//! Why a file is refused: what was found, what is allowed, and what to do next.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// A file that cannot be used, with the reason.
+#[derive(Debug, Error)]
+#[error("{}: {problem}", path.display())]
+pub struct FileError {
+    /// The file.
+    pub path: PathBuf,
+    /// The reason.
+    #[source]
+    pub problem: Problem,
+}
+
+/// The reason why a file, or bytes that claim to be one, cannot be used.
+#[derive(Debug, Error)]
+pub enum Problem {
+    /// The system refused to read or write.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// A field has a value that is not allowed.
+    #[error("{field} is {found}, but it must be {allowed}; {advice}")]
+    Field {
+        /// The field, as the format's documents name it.
+        field: &'static str,
+        /// What was found.
+        found: String,
+        /// What is allowed.
+        allowed: &'static str,
+        /// What to do next.
+        advice: &'static str,
+    },
+    /// The file ends early.
+    #[error("{part} needs {needed} bytes, but only {found} are there; the file is cut off: copy it again")]
+    Truncated {
+        /// The part that is incomplete.
+        part: &'static str,
+        /// Bytes that the part needs.
+        needed: u64,
+        /// Bytes that are there.
+        found: u64,
+    },
+    /// A check sum or the structure of compressed data is wrong.
+    #[error("{part} is damaged ({reason}): copy the file again from where it came")]
+    Damaged {
+        /// The part that is damaged.
+        part: &'static str,
+        /// What the decoder said.
+        reason: String,
+    },
+    /// A size beyond the limits.
+    #[error(
+        "{what} is {found}, above the limit of {limit}; if the file is genuine, raise the limit `{name}`"
+    )]
+    Limit {
+        /// What is too large.
+        what: &'static str,
+        /// The size found.
+        found: u64,
+        /// The limit.
+        limit: u64,
+        /// The field of [`Limits`](crate::Limits) to raise.
+        name: &'static str,
+    },
+    /// A feature of the format that this reader does not know.
+    #[error("{what} is not supported; {advice}")]
+    Unsupported {
+        /// The feature.
+        what: String,
+        /// What to do next.
+        advice: &'static str,
+    },
+}
+
+impl Problem {
+    /// The problem of a file with a name.
+    pub fn in_file(self, path: impl Into<PathBuf>) -> FileError {
+        FileError { path: path.into(), problem: self }
+    }
+}

@@ -1,0 +1,191 @@
+//! Where the voxels of an image lie in the patient.
+
+use std::fmt;
+
+/// Place, direction and size of the voxels of a volume.
+///
+/// Axes of the grid are i, j, k: i runs along a row (`w`), j along a column (`h`), k through the slices (`d`). The
+/// world is in millimetres and RAS+: x to the right, y to the front, z to the head. Readers of formats that point
+/// elsewhere (LPS in NRRD and MetaImage) convert.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Geometry {
+    /// Distance of neighbouring voxels along i, j, k; positive.
+    pub spacing: [f64; 3],
+    /// World coordinates of the centre of voxel (0, 0, 0).
+    pub origin: [f64; 3],
+    /// `direction[row][axis]`: component `row` of the unit vector along grid axis `axis`.
+    pub direction: [[f64; 3]; 3],
+}
+
+impl Default for Geometry {
+    /// Voxels of 1 mm at the origin, along the axes of the world: what a file without geometry gets.
+    fn default() -> Self {
+        Self {
+            spacing: [1.0; 3],
+            origin: [0.0; 3],
+            direction: [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+        }
+    }
+}
+
+/// How far two geometries may differ and still be taken for the same.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tolerance {
+    /// Relative difference of spacings.
+    pub spacing: f64,
+    /// Distance of origins, as a share of the smallest spacing.
+    pub origin: f64,
+    /// Difference of components of direction vectors.
+    pub direction: f64,
+}
+
+impl Default for Tolerance {
+    /// Wide enough for what single precision and decimal text lose, and far below what moves a voxel.
+    fn default() -> Self {
+        Self { spacing: 1e-4, origin: 1e-2, direction: 1e-4 }
+    }
+}
+
+/// One quantity in which two geometries differ.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    /// Such as `spacing[2]`.
+    pub quantity: String,
+    /// Its value in the first geometry.
+    pub first: f64,
+    /// Its value in the second.
+    pub second: f64,
+}
+
+/// The differences as a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Differences(pub Vec<Difference>);
+
+impl fmt::Display for Differences {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<16} {:>14} {:>14}", "", "first", "second")?;
+        for Difference { quantity, first, second } in &self.0 {
+            writeln!(f, "{quantity:<16} {first:>14.6} {second:>14.6}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Geometry {
+    /// From an affine: the first three rows of the matrix that maps (i, j, k, 1) to the world. Nothing if an axis
+    /// has no length or a number is not finite.
+    pub fn from_affine(affine: [[f64; 4]; 3]) -> Option<Self> {
+        let mut geometry = Self::default();
+        for axis in 0..3 {
+            let column = affine.map(|row| row[axis]);
+            let length = column.iter().map(|x| x * x).sum::<f64>().sqrt();
+            if !(length.is_finite() && length > 0.0) {
+                return None;
+            }
+            geometry.spacing[axis] = length;
+            for row in 0..3 {
+                geometry.direction[row][axis] = column[row] / length;
+            }
+            geometry.origin[axis] = affine[axis][3];
+        }
+        geometry.origin.iter().all(|x| x.is_finite()).then_some(geometry)
+    }
+
+    /// The first three rows of the affine.
+    pub fn affine(&self) -> [[f64; 4]; 3] {
+        let mut affine = [[0.0; 4]; 3];
+        for row in 0..3 {
+            for axis in 0..3 {
+                affine[row][axis] = self.direction[row][axis] * self.spacing[axis];
+            }
+            affine[row][3] = self.origin[row];
+        }
+        affine
+    }
+
+    /// The same place with x and y pointing the other way: between RAS and LPS, in either direction.
+    pub fn with_x_and_y_flipped(mut self) -> Self {
+        for row in 0..2 {
+            self.origin[row] = -self.origin[row];
+            self.direction[row] = self.direction[row].map(|x| -x);
+        }
+        self
+    }
+
+    /// In what two geometries differ beyond a tolerance; nothing if they are the same.
+    pub fn differences(&self, other: &Self, tolerance: Tolerance) -> Option<Differences> {
+        let mut found = vec![];
+        let mut compare = |quantity: String, first: f64, second: f64, allowed: f64| {
+            // Written so that a value that is not a number differs.
+            if !((first - second).abs() <= allowed) {
+                found.push(Difference { quantity, first, second });
+            }
+        };
+        let smallest = self.spacing.iter().copied().fold(f64::INFINITY, f64::min);
+        for axis in 0..3 {
+            let (a, b) = (self.spacing[axis], other.spacing[axis]);
+            compare(format!("spacing[{axis}]"), a, b, tolerance.spacing * a.abs());
+        }
+        for row in 0..3 {
+            compare(
+                format!("origin[{row}]"),
+                self.origin[row],
+                other.origin[row],
+                tolerance.origin * smallest,
+            );
+        }
+        for row in 0..3 {
+            for axis in 0..3 {
+                let (a, b) = (self.direction[row][axis], other.direction[row][axis]);
+                compare(format!("direction[{row}][{axis}]"), a, b, tolerance.direction);
+            }
+        }
+        (!found.is_empty()).then_some(Differences(found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turned() -> Geometry {
+        let (c, s) = (0.8, 0.6);
+        Geometry {
+            spacing: [0.7, 0.7, 2.5],
+            origin: [-90.0, 12.5, 40.0],
+            direction: [[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, -1.0]],
+        }
+    }
+
+    #[test]
+    fn an_affine_goes_round() {
+        let geometry = turned();
+        let back = Geometry::from_affine(geometry.affine()).unwrap();
+        assert_eq!(
+            geometry.differences(&back, Tolerance { spacing: 1e-12, origin: 1e-12, direction: 1e-12 }),
+            None
+        );
+        assert_eq!(geometry.with_x_and_y_flipped().with_x_and_y_flipped(), geometry);
+    }
+
+    #[test]
+    fn an_affine_without_volume_has_no_geometry() {
+        let mut affine = turned().affine();
+        (0..3).for_each(|row| affine[row][1] = 0.0);
+        assert_eq!(Geometry::from_affine(affine), None);
+        affine[0][0] = f64::NAN;
+        assert_eq!(Geometry::from_affine(affine), None);
+    }
+
+    #[test]
+    fn differences_are_listed() {
+        let (a, mut b) = (turned(), turned());
+        b.spacing[2] = 2.6;
+        b.origin[0] += 0.001;
+        let differences = a.differences(&b, Tolerance::default()).unwrap();
+        assert_eq!(differences.0.len(), 1, "a micrometre is nothing");
+        assert!(differences.to_string().contains("spacing[2]"), "{differences}");
+        b.origin[1] = f64::NAN;
+        assert_eq!(a.differences(&b, Tolerance::default()).unwrap().0.len(), 2);
+    }
+}

@@ -1,0 +1,106 @@
+//! Compressed bytes, expanded with bounded memory and verified to the end.
+
+use std::io::Read;
+
+use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
+
+use crate::error::Problem;
+use crate::limits::Limits;
+
+/// The kind of compression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// gzip, possibly of several members, with a check sum each.
+    Gzip,
+    /// zlib, with a check sum.
+    Zlib,
+}
+
+/// Expanded bytes up to this size are kept while they arrive, whatever the ratio.
+const KEPT_AT_ONCE: u64 = 32 << 20;
+/// Up to this ratio of expanded to compressed bytes, data is kept while it arrives. Beyond it (and beyond
+/// [`KEPT_AT_ONCE`]) the data is first expanded without keeping it: only when its length and check sum are right does
+/// it get memory.
+const TRUSTED_RATIO: u64 = 32;
+const BUFFER: usize = 1 << 16;
+
+/// Whether bytes start like a gzip file.
+pub fn is_gzip(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0x1f, 0x8b])
+}
+
+/// The first `count` expanded bytes, or fewer where there are no more. Nothing is verified yet.
+pub fn expand_start(bytes: &[u8], compression: Compression, count: usize) -> Result<Vec<u8>, Problem> {
+    let mut start = vec![];
+    decoder(bytes, compression).take(count as u64).read_to_end(&mut start).map_err(damaged)?;
+    Ok(start)
+}
+
+/// All expanded bytes, of which there must be exactly `expected`; verifies lengths and check sums to the end.
+///
+/// `part` names the data in refusals.
+pub fn expand_exactly(
+    bytes: &[u8],
+    compression: Compression,
+    expected: u64,
+    part: &'static str,
+    limits: &Limits,
+) -> Result<Vec<u8>, Problem> {
+    if expected > limits.expanded_bytes {
+        let (limit, name) = (limits.expanded_bytes, "expanded_bytes");
+        return Err(Problem::Limit { what: "the expanded size", found: expected, limit, name });
+    }
+    let suspicious = expected > KEPT_AT_ONCE && expected / TRUSTED_RATIO > bytes.len() as u64;
+    if suspicious {
+        expand(bytes, compression, expected, part, None)?;
+    }
+    let mut out = Vec::new();
+    expand(bytes, compression, expected, part, Some(&mut out))?;
+    Ok(out)
+}
+
+/// Expands everything, into `out` where there is one.
+fn expand(
+    bytes: &[u8],
+    compression: Compression,
+    expected: u64,
+    part: &'static str,
+    mut out: Option<&mut Vec<u8>>,
+) -> Result<(), Problem> {
+    let mut decoder = decoder(bytes, compression);
+    let mut buffer = vec![0; BUFFER];
+    let mut found = 0u64;
+    loop {
+        let count = decoder.read(&mut buffer).map_err(damaged)?;
+        if count == 0 {
+            break;
+        }
+        found += count as u64;
+        if found > expected {
+            return Err(Problem::Field {
+                field: part,
+                found: format!("longer than {expected} bytes"),
+                allowed: "as long as the header says",
+                advice: "header and data do not belong together: export the image again",
+            });
+        }
+        if let Some(out) = &mut out {
+            out.extend_from_slice(&buffer[..count]);
+        }
+    }
+    if found < expected {
+        return Err(Problem::Truncated { part, needed: expected, found });
+    }
+    Ok(())
+}
+
+fn decoder(bytes: &[u8], compression: Compression) -> Box<dyn Read + '_> {
+    match compression {
+        Compression::Gzip => Box::new(MultiGzDecoder::new(bytes)),
+        Compression::Zlib => Box::new(ZlibDecoder::new(bytes)),
+    }
+}
+
+fn damaged(error: std::io::Error) -> Problem {
+    Problem::Damaged { part: "the compressed data", reason: error.to_string() }
+}

@@ -1,0 +1,1 @@
+//! Pickles and PyTorch files, as data.

@@ -1,0 +1,1 @@
+//! PNG, JPEG and TIFF.
