@@ -116,8 +116,9 @@ impl Geometry {
     pub fn differences(&self, other: &Self, tolerance: Tolerance) -> Option<Differences> {
         let mut found = vec![];
         let mut compare = |quantity: String, first: f64, second: f64, allowed: f64| {
-            // Written so that a value that is not a number differs.
-            if !((first - second).abs() <= allowed) {
+            // A value that is not a number is the same as nothing.
+            let same = (first - second).abs() <= allowed;
+            if !same {
                 found.push(Difference { quantity, first, second });
             }
         };
