@@ -151,6 +151,7 @@ impl Voxels {
     }
 
     /// `slope · x + intercept` for every value, computed in double precision and rounded once.
+    #[allow(clippy::unnecessary_cast, reason = "one of the ten types is the target already")]
     pub fn scaled_f32(&self, slope: f64, intercept: f64) -> Vec<f32> {
         let identity = slope == 1.0 && intercept == 0.0;
         if let (true, Self::F32(values)) = (identity, self) {
@@ -160,6 +161,7 @@ impl Voxels {
     }
 
     /// `slope · x + intercept` for every value, in double precision.
+    #[allow(clippy::unnecessary_cast, reason = "one of the ten types is the target already")]
     pub fn scaled_f64(&self, slope: f64, intercept: f64) -> Vec<f64> {
         for_each_type!(self, values => values.iter().map(|&x| x as f64 * slope + intercept).collect())
     }
