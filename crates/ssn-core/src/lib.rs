@@ -12,7 +12,7 @@
 //!
 //! // Two classes on three voxels; the last two voxels switch together.
 //! let mean = vec![4.0, 0.0, 0.0, /* class 1 */ -4.0, 0.0, 0.0];
-//! let diagonal = vec![0.01f32; 6];
+//! let diagonal = vec![1e-8f32; 6];
 //! let factor = vec![0.0, -5.0, -5.0, /* class 1 */ 0.0, 5.0, 5.0];
 //! let distribution = LowRankNormal::new(2, 3, 1, mean, diagonal, factor)?;
 //!
