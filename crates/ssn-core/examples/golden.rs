@@ -8,7 +8,7 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
-use safetensors::SafeTensors;
+use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 use ssn_core::metrics::{PairStatistic, ged};
 use ssn_core::{BitPlanes, LabelMap};
@@ -65,6 +65,9 @@ fn compare(folder: &Path) -> Result<bool, Box<dyn Error>> {
 
 fn planes(file: &SafeTensors<'_>, key: &str, classes: usize) -> Result<Vec<BitPlanes>, Box<dyn Error>> {
     let tensor = file.tensor(key)?;
+    if tensor.dtype() != Dtype::U8 {
+        return Err(format!("{key} is {:?}, but label maps must be uint8", tensor.dtype()).into());
+    }
     let voxels: usize = tensor.shape().iter().skip(1).product();
     let maps = tensor.data().chunks_exact(voxels.max(1));
     Ok(maps

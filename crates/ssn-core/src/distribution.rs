@@ -4,6 +4,7 @@ use half::f16;
 use half::slice::HalfFloatSliceExt;
 
 use crate::error::{CoreError, Result};
+use crate::labels::MAX_CLASSES;
 
 /// Numbers in single or half precision. Half precision halves the memory of a large factor; every value is
 /// widened exactly before it is used.
@@ -52,10 +53,10 @@ impl Values {
         out
     }
 
-    /// The first number that is not finite, with its index.
-    fn first_non_finite(&self) -> Option<(usize, f32)> {
+    /// The first number that is not finite, or larger than [`MAX_PARAMETER`], with its index.
+    fn first_unusable(&self) -> Option<(usize, f32)> {
         let index = match self {
-            Self::F32(values) => values.iter().position(|x| !x.is_finite()),
+            Self::F32(values) => values.iter().position(|x| !matches!(x.abs(), 0.0..=MAX_PARAMETER)),
             Self::F16(values) => values.iter().position(|x| !x.is_finite()),
         }?;
         Some((index, self.get(index)))
@@ -116,9 +117,12 @@ impl LowRankNormal {
         if voxels == 0 {
             return Err(CoreError::Empty { field: "voxels" });
         }
-        if classes > MAX_CLASSES {
-            let (index, value) = (0, classes as f64);
-            return Err(CoreError::OutOfRange { field: "classes", index, value, expected: "at most 256" });
+        for (field, value, largest, expected) in
+            [("classes", classes, MAX_CLASSES, "at most 256"), ("voxels", voxels, MAX_VOXELS, "at most 2^32")]
+        {
+            if value > largest {
+                return Err(CoreError::OutOfRange { field, index: 0, value: value as f64, expected });
+            }
         }
         for (field, values, expected) in [
             ("mean", &mean, classes.checked_mul(voxels)),
@@ -129,8 +133,13 @@ impl LowRankNormal {
             if values.len() != expected {
                 return Err(CoreError::Length { field, expected, found: values.len() });
             }
-            if let Some((index, value)) = values.first_non_finite() {
-                return Err(CoreError::NonFinite { field, index, value: f64::from(value) });
+            if let Some((index, value)) = values.first_unusable() {
+                let value = f64::from(value);
+                return Err(if value.is_finite() {
+                    CoreError::OutOfRange { field, index, value, expected: "between -1e20 and 1e20" }
+                } else {
+                    CoreError::NonFinite { field, index, value }
+                });
             }
         }
         if let Some((index, value)) = diagonal.first_negative() {
@@ -180,8 +189,12 @@ impl LowRankNormal {
     }
 }
 
-/// Labels are bytes.
-const MAX_CLASSES: usize = 256;
+/// The largest size of a parameter. Together with the largest weight of a steering it keeps every logit finite, so
+/// that no comparison of logits ever meets a NaN.
+pub const MAX_PARAMETER: f32 = 1e20;
+
+/// Voxels are numbered within a word of the random generator's counter.
+const MAX_VOXELS: usize = 1 << 32;
 
 #[cfg(test)]
 mod tests {
@@ -209,6 +222,10 @@ mod tests {
         bad[1] = -0.25;
         let error = build(ok(), bad, ok()).unwrap_err();
         assert_eq!(error.to_string(), "diagonal[1] is -0.25, but it must be at least 0");
+        let mut bad = ok();
+        bad[5] = -1e30;
+        let error = build(bad, ok(), ok()).unwrap_err();
+        assert!(error.to_string().ends_with("but it must be between -1e20 and 1e20"), "{error}");
         let error = build(ok(), ok(), vec![0.0; 5]).unwrap_err();
         assert_eq!(error.to_string(), "factor has length 5, but the shape asks for 6");
         assert!(matches!(

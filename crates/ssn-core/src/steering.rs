@@ -23,12 +23,17 @@ impl Default for Steering {
     }
 }
 
+/// The largest size of a mode weight, and of temperature times class scale.
+pub const MAX_WEIGHT: f32 = 1e6;
+
 impl Steering {
     /// T·w_c for every class of the distribution, `[c]`.
     pub(crate) fn noise_scales(&self, distribution: &LowRankNormal) -> Result<Vec<f32>> {
-        finite("temperature", &[self.temperature])?;
+        usable("temperature", &[self.temperature])?;
         let scales = weights("class_scales", &self.class_scales, distribution.classes())?;
-        Ok(scales.into_iter().map(|w| self.temperature * w).collect())
+        let scales: Vec<f32> = scales.into_iter().map(|w| self.temperature * w).collect();
+        usable("temperature times class_scales", &scales)?;
+        Ok(scales)
     }
 
     /// g_q for every column of the factor, `[r]`.
@@ -45,13 +50,16 @@ fn weights(field: &'static str, given: &[f32], expected: usize) -> Result<Vec<f3
     if given.len() != expected {
         return Err(CoreError::Length { field, expected, found: given.len() });
     }
-    finite(field, given)?;
+    usable(field, given)?;
     Ok(given.to_vec())
 }
 
-fn finite(field: &'static str, values: &[f32]) -> Result<()> {
-    match values.iter().position(|x| !x.is_finite()) {
-        Some(index) => Err(CoreError::NonFinite { field, index, value: f64::from(values[index]) }),
-        None => Ok(()),
-    }
+fn usable(field: &'static str, values: &[f32]) -> Result<()> {
+    let Some(index) = values.iter().position(|x| !matches!(x.abs(), 0.0..=MAX_WEIGHT)) else { return Ok(()) };
+    let value = f64::from(values[index]);
+    Err(if value.is_finite() {
+        CoreError::OutOfRange { field, index, value, expected: "between -1e6 and 1e6" }
+    } else {
+        CoreError::NonFinite { field, index, value }
+    })
 }

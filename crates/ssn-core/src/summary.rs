@@ -17,7 +17,7 @@ pub struct SampleSummary<'a> {
     raters: &'a [LabelMap],
     voxels: usize,
     /// Σ over samples of the softmax, a row of `v` per class.
-    probability_sums: Vec<Vec<f32>>,
+    probability_sums: Vec<Vec<f64>>,
     /// How many samples give a voxel a label, a row of `v` per label.
     label_counts: Vec<Vec<u32>>,
     /// Voxels of each label, one entry of `[l]` per sample.
@@ -26,14 +26,17 @@ pub struct SampleSummary<'a> {
     log_probabilities: Vec<Vec<f64>>,
 }
 
+/// Samples that are swept together.
+const BLOCK: usize = 64;
+
 /// What one chunk of voxels contributes.
 struct ChunkState<'s> {
-    probability_sums: Vec<&'s mut [f32]>,
+    probability_sums: Vec<&'s mut [f64]>,
     label_counts: Vec<&'s mut [u32]>,
-    /// `[m][l]`.
-    volumes: Vec<Vec<u64>>,
-    /// `[m][n]`.
-    log_probabilities: Vec<Vec<f64>>,
+    /// `[m, l]`.
+    volumes: Vec<u64>,
+    /// `[m, n]`.
+    log_probabilities: Vec<f64>,
     first_voxel: usize,
     /// Room for the softmax of a tile.
     probabilities: Vec<Row>,
@@ -46,6 +49,7 @@ impl ChunkState<'_> {
         let count = TILE.min(self.probability_sums[0].len() - at);
         let mut labels = [0; TILE];
         tile_labels(logits, &mut labels);
+        let labels_count = self.label_counts.len();
         for (label, row) in self.label_counts.iter_mut().enumerate() {
             let mut volume = 0;
             for (counter, &x) in row[at..at + count].iter_mut().zip(&labels) {
@@ -53,17 +57,18 @@ impl ChunkState<'_> {
                 *counter += is;
                 volume += is;
             }
-            self.volumes[sample][label] += u64::from(volume);
+            self.volumes[sample * labels_count + label] += u64::from(volume);
         }
 
         self.probabilities.copy_from_slice(logits);
         let mut normaliser = [0.0; TILE];
         tile_softmax(&mut self.probabilities, &mut normaliser);
         for (row, probabilities) in self.probability_sums.iter_mut().zip(&self.probabilities) {
-            row[at..at + count].iter_mut().zip(probabilities).for_each(|(sum, p)| *sum += p);
+            row[at..at + count].iter_mut().zip(probabilities).for_each(|(sum, &p)| *sum += f64::from(p));
         }
 
-        for (rater, sum) in raters.iter().zip(&mut self.log_probabilities[sample]) {
+        let sums = &mut self.log_probabilities[sample * raters.len()..];
+        for (rater, sum) in raters.iter().zip(sums) {
             let mut target = [0; TILE];
             target[..count].copy_from_slice(&rater.labels()[self.first_voxel + at..][..count]);
             let mut log_p = [0.0; TILE];
@@ -91,7 +96,8 @@ impl<'a> SampleSummary<'a> {
         let (v, labels) = (distribution.voxels(), label_count(distribution));
         for (index, rater) in raters.iter().enumerate() {
             if rater.voxels() != v {
-                return Err(CoreError::Length { field: "raters", expected: v, found: rater.voxels() });
+                let (value, expected) = (rater.voxels() as f64, "the distribution's number of voxels");
+                return Err(CoreError::OutOfRange { field: "raters.voxels", index, value, expected });
             }
             if rater.classes() > labels {
                 let value = rater.classes() as f64;
@@ -111,13 +117,26 @@ impl<'a> SampleSummary<'a> {
 
     /// Adds the samples with these numbers.
     pub fn extend(&mut self, sampler: &Sampler<'_>, samples: Range<u64>) -> Result<()> {
-        let m = count(&samples)?;
-        let (labels, n, raters) = (self.label_counts.len(), self.raters.len(), self.raters);
-        let classes = self.probability_sums.len();
-        if sampler.distribution().voxels() != self.voxels || sampler.distribution().classes() != classes {
-            let (expected, found) = (self.voxels, sampler.distribution().voxels());
-            return Err(CoreError::Length { field: "sampler", expected, found });
+        count(&samples)?;
+        for (field, expected, found) in [
+            ("sampler.voxels", self.voxels, sampler.distribution().voxels()),
+            ("sampler.classes", self.probability_sums.len(), sampler.distribution().classes()),
+        ] {
+            if found != expected {
+                return Err(CoreError::Length { field, expected, found });
+            }
         }
+        for start in samples.clone().step_by(BLOCK) {
+            self.extend_block(sampler, start..samples.end.min(start + BLOCK as u64));
+        }
+        Ok(())
+    }
+
+    /// Adds at most [`BLOCK`] samples, which bounds what the chunks hold meanwhile.
+    fn extend_block(&mut self, sampler: &Sampler<'_>, samples: Range<u64>) {
+        let m = (samples.end - samples.start) as usize;
+        let (classes, labels) = (self.probability_sums.len(), self.label_counts.len());
+        let (raters, n) = (self.raters, self.raters.len());
         let mut states: Vec<ChunkState<'_>> = split_rows(&mut self.probability_sums)
             .into_iter()
             .zip(split_rows(&mut self.label_counts))
@@ -125,8 +144,8 @@ impl<'a> SampleSummary<'a> {
             .map(|(chunk, (probability_sums, label_counts))| ChunkState {
                 probability_sums,
                 label_counts,
-                volumes: vec![vec![0; labels]; m],
-                log_probabilities: vec![vec![0.0; n]; m],
+                volumes: vec![0; m * labels],
+                log_probabilities: vec![0.0; m * n],
                 first_voxel: chunk * CHUNK,
                 probabilities: vec![[0.0; TILE]; classes],
             })
@@ -139,20 +158,13 @@ impl<'a> SampleSummary<'a> {
         );
 
         // Chunks are added in their order, so that sums never depend on the thread count.
-        let mut volumes = vec![vec![0; labels]; m];
-        let mut log_probabilities = vec![vec![0.0; n]; m];
+        let (mut volumes, mut log_probabilities) = (vec![0; m * labels], vec![0.0; m * n]);
         for state in states {
-            for sample in 0..m {
-                volumes[sample].iter_mut().zip(&state.volumes[sample]).for_each(|(sum, x)| *sum += x);
-                log_probabilities[sample]
-                    .iter_mut()
-                    .zip(&state.log_probabilities[sample])
-                    .for_each(|(sum, x)| *sum += x);
-            }
+            volumes.iter_mut().zip(&state.volumes).for_each(|(sum, x)| *sum += x);
+            log_probabilities.iter_mut().zip(&state.log_probabilities).for_each(|(sum, x)| *sum += x);
         }
-        self.volumes.extend(volumes);
-        self.log_probabilities.extend(log_probabilities);
-        Ok(())
+        self.volumes.extend(volumes.chunks(labels).map(<[u64]>::to_vec));
+        self.log_probabilities.extend((0..m).map(|i| log_probabilities[i * n..(i + 1) * n].to_vec()));
     }
 
     /// How many samples have been added.
@@ -160,24 +172,28 @@ impl<'a> SampleSummary<'a> {
         self.volumes.len()
     }
 
-    /// Mean over the samples of the softmax, `[c, v]`: p̄.
+    /// Mean over the samples of the softmax, p̄, a row per label, `[l, v]`: for a single class, off and on.
     pub fn mean_probabilities(&self) -> Result<Vec<f32>> {
-        let m = self.some_samples()? as f32;
-        Ok(self.probability_sums.iter().flatten().map(|sum| sum / m).collect())
+        let m = self.some_samples()? as f64;
+        let rows = self.probability_sums.iter().flatten().map(|sum| (sum / m) as f32);
+        Ok(match self.probability_sums.as_slice() {
+            [on] => on.iter().map(|sum| (1.0 - sum / m) as f32).chain(rows).collect(),
+            _ => rows.collect(),
+        })
     }
 
     /// Marginal entropy per voxel, −Σ_c p̄ log_C p̄, in 0 … 1, `[v]`.
     pub fn marginal_entropy(&self) -> Result<Vec<f32>> {
-        let m = self.some_samples()? as f32;
-        let term = |p: f32| if p > 0.0 { -p * p.ln() } else { 0.0 };
-        let base = (self.label_counts.len() as f32).ln();
+        let m = self.some_samples()? as f64;
+        let term = |p: f64| if p > 0.0 { -p * p.ln() } else { 0.0 };
+        let base = (self.label_counts.len() as f64).ln();
         Ok((0..self.voxels)
             .map(|x| {
                 let entropy = match self.probability_sums.as_slice() {
                     [row] => term(row[x] / m) + term(1.0 - row[x] / m),
                     rows => rows.iter().map(|row| term(row[x] / m)).sum(),
                 };
-                (entropy / base).clamp(0.0, 1.0)
+                (entropy / base).clamp(0.0, 1.0) as f32
             })
             .collect())
     }
@@ -201,8 +217,8 @@ impl<'a> SampleSummary<'a> {
             let expected = "above 0 and at most 1";
             return Err(CoreError::OutOfRange { field: "level", index: 0, value: level, expected });
         }
-        let needed = level * self.some_samples()? as f64;
-        Ok(self.label_counts[self.checked_label(label)?].iter().map(|&n| f64::from(n) >= needed).collect())
+        let m = self.some_samples()? as f64;
+        Ok(self.label_counts[self.checked_label(label)?].iter().map(|&n| f64::from(n) / m >= level).collect())
     }
 
     /// log (1/M) Σ_m p(rater | η⁽ᵐ⁾) of each rater, `[n]`, as logsumexp_m log p − log M.

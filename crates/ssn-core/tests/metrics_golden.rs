@@ -12,6 +12,7 @@ const TOLERANCE: f64 = 1e-12;
 
 fn planes(file: &SafeTensors, key: &str, classes: usize) -> Vec<BitPlanes> {
     let tensor = file.tensor(key).unwrap();
+    assert_eq!(tensor.dtype(), safetensors::Dtype::U8);
     let voxels = tensor.shape()[1..].iter().product();
     let maps = tensor.data().chunks_exact(voxels);
     maps.map(|labels| BitPlanes::new(&LabelMap::new(labels.to_vec(), classes).unwrap())).collect()

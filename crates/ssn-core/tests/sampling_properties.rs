@@ -69,7 +69,9 @@ proptest! {
         let d = distribution(seed, c, v, r);
         let modes = canonicalise(&d).unwrap();
         let n = c * v;
-        let scale = (0..n).map(|i| d.covariance(i, i)).fold(0.0, f64::max);
+        // The scale of P Pᵀ alone: its largest entry is on the diagonal.
+        let low_rank = |i: usize| d.covariance(i, i) - f64::from(d.diagonal().get(i));
+        let scale = (0..n).map(low_rank).fold(0.0, f64::max);
         for i in 0..n {
             for j in i..n {
                 let (before, after) = (d.covariance(i, j), modes.distribution.covariance(i, j));
@@ -121,4 +123,43 @@ proptest! {
         };
         prop_assert_eq!(in_pool(1, run), in_pool(threads, run));
     }
+}
+
+#[test]
+fn canonical_modes_of_a_large_distribution_keep_the_covariance_with_any_number_of_threads() {
+    // More logits than one chunk of the computation.
+    let (c, v, r) = (2, 20_011, 5);
+    let d = distribution(3, c, v, r);
+    let modes = in_pool(1, || canonicalise(&d)).unwrap();
+    assert_eq!(modes, in_pool(3, || canonicalise(&d)).unwrap());
+    for k in 0..2000 {
+        let (i, j) = (k * 17 % (c * v), k * 7919 % (c * v));
+        let (before, after) = (d.covariance(i, j), modes.distribution.covariance(i, j));
+        assert!((before - after).abs() <= 1e-4, "{i} {j}: {before} {after}");
+    }
+}
+
+#[test]
+fn half_precision_is_widened_exactly() {
+    use half::f16;
+    let (c, v, r) = (3, 1000, 4);
+    let halves =
+        |stream, n| numbers(8, stream, n).into_iter().map(|x| f16::from_f32(x.abs())).collect::<Vec<_>>();
+    let wide = |values: &[f16]| values.iter().map(|x| x.to_f32()).collect::<Vec<f32>>();
+    let (mean, diagonal, factor) = (halves(0, c * v), halves(1, c * v), halves(2, r * c * v));
+    let single = LowRankNormal::new(c, v, r, wide(&mean), wide(&diagonal), wide(&factor)).unwrap();
+    let half = LowRankNormal::new(c, v, r, mean, diagonal, factor).unwrap();
+    let logits = |d: &LowRankNormal| Sampler::new(d, 5, &Steering::default()).unwrap().logits(0..3).unwrap();
+    assert_eq!(logits(&half), logits(&single));
+}
+
+#[test]
+fn steering_stays_finite() {
+    let d = LowRankNormal::new(2, 3, 1, vec![1e20f32; 6], vec![1e20f32; 6], vec![-1e20f32; 6]).unwrap();
+    let hot = Steering { temperature: 1e6, mode_weights: vec![1e6], ..Steering::default() };
+    let logits = Sampler::new(&d, 0, &hot).unwrap().logits(0..50).unwrap();
+    assert!(logits.iter().flatten().all(|x| x.is_finite()));
+    let hotter = Steering { temperature: 1e4, class_scales: vec![1e4; 2], ..Steering::default() };
+    let error = Sampler::new(&d, 0, &hotter).unwrap_err().to_string();
+    assert_eq!(error, "temperature times class_scales[0] is 100000000, but it must be between -1e6 and 1e6");
 }

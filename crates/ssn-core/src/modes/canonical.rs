@@ -41,6 +41,9 @@ impl Modes {
 /// length of column k, λ_k, is the variance it explains. Of the two directions of a mode the one is taken
 /// whose logits have a sum of at least 0, so that the result does not depend on the solver.
 ///
+/// The new factor is in single precision, whatever the old one was in; beside it nothing large is allocated but copies of
+/// mean and diagonal.
+///
 /// # Shapes
 /// As the distribution's: `[r, c, v]`.
 pub fn canonicalise(distribution: &LowRankNormal) -> Result<Modes> {
@@ -64,9 +67,9 @@ pub fn canonicalise(distribution: &LowRankNormal) -> Result<Modes> {
     let mut pairs = symmetric_eigen(&gram, r);
     orient(&mut pairs, &column_sums(distribution));
 
-    let mut factor = vec![vec![0f32; n]; r];
+    let mut factor = vec![0f32; r * n];
     let mut split: Vec<Vec<&mut [f32]>> = (0..chunks).map(|_| vec![]).collect();
-    for row in &mut factor {
+    for row in factor.chunks_mut(n) {
         split.iter_mut().zip(row.chunks_mut(CHUNK)).for_each(|(pieces, piece)| pieces.push(piece));
     }
     split.into_par_iter().enumerate().for_each(|(chunk, mut out)| {
@@ -86,7 +89,7 @@ pub fn canonicalise(distribution: &LowRankNormal) -> Result<Modes> {
             r,
             distribution.mean().clone(),
             distribution.diagonal().clone(),
-            factor.concat(),
+            factor,
         )?,
         variances: pairs.iter().map(|(value, _)| value.max(0.0)).collect(),
         diagonal_variance,

@@ -67,6 +67,10 @@ pub(crate) struct Draw<'a> {
 pub(crate) fn tile_logits(tile: u32, parameters: &TileParameters, draw: &Draw<'_>, logits: &mut [Row]) {
     let mut noise = [0.0; TILE];
     for (class, out) in logits.iter_mut().enumerate() {
+        if draw.noise_scales[class] == 0.0 {
+            out.copy_from_slice(&parameters.mean[class]);
+            continue;
+        }
         if draw.diagonal_noise {
             normal_tile(draw.seed, class as u32, draw.number, tile, &mut noise);
         }
