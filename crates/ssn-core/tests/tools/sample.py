@@ -1,7 +1,8 @@
 """Draws samples after docs/reference/sampling.md, with nothing but Python: a second implementation of the page.
 
-sample.py FILE: FILE is JSON with classes, voxels, rank, seed, samples (how many), and mean, diagonal, factor as
-hexadecimal bits of binary32. Prints a line per sample: the labels, then the bits of the logits.
+sample.py FILE: FILE is JSON with classes, voxels, rank, seed, samples (how many), diagonal_noise, and temperature,
+class_scales, mode_weights, mean, diagonal, factor as hexadecimal bits of binary32. Prints a line per sample: the labels,
+then the bits of the logits, then those of the probabilities.
 sample.py --vectors: prints test vectors, one number per line.
 """
 import json, math, struct, sys
@@ -13,6 +14,7 @@ def signed(w): return w - (1 << 32) if w >> 31 else w
 
 LN = [0xbefffffa, 0x3eaaab73, 0xbe800362, 0x3e4c6d34, 0xbe297db6, 0x3e186771, 0xbe13b9ce, 0x3db7ea59]
 SIN = [0x3f490fdb, 0xbda55ddd, 0x3b232f63, 0xb816cddc]
+EXP = [0x3f000000, 0x3e2aaa48, 0x3d2aaa2f, 0x3c091d9c, 0x3ab6d9fb]
 COS = [0xbe9de9d1, 0x3c81d8b4, 0xb9a75576]
 LN_2, SQRT_HALF, RANK_STREAM = from_bits(0x3f317218), 0x3f3504f3, 0xffffffff
 
@@ -48,19 +50,39 @@ def normal(seed, stream, draw, index):
     words = philox((block, stream, *halves(draw)), halves(seed))
     return box_muller(*words[word & 2:(word & 2) + 2])[word & 1]
 
+def exp(y):
+    if y < -87.0: return 0.0
+    n = f32(f32(f32(y * from_bits(0x3fb8aa3b)) + 12582912.0) - 12582912.0)
+    rho = f32(f32(y - f32(n * 0.693359375)) - f32(n * from_bits(0xb95e8083)))
+    return f32(f32(f32(1.0 + rho) + f32(f32(rho * rho) * horner(EXP, rho))) * 2.0 ** n)
+
+def probabilities(eta):
+    if len(eta) == 1:
+        e = exp(-abs(eta[0]))
+        return [f32((1.0 if eta[0] >= 0 else e) / f32(1.0 + e))]
+    top, rest, numerators = eta.index(max(eta)), 0.0, [exp(f32(x - max(eta))) for x in eta]
+    for k, e in enumerate(numerators):
+        if k != top: rest = f32(rest + e)
+    return [f32(e / f32(1.0 + rest)) for e in numerators]
+
 def sample(d, i):
     c, v, r = d["classes"], d["voxels"], d["rank"]
-    z = [normal(d["seed"], RANK_STREAM, i, q) for q in range(r)]
+    z = [f32(d["mode_weights"][q] * normal(d["seed"], RANK_STREAM, i, q)) for q in range(r)]
     logits = []
     for k in range(c):
+        scale = f32(d["temperature"][0] * d["class_scales"][k])
         for x in range(v):
             total = 0.0
             for q in range(r):
                 total = f32(total + f32(z[q] * d["factor"][(q * c + k) * v + x]))
-            noise = f32(f32(math.sqrt(d["diagonal"][k * v + x])) * normal(d["seed"], k, i, x))
-            logits.append(f32(d["mean"][k * v + x] + f32(total + noise)))
-    labels = [max(range(c), key=lambda k: (logits[k * v + x], -k)) for x in range(v)]
-    return labels, logits
+            if d["diagonal_noise"]:
+                deviation = f32(math.sqrt(d["diagonal"][k * v + x]))
+                total = f32(total + f32(deviation * normal(d["seed"], k, i, x)))
+            mean = d["mean"][k * v + x]
+            logits.append(mean if scale == 0 else f32(mean + f32(scale * total)))
+    voxels = [logits[x::v] for x in range(v)]
+    labels = [int(eta[0] > 0) if c == 1 else eta.index(max(eta)) for eta in voxels]
+    return labels, logits, [p for k in range(c) for p in (probabilities(eta)[k] for eta in voxels)]
 
 if sys.argv[1] == "--vectors":
     for address in [(0, 0, 0, i) for i in (0, 1, 15, 16, 17, 32, 48, 63, 64, 1000)] + [
@@ -68,8 +90,8 @@ if sys.argv[1] == "--vectors":
         print(*address, "%08x" % bits(normal(*address)), repr(normal(*address)))
 else:
     d = json.load(open(sys.argv[1]))
-    for field in ("mean", "diagonal", "factor"):
+    for field in ("temperature", "class_scales", "mode_weights", "mean", "diagonal", "factor"):
         d[field] = [from_bits(int(word, 16)) for word in d[field]]
     for i in range(d["samples"]):
-        labels, logits = sample(d, i)
-        print("".join(map(str, labels)), *("%08x" % bits(x) for x in logits))
+        labels, logits, p = sample(d, i)
+        print("".join(map(str, labels)), *("%08x" % bits(x) for x in logits + p))
