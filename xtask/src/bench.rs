@@ -11,6 +11,11 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
+/// How many times faster than PyTorch in float64 sampling must be.
+const SAMPLING_BAR: f64 = 20.0;
+/// How many times faster than NumPy on one-hot maps GED² must be.
+const GED_BAR: f64 = 300.0;
+
 /// Measure this project beside its peers; both sides run one after the other on this machine.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -43,7 +48,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
                 [vec![folder.to_owned()], sizes.to_vec()].concat()
             })?;
             table::sampling(&ours, &theirs);
-            Ok(Exit::Success)
+            Ok(verdict(&ours, &theirs, SAMPLING_BAR))
         }
         What::Ged => {
             let (ours, theirs) = both_sides(&host, "bench_ged", "ged.py", |ours, folder| {
@@ -51,9 +56,17 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
                 [vec![folder.to_owned()], sizes.to_vec()].concat()
             })?;
             table::ged(&ours, &theirs);
-            Ok(Exit::Success)
+            Ok(verdict(&ours, &theirs, GED_BAR))
         }
     }
+}
+
+/// Success if the peer takes at least `bar` times as long as we do.
+fn verdict(ours: &Value, theirs: &Value, bar: f64) -> Exit {
+    let seconds = |side: &Value| side["seconds"].as_f64().unwrap_or(f64::NAN);
+    let ratio = seconds(theirs) / seconds(ours);
+    println!("\nthe bar is {bar} ×: {}", if ratio >= bar { "reached" } else { "NOT reached" });
+    if ratio >= bar { Exit::Success } else { Exit::Child(1) }
 }
 
 /// Runs our program, which leaves its input in a folder, and then the peer on the same input.

@@ -137,6 +137,9 @@ fn named_by_environment(host: &Host, parts: Parts) -> Result<Option<String>, Err
 fn installed(request: &Request) -> Result<Option<String>, String> {
     let root = request.root.as_path();
     match Manifest::read(root) {
+        Some(Manifest { source: Source::Linked { .. }, .. }) if request.download => {
+            Err("it is a link, and `--download` asks for one of its own".into())
+        }
         Some(manifest) => match manifest.problem(root, request.parts) {
             None => Ok(Some(describe(root, &manifest))),
             Some(problem) => Err(problem),

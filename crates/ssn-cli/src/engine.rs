@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::exit::{Exit, Failure};
-use crate::loader::{libraries_of, missing};
+use crate::libtorch::Libtorch;
 
 /// The name of the other program.
 pub const ENGINE: &str = "ssn-engine";
@@ -28,22 +28,10 @@ pub fn hand_over() -> Failure {
             ),
         );
     };
-    let libraries = libraries_of(&engine);
-    let lacking = missing(&libraries);
-    if !lacking.is_empty() {
-        return Failure::new(Exit::Unavailable, missing_libraries(&engine, &lacking));
+    if let Some(problem) = Libtorch::of(&engine).problem() {
+        return Failure::new(Exit::Unavailable, format!("{} cannot start: {problem}", engine.display()));
     }
     Failure::new(Exit::Internal, format!("cannot start {}: {}", engine.display(), become_program(&engine)))
-}
-
-fn missing_libraries(engine: &Path, lacking: &[&str]) -> String {
-    format!(
-        "{} cannot start, because {} {} not found; run `cargo xtask setup` in the checkout it was built in, \
-         or name the folder of libtorch 2.11.0's libraries in LD_LIBRARY_PATH",
-        engine.display(),
-        lacking.join(", "),
-        if lacking.len() == 1 { "is" } else { "are" },
-    )
 }
 
 #[cfg(unix)]

@@ -1,6 +1,7 @@
 //! How a command ends: its exit code and, on failure, one sentence.
 
 use std::fmt::Display;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Exit codes of `ssn` and `ssn-engine`.
@@ -54,5 +55,15 @@ impl Failure {
     pub fn report(&self) -> ExitCode {
         eprintln!("error: {}", self.message);
         self.exit.into()
+    }
+}
+
+/// Writes a result to standard output. A reader that has seen enough, such as `head`, is no error.
+pub fn print(text: &str) -> Result<Exit, Failure> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(Exit::Io, format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(Exit::Ok),
     }
 }

@@ -1,17 +1,15 @@
 //! `ssn info`: what this machine offers and what is missing, without loading libtorch.
 
 use std::fmt::Write;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::engine::engine_path;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, print};
+use crate::libtorch::{self, Libtorch};
 use crate::loader::{Libraries, libraries_of, missing};
 
-/// The library that every computation needs.
-const LIBTORCH: &str = "libtorch_cpu.so";
 /// The library that computations on a GPU need, loaded on demand.
 const LIBTORCH_CUDA: &str = "libtorch_cuda.so";
 /// The driver's library; it comes with the driver, not with libtorch.
@@ -23,7 +21,7 @@ struct Info {
     version: &'static str,
     processor: Processor,
     engine: Option<PathBuf>,
-    libtorch: Libtorch,
+    libtorch: Found,
     cuda: Cuda,
 }
 
@@ -36,7 +34,7 @@ struct Processor {
 }
 
 #[derive(Debug, Serialize)]
-struct Libtorch {
+struct Found {
     folder: Option<PathBuf>,
     version: Option<String>,
     missing: Vec<String>,
@@ -59,27 +57,18 @@ pub fn run(json: bool) -> Result<Exit, Failure> {
     } else {
         describe(&info)
     };
-    std::io::stdout()
-        .write_all(text.as_bytes())
-        .map_err(|error| Failure::new(Exit::Io, format!("cannot write to standard output: {error}")))?;
-    Ok(Exit::Ok)
+    print(&text)
 }
 
 fn gather() -> Info {
     let engine = engine_path();
-    let libraries = engine.as_deref().map(libraries_of).unwrap_or_default();
-    let folder = libraries.get(LIBTORCH).cloned().flatten().and_then(|path| Some(path.parent()?.to_owned()));
-    Info {
-        version: env!("CARGO_PKG_VERSION"),
-        processor: processor(),
-        libtorch: Libtorch {
-            version: folder.as_deref().and_then(libtorch_version),
-            missing: missing(&libraries).into_iter().map(str::to_owned).collect(),
-            folder: folder.clone(),
-        },
-        cuda: cuda(folder.as_deref()),
-        engine,
-    }
+    let libtorch = engine.as_deref().map(Libtorch::of);
+    let found = libtorch.map_or(Found { folder: None, version: None, missing: vec![] }, |libtorch| {
+        let Libtorch { folder, version, missing } = libtorch;
+        Found { folder, version, missing }
+    });
+    let cuda = cuda(found.folder.as_deref());
+    Info { version: env!("CARGO_PKG_VERSION"), processor: processor(), engine, libtorch: found, cuda }
 }
 
 fn processor() -> Processor {
@@ -113,40 +102,32 @@ fn vectors() -> &'static str {
     "the architecture's baseline"
 }
 
-/// The version that a libtorch folder states beside its libraries.
-fn libtorch_version(lib: &Path) -> Option<String> {
-    let root = lib.parent()?;
-    if let Ok(text) = std::fs::read_to_string(root.join("build-version")) {
-        return Some(text.trim().to_owned());
-    }
-    // An installed PyTorch has `__version__ = '2.11.0+cu130'` in torch/version.py.
-    let text = std::fs::read_to_string(root.join("version.py")).ok()?;
-    let quoted = text.lines().find_map(|line| line.strip_prefix("__version__ = "))?;
-    Some(quoted.trim_matches(['\'', '"']).to_owned())
-}
-
 fn cuda(libtorch: Option<&Path>) -> Cuda {
     let gpus = nvidia_gpus();
-    let driver = std::fs::read_to_string("/proc/driver/nvidia/version").ok().and_then(|text| {
-        text.split_whitespace()
-            .find(|w| {
-                w.chars().filter(|&c| c == '.').count() >= 1 && w.starts_with(|c: char| c.is_ascii_digit())
-            })
-            .map(str::to_owned)
-    });
+    let driver =
+        std::fs::read_to_string("/proc/driver/nvidia/version").ok().and_then(|text| driver_version(&text));
     let library = libtorch.map(|folder| folder.join(LIBTORCH_CUDA)).filter(|path| path.is_file());
     let mut lacks = vec![];
-    if gpus.is_empty() && driver.is_none() {
+    // Under WSL the driver's files in /proc are missing, but its device is there.
+    if gpus.is_empty() && driver.is_none() && !Path::new("/dev/dxg").exists() {
         lacks.push("an NVIDIA GPU with its driver".to_owned());
     }
     match &library {
         None if libtorch.is_some() => {
-            lacks.push(format!("{LIBTORCH_CUDA} beside {LIBTORCH} (run `cargo xtask setup --cuda`)"));
+            lacks.push(format!(
+                "{LIBTORCH_CUDA} beside libtorch's other libraries (run `cargo xtask setup --cuda`)"
+            ));
         }
         None => lacks.push("libtorch".to_owned()),
         Some(path) => lacks.extend(missing_for_cuda(&libraries_of(path))),
     }
     Cuda { gpus, driver, libtorch_cuda: library, lacks }
+}
+
+/// The version in the first line that the driver writes: the first word that is a number with points.
+fn driver_version(text: &str) -> Option<String> {
+    let number = |word: &&str| word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.');
+    text.split_whitespace().find(number).map(str::to_owned)
 }
 
 fn missing_for_cuda(libraries: &Libraries) -> Vec<String> {
@@ -192,6 +173,9 @@ fn describe(info: &Info) -> String {
     row(
         "libtorch",
         match &info.libtorch.folder {
+            Some(folder) if version.split('+').next() != Some(libtorch::VERSION) => {
+                format!("{version} in {}, but {} is needed", folder.display(), libtorch::VERSION)
+            }
             Some(folder) => format!("{version} in {}", folder.display()),
             None => "not found (run `cargo xtask setup`)".to_owned(),
         },
@@ -214,4 +198,16 @@ fn describe(info: &Info) -> String {
         },
     );
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_driver_version_is_found() {
+        let text = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.03  Release Build";
+        assert_eq!(driver_version(text).as_deref(), Some("580.159.03"));
+        assert_eq!(driver_version("nothing"), None);
+    }
 }

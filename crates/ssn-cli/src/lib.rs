@@ -7,6 +7,7 @@ pub mod args;
 pub mod engine;
 pub mod exit;
 pub mod info;
+pub mod libtorch;
 pub mod loader;
 
 pub use args::{Cli, Verb};

@@ -1,7 +1,8 @@
 //! Where the dynamic loader will find a program's libraries, asked without loading them.
 //!
-//! Reads the dynamic section of ELF files and searches as the loader does: the file's own path, then
-//! `LD_LIBRARY_PATH`, then the system's folders. So `ssn` can say in a sentence what `ssn-engine` lacks.
+//! Reads the dynamic section of ELF files and searches as the loader does: RPATH of the file and of those that led to it
+//! (unless the file has a RUNPATH), `LD_LIBRARY_PATH`, RUNPATH of the file, the system's folders. So `ssn` can say in a
+//! sentence what `ssn-engine` lacks.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -11,12 +12,12 @@ use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, FileHeader64};
 use object::read::elf::{Dyn, FileHeader};
 use object::{Endianness, ReadCache};
 
-/// What an ELF file says about the libraries it needs.
+/// What an ELF file says about the libraries it needs; `$ORIGIN` is replaced in folders.
 #[derive(Debug, Default)]
 struct Dynamic {
     needed: Vec<String>,
-    /// Folders, with `$ORIGIN` replaced.
-    search: Vec<PathBuf>,
+    rpath: Vec<PathBuf>,
+    runpath: Vec<PathBuf>,
 }
 
 /// The libraries of a program: the file for each name, or nothing where it is missing.
@@ -24,21 +25,27 @@ pub type Libraries = BTreeMap<String, Option<PathBuf>>;
 
 /// All libraries that `program` needs, directly or through others.
 pub fn libraries_of(program: &Path) -> Libraries {
+    let environment: Vec<PathBuf> = std::env::var_os("LD_LIBRARY_PATH")
+        .map(|value| std::env::split_paths(&value).collect())
+        .unwrap_or_default();
     let system = system_folders();
     let mut found = Libraries::new();
-    let mut queue = VecDeque::from([program.to_owned()]);
-    // A library is also searched in the folders of those that led to it, as the loader does for RPATH.
-    let mut inherited: Vec<PathBuf> = vec![];
-    while let Some(file) = queue.pop_front() {
+    // Each file with the RPATH folders of the chain that led to it.
+    let mut queue = VecDeque::from([(program.to_owned(), Vec::<PathBuf>::new())]);
+    while let Some((file, mut inherited)) = queue.pop_front() {
         let Some(dynamic) = read_dynamic(&file) else { continue };
-        inherited.extend(dynamic.search);
+        let has_runpath = !dynamic.runpath.is_empty();
+        inherited.extend(dynamic.rpath);
+        let rpath: &[PathBuf] = if has_runpath { &[] } else { &inherited };
+        let folders: Vec<&PathBuf> =
+            rpath.iter().chain(&environment).chain(&dynamic.runpath).chain(&system).collect();
         for name in dynamic.needed {
             if found.contains_key(&name) {
                 continue;
             }
-            let path = inherited.iter().chain(&system).map(|folder| folder.join(&name)).find(|p| p.is_file());
+            let path = folders.iter().map(|folder| folder.join(&name)).find(|path| path.is_file());
             if let Some(path) = &path {
-                queue.push_back(path.clone());
+                queue.push_back((path.clone(), inherited.clone()));
             }
             found.insert(name, path);
         }
@@ -67,28 +74,33 @@ fn read_dynamic(path: &Path) -> Option<Dynamic> {
             continue;
         }
         let text = String::from_utf8_lossy(entry.string(endian, strings).ok()?).into_owned();
-        if tag == DT_NEEDED {
-            dynamic.needed.push(text);
-        } else {
+        let folders = |text: &str| -> Vec<PathBuf> {
             let origin = origin.to_string_lossy();
-            dynamic.search.extend(text.split(':').map(|folder| folder.replace("$ORIGIN", &origin).into()));
+            text.split(':').map(|folder| folder.replace("$ORIGIN", &origin).into()).collect()
+        };
+        match tag {
+            DT_NEEDED => dynamic.needed.push(text),
+            DT_RPATH => dynamic.rpath = folders(&text),
+            _ => dynamic.runpath = folders(&text),
         }
     }
     Some(dynamic)
 }
 
-/// `LD_LIBRARY_PATH`, the folders of `/etc/ld.so.conf.d`, and the built-in ones.
+/// The folders of `/etc/ld.so.conf` and `/etc/ld.so.conf.d`, and the built-in ones.
 fn system_folders() -> Vec<PathBuf> {
-    let mut folders: Vec<PathBuf> = std::env::var_os("LD_LIBRARY_PATH")
-        .map(|value| std::env::split_paths(&value).collect())
-        .unwrap_or_default();
-    if let Ok(files) = std::fs::read_dir("/etc/ld.so.conf.d") {
-        for file in files.flatten() {
-            let text = std::fs::read_to_string(file.path()).unwrap_or_default();
-            folders
-                .extend(text.lines().map(str::trim).filter(|line| line.starts_with('/')).map(PathBuf::from));
-        }
-    }
+    let mut files = vec![PathBuf::from("/etc/ld.so.conf")];
+    files.extend(
+        std::fs::read_dir("/etc/ld.so.conf.d").into_iter().flatten().flatten().map(|file| file.path()),
+    );
+    let mut folders: Vec<PathBuf> = files
+        .iter()
+        .flat_map(|file| {
+            std::fs::read_to_string(file).unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>()
+        })
+        .filter(|line| line.starts_with('/'))
+        .map(|line| PathBuf::from(line.trim()))
+        .collect();
     folders.extend(
         ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"]
             .map(PathBuf::from),

@@ -82,3 +82,39 @@ fn info_works_without_libtorch() {
     let text = stdout(&ssn.run(&["info"]));
     assert!(text.contains("libtorch   not found (run `cargo xtask setup`)"), "{text}");
 }
+
+/// A stand-in for the engine: tells its arguments and ends with a code of its own.
+#[test]
+fn the_engine_takes_over_arguments_and_exit_code() {
+    use std::os::unix::fs::PermissionsExt;
+    let ssn = Lonely::new();
+    let engine = ssn.program.with_file_name("ssn-engine");
+    for code in [0, 2, 76] {
+        std::fs::write(&engine, format!("#!/bin/sh\necho \"$@\"\nexit {code}\n")).unwrap();
+        std::fs::set_permissions(&engine, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let output = ssn.run(&["toy", "--seeds", "3", "--quiet"]);
+        assert_eq!(output.status.code(), Some(code));
+        assert_eq!(stdout(&output), "toy --seeds 3 --quiet\n");
+    }
+}
+
+/// A copy of `ssn` that claims to need a library of libtorch plays the engine.
+#[test]
+fn a_missing_library_is_a_sentence() {
+    let ssn = Lonely::new();
+    let engine = ssn.program.with_file_name("ssn-engine");
+    let mut bytes = std::fs::read(&ssn.program).unwrap();
+    let (needed, claimed) = (b"libgcc_s.so.1\0", b"libtorch_x.so\0");
+    let at = bytes.windows(needed.len()).position(|window| window == needed).unwrap();
+    bytes[at..at + needed.len()].copy_from_slice(claimed);
+    std::fs::write(&engine, bytes).unwrap();
+    let output = ssn.run(&["toy"]);
+    assert_eq!(output.status.code(), Some(69));
+    let message = stderr(&output);
+    assert!(
+        message.contains("cannot start: libtorch_x.so is not found; run `cargo xtask setup`"),
+        "{message}"
+    );
+    let info: serde_json::Value = serde_json::from_slice(&ssn.run(&["info", "--json"]).stdout).unwrap();
+    assert_eq!(info["libtorch"]["missing"][0], "libtorch_x.so");
+}

@@ -10,12 +10,22 @@ use ssn_cli::{Cli, Exit, Failure, Verb};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let outcome = match &cli.verb {
-        Verb::Toy(args) => toy::run(args, &cli.global),
-        Verb::Info => Err(Failure::new(Exit::Usage, "this verb needs no engine; call it as `ssn info`")),
-    };
+    // A panic is a defect of this program, and ends like one: the message is above, the code is documented.
+    let outcome = std::panic::catch_unwind(|| run(&cli)).unwrap_or_else(|_| {
+        Err(Failure::new(
+            Exit::Internal,
+            "the program failed as told above; please report it with the command used",
+        ))
+    });
     match outcome {
         Ok(exit) => exit.into(),
         Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: &Cli) -> Result<Exit, Failure> {
+    match &cli.verb {
+        Verb::Toy(args) => toy::run(args, &cli.global),
+        Verb::Info => Err(Failure::new(Exit::Usage, "this verb needs no engine; call it as `ssn info`")),
     }
 }

@@ -1,25 +1,25 @@
 //! `ssn toy`: trains both models for every seed, prints their scores and draws what they learnt.
 
+mod figure;
+mod summary;
+
 use std::collections::VecDeque;
-use std::fmt::Write;
 use std::fs;
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
 
-use serde::Serialize;
 use ssn_cli::args::{Global, Precision, ToyArgs};
+use ssn_cli::exit::print;
 use ssn_cli::{Exit, Failure};
 use ssn_net::NetError;
-use ssn_net::toy::{
-    DIAGONAL_OPTIMUM, LOW_RANK_OPTIMUM, Outcome, PAPER_STEPS, ToyConfig, ToyModel, label_maps, train,
-};
-use ssn_report::figures::toy::{Panel, toy_figure};
+use ssn_net::toy::{Outcome, ToyConfig, ToyModel, train};
 use ssn_report::png_from_svg;
 use ssn_volume::write_atomically;
 
 use crate::progress::Progress;
+use figure::figure;
+use summary::{name, summarise, table};
 
 /// Pixels of the PNG per pixel of the SVG.
 const PNG_SCALE: f32 = 2.0;
@@ -28,43 +28,16 @@ const REPORT_EVERY: usize = 100;
 /// In the order in which tables and figures show them, as in the paper.
 const MODELS: [ToyModel; 2] = [ToyModel::Diagonal, ToyModel::LowRank];
 
-/// The result as JSON.
-#[derive(Serialize)]
-struct Summary {
-    steps: u32,
-    pretrain_steps: u32,
-    samples: u32,
-    evaluation_samples: u32,
-    learning_rate: f64,
-    precision: &'static str,
-    seconds: f64,
-    models: Vec<ModelSummary>,
-}
-
-#[derive(Serialize)]
-struct ModelSummary {
-    model: &'static str,
-    optimum: f64,
-    paper: f64,
-    mean_log_likelihood: f64,
-    mean_log_likelihood_at_10000_steps: Option<f64>,
-    runs: Vec<Run>,
-}
-
-#[derive(Serialize)]
-struct Run {
-    seed: u64,
-    log_likelihood: f64,
-    log_likelihood_at_10000_steps: Option<f64>,
-    largest_deviation: f64,
-}
-
 /// Runs the verb.
 pub fn run(args: &ToyArgs, global: &Global) -> Result<Exit, Failure> {
     if args.pretrain >= args.steps {
         let (pretrain, steps) = (args.pretrain, args.steps);
         let message =
             format!("--pretrain {pretrain} leaves nothing of --steps {steps}; lower it or raise the steps");
+        return Err(Failure::new(Exit::Usage, message));
+    }
+    if args.seed.checked_add(u64::from(args.seeds)).is_none() {
+        let message = format!("--seed {} leaves no room for --seeds {}; lower it", args.seed, args.seeds);
         return Err(Failure::new(Exit::Usage, message));
     }
     let files = ["toy.svg", "toy.png", "toy.json"].map(|name| args.out.join(name));
@@ -82,8 +55,7 @@ pub fn run(args: &ToyArgs, global: &Global) -> Result<Exit, Failure> {
 
     let text =
         if global.json { json } else { table(args, &summary) + &format!("Figure: {}\n", files[1].display()) };
-    io::stdout().write_all(text.as_bytes()).map_err(|e| Failure::new(Exit::Io, e))?;
-    Ok(Exit::Ok)
+    print(&text)
 }
 
 /// Creates the folder and makes sure that nothing is lost in it.
@@ -128,7 +100,7 @@ fn train_all(args: &ToyArgs, quiet: bool) -> Result<Vec<Outcome>, Failure> {
     });
     progress.finish();
     let outcomes =
-        outcomes.into_inner().map_err(|_| Failure::new(Exit::Internal, "a training thread panicked"))?;
+        outcomes.into_inner().map_err(|_| Failure::new(Exit::Internal, "a training thread failed"))?;
     let mut outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
     outcomes.sort_by_key(|outcome| (MODELS.iter().position(|&m| m == outcome.model), outcome.seed));
     Ok(outcomes)
@@ -152,144 +124,10 @@ fn train_one(model: ToyModel, seed: u64, args: &ToyArgs, progress: &Progress) ->
         }
     };
     train(model, &config, report).map_err(|error| match error {
-        NetError::NonFinite { .. } => Failure::new(
+        NetError::NonFinite { .. } | NetError::Diverged { .. } => Failure::new(
             Exit::NonFinite,
             format!("{} model, seed {seed}: {error}; lower --learning-rate", name(model)),
         ),
         _ => Failure::new(Exit::Internal, error),
     })
-}
-
-fn summarise(args: &ToyArgs, outcomes: &[Outcome], seconds: f64) -> Summary {
-    let models = MODELS.iter().map(|&model| {
-        let runs: Vec<Run> = outcomes
-            .iter()
-            .filter(|outcome| outcome.model == model)
-            .map(|outcome| Run {
-                seed: outcome.seed,
-                log_likelihood: outcome.log_likelihood,
-                log_likelihood_at_10000_steps: outcome.log_likelihood_at_paper_steps,
-                largest_deviation: outcome.largest_deviation,
-            })
-            .collect();
-        let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
-        let at_paper_steps: Option<Vec<f64>> =
-            runs.iter().map(|run| run.log_likelihood_at_10000_steps).collect();
-        ModelSummary {
-            model: name(model),
-            optimum: optimum(model),
-            paper: paper(model),
-            mean_log_likelihood: mean(runs.iter().map(|run| run.log_likelihood).collect()),
-            mean_log_likelihood_at_10000_steps: at_paper_steps.map(mean),
-            runs,
-        }
-    });
-    Summary {
-        steps: args.steps,
-        pretrain_steps: args.pretrain,
-        samples: args.samples,
-        evaluation_samples: args.eval_samples,
-        learning_rate: args.learning_rate,
-        precision: match args.precision {
-            Precision::F32 => "f32",
-            Precision::F64 => "f64",
-        },
-        seconds,
-        models: models.collect(),
-    }
-}
-
-/// The table for the terminal.
-fn table(args: &ToyArgs, summary: &Summary) -> String {
-    let mut text = String::new();
-    let mut line = |arguments: std::fmt::Arguments<'_>| {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{arguments}");
-    };
-    let show_paper_steps = args.steps as usize > PAPER_STEPS;
-    let optional = |value: Option<f64>| value.map_or(String::new(), |x| format!("{x:.4}"));
-    line(format_args!(
-        "Toy problem: {} steps, the first {} on the mean alone, {} samples per label map, {}",
-        summary.steps, summary.pretrain_steps, summary.samples, summary.precision
-    ));
-    line(format_args!(
-        "Mean log-likelihood of the two label maps, {} samples each ({:.1} s)",
-        summary.evaluation_samples, summary.seconds
-    ));
-    line(format_args!(""));
-    let at_paper = if show_paper_steps { format!("{PAPER_STEPS} steps") } else { String::new() };
-    line(format_args!(
-        "{:<10} {:>5} {:>12} {:>12} {:>10} {:>8}",
-        "model",
-        "seed",
-        at_paper,
-        format!("{} steps", summary.steps),
-        "optimum",
-        "paper"
-    ));
-    for model in &summary.models {
-        let mut row = |seed: &str, at_paper: Option<f64>, score: f64| {
-            let at_paper = optional(at_paper.filter(|_| show_paper_steps));
-            let (name, optimum, paper) = (model.model, model.optimum, model.paper);
-            line(format_args!(
-                "{name:<10} {seed:>5} {at_paper:>12} {score:>12.4} {optimum:>10.4} {paper:>8.2}"
-            ));
-        };
-        for run in &model.runs {
-            row(&run.seed.to_string(), run.log_likelihood_at_10000_steps, run.log_likelihood);
-        }
-        if model.runs.len() > 1 {
-            row("mean", model.mean_log_likelihood_at_10000_steps, model.mean_log_likelihood);
-        }
-    }
-    line(format_args!(""));
-    text
-}
-
-/// The figure shows the first seed of each model.
-fn figure(args: &ToyArgs, summary: &Summary, outcomes: &[Outcome]) -> Result<String, Failure> {
-    let maps = Vec::<f32>::try_from(label_maps(tch::Kind::Float).view([-1]))
-        .map_err(|e| Failure::new(Exit::Internal, e))?;
-    let maps: Vec<Vec<f32>> = maps.chunks(maps.len() / 2).map(<[f32]>::to_vec).collect();
-    let panels: Vec<Panel<'_>> = MODELS
-        .iter()
-        .filter_map(|&model| outcomes.iter().find(|outcome| outcome.model == model))
-        .map(|outcome| Panel {
-            title: match outcome.model {
-                ToyModel::Diagonal => "Diagonal covariance".to_owned(),
-                ToyModel::LowRank => "Low-rank covariance, rank 2".to_owned(),
-            },
-            caption: format!(
-                "log-likelihood −{:.3} after {} steps, best possible −{:.3}",
-                outcome.log_likelihood.abs(),
-                summary.steps,
-                optimum(outcome.model).abs()
-            ),
-            distribution: &outcome.distribution,
-            seed: args.seed,
-        })
-        .collect();
-    toy_figure(&maps, &panels).map_err(|e| Failure::new(Exit::Internal, e))
-}
-
-fn name(model: ToyModel) -> &'static str {
-    match model {
-        ToyModel::LowRank => "low-rank",
-        ToyModel::Diagonal => "diagonal",
-    }
-}
-
-fn optimum(model: ToyModel) -> f64 {
-    match model {
-        ToyModel::LowRank => LOW_RANK_OPTIMUM,
-        ToyModel::Diagonal => DIAGONAL_OPTIMUM,
-    }
-}
-
-/// The log-likelihood that the paper reports (section 4.1).
-fn paper(model: ToyModel) -> f64 {
-    match model {
-        ToyModel::LowRank => -0.93,
-        ToyModel::Diagonal => -4.87,
-    }
 }

@@ -74,6 +74,9 @@ fn impossible_requests_are_refused() {
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(message.contains("leaves nothing of --steps 60"), "{message}");
 
+    let output = toy(folder.path(), &["--seed", "18446744073709551615"]);
+    assert_eq!(output.status.code(), Some(2), "seeds beyond the last number");
+
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     let output = toy(&file.join("below"), &[]);
@@ -91,4 +94,25 @@ fn a_diverging_training_stops_with_its_own_code() {
         "{message}"
     );
     assert!(!folder.path().join("toy.svg").exists());
+
+    // The last step may be the one that goes too far.
+    let output = toy(folder.path(), &["--steps", "2", "--pretrain", "1", "--learning-rate", "1000"]);
+    assert_eq!(output.status.code(), Some(76), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The bars of the project, at the default length of training, in both precisions.
+#[test]
+fn the_models_reach_their_scores() {
+    for precision in ["f64", "f32"] {
+        let folder = tempfile::tempdir().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_ssn-engine"))
+            .args(["toy", "--json", "--precision", precision, "--out"])
+            .arg(folder.path())
+            .output()
+            .unwrap();
+        let models = &json(&output)["models"];
+        let score = |model: usize| models[model]["mean_log_likelihood"].as_f64().unwrap();
+        assert!((score(0) + 4.852).abs() < 0.03, "diagonal, {precision}: {}", score(0));
+        assert!(score(1) >= -0.72, "low-rank, {precision}: {}", score(1));
+    }
 }

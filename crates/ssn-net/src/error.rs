@@ -28,13 +28,21 @@ pub enum NetError {
         /// The range in words.
         expected: &'static str,
     },
-    /// A loss that is not finite.
-    #[error("the loss of step {step} is {loss}; the step was not applied")]
+    /// A training step with a loss or a gradient that is not finite.
+    #[error("{what} of step {step} is not finite; the step was not applied")]
     NonFinite {
+        /// What is not finite.
+        what: &'static str,
         /// The step, counted from 1.
         step: usize,
-        /// The loss found.
-        loss: f64,
+    },
+    /// A model whose parameters left the range that a distribution may have.
+    #[error("the model cannot be used after step {step}: {reason}")]
+    Diverged {
+        /// The last step.
+        step: usize,
+        /// What is wrong with it.
+        reason: ssn_core::CoreError,
     },
     /// A distribution that the host's checks refuse.
     #[error(transparent)]

@@ -2,7 +2,6 @@
 //!
 //! Letters in shapes: `b` batch, `c` classes, `v` voxels, `r` rank, `m` Monte-Carlo samples.
 
-pub mod backend;
 pub mod distribution;
 pub mod error;
 pub mod likelihood;

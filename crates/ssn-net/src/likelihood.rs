@@ -37,6 +37,7 @@ impl Likelihood {
         }
         Ok(match self {
             Self::Categorical => {
+                check_labels(target, c)?;
                 let index = target.view([1, b, 1, v]).expand([m, b, 1, v], false);
                 let log_p = logits.log_softmax(2, None::<Kind>).gather(2, &index, false); // [m, b, 1, v]
                 log_p.sum_dim_intlist([2i64, 3].as_slice(), false, None::<Kind>)
@@ -48,5 +49,22 @@ impl Likelihood {
                 log_p.sum_dim_intlist([2i64, 3].as_slice(), false, None::<Kind>)
             }
         })
+    }
+}
+
+/// Refuses class numbers that are not whole or not below the number of classes.
+fn check_labels(target: &Tensor, classes: i64) -> Result<()> {
+    let wrong = |value: String, expected| NetError::Parameter { field: "target", value, expected };
+    if target.kind() != Kind::Int64 {
+        return Err(wrong(format!("of type {:?}", target.kind()), "of type Int64"));
+    }
+    if target.numel() == 0 {
+        return Ok(());
+    }
+    let (least, largest) = (target.min().int64_value(&[]), target.max().int64_value(&[]));
+    match (least < 0, largest >= classes) {
+        (true, _) => Err(wrong(least.to_string(), "a class number, 0 or more")),
+        (_, true) => Err(wrong(largest.to_string(), "a class number, below the number of classes")),
+        _ => Ok(()),
     }
 }

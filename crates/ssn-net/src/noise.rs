@@ -3,7 +3,7 @@
 //! Noise is an input of every loss, never drawn inside it: a step is then a function of its inputs, can be
 //! repeated, and can be checked by differences.
 
-use tch::{Device, Kind, Tensor};
+use tch::{Kind, Tensor};
 
 use crate::error::{NetError, Result};
 use ssn_core::random::{RANK_STREAM, derive_seed, fill_normals};
@@ -60,17 +60,6 @@ impl Noise {
         Ok(Self {
             rank: tensor(RANK_STREAM, &[draws, batch, rank]),
             diagonal: tensor(0, &[draws, batch, classes, voxels]),
-            pairing,
-        })
-    }
-
-    /// Noise from libtorch's own generator, for devices where the host's would have to be copied.
-    pub fn of_device(shape: NoiseShape, pairing: Pairing, options: (Kind, Device)) -> Result<Self> {
-        let NoiseShape { samples, batch, rank, classes, voxels } = shape;
-        let draws = draws(samples, pairing)?;
-        Ok(Self {
-            rank: Tensor::randn([draws, batch, rank], options),
-            diagonal: Tensor::randn([draws, batch, classes, voxels], options),
             pairing,
         })
     }

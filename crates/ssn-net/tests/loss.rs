@@ -116,6 +116,22 @@ fn shapes_that_do_not_fit_are_named() {
 }
 
 #[test]
+fn labels_that_are_no_classes_are_named() {
+    let d = distribution(1, 1, 2, 3);
+    let noise = Noise::of_step(0, 0, d.noise_shape(1), Pairing::Independent, Kind::Double).unwrap();
+    let message = |target: Tensor| {
+        monte_carlo_loss(&d, &target, &noise, Likelihood::Categorical).unwrap_err().to_string()
+    };
+    let labels = |x: i64| Tensor::from_slice(&[0, 1, x]).view([1, 3]);
+    assert_eq!(message(labels(2)), "target is 2, but it must be a class number, below the number of classes");
+    assert_eq!(message(labels(-1)), "target is -1, but it must be a class number, 0 or more");
+    assert_eq!(
+        message(labels(0).to_kind(Kind::Float)),
+        "target is of type Float, but it must be of type Int64"
+    );
+}
+
+#[test]
 fn the_host_receives_the_same_distribution() {
     let d = distribution(2, 2, 3, 5);
     let host = d.to_host(1).unwrap();

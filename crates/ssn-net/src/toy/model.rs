@@ -57,6 +57,12 @@ impl Parameters {
         [&self.log_diagonal, &self.directions, &self.log_lengths]
     }
 
+    /// Whether every gradient that there is has only finite values.
+    pub(super) fn gradients_are_finite(&self) -> bool {
+        let gradients = [&self.mean].into_iter().chain(self.spread()).map(Tensor::grad);
+        gradients.filter(Tensor::defined).all(|gradient| gradient.isfinite().all().int64_value(&[]) == 1)
+    }
+
     /// The distribution that the parameters describe, a batch of one.
     pub(super) fn distribution(&self) -> Result<LowRankNormal> {
         let lengths = self.directions.square().sum_dim_intlist([3i64].as_slice(), true, None::<Kind>).sqrt();

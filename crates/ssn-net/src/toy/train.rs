@@ -45,7 +45,8 @@ pub struct Outcome {
 /// Trains one model; `progress` hears of every step.
 ///
 /// # Errors
-/// [`NetError::NonFinite`] when a loss is not finite; that step is not applied.
+/// [`NetError::NonFinite`] when a loss or a gradient is not finite; that step is not applied.
+/// [`NetError::Diverged`] when the last step left parameters that are no distribution.
 pub fn train(model: ToyModel, config: &ToyConfig, mut progress: impl FnMut(Progress)) -> Result<Outcome> {
     let kind = config.kind();
     let targets = label_maps(kind);
@@ -67,11 +68,14 @@ pub fn train(model: ToyModel, config: &ToyConfig, mut progress: impl FnMut(Progr
         let loss = loss.mean(kind);
         let value = loss.double_value(&[]);
         if !value.is_finite() {
-            return Err(NetError::NonFinite { step, loss: value });
+            return Err(NetError::NonFinite { what: "the loss", step });
         }
         mean_optimiser.zero_grad()?;
         spread_optimiser.zero_grad()?;
         loss.backward();
+        if !parameters.gradients_are_finite() {
+            return Err(NetError::NonFinite { what: "a gradient", step });
+        }
         mean_optimiser.step()?;
         if !pretraining {
             spread_optimiser.step()?;
@@ -83,11 +87,14 @@ pub fn train(model: ToyModel, config: &ToyConfig, mut progress: impl FnMut(Progr
     }
 
     let distribution = parameters.distribution()?;
+    let host = distribution.to_host(0).map_err(|error| match error {
+        NetError::Core(reason) => NetError::Diverged { step: config.steps, reason },
+        other => other,
+    })?;
     let log_likelihood = match at_paper_steps {
         Some(score) if config.steps == PAPER_STEPS => score,
         _ => log_likelihood(&distribution, &targets, config)?,
     };
-    let host = distribution.to_host(0)?;
     let deviations = (0..PIXELS as usize).map(|x| host.covariance(x, x).sqrt());
     Ok(Outcome {
         model,
