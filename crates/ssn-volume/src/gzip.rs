@@ -104,3 +104,60 @@ fn decoder(bytes: &[u8], compression: Compression) -> Box<dyn Read + '_> {
 fn damaged(error: std::io::Error) -> Problem {
     Problem::Damaged { part: "the compressed data", reason: error.to_string() }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(vec![], flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn expand_all(bytes: &[u8], expected: usize) -> Result<Vec<u8>, Problem> {
+        expand_exactly(bytes, Compression::Gzip, expected as u64, "the data", &Limits::default())
+    }
+
+    #[test]
+    fn members_are_joined_and_lengths_must_agree() {
+        let data: Vec<u8> = (0..100_000u32).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect();
+        let (first, second) = data.split_at(30_000);
+        let file = [gzip(first), gzip(second)].concat();
+        assert!(is_gzip(&file));
+        assert_eq!(expand_start(&file, Compression::Gzip, 10).unwrap(), data[..10]);
+        assert_eq!(expand_all(&file, data.len()).unwrap(), data);
+        assert!(matches!(expand_all(&file, data.len() - 1), Err(Problem::Field { .. })));
+        assert!(matches!(expand_all(&file, data.len() + 1), Err(Problem::Truncated { found: 100_000, .. })));
+        let limits = Limits { expanded_bytes: 10, ..Limits::default() };
+        let refused = expand_exactly(&file, Compression::Gzip, data.len() as u64, "the data", &limits);
+        assert!(refused.unwrap_err().to_string().contains("raise the limit `expanded_bytes`"));
+    }
+
+    #[test]
+    fn every_flipped_byte_of_the_payload_is_noticed() {
+        let data: Vec<u8> = (0..2000u32).map(|i| (i * 7 % 251) as u8).collect();
+        let file = gzip(&data);
+        // The first ten bytes are gzip's header: its time stamp says nothing about the data.
+        for at in 10..file.len() {
+            let mut damaged = file.clone();
+            damaged[at] ^= 0x10;
+            assert!(expand_all(&damaged, data.len()).is_err(), "byte {at}");
+        }
+        for length in 0..file.len() {
+            assert!(expand_all(&file[..length], data.len()).is_err(), "cut off at {length}");
+        }
+    }
+
+    #[test]
+    fn a_large_expansion_is_verified_before_it_gets_memory() {
+        let zeros = vec![0u8; (KEPT_AT_ONCE + 1000) as usize];
+        let mut file = gzip(&zeros);
+        assert_eq!(expand_all(&file, zeros.len()).unwrap().len(), zeros.len());
+        let crc = file.len() - 8;
+        file[crc] ^= 1;
+        assert!(matches!(expand_all(&file, zeros.len()), Err(Problem::Damaged { .. })));
+    }
+}
