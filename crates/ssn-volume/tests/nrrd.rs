@@ -1,0 +1,270 @@
+//! NRRD: hand-made files read as they should, images go round, and hostile or damaged bytes are refused.
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+mod changed_bytes;
+
+use std::fs;
+use std::path::Path;
+
+use changed_bytes::{change, changed};
+use proptest::prelude::*;
+use ssn_volume::{Geometry, Image, Limits, Tolerance, VoxelType, Voxels, nrrd};
+
+/// Distances and directions are computed from vectors in the file; only their last digits may change.
+const CLOSE: Tolerance = Tolerance { spacing: 1e-12, origin: 1e-12, direction: 1e-12 };
+
+fn file(lines: &[&str], data: &[u8]) -> Vec<u8> {
+    let mut bytes = format!("NRRD0004\n{}\n\n", lines.join("\n")).into_bytes();
+    bytes.extend_from_slice(data);
+    bytes
+}
+
+fn parse(lines: &[&str], data: &[u8]) -> Image {
+    nrrd::parse(&file(lines, data), &Limits::default()).unwrap()
+}
+
+fn refusal(lines: &[&str], data: &[u8]) -> String {
+    nrrd::parse(&file(lines, data), &Limits::default()).unwrap_err().to_string()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    let mut encoder = flate2::write::GzEncoder::new(vec![], flate2::Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn turned() -> Geometry {
+    Geometry {
+        spacing: [0.7, 0.9, 2.5],
+        origin: [-90.25, 12.5, 1e-7],
+        direction: [[0.8, -0.6, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, -1.0]],
+    }
+}
+
+fn image(kind: VoxelType, shape: [usize; 4]) -> Image {
+    let count = shape.iter().product::<usize>() * kind.bytes();
+    let bytes: Vec<u8> = (0..count).map(|i| (i * 37 + 11) as u8).collect();
+    let voxels = Voxels::from_bytes(kind, &bytes, ssn_volume::ByteOrder::Little);
+    Image::new(voxels, shape, turned(), &Limits::default()).unwrap()
+}
+
+/// The same stored bits (which may be NaN), shape and place.
+fn assert_same(a: &Image, b: &Image) {
+    assert_eq!((a.shape, a.voxels.kind()), (b.shape, b.voxels.kind()));
+    assert!(a.voxels.to_le_bytes() == b.voxels.to_le_bytes());
+    assert_eq!(a.geometry.differences(&b.geometry, CLOSE), None);
+}
+
+const SHORTS: [&str; 5] = ["type: short", "dimension: 3", "sizes: 2 1 2", "endian: little", "encoding: raw"];
+
+#[test]
+fn every_type_goes_round() {
+    for kind in VoxelType::ALL {
+        for shape in [[1, 4, 3, 2], [3, 4, 3, 2], [2, 1, 3, 2], [1, 1, 1, 1]] {
+            let image = image(kind, shape);
+            assert_same(&image, &nrrd::parse(&nrrd::encode(&image), &Limits::default()).unwrap());
+            let packed = nrrd::encode_gzip(&image).unwrap();
+            assert_same(&image, &nrrd::parse(&packed, &Limits::default()).unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_scaled_image_is_written_as_its_values() {
+    let mut scaled = image(VoxelType::U8, [1, 1, 2, 2]);
+    (scaled.slope, scaled.intercept) = (0.5, -3.0);
+    let back = nrrd::parse(&nrrd::encode(&scaled), &Limits::default()).unwrap();
+    assert_eq!(back.voxels, Voxels::F64(scaled.voxels.scaled_f64(0.5, -3.0)));
+    assert_eq!((back.slope, back.intercept), (1.0, 0.0));
+}
+
+#[test]
+fn a_hand_made_file_is_read() {
+    let lines =
+        ["# note", "type: uint16", "dimension: 3", "sizes: 2 1 2", "endian: big", "encoding: RAW", "k:=v: w"];
+    let image = parse(&lines, &[0, 1, 0, 2, 0, 3, 1, 0]);
+    assert_eq!(image.voxels, Voxels::U16(vec![1, 2, 3, 256]));
+    assert_eq!(image.shape, [1, 2, 1, 2]);
+    assert_eq!(image.geometry.direction, [[-1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, 1.0]]);
+}
+
+#[test]
+fn channels_first_and_last_are_told_apart() {
+    let lines = |sizes, kinds| ["type: uchar", "dimension: 4", sizes, kinds, "encoding: raw"];
+    let data = [1, 2, 3, 4, 5, 6];
+    let first = parse(&lines("sizes: 2 3 1 1", "kinds: vector domain domain domain"), &data);
+    assert_eq!((first.shape, first.voxels), ([2, 1, 1, 3], Voxels::U8(vec![1, 3, 5, 2, 4, 6])));
+    let last = parse(&lines("sizes: 3 1 1 2", "kinds: domain domain domain list"), &data);
+    assert_eq!((last.shape, last.voxels), ([2, 1, 1, 3], Voxels::U8(data.to_vec())));
+    assert!(
+        refusal(&lines("sizes: 3 1 1 2", "kinds: ??? ??? ??? ???"), &data).contains("2 or 3 axes in space")
+    );
+}
+
+#[test]
+fn spaces_point_where_they_say() {
+    let with = |space: &str| {
+        let lines = [space, "space directions: (2,0,0) (0,3,0) (0,0,4)", "space origin: (10,20,30)"];
+        parse(&[&SHORTS[..], &lines].concat(), &[0; 8]).geometry
+    };
+    for (space, x, y) in [("LPS", -1.0, -1.0), ("left-anterior-superior", -1.0, 1.0), ("ras", 1.0, 1.0)] {
+        let geometry = with(&format!("space: {space}"));
+        assert_eq!(geometry.spacing, [2.0, 3.0, 4.0]);
+        assert_eq!(geometry.origin, [10.0 * x, 20.0 * y, 30.0]);
+        assert_eq!(geometry.direction, [[x, 0.0, 0.0], [0.0, y, 0.0], [0.0, 0.0, 1.0]]);
+    }
+    for space in ["space: scanner-xyz", "space: LPST", "space: 3D-right-handed", "space dimension: 3"] {
+        let lines = [space, "space directions: (2,0,0) (0,3,0) (0,0,4)"];
+        assert!(refusal(&[&SHORTS[..], &lines].concat(), &[0; 8]).contains("space"));
+    }
+}
+
+#[test]
+fn a_slice_lies_in_space() {
+    let lines = ["type: uchar", "dimension: 2", "sizes: 2 1", "encoding: raw", "space: RAS"];
+    let plane = parse(&[&lines[..], &["space directions: (0,2,0) (0,0,3)"]].concat(), &[1, 2]).geometry;
+    assert_eq!((plane.spacing, plane.direction[0]), ([2.0, 3.0, 1.0], [0.0, 0.0, 1.0]));
+    let lines = ["type: uchar", "dimension: 2", "sizes: 2 1", "encoding: raw", "space dimension: 2"];
+    let lines = [&lines[..], &["space directions: (2,0) (0,3)", "space origin: (5,6)"]].concat();
+    let flat = parse(&lines, &[1, 2]).geometry;
+    assert_eq!((flat.spacing, flat.origin), ([2.0, 3.0, 1.0], [-5.0, -6.0, 0.0]));
+}
+
+#[test]
+fn places_that_contradict_are_refused() {
+    let vectors = ["space: LPS", "space directions: (1,0,0) (0,1,0) (0,0,1)"];
+    let cases: [(&[&str], &str); 12] = [
+        (&["space: LPS"], "space directions is missing"),
+        (&["space: LPS", "spacings: 1 1 1"], "space directions is missing"),
+        (&["space directions: (1,0,0) (0,1,0) (0,0,1)"], "space is missing"),
+        (&[vectors[0], vectors[1], "spacings: 1 1 1"], "the vectors hold the spacing"),
+        (&[vectors[0], vectors[1], "space dimension: 3"], "remove one of them"),
+        (&[vectors[0], vectors[1], "space units: \"cm\" \"cm\" \"cm\""], "millimetres"),
+        (&[vectors[0], vectors[1], "space origin: (0,0)"], "one number for each axis of the space"),
+        (&[vectors[0], vectors[1], "space origin: (0,0,0) x"], "one vector"),
+        (&[vectors[0], "space directions: (1,0,0) (0,1,0)"], "for each axis"),
+        (&["spacings: 1 -1 1"], "1e-9 to 1e9"),
+        (&["units: \"m\" \"m\" \"m\""], "millimetres"),
+        (&["axis mins: 0 0 0"], "axis mins"),
+    ];
+    for (lines, fragment) in cases {
+        let message = refusal(&[&SHORTS[..], lines].concat(), &[0; 8]);
+        assert!(message.contains(fragment), "{lines:?}: {message}");
+    }
+    let unsaid = ["spacings: 1 2 3", "axis mins: nan NaN nan", "units: \"mm\" \"\" \"mm\""];
+    assert_eq!(parse(&[&SHORTS[..], &unsaid].concat(), &[0; 8]).geometry.spacing, [1.0, 2.0, 3.0]);
+}
+
+#[test]
+fn what_comes_before_the_data_is_skipped() {
+    let data = [1, 0, 2, 0, 3, 0, 4, 0];
+    let wanted = Voxels::I16(vec![1, 2, 3, 4]);
+    let skipped =
+        |line: &[&str], before: &[u8]| parse(&[&SHORTS[..], line].concat(), &[before, &data].concat()).voxels;
+    assert_eq!(skipped(&["byte skip: 2"], b"xx"), wanted);
+    assert_eq!(skipped(&["line skip: 2", "byte skip: 1"], b"x\n\nx"), wanted);
+    assert_eq!(skipped(&["byte skip: -1"], b"anything"), wanted);
+    let lines = ["type: short", "dimension: 3", "sizes: 2 1 2", "endian: little", "encoding: gz"];
+    let packed = gzip(&[&b"xx"[..], &data].concat());
+    assert_eq!(parse(&[&lines[..], &["byte skip: 2"]].concat(), &packed).voxels, wanted);
+    assert!(refusal(&[&lines[..], &["byte skip: -1"]].concat(), &packed).contains("byte skip is \"-1\""));
+    assert!(refusal(&[&SHORTS[..], &["byte skip: -2"]].concat(), &data).contains("byte skip is \"-2\""));
+}
+
+#[test]
+fn encodings_and_types_that_are_not_read_are_named() {
+    for encoding in ["text", "ascii", "hex", "bzip2", "zrl"] {
+        let line = format!("encoding: {encoding}");
+        let message = refusal(&["type: uchar", "dimension: 2", "sizes: 1 1", &line], &[0]);
+        assert!(message.contains("raw or gzip") && message.contains(encoding), "{message}");
+    }
+    let message = refusal(&["type: block", "dimension: 2", "sizes: 1 1", "encoding: raw"], &[0]);
+    assert!(message.contains("type is \"block\""), "{message}");
+}
+
+#[test]
+fn a_detached_header_names_its_data() {
+    let limits = Limits::default();
+    let header = file(&[&SHORTS[..], &["data file: scan 1.raw"]].concat(), &[]);
+    // The empty line at the end is optional here.
+    for header in [&header[..], &header[..header.len() - 2]] {
+        assert_eq!(nrrd::parse_header(header, &limits).unwrap().data_file(), Some("scan 1.raw"));
+        let image = nrrd::parse_detached(header, &[1, 0, 2, 0, 3, 0, 4, 0], &limits).unwrap();
+        assert_eq!(image.voxels, Voxels::I16(vec![1, 2, 3, 4]));
+        let message = nrrd::parse(header, &limits).unwrap_err().to_string();
+        assert!(message.contains("scan 1.raw") && message.contains("beside it"), "{message}");
+    }
+    let inline = file(&SHORTS, &[0; 8]);
+    assert_eq!(nrrd::parse_header(&inline, &limits).unwrap().data_file(), None);
+    assert!(nrrd::parse_detached(&inline, &[0; 8], &limits).is_err());
+}
+
+#[test]
+fn hostile_files_are_refused_with_a_reason() {
+    let cases = [
+        ("axes-parallel.nrrd", "point in different directions"),
+        ("axis-without-length.nrrd", "of a positive length"),
+        ("byte-skip-huge.nrrd", "cut off"),
+        ("byte-skip-huge-gzip.nrrd", "`expanded_bytes`"),
+        ("data-file-list.nhdr", "data in several files"),
+        ("data-file-pattern.nhdr", "data in several files"),
+        ("data-file-up.nhdr", "the plain name of one file"),
+        ("dimension-huge.nrrd", "2, 3 or 4"),
+        ("endian-missing.nrrd", "endian is missing"),
+        ("escape-sequence.nrrd", r#"type is "\u{1b}]0;owned\u{7}""#),
+        ("field-twice.nrrd", "second line for a field"),
+        ("gzip-bomb.nrrd", "as long as the header says"),
+        ("gzip-check-sum.nrrd", "damaged"),
+        ("gzip-claims-much.nrrd", "cut off"),
+        ("line-skip-huge.nrrd", "line"),
+        ("long-by-one.nrrd", "do not belong together"),
+        ("origin-nan.nrrd", "finite"),
+        ("short-by-one.nrrd", "cut off"),
+        ("sizes-claim-much.nrrd", "cut off"),
+        ("sizes-negative.nrrd", "one whole number for each axis"),
+        ("sizes-overflow.nrrd", "`values`"),
+        ("sizes-zero.nrrd", "positive along every axis"),
+    ];
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks/nrrd");
+    for (name, fragment) in cases {
+        let bytes = fs::read(folder.join(name)).unwrap();
+        let message = nrrd::parse(&bytes, &Limits::default()).unwrap_err().to_string();
+        assert!(message.contains(fragment), "{name}: {message}");
+    }
+    let others = ["README.md", "make.py"].len();
+    assert_eq!(fs::read_dir(folder).unwrap().count(), cases.len() + others, "a file without a test");
+}
+
+#[test]
+fn every_cut_is_refused() {
+    let image = image(VoxelType::I16, [2, 2, 2, 2]);
+    for whole in [nrrd::encode(&image), nrrd::encode_gzip(&image).unwrap()] {
+        for length in 0..whole.len() {
+            assert!(nrrd::parse(&whole[..length], &Limits::default()).is_err(), "{length} bytes");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn changed_bytes_never_panic(
+        form in 0usize..4,
+        kind in proptest::sample::select(VoxelType::ALL.to_vec()),
+        changes in proptest::collection::vec(change(), 1..5),
+    ) {
+        let whole = match form {
+            0 => nrrd::encode(&image(kind, [1, 2, 2, 2])),
+            1 => nrrd::encode(&image(kind, [3, 1, 2, 2])),
+            2 => nrrd::encode_gzip(&image(kind, [2, 2, 1, 2])).unwrap(),
+            _ => file(&["type: uchar", "dimension: 2", "sizes: 2 2", "encoding: raw", "byte skip: -1"], b"abcdef"),
+        };
+        let bytes = changed(whole, &changes);
+        if let Ok(image) = nrrd::parse(&bytes, &Limits::default()) {
+            assert_same(&image, &nrrd::parse(&nrrd::encode(&image), &Limits::default()).unwrap());
+        }
+        let _ = nrrd::parse_detached(&bytes, &bytes, &Limits::default());
+    }
+}
