@@ -50,11 +50,13 @@ pub fn expand_exactly(
         let (limit, name) = (limits.expanded_bytes, "expanded_bytes");
         return Err(Problem::Limit { what: "the expanded size", found: expected, limit, name });
     }
+    let room = (bytes.len() as u64).saturating_mul(TRUSTED_RATIO);
     let suspicious = expected > KEPT_AT_ONCE && expected / TRUSTED_RATIO > bytes.len() as u64;
     if suspicious {
         expand(bytes, compression, expected, part, None)?;
     }
-    let mut out = Vec::new();
+    // What is not suspicious is at most a small multiple of what has arrived already.
+    let mut out = Vec::with_capacity(if suspicious { 0 } else { expected.min(room) as usize });
     expand(bytes, compression, expected, part, Some(&mut out))?;
     Ok(out)
 }

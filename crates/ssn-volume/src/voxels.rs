@@ -157,13 +157,15 @@ impl Voxels {
         if let (true, Self::F32(values)) = (identity, self) {
             return values.clone();
         }
-        for_each_type!(self, values => values.iter().map(|&x| (x as f64 * slope + intercept) as f32).collect())
+        let scale = scaling(slope, intercept);
+        for_each_type!(self, values => values.iter().map(|&x| scale(x as f64) as f32).collect())
     }
 
     /// `slope · x + intercept` for every value, in double precision.
     #[allow(clippy::unnecessary_cast, reason = "one of the ten types is the target already")]
     pub fn scaled_f64(&self, slope: f64, intercept: f64) -> Vec<f64> {
-        for_each_type!(self, values => values.iter().map(|&x| x as f64 * slope + intercept).collect())
+        let scale = scaling(slope, intercept);
+        for_each_type!(self, values => values.iter().map(|&x| scale(x as f64)).collect())
     }
 
     /// The scaled values as labels 0 … 255; refuses the first that is not a whole number in that range.
@@ -185,6 +187,11 @@ impl Voxels {
         let scaled = self.scaled_f64(slope, intercept);
         scaled.into_iter().enumerate().map(label).collect()
     }
+}
+
+/// `slope · x + intercept`; without an intercept nothing is added, which keeps the sign of zero.
+fn scaling(slope: f64, intercept: f64) -> impl Fn(f64) -> f64 {
+    move |x| if intercept == 0.0 { x * slope } else { x * slope + intercept }
 }
 
 #[cfg(test)]
