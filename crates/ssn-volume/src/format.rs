@@ -87,10 +87,12 @@ pub fn read(path: &Path, limits: &Limits) -> Result<Image, FileError> {
             None => nrrd::parse(&bytes, limits),
         },
         Format::Nrrd => nrrd::parse(&bytes, limits),
-        Format::MetaImageHeader => match metaimage::parse_header(&bytes, limits).map_err(named)?.data_file() {
-            Some(name) => metaimage::parse_detached(&bytes, &read_bytes(&beside(name), limits)?, limits),
-            None => metaimage::parse(&bytes, limits),
-        },
+        Format::MetaImageHeader => {
+            match metaimage::parse_header(&bytes, limits).map_err(named)?.data_file() {
+                Some(name) => metaimage::parse_detached(&bytes, &read_bytes(&beside(name), limits)?, limits),
+                None => metaimage::parse(&bytes, limits),
+            }
+        }
         Format::MetaImage => metaimage::parse(&bytes, limits),
         Format::Png => raster::parse_png(&bytes, limits),
         Format::Jpeg => raster::parse_jpeg(&bytes, limits),
@@ -117,7 +119,8 @@ pub fn write(path: &Path, image: &Image) -> Result<(), FileError> {
         }),
     }
     .map_err(named)?;
-    write_atomically(path, |out| out.write_all(&bytes)).map_err(|error| Problem::Io(error.source).in_file(path))
+    write_atomically(path, |out| out.write_all(&bytes))
+        .map_err(|error| Problem::Io(error.source).in_file(path))
 }
 
 /// The whole file, within the limit of its size.

@@ -1,11 +1,12 @@
 //! Image files and their geometry, and the one way in which the project writes files.
 //!
 //! No torch, no networks: this crate is the bottom of the workspace. Each format has a folder with `parse`, from bytes
-//! to an [`Image`] or a [`Problem`], and `encode`; A reader never
+//! to an [`Image`] or a [`Problem`], and `encode`; [`read`] and [`write`] choose the format of a file by its name. A reader never
 //! panics, allocates for what arrives and not for what a header claims, and refuses what it does not understand.
 
 pub mod atomic;
 pub mod error;
+pub mod format;
 pub mod geometry;
 pub mod gzip;
 pub mod limits;
@@ -20,6 +21,7 @@ pub mod voxels;
 
 pub use atomic::{WriteError, write_atomically};
 pub use error::{FileError, Problem};
+pub use format::{Format, read, read_bytes, write};
 pub use geometry::{Difference, Differences, Geometry, Tolerance};
 pub use limits::Limits;
 pub use volume::{Image, Source, Volume};
