@@ -36,11 +36,12 @@ fn has_nextest(host: &Host) -> Result<bool, Error> {
     Ok(process::capture(process::cargo(host).args(["nextest", "--version"]))?.status.success())
 }
 
-/// The whole workspace, unless the arguments choose packages: `--workspace` would override them.
-fn scope(args: &[String]) -> Option<&'static str> {
+/// The whole workspace with the optional readers, unless the arguments choose packages: `--workspace` would
+/// override them.
+fn scope(args: &[String]) -> &'static [&'static str] {
     let chooses = |arg: &String| arg.starts_with("--package") || (arg.starts_with("-p") && arg != "-");
-    let own = args.iter().take_while(|arg| *arg != "--");
-    (!own.into_iter().any(chooses)).then_some("--workspace")
+    let mut own = args.iter().take_while(|arg| *arg != "--");
+    if own.any(chooses) { &[] } else { &["--workspace", "--features", "ssn-volume/hdf5"] }
 }
 
 #[cfg(test)]
@@ -49,11 +50,11 @@ mod tests {
 
     #[test]
     fn chosen_packages_are_not_overridden() {
-        let scope = |args: &[&str]| scope(&args.iter().map(ToString::to_string).collect::<Vec<_>>());
-        assert_eq!(scope(&[]), Some("--workspace"));
-        assert_eq!(scope(&["gradients"]), Some("--workspace"));
-        assert_eq!(scope(&["--", "-p"]), Some("--workspace"));
-        assert_eq!(scope(&["-p", "ssn-core"]), None);
-        assert_eq!(scope(&["--package=ssn-core"]), None);
+        let whole = |args: &[&str]| {
+            let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+            scope(&args).contains(&"--workspace")
+        };
+        assert!(whole(&[]) && whole(&["gradients"]) && whole(&["--", "-p"]));
+        assert!(!whole(&["-p", "ssn-core"]) && !whole(&["--package=ssn-core"]));
     }
 }

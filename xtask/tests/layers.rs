@@ -45,6 +45,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "raster",
             "numpy",
             "pickle",
+            "hdf5",
             "format",
         ],
     ),

@@ -9,6 +9,8 @@ pub mod error;
 pub mod format;
 pub mod geometry;
 pub mod gzip;
+#[cfg(feature = "hdf5")]
+pub mod hdf5;
 pub mod limits;
 pub mod metaimage;
 pub mod nifti;
