@@ -16,13 +16,18 @@ pub enum Compression {
     Zlib,
 }
 
-/// Expanded bytes up to this size are kept while they arrive, whatever the ratio.
-const KEPT_AT_ONCE: u64 = 32 << 20;
-/// Up to this ratio of expanded to compressed bytes, data is kept while it arrives. Beyond it (and beyond
-/// [`KEPT_AT_ONCE`]) the data is first expanded without keeping it: only when its length and check sum are right does
-/// it get memory.
+/// Expanded bytes up to this size are kept while they arrive, whatever the ratio: a label map of 4096 × 4096 in one
+/// colour is this large and takes some 20 KB of PNG.
+const KEPT_AT_ONCE: u64 = 16 << 20;
+/// Up to this ratio of expanded to stored bytes, larger data is kept while it arrives too.
 const TRUSTED_RATIO: u64 = 32;
 const BUFFER: usize = 1 << 16;
+
+/// Whether data must be expanded once without keeping it, to see that all of it is there and right, before it gets
+/// memory: the one rule of every reader. A file that lies about its size then costs time but no memory.
+pub(crate) fn must_be_proven(expanded: u64, stored: u64) -> bool {
+    expanded > KEPT_AT_ONCE && expanded / TRUSTED_RATIO > stored
+}
 
 /// Whether bytes start like a gzip file.
 pub fn is_gzip(bytes: &[u8]) -> bool {
@@ -51,7 +56,7 @@ pub fn expand_exactly(
         return Err(Problem::Limit { what: "the expanded size", found: expected, limit, name });
     }
     let room = (bytes.len() as u64).saturating_mul(TRUSTED_RATIO);
-    let suspicious = expected > KEPT_AT_ONCE && expected / TRUSTED_RATIO > bytes.len() as u64;
+    let suspicious = must_be_proven(expected, bytes.len() as u64);
     if suspicious {
         expand(bytes, compression, expected, part, None)?;
     }
@@ -151,6 +156,14 @@ mod tests {
         for length in 0..file.len() {
             assert!(expand_all(&file[..length], data.len()).is_err(), "cut off at {length}");
         }
+    }
+
+    #[test]
+    fn only_large_and_highly_compressed_data_is_proven() {
+        assert!(!must_be_proven(16 << 20, 100));
+        assert!(!must_be_proven(32 << 20, 1 << 20));
+        assert!(must_be_proven((32 << 20) + 32, 1 << 20));
+        assert!(must_be_proven(u64::MAX, 1 << 20));
     }
 
     #[test]

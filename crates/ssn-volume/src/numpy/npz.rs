@@ -13,12 +13,9 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use super::{Array, encode_npy, npy, parse_npy};
 use crate::error::Problem;
+use crate::gzip::must_be_proven;
 use crate::limits::Limits;
 
-/// Members that expand to no more than this in all are kept while they arrive, whatever the ratio.
-const KEPT_AT_ONCE: u64 = 16 << 20;
-/// Up to this ratio of expanded to compressed bytes members are kept while they arrive.
-const TRUSTED_RATIO: u64 = 32;
 /// Enough for the header of every array of numbers: version 1.0 has at most this.
 const START: usize = (1 << 16) + 12;
 const BUFFER: usize = 1 << 16;
@@ -56,7 +53,7 @@ pub fn parse_npz(bytes: &[u8], limits: &Limits) -> Result<Vec<(String, Array)>, 
         let (what, limit) = ("the expanded size", limits.expanded_bytes);
         return Err(Problem::Limit { what, found: claimed, limit, name: "expanded_bytes" });
     }
-    if claimed > KEPT_AT_ONCE && claimed / TRUSTED_RATIO > bytes.len() as u64 {
+    if must_be_proven(claimed, bytes.len() as u64) {
         for index in 0..archive.len() {
             prove_member(&mut archive, index, limits)?;
         }

@@ -8,7 +8,6 @@
 //! of a print at least as often as that of a voxel, so they are ignored and every picture gets the default
 //! geometry; the writers refuse images with another one rather than lose it.
 
-mod budget;
 mod canvas;
 mod exif;
 mod jpeg;

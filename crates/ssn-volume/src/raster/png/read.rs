@@ -5,9 +5,10 @@ use std::io::Cursor;
 use png::{BitDepth, ColorType, DecodeOptions, Decoder, DecodingError, Info, Reader, Transformations};
 
 use super::super::canvas::{Canvas, not_opaque};
-use super::super::{MAX_SIDE, budget, check_sides, exif, field, unsupported};
+use super::super::{MAX_SIDE, check_sides, exif, field, unsupported};
 use super::data;
 use crate::error::Problem;
+use crate::gzip::must_be_proven;
 use crate::limits::Limits;
 use crate::volume::Image;
 use crate::voxels::{ByteOrder, VoxelType};
@@ -42,7 +43,7 @@ pub fn parse_png(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     let reader = open(bytes, limits)?;
     let plan = Plan::new(reader.info(), bytes.len() as u64, limits)?;
     data::verify(bytes, plan.raw_bytes())?;
-    if budget::must_be_proven(plan.expanded, bytes.len() as u64) {
+    if must_be_proven(plan.expanded, bytes.len() as u64) {
         fill(reader, &plan, false)?;
         return fill(open(bytes, limits)?, &plan, true)?.finish(plan.kind, ByteOrder::Big, limits);
     }

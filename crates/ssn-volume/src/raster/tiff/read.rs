@@ -5,12 +5,13 @@ use std::collections::HashSet;
 use half::f16;
 
 use super::super::canvas::{Canvas, not_opaque};
-use super::super::{budget, field};
+use super::super::field;
 use super::directory::{self, Tiff};
 use super::page::{Kind, Page};
 use super::{chunk, stack};
 use crate::error::Problem;
 use crate::geometry::Geometry;
+use crate::gzip::must_be_proven;
 use crate::limits::Limits;
 use crate::volume::Image;
 use crate::voxels::{ByteOrder, Voxels};
@@ -34,7 +35,7 @@ pub fn parse_tiff(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     let shape = [kind.channels, pages.len(), kind.height, kind.width];
     let values = limits.check_values(&shape)?;
     let expanded = (values * kind.sample.bytes()) as u64;
-    if budget::must_be_proven(expanded, bytes.len() as u64) {
+    if must_be_proven(expanded, bytes.len() as u64) {
         fill(&tiff, &pages, shape, false)?;
     }
     let canvas = fill(&tiff, &pages, shape, true)?;
