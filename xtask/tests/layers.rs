@@ -14,10 +14,11 @@ use std::process::Command;
 const CRATES: &[(&str, &[&str])] = &[
     ("ssn-volume", &[]),
     ("ssn-core", &["ssn-volume"]),
-    ("ssn-net", &["ssn-volume", "ssn-core"]),
+    ("ssn-data", &["ssn-volume", "ssn-core"]),
+    ("ssn-net", &["ssn-volume", "ssn-core", "ssn-data"]),
     ("ssn-report", &["ssn-volume", "ssn-core"]),
-    ("ssn-cli", &["ssn-volume", "ssn-core", "ssn-report"]),
-    ("ssn-engine", &["ssn-volume", "ssn-core", "ssn-net", "ssn-report", "ssn-cli"]),
+    ("ssn-cli", &["ssn-volume", "ssn-core", "ssn-data", "ssn-report"]),
+    ("ssn-engine", &["ssn-volume", "ssn-core", "ssn-data", "ssn-net", "ssn-report", "ssn-cli"]),
     ("xtask", &[]),
 ];
 
@@ -65,6 +66,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "metrics",
         ],
     ),
+    ("ssn-data", &["error", "random", "case", "batch"]),
     ("ssn-net", &["error", "noise", "distribution", "likelihood", "loss", "toy"]),
     ("ssn-report", &["colour", "svg", "raster", "figures"]),
     ("ssn-cli", &["exit", "args", "loader", "libtorch", "engine", "info"]),

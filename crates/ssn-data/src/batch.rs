@@ -1,0 +1,34 @@
+//! What the trainer gets.
+
+/// A batch of patches: a function of the seed and the batch's number alone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    /// The number of the batch, from 0.
+    pub number: u64,
+    /// `[b, c, d, h, w]`: the shape of `images`.
+    pub image_shape: [usize; 5],
+    /// The images, `w` running fastest.
+    pub images: Vec<f32>,
+    /// `[b, t, d, h, w]`: the shape of `targets`. A network of valid convolutions has smaller targets than
+    /// images, with the same centre.
+    pub target_shape: [usize; 5],
+    /// The label maps: one rater's per image (`t` = 1), or all raters' (`t` = n).
+    pub targets: Vec<u8>,
+    /// The regions of interest `[b, d, h, w]` on the grid of the targets, 1 inside and 0 outside.
+    pub masks: Option<Vec<u8>>,
+    /// Where each of the `b` items came from.
+    pub origins: Vec<Origin>,
+}
+
+/// Where an item of a batch came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The case, by its place in the set.
+    pub case: usize,
+    /// The case, by name.
+    pub id: String,
+    /// The rater of the target, or nothing if all raters are targets.
+    pub rater: Option<usize>,
+    /// The voxel at the centre of the patch, `[d, h, w]`.
+    pub centre: [usize; 3],
+}

@@ -1,0 +1,47 @@
+//! What can go wrong in this crate.
+
+use std::path::PathBuf;
+
+use ssn_volume::FileError;
+use thiserror::Error;
+
+/// The result of every fallible function of this crate.
+pub type Result<T> = std::result::Result<T, DataError>;
+
+/// A dataset, a case or a setting that cannot be used.
+#[derive(Debug, Error)]
+pub enum DataError {
+    /// A file that cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A case that cannot be used.
+    #[error("case {id}: {reason}; {advice}")]
+    Case {
+        /// The case.
+        id: String,
+        /// What is wrong with it.
+        reason: String,
+        /// What to do next.
+        advice: &'static str,
+    },
+    /// A folder or index that is no dataset, or not a complete one.
+    #[error("{}: {reason}; {advice}", path.display())]
+    Dataset {
+        /// The folder or index.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+        /// What to do next.
+        advice: &'static str,
+    },
+    /// A setting outside its range.
+    #[error("{field} is {value}, but it must be {expected}")]
+    Setting {
+        /// The setting, as the config file names it.
+        field: &'static str,
+        /// The value found.
+        value: String,
+        /// The range in words.
+        expected: String,
+    },
+}
