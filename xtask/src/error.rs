@@ -71,6 +71,12 @@ pub enum Error {
     )]
     NotOurs { folder: PathBuf },
 
+    #[error(
+        "{} has no golden values: they are `ged.json` with `ged.safetensors`, or `NAME.json` with `NAME.pt` and \
+         `NAME.safetensors`", dir.display()
+    )]
+    NoGoldenValues { dir: PathBuf },
+
     #[error("cannot {action} {}: {source}", path.display())]
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
 
@@ -98,7 +104,7 @@ impl Error {
     /// The exit code that this error leads to.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::NotOurs { .. } => Exit::Usage,
+            Self::NotOurs { .. } | Self::NoGoldenValues { .. } => Exit::Usage,
             Self::NoPython { .. }
             | Self::NoPip { .. }
             | Self::NoCompiler { .. }

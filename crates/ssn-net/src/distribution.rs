@@ -37,25 +37,31 @@ impl LowRankNormal {
         }
     }
 
-    /// A batch of distributions as a network's heads give it: D = exp(log D) + [`EPSILON`].
+    /// A batch of distributions as a network's heads give it: D = exp(log D) + ε.
     ///
     /// # Shapes
     /// As for [`LowRankNormal::new`].
-    pub fn from_log_diagonal(mean: Tensor, log_diagonal: &Tensor, factor: Tensor) -> Result<Self> {
-        Self::new(mean, log_diagonal.exp() + EPSILON, factor)
+    pub fn from_log_diagonal(
+        mean: Tensor,
+        log_diagonal: &Tensor,
+        factor: Tensor,
+        epsilon: f64,
+    ) -> Result<Self> {
+        Self::new(mean, log_diagonal.exp() + epsilon, factor)
     }
 
-    /// The same distributions without spread outside a region of interest: there P = 0 and D = [`EPSILON`].
+    /// The same distributions without spread outside a region of interest: there P = 0 and D = ε. Inside, the
+    /// authors' code adds ε too, and so does this.
     ///
     /// # Shapes
     /// `mask` `[b, v]`, 1 inside and 0 outside.
-    pub fn masked(self, mask: &Tensor) -> Result<Self> {
+    pub fn masked(self, mask: &Tensor, epsilon: f64) -> Result<Self> {
         let [b, _, v] = self.dims();
         if mask.size() != [b, v] {
             return Err(shape_error("mask", mask, format!("[{b}, {v}]")));
         }
         let mask = mask.to_kind(self.mean.kind());
-        let diagonal = self.diagonal * mask.unsqueeze(1) + EPSILON;
+        let diagonal = self.diagonal * mask.unsqueeze(1) + epsilon;
         let factor = self.factor * mask.unsqueeze(1).unsqueeze(1);
         Ok(Self { mean: self.mean, diagonal, factor })
     }
@@ -68,6 +74,32 @@ impl LowRankNormal {
             t.expand(size, false)
         };
         Self { mean: expand(&self.mean), diagonal: expand(&self.diagonal), factor: expand(&self.factor) }
+    }
+
+    /// Mean, diagonal and factor.
+    pub fn parts(&self) -> [&Tensor; 3] {
+        [&self.mean, &self.diagonal, &self.factor]
+    }
+
+    /// Whether what is made of the parts has gradients: that of a part is wanted, and they are not switched off.
+    pub fn requires_grad(&self) -> bool {
+        self.parts().iter().any(|part| part.narrow(0, 0, 0).neg().requires_grad())
+    }
+
+    /// The same values without a way back to where they came from.
+    pub fn detached(&self) -> Self {
+        let [mean, diagonal, factor] = self.parts().map(Tensor::detach);
+        Self { mean, diagonal, factor }
+    }
+
+    /// The same values, with gradients of their own.
+    pub fn trainable(self) -> Self {
+        let trainable = |t: Tensor| t.set_requires_grad(true);
+        Self {
+            mean: trainable(self.mean),
+            diagonal: trainable(self.diagonal),
+            factor: trainable(self.factor),
+        }
     }
 
     /// `[b, c, v]`.

@@ -1,16 +1,35 @@
 //! Learning on libtorch: distributions of logits as tensors, the losses that train them, and training.
 //!
-//! Letters in shapes: `b` batch, `c` classes, `v` voxels, `r` rank, `m` Monte-Carlo samples.
+//! Data flows one way: a [`Model`] makes a [`Prediction`] of an image, a loss compares it with a [`Target`].
+//!
+//! Letters in shapes: `b` batch, `c` channels or classes, `f` features, `d h w` space, `v` voxels, `r` rank,
+//! `m` Monte-Carlo samples, `t` targets of an image.
 
+pub mod backbones;
+pub mod blocks;
+pub mod clip;
 pub mod distribution;
 pub mod error;
-pub mod likelihood;
+pub mod head;
 pub mod loss;
+pub mod model;
 pub mod noise;
+pub mod optim;
+pub mod parameters;
+pub mod schedule;
+pub mod space;
+pub mod target;
 pub mod toy;
+pub mod weights;
 
+pub use blocks::Mode;
+pub use clip::clip_gradient_norm;
 pub use distribution::LowRankNormal;
 pub use error::{NetError, Result};
-pub use likelihood::Likelihood;
+pub use head::{HeadConfig, Prediction, StochasticConfig};
 pub use loss::monte_carlo_loss;
-pub use noise::{Noise, Pairing};
+pub use model::{Execution, MemoryOrder, Model, ModelConfig, Precision};
+pub use noise::{Noise, NoiseSource, Pairing, StepNoise};
+pub use optim::{Method, Optimizer};
+pub use schedule::{LearningRate, Schedule, Warmup};
+pub use target::Target;

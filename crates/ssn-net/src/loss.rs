@@ -1,32 +1,142 @@
-//! The Monte-Carlo loss of the paper: the negative log-likelihood of a label map under random logits.
+//! Losses: the Monte-Carlo loss of the paper, and those of the mean logits alone.
 
 use tch::{Kind, Tensor};
 
 use crate::distribution::LowRankNormal;
-use crate::error::Result;
-use crate::likelihood::Likelihood;
-use crate::noise::Noise;
+use crate::error::{NetError, Result};
+use crate::noise::{Noise, NoiseSource};
+use crate::target::{Likelihood, Target};
 
-/// −log (1/M) Σ_m p(target | η⁽ᵐ⁾) for each image of the batch, as −logsumexp_m log p(target | η⁽ᵐ⁾) + log M.
-///
-/// # Shapes
-/// `target` as for [`Likelihood::log_probability`]. Gives `[b]`; a training step takes the mean.
-pub fn monte_carlo_loss(
-    distribution: &LowRankNormal,
-    target: &Tensor,
-    noise: &Noise,
-    likelihood: Likelihood,
-) -> Result<Tensor> {
-    let logits = distribution.sample(noise)?; // [m, b, c, v]
-    let log_p = likelihood.log_probability(&logits, target)?; // [m, b]
-    Ok((noise.samples() as f64).ln() - log_p.logsumexp([0i64].as_slice(), false))
+/// Logits that are held at once: more samples than fit are taken in turns. 64 MiB in single precision.
+pub const LOGITS_AT_ONCE: i64 = 1 << 24;
+
+/// The Monte-Carlo loss of a batch.
+#[derive(Debug)]
+pub struct MonteCarloLoss {
+    /// −log (1/M) Σ_m p(target | η⁽ᵐ⁾), the mean over an image's targets: `[b]` in double precision.
+    pub loss: Tensor,
+    /// How many of the M samples the loss really rests on, 1 to M: (Σ p)² / Σ p². `[b, t]`, without gradient.
+    pub effective_samples: Tensor,
 }
 
-/// The loss of the mean logits alone, as a deterministic network has it; pre-training uses it.
+/// −log (1/M) Σ_m p(target | η⁽ᵐ⁾) for each image, as −logsumexp_m log p(target | η⁽ᵐ⁾) + log M.
+///
+/// Memory does not grow with M: samples beyond [`LOGITS_AT_ONCE`] are taken in turns, with the same value and
+/// gradient.
+pub fn monte_carlo_loss(
+    distribution: &LowRankNormal,
+    target: &Target,
+    noise: NoiseSource,
+) -> Result<MonteCarloLoss> {
+    let [b, c, v] = distribution.dims();
+    let samples = LOGITS_AT_ONCE / (b * c * v).max(1);
+    chunked_loss(distribution, target, noise, (samples / noise.pairing().samples(1)).max(1))
+}
+
+/// The same with a given number of draws at once.
+///
+/// The gradient of −logsumexp is the mean of the samples' gradients, weighted by their shares of the sum. The
+/// shares are known only once all samples have been seen; so a first sweep over the chunks finds them, and a second
+/// repeats the samples and gathers the gradients of mean, diagonal and factor, which are then handed to the
+/// network at once.
+pub fn chunked_loss(
+    distribution: &LowRankNormal,
+    target: &Target,
+    noise: NoiseSource,
+    draws_at_once: i64,
+) -> Result<MonteCarloLoss> {
+    let draws = noise.pairing().draws(noise.samples())?;
+    let chunks = || (0..draws).step_by(draws_at_once as usize).map(|k| k..(k + draws_at_once).min(draws));
+    if draws <= draws_at_once {
+        return Ok(of_samples(&[log_probability(distribution, target, &noise.draws(0..draws))?]));
+    }
+    let leaves = distribution.detached();
+    let log_p: Vec<Tensor> = tch::no_grad(|| {
+        chunks().map(|range| log_probability(&leaves, target, &noise.draws(range))).collect::<Result<_>>()
+    })?;
+    let MonteCarloLoss { loss, effective_samples } = of_samples(&log_p);
+    if !distribution.requires_grad() {
+        return Ok(MonteCarloLoss { loss, effective_samples });
+    }
+
+    let total = Tensor::cat(&log_p, 0).logsumexp([0i64].as_slice(), true); // [1, b, t]
+    let leaves = leaves.trainable();
+    for (range, seen) in chunks().zip(&log_p) {
+        let shares = (seen - &total).exp(); // [m, b, t]
+        let repeated = log_probability(&leaves, target, &noise.draws(range))?;
+        (-(repeated * shares).mean_dim([2i64].as_slice(), false, None::<Kind>).sum(Kind::Double)).backward();
+    }
+    // Zero, with the gradient that was gathered.
+    let mut carrier = loss.zeros_like(); // [b]
+    for (part, leaf) in distribution.parts().into_iter().zip(leaves.parts()) {
+        // Nothing uses the factor of rank 0.
+        if !leaf.grad().defined() {
+            continue;
+        }
+        let product = (part * leaf.grad()).flatten(1, -1);
+        let sum = product.sum_dim_intlist([1i64].as_slice(), false, Kind::Double);
+        carrier += &sum - sum.detach();
+    }
+    Ok(MonteCarloLoss { loss: loss + carrier, effective_samples })
+}
+
+/// `[m, b, t]`.
+fn log_probability(distribution: &LowRankNormal, target: &Target, noise: &Noise) -> Result<Tensor> {
+    target.log_probability(&distribution.sample(noise)?)
+}
+
+/// The loss of samples with the log-probabilities `[m, b, t]`, in parts along `m`.
+fn of_samples(log_p: &[Tensor]) -> MonteCarloLoss {
+    let log_p = Tensor::cat(log_p, 0);
+    let samples = log_p.size()[0] as f64;
+    let shares = log_p.detach().softmax(0, None::<Kind>);
+    let each = samples.ln() - log_p.logsumexp([0i64].as_slice(), false); // [b, t]
+    MonteCarloLoss {
+        loss: over_targets(&each),
+        effective_samples: 1.0 / shares.square().sum_dim_intlist([0i64].as_slice(), false, None::<Kind>),
+    }
+}
+
+/// The mean over the targets of each image, `[b, t]` → `[b]`.
+fn over_targets(each: &Tensor) -> Tensor {
+    each.mean_dim([1i64].as_slice(), false, None::<Kind>)
+}
+
+/// The negative log-likelihood of the mean logits alone: the cross-entropy of a deterministic network, summed over
+/// the voxels. Pre-training uses it too.
 ///
 /// # Shapes
-/// `mean` `[b, c, v]`, `target` as for [`Likelihood::log_probability`]. Gives `[b]`.
-pub fn mean_loss(mean: &Tensor, target: &Tensor, likelihood: Likelihood) -> Result<Tensor> {
-    let log_p = likelihood.log_probability(&mean.unsqueeze(0), target)?; // [1, b]
-    Ok(-log_p.sum_dim_intlist([0i64].as_slice(), false, None::<Kind>))
+/// `mean` `[b, c, v]`. Gives `[b]`.
+pub fn mean_loss(mean: &Tensor, target: &Target) -> Result<Tensor> {
+    Ok(-over_targets(&target.log_probability(&mean.unsqueeze(0))?.squeeze_dim(0)))
+}
+
+/// 1 − the soft Dice overlap of the mean logits' probabilities with the target, averaged over the foreground
+/// classes; an optional term beside the others, which weighs small structures as much as large ones.
+///
+/// # Shapes
+/// `mean` `[b, c, v]`. Gives `[b]`.
+pub fn dice_loss(mean: &Tensor, target: &Target) -> Result<Tensor> {
+    let &[_, c, _] = mean.size().as_slice() else {
+        return Err(NetError::Shape { field: "mean", found: mean.size(), expected: "[b, c, v]".into() });
+    };
+    // [b, 1, c, v] and [b, t, c, v], without the background of exclusive classes.
+    let (probabilities, truth) = match target.likelihood() {
+        Likelihood::Categorical if c < 2 => {
+            let expected = "at least 2, the background included, for a Dice term";
+            return Err(NetError::Parameter { field: "classes", value: c.to_string(), expected });
+        }
+        Likelihood::Categorical => {
+            let truth = target.maps().one_hot(c).transpose(2, 3).narrow(2, 1, c - 1);
+            (mean.softmax(1, None::<Kind>).narrow(1, 1, c - 1).unsqueeze(1), truth)
+        }
+        Likelihood::Bernoulli => (mean.sigmoid().unsqueeze(1), target.maps().shallow_clone()),
+    };
+    let truth = truth.to_kind(mean.kind());
+    let over_voxels = |x: Tensor| x.sum_dim_intlist([3i64].as_slice(), false, Kind::Double);
+    let overlap = over_voxels(&probabilities * &truth);
+    let total = over_voxels(probabilities) + over_voxels(truth);
+    // One voxel is added to both, so that a class that is absent and not predicted counts as found.
+    let dice = (overlap * 2.0 + 1.0) / (total + 1.0);
+    Ok(over_targets(&(1.0 - dice.mean_dim([2i64].as_slice(), false, None::<Kind>))))
 }

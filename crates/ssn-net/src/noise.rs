@@ -3,13 +3,16 @@
 //! Noise is an input of every loss, never drawn inside it: a step is then a function of its inputs, can be
 //! repeated, and can be checked by differences.
 
-use tch::{Kind, Tensor};
+use std::ops::Range;
+
+use ssn_core::random::{RANK_STREAM, derive_seed, fill_normals};
+use tch::{Device, Kind, Tensor};
 
 use crate::error::{NetError, Result};
-use ssn_core::random::{RANK_STREAM, derive_seed, fill_normals};
 
 /// How the samples of a Monte-Carlo estimate belong together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Pairing {
     /// Every sample has noise of its own.
     Independent,
@@ -43,43 +46,118 @@ pub struct NoiseShape {
     pub voxels: i64,
 }
 
+/// The noise of one training step, made draw by draw when it is asked for.
+#[derive(Debug, Clone)]
+pub struct StepNoise {
+    seed: u64,
+    shape: NoiseShape,
+    pairing: Pairing,
+    kind: Kind,
+    device: Device,
+}
+
+/// Where noise comes from.
+#[derive(Debug, Clone, Copy)]
+pub enum NoiseSource<'a> {
+    /// From memory.
+    Given(&'a Noise),
+    /// From its address.
+    Step(&'a StepNoise),
+}
+
 /// Purpose word of the training noise in [`derive_seed`].
 const TRAINING_NOISE: u32 = 1;
 
 impl Noise {
-    /// The noise of one training step: a function of seed and step alone, made on the host.
-    pub fn of_step(seed: u64, step: u64, shape: NoiseShape, pairing: Pairing, kind: Kind) -> Result<Self> {
-        let NoiseShape { samples, batch, rank, classes, voxels } = shape;
-        let draws = draws(samples, pairing)?;
-        let seed = derive_seed(seed, TRAINING_NOISE, 0);
-        let tensor = |stream, shape: &[i64]| {
-            let mut numbers = vec![0f32; shape.iter().product::<i64>() as usize];
-            fill_normals(seed, stream, step, &mut numbers);
-            Tensor::from_slice(&numbers).reshape(shape).to_kind(kind)
-        };
-        Ok(Self {
-            rank: tensor(RANK_STREAM, &[draws, batch, rank]),
-            diagonal: tensor(0, &[draws, batch, classes, voxels]),
-            pairing,
-        })
-    }
-
     /// The number of samples `m` that this noise gives.
     pub fn samples(&self) -> i64 {
-        match self.pairing {
-            Pairing::Independent => self.rank.size()[0],
-            Pairing::Antithetic => 2 * self.rank.size()[0],
+        self.pairing.samples(self.rank.size()[0])
+    }
+}
+
+impl StepNoise {
+    /// The noise of a step: a function of seed and step alone. Draw i does not depend on how many there are.
+    pub fn new(seed: u64, step: u64, shape: NoiseShape, pairing: Pairing, kind: Kind) -> Result<Self> {
+        pairing.draws(shape.samples)?;
+        let seed = derive_seed(seed, TRAINING_NOISE, step);
+        Ok(Self { seed, shape, pairing, kind, device: Device::Cpu })
+    }
+
+    /// The same noise on another device.
+    pub fn on(self, device: Device) -> Self {
+        Self { device, ..self }
+    }
+
+    /// All draws at once.
+    pub fn all(&self) -> Result<Noise> {
+        Ok(self.draws(0..self.pairing.draws(self.shape.samples)?))
+    }
+
+    fn draws(&self, range: Range<i64>) -> Noise {
+        let NoiseShape { batch, rank, classes, voxels, .. } = self.shape;
+        let tensor = |stream, shape: &[i64]| {
+            let each = shape[1..].iter().product::<i64>() as usize;
+            let mut numbers = vec![0f32; each * shape[0] as usize];
+            for (place, draw) in range.clone().enumerate() {
+                fill_normals(self.seed, stream, draw as u64, &mut numbers[place * each..(place + 1) * each]);
+            }
+            Tensor::from_slice(&numbers).reshape(shape).to_device(self.device).to_kind(self.kind)
+        };
+        let count = range.end - range.start;
+        Noise {
+            rank: tensor(RANK_STREAM, &[count, batch, rank]),
+            diagonal: tensor(0, &[count, batch, classes, voxels]),
+            pairing: self.pairing,
         }
     }
 }
 
-/// How many draws give `samples` samples.
-fn draws(samples: i64, pairing: Pairing) -> Result<i64> {
-    let wrong = |expected| NetError::Parameter { field: "samples", value: samples.to_string(), expected };
-    match pairing {
-        _ if samples < 1 => Err(wrong("at least 1")),
-        Pairing::Independent => Ok(samples),
-        Pairing::Antithetic if samples % 2 != 0 => Err(wrong("even, for antithetic pairs")),
-        Pairing::Antithetic => Ok(samples / 2),
+impl NoiseSource<'_> {
+    /// How the samples belong together.
+    pub fn pairing(&self) -> Pairing {
+        match self {
+            Self::Given(noise) => noise.pairing,
+            Self::Step(noise) => noise.pairing,
+        }
+    }
+
+    /// The number of samples `m`.
+    pub fn samples(&self) -> i64 {
+        match self {
+            Self::Given(noise) => noise.samples(),
+            Self::Step(noise) => noise.shape.samples,
+        }
+    }
+
+    /// Some of the draws; antithetic pairs are two samples of one draw.
+    pub fn draws(&self, range: Range<i64>) -> Noise {
+        match self {
+            Self::Given(noise) => {
+                let part = |t: &Tensor| t.narrow(0, range.start, range.end - range.start);
+                Noise { rank: part(&noise.rank), diagonal: part(&noise.diagonal), pairing: noise.pairing }
+            }
+            Self::Step(noise) => noise.draws(range),
+        }
+    }
+}
+
+impl Pairing {
+    /// How many draws give `samples` samples.
+    pub fn draws(self, samples: i64) -> Result<i64> {
+        let wrong = |expected| NetError::Parameter { field: "samples", value: samples.to_string(), expected };
+        match self {
+            _ if samples < 1 => Err(wrong("at least 1")),
+            Self::Independent => Ok(samples),
+            Self::Antithetic if samples % 2 != 0 => Err(wrong("even, for antithetic pairs")),
+            Self::Antithetic => Ok(samples / 2),
+        }
+    }
+
+    /// How many samples so many draws give.
+    pub fn samples(self, draws: i64) -> i64 {
+        match self {
+            Self::Independent => draws,
+            Self::Antithetic => 2 * draws,
+        }
     }
 }

@@ -45,9 +45,9 @@ impl ToyConfig {
     }
 }
 
-/// The two label maps, `[2, 1, 21]` zeros and ones.
+/// The two label maps, `[2, 1, 1, 21]` zeros and ones.
 pub fn label_maps(kind: Kind) -> Tensor {
     let third = (PIXELS / 3) as usize;
     let map = |middle: f32| [vec![1f32; third], vec![middle; third], vec![0f32; third]].concat();
-    Tensor::from_slice(&[map(0.0), map(1.0)].concat()).view([2, 1, PIXELS]).to_kind(kind)
+    Tensor::from_slice(&[map(0.0), map(1.0)].concat()).view([2, 1, 1, PIXELS]).to_kind(kind)
 }

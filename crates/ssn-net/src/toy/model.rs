@@ -3,7 +3,7 @@
 use tch::{Kind, Tensor};
 
 use super::PIXELS;
-use crate::distribution::LowRankNormal;
+use crate::distribution::{EPSILON, LowRankNormal};
 use crate::error::Result;
 use ssn_core::random::derive_seed;
 
@@ -67,7 +67,7 @@ impl Parameters {
     pub(super) fn distribution(&self) -> Result<LowRankNormal> {
         let lengths = self.directions.square().sum_dim_intlist([3i64].as_slice(), true, None::<Kind>).sqrt();
         let factor = &self.directions / lengths * self.log_lengths.exp();
-        LowRankNormal::from_log_diagonal(self.mean.shallow_clone(), &self.log_diagonal, factor)
+        LowRankNormal::from_log_diagonal(self.mean.shallow_clone(), &self.log_diagonal, factor, EPSILON)
     }
 }
 

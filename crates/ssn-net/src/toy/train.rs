@@ -1,18 +1,16 @@
 //! Training and judging one toy model.
 
-use tch::{COptimizer, Tensor};
+use tch::{COptimizer, Kind, Tensor};
 
 use super::model::{Parameters, ToyModel};
 use super::{PAPER_STEPS, PIXELS, ToyConfig, label_maps};
 use crate::distribution::LowRankNormal;
 use crate::error::{NetError, Result};
-use crate::likelihood::Likelihood;
 use crate::loss::{mean_loss, monte_carlo_loss};
-use crate::noise::{Noise, Pairing};
+use crate::noise::{NoiseSource, Pairing, StepNoise};
+use crate::target::Target;
 use ssn_core::random::derive_seed;
 
-/// Samples evaluated at once, to bound memory.
-const EVALUATION_CHUNK: i64 = 10_000;
 /// Purpose word of the evaluation's noise in [`derive_seed`].
 const EVALUATION_NOISE: u32 = 3;
 
@@ -49,7 +47,7 @@ pub struct Outcome {
 /// [`NetError::Diverged`] when the last step left parameters that are no distribution.
 pub fn train(model: ToyModel, config: &ToyConfig, mut progress: impl FnMut(Progress)) -> Result<Outcome> {
     let kind = config.kind();
-    let targets = label_maps(kind);
+    let targets = Target::switches(label_maps(kind))?;
     let parameters = Parameters::new(model, config.seed, kind);
     let mean_optimiser = adam(config.learning_rate, &[&parameters.mean])?;
     let spread_optimiser = adam(config.learning_rate, &parameters.spread())?;
@@ -58,14 +56,14 @@ pub fn train(model: ToyModel, config: &ToyConfig, mut progress: impl FnMut(Progr
     for step in 1..=config.steps {
         let pretraining = step <= config.pretrain_steps;
         let loss = if pretraining {
-            mean_loss(&parameters.mean.expand([2, 1, PIXELS], false), &targets, Likelihood::Bernoulli)?
+            mean_loss(&parameters.mean.expand([2, 1, PIXELS], false), &targets)?
         } else {
             let distribution = parameters.distribution()?.expanded(2);
             let shape = distribution.noise_shape(config.samples);
-            let noise = Noise::of_step(config.seed, step as u64, shape, Pairing::Independent, kind)?;
-            monte_carlo_loss(&distribution, &targets, &noise, Likelihood::Bernoulli)?
+            let noise = StepNoise::new(config.seed, step as u64, shape, Pairing::Independent, kind)?;
+            monte_carlo_loss(&distribution, &targets, NoiseSource::Step(&noise))?.loss
         };
-        let loss = loss.mean(kind);
+        let loss = loss.mean(Kind::Double);
         let value = loss.double_value(&[]);
         if !value.is_finite() {
             return Err(NetError::NonFinite { what: "the loss", step });
@@ -107,22 +105,14 @@ pub fn train(model: ToyModel, config: &ToyConfig, mut progress: impl FnMut(Progr
 }
 
 /// Mean over the two label maps of log p(map), estimated with the configured number of samples each.
-fn log_likelihood(distribution: &LowRankNormal, targets: &Tensor, config: &ToyConfig) -> Result<f64> {
+fn log_likelihood(distribution: &LowRankNormal, targets: &Target, config: &ToyConfig) -> Result<f64> {
     let _guard = tch::no_grad_guard();
     let distribution = distribution.expanded(2);
     let seed = derive_seed(config.seed, EVALUATION_NOISE, 0);
-    let mut parts = vec![];
-    let mut left = config.evaluation_samples;
-    while left > 0 {
-        let samples = left.min(EVALUATION_CHUNK);
-        let shape = distribution.noise_shape(samples);
-        let noise = Noise::of_step(seed, parts.len() as u64, shape, Pairing::Independent, config.kind())?;
-        let loss = monte_carlo_loss(&distribution, targets, &noise, Likelihood::Bernoulli)?; // [2]
-        parts.push((samples as f64).ln() - loss); // log of the chunk's sum of probabilities
-        left -= samples;
-    }
-    let sums = Tensor::stack(&parts, 0).logsumexp([0i64].as_slice(), false); // [2]
-    Ok((sums - (config.evaluation_samples as f64).ln()).mean(config.kind()).double_value(&[]))
+    let shape = distribution.noise_shape(config.evaluation_samples);
+    let noise = StepNoise::new(seed, 0, shape, Pairing::Independent, config.kind())?;
+    let loss = monte_carlo_loss(&distribution, targets, NoiseSource::Step(&noise))?.loss; // [2]
+    Ok(-loss.mean(Kind::Double).double_value(&[]))
 }
 
 fn adam(learning_rate: f64, parameters: &[&Tensor]) -> Result<COptimizer> {

@@ -1,0 +1,112 @@
+//! A U-Net for users' own data, sized from the patch and the spacing of the voxels.
+
+use crate::blocks::{ActivationKind, NormKind};
+use crate::error::{NetError, Result};
+use crate::space::Size;
+
+use super::UNetConfig;
+
+/// An axis whose voxels are so many times longer than the finest is left alone until the others have caught up.
+const ANISOTROPY: f64 = 2.0;
+/// The coarsest grid keeps at least this many voxels along a divided axis.
+const SMALLEST: i64 = 4;
+/// Levels beyond this add parameters, but no context.
+const MOST_LEVELS: usize = 7;
+/// The channels of the finest level.
+const FIRST_WIDTH: i64 = 32;
+/// The most channels, in 2D and 3D.
+const MOST_CHANNELS: [i64; 2] = [512, 320];
+
+/// What a network is planned for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Plan {
+    /// The size of a patch along `d, h, w`; depth 1 makes a 2D network.
+    pub patch: Size,
+    /// The spacing of the voxels along `d, h, w`, in any unit.
+    pub spacing: [f64; 3],
+    /// The images in a batch: small batches get instance norm.
+    pub batch: i64,
+}
+
+/// A U-Net for a plan, and the patch enlarged to a size that it can have.
+///
+/// Each level halves the axes that are long enough and whose voxels are not much longer than the finest, so that
+/// voxels become cubes before they become large; kernels span 1 voxel along axes that are still too coarse.
+pub fn plan_unet(plan: Plan) -> Result<(UNetConfig, Size)> {
+    let wrong = |field, value, expected| Err(NetError::Parameter { field, value, expected });
+    if plan.patch.iter().any(|&n| n < 1) {
+        return wrong("the patch size", format!("{:?}", plan.patch), "at least 1 along every axis");
+    }
+    if plan.spacing.iter().any(|s| !(s.is_finite() && *s > 0.0)) {
+        return wrong("the spacing", format!("{:?}", plan.spacing), "positive along every axis");
+    }
+    let planar = plan.patch[0] == 1;
+    let (mut size, mut spacing) = (plan.patch, plan.spacing);
+    let (mut strides, mut kernels) = (vec![], vec![]);
+    loop {
+        let axes: Vec<usize> = (usize::from(planar)..3).collect();
+        let finest = axes.iter().map(|&axis| spacing[axis]).fold(f64::INFINITY, f64::min);
+        let coarse = |axis: usize| spacing[axis] > ANISOTROPY * finest;
+        kernels.push([0, 1, 2].map(|axis| if !axes.contains(&axis) || coarse(axis) { 1 } else { 3 }));
+        let stride = [0, 1, 2]
+            .map(|axis| i64::from(axes.contains(&axis) && !coarse(axis) && size[axis] >= 2 * SMALLEST) + 1);
+        if stride == [1; 3] || kernels.len() == MOST_LEVELS {
+            break;
+        }
+        for axis in 0..3 {
+            size[axis] = (size[axis] + stride[axis] - 1) / stride[axis];
+            spacing[axis] *= stride[axis] as f64;
+        }
+        strides.push(stride);
+    }
+    let most = MOST_CHANNELS[usize::from(!planar)];
+    let widths: Vec<i64> = (0..kernels.len()).map(|level| (FIRST_WIDTH << level).min(most)).collect();
+    let config = UNetConfig {
+        decoder_widths: widths.iter().rev().skip(1).copied().collect(),
+        widths,
+        strides,
+        kernels,
+        convolutions: 2,
+        pointwise: vec![],
+        norm: if plan.batch < 4 { NormKind::INSTANCE } else { NormKind::BATCH },
+        activation: ActivationKind::LeakyRelu,
+    };
+    let patch = config.input_size(plan.patch);
+    Ok((config, patch))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(patch: Size, spacing: [f64; 3]) -> (UNetConfig, Size) {
+        plan_unet(Plan { patch, spacing, batch: 2 }).unwrap()
+    }
+
+    #[test]
+    fn two_dimensional_images_get_flat_kernels() {
+        let (config, patch) = plan([1, 128, 128], [1.0; 3]);
+        assert!(config.kernels.iter().all(|kernel| kernel == &[1, 3, 3]));
+        assert_eq!((config.total_stride(), patch), ([1, 32, 32], [1, 128, 128]));
+    }
+
+    #[test]
+    fn thick_slices_are_halved_only_once_voxels_are_cubes() {
+        let (config, _) = plan([32, 256, 256], [5.0, 1.0, 1.0]);
+        assert_eq!(&config.strides[..3], &[[1, 2, 2], [1, 2, 2], [2, 2, 2]]);
+        assert_eq!(&config.kernels[..3], &[[1, 3, 3], [1, 3, 3], [3, 3, 3]]);
+    }
+
+    #[test]
+    fn patches_grow_to_a_size_that_fits() {
+        let (config, patch) = plan([1, 100, 130], [1.0; 3]);
+        assert_eq!(patch, config.output_size(patch).unwrap());
+        assert!(patch[1] >= 100 && patch[1] < 132 && patch[2] >= 130);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let refused = plan_unet(Plan { patch: [1, 0, 4], spacing: [1.0; 3], batch: 1 });
+        assert!(refused.unwrap_err().to_string().contains("the patch size is [1, 0, 4]"));
+    }
+}

@@ -1,0 +1,169 @@
+//! Heads: what is predicted from a feature map.
+
+use serde::{Deserialize, Serialize};
+use tch::Tensor;
+
+use crate::distribution::{EPSILON, LowRankNormal};
+use crate::error::{NetError, Result};
+use crate::parameters::{Initial, Scope};
+
+/// The rank of the paper's experiments.
+const PAPER_RANK: i64 = 10;
+
+/// The settings of a head.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum HeadConfig {
+    /// A normal distribution over the logits of the whole image: the stochastic segmentation network.
+    Stochastic(StochasticConfig),
+    /// Logits: the ordinary network.
+    Deterministic,
+    /// The features themselves are the logits; nothing is added.
+    Identity,
+}
+
+/// The settings of a stochastic head.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StochasticConfig {
+    /// The rank of the covariance's factor; 0 makes all logits independent, the diagonal model.
+    pub rank: i64,
+    /// Added to every variance.
+    pub epsilon: f64,
+    /// Keeps the log-diagonal softly within ± this number; none by default, as in the paper.
+    pub log_diagonal_limit: Option<f64>,
+}
+
+impl Default for StochasticConfig {
+    fn default() -> Self {
+        Self { rank: PAPER_RANK, epsilon: EPSILON, log_diagonal_limit: None }
+    }
+}
+
+/// What a network says about a batch of images; space is flat from here on.
+#[derive(Debug)]
+pub enum Prediction {
+    /// A distribution over logits.
+    Stochastic(LowRankNormal),
+    /// Logits `[b, c, v]`.
+    Deterministic(Tensor),
+}
+
+impl Prediction {
+    /// The mean logits `[b, c, v]`.
+    pub fn mean(&self) -> &Tensor {
+        match self {
+            Self::Stochastic(distribution) => distribution.mean(),
+            Self::Deterministic(logits) => logits,
+        }
+    }
+}
+
+/// A 1×1×1 convolution with bias.
+#[derive(Debug)]
+struct Linear {
+    weight: Tensor,
+    bias: Tensor,
+}
+
+impl Linear {
+    fn new(scope: &mut Scope, features: i64, outputs: i64) -> Result<Self> {
+        let initial = Initial::UniformFanIn { fan_in: features };
+        Ok(Self {
+            weight: scope.trained("weight", &[outputs, features, 1, 1, 1], initial)?,
+            bias: scope.trained("bias", &[outputs], Initial::Constant(0.0))?,
+        })
+    }
+}
+
+/// A head with its tensors.
+#[derive(Debug)]
+pub struct Head {
+    /// The linear maps, all applied in one product: the logits' or the mean's, the log-diagonal's, the factor's.
+    maps: Vec<Linear>,
+    config: HeadConfig,
+    classes: i64,
+}
+
+impl Head {
+    /// Makes the tensors `mean`, and for stochastic heads `log_diagonal` and `factor` (channel = rank·c + class).
+    pub fn new(scope: &mut Scope, features: i64, classes: i64, config: HeadConfig) -> Result<Self> {
+        let wrong = |field, value: String, expected| Err(NetError::Parameter { field, value, expected });
+        if classes < 1 {
+            return wrong("classes", classes.to_string(), "at least 1");
+        }
+        let mut map = |name: &str, outputs| Linear::new(&mut scope.sub(name), features, outputs);
+        let maps = match config {
+            HeadConfig::Identity if features != classes => {
+                return wrong(
+                    "classes",
+                    format!("{classes}, while the network gives {features} channels"),
+                    "the number of channels, when the head is \"identity\"",
+                );
+            }
+            HeadConfig::Identity => vec![],
+            HeadConfig::Deterministic => vec![map("mean", classes)?],
+            HeadConfig::Stochastic(StochasticConfig { rank, epsilon, log_diagonal_limit }) => {
+                if rank < 0 {
+                    return wrong("head.rank", rank.to_string(), "0 (independent logits) or more");
+                }
+                if !(epsilon.is_finite() && epsilon >= 0.0) {
+                    return wrong("head.epsilon", epsilon.to_string(), "0 or a small positive number");
+                }
+                if log_diagonal_limit.is_some_and(|limit| !(limit.is_finite() && limit > 0.0)) {
+                    let value = format!("{}", log_diagonal_limit.unwrap_or_default());
+                    return wrong("head.log_diagonal_limit", value, "positive");
+                }
+                let mut maps = vec![map("mean", classes)?, map("log_diagonal", classes)?];
+                if rank > 0 {
+                    maps.push(map("factor", rank * classes)?);
+                }
+                maps
+            }
+        };
+        Ok(Self { maps, config, classes })
+    }
+
+    /// The prediction from a feature map; `mask` is 1 inside the region of interest and 0 outside.
+    ///
+    /// # Shapes
+    /// `features` `[b, f, d, h, w]`, `mask` `[b, d, h, w]`.
+    pub fn forward(&self, features: &Tensor, mask: Option<&Tensor>) -> Result<Prediction> {
+        let features = features.f_flatten(2, -1)?; // [b, f, v]
+        let &[b, f, v] = features.size().as_slice() else {
+            let (found, expected) = (features.size(), "[b, f, d, h, w]".to_owned());
+            return Err(NetError::Shape { field: "features", found, expected });
+        };
+        if self.maps.is_empty() {
+            return Ok(Prediction::Deterministic(features));
+        }
+        let kind = self.maps[0].weight.kind();
+        let join = |part: fn(&Linear) -> &Tensor, shape: [i64; 2]| {
+            let parts: Vec<Tensor> = self.maps.iter().map(|map| part(map).flatten(0, -1)).collect();
+            Ok::<_, NetError>(Tensor::f_cat(&parts, 0)?.f_view(shape)?)
+        };
+        let weight = join(|map| &map.weight, [-1, f])?; // [k, f]
+        let bias = join(|map| &map.bias, [-1, 1])?; // [k, 1]
+        let k = weight.size()[0];
+        let features = features.f_to_kind(kind)?;
+        let (weight, bias) = (weight.f_expand([b, k, f], false)?, bias.f_expand([b, k, v], false)?);
+        let outputs = bias.f_baddbmm(&weight, &features, 1, 1)?; // [b, k, v]
+
+        let c = self.classes;
+        let HeadConfig::Stochastic(StochasticConfig { rank, epsilon, log_diagonal_limit }) = self.config
+        else {
+            return Ok(Prediction::Deterministic(outputs));
+        };
+        let mean = outputs.f_narrow(1, 0, c)?;
+        let mut log_diagonal = outputs.f_narrow(1, c, c)?;
+        if let Some(limit) = log_diagonal_limit {
+            log_diagonal = (log_diagonal / limit).tanh() * limit;
+        }
+        let factor = outputs.f_narrow(1, 2 * c, rank * c)?.f_view([b, rank, c, v])?;
+        let mut distribution = LowRankNormal::from_log_diagonal(mean, &log_diagonal, factor, epsilon)?;
+        if let Some(mask) = mask {
+            distribution = distribution.masked(&mask.f_flatten(1, -1)?, epsilon)?;
+        }
+        Ok(Prediction::Stochastic(distribution))
+    }
+}

@@ -1,0 +1,204 @@
+//! A whole network: backbone and head, with its precision.
+
+use serde::{Deserialize, Serialize};
+use tch::{Device, Kind, Tensor};
+
+use crate::backbones::{Backbone, BackboneConfig, DeepMedicConfig, UNetConfig};
+use crate::blocks::Mode;
+use crate::error::{NetError, Result};
+use crate::head::{Head, HeadConfig, Prediction, StochasticConfig};
+use crate::parameters::Parameters;
+use crate::space::{self, Size};
+
+/// What a network is; with its weights, everything that a prediction needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelConfig {
+    /// The channels of the image.
+    pub channels: i64,
+    /// The classes, the background included.
+    pub classes: i64,
+    /// The network that makes features of the image.
+    pub backbone: BackboneConfig,
+    /// What is predicted from the features.
+    pub head: HeadConfig,
+}
+
+impl ModelConfig {
+    /// The paper's network for LIDC: one channel, two classes, rank 10.
+    pub fn lidc() -> Self {
+        Self {
+            channels: 1,
+            classes: 2,
+            backbone: BackboneConfig::Unet(UNetConfig::lidc()),
+            head: HeadConfig::Stochastic(StochasticConfig::default()),
+        }
+    }
+
+    /// The paper's network for BraTS: four channels, four classes, rank 10.
+    pub fn brats() -> Self {
+        Self {
+            channels: 4,
+            classes: 4,
+            backbone: BackboneConfig::Deepmedic(DeepMedicConfig::brats()),
+            head: HeadConfig::Stochastic(StochasticConfig::default()),
+        }
+    }
+
+    /// The deterministic network that the paper compares with on BraTS.
+    pub fn brats_deterministic() -> Self {
+        Self {
+            backbone: BackboneConfig::Deepmedic(DeepMedicConfig::brats_deterministic()),
+            head: HeadConfig::Identity,
+            ..Self::brats()
+        }
+    }
+}
+
+/// The precision of a network's numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// Single precision throughout.
+    F32,
+    /// Double precision throughout.
+    F64,
+    /// The backbone computes in bfloat16; weights, heads, distribution and loss are in single precision.
+    Bf16,
+}
+
+impl Precision {
+    /// The type of the weights, the head's outputs and the loss's logits.
+    pub fn master(self) -> Kind {
+        match self {
+            Self::F64 => Kind::Double,
+            Self::F32 | Self::Bf16 => Kind::Float,
+        }
+    }
+
+    /// The type in which the backbone computes.
+    pub fn backbone(self) -> Kind {
+        match self {
+            Self::F64 => Kind::Double,
+            Self::F32 => Kind::Float,
+            Self::Bf16 => Kind::BFloat16,
+        }
+    }
+}
+
+/// The order of a backbone's numbers in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryOrder {
+    /// Space runs fastest, `w` first.
+    ChannelsFirst,
+    /// Channels run fastest.
+    ChannelsLast,
+}
+
+/// How a network computes; it changes speed and rounding, nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Execution {
+    /// The precision.
+    pub precision: Precision,
+    /// The order in memory.
+    pub order: MemoryOrder,
+    /// The device.
+    pub device: Device,
+}
+
+impl Execution {
+    /// On the processor, channels first.
+    pub fn cpu(precision: Precision) -> Self {
+        Self { precision, order: MemoryOrder::ChannelsFirst, device: Device::Cpu }
+    }
+}
+
+/// A network with its weights.
+#[derive(Debug)]
+pub struct Model {
+    config: ModelConfig,
+    execution: Execution,
+    parameters: Parameters,
+    backbone: Backbone,
+    head: Head,
+}
+
+impl Model {
+    /// A network with first weights, a function of the seed.
+    pub fn new(config: &ModelConfig, execution: Execution, seed: u64) -> Result<Self> {
+        Self::build(config, execution, seed, |config, scope, channels| config.build(scope, channels))
+    }
+
+    /// The same, with the backbone made by the caller.
+    pub(crate) fn build(
+        config: &ModelConfig,
+        execution: Execution,
+        seed: u64,
+        backbone: impl FnOnce(&BackboneConfig, &mut crate::parameters::Scope, i64) -> Result<Backbone>,
+    ) -> Result<Self> {
+        if config.channels < 1 {
+            let value = config.channels.to_string();
+            return Err(NetError::Parameter { field: "channels", value, expected: "at least 1" });
+        }
+        let mut parameters = Parameters::new(seed, execution.precision.master(), execution.device);
+        let mut root = parameters.root();
+        let backbone = backbone(&config.backbone, &mut root.sub("backbone"), config.channels)?;
+        let features = config.backbone.features();
+        let head = Head::new(&mut root.sub("head"), features, config.classes, config.head)?;
+        Ok(Self { config: config.clone(), execution, parameters, backbone, head })
+    }
+
+    /// What the network is.
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// How the network computes.
+    pub fn execution(&self) -> Execution {
+        self.execution
+    }
+
+    /// Its tensors.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// Its backbone.
+    pub fn backbone(&self) -> &Backbone {
+        &self.backbone
+    }
+
+    /// The prediction for a batch of images; `mask` is 1 inside the region of interest and 0 outside.
+    ///
+    /// # Shapes
+    /// `image` `[b, c, d, h, w]`, `mask` `[b, d', h', w']` on the grid of the output. The prediction has
+    /// v = d'·h'·w' voxels, `w'` running fastest.
+    pub fn forward(&self, image: &Tensor, mask: Option<&Tensor>, mode: Mode) -> Result<Prediction> {
+        let size = space::spatial(image)?;
+        let channels = image.size()[1];
+        if channels != self.config.channels {
+            let expected = format!("[b, {}, d, h, w], as the setting channels says,", self.config.channels);
+            return Err(NetError::Shape { field: "the image", found: image.size(), expected });
+        }
+        let output = self.config.backbone.output_size(size)?;
+        if let Some(mask) = mask
+            && mask.size()[1..] != output
+        {
+            let expected = format!("[b, {}, {}, {}]", output[0], output[1], output[2]);
+            return Err(NetError::Shape { field: "the mask", found: mask.size(), expected });
+        }
+        let image = image.f_to_device(self.execution.device)?;
+        let mut image = image.f_to_kind(self.execution.precision.backbone())?;
+        if self.execution.order == MemoryOrder::ChannelsLast {
+            image = space::channels_last(&image)?;
+        }
+        let features = self.backbone.forward(&image, mode)?;
+        self.head.forward(&features, mask)
+    }
+
+    /// The size of the prediction for an image of a size.
+    pub fn output_size(&self, input: Size) -> Result<Size> {
+        self.config.backbone.output_size(input)
+    }
+}

@@ -1,0 +1,147 @@
+//! The operators that know about space. Images are `[b, c, d, h, w]`; this file alone maps depth 1 to the 2D
+//! kernels, so that nothing else in the project is written twice.
+
+use tch::{Kind, Tensor};
+
+use crate::error::{NetError, Result};
+
+/// Sizes, strides or offsets along `d`, `h` and `w`.
+pub type Size = [i64; 3];
+
+/// Convolution with a kernel `[o, c, kd, kh, kw]`, which follows the precision of `x`.
+///
+/// # Shapes
+/// `[b, c, d, h, w]` → `[b, o, d', h', w']`.
+pub fn convolution(x: &Tensor, weight: &Tensor, padding: Size) -> Result<Tensor> {
+    let (weight, bias) = (weight.f_to_kind(x.kind())?, None::<&Tensor>);
+    if x.size()[2] == 1 && weight.size()[2] == 1 && padding[0] == 0 {
+        let (x, weight) = (flat(x)?, flat(&weight)?);
+        return deep(&x.f_conv2d(&weight, bias, [1i64, 1], &padding[1..], [1i64, 1], 1)?);
+    }
+    Ok(x.f_conv3d(&weight, bias, [1i64, 1, 1], padding, [1i64, 1, 1], 1)?)
+}
+
+/// The mean of blocks of `stride`, as pooling with that stride.
+///
+/// # Shapes
+/// `[b, c, d, h, w]` → `[b, c, d/sd, h/sh, w/sw]`.
+pub fn average_pool(x: &Tensor, stride: Size) -> Result<Tensor> {
+    if x.size()[2] == 1 {
+        return deep(&flat(x)?.f_avg_pool2d(
+            &stride[1..],
+            &stride[1..],
+            [0i64, 0],
+            false,
+            true,
+            None::<i64>,
+        )?);
+    }
+    // libtorch has no such kernel for bfloat16 on processors.
+    let kind = x.kind();
+    let wide = if kind == Kind::BFloat16 { x.f_to_kind(Kind::Float)? } else { x.shallow_clone() };
+    Ok(wide.f_avg_pool3d(stride, stride, [0i64, 0, 0], false, true, None::<i64>)?.f_to_kind(kind)?)
+}
+
+/// Linear interpolation to a size, voxel centres of the two grids aligned at the borders of the image.
+///
+/// # Shapes
+/// `[b, c, d, h, w]` → `[b, c, size]`.
+pub fn linear_upsample(x: &Tensor, size: Size) -> Result<Tensor> {
+    if x.size()[2] == 1 && size[0] == 1 {
+        return deep(&flat(x)?.f_upsample_bilinear2d(&size[1..], false, None, None)?);
+    }
+    Ok(x.f_upsample_trilinear3d(size, false, None, None, None)?)
+}
+
+/// Repeats every voxel `scale` times along each axis.
+///
+/// # Shapes
+/// `[b, c, d, h, w]` → `[b, c, d·sd, h·sh, w·sw]`.
+pub fn nearest_upsample(x: &Tensor, scale: Size) -> Result<Tensor> {
+    if scale == [1, 1, 1] {
+        return Ok(x.shallow_clone());
+    }
+    let size = spatial(x)?;
+    let size = [0, 1, 2].map(|axis| size[axis] * scale[axis]);
+    if size[0] == 1 {
+        return deep(&flat(x)?.f_upsample_nearest2d(&size[1..], None, None)?);
+    }
+    Ok(x.f_upsample_nearest3d(size, None, None, None)?)
+}
+
+/// Every `scale`-th voxel, starting at the middle of the first block.
+///
+/// # Shapes
+/// `[b, c, d, h, w]` → `[b, c, ⌈(d − sd/2)/sd⌉, …]`.
+pub fn stride_slice(x: &Tensor, scale: Size) -> Result<Tensor> {
+    let mut result = x.shallow_clone();
+    for axis in 0..3 {
+        if scale[axis] > 1 {
+            result = result.f_slice(axis as i64 + 2, scale[axis] / 2, None::<i64>, scale[axis])?;
+        }
+    }
+    Ok(result)
+}
+
+/// Which voxels go where an odd margin cannot be halved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Margin {
+    /// The smaller half of the margin is cut off in front.
+    SmallerInFront,
+    /// The larger half of the margin is cut off in front.
+    LargerInFront,
+}
+
+/// The middle of an image.
+///
+/// # Shapes
+/// `[b, c, d, h, w]` → `[b, c, size]`.
+pub fn centre_crop(x: &Tensor, size: Size, margin: Margin) -> Result<Tensor> {
+    let found = spatial(x)?;
+    let mut result = x.shallow_clone();
+    for axis in 0..3 {
+        if found[axis] < size[axis] {
+            let expected = format!("at least {size:?} along d, h, w");
+            return Err(NetError::Shape { field: "a feature map to be cropped", found: x.size(), expected });
+        }
+        if found[axis] > size[axis] {
+            let difference = found[axis] - size[axis];
+            let start = match margin {
+                Margin::SmallerInFront => difference / 2,
+                Margin::LargerInFront => (difference + 1) / 2,
+            };
+            result = result.f_narrow(axis as i64 + 2, start, size[axis])?;
+        }
+    }
+    Ok(result)
+}
+
+/// The sizes along `d, h, w` of an image `[b, c, d, h, w]`.
+pub fn spatial(x: &Tensor) -> Result<Size> {
+    match x.size().as_slice() {
+        &[_, _, d, h, w] => Ok([d, h, w]),
+        found => Err(NetError::Shape {
+            field: "an image",
+            found: found.to_vec(),
+            expected: "[b, c, d, h, w]; 2D images have depth 1".to_owned(),
+        }),
+    }
+}
+
+/// The same values with channels running fastest in memory, the order that tensor cores and AMX like best.
+///
+/// # Shapes
+/// `[b, c, d, h, w]`, unchanged.
+pub fn channels_last(x: &Tensor) -> Result<Tensor> {
+    Ok(x.f_permute([0, 2, 3, 4, 1])?.f_contiguous()?.f_permute([0, 4, 1, 2, 3])?)
+}
+
+/// `[b, c, 1, h, w]` as `[b, c, h, w]`.
+pub fn flat(x: &Tensor) -> Result<Tensor> {
+    Ok(x.f_squeeze_dim(2)?)
+}
+
+/// `[b, c, h, w]` as `[b, c, 1, h, w]`.
+pub fn deep(x: &Tensor) -> Result<Tensor> {
+    Ok(x.f_unsqueeze(2)?)
+}

@@ -1,0 +1,109 @@
+//! What is to be learnt: label maps, and how probable logits make them.
+
+use tch::{Kind, Tensor};
+
+use crate::error::{NetError, Result};
+
+/// Label maps of a batch, checked once. Each image has `t` of them: one rater's, or all raters' at once.
+#[derive(Debug)]
+pub struct Target {
+    maps: Tensor,
+    likelihood: Likelihood,
+}
+
+/// How logits become probabilities of labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Likelihood {
+    /// One of `c` classes per voxel, by softmax.
+    Categorical,
+    /// Each of `c` maps on or off per voxel, by sigmoid; several may be on at once.
+    Bernoulli,
+}
+
+impl Target {
+    /// One of `classes` classes per voxel.
+    ///
+    /// # Shapes
+    /// `maps` `[b, t, v]`, class numbers of type int64.
+    pub fn classes(maps: Tensor, classes: i64) -> Result<Self> {
+        let wrong = |value: String, expected| Err(NetError::Parameter { field: "target", value, expected });
+        if maps.dim() != 3 {
+            return Err(NetError::Shape {
+                field: "target",
+                found: maps.size(),
+                expected: "[b, t, v]".into(),
+            });
+        }
+        if maps.kind() != Kind::Int64 {
+            return wrong(format!("of type {:?}", maps.kind()), "of type Int64");
+        }
+        if maps.numel() > 0 {
+            let (least, largest) = (maps.min().int64_value(&[]), maps.max().int64_value(&[]));
+            if least < 0 {
+                return wrong(least.to_string(), "a class number, 0 or more");
+            }
+            if largest >= classes {
+                return wrong(largest.to_string(), "a class number, below the number of classes");
+            }
+        }
+        Ok(Self { maps, likelihood: Likelihood::Categorical })
+    }
+
+    /// Each of `c` maps on or off per voxel.
+    ///
+    /// # Shapes
+    /// `maps` `[b, t, c, v]`, zeros and ones of a floating type.
+    pub fn switches(maps: Tensor) -> Result<Self> {
+        if maps.dim() != 4 {
+            let expected = "[b, t, c, v]".into();
+            return Err(NetError::Shape { field: "target", found: maps.size(), expected });
+        }
+        Ok(Self { maps, likelihood: Likelihood::Bernoulli })
+    }
+
+    /// The label maps, `[b, t, v]` or `[b, t, c, v]`.
+    pub fn maps(&self) -> &Tensor {
+        &self.maps
+    }
+
+    /// How logits become probabilities of these labels.
+    pub fn likelihood(&self) -> Likelihood {
+        self.likelihood
+    }
+
+    /// log p(target | logits), summed over the voxels in double precision.
+    ///
+    /// Computed from log-softmax and log-sigmoid, never as the logarithm of a probability, so that it stays
+    /// finite however far the logits go. Sums of many voxels are compared with each other by the exponential, so
+    /// that their absolute error counts: single precision would lose it in large images.
+    ///
+    /// # Shapes
+    /// `logits` `[m, b, c, v]`. Gives `[m, b, t]`.
+    pub fn log_probability(&self, logits: &Tensor) -> Result<Tensor> {
+        let &[m, b, c, v] = logits.size().as_slice() else {
+            let (found, expected) = (logits.size(), "[m, b, c, v]".to_owned());
+            return Err(NetError::Shape { field: "logits", found, expected });
+        };
+        let t = self.maps.size()[1];
+        let expected = match self.likelihood {
+            Likelihood::Categorical => vec![b, t, v],
+            Likelihood::Bernoulli => vec![b, t, c, v],
+        };
+        if self.maps.size() != expected {
+            let (found, expected) = (self.maps.size(), format!("{expected:?}"));
+            return Err(NetError::Shape { field: "target", found, expected });
+        }
+        let per_voxel = match self.likelihood {
+            Likelihood::Categorical => {
+                let index = self.maps.view([1, b, t, v]).expand([m, b, t, v], false);
+                logits.log_softmax(2, None::<Kind>).gather(2, &index, false) // [m, b, t, v]
+            }
+            Likelihood::Bernoulli => {
+                // log σ(η) where the target is 1 and log σ(−η) = log(1 − σ(η)) where it is 0.
+                let signs = self.maps.to_kind(logits.kind()) * 2.0 - 1.0; // [b, t, c, v]
+                (logits.unsqueeze(2) * signs).log_sigmoid().flatten(3, 4) // [m, b, t, c·v]
+            }
+        };
+        Ok(per_voxel.sum_dim_intlist([3i64].as_slice(), false, Kind::Double))
+    }
+}
