@@ -90,7 +90,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ),
     ("ssn-report", &["colour", "svg", "raster", "figures"]),
     ("ssn-cli", &["exit", "args", "loader", "libtorch", "engine", "info"]),
-    ("ssn-engine", &["progress", "toy"]),
+    ("ssn-engine", &["progress", "import", "toy"]),
 ];
 
 #[test]

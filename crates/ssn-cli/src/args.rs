@@ -40,6 +40,8 @@ pub struct Global {
 pub enum Verb {
     /// Learn the paper's toy problem: two label maps of 21 pixels, with and without correlation.
     Toy(ToyArgs),
+    /// Make a model file of weights that were trained with the authors' PyTorch code.
+    Import(ImportArgs),
     /// Show versions, processors and GPUs, where libtorch is, and what CUDA lacks.
     Info,
 }
@@ -88,6 +90,25 @@ pub struct ToyArgs {
     pub out: PathBuf,
 
     /// Replace the files of an earlier run.
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+/// Reads a `.pt` file of the authors' DeepMedic, deterministic or stochastic, and writes it as a model of ours.
+///
+/// The network is read off the names and shapes of the weights. The pickle inside the file is read as data; nothing of
+/// it is executed.
+#[derive(Debug, Clone, Args)]
+#[command(args_override_self = true)]
+pub struct ImportArgs {
+    /// The authors' weights, a `.pt` file.
+    pub weights: PathBuf,
+
+    /// The model file to write.
+    #[arg(long, default_value = "model.safetensors")]
+    pub out: PathBuf,
+
+    /// Replace a file of that name.
     #[arg(long)]
     pub overwrite: bool,
 }

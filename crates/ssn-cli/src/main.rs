@@ -9,7 +9,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match &cli.verb {
         Verb::Info => info::run(cli.global.json),
-        Verb::Toy(_) => Err(engine::hand_over()),
+        Verb::Toy(_) | Verb::Import(_) => Err(engine::hand_over()),
     };
     match outcome {
         Ok(exit) => exit.into(),

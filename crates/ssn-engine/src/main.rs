@@ -1,5 +1,6 @@
 //! The program `ssn-engine`: the verbs of `ssn` that need libtorch. Users call `ssn`, which becomes this.
 
+mod import;
 mod progress;
 mod toy;
 
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<Exit, Failure> {
     match &cli.verb {
         Verb::Toy(args) => toy::run(args, &cli.global),
+        Verb::Import(args) => import::run(args, &cli.global),
         Verb::Info => Err(Failure::new(Exit::Usage, "this verb needs no engine; call it as `ssn info`")),
     }
 }
