@@ -20,6 +20,7 @@ pub mod plan;
 pub mod prepared;
 pub mod random;
 pub mod recipe;
+pub mod synthetic;
 pub mod voxel_set;
 
 pub use augment::{AugmentConfig, Augmentation, Preset};
@@ -32,3 +33,4 @@ pub use patch::{PatchConfig, Place, RaterChoice};
 pub use plan::Order;
 pub use random::Stream;
 pub use recipe::{BatchConfig, Recipe};
+pub use synthetic::{Synthetic, SyntheticConfig};

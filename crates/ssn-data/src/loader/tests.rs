@@ -207,11 +207,17 @@ fn no_more_batches_are_made_ahead_than_have_room() {
     // the size of a batch was known.
     let set = moody(|_| Mood::Good);
     let mut loader = in_order(set.clone(), 2, 3 * 320);
-    thread::sleep(Duration::from_millis(100));
-    assert_eq!(set.loads.load(Ordering::Relaxed), 3);
+    let settles_at = |count: usize| {
+        let start = Instant::now();
+        while set.loads.load(Ordering::Relaxed) < count && start.elapsed() < Duration::from_secs(10) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        thread::sleep(Duration::from_millis(50));
+        set.loads.load(Ordering::Relaxed) == count
+    };
+    assert!(settles_at(3));
     loader.next().unwrap().unwrap();
-    thread::sleep(Duration::from_millis(100));
-    assert_eq!(set.loads.load(Ordering::Relaxed), 4);
+    assert!(settles_at(4));
     // One batch is made even if there is room for none.
     let set = moody(|_| Mood::Good);
     let mut small = in_order(set.clone(), 2, 0);
