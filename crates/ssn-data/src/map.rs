@@ -30,10 +30,12 @@ impl Linear {
     /// The image of a point.
     #[inline(always)]
     pub fn at(&self, x: [f32; 3]) -> [f32; 3] {
-        [0, 1, 2].map(|k| {
+        let mut out = self.offset;
+        for k in 0..3 {
             let row = self.matrix[k];
-            row[0] * x[0] + row[1] * x[1] + row[2] * x[2] + self.offset[k]
-        })
+            out[k] += row[0] * x[0] + row[1] * x[1] + row[2] * x[2];
+        }
+        out
     }
 
     /// First `other`, then this map.
@@ -138,16 +140,15 @@ impl SpatialMap {
     #[inline(always)]
     pub fn row(&self, size: [usize; 3], [z, y]: [usize; 2], centre: [f32; 3], row: &mut Row) {
         let w = size[2];
-        let middle = size.map(|n| (n as f32 - 1.0) / 2.0);
-        let begin = self.first.at([z as f32 - middle[0], y as f32 - middle[1], -middle[2]]);
+        let from_middle = |at: usize, n: usize| at as f32 - (n as f32 - 1.0) / 2.0;
+        let begin = self.first.at([from_middle(z, size[0]), from_middle(y, size[1]), from_middle(0, w)]);
         // The centre is added last; without further steps, right here.
         let shift = if self.rest.is_empty() { centre } else { [0.0; 3] };
         for k in 0..3 {
             let (from, slope) = (begin[k] + shift[k], self.first.matrix[k][2]);
-            let out = &mut row.at[k];
-            out.resize(w, 0.0);
-            for i in 0..w {
-                out[i] = from + i as f32 * slope;
+            row.at[k].resize(w, 0.0);
+            for (i, x) in row.at[k].iter_mut().enumerate() {
+                *x = from + i as i32 as f32 * slope;
             }
         }
         if self.rest.is_empty() {
@@ -195,15 +196,15 @@ fn displace(field: &Elastic, noise: &Noise<3>, anchor: [f32; 3], flat: bool, row
         if flat && k == 0 {
             points.fill(0.0);
         } else {
-            for i in 0..w {
-                points[i] = row.at[k][i] * per_voxel + field.phase[k];
+            for (point, x) in points.iter_mut().zip(&row.at[k]) {
+                *point = x * per_voxel + field.phase[k];
             }
         }
     }
     noise.row([p, q, r], &mut [u, v, t]);
     for (k, values) in [u, v, t].into_iter().enumerate().skip(usize::from(flat)) {
-        for i in 0..w {
-            row.at[k][i] += field.amplitude * (values[i] - anchor[k]);
+        for (x, value) in row.at[k].iter_mut().zip(values) {
+            *x += field.amplitude * (*value - anchor[k]);
         }
     }
 }

@@ -64,49 +64,61 @@ impl<const K: usize> Noise<K> {
         let n = points[0].len();
         let mut start = 0;
         while start < n {
-            let cell = self.cell([points[0][start], points[1][start], points[2][start]]);
+            let cell = [
+                self.cell(0, points[0][start]),
+                self.cell(1, points[1][start]),
+                self.cell(2, points[2][start]),
+            ];
             let corners = self.corner_vectors(cell);
+            // As far as the row stays in this cell.
+            let mut inner = [[0.0f32; LANES]; 3];
             let mut values = [[0.0f32; LANES]; K];
-            let mut end = start + 1;
-            let inside = |i: usize| self.cell([points[0][i], points[1][i], points[2][i]]) == cell;
-            while end < n && inside(end) {
-                end += 1;
-            }
-            for begin in (start..end).step_by(LANES) {
-                let count = LANES.min(end - begin);
-                let mut inner = [[0.0f32; LANES]; 3];
+            while start < n {
+                let mut count = LANES.min(n - start);
+                let mut outside = [0u8; LANES];
                 for axis in 0..3 {
-                    inner[axis][..count].copy_from_slice(&points[axis][begin..begin + count]);
+                    inner[axis][..count].copy_from_slice(&points[axis][start..start + count]);
+                    let base = cell[axis] as f32;
                     for lane in 0..LANES {
-                        inner[axis][lane] -= cell[axis] as f32;
+                        inner[axis][lane] -= base;
+                        outside[lane] |= u8::from(!(0.0..1.0).contains(&inner[axis][lane]));
                     }
                 }
+                let leaves = outside[..count].iter().position(|&outside| outside != 0);
+                // The first point of a cell belongs to it even where rounding or the end of the box say otherwise.
+                count = leaves.map_or(count, |lane| lane.max(1));
                 blend(&corners, &inner, &mut values);
                 for component in 0..K {
-                    out[component][begin..begin + count].copy_from_slice(&values[component][..count]);
+                    out[component][start..start + count].copy_from_slice(&values[component][..count]);
+                }
+                start += count;
+                if leaves.is_some() {
+                    break;
                 }
             }
-            start = end;
         }
     }
 
-    /// The cell of a point, within the box.
+    /// The cell of a coordinate, within the box.
     #[inline(always)]
-    fn cell(&self, point: [f32; 3]) -> [i32; 3] {
-        [0, 1, 2].map(|axis| {
-            let last = self.first[axis] + self.corners[axis] as i32 - 2;
-            (point[axis].floor() as i32).clamp(self.first[axis], last)
-        })
+    fn cell(&self, axis: usize, x: f32) -> i32 {
+        let last = self.first[axis] + self.corners[axis] as i32 - 2;
+        // Rounded down by truncation, which is an instruction of every processor.
+        let whole = x as i32;
+        (if whole as f32 > x { whole - 1 } else { whole }).clamp(self.first[axis], last)
     }
 
     /// The vectors at the corners of a cell, by component and axis; `w` is the lowest bit of the corner's number.
     #[inline(always)]
     fn corner_vectors(&self, cell: [i32; 3]) -> [[[f32; 3]; K]; 8] {
-        std::array::from_fn(|corner| {
-            let bits = [corner >> 2, corner >> 1 & 1, corner & 1];
-            let [d, h, w] = [0, 1, 2].map(|axis| (cell[axis] - self.first[axis]) as usize + bits[axis]);
-            self.vectors[(d * self.corners[1] + h) * self.corners[2] + w]
-        })
+        let mut vectors = [[[0.0; 3]; K]; 8];
+        for (corner, vector) in vectors.iter_mut().enumerate() {
+            let d = (cell[0] - self.first[0]) as usize + (corner >> 2);
+            let h = (cell[1] - self.first[1]) as usize + (corner >> 1 & 1);
+            let w = (cell[2] - self.first[2]) as usize + (corner & 1);
+            *vector = self.vectors[(d * self.corners[1] + h) * self.corners[2] + w];
+        }
+        vectors
     }
 }
 

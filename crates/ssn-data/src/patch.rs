@@ -162,7 +162,7 @@ fn random_voxel(
 
 /// Targets must fit into the image with equal borders on both sides.
 fn fits(size: [usize; 3], target: [usize; 3]) -> Result<()> {
-    if (0..3).all(|k| target[k] <= size[k] && (size[k] - target[k]) % 2 == 0) {
+    if (0..3).all(|k| target[k] <= size[k] && (size[k] - target[k]).is_multiple_of(2)) {
         return Ok(());
     }
     let expected = format!("smaller than or equal to {size:?}, by an even number along every axis");

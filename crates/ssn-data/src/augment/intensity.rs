@@ -97,7 +97,7 @@ fn gamma(values: &mut [f32], exponent: f32) {
                 // ln needs a positive normal number; so small a share of the range is 0 after any power in use.
                 let mut share = [1.0f32; LANES];
                 for (share, x) in share.iter_mut().zip(chunk.iter()) {
-                    *share = ((x - low) / range).max(f32::MIN_POSITIVE).min(1.0);
+                    *share = ((x - low) / range).clamp(f32::MIN_POSITIVE, 1.0);
                 }
                 let logarithm = ln_lanes(&share);
                 for (lane, x) in chunk.iter_mut().enumerate() {

@@ -3,7 +3,7 @@
 use ssn_core::simd::vectorised;
 
 use super::interleaved::{Group, Interleaved};
-use super::{Line, Lines, Window};
+use super::{Line, Lines, Window, limited, whole};
 use crate::map::{Row, SpatialMap};
 
 /// Where the values of a row lie: the lowest of the neighbouring voxels and the distances from it.
@@ -62,7 +62,10 @@ fn gather_group<const L: usize>(
                         }
                     }
                     let start = (z * height + y) * width;
-                    for (lane, plane) in planes.chunks_exact_mut(depth * height * width).enumerate() {
+                    let mut planes = planes.chunks_exact_mut(depth * height * width);
+                    for lane in 0..L {
+                        // The last of three channels in four lanes is no plane.
+                        let Some(plane) = planes.next() else { break };
                         for (out, value) in plane[start..start + width].iter_mut().zip(&values) {
                             *out = value[lane];
                         }
@@ -97,13 +100,14 @@ impl Places {
         for k in 0..3 {
             self.part[k].resize(width, 0.0);
             let last = (shape[k] - 1) as f32;
-            let highest = shape[k].saturating_sub(2) as i32;
+            let highest = shape[k].saturating_sub(2) as f32;
             let (points, part) = (&row.at[k][..width], &mut self.part[k][..width]);
             let base = &mut self.base[..width];
             for i in 0..width {
-                let x = points[i].max(0.0).min(last);
-                let cell = (x as i32).min(highest);
-                part[i] = x - cell as f32;
+                // The last voxel is the end of the cell before it.
+                let x = limited(points[i], last);
+                let (cell, below) = whole(limited(x, highest));
+                part[i] = x - below;
                 base[i] = base[i].wrapping_mul(shape[k] as u32).wrapping_add(cell as u32);
             }
         }
@@ -123,7 +127,8 @@ fn mix<const L: usize>(t: f32, a: [f32; L], b: [f32; L]) -> [f32; L] {
 fn interpolate<const L: usize>(data: &[[f32; L]], shape: [usize; 3], places: &Places, out: &mut [[f32; L]]) {
     let (z, y, x) = (shape[1] * shape[2], next(shape[1], shape[2]), next(shape[2], 1));
     let width = out.len();
-    let [pz, py, px] = [0, 1, 2].map(|k| &places.part[k][..width]);
+    let [pz, py, px] = &places.part;
+    let (pz, py, px) = (&pz[..width], &py[..width], &px[..width]);
     let base = &places.base[..width];
     for i in 0..width {
         let (at, t) = (base[i] as usize, px[i]);
@@ -152,7 +157,7 @@ fn interpolate_flat<const L: usize>(
 ) {
     let (y, x) = (next(shape[1], shape[2]), next(shape[2], 1));
     let width = out.len();
-    let [py, px] = [1, 2].map(|k| &places.part[k][..width]);
+    let (py, px) = (&places.part[1][..width], &places.part[2][..width]);
     let base = &places.base[..width];
     for i in 0..width {
         let at = base[i] as usize;

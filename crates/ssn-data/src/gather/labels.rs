@@ -1,8 +1,9 @@
 //! Label maps and masks: no label appears that was not there, and outside of the image all is 0.
 
 use serde::{Deserialize, Serialize};
+use ssn_core::simd::vectorised;
 
-use super::{Lines, Window};
+use super::{Line, Lines, Window, limited, whole};
 use crate::map::{Row, SpatialMap};
 
 /// How labels between voxels are chosen.
@@ -32,43 +33,71 @@ pub fn gather_labels(
     let [depth, height, width] = window.size;
     let centre = window.centre();
     let mut row = Row::default();
-    let mut voxel_of = vec![None; width];
-    for z in 0..depth {
-        for y in 0..height {
-            let start = (z * height + y) * width;
-            let rows = maps.iter_mut().map(|(map, patch)| (&**map, &mut patch[start..start + width]));
-            if let Some(lines) = &lines {
-                let line = lines.line([z, y]);
-                for (i, voxel) in voxel_of.iter_mut().enumerate() {
-                    let mut at = line.first;
-                    at[line.axis] += line.step * i as isize;
-                    *voxel = index(shape, at);
-                }
-            } else {
-                map.row(window.size, [z, y], centre, &mut row);
-                if interpolation == LabelInterpolation::Linear {
+    let mut voxels = vec![OUTSIDE; width];
+    vectorised(
+        #[inline(always)]
+        || {
+            for z in 0..depth {
+                for y in 0..height {
+                    let start = (z * height + y) * width;
+                    let rows = maps.iter_mut().map(|(map, patch)| (&**map, &mut patch[start..start + width]));
+                    if let Some(lines) = &lines {
+                        find_line(shape, lines.line([z, y]), &mut voxels);
+                    } else {
+                        map.row(window.size, [z, y], centre, &mut row);
+                        if interpolation == LabelInterpolation::Linear {
+                            for (labels, out) in rows {
+                                for (i, out) in out.iter_mut().enumerate() {
+                                    *out = largest_share(labels, shape, [0, 1, 2].map(|k| row.at[k][i]));
+                                }
+                            }
+                            continue;
+                        }
+                        find_nearest(shape, &row, &mut voxels);
+                    }
                     for (labels, out) in rows {
-                        for (i, out) in out.iter_mut().enumerate() {
-                            *out = largest_share(labels, shape, [0, 1, 2].map(|k| row.at[k][i]));
+                        for (out, &voxel) in out.iter_mut().zip(&voxels) {
+                            // No map is long enough to have the voxel that stands for the outside.
+                            *out = labels.get(voxel as usize).copied().unwrap_or(0);
                         }
                     }
-                    continue;
-                }
-                for (i, voxel) in voxel_of.iter_mut().enumerate() {
-                    *voxel = index(shape, [0, 1, 2].map(|k| (row.at[k][i] + 0.5).floor() as isize));
                 }
             }
-            for (labels, out) in rows {
-                for (out, voxel) in out.iter_mut().zip(&voxel_of) {
-                    *out = voxel.map_or(0, |voxel: usize| labels[voxel]);
-                }
-            }
-        }
+        },
+    );
+}
+
+/// The voxel that stands for all outside of the image.
+const OUTSIDE: u32 = u32::MAX;
+
+/// The voxels of a line.
+#[inline(always)]
+fn find_line(shape: [usize; 3], line: Line, voxels: &mut [u32]) {
+    for (i, voxel) in voxels.iter_mut().enumerate() {
+        let mut at = line.first;
+        at[line.axis] += line.step * i as isize;
+        *voxel = index(shape, at).map_or(OUTSIDE, |voxel| voxel as u32);
+    }
+}
+
+/// The voxels nearest to the points of a row; halfway between two, the later one.
+#[inline(always)]
+fn find_nearest(shape: [usize; 3], row: &Row, voxels: &mut [u32]) {
+    let width = voxels.len();
+    let [d, h, w] = [shape[0] as i32, shape[1] as i32, shape[2] as i32];
+    let (z, y, x) = (&row.at[0][..width], &row.at[1][..width], &row.at[2][..width]);
+    // Shifted by 1, so that what lies before the image is 0 and not negative.
+    let near = |x: f32, n: i32| whole(limited(x + 1.5, n as f32 + 1.0)).0 - 1;
+    for i in 0..width {
+        let (z, y, x) = (near(z[i], d), near(y[i], h), near(x[i], w));
+        let inside = (z >= 0) & (z < d) & (y >= 0) & (y < h) & (x >= 0) & (x < w);
+        let voxel = z.wrapping_mul(h).wrapping_add(y).wrapping_mul(w).wrapping_add(x);
+        voxels[i] = if inside { voxel as u32 } else { OUTSIDE };
     }
 }
 
 /// The index of a voxel, or nothing outside of the grid.
-#[inline]
+#[inline(always)]
 fn index(shape: [usize; 3], at: [isize; 3]) -> Option<usize> {
     let inside = (0..3).all(|k| (0..shape[k] as isize).contains(&at[k]));
     inside.then(|| (at[0] as usize * shape[1] + at[1] as usize) * shape[2] + at[2] as usize)

@@ -78,3 +78,38 @@ impl Lines {
         Line { first, axis: self.axis, step: self.map.matrix[self.axis][2] as isize }
     }
 }
+
+/// 2²³: a binary32 number from there on has no fraction.
+const NO_FRACTION: f32 = 8_388_608.0;
+
+/// The whole part of a number from 0 up to 2²², as an integer and as it is.
+///
+/// A cast would do the same, but checks every number for being too large, which keeps it out of vector instructions.
+#[inline(always)]
+fn whole(x: f32) -> (i32, f32) {
+    let nearest = (x + NO_FRACTION) - NO_FRACTION;
+    let floor = if nearest > x { nearest - 1.0 } else { nearest };
+    ((floor + NO_FRACTION).to_bits().wrapping_sub(NO_FRACTION.to_bits()) as i32, floor)
+}
+
+/// The nearest number in 0 … `high`; 0 for what is no number.
+#[inline(always)]
+fn limited(x: f32, high: f32) -> f32 {
+    let positive = if x > 0.0 { x } else { 0.0 };
+    if positive < high { positive } else { high }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_parts_are_those_of_a_cast() {
+        for i in 0..400_000 {
+            for x in [i as f32 * 0.013, i as f32 * 0.25, (i as f32 + 1.0).next_down()] {
+                assert_eq!(whole(x), (x as i32, x.floor()));
+            }
+        }
+        assert_eq!([limited(-1.0, 5.0), limited(f32::NAN, 5.0), limited(9.0, 5.0)], [0.0, 0.0, 5.0]);
+    }
+}

@@ -84,7 +84,7 @@ impl Scene {
         (0..d * h * w).map(move |voxel| [voxel / (h * w), voxel / w % h, voxel % w].map(|x| x as f32))
     }
 
-    /// The voxels that a lesion can reach.
+    /// The voxels of the body that a lesion can reach.
     fn around(&self, lesion: &Lesion) -> Vec<(usize, Seen)> {
         let range = |k: usize| {
             let low = (lesion.centre[k] - lesion.reach()).floor().max(0.0) as usize;
@@ -96,7 +96,10 @@ impl Scene {
             for y in range(1) {
                 for x in range(2) {
                     let voxel = (z * self.size[1] + y) * self.size[2] + x;
-                    seen.push((voxel, lesion.see([z, y, x].map(|i| i as f32))));
+                    let at = [z, y, x].map(|i| i as f32);
+                    if self.depth(at) <= 1.0 {
+                        seen.push((voxel, lesion.see(at)));
+                    }
                 }
             }
         }
