@@ -13,23 +13,26 @@ folder, budget = sys.argv[1], float(sys.argv[2])
 WORKERS = 2
 
 
-def perlin(points, cell, rng):
-    """Gradient noise with cells of `cell` voxels at `points` [3, ...]."""
-    place = points / cell + rng.random((3, 1, 1, 1), dtype=np.float32)
+def displacements(points, cell, rng):
+    """Three gradient noises with cells of `cell` voxels at `points` [3, ...]; weights are worked out once for all."""
+    place = points / np.float32(cell) + rng.random((3, 1, 1, 1), dtype=np.float32)
     low = np.floor(place).astype(np.int32)
     inner = place - low
-    first = low.reshape(3, -1).min(1)
-    low -= first[:, None, None, None]
-    gradients = rng.normal(size=tuple(low.reshape(3, -1).max(1) + 2) + (3,)).astype(np.float32)
-    gradients /= np.linalg.norm(gradients, axis=-1, keepdims=True)
+    low -= low.reshape(3, -1).min(1)[:, None, None, None]
+    corners = tuple(low.reshape(3, -1).max(1) + 2)
+    gradients = rng.normal(size=(3, 3) + corners).astype(np.float32)  # [axis, component, corners]
+    gradients /= np.linalg.norm(gradients, axis=0, keepdims=True)
     fade = inner ** 3 * (inner * (inner * 6 - 15) + 10)
-    total = np.zeros(points.shape[1:], np.float32)
+    total = np.zeros_like(points)
     for corner in np.ndindex(2, 2, 2):
-        weight = np.ones_like(total)
+        weight = np.ones(points.shape[1:], np.float32)
         for k in range(3):
             weight *= fade[k] if corner[k] else 1 - fade[k]
-        g = gradients[low[0] + corner[0], low[1] + corner[1], low[2] + corner[2]]
-        total += weight * sum(g[..., k] * (inner[k] - corner[k]) for k in range(3))
+        index = tuple(low[k] + corner[k] for k in range(3))
+        for k in range(3):
+            towards = weight * (inner[k] - np.float32(corner[k]))
+            for component in range(3):
+                total[component] += gradients[k, component][index] * towards
     return total
 
 
@@ -38,10 +41,8 @@ def grid(size):
     return np.stack(np.meshgrid(*axes, indexing="ij")).astype(np.float32)
 
 
-
-
 def brats(image, labels, rng):
-    size, target = np.array([110] * 3), np.array([30] * 3)
+    size = np.array([110] * 3)
     centre = np.array([rng.integers(n) for n in labels.shape])
     start = centre - size // 2 + (size - 1) / 2
     points = grid(size)
@@ -49,10 +50,10 @@ def brats(image, labels, rng):
         points[axis] = -points[axis]  # a flip along every axis
     for _ in range(rng.integers(1, 4)):  # right-angle turns
         points = np.stack([points[0], -points[2], points[1]])
-    moved = np.stack([points[k] + 20 * perlin(points, 80, rng) for k in range(3)])
+    moved = points + np.float32(20) * displacements(points, 80, rng)
     moved += start[:, None, None, None].astype(np.float32)
     patch = np.stack([map_coordinates(channel, moved, order=1, mode="nearest") for channel in image])
-    inner = moved[:, 40:70, 40:70, 40:70]
+    inner = moved[:, 40:70, 40:70, 40:70]  # labels are needed for the middle 30³ only
     label = map_coordinates(labels, inner, order=0, mode="constant", cval=0)
     factor = rng.normal(1, 0.01, size=(4, 1, 1, 1)).astype(np.float32)
     summand = rng.uniform(0, 0.05, size=(4, 1, 1, 1)).astype(np.float32)

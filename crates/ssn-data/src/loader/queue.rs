@@ -9,7 +9,7 @@ use crate::batch::Batch;
 use crate::error::{DataError, Result};
 
 /// How long an error waits for earlier batches that are still being made.
-const PATIENCE: Duration = Duration::from_millis(800);
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Finished batches by number, within a number of bytes.
 pub(super) struct Queue {
