@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::host::Host;
 use crate::{checkout, process};
+use peer::Packages;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -15,6 +16,10 @@ use std::path::Path;
 const SAMPLING_BAR: f64 = 20.0;
 /// How many times faster than NumPy on one-hot maps GED² must be.
 const GED_BAR: f64 = 300.0;
+/// How many times as many augmented patches per second as SciPy there must be, for every kind of patch.
+const AUGMENT_BAR: f64 = 3.0;
+/// How long the peer augments patches of each kind.
+const AUGMENT_SECONDS: &str = "20";
 
 /// Measure this project beside its peers; both sides run one after the other on this machine.
 #[derive(Debug, clap::Args)]
@@ -29,6 +34,8 @@ enum What {
     Sampling,
     /// GED² of 20 samples on 80³ voxels and 4 classes, beside NumPy on one-hot maps
     Ged,
+    /// Augmented patches per second, 4 × 110³ and 128², beside SciPy, two cores on both sides
+    Augment,
     /// Time and memory of 100 samples and all scores of a 240 × 240 × 155 case
     Memory,
 }
@@ -42,44 +49,66 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
             command.args(["run", "--release", "--package", "ssn-core", "--example", "bench_memory"]);
             process::run(&mut command)
         }
+        What::Augment => {
+            let program = Program { package: "ssn-data", example: "bench_augment", script: "augment.py" };
+            let (ours, theirs) = both_sides(&host, program, Packages::Scipy, |_, folder| {
+                vec![folder.to_owned(), AUGMENT_SECONDS.to_owned()]
+            })?;
+            let ratio = table::augment(&ours, &theirs);
+            Ok(verdict(ratio, AUGMENT_BAR))
+        }
         What::Sampling => {
-            let (ours, theirs) = both_sides(&host, "bench_sampling", "sampling.py", |ours, folder| {
+            let program = Program { package: "ssn-core", example: "bench_sampling", script: "sampling.py" };
+            let (ours, theirs) = both_sides(&host, program, Packages::Torch, |ours, folder| {
                 let sizes = ["voxels", "classes", "rank", "samples"].map(|key| ours[key].to_string());
                 [vec![folder.to_owned()], sizes.to_vec()].concat()
             })?;
             table::sampling(&ours, &theirs);
-            Ok(verdict(&ours, &theirs, SAMPLING_BAR))
+            Ok(verdict(seconds_ratio(&ours, &theirs), SAMPLING_BAR))
         }
         What::Ged => {
-            let (ours, theirs) = both_sides(&host, "bench_ged", "ged.py", |ours, folder| {
+            let program = Program { package: "ssn-core", example: "bench_ged", script: "ged.py" };
+            let (ours, theirs) = both_sides(&host, program, Packages::Torch, |ours, folder| {
                 let sizes = ["voxels", "classes", "samples"].map(|key| ours[key].to_string());
                 [vec![folder.to_owned()], sizes.to_vec()].concat()
             })?;
             table::ged(&ours, &theirs);
-            Ok(verdict(&ours, &theirs, GED_BAR))
+            Ok(verdict(seconds_ratio(&ours, &theirs), GED_BAR))
         }
     }
 }
 
-/// Success if the peer takes at least `bar` times as long as we do.
-fn verdict(ours: &Value, theirs: &Value, bar: f64) -> Exit {
+/// How many times as long as we do the peer takes.
+fn seconds_ratio(ours: &Value, theirs: &Value) -> f64 {
     let seconds = |side: &Value| side["seconds"].as_f64().unwrap_or(f64::NAN);
-    let ratio = seconds(theirs) / seconds(ours);
+    seconds(theirs) / seconds(ours)
+}
+
+/// Success if we are at least `bar` times as fast as the peer.
+fn verdict(ratio: f64, bar: f64) -> Exit {
     println!("\nthe bar is {bar} ×: {}", if ratio >= bar { "reached" } else { "NOT reached" });
     if ratio >= bar { Exit::Success } else { Exit::Child(1) }
+}
+
+/// The two sides of a benchmark: an example of a package of ours, and the peer's script.
+#[derive(Debug, Clone, Copy)]
+struct Program {
+    package: &'static str,
+    example: &'static str,
+    script: &'static str,
 }
 
 /// Runs our program, which leaves its input in a folder, and then the peer on the same input.
 fn both_sides(
     host: &Host,
-    example: &str,
-    script: &str,
+    Program { package, example, script }: Program,
+    packages: Packages,
     peer_arguments: impl Fn(&Value, &str) -> Vec<String>,
 ) -> Result<(Value, Value), Error> {
     // The peer first makes sure that it can run at all, so that nothing is measured in vain.
-    let python = peer::python(host)?;
+    let python = peer::python(host, packages)?;
     let mut build = process::cargo(host);
-    build.args(["build", "--release", "--package", "ssn-core", "--example", example]);
+    build.args(["build", "--release", "--package", package, "--example", example]);
     if process::run(&mut build)? != Exit::Success {
         return Err(Error::BadAnswer { command: process::shown(&build), reason: "it failed".to_owned() });
     }

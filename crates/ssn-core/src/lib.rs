@@ -34,7 +34,7 @@ pub mod modes;
 mod popcount;
 pub mod random;
 pub mod sampling;
-mod simd;
+pub mod simd;
 pub mod steering;
 pub mod summary;
 

@@ -5,7 +5,7 @@
 /// Functions that `body` calls take part when they are `#[inline(always)]`; so must the closure itself be.
 /// Results do not change: without licence to reassociate, the compiler vectorises only what is exact.
 #[inline(always)]
-pub(crate) fn vectorised<R>(body: impl FnMut() -> R) -> R {
+pub fn vectorised<R>(body: impl FnMut() -> R) -> R {
     pulp::Arch::new().dispatch(Body(body))
 }
 

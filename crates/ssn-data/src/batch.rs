@@ -20,6 +20,13 @@ pub struct Batch {
     pub origins: Vec<Origin>,
 }
 
+impl Batch {
+    /// The bytes that the arrays of this batch take.
+    pub fn bytes(&self) -> usize {
+        4 * self.images.len() + self.targets.len() + self.masks.as_ref().map_or(0, Vec::len)
+    }
+}
+
 /// Where an item of a batch came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {

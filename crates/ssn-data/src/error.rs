@@ -24,6 +24,22 @@ pub enum DataError {
         /// What to do next.
         advice: &'static str,
     },
+    /// A case that cannot be loaded.
+    #[error("case {id}: {source}")]
+    Load {
+        /// The case.
+        id: String,
+        /// Why.
+        source: Box<DataError>,
+    },
+    /// A case on which the program itself fails.
+    #[error("case {id}: the program failed: {message}; please report this with the case")]
+    Panic {
+        /// The case.
+        id: String,
+        /// What the program said.
+        message: String,
+    },
     /// A folder or index that is no dataset, or not a complete one.
     #[error("{}: {reason}; {advice}", path.display())]
     Dataset {

@@ -8,7 +8,7 @@ mod elementary;
 mod normal;
 mod philox;
 
-pub(crate) use elementary::{exp_nonpositive, ln_lanes};
+pub use elementary::{exp_nonpositive, ln_lanes};
 pub use normal::{RANK_STREAM, TILE, fill_normals, normal_tile};
 pub use philox::{LANES, philox4x32};
 

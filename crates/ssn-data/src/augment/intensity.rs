@@ -1,0 +1,143 @@
+//! Changes of intensity, on finished patches.
+
+use ssn_core::random::{exp_nonpositive, fill_normals, ln_lanes};
+use ssn_core::simd::vectorised;
+
+use super::Subject;
+use super::config::Augmentation;
+use crate::random::Stream;
+
+/// Values that are worked on together.
+const LANES: usize = 16;
+
+/// A change of intensity with its random numbers drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Intensity {
+    /// x ↦ factor · x + summand, for every channel.
+    Linear(Vec<[f32; 2]>),
+    /// x ↦ x + deviation · normal.
+    Noise {
+        /// The seed of the normal numbers; the channel is their stream.
+        seed: u64,
+        /// Their standard deviation.
+        deviation: f32,
+    },
+    /// x ↦ low + (high − low) · ((x − low) / (high − low))^exponent, low and high the smallest and the largest value of
+    /// the channel; one exponent for every channel.
+    Gamma(Vec<f32>),
+}
+
+/// Draws a change of intensity; nothing if the augmentation is a spatial one.
+pub(super) fn draw(augmentation: &Augmentation, subject: &Subject, stream: &mut Stream) -> Option<Intensity> {
+    match *augmentation {
+        Augmentation::ScaleAndShift { deviation, low, high, .. } => {
+            let mut channel = |_| {
+                let factor = 1.0 + deviation * stream.normal();
+                [factor as f32, stream.uniform_in(low, high) as f32]
+            };
+            Some(Intensity::Linear((0..subject.channels).map(&mut channel).collect()))
+        }
+        Augmentation::Noise { low, high, .. } => {
+            let deviation = stream.uniform_in(low, high) as f32;
+            let seed = u64::from(stream.next_u32()) | u64::from(stream.next_u32()) << 32;
+            Some(Intensity::Noise { seed, deviation })
+        }
+        Augmentation::Gamma { low, high, .. } => {
+            let mut exponent = |_| stream.uniform_in(low.ln(), high.ln()).exp() as f32;
+            Some(Intensity::Gamma((0..subject.channels).map(&mut exponent).collect()))
+        }
+        _ => None,
+    }
+}
+
+impl Intensity {
+    /// Changes a patch.
+    ///
+    /// # Shapes
+    /// `patch`: `[c, d, h, w]`.
+    pub fn apply(&self, patch: &mut [f32], channels: usize) {
+        let voxels = (patch.len() / channels.max(1)).max(1);
+        for (channel, values) in patch.chunks_exact_mut(voxels).enumerate() {
+            match self {
+                Self::Linear(change) => linear(values, change[channel]),
+                Self::Noise { seed, deviation } => add_noise(values, *seed, channel as u32, *deviation),
+                Self::Gamma(exponents) => gamma(values, exponents[channel]),
+            }
+        }
+    }
+}
+
+fn linear(values: &mut [f32], [factor, summand]: [f32; 2]) {
+    vectorised(
+        #[inline(always)]
+        || values.iter_mut().for_each(|x| *x = *x * factor + summand),
+    );
+}
+
+fn add_noise(values: &mut [f32], seed: u64, stream: u32, deviation: f32) {
+    let mut normals = vec![0.0; values.len()];
+    fill_normals(seed, stream, 0, &mut normals);
+    vectorised(
+        #[inline(always)]
+        || values.iter_mut().zip(&normals).for_each(|(x, noise)| *x += deviation * noise),
+    );
+}
+
+fn gamma(values: &mut [f32], exponent: f32) {
+    let low = values.iter().copied().fold(f32::INFINITY, f32::min);
+    let high = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let range = high - low;
+    if !(range > 0.0 && range.is_finite()) {
+        return;
+    }
+    vectorised(
+        #[inline(always)]
+        || {
+            for chunk in values.chunks_mut(LANES) {
+                // ln needs a positive normal number; so small a share of the range is 0 after any power in use.
+                let mut share = [1.0f32; LANES];
+                for (share, x) in share.iter_mut().zip(chunk.iter()) {
+                    *share = ((x - low) / range).clamp(f32::MIN_POSITIVE, 1.0);
+                }
+                let logarithm = ln_lanes(&share);
+                for (lane, x) in chunk.iter_mut().enumerate() {
+                    let bent = low + range * exp_nonpositive((exponent * logarithm[lane]).min(0.0));
+                    *x = if share[lane] > f32::MIN_POSITIVE { bent } else { low };
+                }
+            }
+        },
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gamma_is_a_power_between_the_extremes() {
+        let values: Vec<f32> = (0..1001).map(|i| -2.0 + i as f32 * 0.004).collect();
+        for exponent in [0.5f32, 1.0, 1.7] {
+            let mut bent = values.clone();
+            Intensity::Gamma(vec![exponent]).apply(&mut bent, 1);
+            for (x, y) in values.iter().zip(&bent) {
+                let expected = -2.0 + 4.0 * ((x + 2.0) / 4.0).powf(exponent);
+                assert!((y - expected).abs() < 4e-6, "{x} became {y}, not {expected}");
+            }
+        }
+        let mut constant = vec![3.0; 20];
+        Intensity::Gamma(vec![0.5]).apply(&mut constant, 1);
+        assert_eq!(constant, vec![3.0; 20]);
+    }
+
+    #[test]
+    fn linear_changes_and_noise_are_by_channel() {
+        let mut patch = vec![1.0; 8];
+        Intensity::Linear(vec![[2.0, 1.0], [1.0, -1.0]]).apply(&mut patch, 2);
+        assert_eq!(patch, [3.0, 3.0, 3.0, 3.0, 0.0, 0.0, 0.0, 0.0]);
+        let mut noisy = vec![0.0; 20_000];
+        Intensity::Noise { seed: 3, deviation: 0.5 }.apply(&mut noisy, 2);
+        assert_ne!(noisy[..10_000], noisy[10_000..]);
+        let variance = noisy.iter().map(|x| x * x).sum::<f32>() / 20_000.0;
+        assert!((variance - 0.25).abs() < 0.02, "{variance}");
+    }
+}

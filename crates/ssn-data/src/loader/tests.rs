@@ -1,0 +1,242 @@
+//! Promises of the loader: order, worker counts, resuming, memory, errors, panics, stopping.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use ssn_volume::Geometry;
+
+use super::*;
+use crate::augment::Preset;
+use crate::case::Case;
+use crate::memory::MemoryCases;
+use crate::patch::{PatchConfig, Place, RaterChoice};
+use crate::plan::Order;
+use crate::random::{Purpose, Stream};
+
+fn cases(count: usize, shape: [usize; 3], channels: usize, mask: bool) -> Arc<MemoryCases> {
+    let voxels: usize = shape.iter().product();
+    let case = |number: usize| {
+        let mut stream = Stream::new(number as u64, Purpose::Synthetic, 0);
+        let mut labels = || (0..voxels).map(|_| stream.below(8).saturating_sub(5) as u8).collect();
+        let raters = vec![labels(), labels(), labels()];
+        Case {
+            id: format!("case-{number}"),
+            channels,
+            shape,
+            image: (0..channels * voxels).map(|_| stream.normal() as f32).collect(),
+            raters,
+            mask: mask.then(|| (0..voxels).map(|_| u8::from(stream.chance(0.8))).collect()),
+            geometry: Geometry { spacing: [1.0, 1.0, 2.5], ..Geometry::default() },
+        }
+    };
+    Arc::new(MemoryCases((0..count).map(case).collect()))
+}
+
+fn batches(
+    set: Arc<MemoryCases>,
+    config: &BatchConfig,
+    workers: usize,
+    start: u64,
+    count: usize,
+) -> Vec<Batch> {
+    // Room for few cases and few batches, so that both have to go and come again.
+    let cache_bytes = Some(3 * set.0[0].bytes());
+    let settings = LoaderConfig { workers, prefetch_bytes: 200_000, cache_bytes, start };
+    let loader = Loader::new(set, 11, config.clone(), &settings).unwrap();
+    loader.take(count).map(|batch| batch.unwrap()).collect()
+}
+
+/// The same bits for any number of threads, over three epochs, and from any start.
+fn check_workers(set: Arc<MemoryCases>, config: &BatchConfig, count: usize) {
+    let alone = batches(set.clone(), config, 0, 0, count);
+    let bits = |batch: &Batch| batch.images.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    for workers in [1, 2, 8] {
+        let threaded = batches(set.clone(), config, workers, 0, count);
+        assert_eq!(alone, threaded);
+        assert!(alone.iter().zip(&threaded).all(|(a, b)| bits(a) == bits(b)));
+    }
+    let middle = count / 2;
+    assert_eq!(batches(set, config, 2, middle as u64, count - middle), alone[middle..]);
+    assert!(alone.iter().enumerate().all(|(number, batch)| batch.number == number as u64));
+    assert_ne!(alone[0].images, alone[1].images);
+}
+
+#[test]
+fn batches_in_2d_do_not_depend_on_workers() {
+    let config = BatchConfig {
+        batch_size: 4,
+        order: Order::Passes,
+        patch: PatchConfig::default(),
+        augment: Preset::Lidc.config(),
+    };
+    check_workers(cases(10, [1, 24, 20], 1, false), &config, 8);
+}
+
+#[test]
+fn batches_in_3d_do_not_depend_on_workers() {
+    let place = Place::Random { size: [14, 14, 14], lesion_probability: 0.5 };
+    let rater = RaterChoice::All;
+    let config = BatchConfig {
+        batch_size: 5,
+        order: Order::Epochs { images: 4, patches: 5 },
+        patch: PatchConfig { place, target_size: Some([6, 6, 6]), rater },
+        augment: Preset::Brats.config(),
+    };
+    let set = cases(6, [12, 16, 18], 4, true);
+    check_workers(set.clone(), &config, 12);
+    let batch = &batches(set, &config, 2, 3, 1)[0];
+    assert_eq!((batch.image_shape, batch.target_shape), ([5, 4, 14, 14, 14], [5, 3, 6, 6, 6]));
+    assert_eq!(batch.masks.as_ref().map(Vec::len), Some(5 * 216));
+    assert!(batch.origins.iter().all(|origin| origin.rater.is_none()));
+}
+
+/// A set in which each case behaves as its number says.
+struct Moody {
+    inner: Arc<MemoryCases>,
+    loads: AtomicUsize,
+    mood: fn(usize) -> Mood,
+}
+
+enum Mood {
+    Good,
+    Slow(u64),
+    Broken,
+    Panics,
+}
+
+impl Cases for Moody {
+    fn len(&self) -> usize {
+        self.inner.len()
+    }
+    fn id(&self, index: usize) -> &str {
+        self.inner.id(index)
+    }
+    fn load(&self, index: usize) -> Result<Case> {
+        self.loads.fetch_add(1, Ordering::Relaxed);
+        match (self.mood)(index) {
+            Mood::Good => {}
+            Mood::Slow(milliseconds) => thread::sleep(Duration::from_millis(milliseconds)),
+            Mood::Broken => {
+                let (field, value) = ("header", "bad".to_owned());
+                let source = DataError::Setting { field, value, expected: "good".to_owned() };
+                return Err(DataError::Load { id: format!("file-{index}"), source: Box::new(source) });
+            }
+            Mood::Panics => panic!("index out of range"),
+        }
+        self.inner.load(index)
+    }
+}
+
+fn moody(mood: fn(usize) -> Mood) -> Arc<Moody> {
+    Arc::new(Moody { inner: cases(20, [1, 8, 8], 1, false), loads: AtomicUsize::new(0), mood })
+}
+
+fn in_order(set: Arc<Moody>, workers: usize, prefetch_bytes: usize) -> Loader {
+    let config = BatchConfig {
+        batch_size: 1,
+        order: Order::Fixed,
+        patch: PatchConfig::default(),
+        augment: Preset::None.config(),
+    };
+    let settings = LoaderConfig { workers, prefetch_bytes, cache_bytes: Some(0), start: 0 };
+    Loader::new(set, 0, config, &settings).unwrap()
+}
+
+#[test]
+fn an_error_comes_in_order_with_its_case_and_ends_the_sequence() {
+    for workers in [0, 1, 3] {
+        let mut loader =
+            in_order(moody(|i| if i == 3 { Mood::Broken } else { Mood::Good }), workers, 1 << 20);
+        for _ in 0..3 {
+            loader.next().unwrap().unwrap();
+        }
+        let error = loader.next().unwrap().unwrap_err().to_string();
+        assert!(error.starts_with("case case-3: "), "{error}");
+        assert!(loader.next().is_none());
+    }
+}
+
+#[test]
+fn an_error_does_not_wait_for_slow_batches_before_it() {
+    let set = moody(|i| match i {
+        0 => Mood::Slow(4000),
+        1 => Mood::Broken,
+        _ => Mood::Good,
+    });
+    let start = Instant::now();
+    let mut loader = in_order(set, 2, 1 << 20);
+    let error = loader.next().unwrap().unwrap_err().to_string();
+    assert!(error.contains("case-1"), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_panic_becomes_an_error_with_the_case() {
+    for workers in [0, 2] {
+        let mut loader =
+            in_order(moody(|i| if i == 1 { Mood::Panics } else { Mood::Good }), workers, 1 << 20);
+        loader.next().unwrap().unwrap();
+        let error = loader.next().unwrap().unwrap_err().to_string();
+        assert!(error.contains("case-1") && error.contains("index out of range"), "{error}");
+    }
+}
+
+#[test]
+fn dropping_a_loader_stops_it_promptly() {
+    let set = moody(|_| Mood::Slow(20));
+    let loader = in_order(set.clone(), 3, usize::MAX);
+    thread::sleep(Duration::from_millis(50));
+    let start = Instant::now();
+    drop(loader);
+    assert!(start.elapsed() < Duration::from_millis(500));
+    let loads = set.loads.load(Ordering::Relaxed);
+    thread::sleep(Duration::from_millis(100));
+    assert_eq!(set.loads.load(Ordering::Relaxed), loads);
+
+    // A case that takes very long does not hold up the end.
+    let loader = in_order(moody(|_| Mood::Slow(5000)), 1, usize::MAX);
+    thread::sleep(Duration::from_millis(50));
+    let start = Instant::now();
+    drop(loader);
+    assert!(start.elapsed() < Duration::from_millis(1500));
+}
+
+#[test]
+fn no_more_batches_are_made_ahead_than_have_room() {
+    // A batch has 4 · 64 + 64 bytes: there is room for three. Each of the two threads may have begun one before
+    // the size of a batch was known.
+    let set = moody(|_| Mood::Good);
+    let mut loader = in_order(set.clone(), 2, 3 * 320);
+    let settles_at = |count: usize| {
+        let start = Instant::now();
+        while set.loads.load(Ordering::Relaxed) < count && start.elapsed() < Duration::from_secs(10) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        thread::sleep(Duration::from_millis(50));
+        set.loads.load(Ordering::Relaxed) == count
+    };
+    assert!(settles_at(3));
+    loader.next().unwrap().unwrap();
+    assert!(settles_at(4));
+    // One batch is made even if there is room for none.
+    let set = moody(|_| Mood::Good);
+    let mut small = in_order(set.clone(), 2, 0);
+    for _ in 0..5 {
+        small.next().unwrap().unwrap();
+    }
+}
+
+#[test]
+fn images_of_different_shapes_are_refused_with_advice() {
+    let mut set = cases(2, [1, 8, 8], 1, false).0.clone();
+    set[1] = cases(2, [1, 8, 9], 1, false).0[1].clone();
+    let config = BatchConfig {
+        batch_size: 2,
+        order: Order::Fixed,
+        patch: PatchConfig::default(),
+        augment: Preset::None.config(),
+    };
+    let mut loader = Loader::new(Arc::new(MemoryCases(set)), 0, config, &LoaderConfig::default()).unwrap();
+    let error = loader.next().unwrap().unwrap_err().to_string();
+    assert!(error.contains("case case-1: its images and targets are [1, 1, 8, 9]"), "{error}");
+}
