@@ -40,6 +40,10 @@ pub struct Global {
 pub enum Verb {
     /// Learn the paper's toy problem: two label maps of 21 pixels, with and without correlation.
     Toy(ToyArgs),
+    /// Look at a dataset, say what it is, and write a commented config for it.
+    Init(InitArgs),
+    /// Find every problem of a dataset at once, and show its figures.
+    Check(CheckArgs),
     /// Show versions, processors and GPUs, where libtorch is, and what CUDA lacks.
     Info,
 }
@@ -90,6 +94,36 @@ pub struct ToyArgs {
     /// Replace the files of an earlier run.
     #[arg(long)]
     pub overwrite: bool,
+}
+
+/// Looks at a folder or file, recognises the layout of the dataset, and writes a commented config.
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Recognised are nnU-Net, Medical Segmentation Decathlon and QUBIQ folders, CSV indices, the \
+                  LIDC pickles, HDF5, PNG and JPEG folders, a folder per case, and images/ beside labels/. \
+                  See docs/reference/datasets.md."
+)]
+pub struct InitArgs {
+    /// The folder or file of the dataset.
+    pub dataset: PathBuf,
+
+    /// The config file to write.
+    #[arg(long, default_value = "ssn.toml")]
+    pub out: PathBuf,
+
+    /// Replace a config that is there already.
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+/// Reads every case of a dataset and lists what is wrong: unreadable files, missing channels, values that are
+/// not finite, labels of no class, sizes and places that differ, empty masks, duplicates, patients in two
+/// splits.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Ends with 0 if there are no problems, 1 if there are, and 65 if this is no dataset.")]
+pub struct CheckArgs {
+    /// The folder or file of a dataset, or a config (.toml) that names one.
+    pub dataset: PathBuf,
 }
 
 /// Floating-point precision.

@@ -7,10 +7,33 @@
 
 pub mod batch;
 pub mod case;
+pub mod check;
+pub mod config;
+pub mod crop;
+pub mod dataset;
 pub mod error;
+pub mod finding;
+pub mod folders;
+pub mod labels;
+pub mod layouts;
+pub mod nearest;
+pub mod normalise;
+pub mod parallel;
 pub mod random;
+pub mod records;
+pub mod resample;
+pub mod source;
+pub mod split;
+pub mod statistics;
+pub mod template;
 
 pub use batch::{Batch, Origin};
 pub use case::{Case, Cases};
+pub use config::DataConfig;
+pub use dataset::{Dataset, Entry, Layout, Preprocessing, Subset};
 pub use error::{DataError, Result};
+pub use finding::{Finding, Severity};
+pub use layouts::Known;
+pub use normalise::Normalisation;
 pub use random::Stream;
+pub use split::{Split, SplitFile};

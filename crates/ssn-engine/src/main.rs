@@ -26,6 +26,8 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<Exit, Failure> {
     match &cli.verb {
         Verb::Toy(args) => toy::run(args, &cli.global),
-        Verb::Info => Err(Failure::new(Exit::Usage, "this verb needs no engine; call it as `ssn info`")),
+        Verb::Info | Verb::Init(_) | Verb::Check(_) => {
+            Err(Failure::new(Exit::Usage, "this verb needs no engine; call it as `ssn`"))
+        }
     }
 }
