@@ -182,6 +182,15 @@ impl DataConfig {
         };
         Ok((made.parts(&split.file, &members, split.fold)?, SplitSource::New(made)))
     }
+
+    /// The part of each case as in [`DataConfig::parts`]; a split that was made now is written to its file.
+    pub fn keep_parts(&self, dataset: &Dataset) -> Result<Vec<Split>> {
+        let (parts, source) = self.parts(dataset)?;
+        if let SplitSource::New(made) = source {
+            made.write(&self.split.file)?;
+        }
+        Ok(parts)
+    }
 }
 
 /// Where a split came from.

@@ -124,12 +124,18 @@ fn write_learning(text: &mut String, first: &Case) -> std::fmt::Result {
     writeln!(text, "# patch = {patch}    # depth, height, width")?;
     writeln!(text, "# batch = {}", if d == 1 { 12 } else { 10 })?;
     writeln!(text, "# samples = 20         # Monte-Carlo samples of the loss")?;
-    let rater = if first.raters.len() > 1 { "random" } else { "first" };
-    writeln!(
-        text,
-        "# rater = \"{rater}\"     # which of the {} raters is the target of a step",
-        first.raters.len()
-    )
+    if first.raters.len() > 1 {
+        writeln!(text, "# rater = \"random\"     # which of the {} is the target of a step", raters(first))?;
+    }
+    Ok(())
+}
+
+/// How many raters a case has, in words.
+fn raters(case: &Case) -> String {
+    match case.raters.len() {
+        1 => "1 rater".to_owned(),
+        count => format!("{count} raters"),
+    }
 }
 
 fn normalisation(rule: Normalisation) -> String {
@@ -171,10 +177,10 @@ pub fn describe(dataset: &Dataset, first: &Case) -> String {
     let one_of =
         if dataset.layout == Layout::Cache { "read from a cache" } else { dataset.layout.describe() };
     format!(
-        "{}: {one_of}\n  {} cases{grouped}; the first is {size}, with {} raters{}\n  channels: {}\n  classes: {}\n",
+        "{}: {one_of}\n  {} cases{grouped}; the first is {size}, with {}{}\n  channels: {}\n  classes: {}\n",
         dataset.root.display(),
         dataset.entries.len(),
-        first.raters.len(),
+        raters(first),
         if first.mask.is_some() { " and a region of interest" } else { "" },
         dataset.channels.join(", "),
         dataset.classes.join(", ")
