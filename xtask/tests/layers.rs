@@ -90,13 +90,17 @@ const MODULES: &[(&str, &[&str])] = &[
             "template",
             "statistics",
             "check",
+            "prepare",
         ],
     ),
     ("ssn-net", &["error", "noise", "distribution", "likelihood", "loss", "toy"]),
     ("ssn-report", &["colour", "svg", "raster", "figures"]),
     (
         "ssn-cli",
-        &["exit", "args", "loader", "libtorch", "engine", "info", "progress", "datasets", "init", "check"],
+        &[
+            "exit", "args", "loader", "libtorch", "engine", "info", "progress", "datasets", "init", "check",
+            "prepare",
+        ],
     ),
     ("ssn-engine", &["progress", "toy"]),
 ];

@@ -44,6 +44,9 @@ pub enum Verb {
     Init(InitArgs),
     /// Find every problem of a dataset at once, and show its figures.
     Check(CheckArgs),
+    /// Prepare a dataset of the paper for training.
+    #[command(subcommand)]
+    Prepare(PrepareArgs),
     /// Show versions, processors and GPUs, where libtorch is, and what CUDA lacks.
     Info,
 }
@@ -124,6 +127,50 @@ pub struct InitArgs {
 pub struct CheckArgs {
     /// The folder or file of a dataset, or a config (.toml) that names one.
     pub dataset: PathBuf,
+}
+
+/// The datasets that can be prepared.
+#[derive(Debug, Clone, Subcommand)]
+pub enum PrepareArgs {
+    /// BraTS: labels 0 to 3, a brain mask, normalised channels, and CSV files for training, validation, test.
+    Brats(BratsArgs),
+    /// LIDC in any of its layouts: one file that loads fast.
+    Lidc(LidcArgs),
+}
+
+/// Prepares BraTS as the paper does.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "A run that was stopped goes on where it was: cases whose files are there are kept.")]
+pub struct BratsArgs {
+    /// The folder of the dataset, with a folder per case.
+    pub dataset: PathBuf,
+
+    /// The folder to write to.
+    #[arg(long, default_value = "brats")]
+    pub out: PathBuf,
+
+    /// The seed of the split (60 % training, 10 % validation, 30 % test).
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+
+    /// Prepare cases again that are there already.
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+/// Writes all slices and masks into one file.
+#[derive(Debug, Clone, Args)]
+pub struct LidcArgs {
+    /// The pickle, HDF5 file or folder of the dataset.
+    pub dataset: PathBuf,
+
+    /// The file to write; its name ends in .cache.safetensors.
+    #[arg(long, default_value = "lidc.cache.safetensors")]
+    pub out: PathBuf,
+
+    /// Replace a file that is there already.
+    #[arg(long)]
+    pub overwrite: bool,
 }
 
 /// Floating-point precision.

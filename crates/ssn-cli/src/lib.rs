@@ -12,6 +12,7 @@ pub mod info;
 pub mod init;
 pub mod libtorch;
 pub mod loader;
+pub mod prepare;
 pub mod progress;
 
 pub use args::{Cli, Verb};

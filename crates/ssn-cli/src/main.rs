@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use ssn_cli::{Cli, Verb, check, engine, info, init};
+use ssn_cli::{Cli, Verb, check, engine, info, init, prepare};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -11,6 +11,7 @@ fn main() -> ExitCode {
         Verb::Info => info::run(cli.global.json),
         Verb::Init(args) => init::run(args, &cli.global),
         Verb::Check(args) => check::run(args, &cli.global),
+        Verb::Prepare(args) => prepare::run(args, &cli.global),
         Verb::Toy(_) => Err(engine::hand_over()),
     };
     match outcome {

@@ -19,6 +19,7 @@ pub mod layouts;
 pub mod nearest;
 pub mod normalise;
 pub mod parallel;
+pub mod prepare;
 pub mod random;
 pub mod records;
 pub mod resample;

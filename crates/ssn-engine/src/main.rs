@@ -26,7 +26,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<Exit, Failure> {
     match &cli.verb {
         Verb::Toy(args) => toy::run(args, &cli.global),
-        Verb::Info | Verb::Init(_) | Verb::Check(_) => {
+        Verb::Info | Verb::Init(_) | Verb::Check(_) | Verb::Prepare(_) => {
             Err(Failure::new(Exit::Usage, "this verb needs no engine; call it as `ssn`"))
         }
     }

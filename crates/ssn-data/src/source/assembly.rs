@@ -55,6 +55,7 @@ impl Assembly<'_> {
             }
             let image = self.cropped(image);
             if self.fits(&mut place, path, &image) {
+                self.check_finite(path, channels, &image.data, image.shape[0]);
                 channels += image.shape[0];
                 values.extend(image.data);
             }
@@ -208,10 +209,26 @@ impl Assembly<'_> {
             let advice = "add the masks, or remove the case";
             self.error(path, Kind::MissingLabels, "no rater's labels are there".to_owned(), advice);
         }
-        self.finish(&place, record.channels, record.pixels.unpack(), raters, None)
+        let values = record.pixels.unpack();
+        self.check_finite(path, 0, &values, record.channels);
+        self.finish(&place, record.channels, values, raters, None)
     }
 
-    /// The case, with the channels that are wanted; tells of values that are not finite.
+    /// Tells of values that are not finite in channels from `first` on.
+    fn check_finite(&mut self, path: &Path, first: usize, values: &[f32], channels: usize) {
+        let names = self.expected.channels;
+        for (number, channel) in values.chunks((values.len() / channels.max(1)).max(1)).enumerate() {
+            let bad = channel.iter().filter(|x| !x.is_finite()).count();
+            if bad > 0 {
+                let name = names.get(first + number).map_or("", String::as_str);
+                let reason = format!("{bad} values of the channel {name:?} are not finite (NaN or infinity)");
+                let advice = "replace them, for example by 0, and write the file again";
+                self.error(path, Kind::NotFinite, reason, advice);
+            }
+        }
+    }
+
+    /// The case, with the channels that are wanted.
     fn finish(
         &mut self,
         place: &Place,
@@ -232,18 +249,6 @@ impl Assembly<'_> {
         }
         if channels != names.len() {
             return None;
-        }
-        for (name, channel) in names.iter().zip(values.chunks(voxels.max(1))) {
-            let bad = channel.iter().filter(|x| !x.is_finite()).count();
-            if bad > 0 {
-                let reason = format!("{bad} values of the channel {name:?} are not finite (NaN or infinity)");
-                self.error(
-                    &place.path,
-                    Kind::NotFinite,
-                    reason,
-                    "replace them, for example by 0, and write the file again",
-                );
-            }
         }
         let (channels, image) = match &self.reading.pick {
             None => (channels, values),
