@@ -38,7 +38,7 @@ pub fn map<T: Send>(count: usize, progress: Progress<'_>, work: impl Fn(usize) -
     };
     thread::scope(|scope| {
         for _ in 1..workers {
-            scope.spawn(&run);
+            scope.spawn(run);
         }
         run();
     });

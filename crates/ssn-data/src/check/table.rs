@@ -15,10 +15,9 @@ impl fmt::Display for Report {
         writeln!(f, "{}: {}", self.root.display(), self.layout.describe())?;
         figures(f, &self.statistics, self.cases)?;
         findings(f, self)?;
-        let count = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
         match self.errors + self.warnings {
             0 => writeln!(f, "\nno problems found"),
-            _ => writeln!(f, "\n{} and {}", count(self.errors, "error"), count(self.warnings, "warning")),
+            _ => writeln!(f, "\n{} and {}", counted(self.errors, "error"), counted(self.warnings, "warning")),
         }
     }
 }
@@ -26,10 +25,14 @@ impl fmt::Display for Report {
 fn figures(f: &mut fmt::Formatter<'_>, statistics: &Statistics, cases: usize) -> fmt::Result {
     let unreadable = cases - statistics.cases;
     let rest = if unreadable > 0 { format!(", {unreadable} of them unusable") } else { String::new() };
-    writeln!(f, "  cases      {cases}{rest}, in {} groups (patients or series)", statistics.groups)?;
+    writeln!(
+        f,
+        "  cases      {cases}{rest}, in {} (patients or series)",
+        counted(statistics.groups, "group")
+    )?;
     let size = |([d, h, w], count): &([usize; 3], usize)| match d {
-        1 => format!("{h} × {w} ({count} cases)"),
-        _ => format!("{d} × {h} × {w} ({count} cases)"),
+        1 => format!("{h} × {w} ({})", counted(*count, "case")),
+        _ => format!("{d} × {h} × {w} ({})", counted(*count, "case")),
     };
     let sizes: Vec<String> = statistics.sizes.iter().take(3).map(size).collect();
     let more = if statistics.sizes.len() > 3 {
@@ -54,10 +57,10 @@ fn figures(f: &mut fmt::Formatter<'_>, statistics: &Statistics, cases: usize) ->
         let head = if number == 0 { "classes" } else { "" };
         writeln!(
             f,
-            "  {head:<10} {:<16} {:.2} % of voxels, in {} cases",
+            "  {head:<10} {:<16} {:.2} % of voxels, in {}",
             class.name,
             100.0 * class.share,
-            class.cases
+            counted(class.cases, "case")
         )?;
     }
     let [fewest, most] = statistics.raters;
@@ -66,14 +69,19 @@ fn figures(f: &mut fmt::Formatter<'_>, statistics: &Statistics, cases: usize) ->
     for part in &statistics.parts {
         writeln!(
             f,
-            "  {:<10} {} cases in {} groups; {}",
+            "  {:<10} {} in {}; {}",
             part.split,
-            part.cases,
-            part.groups,
+            counted(part.cases, "case"),
+            counted(part.groups, "group"),
             agreement(&part.agreement)
         )?;
     }
     Ok(())
+}
+
+/// A number with its noun.
+fn counted(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 fn agreement(agreement: &Agreement) -> String {

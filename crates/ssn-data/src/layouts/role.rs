@@ -30,7 +30,7 @@ impl Role {
             return Self::Mask;
         }
         let word = |word: &&str| LABEL_WORDS.contains(&word.trim_end_matches(|c: char| c.is_ascii_digit()));
-        if LABELS.iter().any(|part| lower.contains(part)) || words.iter().any(|w| word(&w)) {
+        if LABELS.iter().any(|part| lower.contains(part)) || words.iter().any(word) {
             return Self::Labels;
         }
         Self::Channel
