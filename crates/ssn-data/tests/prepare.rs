@@ -51,7 +51,18 @@ fn caches_that_cannot_be_made_or_read() {
     insta::assert_snapshot!(folder.anonymous(&said.join("\n")));
 }
 
-/// Two cases of 10³: T1 is above 0 in the first 900 voxels.
+#[test]
+fn an_id_cannot_lead_out_of_the_folder() {
+    let folder = Folder::new();
+    folder.image("t1.nii.gz", [1, 2, 3, 4], 1);
+    folder.labels("seg.nii.gz", [2, 3, 4], 5, 1);
+    folder.text("index.csv", "id,t1,seg\n../../x,t1.nii.gz,seg.nii.gz\n");
+    let dataset = Dataset::open(folder.path()).unwrap();
+    let said = brats(&dataset, &folder.path().join("out"), 0, false, &unwatched).unwrap_err().to_string();
+    insta::assert_snapshot!(said);
+}
+
+/// Three cases of 10³: T1 is above 0 in the first 900 voxels.
 fn small_brats(labels: [u8; 4]) -> Folder {
     let folder = Folder::new();
     let shape = [1, 10, 10, 10];

@@ -118,12 +118,10 @@ fn decode(path: &Path, bytes: &[u8]) -> Result<Draft, String> {
     let (&[n, channels, d, h, w], &[masks_n, raters, per_mask]) = (images.shape(), masks.shape()) else {
         return Err(format!("the shapes are {:?} and {:?}", images.shape(), masks.shape()));
     };
+    Limits::default().check_values(images.shape()).map_err(|problem| format!("`images`: {problem}"))?;
     let voxels = d * h * w;
     let bits = per_mask == voxels.div_ceil(8) && voxels > 1;
-    if [masks_n, ids.len(), groups.len(), splits.len()] != [n; 4]
-        || !(bits || per_mask == voxels)
-        || voxels * channels == 0
-    {
+    if [masks_n, ids.len(), groups.len(), splits.len()] != [n; 4] || !(bits || per_mask == voxels) {
         return Err("images, masks and names differ in number".to_owned());
     }
     let pixels = |i: usize| -> Result<Pixels, String> {

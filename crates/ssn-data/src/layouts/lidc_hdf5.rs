@@ -88,6 +88,10 @@ mod reader {
                 format!("the shape of `{group}/images` is {:?}, but it must be [n, h, w]", images.shape);
             return Err(wrong(path, reason));
         };
+        if n == 0 {
+            return Ok(vec![]);
+        }
+        Limits::default().check_values(&images.shape).map_err(|problem| problem.in_file(path))?;
         let Some(raters_last) = raters_last(&labels, [n, h, w]) else {
             let reason = format!(
                 "the shape of `{group}/labels` is {:?}, but it must be [{n}, {h}, {w}, raters] or [{n}, raters, {h}, {w}]",

@@ -85,13 +85,8 @@ fn record(case: &Value) -> Result<Record, String> {
             ));
         }
     };
+    Limits::default().check_values(&image.shape).map_err(|problem| format!("`image`: {problem}"))?;
     let voxels: usize = shape.iter().product();
-    if voxels * channels == 0 {
-        return Err(format!(
-            "the shape of `image` is {:?}, but it must be positive along every axis",
-            image.shape
-        ));
-    }
     let masks = case.get("masks").ok_or("`masks` is missing")?;
     let masks = masks
         .as_list()

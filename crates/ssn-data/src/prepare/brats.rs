@@ -1,7 +1,7 @@
 //! BraTS as the paper trains on it: labels 0 to 3, a brain mask, normalised channels, and the authors' CSV files.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use ssn_volume::{Image, Limits, Problem, Voxels, write};
 
@@ -12,6 +12,7 @@ use crate::labels::LabelCoding;
 use crate::layouts::csv_cell;
 use crate::normalise;
 use crate::parallel::{self, Progress};
+use crate::source::Source;
 use crate::split::{Ratios, Split, SplitFile};
 
 /// The classes after preparation.
@@ -40,6 +41,7 @@ pub struct Brats {
 pub fn brats(dataset: &Dataset, out: &Path, seed: u64, again: bool, progress: Progress<'_>) -> Result<Brats> {
     let rule = LabelRule::of(dataset)?;
     let source = MaskSource::of(dataset)?;
+    dataset.entries.iter().try_for_each(|entry| check_id(&entry.id))?;
     let mut dataset = dataset.clone();
     dataset.reading.coding = LabelCoding::Plain;
     dataset.classes = (0..STORED_LABELS).map(|label| label.to_string()).collect();
@@ -62,6 +64,18 @@ pub fn brats(dataset: &Dataset, out: &Path, seed: u64, again: bool, progress: Pr
     }
     let count = |split| parts.iter().filter(|part| **part == split).count();
     Ok(Brats { prepared, kept: dataset.entries.len() - prepared, parts: Split::ALL.map(count) })
+}
+
+/// Refuses an id that would lead out of the folder of results.
+fn check_id(id: &str) -> Result<()> {
+    if Path::new(id).components().all(|part| matches!(part, Component::Normal(_))) && !id.is_empty() {
+        return Ok(());
+    }
+    Err(DataError::Case {
+        id: id.to_owned(),
+        reason: "the id cannot be the name of a folder".to_owned(),
+        advice: "give the case an id without `..` and without a slash at its start",
+    })
 }
 
 /// The class of each stored label.
@@ -104,8 +118,8 @@ impl MaskSource {
             return Ok(Self::Channel(t1));
         }
         let has_mask = |entry: &Entry| match &entry.source {
-            crate::source::Source::Files(files) => files.mask.is_some(),
-            crate::source::Source::Record(..) => false,
+            Source::Files(files) => files.mask.is_some(),
+            Source::Record(..) => false,
         };
         if dataset.entries.iter().all(has_mask) {
             return Ok(Self::File);
@@ -144,8 +158,8 @@ fn prepared_case(mut case: Case, rule: &LabelRule, source: MaskSource) -> Result
 /// Names of the files of a prepared case: channels, raters, mask.
 fn names(dataset: &Dataset, entry: &Entry) -> Vec<String> {
     let raters = match &entry.source {
-        crate::source::Source::Files(files) => files.raters.len(),
-        crate::source::Source::Record(records, index) => {
+        Source::Files(files) => files.raters.len(),
+        Source::Record(records, index) => {
             records.items[*index].as_ref().map_or(0, |record| record.raters.len())
         }
     };

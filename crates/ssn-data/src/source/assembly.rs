@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use ssn_volume::{Format, Geometry, Image, Limits, Tolerance, Volume, Voxels, read};
+use ssn_volume::{Format, Geometry, Image, Limits, Tolerance, Volume, read};
 
+use super::grid::{Place, centre, grey};
 use super::{Expected, Files, Reading};
 use crate::case::Case;
 use crate::finding::{Finding, Kind, Severity};
@@ -266,49 +267,5 @@ impl Assembly<'_> {
             mask,
             geometry: place.geometry,
         })
-    }
-}
-
-/// The grid of a case, and the file that defined it.
-struct Place {
-    path: PathBuf,
-    shape: [usize; 3],
-    geometry: Geometry,
-}
-
-/// A picture in grey that was stored in colour, as one channel; anything else as it is.
-fn grey(image: Image) -> Image {
-    let [channels, d, h, w] = image.shape;
-    let Voxels::U8(values) = &image.voxels else { return image };
-    let voxels = d * h * w;
-    let same = channels > 1 && values.chunks(voxels.max(1)).all(|channel| channel == &values[..voxels]);
-    if !same {
-        return image;
-    }
-    let first = values[..voxels].to_vec();
-    Image { voxels: Voxels::U8(first), shape: [1, d, h, w], ..image }
-}
-
-/// The middle of `side` pixels along height and width; a shorter side stays as it is.
-fn centre<T: Copy>(volume: Volume<T>, side: usize) -> Volume<T> {
-    let [c, d, h, w] = volume.shape;
-    let (new_h, new_w) = (h.min(side), w.min(side));
-    let (top, left) = ((h - new_h) / 2, (w - new_w) / 2);
-    let planes = volume.data.chunks_exact(h * w);
-    let rows = planes.flat_map(|plane| plane.chunks_exact(w).skip(top).take(new_h));
-    let data = rows.flat_map(|row| row[left..left + new_w].iter().copied()).collect();
-    Volume { data, shape: [c, d, new_h, new_w], geometry: volume.geometry }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_centre_is_in_the_middle() {
-        let volume = Volume { data: (0..40).collect(), shape: [2, 1, 4, 5], geometry: Geometry::default() };
-        let part = centre(volume.clone(), 2);
-        assert_eq!((part.shape, part.data), ([2, 1, 2, 2], vec![6, 7, 11, 12, 26, 27, 31, 32]));
-        assert_eq!(centre(volume.clone(), 9), volume);
     }
 }

@@ -4,6 +4,7 @@
 //! and checking collects all.
 
 mod assembly;
+mod grid;
 
 use std::path::PathBuf;
 use std::sync::Arc;
