@@ -40,6 +40,13 @@ pub struct Global {
 pub enum Verb {
     /// Learn the paper's toy problem: two label maps of 21 pixels, with and without correlation.
     Toy(ToyArgs),
+    /// Look at a dataset, say what it is, and write a commented config for it.
+    Init(InitArgs),
+    /// Find every problem of a dataset at once, and show its figures.
+    Check(CheckArgs),
+    /// Prepare a dataset of the paper for training.
+    #[command(subcommand)]
+    Prepare(PrepareArgs),
     /// Make a model file of weights that were trained with the authors' PyTorch code.
     Import(ImportArgs),
     /// Show versions, processors and GPUs, where libtorch is, and what CUDA lacks.
@@ -90,6 +97,80 @@ pub struct ToyArgs {
     pub out: PathBuf,
 
     /// Replace the files of an earlier run.
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+/// Looks at a folder or file, recognises the layout of the dataset, and writes a commented config.
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Recognised are nnU-Net, Medical Segmentation Decathlon and QUBIQ folders, CSV indices, the \
+                  LIDC pickles, HDF5, PNG and JPEG folders, a folder per case, and images/ beside labels/. \
+                  See docs/reference/datasets.md."
+)]
+pub struct InitArgs {
+    /// The folder or file of the dataset.
+    pub dataset: PathBuf,
+
+    /// The config file to write.
+    #[arg(long, default_value = "ssn.toml")]
+    pub out: PathBuf,
+
+    /// Replace a config that is there already.
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+/// Reads every case of a dataset and lists what is wrong: unreadable files, missing channels, values that are
+/// not finite, labels of no class, sizes and places that differ, empty masks, duplicates, patients in two
+/// splits.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Ends with 0 if there are no problems, 1 if there are, and 65 if this is no dataset.")]
+pub struct CheckArgs {
+    /// The folder or file of a dataset, or a config (.toml) that names one.
+    pub dataset: PathBuf,
+}
+
+/// The datasets that can be prepared.
+#[derive(Debug, Clone, Subcommand)]
+pub enum PrepareArgs {
+    /// BraTS: labels 0 to 3, a brain mask, normalised channels, and CSV files for training, validation, test.
+    Brats(BratsArgs),
+    /// LIDC in any of its layouts: one file that loads fast.
+    Lidc(LidcArgs),
+}
+
+/// Prepares BraTS as the paper does.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "A run that was stopped goes on where it was: cases whose files are there are kept.")]
+pub struct BratsArgs {
+    /// The folder of the dataset, with a folder per case.
+    pub dataset: PathBuf,
+
+    /// The folder to write to.
+    #[arg(long, default_value = "brats")]
+    pub out: PathBuf,
+
+    /// The seed of the split (60 % training, 10 % validation, 30 % test).
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+
+    /// Prepare cases again that are there already.
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+/// Writes all slices and masks into one file.
+#[derive(Debug, Clone, Args)]
+pub struct LidcArgs {
+    /// The pickle, HDF5 file or folder of the dataset.
+    pub dataset: PathBuf,
+
+    /// The file to write; its name ends in .cache.safetensors.
+    #[arg(long, default_value = "lidc.cache.safetensors")]
+    pub out: PathBuf,
+
+    /// Replace a file that is there already.
     #[arg(long)]
     pub overwrite: bool,
 }

@@ -4,11 +4,16 @@
 //! `ssn-engine`, which parses the same arguments with the same types.
 
 pub mod args;
+pub mod check;
+pub mod datasets;
 pub mod engine;
 pub mod exit;
 pub mod info;
+pub mod init;
 pub mod libtorch;
 pub mod loader;
+pub mod prepare;
+pub mod progress;
 
 pub use args::{Cli, Verb};
 pub use exit::{Exit, Failure};

@@ -3,12 +3,15 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use ssn_cli::{Cli, Verb, engine, info};
+use ssn_cli::{Cli, Verb, check, engine, info, init, prepare};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match &cli.verb {
         Verb::Info => info::run(cli.global.json),
+        Verb::Init(args) => init::run(args, &cli.global),
+        Verb::Check(args) => check::run(args, &cli.global),
+        Verb::Prepare(args) => prepare::run(args, &cli.global),
         Verb::Toy(_) | Verb::Import(_) => Err(engine::hand_over()),
     };
     match outcome {

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use ssn_volume::FileError;
+use ssn_volume::{FileError, WriteError};
 use thiserror::Error;
 
 /// The result of every fallible function of this crate.
-pub type Result<T> = std::result::Result<T, DataError>;
+pub type Result<T, E = DataError> = std::result::Result<T, E>;
 
 /// A dataset, a case or a setting that cannot be used.
 #[derive(Debug, Error)]
@@ -14,6 +14,17 @@ pub enum DataError {
     /// A file that cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A file that cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// A config file that cannot be used.
+    #[error("{}: {reason}", path.display())]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, where, and what to write instead.
+        reason: String,
+    },
     /// A case that cannot be used.
     #[error("case {id}: {reason}; {advice}")]
     Case {

@@ -2,8 +2,8 @@
 //!
 //! NETWORK is `unet` (the paper's for LIDC, batch 4 of 128²) or `deepmedic` (the paper's for BraTS, one patch of 110³), PRECISION
 //! `f32` or `bf16`, ORDER `first` or `last` (channels). A step is forward, loss, backward and update, with fresh noise.
-//! The same steps are taken by the deterministic network on the same trunk, so that the cost of the stochastic part
-//! shows; the two alternate, so that both see the same machine.
+//! Before and after, the deterministic network on the same trunk takes the same steps, so that the cost of the
+//! stochastic part shows.
 
 use std::error::Error;
 use std::time::Instant;
@@ -98,7 +98,19 @@ impl Learner {
     }
 }
 
-fn median(values: &mut [f64]) -> f64 {
+/// The times of so many steps of a new network; the first two, which fill caches and compile kernels, are left out.
+fn run(
+    config: &ModelConfig,
+    task: &Task,
+    execution: Execution,
+    steps: u64,
+) -> Result<Vec<[f64; 4]>, Box<dyn Error>> {
+    let mut learner = Learner::new(config, task, execution)?;
+    let times: Result<Vec<_>, _> = (0..steps + 2).map(|number| learner.step(task, number)).collect();
+    Ok(times?.split_off(2))
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }
@@ -122,30 +134,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     tch::manual_seed(0);
     let task = task(network)?;
     let execution = Execution { precision, order, device: Device::Cpu };
-    let mut stochastic = Learner::new(&task.config, &task, execution)?;
     // The same trunk with logits in place of the distribution.
     let plain = ModelConfig { head: HeadConfig::Deterministic, ..task.config.clone() };
-    let mut deterministic = Learner::new(&plain, &task, execution)?;
-    let mut parts = vec![];
-    let mut plain_seconds = vec![];
-    for number in 0..steps + 2 {
-        let seconds = stochastic.step(&task, number)?;
-        let plain: f64 = deterministic.step(&task, number)?[..3].iter().sum();
-        // The first steps fill caches and compile kernels.
-        if number >= 2 {
-            parts.push(seconds);
-            plain_seconds.push(plain);
-        }
-    }
-    let part = |k: usize| median(&mut parts.iter().map(|part| part[k]).collect::<Vec<_>>());
-    let step = median(&mut parts.iter().map(|part| part.iter().sum()).collect::<Vec<_>>());
-    let learning = median(&mut parts.iter().map(|part| part[..3].iter().sum()).collect::<Vec<_>>());
-    let plain = median(&mut plain_seconds);
+    let mut plain_steps = run(&plain, &task, execution, steps.div_ceil(2))?;
+    let parts = run(&task.config, &task, execution, steps)?;
+    plain_steps.extend(run(&plain, &task, execution, steps.div_ceil(2))?);
+    let of = |steps: &[[f64; 4]], value: fn(&[f64; 4]) -> f64| median(steps.iter().map(value).collect());
+    let learning: fn(&[f64; 4]) -> f64 = |part| part[..3].iter().sum();
+    let (stochastic, deterministic) = (of(&parts, learning), of(&plain_steps, learning));
     println!(
         "{}",
         serde_json::json!({
-            "seconds": step, "forward": part(0), "loss": part(1), "backward": part(2), "update": part(3),
-            "learning": learning, "deterministic": plain, "overhead": learning / plain - 1.0,
+            "seconds": of(&parts, |part| part.iter().sum()), "forward": of(&parts, |part| part[0]),
+            "loss": of(&parts, |part| part[1]), "backward": of(&parts, |part| part[2]),
+            "update": of(&parts, |part| part[3]), "learning": stochastic, "deterministic": deterministic,
+            "overhead": stochastic / deterministic - 1.0,
             "steps": steps, "threads": tch::get_num_threads(),
         })
     );

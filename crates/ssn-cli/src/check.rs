@@ -1,0 +1,32 @@
+//! `ssn check`: every problem of a dataset at once, as a table or as JSON.
+
+use ssn_data::check::check;
+use ssn_data::{DataConfig, Dataset};
+
+use crate::args::{CheckArgs, Global};
+use crate::datasets::failure;
+use crate::exit::{Exit, Failure, print};
+use crate::progress::Progress;
+
+/// Checks a dataset, or the one that a config names.
+pub fn run(args: &CheckArgs, global: &Global) -> Result<Exit, Failure> {
+    let is_config = args.dataset.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
+    let (dataset, parts) = if is_config {
+        let config = DataConfig::read(&args.dataset).map_err(failure)?;
+        let dataset = config.open().map_err(failure)?;
+        let (parts, _) = config.parts(&dataset).map_err(failure)?;
+        (dataset, Some(parts))
+    } else {
+        (Dataset::open(&args.dataset).map_err(failure)?, None)
+    };
+    let progress = Progress::new(dataset.entries.len(), "cases", global.quiet);
+    let report = check(&dataset, parts.as_deref(), &|done| progress.reached(done));
+    progress.finish();
+    let text = if global.json {
+        serde_json::to_string_pretty(&report).map_err(|error| Failure::new(Exit::Internal, error))? + "\n"
+    } else {
+        report.to_string()
+    };
+    print(&text)?;
+    Ok(if report.is_clean() { Exit::Ok } else { Exit::ProblemsFound })
+}

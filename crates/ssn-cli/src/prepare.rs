@@ -1,0 +1,62 @@
+//! `ssn prepare`: the paper's datasets, made ready once.
+
+use ssn_data::Dataset;
+use ssn_data::layouts::CACHE_ENDING;
+use ssn_data::prepare::{brats, lidc};
+
+use crate::args::{BratsArgs, Global, LidcArgs, PrepareArgs};
+use crate::datasets::{check_free, failure};
+use crate::exit::{Exit, Failure, print};
+use crate::progress::Progress;
+
+/// Prepares a dataset.
+pub fn run(args: &PrepareArgs, global: &Global) -> Result<Exit, Failure> {
+    match args {
+        PrepareArgs::Brats(args) => run_brats(args, global),
+        PrepareArgs::Lidc(args) => run_lidc(args, global),
+    }
+}
+
+fn run_brats(args: &BratsArgs, global: &Global) -> Result<Exit, Failure> {
+    let dataset = Dataset::open(&args.dataset).map_err(failure)?;
+    std::fs::create_dir_all(&args.out).map_err(|error| {
+        Failure::new(Exit::Io, format!("cannot create the folder {}: {error}", args.out.display()))
+    })?;
+    let progress = Progress::new(dataset.entries.len(), "cases", global.quiet);
+    let made = brats(&dataset, &args.out, args.seed, args.overwrite, &|done| progress.reached(done));
+    progress.finish();
+    let made = made.map_err(failure)?;
+    let [train, validation, test] = made.parts;
+    if global.json {
+        let json = serde_json::json!({
+            "out": args.out, "prepared": made.prepared, "kept": made.kept,
+            "train": train, "validation": validation, "test": test,
+        });
+        return print(&format!("{json:#}\n"));
+    }
+    let out = args.out.display();
+    print(&format!(
+        "{} cases prepared, {} kept from before, in {out}: {train} for training, {validation} for validation, \
+         {test} for test\nnext: ssn init {out}\n",
+        made.prepared, made.kept
+    ))
+}
+
+fn run_lidc(args: &LidcArgs, global: &Global) -> Result<Exit, Failure> {
+    if !args.out.to_string_lossy().ends_with(CACHE_ENDING) {
+        let message = format!("--out is {}, but its name must end in {CACHE_ENDING}", args.out.display());
+        return Err(Failure::new(Exit::Usage, message));
+    }
+    check_free(&args.out, args.overwrite)?;
+    let dataset = Dataset::open(&args.dataset).map_err(failure)?;
+    let progress = Progress::new(dataset.entries.len(), "cases", global.quiet);
+    let made = lidc(&dataset, &args.out, &|done| progress.reached(done));
+    progress.finish();
+    let made = made.map_err(failure)?;
+    if global.json {
+        let json = serde_json::json!({ "out": args.out, "cases": made.cases, "bytes": made.bytes });
+        return print(&format!("{json:#}\n"));
+    }
+    let (out, megabytes) = (args.out.display(), made.bytes as f64 / 1e6);
+    print(&format!("{} cases in {out} ({megabytes:.1} MB)\nnext: ssn init {out}\n", made.cases))
+}

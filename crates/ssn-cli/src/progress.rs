@@ -1,0 +1,56 @@
+//! Progress of long work on standard error: a bar on a terminal, a line now and then elsewhere.
+
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// How often plain lines are written where there is no terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// A count of things on their way to a total, shared by threads.
+pub struct Progress {
+    bar: ProgressBar,
+    noun: &'static str,
+    /// When the last plain line was written; nothing on a terminal or when quiet.
+    last_line: Option<Mutex<Instant>>,
+}
+
+impl Progress {
+    /// Starts at 0 of `total` things, such as `cases`.
+    pub fn new(total: usize, noun: &'static str, quiet: bool) -> Self {
+        if quiet {
+            return Self { bar: ProgressBar::hidden(), noun, last_line: None };
+        }
+        if !std::io::stderr().is_terminal() {
+            let bar = ProgressBar::hidden();
+            bar.set_length(total as u64);
+            return Self { bar, noun, last_line: Some(Mutex::new(Instant::now())) };
+        }
+        let bar = ProgressBar::new(total as u64);
+        let template = format!("{{wide_bar}} {{human_pos}}/{{human_len}} {noun} · {{eta}} left");
+        if let Ok(style) = ProgressStyle::with_template(&template) {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self { bar, noun, last_line: None }
+    }
+
+    /// `done` of the total are done; smaller numbers that come late are ignored.
+    pub fn reached(&self, done: usize) {
+        let done = (done as u64).max(self.bar.position());
+        self.bar.set_position(done);
+        let Some(last) = &self.last_line else { return };
+        let Ok(mut last) = last.lock() else { return };
+        if last.elapsed() >= LINE_INTERVAL {
+            *last = Instant::now();
+            eprintln!("{done}/{} {}", self.bar.length().unwrap_or(0), self.noun);
+        }
+    }
+
+    /// Removes the bar.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,88 @@
+//! What a user sees of the verbs about datasets: `init`, `check` and `prepare`.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use ssn_volume::{Geometry, Image, Limits, Voxels, write};
+use tempfile::TempDir;
+
+/// A folder with a small dataset `set/`: two pictures with two raters each.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for id in ["case1", "case2"] {
+        picture(&folder.path().join(format!("set/images/{id}.png")), |i| (i * 11 % 200) as u8);
+        picture(&folder.path().join(format!("set/labels/{id}_0.png")), |i| u8::from(i < 20));
+        picture(&folder.path().join(format!("set/labels/{id}_1.png")), |i| u8::from(i < 10));
+    }
+    folder
+}
+
+fn picture(path: &Path, value: impl Fn(usize) -> u8) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let voxels = Voxels::U8((0..64).map(value).collect());
+    write(path, &Image::new(voxels, [1, 1, 8, 8], Geometry::default(), &Limits::default()).unwrap()).unwrap();
+}
+
+fn ssn(folder: &TempDir, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ssn"))
+        .args(arguments)
+        .current_dir(folder.path())
+        .env("COLUMNS", "100")
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap()
+}
+
+/// Exit code and both streams.
+fn told(output: &Output) -> String {
+    let text = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).unwrap();
+    format!("exit {}\n{}{}", output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn help() {
+    let folder = folder();
+    for verb in ["init", "check", "prepare"] {
+        insta::assert_snapshot!(format!("help_{verb}"), told(&ssn(&folder, &[verb, "--help"])));
+    }
+}
+
+#[test]
+fn init_then_check() {
+    let folder = folder();
+    insta::assert_snapshot!("init", told(&ssn(&folder, &["init", "set"])));
+    insta::assert_snapshot!("config", std::fs::read_to_string(folder.path().join("ssn.toml")).unwrap());
+    insta::assert_snapshot!("init_again", told(&ssn(&folder, &["init", "set"])));
+    assert!(ssn(&folder, &["init", "set", "--overwrite", "--json"]).status.success());
+    insta::assert_snapshot!("check", told(&ssn(&folder, &["check", "ssn.toml"])));
+    let json = ssn(&folder, &["check", "set", "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!((&report["layout"], &report["errors"]), (&"folder-pair".into(), &0.into()));
+    assert_eq!(report["statistics"]["agreement"]["expert_diversity"], 0.25);
+}
+
+#[test]
+fn problems_and_other_folders() {
+    let folder = folder();
+    std::fs::write(folder.path().join("set/images/case2.png"), b"cut").unwrap();
+    insta::assert_snapshot!("check_problems", told(&ssn(&folder, &["check", "set"])));
+    std::fs::create_dir(folder.path().join("empty")).unwrap();
+    insta::assert_snapshot!("check_empty", told(&ssn(&folder, &["check", "empty"])));
+    std::fs::write(folder.path().join("bad.toml"), "[data]\npath = \"set\"\nclases = []\n").unwrap();
+    insta::assert_snapshot!("check_bad_config", told(&ssn(&folder, &["check", "bad.toml"])));
+    std::fs::write(folder.path().join("no.toml"), "[data]\npath = \"absent\"\n").unwrap();
+    insta::assert_snapshot!("check_absent", told(&ssn(&folder, &["check", "no.toml"])));
+}
+
+#[test]
+fn a_cache_is_made_and_checked() {
+    let folder = folder();
+    insta::assert_snapshot!("prepare_lidc", told(&ssn(&folder, &["prepare", "lidc", "set"])));
+    insta::assert_snapshot!("prepare_again", told(&ssn(&folder, &["prepare", "lidc", "set"])));
+    let wrong = ssn(&folder, &["prepare", "lidc", "set", "--out", "x.bin"]);
+    insta::assert_snapshot!("prepare_name", told(&wrong));
+    assert!(ssn(&folder, &["check", "lidc.cache.safetensors"]).status.success());
+    insta::assert_snapshot!("prepare_no_brats", told(&ssn(&folder, &["prepare", "brats", "set"])));
+}

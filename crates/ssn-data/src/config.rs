@@ -1,0 +1,276 @@
+//! The section `[data]` of a config file: which dataset, and what is done to it before training.
+//!
+//! Other sections belong to those who learn; this file only knows their names, so that a misspelt one is told.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use ssn_volume::{Limits, read_bytes};
+
+use crate::dataset::{Dataset, Layout, Preprocessing};
+use crate::error::{DataError, Result};
+use crate::labels::LabelCoding;
+use crate::layouts::Known;
+use crate::nearest::nearest;
+use crate::normalise::Normalisation;
+use crate::split::{Ratios, Split, SplitFile};
+
+/// The sections that a config file may have.
+pub const SECTIONS: [&str; 10] = [
+    "data",
+    "model",
+    "training",
+    "loss",
+    "optimiser",
+    "schedule",
+    "augmentation",
+    "sampling",
+    "evaluation",
+    "output",
+];
+
+/// The section `[data]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataConfig {
+    /// The folder or file of the dataset; relative paths start at the config file.
+    pub path: PathBuf,
+    /// The layout that must be found there.
+    pub layout: Option<Layout>,
+    /// The channels to use, in this order, by their names in the dataset; without it, all.
+    pub channels: Option<Vec<String>>,
+    /// The names of the classes, the background first; without it, what the dataset says.
+    pub classes: Option<Vec<String>>,
+    /// The stored values of the classes, in their order, where they are not 0, 1, 2, …
+    pub label_values: Option<Vec<u8>>,
+    /// Stored values above this are class 1, for masks that lost their exact values.
+    pub label_threshold: Option<u8>,
+    /// The scale of intensities.
+    #[serde(default)]
+    pub normalisation: Normalisation,
+    /// A common spacing along w, h, d in millimetres.
+    pub spacing: Option<[f64; 3]>,
+    /// Cut cases to the box of their region of interest.
+    #[serde(default)]
+    pub crop_to_mask: bool,
+    /// Which cases are for training, validation and test.
+    #[serde(default)]
+    pub split: SplitConfig,
+}
+
+/// The section `[data.split]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SplitConfig {
+    /// The file that holds the split: read if it is there, written if not. Relative paths start at the config
+    /// file.
+    pub file: PathBuf,
+    /// Shares of training, validation and test, by patients or series.
+    pub ratios: Ratios,
+    /// A number of folds instead of shares.
+    pub folds: Option<usize>,
+    /// The fold that is the validation set.
+    pub fold: usize,
+    /// The seed of the division.
+    pub seed: u64,
+    /// Use the parts that the dataset itself assigns, where it assigns every case.
+    pub given: bool,
+}
+
+impl Default for SplitConfig {
+    fn default() -> Self {
+        let file = PathBuf::from("split.toml");
+        Self { file, ratios: Ratios::LIDC, folds: None, fold: 0, seed: 0, given: true }
+    }
+}
+
+impl DataConfig {
+    /// Reads the section `[data]` of a config file; paths become those of the file.
+    pub fn read(path: &Path) -> Result<Self> {
+        let bytes = read_bytes(path, &Limits::default())?;
+        let wrong = |reason: String| DataError::Config { path: path.to_owned(), reason };
+        let text = String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
+        let mut config = Self::parse(&text).map_err(wrong)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        config.path = folder.join(&config.path);
+        config.split.file = folder.join(&config.split.file);
+        Ok(config)
+    }
+
+    /// The section `[data]` of the text of a config.
+    ///
+    /// # Errors
+    /// A sentence about the first thing that is wrong, with its line.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Whole {
+            data: Option<DataConfig>,
+        }
+        // The table first: it tells unknown sections better than a missing `data` would.
+        let table: toml::Table = toml::from_str(text).map_err(|error| explain(text, &error))?;
+        if let Some(section) = table.keys().find(|key| !SECTIONS.contains(&key.as_str())) {
+            let hint =
+                nearest(section, SECTIONS).map_or(String::new(), |near| format!("; did you mean [{near}]?"));
+            return Err(format!("there is no section [{section}]{hint}"));
+        }
+        let Whole { data } = toml::from_str(text).map_err(|error| explain(text, &error))?;
+        let config = data.ok_or("the section [data] is missing; `ssn init DIR` writes one")?;
+        config.check().map_err(|error| error.to_string())?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<()> {
+        self.normalisation.check()?;
+        self.split.ratios.check()?;
+        let bad = |field, value: String, expected: &str| {
+            Err(DataError::Setting { field, value, expected: expected.to_owned() })
+        };
+        if let Some(spacing) =
+            self.spacing.filter(|spacing| spacing.iter().any(|x| !(x.is_finite() && *x > 0.0)))
+        {
+            return bad("data.spacing", format!("{spacing:?}"), "three positive numbers of millimetres");
+        }
+        if self.label_values.is_some() && self.label_threshold.is_some() {
+            return bad("data.label_threshold", "set beside data.label_values".to_owned(), "set alone");
+        }
+        match self.split.folds {
+            Some(folds) if self.split.fold >= folds => bad(
+                "data.split.fold",
+                self.split.fold.to_string(),
+                &format!("below data.split.folds, {folds}"),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Opens the dataset, as the config says.
+    pub fn open(&self) -> Result<Dataset> {
+        let coding = match (&self.label_values, self.label_threshold) {
+            (Some(values), _) => Some(LabelCoding::Values(values.clone())),
+            (None, Some(threshold)) => Some(LabelCoding::Threshold(threshold)),
+            (None, None) => None,
+        };
+        let known = Known { channels: self.channels.clone(), classes: self.classes.clone(), coding };
+        let mut dataset = Dataset::open_with(&self.path, &known)?;
+        if let Some(expected) = self.layout.filter(|layout| *layout != dataset.layout) {
+            return Err(DataError::Dataset {
+                path: self.path.clone(),
+                reason: format!("this is {}, but data.layout is {expected:?}", dataset.layout.describe()),
+                advice: "correct data.path or data.layout in the config",
+            });
+        }
+        let Self { spacing, crop_to_mask, normalisation, .. } = *self;
+        dataset.preprocessing = Preprocessing { spacing, crop_to_mask, normalisation };
+        Ok(dataset)
+    }
+
+    /// The part of each case: from the split file if it is there, from the dataset itself if it assigns every
+    /// case, or by the ratios or folds. `SplitSource` says which, so that a new split can be written.
+    pub fn parts(&self, dataset: &Dataset) -> Result<(Vec<Split>, SplitSource)> {
+        let (members, split) = (dataset.members(), &self.split);
+        if split.file.is_file() {
+            let file = SplitFile::read(&split.file)?;
+            return Ok((file.parts(&split.file, &members, split.fold)?, SplitSource::File));
+        }
+        let given: Option<Vec<Split>> = dataset.entries.iter().map(|entry| entry.split).collect();
+        if let Some(given) = given.filter(|_| split.given && split.folds.is_none()) {
+            return Ok((given, SplitSource::Dataset));
+        }
+        let made = match split.folds {
+            Some(folds) => SplitFile::by_folds(&members, folds, split.seed)?,
+            None => SplitFile::by_ratios(&members, split.ratios, split.seed)?,
+        };
+        Ok((made.parts(&split.file, &members, split.fold)?, SplitSource::New(made)))
+    }
+
+    /// The part of each case as in [`DataConfig::parts`]; a split that was made now is written to its file.
+    pub fn keep_parts(&self, dataset: &Dataset) -> Result<Vec<Split>> {
+        let (parts, source) = self.parts(dataset)?;
+        if let SplitSource::New(made) = source {
+            made.write(&self.split.file)?;
+        }
+        Ok(parts)
+    }
+}
+
+/// Where a split came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SplitSource {
+    /// The split file.
+    File,
+    /// The dataset itself.
+    Dataset,
+    /// It was made now; write it to the split file to keep it.
+    New(SplitFile),
+}
+
+/// What a TOML error says, with its line, and the name that was probably meant.
+pub fn explain(text: &str, error: &toml::de::Error) -> String {
+    let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+    let place = line.map_or(String::new(), |line| format!("line {line}: "));
+    let message = error.message();
+    // serde puts what it found and what it knows between back quotes.
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let hint = match quoted.split_first() {
+        Some((found, known)) if message.starts_with("unknown") => nearest(found, known.iter().copied()),
+        _ => None,
+    };
+    let hint = hint.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    format!("{place}{message}{hint}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_config_is_understood() {
+        let text = r#"
+            [data]
+            path = "set"
+            layout = "nn-unet"
+            channels = ["flair"]
+            classes = ["background", "lesion"]
+            label_values = [0, 255]
+            normalisation = { kind = "scale", subtract = 0.5 }
+            spacing = [1.0, 1.0, 2.0]
+            crop_to_mask = true
+            split = { ratios = [60, 10, 30], seed = 4 }
+            [training]
+            anything = 1
+        "#;
+        let config = DataConfig::parse(text).unwrap();
+        assert_eq!(
+            (config.layout, config.split.ratios, config.split.seed),
+            (Some(Layout::NnUnet), Ratios::BRATS, 4)
+        );
+        assert_eq!(config.normalisation, Normalisation::Scale { subtract: 0.5, divide: 1.0 });
+        let least = DataConfig::parse("[data]\npath = \"x\"").unwrap();
+        assert_eq!((least.normalisation, least.split), (Normalisation::None, SplitConfig::default()));
+    }
+
+    #[test]
+    fn mistakes_are_explained() {
+        let message = |text: &str| DataConfig::parse(text).unwrap_err();
+        let data = |line: &str| message(&format!("[data]\npath = \"x\"\n{line}\n"));
+        insta::assert_snapshot!(
+            [
+                data("chanels = [\"a\"]"),
+                data("layout = \"nnunet\""),
+                data("normalisation = { kind = \"z-scor\" }"),
+                data("normalisation = { kind = \"ct-window\", center = 40, width = 400 }"),
+                data("split = { ratio = [1, 1, 1] }"),
+                data("split = { ratios = [0, 1, 1] }"),
+                data("split = { folds = 5, fold = 5 }"),
+                data("spacing = [1.0, 0.0, 1.0]"),
+                data("label_values = [0, 1]\nlabel_threshold = 3"),
+                data("path = 3"),
+                message("[dtaa]\npath = \"x\""),
+                message("[model]\n"),
+                message("[data]\nlayout = \"csv\""),
+                message("[data\n"),
+            ]
+            .join("\n")
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! Our own fast file: a safetensors file with all images, and masks as bits. Made by `ssn prepare lidc`.
+//!
+//! | tensor | content |
+//! |---|---|
+//! | `images` | `[n, c, d, h, w]`, `F32`, or `U8` where every value is k / 255 |
+//! | `masks` | `[n, raters, ⌈d·h·w / 8⌉]` of bits for labels 0 and 1, or `[n, raters, d·h·w]` of labels |
+//!
+//! Names, series and parts of the cases are lists in the metadata, as JSON.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use safetensors::tensor::{SafeTensors, TensorView};
+use safetensors::{Dtype, serialize};
+use ssn_volume::{Limits, read_bytes};
+
+use super::draft::Draft;
+use super::files_by_part;
+use crate::dataset::{Entry, Layout};
+use crate::error::{DataError, Result};
+use crate::records::{PackedLabels, Pixels, Record, Records};
+use crate::source::Source;
+use crate::split::Split;
+
+/// How such files are named.
+pub const CACHE_ENDING: &str = ".cache.safetensors";
+const FORMAT: &str = "ssn-cache-1";
+
+pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
+    match files_by_part(root, &[CACHE_ENDING])?.as_slice() {
+        [(_, file)] => open(file).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// The bytes of a cache of records that all have the size, the channels and the number of raters of the first.
+///
+/// # Errors
+/// A sentence about the first record that differs.
+pub fn encode(records: &[Record], entries: &[Entry], classes: &[String]) -> Result<Vec<u8>, String> {
+    let first = records.first().ok_or("there are no cases")?;
+    for (record, entry) in records.iter().zip(entries) {
+        let fact = |record: &Record| (record.channels, record.shape, record.raters.len());
+        if fact(record) != fact(first) {
+            return Err(format!(
+                "case {} has channels, size and raters {:?}, but the first case has {:?}",
+                entry.id,
+                fact(record),
+                fact(first)
+            ));
+        }
+    }
+    let [d, h, w] = first.shape;
+    let voxels = d * h * w;
+    let all_bytes = records.iter().all(|record| matches!(record.pixels, Pixels::Bytes(_)));
+    let images: Vec<u8> = records
+        .iter()
+        .flat_map(|record| match (&record.pixels, all_bytes) {
+            (Pixels::Bytes(bytes), true) => bytes.clone(),
+            (pixels, _) => pixels.unpack().into_iter().flat_map(f32::to_le_bytes).collect(),
+        })
+        .collect();
+    let all_bits = records.iter().flat_map(|r| &r.raters).all(|rater| matches!(rater, PackedLabels::Bits(_)));
+    let masks: Vec<u8> = records
+        .iter()
+        .flat_map(|record| &record.raters)
+        .flat_map(|rater| match (rater, all_bits) {
+            (PackedLabels::Bits(bits), true) => bits.clone(),
+            (labels, _) => labels.unpack(voxels),
+        })
+        .collect();
+    let (n, raters) = (records.len(), first.raters.len());
+    let per_mask = if all_bits { voxels.div_ceil(8) } else { voxels };
+    let kind = if all_bytes { Dtype::U8 } else { Dtype::F32 };
+    let tensors = [
+        ("images", TensorView::new(kind, vec![n, first.channels, d, h, w], &images)),
+        ("masks", TensorView::new(Dtype::U8, vec![n, raters, per_mask], &masks)),
+    ];
+    let list = |texts: Vec<&str>| serde_json::to_string(&texts).unwrap_or_default();
+    let splits = entries.iter().map(|entry| entry.split.map_or("", Split::name)).collect();
+    let metadata = HashMap::from([
+        ("format".to_owned(), FORMAT.to_owned()),
+        ("ids".to_owned(), list(entries.iter().map(|entry| entry.id.as_str()).collect())),
+        ("groups".to_owned(), list(entries.iter().map(|entry| entry.group.as_str()).collect())),
+        ("splits".to_owned(), list(splits)),
+        ("classes".to_owned(), list(classes.iter().map(String::as_str).collect())),
+    ]);
+    let tensors: Result<Vec<_>, _> =
+        tensors.into_iter().map(|(name, view)| view.map(|view| (name, view))).collect();
+    serialize(tensors.map_err(|error| error.to_string())?, Some(metadata)).map_err(|error| error.to_string())
+}
+
+pub(super) fn open(path: &Path) -> Result<Draft> {
+    let bytes = read_bytes(path, &Limits::default())?;
+    decode(path, &bytes).map_err(|reason| DataError::Dataset {
+        path: path.to_owned(),
+        reason,
+        advice: "make the cache again with `ssn prepare lidc`",
+    })
+}
+
+fn decode(path: &Path, bytes: &[u8]) -> Result<Draft, String> {
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| error.to_string())?;
+    let metadata = header.metadata().clone().unwrap_or_default();
+    if metadata.get("format").map(String::as_str) != Some(FORMAT) {
+        return Err(format!("the file is no cache: its metadata `format` is not {FORMAT:?}"));
+    }
+    let list = |field: &str| -> Result<Vec<String>, String> {
+        let text = metadata.get(field).ok_or_else(|| format!("the metadata `{field}` is missing"))?;
+        serde_json::from_str(text)
+            .map_err(|error| format!("the metadata `{field}` is no list of texts: {error}"))
+    };
+    let (ids, groups, splits) = (list("ids")?, list("groups")?, list("splits")?);
+    let tensors = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
+    let tensor = |name: &str| tensors.tensor(name).map_err(|error| format!("`{name}`: {error}"));
+    let (images, masks) = (tensor("images")?, tensor("masks")?);
+    let (&[n, channels, d, h, w], &[masks_n, raters, per_mask]) = (images.shape(), masks.shape()) else {
+        return Err(format!("the shapes are {:?} and {:?}", images.shape(), masks.shape()));
+    };
+    Limits::default().check_values(images.shape()).map_err(|problem| format!("`images`: {problem}"))?;
+    let voxels = d * h * w;
+    let bits = per_mask == voxels.div_ceil(8) && voxels > 1;
+    if [masks_n, ids.len(), groups.len(), splits.len()] != [n; 4] || !(bits || per_mask == voxels) {
+        return Err("images, masks and names differ in number".to_owned());
+    }
+    let pixels = |i: usize| -> Result<Pixels, String> {
+        let size = channels * voxels;
+        match images.dtype() {
+            Dtype::U8 => Ok(Pixels::Bytes(images.data()[i * size..(i + 1) * size].to_vec())),
+            Dtype::F32 => {
+                let bytes = images.data()[4 * i * size..4 * (i + 1) * size].chunks_exact(4);
+                Ok(Pixels::Floats(
+                    bytes.map(|b| f32::from_le_bytes(b.try_into().unwrap_or_default())).collect(),
+                ))
+            }
+            other => Err(format!("the type of `images` is {other:?}, but it must be U8 or F32")),
+        }
+    };
+    let rater = |i: usize, r: usize| {
+        let start = (i * raters + r) * per_mask;
+        let stored = masks.data()[start..start + per_mask].to_vec();
+        if bits { PackedLabels::Bits(stored) } else { PackedLabels::Bytes(stored) }
+    };
+    if masks.dtype() != Dtype::U8 {
+        return Err(format!("the type of `masks` is {:?}, but it must be U8", masks.dtype()));
+    }
+    let mut items = Vec::with_capacity(n);
+    for i in 0..n {
+        let raters = (0..raters).map(|r| rater(i, r)).collect();
+        items.push(Ok(Record { channels, shape: [d, h, w], pixels: pixels(i)?, raters }));
+    }
+    let records = Arc::new(Records { path: path.to_owned(), items });
+    let entries = ids.into_iter().zip(groups).zip(splits).enumerate().map(|(i, ((id, group), split))| {
+        Entry { id, group, split: Split::from_name(&split), source: Source::Record(records.clone(), i) }
+    });
+    let classes = Some(list("classes")?).filter(|classes| !classes.is_empty());
+    Ok(Draft { classes, ..Draft::new(Layout::Cache, entries.collect()) })
+}

@@ -1,0 +1,123 @@
+//! A folder per case with files of common names, such as BraTS: channels, labels and perhaps a brain mask, told
+//! apart by their names, and labels by their values where no name tells.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use ssn_volume::{Limits, read};
+
+use super::draft::Draft;
+use super::role::Role;
+use super::{parts, unique};
+use crate::dataset::{Entry, Layout};
+use crate::error::Result;
+use crate::folders::{images, name, natural_order, stem, subfolders};
+use crate::source::{Files, Source};
+use crate::split::Split;
+
+/// A label map has fewer different values than an image.
+const MOST_LABELS: usize = 32;
+
+/// A case's folder: its files by what their names have besides the name of the case.
+struct Folder {
+    id: String,
+    split: Option<Split>,
+    files: BTreeMap<String, PathBuf>,
+}
+
+pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
+    let (mut folders, mut taken) = (vec![], BTreeSet::new());
+    for (split, part) in parts(root)? {
+        for case in subfolders(&part)? {
+            let files: BTreeMap<String, PathBuf> =
+                images(&case)?.into_iter().map(|path| (key(&name(&case), &stem(&path)), path)).collect();
+            if files.len() >= 2 {
+                folders.push(Folder { id: unique(split, name(&case), &mut taken), split, files });
+            }
+        }
+    }
+    let Some(roles) = roles(&folders) else { return Ok(None) };
+    let channels: Vec<String> = with_role(&roles, Role::Channel);
+    let raters = with_role(&roles, Role::Labels);
+    let masks = with_role(&roles, Role::Mask);
+    if channels.is_empty() || raters.is_empty() {
+        return Ok(None);
+    }
+    let entries = folders.into_iter().map(|mut folder| {
+        let images = channels.iter().map(|key| folder.files.remove(key)).collect();
+        let raters =
+            raters.iter().filter_map(|key| folder.files.remove(key).map(|path| vec![path])).collect();
+        let mask = masks.iter().find_map(|key| folder.files.remove(key));
+        let files = Files { images, raters, mask };
+        Entry { group: folder.id.clone(), id: folder.id, split: folder.split, source: Source::Files(files) }
+    });
+    let draft = Draft::new(Layout::CaseFolders, entries.collect());
+    Ok(Some(Draft { channels: Some(short_names(&channels)), ..draft }))
+}
+
+/// The name of a file without the name of its case.
+fn key(case: &str, stem: &str) -> String {
+    let rest = stem.strip_prefix(case).and_then(|rest| rest.strip_prefix(['_', '-', '.']));
+    rest.filter(|rest| !rest.is_empty()).unwrap_or(stem).to_owned()
+}
+
+/// The role of every name that at least half of the cases have; nothing without cases or common names.
+fn roles(folders: &[Folder]) -> Option<BTreeMap<String, Role>> {
+    let mut counts = BTreeMap::<&String, usize>::new();
+    folders
+        .iter()
+        .flat_map(|folder| folder.files.keys())
+        .for_each(|key| *counts.entry(key).or_default() += 1);
+    counts.retain(|_, count| 2 * *count >= folders.len());
+    let mut roles: BTreeMap<String, Role> =
+        counts.keys().map(|key| ((*key).clone(), Role::of(key))).collect();
+    if roles.is_empty() {
+        return None;
+    }
+    if !roles.values().any(|role| *role == Role::Labels) {
+        // No name tells: the only file of few whole numbers must be the labels.
+        let first = folders.iter().find(|folder| roles.keys().all(|key| folder.files.contains_key(key)))?;
+        let by_values: Vec<String> = with_role(&roles, Role::Channel)
+            .into_iter()
+            .filter(|key| looks_like_labels(&first.files[key]))
+            .collect();
+        if let [labels] = by_values.as_slice() {
+            roles.insert(labels.clone(), Role::Labels);
+        }
+    }
+    Some(roles)
+}
+
+/// The names of one role, in natural order.
+fn with_role(roles: &BTreeMap<String, Role>, wanted: Role) -> Vec<String> {
+    let mut keys: Vec<String> =
+        roles.iter().filter(|(_, role)| **role == wanted).map(|(key, _)| key.clone()).collect();
+    keys.sort_by(|a, b| natural_order(a, b));
+    keys
+}
+
+fn looks_like_labels(path: &Path) -> bool {
+    let labels = read(path, &Limits::default()).ok().and_then(|image| image.to_labels().ok());
+    labels.is_some_and(|labels| labels.data.into_iter().collect::<BTreeSet<u8>>().len() <= MOST_LABELS)
+}
+
+/// Names without an ending that all of them share: `T1c_normalised` and `Flair_normalised` are `T1c` and `Flair`.
+fn short_names(names: &[String]) -> Vec<String> {
+    let ending = names.first().and_then(|name| name.find('_').map(|at| &name[at..]));
+    let shared = ending.filter(|ending| names.len() > 1 && names.iter().all(|name| name.ends_with(ending)));
+    names.iter().map(|name| shared.and_then(|e| name.strip_suffix(e)).unwrap_or(name).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_shortened() {
+        assert_eq!(key("Brats17_X_1", "Brats17_X_1_t1ce"), "t1ce");
+        assert_eq!(key("b", "brain_mask"), "brain_mask");
+        assert_eq!(key("a", "a"), "a");
+        assert_eq!(short_names(&["T1c_norm".into(), "Flair_norm".into()]), ["T1c", "Flair"]);
+        assert_eq!(short_names(&["t1".into(), "t2_x".into()]), ["t1", "t2_x"]);
+    }
+}

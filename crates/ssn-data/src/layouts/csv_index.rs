@@ -1,0 +1,160 @@
+//! The authors' index: a CSV with the columns `id`, one per channel, `seg` (or `seg_0`, `seg_1`, … for several
+//! raters) and `sampling_mask`; our own columns `group` and `split` may be there too.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ssn_volume::{Limits, read_bytes};
+
+use super::csv_text::rows;
+use super::draft::Draft;
+use super::files_by_part;
+use crate::dataset::{Entry, Layout};
+use crate::error::{DataError, Result};
+use crate::source::{Files, Source};
+use crate::split::Split;
+
+/// What a column holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Column {
+    Id,
+    Channel(String),
+    /// The labels of a rater; raters are in the order of these numbers.
+    Rater(usize),
+    Mask,
+    Group,
+    Split,
+}
+
+impl Column {
+    fn of(header: &str) -> Self {
+        let lower = header.to_lowercase();
+        match lower.as_str() {
+            "id" => Self::Id,
+            "seg" => Self::Rater(0),
+            "sampling_mask" | "mask" => Self::Mask,
+            "group" | "patient" | "patient_id" | "series_uid" => Self::Group,
+            "split" => Self::Split,
+            _ => match lower.strip_prefix("seg_").and_then(|number| number.parse().ok()) {
+                Some(rater) => Self::Rater(rater),
+                None => Self::Channel(header.to_owned()),
+            },
+        }
+    }
+}
+
+pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
+    let files = files_by_part(root, &[".csv"])?;
+    let is_index = |path: &PathBuf| {
+        read_bytes(path, &Limits::default()).is_ok_and(|bytes| {
+            let text = String::from_utf8_lossy(&bytes);
+            let columns: Vec<Column> = text
+                .lines()
+                .take(1)
+                .flat_map(|line| line.trim_start_matches('\u{feff}').split(','))
+                .map(|cell| Column::of(cell.trim().trim_matches('"')))
+                .collect();
+            columns.contains(&Column::Id) && columns.iter().any(|column| matches!(column, Column::Rater(_)))
+        })
+    };
+    if files.is_empty() || !files.iter().all(|(_, path)| is_index(path)) {
+        return Ok(None);
+    }
+    open(&files).map(Some)
+}
+
+pub(super) fn open(files: &[(Option<Split>, PathBuf)]) -> Result<Draft> {
+    let (mut channels, mut entries): (Option<Vec<String>>, _) = (None, vec![]);
+    for (split, path) in files {
+        let index = Index::read(path)?;
+        let own = index.channels();
+        if channels.as_ref().is_some_and(|channels| *channels != own) {
+            return Err(wrong(
+                path,
+                format!("the channels are {}, but another file has others", own.join(", ")),
+            ));
+        }
+        channels = Some(own);
+        entries.extend(index.entries(*split)?);
+    }
+    Ok(Draft { channels, ..Draft::new(Layout::Csv, entries) })
+}
+
+struct Index<'a> {
+    path: &'a Path,
+    columns: Vec<Column>,
+    rows: Vec<(usize, Vec<String>)>,
+}
+
+impl<'a> Index<'a> {
+    fn read(path: &'a Path) -> Result<Self> {
+        let bytes = read_bytes(path, &Limits::default())?;
+        let text = String::from_utf8(bytes).map_err(|error| wrong(path, error.to_string()))?;
+        let mut rows = rows(&text).into_iter();
+        let header = rows.next().map(|(_, header)| header).unwrap_or_default();
+        let columns: Vec<Column> = header.iter().map(|name| Column::of(name)).collect();
+        let has = |wanted: fn(&Column) -> bool| columns.iter().any(wanted);
+        let lacks = match () {
+            () if !has(|column| *column == Column::Id) => "the column `id`",
+            () if !has(|column| matches!(column, Column::Channel(_))) => {
+                "a column for a channel, such as `flair`"
+            }
+            () if !has(|column| matches!(column, Column::Rater(_))) => {
+                "the column `seg`, or `seg_0`, `seg_1`, …"
+            }
+            () => return Ok(Self { path, columns, rows: rows.collect() }),
+        };
+        Err(wrong(path, format!("the columns are {}, but {lacks} is missing", header.join(", "))))
+    }
+
+    fn channels(&self) -> Vec<String> {
+        let name =
+            |column: &Column| if let Column::Channel(name) = column { Some(name.clone()) } else { None };
+        self.columns.iter().filter_map(name).collect()
+    }
+
+    fn entries(&self, of_file: Option<Split>) -> Result<Vec<Entry>> {
+        self.rows.iter().map(|(line, row)| self.entry(*line, row, of_file)).collect()
+    }
+
+    fn entry(&self, line: usize, row: &[String], of_file: Option<Split>) -> Result<Entry> {
+        if row.len() != self.columns.len() {
+            let reason =
+                format!("line {line} has {} cells, but the header has {}", row.len(), self.columns.len());
+            return Err(wrong(self.path, reason));
+        }
+        let (mut id, mut group, mut split) = (String::new(), None, of_file);
+        let (mut files, mut raters) = (Files::default(), BTreeMap::new());
+        for (column, cell) in self.columns.iter().zip(row) {
+            let path = (!cell.is_empty()).then(|| self.path.parent().unwrap_or(Path::new("")).join(cell));
+            match (column, path) {
+                (Column::Id, _) => id.clone_from(cell),
+                (Column::Channel(_), path) => files.images.push(path),
+                // A rater who did not look at a case leaves the cell empty.
+                (Column::Rater(number), Some(path)) => drop(raters.insert(number, vec![path])),
+                (Column::Mask, path) => files.mask = path,
+                (Column::Group, Some(_)) => group = Some(cell.clone()),
+                (Column::Split, Some(_)) => {
+                    let expected = "train, validation or test";
+                    let wrong = || {
+                        wrong(
+                            self.path,
+                            format!("line {line}: the split is {cell:?}, but it must be {expected}"),
+                        )
+                    };
+                    split = Some(Split::from_name(cell).ok_or_else(wrong)?);
+                }
+                (Column::Rater(_) | Column::Group | Column::Split, None) => {}
+            }
+        }
+        if id.is_empty() {
+            return Err(wrong(self.path, format!("line {line} has no id")));
+        }
+        files.raters = raters.into_values().collect();
+        Ok(Entry { group: group.unwrap_or_else(|| id.clone()), id, split, source: Source::Files(files) })
+    }
+}
+
+fn wrong(path: &Path, reason: String) -> DataError {
+    DataError::Dataset { path: path.to_owned(), reason, advice: "correct the CSV file" }
+}

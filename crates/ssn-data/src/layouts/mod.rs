@@ -1,0 +1,163 @@
+//! Layouts, recognised by looking. Each file knows one; all give a [`Draft`], which becomes a [`Dataset`].
+
+mod cache;
+mod case_folders;
+mod csv_index;
+mod csv_text;
+mod decathlon;
+mod draft;
+mod folder_pair;
+mod json;
+mod lidc_hdf5;
+mod lidc_jpeg;
+mod lidc_pickle;
+mod lidc_png;
+mod nnunet;
+mod qubiq;
+mod role;
+mod values;
+
+use std::path::{Path, PathBuf};
+
+use crate::dataset::Dataset;
+use crate::error::{DataError, Result};
+use crate::folders::{entries, name, subfolders};
+use crate::labels::LabelCoding;
+use crate::split::Split;
+use draft::Draft;
+
+pub use cache::{CACHE_ENDING, encode as encode_cache};
+pub use csv_text::cell as csv_cell;
+
+/// What is already known about a dataset, from a config; what is not known is found out.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Known {
+    /// The channels to use, by their names in the dataset.
+    pub channels: Option<Vec<String>>,
+    /// The names of the classes, the background first.
+    pub classes: Option<Vec<String>>,
+    /// The rule from stored labels to classes.
+    pub coding: Option<LabelCoding>,
+}
+
+impl Dataset {
+    /// Recognises a dataset by looking at a folder or file.
+    pub fn open(path: &Path) -> Result<Self> {
+        Self::open_with(path, &Known::default())
+    }
+
+    /// The same with what is already known; label files are then not looked through for their values.
+    pub fn open_with(path: &Path, known: &Known) -> Result<Self> {
+        recognise(path)?.complete(path, known)
+    }
+}
+
+/// What a layout looks for: gives a draft if the place is of its kind.
+type Attempt = fn(&Path) -> Result<Option<Draft>>;
+
+/// Layouts of folders, the most telling ones first.
+const OF_FOLDERS: [Attempt; 11] = [
+    nnunet::recognise,
+    decathlon::recognise,
+    csv_index::recognise,
+    cache::recognise,
+    lidc_pickle::recognise,
+    lidc_hdf5::recognise,
+    qubiq::recognise,
+    lidc_png::recognise,
+    lidc_jpeg::recognise,
+    folder_pair::recognise,
+    case_folders::recognise,
+];
+
+fn recognise(path: &Path) -> Result<Draft> {
+    if !path.exists() {
+        return Err(DataError::Dataset {
+            path: path.to_owned(),
+            reason: "there is no such file or folder".to_owned(),
+            advice: "check the path",
+        });
+    }
+    if path.is_file() {
+        return of_file(path);
+    }
+    for attempt in OF_FOLDERS {
+        if let Some(draft) = attempt(path)? {
+            return Ok(draft);
+        }
+    }
+    let present: Vec<String> = entries(path)?.iter().take(5).map(|path| name(path)).collect();
+    let reason = match present.as_slice() {
+        [] => "the folder is empty".to_owned(),
+        _ => format!("no known layout of a dataset was found among {}, …", present.join(", ")),
+    };
+    Err(DataError::Dataset {
+        path: path.to_owned(),
+        reason,
+        advice: "expected one of: dataset.json with imagesTr and labelsTr; a CSV with the columns id, seg and \
+                 channels; a pickle or HDF5 file; images/ beside labels/; a folder per case",
+    })
+}
+
+fn of_file(path: &Path) -> Result<Draft> {
+    let lower = name(path).to_lowercase();
+    let ends = |endings: &[&str]| endings.iter().any(|ending| lower.ends_with(ending));
+    if lower == "dataset.json" {
+        return recognise(path.parent().unwrap_or(Path::new(".")));
+    }
+    if ends(&[".csv"]) {
+        return csv_index::open(&[(None, path.to_owned())]);
+    }
+    if ends(&lidc_pickle::ENDINGS) {
+        return lidc_pickle::open(&[(None, path.to_owned())]);
+    }
+    if ends(&lidc_hdf5::ENDINGS) {
+        return lidc_hdf5::open(path);
+    }
+    if ends(&[CACHE_ENDING]) {
+        return cache::open(path);
+    }
+    Err(DataError::Dataset {
+        path: path.to_owned(),
+        reason: "the file is no dataset by its name".to_owned(),
+        advice: "give a folder, a .csv, .pickle, .pickle.gz, .hdf5 or .cache.safetensors file, or dataset.json",
+    })
+}
+
+/// The folders of the parts of a dataset, named `train`, `val`, `test` or alike; without any, the folder itself.
+fn parts(root: &Path) -> Result<Vec<(Option<Split>, PathBuf)>> {
+    let parts: Vec<_> = subfolders(root)?
+        .into_iter()
+        .filter_map(|folder| Split::from_name(&name(&folder)).map(|split| (Some(split), folder)))
+        .collect();
+    Ok(if parts.is_empty() { vec![(None, root.to_owned())] } else { parts })
+}
+
+/// Files of one kind in a folder: one alone, or several that are named after the parts of a dataset.
+fn files_by_part(folder: &Path, endings: &[&str]) -> Result<Vec<(Option<Split>, PathBuf)>> {
+    let matches = |path: &PathBuf| {
+        let lower = name(path).to_lowercase();
+        path.is_file() && endings.iter().any(|ending| lower.ends_with(ending))
+    };
+    let files: Vec<PathBuf> = entries(folder)?.into_iter().filter(matches).collect();
+    let split = |path: &PathBuf| Split::from_words(name(path).split('.').next().unwrap_or_default());
+    if files.len() > 1 && files.iter().any(|path| split(path).is_none()) {
+        let names: Vec<String> = files.iter().map(|path| name(path)).collect();
+        return Err(DataError::Dataset {
+            path: folder.to_owned(),
+            reason: format!("several files could be the dataset: {}", names.join(", ")),
+            advice: "give one of them, or name them after train, validation and test",
+        });
+    }
+    Ok(files.into_iter().map(|path| (split(&path), path)).collect())
+}
+
+/// A name within a part: cases of different parts may have the same name in their folders.
+fn unique(split: Option<Split>, id: String, taken: &mut std::collections::BTreeSet<String>) -> String {
+    let id = match split {
+        Some(split) if taken.contains(&id) => format!("{split}/{id}"),
+        _ => id,
+    };
+    taken.insert(id.clone());
+    id
+}

@@ -1,0 +1,204 @@
+//! Bringing cases to a common spacing: linear for images, by the strongest class for labels.
+//!
+//! The new grid covers the same region of the patient: the outer faces of the first and last voxels stay where
+//! they are, as far as whole voxels allow.
+
+use crate::case::Case;
+
+/// How label maps are resampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LabelRule {
+    /// The label of the nearest voxel.
+    Nearest,
+    /// Each class is interpolated linearly, and the largest wins: smoother borders, and no new labels.
+    Strongest,
+}
+
+/// Where the samples of a new axis lie on the old one: two neighbours and the weight of the second.
+struct Axis {
+    samples: Vec<(usize, usize, f32)>,
+}
+
+impl Axis {
+    /// `new` samples over the extent of `old` voxels, which are `step` old voxels apart.
+    fn new(old: usize, new: usize, step: f64) -> Self {
+        let last = old.saturating_sub(1);
+        // Centres of both grids coincide, so that the image does not wander.
+        let shift = 0.5 * ((old as f64 - 1.0) - (new as f64 - 1.0) * step);
+        let sample = |i: usize| {
+            let place = (shift + i as f64 * step).clamp(0.0, last as f64);
+            let below = place.floor() as usize;
+            (below, (below + 1).min(last), (place - below as f64) as f32)
+        };
+        Self { samples: (0..new).map(sample).collect() }
+    }
+}
+
+/// Linear interpolation of `[d, h, w]` along its three axes.
+fn linear(values: &[f32], [_, h, w]: [usize; 3], axes: &[Axis; 3]) -> Vec<f32> {
+    let mix = |a: f32, b: f32, t: f32| if t == 0.0 { a } else { a + (b - a) * t };
+    let mut out = Vec::with_capacity(axes.iter().map(|axis| axis.samples.len()).product());
+    for &(z0, z1, tz) in &axes[0].samples {
+        for &(y0, y1, ty) in &axes[1].samples {
+            let row = |z: usize, y: usize| &values[(z * h + y) * w..(z * h + y + 1) * w];
+            let (near, far) = ([row(z0, y0), row(z0, y1)], [row(z1, y0), row(z1, y1)]);
+            for &(x0, x1, tx) in &axes[2].samples {
+                let along = |row: &[f32]| mix(row[x0], row[x1], tx);
+                let plane = |rows: [&[f32]; 2]| mix(along(rows[0]), along(rows[1]), ty);
+                out.push(mix(plane(near), plane(far), tz));
+            }
+        }
+    }
+    out
+}
+
+/// The nearest values; in the middle, the one before.
+fn nearest(values: &[u8], [_, h, w]: [usize; 3], axes: &[Axis; 3]) -> Vec<u8> {
+    let pick = |&(below, above, weight): &(usize, usize, f32)| if weight > 0.5 { above } else { below };
+    let mut out = Vec::with_capacity(axes.iter().map(|axis| axis.samples.len()).product());
+    for z in axes[0].samples.iter().map(pick) {
+        for y in axes[1].samples.iter().map(pick) {
+            out.extend(axes[2].samples.iter().map(pick).map(|x| values[(z * h + y) * w + x]));
+        }
+    }
+    out
+}
+
+/// Each class interpolated linearly, and the largest taken; equals go to the smaller label.
+fn strongest(values: &[u8], shape: [usize; 3], axes: &[Axis; 3]) -> Vec<u8> {
+    let mut present = [false; 256];
+    values.iter().for_each(|&label| present[usize::from(label)] = true);
+    let labels: Vec<u8> = (0..=u8::MAX).filter(|&label| present[usize::from(label)]).collect();
+    let size = axes.iter().map(|axis| axis.samples.len()).product();
+    let (mut best, mut out) = (vec![f32::NEG_INFINITY; size], vec![0; size]);
+    for label in labels {
+        let one_hot: Vec<f32> = values.iter().map(|&v| f32::from(u8::from(v == label))).collect();
+        for ((strength, best), out) in linear(&one_hot, shape, axes).into_iter().zip(&mut best).zip(&mut out)
+        {
+            if strength > *best {
+                (*best, *out) = (strength, label);
+            }
+        }
+    }
+    out
+}
+
+/// The case on a grid with the given spacing along i, j, k (w, h, d); a depth of 1 keeps its spacing.
+pub fn to_spacing(case: Case, spacing: [f64; 3], rule: LabelRule) -> Case {
+    let mut geometry = case.geometry;
+    let mut shape = case.shape;
+    let axes: [Axis; 3] = std::array::from_fn(|dimension| {
+        let (axis, old) = (2 - dimension, case.shape[dimension]);
+        if old == 1 {
+            return Axis::new(1, 1, 1.0);
+        }
+        let step = spacing[axis] / geometry.spacing[axis];
+        shape[dimension] = ((old as f64 / step).round() as usize).max(1);
+        Axis::new(old, shape[dimension], step)
+    });
+    if shape == case.shape
+        && (0..3).all(|axis| shape[2 - axis] == 1 || geometry.spacing[axis] == spacing[axis])
+    {
+        return case;
+    }
+    for axis in (0..3).filter(|axis| case.shape[2 - axis] > 1) {
+        let (old, new) = (case.shape[2 - axis] as f64, shape[2 - axis] as f64);
+        // The middle of the grid stays in its place.
+        let shift = 0.5 * ((old - 1.0) * case.geometry.spacing[axis] - (new - 1.0) * spacing[axis]);
+        for row in 0..3 {
+            geometry.origin[row] += geometry.direction[row][axis] * shift;
+        }
+        geometry.spacing[axis] = spacing[axis];
+    }
+    let voxels = case.voxels().max(1);
+    let labels = |values: &Vec<u8>| match rule {
+        LabelRule::Nearest => nearest(values, case.shape, &axes),
+        LabelRule::Strongest => strongest(values, case.shape, &axes),
+    };
+    Case {
+        image: case
+            .image
+            .chunks_exact(voxels)
+            .flat_map(|channel| linear(channel, case.shape, &axes))
+            .collect(),
+        raters: case.raters.iter().map(labels).collect(),
+        mask: case.mask.as_ref().map(|mask| nearest(mask, case.shape, &axes)),
+        shape,
+        geometry,
+        ..case
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use ssn_volume::Geometry;
+
+    use super::*;
+
+    fn case(shape: [usize; 3], spacing: [f64; 3]) -> Case {
+        let voxels: usize = shape.iter().product();
+        Case {
+            id: "a".into(),
+            channels: 1,
+            shape,
+            image: (0..voxels).map(|i| (i * 7 % 23) as f32).collect(),
+            raters: vec![(0..voxels).map(|i| (i / 3 % 4) as u8).collect()],
+            mask: Some(vec![1; voxels]),
+            geometry: Geometry { spacing, ..Geometry::default() },
+        }
+    }
+
+    #[test]
+    fn a_ramp_stays_a_ramp() {
+        let mut ramp = case([1, 2, 8], [1.0, 1.0, 1.0]);
+        ramp.image = (0..16).map(|i| (i % 8) as f32).collect();
+        let fine = to_spacing(ramp, [0.5, 1.0, 9.0], LabelRule::Nearest);
+        assert_eq!((fine.shape, fine.geometry.spacing), ([1, 2, 16], [0.5, 1.0, 1.0]));
+        assert_eq!(fine.geometry.origin[0], -0.25);
+        for (i, x) in fine.image[..16].iter().enumerate() {
+            let expected = (-0.25 + 0.5 * i as f32).clamp(0.0, 7.0);
+            assert!((x - expected).abs() < 1e-6, "{i}: {x}");
+        }
+    }
+
+    #[test]
+    fn the_strongest_class_wins() {
+        let mut labels = case([1, 1, 4], [1.0; 3]);
+        labels.raters = vec![vec![0, 0, 3, 3]];
+        let fine = to_spacing(labels, [0.5, 1.0, 1.0], LabelRule::Strongest);
+        assert_eq!(fine.raters[0], [0, 0, 0, 0, 3, 3, 3, 3]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_same_spacing_is_the_identity(
+            shape in [1usize..5, 1usize..6, 1usize..6], spacing in [0.2f64..3.0, 0.2f64..3.0, 0.2f64..3.0],
+        ) {
+            let original = case(shape, spacing);
+            for rule in [LabelRule::Nearest, LabelRule::Strongest] {
+                prop_assert_eq!(&to_spacing(original.clone(), spacing, rule), &original);
+            }
+        }
+
+        #[test]
+        fn no_new_labels_and_the_same_middle(
+            shape in [1usize..5, 2usize..6, 2usize..6], spacing in [0.4f64..3.0, 0.4f64..3.0, 0.4f64..3.0],
+        ) {
+            let original = case(shape, [1.0, 0.7, 2.0]);
+            let middle = |case: &Case| -> [f64; 3] {
+                std::array::from_fn(|axis| {
+                    let length = (case.shape[2 - axis] as f64 - 1.0) * case.geometry.spacing[axis];
+                    case.geometry.origin[axis] + 0.5 * length
+                })
+            };
+            for rule in [LabelRule::Nearest, LabelRule::Strongest] {
+                let new = to_spacing(original.clone(), spacing, rule);
+                prop_assert!(new.raters[0].iter().all(|label| original.raters[0].contains(label)));
+                prop_assert_eq!(new.image.len(), new.voxels());
+                let (a, b) = (middle(&original), middle(&new));
+                prop_assert!((0..3).all(|axis| (a[axis] - b[axis]).abs() < 1e-9));
+            }
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Arrays of one case on one grid.
+
+use std::path::{Path, PathBuf};
+
+use ssn_volume::{Format, Geometry, Image, Limits, Tolerance, Volume, read};
+
+use super::grid::{Place, centre, grey};
+use super::{Expected, Files, Reading};
+use crate::case::Case;
+use crate::finding::{Finding, Kind, Severity};
+use crate::labels::LabelCoding;
+use crate::records::Record;
+
+/// A case in the making, with what was found on the way.
+pub(super) struct Assembly<'a> {
+    pub reading: &'a Reading,
+    pub expected: Expected<'a>,
+    pub findings: Vec<Finding>,
+}
+
+impl Assembly<'_> {
+    fn tell(&mut self, path: &Path, severity: Severity, kind: Kind, reason: String, advice: &'static str) {
+        self.findings.push(Finding::new(severity, kind, reason, advice).in_file(path));
+    }
+
+    fn error(&mut self, path: &Path, kind: Kind, reason: String, advice: &'static str) {
+        self.tell(path, Severity::Error, kind, reason, advice);
+    }
+
+    /// A file as an image, with the rules about axes and crops applied.
+    fn read(&mut self, path: &Path) -> Option<Image> {
+        match read(path, &Limits::default()) {
+            Ok(image) => Some(image),
+            Err(error) => {
+                self.findings.push(Finding::unreadable(error));
+                None
+            }
+        }
+    }
+
+    pub fn of_files(&mut self, files: &Files) -> Option<Case> {
+        let mut place: Option<Place> = None;
+        let (mut values, mut channels) = (vec![], 0);
+        for (number, path) in files.images.iter().enumerate() {
+            let Some(path) = path else {
+                let name = self.expected.channels.get(number).map_or("", String::as_str);
+                let reason = format!("the channel {name:?} is missing");
+                let advice = "add the file, or leave the channel out in the config (data.channels)";
+                self.findings.push(Finding::new(Severity::Error, Kind::MissingChannel, reason, advice));
+                continue;
+            };
+            let Some(image) = self.read(path) else { continue };
+            let mut image = image.to_f32();
+            if self.reading.depth_is_channels && image.shape[0] == 1 {
+                image.shape.swap(0, 1);
+            }
+            let image = self.cropped(image);
+            if self.fits(&mut place, path, &image) {
+                self.check_finite(path, channels, &image.data, image.shape[0]);
+                channels += image.shape[0];
+                values.extend(image.data);
+            }
+        }
+        let raters: Vec<_> = files.raters.iter().filter_map(|rater| self.rater(rater, &mut place)).collect();
+        if files.raters.is_empty() {
+            let advice = "add the label files, or remove the case";
+            let finding =
+                Finding::new(Severity::Error, Kind::MissingLabels, "no rater's labels are there", advice);
+            self.findings.push(finding);
+        }
+        let mask = files.mask.as_ref().and_then(|path| self.mask(path, &mut place));
+        let place = place?;
+        self.finish(&place, channels, values, raters, mask)
+    }
+
+    /// The labels of a rater as classes.
+    fn rater(&mut self, files: &[PathBuf], place: &mut Option<Place>) -> Option<Vec<u8>> {
+        let mut merged: Option<Vec<u8>> = None;
+        for (number, path) in files.iter().enumerate() {
+            let image = grey(self.read(path)?);
+            if image.shape[0] != 1 {
+                let reason = format!("the label map has {} channels, but it must have 1", image.shape[0]);
+                self.error(path, Kind::SizeMismatch, reason, "store one label per voxel");
+                return None;
+            }
+            let labels = match image.to_labels() {
+                Ok(labels) => self.cropped(labels),
+                Err(problem) => {
+                    self.findings.push(Finding::unreadable(problem.in_file(path)));
+                    return None;
+                }
+            };
+            if !self.fits(place, path, &labels) {
+                return None;
+            }
+            let mut labels = labels.data;
+            if files.len() == 1 {
+                self.decode(path, &mut labels);
+                return Some(labels);
+            }
+            let class = number as u8 + 1;
+            let map = merged.get_or_insert_with(|| vec![0; labels.len()]);
+            map.iter_mut().zip(&labels).filter(|(_, label)| **label > 0).for_each(|(to, _)| *to = class);
+        }
+        merged
+    }
+
+    fn decode(&mut self, path: &Path, labels: &mut [u8]) {
+        let Some(strangers) = self.reading.coding.decode(labels, self.expected.classes) else { return };
+        let shown: Vec<String> = strangers.values.iter().take(5).map(u8::to_string).collect();
+        let more = if strangers.values.len() > 5 { ", …" } else { "" };
+        let allowed = match &self.reading.coding {
+            LabelCoding::Plain => format!("0 to {}", self.expected.classes.saturating_sub(1)),
+            LabelCoding::Values(values) => format!("one of {values:?}"),
+            LabelCoding::Threshold(_) => "any".to_owned(),
+        };
+        let reason = format!(
+            "{} voxels have the label {}{more}, but it must be {allowed}",
+            strangers.voxels,
+            shown.join(", ")
+        );
+        let advice =
+            "name every class in the config (data.classes, data.label_values), or correct the labels";
+        self.error(path, Kind::LabelRange, reason, advice);
+    }
+
+    /// The region of interest: what is above one half, for masks may be stored with a slope.
+    fn mask(&mut self, path: &Path, place: &mut Option<Place>) -> Option<Vec<u8>> {
+        let mask = grey(self.read(path)?).to_f32();
+        let mask = self.cropped(mask);
+        if mask.shape[0] != 1 {
+            let reason = format!("the mask has {} channels, but it must have 1", mask.shape[0]);
+            self.error(path, Kind::SizeMismatch, reason, "store one value per voxel");
+            return None;
+        }
+        if !self.fits(place, path, &mask) {
+            return None;
+        }
+        let mask: Vec<u8> = mask.data.iter().map(|&x| u8::from(x > 0.5)).collect();
+        if !mask.contains(&1) {
+            let advice = "correct the mask, or leave it out";
+            self.error(path, Kind::EmptyMask, "the region of interest is empty".to_owned(), advice);
+        }
+        Some(mask)
+    }
+
+    fn cropped<T: Copy>(&self, volume: Volume<T>) -> Volume<T> {
+        match self.reading.centre_crop {
+            Some(side) => centre(volume, side),
+            None => volume,
+        }
+    }
+
+    /// Whether an array lies on the grid of the others; the first one defines it.
+    fn fits<T>(&mut self, place: &mut Option<Place>, path: &Path, volume: &Volume<T>) -> bool {
+        let [_, d, h, w] = volume.shape;
+        let Some(place) = place else {
+            *place = Some(Place { path: path.to_owned(), shape: [d, h, w], geometry: volume.geometry });
+            return true;
+        };
+        if place.shape != [d, h, w] {
+            let reason = format!(
+                "the size is {d} × {h} × {w}, but that of {} is {} × {} × {} (depth × height × width)",
+                place.path.display(),
+                place.shape[0],
+                place.shape[1],
+                place.shape[2]
+            );
+            self.error(path, Kind::SizeMismatch, reason, "resample one onto the grid of the other");
+            return false;
+        }
+        // Pictures have no geometry, so that one beside a volume says nothing.
+        let picture = |path: &Path| {
+            matches!(Format::of(path), Ok(Format::Png | Format::Jpeg | Format::Tiff | Format::Npy))
+        };
+        if picture(path) || picture(&place.path) {
+            return true;
+        }
+        if let Some(differences) = place.geometry.differences(&volume.geometry, Tolerance::default()) {
+            let rows =
+                differences.0.iter().map(|d| format!("{} {:.6} and {:.6}", d.quantity, d.first, d.second));
+            let reason = format!(
+                "the geometry differs from that of {}: {}",
+                place.path.display(),
+                rows.collect::<Vec<_>>().join(", ")
+            );
+            let advice = "resample one onto the grid of the other, or correct its header";
+            self.tell(path, Severity::Warning, Kind::GeometryMismatch, reason, advice);
+        }
+        true
+    }
+
+    pub fn of_record(&mut self, path: &Path, record: &Result<Record, String>) -> Option<Case> {
+        let record = match record {
+            Ok(record) => record,
+            Err(reason) => {
+                self.error(path, Kind::Unreadable, reason.clone(), "correct the entry, or remove it");
+                return None;
+            }
+        };
+        let place = Place { path: path.to_owned(), shape: record.shape, geometry: Geometry::default() };
+        let voxels = record.shape.iter().product();
+        let mut raters = vec![];
+        for stored in &record.raters {
+            let mut labels = stored.unpack(voxels);
+            self.decode(path, &mut labels);
+            raters.push(labels);
+        }
+        if raters.is_empty() {
+            let advice = "add the masks, or remove the case";
+            self.error(path, Kind::MissingLabels, "no rater's labels are there".to_owned(), advice);
+        }
+        let values = record.pixels.unpack();
+        self.check_finite(path, 0, &values, record.channels);
+        self.finish(&place, record.channels, values, raters, None)
+    }
+
+    /// Tells of values that are not finite in channels from `first` on.
+    fn check_finite(&mut self, path: &Path, first: usize, values: &[f32], channels: usize) {
+        let names = self.expected.channels;
+        for (number, channel) in values.chunks((values.len() / channels.max(1)).max(1)).enumerate() {
+            let bad = channel.iter().filter(|x| !x.is_finite()).count();
+            if bad > 0 {
+                let name = names.get(first + number).map_or("", String::as_str);
+                let reason = format!("{bad} values of the channel {name:?} are not finite (NaN or infinity)");
+                let advice = "replace them, for example by 0, and write the file again";
+                self.error(path, Kind::NotFinite, reason, advice);
+            }
+        }
+    }
+
+    /// The case, with the channels that are wanted.
+    fn finish(
+        &mut self,
+        place: &Place,
+        channels: usize,
+        values: Vec<f32>,
+        raters: Vec<Vec<u8>>,
+        mask: Option<Vec<u8>>,
+    ) -> Option<Case> {
+        let (names, voxels) = (self.expected.channels, place.shape.iter().product::<usize>());
+        let broken = self.findings.iter().any(|f| matches!(f.kind, Kind::MissingChannel | Kind::Unreadable));
+        if channels != names.len() && !broken {
+            let reason = format!(
+                "there are {channels} channels, but the dataset has {} ({})",
+                names.len(),
+                names.join(", ")
+            );
+            self.error(&place.path, Kind::MissingChannel, reason, "give every case the same channels");
+        }
+        if channels != names.len() {
+            return None;
+        }
+        let (channels, image) = match &self.reading.pick {
+            None => (channels, values),
+            Some(pick) => {
+                let part = |&c: &usize| values[c * voxels..(c + 1) * voxels].iter().copied();
+                (pick.len(), pick.iter().flat_map(part).collect())
+            }
+        };
+        Some(Case {
+            id: String::new(),
+            channels,
+            shape: place.shape,
+            image,
+            raters,
+            mask,
+            geometry: place.geometry,
+        })
+    }
+}

@@ -1,0 +1,188 @@
+//! A commented config for a dataset, with values that fit it.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::case::Case;
+use crate::dataset::{Dataset, Layout};
+use crate::labels::LabelCoding;
+use crate::normalise::Normalisation;
+use crate::split::{Ratios, Split};
+
+/// The window that shows soft tissue in CT, in Hounsfield units.
+const SOFT_TISSUE: Normalisation = Normalisation::CtWindow { centre: 40.0, width: 400.0 };
+/// Sides of 3D patches: what DeepMedic sees to predict 30³.
+const PATCH_3D: usize = 110;
+
+/// The scale of intensities that suits a dataset, judged by its first case.
+pub fn suggest_normalisation(dataset: &Dataset, first: &Case) -> Normalisation {
+    let (low, high) = first
+        .image
+        .iter()
+        .fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), &x| (low.min(x), high.max(x)));
+    let within = |a: f32, b: f32| low >= a && high <= b;
+    let whole = first.image.iter().all(|x| x.fract() == 0.0);
+    match () {
+        () if dataset.channels.iter().any(|name| name.eq_ignore_ascii_case("ct")) => SOFT_TISSUE,
+        () if within(0.0, 1.0) => Normalisation::Scale { subtract: 0.5, divide: 1.0 },
+        () if within(-0.5, 0.5) => Normalisation::None,
+        () if first.shape[0] == 1 && whole && within(0.0, 255.0) => {
+            Normalisation::Scale { subtract: 127.5, divide: 255.0 }
+        }
+        () => Normalisation::ZScore { in_mask: first.mask.is_some() },
+    }
+}
+
+/// The ratios of the paper's experiments, by whether images have depth.
+fn suggest_ratios(first: &Case) -> Ratios {
+    if first.shape[0] == 1 { Ratios::LIDC } else { Ratios::BRATS }
+}
+
+/// The text of a config: what was found, with a comment for every key, and sections for training to fill.
+pub fn template(dataset: &Dataset, path: &Path, first: &Case) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = write_data(&mut text, dataset, path, first);
+    let _ = write_learning(&mut text, first);
+    text
+}
+
+fn write_data(text: &mut String, dataset: &Dataset, path: &Path, first: &Case) -> std::fmt::Result {
+    writeln!(text, "# Made by `ssn init`. Check the dataset with `ssn check` and this file's name.\n")?;
+    writeln!(text, "[data]")?;
+    writeln!(text, "# The folder or file of the dataset; relative paths start at this file.")?;
+    writeln!(text, "path = {}", quoted(&path.to_string_lossy()))?;
+    writeln!(text, "# How its files lie: {}.", dataset.layout.describe())?;
+    writeln!(text, "layout = \"{}\"", dataset.layout)?;
+    writeln!(text, "# The channels to use, in this order.")?;
+    writeln!(text, "channels = {}", list(&dataset.channels))?;
+    writeln!(text, "# The classes, the background first. Rename them as you like.")?;
+    writeln!(text, "classes = {}", list(&dataset.classes))?;
+    match &dataset.reading.coding {
+        LabelCoding::Plain => {}
+        LabelCoding::Values(values) => {
+            writeln!(text, "# The stored values of the classes, in their order.")?;
+            writeln!(text, "label_values = {values:?}")?;
+        }
+        LabelCoding::Threshold(threshold) => {
+            writeln!(text, "# Stored values above this are class 1.")?;
+            writeln!(text, "label_threshold = {threshold}")?;
+        }
+    }
+    writeln!(text, "# The scale of intensities: none, scale, z-score, brats, percentile or ct-window.")?;
+    writeln!(text, "normalisation = {}", normalisation(suggest_normalisation(dataset, first)))?;
+    if first.shape[0] > 1 {
+        let [x, y, z] = first.geometry.spacing;
+        writeln!(text, "# Resample all cases to this spacing along width, height, depth, in millimetres.")?;
+        writeln!(text, "# spacing = [{x:?}, {y:?}, {z:?}]")?;
+    }
+    if first.mask.is_some() {
+        writeln!(text, "# Cut cases to the box of their region of interest.")?;
+        writeln!(text, "crop_to_mask = false")?;
+    }
+    write_split(text, dataset, first)
+}
+
+fn write_split(text: &mut String, dataset: &Dataset, first: &Case) -> std::fmt::Result {
+    writeln!(text, "\n[data.split]")?;
+    writeln!(text, "# The file that keeps the split: read if it is there, written if not.")?;
+    writeln!(text, "file = \"split.toml\"")?;
+    let count = |split| dataset.entries.iter().filter(|entry| entry.split == Some(split)).count();
+    let given = dataset.entries.iter().all(|entry| entry.split.is_some());
+    if given {
+        let [train, validation, test] = Split::ALL.map(count);
+        writeln!(
+            text,
+            "# Use the parts of the dataset itself: {train} for training, {validation} for validation, {test} for test."
+        )?;
+        writeln!(text, "given = true")?;
+    }
+    let hash = if given { "# " } else { "" };
+    let [train, validation, test] = suggest_ratios(first).0;
+    writeln!(text, "# Shares of training, validation and test; patients or series stay together.")?;
+    writeln!(text, "{hash}ratios = [{train}, {validation}, {test}]")?;
+    writeln!(text, "# The same seed always gives the same split.")?;
+    writeln!(text, "{hash}seed = 0")?;
+    writeln!(text, "# For cross-validation: a number of folds, and which of them is for validation.")?;
+    writeln!(text, "# folds = 5\n# fold = 0")
+}
+
+/// Sections that training reads, as comments.
+fn write_learning(text: &mut String, first: &Case) -> std::fmt::Result {
+    let [d, h, w] = first.shape;
+    writeln!(text, "\n# The model and its training; these lines are starting points for this dataset.")?;
+    writeln!(text, "# [model]")?;
+    let patch = if d == 1 {
+        writeln!(text, "# backbone = \"unet\"")?;
+        format!("[1, {h}, {w}]")
+    } else {
+        writeln!(text, "# backbone = \"deepmedic\"")?;
+        format!("[{PATCH_3D}, {PATCH_3D}, {PATCH_3D}]")
+    };
+    writeln!(text, "# rank = 10            # columns of the covariance factor")?;
+    writeln!(text, "\n# [training]")?;
+    writeln!(text, "# patch = {patch}    # depth, height, width")?;
+    writeln!(text, "# batch = {}", if d == 1 { 12 } else { 10 })?;
+    writeln!(text, "# samples = 20         # Monte-Carlo samples of the loss")?;
+    if first.raters.len() > 1 {
+        writeln!(text, "# rater = \"random\"     # which of the {} is the target of a step", raters(first))?;
+    }
+    Ok(())
+}
+
+/// How many raters a case has, in words.
+fn raters(case: &Case) -> String {
+    match case.raters.len() {
+        1 => "1 rater".to_owned(),
+        count => format!("{count} raters"),
+    }
+}
+
+fn normalisation(rule: Normalisation) -> String {
+    match rule {
+        Normalisation::None => "{ kind = \"none\" }".to_owned(),
+        Normalisation::Scale { subtract, divide } => {
+            format!("{{ kind = \"scale\", subtract = {subtract:?}, divide = {divide:?} }}")
+        }
+        Normalisation::ZScore { in_mask } => format!("{{ kind = \"z-score\", in_mask = {in_mask} }}"),
+        Normalisation::Brats => "{ kind = \"brats\" }".to_owned(),
+        Normalisation::Percentile { low, high } => {
+            format!("{{ kind = \"percentile\", low = {low:?}, high = {high:?} }}")
+        }
+        Normalisation::CtWindow { centre, width } => {
+            format!("{{ kind = \"ct-window\", centre = {centre:?}, width = {width:?} }}")
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+fn list(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+    format!("[{}]", names.join(", "))
+}
+
+/// What recognition found, in a few lines for people.
+pub fn describe(dataset: &Dataset, first: &Case) -> String {
+    let [d, h, w] = first.shape;
+    let size = if d == 1 { format!("{h} × {w}") } else { format!("{d} × {h} × {w}") };
+    let groups: std::collections::BTreeSet<&str> =
+        dataset.entries.iter().map(|entry| entry.group.as_str()).collect();
+    let grouped = match groups.len() == dataset.entries.len() {
+        true => String::new(),
+        false => format!(" of {} patients or series", groups.len()),
+    };
+    let one_of =
+        if dataset.layout == Layout::Cache { "read from a cache" } else { dataset.layout.describe() };
+    format!(
+        "{}: {one_of}\n  {} cases{grouped}; the first is {size}, with {}{}\n  channels: {}\n  classes: {}\n",
+        dataset.root.display(),
+        dataset.entries.len(),
+        raters(first),
+        if first.mask.is_some() { " and a region of interest" } else { "" },
+        dataset.channels.join(", "),
+        dataset.classes.join(", ")
+    )
+}

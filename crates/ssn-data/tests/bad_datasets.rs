@@ -1,0 +1,203 @@
+//! What is wrong with a dataset is told in sentences, all at once.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+mod common;
+
+use common::{Folder, array, dict, list, slice, text};
+use ssn_data::check::check;
+use ssn_data::parallel::unwatched;
+use ssn_data::{Cases, Dataset, Known};
+use ssn_volume::{Geometry, Voxels};
+
+/// What opening the folder says.
+fn refusal(folder: &Folder) -> String {
+    folder.anonymous(&Dataset::open(folder.path()).unwrap_err().to_string())
+}
+
+#[test]
+fn folders_that_are_no_datasets() {
+    let mut said = vec![];
+    let empty = Folder::new();
+    said.push(refusal(&empty));
+    said.push(empty.anonymous(&Dataset::open(&empty.path().join("absent")).unwrap_err().to_string()));
+    let other = Folder::new();
+    other.text("notes.txt", "");
+    other.text("holiday.mp4", "");
+    said.push(refusal(&other));
+    said.push(other.anonymous(&Dataset::open(&other.path().join("notes.txt")).unwrap_err().to_string()));
+    insta::assert_snapshot!(said.join("\n"));
+}
+
+#[test]
+fn csv_files_that_cannot_be_used() {
+    let mut said = vec![];
+    for content in [
+        "id,flair\na,x.nii\n",
+        "name,flair,seg\na,x.nii,y.nii\n",
+        "id,seg\na,y.nii\n",
+        "id,flair,seg\na,x.nii\n",
+        "id,flair,seg,split\na,x.nii,y.nii,later\n",
+        "id,flair,seg\n,x.nii,y.nii\n",
+        "id,flair,seg\n",
+        "id,flair,seg\na,x.nii,y.nii\n",
+    ] {
+        let folder = Folder::new();
+        folder.text("index.csv", content);
+        let error = match Dataset::open(&folder.path().join("index.csv")) {
+            Err(error) => error,
+            Ok(dataset) => dataset.load(0).unwrap_err(),
+        };
+        said.push(folder.anonymous(&error.to_string()));
+    }
+    let folder = Folder::new();
+    folder.text("one.csv", "id,flair,seg\n");
+    folder.text("two.csv", "id,flair,seg\n");
+    said.push(refusal(&folder));
+    insta::assert_snapshot!(said.join("\n"));
+}
+
+#[test]
+fn descriptions_that_cannot_be_used() {
+    let mut said = vec![];
+    for content in [
+        "{",
+        "[]",
+        r#"{"channel_names": ["T1"], "labels": {"background": 0, "a": 1}}"#,
+        r#"{"channel_names": {"1": "T1"}, "labels": {"background": 0, "a": 1}}"#,
+        r#"{"channel_names": {"0": "T1"}, "labels": {"background": 0, "whole": [1, 2]}}"#,
+        r#"{"channel_names": {"0": "T1"}, "labels": {"background": 0, "a": 2}}"#,
+        r#"{"channel_names": {"0": "T1"}, "labels": {"background": 0}}"#,
+        r#"{"channel_names": {"0": "T1"}, "labels": {"background": 0, "a": 1}}"#,
+        r#"{"modality": {"0": "T1"}, "labels": {"0": "background", "1": "a"}, "training": ["a.nii"]}"#,
+    ] {
+        let folder = Folder::new();
+        std::fs::create_dir(folder.path().join("imagesTr")).unwrap();
+        if content.contains("\"background\": 0}") {
+            folder.image("imagesTr/a_0000.nii.gz", [1, 1, 2, 2], 0);
+        }
+        folder.text("dataset.json", content);
+        said.push(refusal(&folder));
+    }
+    insta::assert_snapshot!(said.join("\n"));
+}
+
+#[test]
+fn pickles_that_cannot_be_used() {
+    let folder = Folder::new();
+    folder.pickle("bad.pickle", &list(vec![]));
+    let mut said = vec![refusal(&folder)];
+    let mut wrong = vec![];
+    let image = || array(Voxels::F32(vec![0.5; 4]), &[2, 2]);
+    wrong.push(dict(vec![("image", text("x")), ("masks", list(vec![]))]));
+    wrong.push(dict(vec![("image", array(Voxels::F32(vec![0.5; 4]), &[4])), ("masks", list(vec![]))]));
+    wrong.push(dict(vec![("image", image())]));
+    wrong.push(dict(vec![("image", image()), ("masks", text("x"))]));
+    wrong.push(dict(vec![("image", image()), ("masks", list(vec![array(Voxels::U8(vec![0; 6]), &[2, 3])]))]));
+    wrong.push(dict(vec![
+        ("image", image()),
+        ("masks", list(vec![array(Voxels::F32(vec![0.5; 4]), &[2, 2])])),
+    ]));
+    wrong.push(dict(vec![("image", image()), ("masks", list(vec![]))]));
+    for entry in wrong {
+        folder.pickle("bad.pickle", &dict(vec![("good", slice("1", 3)), ("worse", entry)]));
+        let dataset = Dataset::open(folder.path()).unwrap();
+        assert!(dataset.load(0).is_ok());
+        said.push(folder.anonymous(&dataset.load(1).unwrap_err().to_string()));
+    }
+    insta::assert_snapshot!(said.join("\n"));
+}
+
+/// One case for each kind of finding.
+fn faulty() -> Folder {
+    let folder = Folder::new();
+    let shape = [2, 3, 4];
+    let mut index = String::from("id,t1,t2,seg_0,seg_1,sampling_mask,patient,split\n");
+    for (id, part) in [
+        ("good", "train"),
+        ("leak", "test"),
+        ("twice", "train"),
+        ("twice", "train"),
+        ("damaged", "train"),
+        ("absent", "train"),
+        ("no_channel", "train"),
+        ("not_finite", "train"),
+        ("constant", "train"),
+        ("size", "train"),
+        ("moved", "train"),
+        ("label", "train"),
+        ("fraction", "train"),
+        ("empty_mask", "train"),
+        ("empty_labels", "train"),
+        ("outside", "train"),
+        ("no_labels", "train"),
+    ] {
+        let name = |part: &str| format!("{id}/{part}.nii.gz");
+        folder.image(&name("t1"), [1, 2, 3, 4], 1);
+        folder.image(&name("t2"), [1, 2, 3, 4], 2);
+        folder.labels(&name("seg"), shape, if id == "empty_labels" { 0 } else { 5 }, 1);
+        folder.labels(&name("mask"), shape, if id == "outside" { 3 } else { 23 }, 1);
+        let t2 = if id == "no_channel" { String::new() } else { name("t2") };
+        let seg = if id == "no_labels" { String::new() } else { name("seg") };
+        let patient = if id == "leak" { "good" } else { id };
+        index += &format!("{id},{},{t2},{seg},,{},{patient},{part}\n", name("t1"), name("mask"));
+    }
+    folder.text("damaged/t1.nii.gz", "this is no image");
+    std::fs::remove_file(folder.path().join("absent/seg.nii.gz")).unwrap();
+    let volume = |name: &str, voxels| folder.volume(name, voxels, [1, 2, 3, 4], Geometry::default());
+    volume(
+        "not_finite/t2.nii.gz",
+        Voxels::F32((0..24).map(|i| if i < 3 { f32::NAN } else { i as f32 }).collect()),
+    );
+    volume("constant/t1.nii.gz", Voxels::F32(vec![7.5; 24]));
+    folder.labels("size/seg.nii.gz", [2, 4, 3], 5, 1);
+    let moved = Geometry { spacing: [1.0, 1.0, 1.5], origin: [0.0, 0.2, 0.0], ..Geometry::default() };
+    folder.volume("moved/seg.nii.gz", Voxels::U8(vec![1; 24]), [1, 2, 3, 4], moved);
+    folder.labels("label/seg.nii.gz", shape, 4, 9);
+    volume("fraction/seg.nii.gz", Voxels::F32(vec![0.5; 24]));
+    folder.labels("empty_mask/mask.nii.gz", shape, 0, 1);
+    folder.text("index.csv", &index);
+    folder
+}
+
+#[test]
+fn every_problem_is_told_at_once() {
+    let folder = faulty();
+    let known = Known { classes: Some(vec!["background".into(), "lesion".into()]), ..Known::default() };
+    let dataset = Dataset::open_with(folder.path(), &known).unwrap();
+    let report = check(&dataset, None, &unwatched);
+    assert!(!report.is_clean());
+    insta::assert_snapshot!("faulty", folder.anonymous(&report.to_string()));
+    // A case that the check calls unusable does not load, and the others do.
+    for index in 0..dataset.len() {
+        let bad = report.findings.iter().any(|finding| {
+            finding.case.as_deref() == Some(dataset.id(index))
+                && finding.severity == ssn_data::Severity::Error
+                && finding.kind != ssn_data::finding::Kind::DuplicateId
+        });
+        assert_eq!(dataset.load(index).is_err(), bad, "{}", dataset.id(index));
+    }
+    let said: Vec<String> =
+        (0..dataset.len()).filter_map(|i| dataset.load(i).err()).map(|e| e.to_string()).collect();
+    insta::assert_snapshot!("faulty_loads", folder.anonymous(&said.join("\n")));
+}
+
+#[test]
+fn what_is_known_must_fit() {
+    let folder = Folder::new();
+    folder.image("images/a.png", [1, 1, 3, 4], 1);
+    folder.labels("labels/a.png", [1, 3, 4], 2, 1);
+    folder.labels("labels/b.png", [1, 3, 4], 2, 1);
+    let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+    let said =
+        |known: Known| folder.anonymous(&Dataset::open_with(folder.path(), &known).unwrap_err().to_string());
+    let values = ssn_data::labels::LabelCoding::Values(vec![0, 1, 2]);
+    let mut lines = vec![
+        said(Known { channels: names(&["imgae"]), ..Known::default() }),
+        said(Known { classes: names(&["background"]), ..Known::default() }),
+        said(Known { classes: names(&["a", "b"]), coding: Some(values), ..Known::default() }),
+    ];
+    let report = check(&Dataset::open(folder.path()).unwrap(), None, &unwatched);
+    lines.push(folder.anonymous(&report.to_string()));
+    insta::assert_snapshot!(lines.join("\n"));
+}

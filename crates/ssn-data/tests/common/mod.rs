@@ -1,0 +1,95 @@
+//! Small files of every kind, for datasets in temporary folders.
+#![allow(dead_code, reason = "each test uses some of it")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ssn_volume::pickle::{Array, Value, encode};
+use ssn_volume::{Geometry, Image, Limits, Voxels, write};
+
+/// A folder that goes away with the test.
+pub struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// A path inside, with the folders that lead to it.
+    pub fn file(&self, name: &str) -> PathBuf {
+        let path = self.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        path
+    }
+
+    pub fn text(&self, name: &str, content: &str) {
+        fs::write(self.file(name), content).unwrap();
+    }
+
+    /// An image `[c, d, h, w]` whose values are made from a number.
+    pub fn image(&self, name: &str, shape: [usize; 4], number: usize) {
+        let n: usize = shape.iter().product();
+        let values = (0..n).map(|i| ((i * 7 + number * 13) % 97) as u8).collect();
+        self.volume(name, Voxels::U8(values), shape, Geometry::default());
+    }
+
+    /// A label map `[d, h, w]`: `first` voxels of `value`, the rest 0.
+    pub fn labels(&self, name: &str, [d, h, w]: [usize; 3], first: usize, value: u8) {
+        let values = (0..d * h * w).map(|i| if i < first { value } else { 0 }).collect();
+        self.volume(name, Voxels::U8(values), [1, d, h, w], Geometry::default());
+    }
+
+    pub fn volume(&self, name: &str, voxels: Voxels, shape: [usize; 4], geometry: Geometry) {
+        let image = Image::new(voxels, shape, geometry, &Limits::default()).unwrap();
+        write(&self.file(name), &image).unwrap();
+    }
+
+    /// A pickle, gzipped if its name says so.
+    pub fn pickle(&self, name: &str, value: &Value) {
+        use std::io::Write;
+        let mut bytes = encode(value);
+        if name.ends_with(".gz") {
+            let mut gzip = flate2::write::GzEncoder::new(vec![], flate2::Compression::fast());
+            gzip.write_all(&bytes).unwrap();
+            bytes = gzip.finish().unwrap();
+        }
+        fs::write(self.file(name), bytes).unwrap();
+    }
+
+    /// What a text says with this folder's path taken out.
+    pub fn anonymous(&self, text: &str) -> String {
+        text.replace(&self.path().display().to_string(), "FOLDER")
+    }
+}
+
+pub fn text(text: &str) -> Value {
+    Value::Text(Arc::new(text.into()))
+}
+
+pub fn list(items: Vec<Value>) -> Value {
+    Value::List(Arc::new(items))
+}
+
+pub fn dict(pairs: Vec<(&str, Value)>) -> Value {
+    Value::Dict(Arc::new(pairs.into_iter().map(|(key, value)| (text(key), value)).collect()))
+}
+
+pub fn array(values: Voxels, shape: &[usize]) -> Value {
+    Value::Array(Arc::new(Array { values, shape: shape.to_vec() }))
+}
+
+/// A case of the LIDC pickle: 4 × 6, two raters, the first of whom marked `marked` pixels.
+pub fn slice(series: &str, marked: usize) -> Value {
+    let image = Voxels::F64((0..24).map(|i| f64::from(i) / 255.0).collect());
+    let mask = |marked| array(Voxels::U8((0..24).map(|i| u8::from(i < marked)).collect()), &[4, 6]);
+    dict(vec![
+        ("image", array(image, &[4, 6])),
+        ("masks", list(vec![mask(marked), mask(0)])),
+        ("series_uid", text(series)),
+    ])
+}
