@@ -40,6 +40,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "voxels",
             "geometry",
             "volume",
+            "array",
             "nifti",
             "nrrd",
             "metaimage",

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 use ssn_volume::hdf5::{Dataset, parse};
-use ssn_volume::numpy::Array;
-use ssn_volume::{Limits, Problem, Voxels};
+use ssn_volume::{Array, Limits, Problem, Voxels};
 
 fn file(name: &str) -> Vec<u8> {
     fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/hdf5_files").join(name)).unwrap()

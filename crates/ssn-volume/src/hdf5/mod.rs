@@ -29,9 +29,9 @@ use hdf5_reader::error::Error;
 use hdf5_reader::group::Group;
 use hdf5_reader::{H5Type, Hdf5File, OpenOptions};
 
+use crate::array::Array;
 use crate::error::Problem;
 use crate::limits::Limits;
-use crate::numpy::Array;
 use crate::voxels::{VoxelType, Voxels};
 
 /// Datasets of a file may take this many times its bytes. Gzip can reach 1032 on zeros, so that a file of

@@ -11,7 +11,8 @@ use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-use super::{Array, encode_npy, npy, parse_npy};
+use super::{encode_npy, npy, parse_npy};
+use crate::array::Array;
 use crate::error::Problem;
 use crate::gzip::must_be_proven;
 use crate::limits::Limits;

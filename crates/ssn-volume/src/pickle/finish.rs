@@ -7,7 +7,8 @@ use super::budget::Budget;
 use super::heap::{Heap, Id, Node};
 use super::machine::malformed;
 use super::torch_file::tensor::Tensor;
-use super::value::{Array, MAX_DEPTH, Value};
+use super::value::{MAX_DEPTH, Value};
+use crate::array::Array;
 use crate::error::Problem;
 
 /// A value whose shared parts are written out wherever they occur may be this much larger than the pickle's.
@@ -155,7 +156,7 @@ fn content(value: &Value) -> usize {
     match value {
         Value::Bytes(bytes) => bytes.len(),
         Value::Text(text) => text.len(),
-        Value::Array(array) => array.values.len().saturating_mul(array.values.kind().bytes()),
+        Value::Array(array) => array.voxels.len().saturating_mul(array.voxels.kind().bytes()),
         _ => 0,
     }
 }

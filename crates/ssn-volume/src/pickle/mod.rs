@@ -25,7 +25,7 @@ pub mod torch_file;
 mod value;
 
 pub use encode::encode;
-pub use value::{Array, MAX_DEPTH, Value};
+pub use value::{MAX_DEPTH, Value};
 
 use crate::error::Problem;
 use crate::gzip::is_gzip;
