@@ -42,6 +42,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "volume",
             "array",
             "nifti",
+            "text_header",
             "nrrd",
             "metaimage",
             "raster",

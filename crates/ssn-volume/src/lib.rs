@@ -19,6 +19,7 @@ pub mod nrrd;
 pub mod numpy;
 pub mod pickle;
 pub mod raster;
+mod text_header;
 pub mod volume;
 pub mod voxels;
 

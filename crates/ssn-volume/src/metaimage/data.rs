@@ -6,7 +6,7 @@ use super::header::{Header, Packing, Skip};
 use crate::error::Problem;
 use crate::gzip::{self, Compression};
 use crate::limits::Limits;
-use crate::nrrd::stored::{DATA, exactly, last};
+use crate::text_header::stored::{DATA, exactly, last};
 use crate::volume::Image;
 
 /// The image of a header and the bytes of the data section, with what is to be skipped before it.

@@ -1,4 +1,4 @@
-//! From the bytes of a data section to an image and back, for this format and for MetaImage.
+//! From the bytes of a data section to an image and back.
 //!
 //! Knows the order of values and the length of the data; not where the bytes lie or what a header looks like.
 
