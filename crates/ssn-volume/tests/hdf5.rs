@@ -94,6 +94,7 @@ fn limits_are_asked_before_reading() {
         (Limits { values: 20, ..default() }, "values"),
         (Limits { members: 5, ..default() }, "members"),
         (Limits { expanded_bytes: 300, ..default() }, "expanded_bytes"),
+        (Limits::untrusted(), "memory_ratio"),
     ] {
         let message = parse(&bytes, &limits).unwrap_err().to_string();
         assert!(message.contains(&format!("the limit `{name}`")), "{message}");

@@ -18,6 +18,7 @@ pub(super) fn image(header: &Header, data: &[u8], limits: &Limits) -> Result<Ima
         (Skip::Bytes(skipped), Packing::Compressed(size)) => {
             let data = after(data, skipped)?;
             check_size(data, size)?;
+            header.stored.check_memory(0, data, limits)?;
             // MetaIO expands either kind; their first bytes tell them apart.
             let kind = if gzip::is_gzip(data) { Compression::Gzip } else { Compression::Zlib };
             Cow::Owned(gzip::expand_exactly(data, kind, needed, DATA, limits)?)

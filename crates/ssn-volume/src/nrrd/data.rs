@@ -23,6 +23,7 @@ pub(super) fn image(header: &Header, data: &[u8], limits: &Limits) -> Result<Ima
                 needed: u64::MAX,
                 found,
             })?;
+            header.stored.check_memory(skipped, data, limits)?;
             let mut bytes = match header.encoding {
                 Encoding::Raw => Cow::Borrowed(exactly(data, with_skipped)?),
                 Encoding::Gzip => {

@@ -38,8 +38,12 @@ enum Place {
     Done(Done),
 }
 
-/// Finishes an object and all that it refers to.
-pub(super) fn finish(mut heap: Heap, root: Id, tensors: &mut Tensors<'_>) -> Result<Value, Problem> {
+/// Finishes an object and all that it refers to; gives back what is left of the budget.
+pub(super) fn finish(
+    mut heap: Heap,
+    root: Id,
+    tensors: &mut Tensors<'_>,
+) -> Result<(Value, Budget), Problem> {
     let mut places: Vec<Place> = (0..heap.len()).map(|_| Place::Untouched).collect();
     let mut pickle_weight = SMALL;
     let hashers = [RandomState::new(), RandomState::new()];
@@ -77,7 +81,7 @@ pub(super) fn finish(mut heap: Heap, root: Id, tensors: &mut Tensors<'_>) -> Res
         }
     }
     match places.swap_remove(root as usize) {
-        Place::Done(done) if done.weight <= pickle_weight => Ok(done.value),
+        Place::Done(done) if done.weight <= pickle_weight => Ok((done.value, heap.budget)),
         Place::Done(_) => Err(repeated()),
         _ => Err(malformed("no result")),
     }

@@ -59,5 +59,6 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Value, Problem> {
 fn read(mut source: Source<'_>, budget: Budget) -> Result<Value, Problem> {
     let (heap, root) = Machine::new(Dialect::Plain, budget).run(&mut source)?;
     source.expect_end()?;
-    finish(heap, root, &mut |_, _| Err(globals::torch_outside()))
+    let (value, _) = finish(heap, root, &mut |_, _| Err(globals::torch_outside()))?;
+    Ok(value)
 }
