@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ssn_volume::Limits;
-use ssn_volume::numpy::{Array, encode_npy, encode_npz, parse_npy, parse_npz};
+use ssn_volume::numpy::{encode_npy, encode_npz, parse_npy, parse_npz};
+use ssn_volume::{Array, Limits};
 
 fn same(first: &Array, second: &Array) {
     assert_eq!(first.shape, second.shape);

@@ -60,8 +60,8 @@ pub fn expand_exactly(
     if suspicious {
         expand(bytes, compression, expected, part, None)?;
     }
-    // What is not suspicious is at most a small multiple of what has arrived already.
-    let mut out = Vec::with_capacity(if suspicious { 0 } else { expected.min(room) as usize });
+    // What was suspicious is proven now; other data is at most a small multiple of what has arrived already.
+    let mut out = Vec::with_capacity(if suspicious { expected } else { expected.min(room) } as usize);
     expand(bytes, compression, expected, part, Some(&mut out))?;
     Ok(out)
 }

@@ -4,6 +4,7 @@
 //! to an [`Image`] or a [`Problem`], and `encode`; [`read`] and [`write`] choose the format of a file by its name. A reader never
 //! panics, allocates for what arrives and not for what a header claims, and refuses what it does not understand.
 
+pub mod array;
 pub mod atomic;
 pub mod error;
 pub mod format;
@@ -18,9 +19,11 @@ pub mod nrrd;
 pub mod numpy;
 pub mod pickle;
 pub mod raster;
+mod text_header;
 pub mod volume;
 pub mod voxels;
 
+pub use array::Array;
 pub use atomic::{WriteError, write_atomically};
 pub use error::{FileError, Problem};
 pub use format::{Format, read, read_bytes, write};

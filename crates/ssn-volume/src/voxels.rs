@@ -169,23 +169,26 @@ impl Voxels {
     }
 
     /// The scaled values as labels 0 … 255; refuses the first that is not a whole number in that range.
+    #[allow(clippy::unnecessary_cast, reason = "one of the ten types is the target already")]
     pub fn scaled_labels(&self, slope: f64, intercept: f64) -> Result<Vec<u8>, Problem> {
         if let (true, Self::U8(values)) = (slope == 1.0 && intercept == 0.0, self) {
             return Ok(values.clone());
         }
-        let label = |(index, x): (usize, f64)| {
-            if x.fract() == 0.0 && (0.0..=255.0).contains(&x) {
-                return Ok(x as u8);
+        let scale = scaling(slope, intercept);
+        let mut labels = Vec::with_capacity(self.len());
+        for_each_type!(self, values => for &value in values {
+            let x = scale(value as f64);
+            if x.fract() != 0.0 || !(0.0..=255.0).contains(&x) {
+                return Err(Problem::Field {
+                    field: "a label",
+                    found: format!("{x} at voxel {}", labels.len()),
+                    allowed: "a whole number from 0 to 255",
+                    advice: "is this an image rather than a label map?",
+                });
             }
-            Err(Problem::Field {
-                field: "a label",
-                found: format!("{x} at voxel {index}"),
-                allowed: "a whole number from 0 to 255",
-                advice: "is this an image rather than a label map?",
-            })
-        };
-        let scaled = self.scaled_f64(slope, intercept);
-        scaled.into_iter().enumerate().map(label).collect()
+            labels.push(x as u8);
+        });
+        Ok(labels)
     }
 }
 

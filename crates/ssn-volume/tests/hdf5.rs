@@ -7,8 +7,7 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 use ssn_volume::hdf5::{Dataset, parse};
-use ssn_volume::numpy::Array;
-use ssn_volume::{Limits, Problem, Voxels};
+use ssn_volume::{Array, Limits, Problem, Voxels};
 
 fn file(name: &str) -> Vec<u8> {
     fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/hdf5_files").join(name)).unwrap()
@@ -95,6 +94,7 @@ fn limits_are_asked_before_reading() {
         (Limits { values: 20, ..default() }, "values"),
         (Limits { members: 5, ..default() }, "members"),
         (Limits { expanded_bytes: 300, ..default() }, "expanded_bytes"),
+        (Limits::untrusted(), "memory_ratio"),
     ] {
         let message = parse(&bytes, &limits).unwrap_err().to_string();
         assert!(message.contains(&format!("the limit `{name}`")), "{message}");

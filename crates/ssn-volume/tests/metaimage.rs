@@ -2,13 +2,23 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
 mod changed_bytes;
+mod text_format;
 
-use std::fs;
-use std::path::Path;
+use std::io::Write;
 
 use changed_bytes::{change, changed};
 use proptest::prelude::*;
-use ssn_volume::{Geometry, Image, Limits, VoxelType, Voxels, metaimage};
+use ssn_volume::{Image, Limits, Tolerance, VoxelType, Voxels, metaimage};
+use text_format::{TextFormat, gzip};
+
+const METAIMAGE: TextFormat = TextFormat {
+    name: "metaimage",
+    parse: metaimage::parse,
+    parse_detached: metaimage::parse_detached,
+    encode: metaimage::encode,
+    encode_compressed: metaimage::encode_zlib,
+    tolerance: Tolerance { spacing: 0.0, origin: 0.0, direction: 0.0 },
+};
 
 fn file(lines: &[&str], data: &[u8]) -> Vec<u8> {
     let mut bytes = format!("{}\nElementDataFile = LOCAL\n", lines.join("\n")).into_bytes();
@@ -17,64 +27,27 @@ fn file(lines: &[&str], data: &[u8]) -> Vec<u8> {
 }
 
 fn parse(lines: &[&str], data: &[u8]) -> Image {
-    metaimage::parse(&file(lines, data), &Limits::default()).unwrap()
+    METAIMAGE.read(&file(lines, data)).unwrap()
 }
 
 fn refusal(lines: &[&str], data: &[u8]) -> String {
-    metaimage::parse(&file(lines, data), &Limits::default()).unwrap_err().to_string()
+    METAIMAGE.refusal(&file(lines, data))
 }
 
 fn packed(bytes: &[u8]) -> [Vec<u8>; 2] {
-    use std::io::Write;
-    let level = flate2::Compression::default();
-    let (mut zlib, mut gzip) =
-        (flate2::write::ZlibEncoder::new(vec![], level), flate2::write::GzEncoder::new(vec![], level));
+    let mut zlib = flate2::write::ZlibEncoder::new(vec![], flate2::Compression::default());
     zlib.write_all(bytes).unwrap();
-    gzip.write_all(bytes).unwrap();
-    [zlib.finish().unwrap(), gzip.finish().unwrap()]
-}
-
-fn turned() -> Geometry {
-    Geometry {
-        spacing: [0.7, 0.9, 2.5],
-        origin: [-90.25, 12.5, 1e-7],
-        direction: [[0.8, -0.6, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, -1.0]],
-    }
-}
-
-fn image(kind: VoxelType, shape: [usize; 4]) -> Image {
-    let count = shape.iter().product::<usize>() * kind.bytes();
-    let bytes: Vec<u8> = (0..count).map(|i| (i * 37 + 11) as u8).collect();
-    let voxels = Voxels::from_bytes(kind, &bytes, ssn_volume::ByteOrder::Little);
-    Image::new(voxels, shape, turned(), &Limits::default()).unwrap()
-}
-
-/// The same stored bits (which may be NaN), shape and place.
-fn assert_same(a: &Image, b: &Image) {
-    assert_eq!((a.shape, a.voxels.kind()), (b.shape, b.voxels.kind()));
-    assert!(a.voxels.to_le_bytes() == b.voxels.to_le_bytes());
-    assert_eq!(a.geometry, b.geometry);
+    [zlib.finish().unwrap(), gzip(bytes)]
 }
 
 #[test]
 fn every_type_goes_round() {
-    for kind in VoxelType::ALL {
-        for shape in [[1, 4, 3, 2], [3, 4, 3, 2], [2, 1, 3, 2], [1, 1, 1, 1]] {
-            let image = image(kind, shape);
-            assert_same(&image, &metaimage::parse(&metaimage::encode(&image), &Limits::default()).unwrap());
-            let packed = metaimage::encode_zlib(&image).unwrap();
-            assert_same(&image, &metaimage::parse(&packed, &Limits::default()).unwrap());
-        }
-    }
+    METAIMAGE.every_type_goes_round();
 }
 
 #[test]
 fn a_scaled_image_is_written_as_its_values() {
-    let mut scaled = image(VoxelType::U8, [1, 1, 2, 2]);
-    (scaled.slope, scaled.intercept) = (0.5, -3.0);
-    let back = metaimage::parse(&metaimage::encode(&scaled), &Limits::default()).unwrap();
-    assert_eq!(back.voxels, Voxels::F64(scaled.voxels.scaled_f64(0.5, -3.0)));
-    assert_eq!((back.slope, back.intercept), (1.0, 0.0));
+    METAIMAGE.a_scaled_image_is_written_as_its_values();
 }
 
 const SHORTS: [&str; 5] = [
@@ -208,7 +181,7 @@ fn a_type_of_doubtful_size_needs_an_exact_length() {
 
 #[test]
 fn hostile_files_are_refused_with_a_reason() {
-    let cases = [
+    METAIMAGE.attacks_are_refused(&[
         ("axes-parallel.mha", "point in different directions"),
         ("byte-order-missing.mha", "BinaryDataByteOrderMSB is missing"),
         ("centre-of-rotation.mha", "readers differ"),
@@ -236,32 +209,12 @@ fn hostile_files_are_refused_with_a_reason() {
         ("zlib-bomb.mha", "as long as the header says"),
         ("zlib-check-sum.mha", "damaged"),
         ("zlib-claims-much.mha", "cut off"),
-    ];
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks/metaimage");
-    for (name, fragment) in cases {
-        let bytes = fs::read(folder.join(name)).unwrap();
-        // A header that names another file is tried with a file as short as can be.
-        let read = match metaimage::parse_header(&bytes, &Limits::default()) {
-            Ok(header) if header.data_file().is_some() => {
-                metaimage::parse_detached(&bytes, &[], &Limits::default())
-            }
-            _ => metaimage::parse(&bytes, &Limits::default()),
-        };
-        let message = read.unwrap_err().to_string();
-        assert!(message.contains(fragment), "{name}: {message}");
-    }
-    let others = ["README.md", "make.py"].len();
-    assert_eq!(fs::read_dir(folder).unwrap().count(), cases.len() + others, "a file without a test");
+    ]);
 }
 
 #[test]
 fn every_cut_is_refused() {
-    let image = image(VoxelType::I16, [2, 2, 2, 2]);
-    for whole in [metaimage::encode(&image), metaimage::encode_zlib(&image).unwrap()] {
-        for length in 0..whole.len() {
-            assert!(metaimage::parse(&whole[..length], &Limits::default()).is_err(), "{length} bytes");
-        }
-    }
+    METAIMAGE.every_cut_is_refused();
 }
 
 proptest! {
@@ -273,16 +226,7 @@ proptest! {
         kind in proptest::sample::select(VoxelType::ALL.to_vec()),
         changes in proptest::collection::vec(change(), 1..5),
     ) {
-        let whole = match form {
-            0 => metaimage::encode(&image(kind, [1, 2, 2, 2])),
-            1 => metaimage::encode(&image(kind, [3, 1, 2, 2])),
-            2 => metaimage::encode_zlib(&image(kind, [2, 2, 1, 2])).unwrap(),
-            _ => file(&["NDims = 2", "DimSize = 2 2", "HeaderSize = -1", "ElementType = MET_UCHAR"], b"abcdef"),
-        };
-        let bytes = changed(whole, &changes);
-        if let Ok(image) = metaimage::parse(&bytes, &Limits::default()) {
-            assert_same(&image, &metaimage::parse(&metaimage::encode(&image), &Limits::default()).unwrap());
-        }
-        let _ = metaimage::parse_detached(&bytes, &bytes, &Limits::default());
+        let own = file(&["NDims = 2", "DimSize = 2 2", "HeaderSize = -1", "ElementType = MET_UCHAR"], b"abcdef");
+        METAIMAGE.any_bytes_are_refused_or_go_round(&changed(METAIMAGE.sample(form, kind, own), &changes));
     }
 }

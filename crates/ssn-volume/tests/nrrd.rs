@@ -2,16 +2,23 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
 mod changed_bytes;
-
-use std::fs;
-use std::path::Path;
+mod text_format;
 
 use changed_bytes::{change, changed};
 use proptest::prelude::*;
-use ssn_volume::{Geometry, Image, Limits, Tolerance, VoxelType, Voxels, nrrd};
+use ssn_volume::{Image, Limits, Tolerance, VoxelType, Voxels, nrrd};
+use text_format::{TextFormat, gzip};
 
 /// Distances and directions are computed from vectors in the file; only their last digits may change.
 const CLOSE: Tolerance = Tolerance { spacing: 1e-12, origin: 1e-12, direction: 1e-12 };
+const NRRD: TextFormat = TextFormat {
+    name: "nrrd",
+    parse: nrrd::parse,
+    parse_detached: nrrd::parse_detached,
+    encode: nrrd::encode,
+    encode_compressed: nrrd::encode_gzip,
+    tolerance: CLOSE,
+};
 
 fn file(lines: &[&str], data: &[u8]) -> Vec<u8> {
     let mut bytes = format!("NRRD0004\n{}\n\n", lines.join("\n")).into_bytes();
@@ -20,63 +27,23 @@ fn file(lines: &[&str], data: &[u8]) -> Vec<u8> {
 }
 
 fn parse(lines: &[&str], data: &[u8]) -> Image {
-    nrrd::parse(&file(lines, data), &Limits::default()).unwrap()
+    NRRD.read(&file(lines, data)).unwrap()
 }
 
 fn refusal(lines: &[&str], data: &[u8]) -> String {
-    nrrd::parse(&file(lines, data), &Limits::default()).unwrap_err().to_string()
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    use std::io::Write;
-    let mut encoder = flate2::write::GzEncoder::new(vec![], flate2::Compression::default());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
-}
-
-fn turned() -> Geometry {
-    Geometry {
-        spacing: [0.7, 0.9, 2.5],
-        origin: [-90.25, 12.5, 1e-7],
-        direction: [[0.8, -0.6, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, -1.0]],
-    }
-}
-
-fn image(kind: VoxelType, shape: [usize; 4]) -> Image {
-    let count = shape.iter().product::<usize>() * kind.bytes();
-    let bytes: Vec<u8> = (0..count).map(|i| (i * 37 + 11) as u8).collect();
-    let voxels = Voxels::from_bytes(kind, &bytes, ssn_volume::ByteOrder::Little);
-    Image::new(voxels, shape, turned(), &Limits::default()).unwrap()
-}
-
-/// The same stored bits (which may be NaN), shape and place.
-fn assert_same(a: &Image, b: &Image) {
-    assert_eq!((a.shape, a.voxels.kind()), (b.shape, b.voxels.kind()));
-    assert!(a.voxels.to_le_bytes() == b.voxels.to_le_bytes());
-    assert_eq!(a.geometry.differences(&b.geometry, CLOSE), None);
+    NRRD.refusal(&file(lines, data))
 }
 
 const SHORTS: [&str; 5] = ["type: short", "dimension: 3", "sizes: 2 1 2", "endian: little", "encoding: raw"];
 
 #[test]
 fn every_type_goes_round() {
-    for kind in VoxelType::ALL {
-        for shape in [[1, 4, 3, 2], [3, 4, 3, 2], [2, 1, 3, 2], [1, 1, 1, 1]] {
-            let image = image(kind, shape);
-            assert_same(&image, &nrrd::parse(&nrrd::encode(&image), &Limits::default()).unwrap());
-            let packed = nrrd::encode_gzip(&image).unwrap();
-            assert_same(&image, &nrrd::parse(&packed, &Limits::default()).unwrap());
-        }
-    }
+    NRRD.every_type_goes_round();
 }
 
 #[test]
 fn a_scaled_image_is_written_as_its_values() {
-    let mut scaled = image(VoxelType::U8, [1, 1, 2, 2]);
-    (scaled.slope, scaled.intercept) = (0.5, -3.0);
-    let back = nrrd::parse(&nrrd::encode(&scaled), &Limits::default()).unwrap();
-    assert_eq!(back.voxels, Voxels::F64(scaled.voxels.scaled_f64(0.5, -3.0)));
-    assert_eq!((back.slope, back.intercept), (1.0, 0.0));
+    NRRD.a_scaled_image_is_written_as_its_values();
 }
 
 #[test]
@@ -202,7 +169,7 @@ fn a_detached_header_names_its_data() {
 
 #[test]
 fn hostile_files_are_refused_with_a_reason() {
-    let cases = [
+    NRRD.attacks_are_refused(&[
         ("axes-parallel.nrrd", "point in different directions"),
         ("axis-without-length.nrrd", "of a positive length"),
         ("byte-skip-huge.nrrd", "cut off"),
@@ -225,25 +192,12 @@ fn hostile_files_are_refused_with_a_reason() {
         ("sizes-negative.nrrd", "one whole number for each axis"),
         ("sizes-overflow.nrrd", "`values`"),
         ("sizes-zero.nrrd", "positive along every axis"),
-    ];
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks/nrrd");
-    for (name, fragment) in cases {
-        let bytes = fs::read(folder.join(name)).unwrap();
-        let message = nrrd::parse(&bytes, &Limits::default()).unwrap_err().to_string();
-        assert!(message.contains(fragment), "{name}: {message}");
-    }
-    let others = ["README.md", "make.py"].len();
-    assert_eq!(fs::read_dir(folder).unwrap().count(), cases.len() + others, "a file without a test");
+    ]);
 }
 
 #[test]
 fn every_cut_is_refused() {
-    let image = image(VoxelType::I16, [2, 2, 2, 2]);
-    for whole in [nrrd::encode(&image), nrrd::encode_gzip(&image).unwrap()] {
-        for length in 0..whole.len() {
-            assert!(nrrd::parse(&whole[..length], &Limits::default()).is_err(), "{length} bytes");
-        }
-    }
+    NRRD.every_cut_is_refused();
 }
 
 proptest! {
@@ -255,16 +209,7 @@ proptest! {
         kind in proptest::sample::select(VoxelType::ALL.to_vec()),
         changes in proptest::collection::vec(change(), 1..5),
     ) {
-        let whole = match form {
-            0 => nrrd::encode(&image(kind, [1, 2, 2, 2])),
-            1 => nrrd::encode(&image(kind, [3, 1, 2, 2])),
-            2 => nrrd::encode_gzip(&image(kind, [2, 2, 1, 2])).unwrap(),
-            _ => file(&["type: uchar", "dimension: 2", "sizes: 2 2", "encoding: raw", "byte skip: -1"], b"abcdef"),
-        };
-        let bytes = changed(whole, &changes);
-        if let Ok(image) = nrrd::parse(&bytes, &Limits::default()) {
-            assert_same(&image, &nrrd::parse(&nrrd::encode(&image), &Limits::default()).unwrap());
-        }
-        let _ = nrrd::parse_detached(&bytes, &bytes, &Limits::default());
+        let own = file(&["type: uchar", "dimension: 2", "sizes: 2 2", "encoding: raw", "byte skip: -1"], b"abcdef");
+        NRRD.any_bytes_are_refused_or_go_round(&changed(NRRD.sample(form, kind, own), &changes));
     }
 }

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 use changed_numbers::{apply, change};
 use proptest::prelude::*;
-use ssn_volume::numpy::{Array, encode_npy, encode_npz, parse_npy, parse_npz};
-use ssn_volume::{ByteOrder, Limits, Problem, VoxelType, Voxels};
+use ssn_volume::numpy::{encode_npy, encode_npz, parse_npy, parse_npz};
+use ssn_volume::{Array, ByteOrder, Limits, Problem, VoxelType, Voxels};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/attacks/numpy")

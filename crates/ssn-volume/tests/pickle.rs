@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use ssn_volume::pickle::{Array, Value, encode, parse};
-use ssn_volume::{Limits, Voxels};
+use ssn_volume::pickle::{Value, encode, parse};
+use ssn_volume::{Array, Limits, Voxels};
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
@@ -37,7 +37,7 @@ fn dict(pairs: Vec<(&str, Value)>) -> Value {
 }
 
 fn array(values: Voxels, shape: &[usize]) -> Value {
-    Value::Array(Arc::new(Array { values, shape: shape.to_vec() }))
+    Value::Array(Arc::new(Array { voxels: values, shape: shape.to_vec() }))
 }
 
 /// The object that the files in `pickle_files` hold.

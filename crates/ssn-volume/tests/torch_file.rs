@@ -31,7 +31,7 @@ fn tensors_of_a_checkpoint_have_names_shapes_and_values() {
     ];
     assert_eq!(tensors.len(), expected.len());
     for ((name, array), (expected_name, values, shape)) in tensors.iter().zip(expected) {
-        assert_eq!((name.as_str(), &array.values, &array.shape), (expected_name, &values, &shape));
+        assert_eq!((name.as_str(), &array.voxels, &array.shape), (expected_name, &values, &shape));
     }
 }
 

@@ -5,8 +5,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ssn_volume::pickle::{Array, torch_file};
-use ssn_volume::{Limits, Voxels, read_bytes};
+use ssn_volume::pickle::torch_file;
+use ssn_volume::{Array, Limits, Voxels, read_bytes};
 use tch::{Kind, Tensor};
 
 use super::{Report, assign};
@@ -158,7 +158,7 @@ pub fn our_name(name: &str) -> Option<String> {
 
 /// The tensor in our shape: kernels of 2D networks get an axis of depth 1.
 fn tensor(array: &Array, planar: bool) -> Result<Tensor> {
-    let tensor = match &array.values {
+    let tensor = match &array.voxels {
         Voxels::F32(values) => Tensor::f_from_slice(values)?,
         values => Tensor::f_from_slice(&values.scaled_f64(1.0, 0.0))?.f_to_kind(Kind::Double)?,
     };

@@ -14,6 +14,10 @@
 //! A header may claim any size. All datasets of a file together may therefore take at most [`LARGEST_RATIO`]
 //! times the bytes of the file, or [`ALWAYS_ALLOWED`] where that is more; a chunk may take a quarter of that.
 //!
+//! What the decoder builds to find the datasets cannot be bounded from here: in a hostile file many links may share
+//! one long name, and many objects one long header, and each gets a copy. So files are refused where memory has to stay
+//! within bounds ([`Limits::memory_ratio`]), and others should come from a source that is trusted.
+//!
 //! # Panics of the decoder
 //! None was seen in the test with changed bytes, but the decoder makes no promise. A panic in it is caught,
 //! becomes [`Problem::Damaged`] and goes no further than the standard message on the error stream. A program
@@ -29,9 +33,9 @@ use hdf5_reader::error::Error;
 use hdf5_reader::group::Group;
 use hdf5_reader::{H5Type, Hdf5File, OpenOptions};
 
+use crate::array::Array;
 use crate::error::Problem;
 use crate::limits::Limits;
-use crate::numpy::Array;
 use crate::voxels::{VoxelType, Voxels};
 
 /// Datasets of a file may take this many times its bytes. Gzip can reach 1032 on zeros, so that a file of
@@ -42,6 +46,8 @@ pub const LARGEST_RATIO: u64 = 30;
 pub const ALWAYS_ALLOWED: u64 = 16 << 20;
 /// Groups in groups; the LIDC file has one level.
 const DEEPEST: usize = 16;
+/// Bytes charged for a dataset beside its values and its path.
+const DATASET: u64 = 1024;
 const COPY: &str = "write the file again with h5py and without links";
 
 /// One dataset of a file.
@@ -59,6 +65,13 @@ pub enum Dataset {
 /// size is not plausible for the file.
 pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Vec<(String, Dataset)>, Problem> {
     limits.check_file_bytes(bytes.len() as u64)?;
+    if limits.memory_ratio.is_some() {
+        return Err(Problem::Unsupported {
+            what: "an HDF5 file where memory is bounded by the limit `memory_ratio`".to_owned(),
+            advice: "its decoder keeps to no bound: read a file that you trust without that limit, and have others \
+                     saved as .npz",
+        });
+    }
     // The decoder's state is dropped with the panic: nothing half-changed is seen afterwards.
     catch_unwind(AssertUnwindSafe(|| parse_unguarded(bytes, limits))).unwrap_or_else(|_| {
         Err(Problem::Damaged { part: "the HDF5 file", reason: "its decoder gave up".to_owned() })
@@ -142,6 +155,8 @@ impl Walk<'_> {
     }
 
     fn dataset(&mut self, dataset: &hdf5_reader::Dataset, path: &str) -> Result<Dataset, Problem> {
+        // Many datasets may lie below one group with a long name.
+        self.budget.take(path, DATASET + path.len() as u64)?;
         if text::is_text(dataset.dtype()) {
             return text::read(dataset, path, &mut self.budget).map(Dataset::Text);
         }

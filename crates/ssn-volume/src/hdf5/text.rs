@@ -5,8 +5,10 @@ use hdf5_reader::{Dataset, Datatype, StringSize, VarLenKind};
 use super::{Budget, damaged};
 use crate::error::Problem;
 
-/// Bytes charged for an entry beside its text: what an empty `String` takes.
-const ENTRY: u64 = size_of::<String>() as u64;
+/// The least that an allocator takes for the text of an entry, however short.
+const SMALLEST: u64 = 32;
+/// Bytes charged for an entry beside its text.
+const ENTRY: u64 = size_of::<String>() as u64 + SMALLEST;
 
 /// Whether a datatype is text.
 pub(super) fn is_text(datatype: &Datatype) -> bool {

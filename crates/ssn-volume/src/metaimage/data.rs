@@ -6,7 +6,7 @@ use super::header::{Header, Packing, Skip};
 use crate::error::Problem;
 use crate::gzip::{self, Compression};
 use crate::limits::Limits;
-use crate::nrrd::stored::{DATA, exactly, last};
+use crate::text_header::stored::{DATA, exactly, last};
 use crate::volume::Image;
 
 /// The image of a header and the bytes of the data section, with what is to be skipped before it.
@@ -18,6 +18,7 @@ pub(super) fn image(header: &Header, data: &[u8], limits: &Limits) -> Result<Ima
         (Skip::Bytes(skipped), Packing::Compressed(size)) => {
             let data = after(data, skipped)?;
             check_size(data, size)?;
+            header.stored.check_memory(0, data, limits)?;
             // MetaIO expands either kind; their first bytes tell them apart.
             let kind = if gzip::is_gzip(data) { Compression::Gzip } else { Compression::Zlib };
             Cow::Owned(gzip::expand_exactly(data, kind, needed, DATA, limits)?)

@@ -1,10 +1,9 @@
 //! The lines of a header: which field has which text. Knows the names of fields, not their meaning.
 
-use std::collections::BTreeMap;
-
 use crate::error::Problem;
 use crate::limits::Limits;
-use crate::nrrd::text::{missing, shown};
+use crate::text_header::lines::{self, line_shown};
+use crate::text_header::words::missing;
 
 /// A field that bears on values or places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,54 +59,25 @@ const SPELLINGS: [(&str, Field); 25] = [
     ("Orientation", Field::TransformMatrix),
 ];
 
-/// The fields of a header and where it ends.
-#[derive(Debug)]
-pub(super) struct Fields<'a> {
-    texts: BTreeMap<Field, &'a str>,
-    /// The first byte after the line of `ElementDataFile`.
-    pub(super) end: usize,
-}
+/// The fields of a header, which ends after the line of `ElementDataFile`.
+pub(super) type Fields<'a> = lines::Fields<'a, Field>;
 
-impl<'a> Fields<'a> {
-    /// The text of a field.
-    pub(super) fn get(&self, field: Field) -> Option<&'a str> {
-        self.texts.get(&field).copied()
-    }
-
-    /// The text of a field that every header has.
-    pub(super) fn needed(&self, field: Field, name: &'static str) -> Result<&'a str, Problem> {
-        let advice = "the header is incomplete: export the image again";
-        self.get(field).ok_or_else(|| missing(name, "given in every header, before ElementDataFile", advice))
-    }
+/// The text of a field that every header has.
+pub(super) fn needed<'a>(fields: &Fields<'a>, field: Field, name: &'static str) -> Result<&'a str, Problem> {
+    let advice = "the header is incomplete: export the image again";
+    fields.get(field).ok_or_else(|| missing(name, "given in every header, before ElementDataFile", advice))
 }
 
 /// Splits a header into its fields, up to `ElementDataFile`, which is the last.
 pub(super) fn split<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Fields<'a>, Problem> {
-    let mut fields = Fields { texts: BTreeMap::new(), end: 0 };
+    let mut fields = Fields::new();
     while fields.end < bytes.len() {
-        let rest = &bytes[fields.end..];
-        let line = rest.split(|&b| b == b'\n').next().unwrap_or_default();
-        fields.end = (fields.end + line.len() + 1).min(bytes.len());
-        if fields.end as u64 > limits.header_bytes {
-            return Err(Problem::Limit {
-                what: "the length of the header",
-                found: fields.end as u64,
-                limit: limits.header_bytes,
-                name: "header_bytes",
-            });
-        }
+        let line = fields.next_line(bytes, limits)?;
         if line.trim_ascii().is_empty() {
             continue;
         }
         let Some((field, text)) = split_line(line)? else { continue };
-        if fields.texts.insert(field, text).is_some() {
-            return Err(Problem::Field {
-                field: "the header",
-                found: format!("with a second line for a field, {}", line_shown(line)),
-                allowed: "with one line for each field, whatever its spelling",
-                advice: "remove the wrong one",
-            });
-        }
+        fields.set(field, text, line)?;
         if field == Field::ElementDataFile {
             return Ok(fields);
         }
@@ -137,11 +107,6 @@ fn split_line(line: &[u8]) -> Result<Option<(Field, &str)>, Problem> {
     }
     let text = std::str::from_utf8(text).map_err(|_| refuse("text in UTF-8"))?;
     Ok(Some((field, text)))
-}
-
-fn line_shown(line: &[u8]) -> String {
-    // Longer lines are not shown in full anyway.
-    shown(&String::from_utf8_lossy(&line[..line.len().min(256)]))
 }
 
 #[cfg(test)]

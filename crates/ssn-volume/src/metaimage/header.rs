@@ -1,13 +1,13 @@
 //! A header as checked values.
 
-use super::fields::{self, Field, Fields};
+use super::fields::{self, Field, Fields, needed};
 use super::{space, types};
 use crate::error::Problem;
 use crate::geometry::Geometry;
 use crate::limits::Limits;
-use crate::nrrd::sibling;
-use crate::nrrd::stored::{Channels, Stored};
-use crate::nrrd::text::{missing, number, numbers, refused};
+use crate::text_header::sibling;
+use crate::text_header::stored::{Channels, Stored};
+use crate::text_header::words::{missing, number, numbers, refused};
 use crate::voxels::{ByteOrder, VoxelType};
 
 const ADVICE: &str = "correct the header or export the image again";
@@ -64,9 +64,9 @@ pub(super) fn parse(bytes: &[u8], limits: &Limits) -> Result<Header, Problem> {
         return Err(refused("ObjectType", text, "Image", "other objects of MetaIO hold no voxels"));
     }
     check_values(&fields)?;
-    let dimension = number("NDims", fields.needed(Field::NDims, "NDims")?, "2, 3 or 4")?;
+    let dimension = number("NDims", needed(&fields, Field::NDims, "NDims")?, "2, 3 or 4")?;
     let (shape, channels) = shape(&fields, dimension)?;
-    let type_name = fields.needed(Field::ElementType, "ElementType")?;
+    let type_name = needed(&fields, Field::ElementType, "ElementType")?;
     let kind = types::named(type_name)?;
     let stored = Stored { kind, order: byte_order(&fields, kind)?, shape, channels };
     stored.bytes(limits)?;
@@ -112,7 +112,7 @@ fn shape(fields: &Fields<'_>, dimension: usize) -> Result<([usize; 4], Channels)
         let advice = "store each part of the image in a file of its own";
         return Err(refused("NDims", &dimension.to_string(), "2, 3 or 4", advice));
     }
-    let text = fields.needed(Field::DimSize, "DimSize")?;
+    let text = needed(fields, Field::DimSize, "DimSize")?;
     let sizes: Vec<usize> = numbers("DimSize", text, dimension, "as many whole numbers as NDims says")?;
     match *sizes.as_slice() {
         [w, h] => Ok(([count, 1, h, w], Channels::Interleaved)),
@@ -149,7 +149,7 @@ fn packing(fields: &Fields<'_>) -> Result<Packing, Problem> {
 
 /// The name of the data file, or nothing for data behind the header.
 fn data_file(fields: &Fields<'_>, rest: &[u8]) -> Result<Option<String>, Problem> {
-    let text = fields.needed(Field::ElementDataFile, "ElementDataFile")?;
+    let text = needed(fields, Field::ElementDataFile, "ElementDataFile")?;
     if matches!(text, "LOCAL" | "Local" | "local") {
         return Ok(None);
     }

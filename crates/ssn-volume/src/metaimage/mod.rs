@@ -20,7 +20,7 @@ pub use write::{encode, encode_zlib};
 
 use crate::error::Problem;
 use crate::limits::Limits;
-use crate::nrrd::text::{refused, shown};
+use crate::text_header::words::{refused, shown};
 use crate::volume::Image;
 
 /// The image of a file that holds header and data.

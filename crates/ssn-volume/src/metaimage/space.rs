@@ -3,8 +3,8 @@
 use super::fields::{Field, Fields};
 use crate::error::Problem;
 use crate::geometry::Geometry;
-use crate::nrrd::place::{self, Names};
-use crate::nrrd::text::{numbers, refused};
+use crate::text_header::place::{self, Names};
+use crate::text_header::words::{numbers, refused};
 
 const NAMES: Names = Names { spacing: "ElementSpacing", origin: "Offset", direction: "TransformMatrix" };
 const ADVICE: &str = "correct the header or export the image again";

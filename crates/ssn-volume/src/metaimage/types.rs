@@ -1,7 +1,7 @@
 //! The names of value types.
 
 use crate::error::Problem;
-use crate::nrrd::text::refused;
+use crate::text_header::words::refused;
 use crate::voxels::VoxelType;
 
 /// The types that MetaIO's table of sizes defines; its `MET_LONG` has 4 bytes on every machine.

@@ -2,7 +2,7 @@
 
 use super::types;
 use crate::error::Problem;
-use crate::nrrd::stored::{for_file, zlibbed};
+use crate::text_header::stored::{for_file, zlibbed};
 use crate::volume::Image;
 use crate::voxels::VoxelType;
 

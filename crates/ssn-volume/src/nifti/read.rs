@@ -6,7 +6,7 @@ use super::extensions;
 use super::header::{Container, EXTENSION_FLAG, Header};
 use crate::error::Problem;
 use crate::gzip::{self, Compression};
-use crate::limits::Limits;
+use crate::limits::{Limits, memory_of};
 use crate::volume::{Image, Source};
 use crate::voxels::Voxels;
 
@@ -24,7 +24,7 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     };
     let first = header.fields.layout().bytes + EXTENSION_FLAG;
     check_header_bytes(header.data_offset, limits)?;
-    let size = data_bytes(&header, limits)?;
+    let size = data_bytes(&header, bytes.len(), limits)?;
     let file = whole(bytes, header.data_offset, size, limits)?;
     let (start, data) = file.split_at(header.data_offset as usize);
     extensions::check(start[first - EXTENSION_FLAG], &start[first..], header.fields.order)?;
@@ -47,7 +47,7 @@ pub fn parse_pair(header: &[u8], data: &[u8], limits: &Limits) -> Result<Image, 
     if let Some((flag, rest)) = bytes[header.fields.layout().bytes..].split_at_checked(EXTENSION_FLAG) {
         extensions::check(flag[0], rest, header.fields.order)?;
     }
-    let size = data_bytes(&header, limits)?;
+    let size = data_bytes(&header, data.len(), limits)?;
     let file = whole(data, header.data_offset, size, limits)?;
     let data = &file[header.data_offset as usize..];
     Ok(image(header, data))
@@ -62,9 +62,11 @@ fn check_header_bytes(found: u64, limits: &Limits) -> Result<(), Problem> {
     Err(Problem::Limit { what: "the size of the header with extensions", found, limit, name: "header_bytes" })
 }
 
-/// Bytes of all values.
-fn data_bytes(header: &Header, limits: &Limits) -> Result<u64, Problem> {
+/// Bytes of all values, which a file of a size must be allowed to have.
+fn data_bytes(header: &Header, file_bytes: usize, limits: &Limits) -> Result<u64, Problem> {
     let values = limits.check_values(&header.shape.values)? as u64;
+    let memory = memory_of(values, header.kind.bytes()).saturating_add(header.data_offset);
+    limits.check_memory(memory, file_bytes as u64)?;
     Ok(values.saturating_mul(header.kind.bytes() as u64))
 }
 

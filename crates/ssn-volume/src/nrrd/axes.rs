@@ -1,8 +1,8 @@
 //! Which axes of the file lie in space and which holds the channels.
 
-use super::stored::Channels;
-use super::text::{numbers, refused};
 use crate::error::Problem;
+use crate::text_header::stored::Channels;
+use crate::text_header::words::{numbers, refused};
 
 /// What an axis is for, as far as the header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

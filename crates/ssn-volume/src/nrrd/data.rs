@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use super::encoding::{Encoding, Skip};
 use super::header::Header;
-use super::stored::{DATA, exactly, last};
 use crate::error::Problem;
 use crate::gzip::{self, Compression};
 use crate::limits::Limits;
+use crate::text_header::stored::{DATA, exactly, last};
 use crate::volume::Image;
 
 /// The image of a header and the bytes of the data section, with what is to be skipped before it.
@@ -23,6 +23,7 @@ pub(super) fn image(header: &Header, data: &[u8], limits: &Limits) -> Result<Ima
                 needed: u64::MAX,
                 found,
             })?;
+            header.stored.check_memory(skipped, data, limits)?;
             let mut bytes = match header.encoding {
                 Encoding::Raw => Cow::Borrowed(exactly(data, with_skipped)?),
                 Encoding::Gzip => {

@@ -1,8 +1,8 @@
 //! How the data section is stored: encoding, order of bytes, units and what comes before the data.
 
 use super::fields::{Field, Fields};
-use super::text::{missing, number, refused};
 use crate::error::Problem;
+use crate::text_header::words::{missing, number, refused};
 use crate::voxels::{ByteOrder, VoxelType};
 
 /// The encoding of the data section.

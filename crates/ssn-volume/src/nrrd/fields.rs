@@ -1,11 +1,10 @@
 //! The lines of a header: which field has which text. Knows the names of fields, not their meaning.
 
-use std::collections::BTreeMap;
-
-use super::sibling;
-use super::text::{refused, shown};
 use crate::error::Problem;
 use crate::limits::Limits;
+use crate::text_header::lines::{self, line_shown};
+use crate::text_header::sibling;
+use crate::text_header::words::refused;
 
 /// A field that the format defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,25 +93,13 @@ const SPELLINGS: [(&str, Field); 45] = [
 /// The versions of the format, as the first line of a file states them.
 const MAGICS: [&[u8]; 5] = [b"NRRD0001", b"NRRD0002", b"NRRD0003", b"NRRD0004", b"NRRD0005"];
 
-/// The fields of a header and where it ends.
-#[derive(Debug)]
-pub(super) struct Fields<'a> {
-    texts: BTreeMap<Field, &'a str>,
-    /// The first byte after the empty line, or after the last byte where there is no empty line.
-    pub(super) end: usize,
-}
-
-impl<'a> Fields<'a> {
-    /// The text of a field.
-    pub(super) fn get(&self, field: Field) -> Option<&'a str> {
-        self.texts.get(&field).copied()
-    }
-}
+/// The fields of a header, which ends after the empty line, or with the bytes where there is none.
+pub(super) type Fields<'a> = lines::Fields<'a, Field>;
 
 /// Splits a header into its fields.
 pub(super) fn split<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Fields<'a>, Problem> {
-    let mut fields = Fields { texts: BTreeMap::new(), end: 0 };
-    let magic = next_line(bytes, &mut fields.end, limits)?;
+    let mut fields = Fields::new();
+    let magic = fields.next_line(bytes, limits)?;
     if !MAGICS.contains(&magic) {
         return Err(refused(
             "the first line",
@@ -122,7 +109,7 @@ pub(super) fn split<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Fields<'a>, 
         ));
     }
     loop {
-        let line = next_line(bytes, &mut fields.end, limits)?;
+        let line = fields.next_line(bytes, limits)?;
         if line.is_empty() {
             return Ok(fields);
         }
@@ -134,34 +121,8 @@ pub(super) fn split<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Fields<'a>, 
             // After `LIST` come lines that are no fields: refuse here, with the right reason.
             sibling::plain_name("data file", text)?;
         }
-        if fields.texts.insert(field, text).is_some() {
-            return Err(Problem::Field {
-                field: "the header",
-                found: format!("with a second line for a field, {}", line_shown(line)),
-                allowed: "with one line for each field",
-                advice: "remove the wrong one",
-            });
-        }
+        fields.set(field, text, line)?;
     }
-}
-
-/// The next line without its end; empty at the end of the bytes.
-fn next_line<'a>(bytes: &'a [u8], at: &mut usize, limits: &Limits) -> Result<&'a [u8], Problem> {
-    let rest = &bytes[(*at).min(bytes.len())..];
-    let line = match rest.iter().position(|&b| b == b'\n') {
-        Some(length) => &rest[..length],
-        None => rest,
-    };
-    *at = (*at + line.len() + 1).min(bytes.len());
-    if *at as u64 > limits.header_bytes {
-        return Err(Problem::Limit {
-            what: "the length of the header",
-            found: *at as u64,
-            limit: limits.header_bytes,
-            name: "header_bytes",
-        });
-    }
-    Ok(line.strip_suffix(b"\r").unwrap_or(line))
 }
 
 /// Field and text of a line; nothing for a key with its value.
@@ -181,11 +142,6 @@ fn split_line(line: &[u8]) -> Result<Option<(Field, &str)>, Problem> {
 fn field_named(name: &[u8]) -> Option<Field> {
     let same = |(spelling, _): &&(&str, Field)| name.eq_ignore_ascii_case(spelling.as_bytes());
     SPELLINGS.iter().find(same).map(|&(_, field)| field)
-}
-
-fn line_shown(line: &[u8]) -> String {
-    // Longer lines are not shown in full anyway.
-    shown(&String::from_utf8_lossy(&line[..line.len().min(256)]))
 }
 
 fn unknown(line: &[u8]) -> Problem {

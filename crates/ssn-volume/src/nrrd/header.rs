@@ -3,14 +3,14 @@
 use super::axes;
 use super::encoding::{self, Encoding, Skip};
 use super::fields::{self, Field, Fields};
-use super::sibling;
 use super::space::{self, World};
-use super::stored::Stored;
-use super::text::{missing, number, refused};
 use super::types;
 use crate::error::Problem;
 use crate::geometry::Geometry;
 use crate::limits::Limits;
+use crate::text_header::sibling;
+use crate::text_header::stored::Stored;
+use crate::text_header::words::{missing, number, refused};
 
 /// A header whose values are understood and agree with one another.
 #[derive(Debug, Clone, PartialEq)]

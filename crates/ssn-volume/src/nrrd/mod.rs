@@ -13,11 +13,7 @@ mod data;
 mod encoding;
 mod fields;
 mod header;
-pub(crate) mod place;
-pub(crate) mod sibling;
 mod space;
-pub(crate) mod stored;
-pub(crate) mod text;
 mod types;
 mod write;
 
@@ -26,6 +22,7 @@ pub use write::{encode, encode_gzip};
 
 use crate::error::Problem;
 use crate::limits::Limits;
+use crate::text_header::words;
 use crate::volume::Image;
 
 /// The image of a file that holds header and data.
@@ -34,7 +31,7 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     let header = parse_header(bytes, limits)?;
     if let Some(name) = header.data_file() {
         return Err(Problem::Unsupported {
-            what: format!("a header alone, whose data is in the file {}", text::shown(name)),
+            what: format!("a header alone, whose data is in the file {}", words::shown(name)),
             advice: "open it with its data file beside it",
         });
     }
@@ -51,7 +48,7 @@ pub fn parse_detached(header_bytes: &[u8], data_bytes: &[u8], limits: &Limits) -
     limits.check_file_bytes(data_bytes.len() as u64)?;
     let header = parse_header(header_bytes, limits)?;
     if header.data_file().is_none() {
-        return Err(text::missing(
+        return Err(words::missing(
             "data file",
             "the name of the file with the data",
             "this header has its data in its own file: open it without another",

@@ -1,10 +1,10 @@
 //! Where the axes of a file point: `space`, `space directions`, `space origin` and `spacings`.
 
 use super::fields::{Field, Fields};
-use super::place::{self, Names};
-use super::text::{missing, number, numbers, refused};
 use crate::error::Problem;
 use crate::geometry::Geometry;
+use crate::text_header::place::{self, Names};
+use crate::text_header::words::{missing, number, numbers, refused};
 
 const NAMES: Names = Names { spacing: "the spacing", origin: "space origin", direction: "space directions" };
 const ADVICE: &str = "correct the header or export the image again";

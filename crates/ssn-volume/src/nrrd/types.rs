@@ -1,7 +1,7 @@
 //! The names of value types.
 
-use super::text::refused;
 use crate::error::Problem;
+use crate::text_header::words::refused;
 use crate::voxels::VoxelType;
 
 /// Every spelling that the format defines. Plain `char` is not among them: its sign differs between machines.

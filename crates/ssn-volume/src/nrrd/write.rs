@@ -1,8 +1,8 @@
 //! Writing: one file with header and data, in the space left-posterior-superior as ITK and 3D Slicer write it.
 
-use super::stored::{for_file, gzipped};
 use super::types;
 use crate::error::Problem;
+use crate::text_header::stored::{for_file, gzipped};
 use crate::volume::Image;
 use crate::voxels::VoxelType;
 

@@ -1,8 +1,8 @@
 //! NumPy arrays: `.npy`, one array, and `.npz`, a zip archive of named arrays.
 //!
 //! Knows the public description of the format (`numpy.lib.format`, versions 1.0 to 3.0) and nothing about
-//! images except the conversion [`Array::into_image`]. Arrays of numbers and booleans are read. Arrays of
-//! objects are refused: they hold pickles, which are programs. A file without geometry gets the default one.
+//! images. Arrays of numbers and booleans are read. Arrays of objects are refused: they hold pickles, which are
+//! programs.
 
 mod header;
 mod npy;
@@ -11,66 +11,3 @@ mod order;
 
 pub use npy::{encode_npy, parse_npy};
 pub use npz::{encode_npz, parse_npz};
-
-use crate::error::Problem;
-use crate::geometry::Geometry;
-use crate::limits::Limits;
-use crate::volume::Image;
-use crate::voxels::Voxels;
-
-/// An array of numbers in C order: the last axis runs fastest.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Array {
-    /// The values. Booleans are bytes 0 and 1; half precision is widened to single, which is exact.
-    pub voxels: Voxels,
-    /// Lengths of the axes; none for a single number, and an axis may have length 0.
-    pub shape: Vec<usize>,
-}
-
-impl Array {
-    /// The array as an image with the default geometry.
-    ///
-    /// # Shapes
-    /// `[h, w]`, `[d, h, w]` or `[c, d, h, w]`; others are refused. An array with channels and no depth has
-    /// to be given an axis of depth 1 before it is saved: `[c, h, w]` cannot be told from `[d, h, w]`.
-    pub fn into_image(self, limits: &Limits) -> Result<Image, Problem> {
-        let shape = match self.shape[..] {
-            [h, w] => [1, 1, h, w],
-            [d, h, w] => [1, d, h, w],
-            [c, d, h, w] => [c, d, h, w],
-            _ => {
-                return Err(Problem::Field {
-                    field: "the shape of the array",
-                    found: format!("{:?}", self.shape),
-                    allowed: "[h, w], [d, h, w] or [c, d, h, w]",
-                    advice: "reshape the array before saving it",
-                });
-            }
-        };
-        Image::new(self.voxels, shape, Geometry::default(), limits)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn two_three_and_four_axes_are_images() {
-        let array = |shape: &[usize]| Array { voxels: Voxels::U8((0..6).collect()), shape: shape.to_vec() };
-        let limits = Limits::default();
-        for (shape, expected) in
-            [(&[2, 3][..], [1, 1, 2, 3]), (&[1, 2, 3], [1, 1, 2, 3]), (&[3, 1, 2, 1], [3, 1, 2, 1])]
-        {
-            assert_eq!(array(shape).into_image(&limits).unwrap().shape, expected);
-        }
-        for shape in [&[6][..], &[1, 1, 1, 2, 3], &[]] {
-            assert!(
-                array(shape).into_image(&limits).unwrap_err().to_string().contains("reshape the array"),
-                "{shape:?}"
-            );
-        }
-        let empty = Array { voxels: Voxels::U8(vec![]), shape: vec![0, 4] };
-        assert!(empty.into_image(&limits).unwrap_err().to_string().contains("positive along every axis"));
-    }
-}

@@ -3,7 +3,8 @@
 use half::f16;
 
 use super::header::{self, Header, Stored};
-use super::{Array, order};
+use super::order;
+use crate::array::Array;
 use crate::error::Problem;
 use crate::limits::Limits;
 use crate::voxels::{ByteOrder, VoxelType, Voxels};

@@ -11,7 +11,8 @@ use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-use super::{Array, encode_npy, npy, parse_npy};
+use super::{encode_npy, npy, parse_npy};
+use crate::array::Array;
 use crate::error::Problem;
 use crate::gzip::must_be_proven;
 use crate::limits::Limits;
@@ -19,6 +20,11 @@ use crate::limits::Limits;
 /// Enough for the header of every array of numbers: version 1.0 has at most this.
 const START: usize = (1 << 16) + 12;
 const BUFFER: usize = 1 << 16;
+/// The memory that a byte of an array costs at most: its place in the member and in C order, its value, and a copy of that
+/// in single precision.
+const MEMORY_PER_BYTE: u64 = 7;
+/// The memory that a member costs beside its array and its name: what the archive notes, and the lengths of 64 axes.
+const MEMORY_PER_MEMBER: u64 = 1024;
 /// The ending of the name of every member.
 const ENDING: &str = ".npy";
 /// From this size on a member needs the fields of zip64.
@@ -53,6 +59,8 @@ pub fn parse_npz(bytes: &[u8], limits: &Limits) -> Result<Vec<(String, Array)>, 
         let (what, limit) = ("the expanded size", limits.expanded_bytes);
         return Err(Problem::Limit { what, found: claimed, limit, name: "expanded_bytes" });
     }
+    let memory = claimed.saturating_mul(MEMORY_PER_BYTE).saturating_add(members * MEMORY_PER_MEMBER);
+    limits.check_memory(memory, bytes.len() as u64)?;
     if must_be_proven(claimed, bytes.len() as u64) {
         for index in 0..archive.len() {
             prove_member(&mut archive, index, limits)?;

@@ -4,7 +4,7 @@ use half::f16;
 
 use super::heap::{Heap, Id, Node};
 use super::machine::malformed;
-use super::value::Array;
+use crate::array::Array;
 use crate::error::Problem;
 use crate::voxels::{ByteOrder, VoxelType, Voxels};
 
@@ -177,7 +177,7 @@ pub(super) fn build(
     }
     let values = dtype.read(bytes)?;
     let values = if axes.is_sorted() { values } else { gather(&values, &shape, &strides, 0) };
-    Ok(Array { values, shape })
+    Ok(Array { voxels: values, shape })
 }
 
 /// A row-major copy of the values at `offset + Σ index · stride`. The caller has checked that all of them

@@ -1,6 +1,7 @@
 //! How much memory a pickle may make the reader use: in proportion to the size of the file.
 //!
-//! The numbers are chosen so that a file of one megabyte never costs more than 64 megabytes.
+//! The numbers are chosen so that a file of one megabyte never costs more than 64 megabytes, unless it is compressed and
+//! verified to hold more. [`Limits::memory`] also bounds what was verified.
 
 use crate::error::Problem;
 use crate::limits::Limits;
@@ -9,6 +10,10 @@ use crate::limits::Limits;
 pub const BASE: u64 = 16 << 20;
 /// Bytes that a file may use beyond [`BASE`], for each byte on disk.
 pub const PER_BYTE: u64 = 44;
+
+/// The memory that a byte of content costs at most: itself, its value, that in row-major order, and a copy in single
+/// precision.
+const MEMORY_PER_BYTE: u64 = 7;
 
 /// The field name of the refusal that asks for a verification first; see [`Budget::before_verification`].
 pub(super) const UNVERIFIED: &str = "the content of the compressed data";
@@ -26,6 +31,8 @@ pub struct Budget {
     verified: u64,
     waits_for_verification: bool,
     objects: u64,
+    /// The most memory that all of this costs.
+    memory: u64,
     limits: Limits,
 }
 
@@ -42,6 +49,7 @@ impl Budget {
             verified: file_bytes,
             waits_for_verification: false,
             objects: 0,
+            memory: 0,
             limits: limits.clone(),
         }
     }
@@ -76,12 +84,23 @@ impl Budget {
 
     /// Counts content that the pickle holds: text, bytes.
     pub fn add_content(&mut self, bytes: u64) -> Result<(), Problem> {
+        self.add_memory(bytes.saturating_mul(MEMORY_PER_BYTE))?;
         self.content = self.content.saturating_add(bytes);
-        if self.content > self.verified { self.add(bytes) } else { Ok(()) }
+        if self.content > self.verified { self.use_up(bytes) } else { Ok(()) }
     }
 
     /// Counts memory that is not in the file as such: nodes, copies.
     pub fn add(&mut self, bytes: u64) -> Result<(), Problem> {
+        self.add_memory(bytes)?;
+        self.use_up(bytes)
+    }
+
+    fn add_memory(&mut self, bytes: u64) -> Result<(), Problem> {
+        self.memory = self.memory.saturating_add(bytes);
+        self.limits.check_memory(self.memory, self.file_bytes)
+    }
+
+    fn use_up(&mut self, bytes: u64) -> Result<(), Problem> {
         self.used = self.used.saturating_add(bytes);
         if self.used <= self.allowed {
             return Ok(());

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::opcodes as op;
-use super::value::{Array, Value};
+use super::value::Value;
+use crate::array::Array;
 use crate::voxels::VoxelType;
 
 /// Writes a value as a pickle that Python reads; what is shared in the value is shared in the pickle.
@@ -116,14 +117,14 @@ impl Writer {
         array.shape.iter().for_each(|&length| self.int(length as i64));
         self.out.push(op::TUPLE);
         self.global("numpy", "dtype");
-        self.text(dtype_name(array.values.kind()));
+        self.text(dtype_name(array.voxels.kind()));
         self.out.extend([op::NEWFALSE, op::NEWTRUE, op::TUPLE3, op::REDUCE, op::MARK, op::BININT1, 3]);
-        self.text(if array.values.kind().bytes() == 1 { "|" } else { "<" });
+        self.text(if array.voxels.kind().bytes() == 1 { "|" } else { "<" });
         self.out.extend([op::NONE; 3]);
         self.int(-1);
         self.int(-1);
         self.out.extend([op::BININT1, 0, op::TUPLE, op::BUILD, op::NEWFALSE]);
-        self.block(op::BINBYTES8, &array.values.to_le_bytes());
+        self.block(op::BINBYTES8, &array.voxels.to_le_bytes());
         self.out.extend([op::TUPLE, op::BUILD]);
     }
 }

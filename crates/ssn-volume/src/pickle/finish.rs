@@ -7,7 +7,8 @@ use super::budget::Budget;
 use super::heap::{Heap, Id, Node};
 use super::machine::malformed;
 use super::torch_file::tensor::Tensor;
-use super::value::{Array, MAX_DEPTH, Value};
+use super::value::{MAX_DEPTH, Value};
+use crate::array::Array;
 use crate::error::Problem;
 
 /// A value whose shared parts are written out wherever they occur may be this much larger than the pickle's.
@@ -37,8 +38,12 @@ enum Place {
     Done(Done),
 }
 
-/// Finishes an object and all that it refers to.
-pub(super) fn finish(mut heap: Heap, root: Id, tensors: &mut Tensors<'_>) -> Result<Value, Problem> {
+/// Finishes an object and all that it refers to; gives back what is left of the budget.
+pub(super) fn finish(
+    mut heap: Heap,
+    root: Id,
+    tensors: &mut Tensors<'_>,
+) -> Result<(Value, Budget), Problem> {
     let mut places: Vec<Place> = (0..heap.len()).map(|_| Place::Untouched).collect();
     let mut pickle_weight = SMALL;
     let hashers = [RandomState::new(), RandomState::new()];
@@ -76,7 +81,7 @@ pub(super) fn finish(mut heap: Heap, root: Id, tensors: &mut Tensors<'_>) -> Res
         }
     }
     match places.swap_remove(root as usize) {
-        Place::Done(done) if done.weight <= pickle_weight => Ok(done.value),
+        Place::Done(done) if done.weight <= pickle_weight => Ok((done.value, heap.budget)),
         Place::Done(_) => Err(repeated()),
         _ => Err(malformed("no result")),
     }
@@ -155,7 +160,7 @@ fn content(value: &Value) -> usize {
     match value {
         Value::Bytes(bytes) => bytes.len(),
         Value::Text(text) => text.len(),
-        Value::Array(array) => array.values.len().saturating_mul(array.values.kind().bytes()),
+        Value::Array(array) => array.voxels.len().saturating_mul(array.voxels.kind().bytes()),
         _ => 0,
     }
 }

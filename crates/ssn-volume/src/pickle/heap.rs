@@ -7,7 +7,7 @@ use super::array::{Dtype, Pending};
 use super::budget::Budget;
 use super::globals::Global;
 use super::torch_file::tensor::{Storage, Tensor};
-use super::value::Array;
+use crate::array::Array;
 use crate::error::Problem;
 
 /// The number of an object in the table.

@@ -25,7 +25,7 @@ pub mod torch_file;
 mod value;
 
 pub use encode::encode;
-pub use value::{Array, MAX_DEPTH, Value};
+pub use value::{MAX_DEPTH, Value};
 
 use crate::error::Problem;
 use crate::gzip::is_gzip;
@@ -59,5 +59,6 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Value, Problem> {
 fn read(mut source: Source<'_>, budget: Budget) -> Result<Value, Problem> {
     let (heap, root) = Machine::new(Dialect::Plain, budget).run(&mut source)?;
     source.expect_end()?;
-    finish(heap, root, &mut |_, _| Err(globals::torch_outside()))
+    let (value, _) = finish(heap, root, &mut |_, _| Err(globals::torch_outside()))?;
+    Ok(value)
 }

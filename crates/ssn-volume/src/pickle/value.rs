@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::voxels::Voxels;
+use crate::array::Array;
 
 /// Text and bytes longer than this are cut short where a value is printed.
 const PRINTED: usize = 120;
@@ -40,15 +40,6 @@ pub enum Value {
 
 /// How deep containers may lie in each other.
 pub const MAX_DEPTH: u32 = 200;
-
-/// An array of numbers in row-major order: the last axis runs fastest.
-#[derive(Clone, PartialEq)]
-pub struct Array {
-    /// The values; truth values are 0 and 1 as `U8`, half precision is widened to `F32`.
-    pub values: Voxels,
-    /// One length per axis; empty for an array that is a single number.
-    pub shape: Vec<usize>,
-}
 
 impl Value {
     /// What kind of value it is, as Python calls it.
@@ -126,22 +117,17 @@ fn rest(bytes: usize) -> String {
     if bytes == 0 { String::new() } else { format!("… ({bytes} more bytes)") }
 }
 
-impl fmt::Debug for Array {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "array {:?} {:?}", self.values.kind(), self.shape)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::voxels::Voxels;
 
     #[test]
     fn long_content_is_cut_where_it_is_printed() {
         let value = Value::List(Arc::new(vec![
             Value::Text(Arc::new("é".repeat(1000))),
             Value::Bytes(Arc::new(vec![0; 5000])),
-            Value::Array(Arc::new(Array { values: Voxels::U8(vec![0; 6]), shape: vec![2, 3] })),
+            Value::Array(Arc::new(Array { voxels: Voxels::U8(vec![0; 6]), shape: vec![2, 3] })),
         ]));
         let printed = format!("{value:?}");
         assert!(printed.len() < 1500 && printed.contains("(1760 more bytes)"), "{printed}");

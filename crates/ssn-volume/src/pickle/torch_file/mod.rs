@@ -14,7 +14,8 @@ use super::budget::Budget;
 use super::finish::finish;
 use super::machine::{Dialect, Machine};
 use super::source::Source;
-use super::value::{Array, Value};
+use super::value::Value;
+use crate::array::Array;
 use crate::error::Problem;
 use crate::limits::Limits;
 use crate::voxels::{ByteOrder, Voxels};
@@ -26,8 +27,8 @@ use tensor::{Storage, Tensor};
 /// Numbers and text beside the tensors (such as the epoch of a checkpoint) are left out; [`value`] has them.
 pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Vec<(String, Arc<Array>)>, Problem> {
     let mut tensors = vec![];
-    let mut budget = Budget::new(bytes.len(), limits);
-    collect(&value(bytes, limits)?, "", &mut tensors, &mut budget)?;
+    let (value, mut budget) = read(bytes, limits)?;
+    collect(&value, &mut String::new(), &mut tensors, &mut budget)?;
     let mut names: Vec<&str> = tensors.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -43,6 +44,10 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Vec<(String, Arc<Array>)>,
 
 /// What a file holds.
 pub fn value(bytes: &[u8], limits: &Limits) -> Result<Value, Problem> {
+    read(bytes, limits).map(|(value, _)| value)
+}
+
+fn read(bytes: &[u8], limits: &Limits) -> Result<(Value, Budget), Problem> {
     limits.check_file_bytes(bytes.len() as u64)?;
     let mut budget = Budget::new(bytes.len(), limits);
     let mut archive = Archive::open(bytes, limits)?;
@@ -113,24 +118,24 @@ fn byte_order(archive: &mut Archive<'_>, budget: &mut Budget) -> Result<ByteOrde
     }
 }
 
+/// Collects the tensors of a value; `name` is where the value lies, and is the same again afterwards.
 fn collect(
     value: &Value,
-    name: &str,
+    name: &mut String,
     tensors: &mut Vec<(String, Arc<Array>)>,
     budget: &mut Budget,
 ) -> Result<(), Problem> {
-    let joined = |part: &str| if name.is_empty() { part.to_owned() } else { format!("{name}.{part}") };
     match value {
         Value::Array(array) => {
             // Names of tensors deep in dictionaries with long keys can be longer than the file.
             budget.add((name.len() + size_of::<(String, Arc<Array>)>()) as u64)?;
-            tensors.push((name.to_owned(), Arc::clone(array)));
+            tensors.push((name.clone(), Arc::clone(array)));
         }
         Value::Dict(pairs) => {
             for (key, value) in pairs.iter() {
                 match key {
-                    Value::Text(key) => collect(value, &joined(key), tensors, budget)?,
-                    Value::Int(key) => collect(value, &joined(&key.to_string()), tensors, budget)?,
+                    Value::Text(key) => collect_part(value, key, name, tensors, budget)?,
+                    Value::Int(key) => collect_part(value, &key.to_string(), name, tensors, budget)?,
                     _ if holds_arrays(value) => {
                         return Err(Problem::Unsupported {
                             what: format!("a tensor under a key that is a {}", key.kind()),
@@ -143,11 +148,28 @@ fn collect(
         }
         Value::List(items) | Value::Tuple(items) => {
             for (place, item) in items.iter().enumerate() {
-                collect(item, &joined(&place.to_string()), tensors, budget)?;
+                collect_part(item, &place.to_string(), name, tensors, budget)?;
             }
         }
         _ => {}
     }
+    Ok(())
+}
+
+fn collect_part(
+    value: &Value,
+    part: &str,
+    name: &mut String,
+    tensors: &mut Vec<(String, Arc<Array>)>,
+    budget: &mut Budget,
+) -> Result<(), Problem> {
+    let length = name.len();
+    if length > 0 {
+        name.push('.');
+    }
+    name.push_str(part);
+    collect(value, name, tensors, budget)?;
+    name.truncate(length);
     Ok(())
 }
 

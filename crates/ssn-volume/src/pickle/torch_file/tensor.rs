@@ -2,12 +2,12 @@
 
 use half::{bf16, f16};
 
+use crate::array::Array;
 use crate::error::Problem;
 use crate::pickle::array::{gather, truth_values, widen};
 use crate::pickle::budget::Budget;
 use crate::pickle::heap::{Heap, Id, Node};
 use crate::pickle::machine::malformed;
-use crate::pickle::value::Array;
 use crate::voxels::{ByteOrder, VoxelType, Voxels};
 
 /// The type of a storage's elements.
@@ -117,7 +117,7 @@ impl Tensor {
         let count = budget.count(&self.shape)?;
         // A storage that is shared or repeated can ask for more than the file holds.
         budget.add_content((count as u64).saturating_mul(storage.kind().bytes() as u64))?;
-        let values = gather(storage, &self.shape, &self.strides, self.offset);
-        Ok(Array { values, shape: self.shape.clone() })
+        let voxels = gather(storage, &self.shape, &self.strides, self.offset);
+        Ok(Array { voxels, shape: self.shape.clone() })
     }
 }

@@ -4,7 +4,7 @@ use super::super::{field, unsupported};
 use super::damaged;
 use super::transform;
 use crate::error::Problem;
-use crate::limits::Limits;
+use crate::limits::{Limits, memory_of};
 
 /// Memory that a file of any size may ask for: enough for 25 million pixels of baseline grey, or 4 million of
 /// progressive colour.
@@ -77,7 +77,7 @@ impl Frame {
             frame.add(id, [usize::from(sampling >> 4), usize::from(sampling & 15)], table)?;
         }
         frame.lay_out()?;
-        frame.check_cost(stored)?;
+        frame.check_cost(stored, limits)?;
         for component in &mut frame.components {
             let samples = 64 * component.blocks[0] * component.blocks[1];
             component.plane = vec![0; samples];
@@ -131,10 +131,12 @@ impl Frame {
     }
 
     /// Refuses a picture that would cost more memory than the file is believed to need.
-    fn check_cost(&self, stored: u64) -> Result<(), Problem> {
+    fn check_cost(&self, stored: u64, limits: &Limits) -> Result<(), Problem> {
         let per_sample = if self.progressive { 3 } else { 1 };
         let samples: usize = self.components.iter().map(|c| 64 * c.blocks[0] * c.blocks[1]).sum();
-        let cost = (samples * per_sample + self.components.len() * self.width * self.height) as u64;
+        let values = self.components.len() * self.width * self.height;
+        let cost = (samples * per_sample + values) as u64;
+        limits.check_memory(cost.max(memory_of(values as u64, 1)), stored)?;
         let allowed =
             stored.saturating_sub(SMALL_FILE).saturating_mul(BYTES_PER_BYTE).saturating_add(FREE_BYTES);
         if cost <= allowed {

@@ -9,7 +9,7 @@ use super::super::{MAX_SIDE, check_sides, exif, field, unsupported};
 use super::data;
 use crate::error::Problem;
 use crate::gzip::must_be_proven;
-use crate::limits::Limits;
+use crate::limits::{Limits, memory_of};
 use crate::volume::Image;
 use crate::voxels::{ByteOrder, VoxelType};
 
@@ -17,6 +17,8 @@ use crate::voxels::{ByteOrder, VoxelType};
 const ROW_BYTES: u64 = 8 * MAX_SIDE;
 /// Deflate never expands by more than this (RFC 1951: 258 bytes from 2 bits).
 const DEFLATE_RATIO: u64 = 1032;
+/// Rows that there is memory for at once, beside the picture: those of the decoder, and one of unpacked samples.
+const ROWS_HELD: usize = 4;
 /// First column and row, and steps, of the seven passes of an interlaced picture (PNG specification, 8.2).
 const PASSES: [Pass; 7] = [
     ([0, 0], [8, 8]),
@@ -77,10 +79,12 @@ impl Plan {
             ColorType::Rgba => (3, true),
         };
         let shape = [channels, 1, h, w];
-        limits.check_values(&shape)?;
+        let values = limits.check_values(&shape)? as u64;
         let kind = if info.bit_depth == BitDepth::Sixteen { VoxelType::U16 } else { VoxelType::U8 };
         let samples = channels + usize::from(alpha);
-        let expanded = (h * w * samples * kind.bytes()) as u64;
+        let row = w * samples * kind.bytes();
+        limits.check_memory(memory_of(values, kind.bytes()) + (ROWS_HELD * row) as u64, stored)?;
+        let expanded = (h * row) as u64;
         if info.raw_bytes() as u64 / DEFLATE_RATIO > stored {
             return Err(field(
                 "the size of the picture",

@@ -104,6 +104,16 @@ impl Page {
         let places = places(tiff, directory, [offsets, lengths], count)?;
         Ok(Self { kind, compression, predictor, planar, chunk, tiled, places })
     }
+
+    /// Samples side by side in a strip or tile.
+    pub fn samples(&self) -> usize {
+        if self.planar { 1 } else { self.kind.channels + usize::from(self.kind.alpha) }
+    }
+
+    /// Bytes of a row of a strip or tile.
+    pub fn row_bytes(&self) -> usize {
+        self.chunk[0] * self.samples() * self.kind.sample.bytes()
+    }
 }
 
 /// Size, channels and type of the samples.

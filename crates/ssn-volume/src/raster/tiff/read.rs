@@ -12,7 +12,7 @@ use super::{chunk, stack};
 use crate::error::Problem;
 use crate::geometry::Geometry;
 use crate::gzip::must_be_proven;
-use crate::limits::Limits;
+use crate::limits::{Limits, memory_of};
 use crate::volume::Image;
 use crate::voxels::{ByteOrder, Voxels};
 
@@ -34,6 +34,7 @@ pub fn parse_tiff(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     let kind = pages[0].kind;
     let shape = [kind.channels, pages.len(), kind.height, kind.width];
     let values = limits.check_values(&shape)?;
+    limits.check_memory(memory(&pages, values as u64), bytes.len() as u64)?;
     let expanded = (values * kind.sample.bytes()) as u64;
     if must_be_proven(expanded, bytes.len() as u64) {
         fill(&tiff, &pages, shape, false)?;
@@ -43,6 +44,16 @@ pub fn parse_tiff(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
         return half_image(&canvas.into_bytes(), tiff.order, shape, limits);
     }
     canvas.finish(kind.sample, tiff.order, limits)
+}
+
+/// The most memory that pages with so many values in all cost: beside the values, the places of their strips or tiles,
+/// and a row with its copy.
+fn memory(pages: &[Page], values: u64) -> u64 {
+    let chunks: usize = pages.iter().map(|page| page.places.len()).sum();
+    let row = pages.iter().map(Page::row_bytes).max().unwrap_or(0);
+    let Kind { sample, half, .. } = pages[0].kind;
+    let size = if half { size_of::<f32>() } else { sample.bytes() };
+    memory_of(values, size).saturating_add((chunks * size_of::<[u64; 2]>() + 2 * row) as u64)
 }
 
 /// Reads the chain of directories, which may neither turn back nor overlap, nor share data.
@@ -109,11 +120,11 @@ fn fill(tiff: &Tiff<'_>, pages: &[Page], shape: [usize; 4], keep: bool) -> Resul
 }
 
 fn fill_page(tiff: &Tiff<'_>, page: &Page, d: usize, canvas: &mut Canvas) -> Result<(), Problem> {
-    let Kind { height, width, channels, alpha, sample, .. } = page.kind;
+    let Kind { height, width, channels, sample, .. } = page.kind;
     let [chunk_width, chunk_height] = page.chunk;
     let (across, down) = (width.div_ceil(chunk_width), height.div_ceil(chunk_height));
-    let samples = if page.planar { 1 } else { channels + usize::from(alpha) };
-    let mut row = vec![0; chunk_width * samples * sample.bytes()];
+    let samples = page.samples();
+    let mut row = vec![0; page.row_bytes()];
     let mut scratch = vec![];
     for (index, &[start, length]) in page.places.iter().enumerate() {
         let (plane, y, x) = (index / (across * down), index / across % down, index % across);

@@ -1,4 +1,4 @@
-//! From the bytes of a data section to an image and back, for this format and for MetaImage.
+//! From the bytes of a data section to an image and back.
 //!
 //! Knows the order of values and the length of the data; not where the bytes lie or what a header looks like.
 
@@ -10,7 +10,7 @@ use flate2::read::{GzEncoder, ZlibEncoder};
 
 use crate::error::Problem;
 use crate::geometry::Geometry;
-use crate::limits::Limits;
+use crate::limits::{Limits, memory_of};
 use crate::volume::Image;
 use crate::voxels::{ByteOrder, VoxelType, Voxels};
 
@@ -49,6 +49,14 @@ impl Stored {
         })
     }
 
+    /// Refuses values that would cost more memory than a data section of a size may, with `skipped` bytes before
+    /// them in the expanded data.
+    pub(crate) fn check_memory(&self, skipped: u64, section: &[u8], limits: &Limits) -> Result<(), Problem> {
+        let values = limits.check_values(&self.shape)? as u64;
+        let memory = memory_of(values, self.kind.bytes()).saturating_add(skipped);
+        limits.check_memory(memory, section.len() as u64)
+    }
+
     /// The image of exactly as many bytes as [`bytes`](Self::bytes) says.
     pub(crate) fn image(
         &self,
@@ -59,7 +67,10 @@ impl Stored {
         let [c, d, h, w] = self.shape;
         let planar = match self.channels {
             Channels::Interleaved if c > 1 => {
-                Cow::Owned(transposed(&bytes, d * h * w, self.kind)) // [d·h·w, c] → [c, d·h·w]
+                let planar = transposed(&bytes, d * h * w, self.kind); // [d·h·w, c] → [c, d·h·w]
+                // Of the three copies of the values only two are ever there at once.
+                drop(bytes);
+                Cow::Owned(planar)
             }
             _ => bytes,
         };

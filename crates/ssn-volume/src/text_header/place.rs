@@ -1,4 +1,4 @@
-//! Checks of a geometry from a text header, for this format and for MetaImage.
+//! Checks of a geometry from a text header.
 //!
 //! Within these bounds lengths and products neither overflow nor lose digits, so an image goes round through a file.
 

@@ -1,4 +1,4 @@
-//! Words and numbers of text headers, for this format and for MetaImage: parsed strictly, shown safely in refusals.
+//! Words and numbers of text headers: parsed strictly, shown safely in refusals.
 
 use std::str::FromStr;
 

@@ -1,9 +1,9 @@
-//! Names of data files in headers, for this format and for MetaImage.
+//! Names of data files in headers.
 //!
 //! A header comes from outside and must not make the reader open files elsewhere, so a name is a plain name of a file
 //! beside the header and nothing else.
 
-use super::text::{refused, shown};
+use super::words::{refused, shown};
 use crate::error::Problem;
 
 /// What a header may name.

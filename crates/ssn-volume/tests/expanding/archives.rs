@@ -1,0 +1,122 @@
+//! NumPy's archives, PyTorch's files, and HDF5.
+
+use std::io::{Cursor, Write};
+
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+use super::{Case, DAMAGED, MEMORY, MUCH, READ, SIZE, case, most};
+
+/// Bytes without compression that fill an archive up.
+const FILLER: usize = 1_000_000;
+
+pub fn cases() -> Vec<Case> {
+    let filled = most(7) - FILLER;
+    let mut cases = vec![
+        case("half-fortran.npy", npy("<f2", true, SIZE / 2 - 100), READ),
+        case("most.npz", npz("|u1", false, filled), READ),
+        case("most-half.npz", npz("<f2", true, filled / 2), READ),
+        case("much.npz", npz("|u1", false, MUCH), MEMORY),
+        case("members.npz", members(), READ),
+        case("ends.npz", ends(), DAMAGED),
+        // A tensor is a copy of its storage.
+        case("most.pt", torch(&tensor(most(14), 1), most(14)), READ),
+        case("most-repeated.pt", torch(&tensor(most(7), 0), 1), READ),
+        case("much.pt", torch(&tensor(MUCH, 1), MUCH), MEMORY),
+        case("much-repeated.pt", torch(&tensor(MUCH, 0), 1), MEMORY),
+        case("names.pt", torch(&long_names(), 1), MEMORY),
+    ];
+    if cfg!(feature = "hdf5") {
+        cases.push(case("any.h5", include_bytes!("../hdf5_files/gzip.h5").to_vec(), MEMORY));
+    }
+    cases
+}
+
+fn npy(descr: &str, fortran: bool, count: usize) -> Vec<u8> {
+    let order = if fortran { "True" } else { "False" };
+    let text = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': (2, {}), }}\n", count / 2);
+    let size = usize::from(descr.as_bytes()[2] - b'0');
+    let length = (text.len() as u16).to_le_bytes();
+    [b"\x93NUMPY\x01\0", &length[..], text.as_bytes(), &vec![0; count / 2 * 2 * size]].concat()
+}
+
+fn zip(members: &[(String, Vec<u8>, CompressionMethod)]) -> Vec<u8> {
+    let mut writer = ZipWriter::new(Cursor::new(vec![]));
+    for (name, content, method) in members {
+        let options = SimpleFileOptions::default().compression_method(*method);
+        writer.start_file(name, options).unwrap();
+        writer.write_all(content).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+fn npz(descr: &str, fortran: bool, count: usize) -> Vec<u8> {
+    let length = FILLER.min(SIZE - count / 500);
+    zip(&[
+        ("zeros.npy".into(), npy(descr, fortran, count), CompressionMethod::Deflated),
+        ("filler.npy".into(), npy("|u1", false, length), CompressionMethod::Stored),
+    ])
+}
+
+/// As many members as fit, each with an empty array of many axes.
+fn members() -> Vec<u8> {
+    let text = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({}), }}\n", "0,".repeat(64));
+    let length = (text.len() as u16).to_le_bytes();
+    let array = [b"\x93NUMPY\x01\0", &length[..], text.as_bytes()].concat();
+    let member = |i: usize| (format!("{i}.npy"), array.clone(), CompressionMethod::Deflated);
+    zip(&(0..SIZE / 190).map(member).collect::<Vec<_>>())
+}
+
+/// Nothing but records of the kind that ends an archive.
+fn ends() -> Vec<u8> {
+    let end = [b"PK\x05\x06\0\0\0\0", &[0xff, 0x20].repeat(2)[..], &[0; 10]].concat();
+    end.repeat(SIZE / end.len())
+}
+
+fn torch(pickle: &[u8], storage: usize) -> Vec<u8> {
+    let length = FILLER.min(SIZE - pickle.len() - storage / 500 - 1000);
+    zip(&[
+        ("a/data.pkl".into(), pickle.to_vec(), CompressionMethod::Stored),
+        ("a/data/0".into(), vec![0; storage], CompressionMethod::Deflated),
+        ("a/filler".into(), vec![0; length], CompressionMethod::Stored),
+    ])
+}
+
+/// The pickle of a tensor on a storage of as many bytes, or of one that is repeated where the stride is 0.
+fn tensor(count: usize, stride: u8) -> Vec<u8> {
+    [&b"\x80\x02"[..], &tensor_object(count, stride), b"."].concat()
+}
+
+fn tensor_object(count: usize, stride: u8) -> Vec<u8> {
+    let int = |x: usize| [&b"J"[..], &(x as u32).to_le_bytes()].concat();
+    [
+        &b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\0\0\0storagectorch\nByteStorage\n"[..],
+        b"X\x01\0\0\x000X\x03\0\0\0cpu",
+        &int(if stride == 0 { 1 } else { count }),
+        b"tQK\0",
+        &int(count),
+        b"\x85K",
+        &[stride],
+        b"\x85\x89ccollections\nOrderedDict\n)RtR",
+    ]
+    .concat()
+}
+
+/// One tensor in a list again and again, below so many long keys that each of its names is long.
+fn long_names() -> Vec<u8> {
+    const DEPTH: usize = 150;
+    let key = [&b"X"[..], &1000u32.to_le_bytes(), &[b'k'; 1000]].concat();
+    let mut pickle = b"\x80\x02".to_vec();
+    for _ in 0..DEPTH {
+        pickle.extend(b"}");
+        pickle.extend(&key);
+    }
+    pickle.extend(b"](");
+    pickle.extend(tensor_object(1, 0));
+    pickle.extend(b"q\0");
+    pickle.extend(b"h\0".repeat(100_000));
+    pickle.push(b'e');
+    pickle.extend([b's'; DEPTH]);
+    pickle.push(b'.');
+    pickle
+}

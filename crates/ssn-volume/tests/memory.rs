@@ -1,0 +1,120 @@
+//! `Limits::untrusted`: no file of at most 1 MB costs more than 64 MB of memory, valid or not.
+//!
+//! Each file is read, and its values turned into single precision and labels, by a process of its own: the test runs
+//! itself again and asks the system for the peak of that process, all of it included.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+mod expanding;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use expanding::{Case, SIZE};
+use ssn_volume::pickle::{self, torch_file};
+use ssn_volume::{Array, Image, Limits, Problem, numpy, read, read_bytes};
+
+/// 64 MB in the unit of the system's report.
+const ALLOWED_KIB: u64 = 64_000_000 / 1024;
+/// Some of the files that are refused here and read with the default limits.
+const READ_BY_DEFAULT: [&str; 5] = ["much.nii.gz", "much.nrrd", "much.mha", "much.png", "much-lzw.tif"];
+/// What the second process reads: a file, or a folder of files one after the other.
+const VARIABLE: &str = "SSN_MEMORY_OF";
+
+#[test]
+fn no_small_file_costs_much_where_it_is_not_trusted() {
+    if let Some(path) = std::env::var_os(VARIABLE) {
+        return read_and_report(Path::new(&path));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut report = vec![];
+    let mut wrong = vec![];
+    for Case { name, bytes, outcome } in expanding::cases() {
+        assert!(bytes.len() <= SIZE, "{name} has {} bytes", bytes.len());
+        let path = folder.path().join(&name);
+        fs::write(&path, &bytes).unwrap();
+        let (peak, said) = cost(&path);
+        let trusted = !READ_BY_DEFAULT.contains(&name.as_str()) || read(&path, &Limits::default()).is_ok();
+        if peak > ALLOWED_KIB || !said.contains(outcome) || !trusted {
+            wrong.push(name.clone());
+        }
+        report.push(format!("{peak:>8} KiB  {:>7} bytes  {name}: {said}", bytes.len()));
+    }
+    println!("{}", report.join("\n"));
+    assert!(wrong.is_empty(), "{wrong:?} of\n{}", report.join("\n"));
+}
+
+#[test]
+fn no_attack_costs_much_where_it_is_not_trusted() {
+    let attacks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks");
+    for folder in fs::read_dir(attacks).unwrap() {
+        let folder = folder.unwrap().path();
+        let (peak, said) = cost(&folder);
+        assert!(peak <= ALLOWED_KIB, "{}: {peak} KiB, {said}", folder.display());
+    }
+}
+
+/// The peak of the memory of a process that reads a file, in KiB, and what became of the file.
+fn cost(path: &Path) -> (u64, String) {
+    let test = "no_small_file_costs_much_where_it_is_not_trusted";
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let output = command.args([test, "--exact", "--nocapture"]).env(VARIABLE, path).output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}: {printed}", path.display());
+    let line = printed.lines().find_map(|line| line.split_once("peak ")).unwrap().1;
+    let (peak, said) = line.split_once(' ').unwrap();
+    (peak.parse().unwrap(), said.to_owned())
+}
+
+fn read_and_report(path: &Path) {
+    let mut files: Vec<PathBuf> = vec![path.to_owned()];
+    if path.is_dir() {
+        files = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
+    }
+    let said: Vec<String> = files.iter().map(|path| use_file(path)).collect();
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    println!("peak {} {}", peak.trim().trim_end_matches(" kB"), said.join("; "));
+}
+
+/// Reads a file as its name says and converts its values; says what became of it.
+fn use_file(path: &Path) -> String {
+    let limits = Limits::untrusted();
+    let ending = path.extension().unwrap_or_default().to_string_lossy().into_owned();
+    let bytes = || read_bytes(path, &limits).map_err(|error| error.problem);
+    let done = match ending.as_str() {
+        "npz" => bytes().and_then(|bytes| {
+            let arrays = numpy::parse_npz(&bytes, &limits)?;
+            let images: Vec<Image> =
+                arrays.into_iter().filter_map(|(_, array)| array.into_image(&limits).ok()).collect();
+            Ok(images.iter().map(|image| image.to_f32().data.len()).sum())
+        }),
+        "pickle" => bytes().and_then(|bytes| {
+            let value = pickle::parse(&bytes, &limits)?;
+            Ok(value.as_array().map_or(0, |array| converted(array)))
+        }),
+        "pt" => bytes().and_then(|bytes| {
+            let tensors = torch_file::parse(&bytes, &limits)?;
+            Ok(tensors.iter().map(|(_, array)| converted(array)).sum())
+        }),
+        #[cfg(feature = "hdf5")]
+        "h5" => bytes().and_then(|bytes| Ok(ssn_volume::hdf5::parse(&bytes, &limits)?.len())),
+        _ => read(path, &limits).map_err(|error| error.problem).map(|image| {
+            let _ = image.to_labels();
+            image.to_f32().data.len()
+        }),
+    };
+    match done {
+        Ok(values) => format!("read {values} values"),
+        Err(problem) => said(&problem),
+    }
+}
+
+fn converted(array: &Array) -> usize {
+    array.voxels.scaled_f32(2.0, 0.0).len()
+}
+
+fn said(problem: &Problem) -> String {
+    problem.to_string().replace('\n', " ")
+}
