@@ -41,7 +41,7 @@ fn has_nextest(host: &Host) -> Result<bool, Error> {
 fn scope(args: &[String]) -> &'static [&'static str] {
     let chooses = |arg: &String| arg.starts_with("--package") || (arg.starts_with("-p") && arg != "-");
     let mut own = args.iter().take_while(|arg| *arg != "--");
-    if own.any(chooses) { &[] } else { &["--workspace", "--features", "ssn-volume/hdf5"] }
+    if own.any(chooses) { &[] } else { &["--workspace", "--features", "ssn-cli/hdf5"] }
 }
 
 #[cfg(test)]

@@ -76,7 +76,8 @@ impl Learner {
     fn step(&mut self, task: &Task, number: u64) -> Result<[f64; 4], Box<dyn Error>> {
         let start = Instant::now();
         self.optimizer.zero_grad()?;
-        let prediction = self.model.forward(&task.image, task.mask.as_ref(), Mode::Training)?;
+        let prediction =
+            self.model.forward(&task.image, task.mask.as_ref(), Mode::Training { dropout: number })?;
         let forward = start.elapsed().as_secs_f64();
         let loss = match &prediction {
             Prediction::Deterministic(logits) => mean_loss(logits, &task.target)?,

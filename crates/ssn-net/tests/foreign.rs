@@ -41,7 +41,7 @@ fn task() -> (Tensor, Target) {
 }
 
 fn loss(model: &Model, step: u64, image: &Tensor, target: &Target) -> Tensor {
-    let prediction = model.forward(image, None, Mode::Training).unwrap();
+    let prediction = model.forward(image, None, Mode::TRAINING).unwrap();
     let Prediction::Stochastic(d) = prediction else { unreachable!() };
     let noise = StepNoise::new(1, step, d.noise_shape(10), Pairing::Independent, Kind::Float).unwrap();
     monte_carlo_loss(&d, target, NoiseSource::Step(&noise)).unwrap().loss.mean(Kind::Double)

@@ -118,7 +118,7 @@ fn convolutions() {
 fn norms() {
     for image in [FLAT, DEEP] {
         for kind in [NormKind::BATCH, NormKind::INSTANCE] {
-            for mode in [Mode::Training, Mode::Evaluation] {
+            for mode in [Mode::TRAINING, Mode::Evaluation] {
                 let build = |p: &mut Parameters| Norm::new(&mut p.root(), 3, kind).unwrap();
                 check("norm", &image, build, |block, x| block.forward(x, mode).unwrap());
             }
@@ -173,7 +173,7 @@ fn small_unet(patch: Size, norm: NormKind) -> BackboneConfig {
 
 #[test]
 fn unets() {
-    for mode in [Mode::Training, Mode::Evaluation] {
+    for mode in [Mode::TRAINING, Mode::Evaluation] {
         check_network("flat U-Net", &small_unet([1, 16, 16], NormKind::BATCH), &[2, 2, 1, 16, 16], mode);
         check_network("deep U-Net", &small_unet([8, 8, 8], NormKind::INSTANCE), &[2, 1, 8, 8, 8], mode);
     }
@@ -192,7 +192,7 @@ fn small_deepmedic(kernel: Size, scales: [Size; 2]) -> BackboneConfig {
 
 #[test]
 fn deepmedics() {
-    for mode in [Mode::Training, Mode::Evaluation] {
+    for mode in [Mode::TRAINING, Mode::Evaluation] {
         let flat = small_deepmedic([1, 3, 3], [[1, 3, 3], [1, 1, 1]]);
         check_network("flat DeepMedic", &flat, &[2, 2, 1, 24, 27], mode);
         let deep = small_deepmedic([3, 3, 3], [[2, 2, 2], [1, 1, 1]]);
@@ -223,7 +223,7 @@ fn a_whole_model_with_its_loss() {
         }
         let leaves: Vec<&Tensor> = model.parameters().trained().map(|p| &p.tensor).collect();
         let worst = worst_difference(&leaves, NETWORK_STEP, || {
-            let prediction = model.forward(&image, None, Mode::Training).unwrap();
+            let prediction = model.forward(&image, None, Mode::TRAINING).unwrap();
             let Prediction::Stochastic(d) = prediction else { unreachable!() };
             chunked_loss(&d, &target, NoiseSource::Given(&noise), draws_at_once)
                 .unwrap()

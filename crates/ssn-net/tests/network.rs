@@ -54,7 +54,7 @@ fn a_flat_network_is_the_deep_one_at_depth_1() {
     tch::manual_seed(1);
     let cases = [(small_unet([1, 16, 16], NormKind::BATCH), 16), (flat_deepmedic(), 27)];
     for (backbone, n) in cases {
-        for mode in [Mode::Training, Mode::Evaluation] {
+        for mode in [Mode::TRAINING, Mode::Evaluation] {
             let model = model(&config(backbone.clone()));
             let slices = randn(&[3, 2, 1, n, n], Kind::Double);
             let stacked = slices.transpose(0, 2); // [1, 2, 3, n, n]
@@ -105,7 +105,7 @@ fn precision_and_order_change_rounding_only() {
         let run = |precision, order| {
             let execution = Execution { precision, order, device: Device::Cpu };
             let model = Model::new(&config, execution, 3).unwrap();
-            let prediction = model.forward(&image, None, Mode::Training).unwrap();
+            let prediction = model.forward(&image, None, Mode::TRAINING).unwrap();
             assert_eq!(prediction.mean().kind(), precision.master());
             prediction.mean().sum(Kind::Float).backward();
             let gradients = model.parameters().trained().map(|parameter| parameter.tensor.grad());

@@ -5,10 +5,12 @@
 //! with test vectors; this module is that page in Rust.
 
 mod elementary;
+mod keep;
 mod normal;
 mod philox;
 
 pub use elementary::{exp_nonpositive, ln_lanes};
+pub use keep::fill_kept;
 pub use normal::{RANK_STREAM, TILE, fill_normals, normal_tile};
 pub use philox::{LANES, philox4x32};
 

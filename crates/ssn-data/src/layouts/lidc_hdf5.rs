@@ -38,8 +38,8 @@ mod reader {
     use std::path::Path;
     use std::sync::Arc;
 
+    use ssn_volume::Array;
     use ssn_volume::hdf5::{Dataset, parse};
-    use ssn_volume::numpy::Array;
     use ssn_volume::{Limits, read_bytes};
 
     use crate::dataset::{Entry, Layout};

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ssn_volume::pickle::{Array, Value, parse};
-use ssn_volume::{Limits, read_bytes};
+use ssn_volume::pickle::{Value, parse};
+use ssn_volume::{Array, Limits, read_bytes};
 
 use super::draft::Draft;
 use super::{files_by_part, unique};
@@ -86,7 +86,6 @@ fn record(case: &Value) -> Result<Record, String> {
         }
     };
     Limits::default().check_values(&image.shape).map_err(|problem| format!("`image`: {problem}"))?;
-    let voxels: usize = shape.iter().product();
     let masks = case.get("masks").ok_or("`masks` is missing")?;
     let masks = masks
         .as_list()
@@ -94,19 +93,19 @@ fn record(case: &Value) -> Result<Record, String> {
     let rater = |(number, mask): (usize, &Value)| {
         let what = format!("masks[{number}]");
         let mask = array(Some(mask), &what)?;
-        if mask.values.len() != voxels {
+        if mask.shape != image.shape {
             return Err(format!(
                 "the shape of `{what}` is {:?}, but that of `image` is {:?}",
                 mask.shape, image.shape
             ));
         }
-        let labels = mask.values.scaled_labels(1.0, 0.0).map_err(|problem| format!("`{what}`: {problem}"))?;
+        let labels = mask.voxels.scaled_labels(1.0, 0.0).map_err(|problem| format!("`{what}`: {problem}"))?;
         Ok(PackedLabels::pack(labels))
     };
     Ok(Record {
         channels,
         shape,
-        pixels: Pixels::pack(image.values.scaled_f32(1.0, 0.0)),
+        pixels: Pixels::pack(image.voxels.scaled_f32(1.0, 0.0)),
         raters: masks.iter().enumerate().map(rater).collect::<Result<_, String>>()?,
     })
 }

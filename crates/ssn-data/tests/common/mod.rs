@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ssn_volume::pickle::{Array, Value, encode};
+use ssn_volume::Array;
+use ssn_volume::pickle::{Value, encode};
 use ssn_volume::{Geometry, Image, Limits, Voxels, write};
 
 /// A folder that goes away with the test.
@@ -80,7 +81,7 @@ pub fn dict(pairs: Vec<(&str, Value)>) -> Value {
 }
 
 pub fn array(values: Voxels, shape: &[usize]) -> Value {
-    Value::Array(Arc::new(Array { values, shape: shape.to_vec() }))
+    Value::Array(Arc::new(Array { voxels: values, shape: shape.to_vec() }))
 }
 
 /// A case of the LIDC pickle: 4 × 6, two raters, the first of whom marked `marked` pixels.

@@ -5,7 +5,9 @@
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use crate::blocks::{Activation, ActivationKind, Convolution, ConvolutionShape, Mode, Norm, NormKind};
+use crate::blocks::{
+    Activation, ActivationKind, Convolution, ConvolutionShape, Dropout, Mode, Norm, NormKind,
+};
 use crate::error::{NetError, Result};
 use crate::parameters::{Initial, Scope};
 use crate::space::{self, Margin, Size};
@@ -82,9 +84,6 @@ impl DeepMedicConfig {
             let value = format!("a list of {}", self.dropout.len());
             return wrong("deepmedic.dropout", value, "one longer than deepmedic.fully_connected");
         }
-        if let Some(p) = self.dropout.iter().find(|p| !(0.0..1.0).contains(*p)) {
-            return wrong("deepmedic.dropout", p.to_string(), "at least 0 and below 1");
-        }
         Ok(())
     }
 
@@ -145,13 +144,13 @@ struct Block {
     norm: Norm,
     activation: Activation,
     convolution: Convolution,
-    dropout: f64,
+    dropout: Dropout,
     bare: bool,
     residual: bool,
 }
 
 impl Block {
-    fn new(scope: &mut Scope, shape: ConvolutionShape, dropout: f64, bare: bool) -> Result<Self> {
+    fn new(scope: &mut Scope, shape: ConvolutionShape, dropout: Dropout, bare: bool) -> Result<Self> {
         let initial = Initial::UniformFanIn { fan_in: shape.fan_in() };
         Ok(Self {
             // The authors' first blocks have a norm and a slope too, though nothing uses them.
@@ -168,10 +167,7 @@ impl Block {
         if self.bare {
             return self.convolution.forward(x);
         }
-        let mut y = self.norm.forward(x, mode)?;
-        if self.dropout > 0.0 && mode.is_training() {
-            y = y.f_dropout(self.dropout, true)?;
-        }
+        let y = self.dropout.forward(&self.norm.forward(x, mode)?, mode)?;
         let y = self.convolution.forward(&self.activation.forward(&y)?)?;
         if !self.residual {
             return Ok(y);
@@ -197,7 +193,12 @@ impl DeepMedic {
             let (mut blocks, mut width) = (vec![], channels);
             for (j, &outputs) in config.feature_maps.iter().enumerate() {
                 let shape = ConvolutionShape::valid(width, outputs, config.kernel);
-                blocks.push(Block::new(&mut scope.sub("path").sub(i).sub(j), shape, 0.0, j == 0)?);
+                blocks.push(Block::new(
+                    &mut scope.sub("path").sub(i).sub(j),
+                    shape,
+                    Dropout::new(0.0, 0)?,
+                    j == 0,
+                )?);
                 width = outputs;
             }
             paths.push(blocks);
@@ -208,6 +209,7 @@ impl DeepMedic {
         for (i, (outputs, &dropout)) in widths.zip(&config.dropout).enumerate() {
             let shape = ConvolutionShape::valid(width, outputs, [1; 3]);
             let scope = &mut scope.sub("fully_connected");
+            let dropout = Dropout::new(dropout, i as u32)?;
             fully_connected.push(Block::new(&mut scope.sub(i), shape, dropout, false)?);
             width = outputs;
         }

@@ -66,7 +66,7 @@ impl TorchScript {
     pub fn forward(&self, image: &Tensor, mode: Mode) -> Result<Tensor> {
         let mut module = self.module.borrow_mut();
         match mode {
-            Mode::Training => module.f_set_train()?,
+            Mode::Training { .. } => module.f_set_train()?,
             Mode::Evaluation => module.f_set_eval()?,
         }
         let planar = space::spatial(image)?[0] == 1;

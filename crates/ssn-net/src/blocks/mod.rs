@@ -2,24 +2,32 @@
 
 mod activation;
 mod convolution;
+mod dropout;
 mod norm;
 
 pub use activation::{Activation, ActivationKind};
 pub use convolution::{Convolution, ConvolutionShape};
+pub use dropout::Dropout;
 pub use norm::{Norm, NormKind};
 
 /// Whether the network learns or is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Statistics of the batch, dropout, gradients.
-    Training,
+    Training {
+        /// The seed of this step's dropout.
+        dropout: u64,
+    },
     /// Kept statistics, no dropout.
     Evaluation,
 }
 
 impl Mode {
+    /// Training with the first seed of dropout.
+    pub const TRAINING: Self = Self::Training { dropout: 0 };
+
     /// Whether this is [`Mode::Training`].
     pub fn is_training(self) -> bool {
-        self == Self::Training
+        self != Self::Evaluation
     }
 }

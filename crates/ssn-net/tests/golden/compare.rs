@@ -116,7 +116,7 @@ impl<'a> Golden<'a> {
         lines: &mut Vec<Line>,
     ) -> Result<(), Box<dyn Error>> {
         let model = without_dropout(imported, precision)?;
-        let prediction = model.forward(&self.image, Some(&self.mask()?), Mode::Training)?;
+        let prediction = model.forward(&self.image, Some(&self.mask()?), Mode::TRAINING)?;
         self.outputs("train", &prediction, precision, lines)?;
         let Prediction::Stochastic(distribution) = prediction else {
             return Err("the network is not stochastic".into());

@@ -1,0 +1,68 @@
+//! Random choices of what to keep, by address: dropout.
+
+use super::normal::TILE;
+use super::philox::{LANES, philox_lanes};
+use super::{high, low};
+use crate::simd::vectorised;
+
+/// Fills `out` with `value` where number i of a stream is kept, which has the given probability, and 0 elsewhere.
+///
+/// Words are taken in the order of [`normal_tile`](super::normal_tile): word j of counter `16·tile + lane` decides
+/// number `64·tile + 16·j + lane`. It keeps it if it is below probability · 2³², rounded.
+pub fn fill_kept(seed: u64, stream: u32, draw: u64, probability: f64, value: f32, out: &mut [f32]) {
+    let threshold = (probability.clamp(0.0, 1.0) * 4_294_967_296.0).round() as u64;
+    // Certainty is beyond what a word can be below.
+    let (threshold, always) = (threshold.min(u64::from(u32::MAX)) as u32, threshold > u64::from(u32::MAX));
+    vectorised(
+        #[inline(always)]
+        || {
+            for (tile, chunk) in out.chunks_mut(TILE).enumerate() {
+                let counter = [tile as u32 * LANES as u32, stream, low(draw), high(draw)];
+                let words: [[u32; LANES]; 4] = philox_lanes(counter, [low(seed), high(seed)]);
+                let mut kept = [0.0; TILE];
+                for j in 0..4 {
+                    for lane in 0..LANES {
+                        let keep = words[j][lane] < threshold || always;
+                        kept[j * LANES + lane] = if keep { value } else { 0.0 };
+                    }
+                }
+                chunk.copy_from_slice(&kept[..chunk.len()]);
+            }
+        },
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(seed: u64, draw: u64, probability: f64, count: usize) -> Vec<f32> {
+        let mut out = vec![-1.0; count];
+        fill_kept(seed, 3, draw, probability, 2.0, &mut out);
+        out
+    }
+
+    #[test]
+    fn the_share_that_is_kept_is_the_probability() {
+        for probability in [0.1, 0.5, 0.9] {
+            let values = kept(1, 2, probability, 100_003);
+            assert!(values.iter().all(|&x| x == 0.0 || x == 2.0));
+            let share = values.iter().filter(|&&x| x != 0.0).count() as f64 / 100_003.0;
+            // Standard deviation at most √(¼ / 100003) ≈ 0.0016.
+            assert!((share - probability).abs() < 0.008, "{share} of {probability}");
+        }
+    }
+
+    #[test]
+    fn certainty_is_certain() {
+        assert!(kept(1, 2, 1.0, 10_000).iter().all(|&x| x == 2.0));
+        assert!(kept(1, 2, 0.0, 10_000).iter().all(|&x| x == 0.0));
+    }
+
+    #[test]
+    fn choices_are_a_function_of_their_address() {
+        assert_eq!(kept(1, 2, 0.5, 1000)[..100], kept(1, 2, 0.5, 100)[..]);
+        assert_ne!(kept(1, 2, 0.5, 100), kept(1, 3, 0.5, 100));
+        assert_ne!(kept(1, 2, 0.5, 100), kept(2, 2, 0.5, 100));
+    }
+}
