@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: our programs and their peers in one run, with both sides of every ratio.
 
 mod peer;
+mod step;
 mod table;
 
 use crate::error::Error;
@@ -36,6 +37,8 @@ enum What {
     Ged,
     /// Augmented patches per second, 4 × 110³ and 128², beside SciPy, two cores on both sides
     Augment,
+    /// A training step of the paper's networks on the processor, beside PyTorch
+    Step,
     /// Time and memory of 100 samples and all scores of a 240 × 240 × 155 case
     Memory,
 }
@@ -44,6 +47,7 @@ enum What {
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let host = Host::from_env();
     match args.what {
+        What::Step => step::run(&host),
         What::Memory => {
             let mut command = process::cargo(&host);
             command.args(["run", "--release", "--package", "ssn-core", "--example", "bench_memory"]);

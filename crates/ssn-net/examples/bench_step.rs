@@ -67,8 +67,7 @@ struct Learner {
 impl Learner {
     fn new(config: &ModelConfig, task: &Task, execution: Execution) -> Result<Self, Box<dyn Error>> {
         let model = Model::new(config, execution, 0)?;
-        let named = model.parameters().trained().map(|p| (p.name.clone(), p.tensor.shallow_clone()));
-        let optimizer = Optimizer::new(task.method, named.collect())?;
+        let optimizer = Optimizer::new(task.method, model.parameters().named_trained())?;
         Ok(Self { model, optimizer })
     }
 
@@ -82,7 +81,7 @@ impl Learner {
         let loss = match &prediction {
             Prediction::Deterministic(logits) => mean_loss(logits, &task.target)?,
             Prediction::Stochastic(d) => {
-                let noise = StepNoise::new(1, number, d.noise_shape(SAMPLES), task.pairing, Kind::Float)?;
+                let noise = StepNoise::new(1, number, d.noise_shape(SAMPLES), task.pairing)?;
                 monte_carlo_loss(d, &task.target, NoiseSource::Step(&noise))?.loss
             }
         };
@@ -132,6 +131,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         other => return Err(format!("{other} is no order: first or last").into()),
     };
     let steps: u64 = steps.parse()?;
+    if steps == 0 {
+        return Err("STEPS must be at least 1".into());
+    }
     tch::manual_seed(0);
     let task = task(network)?;
     let execution = Execution { precision, order, device: Device::Cpu };

@@ -60,9 +60,9 @@ impl LowRankNormal {
         if mask.size() != [b, v] {
             return Err(shape_error("mask", mask, format!("[{b}, {v}]")));
         }
-        let mask = mask.to_kind(self.mean.kind());
-        let diagonal = self.diagonal * mask.unsqueeze(1) + epsilon;
-        let factor = self.factor * mask.unsqueeze(1).unsqueeze(1);
+        let mask = mask.f_to_device(self.mean.device())?.f_to_kind(self.mean.kind())?.f_unsqueeze(1)?;
+        let diagonal = self.diagonal.f_mul(&mask)? + epsilon;
+        let factor = self.factor.f_mul(&mask.f_unsqueeze(1)?)?;
         Ok(Self { mean: self.mean, diagonal, factor })
     }
 
@@ -134,7 +134,8 @@ impl LowRankNormal {
         NoiseShape { samples, batch, rank: self.rank(), classes, voxels }
     }
 
-    /// Samples by re-parameterisation, μ + P ε_r + √D ε, so that gradients reach all three parts.
+    /// Samples by re-parameterisation, μ + P ε_r + √D ε, so that gradients reach all three parts. The noise follows
+    /// the precision and the device of the distribution.
     ///
     /// # Shapes
     /// `[m, b, c, v]`; of antithetic pairs the first halves come first.
@@ -147,17 +148,18 @@ impl LowRankNormal {
         if noise.diagonal.size() != [draws, b, c, v] {
             return Err(shape_error("noise.diagonal", &noise.diagonal, format!("[{draws}, {b}, {c}, {v}]")));
         }
-        let independent = &noise.diagonal * self.diagonal.sqrt(); // [m, b, c, v]
+        let like = |t: &Tensor| t.f_to_device(self.mean.device())?.f_to_kind(self.mean.kind());
+        let independent = like(&noise.diagonal)?.f_mul(&self.diagonal.f_sqrt()?)?; // [m, b, c, v]
         let spread = if r == 0 {
             independent
         } else {
-            let rows = noise.rank.transpose(0, 1); // [b, m, r]
-            let low_rank = rows.bmm(&self.factor.reshape([b, r, c * v])); // [b, m, c·v]
-            independent + low_rank.transpose(0, 1).reshape([draws, b, c, v])
+            let rows = like(&noise.rank)?.f_transpose(0, 1)?; // [b, m, r]
+            let low_rank = rows.f_bmm(&self.factor.f_reshape([b, r, c * v])?)?; // [b, m, c·v]
+            independent.f_add(&low_rank.f_transpose(0, 1)?.f_reshape([draws, b, c, v])?)?
         };
         Ok(match noise.pairing {
-            Pairing::Independent => &self.mean + spread,
-            Pairing::Antithetic => Tensor::cat(&[&self.mean + &spread, &self.mean - &spread], 0),
+            Pairing::Independent => self.mean.f_add(&spread)?,
+            Pairing::Antithetic => Tensor::f_cat(&[self.mean.f_add(&spread)?, self.mean.f_sub(&spread)?], 0)?,
         })
     }
 
@@ -165,7 +167,7 @@ impl LowRankNormal {
     pub fn to_host(&self, image: i64) -> Result<ssn_core::LowRankNormal> {
         let [_, c, v] = self.dims();
         let host = |t: &Tensor| -> Result<Vec<f32>> {
-            let flat = t.get(image).detach().to_kind(Kind::Float).to_device(tch::Device::Cpu);
+            let flat = t.f_get(image)?.detach().to_kind(Kind::Float).to_device(tch::Device::Cpu);
             Ok(Vec::<f32>::try_from(flat.contiguous().view([-1]))?)
         };
         Ok(ssn_core::LowRankNormal::new(

@@ -1,7 +1,7 @@
 //! Heads: what is predicted from a feature map.
 
 use serde::{Deserialize, Serialize};
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
 use crate::distribution::{EPSILON, LowRankNormal};
 use crate::error::{NetError, Result};
@@ -59,6 +59,15 @@ impl Prediction {
     }
 }
 
+/// The first values of a head, which follow those of its backbone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeadStart {
+    /// He-normal weights and no bias, as the paper's 2D code has it.
+    HeNormal,
+    /// Weights and biases within ± 1/√features, as PyTorch and with it the paper's 3D code has it.
+    Uniform,
+}
+
 /// A 1×1×1 convolution with bias.
 #[derive(Debug)]
 struct Linear {
@@ -67,11 +76,15 @@ struct Linear {
 }
 
 impl Linear {
-    fn new(scope: &mut Scope, features: i64, outputs: i64) -> Result<Self> {
-        let initial = Initial::UniformFanIn { fan_in: features };
+    fn new(scope: &mut Scope, features: i64, outputs: i64, start: HeadStart) -> Result<Self> {
+        let uniform = Initial::UniformFanIn { fan_in: features };
+        let (weight, bias) = match start {
+            HeadStart::HeNormal => (Initial::HeNormal, Initial::Constant(0.0)),
+            HeadStart::Uniform => (uniform, uniform),
+        };
         Ok(Self {
-            weight: scope.trained("weight", &[outputs, features, 1, 1, 1], initial)?,
-            bias: scope.trained("bias", &[outputs], Initial::Constant(0.0))?,
+            weight: scope.trained("weight", &[outputs, features, 1, 1, 1], weight)?,
+            bias: scope.trained("bias", &[outputs], bias)?,
         })
     }
 }
@@ -83,16 +96,24 @@ pub struct Head {
     maps: Vec<Linear>,
     config: HeadConfig,
     classes: i64,
+    kind: Kind,
 }
 
 impl Head {
     /// Makes the tensors `mean`, and for stochastic heads `log_diagonal` and `factor` (channel = rank·c + class).
-    pub fn new(scope: &mut Scope, features: i64, classes: i64, config: HeadConfig) -> Result<Self> {
+    pub fn new(
+        scope: &mut Scope,
+        features: i64,
+        classes: i64,
+        config: HeadConfig,
+        start: HeadStart,
+    ) -> Result<Self> {
+        let kind = scope.kind();
         let wrong = |field, value: String, expected| Err(NetError::Parameter { field, value, expected });
         if classes < 1 {
             return wrong("classes", classes.to_string(), "at least 1");
         }
-        let mut map = |name: &str, outputs| Linear::new(&mut scope.sub(name), features, outputs);
+        let mut map = |name: &str, outputs| Linear::new(&mut scope.sub(name), features, outputs, start);
         let maps = match config {
             HeadConfig::Identity if features != classes => {
                 return wrong(
@@ -107,8 +128,8 @@ impl Head {
                 if rank < 0 {
                     return wrong("head.rank", rank.to_string(), "0 (independent logits) or more");
                 }
-                if !(epsilon.is_finite() && epsilon >= 0.0) {
-                    return wrong("head.epsilon", epsilon.to_string(), "0 or a small positive number");
+                if !(epsilon.is_finite() && epsilon > 0.0) {
+                    return wrong("head.epsilon", epsilon.to_string(), "a small positive number");
                 }
                 if log_diagonal_limit.is_some_and(|limit| !(limit.is_finite() && limit > 0.0)) {
                     let value = format!("{}", log_diagonal_limit.unwrap_or_default());
@@ -121,7 +142,7 @@ impl Head {
                 maps
             }
         };
-        Ok(Self { maps, config, classes })
+        Ok(Self { maps, config, classes, kind })
     }
 
     /// The prediction from a feature map; `mask` is 1 inside the region of interest and 0 outside.
@@ -129,7 +150,7 @@ impl Head {
     /// # Shapes
     /// `features` `[b, f, d, h, w]`, `mask` `[b, d, h, w]`.
     pub fn forward(&self, features: &Tensor, mask: Option<&Tensor>) -> Result<Prediction> {
-        let features = features.f_flatten(2, -1)?; // [b, f, v]
+        let features = features.f_flatten(2, -1)?.f_to_kind(self.kind)?; // [b, f, v]
         let &[b, f, v] = features.size().as_slice() else {
             let (found, expected) = (features.size(), "[b, f, d, h, w]".to_owned());
             return Err(NetError::Shape { field: "features", found, expected });
@@ -137,7 +158,6 @@ impl Head {
         if self.maps.is_empty() {
             return Ok(Prediction::Deterministic(features));
         }
-        let kind = self.maps[0].weight.kind();
         let join = |part: fn(&Linear) -> &Tensor, shape: [i64; 2]| {
             let parts: Vec<Tensor> = self.maps.iter().map(|map| part(map).flatten(0, -1)).collect();
             Ok::<_, NetError>(Tensor::f_cat(&parts, 0)?.f_view(shape)?)
@@ -145,7 +165,6 @@ impl Head {
         let weight = join(|map| &map.weight, [-1, f])?; // [k, f]
         let bias = join(|map| &map.bias, [-1, 1])?; // [k, 1]
         let k = weight.size()[0];
-        let features = features.f_to_kind(kind)?;
         let (weight, bias) = (weight.f_expand([b, k, f], false)?, bias.f_expand([b, k, v], false)?);
         let outputs = bias.f_baddbmm(&weight, &features, 1, 1)?; // [b, k, v]
 
@@ -159,10 +178,16 @@ impl Head {
         if let Some(limit) = log_diagonal_limit {
             log_diagonal = (log_diagonal / limit).tanh() * limit;
         }
+        let mask = mask.map(|mask| mask.f_to_device(outputs.device())?.f_flatten(1, -1)).transpose()?; // [b, v]
+        if let Some(mask) = &mask {
+            // What the network says outside must not matter, were it beyond the number range.
+            let inside = mask.f_to_kind(Kind::Bool)?.f_unsqueeze(1)?;
+            log_diagonal = log_diagonal.f_where_self(&inside, &log_diagonal.f_zeros_like()?)?;
+        }
         let factor = outputs.f_narrow(1, 2 * c, rank * c)?.f_view([b, rank, c, v])?;
         let mut distribution = LowRankNormal::from_log_diagonal(mean, &log_diagonal, factor, epsilon)?;
         if let Some(mask) = mask {
-            distribution = distribution.masked(&mask.f_flatten(1, -1)?, epsilon)?;
+            distribution = distribution.masked(&mask, epsilon)?;
         }
         Ok(Prediction::Stochastic(distribution))
     }

@@ -3,11 +3,12 @@
 use tch::{Kind, Tensor};
 
 use crate::distribution::LowRankNormal;
-use crate::error::{NetError, Result};
+use crate::error::{NetError, Result, require};
 use crate::noise::{Noise, NoiseSource};
 use crate::target::{Likelihood, Target};
 
-/// Logits that are held at once: more samples than fit are taken in turns. 64 MiB in single precision.
+/// Logits that a tensor of the loss holds at once: more samples than fit are taken in turns. 64 MiB in single
+/// precision, for each of the half dozen tensors that a turn needs.
 pub const LOGITS_AT_ONCE: i64 = 1 << 24;
 
 /// The Monte-Carlo loss of a batch.
@@ -29,7 +30,12 @@ pub fn monte_carlo_loss(
     noise: NoiseSource,
 ) -> Result<MonteCarloLoss> {
     let [b, c, v] = distribution.dims();
-    let samples = LOGITS_AT_ONCE / (b * c * v).max(1);
+    // Several targets of switches are compared with every sample at once.
+    let t = match target.likelihood() {
+        Likelihood::Categorical => 1,
+        Likelihood::Bernoulli => target.maps().size()[1],
+    };
+    let samples = LOGITS_AT_ONCE / (b * t * c * v).max(1);
     chunked_loss(distribution, target, noise, (samples / noise.pairing().samples(1)).max(1))
 }
 
@@ -45,26 +51,37 @@ pub fn chunked_loss(
     noise: NoiseSource,
     draws_at_once: i64,
 ) -> Result<MonteCarloLoss> {
+    require(draws_at_once > 0, "draws_at_once", draws_at_once, "at least 1")?;
     let draws = noise.pairing().draws(noise.samples())?;
     let chunks = || (0..draws).step_by(draws_at_once as usize).map(|k| k..(k + draws_at_once).min(draws));
     if draws <= draws_at_once {
-        return Ok(of_samples(&[log_probability(distribution, target, &noise.draws(0..draws))?]));
+        return Ok(of_samples(&log_probability(distribution, target, &noise.draws(0..draws)?)?));
     }
     let leaves = distribution.detached();
-    let log_p: Vec<Tensor> = tch::no_grad(|| {
-        chunks().map(|range| log_probability(&leaves, target, &noise.draws(range))).collect::<Result<_>>()
+    let samples_of = |draws: i64| noise.pairing().samples(draws);
+    let (b, t) = (distribution.dims()[0], target.maps().size()[1]);
+    // One tensor for all results: a small one left behind by every turn would keep the allocator from using the
+    // room between them again.
+    let log_p = Tensor::f_zeros([samples_of(draws), b, t], (Kind::Double, distribution.mean().device()))?;
+    tch::no_grad(|| {
+        for range in chunks() {
+            let place = log_p.f_narrow(0, samples_of(range.start), samples_of(range.end - range.start))?;
+            place.shallow_clone().f_copy_(&log_probability(&leaves, target, &noise.draws(range)?)?)?;
+        }
+        Ok::<_, NetError>(())
     })?;
     let MonteCarloLoss { loss, effective_samples } = of_samples(&log_p);
     if !distribution.requires_grad() {
         return Ok(MonteCarloLoss { loss, effective_samples });
     }
 
-    let total = Tensor::cat(&log_p, 0).logsumexp([0i64].as_slice(), true); // [1, b, t]
+    let shares = log_p.f_softmax(0, None::<Kind>)?; // [m, b, t]
     let leaves = leaves.trainable();
-    for (range, seen) in chunks().zip(&log_p) {
-        let shares = (seen - &total).exp(); // [m, b, t]
-        let repeated = log_probability(&leaves, target, &noise.draws(range))?;
-        (-(repeated * shares).mean_dim([2i64].as_slice(), false, None::<Kind>).sum(Kind::Double)).backward();
+    for range in chunks() {
+        let shares = shares.f_narrow(0, samples_of(range.start), samples_of(range.end - range.start))?;
+        let repeated = log_probability(&leaves, target, &noise.draws(range)?)?;
+        let weighted = repeated.f_mul(&shares)?.f_mean_dim([2i64].as_slice(), false, None::<Kind>)?;
+        weighted.f_sum(Kind::Double)?.f_neg()?.f_backward()?;
     }
     // Zero, with the gradient that was gathered.
     let mut carrier = loss.zeros_like(); // [b]
@@ -85,9 +102,8 @@ fn log_probability(distribution: &LowRankNormal, target: &Target, noise: &Noise)
     target.log_probability(&distribution.sample(noise)?)
 }
 
-/// The loss of samples with the log-probabilities `[m, b, t]`, in parts along `m`.
-fn of_samples(log_p: &[Tensor]) -> MonteCarloLoss {
-    let log_p = Tensor::cat(log_p, 0);
+/// The loss of samples with the log-probabilities `[m, b, t]`.
+fn of_samples(log_p: &Tensor) -> MonteCarloLoss {
     let samples = log_p.size()[0] as f64;
     let shares = log_p.detach().softmax(0, None::<Kind>);
     let each = samples.ln() - log_p.logsumexp([0i64].as_slice(), false); // [b, t]
@@ -117,15 +133,12 @@ pub fn mean_loss(mean: &Tensor, target: &Target) -> Result<Tensor> {
 /// # Shapes
 /// `mean` `[b, c, v]`. Gives `[b]`.
 pub fn dice_loss(mean: &Tensor, target: &Target) -> Result<Tensor> {
-    let &[_, c, _] = mean.size().as_slice() else {
+    let &[b, c, v] = mean.size().as_slice() else {
         return Err(NetError::Shape { field: "mean", found: mean.size(), expected: "[b, c, v]".into() });
     };
+    target.check(b, c, v)?;
     // [b, 1, c, v] and [b, t, c, v], without the background of exclusive classes.
     let (probabilities, truth) = match target.likelihood() {
-        Likelihood::Categorical if c < 2 => {
-            let expected = "at least 2, the background included, for a Dice term";
-            return Err(NetError::Parameter { field: "classes", value: c.to_string(), expected });
-        }
         Likelihood::Categorical => {
             let truth = target.maps().one_hot(c).transpose(2, 3).narrow(2, 1, c - 1);
             (mean.softmax(1, None::<Kind>).narrow(1, 1, c - 1).unsqueeze(1), truth)

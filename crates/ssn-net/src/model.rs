@@ -145,7 +145,8 @@ impl Model {
         let mut root = parameters.root();
         let backbone = backbone(&config.backbone, &mut root.sub("backbone"), config.channels)?;
         let features = config.backbone.features();
-        let head = Head::new(&mut root.sub("head"), features, config.classes, config.head)?;
+        let start = config.backbone.head_start();
+        let head = Head::new(&mut root.sub("head"), features, config.classes, config.head, start)?;
         Ok(Self { config: config.clone(), execution, parameters, backbone, head })
     }
 
@@ -183,9 +184,9 @@ impl Model {
         }
         let output = self.config.backbone.output_size(size)?;
         if let Some(mask) = mask
-            && mask.size()[1..] != output
+            && mask.size() != [image.size()[0], output[0], output[1], output[2]]
         {
-            let expected = format!("[b, {}, {}, {}]", output[0], output[1], output[2]);
+            let expected = format!("[{}, {}, {}, {}]", image.size()[0], output[0], output[1], output[2]);
             return Err(NetError::Shape { field: "the mask", found: mask.size(), expected });
         }
         let image = image.f_to_device(self.execution.device)?;

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use ssn_core::random::{RANK_STREAM, derive_seed, fill_normals};
-use tch::{Device, Kind, Tensor};
+use tch::Tensor;
 
 use crate::error::{NetError, Result};
 
@@ -52,8 +52,6 @@ pub struct StepNoise {
     seed: u64,
     shape: NoiseShape,
     pairing: Pairing,
-    kind: Kind,
-    device: Device,
 }
 
 /// Where noise comes from.
@@ -77,23 +75,17 @@ impl Noise {
 
 impl StepNoise {
     /// The noise of a step: a function of seed and step alone. Draw i does not depend on how many there are.
-    pub fn new(seed: u64, step: u64, shape: NoiseShape, pairing: Pairing, kind: Kind) -> Result<Self> {
+    pub fn new(seed: u64, step: u64, shape: NoiseShape, pairing: Pairing) -> Result<Self> {
         pairing.draws(shape.samples)?;
-        let seed = derive_seed(seed, TRAINING_NOISE, step);
-        Ok(Self { seed, shape, pairing, kind, device: Device::Cpu })
+        Ok(Self { seed: derive_seed(seed, TRAINING_NOISE, step), shape, pairing })
     }
 
-    /// The same noise on another device.
-    pub fn on(self, device: Device) -> Self {
-        Self { device, ..self }
-    }
-
-    /// All draws at once.
+    /// All draws at once, in single precision on the processor.
     pub fn all(&self) -> Result<Noise> {
-        Ok(self.draws(0..self.pairing.draws(self.shape.samples)?))
+        self.draws(0..self.pairing.draws(self.shape.samples)?)
     }
 
-    fn draws(&self, range: Range<i64>) -> Noise {
+    fn draws(&self, range: Range<i64>) -> Result<Noise> {
         let NoiseShape { batch, rank, classes, voxels, .. } = self.shape;
         let tensor = |stream, shape: &[i64]| {
             let each = shape[1..].iter().product::<i64>() as usize;
@@ -101,14 +93,14 @@ impl StepNoise {
             for (place, draw) in range.clone().enumerate() {
                 fill_normals(self.seed, stream, draw as u64, &mut numbers[place * each..(place + 1) * each]);
             }
-            Tensor::from_slice(&numbers).reshape(shape).to_device(self.device).to_kind(self.kind)
+            Ok::<_, NetError>(Tensor::f_from_slice(&numbers)?.f_reshape(shape)?)
         };
         let count = range.end - range.start;
-        Noise {
-            rank: tensor(RANK_STREAM, &[count, batch, rank]),
-            diagonal: tensor(0, &[count, batch, classes, voxels]),
+        Ok(Noise {
+            rank: tensor(RANK_STREAM, &[count, batch, rank])?,
+            diagonal: tensor(0, &[count, batch, classes, voxels])?,
             pairing: self.pairing,
-        }
+        })
     }
 }
 
@@ -130,11 +122,15 @@ impl NoiseSource<'_> {
     }
 
     /// Some of the draws; antithetic pairs are two samples of one draw.
-    pub fn draws(&self, range: Range<i64>) -> Noise {
+    pub fn draws(&self, range: Range<i64>) -> Result<Noise> {
         match self {
             Self::Given(noise) => {
-                let part = |t: &Tensor| t.narrow(0, range.start, range.end - range.start);
-                Noise { rank: part(&noise.rank), diagonal: part(&noise.diagonal), pairing: noise.pairing }
+                let part = |t: &Tensor| t.f_narrow(0, range.start, range.end - range.start);
+                Ok(Noise {
+                    rank: part(&noise.rank)?,
+                    diagonal: part(&noise.diagonal)?,
+                    pairing: noise.pairing,
+                })
             }
             Self::Step(noise) => noise.draws(range),
         }

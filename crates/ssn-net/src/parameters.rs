@@ -77,6 +77,11 @@ impl Parameters {
         self.entries.iter().filter(|parameter| parameter.role == Role::Trained)
     }
 
+    /// The tensors that training changes with their names, sharing memory: what an optimiser takes.
+    pub fn named_trained(&self) -> Vec<(String, Tensor)> {
+        self.trained().map(|parameter| (parameter.name.clone(), parameter.tensor.shallow_clone())).collect()
+    }
+
     /// A tensor by name.
     pub fn get(&self, name: &str) -> Option<&Tensor> {
         self.places.get(name).map(|&place| &self.entries[place].tensor)
@@ -171,6 +176,11 @@ impl Scope<'_> {
     /// The device of the network's tensors.
     pub fn device(&self) -> Device {
         self.parameters.device
+    }
+
+    /// The precision of the network's tensors.
+    pub fn kind(&self) -> Kind {
+        self.parameters.kind
     }
 
     fn make(&mut self, name: &str, shape: &[i64], initial: Initial, role: Role) -> Result<Tensor> {

@@ -8,6 +8,7 @@ use crate::error::{NetError, Result};
 #[derive(Debug)]
 pub struct Target {
     maps: Tensor,
+    classes: i64,
     likelihood: Likelihood,
 }
 
@@ -34,6 +35,10 @@ impl Target {
                 expected: "[b, t, v]".into(),
             });
         }
+        if classes < 2 {
+            let expected = "at least 2, the background included; a single map is on or off: use switches";
+            return Err(NetError::Parameter { field: "classes", value: classes.to_string(), expected });
+        }
         if maps.kind() != Kind::Int64 {
             return wrong(format!("of type {:?}", maps.kind()), "of type Int64");
         }
@@ -46,7 +51,7 @@ impl Target {
                 return wrong(largest.to_string(), "a class number, below the number of classes");
             }
         }
-        Ok(Self { maps, likelihood: Likelihood::Categorical })
+        Ok(Self { maps, classes, likelihood: Likelihood::Categorical })
     }
 
     /// Each of `c` maps on or off per voxel.
@@ -58,7 +63,17 @@ impl Target {
             let expected = "[b, t, c, v]".into();
             return Err(NetError::Shape { field: "target", found: maps.size(), expected });
         }
-        Ok(Self { maps, likelihood: Likelihood::Bernoulli })
+        let switched = maps.f_eq(0)?.f_logical_or(&maps.f_eq(1)?)?;
+        if switched.all().int64_value(&[]) != 1 {
+            let value = "neither 0 nor 1 somewhere".to_owned();
+            return Err(NetError::Parameter {
+                field: "target",
+                value,
+                expected: "0 (off) or 1 (on) everywhere",
+            });
+        }
+        let classes = maps.size()[2];
+        Ok(Self { maps, classes, likelihood: Likelihood::Bernoulli })
     }
 
     /// The label maps, `[b, t, v]` or `[b, t, c, v]`.
@@ -84,6 +99,28 @@ impl Target {
             let (found, expected) = (logits.size(), "[m, b, c, v]".to_owned());
             return Err(NetError::Shape { field: "logits", found, expected });
         };
+        self.check(b, c, v)?;
+        let t = self.maps.size()[1];
+        let per_voxel = match self.likelihood {
+            Likelihood::Categorical => {
+                let index = self.maps.f_view([1, b, t, v])?.f_expand([m, b, t, v], false)?;
+                logits.f_log_softmax(2, None::<Kind>)?.f_gather(2, &index, false)? // [m, b, t, v]
+            }
+            Likelihood::Bernoulli => {
+                // log σ(η) where the target is 1 and log σ(−η) = log(1 − σ(η)) where it is 0.
+                let signs = self.maps.f_to_kind(logits.kind())? * 2.0 - 1.0; // [b, t, c, v]
+                logits.f_unsqueeze(2)?.f_mul(&signs)?.f_log_sigmoid()?.f_flatten(3, 4)? // [m, b, t, c·v]
+            }
+        };
+        Ok(per_voxel.f_sum_dim_intlist([3i64].as_slice(), false, Kind::Double)?)
+    }
+
+    /// Refuses a target that does not fit logits of these sizes.
+    pub(crate) fn check(&self, b: i64, c: i64, v: i64) -> Result<()> {
+        if self.classes != c {
+            let value = format!("made for {} classes, while the network has {c}", self.classes);
+            return Err(NetError::Parameter { field: "target", value, expected: "of the network's classes" });
+        }
         let t = self.maps.size()[1];
         let expected = match self.likelihood {
             Likelihood::Categorical => vec![b, t, v],
@@ -93,17 +130,6 @@ impl Target {
             let (found, expected) = (self.maps.size(), format!("{expected:?}"));
             return Err(NetError::Shape { field: "target", found, expected });
         }
-        let per_voxel = match self.likelihood {
-            Likelihood::Categorical => {
-                let index = self.maps.view([1, b, t, v]).expand([m, b, t, v], false);
-                logits.log_softmax(2, None::<Kind>).gather(2, &index, false) // [m, b, t, v]
-            }
-            Likelihood::Bernoulli => {
-                // log σ(η) where the target is 1 and log σ(−η) = log(1 − σ(η)) where it is 0.
-                let signs = self.maps.to_kind(logits.kind()) * 2.0 - 1.0; // [b, t, c, v]
-                (logits.unsqueeze(2) * signs).log_sigmoid().flatten(3, 4) // [m, b, t, c·v]
-            }
-        };
-        Ok(per_voxel.sum_dim_intlist([3i64].as_slice(), false, Kind::Double))
+        Ok(())
     }
 }

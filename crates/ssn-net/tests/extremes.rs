@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
-use ssn_net::head::Head;
+use ssn_net::head::{Head, HeadStart};
+use ssn_net::loss::{chunked_loss, dice_loss, mean_loss};
 use ssn_net::parameters::Parameters;
 use ssn_net::{
     HeadConfig, LowRankNormal, NoiseSource, Pairing, Prediction, StepNoise, StochasticConfig, Target,
-    monte_carlo_loss,
 };
 use tch::{Device, Kind, Tensor};
 
@@ -19,15 +19,17 @@ fn all_finite(
     target: &Target,
 ) -> bool {
     let leaves = [mean, log_diagonal, factor].map(|t| t.set_requires_grad(true));
-    for pairing in [Pairing::Independent, Pairing::Antithetic] {
+    // All samples at once, and in turns.
+    let ways = [(Pairing::Independent, 20), (Pairing::Antithetic, 10), (Pairing::Independent, 3)];
+    for (pairing, draws_at_once) in ways {
         let [mean, log_diagonal, factor] = leaves.each_ref();
         let (mean, factor) = (mean.shallow_clone(), factor.shallow_clone());
         let mut d = LowRankNormal::from_log_diagonal(mean, log_diagonal, factor, 1e-5).unwrap();
         if let Some(mask) = mask {
             d = d.masked(mask, 1e-5).unwrap();
         }
-        let noise = StepNoise::new(1, 2, d.noise_shape(20), pairing, d.mean().kind()).unwrap();
-        let loss = monte_carlo_loss(&d, target, NoiseSource::Step(&noise)).unwrap().loss;
+        let noise = StepNoise::new(1, 2, d.noise_shape(20), pairing).unwrap();
+        let loss = chunked_loss(&d, target, NoiseSource::Step(&noise), draws_at_once).unwrap().loss;
         if loss.isfinite().all().int64_value(&[]) != 1 {
             return false;
         }
@@ -92,10 +94,44 @@ fn patches_wholly_outside_the_mask() {
 }
 
 #[test]
+fn the_losses_of_the_mean_at_a_million() {
+    for kind in [Kind::Float, Kind::Double] {
+        for target in &targets() {
+            for loss in [mean_loss, dice_loss] {
+                let mean = (randn(&SHAPE, kind).sign() * 1e6).set_requires_grad(true);
+                let value = loss(&mean, target).unwrap().sum(Kind::Double);
+                value.backward();
+                assert!(value.double_value(&[]).is_finite());
+                assert_eq!(mean.grad().isfinite().all().int64_value(&[]), 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_network_says_outside_the_mask_does_not_matter() {
+    let config = StochasticConfig { rank: 1, ..StochasticConfig::default() };
+    let mut parameters = Parameters::new(0, Kind::Float, Device::Cpu);
+    let head =
+        Head::new(&mut parameters.root(), 4, 2, HeadConfig::Stochastic(config), HeadStart::HeNormal).unwrap();
+    // A log-diagonal far beyond what single precision can raise e to, outside only.
+    let mask = Tensor::from_slice(&[1f32, 1.0, 0.0, 0.0]).view([1, 1, 1, 4]);
+    let features = randn(&[1, 4, 1, 1, 4], Kind::Float);
+    let _ = features.narrow(4, 2, 2).g_mul_scalar_(1e4);
+    let Prediction::Stochastic(d) = head.forward(&features, Some(&mask)).unwrap() else { unreachable!() };
+    assert_eq!(d.diagonal().isfinite().all().int64_value(&[]), 1);
+    d.diagonal().sum(Kind::Float).backward();
+    for parameter in parameters.trained().filter(|parameter| parameter.tensor.grad().defined()) {
+        assert_eq!(parameter.tensor.grad().isfinite().all().int64_value(&[]), 1, "{}", parameter.name);
+    }
+}
+
+#[test]
 fn the_soft_limit_keeps_the_log_diagonal_where_it_says() {
     let config = StochasticConfig { rank: 1, log_diagonal_limit: Some(5.0), ..StochasticConfig::default() };
     let mut parameters = Parameters::new(0, Kind::Double, Device::Cpu);
-    let head = Head::new(&mut parameters.root(), 4, 2, HeadConfig::Stochastic(config)).unwrap();
+    let head =
+        Head::new(&mut parameters.root(), 4, 2, HeadConfig::Stochastic(config), HeadStart::HeNormal).unwrap();
     let features = randn(&[1, 4, 1, 8, 8], Kind::Double) * 1e4;
     let Prediction::Stochastic(d) = head.forward(&features, None).unwrap() else { unreachable!() };
     assert!(d.diagonal().max().double_value(&[]) <= 5f64.exp() + 1e-4);

@@ -43,14 +43,13 @@ fn task() -> (Tensor, Target) {
 fn loss(model: &Model, step: u64, image: &Tensor, target: &Target) -> Tensor {
     let prediction = model.forward(image, None, Mode::TRAINING).unwrap();
     let Prediction::Stochastic(d) = prediction else { unreachable!() };
-    let noise = StepNoise::new(1, step, d.noise_shape(10), Pairing::Independent, Kind::Float).unwrap();
+    let noise = StepNoise::new(1, step, d.noise_shape(10), Pairing::Independent).unwrap();
     monte_carlo_loss(&d, target, NoiseSource::Step(&noise)).unwrap().loss.mean(Kind::Double)
 }
 
 fn train(model: &Model, steps: u64) -> Vec<f64> {
     let (image, target) = task();
-    let named = model.parameters().trained().map(|p| (p.name.clone(), p.tensor.shallow_clone()));
-    let mut optimizer = Optimizer::new(Method::adam(), named.collect()).unwrap();
+    let mut optimizer = Optimizer::new(Method::adam(), model.parameters().named_trained()).unwrap();
     let mut losses = vec![];
     for step in 0..steps {
         optimizer.zero_grad().unwrap();
@@ -114,8 +113,8 @@ fn files_that_do_not_fit_are_named() {
     let error = model.forward(&task().0, None, Mode::Evaluation).unwrap_err().to_string();
     assert!(
         error.ends_with(
-            "its output has shape [4, 6, 16, 16], but [b, 5, h, w] is needed; set backbone.features to the channels \
-             of its last layer"
+            "its output has shape [4, 6, 16, 16], but [4, 5, 16, 16] is needed; set backbone.features to the channels \
+             of its last layer, and let it give features at every voxel of the image"
         ),
         "{error}"
     );

@@ -17,7 +17,7 @@ fn distribution(b: i64, r: i64, c: i64, v: i64) -> LowRankNormal {
 }
 
 fn noise(d: &LowRankNormal, seed: u64, step: u64, samples: i64, pairing: Pairing) -> Noise {
-    StepNoise::new(seed, step, d.noise_shape(samples), pairing, d.mean().kind()).unwrap().all().unwrap()
+    StepNoise::new(seed, step, d.noise_shape(samples), pairing).unwrap().all().unwrap()
 }
 
 fn labels(classes: i64, shape: [i64; 3]) -> Target {
@@ -80,7 +80,7 @@ fn antithetic_samples_mirror_about_the_mean() {
     assert_eq!(samples.size(), [6, 2, 2, 7]);
     let middle = (samples.narrow(0, 0, 3) + samples.narrow(0, 3, 3)) / 2.0;
     assert!((middle - d.mean()).abs().max().double_value(&[]) < 1e-14);
-    assert!(StepNoise::new(3, 1, d.noise_shape(5), Pairing::Antithetic, Kind::Double).is_err());
+    assert!(StepNoise::new(3, 1, d.noise_shape(5), Pairing::Antithetic).is_err());
 }
 
 #[test]
@@ -124,6 +124,11 @@ fn labels_that_are_no_classes_are_named() {
     let labels = |x: i64| Tensor::from_slice(&[0, 1, x]).view([1, 1, 3]);
     assert_eq!(message(labels(2)), "target is 2, but it must be a class number, below the number of classes");
     assert_eq!(message(labels(-1)), "target is -1, but it must be a class number, 0 or more");
+    let one = Target::classes(labels(0), 1).unwrap_err().to_string();
+    assert!(one.starts_with("classes is 1, but it must be at least 2"), "{one}");
+    let grey =
+        Target::switches(Tensor::from_slice(&[0f32, 255.0]).view([1, 1, 1, 2])).unwrap_err().to_string();
+    assert_eq!(grey, "target is neither 0 nor 1 somewhere, but it must be 0 (off) or 1 (on) everywhere");
     assert_eq!(
         message(labels(0).to_kind(Kind::Float)),
         "target is of type Float, but it must be of type Int64"
@@ -248,5 +253,5 @@ fn the_dice_term_is_0_for_a_sure_and_right_prediction_and_near_1_for_a_wrong_one
     let wrong = right.roll([1i64].as_slice(), [1i64].as_slice());
     assert!(dice_loss(&wrong, &target).unwrap().double_value(&[0]) > 0.6);
     let message = dice_loss(&right.narrow(1, 0, 1), &target).unwrap_err().to_string();
-    assert!(message.starts_with("classes is 1, but it must be at least 2"), "{message}");
+    assert!(message.starts_with("target is made for 3 classes, while the network has 1"), "{message}");
 }

@@ -51,10 +51,13 @@ fn every_flipped_byte_is_noticed() {
     let config = ModelConfig { head: HeadConfig::Deterministic, ..small() };
     save(&path, &model(&config, 7)).unwrap();
     let bytes = std::fs::read(&path).unwrap();
+    // Every byte of the description, and places all over the weights.
+    let description = bytes.windows(6).position(|window| window == b"sha256").unwrap();
     let step = bytes.len() / 100;
-    for place in (0..100).map(|k| k * step + k % 7) {
+    let places = (0..description).chain((0..100).map(|k| k * step + k % 7));
+    for (number, place) in places.enumerate() {
         let mut damaged = bytes.clone();
-        damaged[place] ^= 0x10;
+        damaged[place] ^= [0x01, 0x02, 0x10][number % 3];
         std::fs::write(&path, &damaged).unwrap();
         let Err(error) = load(&path, Execution::cpu(F32)) else { panic!("byte {place} was not noticed") };
         assert!(error.to_string().contains("model.safetensors: "), "{error}");
@@ -122,9 +125,27 @@ fn the_authors_network_is_read_off_its_weights() {
 }
 
 #[test]
+fn the_authors_deterministic_network_is_read_too() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let imported = import(&folder.join("deterministic_2d.pt"), Execution::cpu(F32)).unwrap();
+    assert!(imported.report.is_complete(), "{:?}", imported.report);
+    let (config, stochastic) =
+        (imported.model.config(), import(&folder.join("small_2d.pt"), Execution::cpu(F32)));
+    assert_eq!((config.head, config.classes), (HeadConfig::Identity, 8));
+    let stochastic = stochastic.unwrap();
+    let name = "backbone.fully_connected.1.conv.weight";
+    assert_eq!(imported.model.parameters().get(name), stochastic.model.parameters().get(name));
+}
+
+#[test]
 fn weights_of_other_networks_are_refused_with_advice() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let error = import(&folder.join("backbone.pt"), Execution::cpu(F32)).unwrap_err().to_string();
-    assert!(error.contains("backbone.pt: "), "{error}");
-    assert!(!error.contains('\n'), "{error}");
+    let message = |name: &str| import(&folder.join(name), Execution::cpu(F32)).unwrap_err().to_string();
+    let program = message("backbone.pt");
+    assert!(program.contains("backbone.pt: ") && program.contains("model.state_dict()"), "{program}");
+    let foreign = message("foreign_names.pt");
+    assert!(foreign.contains("not those of the authors' DeepMedic"), "{foreign}");
+    assert!(foreign.contains("export TorchScript and use it as backbone"), "{foreign}");
+    let wide = message("wrong_widths.pt");
+    assert!(wide.contains("after a layer with 6 channels"), "{wide}");
 }

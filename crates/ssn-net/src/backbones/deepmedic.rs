@@ -124,7 +124,8 @@ impl DeepMedicConfig {
         if fitting.iter().all(|&n| n > 0) {
             nearest.insert(0, needed);
         }
-        let rule = "each path of DeepMedic needs (⌈output/scale⌉ + shrinkage)·scale voxels".to_owned();
+        let [d, h, w] = self.shrinkage();
+        let rule = format!("each path of DeepMedic needs (⌈output/scale⌉ + {d}, {h}, {w})·scale voxels");
         Err(NetError::Size { what: "the image size", found: input, rule, nearest })
     }
 
@@ -185,7 +186,7 @@ pub struct DeepMedic {
 }
 
 impl DeepMedic {
-    /// Makes the tensors `path.I.block.J` and `fully_connected.I`.
+    /// Makes the tensors `path.I.J` and `fully_connected.I`.
     pub fn new(scope: &mut Scope, channels: i64, config: &DeepMedicConfig) -> Result<Self> {
         config.check()?;
         let mut paths = vec![];

@@ -8,6 +8,8 @@ mod plan;
 mod torchscript;
 mod unet;
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
@@ -18,12 +20,13 @@ pub use unet::{UNet, UNetConfig};
 
 use crate::blocks::Mode;
 use crate::error::Result;
+use crate::head::HeadStart;
 use crate::parameters::Scope;
 use crate::space::Size;
 
 /// The settings of a backbone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", try_from = "Written")]
 pub enum BackboneConfig {
     /// A U-Net in 2D or 3D.
     Unet(UNetConfig),
@@ -32,6 +35,41 @@ pub enum BackboneConfig {
     /// A network of another making.
     #[serde(untagged)]
     Torchscript(TorchScriptConfig),
+}
+
+/// A backbone as a config file has it: exactly one of the three.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    unet: Option<UNetConfig>,
+    deepmedic: Option<DeepMedicConfig>,
+    torchscript: Option<PathBuf>,
+    features: Option<i64>,
+}
+
+impl TryFrom<Written> for BackboneConfig {
+    type Error = &'static str;
+
+    fn try_from(written: Written) -> std::result::Result<Self, &'static str> {
+        match written {
+            Written { unet: Some(config), deepmedic: None, torchscript: None, features: None } => {
+                Ok(Self::Unet(config))
+            }
+            Written { unet: None, deepmedic: Some(config), torchscript: None, features: None } => {
+                Ok(Self::Deepmedic(config))
+            }
+            Written {
+                unet: None,
+                deepmedic: None,
+                torchscript: Some(torchscript),
+                features: Some(features),
+            } => Ok(Self::Torchscript(TorchScriptConfig { torchscript, features })),
+            Written { torchscript: Some(_), features: None, .. } => {
+                Err("a torchscript backbone needs `features`, the channels of its last layer")
+            }
+            _ => Err("a backbone is one of `unet`, `deepmedic`, or `torchscript` with `features`"),
+        }
+    }
 }
 
 /// A network that turns an image into a feature map.
@@ -66,6 +104,7 @@ impl BackboneConfig {
 
     /// The size of the feature map for an image of a size, or an error that names sizes that fit.
     pub fn output_size(&self, input: Size) -> Result<Size> {
+        self.check()?;
         match self {
             Self::Unet(config) => config.output_size(input),
             Self::Deepmedic(config) => config.output_size(input),
@@ -74,21 +113,40 @@ impl BackboneConfig {
     }
 
     /// The smallest image that gives a feature map of at least this size.
-    pub fn input_size(&self, output: Size) -> Size {
-        match self {
+    pub fn input_size(&self, output: Size) -> Result<Size> {
+        self.check()?;
+        Ok(match self {
             Self::Unet(config) => config.input_size(output),
             Self::Deepmedic(config) => config.input_size(output),
             Self::Torchscript(_) => output,
+        })
+    }
+
+    /// Refuses settings that do not fit together.
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Self::Unet(config) => config.check(),
+            Self::Deepmedic(config) => config.check(),
+            Self::Torchscript(_) => Ok(()),
+        }
+    }
+
+    /// The first values of a head on this backbone.
+    pub fn head_start(&self) -> HeadStart {
+        match self {
+            Self::Unet(_) => HeadStart::HeNormal,
+            Self::Deepmedic(_) | Self::Torchscript(_) => HeadStart::Uniform,
         }
     }
 
     /// How many voxels along each axis one feature depends on at most; nothing if that is not known.
-    pub fn receptive_field(&self) -> Option<Size> {
-        match self {
+    pub fn receptive_field(&self) -> Result<Option<Size>> {
+        self.check()?;
+        Ok(match self {
             Self::Unet(config) => Some(config.receptive_field()),
             Self::Deepmedic(config) => Some(config.receptive_field()),
             Self::Torchscript(_) => None,
-        }
+        })
     }
 }
 

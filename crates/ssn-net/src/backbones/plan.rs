@@ -41,15 +41,23 @@ pub fn plan_unet(plan: Plan) -> Result<(UNetConfig, Size)> {
         return wrong("the spacing", format!("{:?}", plan.spacing), "positive along every axis");
     }
     let planar = plan.patch[0] == 1;
-    let (mut size, mut spacing) = (plan.patch, plan.spacing);
+    let axes = usize::from(planar)..3;
+    let finest = |spacing: [f64; 3], wanted: &dyn Fn(usize) -> bool| {
+        axes.clone().filter(|&axis| wanted(axis)).map(|axis| spacing[axis]).fold(f64::INFINITY, f64::min)
+    };
+    let (mut size, mut spacing, mut kernel) = (plan.patch, plan.spacing, [1; 3]);
     let (mut strides, mut kernels) = (vec![], vec![]);
     loop {
-        let axes: Vec<usize> = (usize::from(planar)..3).collect();
-        let finest = axes.iter().map(|&axis| spacing[axis]).fold(f64::INFINITY, f64::min);
-        let coarse = |axis: usize| spacing[axis] > ANISOTROPY * finest;
-        kernels.push([0, 1, 2].map(|axis| if !axes.contains(&axis) || coarse(axis) { 1 } else { 3 }));
-        let stride = [0, 1, 2]
-            .map(|axis| i64::from(axes.contains(&axis) && !coarse(axis) && size[axis] >= 2 * SMALLEST) + 1);
+        // A kernel that spans three voxels does so on all coarser levels.
+        let near = ANISOTROPY * finest(spacing, &|_| true);
+        for axis in axes.clone() {
+            kernel[axis] = if kernel[axis] == 3 || spacing[axis] <= near { 3 } else { 1 };
+        }
+        kernels.push(kernel);
+        // Axes that are too short to be halved do not hold back the others.
+        let long = |axis: usize| axes.contains(&axis) && size[axis] >= 2 * SMALLEST;
+        let near = ANISOTROPY * finest(spacing, &long);
+        let stride = [0, 1, 2].map(|axis| i64::from(long(axis) && spacing[axis] <= near) + 1);
         if stride == [1; 3] || kernels.len() == MOST_LEVELS {
             break;
         }
@@ -95,6 +103,15 @@ mod tests {
         let (config, _) = plan([32, 256, 256], [5.0, 1.0, 1.0]);
         assert_eq!(&config.strides[..3], &[[1, 2, 2], [1, 2, 2], [2, 2, 2]]);
         assert_eq!(&config.kernels[..3], &[[1, 3, 3], [1, 3, 3], [3, 3, 3]]);
+    }
+
+    #[test]
+    fn a_short_axis_does_not_hold_back_the_others() {
+        let (config, _) = plan([16, 256, 256], [1.0; 3]);
+        assert_eq!(config.strides, [[2, 2, 2], [2, 2, 2], [1, 2, 2], [1, 2, 2], [1, 2, 2], [1, 2, 2]]);
+        assert_eq!(config.kernels, [[3, 3, 3]; 7]);
+        let (config, _) = plan([1, 64, 512], [1.0; 3]);
+        assert_eq!(config.total_stride(), [1, 16, 64]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tch::{CModule, Tensor};
+use tch::{CModule, Kind, Tensor};
 
 use crate::blocks::Mode;
 use crate::error::{NetError, Result};
@@ -22,11 +22,13 @@ pub struct TorchScriptConfig {
     pub features: i64,
 }
 
-/// A network from a TorchScript file. It gets `[b, c, h, w]` where the depth is 1, and `[b, c, d, h, w]` otherwise.
+/// A network from a TorchScript file. It computes in its own precision, whatever the model's. It gets `[b, c, h, w]` where the depth is 1, and `[b, c, d, h, w]` otherwise.
 #[derive(Debug)]
 pub struct TorchScript {
     // Training and evaluation are a state of the module; a forward pass says which it wants.
     module: RefCell<CModule>,
+    /// The type of its numbers, which its input must have.
+    kind: Kind,
     config: TorchScriptConfig,
 }
 
@@ -46,18 +48,29 @@ impl TorchScript {
             ))
         };
         let module = CModule::load_data_on_device(&mut bytes, scope.device()).map_err(unreadable)?;
+        let (mut trained, mut kind) = (false, Kind::Float);
         for (name, tensor) in module.named_parameters()? {
             let role = if tensor.requires_grad() { Role::Trained } else { Role::Kept };
+            trained |= role == Role::Trained;
+            kind = tensor.kind();
             let _ = scope.adopt(&name, tensor, role)?;
         }
-        Ok(Self { module: RefCell::new(module), config: config.clone() })
+        if !trained {
+            return Err(
+                config.problem("it has no parameters that can be trained; export it without freezing it")
+            );
+        }
+        Ok(Self { module: RefCell::new(module), kind, config: config.clone() })
     }
 
     /// The network with its present parameters and statistics, as a TorchScript file.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let folder = tempfile::tempdir().map_err(|error| self.config.problem(error))?;
         let path = folder.path().join("backbone.pt");
-        self.module.borrow().save(&path)?;
+        // Training or evaluation is part of the file: the same network gives the same one.
+        let mut module = self.module.borrow_mut();
+        module.f_set_eval()?;
+        module.save(&path)?;
         fs::read(&path).map_err(|error| self.config.problem(error))
     }
 
@@ -71,24 +84,24 @@ impl TorchScript {
         }
         let planar = space::spatial(image)?[0] == 1;
         let input = if planar { space::flat(image)? } else { image.shallow_clone() };
-        let features = module.forward_ts(&[input])?;
-        let expected = input_rank(planar);
-        if features.dim() != expected || features.size()[1] != self.config.features {
-            let letters = if planar { "h, w" } else { "d, h, w" };
+        let failed = |error: tch::TchError| {
+            let text = error.to_string();
+            let reason = text.lines().map(str::trim).rfind(|line| line.starts_with("RuntimeError"));
+            let reason = reason.or(text.lines().next()).unwrap_or_default().to_owned();
+            self.config.problem(format!("it fails on an image of shape {:?}: {reason}", input.size()))
+        };
+        let features = module.forward_ts(&[input.f_to_kind(self.kind)?]).map_err(failed)?;
+        let mut expected = input.size();
+        expected[1] = self.config.features;
+        if features.size() != expected {
             return Err(self.config.problem(format!(
-                "its output has shape {:?}, but [b, {}, {letters}] is needed; set backbone.features to the \
-                 channels of its last layer",
+                "its output has shape {:?}, but {expected:?} is needed; set backbone.features to the channels of its \
+                 last layer, and let it give features at every voxel of the image",
                 features.size(),
-                self.config.features,
             )));
         }
         if planar { space::deep(&features) } else { Ok(features) }
     }
-}
-
-/// The number of axes of an image as the network gets it.
-fn input_rank(planar: bool) -> usize {
-    if planar { 4 } else { 5 }
 }
 
 impl TorchScriptConfig {

@@ -92,7 +92,7 @@ impl UNetConfig {
         if self.convolutions == 0 {
             return wrong("unet.convolutions", "0".to_owned(), "at least 1");
         }
-        Ok(())
+        self.norm.check()
     }
 
     /// The factor between the finest and the coarsest grid along each axis.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
 use super::Mode;
-use crate::error::Result;
+use crate::error::{NetError, Result, require};
 use crate::parameters::{Initial, Scope};
 
 /// Over what a channel is normalised.
@@ -41,6 +41,18 @@ impl NormKind {
     pub const BATCH: Self = Self::Batch { eps: 1e-5, momentum: 0.1 };
     /// Instance norm as PyTorch has it by default.
     pub const INSTANCE: Self = Self::Instance { eps: 1e-5 };
+
+    /// Refuses an ε or a momentum that makes no sense.
+    pub fn check(self) -> Result<()> {
+        let (Self::Batch { eps, .. } | Self::Instance { eps }) = self;
+        require(eps.is_finite() && eps > 0.0, "norm.eps", eps, "a small positive number")?;
+        match self {
+            Self::Batch { momentum, .. } => {
+                require((0.0..=1.0).contains(&momentum), "norm.momentum", momentum, "from 0 to 1")
+            }
+            Self::Instance { .. } => Ok(()),
+        }
+    }
 }
 
 /// A normalisation with a slope and an offset per channel.
@@ -48,9 +60,14 @@ impl NormKind {
 pub struct Norm {
     weight: Tensor,
     bias: Tensor,
-    /// Mean and variance.
-    running: Option<(Tensor, Tensor)>,
-    kind: NormKind,
+    statistics: Statistics,
+}
+
+/// Where mean and variance come from.
+#[derive(Debug)]
+enum Statistics {
+    Batch { running_mean: Tensor, running_var: Tensor, eps: f64, momentum: f64 },
+    Instance { eps: f64 },
 }
 
 impl Norm {
@@ -58,14 +75,16 @@ impl Norm {
     pub fn new(scope: &mut Scope, channels: i64, kind: NormKind) -> Result<Self> {
         let weight = scope.trained("weight", &[channels], Initial::Constant(1.0))?;
         let bias = scope.trained("bias", &[channels], Initial::Constant(0.0))?;
-        let running = match kind {
-            NormKind::Batch { .. } => Some((
-                scope.kept("running_mean", &[channels], Initial::Constant(0.0))?,
-                scope.kept("running_var", &[channels], Initial::Constant(1.0))?,
-            )),
-            NormKind::Instance { .. } => None,
+        let statistics = match kind {
+            NormKind::Batch { eps, momentum } => Statistics::Batch {
+                running_mean: scope.kept("running_mean", &[channels], Initial::Constant(0.0))?,
+                running_var: scope.kept("running_var", &[channels], Initial::Constant(1.0))?,
+                eps,
+                momentum,
+            },
+            NormKind::Instance { eps } => Statistics::Instance { eps },
         };
-        Ok(Self { weight, bias, running, kind })
+        Ok(Self { weight, bias, statistics })
     }
 
     /// Batch norm in training updates the running statistics.
@@ -74,14 +93,26 @@ impl Norm {
     /// `[b, c, d, h, w]`, unchanged.
     pub fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let (weight, bias) = (Some(&self.weight), Some(&self.bias));
-        Ok(match (self.kind, &self.running) {
-            (NormKind::Batch { eps, momentum }, Some((mean, variance))) => {
-                let training = mode.is_training();
-                x.f_batch_norm(weight, bias, Some(mean), Some(variance), training, momentum, eps, true)?
+        let size = x.size();
+        let values = match self.statistics {
+            Statistics::Batch { .. } => size[0] * size[2..].iter().product::<i64>(),
+            Statistics::Instance { .. } => size[2..].iter().product(),
+        };
+        if mode.is_training() && values < 2 {
+            // The variance of a single value is 0/0 and would make the running statistics NaN for ever.
+            let expected = "a map with at least 2 values per channel to normalise over: enlarge the patch or the batch, \
+                            or take fewer levels"
+                .to_owned();
+            return Err(NetError::Shape { field: "a feature map in training", found: size, expected });
+        }
+        Ok(match &self.statistics {
+            Statistics::Batch { running_mean, running_var, eps, momentum } => {
+                let (mean, variance) = (Some(running_mean), Some(running_var));
+                x.f_batch_norm(weight, bias, mean, variance, mode.is_training(), *momentum, *eps, true)?
             }
-            (NormKind::Instance { eps } | NormKind::Batch { eps, .. }, _) => {
+            Statistics::Instance { eps } => {
                 let none = None::<&Tensor>;
-                x.f_instance_norm(weight, bias, none, none, true, 0.0, eps, true)?
+                x.f_instance_norm(weight, bias, none, none, true, 0.0, *eps, true)?
             }
         })
     }

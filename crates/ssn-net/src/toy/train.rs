@@ -60,7 +60,7 @@ pub fn train(model: ToyModel, config: &ToyConfig, mut progress: impl FnMut(Progr
         } else {
             let distribution = parameters.distribution()?.expanded(2);
             let shape = distribution.noise_shape(config.samples);
-            let noise = StepNoise::new(config.seed, step as u64, shape, Pairing::Independent, kind)?;
+            let noise = StepNoise::new(config.seed, step as u64, shape, Pairing::Independent)?;
             monte_carlo_loss(&distribution, &targets, NoiseSource::Step(&noise))?.loss
         };
         let loss = loss.mean(Kind::Double);
@@ -110,7 +110,7 @@ fn log_likelihood(distribution: &LowRankNormal, targets: &Target, config: &ToyCo
     let distribution = distribution.expanded(2);
     let seed = derive_seed(config.seed, EVALUATION_NOISE, 0);
     let shape = distribution.noise_shape(config.evaluation_samples);
-    let noise = StepNoise::new(seed, 0, shape, Pairing::Independent, config.kind())?;
+    let noise = StepNoise::new(seed, 0, shape, Pairing::Independent)?;
     let loss = monte_carlo_loss(&distribution, targets, NoiseSource::Step(&noise))?.loss; // [2]
     Ok(-loss.mean(Kind::Double).double_value(&[]))
 }

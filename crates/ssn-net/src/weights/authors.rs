@@ -76,21 +76,49 @@ fn config_of(tensors: &[(String, Arc<Array>)]) -> std::result::Result<Found, Str
     scales.sort_unstable();
     let prefix = |path: usize| tensors.iter().find_map(|(name, _)| path_prefix(name, path));
     let first = prefix(0).ok_or(unknown)?;
-    let blocks = (1..).map_while(|block| shape(&format!("{first}{block}.conv.weight"))).collect::<Vec<_>>();
+    // Every layer takes what the one before it gives: nothing is allocated for widths that only a name claims.
+    let chained = |prefix: &str, from: usize, mut inputs: Option<usize>| {
+        let mut shapes: Vec<&Vec<usize>> = vec![];
+        for (name, shape) in (from..).map_while(|k| {
+            let name = format!("{prefix}{k}.conv.weight");
+            shape(&name).map(|shape| (name, shape))
+        }) {
+            if !(4..=5).contains(&shape.len()) || inputs.is_some_and(|inputs| shape[1] != inputs) {
+                let found =
+                    inputs.map_or(String::new(), |inputs| format!(" after a layer with {inputs} channels"));
+                return Err(format!(
+                    "{name} has shape {shape:?}{found}, so it is not the authors' DeepMedic"
+                ));
+            }
+            inputs = Some(shape[0]);
+            shapes.push(shape);
+        }
+        Ok(shapes)
+    };
+    let blocks = chained(&first, 1, None)?;
     let dimensions = blocks.first().ok_or(unknown)?.len() - 2;
-    if !(2..=3).contains(&dimensions) {
-        return Err(format!("its convolutions have {dimensions} axes of space, but 2 or 3 are needed"));
+    for path in 1..scales.len() {
+        let shapes = chained(&prefix(path).ok_or(unknown)?, 1, None)?;
+        if shapes != blocks {
+            return Err(format!(
+                "path {path} has other layers than path 0, so it is not the authors' DeepMedic"
+            ));
+        }
     }
-    let fully_connected =
-        (0..).map_while(|i| shape(&format!("fully_connected.{i}.conv.weight"))).map(|shape| shape[0] as i64);
-    let mut fully_connected: Vec<i64> = fully_connected.collect();
+    let joined = blocks.last().map_or(0, |shape| shape[0]) * scales.len();
+    let fully_connected = chained("fully_connected.", 0, Some(joined))?;
+    let mut fully_connected: Vec<i64> = fully_connected.iter().map(|shape| shape[0] as i64).collect();
     let last = fully_connected.pop().ok_or(unknown)?;
     let mut dropout = vec![DROPOUT; fully_connected.len() + 1];
     dropout[0] = 0.0;
-    let classes = shape("mean_l.bias").map(|shape| shape[0] as i64);
-    let rank = shape("cov_factor_l.bias").map_or(0, |shape| shape[0] as i64);
+    let length = |name: &str| shape(name).map(|shape| shape.first().map_or(0, |&n| n as i64));
+    let (classes, rank) = (length("mean_l.bias"), length("cov_factor_l.bias").unwrap_or(0));
     let (output, head) = match classes {
-        Some(0) => return Err("its mean has no classes".to_owned()),
+        Some(classes) if classes < 1 || rank % classes != 0 => {
+            return Err(format!(
+                "its factor has {rank} channels for {classes} classes, which is no whole rank"
+            ));
+        }
         Some(classes) => (
             DeepMedicOutput::Features(last),
             HeadConfig::Stochastic(StochasticConfig { rank: rank / classes, ..StochasticConfig::default() }),

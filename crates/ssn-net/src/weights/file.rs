@@ -11,7 +11,7 @@ use ssn_volume::{Limits, read_bytes, write_atomically};
 use tch::{Device, Kind, Tensor};
 
 use super::assign;
-use crate::backbones::{Backbone, BackboneConfig, TorchScript};
+use crate::backbones::{Backbone, BackboneConfig, TorchScript, TorchScriptConfig};
 use crate::error::{NetError, Result};
 use crate::model::{Execution, Model, ModelConfig};
 
@@ -27,7 +27,7 @@ const FOREIGN: &str = "backbone.torchscript";
 struct Header {
     version: u32,
     model: ModelConfig,
-    /// SHA-256 over name, type, shape and bytes of every tensor, in the order of their names.
+    /// SHA-256 over the config and over name, type, shape and bytes of every tensor, in the order of their names.
     sha256: String,
 }
 
@@ -59,8 +59,10 @@ pub fn save(path: &Path, model: &Model) -> Result<()> {
     }
     tensors.sort_by(|a, b| a.name.cmp(&b.name));
     let problem = |reason: String| NetError::File { path: path.to_owned(), reason };
-    let sha256 =
-        hash(tensors.iter().map(|t| (t.name.as_str(), t.kind, t.shape.as_slice(), t.bytes.as_slice())));
+    let sha256 = hash(
+        model.config(),
+        tensors.iter().map(|t| (t.name.as_str(), t.kind, t.shape.as_slice(), t.bytes.as_slice())),
+    );
     let header = Header { version: VERSION, model: model.config().clone(), sha256 };
     let header = serde_json::to_string(&header).map_err(|error| problem(error.to_string()))?;
     let views: std::result::Result<Vec<_>, _> = tensors
@@ -94,18 +96,23 @@ pub fn load(path: &Path, execution: Execution) -> Result<Model> {
     let file = SafeTensors::deserialize(&bytes).map_err(|error| problem(error.to_string()))?;
     let mut views = file.tensors();
     views.sort_by(|a, b| a.0.cmp(&b.0));
-    let found =
-        hash(views.iter().map(|(name, view)| (name.as_str(), view.dtype(), view.shape(), view.data())));
+    let found = hash(
+        &header.model,
+        views.iter().map(|(name, view)| (name.as_str(), view.dtype(), view.shape(), view.data())),
+    );
     if found != header.sha256 {
-        return Err(problem(
-            "its weights are not those it was saved with (SHA-256 differs): copy it again".to_owned(),
-        ));
+        return Err(problem("it is not what was saved (SHA-256 differs): copy it again".to_owned()));
     }
     let foreign = views.iter().find(|(name, _)| name == FOREIGN).map(|(_, view)| view.data());
     let model =
         Model::build(&header.model, execution, 0, |config, scope, channels| match (config, foreign) {
             (BackboneConfig::Torchscript(config), Some(bytes)) => {
-                Ok(Backbone::Torchscript(TorchScript::from_bytes(scope, config, bytes)?))
+                // Its errors name this file, which holds it now.
+                let config = TorchScriptConfig { torchscript: path.to_owned(), ..config.clone() };
+                Ok(Backbone::Torchscript(TorchScript::from_bytes(scope, &config, bytes)?))
+            }
+            (BackboneConfig::Torchscript(_), None) => {
+                Err(problem(format!("it has no tensor {FOREIGN}, which its network needs")))
             }
             (config, _) => config.build(scope, channels),
         })?;
@@ -157,8 +164,12 @@ fn tensor(view: &TensorView, device: Device) -> Result<Tensor> {
     Ok(Tensor::f_from_data_size(view.data(), &shape, kind)?.f_to_device(device)?)
 }
 
-fn hash<'a>(tensors: impl Iterator<Item = (&'a str, Dtype, &'a [usize], &'a [u8])>) -> String {
+fn hash<'a>(
+    config: &ModelConfig,
+    tensors: impl Iterator<Item = (&'a str, Dtype, &'a [usize], &'a [u8])>,
+) -> String {
     let mut digest = Sha256::new();
+    digest.update(format!("{config:?}\n"));
     for (name, kind, shape, bytes) in tensors {
         digest.update(format!("{name} {kind:?} {shape:?}\n"));
         digest.update(bytes);

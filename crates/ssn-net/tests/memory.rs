@@ -1,0 +1,41 @@
+//! The memory of the Monte-Carlo loss does not grow with the number of samples.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+use ssn_net::loss::chunked_loss;
+use ssn_net::{LowRankNormal, NoiseSource, Pairing, StepNoise, Target};
+use tch::{Device, Kind, Tensor};
+
+/// The most memory that this process ever had, in MiB; nothing where the system does not say.
+fn peak() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? / 1024)
+}
+
+#[test]
+fn memory_does_not_grow_with_the_samples() {
+    let Some(_) = peak() else {
+        eprintln!("skipped: this system does not tell how much memory a process had");
+        return;
+    };
+    let v = 200_000;
+    let randn = |shape: &[i64]| Tensor::randn(shape, (Kind::Float, Device::Cpu)).set_requires_grad(true);
+    let d = LowRankNormal::new(
+        randn(&[1, 2, v]),
+        Tensor::ones([1, 2, v], (Kind::Float, Device::Cpu)).set_requires_grad(true),
+        randn(&[1, 2, 2, v]),
+    )
+    .unwrap();
+    let target = Target::classes(Tensor::randint(2, [1, 1, v], (Kind::Int64, Device::Cpu)), 2).unwrap();
+    let run = |samples| {
+        let noise = StepNoise::new(1, 1, d.noise_shape(samples), Pairing::Independent).unwrap();
+        let loss = chunked_loss(&d, &target, NoiseSource::Step(&noise), 4).unwrap().loss;
+        loss.mean(Kind::Double).backward();
+        peak().unwrap()
+    };
+    // The first runs load kernels and let the allocator find its size. 320 samples would be 512 MB of logits.
+    let (few, many, most) = (run(20), run(80), run(320));
+    eprintln!("{few} MiB with 20 samples, {many} MiB with 80, {most} MiB with 320");
+    assert!(most <= many + 40, "{few} MiB with 20 samples, {many} MiB with 80, {most} MiB with 320");
+}

@@ -1,0 +1,99 @@
+//! `cargo xtask bench step`: a training step of the paper's networks on the processor, beside PyTorch.
+
+use super::{answer, peer, peer::Packages};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::host::Host;
+use crate::{checkout, process};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// How many times as fast as PyTorch in single precision we must be, in single precision and in bfloat16.
+const BARS: [(&str, f64); 2] = [("f32", 1.0), ("bf16", 1.7)];
+/// What the stochastic head and loss may cost, as a share of forward and backward of the deterministic network.
+const OVERHEAD_BAR: f64 = 0.10;
+/// The two sides take turns so often, so that both see the same machine.
+const ROUNDS: usize = 3;
+/// Steps of each turn, after two that do not count.
+const STEPS: &str = "6";
+/// What `ssn` sets for its engine.
+const ENVIRONMENT: (&str, &str) =
+    ("GLIBC_TUNABLES", "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184");
+
+/// Runs the command.
+pub fn run(host: &Host) -> Result<Exit, Error> {
+    let python = peer::python(host, Packages::Torch)?;
+    let mut build = process::cargo(host);
+    build.args(["build", "--release", "--package", "ssn-net", "--example", "bench_step"]);
+    if process::run(&mut build)? != Exit::Success {
+        return Err(Error::BadAnswer { command: process::shown(&build), reason: "it failed".to_owned() });
+    }
+    let program = process::target_directory(host)?.join("release/examples/bench_step");
+    let mut reached = true;
+    for (network, words) in [("unet", "U-Net, 4 images of 128²"), ("deepmedic", "DeepMedic, a patch of 110³")]
+    {
+        reached &= compare(network, words, &program, &python)?;
+    }
+    println!("\n{}", if reached { "every bar is reached" } else { "a bar is NOT reached" });
+    Ok(if reached { Exit::Success } else { Exit::Child(1) })
+}
+
+fn compare(network: &str, words: &str, program: &Path, python: &Path) -> Result<bool, Error> {
+    let bfloat16 = has_bfloat16();
+    let bars: Vec<_> = BARS.iter().filter(|(precision, _)| *precision != "bf16" || bfloat16).collect();
+    let (mut theirs, mut ours) = (vec![], vec![vec![]; bars.len()]);
+    for round in 1..=ROUNDS {
+        eprintln!("{words}: round {round} of {ROUNDS} …");
+        let script = checkout::root().join("benches/peer/step.py");
+        theirs.push(answer(Command::new(python).arg(script).args([network, "f32", STEPS]))?);
+        for ((precision, _), answers) in bars.iter().zip(&mut ours) {
+            let mut command = Command::new(program);
+            command.args([network, precision, "first", STEPS]).env(ENVIRONMENT.0, ENVIRONMENT.1);
+            answers.push(answer(&mut command)?);
+        }
+    }
+    let peer = median(&theirs, "seconds");
+    println!(
+        "\n{words}, rank 10, M = 20; {} threads; medians of {ROUNDS} turns of {STEPS} steps",
+        theirs[0]["threads"]
+    );
+    println!("  PyTorch {} eager, f32     {peer:>8.3} s", theirs[0]["torch"].as_str().unwrap_or("?"));
+    let mut reached = true;
+    for ((precision, bar), answers) in bars.iter().zip(&ours) {
+        let (step, overhead) = (median(answers, "seconds"), median(answers, "overhead"));
+        let parts = ["forward", "loss", "backward", "update"].map(|part| median(answers, part));
+        println!(
+            "  ssn-net, {precision:<4}                      {step:>8.3} s   {:>6.2} × (bar {bar})",
+            peer / step
+        );
+        println!(
+            "    forward {:.3}, loss {:.3}, backward {:.3}, update {:.3}; stochastic over deterministic {:+.1} % (bar {:.0} %)",
+            parts[0],
+            parts[1],
+            parts[2],
+            parts[3],
+            100.0 * overhead,
+            100.0 * OVERHEAD_BAR
+        );
+        // A missing number must not count as reached.
+        reached &= peer / step >= *bar && (*precision != "f32" || overhead <= OVERHEAD_BAR);
+    }
+    if !bfloat16 {
+        println!("  this processor has neither AMX nor AVX-512 instructions for bfloat16: not measured");
+    }
+    Ok(reached)
+}
+
+fn has_bfloat16() -> bool {
+    let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    flags.contains("amx_bf16") || flags.contains("avx512_bf16")
+}
+
+/// The median of a number of the answers, or NaN.
+fn median(answers: &[Value], key: &str) -> f64 {
+    let mut values: Vec<f64> =
+        answers.iter().map(|answer| answer[key].as_f64().unwrap_or(f64::NAN)).collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
