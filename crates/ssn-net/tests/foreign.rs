@@ -119,3 +119,14 @@ fn files_that_do_not_fit_are_named() {
         "{error}"
     );
 }
+
+#[test]
+fn the_config_of_the_guide_is_understood() {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/any-architecture.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let block = guide.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let parsed: ModelConfig = toml::from_str(block).unwrap();
+    let mut expected = config(PathBuf::from("net.pt"), 32);
+    expected.head = HeadConfig::Stochastic(StochasticConfig::default());
+    assert_eq!(parsed, expected);
+}
