@@ -126,6 +126,8 @@ const MODULES: &[(&str, &[&str])] = &[
             "schedule",
             "clip",
             "optim",
+            "checkpoint",
+            "train",
             "toy",
         ],
     ),

@@ -76,6 +76,14 @@ pub enum NetError {
         /// What is wrong, and what to do.
         reason: String,
     },
+    /// A file or folder that could not be written.
+    #[error("cannot write {}: {source}; what was saved before is still there", path.display())]
+    Save {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// A training step with a loss or a gradient that is not finite.
     #[error("{what} of step {step} is not finite; the step was not applied")]
     NonFinite {

@@ -7,6 +7,7 @@
 
 pub mod backbones;
 pub mod blocks;
+pub mod checkpoint;
 pub mod clip;
 pub mod distribution;
 pub mod error;
@@ -20,6 +21,7 @@ pub mod schedule;
 pub mod space;
 pub mod target;
 pub mod toy;
+pub mod train;
 pub mod weights;
 
 pub use blocks::Mode;
@@ -33,3 +35,4 @@ pub use noise::{Noise, NoiseSource, Pairing, StepNoise};
 pub use optim::{Method, Optimizer};
 pub use schedule::{LearningRate, Schedule, Warmup};
 pub use target::Target;
+pub use train::{LossConfig, StepReport, Trainer};

@@ -1,6 +1,6 @@
 //! What is to be learnt: label maps, and how probable logits make them.
 
-use tch::{Kind, Tensor};
+use tch::{Device, Kind, Tensor};
 
 use crate::error::{NetError, Result};
 
@@ -74,6 +74,11 @@ impl Target {
         }
         let classes = maps.size()[2];
         Ok(Self { maps, classes, likelihood: Likelihood::Bernoulli })
+    }
+
+    /// The same label maps on another device.
+    pub fn on(self, device: Device) -> Result<Self> {
+        Ok(Self { maps: self.maps.f_to_device(device)?, ..self })
     }
 
     /// The label maps, `[b, t, v]` or `[b, t, c, v]`.

@@ -77,7 +77,7 @@ fn files_that_are_no_models_are_named() {
         None,
     );
     std::fs::write(&path, foreign.unwrap()).unwrap();
-    assert!(message().contains("it does not say which network it holds"), "{}", message());
+    assert!(message().contains("it does not say what it holds"), "{}", message());
 }
 
 #[test]

@@ -43,11 +43,54 @@ pub fn write_atomically(
     write().map_err(|source| WriteError { path: path.to_owned(), source })
 }
 
+/// Writes a folder through `fill`, atomically: files and folder are on the disk before the folder takes its name.
+///
+/// The folder must not exist yet. `fill` gets the folder to write into and must not make folders inside it.
+pub fn write_folder_atomically(
+    path: &Path,
+    fill: impl FnOnce(&Path) -> io::Result<()>,
+) -> Result<(), WriteError> {
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let write = || -> io::Result<()> {
+        if path.exists() {
+            return Err(io::Error::from(io::ErrorKind::AlreadyExists));
+        }
+        let temporary = tempfile::Builder::new().prefix(".partial-").tempdir_in(parent)?;
+        fill(temporary.path())?;
+        for entry in std::fs::read_dir(temporary.path())? {
+            let file = File::open(entry?.path())?;
+            set_default_permissions(&file)?;
+            file.sync_all()?;
+        }
+        set_folder_permissions(temporary.path())?;
+        File::open(temporary.path())?.sync_all()?;
+        std::fs::rename(temporary.path(), path)?;
+        // It has its name: nothing is left to be removed.
+        let _ = temporary.keep();
+        File::open(parent)?.sync_all()
+    };
+    write().map_err(|source| WriteError { path: path.to_owned(), source })
+}
+
 /// Temporary files are private to the user; a result should be as readable as any other file.
 #[cfg(unix)]
 fn set_default_permissions(file: &File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     file.set_permissions(std::fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(unix)]
+fn set_folder_permissions(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))
+}
+
+#[cfg(not(unix))]
+fn set_folder_permissions(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 #[cfg(not(unix))]
@@ -74,6 +117,22 @@ mod tests {
         assert!(message.contains("out.txt") && message.ends_with("disk full"), "{message}");
         assert_eq!(std::fs::read(&path).unwrap(), b"first");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file stays");
+    }
+
+    #[test]
+    fn the_folder_is_whole_or_absent() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("generation");
+        let failure = write_folder_atomically(&path, |folder| {
+            std::fs::write(folder.join("a"), b"half")?;
+            Err(io::Error::other("disk full"))
+        });
+        assert!(failure.unwrap_err().to_string().ends_with("disk full"));
+        assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0, "nothing stays");
+        write_folder_atomically(&path, |folder| std::fs::write(folder.join("a"), b"whole")).unwrap();
+        assert_eq!(std::fs::read(path.join("a")).unwrap(), b"whole");
+        assert!(write_folder_atomically(&path, |_| Ok(())).is_err(), "it is not replaced");
+        assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub mod volume;
 pub mod voxels;
 
 pub use array::Array;
-pub use atomic::{WriteError, write_atomically};
+pub use atomic::{WriteError, write_atomically, write_folder_atomically};
 pub use error::{FileError, Problem};
 pub use format::{Format, read, read_bytes, write};
 pub use geometry::{Difference, Differences, Geometry, Tolerance};

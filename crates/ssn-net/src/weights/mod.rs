@@ -1,10 +1,11 @@
 //! Weights in and out: by name into a network, as our own files, and from the authors'.
 
 mod authors;
+pub mod container;
 mod file;
 
 pub use authors::{Imported, import, our_name};
-pub use file::{load, save};
+pub use file::{load, save, to_bytes};
 
 use tch::Tensor;
 

@@ -1,0 +1,212 @@
+//! Checkpoints: generations of a run, each in a folder that is whole or not there.
+//!
+//! A generation holds the model, the state of the optimiser, where the run stands, and a manifest with the hash of
+//! every file. It is written aside, flushed to the disk and renamed; the newest one that verifies is used.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use ssn_volume::{write_atomically, write_folder_atomically};
+
+use crate::error::{NetError, Result};
+use crate::model::{Execution, Model};
+use crate::optim::Optimizer;
+use crate::weights::container::{Stored, decode, encode, hex};
+use crate::weights::{load, to_bytes};
+
+const MODEL: &str = "model.safetensors";
+const OPTIMIZER: &str = "optimizer.safetensors";
+const PROGRESS: &str = "progress.json";
+const MANIFEST: &str = "manifest.json";
+/// The file beside the generations that names the best.
+const BEST: &str = "best.json";
+/// How many of the newest generations are kept, beside the best.
+const KEPT: usize = 2;
+
+/// Where a run stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Progress {
+    /// Steps done.
+    pub step: u64,
+    /// The seed of the run.
+    pub seed: u64,
+    /// The best validation so far.
+    pub best: Option<Best>,
+}
+
+/// The best validation of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Best {
+    /// The step after which it was.
+    pub step: u64,
+    /// Its score; lower is better.
+    pub score: f64,
+}
+
+/// The generations of a run, in a folder.
+#[derive(Debug, Clone)]
+pub struct Checkpoints {
+    folder: PathBuf,
+}
+
+/// A generation whose files are what was saved.
+#[derive(Debug)]
+pub struct Generation {
+    folder: PathBuf,
+    /// Where the run stood.
+    pub progress: Progress,
+}
+
+/// The newest generation that verifies, and those newer ones that do not.
+#[derive(Debug)]
+pub struct Newest {
+    /// The one to go on from, if there is any.
+    pub generation: Option<Generation>,
+    /// Generations that were passed over, each with what is wrong with it.
+    pub damaged: Vec<String>,
+}
+
+impl Checkpoints {
+    /// The checkpoints of a folder, which is made if it is not there.
+    pub fn new(folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder).map_err(|error| problem(folder, error))?;
+        Ok(Self { folder: folder.to_owned() })
+    }
+
+    /// Saves a generation and removes those that are no longer needed. A step that is saved already is left as it is.
+    pub fn save(&self, progress: &Progress, model: &Model, optimizer: &Optimizer) -> Result<PathBuf> {
+        let path = self.path_of(progress.step);
+        if !path.exists() {
+            let mut state = vec![];
+            for (name, tensor) in optimizer.state()? {
+                state.push(Stored::new(&name, &tensor)?);
+            }
+            let files = [
+                (MODEL, to_bytes(model)?),
+                (OPTIMIZER, encode(progress, state).map_err(|reason| problem(&path, reason))?),
+                (PROGRESS, serde_json::to_vec_pretty(progress).map_err(|error| problem(&path, error))?),
+            ];
+            let hashes: BTreeMap<_, _> = files.iter().map(|(name, bytes)| (*name, digest(bytes))).collect();
+            let manifest = serde_json::to_vec_pretty(&hashes).map_err(|error| problem(&path, error))?;
+            write_folder_atomically(&path, |folder| {
+                for (name, bytes) in &files {
+                    fs::write(folder.join(name), bytes)?;
+                }
+                fs::write(folder.join(MANIFEST), &manifest)
+            })
+            .map_err(|error| NetError::Save { path: path.clone(), source: error.source })?;
+        }
+        if let Some(best) = progress.best {
+            let bytes = serde_json::to_vec_pretty(&best).map_err(|error| problem(&path, error))?;
+            let path = self.folder.join(BEST);
+            write_atomically(&path, |out| out.write_all(&bytes))
+                .map_err(|error| NetError::Save { path, source: error.source })?;
+        }
+        self.prune(progress.best.map(|best| best.step))?;
+        Ok(path)
+    }
+
+    /// The newest generation that verifies.
+    pub fn newest(&self) -> Result<Newest> {
+        let mut damaged = vec![];
+        for step in self.steps()?.into_iter().rev() {
+            match self.open(step) {
+                Ok(generation) => return Ok(Newest { generation: Some(generation), damaged }),
+                Err(error) => damaged.push(error.to_string()),
+            }
+        }
+        Ok(Newest { generation: None, damaged })
+    }
+
+    /// The generation with the best validation, if there was one.
+    pub fn best(&self) -> Result<Option<Generation>> {
+        let path = self.folder.join(BEST);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(problem(&path, error)),
+        };
+        let best: Best = serde_json::from_slice(&bytes).map_err(|error| problem(&path, error))?;
+        self.open(best.step).map(Some)
+    }
+
+    /// The steps that have a generation, in order.
+    pub fn steps(&self) -> Result<Vec<u64>> {
+        let entries = fs::read_dir(&self.folder).map_err(|error| problem(&self.folder, error))?;
+        let mut steps = vec![];
+        for entry in entries {
+            let name = entry.map_err(|error| problem(&self.folder, error))?.file_name();
+            steps.extend(name.to_str().and_then(|name| name.strip_prefix("step-")?.parse::<u64>().ok()));
+        }
+        steps.sort_unstable();
+        Ok(steps)
+    }
+
+    fn path_of(&self, step: u64) -> PathBuf {
+        self.folder.join(format!("step-{step:09}"))
+    }
+
+    /// Opens a generation and compares every file with the manifest.
+    fn open(&self, step: u64) -> Result<Generation> {
+        let folder = self.path_of(step);
+        let read = |name: &str| {
+            let path = folder.join(name);
+            fs::read(&path).map_err(|error| problem(&path, error))
+        };
+        let manifest: BTreeMap<String, String> =
+            serde_json::from_slice(&read(MANIFEST)?).map_err(|error| problem(&folder, error))?;
+        for name in [MODEL, OPTIMIZER, PROGRESS] {
+            if manifest.get(name) != Some(&digest(&read(name)?)) {
+                return Err(problem(&folder.join(name), "it is not what was saved (SHA-256 differs)"));
+            }
+        }
+        let progress = serde_json::from_slice(&read(PROGRESS)?).map_err(|error| problem(&folder, error))?;
+        Ok(Generation { folder, progress })
+    }
+
+    fn prune(&self, best: Option<u64>) -> Result<()> {
+        let steps = self.steps()?;
+        let old = &steps[..steps.len().saturating_sub(KEPT)];
+        for step in old.iter().filter(|step| Some(**step) != best) {
+            let path = self.path_of(*step);
+            // Renamed first, so that a folder with a generation's name is never half removed.
+            let condemned = self.folder.join(format!(".removed-{step}"));
+            fs::rename(&path, &condemned).map_err(|error| problem(&path, error))?;
+            fs::remove_dir_all(&condemned).map_err(|error| problem(&condemned, error))?;
+        }
+        Ok(())
+    }
+}
+
+impl Generation {
+    /// The model as it was.
+    pub fn model(&self, execution: Execution) -> Result<Model> {
+        load(&self.folder.join(MODEL), execution)
+    }
+
+    /// Brings an optimiser of the same model to where it was.
+    pub fn restore_optimizer(&self, optimizer: &mut Optimizer, execution: Execution) -> Result<()> {
+        let path = self.folder.join(OPTIMIZER);
+        let bytes = fs::read(&path).map_err(|error| problem(&path, error))?;
+        let (_, stored) = decode::<Progress>(&bytes).map_err(|reason| problem(&path, reason))?;
+        let mut state = vec![];
+        for stored in stored {
+            state.push((stored.name.clone(), stored.tensor(execution.device)?));
+        }
+        optimizer.load_state(&state)
+    }
+}
+
+fn digest(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+fn problem(path: &Path, reason: impl ToString) -> NetError {
+    NetError::File { path: path.to_owned(), reason: reason.to_string() }
+}
