@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
+mod common;
+
 use proptest::prelude::*;
-use ssn_net::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput, Plan, UNetConfig, plan_unet};
+use ssn_net::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput, UNetConfig};
 use ssn_net::blocks::{Activation, ActivationKind, Convolution, ConvolutionShape, Norm, NormKind};
 use ssn_net::head::{Head, HeadStart};
 use ssn_net::loss::{chunked_loss, dice_loss, mean_loss};
@@ -162,15 +164,7 @@ fn check_network(what: &str, config: &BackboneConfig, image: &[i64], mode: Mode)
 }
 
 fn small_unet(patch: Size, norm: NormKind) -> BackboneConfig {
-    let (config, _) = plan_unet(Plan { patch, spacing: [1.0; 3], batch: 2 }).unwrap();
-    let narrow = |widths: &[i64]| widths.iter().map(|width| width / 8).collect();
-    BackboneConfig::Unet(UNetConfig {
-        widths: narrow(&config.widths),
-        decoder_widths: narrow(&config.decoder_widths),
-        pointwise: vec![3],
-        norm,
-        ..config
-    })
+    BackboneConfig::Unet(UNetConfig { pointwise: vec![3], ..common::small_unet(patch, norm) })
 }
 
 #[test]

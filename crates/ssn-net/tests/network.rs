@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
+mod common;
+
 use proptest::prelude::*;
 use ssn_net::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput, Plan, UNetConfig, plan_unet};
 use ssn_net::blocks::NormKind;
@@ -19,14 +21,7 @@ fn config(backbone: BackboneConfig) -> ModelConfig {
 }
 
 fn small_unet(patch: Size, norm: NormKind) -> BackboneConfig {
-    let (config, _) = plan_unet(Plan { patch, spacing: [1.0; 3], batch: 2 }).unwrap();
-    let narrow = |widths: &[i64]| widths.iter().map(|width| width / 8).collect();
-    BackboneConfig::Unet(UNetConfig {
-        widths: narrow(&config.widths),
-        decoder_widths: narrow(&config.decoder_widths),
-        norm,
-        ..config
-    })
+    BackboneConfig::Unet(common::small_unet(patch, norm))
 }
 
 fn flat_deepmedic() -> BackboneConfig {

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
+mod common;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,7 +11,8 @@ use ssn_data::{
     AugmentConfig, Batch, BatchConfig, Order, PatchConfig, Place, RaterChoice, Recipe, Synthetic,
     SyntheticConfig,
 };
-use ssn_net::backbones::{BackboneConfig, Plan, UNetConfig, plan_unet};
+use ssn_net::backbones::BackboneConfig;
+use ssn_net::blocks::NormKind;
 use ssn_net::checkpoint::{Best, Checkpoints, Progress};
 use ssn_net::{
     Execution, HeadConfig, LearningRate, LossConfig, Method, Model, ModelConfig, NetError, Precision,
@@ -25,14 +28,10 @@ const CPU: Execution = Execution {
 };
 
 fn model_config(patch: [i64; 3], channels: i64) -> ModelConfig {
-    let (unet, _) = plan_unet(Plan { patch, spacing: [1.0; 3], batch: 4 }).unwrap();
-    let narrow = |widths: &[i64]| widths.iter().map(|width| width / 8).collect();
-    let unet =
-        UNetConfig { widths: narrow(&unet.widths), decoder_widths: narrow(&unet.decoder_widths), ..unet };
     ModelConfig {
         channels,
         classes: 2,
-        backbone: BackboneConfig::Unet(unet),
+        backbone: BackboneConfig::Unet(common::small_unet(patch, NormKind::BATCH)),
         head: HeadConfig::Stochastic(StochasticConfig { rank: 3, ..StochasticConfig::default() }),
     }
 }
