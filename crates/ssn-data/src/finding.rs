@@ -60,6 +60,8 @@ pub enum Kind {
     DuplicateId,
     /// A patient or series in more than one split.
     SplitLeak,
+    /// A split that cannot be used.
+    Split,
     /// Cases with different numbers of raters.
     RaterCount,
     /// Something about the folder as a whole.
@@ -94,6 +96,18 @@ impl Finding {
         let FileError { path, problem } = error;
         let finding = Self::new(Severity::Error, Kind::Unreadable, problem.to_string(), "");
         Self { file: Some(path), ..finding }
+    }
+
+    /// A split that cannot be used.
+    pub fn of_split(error: DataError) -> Self {
+        match error {
+            DataError::Dataset { path, reason, advice } => {
+                Self::new(Severity::Error, Kind::Split, reason, advice).in_file(path)
+            }
+            other => {
+                Self::new(Severity::Error, Kind::Split, other.to_string(), "correct data.split in the config")
+            }
+        }
     }
 
     /// The same finding about a file.

@@ -13,7 +13,7 @@ use crate::layouts::csv_cell;
 use crate::normalise;
 use crate::parallel::{self, Progress};
 use crate::source::Source;
-use crate::split::{Ratios, Split, SplitFile};
+use crate::split::{Ratios, Split, SplitConfig, check_unique};
 
 /// The classes after preparation.
 pub const BRATS_CLASSES: [&str; 4] = ["background", "NET", "oedema", "enhancing"];
@@ -42,6 +42,11 @@ pub fn brats(dataset: &Dataset, out: &Path, seed: u64, again: bool, progress: Pr
     let rule = LabelRule::of(dataset)?;
     let source = MaskSource::of(dataset)?;
     dataset.entries.iter().try_for_each(|entry| check_id(&entry.id))?;
+    check_unique(&dataset.members())?;
+    // Before the work, so that a split that does not fit costs no time.
+    let file = out.join("split.toml");
+    let split = SplitConfig { file, ratios: Ratios::BRATS, seed, ..SplitConfig::default() };
+    let parts = split.keep_parts(dataset)?;
     let mut dataset = dataset.clone();
     dataset.reading.coding = LabelCoding::Plain;
     dataset.classes = (0..STORED_LABELS).map(|label| label.to_string()).collect();
@@ -58,7 +63,6 @@ pub fn brats(dataset: &Dataset, out: &Path, seed: u64, again: bool, progress: Pr
     });
     let prepared =
         prepared.into_iter().collect::<Result<Vec<bool>>>()?.into_iter().filter(|new| *new).count();
-    let parts = parts(&dataset, out, seed)?;
     for split in Split::ALL {
         write_index(&dataset, out, split, &parts)?;
     }
@@ -179,21 +183,6 @@ fn write_case(folder: &Path, names: &[String], case: &Case) -> Result<()> {
         write(&path, &image.map_err(|problem| problem.in_file(&path))?)?;
     }
     Ok(())
-}
-
-/// The part of each case: as the dataset says, as `split.toml` says, or divided now as in the paper.
-fn parts(dataset: &Dataset, out: &Path, seed: u64) -> Result<Vec<Split>> {
-    let given: Option<Vec<Split>> = dataset.entries.iter().map(|entry| entry.split).collect();
-    if let Some(given) = given {
-        return Ok(given);
-    }
-    let (path, members) = (out.join("split.toml"), dataset.members());
-    if path.is_file() {
-        return SplitFile::read(&path)?.parts(&path, &members, 0);
-    }
-    let made = SplitFile::by_ratios(&members, Ratios::BRATS, seed)?;
-    made.write(&path)?;
-    made.parts(&path, &members, 0)
 }
 
 /// The authors' index of one part; none for a part without cases.
