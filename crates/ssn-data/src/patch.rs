@@ -16,7 +16,7 @@ pub enum RaterChoice {
     Random,
     /// Always the same.
     Fixed {
-        /// The rater, from 0.
+        /// The number of the rater in the dataset, from 0; a case that this rater did not look at is refused.
         rater: usize,
     },
     /// All of them, as separate targets.
@@ -71,7 +71,7 @@ pub struct Chosen {
     pub target: Window,
     /// The voxel at the centre, `[d, h, w]`.
     pub centre: [usize; 3],
-    /// The rater, or nothing for all.
+    /// The rater, by its place in the case, or nothing for all.
     pub rater: Option<usize>,
 }
 
@@ -113,14 +113,18 @@ impl PatchConfig {
         let rater = match self.rater {
             RaterChoice::All => None,
             RaterChoice::Random => Some(stream.below(raters as u64) as usize),
-            RaterChoice::Fixed { rater } if rater < raters => Some(rater),
-            RaterChoice::Fixed { rater } => {
-                return Err(DataError::Case {
+            RaterChoice::Fixed { rater } => Some(case.rater_place(rater).ok_or_else(|| {
+                let present: Vec<String> =
+                    (0..raters).map(|place| case.rater_number(place).to_string()).collect();
+                DataError::Case {
                     id: case.id.clone(),
-                    reason: format!("rater {rater} is asked for, but it has {raters}, counted from 0"),
-                    advice: "choose another rater, or a random one",
-                });
-            }
+                    reason: format!(
+                        "rater {rater} is asked for, but those of this case are {}, counted from 0",
+                        present.join(", ")
+                    ),
+                    advice: "choose another rater, or a random one, or leave the case out",
+                }
+            })?),
         };
         let shape = case.shape();
         let middle = shape.map(|n| n / 2);

@@ -125,7 +125,8 @@ impl Recipe {
             return Err(DataError::Case { id: case.id.clone(), reason, advice });
         }
         self.fill(&case, &chosen, q, item, batch);
-        let origin = Origin { case: index, id: case.id.clone(), rater: chosen.rater, centre: chosen.centre };
+        let rater = chosen.rater.map(|place| case.rater_number(place));
+        let origin = Origin { case: index, id: case.id.clone(), rater, centre: chosen.centre };
         batch.origins.push(origin);
         Ok(())
     }

@@ -144,6 +144,7 @@ mod tests {
             shape,
             image: (0..voxels).map(|i| (i * 7 % 23) as f32).collect(),
             raters: vec![(0..voxels).map(|i| (i / 3 % 4) as u8).collect()],
+            rater_numbers: vec![],
             mask: Some(vec![1; voxels]),
             geometry: Geometry { spacing, ..Geometry::default() },
         }

@@ -223,6 +223,7 @@ mod tests {
             shape: [1, 1, 4],
             image: vec![0.0, 1.0, -2.0, 3.0],
             raters: raters.iter().map(|rater| rater.to_vec()).collect(),
+            rater_numbers: vec![],
             mask: None,
             geometry: Geometry::default(),
         }

@@ -1,12 +1,13 @@
 //! A commented config for a dataset, with values that fit it.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::case::Case;
-use crate::dataset::{Dataset, Layout};
+use crate::dataset::{Dataset, Entry, Layout};
 use crate::labels::LabelCoding;
-use crate::normalise::Normalisation;
+use crate::normalise::{Normalisation, looks_standardised};
+use crate::source::{Maps, Source};
 use crate::split::{Ratios, Split};
 
 /// The window that shows soft tissue in CT, in Hounsfield units.
@@ -22,6 +23,9 @@ pub fn suggest_normalisation(dataset: &Dataset, first: &Case) -> Normalisation {
         .fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), &x| (low.min(x), high.max(x)));
     let within = |a: f32, b: f32| low >= a && high <= b;
     let whole = first.image.iter().all(|x| x.fract() == 0.0);
+    let mut channels = first.image.chunks_exact(first.voxels().max(1));
+    let standardised =
+        low < 0.0 && channels.all(|channel| looks_standardised(channel, first.mask.as_deref()));
     match () {
         () if dataset.channels.iter().any(|name| name.eq_ignore_ascii_case("ct")) => SOFT_TISSUE,
         () if within(0.0, 1.0) => Normalisation::Scale { subtract: 0.5, divide: 1.0 },
@@ -29,6 +33,7 @@ pub fn suggest_normalisation(dataset: &Dataset, first: &Case) -> Normalisation {
         () if first.shape[0] == 1 && whole && within(0.0, 255.0) => {
             Normalisation::Scale { subtract: 127.5, divide: 255.0 }
         }
+        () if standardised => Normalisation::None,
         () => Normalisation::ZScore { in_mask: first.mask.is_some() },
     }
 }
@@ -40,15 +45,26 @@ fn suggest_ratios(first: &Case) -> Ratios {
 
 /// The text of a config: what was found, with a comment for every key, and sections for training to fill.
 pub fn template(dataset: &Dataset, path: &Path, first: &Case) -> String {
+    template_with(dataset, path, first, suggest_normalisation(dataset, first))
+}
+
+/// The same, with a scale of intensities that is known.
+pub fn template_with(dataset: &Dataset, path: &Path, first: &Case, scale: Normalisation) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
-    let _ = write_data(&mut text, dataset, path, first);
+    let _ = write_data(&mut text, dataset, path, first, scale);
     let _ = write_learning(&mut text, first);
     text
 }
 
-fn write_data(text: &mut String, dataset: &Dataset, path: &Path, first: &Case) -> std::fmt::Result {
-    writeln!(text, "# Made by `ssn init`. Check the dataset with `ssn check` and this file's name.\n")?;
+fn write_data(
+    text: &mut String,
+    dataset: &Dataset,
+    path: &Path,
+    first: &Case,
+    scale: Normalisation,
+) -> std::fmt::Result {
+    writeln!(text, "# Check the dataset with `ssn check` and this file's name.\n")?;
     writeln!(text, "[data]")?;
     writeln!(text, "# The folder or file of the dataset; relative paths start at this file.")?;
     writeln!(text, "path = {}", quoted(&path.to_string_lossy()))?;
@@ -70,7 +86,7 @@ fn write_data(text: &mut String, dataset: &Dataset, path: &Path, first: &Case) -
         }
     }
     writeln!(text, "# The scale of intensities: none, scale, z-score, brats, percentile or ct-window.")?;
-    writeln!(text, "normalisation = {}", normalisation(suggest_normalisation(dataset, first)))?;
+    writeln!(text, "normalisation = {}", normalisation(scale))?;
     if first.shape[0] > 1 {
         let [x, y, z] = first.geometry.spacing;
         writeln!(text, "# Resample all cases to this spacing along width, height, depth, in millimetres.")?;
@@ -176,7 +192,7 @@ pub fn describe(dataset: &Dataset, first: &Case) -> String {
     };
     let one_of =
         if dataset.layout == Layout::Cache { "read from a cache" } else { dataset.layout.describe() };
-    format!(
+    let mut text = format!(
         "{}: {one_of}\n  {} cases{grouped}; the first is {size}, with {}{}\n  channels: {}\n  classes: {}\n",
         dataset.root.display(),
         dataset.entries.len(),
@@ -184,5 +200,42 @@ pub fn describe(dataset: &Dataset, first: &Case) -> String {
         if first.mask.is_some() { " and a region of interest" } else { "" },
         dataset.channels.join(", "),
         dataset.classes.join(", ")
-    )
+    );
+    text += &files_of(dataset, first);
+    for finding in &dataset.findings {
+        let advice = if finding.advice.is_empty() { String::new() } else { format!("; {}", finding.advice) };
+        text += &format!("{}: {}{advice}\n", finding.severity, finding.reason);
+    }
+    text
+}
+
+/// Which file of a case is which channel, rater and mask; nothing where all cases are in one file.
+fn files_of(dataset: &Dataset, case: &Case) -> String {
+    let entry = dataset.entries.iter().find(|entry| entry.id == case.id);
+    let Some(Entry { source: Source::Files(files), .. }) = entry else { return String::new() };
+    let mut rows: Vec<(String, &PathBuf)> = vec![];
+    match files.images.as_slice() {
+        [Some(image)] if dataset.stored_channels.len() > 1 => rows.push(("all channels".to_owned(), image)),
+        images => {
+            let named = dataset.stored_channels.iter().zip(images);
+            let used = named.filter(|(name, _)| dataset.channels.contains(name));
+            rows.extend(used.filter_map(|(name, file)| Some((format!("channel {name}"), file.as_ref()?))));
+        }
+    }
+    for rater in &files.raters {
+        match &rater.maps {
+            Maps::Labels(path) => rows.push((format!("rater {}", rater.number), path)),
+            Maps::Masks(masks) => rows.extend(masks.iter().map(|(class, path)| {
+                let class = dataset.classes.get(usize::from(*class)).map_or("", String::as_str);
+                (format!("rater {}, {class}", rater.number), path)
+            })),
+        }
+    }
+    rows.extend(files.mask.iter().map(|path| ("mask".to_owned(), path)));
+    let width = rows.iter().map(|(role, _)| role.chars().count()).max().unwrap_or(0);
+    let row = |(role, path): &(String, &PathBuf)| {
+        let inside = path.strip_prefix(&dataset.root).unwrap_or(path);
+        format!("    {role:<width$}  {}\n", inside.display())
+    };
+    format!("  files of {}:\n{}", case.id, rows.iter().map(row).collect::<String>())
 }

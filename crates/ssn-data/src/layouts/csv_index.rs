@@ -11,7 +11,7 @@ use super::draft::Draft;
 use super::files_by_part;
 use crate::dataset::{Entry, Layout};
 use crate::error::{DataError, Result};
-use crate::source::{Files, Source};
+use crate::source::{Files, Rater, Source};
 use crate::split::Split;
 
 /// What a column holds.
@@ -44,23 +44,22 @@ impl Column {
 }
 
 pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
-    let files = files_by_part(root, &[".csv"])?;
-    let is_index = |path: &PathBuf| {
-        read_bytes(path, &Limits::default()).is_ok_and(|bytes| {
-            let text = String::from_utf8_lossy(&bytes);
-            let columns: Vec<Column> = text
-                .lines()
-                .take(1)
-                .flat_map(|line| line.trim_start_matches('\u{feff}').split(','))
-                .map(|cell| Column::of(cell.trim().trim_matches('"')))
-                .collect();
-            columns.contains(&Column::Id) && columns.iter().any(|column| matches!(column, Column::Rater(_)))
-        })
-    };
-    if files.is_empty() || !files.iter().all(|(_, path)| is_index(path)) {
-        return Ok(None);
-    }
-    open(&files).map(Some)
+    let mut files = files_by_part(root, &[".csv"], &is_index)?;
+    files.retain(|(_, path)| is_index(path));
+    if files.is_empty() { Ok(None) } else { open(&files).map(Some) }
+}
+
+/// Whether the first line of a CSV names an index, and not a table of ages or scores.
+fn is_index(path: &Path) -> bool {
+    let Ok(bytes) = read_bytes(path, &Limits::default()) else { return false };
+    let text = String::from_utf8_lossy(&bytes);
+    let columns: Vec<Column> = text
+        .lines()
+        .take(1)
+        .flat_map(|line| line.trim_start_matches('\u{feff}').split(','))
+        .map(|cell| Column::of(cell.trim().trim_matches('"')))
+        .collect();
+    columns.contains(&Column::Id) && columns.iter().any(|column| matches!(column, Column::Rater(_)))
 }
 
 pub(super) fn open(files: &[(Option<Split>, PathBuf)]) -> Result<Draft> {
@@ -131,7 +130,7 @@ impl<'a> Index<'a> {
                 (Column::Id, _) => id.clone_from(cell),
                 (Column::Channel(_), path) => files.images.push(path),
                 // A rater who did not look at a case leaves the cell empty.
-                (Column::Rater(number), Some(path)) => drop(raters.insert(number, vec![path])),
+                (Column::Rater(number), Some(path)) => drop(raters.insert(*number, path)),
                 (Column::Mask, path) => files.mask = path,
                 (Column::Group, Some(_)) => group = Some(cell.clone()),
                 (Column::Split, Some(_)) => {
@@ -150,7 +149,7 @@ impl<'a> Index<'a> {
         if id.is_empty() {
             return Err(wrong(self.path, format!("line {line} has no id")));
         }
-        files.raters = raters.into_values().collect();
+        files.raters = raters.into_iter().map(|(number, path)| Rater::new(number, path)).collect();
         Ok(Entry { group: group.unwrap_or_else(|| id.clone()), id, split, source: Source::Files(files) })
     }
 }

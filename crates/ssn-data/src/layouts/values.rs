@@ -7,7 +7,7 @@ use ssn_volume::{Limits, read};
 use crate::dataset::Entry;
 use crate::parallel;
 use crate::records::PackedLabels;
-use crate::source::Source;
+use crate::source::{Maps, Source};
 
 /// Which of the values 0 … 255 occur in the labels of any case. Files that cannot be read are left to the
 /// check.
@@ -33,9 +33,9 @@ fn of_source(source: &Source) -> [bool; 256] {
         }
         Source::Files(files) => {
             for rater in &files.raters {
-                match rater.as_slice() {
-                    [file] => labels_of(file).iter().for_each(|labels| mark(labels)),
-                    masks => (0..=masks.len()).for_each(|class| mark(&[class as u8])),
+                match &rater.maps {
+                    Maps::Labels(file) => labels_of(file).iter().for_each(|labels| mark(labels)),
+                    Maps::Masks(masks) => masks.iter().for_each(|(class, _)| mark(&[*class])),
                 }
             }
         }

@@ -25,6 +25,7 @@ fn cases(count: usize, shape: [usize; 3], channels: usize, mask: bool) -> Arc<Me
             shape,
             image: (0..channels * voxels).map(|_| stream.normal() as f32).collect(),
             raters,
+            rater_numbers: vec![],
             mask: mask.then(|| (0..voxels).map(|_| u8::from(stream.chance(0.8))).collect()),
             geometry: Geometry { spacing: [1.0, 1.0, 2.5], ..Geometry::default() },
         }

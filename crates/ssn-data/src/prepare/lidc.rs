@@ -32,6 +32,16 @@ pub fn lidc(dataset: &Dataset, out: &Path, progress: Progress<'_>) -> Result<Lid
                 advice: "use the dataset as it is",
             });
         }
+        if !case.rater_numbers.is_empty() {
+            return Err(DataError::Case {
+                id: case.id,
+                reason: format!(
+                    "only the raters {:?} looked at the case, which a cache does not hold",
+                    case.rater_numbers
+                ),
+                advice: "use the dataset as it is",
+            });
+        }
         Ok(Record {
             channels: case.channels,
             shape: case.shape,
