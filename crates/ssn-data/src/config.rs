@@ -17,8 +17,9 @@ use crate::normalise::Normalisation;
 use crate::split::{Split, SplitConfig, SplitSource};
 
 /// The sections that a config file may have.
-pub const SECTIONS: [&str; 10] = [
+pub const SECTIONS: [&str; 11] = [
     "data",
+    "batches",
     "model",
     "training",
     "loss",

@@ -19,7 +19,7 @@ use crate::random::{Purpose, Stream};
 
 /// What batches hold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct BatchConfig {
     /// Items per batch.
     pub batch_size: usize,
@@ -30,7 +30,7 @@ pub struct BatchConfig {
     #[serde(default)]
     pub patch: PatchConfig,
     /// How patches are changed.
-    #[serde(default)]
+    #[serde(default, rename = "augmentation")]
     pub augment: AugmentConfig,
 }
 
@@ -46,7 +46,7 @@ impl Recipe {
     /// Checks the settings; cases are kept in memory up to `cache_bytes`.
     pub fn new(cases: Arc<dyn Cases>, seed: u64, config: BatchConfig, cache_bytes: usize) -> Result<Self> {
         if config.batch_size == 0 {
-            let (field, value) = ("batch-size", "0".to_owned());
+            let (field, value) = ("batch_size", "0".to_owned());
             return Err(DataError::Setting { field, value, expected: "at least 1".to_owned() });
         }
         config.patch.check()?;
@@ -64,7 +64,7 @@ impl Recipe {
     pub fn batch(&self, number: u64) -> Result<Batch> {
         let batch = self.batch_unless(number, &mut self.plan()?, &|| false)?;
         batch.ok_or_else(|| DataError::Setting {
-            field: "batch-size",
+            field: "batch_size",
             value: "0".to_owned(),
             expected: "at least 1".to_owned(),
         })

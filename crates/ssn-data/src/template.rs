@@ -8,12 +8,14 @@ use crate::dataset::{Dataset, Entry, Layout};
 use crate::labels::LabelCoding;
 use crate::normalise::{Normalisation, looks_standardised};
 use crate::source::{Maps, Source};
-use crate::split::{Ratios, Split};
+use crate::split::{Ratios, Split, quoted};
 
 /// The window that shows soft tissue in CT, in Hounsfield units.
 const SOFT_TISSUE: Normalisation = Normalisation::CtWindow { centre: 40.0, width: 400.0 };
 /// Sides of 3D patches: what DeepMedic sees to predict 30³.
 const PATCH_3D: usize = 110;
+/// Sides of what it then predicts.
+const TARGET_3D: usize = 30;
 
 /// The scale of intensities that suits a dataset, judged by its first case.
 pub fn suggest_normalisation(dataset: &Dataset, first: &Case) -> Normalisation {
@@ -123,27 +125,35 @@ fn write_split(text: &mut String, dataset: &Dataset, first: &Case) -> std::fmt::
     writeln!(text, "# folds = 5\n# fold = 0")
 }
 
-/// Sections that training reads, as comments.
+/// Sections that training reads, as comments: the paper's settings for such data.
 fn write_learning(text: &mut String, first: &Case) -> std::fmt::Result {
-    let [d, h, w] = first.shape;
-    writeln!(text, "\n# The model and its training; these lines are starting points for this dataset.")?;
-    writeln!(text, "# [model]")?;
-    let patch = if d == 1 {
-        writeln!(text, "# backbone = \"unet\"")?;
-        format!("[1, {h}, {w}]")
+    let flat = first.shape[0] == 1;
+    writeln!(
+        text,
+        "\n# Batches and their random changes; these lines are starting points for this dataset."
+    )?;
+    writeln!(text, "# [batches]")?;
+    if flat {
+        writeln!(text, "# batch_size = 12")?;
+        writeln!(text, "# order = {{ kind = \"passes\" }}")?;
+        writeln!(
+            text,
+            "# Whole images; where their sizes differ, {{ kind = \"middle\", size = [1, h, w] }}."
+        )?;
+        writeln!(text, "# patch.place = {{ kind = \"whole\" }}")?;
     } else {
-        writeln!(text, "# backbone = \"deepmedic\"")?;
-        format!("[{PATCH_3D}, {PATCH_3D}, {PATCH_3D}]")
-    };
-    writeln!(text, "# rank = 10            # columns of the covariance factor")?;
-    writeln!(text, "\n# [training]")?;
-    writeln!(text, "# patch = {patch}    # depth, height, width")?;
-    writeln!(text, "# batch = {}", if d == 1 { 12 } else { 10 })?;
-    writeln!(text, "# samples = 20         # Monte-Carlo samples of the loss")?;
-    if first.raters.len() > 1 {
-        writeln!(text, "# rater = \"random\"     # which of the {} is the target of a step", raters(first))?;
+        writeln!(text, "# batch_size = 10")?;
+        writeln!(text, "# order = {{ kind = \"epochs\", images = 50, patches = 20 }}")?;
+        writeln!(text, "# Patches around lesions and background, in turn; sizes are depth, height, width.")?;
+        let size = format!("[{PATCH_3D}, {PATCH_3D}, {PATCH_3D}]");
+        writeln!(text, "# patch.place = {{ kind = \"random\", size = {size}, lesion_probability = 0.5 }}")?;
+        writeln!(text, "# The part that the network predicts.")?;
+        writeln!(text, "# patch.target_size = [{TARGET_3D}, {TARGET_3D}, {TARGET_3D}]")?;
     }
-    Ok(())
+    writeln!(text, "# Which rater is the target of a step ({}): random, fixed or all.", raters(first))?;
+    writeln!(text, "# patch.rater = {{ kind = \"random\" }}")?;
+    writeln!(text, "\n# [augmentation]")?;
+    writeln!(text, "# preset = \"{}\"", if flat { "lidc" } else { "brats" })
 }
 
 /// How many raters a case has, in words.
@@ -169,10 +179,6 @@ fn normalisation(rule: Normalisation) -> String {
             format!("{{ kind = \"ct-window\", centre = {centre:?}, width = {width:?} }}")
         }
     }
-}
-
-fn quoted(text: &str) -> String {
-    toml::Value::from(text).to_string()
 }
 
 fn list(names: &[String]) -> String {

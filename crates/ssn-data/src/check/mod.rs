@@ -51,7 +51,7 @@ pub fn check(dataset: &Dataset, parts: Option<&[Split]>, progress: Progress<'_>)
         let (case, mut findings) = dataset.inspect(index);
         let entry = &dataset.entries[index];
         let facts = case.map(|case| {
-            let facts = CaseFacts::of(&case, dataset.classes.len(), &entry.group, part(index));
+            let facts = CaseFacts::of(&case, dataset.classes.len(), entry, part(index));
             findings.extend(
                 of_content(dataset, &case, &facts).into_iter().map(|finding| finding.of_case(&entry.id)),
             );

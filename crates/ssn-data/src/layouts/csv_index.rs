@@ -11,6 +11,8 @@ use super::draft::Draft;
 use super::files_by_part;
 use crate::dataset::{Entry, Layout};
 use crate::error::{DataError, Result};
+use crate::finding::{Finding, Kind, Severity};
+use crate::folders::is_image;
 use crate::source::{Files, Rater, Source};
 use crate::split::Split;
 
@@ -24,6 +26,8 @@ enum Column {
     Mask,
     Group,
     Split,
+    /// Something else, such as an age.
+    Other,
 }
 
 impl Column {
@@ -64,6 +68,7 @@ fn is_index(path: &Path) -> bool {
 
 pub(super) fn open(files: &[(Option<Split>, PathBuf)]) -> Result<Draft> {
     let (mut channels, mut entries): (Option<Vec<String>>, _) = (None, vec![]);
+    let mut findings = vec![];
     for (split, path) in files {
         let index = Index::read(path)?;
         let own = index.channels();
@@ -74,15 +79,18 @@ pub(super) fn open(files: &[(Option<Split>, PathBuf)]) -> Result<Draft> {
             ));
         }
         channels = Some(own);
+        findings.extend(index.note());
         entries.extend(index.entries(*split)?);
     }
-    Ok(Draft { channels, ..Draft::new(Layout::Csv, entries) })
+    Ok(Draft { channels, findings, ..Draft::new(Layout::Csv, entries) })
 }
 
 struct Index<'a> {
     path: &'a Path,
     columns: Vec<Column>,
     rows: Vec<(usize, Vec<String>)>,
+    /// Names of the columns that are not used.
+    others: Vec<String>,
 }
 
 impl<'a> Index<'a> {
@@ -91,7 +99,15 @@ impl<'a> Index<'a> {
         let text = String::from_utf8(bytes).map_err(|error| wrong(path, error.to_string()))?;
         let mut rows = rows(&text).into_iter();
         let header = rows.next().map(|(_, header)| header).unwrap_or_default();
-        let columns: Vec<Column> = header.iter().map(|name| Column::of(name)).collect();
+        let rows: Vec<_> = rows.collect();
+        let mut columns: Vec<Column> = header.iter().map(|name| Column::of(name)).collect();
+        let mut others = vec![];
+        for (place, column) in columns.iter_mut().enumerate() {
+            if matches!(column, Column::Channel(_)) && !holds_files(path, &rows, place) {
+                *column = Column::Other;
+                others.push(header[place].clone());
+            }
+        }
         let has = |wanted: fn(&Column) -> bool| columns.iter().any(wanted);
         let lacks = match () {
             () if !has(|column| *column == Column::Id) => "the column `id`",
@@ -101,9 +117,17 @@ impl<'a> Index<'a> {
             () if !has(|column| matches!(column, Column::Rater(_))) => {
                 "the column `seg`, or `seg_0`, `seg_1`, …"
             }
-            () => return Ok(Self { path, columns, rows: rows.collect() }),
+            () => return Ok(Self { path, columns, rows, others }),
         };
         Err(wrong(path, format!("the columns are {}, but {lacks} is missing", header.join(", "))))
+    }
+
+    /// Which columns are not used.
+    fn note(&self) -> Option<Finding> {
+        let names: Vec<String> = self.others.iter().map(|name| format!("{name:?}")).collect();
+        let reason = format!("the columns {} hold no files and are not used", names.join(", "));
+        let finding = Finding::new(Severity::Note, Kind::Layout, reason, "");
+        (!names.is_empty()).then(|| finding.in_file(self.path))
     }
 
     fn channels(&self) -> Vec<String> {
@@ -143,7 +167,7 @@ impl<'a> Index<'a> {
                     };
                     split = Some(Split::from_name(cell).ok_or_else(wrong)?);
                 }
-                (Column::Rater(_) | Column::Group | Column::Split, None) => {}
+                (Column::Rater(_) | Column::Group | Column::Split, None) | (Column::Other, _) => {}
             }
         }
         if id.is_empty() {
@@ -152,6 +176,14 @@ impl<'a> Index<'a> {
         files.raters = raters.into_iter().map(|(number, path)| Rater::new(number, path)).collect();
         Ok(Entry { group: group.unwrap_or_else(|| id.clone()), id, split, source: Source::Files(files) })
     }
+}
+
+/// Whether a column names files: a cell ends as images do, or there is a file of its name; an empty column may.
+fn holds_files(index: &Path, rows: &[(usize, Vec<String>)], place: usize) -> bool {
+    let folder = index.parent().unwrap_or(Path::new(""));
+    let mut cells =
+        rows.iter().filter_map(|(_, row)| row.get(place)).filter(|cell| !cell.is_empty()).peekable();
+    cells.peek().is_none() || cells.any(|cell| is_image(Path::new(cell)) || folder.join(cell).is_file())
 }
 
 fn wrong(path: &Path, reason: String) -> DataError {

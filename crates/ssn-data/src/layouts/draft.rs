@@ -152,12 +152,34 @@ impl Draft {
         if let LabelCoding::Threshold(_) = self.reading.coding {
             return vec!["background".to_owned(), "foreground".to_owned()];
         }
-        let (coding, classes) = LabelCoding::for_values(&values_in_use(&self.entries));
+        let present = values_in_use(&self.entries);
+        let (coding, classes) = LabelCoding::for_values(&present);
+        if known.coding.is_none() {
+            self.findings.extend(noisy_labels(&present));
+        }
         if known.coding.is_none() {
             self.reading.coding = coding;
         }
         classes
     }
+}
+
+/// More values than these are no classes that somebody drew.
+const MOST_LABELS: usize = 32;
+
+/// Tells of values that look like a mask that lost its exact values, by compression or interpolation.
+fn noisy_labels(present: &[bool; 256]) -> Option<Finding> {
+    let values: Vec<usize> = (0..256).filter(|&value| present[value]).collect();
+    let last = values.last().copied().unwrap_or(0);
+    let gaps = values.len() <= last;
+    let noisy = values.len() > MOST_LABELS || (values.len() > 2 && gaps && last == 255);
+    noisy.then(|| {
+        let reason =
+            format!("the labels have {} different values up to {last}, each taken for a class", values.len());
+        let advice =
+            "if they are masks that lost their exact values, set label_threshold = 127 in the config";
+        Finding::new(Severity::Warning, Kind::LabelRange, reason, advice)
+    })
 }
 
 /// Refuses class names that do not fit the rule of labels.

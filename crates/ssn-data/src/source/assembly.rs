@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use ssn_volume::{Format, Geometry, Image, Limits, Tolerance, Volume, read};
+use ssn_volume::{Geometry, Image, Limits, Tolerance, Volume, read};
 
-use super::grid::{Place, centre, grey};
+use super::grid::{Place, centre, grey, is_picture};
 use super::{Expected, Files, Maps, Reading};
 use crate::case::Case;
 use crate::finding::{Finding, Kind, Severity};
@@ -187,10 +187,7 @@ impl Assembly<'_> {
             return false;
         }
         // Pictures have no geometry, so that one beside a volume says nothing.
-        let picture = |path: &Path| {
-            matches!(Format::of(path), Ok(Format::Png | Format::Jpeg | Format::Tiff | Format::Npy))
-        };
-        if picture(path) || picture(&place.path) {
+        if is_picture(path) || is_picture(&place.path) {
             return true;
         }
         if let Some(differences) = place.geometry.differences(&volume.geometry, Tolerance::default()) {

@@ -14,6 +14,7 @@ use crate::finding::{Finding, Severity};
 use crate::labels::LabelCoding;
 use crate::records::Records;
 use assembly::Assembly;
+use grid::is_picture;
 
 /// Where a case comes from.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,6 +92,14 @@ pub struct Expected<'a> {
 }
 
 impl Source {
+    /// Whether the file of the grid says where voxels lie; pictures and records do not.
+    pub fn has_geometry(&self) -> bool {
+        match self {
+            Self::Files(files) => files.images.iter().flatten().next().is_some_and(|path| !is_picture(path)),
+            Self::Record(..) => false,
+        }
+    }
+
     /// Puts a case together; nothing if there is an error among the findings.
     pub fn assemble(
         &self,

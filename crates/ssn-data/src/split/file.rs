@@ -181,7 +181,8 @@ fn lines(ids: &[String], indent: &str) -> String {
     format!("\n{rows}")
 }
 
-fn quoted(text: &str) -> String {
+/// A text as TOML writes it.
+pub(crate) fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
 }
 

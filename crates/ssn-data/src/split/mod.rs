@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use config::{SplitConfig, SplitSource, check_unique};
 pub use divide::{Ratios, divide, fold};
+pub(crate) use file::quoted;
 pub use file::{Assignment, Member, SplitFile};
 
 /// One of the three parts of a dataset.
