@@ -12,6 +12,7 @@ use crate::case::Cases;
 use crate::error::{DataError, Result};
 use crate::gather::{LabelInterpolation, gather_image, gather_labels};
 use crate::map::SpatialMap;
+use crate::parallel::message;
 use crate::patch::{Chosen, PatchConfig};
 use crate::plan::{Order, Plan};
 use crate::prepared::Prepared;
@@ -180,10 +181,4 @@ fn empty(number: u64, [image_shape, target_shape]: [[usize; 5]; 2]) -> Batch {
         masks: None,
         origins: Vec::with_capacity(image_shape[0]),
     }
-}
-
-/// What a panic said.
-fn message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

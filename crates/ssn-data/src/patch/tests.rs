@@ -157,8 +157,16 @@ fn a_fixed_rater_is_known_by_number() {
     let case = Prepared::new(two, Index::None).unwrap();
     let choose = |rater| {
         let config = PatchConfig { rater: RaterChoice::Fixed { rater }, ..PatchConfig::default() };
-        config.choose(&case, &mut Stream::new(0, crate::random::Purpose::Patch, 0))
+        config.choose(&case, &mut Stream::new(0, Purpose::Patch, 0))
     };
     assert_eq!(choose(2).unwrap().rater, Some(1));
     insta::assert_snapshot!(choose(1).unwrap_err().to_string());
+}
+
+#[test]
+fn a_whole_image_that_is_too_small_is_named() {
+    let case = Prepared::new(case([1, 2, 2], vec![vec![0; 4]], None), Index::None).unwrap();
+    let config = PatchConfig { target_size: Some([1, 4, 4]), ..PatchConfig::default() };
+    let error = config.choose(&case, &mut Stream::new(0, Purpose::Patch, 0)).unwrap_err();
+    insta::assert_snapshot!(error.to_string());
 }

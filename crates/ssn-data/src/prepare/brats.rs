@@ -58,19 +58,21 @@ pub fn brats(dataset: &Dataset, out: &Path, seed: u64, again: bool, progress: Pr
     dataset.reading.coding = LabelCoding::Plain;
     dataset.classes = (0..STORED_LABELS).map(|label| label.to_string()).collect();
     let all = all_raters(&dataset);
-    let prepared = parallel::map(dataset.entries.len(), progress, |index| -> Result<bool> {
+    let prepared = parallel::map(dataset.entries.len(), progress, |index, meter| -> Result<bool> {
         let (entry, folder) = (&dataset.entries[index], out.join(&dataset.entries[index].id));
         let names = names(&dataset, entry, &all);
         if !again && names.iter().all(|name| folder.join(name).is_file()) {
             return Ok(false);
         }
-        let case = prepared_case(dataset.load_raw(index)?, &rule, source)?;
+        let case = dataset.load_raw(index)?;
+        meter.saw(case.bytes());
+        let case = prepared_case(case, &rule, source)?;
         fs::create_dir_all(&folder).map_err(|error| Problem::Io(error).in_file(&folder))?;
         write_case(&folder, &names, &case)?;
         Ok(true)
     });
-    let prepared =
-        prepared.into_iter().collect::<Result<Vec<bool>>>()?.into_iter().filter(|new| *new).count();
+    let prepared = parallel::all_or_error(prepared, |index| &dataset.entries[index].id)?;
+    let prepared = prepared.into_iter().filter(|new| *new).count();
     for split in Split::ALL {
         write_index(&dataset, out, split, &parts)?;
     }
