@@ -32,9 +32,8 @@ pub struct Meter {
 #[derive(Debug, Default)]
 struct State {
     running: usize,
+    /// What the largest case takes; 0 until one was seen, and until then one runs alone.
     largest: usize,
-    /// Whether a case was finished; until then one runs alone.
-    known: bool,
 }
 
 impl Meter {
@@ -55,7 +54,7 @@ impl Meter {
 
     /// How many cases have room.
     fn room(&self, state: &State) -> usize {
-        if state.known { (self.budget / state.largest.max(1)).max(1) } else { 1 }
+        self.budget.checked_div(state.largest).unwrap_or(1).max(1)
     }
 
     fn begin(&self) {
@@ -66,7 +65,6 @@ impl Meter {
     fn end(&self) {
         let mut state = self.lock();
         state.running -= 1;
-        state.known = true;
         drop(state);
         self.changed.notify_all();
     }
