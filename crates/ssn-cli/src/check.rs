@@ -13,9 +13,9 @@ pub fn run(args: &CheckArgs, global: &Global) -> Result<Exit, Failure> {
     let is_config = args.dataset.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
     let (dataset, parts) = if is_config {
         let config = DataConfig::read(&args.dataset).map_err(failure)?;
-        let dataset = config.open().map_err(failure)?;
-        let (parts, _) = config.parts(&dataset).map_err(failure)?;
-        (dataset, Some(parts))
+        let mut dataset = config.open().map_err(failure)?;
+        let parts = config.parts_or_finding(&mut dataset);
+        (dataset, parts)
     } else {
         (Dataset::open(&args.dataset).map_err(failure)?, None)
     };

@@ -2,7 +2,7 @@
 
 use ssn_data::Dataset;
 use ssn_data::layouts::CACHE_ENDING;
-use ssn_data::prepare::{brats, lidc};
+use ssn_data::prepare::{BRATS_CONFIG, brats, lidc};
 
 use crate::args::{BratsArgs, Global, LidcArgs, PrepareArgs};
 use crate::datasets::{check_free, failure};
@@ -34,10 +34,11 @@ fn run_brats(args: &BratsArgs, global: &Global) -> Result<Exit, Failure> {
         });
         return print(&format!("{json:#}\n"));
     }
-    let out = args.out.display();
+    let (out, config) = (args.out.display(), args.out.join(BRATS_CONFIG));
+    let config = config.display();
     print(&format!(
         "{} cases prepared, {} kept from before, in {out}: {train} for training, {validation} for validation, \
-         {test} for test\nnext: ssn init {out}\n",
+         {test} for test\nwrote {config}; next: ssn check {config}\n",
         made.prepared, made.kept
     ))
 }

@@ -29,7 +29,7 @@ impl Progress {
             return Self { bar, noun, last_line: Some(Mutex::new(Instant::now())) };
         }
         let bar = ProgressBar::new(total as u64);
-        let template = format!("{{wide_bar}} {{human_pos}}/{{human_len}} {noun} · {{eta}} left");
+        let template = format!("{{wide_bar}} {{human_pos}}/{{human_len}} {noun}{{msg}} · {{eta}} left");
         if let Ok(style) = ProgressStyle::with_template(&template) {
             bar.set_style(style);
         }
@@ -41,11 +41,27 @@ impl Progress {
     pub fn reached(&self, done: usize) {
         let done = (done as u64).max(self.bar.position());
         self.bar.set_position(done);
+        self.write_line(String::new);
+    }
+
+    /// `more` are done; `message` says what is going on.
+    pub fn advance(&self, more: usize, message: impl FnOnce() -> String) {
+        self.bar.inc(more as u64);
+        let message = || format!(" · {}", message());
+        match &self.last_line {
+            Some(_) => self.write_line(message),
+            None => self.bar.set_message(message()),
+        }
+    }
+
+    /// Writes a line where there is no terminal, if the last one is long ago.
+    fn write_line(&self, message: impl FnOnce() -> String) {
         let Some(last) = &self.last_line else { return };
         let Ok(mut last) = last.lock() else { return };
         if last.elapsed() >= LINE_INTERVAL {
             *last = Instant::now();
-            eprintln!("{done}/{} {}", self.bar.length().unwrap_or(0), self.noun);
+            let (done, total) = (self.bar.position(), self.bar.length().unwrap_or(0));
+            eprintln!("{done}/{total} {}{}", self.noun, message());
         }
     }
 

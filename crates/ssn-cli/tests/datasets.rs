@@ -86,3 +86,27 @@ fn a_cache_is_made_and_checked() {
     assert!(ssn(&folder, &["check", "lidc.cache.safetensors"]).status.success());
     insta::assert_snapshot!("prepare_no_brats", told(&ssn(&folder, &["prepare", "brats", "set"])));
 }
+
+/// Two rows of one id, and a split of other settings: the table comes all the same.
+#[test]
+fn a_split_that_cannot_be_used_does_not_stop_the_check() {
+    let folder = folder();
+    let row = |id: &str, case: &str| format!("{id},set/images/{case}.png,set/labels/{case}_0.png\n");
+    let text = format!("id,mri,seg\n{}{}{}", row("a", "case1"), row("a", "case1"), row("b", "case2"));
+    std::fs::write(folder.path().join("index.csv"), text).unwrap();
+    let config = |split: &str| {
+        let text = format!("[data]\npath = \"index.csv\"\nsplit = {split}\n");
+        std::fs::write(folder.path().join("ssn.toml"), text).unwrap();
+    };
+    config("{}");
+    insta::assert_snapshot!("check_duplicates", told(&ssn(&folder, &["check", "ssn.toml"])));
+    let text = format!("id,mri,seg\n{}{}", row("a", "case1"), row("b", "case2"));
+    std::fs::write(folder.path().join("index.csv"), text).unwrap();
+    let split = "method = \"60/20/20 by group\"\nseed = 0\ntrain = [\"a\"]\ntest = [\"b\"]\n";
+    std::fs::write(folder.path().join("split.toml"), split).unwrap();
+    assert!(ssn(&folder, &["check", "ssn.toml"]).status.success());
+    config("{ seed = 3 }");
+    insta::assert_snapshot!("check_other_split", told(&ssn(&folder, &["check", "ssn.toml"])));
+    std::fs::write(folder.path().join("split.toml"), split.replace("\"b\"", "\"c\"")).unwrap();
+    insta::assert_snapshot!("check_stale_split", told(&ssn(&folder, &["check", "ssn.toml"])));
+}

@@ -43,6 +43,7 @@ fn case(number: usize, channels: usize, shape: [usize; 3]) -> Case {
         shape,
         image,
         raters: vec![(0..d * h * w).map(label).collect()],
+        rater_numbers: vec![],
         mask: None,
         geometry: Geometry::default(),
     }

@@ -34,7 +34,7 @@ pub struct Origin {
     pub case: usize,
     /// The case, by name.
     pub id: String,
-    /// The rater of the target, or nothing if all raters are targets.
+    /// The number of the target's rater in the dataset, or nothing if all raters are targets.
     pub rater: Option<usize>,
     /// The voxel at the centre of the patch, `[d, h, w]`.
     pub centre: [usize; 3],

@@ -17,6 +17,9 @@ pub struct Case {
     pub image: Vec<f32>,
     /// One label map `[d, h, w]` per rater, at least one for training.
     pub raters: Vec<Vec<u8>>,
+    /// Which of the dataset's raters each of them is, where not all raters looked at every case; empty means
+    /// 0, 1, 2, …
+    pub rater_numbers: Vec<usize>,
     /// The region of interest `[d, h, w]`, 1 inside and 0 outside; nothing means everywhere.
     pub mask: Option<Vec<u8>>,
     /// Where the voxels lie.

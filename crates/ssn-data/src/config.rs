@@ -9,15 +9,17 @@ use ssn_volume::{Limits, read_bytes};
 
 use crate::dataset::{Dataset, Layout, Preprocessing};
 use crate::error::{DataError, Result};
+use crate::finding::Finding;
 use crate::labels::LabelCoding;
 use crate::layouts::Known;
 use crate::nearest::nearest;
 use crate::normalise::Normalisation;
-use crate::split::{Ratios, Split, SplitFile};
+use crate::split::{Split, SplitConfig, SplitSource};
 
 /// The sections that a config file may have.
-pub const SECTIONS: [&str; 10] = [
+pub const SECTIONS: [&str; 11] = [
     "data",
+    "batches",
     "model",
     "training",
     "loss",
@@ -56,32 +58,6 @@ pub struct DataConfig {
     /// Which cases are for training, validation and test.
     #[serde(default)]
     pub split: SplitConfig,
-}
-
-/// The section `[data.split]`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SplitConfig {
-    /// The file that holds the split: read if it is there, written if not. Relative paths start at the config
-    /// file.
-    pub file: PathBuf,
-    /// Shares of training, validation and test, by patients or series.
-    pub ratios: Ratios,
-    /// A number of folds instead of shares.
-    pub folds: Option<usize>,
-    /// The fold that is the validation set.
-    pub fold: usize,
-    /// The seed of the division.
-    pub seed: u64,
-    /// Use the parts that the dataset itself assigns, where it assigns every case.
-    pub given: bool,
-}
-
-impl Default for SplitConfig {
-    fn default() -> Self {
-        let file = PathBuf::from("split.toml");
-        Self { file, ratios: Ratios::LIDC, folds: None, fold: 0, seed: 0, given: true }
-    }
 }
 
 impl DataConfig {
@@ -164,44 +140,29 @@ impl DataConfig {
         Ok(dataset)
     }
 
-    /// The part of each case: from the split file if it is there, from the dataset itself if it assigns every
-    /// case, or by the ratios or folds. `SplitSource` says which, so that a new split can be written.
+    /// The part of each case, as [`SplitConfig::parts`] finds it.
     pub fn parts(&self, dataset: &Dataset) -> Result<(Vec<Split>, SplitSource)> {
-        let (members, split) = (dataset.members(), &self.split);
-        if split.file.is_file() {
-            let file = SplitFile::read(&split.file)?;
-            return Ok((file.parts(&split.file, &members, split.fold)?, SplitSource::File));
-        }
-        let given: Option<Vec<Split>> = dataset.entries.iter().map(|entry| entry.split).collect();
-        if let Some(given) = given.filter(|_| split.given && split.folds.is_none()) {
-            return Ok((given, SplitSource::Dataset));
-        }
-        let made = match split.folds {
-            Some(folds) => SplitFile::by_folds(&members, folds, split.seed)?,
-            None => SplitFile::by_ratios(&members, split.ratios, split.seed)?,
-        };
-        Ok((made.parts(&split.file, &members, split.fold)?, SplitSource::New(made)))
+        self.split.parts(dataset)
     }
 
-    /// The part of each case as in [`DataConfig::parts`]; a split that was made now is written to its file.
+    /// The part of each case; a split that was made now is written to its file.
     pub fn keep_parts(&self, dataset: &Dataset) -> Result<Vec<Split>> {
-        let (parts, source) = self.parts(dataset)?;
-        if let SplitSource::New(made) = source {
-            made.write(&self.split.file)?;
-        }
-        Ok(parts)
+        self.split.keep_parts(dataset)
     }
-}
 
-/// Where a split came from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SplitSource {
-    /// The split file.
-    File,
-    /// The dataset itself.
-    Dataset,
-    /// It was made now; write it to the split file to keep it.
-    New(SplitFile),
+    /// The part of each case for a check, which goes on without a split: what is wrong with it joins the findings
+    /// of the dataset.
+    pub fn parts_or_finding(&self, dataset: &mut Dataset) -> Option<Vec<Split>> {
+        match self.split.parts(dataset) {
+            Ok((parts, _)) => Some(parts),
+            // Two cases of one id: the check tells of them by itself.
+            Err(DataError::Case { .. }) => None,
+            Err(error) => {
+                dataset.findings.push(Finding::of_split(error));
+                None
+            }
+        }
+    }
 }
 
 /// What a TOML error says, with its line, and the name that was probably meant.
@@ -222,6 +183,7 @@ pub fn explain(text: &str, error: &toml::de::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::split::Ratios;
 
     #[test]
     fn a_whole_config_is_understood() {

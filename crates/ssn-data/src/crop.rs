@@ -76,6 +76,7 @@ mod tests {
             shape,
             image: (0..120).map(|i| i as f32).collect(),
             raters: vec![(0..60).collect()],
+            rater_numbers: vec![],
             mask: Some(mask),
             geometry: Geometry { spacing: [2.0, 3.0, 5.0], ..Geometry::default() },
         };

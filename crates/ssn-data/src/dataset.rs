@@ -10,8 +10,9 @@ use crate::case::{Case, Cases};
 use crate::crop;
 use crate::error::Result;
 use crate::finding::{Finding, Severity};
+use crate::gather::LabelInterpolation;
 use crate::normalise::Normalisation;
-use crate::resample::{self, LabelRule};
+use crate::resample;
 use crate::source::{Expected, Reading, Source};
 use crate::split::{Member, Split};
 
@@ -111,7 +112,7 @@ pub struct Preprocessing {
 
 impl Preprocessing {
     /// Applies what is asked for.
-    pub fn apply(&self, mut case: Case) -> Case {
+    pub fn apply(&self, mut case: Case) -> Result<Case> {
         let voxels = case.voxels().max(1);
         for channel in case.image.chunks_exact_mut(voxels) {
             self.normalisation.apply(channel, case.mask.as_deref());
@@ -120,8 +121,8 @@ impl Preprocessing {
             case = crop::to_mask(case, 0);
         }
         match self.spacing {
-            Some(spacing) => resample::to_spacing(case, spacing, LabelRule::Strongest),
-            None => case,
+            Some(spacing) => resample::to_spacing(case, spacing, LabelInterpolation::Linear),
+            None => Ok(case),
         }
     }
 }
@@ -195,7 +196,7 @@ impl Cases for Dataset {
     }
 
     fn load(&self, index: usize) -> Result<Case> {
-        Ok(self.preprocessing.apply(self.load_raw(index)?))
+        self.preprocessing.apply(self.load_raw(index)?)
     }
 }
 

@@ -60,6 +60,10 @@ pub enum Kind {
     DuplicateId,
     /// A patient or series in more than one split.
     SplitLeak,
+    /// A case on which the program itself fails.
+    Panic,
+    /// A split that cannot be used.
+    Split,
     /// Cases with different numbers of raters.
     RaterCount,
     /// Something about the folder as a whole.
@@ -94,6 +98,24 @@ impl Finding {
         let FileError { path, problem } = error;
         let finding = Self::new(Severity::Error, Kind::Unreadable, problem.to_string(), "");
         Self { file: Some(path), ..finding }
+    }
+
+    /// A case on which the program itself failed.
+    pub fn panic(message: &str) -> Self {
+        let reason = format!("the program failed: {message}");
+        Self::new(Severity::Error, Kind::Panic, reason, "please report this with the case")
+    }
+
+    /// A split that cannot be used.
+    pub fn of_split(error: DataError) -> Self {
+        match error {
+            DataError::Dataset { path, reason, advice } => {
+                Self::new(Severity::Error, Kind::Split, reason, advice).in_file(path)
+            }
+            other => {
+                Self::new(Severity::Error, Kind::Split, other.to_string(), "correct data.split in the config")
+            }
+        }
     }
 
     /// The same finding about a file.

@@ -111,6 +111,19 @@ pub fn brats(channel: &mut [f32], mask: Option<&[u8]>) {
     Moments::of(sorted.into_iter().filter(|&x| counts(x))).standardise(channel);
 }
 
+/// Mean and deviation, within the mask, of values that were standardised before: by this rule or another, on this mask
+/// or another, so that both are near 0 and 1 and not equal to them. Raw intensities are far from this.
+const STANDARDISED_MEAN: f64 = 2.0;
+const STANDARDISED_DEVIATION: [f64; 2] = [0.4, 2.5];
+
+/// Whether the values of a channel look as if they were standardised already.
+pub fn looks_standardised(channel: &[f32], mask: Option<&[u8]>) -> bool {
+    let inside = (0..channel.len()).filter(|&i| mask.is_none_or(|mask| mask[i] > 0));
+    let Moments { mean, deviation } = Moments::of(inside.map(|i| channel[i]));
+    let [low, high] = STANDARDISED_DEVIATION;
+    mean.abs() <= STANDARDISED_MEAN && (low..=high).contains(&deviation)
+}
+
 /// A percentile of sorted values, linear between neighbours as in NumPy; 0 of nothing.
 pub fn percentile(sorted: &[f32], percent: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };

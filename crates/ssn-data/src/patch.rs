@@ -16,7 +16,7 @@ pub enum RaterChoice {
     Random,
     /// Always the same.
     Fixed {
-        /// The rater, from 0.
+        /// The number of the rater in the dataset, from 0; a case that this rater did not look at is refused.
         rater: usize,
     },
     /// All of them, as separate targets.
@@ -52,7 +52,7 @@ fn half() -> f64 {
 
 /// How patches are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct PatchConfig {
     /// Where.
     pub place: Place,
@@ -71,7 +71,7 @@ pub struct Chosen {
     pub target: Window,
     /// The voxel at the centre, `[d, h, w]`.
     pub centre: [usize; 3],
-    /// The rater, or nothing for all.
+    /// The rater, by its place in the case, or nothing for all.
     pub rater: Option<usize>,
 }
 
@@ -82,7 +82,7 @@ impl PatchConfig {
             Place::Whole => None,
             Place::Middle { size } | Place::Random { size, .. } => Some(size),
         };
-        for (field, size) in [("patch.size", size), ("patch.target-size", self.target_size)] {
+        for (field, size) in [("patch.size", size), ("patch.target_size", self.target_size)] {
             if let Some(size) = size.filter(|size| size.contains(&0)) {
                 return Err(setting(field, format!("{size:?}"), "at least 1 along every axis"));
             }
@@ -92,7 +92,7 @@ impl PatchConfig {
         }
         match self.place {
             Place::Random { lesion_probability: p, .. } if !(0.0..=1.0).contains(&p) => {
-                Err(setting("patch.lesion-probability", p.to_string(), "between 0 and 1"))
+                Err(setting("patch.lesion_probability", p.to_string(), "between 0 and 1"))
             }
             _ => Ok(()),
         }
@@ -113,14 +113,18 @@ impl PatchConfig {
         let rater = match self.rater {
             RaterChoice::All => None,
             RaterChoice::Random => Some(stream.below(raters as u64) as usize),
-            RaterChoice::Fixed { rater } if rater < raters => Some(rater),
-            RaterChoice::Fixed { rater } => {
-                return Err(DataError::Case {
+            RaterChoice::Fixed { rater } => Some(case.rater_place(rater).ok_or_else(|| {
+                let present: Vec<String> =
+                    (0..raters).map(|place| case.rater_number(place).to_string()).collect();
+                DataError::Case {
                     id: case.id.clone(),
-                    reason: format!("rater {rater} is asked for, but it has {raters}, counted from 0"),
-                    advice: "choose another rater, or a random one",
-                });
-            }
+                    reason: format!(
+                        "rater {rater} is asked for, but those of this case are {}, counted from 0",
+                        present.join(", ")
+                    ),
+                    advice: "choose another rater, or a random one, or leave the case out",
+                }
+            })?),
         };
         let shape = case.shape();
         let middle = shape.map(|n| n / 2);
@@ -133,7 +137,11 @@ impl PatchConfig {
             }
         };
         let target = self.target_size.unwrap_or(size);
-        fits(size, target)?;
+        // A setting for most places; for whole images it depends on the case, which is then named.
+        fits(size, target).map_err(|error| match self.place {
+            Place::Whole => DataError::Load { id: case.id.clone(), source: Box::new(error) },
+            _ => error,
+        })?;
         let window = Window::around(centre, size);
         Ok(Chosen { window, target: window.shrunk(target), centre, rater })
     }
@@ -166,7 +174,7 @@ fn fits(size: [usize; 3], target: [usize; 3]) -> Result<()> {
         return Ok(());
     }
     let expected = format!("smaller than or equal to {size:?}, by an even number along every axis");
-    Err(setting("patch.target-size", format!("{target:?}"), &expected))
+    Err(setting("patch.target_size", format!("{target:?}"), &expected))
 }
 
 fn setting(field: &'static str, value: String, expected: &str) -> DataError {

@@ -34,6 +34,7 @@ pub struct Prepared {
     pub image: Interleaved,
     /// One label map `[d, h, w]` per rater.
     pub raters: Vec<Vec<u8>>,
+    rater_numbers: Vec<usize>,
     /// The region of interest `[d, h, w]`.
     pub mask: Option<Vec<u8>>,
     /// The distances of neighbouring voxels, `[d, h, w]`.
@@ -68,6 +69,7 @@ impl Prepared {
             id: case.id,
             image: Interleaved::new(case.image, case.channels, shape),
             raters: case.raters,
+            rater_numbers: case.rater_numbers,
             mask: case.mask,
             spacing: [d, h, w],
             places,
@@ -77,6 +79,16 @@ impl Prepared {
     /// `[d, h, w]`.
     pub fn shape(&self) -> [usize; 3] {
         self.image.shape()
+    }
+
+    /// The number of the rater at a place of `raters`.
+    pub fn rater_number(&self, place: usize) -> usize {
+        self.rater_numbers.get(place).copied().unwrap_or(place)
+    }
+
+    /// The place in `raters` of the rater with a number.
+    pub fn rater_place(&self, number: usize) -> Option<usize> {
+        (0..self.raters.len()).find(|&place| self.rater_number(place) == number)
     }
 
     /// The places of a rater's patches, or of those of all raters.
@@ -113,6 +125,10 @@ fn check(case: &Case) -> Result<()> {
     if let Some(map) = maps.into_iter().find(|map| map.len() != voxels) {
         let reason = format!("a label map or mask has {} values for {voxels} voxels", map.len());
         return wrong(reason, "check the case's files");
+    }
+    if ![0, case.raters.len()].contains(&case.rater_numbers.len()) {
+        let reason = format!("{} raters have {} numbers", case.raters.len(), case.rater_numbers.len());
+        return wrong(reason, "give each rater a number, or none any");
     }
     if case.raters.is_empty() {
         return wrong("it has no label map".to_owned(), "remove the case, or add its labels");

@@ -12,6 +12,7 @@ use crate::case::Cases;
 use crate::error::{DataError, Result};
 use crate::gather::{LabelInterpolation, gather_image, gather_labels};
 use crate::map::SpatialMap;
+use crate::parallel::message;
 use crate::patch::{Chosen, PatchConfig};
 use crate::plan::{Order, Plan};
 use crate::prepared::Prepared;
@@ -19,7 +20,7 @@ use crate::random::{Purpose, Stream};
 
 /// What batches hold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct BatchConfig {
     /// Items per batch.
     pub batch_size: usize,
@@ -30,7 +31,7 @@ pub struct BatchConfig {
     #[serde(default)]
     pub patch: PatchConfig,
     /// How patches are changed.
-    #[serde(default)]
+    #[serde(default, rename = "augmentation")]
     pub augment: AugmentConfig,
 }
 
@@ -46,7 +47,7 @@ impl Recipe {
     /// Checks the settings; cases are kept in memory up to `cache_bytes`.
     pub fn new(cases: Arc<dyn Cases>, seed: u64, config: BatchConfig, cache_bytes: usize) -> Result<Self> {
         if config.batch_size == 0 {
-            let (field, value) = ("batch-size", "0".to_owned());
+            let (field, value) = ("batch_size", "0".to_owned());
             return Err(DataError::Setting { field, value, expected: "at least 1".to_owned() });
         }
         config.patch.check()?;
@@ -64,7 +65,7 @@ impl Recipe {
     pub fn batch(&self, number: u64) -> Result<Batch> {
         let batch = self.batch_unless(number, &mut self.plan()?, &|| false)?;
         batch.ok_or_else(|| DataError::Setting {
-            field: "batch-size",
+            field: "batch_size",
             value: "0".to_owned(),
             expected: "at least 1".to_owned(),
         })
@@ -125,7 +126,8 @@ impl Recipe {
             return Err(DataError::Case { id: case.id.clone(), reason, advice });
         }
         self.fill(&case, &chosen, q, item, batch);
-        let origin = Origin { case: index, id: case.id.clone(), rater: chosen.rater, centre: chosen.centre };
+        let rater = chosen.rater.map(|place| case.rater_number(place));
+        let origin = Origin { case: index, id: case.id.clone(), rater, centre: chosen.centre };
         batch.origins.push(origin);
         Ok(())
     }
@@ -179,10 +181,4 @@ fn empty(number: u64, [image_shape, target_shape]: [[usize; 5]; 2]) -> Batch {
         masks: None,
         origins: Vec::with_capacity(image_shape[0]),
     }
-}
-
-/// What a panic said.
-fn message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

@@ -3,16 +3,12 @@
 //! The new grid covers the same region of the patient: the outer faces of the first and last voxels stay where
 //! they are, as far as whole voxels allow.
 
-use crate::case::Case;
+use ssn_volume::Limits;
 
-/// How label maps are resampled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LabelRule {
-    /// The label of the nearest voxel.
-    Nearest,
-    /// Each class is interpolated linearly, and the largest wins: smoother borders, and no new labels.
-    Strongest,
-}
+use crate::cache::available_bytes;
+use crate::case::Case;
+use crate::error::{DataError, Result};
+use crate::gather::LabelInterpolation;
 
 /// Where the samples of a new axis lie on the old one: two neighbours and the weight of the second.
 struct Axis {
@@ -52,9 +48,9 @@ fn linear(values: &[f32], [_, h, w]: [usize; 3], axes: &[Axis; 3]) -> Vec<f32> {
     out
 }
 
-/// The nearest values; in the middle, the one before.
+/// The nearest values; halfway between two, the later one, as in patches.
 fn nearest(values: &[u8], [_, h, w]: [usize; 3], axes: &[Axis; 3]) -> Vec<u8> {
-    let pick = |&(below, above, weight): &(usize, usize, f32)| if weight > 0.5 { above } else { below };
+    let pick = |&(below, above, weight): &(usize, usize, f32)| if weight >= 0.5 { above } else { below };
     let mut out = Vec::with_capacity(axes.iter().map(|axis| axis.samples.len()).product());
     for z in axes[0].samples.iter().map(pick) {
         for y in axes[1].samples.iter().map(pick) {
@@ -84,22 +80,34 @@ fn strongest(values: &[u8], shape: [usize; 3], axes: &[Axis; 3]) -> Vec<u8> {
 }
 
 /// The case on a grid with the given spacing along i, j, k (w, h, d); a depth of 1 keeps its spacing.
-pub fn to_spacing(case: Case, spacing: [f64; 3], rule: LabelRule) -> Case {
+///
+/// # Errors
+/// A grid of more voxels than [`Limits`] or the memory allow, as spacings in the wrong unit would give.
+pub fn to_spacing(case: Case, spacing: [f64; 3], rule: LabelInterpolation) -> Result<Case> {
     let mut geometry = case.geometry;
-    let mut shape = case.shape;
-    let axes: [Axis; 3] = std::array::from_fn(|dimension| {
-        let (axis, old) = (2 - dimension, case.shape[dimension]);
-        if old == 1 {
-            return Axis::new(1, 1, 1.0);
-        }
-        let step = spacing[axis] / geometry.spacing[axis];
-        shape[dimension] = ((old as f64 / step).round() as usize).max(1);
-        Axis::new(old, shape[dimension], step)
+    let steps: [f64; 3] = std::array::from_fn(|dimension| match case.shape[dimension] {
+        1 => 1.0,
+        _ => spacing[2 - dimension] / geometry.spacing[2 - dimension],
     });
+    let shape: [usize; 3] = std::array::from_fn(|dimension| {
+        ((case.shape[dimension] as f64 / steps[dimension]).round() as usize).max(1)
+    });
+    let [d, h, w] = shape;
+    if !steps.iter().all(|step| step.is_finite() && *step > 0.0) {
+        return Err(refused(&case, spacing, "spacings must be positive"));
+    }
+    let values = Limits::default().check_values(&[case.channels.max(1), d, h, w]);
+    // Four bytes for a value of the image. A case that becomes smaller fits, for it was in memory before.
+    let fits = values.is_ok_and(|values| values <= case.image.len() || values < available_bytes() / 4);
+    if !fits {
+        return Err(refused(&case, spacing, &format!("{d} × {h} × {w} voxels do not fit into memory")));
+    }
+    let axes: [Axis; 3] =
+        std::array::from_fn(|dimension| Axis::new(case.shape[dimension], shape[dimension], steps[dimension]));
     if shape == case.shape
         && (0..3).all(|axis| shape[2 - axis] == 1 || geometry.spacing[axis] == spacing[axis])
     {
-        return case;
+        return Ok(case);
     }
     for axis in (0..3).filter(|axis| case.shape[2 - axis] > 1) {
         let (old, new) = (case.shape[2 - axis] as f64, shape[2 - axis] as f64);
@@ -112,10 +120,10 @@ pub fn to_spacing(case: Case, spacing: [f64; 3], rule: LabelRule) -> Case {
     }
     let voxels = case.voxels().max(1);
     let labels = |values: &Vec<u8>| match rule {
-        LabelRule::Nearest => nearest(values, case.shape, &axes),
-        LabelRule::Strongest => strongest(values, case.shape, &axes),
+        LabelInterpolation::Nearest => nearest(values, case.shape, &axes),
+        LabelInterpolation::Linear => strongest(values, case.shape, &axes),
     };
-    Case {
+    Ok(Case {
         image: case
             .image
             .chunks_exact(voxels)
@@ -126,6 +134,17 @@ pub fn to_spacing(case: Case, spacing: [f64; 3], rule: LabelRule) -> Case {
         shape,
         geometry,
         ..case
+    })
+}
+
+fn refused(case: &Case, spacing: [f64; 3], why: &str) -> DataError {
+    DataError::Case {
+        id: case.id.clone(),
+        reason: format!(
+            "it cannot be brought from a spacing of {:?} mm to {spacing:?} mm: {why}",
+            case.geometry.spacing
+        ),
+        advice: "correct data.spacing in the config, or the header of the case's files",
     }
 }
 
@@ -144,6 +163,7 @@ mod tests {
             shape,
             image: (0..voxels).map(|i| (i * 7 % 23) as f32).collect(),
             raters: vec![(0..voxels).map(|i| (i / 3 % 4) as u8).collect()],
+            rater_numbers: vec![],
             mask: Some(vec![1; voxels]),
             geometry: Geometry { spacing, ..Geometry::default() },
         }
@@ -153,7 +173,7 @@ mod tests {
     fn a_ramp_stays_a_ramp() {
         let mut ramp = case([1, 2, 8], [1.0, 1.0, 1.0]);
         ramp.image = (0..16).map(|i| (i % 8) as f32).collect();
-        let fine = to_spacing(ramp, [0.5, 1.0, 9.0], LabelRule::Nearest);
+        let fine = to_spacing(ramp, [0.5, 1.0, 9.0], LabelInterpolation::Nearest).unwrap();
         assert_eq!((fine.shape, fine.geometry.spacing), ([1, 2, 16], [0.5, 1.0, 1.0]));
         assert_eq!(fine.geometry.origin[0], -0.25);
         for (i, x) in fine.image[..16].iter().enumerate() {
@@ -166,8 +186,24 @@ mod tests {
     fn the_strongest_class_wins() {
         let mut labels = case([1, 1, 4], [1.0; 3]);
         labels.raters = vec![vec![0, 0, 3, 3]];
-        let fine = to_spacing(labels, [0.5, 1.0, 1.0], LabelRule::Strongest);
+        let fine = to_spacing(labels, [0.5, 1.0, 1.0], LabelInterpolation::Linear).unwrap();
         assert_eq!(fine.raters[0], [0, 0, 0, 0, 3, 3, 3, 3]);
+    }
+
+    #[test]
+    fn absurd_spacings_are_refused() {
+        let message = |stored: [f64; 3], wanted: [f64; 3]| {
+            let case = case([2, 3, 4], stored);
+            to_spacing(case, wanted, LabelInterpolation::Nearest).unwrap_err().to_string()
+        };
+        insta::assert_snapshot!(
+            [
+                message([1.0; 3], [1e-9, 1.0, 1.0]),
+                message([f64::MAX, 1.0, 1.0], [1.0; 3]),
+                message([0.0, 1.0, 1.0], [1.0; 3]),
+            ]
+            .join("\n")
+        );
     }
 
     proptest! {
@@ -176,8 +212,8 @@ mod tests {
             shape in [1usize..5, 1usize..6, 1usize..6], spacing in [0.2f64..3.0, 0.2f64..3.0, 0.2f64..3.0],
         ) {
             let original = case(shape, spacing);
-            for rule in [LabelRule::Nearest, LabelRule::Strongest] {
-                prop_assert_eq!(&to_spacing(original.clone(), spacing, rule), &original);
+            for rule in [LabelInterpolation::Nearest, LabelInterpolation::Linear] {
+                prop_assert_eq!(&to_spacing(original.clone(), spacing, rule).unwrap(), &original);
             }
         }
 
@@ -192,8 +228,8 @@ mod tests {
                     case.geometry.origin[axis] + 0.5 * length
                 })
             };
-            for rule in [LabelRule::Nearest, LabelRule::Strongest] {
-                let new = to_spacing(original.clone(), spacing, rule);
+            for rule in [LabelInterpolation::Nearest, LabelInterpolation::Linear] {
+                let new = to_spacing(original.clone(), spacing, rule).unwrap();
                 prop_assert!(new.raters[0].iter().all(|label| original.raters[0].contains(label)));
                 prop_assert_eq!(new.image.len(), new.voxels());
                 let (a, b) = (middle(&original), middle(&new));

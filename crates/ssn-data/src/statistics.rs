@@ -7,6 +7,7 @@ use ssn_core::labels::{BitPlanes, LabelMap};
 use ssn_core::metrics::foreground_distance;
 
 use crate::case::Case;
+use crate::dataset::Entry;
 use crate::split::Split;
 
 /// What the statistics keep of one case.
@@ -18,8 +19,8 @@ pub struct CaseFacts {
     pub split: Option<Split>,
     /// `[d, h, w]`.
     pub shape: [usize; 3],
-    /// Along w, h, d.
-    pub spacing: [f64; 3],
+    /// Along w, h, d; nothing where the files do not say it.
+    pub spacing: Option<[f64; 3]>,
     /// Smallest and largest value of each channel.
     pub ranges: Vec<[f32; 2]>,
     /// Voxels of each class, summed over raters.
@@ -34,7 +35,7 @@ pub struct CaseFacts {
 
 impl CaseFacts {
     /// Looks at a case whose labels are below `classes`.
-    pub fn of(case: &Case, classes: usize, group: &str, split: Option<Split>) -> Self {
+    pub fn of(case: &Case, classes: usize, entry: &Entry, split: Option<Split>) -> Self {
         let range = |channel: &[f32]| {
             channel
                 .iter()
@@ -50,10 +51,10 @@ impl CaseFacts {
             volumes.iter_mut().zip(map.volumes()).for_each(|(sum, &volume)| *sum += volume as u64);
         }
         Self {
-            group: group.to_owned(),
+            group: entry.group.clone(),
             split,
             shape: case.shape,
-            spacing: case.geometry.spacing,
+            spacing: entry.source.has_geometry().then_some(case.geometry.spacing),
             ranges: case.image.chunks(case.voxels().max(1)).map(range).collect(),
             volumes,
             raters: maps.len(),
@@ -81,7 +82,7 @@ pub struct Statistics {
     pub groups: usize,
     /// Sizes `[d, h, w]`, with how many cases have each; the most frequent first.
     pub sizes: Vec<([usize; 3], usize)>,
-    /// Smallest and largest spacing along w, h, d.
+    /// Smallest and largest spacing along w, h, d, of the cases whose files say it.
     pub spacing: Option<[[f64; 2]; 3]>,
     /// The channels.
     pub channels: Vec<ChannelFigures>,
@@ -191,11 +192,10 @@ fn groups<'a>(facts: impl Iterator<Item = &'a CaseFacts>) -> usize {
 }
 
 fn spacing(facts: &[CaseFacts]) -> Option<[[f64; 2]; 3]> {
-    let first = facts.first()?.spacing.map(|x| [x, x]);
-    Some(facts.iter().fold(first, |limits, fact| {
-        std::array::from_fn(|axis| {
-            [limits[axis][0].min(fact.spacing[axis]), limits[axis][1].max(fact.spacing[axis])]
-        })
+    let mut all = facts.iter().filter_map(|fact| fact.spacing);
+    let first = all.next()?.map(|x| [x, x]);
+    Some(all.fold(first, |limits, spacing| {
+        std::array::from_fn(|axis| [limits[axis][0].min(spacing[axis]), limits[axis][1].max(spacing[axis])])
     }))
 }
 
@@ -216,6 +216,11 @@ mod tests {
 
     use super::*;
 
+    fn entry() -> Entry {
+        let files = crate::source::Files { images: vec![Some("a.nii".into())], ..Default::default() };
+        Entry { id: "a".into(), group: "p".into(), split: None, source: crate::source::Source::Files(files) }
+    }
+
     fn case(raters: &[&[u8]]) -> Case {
         Case {
             id: "a".into(),
@@ -223,6 +228,7 @@ mod tests {
             shape: [1, 1, 4],
             image: vec![0.0, 1.0, -2.0, 3.0],
             raters: raters.iter().map(|rater| rater.to_vec()).collect(),
+            rater_numbers: vec![],
             mask: None,
             geometry: Geometry::default(),
         }
@@ -232,7 +238,7 @@ mod tests {
     fn agreement_by_hand() {
         // Distances: two empty maps 0; an empty and another 1; {0, 1} and {1} ½.
         let case = case(&[&[0; 4], &[0; 4], &[1, 1, 0, 0], &[0, 1, 0, 0]]);
-        let facts = CaseFacts::of(&case, 2, "p", Some(Split::Train));
+        let facts = CaseFacts::of(&case, 2, &entry(), Some(Split::Train));
         assert_eq!((facts.empty, facts.raters, facts.volumes.as_slice()), (2, 4, &[13, 3][..]));
         assert_eq!(facts.diversity, 2.0 * 4.5 / 16.0);
         assert_eq!(facts.ranges, [[-2.0, 3.0]]);
@@ -245,7 +251,7 @@ mod tests {
 
     #[test]
     fn one_rater_and_no_case_are_no_trouble() {
-        assert_eq!(CaseFacts::of(&case(&[&[1; 4]]), 2, "p", None).diversity, 0.0);
+        assert_eq!(CaseFacts::of(&case(&[&[1; 4]]), 2, &entry(), None).diversity, 0.0);
         let nothing = Statistics::of(&[], &[], &[]);
         assert_eq!((nothing.cases, nothing.agreement), (0, Agreement::default()));
     }

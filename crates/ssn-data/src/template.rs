@@ -1,18 +1,21 @@
 //! A commented config for a dataset, with values that fit it.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::case::Case;
-use crate::dataset::{Dataset, Layout};
+use crate::dataset::{Dataset, Entry, Layout};
 use crate::labels::LabelCoding;
-use crate::normalise::Normalisation;
-use crate::split::{Ratios, Split};
+use crate::normalise::{Normalisation, looks_standardised};
+use crate::source::{Maps, Source};
+use crate::split::{Ratios, Split, quoted};
 
 /// The window that shows soft tissue in CT, in Hounsfield units.
 const SOFT_TISSUE: Normalisation = Normalisation::CtWindow { centre: 40.0, width: 400.0 };
 /// Sides of 3D patches: what DeepMedic sees to predict 30³.
 const PATCH_3D: usize = 110;
+/// Sides of what it then predicts.
+const TARGET_3D: usize = 30;
 
 /// The scale of intensities that suits a dataset, judged by its first case.
 pub fn suggest_normalisation(dataset: &Dataset, first: &Case) -> Normalisation {
@@ -22,6 +25,9 @@ pub fn suggest_normalisation(dataset: &Dataset, first: &Case) -> Normalisation {
         .fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), &x| (low.min(x), high.max(x)));
     let within = |a: f32, b: f32| low >= a && high <= b;
     let whole = first.image.iter().all(|x| x.fract() == 0.0);
+    let mut channels = first.image.chunks_exact(first.voxels().max(1));
+    let standardised =
+        low < 0.0 && channels.all(|channel| looks_standardised(channel, first.mask.as_deref()));
     match () {
         () if dataset.channels.iter().any(|name| name.eq_ignore_ascii_case("ct")) => SOFT_TISSUE,
         () if within(0.0, 1.0) => Normalisation::Scale { subtract: 0.5, divide: 1.0 },
@@ -29,6 +35,7 @@ pub fn suggest_normalisation(dataset: &Dataset, first: &Case) -> Normalisation {
         () if first.shape[0] == 1 && whole && within(0.0, 255.0) => {
             Normalisation::Scale { subtract: 127.5, divide: 255.0 }
         }
+        () if standardised => Normalisation::None,
         () => Normalisation::ZScore { in_mask: first.mask.is_some() },
     }
 }
@@ -40,15 +47,26 @@ fn suggest_ratios(first: &Case) -> Ratios {
 
 /// The text of a config: what was found, with a comment for every key, and sections for training to fill.
 pub fn template(dataset: &Dataset, path: &Path, first: &Case) -> String {
+    template_with(dataset, path, first, suggest_normalisation(dataset, first))
+}
+
+/// The same, with a scale of intensities that is known.
+pub fn template_with(dataset: &Dataset, path: &Path, first: &Case, scale: Normalisation) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
-    let _ = write_data(&mut text, dataset, path, first);
+    let _ = write_data(&mut text, dataset, path, first, scale);
     let _ = write_learning(&mut text, first);
     text
 }
 
-fn write_data(text: &mut String, dataset: &Dataset, path: &Path, first: &Case) -> std::fmt::Result {
-    writeln!(text, "# Made by `ssn init`. Check the dataset with `ssn check` and this file's name.\n")?;
+fn write_data(
+    text: &mut String,
+    dataset: &Dataset,
+    path: &Path,
+    first: &Case,
+    scale: Normalisation,
+) -> std::fmt::Result {
+    writeln!(text, "# Check the dataset with `ssn check` and this file's name.\n")?;
     writeln!(text, "[data]")?;
     writeln!(text, "# The folder or file of the dataset; relative paths start at this file.")?;
     writeln!(text, "path = {}", quoted(&path.to_string_lossy()))?;
@@ -70,7 +88,7 @@ fn write_data(text: &mut String, dataset: &Dataset, path: &Path, first: &Case) -
         }
     }
     writeln!(text, "# The scale of intensities: none, scale, z-score, brats, percentile or ct-window.")?;
-    writeln!(text, "normalisation = {}", normalisation(suggest_normalisation(dataset, first)))?;
+    writeln!(text, "normalisation = {}", normalisation(scale))?;
     if first.shape[0] > 1 {
         let [x, y, z] = first.geometry.spacing;
         writeln!(text, "# Resample all cases to this spacing along width, height, depth, in millimetres.")?;
@@ -107,27 +125,35 @@ fn write_split(text: &mut String, dataset: &Dataset, first: &Case) -> std::fmt::
     writeln!(text, "# folds = 5\n# fold = 0")
 }
 
-/// Sections that training reads, as comments.
+/// Sections that training reads, as comments: the paper's settings for such data.
 fn write_learning(text: &mut String, first: &Case) -> std::fmt::Result {
-    let [d, h, w] = first.shape;
-    writeln!(text, "\n# The model and its training; these lines are starting points for this dataset.")?;
-    writeln!(text, "# [model]")?;
-    let patch = if d == 1 {
-        writeln!(text, "# backbone = \"unet\"")?;
-        format!("[1, {h}, {w}]")
+    let flat = first.shape[0] == 1;
+    writeln!(
+        text,
+        "\n# Batches and their random changes; these lines are starting points for this dataset."
+    )?;
+    writeln!(text, "# [batches]")?;
+    if flat {
+        writeln!(text, "# batch_size = 12")?;
+        writeln!(text, "# order = {{ kind = \"passes\" }}")?;
+        writeln!(
+            text,
+            "# Whole images; where their sizes differ, {{ kind = \"middle\", size = [1, h, w] }}."
+        )?;
+        writeln!(text, "# patch.place = {{ kind = \"whole\" }}")?;
     } else {
-        writeln!(text, "# backbone = \"deepmedic\"")?;
-        format!("[{PATCH_3D}, {PATCH_3D}, {PATCH_3D}]")
-    };
-    writeln!(text, "# rank = 10            # columns of the covariance factor")?;
-    writeln!(text, "\n# [training]")?;
-    writeln!(text, "# patch = {patch}    # depth, height, width")?;
-    writeln!(text, "# batch = {}", if d == 1 { 12 } else { 10 })?;
-    writeln!(text, "# samples = 20         # Monte-Carlo samples of the loss")?;
-    if first.raters.len() > 1 {
-        writeln!(text, "# rater = \"random\"     # which of the {} is the target of a step", raters(first))?;
+        writeln!(text, "# batch_size = 10")?;
+        writeln!(text, "# order = {{ kind = \"epochs\", images = 50, patches = 20 }}")?;
+        writeln!(text, "# Patches around lesions and background, in turn; sizes are depth, height, width.")?;
+        let size = format!("[{PATCH_3D}, {PATCH_3D}, {PATCH_3D}]");
+        writeln!(text, "# patch.place = {{ kind = \"random\", size = {size}, lesion_probability = 0.5 }}")?;
+        writeln!(text, "# The part that the network predicts.")?;
+        writeln!(text, "# patch.target_size = [{TARGET_3D}, {TARGET_3D}, {TARGET_3D}]")?;
     }
-    Ok(())
+    writeln!(text, "# Which rater is the target of a step ({}): random, fixed or all.", raters(first))?;
+    writeln!(text, "# patch.rater = {{ kind = \"random\" }}")?;
+    writeln!(text, "\n# [augmentation]")?;
+    writeln!(text, "# preset = \"{}\"", if flat { "lidc" } else { "brats" })
 }
 
 /// How many raters a case has, in words.
@@ -155,10 +181,6 @@ fn normalisation(rule: Normalisation) -> String {
     }
 }
 
-fn quoted(text: &str) -> String {
-    toml::Value::from(text).to_string()
-}
-
 fn list(names: &[String]) -> String {
     let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
     format!("[{}]", names.join(", "))
@@ -176,7 +198,7 @@ pub fn describe(dataset: &Dataset, first: &Case) -> String {
     };
     let one_of =
         if dataset.layout == Layout::Cache { "read from a cache" } else { dataset.layout.describe() };
-    format!(
+    let mut text = format!(
         "{}: {one_of}\n  {} cases{grouped}; the first is {size}, with {}{}\n  channels: {}\n  classes: {}\n",
         dataset.root.display(),
         dataset.entries.len(),
@@ -184,5 +206,42 @@ pub fn describe(dataset: &Dataset, first: &Case) -> String {
         if first.mask.is_some() { " and a region of interest" } else { "" },
         dataset.channels.join(", "),
         dataset.classes.join(", ")
-    )
+    );
+    text += &files_of(dataset, first);
+    for finding in &dataset.findings {
+        let advice = if finding.advice.is_empty() { String::new() } else { format!("; {}", finding.advice) };
+        text += &format!("{}: {}{advice}\n", finding.severity, finding.reason);
+    }
+    text
+}
+
+/// Which file of a case is which channel, rater and mask; nothing where all cases are in one file.
+fn files_of(dataset: &Dataset, case: &Case) -> String {
+    let entry = dataset.entries.iter().find(|entry| entry.id == case.id);
+    let Some(Entry { source: Source::Files(files), .. }) = entry else { return String::new() };
+    let mut rows: Vec<(String, &PathBuf)> = vec![];
+    match files.images.as_slice() {
+        [Some(image)] if dataset.stored_channels.len() > 1 => rows.push(("all channels".to_owned(), image)),
+        images => {
+            let named = dataset.stored_channels.iter().zip(images);
+            let used = named.filter(|(name, _)| dataset.channels.contains(name));
+            rows.extend(used.filter_map(|(name, file)| Some((format!("channel {name}"), file.as_ref()?))));
+        }
+    }
+    for rater in &files.raters {
+        match &rater.maps {
+            Maps::Labels(path) => rows.push((format!("rater {}", rater.number), path)),
+            Maps::Masks(masks) => rows.extend(masks.iter().map(|(class, path)| {
+                let class = dataset.classes.get(usize::from(*class)).map_or("", String::as_str);
+                (format!("rater {}, {class}", rater.number), path)
+            })),
+        }
+    }
+    rows.extend(files.mask.iter().map(|path| ("mask".to_owned(), path)));
+    let width = rows.iter().map(|(role, _)| role.chars().count()).max().unwrap_or(0);
+    let row = |(role, path): &(String, &PathBuf)| {
+        let inside = path.strip_prefix(&dataset.root).unwrap_or(path);
+        format!("    {role:<width$}  {}\n", inside.display())
+    };
+    format!("  files of {}:\n{}", case.id, rows.iter().map(row).collect::<String>())
 }

@@ -201,3 +201,33 @@ fn what_is_known_must_fit() {
     lines.push(folder.anonymous(&report.to_string()));
     insta::assert_snapshot!(lines.join("\n"));
 }
+
+/// What is odd about a dataset that can be used is told too.
+#[test]
+fn oddities_are_told() {
+    let mut said = vec![];
+    let mut tell = |folder: &Folder| {
+        let report = check(&Dataset::open(folder.path()).unwrap(), None, &unwatched);
+        said.push(folder.anonymous(&report.to_string()));
+    };
+    // Masks that lost their exact values.
+    let folder = Folder::new();
+    folder.image("images/a.png", [1, 1, 3, 4], 1);
+    let values = [0, 0, 3, 250, 255, 255, 9, 0, 0, 0, 255, 254];
+    folder.volume("labels/a.png", Voxels::U8(values.to_vec()), [1, 1, 3, 4], Geometry::default());
+    tell(&folder);
+    // Columns without files, and voxels that are longer than wide.
+    let folder = Folder::new();
+    let long = Geometry { spacing: [0.5, 0.75, 5.0], ..Geometry::default() };
+    folder.volume("a.nii.gz", Voxels::U8((0..24).collect()), [1, 2, 3, 4], long);
+    folder.volume("seg.nii.gz", Voxels::U8((0..24).map(|i| i % 2).collect()), [1, 2, 3, 4], long);
+    folder.text("index.csv", ",id,age,ct,seg\n0,a,61.5,a.nii.gz,seg.nii.gz\n1,b,,a.nii.gz,seg.nii.gz\n");
+    tell(&folder);
+    // Several images in the folder of a slice.
+    let folder = Folder::new();
+    folder.image("0/image_1.png", [1, 1, 3, 4], 1);
+    folder.image("0/image_2.png", [1, 1, 3, 4], 1);
+    folder.labels("0/label0_.png", [1, 3, 4], 2, 255);
+    tell(&folder);
+    insta::assert_snapshot!(said.join("\n"));
+}

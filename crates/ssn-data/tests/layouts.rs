@@ -299,3 +299,114 @@ fn lidc_hdf5() {
     let other = open("raters_first.h5").load(2).unwrap();
     assert_eq!(other.raters[1][2], stored(100 + 25 + 2));
 }
+
+/// Slices that are numbered with four digits are no channels if labels are named after them.
+#[test]
+fn numbered_slices_are_cases() {
+    let folder = Folder::new();
+    for number in 0..12 {
+        folder.image(&format!("images/slice_{number:04}.png"), [1, 1, 3, 4], number);
+        folder.labels(&format!("labels/slice_{number:04}.png"), [1, 3, 4], 2, 1);
+    }
+    let dataset = opened(&folder, Layout::FolderPair);
+    assert_eq!((dataset.len(), dataset.channels.len()), (12, 1));
+    // With several raters the names of labels are longer than those of images.
+    let folder = Folder::new();
+    for number in 0..3 {
+        folder.image(&format!("images/slice_{number:04}.png"), [1, 1, 3, 4], number);
+        ["A", "B"].iter().enumerate().for_each(|(marked, rater)| {
+            folder.labels(&format!("labels/slice_{number:04}_{rater}.png"), [1, 3, 4], marked, 1);
+        });
+    }
+    let dataset = opened(&folder, Layout::FolderPair);
+    assert_eq!((dataset.len(), dataset.channels.len()), (3, 1));
+    assert_eq!(facts(&dataset.load(0).unwrap(), 2).2, [[12, 0], [11, 1]]);
+}
+
+#[test]
+fn a_missing_rater_shifts_nobody() {
+    let folder = Folder::new();
+    for id in ["a", "b"] {
+        folder.image(&format!("images/{id}.png"), [1, 1, 3, 4], 1);
+        for rater in 1..=3 {
+            folder.labels(&format!("labels/{id}_r{rater}.png"), [1, 3, 4], rater, 1);
+        }
+    }
+    std::fs::remove_file(folder.path().join("labels/b_r2.png")).unwrap();
+    let dataset = opened(&folder, Layout::FolderPair);
+    assert!(dataset.load(0).unwrap().rater_numbers.is_empty());
+    assert_eq!(dataset.load(1).unwrap().rater_numbers, [0, 2]);
+    // Two files of one rater: one is used, and the other is told.
+    folder.labels("labels/a_1.png", [1, 3, 4], 9, 1);
+    let report = check(&Dataset::open(folder.path()).unwrap(), None, &unwatched);
+    let reasons: Vec<&str> = report.findings.iter().map(|finding| finding.reason.as_str()).collect();
+    assert!(reasons[0].contains("a_1.png and a_r1.png are of the same rater"), "{reasons:?}");
+}
+
+#[test]
+fn a_missing_task_of_a_rater_is_not_another_task() {
+    let folder = Folder::new();
+    folder.image("case01/image.nii.gz", [1, 1, 4, 5], 1);
+    folder.labels("case01/task01_seg01.nii.gz", [1, 4, 5], 9, 1);
+    folder.labels("case01/task02_seg01.nii.gz", [1, 4, 5], 2, 1);
+    folder.labels("case01/task02_seg02.nii.gz", [1, 4, 5], 3, 1);
+    let dataset = opened(&folder, Layout::Qubiq);
+    assert_eq!(facts(&dataset.load(0).unwrap(), 3).2, [[11, 7, 2], [17, 0, 3]]);
+}
+
+/// BraTS as it is handed out: grades above cases, tables beside them, and a file that is no dataset.
+#[test]
+fn grades_above_cases_and_files_beside_them() {
+    let folder = Folder::new();
+    for (grade, id) in
+        [("HGG", "Brats18_A"), ("HGG", "Brats18_B"), ("LGG", "Brats18_C"), ("LGG", "Brats18_A")]
+    {
+        for (number, channel) in ["flair", "t1n", "t1c", "t2w"].iter().enumerate() {
+            folder.image(&format!("{grade}/{id}/{id}_{channel}.nii.gz"), [1, 2, 3, 4], number);
+        }
+        folder.labels(&format!("{grade}/{id}/{id}_seg.nii.gz"), [2, 3, 4], 6, 4);
+    }
+    folder.text("name_mapping.csv", "Grade,BraTS_2017_subject_ID,BraTS_2018_subject_ID\nHGG,x,Brats18_A\n");
+    folder.text("survival_info.csv", "BraTS18ID,Age,Survival\nBrats18_A,60.1,289\n");
+    folder.text("survival_evaluation.csv", "BraTS18ID,Age\n");
+    folder.pickle("plans.pkl", &common::list(vec![]));
+    let dataset = opened(&folder, Layout::CaseFolders);
+    assert_eq!(ids(&dataset), ["Brats18_A", "Brats18_B", "LGG/Brats18_A", "Brats18_C"]);
+    assert_eq!(dataset.channels.join(" "), "flair t1c t1n t2w");
+    assert!(dataset.findings.iter().any(|finding| finding.reason.contains("plans.pkl")));
+    let out = folder.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    assert_eq!(ssn_data::prepare::brats(&dataset, &out, 0, false, &unwatched).unwrap().prepared, 4);
+}
+
+#[test]
+fn a_mask_beside_labels_is_the_region_of_interest() {
+    let folder = Folder::new();
+    for id in ["a", "b"] {
+        folder.image(&format!("{id}/image.nii.gz"), [1, 2, 3, 4], 1);
+        folder.labels(&format!("{id}/seg.nii.gz"), [2, 3, 4], 6, 1);
+        folder.labels(&format!("{id}/mask.nii.gz"), [2, 3, 4], 20, 1);
+    }
+    let dataset = opened(&folder, Layout::CaseFolders);
+    let case = dataset.load(0).unwrap();
+    assert_eq!((case.raters.len(), case.mask.is_some()), (1, true));
+    // Labels of two structures are probably not those of two raters.
+    for id in ["a", "b"] {
+        folder.labels(&format!("{id}/tumor_seg.nii.gz"), [2, 3, 4], 6, 1);
+    }
+    let dataset = Dataset::open(folder.path()).unwrap();
+    let warning = &dataset.findings[0];
+    assert_eq!(warning.severity, ssn_data::Severity::Warning);
+    assert_eq!(warning.reason, "the label files seg, tumor_seg are taken for those of 2 raters");
+}
+
+#[test]
+fn a_part_beside_images_hides_nothing() {
+    let folder = Folder::new();
+    for path in ["images/a", "test/images/b"] {
+        folder.image(&format!("{path}.png"), [1, 1, 3, 4], 1);
+        folder.labels(&format!("{}.png", path.replace("images", "labels")), [1, 3, 4], 2, 1);
+    }
+    let dataset = opened(&folder, Layout::FolderPair);
+    assert_eq!(ids(&dataset), ["a", "b"]);
+}

@@ -119,3 +119,46 @@ fn labels_of_other_years_and_other_datasets() {
     assert_eq!(prepared([1, 2, 3, 0]).unwrap(), [1, 2, 3, 0], "2023: enhancing tumour is 3");
     insta::assert_snapshot!(prepared([1, 2, 9, 0]).unwrap_err());
 }
+
+#[test]
+fn two_cases_of_one_id_are_refused() {
+    let folder = Folder::new();
+    folder.image("t1.nii.gz", [1, 2, 3, 4], 1);
+    folder.labels("seg.nii.gz", [2, 3, 4], 5, 1);
+    folder.text("index.csv", "id,t1,seg\na,t1.nii.gz,seg.nii.gz\na,t1.nii.gz,seg.nii.gz\n");
+    let dataset = Dataset::open(folder.path()).unwrap();
+    let said = brats(&dataset, &folder.path().join("out"), 0, false, &unwatched).unwrap_err().to_string();
+    insta::assert_snapshot!(said);
+}
+
+/// The split of an earlier run counts only for the same seed.
+#[test]
+fn a_split_of_another_seed_is_refused() {
+    let folder = small_brats([1, 2, 4, 0]);
+    let dataset = Dataset::open(&folder.path().join("in")).unwrap();
+    let out = folder.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    brats(&dataset, &out, 5, false, &unwatched).unwrap();
+    let said = brats(&dataset, &out, 6, false, &unwatched).unwrap_err().to_string();
+    insta::assert_snapshot!(folder.anonymous(&said));
+}
+
+/// What is prepared is not normalised once more.
+#[test]
+fn a_prepared_dataset_has_its_own_config() {
+    let folder = small_brats([1, 2, 4, 0]);
+    let dataset = Dataset::open(&folder.path().join("in")).unwrap();
+    let out = folder.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    brats(&dataset, &out, 5, false, &unwatched).unwrap();
+    let config = ssn_data::DataConfig::read(&out.join("ssn.toml")).unwrap();
+    assert_eq!(config.normalisation, ssn_data::Normalisation::None);
+    let ready = config.open().unwrap();
+    assert_eq!(ready.classes, ssn_data::prepare::BRATS_CLASSES);
+    assert_eq!(config.parts(&ready).unwrap().0.len(), 3);
+    let first = ready.load_raw(0).unwrap();
+    let suggested = ssn_data::template::suggest_normalisation(&ready, &first);
+    assert_eq!(suggested, ssn_data::Normalisation::None);
+    let raw = dataset.load_raw(0).unwrap();
+    assert_ne!(ssn_data::template::suggest_normalisation(&dataset, &raw), ssn_data::Normalisation::None);
+}

@@ -1,7 +1,6 @@
 //! The program `ssn-engine`: the verbs of `ssn` that need libtorch. Users call `ssn`, which becomes this.
 
 mod import;
-mod progress;
 mod toy;
 
 use std::process::ExitCode;

@@ -11,13 +11,13 @@ use std::time::Instant;
 
 use ssn_cli::args::{Global, Precision, ToyArgs};
 use ssn_cli::exit::print;
+use ssn_cli::progress::Progress;
 use ssn_cli::{Exit, Failure};
 use ssn_net::NetError;
 use ssn_net::toy::{Outcome, ToyConfig, ToyModel, train};
 use ssn_report::png_from_svg;
 use ssn_volume::write_atomically;
 
-use crate::progress::Progress;
 use figure::figure;
 use summary::{name, summarise, table};
 
@@ -78,9 +78,9 @@ fn train_all(args: &ToyArgs, quiet: bool) -> Result<Vec<Outcome>, Failure> {
     let seeds = args.seed..args.seed + u64::from(args.seeds);
     let jobs: VecDeque<_> =
         MODELS.iter().flat_map(|&model| seeds.clone().map(move |seed| (model, seed))).collect();
-    let total = jobs.len() as u64 * u64::from(args.steps);
+    let total = jobs.len() * args.steps as usize;
     let (jobs, outcomes) = (Mutex::new(jobs), Mutex::new(vec![]));
-    let progress = Progress::new(total, quiet);
+    let progress = Progress::new(total, "steps", quiet);
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..workers {
@@ -120,7 +120,7 @@ fn train_one(model: ToyModel, seed: u64, args: &ToyArgs, progress: &Progress) ->
         let since = p.step % REPORT_EVERY;
         if since == 0 || p.step == config.steps {
             let steps = if since == 0 { REPORT_EVERY } else { since };
-            progress.advance(steps as u64, || format!("{}, seed {seed}, loss {:.3}", name(model), p.loss));
+            progress.advance(steps, || format!("{}, seed {seed}, loss {:.3}", name(model), p.loss));
         }
     };
     train(model, &config, report).map_err(|error| match error {

@@ -16,7 +16,7 @@ const OVERHEAD_BAR: f64 = 0.10;
 /// The two sides take turns so often, so that both see the same machine.
 const ROUNDS: usize = 3;
 /// Steps of each turn, after two that do not count.
-const STEPS: &str = "6";
+const STEPS: &str = "4";
 /// What `ssn` sets for its engine.
 const ENVIRONMENT: (&str, &str) =
     ("GLIBC_TUNABLES", "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184");

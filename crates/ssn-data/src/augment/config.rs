@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::preset::Preset;
 use crate::error::{DataError, Result};
 use crate::gather::LabelInterpolation;
 
@@ -113,13 +114,33 @@ pub enum Augmentation {
 }
 
 /// How patches are changed.
+///
+/// Config files may name a `preset`: its steps come first, then those that are listed; `labels` that are written
+/// replace those of the preset.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(from = "Written")]
 pub struct AugmentConfig {
     /// How labels between voxels are chosen.
     pub labels: LabelInterpolation,
     /// The changes, in the order in which they happen.
     pub steps: Vec<Augmentation>,
+}
+
+/// The section `[augmentation]` as it is written.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Written {
+    preset: Preset,
+    labels: Option<LabelInterpolation>,
+    steps: Vec<Augmentation>,
+}
+
+impl From<Written> for AugmentConfig {
+    fn from(written: Written) -> Self {
+        let preset = written.preset.config();
+        let steps = preset.steps.into_iter().chain(written.steps).collect();
+        Self { labels: written.labels.unwrap_or(preset.labels), steps }
+    }
 }
 
 impl Augmentation {
@@ -140,39 +161,39 @@ impl Augmentation {
     }
 
     fn check(&self) -> Result<()> {
-        range("augment.probability", self.probability(), 0.0, 1.0)?;
+        range("augmentation.probability", self.probability(), 0.0, 1.0)?;
         match *self {
             Self::Flip { .. } | Self::Turn { .. } => Ok(()),
             Self::Rotate { degrees, tilt, .. } => {
-                range("augment.degrees", degrees, 0.0, 180.0)?;
-                range("augment.tilt", tilt, 0.0, 180.0)
+                range("augmentation.degrees", degrees, 0.0, 180.0)?;
+                range("augmentation.tilt", tilt, 0.0, 180.0)
             }
             Self::Scale { low, high, .. } => {
-                range("augment.low", low, 0.01, 100.0)?;
-                range("augment.high", high, low, 100.0)
+                range("augmentation.low", low, 0.01, 100.0)?;
+                range("augmentation.high", high, low, 100.0)
             }
             Self::CropAndResize { smallest, largest, .. } => crop(smallest, largest),
             Self::RotateThenCrop { degrees, smallest, largest, .. } => {
-                range("augment.degrees", degrees, 0.0, 180.0)?;
+                range("augmentation.degrees", degrees, 0.0, 180.0)?;
                 crop(smallest, largest)
             }
             Self::Elastic { cell, amplitude, .. } => {
-                range("augment.cell", cell, 1.0, 1e6)?;
+                range("augmentation.cell", cell, 1.0, 1e6)?;
                 // The noise changes by less than 2 per cell: beyond half a cell, the image would fold.
-                range("augment.amplitude", amplitude, 0.0, cell / 2.0)
+                range("augmentation.amplitude", amplitude, 0.0, cell / 2.0)
             }
             Self::ScaleAndShift { deviation, low, high, .. } => {
-                range("augment.deviation", deviation, 0.0, 1.0)?;
-                range("augment.low", low, -1e6, 1e6)?;
-                range("augment.high", high, low, 1e6)
+                range("augmentation.deviation", deviation, 0.0, 1.0)?;
+                range("augmentation.low", low, -1e6, 1e6)?;
+                range("augmentation.high", high, low, 1e6)
             }
             Self::Noise { low, high, .. } => {
-                range("augment.low", low, 0.0, 1e6)?;
-                range("augment.high", high, low, 1e6)
+                range("augmentation.low", low, 0.0, 1e6)?;
+                range("augmentation.high", high, low, 1e6)
             }
             Self::Gamma { low, high, .. } => {
-                range("augment.low", low, 0.01, 100.0)?;
-                range("augment.high", high, low, 100.0)
+                range("augmentation.low", low, 0.01, 100.0)?;
+                range("augmentation.high", high, low, 100.0)
             }
         }
     }
@@ -186,8 +207,8 @@ impl AugmentConfig {
 }
 
 fn crop(smallest: usize, largest: usize) -> Result<()> {
-    range("augment.smallest", smallest as f64, 1.0, 1e6)?;
-    range("augment.largest", largest as f64, smallest as f64, 1e6)
+    range("augmentation.smallest", smallest as f64, 1.0, 1e6)?;
+    range("augmentation.largest", largest as f64, smallest as f64, 1e6)
 }
 
 fn range(field: &'static str, value: f64, low: f64, high: f64) -> Result<()> {

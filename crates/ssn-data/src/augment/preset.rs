@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::config::{AugmentConfig, Augmentation, Axis};
+use crate::gather::LabelInterpolation;
 
 /// A choice of augmentations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -15,7 +16,8 @@ pub enum Preset {
     /// the authors' code.
     Lidc,
     /// The 2D experiment as the authors' code runs: with probability ½ a rotation of up to 10°, then a random square of
-    /// 98 to 128 voxels enlarged to 128; flips are never done.
+    /// 98 to 128 voxels enlarged to 128, labels by the largest share of their linear interpolation; flips are never
+    /// done. Outside of the image its border repeats, where that code fills with 0.
     LidcAsCoded,
     /// The 3D experiment: elastic deformation, right-angle turns, flips, linear changes of intensity.
     Brats,
@@ -49,6 +51,10 @@ impl Preset {
                 flip(Axis::W),
             ],
         };
-        AugmentConfig { steps, ..AugmentConfig::default() }
+        let labels = match self {
+            Self::LidcAsCoded => LabelInterpolation::Linear,
+            Self::None | Self::Lidc | Self::Brats => LabelInterpolation::Nearest,
+        };
+        AugmentConfig { labels, steps }
     }
 }

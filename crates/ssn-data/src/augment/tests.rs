@@ -135,7 +135,7 @@ fn settings_survive_a_config_file_and_are_checked() {
     );
     config.steps = vec![Augmentation::Turn { probability: 1.5 }];
     let message = config.check().unwrap_err().to_string();
-    assert_eq!(message, "augment.probability is 1.5, but it must be between 0 and 1");
+    assert_eq!(message, "augmentation.probability is 1.5, but it must be between 0 and 1");
     config.steps = vec![Augmentation::Elastic { cell: 10.0, amplitude: 6.0, probability: 0.5 }];
     assert!(config.check().is_err());
 }

@@ -47,11 +47,12 @@ impl Report {
 pub fn check(dataset: &Dataset, parts: Option<&[Split]>, progress: Progress<'_>) -> Report {
     let part =
         |index: usize| parts.and_then(|parts| parts.get(index).copied()).or(dataset.entries[index].split);
-    let results = parallel::map(dataset.entries.len(), progress, |index| {
+    let results = parallel::map(dataset.entries.len(), progress, |index, meter| {
         let (case, mut findings) = dataset.inspect(index);
         let entry = &dataset.entries[index];
         let facts = case.map(|case| {
-            let facts = CaseFacts::of(&case, dataset.classes.len(), &entry.group, part(index));
+            meter.saw(case.bytes());
+            let facts = CaseFacts::of(&case, dataset.classes.len(), entry, part(index));
             findings.extend(
                 of_content(dataset, &case, &facts).into_iter().map(|finding| finding.of_case(&entry.id)),
             );
@@ -63,9 +64,14 @@ pub fn check(dataset: &Dataset, parts: Option<&[Split]>, progress: Progress<'_>)
     findings.extend(duplicates(dataset));
     findings.extend(leaks(dataset, &part));
     let mut facts = vec![];
-    for (of_case, found) in results {
-        facts.extend(of_case);
-        findings.extend(found);
+    for (result, entry) in results.into_iter().zip(&dataset.entries) {
+        match result {
+            Ok((of_case, found)) => {
+                facts.extend(of_case);
+                findings.extend(found);
+            }
+            Err(message) => findings.push(Finding::panic(&message).of_case(&entry.id)),
+        }
     }
     let statistics = Statistics::of(&facts, &dataset.channels, &dataset.classes);
     findings.extend(of_raters(&statistics));

@@ -30,9 +30,11 @@ fn figures(f: &mut fmt::Formatter<'_>, statistics: &Statistics, cases: usize) ->
         "  cases      {cases}{rest}, in {} (patients or series)",
         counted(statistics.groups, "group")
     )?;
-    let size = |([d, h, w], count): &([usize; 3], usize)| match d {
-        1 => format!("{h} × {w} ({})", counted(*count, "case")),
-        _ => format!("{d} × {h} × {w} ({})", counted(*count, "case")),
+    let flat = statistics.sizes.iter().all(|([d, ..], _)| *d == 1);
+    let axes = if flat { "height × width" } else { "depth × height × width" };
+    let size = |([d, h, w], count): &([usize; 3], usize)| match flat {
+        true => format!("{h} × {w} ({})", counted(*count, "case")),
+        false => format!("{d} × {h} × {w} ({})", counted(*count, "case")),
     };
     let sizes: Vec<String> = statistics.sizes.iter().take(3).map(size).collect();
     let more = if statistics.sizes.len() > 3 {
@@ -40,13 +42,17 @@ fn figures(f: &mut fmt::Formatter<'_>, statistics: &Statistics, cases: usize) ->
     } else {
         String::new()
     };
-    writeln!(f, "  size       {}{more}", sizes.join(", "))?;
-    if let Some(spacing) = statistics.spacing {
+    if !sizes.is_empty() {
+        writeln!(f, "  size       {}{more}; {axes}", sizes.join(", "))?;
+    }
+    if let Some([w, h, d]) = statistics.spacing {
         let axis = |[low, high]: [f64; 2]| match low == high {
             true => format!("{}", rounded(low)),
             false => format!("{}–{}", rounded(low), rounded(high)),
         };
-        writeln!(f, "  spacing    {} mm", spacing.map(axis).join(" × "))?;
+        let along = if flat { vec![h, w] } else { vec![d, h, w] };
+        let along: Vec<String> = along.into_iter().map(axis).collect();
+        writeln!(f, "  spacing    {} mm; {axes}", along.join(" × "))?;
     }
     for (number, channel) in statistics.channels.iter().enumerate() {
         let head = if number == 0 { "channels" } else { "" };

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use ssn_volume::{Limits, read};
 
 use super::draft::Draft;
-use super::role::Role;
+use super::role::{Role, without_number};
 use super::{parts, unique};
 use crate::dataset::{Entry, Layout};
 use crate::error::Result;
-use crate::folders::{images, name, natural_order, stem, subfolders};
-use crate::source::{Files, Source};
+use crate::finding::{Finding, Kind, Severity};
+use crate::folders::{entries, images, name, natural_order, stem, subfolders};
+use crate::source::{Files, Rater, Source};
 use crate::split::Split;
 
 /// A label map has fewer different values than an image.
@@ -28,11 +29,15 @@ struct Folder {
 pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
     let (mut folders, mut taken) = (vec![], BTreeSet::new());
     for (split, part) in parts(root)? {
-        for case in subfolders(&part)? {
+        for (case, above) in cases(&part)? {
             let files: BTreeMap<String, PathBuf> =
                 images(&case)?.into_iter().map(|path| (key(&name(&case), &stem(&path)), path)).collect();
             if files.len() >= 2 {
-                folders.push(Folder { id: unique(split, name(&case), &mut taken), split, files });
+                let id = match above {
+                    Some(above) if taken.contains(&name(&case)) => format!("{above}/{}", name(&case)),
+                    _ => name(&case),
+                };
+                folders.push(Folder { id: unique(split, id, &mut taken), split, files });
             }
         }
     }
@@ -45,14 +50,44 @@ pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
     }
     let entries = folders.into_iter().map(|mut folder| {
         let images = channels.iter().map(|key| folder.files.remove(key)).collect();
-        let raters =
-            raters.iter().filter_map(|key| folder.files.remove(key).map(|path| vec![path])).collect();
+        let rater = |(number, key)| folder.files.remove(key).map(|path| Rater::new(number, path));
+        let raters = raters.iter().enumerate().filter_map(rater).collect();
         let mask = masks.iter().find_map(|key| folder.files.remove(key));
         let files = Files { images, raters, mask };
         Entry { group: folder.id.clone(), id: folder.id, split: folder.split, source: Source::Files(files) }
     });
+    let findings = different_structures(&raters).into_iter().collect();
     let draft = Draft::new(Layout::CaseFolders, entries.collect());
-    Ok(Some(Draft { channels: Some(short_names(&channels)), ..draft }))
+    Ok(Some(Draft { channels: Some(short_names(&channels)), findings, ..draft }))
+}
+
+/// The folders of cases, with the folder above where there is one: BraTS has `HGG/<case>` and `LGG/<case>`.
+fn cases(part: &Path) -> Result<Vec<(PathBuf, Option<String>)>> {
+    let mut found = vec![];
+    for folder in subfolders(part)? {
+        // Folders of parts are looked through by themselves.
+        if Split::from_name(&name(&folder)).is_some() {
+            continue;
+        }
+        let inside = entries(&folder)?;
+        if !inside.is_empty() && inside.iter().all(|path| path.is_dir()) {
+            found.extend(inside.into_iter().map(|case| (case, Some(name(&folder)))));
+        } else {
+            found.push((folder, None));
+        }
+    }
+    Ok(found)
+}
+
+/// Label files whose names differ by more than the number of a rater are probably not of raters.
+fn different_structures(raters: &[String]) -> Option<Finding> {
+    let plain: BTreeSet<String> = raters.iter().map(|key| without_number(key)).collect();
+    (plain.len() > 1).then(|| {
+        let reason =
+            format!("the label files {} are taken for those of {} raters", raters.join(", "), raters.len());
+        let advice = "if they show different structures, merge them into one label map with a label for each";
+        Finding::new(Severity::Warning, Kind::Layout, reason, advice)
+    })
 }
 
 /// The name of a file without the name of its case.
@@ -73,6 +108,11 @@ fn roles(folders: &[Folder]) -> Option<BTreeMap<String, Role>> {
         counts.keys().map(|key| ((*key).clone(), Role::of(key))).collect();
     if roles.is_empty() {
         return None;
+    }
+    // A file named just `mask` holds the labels only if no other file does.
+    let is_mask = |key: &str| key.eq_ignore_ascii_case("mask");
+    if roles.iter().any(|(key, role)| *role == Role::Labels && !is_mask(key)) {
+        roles.iter_mut().filter(|(key, _)| is_mask(key)).for_each(|(_, role)| *role = Role::Mask);
     }
     if !roles.values().any(|role| *role == Role::Labels) {
         // No name tells: the only file of few whole numbers must be the labels.

@@ -11,7 +11,9 @@ use super::draft::Draft;
 use super::files_by_part;
 use crate::dataset::{Entry, Layout};
 use crate::error::{DataError, Result};
-use crate::source::{Files, Source};
+use crate::finding::{Finding, Kind, Severity};
+use crate::folders::is_image;
+use crate::source::{Files, Rater, Source};
 use crate::split::Split;
 
 /// What a column holds.
@@ -24,6 +26,8 @@ enum Column {
     Mask,
     Group,
     Split,
+    /// Something else, such as an age.
+    Other,
 }
 
 impl Column {
@@ -44,27 +48,27 @@ impl Column {
 }
 
 pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
-    let files = files_by_part(root, &[".csv"])?;
-    let is_index = |path: &PathBuf| {
-        read_bytes(path, &Limits::default()).is_ok_and(|bytes| {
-            let text = String::from_utf8_lossy(&bytes);
-            let columns: Vec<Column> = text
-                .lines()
-                .take(1)
-                .flat_map(|line| line.trim_start_matches('\u{feff}').split(','))
-                .map(|cell| Column::of(cell.trim().trim_matches('"')))
-                .collect();
-            columns.contains(&Column::Id) && columns.iter().any(|column| matches!(column, Column::Rater(_)))
-        })
-    };
-    if files.is_empty() || !files.iter().all(|(_, path)| is_index(path)) {
-        return Ok(None);
-    }
-    open(&files).map(Some)
+    let mut files = files_by_part(root, &[".csv"], &is_index)?;
+    files.retain(|(_, path)| is_index(path));
+    if files.is_empty() { Ok(None) } else { open(&files).map(Some) }
+}
+
+/// Whether the first line of a CSV names an index, and not a table of ages or scores.
+fn is_index(path: &Path) -> bool {
+    let Ok(bytes) = read_bytes(path, &Limits::default()) else { return false };
+    let text = String::from_utf8_lossy(&bytes);
+    let columns: Vec<Column> = text
+        .lines()
+        .take(1)
+        .flat_map(|line| line.trim_start_matches('\u{feff}').split(','))
+        .map(|cell| Column::of(cell.trim().trim_matches('"')))
+        .collect();
+    columns.contains(&Column::Id) && columns.iter().any(|column| matches!(column, Column::Rater(_)))
 }
 
 pub(super) fn open(files: &[(Option<Split>, PathBuf)]) -> Result<Draft> {
     let (mut channels, mut entries): (Option<Vec<String>>, _) = (None, vec![]);
+    let mut findings = vec![];
     for (split, path) in files {
         let index = Index::read(path)?;
         let own = index.channels();
@@ -75,15 +79,18 @@ pub(super) fn open(files: &[(Option<Split>, PathBuf)]) -> Result<Draft> {
             ));
         }
         channels = Some(own);
+        findings.extend(index.note());
         entries.extend(index.entries(*split)?);
     }
-    Ok(Draft { channels, ..Draft::new(Layout::Csv, entries) })
+    Ok(Draft { channels, findings, ..Draft::new(Layout::Csv, entries) })
 }
 
 struct Index<'a> {
     path: &'a Path,
     columns: Vec<Column>,
     rows: Vec<(usize, Vec<String>)>,
+    /// Names of the columns that are not used.
+    others: Vec<String>,
 }
 
 impl<'a> Index<'a> {
@@ -92,7 +99,15 @@ impl<'a> Index<'a> {
         let text = String::from_utf8(bytes).map_err(|error| wrong(path, error.to_string()))?;
         let mut rows = rows(&text).into_iter();
         let header = rows.next().map(|(_, header)| header).unwrap_or_default();
-        let columns: Vec<Column> = header.iter().map(|name| Column::of(name)).collect();
+        let rows: Vec<_> = rows.collect();
+        let mut columns: Vec<Column> = header.iter().map(|name| Column::of(name)).collect();
+        let mut others = vec![];
+        for (place, column) in columns.iter_mut().enumerate() {
+            if matches!(column, Column::Channel(_)) && !holds_files(path, &rows, place) {
+                *column = Column::Other;
+                others.push(header[place].clone());
+            }
+        }
         let has = |wanted: fn(&Column) -> bool| columns.iter().any(wanted);
         let lacks = match () {
             () if !has(|column| *column == Column::Id) => "the column `id`",
@@ -102,9 +117,17 @@ impl<'a> Index<'a> {
             () if !has(|column| matches!(column, Column::Rater(_))) => {
                 "the column `seg`, or `seg_0`, `seg_1`, …"
             }
-            () => return Ok(Self { path, columns, rows: rows.collect() }),
+            () => return Ok(Self { path, columns, rows, others }),
         };
         Err(wrong(path, format!("the columns are {}, but {lacks} is missing", header.join(", "))))
+    }
+
+    /// Which columns are not used.
+    fn note(&self) -> Option<Finding> {
+        let names: Vec<String> = self.others.iter().map(|name| format!("{name:?}")).collect();
+        let reason = format!("the columns {} hold no files and are not used", names.join(", "));
+        let finding = Finding::new(Severity::Note, Kind::Layout, reason, "");
+        (!names.is_empty()).then(|| finding.in_file(self.path))
     }
 
     fn channels(&self) -> Vec<String> {
@@ -131,7 +154,7 @@ impl<'a> Index<'a> {
                 (Column::Id, _) => id.clone_from(cell),
                 (Column::Channel(_), path) => files.images.push(path),
                 // A rater who did not look at a case leaves the cell empty.
-                (Column::Rater(number), Some(path)) => drop(raters.insert(number, vec![path])),
+                (Column::Rater(number), Some(path)) => drop(raters.insert(*number, path)),
                 (Column::Mask, path) => files.mask = path,
                 (Column::Group, Some(_)) => group = Some(cell.clone()),
                 (Column::Split, Some(_)) => {
@@ -144,15 +167,23 @@ impl<'a> Index<'a> {
                     };
                     split = Some(Split::from_name(cell).ok_or_else(wrong)?);
                 }
-                (Column::Rater(_) | Column::Group | Column::Split, None) => {}
+                (Column::Rater(_) | Column::Group | Column::Split, None) | (Column::Other, _) => {}
             }
         }
         if id.is_empty() {
             return Err(wrong(self.path, format!("line {line} has no id")));
         }
-        files.raters = raters.into_values().collect();
+        files.raters = raters.into_iter().map(|(number, path)| Rater::new(number, path)).collect();
         Ok(Entry { group: group.unwrap_or_else(|| id.clone()), id, split, source: Source::Files(files) })
     }
+}
+
+/// Whether a column names files: a cell ends as images do, or there is a file of its name; an empty column may.
+fn holds_files(index: &Path, rows: &[(usize, Vec<String>)], place: usize) -> bool {
+    let folder = index.parent().unwrap_or(Path::new(""));
+    let mut cells =
+        rows.iter().filter_map(|(_, row)| row.get(place)).filter(|cell| !cell.is_empty()).peekable();
+    cells.peek().is_none() || cells.any(|cell| is_image(Path::new(cell)) || folder.join(cell).is_file())
 }
 
 fn wrong(path: &Path, reason: String) -> DataError {

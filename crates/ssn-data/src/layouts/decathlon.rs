@@ -10,7 +10,7 @@ use super::json::Description;
 use crate::dataset::{Entry, Layout};
 use crate::error::Result;
 use crate::folders::stem;
-use crate::source::{Files, Source};
+use crate::source::{Files, Rater, Source};
 
 const TRAINING: &str =
     "a list such as [{\"image\": \"./imagesTr/a.nii.gz\", \"label\": \"./labelsTr/a.nii.gz\"}]";
@@ -34,7 +34,7 @@ pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
         };
         let id = stem(&image);
         let images = images(image, channels.len());
-        let files = Files { images, raters: vec![vec![label]], mask: None };
+        let files = Files { images, raters: vec![Rater::new(0, label)], mask: None };
         entries.push(Entry { group: id.clone(), id, split: None, source: Source::Files(files) });
     }
     let draft = Draft::new(Layout::Decathlon, entries);

@@ -1,5 +1,6 @@
 //! What a layout finds, and its completion to a dataset: names of channels and classes that no file tells.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use ssn_volume::{Limits, read};
@@ -8,7 +9,7 @@ use super::Known;
 use super::values::values_in_use;
 use crate::dataset::{Dataset, Entry, Layout, Preprocessing};
 use crate::error::{DataError, Result};
-use crate::finding::Finding;
+use crate::finding::{Finding, Kind, Severity};
 use crate::labels::LabelCoding;
 use crate::nearest::nearest;
 use crate::source::{Reading, Source};
@@ -44,6 +45,8 @@ impl Draft {
         if self.entries.iter().all(|entry| entry.split == self.entries[0].split) {
             self.entries.iter_mut().for_each(|entry| entry.split = None);
         }
+        self.number_raters();
+        self.tell_half_given();
         let stored = match self.channels.take() {
             Some(channels) => channels,
             None => self.channels_of_the_first(root)?,
@@ -62,6 +65,36 @@ impl Draft {
             entries: self.entries,
             findings: self.findings,
         })
+    }
+
+    /// Numbers raters from 0 without gaps over the whole dataset: a rater keeps the number in every case, also
+    /// where another is missing.
+    fn number_raters(&mut self) {
+        let raters = |entry: &Entry| match &entry.source {
+            Source::Files(files) => files.raters.iter().map(|rater| rater.number).collect(),
+            Source::Record(..) => vec![],
+        };
+        let numbers: BTreeSet<usize> = self.entries.iter().flat_map(raters).collect();
+        for entry in &mut self.entries {
+            if let Source::Files(files) = &mut entry.source {
+                files
+                    .raters
+                    .iter_mut()
+                    .for_each(|rater| rater.number = numbers.range(..rater.number).count());
+            }
+        }
+    }
+
+    /// Tells of a dataset that assigns some cases to a part and leaves others.
+    fn tell_half_given(&mut self) {
+        let given = self.entries.iter().filter(|entry| entry.split.is_some()).count();
+        if (1..self.entries.len()).contains(&given) {
+            let reason = format!(
+                "{given} of {} cases lie in a part of the dataset, the others in none: all are divided anew",
+                self.entries.len()
+            );
+            self.findings.push(Finding::new(Severity::Note, Kind::Layout, reason, ""));
+        }
     }
 
     /// Names for the channels of the first case that can be read.
@@ -119,12 +152,34 @@ impl Draft {
         if let LabelCoding::Threshold(_) = self.reading.coding {
             return vec!["background".to_owned(), "foreground".to_owned()];
         }
-        let (coding, classes) = LabelCoding::for_values(&values_in_use(&self.entries));
+        let present = values_in_use(&self.entries);
+        let (coding, classes) = LabelCoding::for_values(&present);
+        if known.coding.is_none() {
+            self.findings.extend(noisy_labels(&present));
+        }
         if known.coding.is_none() {
             self.reading.coding = coding;
         }
         classes
     }
+}
+
+/// More values than these are no classes that somebody drew.
+const MOST_LABELS: usize = 32;
+
+/// Tells of values that look like a mask that lost its exact values, by compression or interpolation.
+fn noisy_labels(present: &[bool; 256]) -> Option<Finding> {
+    let values: Vec<usize> = (0..256).filter(|&value| present[value]).collect();
+    let last = values.last().copied().unwrap_or(0);
+    let gaps = values.len() <= last;
+    let noisy = values.len() > MOST_LABELS || (values.len() > 2 && gaps && last == 255);
+    noisy.then(|| {
+        let reason =
+            format!("the labels have {} different values up to {last}, each taken for a class", values.len());
+        let advice =
+            "if they are masks that lost their exact values, set label_threshold = 127 in the config";
+        Finding::new(Severity::Warning, Kind::LabelRange, reason, advice)
+    })
 }
 
 /// Refuses class names that do not fit the rule of labels.

@@ -14,7 +14,8 @@ use crate::error::Result;
 use crate::finding::{Finding, Kind, Severity};
 use crate::folders::{child, images, name, natural_order, numbered_suffix, stem};
 use crate::labels::LabelCoding;
-use crate::source::{Files, Reading, Source};
+use crate::source::{Files, Rater, Reading, Source};
+use crate::split::Split;
 
 const IMAGES: [&str; 6] = ["images", "image", "imgs", "img", "imagesTr", "scans"];
 const LABELS: [&str; 9] =
@@ -23,19 +24,36 @@ const MASKS: [&str; 3] = ["masks", "rois", "sampling_masks"];
 /// Words before the number of a rater.
 const RATER: [&str; 6] = ["rater", "reader", "expert", "seg", "r", "l"];
 
+/// Who drew a label map, by what its name has besides that of its image.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum RaterKey {
+    /// A number; a name without anything is that of rater 0.
+    Number(usize),
+    /// Letters, as in `case_A` and `case_B`.
+    Letters(String),
+}
+
+/// A case before its raters have numbers.
+struct Found {
+    id: String,
+    split: Option<Split>,
+    images: Vec<Option<PathBuf>>,
+    raters: BTreeMap<RaterKey, PathBuf>,
+    mask: Option<PathBuf>,
+}
+
 pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
-    let (mut entries, mut findings, mut taken) = (vec![], vec![], BTreeSet::new());
+    let (mut found, mut findings, mut taken) = (vec![], vec![], BTreeSet::new());
     let mut lossy = false;
     for (split, folder) in parts(root)? {
         let (Some(pictures), Some(labels)) = (child(&folder, &IMAGES), child(&folder, &LABELS)) else {
             continue;
         };
         let regions = child(&folder, &MASKS).filter(|masks| *masks != labels);
-        let (cases, channels) = channels_by_case(&images(&pictures)?);
         let label_files = images(&labels)?;
+        let (cases, channels) = channels_by_case(&images(&pictures)?, &label_files);
         lossy |= label_files.iter().any(|path| matches!(Format::of(path), Ok(Format::Jpeg)));
-        let (mut raters, strays) = raters_by_case(&label_files, &cases);
-        findings.extend(strays.iter().map(|stray| no_image(stray)));
+        let mut raters = raters_by_case(&label_files, &cases, &mut findings);
         let mut masks: BTreeMap<String, PathBuf> = match regions {
             Some(folder) => images(&folder)?.into_iter().map(|path| (stem(&path), path)).collect(),
             None => BTreeMap::new(),
@@ -44,19 +62,29 @@ pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
         ids.sort_by(|a, b| natural_order(a, b));
         for name in ids {
             let images = (0..channels).map(|channel| cases[name].get(&channel).cloned()).collect();
-            let raters =
-                raters.remove(name).unwrap_or_default().into_values().map(|path| vec![path]).collect();
-            let files = Files { images, raters, mask: masks.remove(name) };
+            let raters = raters.remove(name).unwrap_or_default();
             let id = unique(split, name.clone(), &mut taken);
-            entries.push(Entry { group: id.clone(), id, split, source: Source::Files(files) });
+            found.push(Found { id, split, images, raters, mask: masks.remove(name) });
         }
     }
-    if entries.is_empty() {
+    if found.is_empty() {
         return Ok(None);
     }
     let coding = if lossy { LabelCoding::Threshold(lidc_jpeg::THRESHOLD) } else { LabelCoding::Plain };
     let reading = Reading { coding, ..Reading::default() };
-    Ok(Some(Draft { reading, findings, ..Draft::new(Layout::FolderPair, entries) }))
+    Ok(Some(Draft { reading, findings, ..Draft::new(Layout::FolderPair, with_numbers(found)) }))
+}
+
+/// The cases, with the same number for a rater in all of them.
+fn with_numbers(found: Vec<Found>) -> Vec<Entry> {
+    let keys: BTreeSet<RaterKey> = found.iter().flat_map(|case| case.raters.keys().cloned()).collect();
+    let entry = |case: Found| {
+        let rater = |(key, path): (RaterKey, PathBuf)| Rater::new(keys.range(..key).count(), path);
+        let raters = case.raters.into_iter().map(rater).collect();
+        let files = Files { images: case.images, raters, mask: case.mask };
+        Entry { group: case.id.clone(), id: case.id, split: case.split, source: Source::Files(files) }
+    };
+    found.into_iter().map(entry).collect()
 }
 
 fn no_image(label: &Path) -> Finding {
@@ -65,16 +93,17 @@ fn no_image(label: &Path) -> Finding {
     Finding::new(Severity::Warning, Kind::Layout, reason, advice).in_file(label)
 }
 
+/// Images by case and channel.
+type ByChannel = BTreeMap<String, BTreeMap<usize, PathBuf>>;
+
 /// The channels of each case, and how many there are at most.
-fn channels_by_case(files: &[PathBuf]) -> (BTreeMap<String, BTreeMap<usize, PathBuf>>, usize) {
-    // Four digits mean channels only if every name has them, for cases may be numbered so too.
-    let all = files.iter().all(|path| channel_of(&stem(path)).is_some());
-    let first = files.iter().any(|path| channel_of(&stem(path)).is_some_and(|(_, channel)| channel == 0));
-    let mut cases = BTreeMap::<String, BTreeMap<usize, PathBuf>>::new();
+fn channels_by_case(files: &[PathBuf], labels: &[PathBuf]) -> (ByChannel, usize) {
+    let mut cases = ByChannel::new();
+    let channels = are_channels(files, labels);
     for path in files {
         let stem = stem(path);
         let (id, channel) = match channel_of(&stem) {
-            Some((id, channel)) if all && first => (id.to_owned(), channel),
+            Some((id, channel)) if channels => (id.to_owned(), channel),
             _ => (stem, 0),
         };
         cases.entry(id).or_default().insert(channel, path.clone());
@@ -83,27 +112,74 @@ fn channels_by_case(files: &[PathBuf]) -> (BTreeMap<String, BTreeMap<usize, Path
     (cases, channels)
 }
 
-/// Label files by case and rater, and those without an image.
-fn raters_by_case<'a, T>(
-    files: &'a [PathBuf],
-    cases: &BTreeMap<String, T>,
-) -> (BTreeMap<String, BTreeMap<usize, PathBuf>>, Vec<&'a Path>) {
-    let (mut raters, mut strays) = (BTreeMap::<String, BTreeMap<usize, PathBuf>>::new(), vec![]);
+/// Whether four digits at the end of the names of images are channels. Slices may be numbered so too: then labels
+/// are named after whole names, or the numbers differ from case to case.
+fn are_channels(files: &[PathBuf], labels: &[PathBuf]) -> bool {
+    let stems: BTreeSet<String> = files.iter().map(|path| stem(path)).collect();
+    let mut sets = BTreeMap::<&str, BTreeSet<usize>>::new();
+    for stem in &stems {
+        let Some((id, channel)) = channel_of(stem) else { return false };
+        sets.entry(id).or_default().insert(channel);
+    }
+    let of_image = |label: &PathBuf| {
+        let label = stem(label);
+        let before = label.rsplit_once(['_', '-']).map(|(before, _)| before);
+        stems.contains(&label) || before.is_some_and(|before| stems.contains(before))
+    };
+    if labels.iter().any(of_image) {
+        return false;
+    }
+    // A case that lacks a channel is still one if a label is named after it.
+    let labelled = |id: &&str| {
+        labels.iter().any(|label| {
+            let label = stem(label);
+            label.strip_prefix(*id).is_some_and(|rest| rest.is_empty() || rest.starts_with(['_', '-']))
+        })
+    };
+    let first = sets.values().next();
+    let alike = sets.values().all(|set| Some(set) == first);
+    (alike || sets.keys().all(labelled)) && sets.values().any(|set| set.contains(&0))
+}
+
+/// Label files by case and rater; tells of those without an image, and of two for one rater.
+fn raters_by_case(
+    files: &[PathBuf],
+    cases: &ByChannel,
+    findings: &mut Vec<Finding>,
+) -> BTreeMap<String, BTreeMap<RaterKey, PathBuf>> {
+    let mut raters = BTreeMap::<String, BTreeMap<RaterKey, PathBuf>>::new();
     for path in files {
         let stem = stem(path);
         let (id, rater) = match numbered_suffix(&stem, &RATER) {
-            _ if cases.contains_key(&stem) => (stem.as_str(), 0),
-            Some((id, rater)) if cases.contains_key(id) => (id, rater),
-            // `case_seg` beside `case`.
-            _ => match stem.rsplit_once('_') {
-                Some((id, _)) if cases.contains_key(id) => (id, 0),
+            _ if cases.contains_key(&stem) => (stem.as_str(), RaterKey::Number(0)),
+            Some((id, rater)) if cases.contains_key(id) => (id, RaterKey::Number(rater)),
+            // `case_seg` beside `case`, or `case_A` and `case_B`.
+            _ => match stem.rsplit_once(['_', '-']) {
+                Some((id, letters)) if cases.contains_key(id) => {
+                    (id, RaterKey::Letters(letters.to_lowercase()))
+                }
                 _ => {
-                    strays.push(path.as_path());
+                    findings.push(no_image(path));
                     continue;
                 }
             },
         };
-        raters.entry(id.to_owned()).or_default().insert(rater, path.clone());
+        let of_case = raters.entry(id.to_owned()).or_default();
+        if let Some(first) = of_case.get(&rater) {
+            findings.push(same_rater(first, path).of_case(id));
+        } else {
+            of_case.insert(rater, path.clone());
+        }
     }
-    (raters, strays)
+    raters
+}
+
+fn same_rater(first: &Path, second: &Path) -> Finding {
+    let reason = format!(
+        "the label files {} and {} are of the same rater; the second is not used",
+        name(first),
+        name(second)
+    );
+    let advice = "give each rater a number of its own behind the name of the image";
+    Finding::new(Severity::Warning, Kind::Layout, reason, advice).in_file(second)
 }

@@ -12,7 +12,7 @@ use crate::error::Result;
 pub(super) const ENDINGS: [&str; 2] = [".hdf5", ".h5"];
 
 pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
-    let files = super::files_by_part(root, &ENDINGS)?;
+    let files = super::files_by_part(root, &ENDINGS, &|path| open(path).is_ok())?;
     // The file holds all parts itself, so that there is one.
     match files.as_slice() {
         [(_, file)] => open(file).map(Some),
@@ -44,6 +44,7 @@ mod reader {
 
     use crate::dataset::{Entry, Layout};
     use crate::error::{DataError, Result};
+    use crate::finding::{Finding, Kind, Severity};
     use crate::layouts::draft::Draft;
     use crate::records::{PackedLabels, Pixels, Record, Records};
     use crate::source::Source;
@@ -61,12 +62,12 @@ mod reader {
         if groups.is_empty() {
             return Err(wrong(path, "no dataset `images` was found in any group".to_owned()));
         }
-        let mut entries = vec![];
+        let (mut entries, mut findings) = (vec![], vec![]);
         for (group, fields) in groups {
             let split = Split::from_name(&group);
-            entries.extend(of_group(path, &group, split, fields)?);
+            entries.extend(of_group(path, &group, split, fields, &mut findings)?);
         }
-        Ok(Draft::new(Layout::LidcHdf5, entries))
+        Ok(Draft { findings, ..Draft::new(Layout::LidcHdf5, entries) })
     }
 
     fn of_group(
@@ -74,6 +75,7 @@ mod reader {
         group: &str,
         split: Option<Split>,
         mut fields: BTreeMap<String, Dataset>,
+        findings: &mut Vec<Finding>,
     ) -> Result<Vec<Entry>> {
         let (Some(Dataset::Array(images)), Some(Dataset::Array(labels))) =
             (fields.remove("images"), fields.remove("labels"))
@@ -99,7 +101,13 @@ mod reader {
             );
             return Err(wrong(path, reason));
         };
-        let uids = uids(fields.remove("uids"), n);
+        let uids = uids(fields.remove("uids"), n).unwrap_or_else(|count| {
+            let reason =
+                format!("`{group}/uids` has {count} entries for {n} images; every image is its own series");
+            let advice = "write a uid for every image, or slices of a patient may come into two parts";
+            findings.push(Finding::new(Severity::Warning, Kind::Layout, reason, advice).in_file(path));
+            vec![]
+        });
         let values = images.voxels.scaled_f32(1.0, 0.0);
         let maps = labels.voxels.scaled_labels(1.0, 0.0).map_err(|problem| problem.in_file(path))?;
         let (voxels, raters) = (h * w, labels.shape[if raters_last { 3 } else { 1 }]);
@@ -134,20 +142,36 @@ mod reader {
         }
     }
 
-    /// The series of each case, as text or numbers.
-    fn uids(dataset: Option<Dataset>, n: usize) -> Vec<String> {
+    /// The series of each case, as text or numbers; none without them.
+    ///
+    /// # Errors
+    /// How many there are, if not `n`.
+    fn uids(dataset: Option<Dataset>, n: usize) -> Result<Vec<String>, usize> {
         let uids = match dataset {
             Some(Dataset::Text(texts)) => texts,
             Some(Dataset::Array(array)) => {
                 array.voxels.scaled_f64(1.0, 0.0).iter().map(f64::to_string).collect()
             }
-            None => vec![],
+            None => return Ok(vec![]),
         };
-        if uids.len() == n { uids } else { vec![] }
+        if uids.len() == n { Ok(uids) } else { Err(uids.len()) }
     }
 
     fn wrong(path: &Path, reason: String) -> DataError {
         let advice = "write the file with groups train, val, test, each with images, labels and uids";
         DataError::Dataset { path: path.to_owned(), reason, advice }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn a_wrong_number_of_uids_is_told() {
+            let texts = |n: usize| Some(Dataset::Text(vec!["1.2".to_owned(); n]));
+            assert_eq!(uids(texts(2), 2).unwrap().len(), 2);
+            assert_eq!(uids(texts(3), 2), Err(3));
+            assert_eq!(uids(None, 2), Ok(vec![]));
+        }
     }
 }

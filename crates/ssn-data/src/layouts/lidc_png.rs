@@ -12,7 +12,7 @@ use crate::dataset::{Entry, Layout};
 use crate::error::Result;
 use crate::folders::{images, name, numbered_suffix, stem, subfolders};
 use crate::labels::LabelCoding;
-use crate::source::{Files, Reading, Source};
+use crate::source::{Files, Rater, Reading, Source};
 
 /// The side of the stored crops, and of the part that is used.
 const STORED_SIDE: usize = 180;
@@ -31,7 +31,7 @@ pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
             for picture in images(&patient)? {
                 let slice = stem(&picture);
                 let raters = raters.remove(&slice).unwrap_or_default();
-                let raters = raters.into_values().map(|path| vec![path]).collect();
+                let raters = raters.into_iter().map(|(reader, path)| Rater::new(reader, path)).collect();
                 let files = Files { images: vec![Some(picture)], raters, mask: None };
                 let id = format!("{group}/{slice}");
                 entries.push(Entry { id, group: group.clone(), split, source: Source::Files(files) });

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use crate::dataset::Dataset;
 use crate::error::{DataError, Result};
+use crate::finding::{Finding, Kind, Severity};
 use crate::folders::{entries, name, subfolders};
 use crate::labels::LabelCoding;
 use crate::split::Split;
@@ -55,14 +56,12 @@ impl Dataset {
 /// What a layout looks for: gives a draft if the place is of its kind.
 type Attempt = fn(&Path) -> Result<Option<Draft>>;
 
-/// Layouts of folders, the most telling ones first.
-const OF_FOLDERS: [Attempt; 11] = [
-    nnunet::recognise,
-    decathlon::recognise,
-    csv_index::recognise,
-    cache::recognise,
-    lidc_pickle::recognise,
-    lidc_hdf5::recognise,
+/// Layouts with a description or an index, the most telling ones first.
+const DESCRIBED: [Attempt; 3] = [nnunet::recognise, decathlon::recognise, csv_index::recognise];
+/// Layouts of one file with all cases. Such a file may also lie beside a dataset that is none of these.
+const OF_ONE_FILE: [Attempt; 3] = [cache::recognise, lidc_pickle::recognise, lidc_hdf5::recognise];
+/// Layouts of many files.
+const OF_FOLDERS: [Attempt; 5] = [
     qubiq::recognise,
     lidc_png::recognise,
     lidc_jpeg::recognise,
@@ -81,10 +80,27 @@ fn recognise(path: &Path) -> Result<Draft> {
     if path.is_file() {
         return of_file(path);
     }
-    for attempt in OF_FOLDERS {
+    for attempt in DESCRIBED {
         if let Some(draft) = attempt(path)? {
             return Ok(draft);
         }
+    }
+    let mut strays = vec![];
+    for attempt in OF_ONE_FILE {
+        match attempt(path) {
+            Ok(Some(draft)) => return Ok(draft),
+            Ok(None) => {}
+            Err(error) => strays.push(error),
+        }
+    }
+    for attempt in OF_FOLDERS {
+        if let Some(mut draft) = attempt(path)? {
+            draft.findings.extend(strays.iter().map(stray));
+            return Ok(draft);
+        }
+    }
+    if let Some(error) = strays.into_iter().next() {
+        return Err(error);
     }
     let present: Vec<String> = entries(path)?.iter().take(5).map(|path| name(path)).collect();
     let reason = match present.as_slice() {
@@ -97,6 +113,11 @@ fn recognise(path: &Path) -> Result<Draft> {
         advice: "expected one of: dataset.json with imagesTr and labelsTr; a CSV with the columns id, seg and \
                  channels; a pickle or HDF5 file; images/ beside labels/; a folder per case",
     })
+}
+
+/// A file that is not the dataset it could be by its name.
+fn stray(error: &DataError) -> Finding {
+    Finding::new(Severity::Note, Kind::Layout, format!("not used: {error}"), "")
 }
 
 fn of_file(path: &Path) -> Result<Draft> {
@@ -124,24 +145,33 @@ fn of_file(path: &Path) -> Result<Draft> {
     })
 }
 
-/// The folders of the parts of a dataset, named `train`, `val`, `test` or alike; without any, the folder itself.
+/// The folder itself, where cases may lie too, and those of the parts of a dataset, named `train`, `val`, `test` or
+/// alike.
 fn parts(root: &Path) -> Result<Vec<(Option<Split>, PathBuf)>> {
-    let parts: Vec<_> = subfolders(root)?
+    let parts = subfolders(root)?
         .into_iter()
-        .filter_map(|folder| Split::from_name(&name(&folder)).map(|split| (Some(split), folder)))
-        .collect();
-    Ok(if parts.is_empty() { vec![(None, root.to_owned())] } else { parts })
+        .filter_map(|folder| Split::from_name(&name(&folder)).map(|split| (Some(split), folder)));
+    Ok(std::iter::once((None, root.to_owned())).chain(parts).collect())
 }
 
-/// Files of one kind in a folder: one alone, or several that are named after the parts of a dataset.
-fn files_by_part(folder: &Path, endings: &[&str]) -> Result<Vec<(Option<Split>, PathBuf)>> {
+/// Files of one kind in a folder: one alone, or several that are named after the parts of a dataset. Where that is not
+/// clear, `is_one` looks into the files.
+fn files_by_part(
+    folder: &Path,
+    endings: &[&str],
+    is_one: &dyn Fn(&Path) -> bool,
+) -> Result<Vec<(Option<Split>, PathBuf)>> {
     let matches = |path: &PathBuf| {
         let lower = name(path).to_lowercase();
         path.is_file() && endings.iter().any(|ending| lower.ends_with(ending))
     };
-    let files: Vec<PathBuf> = entries(folder)?.into_iter().filter(matches).collect();
+    let mut files: Vec<PathBuf> = entries(folder)?.into_iter().filter(matches).collect();
     let split = |path: &PathBuf| Split::from_words(name(path).split('.').next().unwrap_or_default());
-    if files.len() > 1 && files.iter().any(|path| split(path).is_none()) {
+    let unclear = |files: &[PathBuf]| files.len() > 1 && files.iter().any(|path| split(path).is_none());
+    if unclear(&files) {
+        files.retain(|path| is_one(path));
+    }
+    if unclear(&files) {
         let names: Vec<String> = files.iter().map(|path| name(path)).collect();
         return Err(DataError::Dataset {
             path: folder.to_owned(),

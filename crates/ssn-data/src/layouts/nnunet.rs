@@ -11,7 +11,7 @@ use super::json::Description;
 use crate::dataset::{Entry, Layout};
 use crate::error::Result;
 use crate::folders::{entries, name, natural_order};
-use crate::source::{Files, Source};
+use crate::source::{Files, Rater, Source};
 
 /// Digits of the channel at the end of the name of an image.
 const CHANNEL_DIGITS: usize = 4;
@@ -69,7 +69,7 @@ fn cases(images: &Path, labels: &Path, ending: &str, channels: usize) -> Result<
         .into_iter()
         .map(|(id, images)| {
             let label = labels.join(format!("{id}{ending}"));
-            let files = Files { images, raters: vec![vec![label]], mask: None };
+            let files = Files { images, raters: vec![Rater::new(0, label)], mask: None };
             Entry { group: id.clone(), id, split: None, source: Source::Files(files) }
         })
         .collect();

@@ -13,18 +13,39 @@ use super::{parts, unique};
 use crate::dataset::{Entry, Layout};
 use crate::error::Result;
 use crate::folders::{images, name, stem, subfolders};
-use crate::source::{Files, Reading, Source};
+use crate::source::{Files, Maps, Rater, Reading, Source};
+
+/// The masks of a case: by rater, then by task.
+type Masks = BTreeMap<usize, BTreeMap<usize, PathBuf>>;
 
 pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
-    let (mut entries, mut taken, mut tasks) = (vec![], BTreeSet::new(), BTreeSet::new());
+    let (mut found, mut taken, mut tasks) = (vec![], BTreeSet::new(), BTreeSet::new());
     for (split, folder) in parts(root)? {
         for case in subfolders(&folder)? {
-            let Some((files, found)) = case_files(&case)? else { continue };
-            tasks.extend(found);
-            let id = unique(split, name(&case), &mut taken);
-            entries.push(Entry { group: id.clone(), id, split, source: Source::Files(files) });
+            let Some((image, masks)) = case_files(&case)? else { continue };
+            tasks.extend(masks.values().flat_map(|tasks| tasks.keys().copied()));
+            found.push((unique(split, name(&case), &mut taken), split, image, masks));
         }
     }
+    // Task k is class k by its number, also where a rater left a task out.
+    let class = |task: usize| tasks.range(..=task).count().min(usize::from(u8::MAX)) as u8;
+    let rater = |(number, masks): (usize, BTreeMap<usize, PathBuf>)| {
+        let mut masks: Vec<(u8, PathBuf)> =
+            masks.into_iter().map(|(task, path)| (class(task), path)).collect();
+        let maps = match tasks.len() {
+            1 => Maps::Labels(masks.remove(0).1),
+            _ => Maps::Masks(masks),
+        };
+        Rater { number, maps }
+    };
+    let entries: Vec<Entry> = found
+        .into_iter()
+        .map(|(id, split, image, masks)| {
+            let raters = masks.into_iter().map(rater).collect();
+            let files = Files { images: vec![Some(image)], raters, mask: None };
+            Entry { group: id.clone(), id, split, source: Source::Files(files) }
+        })
+        .collect();
     let Some(first) = entries.first() else { return Ok(None) };
     let depth_is_channels = depth_is_channels(&first.source);
     let classes = (tasks.len() > 1).then(|| {
@@ -34,21 +55,18 @@ pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
     Ok(Some(Draft { classes, reading, ..Draft::new(Layout::Qubiq, entries) }))
 }
 
-/// The files of a case and the numbers of its tasks; nothing if the folder is none.
-fn case_files(folder: &Path) -> Result<Option<(Files, Vec<usize>)>> {
-    let (mut image, mut segs) = (None, BTreeMap::<usize, BTreeMap<usize, PathBuf>>::new());
+/// The image and the masks of a case; nothing if the folder is none.
+fn case_files(folder: &Path) -> Result<Option<(PathBuf, Masks)>> {
+    let (mut image, mut masks) = (None, Masks::new());
     for path in images(folder)? {
         let stem = stem(&path).to_lowercase();
         if stem == "image" {
             image = Some(path);
         } else if let Some((task, rater)) = task_and_rater(&stem) {
-            segs.entry(rater).or_default().insert(task, path);
+            masks.entry(rater).or_default().insert(task, path);
         }
     }
-    let (Some(image), false) = (image, segs.is_empty()) else { return Ok(None) };
-    let tasks: BTreeSet<usize> = segs.values().flat_map(|tasks| tasks.keys().copied()).collect();
-    let raters = segs.into_values().map(|tasks| tasks.into_values().collect()).collect();
-    Ok(Some((Files { images: vec![Some(image)], raters, mask: None }, tasks.into_iter().collect())))
+    Ok(image.filter(|_| !masks.is_empty()).map(|image| (image, masks)))
 }
 
 /// The numbers in `task01_seg02`.
@@ -65,7 +83,7 @@ fn depth_is_channels(source: &Source) -> bool {
             .map(|image| (image.shape[0], image.shape[1]))
     };
     let image = depth(files.images.first().and_then(Option::as_ref));
-    let mask = depth(files.raters.first().and_then(|rater| rater.first()));
+    let mask = depth(files.raters.first().and_then(|rater| rater.files().into_iter().next()));
     matches!((image, mask), (Some((1, 2..)), Some((_, 1))))
 }
 

@@ -20,6 +20,13 @@ const LABELS: [&str; 9] =
 /// Whole words that are label maps.
 const LABEL_WORDS: [&str; 5] = ["gt", "mask", "ot", "manual", "rater"];
 
+/// A name in lower case without the number of a rater: `Seg_2`, `seg-r1` and `seg3` are `seg`.
+pub(super) fn without_number(name: &str) -> String {
+    let lower = name.to_lowercase();
+    let plain = numbered_suffix(&lower, &["rater", "r"]).map_or(lower.as_str(), |(before, _)| before);
+    plain.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches(['_', '-']).to_owned()
+}
+
 impl Role {
     /// The role that a name says, the name of the case taken away.
     pub fn of(name: &str) -> Self {
@@ -40,6 +47,14 @@ impl Role {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_raters_are_taken_off() {
+        for name in ["seg", "seg_2", "Seg-r1", "seg3", "seg_rater4"] {
+            assert_eq!(without_number(name), "seg", "{name}");
+        }
+        assert_ne!(without_number("liver_seg"), without_number("tumor_seg"));
+    }
 
     #[test]
     fn names_in_use_are_understood() {

@@ -5,22 +5,24 @@ use std::path::Path;
 use ssn_volume::{Limits, read};
 
 use crate::dataset::Entry;
-use crate::parallel;
+use crate::parallel::{self, Meter};
 use crate::records::PackedLabels;
-use crate::source::Source;
+use crate::source::{Maps, Source};
 
 /// Which of the values 0 … 255 occur in the labels of any case. Files that cannot be read are left to the
 /// check.
 pub(super) fn values_in_use(entries: &[Entry]) -> [bool; 256] {
-    let of_cases = parallel::map(entries.len(), &parallel::unwatched, |i| of_source(&entries[i].source));
+    let of_cases =
+        parallel::map(entries.len(), &parallel::unwatched, |i, meter| of_source(&entries[i].source, meter));
     let mut present = [false; 256];
-    for of_case in of_cases {
+    // A file that makes the program fail does so again in the check, with the name of its case.
+    for of_case in of_cases.into_iter().flatten() {
         present.iter_mut().zip(of_case).for_each(|(all, one)| *all |= one);
     }
     present
 }
 
-fn of_source(source: &Source) -> [bool; 256] {
+fn of_source(source: &Source, meter: &Meter) -> [bool; 256] {
     let mut present = [false; 256];
     let mut mark = |labels: &[u8]| labels.iter().for_each(|&label| present[usize::from(label)] = true);
     match source {
@@ -33,9 +35,12 @@ fn of_source(source: &Source) -> [bool; 256] {
         }
         Source::Files(files) => {
             for rater in &files.raters {
-                match rater.as_slice() {
-                    [file] => labels_of(file).iter().for_each(|labels| mark(labels)),
-                    masks => (0..=masks.len()).for_each(|class| mark(&[class as u8])),
+                match &rater.maps {
+                    Maps::Labels(file) => labels_of(file).iter().for_each(|labels| {
+                        meter.saw(labels.len());
+                        mark(labels);
+                    }),
+                    Maps::Masks(masks) => masks.iter().for_each(|(class, _)| mark(&[*class])),
                 }
             }
         }

@@ -25,6 +25,7 @@ fn cases(count: usize, shape: [usize; 3], channels: usize, mask: bool) -> Arc<Me
             shape,
             image: (0..channels * voxels).map(|_| stream.normal() as f32).collect(),
             raters,
+            rater_numbers: vec![],
             mask: mask.then(|| (0..voxels).map(|_| u8::from(stream.chance(0.8))).collect()),
             geometry: Geometry { spacing: [1.0, 1.0, 2.5], ..Geometry::default() },
         }
@@ -159,7 +160,7 @@ fn an_error_comes_in_order_with_its_case_and_ends_the_sequence() {
 #[test]
 fn an_error_does_not_wait_for_slow_batches_before_it() {
     let set = moody(|i| match i {
-        0 => Mood::Slow(4000),
+        0 => Mood::Slow(60_000),
         1 => Mood::Broken,
         _ => Mood::Good,
     });
@@ -167,7 +168,8 @@ fn an_error_does_not_wait_for_slow_batches_before_it() {
     let mut loader = in_order(set, 2, 1 << 20);
     let error = loader.next().unwrap().unwrap_err().to_string();
     assert!(error.contains("case-1"), "{error}");
-    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    // The slow batch takes a minute: this only fails if it was waited for.
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
 }
 
 #[test]
@@ -188,17 +190,19 @@ fn dropping_a_loader_stops_it_promptly() {
     thread::sleep(Duration::from_millis(50));
     let start = Instant::now();
     drop(loader);
-    assert!(start.elapsed() < Duration::from_millis(500));
+    // Twenty cases and more would be a matter of seconds; a thread that is told to stop ends with its case.
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     let loads = set.loads.load(Ordering::Relaxed);
     thread::sleep(Duration::from_millis(100));
-    assert_eq!(set.loads.load(Ordering::Relaxed), loads);
+    // Each of the three threads may have been about to load the case that it had begun.
+    assert!(set.loads.load(Ordering::Relaxed) <= loads + 3);
 
     // A case that takes very long does not hold up the end.
-    let loader = in_order(moody(|_| Mood::Slow(5000)), 1, usize::MAX);
+    let loader = in_order(moody(|_| Mood::Slow(60_000)), 1, usize::MAX);
     thread::sleep(Duration::from_millis(50));
     let start = Instant::now();
     drop(loader);
-    assert!(start.elapsed() < Duration::from_millis(1500));
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
 }
 
 #[test]

@@ -12,7 +12,16 @@ use crate::random::Purpose;
 fn case(shape: [usize; 3], raters: Vec<Vec<u8>>, mask: Option<Vec<u8>>) -> Case {
     let voxels: usize = shape.iter().product();
     let image = (0..2 * voxels).map(|i| i as f32 * 0.5 - 7.0).collect();
-    Case { id: "a".to_owned(), channels: 2, shape, image, raters, mask, geometry: Geometry::default() }
+    Case {
+        id: "a".to_owned(),
+        channels: 2,
+        shape,
+        image,
+        raters,
+        rater_numbers: vec![],
+        mask,
+        geometry: Geometry::default(),
+    }
 }
 
 fn config(size: [usize; 3], lesion_probability: f64, rater: RaterChoice) -> PatchConfig {
@@ -136,7 +145,28 @@ fn settings_that_cannot_work_are_refused() {
     let one = Prepared::new(case([1, 2, 2], vec![vec![0; 4]], None), Index::None).unwrap();
     let fixed = PatchConfig { rater: RaterChoice::Fixed { rater: 1 }, ..PatchConfig::default() };
     let error = fixed.choose(&one, &mut Stream::new(0, Purpose::Patch, 0)).unwrap_err().to_string();
-    assert!(error.starts_with("case a: rater 1 is asked for, but it has 1"), "{error}");
+    assert!(error.starts_with("case a: rater 1 is asked for, but those of this case are 0"), "{error}");
     assert!(Prepared::new(case([1, 2, 2], vec![vec![0; 3]], None), Index::None).is_err());
     assert!(Prepared::new(case([1, 2, 2], vec![], None), Index::None).is_err());
+}
+
+#[test]
+fn a_fixed_rater_is_known_by_number() {
+    let mut two = case([1, 1, 2], vec![vec![0, 0], vec![1, 1]], None);
+    two.rater_numbers = vec![0, 2];
+    let case = Prepared::new(two, Index::None).unwrap();
+    let choose = |rater| {
+        let config = PatchConfig { rater: RaterChoice::Fixed { rater }, ..PatchConfig::default() };
+        config.choose(&case, &mut Stream::new(0, Purpose::Patch, 0))
+    };
+    assert_eq!(choose(2).unwrap().rater, Some(1));
+    insta::assert_snapshot!(choose(1).unwrap_err().to_string());
+}
+
+#[test]
+fn a_whole_image_that_is_too_small_is_named() {
+    let case = Prepared::new(case([1, 2, 2], vec![vec![0; 4]], None), Index::None).unwrap();
+    let config = PatchConfig { target_size: Some([1, 4, 4]), ..PatchConfig::default() };
+    let error = config.choose(&case, &mut Stream::new(0, Purpose::Patch, 0)).unwrap_err();
+    insta::assert_snapshot!(error.to_string());
 }

@@ -1,5 +1,6 @@
 //! BraTS as the paper trains on it: labels 0 to 3, a brain mask, normalised channels, and the authors' CSV files.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path};
 
@@ -9,18 +10,24 @@ use crate::case::Case;
 use crate::dataset::{Dataset, Entry};
 use crate::error::{DataError, Result};
 use crate::labels::LabelCoding;
-use crate::layouts::csv_cell;
-use crate::normalise;
+use crate::layouts::{Known, csv_cell};
+use crate::normalise::{self, Normalisation};
 use crate::parallel::{self, Progress};
 use crate::source::Source;
-use crate::split::{Ratios, Split, SplitFile};
+use crate::split::{Ratios, Split, SplitConfig, check_unique};
+use crate::template::template_with;
 
 /// The classes after preparation.
 pub const BRATS_CLASSES: [&str; 4] = ["background", "NET", "oedema", "enhancing"];
 
 /// Labels that BraTS has had over the years: enhancing tumour is 4, and 3 where there is no 4.
 const STORED_LABELS: usize = 5;
+/// Names that T1 has had over the years.
+const T1_NAMES: [&str; 3] = ["t1", "t1n", "t1w"];
 const MASK_FILE: &str = "brain_mask.nii.gz";
+
+/// The config that is written beside the prepared cases.
+pub const BRATS_CONFIG: &str = "ssn.toml";
 
 /// What was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +41,7 @@ pub struct Brats {
 }
 
 /// Prepares every case of a dataset into a folder of its own below `out`, and writes `train.csv`,
-/// `validation.csv` and `test.csv` there.
+/// `validation.csv`, `test.csv` and a config there.
 ///
 /// A case whose files are all there is kept, so that a run that was stopped goes on; files are written
 /// atomically. `again` prepares every case anew. The split is kept in `split.toml` and reused.
@@ -42,28 +49,46 @@ pub fn brats(dataset: &Dataset, out: &Path, seed: u64, again: bool, progress: Pr
     let rule = LabelRule::of(dataset)?;
     let source = MaskSource::of(dataset)?;
     dataset.entries.iter().try_for_each(|entry| check_id(&entry.id))?;
+    check_unique(&dataset.members())?;
+    // Before the work, so that a split that does not fit costs no time.
+    let file = out.join("split.toml");
+    let split = SplitConfig { file, ratios: Ratios::BRATS, seed, ..SplitConfig::default() };
+    let parts = split.keep_parts(dataset)?;
     let mut dataset = dataset.clone();
     dataset.reading.coding = LabelCoding::Plain;
     dataset.classes = (0..STORED_LABELS).map(|label| label.to_string()).collect();
-    let prepared = parallel::map(dataset.entries.len(), progress, |index| -> Result<bool> {
+    let all = all_raters(&dataset);
+    let prepared = parallel::map(dataset.entries.len(), progress, |index, meter| -> Result<bool> {
         let (entry, folder) = (&dataset.entries[index], out.join(&dataset.entries[index].id));
-        let names = names(&dataset, entry);
+        let names = names(&dataset, entry, &all);
         if !again && names.iter().all(|name| folder.join(name).is_file()) {
             return Ok(false);
         }
-        let case = prepared_case(dataset.load_raw(index)?, &rule, source)?;
+        let case = dataset.load_raw(index)?;
+        meter.saw(case.bytes());
+        let case = prepared_case(case, &rule, source)?;
         fs::create_dir_all(&folder).map_err(|error| Problem::Io(error).in_file(&folder))?;
         write_case(&folder, &names, &case)?;
         Ok(true)
     });
-    let prepared =
-        prepared.into_iter().collect::<Result<Vec<bool>>>()?.into_iter().filter(|new| *new).count();
-    let parts = parts(&dataset, out, seed)?;
+    let prepared = parallel::all_or_error(prepared, |index| &dataset.entries[index].id)?;
+    let prepared = prepared.into_iter().filter(|new| *new).count();
     for split in Split::ALL {
         write_index(&dataset, out, split, &parts)?;
     }
+    write_config(out)?;
     let count = |split| parts.iter().filter(|part| **part == split).count();
     Ok(Brats { prepared, kept: dataset.entries.len() - prepared, parts: Split::ALL.map(count) })
+}
+
+/// The config of the prepared dataset: its channels are normalised already.
+fn write_config(out: &Path) -> Result<()> {
+    let classes = BRATS_CLASSES.map(str::to_owned).to_vec();
+    let known = Known { classes: Some(classes), coding: Some(LabelCoding::Plain), ..Known::default() };
+    let dataset = Dataset::open_with(out, &known)?;
+    let first = dataset.load_raw(0)?;
+    let text = template_with(&dataset, Path::new("."), &first, Normalisation::None);
+    Ok(ssn_volume::write_atomically(&out.join(BRATS_CONFIG), |file| file.write_all(text.as_bytes()))?)
 }
 
 /// Refuses an id that would lead out of the folder of results.
@@ -114,7 +139,9 @@ enum MaskSource {
 
 impl MaskSource {
     fn of(dataset: &Dataset) -> Result<Self> {
-        if let Some(t1) = dataset.channels.iter().position(|name| name.eq_ignore_ascii_case("t1")) {
+        if let Some(t1) =
+            dataset.channels.iter().position(|name| T1_NAMES.contains(&name.to_lowercase().as_str()))
+        {
             return Ok(Self::Channel(t1));
         }
         let has_mask = |entry: &Entry| match &entry.source {
@@ -155,17 +182,30 @@ fn prepared_case(mut case: Case, rule: &LabelRule, source: MaskSource) -> Result
     Ok(case)
 }
 
-/// Names of the files of a prepared case: channels, raters, mask.
-fn names(dataset: &Dataset, entry: &Entry) -> Vec<String> {
-    let raters = match &entry.source {
-        Source::Files(files) => files.raters.len(),
+/// The numbers of the raters of a case.
+fn raters(entry: &Entry) -> Vec<usize> {
+    match &entry.source {
+        Source::Files(files) => files.raters.iter().map(|rater| rater.number).collect(),
         Source::Record(records, index) => {
-            records.items[*index].as_ref().map_or(0, |record| record.raters.len())
+            (0..records.items[*index].as_ref().map_or(0, |record| record.raters.len())).collect()
         }
-    };
+    }
+}
+
+/// The numbers of all raters of a dataset.
+fn all_raters(dataset: &Dataset) -> BTreeSet<usize> {
+    dataset.entries.iter().flat_map(raters).collect()
+}
+
+/// The name of a rater's file, without its ending.
+fn rater_name(number: usize, all: &BTreeSet<usize>) -> String {
+    if all.len() == 1 { "seg".to_owned() } else { format!("seg_{number}") }
+}
+
+/// Names of the files of a prepared case: channels, raters, mask.
+fn names(dataset: &Dataset, entry: &Entry, all: &BTreeSet<usize>) -> Vec<String> {
     let channels = dataset.channels.iter().map(|name| format!("{name}.nii.gz"));
-    let raters = (0..raters)
-        .map(|rater| if raters == 1 { "seg.nii.gz".into() } else { format!("seg_{rater}.nii.gz") });
+    let raters = raters(entry).into_iter().map(|number| format!("{}.nii.gz", rater_name(number, all)));
     channels.chain(raters).chain([MASK_FILE.to_owned()]).collect()
 }
 
@@ -181,21 +221,6 @@ fn write_case(folder: &Path, names: &[String], case: &Case) -> Result<()> {
     Ok(())
 }
 
-/// The part of each case: as the dataset says, as `split.toml` says, or divided now as in the paper.
-fn parts(dataset: &Dataset, out: &Path, seed: u64) -> Result<Vec<Split>> {
-    let given: Option<Vec<Split>> = dataset.entries.iter().map(|entry| entry.split).collect();
-    if let Some(given) = given {
-        return Ok(given);
-    }
-    let (path, members) = (out.join("split.toml"), dataset.members());
-    if path.is_file() {
-        return SplitFile::read(&path)?.parts(&path, &members, 0);
-    }
-    let made = SplitFile::by_ratios(&members, Ratios::BRATS, seed)?;
-    made.write(&path)?;
-    made.parts(&path, &members, 0)
-}
-
 /// The authors' index of one part; none for a part without cases.
 fn write_index(dataset: &Dataset, out: &Path, split: Split, parts: &[Split]) -> Result<()> {
     let of_part: Vec<&Entry> = dataset
@@ -205,14 +230,26 @@ fn write_index(dataset: &Dataset, out: &Path, split: Split, parts: &[Split]) -> 
         .filter(|(_, part)| **part == split)
         .map(|(entry, _)| entry)
         .collect();
-    let Some(first) = of_part.first() else { return Ok(()) };
-    let column = |name: &String| name.trim_end_matches(".nii.gz").replace("brain_mask", "sampling_mask");
-    let header: Vec<String> = names(dataset, first).iter().map(column).collect();
-    let mut text = format!("id,{}\n", header.join(","));
+    if of_part.is_empty() {
+        return Ok(());
+    }
+    let all = all_raters(dataset);
+    let seg_columns: Vec<String> = all.iter().map(|number| rater_name(*number, &all)).collect();
+    let columns = ["id"].into_iter().chain(dataset.channels.iter().map(String::as_str));
+    let columns = columns.chain(seg_columns.iter().map(String::as_str)).chain(["sampling_mask"]);
+    let mut text = columns.map(csv_cell).collect::<Vec<_>>().join(",") + "\n";
     for entry in of_part {
-        let files = names(dataset, entry);
-        let cells: Vec<String> = files.iter().map(|name| csv_cell(&format!("{}/{name}", entry.id))).collect();
-        text += &format!("{},{}\n", csv_cell(&entry.id), cells.join(","));
+        let (present, file) = (raters(entry), |name: &str| csv_cell(&format!("{}/{name}.nii.gz", entry.id)));
+        let mut cells = vec![csv_cell(&entry.id)];
+        cells.extend(dataset.channels.iter().map(|name| file(name)));
+        // A rater who did not look at the case leaves the cell empty.
+        let seg = |number: &usize| match present.contains(number) {
+            true => file(&rater_name(*number, &all)),
+            false => String::new(),
+        };
+        cells.extend(all.iter().map(seg));
+        cells.push(csv_cell(&format!("{}/{MASK_FILE}", entry.id)));
+        text += &(cells.join(",") + "\n");
     }
     let path = out.join(format!("{split}.csv"));
     Ok(ssn_volume::write_atomically(&path, |file| file.write_all(text.as_bytes()))?)

@@ -23,12 +23,23 @@ pub struct Lidc {
 ///
 /// Images keep their values; normalisation is for those who read the cache.
 pub fn lidc(dataset: &Dataset, out: &Path, progress: Progress<'_>) -> Result<Lidc> {
-    let records = parallel::map(dataset.entries.len(), progress, |index| -> Result<Record> {
+    let records = parallel::map(dataset.entries.len(), progress, |index, meter| -> Result<Record> {
         let case = dataset.load_raw(index)?;
+        meter.saw(case.bytes());
         if case.mask.is_some() {
             return Err(DataError::Case {
                 id: case.id,
                 reason: "the case has a region of interest, which a cache does not hold".to_owned(),
+                advice: "use the dataset as it is",
+            });
+        }
+        if !case.rater_numbers.is_empty() {
+            return Err(DataError::Case {
+                id: case.id,
+                reason: format!(
+                    "only the raters {:?} looked at the case, which a cache does not hold",
+                    case.rater_numbers
+                ),
                 advice: "use the dataset as it is",
             });
         }
@@ -39,7 +50,7 @@ pub fn lidc(dataset: &Dataset, out: &Path, progress: Progress<'_>) -> Result<Lid
             raters: case.raters.into_iter().map(PackedLabels::pack).collect(),
         })
     });
-    let records = records.into_iter().collect::<Result<Vec<_>>>()?;
+    let records = parallel::all_or_error(records, |index| &dataset.entries[index].id)?;
     let bytes =
         encode_cache(&records, &dataset.entries, &dataset.classes).map_err(|reason| DataError::Dataset {
             path: dataset.root.clone(),

@@ -3,5 +3,5 @@
 mod brats;
 mod lidc;
 
-pub use brats::{BRATS_CLASSES, Brats, brats};
+pub use brats::{BRATS_CLASSES, BRATS_CONFIG, Brats, brats};
 pub use lidc::{Lidc, lidc};

@@ -1,11 +1,11 @@
 //! Arrays of one case on one grid.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use ssn_volume::{Format, Geometry, Image, Limits, Tolerance, Volume, read};
+use ssn_volume::{Geometry, Image, Limits, Tolerance, Volume, read};
 
-use super::grid::{Place, centre, grey};
-use super::{Expected, Files, Reading};
+use super::grid::{Place, centre, grey, is_picture};
+use super::{Expected, Files, Maps, Reading};
 use crate::case::Case;
 use crate::finding::{Finding, Kind, Severity};
 use crate::labels::LabelCoding;
@@ -61,7 +61,13 @@ impl Assembly<'_> {
                 values.extend(image.data);
             }
         }
-        let raters: Vec<_> = files.raters.iter().filter_map(|rater| self.rater(rater, &mut place)).collect();
+        let (mut raters, mut rater_numbers) = (vec![], vec![]);
+        for rater in &files.raters {
+            if let Some(labels) = self.rater(&rater.maps, &mut place) {
+                raters.push(labels);
+                rater_numbers.push(rater.number);
+            }
+        }
         if files.raters.is_empty() {
             let advice = "add the label files, or remove the case";
             let finding =
@@ -70,39 +76,50 @@ impl Assembly<'_> {
         }
         let mask = files.mask.as_ref().and_then(|path| self.mask(path, &mut place));
         let place = place?;
-        self.finish(&place, channels, values, raters, mask)
+        if rater_numbers.iter().enumerate().all(|(place, number)| place == *number) {
+            rater_numbers.clear();
+        }
+        let case = self.finish(&place, channels, values, raters, mask)?;
+        Some(Case { rater_numbers, ..case })
     }
 
     /// The labels of a rater as classes.
-    fn rater(&mut self, files: &[PathBuf], place: &mut Option<Place>) -> Option<Vec<u8>> {
-        let mut merged: Option<Vec<u8>> = None;
-        for (number, path) in files.iter().enumerate() {
-            let image = grey(self.read(path)?);
-            if image.shape[0] != 1 {
-                let reason = format!("the label map has {} channels, but it must have 1", image.shape[0]);
-                self.error(path, Kind::SizeMismatch, reason, "store one label per voxel");
-                return None;
-            }
-            let labels = match image.to_labels() {
-                Ok(labels) => self.cropped(labels),
-                Err(problem) => {
-                    self.findings.push(Finding::unreadable(problem.in_file(path)));
-                    return None;
-                }
-            };
-            if !self.fits(place, path, &labels) {
-                return None;
-            }
-            let mut labels = labels.data;
-            if files.len() == 1 {
+    fn rater(&mut self, maps: &Maps, place: &mut Option<Place>) -> Option<Vec<u8>> {
+        let masks = match maps {
+            Maps::Labels(path) => {
+                let mut labels = self.labels(path, place)?;
                 self.decode(path, &mut labels);
                 return Some(labels);
             }
-            let class = number as u8 + 1;
+            Maps::Masks(masks) => masks,
+        };
+        let mut merged: Option<Vec<u8>> = None;
+        for (class, path) in masks {
+            let labels = self.labels(path, place)?;
             let map = merged.get_or_insert_with(|| vec![0; labels.len()]);
-            map.iter_mut().zip(&labels).filter(|(_, label)| **label > 0).for_each(|(to, _)| *to = class);
+            map.iter_mut().zip(&labels).filter(|(_, label)| **label > 0).for_each(|(to, _)| *to = *class);
         }
         merged
+    }
+
+    /// A label file as it is stored.
+    fn labels(&mut self, path: &Path, place: &mut Option<Place>) -> Option<Vec<u8>> {
+        let image = grey(self.read(path)?);
+        if image.shape[0] != 1 {
+            let reason = format!("the label map has {} channels, but it must have 1", image.shape[0]);
+            self.error(path, Kind::SizeMismatch, reason, "store one label per voxel");
+            return None;
+        }
+        match image.to_labels() {
+            Ok(labels) => {
+                let labels = self.cropped(labels);
+                self.fits(place, path, &labels).then_some(labels.data)
+            }
+            Err(problem) => {
+                self.findings.push(Finding::unreadable(problem.in_file(path)));
+                None
+            }
+        }
     }
 
     fn decode(&mut self, path: &Path, labels: &mut [u8]) {
@@ -170,10 +187,7 @@ impl Assembly<'_> {
             return false;
         }
         // Pictures have no geometry, so that one beside a volume says nothing.
-        let picture = |path: &Path| {
-            matches!(Format::of(path), Ok(Format::Png | Format::Jpeg | Format::Tiff | Format::Npy))
-        };
-        if picture(path) || picture(&place.path) {
+        if is_picture(path) || is_picture(&place.path) {
             return true;
         }
         if let Some(differences) = place.geometry.differences(&volume.geometry, Tolerance::default()) {
@@ -264,6 +278,7 @@ impl Assembly<'_> {
             shape: place.shape,
             image,
             raters,
+            rater_numbers: vec![],
             mask,
             geometry: place.geometry,
         })

@@ -1,14 +1,19 @@
 //! The grid of a case, and images brought onto it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use ssn_volume::{Geometry, Image, Volume, Voxels};
+use ssn_volume::{Format, Geometry, Image, Volume, Voxels};
 
 /// The grid of a case, and the file that defined it.
 pub(super) struct Place {
     pub path: PathBuf,
     pub shape: [usize; 3],
     pub geometry: Geometry,
+}
+
+/// Whether a file is of a kind that has no geometry.
+pub(super) fn is_picture(path: &Path) -> bool {
+    matches!(Format::of(path), Ok(Format::Png | Format::Jpeg | Format::Tiff | Format::Npy))
 }
 
 /// A picture in grey that was stored in colour, as one channel; anything else as it is.

@@ -14,6 +14,7 @@ use crate::finding::{Finding, Severity};
 use crate::labels::LabelCoding;
 use crate::records::Records;
 use assembly::Assembly;
+use grid::is_picture;
 
 /// Where a case comes from.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,11 +30,43 @@ pub enum Source {
 pub struct Files {
     /// One file per channel, or one with all channels; nothing for a channel that the case lacks.
     pub images: Vec<Option<PathBuf>>,
-    /// The files of each rater: one with labels, or one mask per foreground class. Where masks overlap, the
-    /// later class counts.
-    pub raters: Vec<Vec<PathBuf>>,
+    /// The files of each rater who looked at the case, in the order of their numbers.
+    pub raters: Vec<Rater>,
     /// The region of interest.
     pub mask: Option<PathBuf>,
+}
+
+/// The files of a rater.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rater {
+    /// Which of the dataset's raters this is: the same number in all cases, from 0.
+    pub number: usize,
+    /// What this rater marked.
+    pub maps: Maps,
+}
+
+/// How a rater's marks are stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Maps {
+    /// One file with labels.
+    Labels(PathBuf),
+    /// A mask for each class. Where masks overlap, the later class counts.
+    Masks(Vec<(u8, PathBuf)>),
+}
+
+impl Rater {
+    /// A rater with one file of labels.
+    pub fn new(number: usize, labels: PathBuf) -> Self {
+        Self { number, maps: Maps::Labels(labels) }
+    }
+
+    /// The files.
+    pub fn files(&self) -> Vec<&PathBuf> {
+        match &self.maps {
+            Maps::Labels(path) => vec![path],
+            Maps::Masks(masks) => masks.iter().map(|(_, path)| path).collect(),
+        }
+    }
 }
 
 /// How the files of a dataset are read, the same for all its cases.
@@ -59,6 +92,14 @@ pub struct Expected<'a> {
 }
 
 impl Source {
+    /// Whether the file of the grid says where voxels lie; pictures and records do not.
+    pub fn has_geometry(&self) -> bool {
+        match self {
+            Self::Files(files) => files.images.iter().flatten().next().is_some_and(|path| !is_picture(path)),
+            Self::Record(..) => false,
+        }
+    }
+
     /// Puts a case together; nothing if there is an error among the findings.
     pub fn assemble(
         &self,

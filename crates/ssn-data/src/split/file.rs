@@ -54,6 +54,16 @@ struct Content {
 }
 
 impl SplitFile {
+    /// How a split by ratios is described.
+    pub fn ratios_method(ratios: Ratios) -> String {
+        format!("{ratios} by group")
+    }
+
+    /// How a split into folds is described.
+    pub fn folds_method(folds: usize) -> String {
+        format!("{folds} folds by group")
+    }
+
     /// A split by ratios.
     pub fn by_ratios(members: &[Member<'_>], ratios: Ratios, seed: u64) -> Result<Self> {
         let groups: Vec<&str> = members.iter().map(|member| member.group).collect();
@@ -63,7 +73,7 @@ impl SplitFile {
             of_split.map(|(member, _)| member.id.to_owned()).collect()
         };
         let assignment = Assignment::Parts(Split::ALL.map(list));
-        Ok(Self { method: format!("{ratios} by group"), seed: Some(seed), assignment })
+        Ok(Self { method: Self::ratios_method(ratios), seed: Some(seed), assignment })
     }
 
     /// A split into folds.
@@ -74,7 +84,7 @@ impl SplitFile {
         for (member, number) in members.iter().zip(numbers) {
             lists[number].push(member.id.to_owned());
         }
-        let method = format!("{folds} folds by group");
+        let method = Self::folds_method(folds);
         Ok(Self { method, seed: Some(seed), assignment: Assignment::Folds(lists) })
     }
 
@@ -171,7 +181,8 @@ fn lines(ids: &[String], indent: &str) -> String {
     format!("\n{rows}")
 }
 
-fn quoted(text: &str) -> String {
+/// A text as TOML writes it.
+pub(crate) fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
 }
 

@@ -3,6 +3,7 @@
 //! A split never cuts through a group (a patient, a series): all cases of a group are on one side. It is a
 //! function of the seed and the names, not of the order in which cases were found, and is kept in a file.
 
+mod config;
 mod divide;
 mod file;
 
@@ -10,7 +11,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use config::{SplitConfig, SplitSource, check_unique};
 pub use divide::{Ratios, divide, fold};
+pub(crate) use file::quoted;
 pub use file::{Assignment, Member, SplitFile};
 
 /// One of the three parts of a dataset.

@@ -6,7 +6,7 @@ use crate::error::{DataError, Result};
 
 /// What a synthetic set is like. The default is that of the demo: 64 × 64 pixels, two classes, four raters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct SyntheticConfig {
     /// The seed: one seed is one set.
     pub seed: u64,

@@ -100,6 +100,7 @@ impl Cases for Synthetic {
             shape: self.config.size,
             image: scene.image(),
             raters: self.label_maps(index, 0..self.config.raters as u64),
+            rater_numbers: vec![],
             mask: self.config.mask.then(|| scene.body()),
             geometry: Geometry::default(),
         })
