@@ -1,7 +1,8 @@
 """The peer of `cargo xtask bench augment`: the same changes with NumPy and SciPy's map_coordinates.
 
 Every change happens to every patch. As on our side, only the patch is resampled, once, at coordinates composed of all
-changes; images linearly with the border repeated, labels by the nearest voxel. Two processes share the work.
+changes; images linearly with the border repeated, labels by the nearest voxel (lidc-as-coded:
+by linear interpolation of the two classes). Two processes share the work.
 augment.py DIR SECONDS: reads DIR/{brats,lidc}.{image,labels}, works on each task for about SECONDS, prints JSON.
 """
 import json, multiprocessing, os, sys, time
@@ -60,11 +61,13 @@ def brats(image, labels, rng):
     return patch * factor + summand, label
 
 
-def slice_at(image, labels, matrix, offset):
+def slice_at(image, labels, matrix, offset, linear=False):
     points = np.tensordot(matrix, grid(labels.shape), axes=1)
     points += offset[:, None, None] + 63.5
     points = points.astype(np.float32)
     patch = map_coordinates(image, points, order=1, mode="nearest")
+    if linear:
+        return patch, map_coordinates(labels.astype(np.float32), points, order=1, mode="constant", cval=0) > 0.5
     return patch, map_coordinates(labels, points, order=0, mode="constant", cval=0)
 
 
@@ -82,7 +85,7 @@ def lidc_as_coded(image, labels, rng):
     side = rng.integers(98, 129)
     matrix = rotation(rng)
     offset = rng.integers(0, 128 - side + 1, size=2) - (128 - side) / 2
-    return slice_at(image, labels, matrix * (side / 128), matrix @ offset)
+    return slice_at(image, labels, matrix * (side / 128), matrix @ offset, linear=True)
 
 
 def work(arguments):

@@ -103,19 +103,36 @@ fn index(shape: [usize; 3], at: [isize; 3]) -> Option<usize> {
     inside.then(|| (at[0] as usize * shape[1] + at[1] as usize) * shape[2] + at[2] as usize)
 }
 
+/// The label that all voxels around a point have, which is most points; nothing if they differ, or one lies outside.
+#[inline(always)]
+fn common_label(labels: &[u8], shape: [usize; 3], low: [isize; 3], part: [f32; 3]) -> Option<u8> {
+    // Along an axis on whose grid the point lies, as the depth of pictures, there is no second voxel.
+    let second = part.map(|part| isize::from(part > 0.0));
+    if (0..3).any(|k| low[k] < 0 || low[k] + second[k] >= shape[k] as isize) {
+        return None;
+    }
+    let [d, h, w] = second.map(|step| step as usize);
+    let first = (low[0] as usize * shape[1] + low[1] as usize) * shape[2] + low[2] as usize;
+    let (d, h) = (d * shape[1] * shape[2], h * shape[2]);
+    let label = labels[first];
+    let same = |offset: usize| labels[first + offset] == label;
+    let all = same(w) & same(h) & same(h + w) & same(d) & same(d + w) & same(d + h) & same(d + h + w);
+    all.then_some(label)
+}
+
 /// The label that weighs most among the eight voxels around a point.
 fn largest_share(labels: &[u8], shape: [usize; 3], point: [f32; 3]) -> u8 {
     let low = point.map(f32::floor);
     let part = [0, 1, 2].map(|k| point[k] - low[k]);
+    if let Some(label) = common_label(labels, shape, low.map(|x| x as isize), part) {
+        return label;
+    }
     let corners: [(u8, f32); 8] = std::array::from_fn(|corner| {
         let bits = [corner >> 2, corner >> 1 & 1, corner & 1];
         let at = [0, 1, 2].map(|k| low[k] as isize + bits[k] as isize);
         let share = |k: usize| if bits[k] == 1 { part[k] } else { 1.0 - part[k] };
         (index(shape, at).map_or(0, |voxel| labels[voxel]), share(0) * share(1) * share(2))
     });
-    if corners.iter().all(|(label, _)| *label == corners[0].0) {
-        return corners[0].0;
-    }
     let total = |label: u8| corners.iter().filter(|(other, _)| *other == label).map(|(_, w)| w).sum::<f32>();
     let mut best = (corners[0].0, total(corners[0].0));
     for &(label, _) in &corners[1..] {
