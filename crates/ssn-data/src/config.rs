@@ -8,13 +8,14 @@ use serde::Deserialize;
 use ssn_volume::{Limits, read_bytes};
 
 use crate::dataset::{Dataset, Layout, Preprocessing};
+use crate::division::{SplitConfig, SplitSource};
 use crate::error::{DataError, Result};
 use crate::finding::Finding;
 use crate::labels::LabelCoding;
 use crate::layouts::Known;
 use crate::nearest::nearest;
 use crate::normalise::Normalisation;
-use crate::split::{Split, SplitConfig, SplitSource};
+use crate::split::Split;
 
 /// The sections that a config file may have.
 pub const SECTIONS: [&str; 11] = [

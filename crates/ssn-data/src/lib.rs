@@ -13,6 +13,7 @@ pub mod check;
 pub mod config;
 pub mod crop;
 pub mod dataset;
+pub mod division;
 pub mod error;
 pub mod finding;
 pub mod folders;

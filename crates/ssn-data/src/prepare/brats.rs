@@ -8,13 +8,14 @@ use ssn_volume::{Image, Limits, Problem, Voxels, write};
 
 use crate::case::Case;
 use crate::dataset::{Dataset, Entry};
+use crate::division::{SplitConfig, check_unique};
 use crate::error::{DataError, Result};
 use crate::labels::LabelCoding;
 use crate::layouts::{Known, csv_cell};
 use crate::normalise::{self, Normalisation};
 use crate::parallel::{self, Progress};
 use crate::source::Source;
-use crate::split::{Ratios, Split, SplitConfig, check_unique};
+use crate::split::{Ratios, Split};
 use crate::template::template_with;
 
 /// The classes after preparation.

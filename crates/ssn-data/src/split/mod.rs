@@ -3,7 +3,6 @@
 //! A split never cuts through a group (a patient, a series): all cases of a group are on one side. It is a
 //! function of the seed and the names, not of the order in which cases were found, and is kept in a file.
 
-mod config;
 mod divide;
 mod file;
 
@@ -11,7 +10,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use config::{SplitConfig, SplitSource, check_unique};
 pub use divide::{Ratios, divide, fold};
 pub(crate) use file::quoted;
 pub use file::{Assignment, Member, SplitFile};

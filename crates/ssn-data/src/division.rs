@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::{Member, Ratios, Split, SplitFile};
 use crate::dataset::Dataset;
 use crate::error::{DataError, Result};
+use crate::split::{Member, Ratios, Split, SplitFile};
 
 /// The section `[data.split]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
