@@ -113,6 +113,7 @@ const MODULES: &[(&str, &[&str])] = &[
         "ssn-net",
         &[
             "error",
+            "purpose",
             "noise",
             "distribution",
             "target",
@@ -140,7 +141,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "prepare",
         ],
     ),
-    ("ssn-engine", &["progress", "import", "toy"]),
+    ("ssn-engine", &["import", "toy"]),
 ];
 
 #[test]

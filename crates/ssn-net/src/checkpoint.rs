@@ -15,7 +15,7 @@ use ssn_volume::{write_atomically, write_folder_atomically};
 use crate::error::{NetError, Result};
 use crate::model::{Execution, Model};
 use crate::optim::Optimizer;
-use crate::weights::container::{Stored, decode, encode, hex};
+use crate::weights::container::{Stored, decode, encode, hex, named};
 use crate::weights::{load, to_bytes};
 
 const MODEL: &str = "model.safetensors";
@@ -83,10 +83,9 @@ impl Checkpoints {
     pub fn save(&self, progress: &Progress, model: &Model, optimizer: &Optimizer) -> Result<PathBuf> {
         let path = self.path_of(progress.step);
         if !path.exists() {
-            let mut state = vec![];
-            for (name, tensor) in optimizer.state()? {
-                state.push(Stored::new(&name, &tensor)?);
-            }
+            let state = optimizer.state()?;
+            let state =
+                state.iter().map(|(name, tensor)| Stored::new(name, tensor)).collect::<Result<_>>()?;
             let files = [
                 (MODEL, to_bytes(model)?),
                 (OPTIMIZER, encode(progress, state).map_err(|reason| problem(&path, reason))?),
@@ -161,12 +160,17 @@ impl Checkpoints {
         };
         let manifest: BTreeMap<String, String> =
             serde_json::from_slice(&read(MANIFEST)?).map_err(|error| problem(&folder, error))?;
-        for name in [MODEL, OPTIMIZER, PROGRESS] {
-            if manifest.get(name) != Some(&digest(&read(name)?)) {
+        let verified = |name: &str| {
+            let bytes = read(name)?;
+            if manifest.get(name) != Some(&digest(&bytes)) {
                 return Err(problem(&folder.join(name), "it is not what was saved (SHA-256 differs)"));
             }
-        }
-        let progress = serde_json::from_slice(&read(PROGRESS)?).map_err(|error| problem(&folder, error))?;
+            Ok(bytes)
+        };
+        verified(MODEL)?;
+        verified(OPTIMIZER)?;
+        let progress =
+            serde_json::from_slice(&verified(PROGRESS)?).map_err(|error| problem(&folder, error))?;
         Ok(Generation { folder, progress })
     }
 
@@ -195,11 +199,7 @@ impl Generation {
         let path = self.folder.join(OPTIMIZER);
         let bytes = fs::read(&path).map_err(|error| problem(&path, error))?;
         let (_, stored) = decode::<Progress>(&bytes).map_err(|reason| problem(&path, reason))?;
-        let mut state = vec![];
-        for stored in stored {
-            state.push((stored.name.clone(), stored.tensor(execution.device)?));
-        }
-        optimizer.load_state(&state)
+        optimizer.load_state(&named(&stored, execution.device)?)
     }
 }
 

@@ -182,5 +182,10 @@ pub(crate) fn require(
     value: impl ToString,
     expected: &'static str,
 ) -> Result<()> {
-    if holds { Ok(()) } else { Err(NetError::Parameter { field, value: value.to_string(), expected }) }
+    if holds { Ok(()) } else { refused(field, value, expected) }
+}
+
+/// The refusal of a setting that is outside its range.
+pub(crate) fn refused<T>(field: &'static str, value: impl ToString, expected: &'static str) -> Result<T> {
+    Err(NetError::Parameter { field, value: value.to_string(), expected })
 }

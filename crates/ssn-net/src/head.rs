@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use tch::{Kind, Tensor};
 
 use crate::distribution::{EPSILON, LowRankNormal};
-use crate::error::{NetError, Result};
+use crate::error::{NetError, Result, refused, require};
 use crate::parameters::{Initial, Scope};
 
 /// The rank of the paper's experiments.
@@ -109,14 +109,13 @@ impl Head {
         start: HeadStart,
     ) -> Result<Self> {
         let kind = scope.kind();
-        let wrong = |field, value: String, expected| Err(NetError::Parameter { field, value, expected });
         if classes < 1 {
-            return wrong("classes", classes.to_string(), "at least 1");
+            return refused("classes", classes, "at least 1");
         }
         let mut map = |name: &str, outputs| Linear::new(&mut scope.sub(name), features, outputs, start);
         let maps = match config {
             HeadConfig::Identity if features != classes => {
-                return wrong(
+                return refused(
                     "classes",
                     format!("{classes}, while the network gives {features} channels"),
                     "the number of channels, when the head is \"identity\"",
@@ -126,14 +125,13 @@ impl Head {
             HeadConfig::Deterministic => vec![map("mean", classes)?],
             HeadConfig::Stochastic(StochasticConfig { rank, epsilon, log_diagonal_limit }) => {
                 if rank < 0 {
-                    return wrong("head.rank", rank.to_string(), "0 (independent logits) or more");
+                    return refused("head.rank", rank, "0 (independent logits) or more");
                 }
                 if !(epsilon.is_finite() && epsilon > 0.0) {
-                    return wrong("head.epsilon", epsilon.to_string(), "a small positive number");
+                    return refused("head.epsilon", epsilon, "a small positive number");
                 }
-                if log_diagonal_limit.is_some_and(|limit| !(limit.is_finite() && limit > 0.0)) {
-                    let value = format!("{}", log_diagonal_limit.unwrap_or_default());
-                    return wrong("head.log_diagonal_limit", value, "positive");
+                if let Some(limit) = log_diagonal_limit {
+                    require(limit.is_finite() && limit > 0.0, "head.log_diagonal_limit", limit, "positive")?;
                 }
                 let mut maps = vec![map("mean", classes)?, map("log_diagonal", classes)?];
                 if rank > 0 {

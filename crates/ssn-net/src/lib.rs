@@ -17,6 +17,7 @@ pub mod model;
 pub mod noise;
 pub mod optim;
 pub mod parameters;
+mod purpose;
 pub mod schedule;
 pub mod space;
 pub mod target;

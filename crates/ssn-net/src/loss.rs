@@ -1,5 +1,7 @@
 //! Losses: the Monte-Carlo loss of the paper, and those of the mean logits alone.
 
+use std::ops::Range;
+
 use tch::{Kind, Tensor};
 
 use crate::distribution::LowRankNormal;
@@ -59,14 +61,18 @@ pub fn chunked_loss(
     }
     let leaves = distribution.detached();
     let samples_of = |draws: i64| noise.pairing().samples(draws);
+    // The samples of a turn in a tensor of all samples.
+    let part = |t: &Tensor, turn: &Range<i64>| {
+        t.f_narrow(0, samples_of(turn.start), samples_of(turn.end - turn.start))
+    };
     let (b, t) = (distribution.dims()[0], target.maps().size()[1]);
     // One tensor for all results: a small one left behind by every turn would keep the allocator from using the
     // room between them again.
     let log_p = Tensor::f_zeros([samples_of(draws), b, t], (Kind::Double, distribution.mean().device()))?;
     tch::no_grad(|| {
         for range in chunks() {
-            let place = log_p.f_narrow(0, samples_of(range.start), samples_of(range.end - range.start))?;
-            place.shallow_clone().f_copy_(&log_probability(&leaves, target, &noise.draws(range)?)?)?;
+            let mut place = part(&log_p, &range)?;
+            place.f_copy_(&log_probability(&leaves, target, &noise.draws(range)?)?)?;
         }
         Ok::<_, NetError>(())
     })?;
@@ -78,7 +84,7 @@ pub fn chunked_loss(
     let shares = log_p.f_softmax(0, None::<Kind>)?; // [m, b, t]
     let leaves = leaves.trainable();
     for range in chunks() {
-        let shares = shares.f_narrow(0, samples_of(range.start), samples_of(range.end - range.start))?;
+        let shares = part(&shares, &range)?;
         let repeated = log_probability(&leaves, target, &noise.draws(range)?)?;
         let weighted = repeated.f_mul(&shares)?.f_mean_dim([2i64].as_slice(), false, None::<Kind>)?;
         weighted.f_sum(Kind::Double)?.f_neg()?.f_backward()?;

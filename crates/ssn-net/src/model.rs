@@ -5,7 +5,7 @@ use tch::{Device, Kind, Tensor};
 
 use crate::backbones::{Backbone, BackboneConfig, DeepMedicConfig, UNetConfig};
 use crate::blocks::Mode;
-use crate::error::{NetError, Result};
+use crate::error::{NetError, Result, refused};
 use crate::head::{Head, HeadConfig, Prediction, StochasticConfig};
 use crate::parameters::Parameters;
 use crate::space::{self, Size};
@@ -138,8 +138,7 @@ impl Model {
         backbone: impl FnOnce(&BackboneConfig, &mut crate::parameters::Scope, i64) -> Result<Backbone>,
     ) -> Result<Self> {
         if config.channels < 1 {
-            let value = config.channels.to_string();
-            return Err(NetError::Parameter { field: "channels", value, expected: "at least 1" });
+            return refused("channels", config.channels, "at least 1");
         }
         let mut parameters = Parameters::new(seed, execution.precision.master(), execution.device);
         let mut root = parameters.root();

@@ -8,7 +8,8 @@ use std::ops::Range;
 use ssn_core::random::{RANK_STREAM, derive_seed, fill_normals};
 use tch::Tensor;
 
-use crate::error::{NetError, Result};
+use crate::error::{NetError, Result, refused};
+use crate::purpose::TRAINING_NOISE;
 
 /// How the samples of a Monte-Carlo estimate belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -62,9 +63,6 @@ pub enum NoiseSource<'a> {
     /// From its address.
     Step(&'a StepNoise),
 }
-
-/// Purpose word of the training noise in [`derive_seed`].
-const TRAINING_NOISE: u32 = 1;
 
 impl Noise {
     /// The number of samples `m` that this noise gives.
@@ -140,11 +138,10 @@ impl NoiseSource<'_> {
 impl Pairing {
     /// How many draws give `samples` samples.
     pub fn draws(self, samples: i64) -> Result<i64> {
-        let wrong = |expected| NetError::Parameter { field: "samples", value: samples.to_string(), expected };
         match self {
-            _ if samples < 1 => Err(wrong("at least 1")),
+            _ if samples < 1 => refused("samples", samples, "at least 1"),
             Self::Independent => Ok(samples),
-            Self::Antithetic if samples % 2 != 0 => Err(wrong("even, for antithetic pairs")),
+            Self::Antithetic if samples % 2 != 0 => refused("samples", samples, "even, for antithetic pairs"),
             Self::Antithetic => Ok(samples / 2),
         }
     }

@@ -6,9 +6,7 @@ use ssn_core::random::{derive_seed, fill_normals, philox4x32};
 use tch::{Device, Kind, Tensor};
 
 use crate::error::{NetError, Result};
-
-/// Purpose word of the first values in [`derive_seed`].
-const INITIAL_VALUES: u32 = 2;
+use crate::purpose::INITIAL_VALUES;
 
 /// Whether a tensor is changed by training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

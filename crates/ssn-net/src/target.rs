@@ -2,7 +2,7 @@
 
 use tch::{Device, Kind, Tensor};
 
-use crate::error::{NetError, Result};
+use crate::error::{NetError, Result, refused};
 
 /// Label maps of a batch, checked once. Each image has `t` of them: one rater's, or all raters' at once.
 #[derive(Debug)]
@@ -27,7 +27,6 @@ impl Target {
     /// # Shapes
     /// `maps` `[b, t, v]`, class numbers of type int64.
     pub fn classes(maps: Tensor, classes: i64) -> Result<Self> {
-        let wrong = |value: String, expected| Err(NetError::Parameter { field: "target", value, expected });
         if maps.dim() != 3 {
             return Err(NetError::Shape {
                 field: "target",
@@ -37,18 +36,18 @@ impl Target {
         }
         if classes < 2 {
             let expected = "at least 2, the background included; a single map is on or off: use switches";
-            return Err(NetError::Parameter { field: "classes", value: classes.to_string(), expected });
+            return refused("classes", classes, expected);
         }
         if maps.kind() != Kind::Int64 {
-            return wrong(format!("of type {:?}", maps.kind()), "of type Int64");
+            return refused("target", format!("of type {:?}", maps.kind()), "of type Int64");
         }
         if maps.numel() > 0 {
             let (least, largest) = (maps.min().int64_value(&[]), maps.max().int64_value(&[]));
             if least < 0 {
-                return wrong(least.to_string(), "a class number, 0 or more");
+                return refused("target", least, "a class number, 0 or more");
             }
             if largest >= classes {
-                return wrong(largest.to_string(), "a class number, below the number of classes");
+                return refused("target", largest, "a class number, below the number of classes");
             }
         }
         Ok(Self { maps, classes, likelihood: Likelihood::Categorical })
@@ -124,7 +123,7 @@ impl Target {
     pub(crate) fn check(&self, b: i64, c: i64, v: i64) -> Result<()> {
         if self.classes != c {
             let value = format!("made for {} classes, while the network has {c}", self.classes);
-            return Err(NetError::Parameter { field: "target", value, expected: "of the network's classes" });
+            return refused("target", value, "of the network's classes");
         }
         let t = self.maps.size()[1];
         let expected = match self.likelihood {

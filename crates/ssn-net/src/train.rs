@@ -16,11 +16,9 @@ use crate::model::Model;
 use crate::noise::{NoiseSource, Pairing, StepNoise};
 use crate::optim::{Method, Optimizer};
 use crate::parameters::Role;
+use crate::purpose::DROPOUT;
 use crate::schedule::LearningRate;
 use crate::target::Target;
-
-/// Purpose word of dropout in [`derive_seed`].
-const DROPOUT: u32 = 4;
 
 /// What is minimised.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

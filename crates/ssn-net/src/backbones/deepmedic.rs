@@ -8,7 +8,7 @@ use tch::Tensor;
 use crate::blocks::{
     Activation, ActivationKind, Convolution, ConvolutionShape, Dropout, Mode, Norm, NormKind,
 };
-use crate::error::{NetError, Result};
+use crate::error::{NetError, Result, refused};
 use crate::parameters::{Initial, Scope};
 use crate::space::{self, Margin, Size};
 
@@ -67,22 +67,21 @@ impl DeepMedicConfig {
 
     /// Refuses settings that do not fit together.
     pub fn check(&self) -> Result<()> {
-        let wrong = |field, value: String, expected| Err(NetError::Parameter { field, value, expected });
         if self.scales.is_empty() {
-            return wrong("deepmedic.scales", "empty".to_owned(), "a list with one scale per path");
+            return refused("deepmedic.scales", "empty", "a list with one scale per path");
         }
         if let Some(scale) = self.scales.iter().find(|scale| scale.iter().any(|&s| s < 1)) {
-            return wrong("deepmedic.scales", format!("{scale:?}"), "at least 1 along every axis");
+            return refused("deepmedic.scales", format!("{scale:?}"), "at least 1 along every axis");
         }
         if self.kernel.iter().any(|&k| k < 1 || k % 2 == 0) {
-            return wrong("deepmedic.kernel", format!("{:?}", self.kernel), "odd along every axis");
+            return refused("deepmedic.kernel", format!("{:?}", self.kernel), "odd along every axis");
         }
         if self.feature_maps.is_empty() {
-            return wrong("deepmedic.feature_maps", "empty".to_owned(), "a list with one number per block");
+            return refused("deepmedic.feature_maps", "empty", "a list with one number per block");
         }
         if self.dropout.len() != self.fully_connected.len() + 1 {
             let value = format!("a list of {}", self.dropout.len());
-            return wrong("deepmedic.dropout", value, "one longer than deepmedic.fully_connected");
+            return refused("deepmedic.dropout", value, "one longer than deepmedic.fully_connected");
         }
         Ok(())
     }

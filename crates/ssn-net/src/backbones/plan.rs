@@ -1,7 +1,7 @@
 //! A U-Net for users' own data, sized from the patch and the spacing of the voxels.
 
 use crate::blocks::{ActivationKind, NormKind};
-use crate::error::{NetError, Result};
+use crate::error::{Result, refused};
 use crate::space::Size;
 
 use super::UNetConfig;
@@ -33,12 +33,11 @@ pub struct Plan {
 /// Each level halves the axes that are long enough and whose voxels are not much longer than the finest, so that
 /// voxels become cubes before they become large; kernels span 1 voxel along axes that are still too coarse.
 pub fn plan_unet(plan: Plan) -> Result<(UNetConfig, Size)> {
-    let wrong = |field, value, expected| Err(NetError::Parameter { field, value, expected });
     if plan.patch.iter().any(|&n| n < 1) {
-        return wrong("the patch size", format!("{:?}", plan.patch), "at least 1 along every axis");
+        return refused("the patch size", format!("{:?}", plan.patch), "at least 1 along every axis");
     }
     if plan.spacing.iter().any(|s| !(s.is_finite() && *s > 0.0)) {
-        return wrong("the spacing", format!("{:?}", plan.spacing), "positive along every axis");
+        return refused("the spacing", format!("{:?}", plan.spacing), "positive along every axis");
     }
     let planar = plan.patch[0] == 1;
     let axes = usize::from(planar)..3;

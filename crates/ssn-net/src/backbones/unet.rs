@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
 use crate::blocks::{Activation, ActivationKind, Convolution, ConvolutionShape, Mode, Norm, NormKind};
-use crate::error::{NetError, Result};
+use crate::error::{NetError, Result, refused};
 use crate::parameters::{Initial, Scope};
 use crate::space::{self, Size};
 
@@ -66,31 +66,30 @@ impl UNetConfig {
     /// Refuses settings whose lengths do not fit together.
     pub fn check(&self) -> Result<()> {
         let levels = self.widths.len();
-        let wrong = |field, value: String, expected| Err(NetError::Parameter { field, value, expected });
         let between = levels.saturating_sub(1);
         if levels == 0 {
-            return wrong("unet.widths", "empty".to_owned(), "a list with one number per level");
+            return refused("unet.widths", "empty", "a list with one number per level");
         }
         if self.strides.len() != between {
             let value = format!("a list of {} for {levels} levels", self.strides.len());
-            return wrong("unet.strides", value, "one shorter than unet.widths");
+            return refused("unet.strides", value, "one shorter than unet.widths");
         }
         if self.decoder_widths.len() != between {
             let value = format!("a list of {} for {levels} levels", self.decoder_widths.len());
-            return wrong("unet.decoder_widths", value, "one shorter than unet.widths");
+            return refused("unet.decoder_widths", value, "one shorter than unet.widths");
         }
         if self.kernels.len() != levels {
             let value = format!("a list of {} for {levels} levels", self.kernels.len());
-            return wrong("unet.kernels", value, "as long as unet.widths");
+            return refused("unet.kernels", value, "as long as unet.widths");
         }
         if let Some(kernel) = self.kernels.iter().find(|kernel| kernel.iter().any(|k| k % 2 != 1 || *k < 1)) {
-            return wrong("unet.kernels", format!("{kernel:?}"), "odd along every axis");
+            return refused("unet.kernels", format!("{kernel:?}"), "odd along every axis");
         }
         if let Some(stride) = self.strides.iter().find(|stride| stride.iter().any(|&s| s < 1)) {
-            return wrong("unet.strides", format!("{stride:?}"), "at least 1 along every axis");
+            return refused("unet.strides", format!("{stride:?}"), "at least 1 along every axis");
         }
         if self.convolutions == 0 {
-            return wrong("unet.convolutions", "0".to_owned(), "at least 1");
+            return refused("unet.convolutions", "0", "at least 1");
         }
         self.norm.check()
     }

@@ -4,7 +4,7 @@ use ssn_core::random::fill_kept;
 use tch::{Device, Tensor};
 
 use super::Mode;
-use crate::error::{NetError, Result};
+use crate::error::{Result, refused};
 
 /// Sets single values to 0 in training and enlarges the others, so that the mean stays.
 ///
@@ -20,8 +20,7 @@ impl Dropout {
     /// Dropout with the probability of a value to be lost; layers of one network have different numbers.
     pub fn new(probability: f64, layer: u32) -> Result<Self> {
         if !(0.0..1.0).contains(&probability) {
-            let value = probability.to_string();
-            return Err(NetError::Parameter { field: "dropout", value, expected: "at least 0 and below 1" });
+            return refused("dropout", probability, "at least 0 and below 1");
         }
         Ok(Self { probability, layer })
     }

@@ -5,14 +5,13 @@ use tch::{Kind, Tensor};
 use super::PIXELS;
 use crate::distribution::{EPSILON, LowRankNormal};
 use crate::error::Result;
+use crate::purpose::INITIAL_VALUES;
 use ssn_core::random::derive_seed;
 
 /// Initial value of the log-diagonal and of the log-scale of the factor's columns.
 const INITIAL_LOG_SCALE: f64 = -1.0;
 /// The rank of the low-rank model.
 const RANK: i64 = 2;
-/// Purpose word of the initial factor in [`derive_seed`].
-const INITIAL_FACTOR: u32 = 2;
 
 /// Which of the paper's two models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,5 +72,5 @@ impl Parameters {
 
 /// Numbers in −½ … ½, a function of the seed.
 fn uniform(seed: u64, count: usize) -> Vec<f64> {
-    (0..count as u64).map(|i| derive_seed(seed, INITIAL_FACTOR, i) as f64 / 2f64.powi(64) - 0.5).collect()
+    (0..count as u64).map(|i| derive_seed(seed, INITIAL_VALUES, i) as f64 / 2f64.powi(64) - 0.5).collect()
 }

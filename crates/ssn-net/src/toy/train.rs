@@ -8,11 +8,9 @@ use crate::distribution::LowRankNormal;
 use crate::error::{NetError, Result};
 use crate::loss::{mean_loss, monte_carlo_loss};
 use crate::noise::{NoiseSource, Pairing, StepNoise};
+use crate::purpose::EVALUATION_NOISE;
 use crate::target::Target;
 use ssn_core::random::derive_seed;
-
-/// Purpose word of the evaluation's noise in [`derive_seed`].
-const EVALUATION_NOISE: u32 = 3;
 
 /// Where a training stands.
 #[derive(Debug, Clone, Copy)]

@@ -118,6 +118,14 @@ impl Stored {
     }
 }
 
+/// Tensors with their names, on a device.
+pub fn named<'a>(
+    stored: impl IntoIterator<Item = &'a Stored>,
+    device: Device,
+) -> Result<Vec<(String, Tensor)>> {
+    stored.into_iter().map(|stored| Ok((stored.name.clone(), stored.tensor(device)?))).collect()
+}
+
 fn wrong_kind(value: String) -> NetError {
     NetError::Parameter { field: "the type of a tensor", value, expected: "F32, F64 or I64" }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use ssn_volume::{Limits, read_bytes, write_atomically};
 
 use super::assign;
-use super::container::{Stored, decode, encode};
+use super::container::{Stored, decode, encode, named};
 use crate::backbones::{Backbone, BackboneConfig, TorchScript, TorchScriptConfig};
 use crate::error::{NetError, Result};
 use crate::model::{Execution, Model, ModelConfig};
@@ -48,10 +48,7 @@ pub fn load(path: &Path, execution: Execution) -> Result<Model> {
         }
         (config, _) => config.build(scope, channels),
     })?;
-    let mut weights = vec![];
-    for stored in tensors.iter().filter(|stored| stored.name != FOREIGN) {
-        weights.push((stored.name.clone(), stored.tensor(execution.device)?));
-    }
+    let weights = named(tensors.iter().filter(|stored| stored.name != FOREIGN), execution.device)?;
     let report = assign(model.parameters(), &weights)?;
     let missing = report.missing.iter().find(|name| foreign.is_none() || !name.starts_with("backbone."));
     if let Some(name) = missing {
