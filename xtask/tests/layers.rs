@@ -128,8 +128,10 @@ const MODULES: &[(&str, &[&str])] = &[
             "schedule",
             "clip",
             "optim",
-            "checkpoint",
             "train",
+            "interval",
+            "checkpoint",
+            "run",
             "toy",
         ],
     ),
@@ -141,7 +143,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "prepare",
         ],
     ),
-    ("ssn-engine", &["import", "toy"]),
+    ("ssn-engine", &["failure", "import", "toy", "train"]),
 ];
 
 #[test]

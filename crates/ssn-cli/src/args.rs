@@ -47,6 +47,8 @@ pub enum Verb {
     /// Prepare a dataset of the paper for training.
     #[command(subcommand)]
     Prepare(PrepareArgs),
+    /// Train a network on a dataset; stopped at any time, it goes on with --resume.
+    Train(TrainArgs),
     /// Make a model file of weights that were trained with the authors' PyTorch code.
     Import(ImportArgs),
     /// Show versions, processors and GPUs, where libtorch is, and what CUDA lacks.
@@ -173,6 +175,65 @@ pub struct LidcArgs {
     /// Replace a file that is there already.
     #[arg(long)]
     pub overwrite: bool,
+}
+
+/// Trains a network as a config says, or at once on a dataset with settings that suit it.
+///
+/// The folder of the run holds the config with everything filled in, metrics.csv, events for TensorBoard, log.txt and
+/// the checkpoints. Ctrl-C, SIGTERM or SIGUSR1 finish the step, save, and end with 75; a second signal ends at once.
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Presets: general (data of your own), demo, lidc, lidc-as-coded, brats, brats-60mm. Examples:\n  \
+                  ssn init DATASET && ssn train ssn.toml --out runs/first\n  \
+                  ssn train --data DATASET --set training.steps=5000\n  \
+                  ssn train --resume runs/first"
+)]
+pub struct TrainArgs {
+    /// The config file; `ssn init DATASET` writes one.
+    #[arg(required_unless_present_any = ["data", "resume"])]
+    pub config: Option<PathBuf>,
+
+    /// A dataset to train on without a config file.
+    #[arg(long, value_name = "DATASET", conflicts_with = "config")]
+    pub data: Option<PathBuf>,
+
+    /// The settings to start from, instead of those that the config names.
+    #[arg(long)]
+    pub preset: Option<String>,
+
+    /// Change one setting, such as training.steps=1000 or model.head.stochastic.rank=5; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub settings: Vec<String>,
+
+    /// The seed of first weights, batches and noise, instead of training.seed.
+    #[arg(long)]
+    pub seed: Option<u64>,
+
+    /// The folder of the new run.
+    #[arg(long, default_value = "run")]
+    pub out: PathBuf,
+
+    /// Go on with the run in this folder.
+    #[arg(
+        long,
+        value_name = "RUN",
+        num_args = 0..=1,
+        default_missing_value = "run",
+        conflicts_with_all = ["config", "data", "preset", "settings", "seed", "out"]
+    )]
+    pub resume: Option<PathBuf>,
+
+    /// Save and end with 75 after so many minutes.
+    #[arg(long, value_name = "MINUTES", value_parser = positive)]
+    pub time_limit: Option<f64>,
+
+    /// Threads that prepare batches; they change no result.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(0..=256))]
+    pub workers: u16,
+
+    /// Train on a dataset even if the check before finds problems, and do not check.
+    #[arg(long)]
+    pub skip_check: bool,
 }
 
 /// Reads a `.pt` file of the authors' DeepMedic, deterministic or stochastic, and writes it as a model of ours.

@@ -52,7 +52,7 @@ pub fn run(args: &InitArgs, global: &Global) -> Result<Exit, Failure> {
 }
 
 /// The first case that loads: one damaged file is for `ssn check` to tell, not a reason to stop here.
-fn first_readable(dataset: &Dataset) -> Result<Case, Failure> {
+pub fn first_readable(dataset: &Dataset) -> Result<Case, Failure> {
     let mut first_error = None;
     for index in 0..dataset.entries.len() {
         match dataset.load_raw(index) {

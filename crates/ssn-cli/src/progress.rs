@@ -65,6 +65,14 @@ impl Progress {
         }
     }
 
+    /// Writes a line above the bar, or alone; nothing when quiet.
+    pub fn say(&self, line: &str) {
+        match &self.last_line {
+            Some(_) => eprintln!("{line}"),
+            None => self.bar.println(line),
+        }
+    }
+
     /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();

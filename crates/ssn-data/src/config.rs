@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use ssn_volume::{Limits, read_bytes};
 
 use crate::dataset::{Dataset, Layout, Preprocessing};
@@ -18,22 +18,13 @@ use crate::normalise::Normalisation;
 use crate::split::Split;
 
 /// The sections that a config file may have.
-pub const SECTIONS: [&str; 11] = [
-    "data",
-    "batches",
-    "model",
-    "training",
-    "loss",
-    "optimiser",
-    "schedule",
-    "augmentation",
-    "sampling",
-    "evaluation",
-    "output",
-];
+pub const SECTIONS: [&str; 7] = ["data", "batches", "augmentation", "model", "loss", "optimiser", "training"];
+
+/// The key before all sections that names a preset.
+pub const PRESET: &str = "preset";
 
 /// The section `[data]`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataConfig {
     /// The folder or file of the dataset; relative paths start at the config file.
@@ -67,11 +58,15 @@ impl DataConfig {
         let bytes = read_bytes(path, &Limits::default())?;
         let wrong = |reason: String| DataError::Config { path: path.to_owned(), reason };
         let text = String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
-        let mut config = Self::parse(&text).map_err(wrong)?;
-        let folder = path.parent().unwrap_or(Path::new(""));
-        config.path = folder.join(&config.path);
-        config.split.file = folder.join(&config.split.file);
-        Ok(config)
+        let config = Self::parse(&text).map_err(wrong)?;
+        Ok(config.seen_from(path.parent().unwrap_or(Path::new(""))))
+    }
+
+    /// The same with paths that start at the folder of the config file.
+    pub fn seen_from(mut self, folder: &Path) -> Self {
+        self.path = folder.join(&self.path);
+        self.split.file = folder.join(&self.split.file);
+        self
     }
 
     /// The section `[data]` of the text of a config.
@@ -84,19 +79,15 @@ impl DataConfig {
             data: Option<DataConfig>,
         }
         // The table first: it tells unknown sections better than a missing `data` would.
-        let table: toml::Table = toml::from_str(text).map_err(|error| explain(text, &error))?;
-        if let Some(section) = table.keys().find(|key| !SECTIONS.contains(&key.as_str())) {
-            let hint =
-                nearest(section, SECTIONS).map_or(String::new(), |near| format!("; did you mean [{near}]?"));
-            return Err(format!("there is no section [{section}]{hint}"));
-        }
+        check_sections(&toml::from_str(text).map_err(|error| explain(text, &error))?)?;
         let Whole { data } = toml::from_str(text).map_err(|error| explain(text, &error))?;
         let config = data.ok_or("the section [data] is missing; `ssn init DIR` writes one")?;
         config.check().map_err(|error| error.to_string())?;
         Ok(config)
     }
 
-    fn check(&self) -> Result<()> {
+    /// Refuses settings outside their ranges.
+    pub fn check(&self) -> Result<()> {
         self.normalisation.check()?;
         self.split.ratios.check()?;
         let bad = |field, value: String, expected: &str| {
@@ -166,11 +157,31 @@ impl DataConfig {
     }
 }
 
+/// Refuses a config with a section that nobody knows.
+pub fn check_sections(table: &toml::Table) -> Result<(), String> {
+    match table.keys().find(|key| *key != PRESET && !SECTIONS.contains(&key.as_str())) {
+        None => Ok(()),
+        Some(section) => {
+            let hint =
+                nearest(section, SECTIONS).map_or(String::new(), |near| format!("; did you mean [{near}]?"));
+            Err(format!("there is no section [{section}]{hint}"))
+        }
+    }
+}
+
 /// What a TOML error says, with its line, and the name that was probably meant.
 pub fn explain(text: &str, error: &toml::de::Error) -> String {
-    let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-    let place = line.map_or(String::new(), |line| format!("line {line}: "));
-    let message = error.message();
+    let place = error.span().map_or(String::new(), |span| format!("line {}: ", line_of(text, span.start)));
+    format!("{place}{}", with_hint(error.message()))
+}
+
+/// The line of a place in a text, from 1.
+pub fn line_of(text: &str, place: usize) -> usize {
+    text[..place.min(text.len())].matches('\n').count() + 1
+}
+
+/// What serde says about a value, with the name that was probably meant.
+pub fn with_hint(message: &str) -> String {
     // serde puts what it found and what it knows between back quotes.
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let hint = match quoted.split_first() {
@@ -178,7 +189,7 @@ pub fn explain(text: &str, error: &toml::de::Error) -> String {
         _ => None,
     };
     let hint = hint.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-    format!("{place}{message}{hint}")
+    format!("{message}{hint}")
 }
 
 #[cfg(test)]

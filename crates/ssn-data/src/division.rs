@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::dataset::Dataset;
 use crate::error::{DataError, Result};
 use crate::split::{Member, Ratios, Split, SplitFile};
 
 /// The section `[data.split]`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SplitConfig {
     /// The file that holds the split: read if it is there, written if not. Relative paths start at the config

@@ -30,8 +30,8 @@ pub struct BatchConfig {
     /// How patches are cut.
     #[serde(default)]
     pub patch: PatchConfig,
-    /// How patches are changed.
-    #[serde(default, rename = "augmentation")]
+    /// How patches are changed: a section of its own in config files.
+    #[serde(skip)]
     pub augment: AugmentConfig,
 }
 

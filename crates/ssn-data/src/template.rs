@@ -1,5 +1,7 @@
 //! A commented config for a dataset, with values that fit it.
 
+mod learning;
+
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -12,10 +14,6 @@ use crate::split::{Ratios, Split, quoted};
 
 /// The window that shows soft tissue in CT, in Hounsfield units.
 const SOFT_TISSUE: Normalisation = Normalisation::CtWindow { centre: 40.0, width: 400.0 };
-/// Sides of 3D patches: what DeepMedic sees to predict 30³.
-const PATCH_3D: usize = 110;
-/// Sides of what it then predicts.
-const TARGET_3D: usize = 30;
 
 /// The scale of intensities that suits a dataset, judged by its first case.
 pub fn suggest_normalisation(dataset: &Dataset, first: &Case) -> Normalisation {
@@ -45,17 +43,24 @@ fn suggest_ratios(first: &Case) -> Ratios {
     if first.shape[0] == 1 { Ratios::LIDC } else { Ratios::BRATS }
 }
 
-/// The text of a config: what was found, with a comment for every key, and sections for training to fill.
+/// The text of a config: what was found, with a comment for every key, and how to learn from it.
 pub fn template(dataset: &Dataset, path: &Path, first: &Case) -> String {
-    template_with(dataset, path, first, suggest_normalisation(dataset, first))
+    let text = template_with(dataset, path, first, suggest_normalisation(dataset, first), "general");
+    text + &learning::general(dataset, first)
 }
 
-/// The same, with a scale of intensities that is known.
-pub fn template_with(dataset: &Dataset, path: &Path, first: &Case, scale: Normalisation) -> String {
+/// The same for a scale of intensities that is known, and a preset that says everything about learning.
+pub fn template_with(
+    dataset: &Dataset,
+    path: &Path,
+    first: &Case,
+    scale: Normalisation,
+    preset: &str,
+) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
+    let _ = learning::write_preset(&mut text, first, preset);
     let _ = write_data(&mut text, dataset, path, first, scale);
-    let _ = write_learning(&mut text, first);
     text
 }
 
@@ -66,7 +71,6 @@ fn write_data(
     first: &Case,
     scale: Normalisation,
 ) -> std::fmt::Result {
-    writeln!(text, "# Check the dataset with `ssn check` and this file's name.\n")?;
     writeln!(text, "[data]")?;
     writeln!(text, "# The folder or file of the dataset; relative paths start at this file.")?;
     writeln!(text, "path = {}", quoted(&path.to_string_lossy()))?;
@@ -123,37 +127,6 @@ fn write_split(text: &mut String, dataset: &Dataset, first: &Case) -> std::fmt::
     writeln!(text, "{hash}seed = 0")?;
     writeln!(text, "# For cross-validation: a number of folds, and which of them is for validation.")?;
     writeln!(text, "# folds = 5\n# fold = 0")
-}
-
-/// Sections that training reads, as comments: the paper's settings for such data.
-fn write_learning(text: &mut String, first: &Case) -> std::fmt::Result {
-    let flat = first.shape[0] == 1;
-    writeln!(
-        text,
-        "\n# Batches and their random changes; these lines are starting points for this dataset."
-    )?;
-    writeln!(text, "# [batches]")?;
-    if flat {
-        writeln!(text, "# batch_size = 12")?;
-        writeln!(text, "# order = {{ kind = \"passes\" }}")?;
-        writeln!(
-            text,
-            "# Whole images; where their sizes differ, {{ kind = \"middle\", size = [1, h, w] }}."
-        )?;
-        writeln!(text, "# patch.place = {{ kind = \"whole\" }}")?;
-    } else {
-        writeln!(text, "# batch_size = 10")?;
-        writeln!(text, "# order = {{ kind = \"epochs\", images = 50, patches = 20 }}")?;
-        writeln!(text, "# Patches around lesions and background, in turn; sizes are depth, height, width.")?;
-        let size = format!("[{PATCH_3D}, {PATCH_3D}, {PATCH_3D}]");
-        writeln!(text, "# patch.place = {{ kind = \"random\", size = {size}, lesion_probability = 0.5 }}")?;
-        writeln!(text, "# The part that the network predicts.")?;
-        writeln!(text, "# patch.target_size = [{TARGET_3D}, {TARGET_3D}, {TARGET_3D}]")?;
-    }
-    writeln!(text, "# Which rater is the target of a step ({}): random, fixed or all.", raters(first))?;
-    writeln!(text, "# patch.rater = {{ kind = \"random\" }}")?;
-    writeln!(text, "\n# [augmentation]")?;
-    writeln!(text, "# preset = \"{}\"", if flat { "lidc" } else { "brats" })
 }
 
 /// How many raters a case has, in words.

@@ -67,8 +67,8 @@ fn a_preset_can_be_extended() {
 
 #[test]
 fn keys_are_in_snake_case() {
-    let text = "batch_size = 2\npatch.target_size = [1, 2, 2]\naugmentation.preset = \"brats\"\n";
+    let text = "batch_size = 2\npatch.target_size = [1, 2, 2]\n";
     let config: BatchConfig = toml::from_str(text).unwrap();
-    assert_eq!(config.augment, Preset::Brats.config());
+    assert_eq!(config.patch.target_size, Some([1, 2, 2]));
     assert!(toml::from_str::<BatchConfig>("batch-size = 2").is_err());
 }

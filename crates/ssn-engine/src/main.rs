@@ -1,7 +1,9 @@
 //! The program `ssn-engine`: the verbs of `ssn` that need libtorch. Users call `ssn`, which becomes this.
 
+mod failure;
 mod import;
 mod toy;
+mod train;
 
 use std::process::ExitCode;
 
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<Exit, Failure> {
     match &cli.verb {
         Verb::Toy(args) => toy::run(args, &cli.global),
+        Verb::Train(args) => train::run(args, &cli.global),
         Verb::Import(args) => import::run(args, &cli.global),
         Verb::Info | Verb::Init(_) | Verb::Check(_) | Verb::Prepare(_) => {
             Err(Failure::new(Exit::Usage, "this verb needs no engine; call it as `ssn`"))

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use ssn_volume::{write_atomically, write_folder_atomically};
 
 use crate::error::{NetError, Result};
+use crate::interval::Interval;
 use crate::model::{Execution, Model};
 use crate::optim::Optimizer;
 use crate::weights::container::{Stored, decode, encode, hex, named};
@@ -37,6 +38,19 @@ pub struct Progress {
     pub seed: u64,
     /// The best validation so far.
     pub best: Option<Best>,
+    /// The step after which the last validation was.
+    pub validated: Option<u64>,
+    /// Validations since the best.
+    pub unimproved: u32,
+    /// The steps since the last row of the metrics.
+    pub interval: Interval,
+}
+
+impl Progress {
+    /// A run before its first validation.
+    pub fn new(step: u64, seed: u64) -> Self {
+        Self { step, seed, best: None, validated: None, unimproved: 0, interval: Interval::default() }
+    }
 }
 
 /// The best validation of a run.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 /// The result of every fallible function of this crate.
-pub type Result<T> = std::result::Result<T, NetError>;
+pub type Result<T, E = NetError> = std::result::Result<T, E>;
 
 /// A computation that cannot be done or has failed.
 #[derive(Debug, Error)]
@@ -76,6 +76,27 @@ pub enum NetError {
         /// What is wrong, and what to do.
         reason: String,
     },
+    /// A config that cannot be used.
+    #[error("{}: {reason}", path.display())]
+    Config {
+        /// The config file.
+        path: PathBuf,
+        /// What is wrong with it, where, and what to write instead.
+        reason: String,
+    },
+    /// A run folder that cannot be used.
+    #[error("{}: {reason}; {advice}", path.display())]
+    Run {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+        /// What to do next.
+        advice: &'static str,
+    },
+    /// A dataset, a case or a setting of data that cannot be used.
+    #[error(transparent)]
+    Data(#[from] ssn_data::DataError),
     /// A file or folder that could not be written.
     #[error("cannot write {}: {source}; what was saved before is still there", path.display())]
     Save {

@@ -85,12 +85,12 @@ impl LearningRate {
     /// # Errors
     /// [`NetError::Parameter`](crate::error::NetError::Parameter) that names the setting outside its range.
     pub fn new(base: f64, schedule: Schedule, warmup: Warmup, total_steps: u64) -> Result<Self> {
-        require(base.is_finite() && base > 0.0, "learning_rate", base, "a positive number")?;
-        require(total_steps > 0, "steps", total_steps, "at least 1")?;
+        require(base.is_finite() && base > 0.0, "optimiser.learning_rate", base, "a positive number")?;
+        require(total_steps > 0, "training.steps", total_steps, "at least 1")?;
         let shorter = warmup.steps == 0 || warmup.steps < total_steps;
-        require(shorter, "warmup.steps", warmup.steps, "less than the steps of the run")?;
+        require(shorter, "optimiser.warmup.steps", warmup.steps, "less than training.steps")?;
         let fraction = warmup.start > 0.0 && warmup.start <= 1.0;
-        require(fraction, "warmup.start", warmup.start, "above 0 and at most 1")?;
+        require(fraction, "optimiser.warmup.start", warmup.start, "above 0 and at most 1")?;
         match &schedule {
             Schedule::Constant => {}
             Schedule::MultiStep { milestones, gamma } => {
@@ -157,7 +157,10 @@ mod tests {
         assert_eq!(refused(0.1, Schedule::Constant, long(10), 10), "warmup.steps");
         assert_eq!(refused(0.1, Schedule::Constant, long(11), 10), "warmup.steps");
         for start in [0.0, -1.0, 1.5, f64::NAN] {
-            assert_eq!(refused(0.1, Schedule::Constant, Warmup { steps: 2, start }, 10), "warmup.start");
+            assert_eq!(
+                refused(0.1, Schedule::Constant, Warmup { steps: 2, start }, 10),
+                "optimiser.warmup.start"
+            );
         }
         let multi =
             |milestones: &[u64], gamma| Schedule::MultiStep { milestones: milestones.to_vec(), gamma };

@@ -178,7 +178,7 @@ proptest! {
         patch in [1..100i64, 8..200, 8..200],
         spacing in [0.5..6.0f64, 0.3..2.0, 0.3..2.0],
     ) {
-        let (config, size) = plan_unet(Plan { patch, spacing, batch: 2 }).unwrap();
+        let (config, size) = plan_unet(Plan::new(patch, spacing, 2)).unwrap();
         prop_assert!(config.check().is_ok());
         prop_assert_eq!(config.output_size(size).unwrap(), size);
         prop_assert!((0..3).all(|axis| size[axis] >= patch[axis]));

@@ -66,7 +66,7 @@ fn weights(model: &Model) -> Vec<(String, Tensor)> {
 }
 
 fn progress(step: u64) -> Progress {
-    Progress { step, seed: SEED, best: None }
+    Progress::new(step, SEED)
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn write_config(out: &Path) -> Result<()> {
     let known = Known { classes: Some(classes), coding: Some(LabelCoding::Plain), ..Known::default() };
     let dataset = Dataset::open_with(out, &known)?;
     let first = dataset.load_raw(0)?;
-    let text = template_with(&dataset, Path::new("."), &first, Normalisation::None);
+    let text = template_with(&dataset, Path::new("."), &first, Normalisation::None, "brats");
     Ok(ssn_volume::write_atomically(&out.join(BRATS_CONFIG), |file| file.write_all(text.as_bytes()))?)
 }
 

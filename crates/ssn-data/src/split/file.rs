@@ -53,6 +53,15 @@ struct Content {
     folds: Option<Vec<Vec<String>>>,
 }
 
+/// The cases of each part.
+fn lists(members: &[Member<'_>], parts: &[Split]) -> Assignment {
+    let list = |split| {
+        let of_split = members.iter().zip(parts).filter(|(_, part)| **part == split);
+        of_split.map(|(member, _)| member.id.to_owned()).collect()
+    };
+    Assignment::Parts(Split::ALL.map(list))
+}
+
 impl SplitFile {
     /// How a split by ratios is described.
     pub fn ratios_method(ratios: Ratios) -> String {
@@ -68,12 +77,13 @@ impl SplitFile {
     pub fn by_ratios(members: &[Member<'_>], ratios: Ratios, seed: u64) -> Result<Self> {
         let groups: Vec<&str> = members.iter().map(|member| member.group).collect();
         let parts = divide(&groups, ratios, seed)?;
-        let list = |split| {
-            let of_split = members.iter().zip(&parts).filter(|(_, part)| **part == split);
-            of_split.map(|(member, _)| member.id.to_owned()).collect()
-        };
-        let assignment = Assignment::Parts(Split::ALL.map(list));
+        let assignment = lists(members, &parts);
         Ok(Self { method: Self::ratios_method(ratios), seed: Some(seed), assignment })
+    }
+
+    /// The split of a run: parts as they are, taken from now on without asking how they were made.
+    pub fn of_parts(members: &[Member<'_>], parts: &[Split], method: &str) -> Self {
+        Self { method: method.to_owned(), seed: None, assignment: lists(members, parts) }
     }
 
     /// A split into folds.

@@ -10,10 +10,6 @@ use super::UNetConfig;
 const ANISOTROPY: f64 = 2.0;
 /// The coarsest grid keeps at least this many voxels along a divided axis.
 const SMALLEST: i64 = 4;
-/// Levels beyond this add parameters, but no context.
-const MOST_LEVELS: usize = 7;
-/// The channels of the finest level.
-const FIRST_WIDTH: i64 = 32;
 /// The most channels, in 2D and 3D.
 const MOST_CHANNELS: [i64; 2] = [512, 320];
 
@@ -26,6 +22,22 @@ pub struct Plan {
     pub spacing: [f64; 3],
     /// The images in a batch: small batches get instance norm.
     pub batch: i64,
+    /// The channels of the finest level; they double from level to level.
+    pub width: i64,
+    /// The most levels.
+    pub levels: usize,
+}
+
+impl Plan {
+    /// Levels beyond this add parameters, but no context.
+    pub const LEVELS: usize = 7;
+    /// The channels of the finest level, if nobody says otherwise.
+    pub const WIDTH: i64 = 32;
+
+    /// A plan with the usual width and levels.
+    pub fn new(patch: Size, spacing: [f64; 3], batch: i64) -> Self {
+        Self { patch, spacing, batch, width: Self::WIDTH, levels: Self::LEVELS }
+    }
 }
 
 /// A U-Net for a plan, and the patch enlarged to a size that it can have.
@@ -57,7 +69,7 @@ pub fn plan_unet(plan: Plan) -> Result<(UNetConfig, Size)> {
         let long = |axis: usize| axes.contains(&axis) && size[axis] >= 2 * SMALLEST;
         let near = ANISOTROPY * finest(spacing, &long);
         let stride = [0, 1, 2].map(|axis| i64::from(long(axis) && spacing[axis] <= near) + 1);
-        if stride == [1; 3] || kernels.len() == MOST_LEVELS {
+        if stride == [1; 3] || kernels.len() >= plan.levels {
             break;
         }
         for axis in 0..3 {
@@ -67,7 +79,8 @@ pub fn plan_unet(plan: Plan) -> Result<(UNetConfig, Size)> {
         strides.push(stride);
     }
     let most = MOST_CHANNELS[usize::from(!planar)];
-    let widths: Vec<i64> = (0..kernels.len()).map(|level| (FIRST_WIDTH << level).min(most)).collect();
+    let widths: Vec<i64> =
+        (0..kernels.len()).map(|level| (plan.width << level).min(most.max(plan.width))).collect();
     let config = UNetConfig {
         decoder_widths: widths.iter().rev().skip(1).copied().collect(),
         widths,
@@ -87,7 +100,7 @@ mod tests {
     use super::*;
 
     fn plan(patch: Size, spacing: [f64; 3]) -> (UNetConfig, Size) {
-        plan_unet(Plan { patch, spacing, batch: 2 }).unwrap()
+        plan_unet(Plan::new(patch, spacing, 2)).unwrap()
     }
 
     #[test]
@@ -122,7 +135,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        let refused = plan_unet(Plan { patch: [1, 0, 4], spacing: [1.0; 3], batch: 1 });
+        let refused = plan_unet(Plan::new([1, 0, 4], [1.0; 3], 1));
         assert!(refused.unwrap_err().to_string().contains("the patch size is [1, 0, 4]"));
     }
 }

@@ -6,9 +6,7 @@ use ssn_net::space::Size;
 
 /// A planned U-Net with an eighth of the channels.
 pub fn small_unet(patch: Size, norm: NormKind) -> UNetConfig {
-    let Ok((config, _)) = plan_unet(Plan { patch, spacing: [1.0; 3], batch: 4 }) else {
-        panic!("{patch:?} is no patch")
-    };
+    let Ok((config, _)) = plan_unet(Plan::new(patch, [1.0; 3], 4)) else { panic!("{patch:?} is no patch") };
     let narrow = |widths: &[i64]| widths.iter().map(|width| width / 8).collect();
     UNetConfig {
         widths: narrow(&config.widths),

@@ -1,0 +1,84 @@
+//! `ssn train`: a run from a config or a dataset, or the rest of one that was stopped.
+
+mod console;
+mod signals;
+mod start;
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use ssn_cli::args::{Global, TrainArgs};
+use ssn_cli::exit::print;
+use ssn_cli::{Exit, Failure};
+use ssn_data::LoaderConfig;
+use ssn_net::run::{Ended, Run};
+use tch::Device;
+
+use crate::failure::failure;
+use console::Console;
+
+/// Runs the verb.
+pub fn run(args: &TrainArgs, global: &Global) -> Result<Exit, Failure> {
+    let stop = signals::stop_flag().map_err(|error| Failure::new(Exit::Internal, error))?;
+    let (folder, resolved) = match &args.resume {
+        Some(path) => start::resumed(path)?,
+        None => start::fresh(args, global)?,
+    };
+    let path = folder.path().to_owned();
+    let mut console = Console::new(&path, &resolved, stop, global.quiet)?;
+    let begin = Instant::now();
+    let mut run = Run::start(folder, resolved, Device::Cpu, &mut console).map_err(failure)?;
+    console.begin(&run);
+    let loader = LoaderConfig { workers: args.workers.into(), ..LoaderConfig::default() };
+    let limit = args.time_limit.map(|minutes| Duration::from_secs_f64(60.0 * minutes));
+    let ended = run.go(&loader, limit, &mut console);
+    console.finish();
+    let ended = ended.map_err(|error| {
+        console.log(&format!("failed: {error}"));
+        failure(error)
+    })?;
+    console.log(&format!("ended: {ended:?} after step {}", run.steps_done()));
+    let best = run.progress().best;
+    let text = if global.json {
+        let seconds = begin.elapsed().as_secs_f64();
+        let best = best.map(|best| json!({ "step": best.step, "ged": best.score }));
+        let ended = word(ended);
+        format!(
+            "{:#}\n",
+            json!({ "run": path, "ended": ended, "steps": run.steps_done(), "best": best, "seconds": seconds })
+        )
+    } else {
+        let mut text = format!("run         {}\nsteps       {}\n", path.display(), run.steps_done());
+        if let Some(best) = best {
+            text += &format!("best        step {}, GED² {:.4}\n", best.step, best.score);
+        }
+        text
+    };
+    print(&text)?;
+    let advice = format!("go on with: ssn train --resume {}", path.display());
+    match ended {
+        Ended::Finished | Ended::Early => Ok(Exit::Ok),
+        Ended::Stopped => Err(Failure::new(Exit::Stopped, format!("stopped on request; {advice}"))),
+        Ended::OutOfTime => Err(Failure::new(Exit::Stopped, format!("the time is up; {advice}"))),
+        Ended::NonFinite => Err(Failure::new(
+            Exit::NonFinite,
+            format!(
+                "too many steps in a row had a loss or a gradient that is not finite; the newest checkpoint is from \
+                 before them, and {} tells which cases they were made of. Lower optimiser.learning_rate, or set \
+                 loss.max_gradient_norm, in a new run",
+                path.join("incidents").display()
+            ),
+        )),
+    }
+}
+
+/// How a run ended, in JSON.
+fn word(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Finished => "finished",
+        Ended::Early => "early",
+        Ended::Stopped => "stopped",
+        Ended::OutOfTime => "out-of-time",
+        Ended::NonFinite => "non-finite",
+    }
+}

@@ -1,0 +1,134 @@
+//! What the user sees of a run: a bar or lines on standard error, and `log.txt`.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use ssn_cli::progress::Progress;
+use ssn_cli::{Exit, Failure};
+use ssn_data::Split;
+use ssn_net::run::{Event, Resolved, Run, Watch};
+
+const LOG: &str = "log.txt";
+
+/// Shows a run and listens to signals.
+pub struct Console {
+    stop: Arc<AtomicBool>,
+    progress: Progress,
+    log: File,
+}
+
+impl Console {
+    /// Opens the log and says what is about to be trained.
+    pub fn new(run: &Path, resolved: &Resolved, stop: Arc<AtomicBool>, quiet: bool) -> Result<Self, Failure> {
+        let path = run.join(LOG);
+        let log = OpenOptions::new().create(true).append(true).open(&path);
+        let log =
+            log.map_err(|error| Failure::new(Exit::Io, format!("cannot write {}: {error}", path.display())))?;
+        let steps = resolved.config.training.steps as usize;
+        let mut console = Self { stop, progress: Progress::new(steps, "steps", quiet), log };
+        let count = |split| resolved.parts.iter().filter(|part| **part == split).count();
+        let [train, validation, test] = Split::ALL.map(count);
+        let command: Vec<String> = std::env::args().collect();
+        console.log(&format!("ssn {}: {}", env!("CARGO_PKG_VERSION"), command.join(" ")));
+        console.tell(&format!(
+            "{} cases for training, {} for validation, {} for test; run folder {}",
+            train,
+            validation,
+            test,
+            run.display()
+        ));
+        Ok(console)
+    }
+
+    /// The bar starts where the run stands.
+    pub fn begin(&self, run: &Run) {
+        self.progress.reached(run.steps_done() as usize);
+    }
+
+    /// Removes the bar.
+    pub fn finish(&self) {
+        self.progress.finish();
+    }
+
+    /// Writes a line to the log; a log that cannot be written must not end a run.
+    pub fn log(&mut self, line: &str) {
+        let seconds =
+            SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let _ = writeln!(self.log, "{} {line}", utc(seconds));
+    }
+
+    fn tell(&mut self, line: &str) {
+        self.progress.say(line);
+        self.log(line);
+    }
+}
+
+impl Watch for Console {
+    fn should_stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn saw(&mut self, event: Event<'_>) {
+        match event {
+            Event::Resumed { step, damaged } => {
+                for reason in damaged {
+                    self.tell(&format!("passed over a damaged checkpoint: {reason}"));
+                }
+                self.tell(&format!("goes on after step {step}"));
+            }
+            Event::Step(interval) => self.progress.advance(1, || {
+                let loss = interval.loss().map_or(String::new(), |loss| format!("loss {loss:.4}"));
+                let samples = interval.effective_samples();
+                loss + &samples.map_or(String::new(), |samples| format!(", effective samples {samples:.1}"))
+            }),
+            Event::Incident { reason, file } => self.tell(&format!("{reason}; see {}", file.display())),
+            Event::Validating(_) => {}
+            Event::Validated { step, validation, is_best } => {
+                let show = |name: &str, value: Option<f64>| value.map(|value| format!("{name} {value:.4}"));
+                let parts: Vec<String> = [
+                    show("GED²", validation.ged),
+                    show("diversity", validation.diversity),
+                    show("of raters", validation.rater_diversity),
+                    show("Dice", validation.dice),
+                ]
+                .into_iter()
+                .flatten()
+                .collect();
+                let best = if is_best { ", the best so far" } else { "" };
+                self.tell(&format!("step {step}: {}{best}", parts.join(", ")));
+            }
+            Event::Saved(folder) => self.log(&format!("saved {}", folder.display())),
+        }
+    }
+}
+
+/// A time as `2026-11-15T08:00:00Z`.
+fn utc(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Civil date from days since 1970: years begin in March, so that leap days come last.
+    let days = days + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_right() {
+        assert_eq!(utc(0), "1970-01-01T00:00:00Z");
+        assert_eq!(utc(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(utc(1_794_733_323), "2026-11-15T08:22:03Z");
+    }
+}

@@ -1,0 +1,20 @@
+//! Signals that end a run: the first lets it save, the second ends it at once.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::flag;
+use ssn_cli::Exit;
+
+/// A flag that becomes true with the first signal.
+pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGUSR1] {
+        // Handlers run in this order: the first signal finds the flag still down.
+        flag::register_conditional_shutdown(signal, Exit::Stopped as i32, stop.clone())?;
+        flag::register(signal, stop.clone())?;
+    }
+    Ok(stop)
+}

@@ -1,0 +1,97 @@
+//! How a run begins: from a config file, from a dataset, or from where it was stopped.
+
+use std::path::Path;
+
+use ssn_cli::args::{Global, TrainArgs};
+use ssn_cli::datasets;
+use ssn_cli::init::first_readable;
+use ssn_cli::progress::Progress;
+use ssn_cli::{Exit, Failure};
+use ssn_data::Dataset;
+use ssn_data::check::check;
+use ssn_data::nearest::nearest;
+use ssn_data::template::template;
+use ssn_net::run::{Layers, Resolved, RunFolder, RunPreset, Setting, resolve};
+use ssn_volume::{Limits, read_bytes};
+
+use crate::failure::failure;
+
+/// A run that goes on.
+pub fn resumed(path: &Path) -> Result<(RunFolder, Resolved), Failure> {
+    let folder = RunFolder::open(path).map_err(failure)?;
+    let resolved = folder.resolved().map_err(failure)?;
+    Ok((folder, resolved))
+}
+
+/// A new run, on a dataset that was checked.
+pub fn fresh(args: &TrainArgs, global: &Global) -> Result<(RunFolder, Resolved), Failure> {
+    RunFolder::is_free(&args.out).map_err(failure)?;
+    let config = layers(args)?.config().map_err(failure)?;
+    let resolved = resolve(config).map_err(failure)?;
+    if !args.skip_check {
+        check_dataset(&resolved, global)?;
+    }
+    if args.config.is_some() {
+        // Other runs with this config share the split.
+        resolved.config.data.keep_parts(&resolved.dataset).map_err(datasets::failure)?;
+    }
+    let folder = RunFolder::create(&args.out, &resolved).map_err(failure)?;
+    Ok((folder, resolved))
+}
+
+/// What the config is put together from.
+fn layers(args: &TrainArgs) -> Result<Layers, Failure> {
+    let usage = |message: String| Failure::new(Exit::Usage, message);
+    let preset = args.preset.as_deref().map(preset).transpose()?;
+    let mut settings = vec![];
+    for written in &args.settings {
+        settings.push(Setting::parse(written).map_err(|reason| usage(format!("--set {written}: {reason}")))?);
+    }
+    if let Some(seed) = args.seed {
+        settings.push(Setting::parse(&format!("training.seed={seed}")).map_err(usage)?);
+    }
+    let file = match (&args.config, &args.data) {
+        (Some(path), _) => {
+            let unreadable = |error: &dyn std::fmt::Display| Failure::new(Exit::BadData, error);
+            let bytes = read_bytes(path, &Limits::default()).map_err(|error| unreadable(&error))?;
+            let text = String::from_utf8(bytes)
+                .map_err(|_| usage(format!("{} is no text; name a config file", path.display())))?;
+            Some((path.clone(), text))
+        }
+        (None, Some(data)) => {
+            let dataset = Dataset::open(data).map_err(datasets::failure)?;
+            let text = template(&dataset, data, &first_readable(&dataset)?);
+            // The run keeps the split; a split.toml that happens to lie here belongs to something else.
+            let split = format!("data.split.file={}", args.out.join("split.toml").display());
+            settings.push(Setting::parse(&split).map_err(usage)?);
+            Some((data.file_name().unwrap_or_default().into(), text))
+        }
+        (None, None) => None,
+    };
+    Ok(Layers { preset, file, settings })
+}
+
+fn preset(name: &str) -> Result<RunPreset, Failure> {
+    if name == "toy" {
+        return Err(Failure::new(Exit::Usage, "the toy problem has a verb of its own: ssn toy"));
+    }
+    RunPreset::named(name).ok_or_else(|| {
+        let names = RunPreset::ALL.map(RunPreset::name);
+        let hint = nearest(name, names).map_or(String::new(), |near| format!("; did you mean {near}?"));
+        let message = format!("there is no preset {name}{hint} (there are {})", names.join(", "));
+        Failure::new(Exit::Usage, message)
+    })
+}
+
+/// Learning from a dataset with errors would hide them in a model.
+fn check_dataset(resolved: &Resolved, global: &Global) -> Result<(), Failure> {
+    let progress = Progress::new(resolved.dataset.entries.len(), "cases checked", global.quiet);
+    let report = check(&resolved.dataset, Some(&resolved.parts), &|done| progress.reached(done));
+    progress.finish();
+    if report.is_clean() {
+        return Ok(());
+    }
+    eprint!("{report}");
+    let message = "the dataset has problems, which are listed above; repair them, or train with --skip-check";
+    Err(Failure::new(Exit::ProblemsFound, message))
+}

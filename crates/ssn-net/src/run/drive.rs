@@ -1,0 +1,279 @@
+//! A run from where it stands to its end: steps, rows, validations, checkpoints.
+//!
+//! What happens after step k is a function of the config and k, so that a run that was stopped and one that was not
+//! write the same bytes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ssn_data::{Batch, Loader, LoaderConfig, Split};
+use tch::Device;
+
+use super::events::Events;
+use super::folder::RunFolder;
+use super::incident;
+use super::metrics::{Metrics, Validation};
+use super::resolve::Resolved;
+use super::validate::Validator;
+use crate::checkpoint::{Best, Checkpoints, Progress};
+use crate::error::{NetError, Result};
+use crate::interval::Interval;
+use crate::model::{Execution, MemoryOrder, Model};
+use crate::train::Trainer;
+
+/// So many steps in a row that cannot be applied end a run.
+const MOST_INCIDENTS: u32 = 10;
+
+/// What happens in a run, for those who watch.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// It goes on from a checkpoint.
+    Resumed {
+        /// Steps done.
+        step: u64,
+        /// What is wrong with newer checkpoints, which were passed over.
+        damaged: &'a [String],
+    },
+    /// A step was done: the means since the last row.
+    Step(&'a Interval),
+    /// A step could not be applied.
+    Incident {
+        /// Why.
+        reason: &'a NetError,
+        /// The file that tells what it was made of.
+        file: PathBuf,
+    },
+    /// So many cases of a validation are done.
+    Validating(usize),
+    /// A validation was done.
+    Validated {
+        /// Steps done.
+        step: u64,
+        /// The means over its cases.
+        validation: &'a Validation,
+        /// Whether no earlier one was as good.
+        is_best: bool,
+    },
+    /// A checkpoint was written.
+    Saved(PathBuf),
+}
+
+/// Who watches a run and may stop it.
+pub trait Watch {
+    /// Whether the run should save and end.
+    fn should_stop(&self) -> bool;
+
+    /// Something happened.
+    fn saw(&mut self, event: Event<'_>);
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// All steps are done.
+    Finished,
+    /// Validations stopped getting better.
+    Early,
+    /// It was asked to stop, and can go on.
+    Stopped,
+    /// The time is up, and it can go on.
+    OutOfTime,
+    /// Too many steps in a row could not be applied; the newest checkpoint is from before them.
+    NonFinite,
+}
+
+/// A run, ready to go on.
+pub struct Run {
+    folder: RunFolder,
+    resolved: Resolved,
+    trainer: Trainer,
+    checkpoints: Checkpoints,
+    progress: Progress,
+    validator: Option<Validator>,
+    metrics: Metrics,
+    events: Events,
+    /// Steps in a row that could not be applied.
+    incidents: u32,
+}
+
+impl Run {
+    /// A run at its newest checkpoint that verifies, or at its beginning.
+    pub fn start(
+        folder: RunFolder,
+        resolved: Resolved,
+        device: Device,
+        watch: &mut dyn Watch,
+    ) -> Result<Self> {
+        let config = &resolved.config;
+        let seed = config.training.seed;
+        let order = MemoryOrder::ChannelsFirst;
+        let execution = Execution { precision: config.training.precision, order, device };
+        let checkpoints = folder.checkpoints()?;
+        let newest = checkpoints.newest()?;
+        let (method, rate, loss) = (config.optimiser.method, config.learning_rate()?, config.loss);
+        let (trainer, progress) = match newest.generation {
+            None => {
+                let model = Model::new(&resolved.model, execution, seed)?;
+                (Trainer::new(model, method, rate, loss, seed)?, Progress::new(0, seed))
+            }
+            Some(generation) => {
+                let trainer = Trainer::new(generation.model(execution)?, method, rate, loss, seed)?;
+                let step = generation.progress.step;
+                let trainer = trainer
+                    .resumed_at(step, |optimizer| generation.restore_optimizer(optimizer, execution))?;
+                (trainer, generation.progress)
+            }
+        };
+        if progress.step > 0 || !newest.damaged.is_empty() {
+            watch.saw(Event::Resumed { step: progress.step, damaged: &newest.damaged });
+        }
+        let validated = progress.validated == Some(progress.step);
+        let metrics = Metrics::open(folder.path(), progress.step, validated)?;
+        let events = Events::create(folder.path())?;
+        let validator = Validator::new(&resolved)?;
+        Ok(Self {
+            folder,
+            resolved,
+            trainer,
+            checkpoints,
+            progress,
+            validator,
+            metrics,
+            events,
+            incidents: 0,
+        })
+    }
+
+    /// Steps done.
+    pub fn steps_done(&self) -> u64 {
+        self.progress.step
+    }
+
+    /// Where the run stands.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// Goes on to the end, until somebody stops it, or until the time is up.
+    ///
+    /// # Errors
+    /// What cannot be gone on from. A case that cannot be loaded is told after a checkpoint was saved.
+    pub fn go(
+        &mut self,
+        loader: &LoaderConfig,
+        limit: Option<Duration>,
+        watch: &mut dyn Watch,
+    ) -> Result<Ended> {
+        let training = self.resolved.config.training.clone();
+        let start = Instant::now();
+        if let Some(ended) = self.after_step(watch)? {
+            return Ok(ended);
+        }
+        let config = LoaderConfig { start: self.progress.step, ..loader.clone() };
+        let cases = self.resolved.dataset.subset(&self.resolved.parts, Split::Train);
+        let mut batches =
+            Loader::new(Arc::new(cases), training.seed, self.resolved.config.batches(), &config)?;
+        while self.progress.step < training.steps {
+            let is_late = limit.is_some_and(|limit| start.elapsed() >= limit);
+            if watch.should_stop() || is_late {
+                self.save(watch)?;
+                return Ok(if is_late { Ended::OutOfTime } else { Ended::Stopped });
+            }
+            let batch = match batches.next() {
+                Some(Ok(batch)) => batch,
+                Some(Err(error)) => {
+                    self.save(watch)?;
+                    return Err(error.into());
+                }
+                None => return Ok(Ended::Stopped),
+            };
+            if self.step(&batch, watch)? == MOST_INCIDENTS {
+                return Ok(Ended::NonFinite);
+            }
+            if let Some(ended) = self.after_step(watch)? {
+                return Ok(ended);
+            }
+        }
+        self.save(watch)?;
+        Ok(Ended::Finished)
+    }
+
+    /// One step; gives the number of steps in a row that could not be applied.
+    fn step(&mut self, batch: &Batch, watch: &mut dyn Watch) -> Result<u32> {
+        match self.trainer.step(batch) {
+            Ok(report) => {
+                self.progress.interval.add(&report);
+                self.incidents = 0;
+            }
+            Err(reason @ (NetError::NonFinite { .. } | NetError::GradientNorm { .. })) => {
+                let rate = self.resolved.config.learning_rate()?.at(batch.number);
+                let file = incident::write(self.folder.path(), batch, &reason, rate)?;
+                watch.saw(Event::Incident { reason: &reason, file });
+                self.incidents += 1;
+            }
+            Err(error) => return Err(error),
+        }
+        self.progress.step += 1;
+        let (step, training) = (self.progress.step, &self.resolved.config.training);
+        watch.saw(Event::Step(&self.progress.interval));
+        if step % training.log_every == 0 || step == training.steps {
+            self.metrics.training(step, &self.progress.interval)?;
+            self.events.add(step, &self.progress.interval.columns())?;
+            self.progress.interval = Interval::default();
+        }
+        Ok(self.incidents)
+    }
+
+    /// What is due after a step, or before the first step of a run that was stopped just then.
+    fn after_step(&mut self, watch: &mut dyn Watch) -> Result<Option<Ended>> {
+        let (step, training) = (self.progress.step, &self.resolved.config.training);
+        let (patience, is_last) = (training.patience, step == training.steps);
+        let every = training.validate_every;
+        let validates = step > 0 && every > 0 && (step % every == 0 || is_last);
+        let mut saves = step > 0 && step % training.save_every == 0;
+        if validates && self.progress.validated != Some(step) && self.validator.is_some() {
+            match self.validate(watch)? {
+                None => {
+                    self.save(watch)?;
+                    return Ok(Some(Ended::Stopped));
+                }
+                Some(is_best) => saves |= is_best,
+            }
+        }
+        // Weights have not changed since the last good step, but where they came from looks doubtful.
+        if saves && self.incidents == 0 {
+            self.save(watch)?;
+        }
+        if patience.is_some_and(|patience| self.progress.unimproved >= patience) && !is_last {
+            self.save(watch)?;
+            return Ok(Some(Ended::Early));
+        }
+        Ok(None)
+    }
+
+    /// Validates and says whether this is the best so far; nothing if it was stopped on the way.
+    fn validate(&mut self, watch: &mut dyn Watch) -> Result<Option<bool>> {
+        let Some(validator) = &self.validator else { return Ok(None) };
+        let Some(validation) = validator.validate(self.trainer.model(), watch)? else { return Ok(None) };
+        let step = self.progress.step;
+        let is_best =
+            validation.ged.is_some_and(|score| self.progress.best.is_none_or(|best| score < best.score));
+        self.progress.validated = Some(step);
+        self.progress.unimproved = if is_best { 0 } else { self.progress.unimproved + 1 };
+        if let Some(score) = validation.ged.filter(|_| is_best) {
+            self.progress.best = Some(Best { step, score });
+        }
+        self.metrics.validation(step, &validation)?;
+        self.events.add(step, &validation.columns())?;
+        watch.saw(Event::Validated { step, validation: &validation, is_best });
+        Ok(Some(is_best))
+    }
+
+    fn save(&mut self, watch: &mut dyn Watch) -> Result<()> {
+        self.metrics.sync()?;
+        let folder = self.checkpoints.save(&self.progress, self.trainer.model(), self.trainer.optimizer())?;
+        watch.saw(Event::Saved(folder));
+        Ok(())
+    }
+}

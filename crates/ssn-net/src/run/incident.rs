@@ -1,0 +1,60 @@
+//! Steps that were not applied, each with what it was made of.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use ssn_data::Batch;
+use ssn_volume::write_atomically;
+
+use crate::error::{NetError, Result};
+
+/// The folder of incidents in that of a run.
+const FOLDER: &str = "incidents";
+
+/// What is written about an incident.
+#[derive(Serialize)]
+struct Incident<'a> {
+    step: u64,
+    reason: String,
+    learning_rate: f64,
+    /// The cases of the batch.
+    cases: Vec<Item<'a>>,
+}
+
+#[derive(Serialize)]
+struct Item<'a> {
+    id: &'a str,
+    /// The number of the target's rater; nothing if all raters were targets.
+    rater: Option<usize>,
+    /// The voxel at the centre of the patch.
+    centre: [usize; 3],
+    /// Values of the patch that are not finite.
+    non_finite: usize,
+    /// The smallest and largest finite value of the patch.
+    range: [f32; 2],
+}
+
+/// Writes what a step that was not applied was made of; gives the file.
+pub fn write(run: &Path, batch: &Batch, reason: &NetError, learning_rate: f64) -> Result<PathBuf> {
+    let values = batch.image_shape[1..].iter().product::<usize>().max(1);
+    let cases = batch.origins.iter().zip(batch.images.chunks(values)).map(|(origin, image)| {
+        let finite = image.iter().copied().filter(|x| x.is_finite());
+        Item {
+            id: &origin.id,
+            rater: origin.rater,
+            centre: origin.centre,
+            non_finite: image.iter().filter(|x| !x.is_finite()).count(),
+            range: [finite.clone().fold(f32::INFINITY, f32::min), finite.fold(f32::NEG_INFINITY, f32::max)],
+        }
+    });
+    let incident =
+        Incident { step: batch.number, reason: reason.to_string(), learning_rate, cases: cases.collect() };
+    let folder = run.join(FOLDER);
+    let path = folder.join(format!("step-{:09}.json", batch.number));
+    let failed = |source| NetError::Save { path: path.clone(), source };
+    fs::create_dir_all(&folder).map_err(failed)?;
+    let bytes = serde_json::to_vec_pretty(&incident).map_err(|error| failed(error.into()))?;
+    write_atomically(&path, |out| out.write_all(&bytes)).map_err(|error| failed(error.source))?;
+    Ok(path)
+}

@@ -1,0 +1,22 @@
+//! A run: from a config to a trained model, in a folder that loses nothing.
+//!
+//! Data flows one way: a config is put together from layers, resolved against the dataset, frozen into the run's
+//! folder, and driven step by step. Who calls decides about signals and shows progress.
+
+pub mod config;
+pub mod drive;
+pub mod events;
+pub mod folder;
+pub mod incident;
+pub mod layers;
+pub mod metrics;
+pub mod presets;
+pub mod resolve;
+pub mod validate;
+
+pub use config::{ModelSection, OptimiserSection, RunConfig, TrainingSection};
+pub use drive::{Ended, Event, Run, Watch};
+pub use folder::{Frozen, RunFolder};
+pub use layers::{Layers, Setting};
+pub use presets::RunPreset;
+pub use resolve::{Resolved, resolve};
