@@ -16,9 +16,13 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ssn-core", &["ssn-volume"]),
     ("ssn-data", &["ssn-volume", "ssn-core"]),
     ("ssn-net", &["ssn-volume", "ssn-core", "ssn-data"]),
-    ("ssn-report", &["ssn-volume", "ssn-core"]),
-    ("ssn-cli", &["ssn-volume", "ssn-core", "ssn-data", "ssn-report"]),
-    ("ssn-engine", &["ssn-volume", "ssn-core", "ssn-data", "ssn-net", "ssn-report", "ssn-cli"]),
+    ("ssn-predictions", &["ssn-volume", "ssn-core"]),
+    ("ssn-report", &["ssn-volume", "ssn-core", "ssn-predictions"]),
+    ("ssn-cli", &["ssn-volume", "ssn-core", "ssn-data", "ssn-predictions", "ssn-report"]),
+    (
+        "ssn-engine",
+        &["ssn-volume", "ssn-core", "ssn-data", "ssn-net", "ssn-predictions", "ssn-report", "ssn-cli"],
+    ),
     ("xtask", &[]),
 ];
 
@@ -33,6 +37,7 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "ssn-volume",
         &[
+            "text",
             "atomic",
             "error",
             "limits",
@@ -133,6 +138,19 @@ const MODULES: &[(&str, &[&str])] = &[
             "checkpoint",
             "run",
             "toy",
+        ],
+    ),
+    (
+        "ssn-predictions",
+        &[
+            "error",
+            "file_names",
+            "description",
+            "tensors",
+            "distribution_file",
+            "placement",
+            "folder",
+            "index",
         ],
     ),
     ("ssn-report", &["colour", "svg", "raster", "figures"]),

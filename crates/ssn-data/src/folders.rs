@@ -1,9 +1,9 @@
 //! What lies in a folder, in an order that people expect. Knows names, not layouts.
 
-use std::cmp::Ordering;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+pub use ssn_volume::natural_order;
 use ssn_volume::{Format, Problem};
 
 use crate::error::Result;
@@ -59,33 +59,6 @@ pub fn child(folder: &Path, names: &[&str]) -> Option<PathBuf> {
         .find_map(|wanted| present.iter().find(|path| name(path).eq_ignore_ascii_case(wanted)).cloned())
 }
 
-/// Compares names with numbers in them by the values of the numbers.
-pub fn natural_order(a: &str, b: &str) -> Ordering {
-    let (mut rest_a, mut rest_b) = (a, b);
-    while let (Some(first_a), Some(first_b)) = (rest_a.chars().next(), rest_b.chars().next()) {
-        if first_a.is_ascii_digit() && first_b.is_ascii_digit() {
-            let (number_a, after_a) = leading_number(rest_a);
-            let (number_b, after_b) = leading_number(rest_b);
-            let by_value = number_a.len().cmp(&number_b.len()).then(number_a.cmp(number_b));
-            if by_value != Ordering::Equal {
-                return by_value;
-            }
-            (rest_a, rest_b) = (after_a, after_b);
-        } else if first_a != first_b {
-            return first_a.cmp(&first_b);
-        } else {
-            (rest_a, rest_b) = (&rest_a[first_a.len_utf8()..], &rest_b[first_b.len_utf8()..]);
-        }
-    }
-    rest_a.len().cmp(&rest_b.len()).then(a.cmp(b))
-}
-
-/// The digits at the start of a text without leading zeros, and what follows them.
-fn leading_number(text: &str) -> (&str, &str) {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    (text[..end].trim_start_matches('0'), &text[end..])
-}
-
 /// A number behind the last separator of a name, with what stands before: `case1_r2` is (`case1`, 2).
 ///
 /// The separator is `_` or `-`, and one of `words` may stand before the number.
@@ -102,14 +75,6 @@ pub fn numbered_suffix<'a>(stem: &'a str, words: &[&str]) -> Option<(&'a str, us
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_in_names_count() {
-        let mut names = ["case10", "case2", "case02b", "b", "case1", "case"];
-        names.sort_by(|a, b| natural_order(a, b));
-        assert_eq!(names, ["b", "case", "case1", "case2", "case02b", "case10"]);
-        assert_eq!(natural_order("a01", "a1"), Ordering::Less);
-    }
 
     #[test]
     fn endings_go_as_a_whole() {

@@ -29,16 +29,10 @@ pub(super) fn rows(text: &str) -> Vec<(usize, Vec<String>)> {
     rows
 }
 
-/// A cell as text: in quotes where it needs them.
-pub fn cell(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        return format!("\"{}\"", text.replace('"', "\"\""));
-    }
-    text.to_owned()
-}
-
 #[cfg(test)]
 mod tests {
+    use ssn_volume::csv_cell;
+
     use super::*;
 
     #[test]
@@ -50,6 +44,6 @@ mod tests {
             expected.map(|(n, row)| (n, row.into_iter().map(str::to_owned).collect::<Vec<_>>()))
         );
         assert!(rows("\n\n").is_empty());
-        assert_eq!(rows(&format!("{},b", cell("x,\"y\"")))[0].1, ["x,\"y\"", "b"]);
+        assert_eq!(rows(&format!("{},b", csv_cell("x,\"y\"")))[0].1, ["x,\"y\"", "b"]);
     }
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path};
 
-use ssn_volume::{Image, Limits, Problem, Voxels, write};
+use ssn_volume::{Image, Limits, Problem, Voxels, csv_cell, write};
 
 use crate::case::Case;
 use crate::dataset::{Dataset, Entry};
 use crate::division::{SplitConfig, check_unique};
 use crate::error::{DataError, Result};
 use crate::labels::LabelCoding;
-use crate::layouts::{Known, csv_cell};
+use crate::layouts::Known;
 use crate::normalise::{self, Normalisation};
 use crate::parallel::{self, Progress};
 use crate::source::Source;

@@ -1,0 +1,22 @@
+//! What a network said about images, as files.
+//!
+//! A [`DistributionFile`] holds the distribution of the logits of one case with all that is needed to sample it and to put
+//! samples where they belong in the image; no network is needed any more. A [`Predictions`] is a folder of such files
+//! from one model. Nothing here knows networks, torch or datasets.
+//!
+//! Letters in shapes: `c` classes, `d h w` space, `v` voxels, `r` rank, `m` samples, `n` raters.
+
+pub mod description;
+pub mod distribution_file;
+pub mod error;
+pub mod file_names;
+pub mod folder;
+pub mod index;
+mod placement;
+mod tensors;
+
+pub use description::{Description, Kind, ModelId, Region};
+pub use distribution_file::{DistributionFile, Header, Precision};
+pub use error::{PredictionError, Result};
+pub use file_names::{DISTRIBUTION_ENDING, Output, file_stem};
+pub use folder::{About, Found, Predictions};

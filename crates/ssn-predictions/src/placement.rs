@@ -1,0 +1,94 @@
+//! Where the values of a distribution's region lie in the whole image, and back.
+
+use ssn_core::LabelMap;
+use ssn_volume::{Image, Limits, Voxels};
+
+use crate::description::Description;
+use crate::distribution_file::DistributionFile;
+use crate::error::{PredictionError, Result};
+
+impl DistributionFile {
+    /// Labels on the region, put in their place: a label map `[d, h, w]` of the whole image. Outside the region and
+    /// outside its mask it is background.
+    ///
+    /// # Errors
+    /// When the map has another number of voxels than the region.
+    pub fn labels_on_image(&self, map: &LabelMap) -> Result<Vec<u8>> {
+        let mut labels = self.on_image(map.labels(), 0)?;
+        self.clear_outside_mask(&mut labels, 0);
+        Ok(labels)
+    }
+
+    /// Values `[v]` on the region, put in their place in the whole image, `[d, h, w]`; `outside` everywhere else, and
+    /// outside the mask.
+    ///
+    /// # Errors
+    /// When there is another number of values than voxels of the region.
+    pub fn values_on_image(&self, values: &[f32], outside: f32) -> Result<Vec<f32>> {
+        let mut values = self.on_image(values, outside)?;
+        self.clear_outside_mask(&mut values, outside);
+        Ok(values)
+    }
+
+    /// The labels `[v]` of the region, out of a label map `[d, h, w]` of the whole image.
+    ///
+    /// # Errors
+    /// When the map has another number of voxels than the image.
+    pub fn crop_to_region(&self, labels: &[u8]) -> Result<Vec<u8>> {
+        self.check_count("the label map", labels.len(), "the image", self.description().voxels())?;
+        let rows = self.description().region.rows(self.description().size);
+        Ok(rows.flat_map(|row| &labels[row]).copied().collect())
+    }
+
+    /// A label map `[d, h, w]` of the whole image as an image, in the geometry of the one that was predicted.
+    ///
+    /// # Errors
+    /// When the map has another number of voxels than the image.
+    pub fn as_image(&self, labels: Vec<u8>) -> Result<Image> {
+        self.check_count("the label map", labels.len(), "the image", self.description().voxels())?;
+        self.image(Voxels::U8(labels), 1)
+    }
+
+    /// Values `[channels, d, h, w]` of the whole image as an image.
+    ///
+    /// # Errors
+    /// When there is another number of values than the image has, times the channels.
+    pub fn values_as_image(&self, values: Vec<f32>, channels: usize) -> Result<Image> {
+        self.image(Voxels::F32(values), channels)
+    }
+
+    fn image(&self, voxels: Voxels, channels: usize) -> Result<Image> {
+        let ([d, h, w], geometry) = (self.description().size, self.description().geometry);
+        Image::new(voxels, [channels, d, h, w], geometry, &Limits::default())
+            .map_err(|problem| PredictionError::Parts(problem.to_string()))
+    }
+
+    fn on_image<T: Copy>(&self, values: &[T], outside: T) -> Result<Vec<T>> {
+        self.check_count("the map", values.len(), "the region", self.distribution().voxels())?;
+        let Description { size, region, .. } = self.description();
+        let mut image = vec![outside; self.description().voxels()];
+        for (row, values) in region.rows(*size).zip(values.chunks_exact(region.size[2])) {
+            image[row].copy_from_slice(values);
+        }
+        Ok(image)
+    }
+
+    fn clear_outside_mask<T: Copy>(&self, image: &mut [T], outside: T) {
+        let Some(mask) = self.mask() else { return };
+        let Description { size, region, .. } = self.description();
+        for (row, inside) in region.rows(*size).zip(mask.chunks_exact(region.size[2])) {
+            let outside_mask = image[row].iter_mut().zip(inside).filter(|(_, inside)| **inside == 0);
+            outside_mask.for_each(|(value, _)| *value = outside);
+        }
+    }
+
+    fn check_count(&self, what: &str, found: usize, of: &str, expected: usize) -> Result<()> {
+        if found == expected {
+            return Ok(());
+        }
+        let case = &self.description().case;
+        Err(PredictionError::Parts(format!(
+            "case {case}: {what} has {found} voxels, but {of} has {expected}"
+        )))
+    }
+}
