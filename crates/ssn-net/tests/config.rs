@@ -44,7 +44,9 @@ fn the_presets_are_the_papers_experiments() {
     assert_eq!(larger.batches.patch.target_size, Some([60; 3]));
     // Halved at the same epochs.
     let milestones = |config: &RunConfig, steps_per_epoch: u64| match &config.optimiser.decay {
-        Schedule::MultiStep { milestones, .. } => milestones.iter().map(|step| step / steps_per_epoch).collect(),
+        Schedule::MultiStep { milestones, .. } => {
+            milestones.iter().map(|step| step / steps_per_epoch).collect()
+        }
         _ => vec![],
     };
     assert_eq!(milestones(&brats, 100), [440, 640, 800, 900, 980, 1050]);
@@ -62,15 +64,21 @@ fn a_frozen_config_is_read_back_the_same() {
 
 #[test]
 fn later_layers_win() {
-    let text = format!("preset = \"lidc\"\n{DATA}[training]\nsteps = 7000\n[model]\nhead = \"deterministic\"\n");
+    let text =
+        format!("preset = \"lidc\"\n{DATA}[training]\nsteps = 7000\n[model]\nhead = \"deterministic\"\n");
     let from_file = layers(None, &text, &[]).config().unwrap();
     assert_eq!((from_file.training.steps, from_file.batches.batch_size), (7000, 12));
     assert_eq!(from_file.model.head, HeadConfig::Deterministic);
     assert_eq!(from_file.data.path, std::path::Path::new("folder/set"));
-    let settings =
-        ["training.steps=9", "model.head.stochastic.rank=3", "optimiser.method.sgd.momentum=0.9", "loss.dice=1"];
+    let settings = [
+        "training.steps=9",
+        "model.head.stochastic.rank=3",
+        "optimiser.method.sgd.momentum=0.9",
+        "loss.dice=1",
+    ];
     let set = layers(Some(RunPreset::Demo), &text, &settings);
-    let set = layers(set.preset, &text, &[&settings[..], &["loss.pretrain_steps=2"]].concat()).config().unwrap();
+    let set =
+        layers(set.preset, &text, &[&settings[..], &["loss.pretrain_steps=2"]].concat()).config().unwrap();
     assert_eq!(set.training.steps, 9);
     assert!(matches!(set.model.head, HeadConfig::Stochastic(head) if head.rank == 3));
     assert_eq!(set.optimiser.method, Method::sgd(0.9));

@@ -6,6 +6,7 @@
 //! `docs/concepts/synthetic.md`.
 
 mod config;
+mod files;
 mod image;
 mod lesion;
 mod rater;
