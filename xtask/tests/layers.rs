@@ -123,6 +123,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "blocks",
             "head",
             "backbones",
+            "tiles",
             "model",
             "weights",
             "schedule",

@@ -21,6 +21,7 @@ mod purpose;
 pub mod schedule;
 pub mod space;
 pub mod target;
+pub mod tiles;
 pub mod toy;
 pub mod train;
 pub mod weights;
