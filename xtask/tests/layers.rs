@@ -125,6 +125,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "backbones",
             "tiles",
             "model",
+            "whole_image",
             "weights",
             "schedule",
             "clip",

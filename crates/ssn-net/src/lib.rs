@@ -25,6 +25,7 @@ pub mod tiles;
 pub mod toy;
 pub mod train;
 pub mod weights;
+pub mod whole_image;
 
 pub use blocks::Mode;
 pub use clip::clip_gradient_norm;
