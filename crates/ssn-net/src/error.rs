@@ -145,6 +145,9 @@ pub enum NetError {
         /// What is wrong with it.
         problem: StateProblem,
     },
+    /// An image that cannot be predicted.
+    #[error(transparent)]
+    Image(#[from] ImageProblem),
     /// A distribution that the host's checks refuse.
     #[error(transparent)]
     Core(#[from] ssn_core::CoreError),
@@ -194,6 +197,71 @@ pub enum StateProblem {
     /// A count of steps below zero.
     #[error("is {0}, but a count of steps is at least 0")]
     Count(i64),
+}
+
+/// What can be wrong with a whole image, or with what a network makes of it.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum ImageProblem {
+    /// An image with other channels than the network's.
+    #[error("the image has {found} channels, but the network was made for {expected}")]
+    Channels {
+        /// The channels of the image.
+        found: usize,
+        /// Those of the network.
+        expected: i64,
+    },
+    /// An image or a mask whose length does not follow from its shape.
+    #[error("{what} has {found} values, but its shape {shape:?} asks for {expected}")]
+    Length {
+        /// The image or the mask.
+        what: &'static str,
+        /// The values found.
+        found: usize,
+        /// The values needed.
+        expected: usize,
+        /// The shape.
+        shape: Vec<usize>,
+    },
+    /// A mask without a voxel inside.
+    #[error("the mask is 0 everywhere; leave it out to predict the whole image")]
+    EmptyMask,
+    /// A value of the image that is not finite.
+    #[error("channel {channel} of the image is {value} at voxel {voxel:?} (d, h, w), but must be finite")]
+    Value {
+        /// The channel, from 0.
+        channel: usize,
+        /// `[d, h, w]`, from 0.
+        voxel: [usize; 3],
+        /// The value.
+        value: f32,
+    },
+    /// A number of the network that cannot be kept.
+    #[error(
+        "the network's {part} is {value} for class {class} at voxel {voxel:?} (d, h, w), but must {rule}"
+    )]
+    Output {
+        /// The mean, the diagonal or the factor.
+        part: &'static str,
+        /// The class, from 0.
+        class: usize,
+        /// `[d, h, w]` in the whole image, from 0.
+        voxel: [usize; 3],
+        /// The value.
+        value: f32,
+        /// What can be kept.
+        rule: &'static str,
+    },
+    /// A distribution that does not fit into memory.
+    #[error(
+        "there is no memory for {values} numbers of the {part}; keep the factor as f16, or give a smaller \
+         image or a mask"
+    )]
+    Memory {
+        /// The mean, the diagonal or the factor.
+        part: &'static str,
+        /// How many numbers it has.
+        values: usize,
+    },
 }
 
 /// Refuses a setting that is outside its range.

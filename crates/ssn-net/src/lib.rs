@@ -23,9 +23,11 @@ pub mod run;
 pub mod schedule;
 pub mod space;
 pub mod target;
+pub mod tiles;
 pub mod toy;
 pub mod train;
 pub mod weights;
+pub mod whole_image;
 
 pub use blocks::Mode;
 pub use clip::clip_gradient_norm;

@@ -1,9 +1,17 @@
-//! The memory of the Monte-Carlo loss does not grow with the number of samples.
+//! The memory of the Monte-Carlo loss does not grow with the number of samples, that of a whole image only by its result.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
+mod common;
+
+use ssn_net::backbones::BackboneConfig;
+use ssn_net::blocks::NormKind;
 use ssn_net::loss::chunked_loss;
-use ssn_net::{LowRankNormal, NoiseSource, Pairing, StepNoise, Target};
+use ssn_net::tiles::TileConfig;
+use ssn_net::whole_image::{Image, Storage, WholeImageConfig, predict};
+use ssn_net::{
+    Execution, LowRankNormal, Model, ModelConfig, NoiseSource, Pairing, Precision, StepNoise, Target,
+};
 use tch::{Device, Kind, Tensor};
 
 /// The most memory that this process ever had, in MiB; nothing where the system does not say.
@@ -38,4 +46,27 @@ fn memory_does_not_grow_with_the_samples() {
     let (few, many, most) = (run(20), run(80), run(320));
     eprintln!("{few} MiB with 20 samples, {many} MiB with 80, {most} MiB with 320");
     assert!(most <= many + 40, "{few} MiB with 20 samples, {many} MiB with 80, {most} MiB with 320");
+}
+
+#[test]
+fn a_larger_image_needs_memory_for_its_distribution_only() {
+    let Some(_) = peak() else {
+        eprintln!("skipped: this system does not tell how much memory a process had");
+        return;
+    };
+    let backbone = common::small_unet([1, 64, 64], NormKind::BATCH);
+    let config = ModelConfig { backbone: BackboneConfig::Unet(backbone), ..ModelConfig::lidc() };
+    let model = Model::new(&config, Execution::cpu(Precision::F32), 0).unwrap();
+    let tiles = TileConfig { tile: Some([1, 128, 128]), voxels_at_once: 1 << 16, overlap: 0.1 };
+    let run = |n: usize| {
+        let values = vec![0.5; n * n];
+        let image = Image::new(&values, 1, [1, n, n], None).unwrap();
+        predict(&model, &image, &WholeImageConfig { tiles, factor: Storage::F16 }, |_, _| {}).unwrap();
+        peak().unwrap()
+    };
+    let (small, large) = (run(256), run(1024));
+    // Of each voxel: its value, 4 numbers in single and 20 in half precision. At once it would be 300 MiB more.
+    let result = (1024 * 1024 * (4 + 4 * 4 + 20 * 2)) >> 20;
+    eprintln!("{small} MiB for 256², {large} MiB for 1024², whose result has {result} MiB");
+    assert!(large <= small + result + 20, "{small} MiB for 256², {large} MiB for 1024²");
 }

@@ -38,9 +38,9 @@ impl Region {
         Self { start: [0; 3], size }
     }
 
-    /// The number of voxels, if it does not overflow.
-    pub fn voxels(&self) -> Option<usize> {
-        product(self.size)
+    /// The number of voxels; the largest of all numbers if it cannot be counted.
+    pub fn voxels(&self) -> usize {
+        product(self.size).unwrap_or(usize::MAX)
     }
 
     /// Whether the box lies in an image of a size `[d, h, w]`.
@@ -49,6 +49,11 @@ impl Region {
             self.start[axis].checked_add(self.size[axis]).is_some_and(|end| end <= size[axis])
                 && self.size[axis] > 0
         })
+    }
+
+    /// The values of the box out of those `[d, h, w]` of an image of a size.
+    pub fn cut<T: Copy>(&self, values: &[T], size: [usize; 3]) -> Vec<T> {
+        self.rows(size).flat_map(|row| &values[row]).copied().collect()
     }
 
     /// Where the rows along w lie in an image of a size `[d, h, w]`, as ranges of flat indices.
@@ -138,7 +143,7 @@ impl Description {
                 self.classes.len()
             ));
         }
-        if self.region.voxels() != Some(voxels) {
+        if self.region.voxels() != voxels {
             let size = self.region.size;
             return Err(format!("the region has size {size:?}, but the distribution has {voxels} voxels"));
         }

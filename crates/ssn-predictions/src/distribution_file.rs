@@ -147,8 +147,7 @@ impl DistributionFile {
         let (diagonal, factor) = (reader.floats("diagonal")?, reader.floats("factor")?);
         let mask = reader.shape("mask").is_some().then(|| reader.bytes("mask")).transpose()?;
         let mean = reader.floats("mean")?;
-        let (c, v) =
-            (reader.shape("mean").map_or(0, |shape| shape[0]), description.region.voxels().unwrap_or(0));
+        let (c, v) = (reader.shape("mean").map_or(0, |shape| shape[0]), description.region.voxels());
         reader.verify()?;
         let distribution = LowRankNormal::new(c, v, rank, mean, diagonal, factor)
             .map_err(|error| refuse(path, error.to_string(), "predict the case again"))?;
@@ -190,7 +189,7 @@ fn check_shapes(description: &Description, reader: &Reader) -> Result<usize, Str
         return Err(format!("it has a tensor `{name}`, which the format does not know"));
     }
     let shape = |name: &str| reader.shape(name).ok_or_else(|| format!("it has no tensor `{name}`"));
-    let voxels = description.region.voxels().unwrap_or(0);
+    let voxels = description.region.voxels();
     let (labels, mean) = (description.classes.len(), shape("mean")?);
     let expected: &[usize] =
         if labels == 2 && mean.first() == Some(&1) { &[1, voxels] } else { &[labels, voxels] };

@@ -36,8 +36,7 @@ impl DistributionFile {
     /// When the map has another number of voxels than the image.
     pub fn crop_to_region(&self, labels: &[u8]) -> Result<Vec<u8>> {
         self.check_count("the label map", labels.len(), "the image", self.description().voxels())?;
-        let rows = self.description().region.rows(self.description().size);
-        Ok(rows.flat_map(|row| &labels[row]).copied().collect())
+        Ok(self.description().region.cut(labels, self.description().size))
     }
 
     /// A label map `[d, h, w]` of the whole image as an image, in the geometry of the one that was predicted.

@@ -128,6 +128,12 @@ impl DeepMedicConfig {
         Err(NetError::Size { what: "the image size", found: input, rule, nearest })
     }
 
+    /// The least common multiple of the scales along each axis. A path of scale s sees every s-th voxel and repeats
+    /// its features s times: only outputs that begin a multiple of all scales apart are made of the same voxels.
+    pub fn total_scale(&self) -> Size {
+        [0, 1, 2].map(|axis| self.scales.iter().fold(1, |total, scale| least_common(total, scale[axis])))
+    }
+
     /// How many voxels along each axis one output voxel depends on.
     pub fn receptive_field(&self) -> Size {
         let shrinkage = self.shrinkage();
@@ -136,6 +142,15 @@ impl DeepMedicConfig {
             reach.max().unwrap_or(1)
         })
     }
+}
+
+/// The least common multiple of two positive numbers.
+fn least_common(a: i64, b: i64) -> i64 {
+    let (mut divisor, mut rest) = (a, b);
+    while rest != 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    a / divisor * b
 }
 
 /// Normalisation, dropout, activation, convolution; the first block of a path is the convolution alone.

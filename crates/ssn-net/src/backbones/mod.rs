@@ -72,6 +72,16 @@ impl TryFrom<Written> for BackboneConfig {
     }
 }
 
+/// How the feature maps of parts of an image fit together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seams {
+    /// Nothing is padded: parts that begin and end at multiples of this size, counted from the same voxel, give the
+    /// very values of the whole image.
+    None(Size),
+    /// Padding shows near the border of every part; sizes are multiples of this one, where it is known.
+    Padded(Option<Size>),
+}
+
 /// A network that turns an image into a feature map.
 #[derive(Debug)]
 pub enum Backbone {
@@ -137,6 +147,16 @@ impl BackboneConfig {
             Self::Unet(_) => HeadStart::HeNormal,
             Self::Deepmedic(_) | Self::Torchscript(_) => HeadStart::Uniform,
         }
+    }
+
+    /// How the feature maps of parts of an image fit together.
+    pub fn seams(&self) -> Result<Seams> {
+        self.check()?;
+        Ok(match self {
+            Self::Unet(config) => Seams::Padded(Some(config.total_stride())),
+            Self::Deepmedic(config) => Seams::None(config.total_scale()),
+            Self::Torchscript(_) => Seams::Padded(None),
+        })
     }
 
     /// How many voxels along each axis one feature depends on at most; nothing if that is not known.

@@ -131,7 +131,7 @@ impl Run {
         let validated = progress.validated == Some(progress.step);
         let metrics = Metrics::open(folder.path(), progress.step, validated)?;
         let events = Events::create(folder.path())?;
-        let validator = Validator::new(&resolved)?;
+        let validator = Validator::new(&resolved);
         Ok(Self {
             folder,
             resolved,

@@ -1,0 +1,153 @@
+//! The prediction of a whole image of any size: tiles stitched into one distribution.
+//!
+//! Column q of the factor is the same latent variable wherever the head applies it. So the tiles' factors are columns of
+//! one factor of the whole image: side by side, or as the weighted sum where tiles overlap. Samples of it have no
+//! seams, and voxels of different tiles stay correlated. Means and variances are weighted means.
+//!
+//! Only the result grows with the image: everything else is as large as the tiles that are computed at once.
+
+mod canvas;
+mod image;
+
+use serde::{Deserialize, Serialize};
+use ssn_predictions::Region;
+use tch::{Device, Kind, Tensor};
+
+pub use canvas::Storage;
+pub use image::Image;
+
+use crate::blocks::Mode;
+use crate::error::{ImageProblem, Result};
+use crate::head::{HeadConfig, Prediction};
+use crate::model::Model;
+use crate::tiles::{Tile, TileConfig, Tiles};
+use canvas::Canvas;
+
+/// How a whole image is predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WholeImageConfig {
+    /// How it is divided.
+    pub tiles: TileConfig,
+    /// How the factor is kept, by far the largest part of a distribution. Where tiles overlap, it is rounded once for
+    /// each.
+    pub factor: Storage,
+}
+
+/// What a network says about a whole image.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WholeImage {
+    /// The size of the image, `[d, h, w]`.
+    pub size: [usize; 3],
+    /// The part of the image that was predicted: the smallest box that holds the mask, or all of it. Everything else
+    /// is background.
+    pub region: Region,
+    /// Whether the network has a distribution. Without one the mean holds its logits, the rank and the diagonal are 0.
+    pub stochastic: bool,
+    /// The distribution of the region's logits, voxels in the order of the image. In the region but outside the mask,
+    /// the mean is what the network says, the factor is 0 and the diagonal ε.
+    pub distribution: ssn_core::LowRankNormal,
+}
+
+/// Predicts a whole image, in evaluation mode and without gradients. `progress` is told how many tiles are done, and of
+/// how many.
+pub fn predict(
+    model: &Model,
+    image: &Image,
+    config: &WholeImageConfig,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<WholeImage> {
+    let (found, expected) = (image.channels(), model.config().channels);
+    if found as i64 != expected {
+        return Err(ImageProblem::Channels { found, expected }.into());
+    }
+    let tiles = Tiles::new(image.size(), image.region(), &model.config().backbone, &config.tiles)?;
+    let mut stitched = Stitched::new(model, image.region(), config.factor)?;
+    let (mut done, total) = (0, tiles.count());
+    progress(done, total);
+    for batch in tiles.batches() {
+        let prediction = tch::no_grad(|| forward(model, image, &batch))?;
+        stitched.add(&batch, &prediction)?;
+        done += batch.len();
+        progress(done, total);
+    }
+    let stochastic = matches!(model.config().head, HeadConfig::Stochastic(_));
+    let distribution = stitched.finish(image.region())?;
+    Ok(WholeImage { size: image.size(), region: image.region(), stochastic, distribution })
+}
+
+/// The prediction of some tiles, `[b, …, v]` with the voxels of a tile's output.
+fn forward(model: &Model, image: &Image, batch: &[Tile]) -> Result<Prediction> {
+    let (mut values, mut mask) = (vec![], vec![]);
+    for tile in batch {
+        image.append_window(tile.input(), &mut values);
+        image.append_mask(tile.output(), &mut mask);
+    }
+    let [input, output] = [batch[0].input(), batch[0].output()].map(|window| window.size.map(|n| n as i64));
+    let [d, h, w] = input;
+    let (b, c) = (batch.len() as i64, model.config().channels);
+    let values = Tensor::f_from_slice(&values)?.f_view([b, c, d, h, w])?;
+    let [d, h, w] = output;
+    let mask = image.is_masked().then(|| Tensor::f_from_slice(&mask)?.f_view([b, d, h, w])).transpose()?;
+    model.forward(&values, mask.as_ref(), Mode::Evaluation)
+}
+
+/// The parts of a distribution while tiles are added.
+struct Stitched {
+    mean: Canvas,
+    diagonal: Canvas,
+    factor: Canvas,
+    classes: usize,
+    rank: usize,
+    /// One part of one tile on the host.
+    tile: Vec<f32>,
+}
+
+impl Stitched {
+    fn new(model: &Model, region: Region, factor: Storage) -> Result<Self> {
+        let classes = model.config().classes as usize;
+        let rank = match model.config().head {
+            HeadConfig::Stochastic(head) => head.rank as usize,
+            HeadConfig::Deterministic | HeadConfig::Identity => 0,
+        };
+        Ok(Self {
+            mean: Canvas::new("mean", [1, classes], region, Storage::F32)?,
+            diagonal: Canvas::new("diagonal", [1, classes], region, Storage::F32)?,
+            factor: Canvas::new("factor", [rank, classes], region, factor)?,
+            classes,
+            rank,
+            tile: vec![],
+        })
+    }
+
+    fn add(&mut self, batch: &[Tile], prediction: &Prediction) -> Result<()> {
+        match prediction {
+            Prediction::Deterministic(logits) => add(&mut self.mean, batch, logits, &mut self.tile),
+            Prediction::Stochastic(distribution) => {
+                let canvases = [&mut self.mean, &mut self.diagonal, &mut self.factor];
+                for (canvas, part) in canvases.into_iter().zip(distribution.parts()) {
+                    add(canvas, batch, part, &mut self.tile)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(self, region: Region) -> Result<ssn_core::LowRankNormal> {
+        let [mean, diagonal, factor] = [self.mean, self.diagonal, self.factor].map(Canvas::into_values);
+        let (classes, voxels) = (self.classes, region.voxels());
+        Ok(ssn_core::LowRankNormal::new(classes, voxels, self.rank, mean, diagonal, factor)?)
+    }
+}
+
+/// Adds one part of a prediction, `[b, …, v]`, by way of a buffer.
+fn add(canvas: &mut Canvas, batch: &[Tile], part: &Tensor, buffer: &mut Vec<f32>) -> Result<()> {
+    for (i, tile) in batch.iter().enumerate() {
+        let values =
+            part.f_get(i as i64)?.f_to_device(Device::Cpu)?.f_to_kind(Kind::Float)?.f_contiguous()?;
+        buffer.resize(values.numel(), 0.0);
+        values.f_copy_data(buffer, values.numel())?;
+        canvas.add(tile, buffer)?;
+    }
+    Ok(())
+}
