@@ -155,7 +155,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "index",
         ],
     ),
-    ("ssn-report", &["colour", "svg", "raster", "figures"]),
+    ("ssn-report", &["colour", "picture", "svg", "raster", "figures"]),
     (
         "ssn-cli",
         &[
@@ -163,7 +163,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "prepare",
         ],
     ),
-    ("ssn-engine", &["failure", "import", "toy", "train"]),
+    ("ssn-engine", &["failure", "signals", "import", "toy", "train", "predict"]),
 ];
 
 #[test]

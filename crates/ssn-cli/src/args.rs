@@ -49,6 +49,8 @@ pub enum Verb {
     Prepare(PrepareArgs),
     /// Train a network on a dataset; stopped at any time, it goes on with --resume.
     Train(TrainArgs),
+    /// Predict whole images: a distribution file and a label map per case.
+    Predict(PredictArgs),
     /// Make a model file of weights that were trained with the authors' PyTorch code.
     Import(ImportArgs),
     /// Show versions, processors and GPUs, where libtorch is, and what CUDA lacks.
@@ -234,6 +236,93 @@ pub struct TrainArgs {
     /// Train on a dataset even if the check before finds problems, and do not check.
     #[arg(long)]
     pub skip_check: bool,
+}
+
+/// Predicts the cases of a dataset, or images of your own, with a trained network.
+///
+/// For each case it writes ID.ssn.safetensors, the distribution over segmentations of the whole image, which `ssn sample`
+/// and `ssn evaluate` read, and ID_prediction.nii.gz, the label map of its mean on the grid of the image.
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "A prediction that was stopped goes on where it was: cases whose files are there are kept. Examples:\n  \
+                  ssn predict runs/first\n  \
+                  ssn predict runs/first patient1.nii.gz patient2.nii.gz --out predictions"
+)]
+pub struct PredictArgs {
+    /// The folder of a run, or a bundle that `ssn export` made.
+    pub model: PathBuf,
+
+    /// What to predict: a dataset, a config (.toml), or images. Without it, the dataset of the run.
+    pub data: Vec<PathBuf>,
+
+    /// The part of the dataset; without it, test if the dataset is divided, or all.
+    #[arg(long, value_enum)]
+    pub split: Option<Part>,
+
+    /// The folder to write to.
+    #[arg(long, default_value = "predictions")]
+    pub out: PathBuf,
+
+    /// Which checkpoint of the run.
+    #[arg(long, value_enum, default_value_t = Checkpoint::Best)]
+    pub checkpoint: Checkpoint,
+
+    /// How precisely the distribution is stored.
+    #[arg(long, value_enum, default_value_t = Stored::HalfFactor)]
+    pub precision: Stored,
+
+    /// The size of tiles, D,H,W, for images that are too large to be computed at once.
+    #[arg(long, value_name = "D,H,W", value_delimiter = ',', num_args = 1)]
+    pub tile: Vec<usize>,
+
+    /// Voxels that are computed at once; fewer need less memory.
+    #[arg(long, default_value_t = 1 << 18, value_parser = clap::value_parser!(u32).range(1..))]
+    pub voxels_at_once: u32,
+
+    /// Also write the mean probabilities and the entropy of 100 samples.
+    #[arg(long)]
+    pub probabilities: bool,
+
+    /// Also write mean, diagonal and factor as NIfTI, under the names of the authors' tool.
+    #[arg(long)]
+    pub nifti: bool,
+
+    /// Predict cases again that are there already.
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+/// A part of a dataset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// Cases to learn from.
+    Train,
+    /// Cases to choose by.
+    Validation,
+    /// Cases for the final figures.
+    Test,
+    /// All cases.
+    All,
+}
+
+/// Which checkpoint of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Checkpoint {
+    /// The one with the best validation, or the last if there was none.
+    Best,
+    /// The last.
+    Last,
+}
+
+/// How precisely numbers are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Stored {
+    /// All in single precision.
+    Single,
+    /// The factor in half precision, the rest in single.
+    HalfFactor,
+    /// All in half precision.
+    Half,
 }
 
 /// Reads a `.pt` file of the authors' DeepMedic, deterministic or stochastic, and writes it as a model of ours.

@@ -12,7 +12,7 @@ fn main() -> ExitCode {
         Verb::Init(args) => init::run(args, &cli.global),
         Verb::Check(args) => check::run(args, &cli.global),
         Verb::Prepare(args) => prepare::run(args, &cli.global),
-        Verb::Toy(_) | Verb::Train(_) | Verb::Import(_) => Err(engine::hand_over()),
+        Verb::Toy(_) | Verb::Train(_) | Verb::Predict(_) | Verb::Import(_) => Err(engine::hand_over()),
     };
     match outcome {
         Ok(exit) => exit.into(),

@@ -65,6 +65,13 @@ impl Progress {
         }
     }
 
+    /// Says on the bar what is going on; nothing where there is no terminal.
+    pub fn note(&self, message: impl FnOnce() -> String) {
+        if self.last_line.is_none() && !self.bar.is_hidden() {
+            self.bar.set_message(format!(" · {}", message()));
+        }
+    }
+
     /// Writes a line above the bar, or alone; nothing when quiet.
     pub fn say(&self, line: &str) {
         match &self.last_line {

@@ -137,6 +137,20 @@ pub fn to_spacing(case: Case, spacing: [f64; 3], rule: LabelInterpolation) -> Re
     })
 }
 
+/// Labels of a grid on another one with the same middle, such as that of the image before [`to_spacing`]: the nearest.
+///
+/// # Shapes
+/// `labels` `[d, h, w]` of `from`; the result has those of `to`. A grid is its shape `[d, h, w]` and its spacing along
+/// w, h, d.
+pub fn labels_between(labels: &[u8], from: ([usize; 3], [f64; 3]), to: ([usize; 3], [f64; 3])) -> Vec<u8> {
+    let axes: [Axis; 3] = std::array::from_fn(|dimension| {
+        let axis = 2 - dimension;
+        let step = if from.0[dimension] == 1 { 1.0 } else { to.1[axis] / from.1[axis] };
+        Axis::new(from.0[dimension], to.0[dimension], step)
+    });
+    nearest(labels, from.0, &axes)
+}
+
 fn refused(case: &Case, spacing: [f64; 3], why: &str) -> DataError {
     DataError::Case {
         id: case.id.clone(),
@@ -167,6 +181,19 @@ mod tests {
             mask: Some(vec![1; voxels]),
             geometry: Geometry { spacing, ..Geometry::default() },
         }
+    }
+
+    #[test]
+    fn labels_come_back_to_their_grid() {
+        let whole = Case { raters: vec![vec![1; 5 * 6 * 7]], ..case([5, 6, 7], [1.0, 2.0, 3.0]) };
+        let coarse = to_spacing(whole.clone(), [2.0, 3.0, 5.0], LabelInterpolation::Nearest).unwrap();
+        let grids = [(coarse.shape, coarse.geometry.spacing), (whole.shape, whole.geometry.spacing)];
+        assert_eq!(labels_between(&coarse.raters[0], grids[0], grids[1]), whole.raters[0]);
+        // A block that covers its voxels on both grids stays where it is.
+        let mut labels = vec![0; 8];
+        labels[4..].fill(1);
+        let fine = labels_between(&labels, ([1, 1, 8], [2.0, 1.0, 1.0]), ([1, 1, 16], [1.0, 1.0, 1.0]));
+        assert_eq!(fine.iter().position(|&x| x == 1), Some(8));
     }
 
     #[test]

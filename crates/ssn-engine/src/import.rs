@@ -6,7 +6,9 @@ use serde_json::json;
 use ssn_cli::args::{Global, ImportArgs};
 use ssn_cli::exit::{Exit, Failure, print};
 use ssn_net::weights::{Imported, import, save};
-use ssn_net::{Execution, HeadConfig, NetError, Precision};
+use ssn_net::{Execution, HeadConfig, Precision};
+
+use crate::failure::failure;
 
 /// Runs the verb.
 pub fn run(args: &ImportArgs, global: &Global) -> Result<Exit, Failure> {
@@ -22,10 +24,7 @@ pub fn run(args: &ImportArgs, global: &Global) -> Result<Exit, Failure> {
         let message = format!("{}: it has no weights for {missing}", args.weights.display());
         return Err(Failure::new(Exit::BadData, message));
     }
-    save(&args.out, &imported.model).map_err(|error| match error {
-        NetError::File { .. } => Failure::new(Exit::Io, error),
-        error => Failure::new(Exit::Internal, error),
-    })?;
+    save(&args.out, &imported.model, None).map_err(failure)?;
     print(&if global.json { as_json(&imported, args) } else { as_text(&imported, args) })
 }
 

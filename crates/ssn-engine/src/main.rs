@@ -2,6 +2,8 @@
 
 mod failure;
 mod import;
+mod predict;
+mod signals;
 mod toy;
 mod train;
 
@@ -29,6 +31,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     match &cli.verb {
         Verb::Toy(args) => toy::run(args, &cli.global),
         Verb::Train(args) => train::run(args, &cli.global),
+        Verb::Predict(args) => predict::run(args, &cli.global),
         Verb::Import(args) => import::run(args, &cli.global),
         Verb::Info | Verb::Init(_) | Verb::Check(_) | Verb::Prepare(_) => {
             Err(Failure::new(Exit::Usage, "this verb needs no engine; call it as `ssn`"))

@@ -1,7 +1,6 @@
 //! `ssn train`: a run from a config or a dataset, or the rest of one that was stopped.
 
 mod console;
-mod signals;
 mod start;
 
 use std::time::{Duration, Instant};
@@ -15,6 +14,7 @@ use ssn_net::run::{Ended, Run};
 use tch::Device;
 
 use crate::failure::failure;
+use crate::signals;
 use console::Console;
 
 /// Runs the verb.

@@ -17,7 +17,7 @@ use crate::interval::Interval;
 use crate::model::{Execution, Model};
 use crate::optim::Optimizer;
 use crate::weights::container::{Stored, decode, encode, hex, named};
-use crate::weights::{load, to_bytes};
+use crate::weights::{Loaded, load, to_bytes};
 
 const MODEL: &str = "model.safetensors";
 const OPTIMIZER: &str = "optimizer.safetensors";
@@ -101,7 +101,7 @@ impl Checkpoints {
             let state =
                 state.iter().map(|(name, tensor)| Stored::new(name, tensor)).collect::<Result<_>>()?;
             let files = [
-                (MODEL, to_bytes(model)?),
+                (MODEL, to_bytes(model, None)?),
                 (OPTIMIZER, encode(progress, state).map_err(|reason| problem(&path, reason))?),
                 (PROGRESS, serde_json::to_vec_pretty(progress).map_err(|error| problem(&path, error))?),
             ];
@@ -205,6 +205,11 @@ impl Checkpoints {
 impl Generation {
     /// The model as it was.
     pub fn model(&self, execution: Execution) -> Result<Model> {
+        Ok(self.load(execution)?.model)
+    }
+
+    /// The model as it was, with its identity.
+    pub fn load(&self, execution: Execution) -> Result<Loaded> {
         load(&self.folder.join(MODEL), execution)
     }
 

@@ -94,6 +94,9 @@ pub enum NetError {
         /// What to do next.
         advice: &'static str,
     },
+    /// A file of predictions that cannot be made or used.
+    #[error(transparent)]
+    Prediction(#[from] ssn_predictions::PredictionError),
     /// A dataset, a case or a setting of data that cannot be used.
     #[error(transparent)]
     Data(#[from] ssn_data::DataError),

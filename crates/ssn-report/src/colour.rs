@@ -11,11 +11,22 @@ impl Colour {
     }
 
     /// The colour at `t` in 0 … 1 on the way to `other`.
-    fn towards(self, other: Self, t: f64) -> Self {
+    pub fn towards(self, other: Self, t: f64) -> Self {
         let mix = |a: u8, b: u8| (f64::from(a) + (f64::from(b) - f64::from(a)) * t).round() as u8;
         Self(mix(self.0, other.0), mix(self.1, other.1), mix(self.2, other.2))
     }
 }
+
+/// The colours of classes 1, 2, … of label maps, told apart with any colour vision (after Okabe and Ito).
+pub const CLASSES: [Colour; 7] = [
+    Colour(0xe6, 0x9f, 0x00),
+    Colour(0x56, 0xb4, 0xe9),
+    Colour(0xcc, 0x79, 0xa7),
+    Colour(0x00, 0x9e, 0x73),
+    Colour(0xf0, 0xe4, 0x42),
+    Colour(0xd5, 0x5e, 0x00),
+    Colour(0x00, 0x72, 0xb2),
+];
 
 /// Text and axes.
 pub const INK: Colour = Colour(0x22, 0x22, 0x22);

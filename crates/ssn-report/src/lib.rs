@@ -5,6 +5,7 @@
 
 pub mod colour;
 pub mod figures;
+pub mod picture;
 pub mod raster;
 pub mod svg;
 

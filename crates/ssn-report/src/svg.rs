@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::colour::{Colour, INK, PAPER};
+use crate::picture::Picture;
 
 /// The family that PNG rendering embeds; other viewers fall back to their sans-serif.
 pub const FONT_FAMILY: &str = "Noto Sans";
@@ -39,6 +40,14 @@ impl Drawing {
         let fill = fill.hex();
         self.element(format_args!(
             r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{fill}" shape-rendering="crispEdges"/>"#
+        ));
+    }
+
+    /// A picture, its pixels enlarged without blurring.
+    pub fn picture(&mut self, x: f64, y: f64, width: f64, height: f64, picture: &Picture) {
+        let data = picture.data_uri();
+        self.element(format_args!(
+            r#"<image x="{x}" y="{y}" width="{width}" height="{height}" image-rendering="optimizeSpeed" preserveAspectRatio="none" href="{data}"/>"#
         ));
     }
 

@@ -1,7 +1,7 @@
 //! What a config file says about a run.
 
 use serde::{Deserialize, Serialize};
-use ssn_data::{AugmentConfig, BatchConfig, DataConfig};
+use ssn_data::{AugmentConfig, BatchConfig, DataConfig, Place};
 
 use crate::backbones::{BackboneConfig, Plan};
 use crate::error::{NetError, Result, require};
@@ -156,6 +156,14 @@ impl RunConfig {
     pub fn learning_rate(&self) -> Result<LearningRate> {
         let OptimiserSection { learning_rate, decay, warmup, .. } = &self.optimiser;
         LearningRate::new(*learning_rate, decay.clone(), *warmup, self.training.steps)
+    }
+
+    /// The size `[d, h, w]` of patches, where it is fixed.
+    pub fn patch(&self) -> Option<[usize; 3]> {
+        match self.batches.patch.place {
+            Place::Whole => None,
+            Place::Middle { size } | Place::Random { size, .. } => Some(size),
+        }
     }
 
     /// The settings of batches, with their random changes.

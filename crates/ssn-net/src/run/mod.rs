@@ -10,8 +10,10 @@ pub mod folder;
 pub mod incident;
 pub mod layers;
 pub mod metrics;
+pub mod predict;
 pub mod presets;
 pub mod resolve;
+pub mod trained;
 pub mod validate;
 
 pub use config::{ModelSection, OptimiserSection, RunConfig, TrainingSection};
@@ -20,3 +22,4 @@ pub use folder::{Frozen, RunFolder};
 pub use layers::{Layers, Setting};
 pub use presets::RunPreset;
 pub use resolve::{Resolved, resolve};
+pub use trained::{Trained, Which};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ssn_data::labels::LabelCoding;
 use ssn_data::{Case, Cases, Dataset, Place, Split};
 
 use super::config::RunConfig;
@@ -44,6 +45,13 @@ pub fn resolve(mut config: RunConfig) -> Result<Resolved> {
             "one name per channel",
         );
     }
+    config.data.channels = Some(dataset.channels.clone());
+    config.data.classes = Some(dataset.classes.clone());
+    match &dataset.reading.coding {
+        LabelCoding::Plain => {}
+        LabelCoding::Values(values) => config.data.label_values = Some(values.clone()),
+        LabelCoding::Threshold(threshold) => config.data.label_threshold = Some(*threshold),
+    }
     let backbone = fit(&mut config, &first)?;
     config.model.backbone = Some(backbone.clone());
     let model =
@@ -53,12 +61,8 @@ pub fn resolve(mut config: RunConfig) -> Result<Resolved> {
 
 /// The network, with patches of a size that it can have and targets of the size that it gives.
 fn fit(config: &mut RunConfig, first: &Case) -> Result<BackboneConfig> {
+    let asked: Size = config.patch().unwrap_or(first.shape).map(|n| n as i64);
     let place = &mut config.batches.patch.place;
-    let asked = match *place {
-        Place::Whole => first.shape,
-        Place::Middle { size } | Place::Random { size, .. } => size,
-    };
-    let asked: Size = asked.map(|n| n as i64);
     let (backbone, size) = match &config.model.backbone {
         Some(backbone) => (backbone.clone(), nearest_fit(backbone, asked)?),
         None => {
@@ -89,8 +93,7 @@ fn fit(config: &mut RunConfig, first: &Case) -> Result<BackboneConfig> {
                 "what the network makes, or left out",
             );
         }
-        None if target != size.map(|n| n as usize) => config.batches.patch.target_size = Some(target),
-        Some(_) | None => {}
+        _ => config.batches.patch.target_size = Some(target),
     }
     Ok(backbone)
 }

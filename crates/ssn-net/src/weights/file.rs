@@ -4,10 +4,12 @@ use std::path::Path;
 
 use safetensors::Dtype;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use ssn_volume::{Limits, read_bytes, write_atomically};
 
+use super::about::About;
 use super::assign;
-use super::container::{Stored, decode, encode, named};
+use super::container::{Stored, decode, encode, hex, named};
 use crate::backbones::{Backbone, BackboneConfig, TorchScript, TorchScriptConfig};
 use crate::error::{NetError, Result};
 use crate::model::{Execution, Model, ModelConfig};
@@ -19,23 +21,36 @@ const FOREIGN: &str = "backbone.torchscript";
 #[derive(Serialize, Deserialize)]
 struct Description {
     model: ModelConfig,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    about: Option<About>,
+}
+
+/// A network out of its file.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The network.
+    pub model: Model,
+    /// What else is known about it; checkpoints and imported weights do not say.
+    pub about: Option<About>,
+    /// SHA-256 of the file: the identity of the model.
+    pub sha256: String,
 }
 
 /// Writes a network, atomically; replaces a file of that name. The same network gives the same bytes.
-pub fn save(path: &Path, model: &Model) -> Result<()> {
-    let bytes = to_bytes(model)?;
-    let problem = |reason| NetError::File { path: path.to_owned(), reason };
-    write_atomically(path, |out| out.write_all(&bytes)).map_err(|error| problem(error.source.to_string()))
+pub fn save(path: &Path, model: &Model, about: Option<&About>) -> Result<()> {
+    let bytes = to_bytes(model, about)?;
+    write_atomically(path, |out| out.write_all(&bytes))
+        .map_err(|error| NetError::Save { path: path.to_owned(), source: error.source })
 }
 
 /// Reads a network. Nothing in the file is executed, unless its backbone is a foreign one.
 ///
 /// # Errors
 /// [`NetError::File`] when the file is not one of ours, is damaged, or is incomplete.
-pub fn load(path: &Path, execution: Execution) -> Result<Model> {
+pub fn load(path: &Path, execution: Execution) -> Result<Loaded> {
     let problem = |reason: String| NetError::File { path: path.to_owned(), reason };
     let bytes = read_bytes(path, &Limits::default()).map_err(|error| problem(error.problem.to_string()))?;
-    let (Description { model: config }, tensors) = decode(&bytes).map_err(problem)?;
+    let (Description { model: config, about }, tensors) = decode(&bytes).map_err(problem)?;
     let foreign = tensors.iter().find(|stored| stored.name == FOREIGN).map(|stored| &stored.bytes);
     let model = Model::build(&config, execution, 0, |config, scope, channels| match (config, foreign) {
         (BackboneConfig::Torchscript(config), Some(bytes)) => {
@@ -57,11 +72,11 @@ pub fn load(path: &Path, execution: Execution) -> Result<Model> {
     if let Some(name) = report.unexpected.first() {
         return Err(problem(format!("it has a tensor {name}, which its network does not know")));
     }
-    Ok(model)
+    Ok(Loaded { model, about, sha256: hex(&Sha256::digest(&bytes)) })
 }
 
 /// The bytes of a network's file.
-pub fn to_bytes(model: &Model) -> Result<Vec<u8>> {
+pub fn to_bytes(model: &Model, about: Option<&About>) -> Result<Vec<u8>> {
     let mut tensors = vec![];
     let foreign = match model.backbone() {
         Backbone::Torchscript(backbone) => {
@@ -79,5 +94,5 @@ pub fn to_bytes(model: &Model) -> Result<Vec<u8>> {
         }
     }
     let problem = |reason| NetError::File { path: "the model".into(), reason };
-    encode(&Description { model: model.config().clone() }, tensors).map_err(problem)
+    encode(&Description { model: model.config().clone(), about: about.cloned() }, tensors).map_err(problem)
 }

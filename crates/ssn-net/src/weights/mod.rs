@@ -1,11 +1,13 @@
 //! Weights in and out: by name into a network, as our own files, and from the authors'.
 
+mod about;
 mod authors;
 pub mod container;
 mod file;
 
+pub use about::{About, Provenance};
 pub use authors::{Imported, import, our_name};
-pub use file::{load, save, to_bytes};
+pub use file::{Loaded, load, save, to_bytes};
 
 use tch::Tensor;
 

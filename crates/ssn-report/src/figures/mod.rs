@@ -1,3 +1,4 @@
 //! One file per figure.
 
+pub mod strips;
 pub mod toy;

@@ -1,4 +1,4 @@
-//! Signals that end a run: the first lets it save, the second ends it at once.
+//! Signals that end long work: the first lets it save, the second ends it at once.
 
 use std::io;
 use std::sync::Arc;

@@ -1,0 +1,91 @@
+//! `ssn predict`: the distribution of each case of a dataset, or of images, as files.
+
+mod cases;
+mod outputs;
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use serde_json::json;
+use ssn_cli::args::{Checkpoint, Global, PredictArgs, Stored};
+use ssn_cli::exit::print;
+use ssn_cli::progress::Progress;
+use ssn_cli::{Exit, Failure};
+use ssn_net::run::{Trained, Which};
+use ssn_net::tiles::TileConfig;
+use ssn_net::whole_image::{Storage, WholeImageConfig};
+use ssn_net::{Execution, Precision};
+use ssn_predictions::{About, Predictions};
+
+use crate::failure::{failure, prediction};
+use crate::signals;
+use cases::{Chosen, choose};
+
+/// Runs the verb.
+pub fn run(args: &PredictArgs, global: &Global) -> Result<Exit, Failure> {
+    let stop = signals::stop_flag().map_err(|error| Failure::new(Exit::Internal, error))?;
+    let which = match args.checkpoint {
+        Checkpoint::Best => Which::Best,
+        Checkpoint::Last => Which::Last,
+    };
+    let config = tiling(args)?;
+    let trained = Trained::open(&args.model, which, Execution::cpu(Precision::F32)).map_err(failure)?;
+    let Chosen { dataset, cases, split } = choose(args, &trained)?;
+    let about = About { model: trained.id(), seed: 0, dataset: dataset.root.display().to_string(), split };
+    let folder = Predictions::create(&args.out, about).map_err(prediction)?;
+
+    let start = Instant::now();
+    let progress = Progress::new(cases.len(), "cases", global.quiet);
+    let mut made = 0;
+    for (done, &index) in cases.iter().enumerate() {
+        let id = dataset.entries[index].id.clone();
+        if args.overwrite || !folder.is_finished(&id) {
+            if stop.load(Ordering::Relaxed) {
+                progress.finish();
+                folder.write_index().map_err(prediction)?;
+                let message =
+                    format!("stopped after {done} of {} cases; the same command goes on", cases.len());
+                return Err(Failure::new(Exit::Stopped, message));
+            }
+            let case = dataset.load_raw(index).map_err(ssn_cli::datasets::failure)?;
+            let grid = (case.shape, case.geometry);
+            let told = |error| Failure { message: format!("case {id}: {error}"), ..failure(error) };
+            let tiles = |tile: usize, of: usize| progress.note(|| format!("{id}, tile {tile} of {of}"));
+            let file = trained.predict(case, &config, tiles).map_err(told)?;
+            outputs::write(&folder, file, grid, args)?;
+            made += 1;
+        }
+        progress.reached(done + 1);
+    }
+    progress.finish();
+    let index = folder.write_index().map_err(prediction)?;
+    let seconds = start.elapsed().as_secs_f64();
+    print(&if global.json {
+        let kept = cases.len() - made;
+        format!("{:#}\n", json!({ "predicted": made, "kept": kept, "index": index, "seconds": seconds }))
+    } else {
+        format!(
+            "model       {}\npredicted   {made} cases in {seconds:.1} s, {} were there\nindex       {}\n",
+            trained.id().name,
+            cases.len() - made,
+            index.display()
+        )
+    })
+}
+
+/// How images are divided.
+fn tiling(args: &PredictArgs) -> Result<WholeImageConfig, Failure> {
+    let tile = match args.tile.as_slice() {
+        [] => None,
+        &[d, h, w] => Some([d, h, w]),
+        other => {
+            let message =
+                format!("--tile has {} numbers, but it must have three, such as 64,64,64", other.len());
+            return Err(Failure::new(Exit::Usage, message));
+        }
+    };
+    let tiles = TileConfig { tile, voxels_at_once: args.voxels_at_once as usize, ..TileConfig::default() };
+    tiles.check().map_err(failure)?;
+    let factor = if args.precision == Stored::Single { Storage::F32 } else { Storage::F16 };
+    Ok(WholeImageConfig { tiles, factor })
+}

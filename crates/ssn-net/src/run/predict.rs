@@ -1,0 +1,50 @@
+//! The prediction of one case: prepared as in training, computed in tiles, described for its file.
+
+use ssn_data::{Case, Preprocessing};
+use ssn_predictions::{Description, DistributionFile, Kind, ModelId};
+
+use super::trained::Trained;
+use crate::error::Result;
+use crate::whole_image::{Image, WholeImage, WholeImageConfig, predict};
+
+impl Trained {
+    /// How a model is called in files.
+    pub fn id(&self) -> ModelId {
+        let provenance = &self.about.provenance;
+        let name = format!("{}, step {}", provenance.run, provenance.step);
+        ModelId { sha256: self.sha256.clone(), name }
+    }
+
+    /// The distribution of a case as its files have it. `progress` gets the tiles done and their number.
+    ///
+    /// The distribution lies on the grid of the case, or on one with the spacing of the network if that is fixed. Cases with a
+    /// region of interest are predicted in the box around it.
+    pub fn predict(
+        &self,
+        case: Case,
+        config: &WholeImageConfig,
+        progress: impl FnMut(usize, usize),
+    ) -> Result<DistributionFile> {
+        // Cutting to the mask is the region's business, so that the file keeps the size of the image.
+        let preprocessing = Preprocessing {
+            spacing: self.about.spacing,
+            crop_to_mask: false,
+            normalisation: self.about.normalisation,
+        };
+        let case = preprocessing.apply(case)?;
+        let image = Image::new(&case.image, case.channels, case.shape, case.mask.as_deref())?;
+        let WholeImage { size, region, stochastic, distribution } =
+            predict(&self.model, &image, config, progress)?;
+        let description = Description {
+            case: case.id,
+            classes: self.about.classes.clone(),
+            kind: if stochastic { Kind::Stochastic } else { Kind::Deterministic },
+            size,
+            geometry: case.geometry,
+            region,
+            model: self.id(),
+        };
+        let mask = case.mask.map(|mask| region.cut(&mask, size));
+        Ok(DistributionFile::new(description, distribution, mask)?)
+    }
+}

@@ -1,0 +1,42 @@
+//! What must be known beside weights to use a network on new images, and where it came from.
+
+use serde::{Deserialize, Serialize};
+use ssn_data::Normalisation;
+
+/// Everything that a prediction needs beside the network itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct About {
+    /// Names of the channels, in the order of the network's.
+    pub channels: Vec<String>,
+    /// Names of the classes, the background first.
+    pub classes: Vec<String>,
+    /// The scale of intensities.
+    pub normalisation: Normalisation,
+    /// The spacing along w, h, d in millimetres that images are brought to; nothing means their own.
+    pub spacing: Option<[f64; 3]>,
+    /// The size `[d, h, w]` of what the network predicted at once in training.
+    pub patch: [usize; 3],
+    /// Where it came from.
+    pub provenance: Provenance,
+}
+
+/// Where a network came from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Provenance {
+    /// The name of the run.
+    pub run: String,
+    /// Steps of training.
+    pub step: u64,
+    /// The seed of the run.
+    pub seed: u64,
+    /// The best GED² on the validation set, if this checkpoint is the one that reached it.
+    pub validation_ged: Option<f64>,
+    /// The name of the dataset.
+    pub dataset: String,
+    /// Cases for training, validation and test.
+    pub cases: [usize; 3],
+    /// The version of the program.
+    pub version: String,
+}

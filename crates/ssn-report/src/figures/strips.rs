@@ -1,0 +1,95 @@
+//! Strips of pictures: a case per block, a row per rater set or model, samples side by side.
+
+use crate::colour::{FAINT, INK};
+use crate::picture::Picture;
+use crate::svg::{Anchor, Drawing};
+
+/// A picture with a few words below it.
+#[derive(Debug)]
+pub struct Tile {
+    /// The picture.
+    pub picture: Picture,
+    /// The words.
+    pub caption: String,
+}
+
+/// A row of pictures.
+#[derive(Debug)]
+pub struct Strip {
+    /// What the row shows.
+    pub label: String,
+    /// The pictures.
+    pub tiles: Vec<Tile>,
+}
+
+/// The rows of one case.
+#[derive(Debug)]
+pub struct Block {
+    /// The name of the case.
+    pub title: String,
+    /// Its rows.
+    pub strips: Vec<Strip>,
+}
+
+const MARGIN: f64 = 20.0;
+const LABEL_WIDTH: f64 = 110.0;
+const TILE: f64 = 96.0;
+const GAP: f64 = 6.0;
+const CAPTION: f64 = 15.0;
+const TITLE: f64 = 28.0;
+const BLOCK_GAP: f64 = 14.0;
+
+/// Draws the blocks below each other; the longer side of every picture is the same.
+pub fn strips_figure(title: &str, description: &str, blocks: &[Block]) -> String {
+    let pitch = TILE + GAP;
+    let columns =
+        blocks.iter().flat_map(|block| &block.strips).map(|strip| strip.tiles.len()).max().unwrap_or(0);
+    let row = TILE + CAPTION + GAP;
+    let height_of = |block: &Block| TITLE + block.strips.len() as f64 * row + BLOCK_GAP;
+    let width = 2.0 * MARGIN + LABEL_WIDTH + columns as f64 * pitch;
+    let mut drawing = Drawing::new(width, 2.0 * MARGIN + TITLE + blocks.iter().map(height_of).sum::<f64>());
+    drawing.text(MARGIN, MARGIN + 14.0, 16.0, Anchor::Start, INK, title);
+    let mut top = MARGIN + TITLE;
+    for block in blocks {
+        drawing.text(MARGIN, top + 18.0, 12.0, Anchor::Start, FAINT, &block.title);
+        drawing.line((MARGIN, top), (width - MARGIN, top));
+        let mut y = top + TITLE;
+        for strip in &block.strips {
+            drawing.text(MARGIN, y + TILE / 2.0, 12.0, Anchor::Start, INK, &strip.label);
+            for (i, tile) in strip.tiles.iter().enumerate() {
+                draw_tile(&mut drawing, MARGIN + LABEL_WIDTH + i as f64 * pitch, y, tile);
+            }
+            y += row;
+        }
+        top += height_of(block);
+    }
+    drawing.finish(title, description)
+}
+
+fn draw_tile(drawing: &mut Drawing, x: f64, y: f64, tile: &Tile) {
+    let (w, h) = (tile.picture.width() as f64, tile.picture.height() as f64);
+    let scale = TILE / w.max(h).max(1.0);
+    let (width, height) = (w * scale, h * scale);
+    let (left, top) = (x + (TILE - width) / 2.0, y + (TILE - height) / 2.0);
+    drawing.picture(left, top, width, height, &tile.picture);
+    drawing.text(x + TILE / 2.0, y + TILE + CAPTION - 3.0, 10.0, Anchor::Middle, FAINT, &tile.caption);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_picture_is_there() {
+        let picture = Picture::grey(&[0.0, 1.0], 2, [0.0, 1.0], 4);
+        let tile = |caption: &str| Tile { picture: picture.clone(), caption: caption.to_owned() };
+        let strips = vec![
+            Strip { label: "raters".into(), tiles: vec![tile("rater 0"), tile("rater 1")] },
+            Strip { label: "low-rank".into(), tiles: vec![tile("mean")] },
+        ];
+        let svg = strips_figure("Samples", "d", &[Block { title: "case 1".into(), strips }]);
+        assert_eq!(svg.matches("<image").count(), 3);
+        assert!(svg.contains("rater 1") && svg.contains("case 1"));
+        crate::png_from_svg(&svg, 1.0).unwrap();
+    }
+}

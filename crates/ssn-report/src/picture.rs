@@ -1,0 +1,103 @@
+//! Small pictures inside figures: slices with label maps on them.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::colour::{CLASSES, Colour};
+
+/// How much of a class's colour is laid over the image inside a contour.
+const FILL: f64 = 0.35;
+
+/// A picture of so many pixels, rows from the top.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Picture {
+    width: usize,
+    pixels: Vec<Colour>,
+}
+
+impl Picture {
+    /// An image `[h, w]` of grey values from `low` (black) to `high` (white), each pixel enlarged `zoom` times.
+    pub fn grey(values: &[f32], width: usize, [low, high]: [f32; 2], zoom: usize) -> Self {
+        let span = (high - low).max(f32::MIN_POSITIVE);
+        let shade = |x: &f32| {
+            let level = (((x - low) / span).clamp(0.0, 1.0) * 255.0).round() as u8;
+            Colour(level, level, level)
+        };
+        Self { width, pixels: values.iter().map(shade).collect() }.enlarged(zoom)
+    }
+
+    fn enlarged(self, zoom: usize) -> Self {
+        let rows = self.pixels.chunks(self.width.max(1));
+        let wide = rows.flat_map(|row| {
+            let row: Vec<Colour> = row.iter().flat_map(|pixel| std::iter::repeat_n(*pixel, zoom)).collect();
+            std::iter::repeat_n(row, zoom).flatten()
+        });
+        Self { width: self.width * zoom, pixels: wide.collect() }
+    }
+
+    /// The same with a label map `[h, w]` on it: a thin fill and a contour in the colour of each class.
+    pub fn with_labels(mut self, labels: &[u8], width: usize) -> Self {
+        let (height, zoom) = (labels.len() / width.max(1), self.width / width.max(1));
+        let class = |y: isize, x: isize| {
+            let inside =
+                (0..(height * zoom) as isize).contains(&y) && (0..(width * zoom) as isize).contains(&x);
+            if inside { labels[y as usize / zoom * width + x as usize / zoom] } else { 0 }
+        };
+        for (index, pixel) in self.pixels.iter_mut().enumerate() {
+            let (y, x) = ((index / self.width) as isize, (index % self.width) as isize);
+            let here = class(y, x);
+            let Some(colour) = usize::from(here).checked_sub(1).map(|label| CLASSES[label % CLASSES.len()])
+            else {
+                continue;
+            };
+            let border =
+                [(-1, 0), (1, 0), (0, -1), (0, 1)].iter().any(|(dy, dx)| class(y + dy, x + dx) != here);
+            *pixel = if border { colour } else { pixel.towards(colour, FILL) };
+        }
+        self
+    }
+
+    /// Pixels along a row.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Rows.
+    pub fn height(&self) -> usize {
+        self.pixels.len() / self.width.max(1)
+    }
+
+    /// The bytes of a PNG file.
+    pub fn png(&self) -> Vec<u8> {
+        let mut out = vec![];
+        let mut encoder = png::Encoder::new(&mut out, self.width as u32, self.height() as u32);
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.set_compression(png::Compression::High);
+        let bytes: Vec<u8> = self.pixels.iter().flat_map(|Colour(r, g, b)| [*r, *g, *b]).collect();
+        // Writing to memory cannot fail, and the size is that of the pixels.
+        let written = encoder.write_header().and_then(|mut writer| writer.write_image_data(&bytes));
+        debug_assert!(written.is_ok());
+        out
+    }
+
+    /// The picture as an address that holds it.
+    pub fn data_uri(&self) -> String {
+        format!("data:image/png;base64,{}", STANDARD.encode(self.png()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contours_lie_inside_their_class() {
+        let labels = [0, 0, 0, 0, 1, 0, 0, 0, 0];
+        let picture = Picture::grey(&[0.0; 9], 3, [0.0, 1.0], 3).with_labels(&labels, 3);
+        assert_eq!((picture.width(), picture.height()), (9, 9));
+        let coloured = picture.pixels.iter().filter(|pixel| **pixel == CLASSES[0]).count();
+        let black = picture.pixels.iter().filter(|pixel| **pixel == Colour(0, 0, 0)).count();
+        assert_eq!((coloured, black), (8, 72), "a ring around one filled pixel");
+        assert!(picture.png().starts_with(b"\x89PNG"));
+    }
+}
