@@ -12,8 +12,10 @@ pub mod info;
 pub mod init;
 pub mod libtorch;
 pub mod loader;
+pub mod predictions;
 pub mod prepare;
 pub mod progress;
+pub mod sample;
 
 pub use args::{Cli, Verb};
 pub use exit::{Exit, Failure};

@@ -8,6 +8,7 @@
 
 pub mod description;
 pub mod distribution_file;
+pub mod draw;
 pub mod error;
 pub mod file_names;
 pub mod folder;
@@ -17,6 +18,7 @@ mod tensors;
 
 pub use description::{Description, Kind, ModelId, Region};
 pub use distribution_file::{DistributionFile, Header, Precision};
+pub use draw::Draw;
 pub use error::{PredictionError, Result};
 pub use file_names::{DISTRIBUTION_ENDING, Output, file_stem};
 pub use folder::{About, Found, Predictions};

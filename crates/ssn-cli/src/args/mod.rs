@@ -1,8 +1,11 @@
 //! What the user may type.
 
+mod predictions;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use predictions::{MapFormat, SampleArgs};
 
 /// Stochastic segmentation networks: one forward pass, any number of coherent segmentations.
 #[derive(Debug, Parser)]
@@ -47,6 +50,8 @@ pub enum Verb {
     /// Prepare a dataset of the paper for training.
     #[command(subcommand)]
     Prepare(PrepareArgs),
+    /// Draw segmentations from the distributions that a network predicted; the network is not needed.
+    Sample(SampleArgs),
     /// Make a model file of weights that were trained with the authors' PyTorch code.
     Import(ImportArgs),
     /// Show versions, processors and GPUs, where libtorch is, and what CUDA lacks.
