@@ -7,6 +7,7 @@ pub mod args;
 pub mod check;
 pub mod datasets;
 pub mod engine;
+pub mod evaluate;
 pub mod exit;
 pub mod info;
 pub mod init;

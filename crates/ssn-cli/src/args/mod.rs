@@ -5,7 +5,7 @@ mod predictions;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub use predictions::{MapFormat, SampleArgs};
+pub use predictions::{EvaluateArgs, MapFormat, Part, SampleArgs};
 
 /// Stochastic segmentation networks: one forward pass, any number of coherent segmentations.
 #[derive(Debug, Parser)]
@@ -52,6 +52,8 @@ pub enum Verb {
     Prepare(PrepareArgs),
     /// Draw segmentations from the distributions that a network predicted; the network is not needed.
     Sample(SampleArgs),
+    /// Score predictions against the raters of their dataset.
+    Evaluate(EvaluateArgs),
     /// Make a model file of weights that were trained with the authors' PyTorch code.
     Import(ImportArgs),
     /// Show versions, processors and GPUs, where libtorch is, and what CUDA lacks.

@@ -1,11 +1,11 @@
 //! What the flags ask of a case's noise, in the terms of its distribution.
 
 use ssn_core::Steering;
-use ssn_data::nearest::nearest;
 use ssn_predictions::{Found, Kind};
 
 use crate::args::SampleArgs;
 use crate::exit::{Exit, Failure};
+use crate::predictions::unknown_name;
 
 /// The steering of one case.
 ///
@@ -27,7 +27,8 @@ pub(super) fn steering(args: &SampleArgs, case: &Found) -> Result<Steering, Fail
     let mut class_scales = vec![1.0; classes];
     for (name, scale) in &args.class_scale {
         let Some(class) = names.iter().position(|known| known == name) else {
-            return Err(Failure::new(Exit::Usage, format!("--class-scale: {}", unknown(name, names, case))));
+            let message = format!("--class-scale: {}", unknown_name(name, names, &case.path));
+            return Err(Failure::new(Exit::Usage, message));
         };
         class_scales[class] = *scale;
     }
@@ -45,13 +46,4 @@ pub(super) fn steering(args: &SampleArgs, case: &Found) -> Result<Steering, Fail
     }
     let temperature = args.temperature.unwrap_or(1.0);
     Ok(Steering { temperature, class_scales, mode_weights, diagonal_noise: !args.no_diagonal_noise })
-}
-
-/// That a class does not exist, and which was probably meant.
-fn unknown(name: &str, known: &[String], case: &Found) -> String {
-    let hint = match nearest(name, known.iter().map(String::as_str)) {
-        Some(near) => format!("did you mean {near:?}?"),
-        None => format!("it has {}", known.join(", ")),
-    };
-    format!("there is no class {name:?} in {}; {hint}", case.path.display())
 }
