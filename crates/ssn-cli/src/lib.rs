@@ -7,13 +7,16 @@ pub mod args;
 pub mod check;
 pub mod datasets;
 pub mod engine;
+pub mod evaluate;
 pub mod exit;
 pub mod info;
 pub mod init;
 pub mod libtorch;
 pub mod loader;
+pub mod predictions;
 pub mod prepare;
 pub mod progress;
+pub mod sample;
 
 pub use args::{Cli, Verb};
 pub use exit::{Exit, Failure};

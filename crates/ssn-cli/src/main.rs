@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use ssn_cli::{Cli, Verb, check, engine, info, init, prepare};
+use ssn_cli::{Cli, Verb, check, engine, evaluate, info, init, prepare, sample};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -12,6 +12,8 @@ fn main() -> ExitCode {
         Verb::Init(args) => init::run(args, &cli.global),
         Verb::Check(args) => check::run(args, &cli.global),
         Verb::Prepare(args) => prepare::run(args, &cli.global),
+        Verb::Sample(args) => sample::run(args, &cli.global),
+        Verb::Evaluate(args) => evaluate::run(args, &cli.global),
         Verb::Toy(_) | Verb::Train(_) | Verb::Predict(_) | Verb::Import(_) => Err(engine::hand_over()),
     };
     match outcome {

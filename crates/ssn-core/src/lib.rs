@@ -41,6 +41,6 @@ pub mod summary;
 pub use distribution::{LowRankNormal, Values};
 pub use error::{CoreError, Result};
 pub use labels::{BitPlanes, LabelMap};
-pub use sampling::Sampler;
+pub use sampling::{CategoricalSampler, Sampler};
 pub use steering::Steering;
 pub use summary::SampleSummary;

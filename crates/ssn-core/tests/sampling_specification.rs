@@ -6,7 +6,7 @@
 use std::process::Command;
 
 use ssn_core::random::fill_normals;
-use ssn_core::{LowRankNormal, Sampler, Steering};
+use ssn_core::{CategoricalSampler, LowRankNormal, Sampler, Steering};
 
 const PAGE: &str = include_str!("../../../docs/reference/sampling.md");
 
@@ -48,9 +48,22 @@ fn another_language_agrees_on_a_single_class() {
     compare_with_script(1, 100, 3, 20, &Steering::default());
 }
 
-/// Draws samples here and in Python, and compares labels, logits and probabilities bit by bit.
-fn compare_with_script(classes: usize, voxels: usize, rank: usize, samples: u64, steering: &Steering) {
-    let seed = 0x1234_5678_9abc_def0_u64;
+#[test]
+fn another_language_chooses_the_same_categorical_labels() {
+    for (classes, voxels, samples) in [(1, 70, 20), (2, 130, 100), (4, 200, 50)] {
+        let d = distribution(classes, voxels, 0);
+        let Some(printed) = script(&description(&d, samples, &Steering::default(), true)) else { return };
+        let maps = CategoricalSampler::new(&d, SEED).labels(0..samples).unwrap();
+        let ours: Vec<String> =
+            maps.iter().map(|map| map.labels().iter().map(u8::to_string).collect()).collect();
+        assert_eq!(printed.lines().collect::<Vec<_>>(), ours, "{classes} classes");
+    }
+}
+
+const SEED: u64 = 0x1234_5678_9abc_def0;
+
+/// A distribution of noise.
+fn distribution(classes: usize, voxels: usize, rank: usize) -> LowRankNormal {
     let numbers = |stream, n| {
         let mut out = vec![0.0; n];
         fill_normals(6, stream, 0, &mut out);
@@ -58,25 +71,34 @@ fn compare_with_script(classes: usize, voxels: usize, rank: usize, samples: u64,
     };
     let n = classes * voxels;
     let diagonal: Vec<f32> = numbers(1, n).into_iter().map(|x| x * x).collect();
-    let d = LowRankNormal::new(classes, voxels, rank, numbers(0, n), diagonal, numbers(2, rank * n)).unwrap();
+    LowRankNormal::new(classes, voxels, rank, numbers(0, n), diagonal, numbers(2, rank * n)).unwrap()
+}
+
+/// What the script prints for a description; nothing where there is no Python.
+fn script(description: &serde_json::Value) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("distribution.json");
-    std::fs::write(&file, description(&d, seed, samples, steering).to_string()).unwrap();
+    std::fs::write(&file, description.to_string()).unwrap();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools/sample.py");
     let output = match Command::new("python3").arg(script).arg(&file).output() {
         Ok(output) => output,
         Err(error) => {
             println!("skipped: python3 cannot be started ({error})");
-            return;
+            return None;
         }
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).unwrap())
+}
 
-    let sampler = Sampler::new(&d, seed, steering).unwrap();
+/// Draws samples here and in Python, and compares labels, logits and probabilities bit by bit.
+fn compare_with_script(classes: usize, voxels: usize, rank: usize, samples: u64, steering: &Steering) {
+    let d = distribution(classes, voxels, rank);
+    let Some(printed) = script(&description(&d, samples, steering, false)) else { return };
+    let sampler = Sampler::new(&d, SEED, steering).unwrap();
     let labels = sampler.labels(0..samples).unwrap();
     let (logits, probabilities) =
         (sampler.logits(0..samples).unwrap(), sampler.probabilities(0..samples).unwrap());
-    let printed = String::from_utf8(output.stdout).unwrap();
     assert_eq!(printed.lines().count(), samples as usize);
     for (i, line) in printed.lines().enumerate() {
         let (theirs, words) = line.split_once(' ').unwrap();
@@ -88,12 +110,13 @@ fn compare_with_script(classes: usize, voxels: usize, rank: usize, samples: u64,
 }
 
 /// What the script reads.
-fn description(d: &LowRankNormal, seed: u64, samples: u64, steering: &Steering) -> serde_json::Value {
+fn description(d: &LowRankNormal, samples: u64, steering: &Steering, categorical: bool) -> serde_json::Value {
     let hex = |values: &[f32]| values.iter().map(bits).collect::<Vec<_>>();
     let or_ones =
         |values: &[f32], n: usize| hex(&if values.is_empty() { vec![1.0; n] } else { values.to_vec() });
     serde_json::json!({
-        "classes": d.classes(), "voxels": d.voxels(), "rank": d.rank(), "seed": seed, "samples": samples,
+        "classes": d.classes(), "voxels": d.voxels(), "rank": d.rank(), "seed": SEED, "samples": samples,
+        "categorical": categorical,
         "temperature": hex(&[steering.temperature]),
         "class_scales": or_ones(&steering.class_scales, d.classes()),
         "mode_weights": or_ones(&steering.mode_weights, d.rank()),

@@ -43,8 +43,13 @@ impl Meter {
 
     /// Tells the bytes of the arrays of a case.
     pub fn saw(&self, bytes: usize) {
+        self.saw_all(bytes.saturating_mul(COPIES));
+    }
+
+    /// Tells all the bytes that work on a case takes.
+    pub fn saw_all(&self, bytes: usize) {
         let mut state = self.lock();
-        state.largest = state.largest.max(bytes.saturating_mul(COPIES));
+        state.largest = state.largest.max(bytes);
     }
 
     /// No code runs under the lock that could leave the state half changed.

@@ -33,7 +33,12 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Verb::Train(args) => train::run(args, &cli.global),
         Verb::Predict(args) => predict::run(args, &cli.global),
         Verb::Import(args) => import::run(args, &cli.global),
-        Verb::Info | Verb::Init(_) | Verb::Check(_) | Verb::Prepare(_) => {
+        Verb::Info
+        | Verb::Init(_)
+        | Verb::Check(_)
+        | Verb::Prepare(_)
+        | Verb::Sample(_)
+        | Verb::Evaluate(_) => {
             Err(Failure::new(Exit::Usage, "this verb needs no engine; call it as `ssn`"))
         }
     }

@@ -9,6 +9,7 @@ use std::time::Instant;
 use serde_json::json;
 use ssn_cli::args::{Checkpoint, Global, PredictArgs, Stored};
 use ssn_cli::exit::print;
+use ssn_cli::predictions;
 use ssn_cli::progress::Progress;
 use ssn_cli::{Exit, Failure};
 use ssn_net::run::{Trained, Which};
@@ -17,7 +18,7 @@ use ssn_net::whole_image::{Storage, WholeImageConfig};
 use ssn_net::{Execution, Precision};
 use ssn_predictions::{About, Predictions};
 
-use crate::failure::{failure, prediction};
+use crate::failure::failure;
 use crate::signals;
 use cases::{Chosen, choose};
 
@@ -32,7 +33,7 @@ pub fn run(args: &PredictArgs, global: &Global) -> Result<Exit, Failure> {
     let trained = Trained::open(&args.model, which, Execution::cpu(Precision::F32)).map_err(failure)?;
     let Chosen { dataset, cases, split } = choose(args, &trained)?;
     let about = About { model: trained.id(), seed: 0, dataset: dataset.root.display().to_string(), split };
-    let folder = Predictions::create(&args.out, about).map_err(prediction)?;
+    let folder = Predictions::create(&args.out, about).map_err(predictions::failure)?;
 
     let start = Instant::now();
     let progress = Progress::new(cases.len(), "cases", global.quiet);
@@ -42,7 +43,7 @@ pub fn run(args: &PredictArgs, global: &Global) -> Result<Exit, Failure> {
         if args.overwrite || !folder.is_finished(&id) {
             if stop.load(Ordering::Relaxed) {
                 progress.finish();
-                folder.write_index().map_err(prediction)?;
+                folder.write_index().map_err(predictions::failure)?;
                 let message =
                     format!("stopped after {done} of {} cases; the same command goes on", cases.len());
                 return Err(Failure::new(Exit::Stopped, message));
@@ -58,7 +59,7 @@ pub fn run(args: &PredictArgs, global: &Global) -> Result<Exit, Failure> {
         progress.reached(done + 1);
     }
     progress.finish();
-    let index = folder.write_index().map_err(prediction)?;
+    let index = folder.write_index().map_err(predictions::failure)?;
     let seconds = start.elapsed().as_secs_f64();
     print(&if global.json {
         let kept = cases.len() - made;

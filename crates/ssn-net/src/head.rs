@@ -94,8 +94,8 @@ impl Linear {
     /// Multiplies what the layer gives.
     fn scale(&mut self, factor: f64) -> Result<()> {
         tch::no_grad(|| {
-            self.weight.f_mul_scalar_(factor)?;
-            self.bias.f_mul_scalar_(factor)?;
+            let _ = self.weight.f_mul_scalar_(factor)?;
+            let _ = self.bias.f_mul_scalar_(factor)?;
             Ok(())
         })
     }
@@ -103,7 +103,7 @@ impl Linear {
     /// Adds to what the layer gives.
     fn shift(&mut self, summand: f64) -> Result<()> {
         tch::no_grad(|| {
-            self.bias.f_add_scalar_(summand)?;
+            let _ = self.bias.f_add_scalar_(summand)?;
             Ok(())
         })
     }

@@ -33,6 +33,8 @@ pub struct Header {
     pub description: Description,
     /// SHA-256 of description and tensors: two files with the same are the same.
     pub sha256: String,
+    /// The classes of the distribution; 1 where a single class is off or on.
+    pub classes: usize,
     /// The rank of the distribution.
     pub rank: usize,
 }
@@ -143,13 +145,13 @@ impl DistributionFile {
     /// whose numbers are not finite.
     pub fn read(path: &Path, limits: &Limits) -> Result<Self> {
         let mut reader = Reader::open(path, limits)?;
-        let Header { description, rank, .. } = header(path, &reader, limits)?;
+        let Header { description, classes, rank, .. } = header(path, &reader, limits)?;
         let (diagonal, factor) = (reader.floats("diagonal")?, reader.floats("factor")?);
         let mask = reader.shape("mask").is_some().then(|| reader.bytes("mask")).transpose()?;
         let mean = reader.floats("mean")?;
-        let (c, v) = (reader.shape("mean").map_or(0, |shape| shape[0]), description.region.voxels());
+        let v = description.region.voxels();
         reader.verify()?;
-        let distribution = LowRankNormal::new(c, v, rank, mean, diagonal, factor)
+        let distribution = LowRankNormal::new(classes, v, rank, mean, diagonal, factor)
             .map_err(|error| refuse(path, error.to_string(), "predict the case again"))?;
         Self::new(description, distribution, mask).map_err(|error| refuse(path, error.to_string(), CHOOSE))
     }
@@ -179,12 +181,13 @@ fn header(path: &Path, reader: &Reader, limits: &Limits) -> Result<Header> {
             return Err(Problem::Limit { what, found, limit, name }.in_file(path).into());
         }
     }
-    let rank = check_shapes(&description, reader).map_err(|reason| refuse(path, reason, CHOOSE))?;
-    Ok(Header { description, sha256: reader.sha256.clone(), rank })
+    let [rank, classes] =
+        check_shapes(&description, reader).map_err(|reason| refuse(path, reason, CHOOSE))?;
+    Ok(Header { description, sha256: reader.sha256.clone(), classes, rank })
 }
 
-/// Refuses tensors that the format does not know and shapes that disagree; gives the rank.
-fn check_shapes(description: &Description, reader: &Reader) -> Result<usize, String> {
+/// Refuses tensors that the format does not know and shapes that disagree; gives the rank and the classes.
+fn check_shapes(description: &Description, reader: &Reader) -> Result<[usize; 2], String> {
     if let Some(name) = reader.names().iter().find(|name| !TENSORS.contains(&name.as_str())) {
         return Err(format!("it has a tensor `{name}`, which the format does not know"));
     }
@@ -206,7 +209,7 @@ fn check_shapes(description: &Description, reader: &Reader) -> Result<usize, Str
             Kind::Deterministic if rank > 0 => {
                 Err(format!("its rank is {rank}, but a deterministic network has rank 0"))
             }
-            _ => Ok(rank),
+            _ => Ok([rank, expected[0]]),
         },
         other => Err(format!("`factor` has shape {other:?}, but it must be the rank and {expected:?}")),
     }

@@ -1,14 +1,12 @@
 //! Random choices of what to keep, by address: dropout.
 
 use super::normal::TILE;
-use super::philox::{LANES, philox_lanes};
-use super::{high, low};
+use super::words::word_tile;
 use crate::simd::vectorised;
 
 /// Fills `out` with `value` where number i of a stream is kept, which has the given probability, and 0 elsewhere.
 ///
-/// Words are taken in the order of [`normal_tile`](super::normal_tile): word j of counter `16·tile + lane` decides
-/// number `64·tile + 16·j + lane`. It keeps it if it is below probability · 2³², rounded.
+/// Word i of the stream, in the order of [`word_tile`], keeps it if it is below probability · 2³², rounded.
 pub fn fill_kept(seed: u64, stream: u32, draw: u64, probability: f64, value: f32, out: &mut [f32]) {
     let threshold = (probability.clamp(0.0, 1.0) * 4_294_967_296.0).round() as u64;
     // Certainty is beyond what a word can be below.
@@ -17,14 +15,11 @@ pub fn fill_kept(seed: u64, stream: u32, draw: u64, probability: f64, value: f32
         #[inline(always)]
         || {
             for (tile, chunk) in out.chunks_mut(TILE).enumerate() {
-                let counter = [tile as u32 * LANES as u32, stream, low(draw), high(draw)];
-                let words: [[u32; LANES]; 4] = philox_lanes(counter, [low(seed), high(seed)]);
+                let words = word_tile(seed, stream, draw, tile as u32);
                 let mut kept = [0.0; TILE];
-                for j in 0..4 {
-                    for lane in 0..LANES {
-                        let keep = words[j][lane] < threshold || always;
-                        kept[j * LANES + lane] = if keep { value } else { 0.0 };
-                    }
+                for x in 0..TILE {
+                    let keep = words[x] < threshold || always;
+                    kept[x] = if keep { value } else { 0.0 };
                 }
                 chunk.copy_from_slice(&kept[..chunk.len()]);
             }

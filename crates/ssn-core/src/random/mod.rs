@@ -8,11 +8,13 @@ mod elementary;
 mod keep;
 mod normal;
 mod philox;
+mod words;
 
 pub use elementary::{exp_nonpositive, ln_lanes};
 pub use keep::fill_kept;
 pub use normal::{RANK_STREAM, TILE, fill_normals, normal_tile};
 pub use philox::{LANES, philox4x32};
+pub use words::word_tile;
 
 /// A seed for one purpose, so that noise, shuffles and splits that share a user's seed stay independent.
 ///
@@ -21,6 +23,9 @@ pub fn derive_seed(seed: u64, purpose: u32, index: u64) -> u64 {
     let words = philox4x32([purpose, DERIVE_TAG, low(index), high(index)], [low(seed), high(seed)]);
     u64::from(words[0]) | u64::from(words[1]) << 32
 }
+
+/// The stream of the words that choose labels of independent categoricals.
+pub const CATEGORICAL_STREAM: u32 = 0xFFFF_FFFD;
 
 /// Second counter word of [`derive_seed`]; no stream of normals may use it.
 const DERIVE_TAG: u32 = 0xFFFF_FFFE;

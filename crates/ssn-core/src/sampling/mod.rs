@@ -3,6 +3,7 @@
 //! Sample `i` is a function of the seed and `i` alone. Threads share out the voxels in chunks; no result
 //! depends on how many threads there are or on how samples are grouped into calls.
 
+mod categorical;
 pub(crate) mod kernel;
 mod softmax;
 mod sweep;
@@ -14,6 +15,7 @@ use crate::error::{CoreError, Result};
 use crate::labels::LabelMap;
 use crate::random::{RANK_STREAM, TILE, fill_normals};
 use crate::steering::Steering;
+pub use categorical::CategoricalSampler;
 pub(crate) use kernel::{Row, tile_labels};
 pub(crate) use softmax::{tile_log_probability, tile_softmax};
 pub(crate) use sweep::{CHUNK, split_rows};

@@ -2,7 +2,8 @@
 
 sample.py FILE: FILE is JSON with classes, voxels, rank, seed, samples (how many), diagonal_noise, and temperature,
 class_scales, mode_weights, mean, diagonal, factor as hexadecimal bits of binary32. Prints a line per sample: the labels,
-then the bits of the logits, then those of the probabilities.
+then the bits of the logits, then those of the probabilities. With "categorical": true, a line per sample of the independent
+categoricals of the mean: the labels.
 sample.py --vectors: prints test vectors, one number per line.
 """
 import json, math, struct, sys
@@ -16,7 +17,7 @@ LN = [0xbefffffa, 0x3eaaab73, 0xbe800362, 0x3e4c6d34, 0xbe297db6, 0x3e186771, 0x
 SIN = [0x3f490fdb, 0xbda55ddd, 0x3b232f63, 0xb816cddc]
 EXP = [0x3f000000, 0x3e2aaa48, 0x3d2aaa2f, 0x3c091d9c, 0x3ab6d9fb]
 COS = [0xbe9de9d1, 0x3c81d8b4, 0xb9a75576]
-LN_2, SQRT_HALF, RANK_STREAM = from_bits(0x3f317218), 0x3f3504f3, 0xffffffff
+LN_2, SQRT_HALF, RANK_STREAM, CATEGORICAL_STREAM = from_bits(0x3f317218), 0x3f3504f3, 0xffffffff, 0xfffffffd
 
 def horner(coefficients, x):
     value = from_bits(coefficients[-1])
@@ -44,10 +45,12 @@ def box_muller(radius_word, angle_word):
     first, second = [(cos, sin), (-sin, cos), (-cos, -sin), (sin, -cos)][angle_word >> 30]
     return f32(r * first), f32(r * second)
 
-def normal(seed, stream, draw, index):
-    block, word = (index >> 6) * 16 + (index & 15), (index >> 4) & 3
+def words_at(seed, stream, draw, index):
     halves = lambda x: (x & 0xffffffff, x >> 32)
-    words = philox((block, stream, *halves(draw)), halves(seed))
+    return philox(((index >> 6) * 16 + (index & 15), stream, *halves(draw)), halves(seed))
+
+def normal(seed, stream, draw, index):
+    words, word = words_at(seed, stream, draw, index), (index >> 4) & 3
     return box_muller(*words[word & 2:(word & 2) + 2])[word & 1]
 
 def exp(y):
@@ -84,6 +87,18 @@ def sample(d, i):
     labels = [int(eta[0] > 0) if c == 1 else eta.index(max(eta)) for eta in voxels]
     return labels, logits, [p for k in range(c) for p in (probabilities(eta)[k] for eta in voxels)]
 
+def categorical(d, i):
+    v, labels = d["voxels"], []
+    for x in range(v):
+        u = (words_at(d["seed"], CATEGORICAL_STREAM, i, x)[(x >> 4) & 3] >> 8) * 2.0 ** -24
+        p, total, label = probabilities(d["mean"][x::v]), 0.0, 0
+        if len(p) == 1: label = int(u < p[0])
+        for q in p[:-1]:
+            total = f32(total + q)
+            label += u >= total
+        labels.append(label)
+    return labels
+
 if sys.argv[1] == "--vectors":
     for address in [(0, 0, 0, i) for i in (0, 1, 15, 16, 17, 32, 48, 63, 64, 1000)] + [
             (1, RANK_STREAM, 0, 0), (1, RANK_STREAM, 0, 9), (2**63 + 5, 3, 2**40 + 1, 123456)]:
@@ -93,5 +108,8 @@ else:
     for field in ("temperature", "class_scales", "mode_weights", "mean", "diagonal", "factor"):
         d[field] = [from_bits(int(word, 16)) for word in d[field]]
     for i in range(d["samples"]):
+        if d["categorical"]:
+            print("".join(map(str, categorical(d, i))))
+            continue
         labels, logits, p = sample(d, i)
         print("".join(map(str, labels)), *("%08x" % bits(x) for x in logits + p))

@@ -55,7 +55,7 @@ fn write(text: &mut String, dataset: &Dataset, first: &Case) -> Result {
     )?;
     writeln!(text, "[model]\n# plan = {{ width = 32 }}")?;
     writeln!(text, "# stochastic with a rank (0: independent voxels), or \"deterministic\".")?;
-    writeln!(text, "head = {{ stochastic = {{ rank = 10 }} }}")?;
+    writeln!(text, "head = {{ stochastic = {{ rank = 10, initial_scale = 0.1 }} }}")?;
     writeln!(text, "\n[training]\nsteps = {}\nseed = 0", if flat { 20_000 } else { 40_000 })?;
     writeln!(text, "# Steps between validations, each with GED² and Dice; the best checkpoint is kept.")?;
     writeln!(text, "validate_every = {}", if flat { 1_000 } else { 2_000 })

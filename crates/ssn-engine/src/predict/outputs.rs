@@ -2,12 +2,10 @@
 
 use ssn_cli::Failure;
 use ssn_cli::args::{PredictArgs, Stored};
-use ssn_core::{Sampler, Steering};
+use ssn_cli::predictions::failure;
 use ssn_data::resample::labels_between;
 use ssn_predictions::{DistributionFile, Output, Precision, Predictions};
 use ssn_volume::{Geometry, Image, Limits, Voxels};
-
-use crate::failure::prediction;
 
 /// Writes the label map of the mean on the grid of the image, what else is asked for, and at last the distribution,
 /// which marks the case as done.
@@ -18,11 +16,7 @@ pub fn write(
     args: &PredictArgs,
 ) -> Result<(), Failure> {
     let id = file.description().case.clone();
-    let mean = Steering { temperature: 0.0, ..Steering::default() };
-    let failed = |error: ssn_core::CoreError| prediction(error.into());
-    let sampler = Sampler::new(file.distribution(), 0, &mean).map_err(failed)?;
-    let labels = sampler.labels(0..1).map_err(failed)?.remove(0);
-    let labels = file.labels_on_image(&labels).map_err(prediction)?;
+    let labels = file.prediction().and_then(|map| file.labels_on_image(&map)).map_err(failure)?;
     let description = file.description();
     let labels = match description.size == shape {
         true => labels,
@@ -37,13 +31,13 @@ pub fn write(
     Image::new(Voxels::U8(labels), [1, d, h, w], geometry, &Limits::default())
         .map_err(|problem| problem.in_file(&path))
         .and_then(|image| ssn_volume::write(&path, &image))
-        .map_err(|error| prediction(error.into()))?;
+        .map_err(|error| failure(error.into()))?;
 
     let precision = match args.precision {
         Stored::Single => Precision::Single,
         Stored::HalfFactor => Precision::HalfFactor,
         Stored::Half => Precision::Half,
     };
-    let file = file.with_precision(precision).map_err(prediction)?;
-    file.write(&folder.distribution_path(&id)).map_err(prediction)
+    let file = file.with_precision(precision).map_err(failure)?;
+    file.write(&folder.distribution_path(&id)).map_err(failure)
 }

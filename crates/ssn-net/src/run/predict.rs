@@ -33,18 +33,28 @@ impl Trained {
         };
         let case = preprocessing.apply(case)?;
         let image = Image::new(&case.image, case.channels, case.shape, case.mask.as_deref())?;
-        let WholeImage { size, region, stochastic, distribution } =
-            predict(&self.model, &image, config, progress)?;
-        let description = Description {
-            case: case.id,
-            classes: self.about.classes.clone(),
-            kind: if stochastic { Kind::Stochastic } else { Kind::Deterministic },
-            size,
-            geometry: case.geometry,
-            region,
-            model: self.id(),
-        };
-        let mask = case.mask.map(|mask| region.cut(&mask, size));
-        Ok(DistributionFile::new(description, distribution, mask)?)
+        let prediction = predict(&self.model, &image, config, progress)?;
+        describe(case, prediction, &self.about.classes, self.id())
     }
+}
+
+/// What a network said about a case, with what its file needs.
+pub(super) fn describe(
+    case: Case,
+    prediction: WholeImage,
+    classes: &[String],
+    model: ModelId,
+) -> Result<DistributionFile> {
+    let WholeImage { size, region, stochastic, distribution } = prediction;
+    let description = Description {
+        case: case.id,
+        classes: classes.to_vec(),
+        kind: if stochastic { Kind::Stochastic } else { Kind::Deterministic },
+        size,
+        geometry: case.geometry,
+        region,
+        model,
+    };
+    let mask = case.mask.map(|mask| region.cut(&mask, size));
+    Ok(DistributionFile::new(description, distribution, mask)?)
 }

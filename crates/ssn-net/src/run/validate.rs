@@ -1,11 +1,14 @@
 //! Validation: whole images of the validation set, scored as in the evaluation with fewer samples.
 
-use ssn_core::metrics::{BothEmpty, ClassGroup, Overlap, PairStatistic, Summary, ged};
-use ssn_core::{BitPlanes, LabelMap, LowRankNormal, Sampler, Steering};
+use ssn_core::LabelMap;
+use ssn_core::metrics::Summary;
 use ssn_data::{Case, Cases, Split, Subset};
+use ssn_predictions::ModelId;
+use ssn_predictions::scores::{self, CaseScores, ScoreConfig};
 
 use super::drive::{Event, Watch};
 use super::metrics::Validation;
+use super::predict::describe;
 use super::resolve::Resolved;
 use crate::error::Result;
 use crate::model::Model;
@@ -19,7 +22,7 @@ pub struct Validator {
     cases: Subset,
     /// Places of the chosen cases in the validation set.
     chosen: Vec<usize>,
-    samples: u64,
+    samples: usize,
 }
 
 impl Validator {
@@ -30,7 +33,7 @@ impl Validator {
         let most = training.validation_cases.unwrap_or(usize::MAX).min(cases.len());
         let chosen: Vec<usize> = (0..most).map(|i| i * cases.len() / most).collect();
         let wanted = training.validate_every > 0 && !chosen.is_empty();
-        wanted.then_some(Self { cases, chosen, samples: training.validation_samples })
+        wanted.then_some(Self { cases, chosen, samples: training.validation_samples as usize })
     }
 
     /// The means over the cases; nothing if it was asked to stop on the way.
@@ -43,55 +46,31 @@ impl Validator {
             let case = self.cases.load(index)?;
             let image = Image::new(&case.image, case.channels, case.shape, case.mask.as_deref())?;
             let prediction = predict(model, &image, &WholeImageConfig::default(), |_, _| {})?;
-            scores.push(self.score(&case, &prediction)?);
+            let classes = self.cases.dataset().classes.clone();
+            scores.push(score(case, prediction, &classes, self.samples)?);
             watch.saw(Event::Validating(done + 1));
         }
-        let mean = |part: fn(&Validation) -> Option<f64>| {
+        let mean = |part: fn(&CaseScores) -> Option<f64>| {
             let values: Vec<Option<f64>> = scores.iter().map(part).collect();
             Ok::<_, ssn_core::CoreError>(Summary::of(&values)?.mean)
         };
         Ok(Some(Validation {
-            ged: mean(|score| score.ged)?,
-            diversity: mean(|score| score.diversity)?,
-            rater_diversity: mean(|score| score.rater_diversity)?,
-            dice: mean(|score| score.dice)?,
+            ged: mean(CaseScores::ged_squared)?,
+            diversity: mean(|scores| Some(scores.sample_diversity))?,
+            rater_diversity: mean(|scores| Some(scores.rater_diversity))?,
+            dice: mean(CaseScores::mean_dice)?,
         }))
-    }
-
-    /// The scores of one case.
-    fn score(&self, case: &Case, prediction: &WholeImage) -> Result<Validation> {
-        let distribution = &prediction.distribution;
-        let labels = distribution.classes().max(2);
-        let mut raters = vec![];
-        for rater in &case.raters {
-            raters.push(BitPlanes::new(&LabelMap::new(prediction.region.cut(rater, case.shape), labels)?));
-        }
-        let mean = BitPlanes::new(&mean_labels(distribution)?);
-        let samples = match prediction.stochastic {
-            false => vec![mean.clone()],
-            true => {
-                let sampler = Sampler::new(distribution, SEED, &Steering::default())?;
-                sampler.labels(0..self.samples)?.iter().map(BitPlanes::new).collect()
-            }
-        };
-        let score = ged(&samples, &raters, PairStatistic::V)?;
-        let group = ClassGroup::whole(labels)?;
-        let mut dice = vec![];
-        for rater in &raters {
-            dice.push(Overlap::new(&mean, rater, &group)?.dice(BothEmpty::Undefined));
-        }
-        Ok(Validation {
-            ged: Some(score.squared),
-            diversity: Some(score.sample_diversity),
-            rater_diversity: Some(score.rater_diversity),
-            dice: Summary::of(&dice)?.mean,
-        })
     }
 }
 
-/// The label map of the mean: the class with the largest logit, or where a single class is positive.
-fn mean_labels(distribution: &LowRankNormal) -> Result<LabelMap> {
-    let steering = Steering { temperature: 0.0, ..Steering::default() };
-    let mut maps = Sampler::new(distribution, SEED, &steering)?.labels(0..1)?;
-    Ok(maps.remove(0))
+/// The scores of one case.
+fn score(case: Case, prediction: WholeImage, classes: &[String], samples: usize) -> Result<CaseScores> {
+    let raters: Vec<LabelMap> = case
+        .raters
+        .iter()
+        .map(|rater| LabelMap::new(rater.clone(), classes.len()))
+        .collect::<ssn_core::Result<_>>()?;
+    let model = ModelId { sha256: String::new(), name: String::new() };
+    let file = describe(case, prediction, classes, model)?;
+    Ok(scores::score(&file, &raters, &ScoreConfig { seed: SEED, ..ScoreConfig::fast(samples) })?)
 }

@@ -1,0 +1,141 @@
+//! The arguments of the verbs that train and predict.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::positive;
+use super::predictions::Part;
+
+/// Trains a network as a config says, or at once on a dataset with settings that suit it.
+///
+/// The folder of the run holds the config with everything filled in, metrics.csv, events for TensorBoard, log.txt and
+/// the checkpoints. Ctrl-C, SIGTERM or SIGUSR1 finish the step, save, and end with 75; a second signal ends at once.
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Presets: general (data of your own), demo, lidc, lidc-as-coded, brats, brats-60mm. Examples:\n  \
+                  ssn init DATASET && ssn train ssn.toml --out runs/first\n  \
+                  ssn train --data DATASET --set training.steps=5000\n  \
+                  ssn train --resume runs/first"
+)]
+pub struct TrainArgs {
+    /// The config file; `ssn init DATASET` writes one.
+    #[arg(required_unless_present_any = ["data", "resume"])]
+    pub config: Option<PathBuf>,
+
+    /// A dataset to train on without a config file.
+    #[arg(long, value_name = "DATASET", conflicts_with = "config")]
+    pub data: Option<PathBuf>,
+
+    /// The settings to start from, instead of those that the config names.
+    #[arg(long)]
+    pub preset: Option<String>,
+
+    /// Change one setting, such as training.steps=1000 or model.head.stochastic.rank=5; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub settings: Vec<String>,
+
+    /// The seed of first weights, batches and noise, instead of training.seed.
+    #[arg(long)]
+    pub seed: Option<u64>,
+
+    /// The folder of the new run.
+    #[arg(long, default_value = "run")]
+    pub out: PathBuf,
+
+    /// Go on with the run in this folder.
+    #[arg(
+        long,
+        value_name = "RUN",
+        num_args = 0..=1,
+        default_missing_value = "run",
+        conflicts_with_all = ["config", "data", "preset", "settings", "seed", "out"]
+    )]
+    pub resume: Option<PathBuf>,
+
+    /// Save and end with 75 after so many minutes.
+    #[arg(long, value_name = "MINUTES", value_parser = positive)]
+    pub time_limit: Option<f64>,
+
+    /// Threads that prepare batches; they change no result.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(0..=256))]
+    pub workers: u16,
+
+    /// Train on a dataset even if the check before finds problems, and do not check.
+    #[arg(long)]
+    pub skip_check: bool,
+}
+
+/// Predicts the cases of a dataset, or images of your own, with a trained network.
+///
+/// For each case it writes ID.ssn.safetensors, the distribution over segmentations of the whole image, which `ssn sample`
+/// and `ssn evaluate` read, and ID_prediction.nii.gz, the label map of its mean on the grid of the image.
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "A prediction that was stopped goes on where it was: cases whose files are there are kept. Examples:\n  \
+                  ssn predict runs/first\n  \
+                  ssn predict runs/first patient1.nii.gz patient2.nii.gz --out predictions"
+)]
+pub struct PredictArgs {
+    /// The folder of a run, or a bundle that `ssn export` made.
+    pub model: PathBuf,
+
+    /// What to predict: a dataset, a config (.toml), or images. Without it, the dataset of the run.
+    pub data: Vec<PathBuf>,
+
+    /// The part of the dataset; without it, test if the dataset is divided, or all.
+    #[arg(long, value_enum)]
+    pub split: Option<Part>,
+
+    /// The folder to write to.
+    #[arg(long, default_value = "predictions")]
+    pub out: PathBuf,
+
+    /// Which checkpoint of the run.
+    #[arg(long, value_enum, default_value_t = Checkpoint::Best)]
+    pub checkpoint: Checkpoint,
+
+    /// How precisely the distribution is stored.
+    #[arg(long, value_enum, default_value_t = Stored::HalfFactor)]
+    pub precision: Stored,
+
+    /// The size of tiles, D,H,W, for images that are too large to be computed at once.
+    #[arg(long, value_name = "D,H,W", value_delimiter = ',', num_args = 1)]
+    pub tile: Vec<usize>,
+
+    /// Voxels that are computed at once; fewer need less memory.
+    #[arg(long, default_value_t = 1 << 18, value_parser = clap::value_parser!(u32).range(1..))]
+    pub voxels_at_once: u32,
+
+    /// Also write the mean probabilities and the entropy of 100 samples.
+    #[arg(long)]
+    pub probabilities: bool,
+
+    /// Also write mean, diagonal and factor as NIfTI, under the names of the authors' tool.
+    #[arg(long)]
+    pub nifti: bool,
+
+    /// Predict cases again that are there already.
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+/// Which checkpoint of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Checkpoint {
+    /// The one with the best validation, or the last if there was none.
+    Best,
+    /// The last.
+    Last,
+}
+
+/// How precisely numbers are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Stored {
+    /// All in single precision.
+    Single,
+    /// The factor in half precision, the rest in single.
+    HalfFactor,
+    /// All in half precision.
+    Half,
+}

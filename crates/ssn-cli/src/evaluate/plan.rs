@@ -1,0 +1,145 @@
+//! Which prediction belongs to which case of the dataset.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ssn_data::division::check_unique;
+use ssn_data::{DataConfig, Dataset, Split};
+use ssn_predictions::{Description, Found, Kind, Predictions};
+
+use super::named;
+use crate::args::{EvaluateArgs, Part};
+use crate::datasets::failure as data_failure;
+use crate::exit::{Exit, Failure};
+use crate::predictions::failure;
+
+/// A prediction and the case of the dataset that it is of.
+pub(super) struct Job {
+    pub(super) found: Found,
+    /// The place of the case in the dataset.
+    pub(super) index: usize,
+}
+
+/// What is to be scored.
+pub(super) struct Plan {
+    pub(super) dataset: Dataset,
+    /// The name of the part.
+    pub(super) part: &'static str,
+    /// In natural order of the ids.
+    pub(super) jobs: Vec<Job>,
+    /// Cases of the part without a prediction.
+    pub(super) missing: Vec<String>,
+    /// Predictions of cases of other parts.
+    pub(super) others: usize,
+    /// The kind of the network.
+    pub(super) kind: Kind,
+    /// The names of its classes.
+    pub(super) classes: Vec<String>,
+}
+
+impl Plan {
+    /// Opens the dataset and finds the case of every prediction.
+    ///
+    /// # Errors
+    /// Predictions of cases that the dataset does not know, of another number of classes, and none at all.
+    pub(super) fn new(args: &EvaluateArgs, predictions: &Predictions) -> Result<Self, Failure> {
+        let part = args.split.or(Part::from_name(&predictions.about().split)).unwrap_or(Part::Test);
+        let (dataset, parts) = open(args, part)?;
+        let found = predictions.cases().map_err(failure)?;
+        check_classes(&dataset, &found)?;
+        let places: BTreeMap<&str, usize> =
+            dataset.entries.iter().enumerate().map(|(i, entry)| (entry.id.as_str(), i)).collect();
+        let unknown: Vec<String> = found
+            .iter()
+            .filter(|case| !places.contains_key(case.id()))
+            .map(|case| case.id().to_owned())
+            .collect();
+        if !unknown.is_empty() {
+            let message = format!(
+                "{} of {} predictions in {} are of cases that {} does not have: {}; is this the dataset that was \
+                 predicted?",
+                unknown.len(),
+                found.len(),
+                args.predictions.display(),
+                dataset.root.display(),
+                named(&unknown)
+            );
+            return Err(Failure::new(Exit::BadData, message));
+        }
+        let wanted = |index: usize| part.split().is_none_or(|split| parts.get(index) == Some(&split));
+        let all = found.len();
+        let jobs: Vec<Job> = found
+            .into_iter()
+            .map(|found| Job { index: places[found.id()], found })
+            .filter(|job| wanted(job.index))
+            .collect();
+        let Some(Description { kind, classes, .. }) = jobs.first().map(|job| &job.found.header.description)
+        else {
+            let message = format!(
+                "none of the {all} predictions in {} is of a case of the part {}",
+                args.predictions.display(),
+                part.name()
+            );
+            return Err(Failure::new(Exit::BadData, message));
+        };
+        let (kind, classes) = (*kind, classes.clone());
+        let predicted: BTreeSet<usize> = jobs.iter().map(|job| job.index).collect();
+        let missing = (0..dataset.entries.len())
+            .filter(|&index| wanted(index) && !predicted.contains(&index))
+            .map(|index| dataset.entries[index].id.clone())
+            .collect();
+        let others = all - jobs.len();
+        Ok(Self { part: part.name(), jobs, missing, others, kind, classes, dataset })
+    }
+}
+
+/// The dataset, and the part of each of its cases; no parts where all cases are asked for.
+fn open(args: &EvaluateArgs, part: Part) -> Result<(Dataset, Vec<Split>), Failure> {
+    let is_config = args.data.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
+    let (dataset, parts) = if is_config {
+        let config = DataConfig::read(&args.data).map_err(data_failure)?;
+        let dataset = config.open().map_err(data_failure)?;
+        let parts = match part {
+            Part::All => vec![],
+            _ => config.parts(&dataset).map_err(data_failure)?.0,
+        };
+        (dataset, parts)
+    } else {
+        let dataset = Dataset::open(&args.data).map_err(data_failure)?;
+        let given: Option<Vec<Split>> = dataset.entries.iter().map(|entry| entry.split).collect();
+        let parts = match (part, given) {
+            (Part::All, _) => vec![],
+            (_, Some(parts)) => parts,
+            (_, None) => {
+                let message = format!(
+                    "{} does not say which of its cases are for {}; name its config with --data, or take all \
+                     cases with --split all",
+                    args.data.display(),
+                    part.name()
+                );
+                return Err(Failure::new(Exit::Usage, message));
+            }
+        };
+        (dataset, parts)
+    };
+    check_unique(&dataset.members()).map_err(data_failure)?;
+    Ok((dataset, parts))
+}
+
+/// Refuses predictions of other classes than the dataset has.
+fn check_classes(dataset: &Dataset, found: &[Found]) -> Result<(), Failure> {
+    let ours = &dataset.classes;
+    let Some(case) = found.iter().find(|case| case.header.description.classes.len() != ours.len()) else {
+        return Ok(());
+    };
+    let theirs = &case.header.description.classes;
+    let message = format!(
+        "{} has {} classes ({}), but {} has {} ({}); is this the dataset that was predicted?",
+        case.path.display(),
+        theirs.len(),
+        theirs.join(", "),
+        dataset.root.display(),
+        ours.len(),
+        ours.join(", ")
+    );
+    Err(Failure::new(Exit::BadData, message))
+}

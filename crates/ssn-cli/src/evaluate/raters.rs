@@ -1,0 +1,62 @@
+//! The raters of a case, on the grid of its prediction.
+
+use ssn_core::LabelMap;
+use ssn_data::{Case, Dataset, Normalisation, Preprocessing};
+use ssn_predictions::Description;
+use ssn_volume::Tolerance;
+
+use super::plan::Job;
+use crate::datasets::failure as data_failure;
+use crate::exit::{Exit, Failure};
+use crate::predictions::core_failure;
+
+/// Loads the label maps `[d, h, w]` of all raters.
+///
+/// Predictions lie on the grid of the image as it is stored, or on that of the image as it was prepared for the network.
+///
+/// # Errors
+/// A table of the differences where they lie on neither.
+pub(super) fn load(dataset: &Dataset, job: &Job) -> Result<Vec<LabelMap>, Failure> {
+    let about = &job.found.header.description;
+    let mut case = dataset.load_raw(job.index).map_err(data_failure)?;
+    case.image = vec![];
+    case.channels = 0;
+    if let Some(table) = differences(about, &case) {
+        // Intensities play no part here.
+        let prepare = Preprocessing { normalisation: Normalisation::None, ..dataset.preprocessing };
+        case = prepare.apply(case).map_err(data_failure)?;
+        if differences(about, &case).is_some() {
+            let message = format!(
+                "case {}: the prediction does not lie on the grid of the dataset; is this the dataset that was \
+                 predicted?\n{table}",
+                case.id
+            );
+            return Err(Failure::new(Exit::BadData, message));
+        }
+    }
+    let classes = dataset.classes.len();
+    case.raters.into_iter().map(|labels| LabelMap::new(labels, classes).map_err(core_failure)).collect()
+}
+
+/// In what the grids of a prediction and of a case differ, as a table; nothing if they are the same.
+fn differences(about: &Description, case: &Case) -> Option<String> {
+    let mut rows = vec![];
+    for (axis, name) in ["depth", "height", "width"].iter().enumerate() {
+        if about.size[axis] != case.shape[axis] {
+            rows.push(((*name).to_owned(), about.size[axis].to_string(), case.shape[axis].to_string()));
+        }
+    }
+    if let Some(found) = about.geometry.differences(&case.geometry, Tolerance::default()) {
+        let row =
+            |d: ssn_volume::Difference| (d.quantity, format!("{:.6}", d.first), format!("{:.6}", d.second));
+        rows.extend(found.0.into_iter().map(row));
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let mut table = format!("  {:<16}{:>16}{:>16}", "", "prediction", "dataset");
+    for (quantity, first, second) in rows {
+        table += &format!("\n  {quantity:<16}{first:>16}{second:>16}");
+    }
+    Some(table)
+}

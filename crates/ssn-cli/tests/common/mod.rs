@@ -1,0 +1,91 @@
+//! Small predictions for tests, and the program run on them.
+
+#![allow(dead_code, reason = "not every test needs all of it")]
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use ssn_core::LowRankNormal;
+use ssn_core::random::fill_normals;
+use ssn_predictions::{Description, DistributionFile, Kind, ModelId, Region};
+use ssn_volume::Geometry;
+use tempfile::TempDir;
+
+/// Runs `ssn` in a folder.
+pub fn ssn(folder: &TempDir, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ssn"))
+        .args(arguments)
+        .current_dir(folder.path())
+        .env("COLUMNS", "100")
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap()
+}
+
+/// Exit code and both streams.
+pub fn told(output: &Output) -> String {
+    let text = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).unwrap();
+    format!("exit {}\n{}{}", output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+/// The model of all predictions here.
+pub fn model() -> ModelId {
+    ModelId { sha256: "5f".to_owned(), name: "small".to_owned() }
+}
+
+/// A distribution over a box of an image, of noise that a number makes.
+pub struct Prediction {
+    pub case: &'static str,
+    pub classes: &'static [&'static str],
+    pub kind: Kind,
+    pub size: [usize; 3],
+    pub region: Region,
+    pub geometry: Geometry,
+    pub number: u64,
+}
+
+impl Prediction {
+    /// Two classes on a picture of 8 × 8.
+    pub fn picture(case: &'static str, number: u64) -> Self {
+        let size = [1, 8, 8];
+        Self {
+            case,
+            classes: &["background", "lesion"],
+            kind: Kind::Stochastic,
+            size,
+            region: Region::whole(size),
+            geometry: Geometry::default(),
+            number,
+        }
+    }
+
+    pub fn file(&self) -> DistributionFile {
+        let (c, v) = (self.classes.len(), self.region.voxels().unwrap());
+        let rank = if self.kind == Kind::Stochastic { 2 } else { 0 };
+        let noise = |stream, n| {
+            let mut out = vec![0f32; n];
+            fill_normals(self.number, stream, 0, &mut out);
+            out
+        };
+        let diagonal: Vec<f32> = match self.kind {
+            Kind::Stochastic => noise(1, c * v).into_iter().map(|x| 0.1 * x * x).collect(),
+            Kind::Deterministic => vec![0.0; c * v],
+        };
+        let d = LowRankNormal::new(c, v, rank, noise(0, c * v), diagonal, noise(2, rank * c * v)).unwrap();
+        let about = Description {
+            case: self.case.to_owned(),
+            classes: self.classes.iter().map(|&name| name.to_owned()).collect(),
+            kind: self.kind,
+            size: self.size,
+            geometry: self.geometry,
+            region: self.region,
+            model: model(),
+        };
+        DistributionFile::new(about, d, None).unwrap()
+    }
+
+    pub fn write(&self, path: &Path) {
+        self.file().write(path).unwrap();
+    }
+}

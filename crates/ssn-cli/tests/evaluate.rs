@@ -1,0 +1,228 @@
+//! `ssn evaluate`: the table, what is kept, and what is refused.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+mod common;
+
+use std::path::Path;
+use std::process::Output;
+
+use common::{Prediction, model, ssn, told};
+use ssn_predictions::{About, Kind, Predictions};
+use ssn_volume::{Geometry, Image, Limits, Voxels, write};
+use tempfile::TempDir;
+
+const CASES: [&str; 3] = ["case1", "case2", "case10"];
+
+/// A dataset `set/` of three pictures with two raters, a config that says that all are for test, and predictions.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, id) in CASES.into_iter().enumerate() {
+        picture(&folder.path().join(format!("set/images/{id}.png")), |i| (i * 11 % 200) as u8);
+        picture(&folder.path().join(format!("set/labels/{id}_0.png")), |i| u8::from(i < 20 + number));
+        // The second rater finds nothing in the last case.
+        picture(&folder.path().join(format!("set/labels/{id}_1.png")), |i| u8::from(i < 10 && number < 2));
+    }
+    let split =
+        "method = \"by hand\"\ntest = [\"case1\", \"case2\", \"case10\"]\ntrain = []\nvalidation = []\n";
+    std::fs::write(folder.path().join("split.toml"), split).unwrap();
+    std::fs::write(folder.path().join("ssn.toml"), "[data]\npath = \"set\"\n").unwrap();
+    predict(&folder, "predictions", Kind::Stochastic);
+    folder
+}
+
+fn picture(path: &Path, value: impl Fn(usize) -> u8) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let voxels = Voxels::U8((0..64).map(value).collect());
+    write(path, &Image::new(voxels, [1, 1, 8, 8], Geometry::default(), &Limits::default()).unwrap()).unwrap();
+}
+
+fn predict(folder: &TempDir, name: &str, kind: Kind) -> Predictions {
+    let about = About { model: model(), seed: 0, dataset: "set".to_owned(), split: "test".to_owned() };
+    let predictions = Predictions::create(&folder.path().join(name), about).unwrap();
+    for (number, id) in CASES.into_iter().enumerate() {
+        Prediction { kind, ..Prediction::picture(id, number as u64) }
+            .write(&predictions.distribution_path(id));
+    }
+    predictions
+}
+
+fn evaluate(folder: &TempDir, arguments: &[&str]) -> Output {
+    ssn(folder, &[&["evaluate", "predictions", "--data", "ssn.toml", "--quiet"], arguments].concat())
+}
+
+#[test]
+fn help() {
+    insta::assert_snapshot!(told(&ssn(&tempfile::tempdir().unwrap(), &["evaluate", "--help"])));
+}
+
+#[test]
+fn the_table_and_the_files() {
+    let folder = folder();
+    insta::assert_snapshot!("table", told(&evaluate(&folder, &["--samples", "20"])));
+    let csv = std::fs::read_to_string(folder.path().join("predictions/evaluation/cases.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.iter().map(|row| row[0]).collect::<Vec<_>>(), ["id", "case1", "case2", "case10"]);
+    let column = |name: &str| rows[0].iter().position(|key| *key == name).unwrap();
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()));
+
+    let summary = folder.path().join("predictions/evaluation/summary.json");
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&summary).unwrap()).unwrap();
+    let figure = |key: &str| {
+        let figures = json["figures"].as_array().unwrap();
+        figures.iter().find(|figure| figure["key"] == key).unwrap().clone()
+    };
+    let mean = rows[1..].iter().map(|row| row[column("ged2_20")].parse::<f64>().unwrap()).sum::<f64>() / 3.0;
+    assert!((figure("ged2_20")["mean"].as_f64().unwrap() - mean).abs() < 1e-12);
+    // Pooled over pairs of case and rater; the pair without anything marked has no DSC_nod.
+    assert_eq!((&figure("dsc lesion")["values"], &figure("dsc lesion")["cases"]), (&6.into(), &3.into()));
+    assert_eq!(figure("dsc_nod lesion")["values"], 5);
+    assert_eq!(figure("dsc_nod lesion")["undefined"], 1);
+
+    let printed = evaluate(&folder, &["--samples", "20", "--json"]).stdout;
+    assert_eq!(printed, std::fs::read(&summary).unwrap());
+}
+
+#[test]
+fn a_deterministic_network_has_no_diversity_unless_its_voxels_are_drawn() {
+    let folder = folder();
+    predict(&folder, "plain", Kind::Deterministic);
+    let run = |more: &[&str]| {
+        ssn(&folder, &[&["evaluate", "plain", "--data", "ssn.toml", "--fast", "-q"], more].concat())
+    };
+    insta::assert_snapshot!("deterministic", told(&run(&["--samples", "20"])));
+    let json = run(&["--samples", "20", "--categorical", "--json", "--out", "other"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    let diversity =
+        json["figures"].as_array().unwrap().iter().find(|f| f["key"] == "sample_diversity").unwrap();
+    assert!(diversity["mean"].as_f64().unwrap() > 0.0);
+}
+
+/// The content and the time of change of every kept case.
+fn records(folder: &TempDir) -> Vec<(Vec<u8>, std::time::SystemTime)> {
+    let cases = folder.path().join("predictions/evaluation/cases");
+    let of = |id: &str| {
+        let path = cases.join(format!("{id}.json"));
+        (std::fs::read(&path).unwrap(), std::fs::metadata(&path).unwrap().modified().unwrap())
+    };
+    CASES.map(of).to_vec()
+}
+
+#[test]
+fn finished_cases_are_not_scored_again() {
+    let folder = folder();
+    let run = |more: &[&str]| {
+        let output = evaluate(&folder, &[&["--samples", "5", "--fast", "--json"], more].concat());
+        assert!(output.status.success(), "{}", told(&output));
+        output.stdout
+    };
+    let first = run(&[]);
+    let before = records(&folder);
+    assert_eq!(run(&[]), first);
+    assert_eq!(records(&folder), before, "nothing was scored again");
+
+    // Another prediction of the second case, and a record of the third that cannot be read.
+    let predictions = Predictions::open(&folder.path().join("predictions")).unwrap();
+    Prediction::picture("case2", 77).write(&predictions.distribution_path("case2"));
+    std::fs::write(folder.path().join("predictions/evaluation/cases/case10.json"), "{").unwrap();
+    let second = run(&[]);
+    let after = records(&folder);
+    assert_ne!(second, first);
+    assert_eq!(after[0], before[0]);
+    assert_ne!(after[1].0, before[1].0);
+    assert_eq!(after[2].0, before[2].0);
+
+    // The dataset and settings are looked at too.
+    let refused = evaluate(&folder, &["--samples", "6", "--fast"]);
+    insta::assert_snapshot!("other_settings", told(&refused));
+    let output = evaluate(&folder, &["--samples", "6", "--fast", "--overwrite"]);
+    assert!(output.status.success());
+    assert!(records(&folder).iter().zip(&after).all(|(new, old)| new.0 != old.0));
+}
+
+#[test]
+fn threads_change_nothing() {
+    let folder = folder();
+    let run = |threads: &str, out: &str| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_ssn"))
+            .args([
+                "evaluate",
+                "predictions",
+                "--data",
+                "ssn.toml",
+                "--samples",
+                "30",
+                "--json",
+                "-q",
+                "--out",
+                out,
+            ])
+            .current_dir(folder.path())
+            .env("RAYON_NUM_THREADS", threads)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", told(&output));
+        output.stdout
+    };
+    assert_eq!(run("1", "one"), run("2", "two"));
+}
+
+#[test]
+fn raters_follow_what_was_done_to_the_images() {
+    let folder = folder();
+    // The predictions are on a grid of twice the spacing; the config says that images were brought there.
+    let config = "[data]\npath = \"set\"\nspacing = [2.0, 2.0, 1.0]\n";
+    std::fs::write(folder.path().join("coarse.toml"), config).unwrap();
+    let about = About { model: model(), seed: 0, dataset: "set".to_owned(), split: "test".to_owned() };
+    let predictions = Predictions::create(&folder.path().join("coarse"), about).unwrap();
+    let dataset = ssn_data::DataConfig::read(&folder.path().join("coarse.toml")).unwrap().open().unwrap();
+    for (number, id) in CASES.into_iter().enumerate() {
+        let case = ssn_data::Cases::load(&dataset, number).unwrap();
+        assert_eq!(case.shape, [1, 4, 4]);
+        let region = ssn_predictions::Region::whole(case.shape);
+        let prediction =
+            Prediction { size: case.shape, region, geometry: case.geometry, ..Prediction::picture(id, 1) };
+        prediction.write(&predictions.distribution_path(id));
+    }
+    let output =
+        ssn(&folder, &["evaluate", "coarse", "--data", "coarse.toml", "--fast", "-q", "--samples", "3"]);
+    assert!(output.status.success(), "{}", told(&output));
+    let output = ssn(&folder, &["evaluate", "coarse", "--data", "ssn.toml", "--fast", "-q", "--out", "x"]);
+    insta::assert_snapshot!("other_grid", told(&output));
+}
+
+#[test]
+fn what_does_not_fit_is_said() {
+    let folder = folder();
+    let place = |name: &str| folder.path().join(name);
+    let mut told_of = vec![];
+    let mut tell =
+        |arguments: &[&str]| told_of.push(told(&ssn(&folder, &[&["evaluate"], arguments].concat())));
+    tell(&["set", "--data", "ssn.toml"]);
+    tell(&["predictions", "--data", "set"]);
+    tell(&["predictions", "--data", "absent"]);
+    tell(&["predictions", "--data", "ssn.toml", "--split", "train"]);
+    tell(&["predictions", "--data", "ssn.toml", "--split", "tset"]);
+    tell(&["predictions", "--data", "ssn.toml", "--group", "all=leson"]);
+    tell(&["predictions", "--data", "ssn.toml", "--group", "all=background+lesion"]);
+    tell(&["predictions", "--data", "ssn.toml", "--samples", "0"]);
+    let path = place("predictions/case2.ssn.safetensors");
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    tell(&["predictions", "--data", "ssn.toml", "--fast"]);
+    Prediction::picture("stranger", 4).write(&place("predictions/stranger.ssn.safetensors"));
+    tell(&["predictions", "--data", "ssn.toml", "--fast", "--allow-missing"]);
+    std::fs::remove_file(place("predictions/stranger.ssn.safetensors")).unwrap();
+    Prediction { classes: &["background", "core", "rim"], ..Prediction::picture("case2", 4) }.write(&path);
+    tell(&["predictions", "--data", "ssn.toml", "--fast"]);
+    let mut damaged = bytes.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    std::fs::write(&path, &damaged).unwrap();
+    tell(&["predictions", "--data", "ssn.toml", "--fast", "--quiet"]);
+    insta::assert_snapshot!("refusals", told_of.join("\n"));
+
+    std::fs::remove_file(&path).unwrap();
+    let output = evaluate(&folder, &["--fast", "--samples", "4", "--allow-missing", "--json", "--overwrite"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&json["cases"], &json["missing"]), (&2.into(), &serde_json::json!(["case2"])));
+}

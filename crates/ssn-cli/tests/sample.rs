@@ -1,0 +1,232 @@
+//! `ssn sample`: what it writes is what the library draws, and what cannot be done is said.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+mod common;
+
+use std::path::Path;
+
+use common::{Prediction, ssn, told};
+use ssn_core::{CategoricalSampler, SampleSummary, Sampler, Steering};
+use ssn_predictions::{DistributionFile, Kind, Region};
+use ssn_volume::{Geometry, Limits, read};
+use tempfile::TempDir;
+
+/// A volume of three classes whose distribution covers a box.
+fn volume() -> Prediction {
+    Prediction {
+        case: "p 1/a",
+        classes: &["background", "core", "oedema"],
+        kind: Kind::Stochastic,
+        size: [3, 4, 5],
+        region: Region { start: [1, 0, 2], size: [2, 3, 2] },
+        geometry: Geometry {
+            spacing: [1.0, 2.0, 5.0],
+            origin: [3.0, -4.0, 5.0],
+            direction: [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]],
+        },
+        number: 3,
+    }
+}
+
+fn folder(predictions: &[Prediction]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("in")).unwrap();
+    for (i, prediction) in predictions.iter().enumerate() {
+        prediction.write(&folder.path().join(format!("in/{i}.ssn.safetensors")));
+    }
+    folder
+}
+
+/// The labels `[d, h, w]` of a written sample.
+fn labels(folder: &TempDir, name: &str) -> Vec<u8> {
+    read(&folder.path().join(name), &Limits::default()).unwrap().to_labels().unwrap().data
+}
+
+fn expected(file: &DistributionFile, steering: &Steering, seed: u64, number: u64) -> Vec<u8> {
+    let sampler = Sampler::new(file.distribution(), seed, steering).unwrap();
+    file.labels_on_image(&sampler.labels(number..number + 1).unwrap()[0]).unwrap()
+}
+
+#[test]
+fn help() {
+    insta::assert_snapshot!(told(&ssn(&tempfile::tempdir().unwrap(), &["sample", "--help"])));
+}
+
+#[test]
+fn samples_are_those_of_seed_and_number_in_the_geometry_of_the_image() {
+    let folder = folder(&[volume()]);
+    let file = volume().file();
+    for format in ["nii.gz", "nrrd", "mha"] {
+        let out = format!("out-{format}");
+        let arguments = [
+            "sample",
+            "in",
+            "--out",
+            &out,
+            "--samples",
+            "3",
+            "--seed",
+            "7",
+            "--first",
+            "5",
+            "--format",
+            format,
+        ];
+        assert!(ssn(&folder, &arguments).status.success());
+        for number in 5..8 {
+            let name = format!("{out}/p%201%2Fa_sample_{number}.{format}");
+            assert_eq!(labels(&folder, &name), expected(&file, &Steering::default(), 7, number), "{name}");
+            let found = read(&folder.path().join(&name), &Limits::default()).unwrap().geometry;
+            let same = found.differences(&volume().geometry, ssn_volume::Tolerance::default());
+            assert_eq!(same, None, "{name}");
+        }
+    }
+    insta::assert_snapshot!(
+        "samples_csv",
+        std::fs::read_to_string(folder.path().join("out-nrrd/samples.csv")).unwrap()
+    );
+}
+
+#[test]
+fn pictures_may_be_png() {
+    let folder = folder(&[Prediction::picture("a", 1), Prediction::picture("b", 2)]);
+    let output = ssn(&folder, &["sample", "in", "--out", "out", "--samples", "2", "--format", "png"]);
+    insta::assert_snapshot!("pictures", told(&output));
+    for (id, number) in [("a", 1), ("b", 2)] {
+        let file = Prediction::picture("x", number).file();
+        assert_eq!(
+            labels(&folder, &format!("out/{id}_sample_1.png")),
+            expected(&file, &Steering::default(), 0, 1)
+        );
+    }
+}
+
+#[test]
+fn all_of_steering_can_be_reached() {
+    let folder = folder(&[volume()]);
+    let cases: [(&[&str], Steering); 5] = [
+        (&["--temperature", "-2.5"], Steering { temperature: -2.5, ..Steering::default() }),
+        (
+            &["--class-scale", "oedema=-3"],
+            Steering { class_scales: vec![1.0, 1.0, -3.0], ..Steering::default() },
+        ),
+        (
+            &["--mode-weight", "1=0", "--mode-weight", "0=4"],
+            Steering { mode_weights: vec![4.0, 0.0], ..Steering::default() },
+        ),
+        (&["--no-diagonal-noise"], Steering { diagonal_noise: false, ..Steering::default() }),
+        (&["--temperature=0"], Steering { temperature: 0.0, ..Steering::default() }),
+    ];
+    let file = volume().file();
+    let plain: Vec<_> = (0..4).map(|i| expected(&file, &Steering::default(), 0, i)).collect();
+    for (flags, steering) in cases {
+        let arguments = [&["sample", "in", "--out", "out", "--samples", "4", "--overwrite"], flags].concat();
+        assert!(ssn(&folder, &arguments).status.success(), "{flags:?}");
+        let found: Vec<_> =
+            (0..4).map(|i| labels(&folder, &format!("out/p%201%2Fa_sample_{i}.nii.gz"))).collect();
+        let wanted: Vec<_> = (0..4).map(|i| expected(&file, &steering, 0, i)).collect();
+        assert_eq!(found, wanted, "{flags:?}");
+        assert_ne!(found, plain, "{flags:?} changes something");
+    }
+}
+
+#[test]
+fn probabilities_and_entropy_are_those_of_the_samples() {
+    let folder = folder(&[volume()]);
+    let arguments = [
+        "sample",
+        "in",
+        "--out",
+        "out",
+        "--samples",
+        "20",
+        "--probabilities",
+        "--entropy",
+        "--format",
+        "nrrd",
+    ];
+    assert!(ssn(&folder, &arguments).status.success());
+    let file = volume().file();
+    let sampler = Sampler::new(file.distribution(), 0, &Steering::default()).unwrap();
+    let mut summary = SampleSummary::new(&sampler, &[]).unwrap();
+    summary.extend(&sampler, 0..20).unwrap();
+    let image = |name: &str| read(&folder.path().join(name), &Limits::default()).unwrap().to_f32();
+    let entropy = image("out/p%201%2Fa_marginal_entropy.nrrd");
+    assert_eq!(entropy.data, file.values_on_image(&summary.marginal_entropy().unwrap(), 0.0).unwrap());
+    let probabilities = image("out/p%201%2Fa_prob_maps.nrrd");
+    assert_eq!(probabilities.shape, [3, 3, 4, 5]);
+    let rows = summary.mean_probabilities().unwrap();
+    assert_eq!(probabilities.data[60..120], file.values_on_image(&rows[12..24], 0.0).unwrap());
+    for voxel in 0..60 {
+        let sum: f32 = (0..3).map(|class| probabilities.data[class * 60 + voxel]).sum();
+        assert!((sum - 1.0).abs() < 1e-5, "{voxel}: {sum}");
+    }
+}
+
+#[test]
+fn a_deterministic_network_shows_its_grain() {
+    let deterministic = Prediction { kind: Kind::Deterministic, ..Prediction::picture("a", 1) };
+    let folder = folder(&[deterministic]);
+    assert!(
+        ssn(&folder, &["sample", "in", "--out", "out", "--samples", "3", "--seed", "9"]).status.success()
+    );
+    let file = Prediction { kind: Kind::Deterministic, ..Prediction::picture("a", 1) }.file();
+    let maps = CategoricalSampler::new(file.distribution(), 9).labels(0..3).unwrap();
+    for (number, map) in maps.iter().enumerate() {
+        assert_eq!(labels(&folder, &format!("out/a_sample_{number}.nii.gz")), map.labels());
+    }
+    assert_ne!(maps[0], maps[1]);
+    insta::assert_snapshot!(
+        "no_noise",
+        told(&ssn(&folder, &["sample", "in", "--out", "out2", "--temperature", "2"]))
+    );
+}
+
+#[test]
+fn json_says_what_the_table_says() {
+    let folder = folder(&[Prediction::picture("a", 1)]);
+    let output =
+        ssn(&folder, &["sample", "in/0.ssn.safetensors", "--out", "out", "--samples", "2", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let table = std::fs::read_to_string(folder.path().join("out/samples.csv")).unwrap();
+    let rows = json["samples"].as_array().unwrap();
+    assert_eq!((rows.len(), table.lines().count()), (4, 5));
+    for (row, line) in rows.iter().zip(table.lines().skip(1)) {
+        let cells: Vec<&str> = line.split(',').collect();
+        assert_eq!(row["id"], cells[0]);
+        assert_eq!(row["sample"].to_string(), cells[1]);
+        assert!(Path::new(row["file"].as_str().unwrap()).ends_with(cells[2]));
+        assert_eq!(row["voxels"].to_string(), cells[4]);
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let folder = folder(&[volume()]);
+    std::fs::create_dir(folder.path().join("empty")).unwrap();
+    std::fs::copy(folder.path().join("in/0.ssn.safetensors"), folder.path().join("copy.ssn.safetensors"))
+        .unwrap();
+    std::fs::write(folder.path().join("text.ssn.safetensors"), "something else").unwrap();
+    assert!(ssn(&folder, &["sample", "in", "--out", "full", "--samples", "1"]).status.success());
+    let before = std::fs::read(folder.path().join("full/samples.csv")).unwrap();
+    let cases: [&[&str]; 12] = [
+        &["in", "--out", "full", "--samples", "1"],
+        &["in", "--out", "out", "--class-scale", "oedma=2"],
+        &["in", "--out", "out", "--class-scale", "liver=2"],
+        &["in", "--out", "out", "--mode-weight", "2=1"],
+        &["in", "--out", "out", "--temperature", "hot"],
+        &["in", "--out", "out", "--format", "png"],
+        &["in", "--out", "out", "--format", "png", "--entropy"],
+        &["in", "copy.ssn.safetensors", "--out", "out"],
+        &["empty", "--out", "out"],
+        &["absent.ssn.safetensors", "--out", "out"],
+        &["text.ssn.safetensors", "--out", "out"],
+        &["in", "--samples", "0", "--out", "out"],
+    ];
+    let all: Vec<String> =
+        cases.iter().map(|arguments| told(&ssn(&folder, &[&["sample"], *arguments].concat()))).collect();
+    insta::assert_snapshot!("refusals", all.join("\n"));
+    assert!(!folder.path().join("out").exists(), "nothing was written");
+    assert_eq!(std::fs::read(folder.path().join("full/samples.csv")).unwrap(), before);
+}

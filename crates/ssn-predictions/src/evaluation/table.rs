@@ -1,0 +1,78 @@
+//! An evaluation as tables: for people, a row per figure; for programs, a row per case.
+
+use std::fmt;
+
+use ssn_volume::csv_cell;
+
+use super::observations::{Unit, observations};
+use super::summary::{Evaluation, Figure, Scored};
+use crate::description::Kind;
+use crate::scores::mean;
+
+impl fmt::Display for Evaluation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let settings = &self.settings;
+        let of_all = match self.missing.len() {
+            0 => String::new(),
+            missing => format!(" of {}", self.cases + missing),
+        };
+        let samples = match (settings.kind, settings.scores.categorical) {
+            (Kind::Stochastic, _) => format!("{} samples", settings.scores.samples),
+            (Kind::Deterministic, false) => "its prediction as the only sample".to_owned(),
+            (Kind::Deterministic, true) => {
+                format!("{} samples of independent voxels", settings.scores.samples)
+            }
+        };
+        writeln!(
+            f,
+            "{} on {}: {}{of_all} cases, {samples}, seed {}\n",
+            settings.model.name, settings.split, self.cases, settings.scores.seed
+        )?;
+        writeln!(f, "{:<34}{:>10}   {:<10}{:>8}{:>8}", "", "mean", "± s.e.", "values", "cases")?;
+        let mut group = &None;
+        for figure in &self.figures {
+            if figure.group != *group {
+                writeln!(f, "\n{}", figure.group.as_deref().unwrap_or_default())?;
+                group = &figure.group;
+            }
+            row(f, figure)?;
+        }
+        Ok(())
+    }
+}
+
+fn row(f: &mut fmt::Formatter<'_>, figure: &Figure) -> fmt::Result {
+    let shown = |value: Option<f64>, none: &str| match (value, figure.unit) {
+        (None, _) => none.to_owned(),
+        (Some(x), Unit::Score) => format!("{x:.3}"),
+        (Some(x), Unit::Percent) => format!("{:.1}", 100.0 * x),
+        (Some(x), Unit::Millimetres | Unit::Millilitres) => format!("{x:.2}"),
+        (Some(x), Unit::Number) => format!("{x:.1}"),
+    };
+    let (mean, error) = (shown(figure.mean, "–"), shown(figure.standard_error, ""));
+    let error = if error.is_empty() { error } else { format!("± {error}") };
+    writeln!(f, "{:<34}{mean:>10}   {error:<10}{:>8}{:>8}", figure.title, figure.values, figure.cases)
+}
+
+/// A row per case: the mean over its raters of every figure, empty where there is none.
+pub fn cases_csv(cases: &[Scored]) -> String {
+    let mut keys: Vec<String> = vec![];
+    let rows: Vec<_> = cases.iter().map(|case| observations(&case.scores)).collect();
+    for found in rows.iter().flatten() {
+        if !keys.contains(&found.key) {
+            keys.push(found.key.clone());
+        }
+    }
+    let mut text = "id,samples,raters".to_owned();
+    keys.iter().for_each(|key| text += &format!(",{}", csv_cell(key)));
+    text.push('\n');
+    for (case, row) in cases.iter().zip(&rows) {
+        text += &format!("{},{},{}", csv_cell(&case.id), case.scores.samples, case.scores.raters);
+        for key in &keys {
+            let value = row.iter().find(|found| found.key == *key).and_then(|found| mean(&found.values));
+            text += &value.map_or(",".to_owned(), |value| format!(",{value}"));
+        }
+        text.push('\n');
+    }
+    text
+}
