@@ -3,6 +3,7 @@
 mod cases;
 mod outputs;
 
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -24,6 +25,34 @@ use cases::{Chosen, choose};
 
 /// Runs the verb.
 pub fn run(args: &PredictArgs, global: &Global) -> Result<Exit, Failure> {
+    let Predicted { model, made, kept, index, seconds } = predict(args, global.quiet)?;
+    print(&if global.json {
+        format!("{:#}\n", json!({ "predicted": made, "kept": kept, "index": index, "seconds": seconds }))
+    } else {
+        let kept = if kept == 0 { String::new() } else { format!(", {kept} were there") };
+        format!(
+            "model       {model}\npredicted   {made} cases in {seconds:.1} s{kept}\nindex       {}\n",
+            index.display()
+        )
+    })
+}
+
+/// What was predicted.
+pub struct Predicted {
+    /// The name of the model.
+    model: String,
+    /// Cases that were predicted now.
+    made: usize,
+    /// Cases that were there.
+    kept: usize,
+    /// The index of the folder.
+    index: PathBuf,
+    /// How long it took.
+    seconds: f64,
+}
+
+/// Predicts all cases that are not there yet.
+pub fn predict(args: &PredictArgs, quiet: bool) -> Result<Predicted, Failure> {
     let stop = signals::stop_flag().map_err(|error| Failure::new(Exit::Internal, error))?;
     let which = match args.checkpoint {
         Checkpoint::Best => Which::Best,
@@ -31,12 +60,12 @@ pub fn run(args: &PredictArgs, global: &Global) -> Result<Exit, Failure> {
     };
     let config = tiling(args)?;
     let trained = Trained::open(&args.model, which, Execution::cpu(Precision::F32)).map_err(failure)?;
-    let Chosen { dataset, cases, split } = choose(args, &trained)?;
-    let about = About { model: trained.id(), seed: 0, dataset: dataset.root.display().to_string(), split };
+    let Chosen { dataset, cases, split, named } = choose(args, &trained)?;
+    let about = About { model: trained.id(), seed: 0, dataset: named.display().to_string(), split };
     let folder = Predictions::create(&args.out, about).map_err(predictions::failure)?;
 
     let start = Instant::now();
-    let progress = Progress::new(cases.len(), "cases", global.quiet);
+    let progress = Progress::new(cases.len(), "cases", quiet);
     let mut made = 0;
     for (done, &index) in cases.iter().enumerate() {
         let id = dataset.entries[index].id.clone();
@@ -60,18 +89,8 @@ pub fn run(args: &PredictArgs, global: &Global) -> Result<Exit, Failure> {
     }
     progress.finish();
     let index = folder.write_index().map_err(predictions::failure)?;
-    let seconds = start.elapsed().as_secs_f64();
-    print(&if global.json {
-        let kept = cases.len() - made;
-        format!("{:#}\n", json!({ "predicted": made, "kept": kept, "index": index, "seconds": seconds }))
-    } else {
-        format!(
-            "model       {}\npredicted   {made} cases in {seconds:.1} s, {} were there\nindex       {}\n",
-            trained.id().name,
-            cases.len() - made,
-            index.display()
-        )
-    })
+    let (kept, seconds) = (cases.len() - made, start.elapsed().as_secs_f64());
+    Ok(Predicted { model: trained.id().name, made, kept, index, seconds })
 }
 
 /// How images are divided.

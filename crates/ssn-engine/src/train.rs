@@ -3,6 +3,7 @@
 mod console;
 mod start;
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -10,6 +11,7 @@ use ssn_cli::args::{Global, TrainArgs};
 use ssn_cli::exit::print;
 use ssn_cli::{Exit, Failure};
 use ssn_data::LoaderConfig;
+use ssn_net::checkpoint::Best;
 use ssn_net::run::{Ended, Run};
 use tch::Device;
 
@@ -19,6 +21,41 @@ use console::Console;
 
 /// Runs the verb.
 pub fn run(args: &TrainArgs, global: &Global) -> Result<Exit, Failure> {
+    let begin = Instant::now();
+    let Trained { path, ended, steps, best } = train(args, global)?;
+    let text = if global.json {
+        let seconds = begin.elapsed().as_secs_f64();
+        let best = best.map(|best| json!({ "step": best.step, "ged": best.score }));
+        let ended = word(ended);
+        format!(
+            "{:#}\n",
+            json!({ "run": path, "ended": ended, "steps": steps, "best": best, "seconds": seconds })
+        )
+    } else {
+        let mut text = format!("run         {}\nsteps       {steps}\n", path.display());
+        if let Some(best) = best {
+            text += &format!("best        step {}, GED² {:.4}\n", best.step, best.score);
+        }
+        text
+    };
+    print(&text)?;
+    outcome(ended, &path)
+}
+
+/// What training came to.
+pub struct Trained {
+    /// The folder of the run.
+    pub path: PathBuf,
+    /// How it ended.
+    pub ended: Ended,
+    /// Steps done.
+    pub steps: u64,
+    /// The best validation.
+    pub best: Option<Best>,
+}
+
+/// Trains as far as it goes.
+pub fn train(args: &TrainArgs, global: &Global) -> Result<Trained, Failure> {
     let stop = signals::stop_flag().map_err(|error| Failure::new(Exit::Internal, error))?;
     let (folder, resolved) = match &args.resume {
         Some(path) => start::resumed(path)?,
@@ -26,7 +63,6 @@ pub fn run(args: &TrainArgs, global: &Global) -> Result<Exit, Failure> {
     };
     let path = folder.path().to_owned();
     let mut console = Console::new(&path, &resolved, stop, global.quiet)?;
-    let begin = Instant::now();
     let mut run = Run::start(folder, resolved, Device::Cpu, &mut console).map_err(failure)?;
     console.begin(&run);
     let loader = LoaderConfig { workers: args.workers.into(), ..LoaderConfig::default() };
@@ -38,24 +74,12 @@ pub fn run(args: &TrainArgs, global: &Global) -> Result<Exit, Failure> {
         failure(error)
     })?;
     console.log(&format!("ended: {ended:?} after step {}", run.steps_done()));
-    let best = run.progress().best;
-    let text = if global.json {
-        let seconds = begin.elapsed().as_secs_f64();
-        let best = best.map(|best| json!({ "step": best.step, "ged": best.score }));
-        let ended = word(ended);
-        format!(
-            "{:#}\n",
-            json!({ "run": path, "ended": ended, "steps": run.steps_done(), "best": best, "seconds": seconds })
-        )
-    } else {
-        let mut text = format!("run         {}\nsteps       {}\n", path.display(), run.steps_done());
-        if let Some(best) = best {
-            text += &format!("best        step {}, GED² {:.4}\n", best.step, best.score);
-        }
-        text
-    };
-    print(&text)?;
-    let advice = format!("go on with: ssn train --resume {}", path.display());
+    Ok(Trained { path, ended, steps: run.steps_done(), best: run.progress().best })
+}
+
+/// The exit code of a run, and what to do next.
+pub fn outcome(ended: Ended, run: &Path) -> Result<Exit, Failure> {
+    let advice = format!("go on with: ssn train --resume {}", run.display());
     match ended {
         Ended::Finished | Ended::Early => Ok(Exit::Ok),
         Ended::Stopped => Err(Failure::new(Exit::Stopped, format!("stopped on request; {advice}"))),
@@ -66,7 +90,7 @@ pub fn run(args: &TrainArgs, global: &Global) -> Result<Exit, Failure> {
                 "too many steps in a row had a loss or a gradient that is not finite; the newest checkpoint is from \
                  before them, and {} tells which cases they were made of. Lower optimiser.learning_rate, or set \
                  loss.max_gradient_norm, in a new run",
-                path.join("incidents").display()
+                run.join("incidents").display()
             ),
         )),
     }

@@ -91,9 +91,9 @@ pub struct EvaluateArgs {
     /// The folder of predictions.
     pub predictions: PathBuf,
 
-    /// The folder or file of the dataset, or a config (.toml) that names it.
+    /// The folder or file of the dataset, or a config (.toml) that names it; without it, what was predicted.
     #[arg(long, value_name = "DATASET|CONFIG")]
-    pub data: PathBuf,
+    pub data: Option<PathBuf>,
 
     /// The cases to score: train, validation, test or all; without it, those that were predicted for.
     #[arg(long, value_enum, hide_possible_values = true)]

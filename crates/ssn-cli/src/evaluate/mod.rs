@@ -4,7 +4,7 @@ mod folder;
 mod plan;
 mod raters;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ssn_core::LabelMap;
 use ssn_data::parallel;
@@ -25,6 +25,26 @@ const SHOWN: usize = 10;
 
 /// Scores all cases and prints the table.
 pub fn run(args: &EvaluateArgs, global: &Global) -> Result<Exit, Failure> {
+    let Evaluated { evaluation, cases_csv, .. } = evaluate(args, global.quiet)?;
+    print(&if global.json {
+        folder::json(&evaluation)?
+    } else {
+        format!("{evaluation}\nscores of each case: {}\n", cases_csv.display())
+    })
+}
+
+/// What an evaluation found.
+pub struct Evaluated {
+    /// The means over the cases.
+    pub evaluation: Evaluation,
+    /// The scores of each case.
+    pub cases: Vec<Scored>,
+    /// The file with the scores of each case.
+    pub cases_csv: PathBuf,
+}
+
+/// Scores all cases and writes the files of the evaluation.
+pub fn evaluate(args: &EvaluateArgs, quiet: bool) -> Result<Evaluated, Failure> {
     let predictions = Predictions::open(&args.predictions).map_err(failure)?;
     let plan = Plan::new(args, &predictions)?;
     if !plan.missing.is_empty() && !args.allow_missing {
@@ -39,20 +59,15 @@ pub fn run(args: &EvaluateArgs, global: &Global) -> Result<Exit, Failure> {
         );
         return Err(Failure::new(Exit::BadData, message));
     }
-    if plan.others > 0 && !global.quiet {
+    if plan.others > 0 && !quiet {
         eprintln!("{} predictions are of other cases than those of the part {}", plan.others, plan.part);
     }
     let settings = settings(args, &predictions, &plan)?;
     let folder = Folder::open(args, &settings)?;
-    let cases = score_all(&plan, &settings, &folder, args.overwrite, global.quiet)?;
+    let cases = score_all(&plan, &settings, &folder, args.overwrite, quiet)?;
     let evaluation = Evaluation::new(settings, &cases, plan.missing).map_err(failure)?;
     folder.write(&evaluation, &cases)?;
-    let json = folder::json(&evaluation)?;
-    print(&if global.json {
-        json
-    } else {
-        format!("{evaluation}\nscores of each case: {}\n", folder.cases_csv().display())
-    })
+    Ok(Evaluated { evaluation, cases, cases_csv: folder.cases_csv() })
 }
 
 /// What the flags ask for, in the terms of the classes.
@@ -147,6 +162,6 @@ fn named(ids: &[String]) -> String {
 }
 
 /// The folder in which an evaluation lies unless another is named.
-fn default_folder(predictions: &Path) -> std::path::PathBuf {
+fn default_folder(predictions: &Path) -> PathBuf {
     predictions.join("evaluation")
 }

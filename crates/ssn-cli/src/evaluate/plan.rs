@@ -1,6 +1,7 @@
 //! Which prediction belongs to which case of the dataset.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use ssn_data::division::check_unique;
 use ssn_data::{DataConfig, Dataset, Split};
@@ -43,7 +44,8 @@ impl Plan {
     /// Predictions of cases that the dataset does not know, of another number of classes, and none at all.
     pub(super) fn new(args: &EvaluateArgs, predictions: &Predictions) -> Result<Self, Failure> {
         let part = args.split.or(Part::from_name(&predictions.about().split)).unwrap_or(Part::Test);
-        let (dataset, parts) = open(args, part)?;
+        let data = args.data.clone().unwrap_or_else(|| predictions.about().dataset.clone().into());
+        let (dataset, parts) = open(&data, part)?;
         let found = predictions.cases().map_err(failure)?;
         check_classes(&dataset, &found)?;
         let places: BTreeMap<&str, usize> =
@@ -93,10 +95,10 @@ impl Plan {
 }
 
 /// The dataset, and the part of each of its cases; no parts where all cases are asked for.
-fn open(args: &EvaluateArgs, part: Part) -> Result<(Dataset, Vec<Split>), Failure> {
-    let is_config = args.data.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
+fn open(data: &Path, part: Part) -> Result<(Dataset, Vec<Split>), Failure> {
+    let is_config = data.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
     let (dataset, parts) = if is_config {
-        let config = DataConfig::read(&args.data).map_err(data_failure)?;
+        let config = DataConfig::read(data).map_err(data_failure)?;
         let dataset = config.open().map_err(data_failure)?;
         let parts = match part {
             Part::All => vec![],
@@ -104,7 +106,7 @@ fn open(args: &EvaluateArgs, part: Part) -> Result<(Dataset, Vec<Split>), Failur
         };
         (dataset, parts)
     } else {
-        let dataset = Dataset::open(&args.data).map_err(data_failure)?;
+        let dataset = Dataset::open(data).map_err(data_failure)?;
         let given: Option<Vec<Split>> = dataset.entries.iter().map(|entry| entry.split).collect();
         let parts = match (part, given) {
             (Part::All, _) => vec![],
@@ -113,7 +115,7 @@ fn open(args: &EvaluateArgs, part: Part) -> Result<(Dataset, Vec<Split>), Failur
                 let message = format!(
                     "{} does not say which of its cases are for {}; name its config with --data, or take all \
                      cases with --split all",
-                    args.data.display(),
+                    data.display(),
                     part.name()
                 );
                 return Err(Failure::new(Exit::Usage, message));

@@ -61,7 +61,7 @@ impl Prediction {
     }
 
     pub fn file(&self) -> DistributionFile {
-        let (c, v) = (self.classes.len(), self.region.voxels().unwrap());
+        let (c, v) = (self.classes.len(), self.region.voxels());
         let rank = if self.kind == Kind::Stochastic { 2 } else { 0 };
         let noise = |stream, n| {
             let mut out = vec![0f32; n];

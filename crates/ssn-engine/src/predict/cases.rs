@@ -1,12 +1,12 @@
 //! Which cases are predicted: a part of the run's dataset, of another dataset, or images alone.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ssn_cli::args::{Part, PredictArgs};
 use ssn_cli::datasets::failure;
 use ssn_cli::{Exit, Failure};
-use ssn_data::{DataConfig, Dataset, Known, Split};
-use ssn_net::run::Trained;
+use ssn_data::{DataConfig, Dataset, Known};
+use ssn_net::run::{CONFIG, Trained};
 
 /// The cases to predict.
 pub struct Chosen {
@@ -16,6 +16,8 @@ pub struct Chosen {
     pub cases: Vec<usize>,
     /// The part of the dataset that they are.
     pub split: String,
+    /// The config or dataset that an evaluation reads.
+    pub named: PathBuf,
 }
 
 /// Finds the cases that the arguments name.
@@ -25,8 +27,10 @@ pub fn choose(args: &PredictArgs, trained: &Trained) -> Result<Chosen, Failure> 
             let message = "a bundle has no dataset of its own; name a dataset, a config or images";
             return Err(Failure::new(Exit::Usage, message));
         }
-        ([], Some(data)) => divided(data, args.split)?,
-        ([path], _) if is_config(path) => divided(&DataConfig::read(path).map_err(failure)?, args.split)?,
+        ([], Some(data)) => divided(data, &args.model.join(CONFIG), args.split)?,
+        ([path], _) if is_config(path) => {
+            divided(&DataConfig::read(path).map_err(failure)?, path, args.split)?
+        }
         (paths, _) => given(paths, args.split, trained)?,
     };
     check_channels(&chosen.dataset, trained)?;
@@ -44,35 +48,36 @@ fn is_config(path: &Path) -> bool {
 }
 
 /// A part of the dataset of a config.
-fn divided(data: &DataConfig, part: Option<Part>) -> Result<Chosen, Failure> {
+fn divided(data: &DataConfig, config: &Path, part: Option<Part>) -> Result<Chosen, Failure> {
     let dataset = data.open().map_err(failure)?;
     let (parts, _) = data.parts(&dataset).map_err(failure)?;
-    let split = match part {
-        None | Some(Part::Test) => Split::Test,
-        Some(Part::Validation) => Split::Validation,
-        Some(Part::Train) => Split::Train,
-        Some(Part::All) => return Ok(all(dataset)),
-    };
-    let cases = (0..parts.len()).filter(|&index| parts[index] == split).collect();
-    Ok(Chosen { dataset, cases, split: split.name().to_owned() })
+    let part = part.unwrap_or(Part::Test);
+    let wanted = |index: &usize| part.split().is_none_or(|split| parts[*index] == split);
+    let cases = (0..parts.len()).filter(wanted).collect();
+    Ok(Chosen { dataset, cases, split: part.name().to_owned(), named: absolute(config) })
 }
 
-fn all(dataset: Dataset) -> Chosen {
-    Chosen { cases: (0..dataset.entries.len()).collect(), dataset, split: "all".to_owned() }
+fn absolute(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// What the command line names: a dataset, with or without labels.
-fn given(paths: &[std::path::PathBuf], part: Option<Part>, trained: &Trained) -> Result<Chosen, Failure> {
+fn given(paths: &[PathBuf], part: Option<Part>, trained: &Trained) -> Result<Chosen, Failure> {
     let [path] = paths else {
         return Err(Failure::new(Exit::Usage, "name one dataset"));
     };
     let known = Known { classes: Some(trained.about.classes.clone()), ..Known::default() };
     let dataset = Dataset::open_with(path, &known).map_err(failure)?;
     match part {
-        None | Some(Part::All) => Ok(all(dataset)),
+        None | Some(Part::All) => Ok(Chosen {
+            cases: (0..dataset.entries.len()).collect(),
+            dataset,
+            split: Part::All.name().to_owned(),
+            named: absolute(path),
+        }),
         Some(part) => Err(Failure::new(
             Exit::Usage,
-            format!("--split {part:?} needs a division: name a config instead of the dataset"),
+            format!("--split {} needs a division: name a config instead of the dataset", part.name()),
         )),
     }
 }

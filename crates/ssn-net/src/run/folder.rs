@@ -12,7 +12,8 @@ use super::resolve::{Resolved, resolve};
 use crate::checkpoint::Checkpoints;
 use crate::error::{NetError, Result};
 
-const CONFIG: &str = "config.toml";
+/// The frozen config in the folder of a run.
+pub const CONFIG: &str = "config.toml";
 const SPLIT: &str = "split.toml";
 const CHECKPOINTS: &str = "checkpoints";
 const LOCK: &str = ".lock";

@@ -18,7 +18,7 @@ pub mod validate;
 
 pub use config::{ModelSection, OptimiserSection, RunConfig, TrainingSection};
 pub use drive::{Ended, Event, Run, Watch};
-pub use folder::{Frozen, RunFolder};
+pub use folder::{CONFIG, Frozen, RunFolder};
 pub use layers::{Layers, Setting};
 pub use presets::RunPreset;
 pub use resolve::{Resolved, resolve};
