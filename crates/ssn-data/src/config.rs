@@ -113,12 +113,8 @@ impl DataConfig {
 
     /// Opens the dataset, as the config says.
     pub fn open(&self) -> Result<Dataset> {
-        let coding = match (&self.label_values, self.label_threshold) {
-            (Some(values), _) => Some(LabelCoding::Values(values.clone())),
-            (None, Some(threshold)) => Some(LabelCoding::Threshold(threshold)),
-            (None, None) => None,
-        };
-        let known = Known { channels: self.channels.clone(), classes: self.classes.clone(), coding };
+        let known =
+            Known { channels: self.channels.clone(), classes: self.classes.clone(), coding: self.coding() };
         let mut dataset = Dataset::open_with(&self.path, &known)?;
         if let Some(expected) = self.layout.filter(|layout| *layout != dataset.layout) {
             return Err(DataError::Dataset {
@@ -127,9 +123,29 @@ impl DataConfig {
                 advice: "correct data.path or data.layout in the config",
             });
         }
-        let Self { spacing, crop_to_mask, normalisation, .. } = *self;
-        dataset.preprocessing = Preprocessing { spacing, crop_to_mask, normalisation };
+        dataset.preprocessing = self.preprocessing();
         Ok(dataset)
+    }
+
+    /// Opens images for a model that learned from the dataset of this config, and treats them alike; channels and
+    /// classes are those of the model. See [`Dataset::of_images`].
+    pub fn open_images(&self, paths: &[PathBuf], channels: &[String], classes: &[String]) -> Result<Dataset> {
+        let mut dataset = Dataset::of_images(paths, channels, classes)?;
+        if let Some(coding) = self.coding() {
+            dataset.reading.coding = coding;
+        }
+        dataset.preprocessing = self.preprocessing();
+        Ok(dataset)
+    }
+
+    fn coding(&self) -> Option<LabelCoding> {
+        let values = self.label_values.clone().map(LabelCoding::Values);
+        values.or(self.label_threshold.map(LabelCoding::Threshold))
+    }
+
+    fn preprocessing(&self) -> Preprocessing {
+        let Self { spacing, crop_to_mask, normalisation, .. } = *self;
+        Preprocessing { spacing, crop_to_mask, normalisation }
     }
 
     /// The part of each case, as [`SplitConfig::parts`] finds it.
