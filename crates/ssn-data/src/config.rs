@@ -113,12 +113,8 @@ impl DataConfig {
 
     /// Opens the dataset, as the config says.
     pub fn open(&self) -> Result<Dataset> {
-        let coding = match (&self.label_values, self.label_threshold) {
-            (Some(values), _) => Some(LabelCoding::Values(values.clone())),
-            (None, Some(threshold)) => Some(LabelCoding::Threshold(threshold)),
-            (None, None) => None,
-        };
-        let known = Known { channels: self.channels.clone(), classes: self.classes.clone(), coding };
+        let known =
+            Known { channels: self.channels.clone(), classes: self.classes.clone(), coding: self.coding() };
         let mut dataset = Dataset::open_with(&self.path, &known)?;
         if let Some(expected) = self.layout.filter(|layout| *layout != dataset.layout) {
             return Err(DataError::Dataset {
@@ -127,9 +123,30 @@ impl DataConfig {
                 advice: "correct data.path or data.layout in the config",
             });
         }
-        let Self { spacing, crop_to_mask, normalisation, .. } = *self;
-        dataset.preprocessing = Preprocessing { spacing, crop_to_mask, normalisation };
+        dataset.preprocessing = self.preprocessing();
         Ok(dataset)
+    }
+
+    /// Opens images for a model that learned from the dataset of this config, and treats them alike; channels and
+    /// classes are those of the model. See [`Dataset::of_images`].
+    pub fn open_images(&self, paths: &[PathBuf], channels: &[String], classes: &[String]) -> Result<Dataset> {
+        let mut dataset = Dataset::of_images(paths, channels, classes)?;
+        if let Some(coding) = self.coding() {
+            dataset.reading.coding = coding;
+        }
+        dataset.preprocessing = self.preprocessing();
+        Ok(dataset)
+    }
+
+    /// The rule from stored labels to classes, where the config gives one.
+    pub fn coding(&self) -> Option<LabelCoding> {
+        let values = self.label_values.clone().map(LabelCoding::Values);
+        values.or(self.label_threshold.map(LabelCoding::Threshold))
+    }
+
+    fn preprocessing(&self) -> Preprocessing {
+        let Self { spacing, crop_to_mask, normalisation, .. } = *self;
+        Preprocessing { spacing, crop_to_mask, normalisation }
     }
 
     /// The part of each case, as [`SplitConfig::parts`] finds it.
@@ -193,58 +210,4 @@ pub fn with_hint(message: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::split::Ratios;
-
-    #[test]
-    fn a_whole_config_is_understood() {
-        let text = r#"
-            [data]
-            path = "set"
-            layout = "nn-unet"
-            channels = ["flair"]
-            classes = ["background", "lesion"]
-            label_values = [0, 255]
-            normalisation = { kind = "scale", subtract = 0.5 }
-            spacing = [1.0, 1.0, 2.0]
-            crop_to_mask = true
-            split = { ratios = [60, 10, 30], seed = 4 }
-            [training]
-            anything = 1
-        "#;
-        let config = DataConfig::parse(text).unwrap();
-        assert_eq!(
-            (config.layout, config.split.ratios, config.split.seed),
-            (Some(Layout::NnUnet), Ratios::BRATS, 4)
-        );
-        assert_eq!(config.normalisation, Normalisation::Scale { subtract: 0.5, divide: 1.0 });
-        let least = DataConfig::parse("[data]\npath = \"x\"").unwrap();
-        assert_eq!((least.normalisation, least.split), (Normalisation::None, SplitConfig::default()));
-    }
-
-    #[test]
-    fn mistakes_are_explained() {
-        let message = |text: &str| DataConfig::parse(text).unwrap_err();
-        let data = |line: &str| message(&format!("[data]\npath = \"x\"\n{line}\n"));
-        insta::assert_snapshot!(
-            [
-                data("chanels = [\"a\"]"),
-                data("layout = \"nnunet\""),
-                data("normalisation = { kind = \"z-scor\" }"),
-                data("normalisation = { kind = \"ct-window\", center = 40, width = 400 }"),
-                data("split = { ratio = [1, 1, 1] }"),
-                data("split = { ratios = [0, 1, 1] }"),
-                data("split = { folds = 5, fold = 5 }"),
-                data("spacing = [1.0, 0.0, 1.0]"),
-                data("label_values = [0, 1]\nlabel_threshold = 3"),
-                data("path = 3"),
-                message("[dtaa]\npath = \"x\""),
-                message("[model]\n"),
-                message("[data]\nlayout = \"csv\""),
-                message("[data\n"),
-            ]
-            .join("\n")
-        );
-    }
-}
+mod tests;

@@ -13,7 +13,7 @@ use crate::finding::{Finding, Severity};
 use crate::gather::LabelInterpolation;
 use crate::normalise::Normalisation;
 use crate::resample;
-use crate::source::{Expected, Reading, Source};
+use crate::source::{Expected, Labels, Reading, Source};
 use crate::split::{Member, Split};
 
 /// The ways in which datasets lie on disk.
@@ -42,6 +42,9 @@ pub enum Layout {
     FolderPair,
     /// One file made by `ssn prepare lidc`.
     Cache,
+    /// Images that were found by their names alone, for prediction.
+    #[serde(skip_deserializing)]
+    Images,
 }
 
 impl Layout {
@@ -59,6 +62,7 @@ impl Layout {
             Self::CaseFolders => "case-folders",
             Self::FolderPair => "folder-pair",
             Self::Cache => "cache",
+            Self::Images => "images",
         }
     }
 
@@ -76,6 +80,7 @@ impl Layout {
             Self::CaseFolders => "a folder per case",
             Self::FolderPair => "a folder of images and one of labels",
             Self::Cache => "a cache made by `ssn prepare lidc`",
+            Self::Images => "a set of images",
         }
     }
 }
@@ -130,7 +135,7 @@ impl Preprocessing {
 /// A recognised dataset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
-    /// The folder or file that it was found in.
+    /// The folder or file that it was found in; the first of several.
     pub root: PathBuf,
     /// How its files lie.
     pub layout: Layout,
@@ -172,6 +177,12 @@ impl Dataset {
                 Err(finding.of_case(&self.entries[index].id).into_error())
             }
         }
+    }
+
+    /// The same for prediction: a case without labels loads with no raters. Training and scores need the others.
+    pub fn with_optional_labels(mut self) -> Self {
+        self.reading.labels = Labels::Optional;
+        self
     }
 
     /// The cases as a split sees them.

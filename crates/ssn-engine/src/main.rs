@@ -1,5 +1,6 @@
 //! The program `ssn-engine`: the verbs of `ssn` that need libtorch. Users call `ssn`, which becomes this.
 
+mod demo;
 mod failure;
 mod import;
 mod predict;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> Result<Exit, Failure> {
     match &cli.verb {
+        Verb::Demo(args) => demo::run(args, &cli.global),
         Verb::Toy(args) => toy::run(args, &cli.global),
         Verb::Train(args) => train::run(args, &cli.global),
         Verb::Predict(args) => predict::run(args, &cli.global),

@@ -7,6 +7,32 @@ use clap::{Args, ValueEnum};
 use super::positive;
 use super::predictions::Part;
 
+/// Makes a synthetic dataset with four raters, trains a deterministic, a diagonal and a low-rank network with the same
+/// trunk on it, predicts the test cases, scores 100 samples of each, and draws some.
+///
+/// Every step is a command of its own, which is shown and can be repeated and changed.
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "OUT/samples.png shows samples, OUT/scores.md the table. A demo that was stopped goes on where it was."
+)]
+pub struct DemoArgs {
+    /// The folder for everything.
+    #[arg(long, default_value = "demo")]
+    pub out: PathBuf,
+
+    /// The seed of the images and of training.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+
+    /// Images of the dataset: 60 % for training, 20 % for validation, 20 % for test.
+    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(20..=100_000))]
+    pub cases: u32,
+
+    /// Change a setting of all three trainings, such as training.steps=1000; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub settings: Vec<String>,
+}
+
 /// Trains a network as a config says, or at once on a dataset with settings that suit it.
 ///
 /// The folder of the run holds the config with everything filled in, metrics.csv, events for TensorBoard, log.txt and

@@ -6,15 +6,13 @@ mod predictions;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub use learning::{Checkpoint, PredictArgs, Stored, TrainArgs};
+pub use learning::{Checkpoint, DemoArgs, PredictArgs, Stored, TrainArgs};
 pub use predictions::{EvaluateArgs, MapFormat, Part, SampleArgs};
 
 /// Stochastic segmentation networks: one forward pass, any number of coherent segmentations.
 #[derive(Debug, Parser)]
 #[command(name = "ssn", version, max_term_width = 100, disable_help_subcommand = true)]
-#[command(
-    after_help = "Start with `ssn toy`: it trains two small models in seconds and draws what they learnt."
-)]
+#[command(after_help = "Start with `ssn demo`: it needs no data and shows the whole way in a few minutes.")]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -43,6 +41,8 @@ pub struct Global {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Show everything in a few minutes: train three small networks on made-up images, sample and compare them.
+    Demo(DemoArgs),
     /// Learn the paper's toy problem: two label maps of 21 pixels, with and without correlation.
     Toy(ToyArgs),
     /// Look at a dataset, say what it is, and write a commented config for it.

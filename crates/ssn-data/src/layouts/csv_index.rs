@@ -13,7 +13,7 @@ use crate::dataset::{Entry, Layout};
 use crate::error::{DataError, Result};
 use crate::finding::{Finding, Kind, Severity};
 use crate::folders::is_image;
-use crate::source::{Files, Rater, Source};
+use crate::source::{Files, Labels, Rater, Source};
 use crate::split::Split;
 
 /// What a column holds.
@@ -50,7 +50,7 @@ impl Column {
 pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
     let mut files = files_by_part(root, &[".csv"], &is_index)?;
     files.retain(|(_, path)| is_index(path));
-    if files.is_empty() { Ok(None) } else { open(&files).map(Some) }
+    if files.is_empty() { Ok(None) } else { open(&files, Labels::Needed).map(Some) }
 }
 
 /// Whether the first line of a CSV names an index, and not a table of ages or scores.
@@ -66,11 +66,11 @@ fn is_index(path: &Path) -> bool {
     columns.contains(&Column::Id) && columns.iter().any(|column| matches!(column, Column::Rater(_)))
 }
 
-pub(super) fn open(files: &[(Option<Split>, PathBuf)]) -> Result<Draft> {
+pub(super) fn open(files: &[(Option<Split>, PathBuf)], labels: Labels) -> Result<Draft> {
     let (mut channels, mut entries): (Option<Vec<String>>, _) = (None, vec![]);
     let mut findings = vec![];
     for (split, path) in files {
-        let index = Index::read(path)?;
+        let index = Index::read(path, labels)?;
         let own = index.channels();
         if channels.as_ref().is_some_and(|channels| *channels != own) {
             return Err(wrong(
@@ -94,7 +94,7 @@ struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    fn read(path: &'a Path) -> Result<Self> {
+    fn read(path: &'a Path, labels: Labels) -> Result<Self> {
         let bytes = read_bytes(path, &Limits::default())?;
         let text = String::from_utf8(bytes).map_err(|error| wrong(path, error.to_string()))?;
         let mut rows = rows(&text).into_iter();
@@ -114,7 +114,7 @@ impl<'a> Index<'a> {
             () if !has(|column| matches!(column, Column::Channel(_))) => {
                 "a column for a channel, such as `flair`"
             }
-            () if !has(|column| matches!(column, Column::Rater(_))) => {
+            () if labels == Labels::Needed && !has(|column| matches!(column, Column::Rater(_))) => {
                 "the column `seg`, or `seg_0`, `seg_1`, …"
             }
             () => return Ok(Self { path, columns, rows, others }),

@@ -1,5 +1,5 @@
 //! The Medical Segmentation Decathlon: `dataset.json` with `modality`, `labels` and a list `training` of images,
-//! which hold all channels in one 4D file, and labels.
+//! which hold all channels in one 4D file, and labels. A list `test` names images without labels.
 
 use std::path::{Path, PathBuf};
 
@@ -32,13 +32,23 @@ pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
         let (Some(image), Some(label)) = (file("image"), file("label")) else {
             return Err(description.wrong_field("training", TRAINING));
         };
-        let id = stem(&image);
-        let images = images(image, channels.len());
-        let files = Files { images, raters: vec![Rater::new(0, label)], mask: None };
-        entries.push(Entry { group: id.clone(), id, split: None, source: Source::Files(files) });
+        entries.push(entry(image, vec![Rater::new(0, label)], channels.len()));
     }
+    // Training needs no list `test`, so that an odd one stops nothing.
+    let test = description.list("test", TRAINING).map_or(&[][..], Vec::as_slice);
+    let unlabelled = test
+        .iter()
+        .filter_map(|image| image.as_str().or_else(|| image.get("image")?.as_str()))
+        .map(|image| entry(root.join(image), vec![], channels.len()))
+        .collect();
     let draft = Draft::new(Layout::Decathlon, entries);
-    Ok(Some(Draft { channels: Some(channels), classes: Some(classes), ..draft }))
+    Ok(Some(Draft { channels: Some(channels), classes: Some(classes), unlabelled, ..draft }))
+}
+
+fn entry(image: PathBuf, raters: Vec<Rater>, channels: usize) -> Entry {
+    let id = stem(&image);
+    let files = Files { images: images(image, channels), raters, mask: None };
+    Entry { group: id.clone(), id, split: None, source: Source::Files(files) }
 }
 
 /// The 4D image; or, where it is not there, its channels as nnU-Net v1 stores them, with `_0000` and so on.

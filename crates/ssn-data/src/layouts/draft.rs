@@ -23,13 +23,23 @@ pub(super) struct Draft {
     pub classes: Option<Vec<String>>,
     pub reading: Reading,
     pub entries: Vec<Entry>,
+    /// Cases that the layout says have no labels, as the test images of a challenge: only prediction uses them.
+    pub unlabelled: Vec<Entry>,
     pub findings: Vec<Finding>,
 }
 
 impl Draft {
     /// A draft of cases about which nothing else is known.
     pub fn new(layout: Layout, entries: Vec<Entry>) -> Self {
-        Self { layout, channels: None, classes: None, reading: Reading::default(), entries, findings: vec![] }
+        Self {
+            layout,
+            channels: None,
+            classes: None,
+            reading: Reading::default(),
+            entries,
+            unlabelled: vec![],
+            findings: vec![],
+        }
     }
 
     /// Finds out what is missing.
@@ -98,7 +108,7 @@ impl Draft {
     }
 
     /// Names for the channels of the first case that can be read.
-    fn channels_of_the_first(&self, root: &Path) -> Result<Vec<String>> {
+    pub fn channels_of_the_first(&self, root: &Path) -> Result<Vec<String>> {
         let count = self.entries.iter().find_map(|entry| match &entry.source {
             Source::Record(records, index) => {
                 records.items[*index].as_ref().ok().map(|record| record.channels)
@@ -111,8 +121,7 @@ impl Draft {
             }
         });
         match count {
-            Some(1) => Ok(vec!["image".to_owned()]),
-            Some(count) => Ok((0..count).map(|channel| format!("channel_{channel}")).collect()),
+            Some(count) => Ok(unnamed_channels(count)),
             None => Err(DataError::Dataset {
                 path: root.to_owned(),
                 reason: format!("none of the {} images can be read", self.entries.len()),
@@ -161,6 +170,14 @@ impl Draft {
             self.reading.coding = coding;
         }
         classes
+    }
+}
+
+/// The names of channels that nothing names.
+pub(super) fn unnamed_channels(count: usize) -> Vec<String> {
+    match count {
+        1 => vec!["image".to_owned()],
+        _ => (0..count).map(|channel| format!("channel_{channel}")).collect(),
     }
 }
 

@@ -7,12 +7,15 @@ mod csv_text;
 mod decathlon;
 mod draft;
 mod folder_pair;
+mod image_names;
+mod images;
 mod json;
 mod lidc_hdf5;
 mod lidc_jpeg;
 mod lidc_pickle;
 mod lidc_png;
 mod nnunet;
+mod of_images;
 mod qubiq;
 mod role;
 mod values;
@@ -24,6 +27,7 @@ use crate::error::{DataError, Result};
 use crate::finding::{Finding, Kind, Severity};
 use crate::folders::{entries, name, subfolders};
 use crate::labels::LabelCoding;
+use crate::source::Labels;
 use crate::split::Split;
 use draft::Draft;
 
@@ -60,58 +64,74 @@ const DESCRIBED: [Attempt; 3] = [nnunet::recognise, decathlon::recognise, csv_in
 /// Layouts of one file with all cases. Such a file may also lie beside a dataset that is none of these.
 const OF_ONE_FILE: [Attempt; 3] = [cache::recognise, lidc_pickle::recognise, lidc_hdf5::recognise];
 /// Layouts of many files.
-const OF_FOLDERS: [Attempt; 5] = [
-    qubiq::recognise,
-    lidc_png::recognise,
-    lidc_jpeg::recognise,
-    folder_pair::recognise,
-    case_folders::recognise,
-];
+const OF_FOLDERS: [Attempt; 4] =
+    [qubiq::recognise, lidc_png::recognise, lidc_jpeg::recognise, folder_pair::recognise];
 
 fn recognise(path: &Path) -> Result<Draft> {
-    if !path.exists() {
-        return Err(DataError::Dataset {
-            path: path.to_owned(),
-            reason: "there is no such file or folder".to_owned(),
-            advice: "check the path",
-        });
-    }
+    check_exists(path)?;
     if path.is_file() {
-        return of_file(path);
+        return of_file(path, Labels::Needed);
     }
+    let (found, strays) = in_folder(path)?;
+    let found = match found {
+        None => case_folders::recognise(path)?,
+        found => found,
+    };
+    match (found, strays) {
+        (Some(mut draft), strays) => {
+            draft.findings.extend(strays.iter().map(stray));
+            Ok(draft)
+        }
+        (None, strays) => Err(strays.into_iter().next().unwrap_or_else(|| {
+            let advice = "expected one of: dataset.json with imagesTr and labelsTr; a CSV with the columns id, seg \
+                          and channels; a pickle or HDF5 file; images/ beside labels/; a folder per case";
+            nothing_in(path, "no known layout of a dataset was", advice)
+        })),
+    }
+}
+
+fn check_exists(path: &Path) -> Result<()> {
+    let error = || DataError::Dataset {
+        path: path.to_owned(),
+        reason: "there is no such file or folder".to_owned(),
+        advice: "check the path",
+    };
+    path.exists().then_some(()).ok_or_else(error)
+}
+
+/// The dataset in a folder, by the first layout that fits, and files that are not the dataset they could be by their
+/// names. Folders per case are left to the caller, who may know the channels.
+fn in_folder(path: &Path) -> Result<(Option<Draft>, Vec<DataError>)> {
+    let mut strays = vec![];
     for attempt in DESCRIBED {
         if let Some(draft) = attempt(path)? {
-            return Ok(draft);
+            return Ok((Some(draft), strays));
         }
     }
-    let mut strays = vec![];
     for attempt in OF_ONE_FILE {
         match attempt(path) {
-            Ok(Some(draft)) => return Ok(draft),
+            Ok(Some(draft)) => return Ok((Some(draft), vec![])),
             Ok(None) => {}
             Err(error) => strays.push(error),
         }
     }
     for attempt in OF_FOLDERS {
-        if let Some(mut draft) = attempt(path)? {
-            draft.findings.extend(strays.iter().map(stray));
-            return Ok(draft);
+        if let Some(draft) = attempt(path)? {
+            return Ok((Some(draft), strays));
         }
     }
-    if let Some(error) = strays.into_iter().next() {
-        return Err(error);
-    }
-    let present: Vec<String> = entries(path)?.iter().take(5).map(|path| name(path)).collect();
+    Ok((None, strays))
+}
+
+/// A folder in which `what` found.
+fn nothing_in(folder: &Path, what: &str, advice: &'static str) -> DataError {
+    let present = entries(folder).unwrap_or_default();
+    let present: Vec<String> = present.iter().take(5).map(|path| name(path)).collect();
     let reason = match present.as_slice() {
         [] => "the folder is empty".to_owned(),
-        _ => format!("no known layout of a dataset was found among {}, …", present.join(", ")),
+        _ => format!("{what} found among {}, …", present.join(", ")),
     };
-    Err(DataError::Dataset {
-        path: path.to_owned(),
-        reason,
-        advice: "expected one of: dataset.json with imagesTr and labelsTr; a CSV with the columns id, seg and \
-                 channels; a pickle or HDF5 file; images/ beside labels/; a folder per case",
-    })
+    DataError::Dataset { path: folder.to_owned(), reason, advice }
 }
 
 /// A file that is not the dataset it could be by its name.
@@ -119,14 +139,14 @@ fn stray(error: &DataError) -> Finding {
     Finding::new(Severity::Note, Kind::Layout, format!("not used: {error}"), "")
 }
 
-fn of_file(path: &Path) -> Result<Draft> {
+fn of_file(path: &Path, labels: Labels) -> Result<Draft> {
     let lower = name(path).to_lowercase();
     let ends = |endings: &[&str]| endings.iter().any(|ending| lower.ends_with(ending));
     if lower == "dataset.json" {
         return recognise(path.parent().unwrap_or(Path::new(".")));
     }
     if ends(&[".csv"]) {
-        return csv_index::open(&[(None, path.to_owned())]);
+        return csv_index::open(&[(None, path.to_owned())], labels);
     }
     if ends(&lidc_pickle::ENDINGS) {
         return lidc_pickle::open(&[(None, path.to_owned())]);
@@ -137,9 +157,13 @@ fn of_file(path: &Path) -> Result<Draft> {
     if ends(&[CACHE_ENDING]) {
         return cache::open(path);
     }
+    let reason = match labels {
+        Labels::Needed => "the file is no dataset by its name",
+        Labels::Optional => "the file is neither an image nor a dataset by its name",
+    };
     Err(DataError::Dataset {
         path: path.to_owned(),
-        reason: "the file is no dataset by its name".to_owned(),
+        reason: reason.to_owned(),
         advice: "give a folder, a .csv, .pickle, .pickle.gz, .hdf5 or .cache.safetensors file, or dataset.json",
     })
 }

@@ -1,5 +1,5 @@
 //! nnU-Net v2: `imagesTr/<id>_0000.nii.gz`, `labelsTr/<id>.nii.gz`, and `dataset.json` with `channel_names`,
-//! `labels` and `file_ending`.
+//! `labels` and `file_ending`. `imagesTs` holds images without labels.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,9 @@ use crate::source::{Files, Rater, Source};
 const CHANNEL_DIGITS: usize = 4;
 
 pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
-    let (description, images) = (root.join("dataset.json"), root.join("imagesTr"));
-    if !description.is_file() || !images.is_dir() {
+    let description = root.join("dataset.json");
+    let [labelled, unlabelled] = ["imagesTr", "imagesTs"].map(|name| root.join(name));
+    if !description.is_file() || !(labelled.is_dir() || unlabelled.is_dir()) {
         return Ok(None);
     }
     let description = Description::read(&description)?;
@@ -28,9 +29,10 @@ pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
     let channels = description.names_by_number("channel_names")?;
     let classes = classes(&description)?;
     let ending = description.text("file_ending").unwrap_or(".nii.gz").to_owned();
-    let entries = cases(&images, &root.join("labelsTr"), &ending, channels.len())?;
+    let entries = cases(&labelled, Some(&root.join("labelsTr")), &ending, channels.len())?;
+    let unlabelled = cases(&unlabelled, None, &ending, channels.len())?;
     let draft = Draft::new(Layout::NnUnet, entries);
-    Ok(Some(Draft { channels: Some(channels), classes: Some(classes), ..draft }))
+    Ok(Some(Draft { channels: Some(channels), classes: Some(classes), unlabelled, ..draft }))
 }
 
 /// Names of the classes in the order of their labels.
@@ -50,7 +52,11 @@ fn classes(description: &Description<'_>) -> Result<Vec<String>> {
     description.in_order("labels", names, expected)
 }
 
-fn cases(images: &Path, labels: &Path, ending: &str, channels: usize) -> Result<Vec<Entry>> {
+/// The cases of a folder of images; none where it is not there.
+fn cases(images: &Path, labels: Option<&Path>, ending: &str, channels: usize) -> Result<Vec<Entry>> {
+    if !images.is_dir() {
+        return Ok(vec![]);
+    }
     let mut found: BTreeMap<String, Vec<Option<PathBuf>>> = BTreeMap::new();
     for path in entries(images)? {
         let name = name(&path);
@@ -68,8 +74,8 @@ fn cases(images: &Path, labels: &Path, ending: &str, channels: usize) -> Result<
     let mut entries: Vec<Entry> = found
         .into_iter()
         .map(|(id, images)| {
-            let label = labels.join(format!("{id}{ending}"));
-            let files = Files { images, raters: vec![Rater::new(0, label)], mask: None };
+            let label = labels.map(|labels| Rater::new(0, labels.join(format!("{id}{ending}"))));
+            let files = Files { images, raters: label.into_iter().collect(), mask: None };
             Entry { group: id.clone(), id, split: None, source: Source::Files(files) }
         })
         .collect();

@@ -5,7 +5,7 @@ use std::path::Path;
 use ssn_volume::{Geometry, Image, Limits, Tolerance, Volume, read};
 
 use super::grid::{Place, centre, grey, is_picture};
-use super::{Expected, Files, Maps, Reading};
+use super::{Expected, Files, Labels, Maps, Rater, Reading};
 use crate::case::Case;
 use crate::finding::{Finding, Kind, Severity};
 use crate::labels::LabelCoding;
@@ -63,12 +63,15 @@ impl Assembly<'_> {
         }
         let (mut raters, mut rater_numbers) = (vec![], vec![]);
         for rater in &files.raters {
+            if !self.is_expected(rater) {
+                continue;
+            }
             if let Some(labels) = self.rater(&rater.maps, &mut place) {
                 raters.push(labels);
                 rater_numbers.push(rater.number);
             }
         }
-        if files.raters.is_empty() {
+        if files.raters.is_empty() && self.reading.labels == Labels::Needed {
             let advice = "add the label files, or remove the case";
             let finding =
                 Finding::new(Severity::Error, Kind::MissingLabels, "no rater's labels are there", advice);
@@ -81,6 +84,12 @@ impl Assembly<'_> {
         }
         let case = self.finish(&place, channels, values, raters, mask)?;
         Some(Case { rater_numbers, ..case })
+    }
+
+    /// Whether the files of a rater have to be read. Some layouts name label files without looking, so that an
+    /// absent one counts only where labels are needed.
+    fn is_expected(&self, rater: &Rater) -> bool {
+        self.reading.labels == Labels::Needed || rater.files().iter().all(|path| path.exists())
     }
 
     /// The labels of a rater as classes.
@@ -220,7 +229,7 @@ impl Assembly<'_> {
             self.decode(path, &mut labels);
             raters.push(labels);
         }
-        if raters.is_empty() {
+        if raters.is_empty() && self.reading.labels == Labels::Needed {
             let advice = "add the masks, or remove the case";
             self.error(path, Kind::MissingLabels, "no rater's labels are there".to_owned(), advice);
         }
@@ -256,11 +265,11 @@ impl Assembly<'_> {
         let broken = self.findings.iter().any(|f| matches!(f.kind, Kind::MissingChannel | Kind::Unreadable));
         if channels != names.len() && !broken {
             let reason = format!(
-                "there are {channels} channels, but the dataset has {} ({})",
+                "the number of channels is {channels}, but it must be {} ({})",
                 names.len(),
                 names.join(", ")
             );
-            self.error(&place.path, Kind::MissingChannel, reason, "give every case the same channels");
+            self.error(&place.path, Kind::MissingChannel, reason, "give every case these channels");
         }
         if channels != names.len() {
             return None;

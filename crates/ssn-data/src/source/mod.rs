@@ -69,6 +69,16 @@ impl Rater {
     }
 }
 
+/// Whether a case must have labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Labels {
+    /// A case without labels is an error, as for training and evaluation.
+    #[default]
+    Needed,
+    /// Labels are read where they are there, as for prediction.
+    Optional,
+}
+
 /// How the files of a dataset are read, the same for all its cases.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reading {
@@ -80,6 +90,8 @@ pub struct Reading {
     pub centre_crop: Option<usize>,
     /// Only these channels are used, in this order; nothing means all.
     pub pick: Option<Vec<usize>>,
+    /// Whether cases must have labels.
+    pub labels: Labels,
 }
 
 /// What a case must have.

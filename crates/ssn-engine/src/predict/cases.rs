@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use ssn_cli::args::{Part, PredictArgs};
 use ssn_cli::datasets::failure;
 use ssn_cli::{Exit, Failure};
-use ssn_data::{DataConfig, Dataset, Known};
+use ssn_data::{DataConfig, Dataset};
 use ssn_net::run::{CONFIG, Trained};
+use ssn_net::weights::About;
 
 /// The cases to predict.
 pub struct Chosen {
@@ -51,6 +52,7 @@ fn is_config(path: &Path) -> bool {
 fn divided(data: &DataConfig, config: &Path, part: Option<Part>) -> Result<Chosen, Failure> {
     let dataset = data.open().map_err(failure)?;
     let (parts, _) = data.parts(&dataset).map_err(failure)?;
+    let dataset = dataset.with_optional_labels();
     let part = part.unwrap_or(Part::Test);
     let wanted = |index: &usize| part.split().is_none_or(|split| parts[*index] == split);
     let cases = (0..parts.len()).filter(wanted).collect();
@@ -61,25 +63,23 @@ fn absolute(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// What the command line names: a dataset, with or without labels.
+/// What the command line names: images, or a dataset with or without labels.
 fn given(paths: &[PathBuf], part: Option<Part>, trained: &Trained) -> Result<Chosen, Failure> {
-    let [path] = paths else {
-        return Err(Failure::new(Exit::Usage, "name one dataset"));
-    };
-    let known = Known { classes: Some(trained.about.classes.clone()), ..Known::default() };
-    let dataset = Dataset::open_with(path, &known).map_err(failure)?;
-    match part {
-        None | Some(Part::All) => Ok(Chosen {
-            cases: (0..dataset.entries.len()).collect(),
-            dataset,
-            split: Part::All.name().to_owned(),
-            named: absolute(path),
-        }),
-        Some(part) => Err(Failure::new(
-            Exit::Usage,
-            format!("--split {} needs a division: name a config instead of the dataset", part.name()),
-        )),
+    if let Some(part) = part.filter(|part| *part != Part::All) {
+        let message = format!("--split {} needs a division: name a config instead of files", part.name());
+        return Err(Failure::new(Exit::Usage, message));
     }
+    let About { channels, classes, .. } = &trained.about;
+    let mut dataset = Dataset::of_images(paths, channels, classes).map_err(failure)?;
+    if let Some(coding) = trained.data.as_ref().and_then(DataConfig::coding) {
+        dataset.reading.coding = coding;
+    }
+    for finding in &dataset.findings {
+        eprintln!("{}: {}", finding.severity, finding.reason);
+    }
+    let named = absolute(paths.first().map_or(Path::new("."), PathBuf::as_path));
+    let cases = (0..dataset.entries.len()).collect();
+    Ok(Chosen { dataset, cases, split: Part::All.name().to_owned(), named })
 }
 
 /// A network sees channels by their place: those of another dataset must be as many.

@@ -1,0 +1,149 @@
+//! `ssn demo`: the whole way from images to samples and scores, with nothing but the program.
+
+mod figure;
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::Parser;
+use ssn_cli::args::{DemoArgs, Global};
+use ssn_cli::evaluate::{Evaluated, evaluate};
+use ssn_cli::exit::print;
+use ssn_cli::progress::Progress;
+use ssn_cli::{Cli, Exit, Failure, Verb, datasets};
+use ssn_data::{Synthetic, SyntheticConfig};
+use ssn_volume::write_atomically;
+
+use crate::predict::predict;
+use crate::train::{outcome, train};
+
+/// The networks that are compared: name, and how their head differs from the preset.
+const MODELS: [(&str, Option<&str>); 3] = [
+    ("deterministic", Some("model.head=deterministic")),
+    ("diagonal", Some("model.head={stochastic={rank=0}}")),
+    ("low-rank", None),
+];
+
+/// Runs the verb.
+pub fn run(args: &DemoArgs, global: &Global) -> Result<Exit, Failure> {
+    let start = Instant::now();
+    let config = prepare(args, global)?;
+    let mut evaluated = vec![];
+    for (name, head) in MODELS {
+        evaluated.push((name, compare(args, global, &config, name, head)?));
+    }
+    let table = table::table(&evaluated);
+    let svg = figure::figure(args, &evaluated)?;
+    let png = figure::png(&svg)?;
+    let json = table::json(args, &evaluated, start.elapsed().as_secs_f64());
+    for (name, bytes) in [
+        ("scores.md", table.as_bytes()),
+        ("samples.svg", svg.as_bytes()),
+        ("samples.png", &png),
+        ("demo.json", json.as_bytes()),
+    ] {
+        write_file(&args.out.join(name), bytes)?;
+    }
+    let figure = args.out.join("samples.png");
+    print(&if global.json {
+        json
+    } else {
+        format!("\n{table}\n{:.0} s; samples: {}\n", start.elapsed().as_secs_f64(), figure.display())
+    })
+}
+
+/// Writes the dataset and the config; both stay as they are in a demo that goes on.
+fn prepare(args: &DemoArgs, global: &Global) -> Result<PathBuf, Failure> {
+    let path = args.out.join("demo.toml");
+    let text = config_text(args);
+    if path.exists() {
+        let same = fs::read_to_string(&path).is_ok_and(|old| old == text);
+        return if same { Ok(path) } else { Err(occupied(&args.out, "a demo with other settings is in it")) };
+    }
+    if fs::read_dir(&args.out).is_ok_and(|mut entries| {
+        entries.next().is_some_and(|entry| entry.is_ok_and(|entry| entry.file_name() != "data"))
+    }) {
+        return Err(occupied(&args.out, "it is not empty"));
+    }
+    let data = args.out.join("data");
+    let cases = args.cases as usize;
+    let set = Synthetic::new(SyntheticConfig { cases, seed: args.seed, ..SyntheticConfig::default() })
+        .map_err(datasets::failure)?;
+    let progress = Progress::new(cases, "images made", global.quiet);
+    set.write(&data, &|done| progress.reached(done)).map_err(datasets::failure)?;
+    progress.finish();
+    write_file(&path, text.as_bytes())?;
+    Ok(path)
+}
+
+fn occupied(folder: &Path, why: &str) -> Failure {
+    let message = format!("{}: {why}; name another folder with --out, or remove it", folder.display());
+    Failure::new(Exit::Usage, message)
+}
+
+fn config_text(args: &DemoArgs) -> String {
+    format!(
+        "# The config of `ssn demo --seed {} --cases {}`.\npreset = \"demo\"\n\n[data]\npath = \"data\"\n\
+         # Grey values of 16 bits to -0.5 ... 0.5.\n\
+         normalisation = {{ kind = \"scale\", subtract = 32767.5, divide = 65535 }}\n\n\
+         [data.split]\nratios = [60, 20, 20]\n",
+        args.seed, args.cases
+    )
+}
+
+/// Trains, predicts and scores one network, each by its command.
+fn compare(
+    args: &DemoArgs,
+    global: &Global,
+    config: &Path,
+    name: &str,
+    head: Option<&str>,
+) -> Result<Evaluated, Failure> {
+    let run = args.out.join("runs").join(name);
+    let predictions = args.out.join("predictions").join(name);
+    let [run_text, predictions_text] = [&run, &predictions].map(|path| path.display().to_string());
+    let seed = args.seed.to_string();
+    let mut train_command = match run.join(ssn_net::run::CONFIG).exists() {
+        true => vec!["train".to_owned(), "--resume".to_owned(), run_text.clone()],
+        false => {
+            let mut words = ["train", &config.display().to_string(), "--out", &run_text, "--seed", &seed]
+                .map(str::to_owned)
+                .to_vec();
+            for setting in head.map(str::to_owned).into_iter().chain(args.settings.iter().cloned()) {
+                words.extend(["--set".to_owned(), setting]);
+            }
+            words
+        }
+    };
+    train_command.extend(["--workers".to_owned(), "1".to_owned()]);
+    if let Verb::Train(args) = command(&train_command, global)? {
+        let trained = train(&args, global)?;
+        outcome(trained.ended, &trained.path)?;
+    }
+    let words = ["predict", &run_text, "--out", &predictions_text].map(str::to_owned);
+    if let Verb::Predict(args) = command(&words, global)? {
+        predict(&args, global.quiet)?;
+    }
+    match command(&["evaluate".to_owned(), predictions_text], global)? {
+        Verb::Evaluate(args) => evaluate(&args, global.quiet),
+        _ => Err(Failure::new(Exit::Internal, "the demo gave itself a wrong command")),
+    }
+}
+
+/// The command that the user could give, shown and parsed.
+fn command(words: &[String], global: &Global) -> Result<Verb, Failure> {
+    if !global.quiet {
+        eprintln!("$ ssn {}", words.join(" "));
+    }
+    let words = std::iter::once("ssn").chain(words.iter().map(String::as_str));
+    match Cli::try_parse_from(words) {
+        Ok(cli) => Ok(cli.verb),
+        Err(error) => Err(Failure::new(Exit::Internal, error)),
+    }
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    write_atomically(path, |out| out.write_all(bytes)).map_err(|error| Failure::new(Exit::Io, error))
+}
