@@ -14,9 +14,12 @@ fn main() -> ExitCode {
         Verb::Prepare(args) => prepare::run(args, &cli.global),
         Verb::Sample(args) => sample::run(args, &cli.global),
         Verb::Evaluate(args) => evaluate::run(args, &cli.global),
-        Verb::Demo(_) | Verb::Toy(_) | Verb::Train(_) | Verb::Predict(_) | Verb::Import(_) => {
-            Err(engine::hand_over())
-        }
+        Verb::Demo(_)
+        | Verb::Toy(_)
+        | Verb::Train(_)
+        | Verb::Predict(_)
+        | Verb::Export(_)
+        | Verb::Import(_) => Err(engine::hand_over()),
     };
     match outcome {
         Ok(exit) => exit.into(),

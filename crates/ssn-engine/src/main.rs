@@ -1,6 +1,7 @@
 //! The program `ssn-engine`: the verbs of `ssn` that need libtorch. Users call `ssn`, which becomes this.
 
 mod demo;
+mod export;
 mod failure;
 mod import;
 mod predict;
@@ -34,6 +35,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Verb::Toy(args) => toy::run(args, &cli.global),
         Verb::Train(args) => train::run(args, &cli.global),
         Verb::Predict(args) => predict::run(args, &cli.global),
+        Verb::Export(args) => export::run(args, &cli.global),
         Verb::Import(args) => import::run(args, &cli.global),
         Verb::Info
         | Verb::Init(_)

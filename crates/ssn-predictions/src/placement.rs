@@ -56,6 +56,24 @@ impl DistributionFile {
         self.image(Voxels::F32(values), channels)
     }
 
+    /// Rows of values `[channels, v]` on the region as an image with a channel for each; `outside` elsewhere, by channel.
+    ///
+    /// # Errors
+    /// When there is another number of values than rows of the region.
+    pub fn rows_as_image(&self, rows: &[f32], outside: impl Fn(usize) -> f32) -> Result<Image> {
+        let rows = rows.chunks(self.distribution().voxels());
+        let (channels, mut values) = (rows.len(), vec![]);
+        for (channel, row) in rows.enumerate() {
+            values.extend(self.values_on_image(row, outside(channel))?);
+        }
+        self.values_as_image(values, channels)
+    }
+
+    /// Probabilities `[l, v]` of the region as an image with a channel per label; outside, all is background.
+    pub fn probabilities_as_image(&self, rows: &[f32]) -> Result<Image> {
+        self.rows_as_image(rows, |label| if label == 0 { 1.0 } else { 0.0 })
+    }
+
     fn image(&self, voxels: Voxels, channels: usize) -> Result<Image> {
         let ([d, h, w], geometry) = (self.description().size, self.description().geometry);
         Image::new(voxels, [channels, d, h, w], geometry, &Limits::default())

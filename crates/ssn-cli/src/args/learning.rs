@@ -146,6 +146,39 @@ pub struct PredictArgs {
     pub overwrite: bool,
 }
 
+/// Writes a trained network as one file that says everything about itself: weights, config, names of channels and classes,
+/// scale of intensities, and where it came from.
+#[derive(Debug, Clone, Args)]
+pub struct ExportArgs {
+    /// The folder of a run, or a bundle.
+    pub model: PathBuf,
+
+    /// The file to write [default: NAME.safetensors or NAME.pt, after the run].
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+
+    /// The format.
+    #[arg(long, value_enum, default_value_t = ExportFormat::Safetensors)]
+    pub format: ExportFormat,
+
+    /// Which checkpoint of the run.
+    #[arg(long, value_enum, default_value_t = Checkpoint::Best)]
+    pub checkpoint: Checkpoint,
+
+    /// Replace a file of that name.
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+/// What a network is written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// A bundle of ours.
+    Safetensors,
+    /// TorchScript, from an image [b, c, d, h, w] of the training patches' size to mean, diagonal and factor.
+    Torchscript,
+}
+
 /// Which checkpoint of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Checkpoint {

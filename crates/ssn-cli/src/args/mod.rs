@@ -6,7 +6,7 @@ mod predictions;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub use learning::{Checkpoint, DemoArgs, PredictArgs, Stored, TrainArgs};
+pub use learning::{Checkpoint, DemoArgs, ExportArgs, ExportFormat, PredictArgs, Stored, TrainArgs};
 pub use predictions::{EvaluateArgs, MapFormat, Part, SampleArgs};
 
 /// Stochastic segmentation networks: one forward pass, any number of coherent segmentations.
@@ -60,6 +60,8 @@ pub enum Verb {
     Sample(SampleArgs),
     /// Score predictions against the raters of their dataset.
     Evaluate(EvaluateArgs),
+    /// Make one file of a trained network: a bundle for `ssn predict`, or TorchScript for other programs.
+    Export(ExportArgs),
     /// Make a model file of weights that were trained with the authors' PyTorch code.
     Import(ImportArgs),
     /// Show versions, processors and GPUs, where libtorch is, and what CUDA lacks.

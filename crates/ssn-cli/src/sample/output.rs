@@ -92,19 +92,13 @@ impl Outputs {
 
     /// Writes mean probabilities `[l, v]` of a region as an image with a channel per label; outside, all is background.
     pub(super) fn write_probabilities(&self, file: &DistributionFile, rows: &[f32]) -> Result<(), Failure> {
-        let mut values = vec![];
-        for (label, row) in rows.chunks_exact(file.distribution().voxels()).enumerate() {
-            let outside = if label == 0 { 1.0 } else { 0.0 };
-            values.extend(file.values_on_image(row, outside).map_err(failure)?);
-        }
-        let image = file.values_as_image(values, file.labels()).map_err(failure)?;
+        let image = file.probabilities_as_image(rows).map_err(failure)?;
         write_image(&self.map(&file.description().case, Output::Probabilities), &image)
     }
 
     /// Writes the entropy `[v]` of a region; outside, nothing is uncertain.
     pub(super) fn write_entropy(&self, file: &DistributionFile, entropy: &[f32]) -> Result<(), Failure> {
-        let values = file.values_on_image(entropy, 0.0).map_err(failure)?;
-        let image = file.values_as_image(values, 1).map_err(failure)?;
+        let image = file.rows_as_image(entropy, |_| 0.0).map_err(failure)?;
         write_image(&self.map(&file.description().case, Output::Entropy), &image)
     }
 

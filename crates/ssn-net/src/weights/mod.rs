@@ -4,10 +4,12 @@ mod about;
 mod authors;
 pub mod container;
 mod file;
+mod torchscript;
 
 pub use about::{About, Provenance};
 pub use authors::{Imported, import, our_name};
 pub use file::{Loaded, load, save, to_bytes};
+pub use torchscript::save_torchscript;
 
 use tch::Tensor;
 
