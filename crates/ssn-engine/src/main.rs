@@ -27,8 +27,11 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     match &cli.verb {
         Verb::Toy(args) => toy::run(args, &cli.global),
         Verb::Import(args) => import::run(args, &cli.global),
-        Verb::Info | Verb::Init(_) | Verb::Check(_) | Verb::Prepare(_) => {
-            Err(Failure::new(Exit::Usage, "this verb needs no engine; call it as `ssn`"))
-        }
+        Verb::Info
+        | Verb::Init(_)
+        | Verb::Check(_)
+        | Verb::Prepare(_)
+        | Verb::Sample(_)
+        | Verb::Evaluate(_) => Err(Failure::new(Exit::Usage, "this verb needs no engine; call it as `ssn`")),
     }
 }

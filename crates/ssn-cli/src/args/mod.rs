@@ -1,11 +1,13 @@
 //! What the user may type.
 
-mod predictions;
+mod evaluate;
+mod sample;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub use predictions::{EvaluateArgs, MapFormat, Part, SampleArgs};
+pub use evaluate::{EvaluateArgs, Part};
+pub use sample::{MapFormat, SampleArgs};
 
 /// Stochastic segmentation networks: one forward pass, any number of coherent segmentations.
 #[derive(Debug, Parser)]
