@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::evaluate::Part;
 use super::positive;
-use super::predictions::Part;
 
 /// Makes a synthetic dataset with four raters, trains a deterministic, a diagonal and a low-rank network with the same
 /// trunk on it, predicts the test cases, scores 100 samples of each, and draws some.
@@ -25,7 +25,7 @@ pub struct DemoArgs {
     pub seed: u64,
 
     /// Images of the dataset: 60 % for training, 20 % for validation, 20 % for test.
-    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(20..=100_000))]
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(20..=100_000))]
     pub cases: u32,
 
     /// Change a setting of all three trainings, such as training.steps=1000; may be repeated.

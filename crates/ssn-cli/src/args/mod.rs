@@ -1,13 +1,15 @@
 //! What the user may type.
 
+mod evaluate;
 mod learning;
-mod predictions;
+mod sample;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use evaluate::{EvaluateArgs, Part};
 pub use learning::{Checkpoint, DemoArgs, ExportArgs, ExportFormat, PredictArgs, Stored, TrainArgs};
-pub use predictions::{EvaluateArgs, MapFormat, Part, SampleArgs};
+pub use sample::{MapFormat, SampleArgs};
 
 /// Stochastic segmentation networks: one forward pass, any number of coherent segmentations.
 #[derive(Debug, Parser)]

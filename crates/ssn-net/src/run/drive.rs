@@ -257,8 +257,10 @@ impl Run {
         let Some(validator) = &self.validator else { return Ok(None) };
         let Some(validation) = validator.validate(self.trainer.model(), watch)? else { return Ok(None) };
         let step = self.progress.step;
-        let is_best =
-            validation.ged.is_some_and(|score| self.progress.best.is_none_or(|best| score < best.score));
+        // While the mean alone is trained, the rest of the distribution is what it began with.
+        let is_whole = step > self.resolved.config.loss.pretrain_steps;
+        let is_better = |score: f64| self.progress.best.is_none_or(|best| score < best.score);
+        let is_best = is_whole && validation.ged.is_some_and(is_better);
         self.progress.validated = Some(step);
         self.progress.unimproved = if is_best { 0 } else { self.progress.unimproved + 1 };
         if let Some(score) = validation.ged.filter(|_| is_best) {

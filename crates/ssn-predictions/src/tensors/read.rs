@@ -1,107 +1,17 @@
-//! A safetensors file with a text beside its tensors, and a SHA-256 of both. Reads and writes in blocks, so that a large
-//! distribution is in memory once.
+//! Reading text and tensors from files that nobody vouches for.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use half::f16;
 use safetensors::Dtype;
 use safetensors::tensor::Metadata;
-use sha2::{Digest, Sha256};
 use ssn_core::Values;
 use ssn_volume::{Limits, Problem};
 
+use super::{BLOCK, CHOOSE, ContentHash, HASH, PREFIX, TEXT};
 use crate::error::{PredictionError, Result};
-use crate::file_names::hex;
-
-/// The keys of the metadata.
-const TEXT: &str = "ssn";
-const HASH: &str = "sha256";
-/// Bytes before the header that hold its length.
-const PREFIX: u64 = 8;
-/// Bytes that are read or written at once; a multiple of every type's size.
-const BLOCK: usize = 1 << 20;
-
-/// What to do with files that hold the wrong things.
-pub(crate) const CHOOSE: &str = "choose a file that `ssn predict` wrote";
-
-/// A tensor to be written.
-pub(crate) struct Tensor<'a> {
-    pub(crate) name: &'static str,
-    pub(crate) shape: Vec<usize>,
-    pub(crate) data: Data<'a>,
-}
-
-/// The numbers of a tensor to be written.
-pub(crate) enum Data<'a> {
-    Floats(&'a Values),
-    Bytes(&'a [u8]),
-}
-
-impl Tensor<'_> {
-    fn kind(&self) -> Dtype {
-        match self.data {
-            Data::Floats(Values::F32(_)) => Dtype::F32,
-            Data::Floats(Values::F16(_)) => Dtype::F16,
-            Data::Bytes(_) => Dtype::U8,
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        self.shape.iter().product::<usize>() * self.kind().bitsize() / 8
-    }
-
-    /// Hands out the bytes, little endian, block by block.
-    fn for_each_block(&self, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let mut buffer = Vec::with_capacity(BLOCK);
-        let mut pass = |bytes: &mut dyn Iterator<Item = u8>| -> io::Result<()> {
-            buffer.clear();
-            buffer.extend(bytes);
-            take(&buffer)
-        };
-        match self.data {
-            Data::Floats(Values::F32(values)) => values
-                .chunks(BLOCK / 4)
-                .try_for_each(|block| pass(&mut block.iter().flat_map(|x| x.to_le_bytes()))),
-            Data::Floats(Values::F16(values)) => values
-                .chunks(BLOCK / 2)
-                .try_for_each(|block| pass(&mut block.iter().flat_map(|x| x.to_le_bytes()))),
-            Data::Bytes(values) => values.chunks(BLOCK).try_for_each(take),
-        }
-    }
-}
-
-/// Writes a text and tensors; the same content gives the same bytes.
-pub(crate) fn write(out: &mut dyn Write, text: &str, mut tensors: Vec<Tensor<'_>>) -> io::Result<()> {
-    tensors.sort_by_key(|tensor| tensor.name);
-    let mut hash = ContentHash::new(text);
-    for tensor in &tensors {
-        hash.begin(tensor.name, tensor.kind(), &tensor.shape);
-        tensor.for_each_block(|bytes| {
-            hash.0.update(bytes);
-            Ok(())
-        })?;
-    }
-    // Wide types first, as the format's own library does: every tensor then starts where its type may.
-    tensors.sort_by_key(|tensor| std::cmp::Reverse(tensor.kind().bitsize()));
-    let mut header = serde_json::Map::new();
-    header.insert("__metadata__".to_owned(), serde_json::json!({ TEXT: text, HASH: hash.finish() }));
-    let mut offset = 0;
-    for tensor in &tensors {
-        let end = offset + tensor.bytes();
-        let kind = format!("{:?}", tensor.kind());
-        let entry =
-            serde_json::json!({ "dtype": kind, "shape": tensor.shape, "data_offsets": [offset, end] });
-        header.insert(tensor.name.to_owned(), entry);
-        offset = end;
-    }
-    let mut header = serde_json::to_vec(&header)?;
-    header.resize(header.len().next_multiple_of(PREFIX as usize), b' ');
-    out.write_all(&(header.len() as u64).to_le_bytes())?;
-    out.write_all(&header)?;
-    tensors.iter().try_for_each(|tensor| tensor.for_each_block(|bytes| out.write_all(bytes)))
-}
 
 /// An open file whose header has been read and fits the length of the file.
 pub(crate) struct Reader {
@@ -227,7 +137,7 @@ impl Reader {
         while left > 0 {
             let block = &mut buffer[..BLOCK.min(left)];
             self.file.read_exact(block).map_err(|error| PredictionError::io(&self.path, error))?;
-            self.hash.0.update(&*block);
+            self.hash.add(block);
             take(block);
             left -= block.len();
         }
@@ -256,23 +166,4 @@ fn read_header(path: &Path, limits: &Limits) -> Result<(File, u64, Option<Vec<u8
     let mut header = vec![0; needed as usize];
     file.read_exact(&mut header)?;
     Ok((file, length, Some(header)))
-}
-
-/// SHA-256 over the text, and over name, type, shape and bytes of every tensor in the order of their names.
-struct ContentHash(Sha256);
-
-impl ContentHash {
-    fn new(text: &str) -> Self {
-        let mut hash = Sha256::new();
-        hash.update(format!("{} {text}\n", text.len()));
-        Self(hash)
-    }
-
-    fn begin(&mut self, name: &str, kind: Dtype, shape: &[usize]) {
-        self.0.update(format!("{name} {kind:?} {shape:?}\n"));
-    }
-
-    fn finish(self) -> String {
-        hex(&self.0.finalize())
-    }
 }
