@@ -53,9 +53,15 @@ impl Failure {
 
     /// Tells the user on standard error and gives the exit code.
     pub fn report(&self) -> ExitCode {
-        eprintln!("error: {}", self.message);
+        tell(&format!("error: {}", self.message));
         self.exit.into()
     }
+}
+
+/// Writes a line to standard error. Where nobody can be told, as on a full disk or after the terminal was closed, the
+/// work goes on all the same.
+pub fn tell(line: &str) {
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 /// Writes a result to standard output. A reader that has seen enough, such as `head`, is no error.

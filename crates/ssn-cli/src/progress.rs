@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::exit::tell;
+
 /// How often plain lines are written where there is no terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -61,7 +63,7 @@ impl Progress {
         if last.elapsed() >= LINE_INTERVAL {
             *last = Instant::now();
             let (done, total) = (self.bar.position(), self.bar.length().unwrap_or(0));
-            eprintln!("{done}/{total} {}{}", self.noun, message());
+            tell(&format!("{done}/{total} {}{}", self.noun, message()));
         }
     }
 
@@ -75,7 +77,7 @@ impl Progress {
     /// Writes a line above the bar, or alone; nothing when quiet.
     pub fn say(&self, line: &str) {
         match &self.last_line {
-            Some(_) => eprintln!("{line}"),
+            Some(_) => tell(line),
             None => self.bar.println(line),
         }
     }

@@ -3,6 +3,7 @@
 use ssn_cli::{Exit, Failure};
 use ssn_cli::{datasets, predictions};
 use ssn_net::NetError;
+use ssn_net::error::ImageProblem;
 
 /// The failure of a verb that trains or predicts.
 pub fn failure(error: NetError) -> Failure {
@@ -21,6 +22,11 @@ pub fn failure(error: NetError) -> Failure {
         NetError::NonFinite { .. } | NetError::GradientNorm { .. } | NetError::Diverged { .. } => {
             Exit::NonFinite
         }
+        NetError::Image(ref problem) | NetError::Case { ref problem, .. } => match problem {
+            ImageProblem::Output { .. } => Exit::NonFinite,
+            ImageProblem::Memory { .. } => Exit::OutOfMemory,
+            _ => Exit::BadData,
+        },
         _ => Exit::Internal,
     };
     Failure::new(exit, error)

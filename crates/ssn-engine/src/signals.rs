@@ -1,10 +1,13 @@
 //! Signals that end long work: the first lets it save, the second ends it at once.
+//!
+//! A file that reaches the limit of the system for its size is no reason to die: the write fails, and is told like a
+//! full disk.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::flag;
 use ssn_cli::Exit;
 
@@ -16,5 +19,7 @@ pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
         flag::register_conditional_shutdown(signal, Exit::Stopped as i32, stop.clone())?;
         flag::register(signal, stop.clone())?;
     }
+    // Any handler keeps the process alive; nobody looks at this flag.
+    flag::register(SIGXFSZ, Arc::default())?;
     Ok(stop)
 }

@@ -64,6 +64,9 @@ pub fn train(args: &TrainArgs, global: &Global) -> Result<Trained, Failure> {
     let path = folder.path().to_owned();
     let mut console = Console::new(&path, &resolved, stop, global.quiet)?;
     let mut run = Run::start(folder, resolved, Device::Cpu, &mut console).map_err(failure)?;
+    if args.resume.is_some() && run.steps_done() == 0 {
+        console.tell("no checkpoint was saved yet: begins at step 0");
+    }
     console.begin(&run);
     let loader = LoaderConfig { workers: args.workers.into(), ..LoaderConfig::default() };
     let limit = args.time_limit.map(|minutes| Duration::from_secs_f64(60.0 * minutes));
@@ -87,9 +90,9 @@ pub fn outcome(ended: Ended, run: &Path) -> Result<Exit, Failure> {
         Ended::NonFinite => Err(Failure::new(
             Exit::NonFinite,
             format!(
-                "too many steps in a row had a loss or a gradient that is not finite; the newest checkpoint is from \
-                 before them, and {} tells which cases they were made of. Lower optimiser.learning_rate, or set \
-                 loss.max_gradient_norm, in a new run",
+                "too many steps in a row had a loss or a gradient that is not finite, and none of them was applied; \
+                 {} tells which cases they were made of. If the cases are wrong, repair them and {advice}; if not, \
+                 lower optimiser.learning_rate or set loss.max_gradient_norm in a new run",
                 run.join("incidents").display()
             ),
         )),

@@ -1,7 +1,8 @@
 //! Checkpoints: generations of a run, each in a folder that is whole or not there.
 //!
 //! A generation holds the model, the state of the optimiser, where the run stands, and a manifest with the hash of
-//! every file. It is written aside, flushed to the disk and renamed; the newest one that verifies is used.
+//! every file. It is written aside, flushed to the disk and renamed; the newest one that verifies is used. It is what
+//! a run is after a step and before the validation that may follow, and so a function of the config and the step.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,6 +26,12 @@ const PROGRESS: &str = "progress.json";
 const MANIFEST: &str = "manifest.json";
 /// The file beside the generations that names the best.
 const BEST: &str = "best.json";
+/// What a generation's folder is called before its number.
+const GENERATION: &str = "step-";
+/// What one that does not verify is called before its number, so that it is in nobody's way and can be looked into.
+const DAMAGED: &str = "damaged-";
+/// What names begin with while a file or folder is written or removed.
+const UNFINISHED: [&str; 2] = [".partial-", ".removed-"];
 /// How many of the newest generations are kept, beside the best.
 const KEPT: usize = 2;
 
@@ -38,10 +45,10 @@ pub struct Progress {
     pub seed: u64,
     /// The best validation so far.
     pub best: Option<Best>,
-    /// The step after which the last validation was.
-    pub validated: Option<u64>,
     /// Validations since the best.
     pub unimproved: u32,
+    /// The last steps, one after another, that could not be applied.
+    pub incidents: u32,
     /// The steps since the last row of the metrics.
     pub interval: Interval,
 }
@@ -49,7 +56,7 @@ pub struct Progress {
 impl Progress {
     /// A run before its first validation.
     pub fn new(step: u64, seed: u64) -> Self {
-        Self { step, seed, best: None, validated: None, unimproved: 0, interval: Interval::default() }
+        Self { step, seed, best: None, unimproved: 0, incidents: 0, interval: Interval::default() }
     }
 }
 
@@ -82,14 +89,22 @@ pub struct Generation {
 pub struct Newest {
     /// The one to go on from, if there is any.
     pub generation: Option<Generation>,
-    /// Generations that were passed over, each with what is wrong with it.
-    pub damaged: Vec<String>,
+    /// Generations that were passed over, the newest first.
+    pub damaged: Vec<Damaged>,
+}
+
+/// A generation that does not verify.
+#[derive(Debug)]
+pub struct Damaged {
+    step: u64,
+    /// Which file, and what is wrong with it.
+    pub reason: String,
 }
 
 impl Checkpoints {
     /// The checkpoints of a folder, which is made if it is not there.
     pub fn new(folder: &Path) -> Result<Self> {
-        fs::create_dir_all(folder).map_err(|error| problem(folder, error))?;
+        fs::create_dir_all(folder).map_err(|error| unsaved(folder, error))?;
         Ok(Self { folder: folder.to_owned() })
     }
 
@@ -113,16 +128,45 @@ impl Checkpoints {
                 }
                 fs::write(folder.join(MANIFEST), &manifest)
             })
-            .map_err(|error| NetError::Save { path: path.clone(), source: error.source })?;
-        }
-        if let Some(best) = progress.best {
-            let bytes = serde_json::to_vec_pretty(&best).map_err(|error| problem(&path, error))?;
-            let path = self.folder.join(BEST);
-            write_atomically(&path, |out| out.write_all(&bytes))
-                .map_err(|error| NetError::Save { path, source: error.source })?;
+            .map_err(|error| unsaved(&path, error.source))?;
         }
         self.prune(progress.best.map(|best| best.step))?;
         Ok(path)
+    }
+
+    /// Says which generation is the best.
+    pub fn name_best(&self, best: &Best) -> Result<()> {
+        let path = self.folder.join(BEST);
+        let bytes = serde_json::to_vec_pretty(best).map_err(|error| problem(&path, error))?;
+        write_atomically(&path, |out| out.write_all(&bytes)).map_err(|error| unsaved(&path, error.source))
+    }
+
+    /// Removes what a process that was killed had begun to write or to remove. For the one process that works on the
+    /// run: what another is about to write looks the same.
+    pub fn remove_unfinished(&self) -> Result<()> {
+        for entry in fs::read_dir(&self.folder).map_err(|error| problem(&self.folder, error))? {
+            let entry = entry.map_err(|error| problem(&self.folder, error))?;
+            let name = entry.file_name();
+            if UNFINISHED.iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes())) {
+                let path = entry.path();
+                let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+                removed.map_err(|error| unsaved(&path, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes generations that do not verify out of the way of new ones of their steps; gives their new places.
+    pub fn set_aside(&self, damaged: &[Damaged]) -> Result<Vec<PathBuf>> {
+        let aside = |damaged: &Damaged| {
+            let (path, aside) = (self.path_of(damaged.step), self.named(DAMAGED, damaged.step));
+            if aside.exists() {
+                fs::remove_dir_all(&aside).map_err(|error| unsaved(&aside, error))?;
+            }
+            fs::rename(&path, &aside).map_err(|error| unsaved(&path, error))?;
+            Ok(aside)
+        };
+        damaged.iter().map(aside).collect()
     }
 
     /// The newest generation that verifies.
@@ -131,7 +175,7 @@ impl Checkpoints {
         for step in self.steps()?.into_iter().rev() {
             match self.open(step) {
                 Ok(generation) => return Ok(Newest { generation: Some(generation), damaged }),
-                Err(error) => damaged.push(error.to_string()),
+                Err(error) => damaged.push(Damaged { step, reason: error.to_string() }),
             }
         }
         Ok(Newest { generation: None, damaged })
@@ -155,14 +199,18 @@ impl Checkpoints {
         let mut steps = vec![];
         for entry in entries {
             let name = entry.map_err(|error| problem(&self.folder, error))?.file_name();
-            steps.extend(name.to_str().and_then(|name| name.strip_prefix("step-")?.parse::<u64>().ok()));
+            steps.extend(name.to_str().and_then(|name| name.strip_prefix(GENERATION)?.parse::<u64>().ok()));
         }
         steps.sort_unstable();
         Ok(steps)
     }
 
     fn path_of(&self, step: u64) -> PathBuf {
-        self.folder.join(format!("step-{step:09}"))
+        self.named(GENERATION, step)
+    }
+
+    fn named(&self, prefix: &str, step: u64) -> PathBuf {
+        self.folder.join(format!("{prefix}{step:09}"))
     }
 
     /// Opens a generation and compares every file with the manifest.
@@ -195,8 +243,8 @@ impl Checkpoints {
             let path = self.path_of(*step);
             // Renamed first, so that a folder with a generation's name is never half removed.
             let condemned = self.folder.join(format!(".removed-{step}"));
-            fs::rename(&path, &condemned).map_err(|error| problem(&path, error))?;
-            fs::remove_dir_all(&condemned).map_err(|error| problem(&condemned, error))?;
+            fs::rename(&path, &condemned).map_err(|error| unsaved(&path, error))?;
+            fs::remove_dir_all(&condemned).map_err(|error| unsaved(&condemned, error))?;
         }
         Ok(())
     }
@@ -224,6 +272,10 @@ impl Generation {
 
 fn digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
+}
+
+fn unsaved(path: &Path, source: io::Error) -> NetError {
+    NetError::Save { path: path.to_owned(), source }
 }
 
 fn problem(path: &Path, reason: impl ToString) -> NetError {

@@ -109,10 +109,10 @@ pub enum NetError {
         source: std::io::Error,
     },
     /// A training step with a loss or a gradient that is not finite.
-    #[error("{what} of step {step} is not finite; the step was not applied")]
+    #[error("{what} in step {step} is not finite; the step was not applied")]
     NonFinite {
         /// What is not finite.
-        what: &'static str,
+        what: String,
         /// The step, counted from 1.
         step: usize,
     },
@@ -151,6 +151,14 @@ pub enum NetError {
     /// An image that cannot be predicted.
     #[error(transparent)]
     Image(#[from] ImageProblem),
+    /// A case of a validation that cannot be predicted.
+    #[error("case {id} of the validation: {problem}")]
+    Case {
+        /// The case.
+        id: String,
+        /// Why.
+        problem: ImageProblem,
+    },
     /// A distribution that the host's checks refuse.
     #[error(transparent)]
     Core(#[from] ssn_core::CoreError),

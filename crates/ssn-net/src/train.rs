@@ -133,8 +133,8 @@ impl Trainer {
     /// Learns from a batch, whose number must be that of the step.
     ///
     /// # Errors
-    /// [`NetError::NonFinite`] or [`NetError::GradientNorm`] when the loss or a gradient is not finite: the step is not
-    /// applied, and weights and statistics are as they were. It counts as done: the next batch is another.
+    /// [`NetError::NonFinite`] when the loss or a gradient is not finite: the step is not applied, and weights and
+    /// statistics are as they were. It counts as done: the next batch is another.
     pub fn step(&mut self, batch: &Batch) -> Result<StepReport> {
         let number = self.step;
         require(batch.number == number, "the number of the batch", batch.number, "that of the step")?;
@@ -168,12 +168,17 @@ impl Trainer {
         }
         let loss = loss.f_mean(Kind::Double)?;
         let value = loss.f_double_value(&[])?;
+        let not_finite = |what| NetError::NonFinite { what, step: number as usize + 1 };
         if !value.is_finite() {
-            return Err(NetError::NonFinite { what: "the loss", step: number as usize });
+            return Err(not_finite("the loss".to_owned()));
         }
         loss.f_backward()?;
         let limit = self.loss.max_gradient_norm.unwrap_or(f64::MAX);
-        let gradient_norm = clip_gradient_norm(self.optimizer.parameters(), limit)?;
+        let clipped = clip_gradient_norm(self.optimizer.parameters(), limit);
+        let gradient_norm = clipped.map_err(|error| match error {
+            NetError::GradientNorm { of, .. } => not_finite(format!("the gradient of {of}")),
+            other => other,
+        })?;
         let learning_rate = self.rate.at(number);
         self.optimizer.step(learning_rate)?;
         let effective =

@@ -4,7 +4,6 @@
 
 mod common;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use ssn_data::{
@@ -120,7 +119,7 @@ fn a_step_that_is_not_finite_is_not_applied() {
     let mut poisoned: Batch = recipe.batch(4).unwrap();
     poisoned.images[17] = f32::NAN;
     let error = trainer.step(&poisoned).unwrap_err();
-    assert!(matches!(error, NetError::NonFinite { step: 4, .. }), "{error}");
+    assert!(matches!(error, NetError::NonFinite { step: 5, .. }), "{error}");
     assert_eq!(weights(trainer.model()), before, "weights and statistics are as they were");
     let report = trainer.step(&recipe.batch(5).unwrap()).unwrap();
     assert!(report.loss.is_finite());
@@ -136,6 +135,7 @@ fn a_batch_out_of_order_is_refused() {
 fn save(checkpoints: &Checkpoints, trainer: &Trainer, step: u64, best: Option<u64>) {
     let best = best.map(|step| Best { step, score: 0.5 });
     checkpoints.save(&Progress { best, ..progress(step) }, trainer.model(), trainer.optimizer()).unwrap();
+    best.iter().for_each(|best| checkpoints.name_best(best).unwrap());
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_damaged_generation_is_passed_over() {
         let newest = checkpoints.newest().unwrap();
         assert_eq!(newest.generation.unwrap().progress.step, 10, "{file}");
         assert_eq!(newest.damaged.len(), 1);
-        assert!(newest.damaged[0].contains("step-000000020"), "{:?}", newest.damaged);
+        assert!(newest.damaged[0].reason.contains("step-000000020"), "{:?}", newest.damaged);
         std::fs::write(&path, whole).unwrap();
         assert_eq!(checkpoints.newest().unwrap().generation.unwrap().progress.step, 20);
     };
@@ -182,12 +182,39 @@ fn a_damaged_generation_is_passed_over() {
 }
 
 #[test]
-fn a_folder_left_by_a_killed_save_is_no_generation() {
+fn what_a_killed_save_leaves_is_no_generation_and_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path()).unwrap();
-    std::fs::create_dir(folder.path().join(".partial-abc")).unwrap();
-    std::fs::write(Path::new(&folder.path().join(".partial-abc")).join("model.safetensors"), b"half")
-        .unwrap();
+    save(&checkpoints, &new_trainer([1, 32, 32]), 10, Some(10));
+    for name in [".partial-abc", ".removed-5"] {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+        std::fs::write(folder.path().join(name).join("model.safetensors"), b"half").unwrap();
+    }
+    std::fs::write(folder.path().join(".partial-def"), b"half").unwrap();
     let newest = checkpoints.newest().unwrap();
-    assert!(newest.generation.is_none() && newest.damaged.is_empty());
+    assert!(newest.generation.unwrap().progress.step == 10 && newest.damaged.is_empty());
+    checkpoints.remove_unfinished().unwrap();
+    let entries = std::fs::read_dir(folder.path()).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["best.json", "step-000000010"]);
+}
+
+#[test]
+fn a_generation_that_was_set_aside_leaves_its_place_to_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::new(folder.path()).unwrap();
+    let trainer = new_trainer([1, 32, 32]);
+    // Twice, since what was set aside before must not be in the way.
+    for _ in 0..2 {
+        save(&checkpoints, &trainer, 20, None);
+        std::fs::remove_file(folder.path().join("step-000000020/progress.json")).unwrap();
+        let newest = checkpoints.newest().unwrap();
+        let aside = checkpoints.set_aside(&newest.damaged).unwrap();
+        assert_eq!(aside, [folder.path().join("damaged-000000020")]);
+        assert!(aside[0].join("model.safetensors").exists());
+        assert!(checkpoints.steps().unwrap().is_empty());
+    }
+    save(&checkpoints, &trainer, 20, None);
+    assert_eq!(checkpoints.newest().unwrap().generation.unwrap().progress.step, 20);
 }

@@ -12,7 +12,7 @@ use tch::Tensor;
 const F32: Precision = Precision::F32;
 
 fn small() -> ModelConfig {
-    let (unet, _) = plan_unet(Plan { patch: [1, 16, 16], spacing: [1.0; 3], batch: 4 }).unwrap();
+    let (unet, _) = plan_unet(Plan::new([1, 16, 16], [1.0; 3], 4)).unwrap();
     ModelConfig { backbone: BackboneConfig::Unet(unet), ..ModelConfig::lidc() }
 }
 

@@ -118,7 +118,7 @@ pub enum Augmentation {
 /// Config files may name a `preset`: its steps come first, then those that are listed; `labels` that are written
 /// replace those of the preset.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(from = "Written")]
+#[serde(from = "Written", into = "Written")]
 pub struct AugmentConfig {
     /// How labels between voxels are chosen.
     pub labels: LabelInterpolation,
@@ -127,7 +127,7 @@ pub struct AugmentConfig {
 }
 
 /// The section `[augmentation]` as it is written.
-#[derive(Default, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Written {
     preset: Preset,
@@ -140,6 +140,13 @@ impl From<Written> for AugmentConfig {
         let preset = written.preset.config();
         let steps = preset.steps.into_iter().chain(written.steps).collect();
         Self { labels: written.labels.unwrap_or(preset.labels), steps }
+    }
+}
+
+/// With a preset of no steps, so that a file that lists them all can lie on top of one that names a preset.
+impl From<AugmentConfig> for Written {
+    fn from(AugmentConfig { labels, steps }: AugmentConfig) -> Self {
+        Self { preset: Preset::None, labels: Some(labels), steps }
     }
 }
 

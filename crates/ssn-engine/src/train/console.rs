@@ -58,10 +58,12 @@ impl Console {
     pub fn log(&mut self, line: &str) {
         let seconds =
             SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
-        let _ = writeln!(self.log, "{} {line}", utc(seconds));
+        // In one write, so that a kill leaves no half of a line.
+        let _ = self.log.write_all(format!("{} {line}\n", utc(seconds)).as_bytes());
     }
 
-    fn tell(&mut self, line: &str) {
+    /// Writes a line for the user and to the log.
+    pub fn tell(&mut self, line: &str) {
         self.progress.say(line);
         self.log(line);
     }
@@ -74,12 +76,11 @@ impl Watch for Console {
 
     fn saw(&mut self, event: Event<'_>) {
         match event {
-            Event::Resumed { step, damaged } => {
-                for reason in damaged {
-                    self.tell(&format!("passed over a damaged checkpoint: {reason}"));
-                }
-                self.tell(&format!("goes on after step {step}"));
-            }
+            Event::PassedOver { reason, aside } => self.tell(&format!(
+                "passed over a damaged checkpoint, which is now {}: {reason}",
+                aside.display()
+            )),
+            Event::Resumed { step } => self.tell(&format!("goes on after step {step}")),
             Event::Step(interval) => self.progress.advance(1, || {
                 let loss = interval.loss().map_or(String::new(), |loss| format!("loss {loss:.4}"));
                 let samples = interval.effective_samples();

@@ -3,7 +3,7 @@
 //! What happens after step k is a function of the config and k, so that a run that was stopped and one that was not
 //! write the same bytes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use super::incident;
 use super::metrics::{Metrics, Validation};
 use super::resolve::Resolved;
 use super::validate::Validator;
-use crate::checkpoint::{Best, Checkpoints, Progress};
+use crate::checkpoint::{Best, Checkpoints, Damaged, Newest, Progress};
 use crate::error::{NetError, Result};
 use crate::interval::Interval;
 use crate::model::{Execution, MemoryOrder, Model};
@@ -32,8 +32,13 @@ pub enum Event<'a> {
     Resumed {
         /// Steps done.
         step: u64,
-        /// What is wrong with newer checkpoints, which were passed over.
-        damaged: &'a [String],
+    },
+    /// A checkpoint does not verify, and an older one is used.
+    PassedOver {
+        /// What is wrong with it.
+        reason: &'a str,
+        /// Where it lies now.
+        aside: PathBuf,
     },
     /// A step was done: the means since the last row.
     Step(&'a Interval),
@@ -93,12 +98,13 @@ pub struct Run {
     validator: Option<Validator>,
     metrics: Metrics,
     events: Events,
-    /// Steps in a row that could not be applied.
-    incidents: u32,
 }
 
 impl Run {
-    /// A run at its newest checkpoint that verifies, or at its beginning.
+    /// A run at its newest checkpoint that verifies, or at its beginning if it has none.
+    ///
+    /// # Errors
+    /// Among others, checkpoints of which none verifies: to begin again would remove what is left of the run.
     pub fn start(
         folder: RunFolder,
         resolved: Resolved,
@@ -110,9 +116,13 @@ impl Run {
         let order = MemoryOrder::ChannelsFirst;
         let execution = Execution { precision: config.training.precision, order, device };
         let checkpoints = folder.checkpoints()?;
-        let newest = checkpoints.newest()?;
+        checkpoints.remove_unfinished()?;
+        let Newest { generation, damaged } = checkpoints.newest()?;
+        if let (None, Some(first)) = (&generation, damaged.first()) {
+            return Err(lost(folder.path(), first, damaged.len()));
+        }
         let (method, rate, loss) = (config.optimiser.method, config.learning_rate()?, config.loss);
-        let (trainer, progress) = match newest.generation {
+        let (trainer, progress) = match generation {
             None => {
                 let model = Model::new(&resolved.model, execution, seed)?;
                 (Trainer::new(model, method, rate, loss, seed)?, Progress::new(0, seed))
@@ -125,24 +135,16 @@ impl Run {
                 (trainer, generation.progress)
             }
         };
-        if progress.step > 0 || !newest.damaged.is_empty() {
-            watch.saw(Event::Resumed { step: progress.step, damaged: &newest.damaged });
+        for (damaged, aside) in damaged.iter().zip(checkpoints.set_aside(&damaged)?) {
+            watch.saw(Event::PassedOver { reason: &damaged.reason, aside });
         }
-        let validated = progress.validated == Some(progress.step);
-        let metrics = Metrics::open(folder.path(), progress.step, validated)?;
+        if progress.step > 0 {
+            watch.saw(Event::Resumed { step: progress.step });
+        }
+        let metrics = Metrics::open(folder.path(), progress.step)?;
         let events = Events::create(folder.path())?;
         let validator = Validator::new(&resolved);
-        Ok(Self {
-            folder,
-            resolved,
-            trainer,
-            checkpoints,
-            progress,
-            validator,
-            metrics,
-            events,
-            incidents: 0,
-        })
+        Ok(Self { folder, resolved, trainer, checkpoints, progress, validator, metrics, events })
     }
 
     /// Steps done.
@@ -195,7 +197,6 @@ impl Run {
                 return Ok(ended);
             }
         }
-        self.save(watch)?;
         Ok(Ended::Finished)
     }
 
@@ -204,13 +205,13 @@ impl Run {
         match self.trainer.step(batch) {
             Ok(report) => {
                 self.progress.interval.add(&report);
-                self.incidents = 0;
+                self.progress.incidents = 0;
             }
-            Err(reason @ (NetError::NonFinite { .. } | NetError::GradientNorm { .. })) => {
+            Err(reason @ NetError::NonFinite { .. }) => {
                 let rate = self.resolved.config.learning_rate()?.at(batch.number);
                 let file = incident::write(self.folder.path(), batch, &reason, rate)?;
                 watch.saw(Event::Incident { reason: &reason, file });
-                self.incidents += 1;
+                self.progress.incidents += 1;
             }
             Err(error) => return Err(error),
         }
@@ -222,54 +223,50 @@ impl Run {
             self.events.add(step, &self.progress.interval.columns())?;
             self.progress.interval = Interval::default();
         }
-        Ok(self.incidents)
+        Ok(self.progress.incidents)
     }
 
     /// What is due after a step, or before the first step of a run that was stopped just then.
     fn after_step(&mut self, watch: &mut dyn Watch) -> Result<Option<Ended>> {
         let (step, training) = (self.progress.step, &self.resolved.config.training);
         let (patience, is_last) = (training.patience, step == training.steps);
+        // A step that was not applied leaves nothing new to save or to validate, and where it came from looks doubtful.
+        if step == 0 || self.progress.incidents > 0 && !is_last {
+            return Ok(None);
+        }
         let every = training.validate_every;
-        let validates = step > 0 && every > 0 && (step % every == 0 || is_last);
-        let mut saves = step > 0 && step % training.save_every == 0;
-        if validates && self.progress.validated != Some(step) && self.validator.is_some() {
-            match self.validate(watch)? {
-                None => {
-                    self.save(watch)?;
-                    return Ok(Some(Ended::Stopped));
-                }
-                Some(is_best) => saves |= is_best,
-            }
-        }
-        // Weights have not changed since the last good step, but where they came from looks doubtful.
-        if saves && self.incidents == 0 {
+        let validates = self.validator.is_some() && (step % every == 0 || is_last);
+        // Before the validation: it may take long or be stopped, and what it finds best must be there.
+        if validates || is_last || step % training.save_every == 0 {
             self.save(watch)?;
         }
-        if patience.is_some_and(|patience| self.progress.unimproved >= patience) && !is_last {
-            self.save(watch)?;
-            return Ok(Some(Ended::Early));
+        if validates && !self.validate(watch)? {
+            return Ok(Some(Ended::Stopped));
         }
-        Ok(None)
+        let unimproved = self.progress.unimproved;
+        let is_over = patience.is_some_and(|patience| unimproved >= patience) && !is_last;
+        Ok(is_over.then_some(Ended::Early))
     }
 
-    /// Validates and says whether this is the best so far; nothing if it was stopped on the way.
-    fn validate(&mut self, watch: &mut dyn Watch) -> Result<Option<bool>> {
-        let Some(validator) = &self.validator else { return Ok(None) };
-        let Some(validation) = validator.validate(self.trainer.model(), watch)? else { return Ok(None) };
+    /// Validates; false if it was stopped on the way.
+    fn validate(&mut self, watch: &mut dyn Watch) -> Result<bool> {
+        let Some(validator) = &self.validator else { return Ok(true) };
+        let Some(validation) = validator.validate(self.trainer.model(), watch)? else { return Ok(false) };
         let step = self.progress.step;
         // While the mean alone is trained, the rest of the distribution is what it began with.
         let is_whole = step > self.resolved.config.loss.pretrain_steps;
         let is_better = |score: f64| self.progress.best.is_none_or(|best| score < best.score);
         let is_best = is_whole && validation.ged.is_some_and(is_better);
-        self.progress.validated = Some(step);
-        self.progress.unimproved = if is_best { 0 } else { self.progress.unimproved + 1 };
+        self.progress.unimproved = if is_best { 0 } else { self.progress.unimproved + u32::from(is_whole) };
         if let Some(score) = validation.ged.filter(|_| is_best) {
-            self.progress.best = Some(Best { step, score });
+            let best = Best { step, score };
+            self.checkpoints.name_best(&best)?;
+            self.progress.best = Some(best);
         }
         self.metrics.validation(step, &validation)?;
         self.events.add(step, &validation.columns())?;
         watch.saw(Event::Validated { step, validation: &validation, is_best });
-        Ok(Some(is_best))
+        Ok(true)
     }
 
     fn save(&mut self, watch: &mut dyn Watch) -> Result<()> {
@@ -278,4 +275,15 @@ impl Run {
         watch.saw(Event::Saved(folder));
         Ok(())
     }
+}
+
+/// The refusal of a run whose checkpoints are all damaged.
+fn lost(run: &Path, newest: &Damaged, count: usize) -> NetError {
+    let reason = format!(
+        "none of its {count} checkpoints is what was saved ({}); put back a copy of one, or train again with \
+         `ssn train {} --out` and a new folder",
+        newest.reason,
+        run.join("config.toml").display()
+    );
+    NetError::File { path: run.to_owned(), reason }
 }

@@ -15,6 +15,7 @@ const FOLDER: &str = "incidents";
 /// What is written about an incident.
 #[derive(Serialize)]
 struct Incident<'a> {
+    /// The step, counted from 1 as in the metrics.
     step: u64,
     reason: String,
     learning_rate: f64,
@@ -48,10 +49,10 @@ pub fn write(run: &Path, batch: &Batch, reason: &NetError, learning_rate: f64) -
             range: [finite.clone().fold(f32::INFINITY, f32::min), finite.fold(f32::NEG_INFINITY, f32::max)],
         }
     });
-    let incident =
-        Incident { step: batch.number, reason: reason.to_string(), learning_rate, cases: cases.collect() };
+    let step = batch.number + 1;
+    let incident = Incident { step, reason: reason.to_string(), learning_rate, cases: cases.collect() };
     let folder = run.join(FOLDER);
-    let path = folder.join(format!("step-{:09}.json", batch.number));
+    let path = folder.join(format!("step-{step:09}.json"));
     let failed = |source| NetError::Save { path: path.clone(), source };
     fs::create_dir_all(&folder).map_err(failed)?;
     let bytes = serde_json::to_vec_pretty(&incident).map_err(|error| failed(error.into()))?;

@@ -50,8 +50,8 @@ pub struct Metrics {
 
 impl Metrics {
     /// Opens the file of a run that stands after `step` steps, and removes what came later. A validation of that very
-    /// step stays only if it is `validated`: otherwise it is done again.
-    pub fn open(run: &Path, step: u64, validated: bool) -> Result<Self> {
+    /// step comes after its checkpoint, and is done again.
+    pub fn open(run: &Path, step: u64) -> Result<Self> {
         let path = run.join(FILE);
         let failed = |source| NetError::Save { path: path.clone(), source };
         let old = match std::fs::read_to_string(&path) {
@@ -63,7 +63,7 @@ impl Metrics {
             // A full disk may have cut the last row.
             let number = row.split(',').next().filter(|_| row.ends_with('\n'));
             let number = number.and_then(|step| step.parse::<u64>().ok());
-            number.is_some_and(|number| number < step || number == step && (validated || !is_validation(row)))
+            number.is_some_and(|number| number < step || number == step && !is_validation(row))
         };
         let rows: String = old.split_inclusive('\n').skip(1).filter(keeps).collect();
         write_atomically(&path, |out| write!(out, "{HEADER}\n{rows}"))
@@ -102,8 +102,9 @@ fn cell(value: Option<f64>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
 
+/// Steps that could not be applied leave the cells of a training row empty as well.
 fn is_validation(row: &str) -> bool {
-    row.split(',').nth(1).is_some_and(str::is_empty)
+    row.trim_end().split(',').skip(5).any(|cell| !cell.is_empty())
 }
 
 #[cfg(test)]
@@ -122,7 +123,7 @@ mod tests {
         let mut interval = Interval::default();
         interval.add(&report(0, 1.0));
         interval.add(&report(1, 0.5));
-        let mut metrics = Metrics::open(folder.path(), 0, false).unwrap();
+        let mut metrics = Metrics::open(folder.path(), 0).unwrap();
         for step in [2, 4] {
             metrics.training(step, &interval).unwrap();
             metrics.validation(step, &Validation { ged: Some(0.25), ..Validation::default() }).unwrap();
@@ -131,19 +132,28 @@ mod tests {
         let validation = |step| format!("{step},,,,,0.25,,,\n");
         let whole = format!("{HEADER}\n{}{}{}{}", row(2), validation(2), row(4), validation(4));
         assert_eq!(text(), whole);
-        Metrics::open(folder.path(), 4, true).unwrap();
+        Metrics::open(folder.path(), 5).unwrap();
         assert_eq!(text(), whole);
-        Metrics::open(folder.path(), 4, false).unwrap();
+        Metrics::open(folder.path(), 4).unwrap();
         assert_eq!(text(), format!("{HEADER}\n{}{}{}", row(2), validation(2), row(4)));
-        Metrics::open(folder.path(), 3, true).unwrap();
+        Metrics::open(folder.path(), 3).unwrap();
         assert_eq!(text(), format!("{HEADER}\n{}{}", row(2), validation(2)));
+    }
+
+    #[test]
+    fn the_row_of_steps_that_were_not_applied_is_no_validation() {
+        let folder = tempfile::tempdir().unwrap();
+        Metrics::open(folder.path(), 0).unwrap().training(2, &Interval::default()).unwrap();
+        Metrics::open(folder.path(), 2).unwrap();
+        let text = std::fs::read_to_string(folder.path().join(FILE)).unwrap();
+        assert_eq!(text, format!("{HEADER}\n2,,,,,,,,\n"));
     }
 
     #[test]
     fn half_a_row_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(FILE), format!("{HEADER}\n10,1,1,1,1,,,,\n2")).unwrap();
-        Metrics::open(folder.path(), 20, true).unwrap();
+        Metrics::open(folder.path(), 20).unwrap();
         let text = std::fs::read_to_string(folder.path().join(FILE)).unwrap();
         assert_eq!(text, format!("{HEADER}\n10,1,1,1,1,,,,\n"));
     }

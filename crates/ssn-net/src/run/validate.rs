@@ -10,7 +10,7 @@ use super::drive::{Event, Watch};
 use super::metrics::Validation;
 use super::predict::describe;
 use super::resolve::Resolved;
-use crate::error::Result;
+use crate::error::{NetError, Result};
 use crate::model::Model;
 use crate::whole_image::{Image, WholeImage, WholeImageConfig, predict};
 
@@ -44,8 +44,13 @@ impl Validator {
                 return Ok(None);
             }
             let case = self.cases.load(index)?;
-            let image = Image::new(&case.image, case.channels, case.shape, case.mask.as_deref())?;
-            let prediction = predict(model, &image, &WholeImageConfig::default(), |_, _| {})?;
+            let image = Image::new(&case.image, case.channels, case.shape, case.mask.as_deref());
+            let prediction =
+                image.and_then(|image| predict(model, &image, &WholeImageConfig::default(), |_, _| {}));
+            let prediction = prediction.map_err(|error| match error {
+                NetError::Image(problem) => NetError::Case { id: case.id.clone(), problem },
+                other => other,
+            })?;
             let classes = self.cases.dataset().classes.clone();
             scores.push(score(case, prediction, &classes, self.samples)?);
             watch.saw(Event::Validating(done + 1));

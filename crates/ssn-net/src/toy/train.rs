@@ -64,13 +64,13 @@ pub fn train(model: ToyModel, config: &ToyConfig, mut progress: impl FnMut(Progr
         let loss = loss.mean(Kind::Double);
         let value = loss.double_value(&[]);
         if !value.is_finite() {
-            return Err(NetError::NonFinite { what: "the loss", step });
+            return Err(NetError::NonFinite { what: "the loss".to_owned(), step });
         }
         mean_optimiser.zero_grad()?;
         spread_optimiser.zero_grad()?;
         loss.backward();
         if !parameters.gradients_are_finite() {
-            return Err(NetError::NonFinite { what: "a gradient", step });
+            return Err(NetError::NonFinite { what: "a gradient".to_owned(), step });
         }
         mean_optimiser.step()?;
         if !pretraining {

@@ -1,0 +1,195 @@
+//! A run that was cut goes on to the bytes of one that was not, wherever and however it was cut.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use common::cut::{Chance, comes_true, count, cut, end, last_row, send};
+use common::{Images, Lab, assert_same, ends, fails, finishes, generation, outcome, verified};
+
+/// Cuts per kind of images and number of workers.
+const CUTS: usize = 20;
+
+/// The signals that a run answers by saving, and the one that nothing answers.
+const SIGNALS: [&str; 4] = ["TERM", "INT", "USR1", "KILL"];
+
+/// Cuts a run at random moments until it is finished or was cut often enough; gives how often that was.
+fn cut_often(lab: &Lab, run: &Path, chance: &mut Chance, most: usize) -> usize {
+    let mut command = lab.begin(run);
+    let mut cuts = 0;
+    loop {
+        let signal = SIGNALS[chance.below(4) as usize];
+        // Beyond the last row, which may come from a process that was killed, and be removed by the next.
+        let step = if cuts < most { last_row(run) + 1 + chance.below(6) } else { u64::MAX };
+        let ended = cut(&mut command, signal, chance.micros(8000), || last_row(run) >= step);
+        match (ended.code, signal) {
+            (Some(0), _) => return cuts,
+            (None, "KILL") => {}
+            (Some(75), "TERM" | "INT" | "USR1") => {
+                let sentence =
+                    format!("error: stopped on request; go on with: ssn train --resume {}", run.display());
+                assert!(ended.stderr.ends_with(&(sentence + "\n")), "{}", ended.stderr);
+            }
+            _ => panic!("SIG{signal} after step {step}: {ended:?}"),
+        }
+        cuts += 1;
+        verified(run);
+        command = lab.resume(run);
+    }
+}
+
+fn cuts_change_nothing(images: Images, workers: u16) {
+    let lab = Lab::new(images).workers(workers);
+    let expected = outcome(&lab.uncut("uncut"));
+    let mut chance = Chance::new(u64::from(workers) + if images == Images::Flat { 10 } else { 20 });
+    let (mut cuts, mut runs) = (0, 0);
+    while cuts < count(CUTS) {
+        runs += 1;
+        let run = lab.path(&format!("cut-{runs}"));
+        cuts += cut_often(&lab, &run, &mut chance, count(CUTS) - cuts);
+        assert_same(&outcome(&run), &expected, &format!("run {runs}, after {cuts} cuts"));
+    }
+    eprintln!("{cuts} cuts of {runs} runs");
+}
+
+#[test]
+fn cuts_in_2d_change_nothing() {
+    cuts_change_nothing(Images::Flat, 0);
+}
+
+#[test]
+fn cuts_in_2d_with_workers_change_nothing() {
+    cuts_change_nothing(Images::Flat, 2);
+}
+
+#[test]
+fn cuts_in_3d_change_nothing() {
+    cuts_change_nothing(Images::Volumes, 0);
+}
+
+#[test]
+fn cuts_in_3d_with_workers_change_nothing() {
+    cuts_change_nothing(Images::Volumes, 2);
+}
+
+#[test]
+fn a_run_repeats_itself_with_any_number_of_workers() {
+    for images in [Images::Flat, Images::Volumes] {
+        let lab = Lab::new(images).with(&["training.steps=12"]);
+        let expected = outcome(&lab.uncut("first"));
+        assert_same(&outcome(&lab.uncut("again")), &expected, "again");
+        let lab = lab.workers(2);
+        assert_same(&outcome(&lab.uncut("workers")), &expected, "with workers");
+    }
+}
+
+/// The steps of the validations in a run's metrics.
+fn validations(run: &Path) -> Vec<u64> {
+    let text = std::fs::read_to_string(run.join("metrics.csv")).unwrap_or_default();
+    let rows = text.lines().skip(1).filter(|row| row.contains(",,,,,"));
+    rows.filter(|row| !row.ends_with(",,,,"))
+        .map(|row| row.split(',').next().unwrap().parse().unwrap())
+        .collect()
+}
+
+/// The generation of a step that is due for validation is saved just before it; validations here take long.
+#[test]
+fn a_cut_within_a_validation_changes_nothing() {
+    let lab = Lab::new(Images::Flat).with(&[
+        "training.steps=6",
+        "training.validate_every=3",
+        "training.validation_samples=1000",
+    ]);
+    let expected = outcome(&lab.uncut("uncut"));
+    let mut chance = Chance::new(3);
+    let mut hits = BTreeMap::new();
+    for attempt in 0..40 {
+        let signal = if attempt % 4 < 2 { "KILL" } else { SIGNALS[chance.below(3) as usize] };
+        let step = [3, 6][attempt % 2];
+        let run = lab.path(&format!("cut-{attempt}"));
+        let begun = || generation(&run, step).exists();
+        let ended = cut(&mut lab.begin(&run), signal, chance.micros(10_000), begun);
+        if ended.code != Some(0) && !validations(&run).contains(&step) {
+            assert_eq!(ended.code, (signal != "KILL").then_some(75), "{ended:?}");
+            *hits.entry((step, signal == "KILL")).or_insert(0) += 1;
+        }
+        finishes(&mut lab.resume(&run));
+        assert_same(&outcome(&run), &expected, &format!("SIG{signal} in the validation of step {step}"));
+        if hits.len() == 4 {
+            eprintln!("{hits:?} cuts within validations");
+            return;
+        }
+    }
+    panic!("the validations were not met: {hits:?}");
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let lab = Lab::new(Images::Flat).with(&["training.steps=100000", "training.save_every=100000"]);
+    let lab = lab.with(&["training.validate_every=0"]);
+    let run = lab.path("run");
+    let mut child = lab.begin(&run).spawn().unwrap();
+    assert!(comes_true(&mut child, || last_row(&run) > 4));
+    // Both signals come before another instruction of the run is executed.
+    for signal in ["STOP", "TERM", "INT", "CONT"] {
+        send(&child, signal);
+    }
+    let ended = end(child);
+    assert_eq!(ended.code, Some(75), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("error: "), "it had no time to say anything: {}", ended.stderr);
+    assert!(verified(&run).is_empty(), "nor to save");
+}
+
+#[test]
+fn a_run_without_a_checkpoint_says_that_it_begins_again() {
+    let lab = Lab::new(Images::Flat).with(&["training.save_every=1000", "training.validate_every=0"]);
+    let expected = outcome(&lab.uncut("uncut"));
+    let run = lab.path("run");
+    cut(&mut lab.begin(&run), "KILL", Duration::ZERO, || last_row(&run) >= 4);
+    let ended = finishes(&mut lab.resume(&run));
+    assert!(ended.stderr.contains("no checkpoint was saved yet: begins at step 0"), "{}", ended.stderr);
+    assert_same(&outcome(&run), &expected, "from the beginning");
+}
+
+/// With a learning rate that changes nothing, no validation after the first is better.
+#[test]
+fn patience_lasts_across_a_resume() {
+    let lab = Lab::new(Images::Flat).with(&["training.patience=3", "optimiser.learning_rate=1e-30"]);
+    let lab = lab.with(&["optimiser.decay=constant", "training.validate_every=4"]);
+    let uncut = lab.uncut("uncut");
+    assert_eq!(
+        *verified(&uncut).last().unwrap(),
+        16,
+        "the first validation is the best, and three more follow"
+    );
+    let expected = outcome(&uncut);
+    for (signal, step) in [("TERM", 10), ("KILL", 10), ("TERM", 13), ("KILL", 13)] {
+        let run = lab.path(&format!("{signal}-{step}"));
+        cut(&mut lab.begin(&run), signal, Duration::ZERO, || last_row(&run) >= step);
+        finishes(&mut lab.resume(&run));
+        assert_same(&outcome(&run), &expected, &format!("SIG{signal} after step {step}"));
+    }
+    finishes(&mut lab.resume(&uncut));
+    assert_same(&outcome(&uncut), &expected, "a run that ended early ends again");
+}
+
+#[test]
+fn a_time_limit_stops_a_run_that_can_go_on() {
+    let lab = Lab::new(Images::Flat);
+    let expected = outcome(&lab.uncut("uncut"));
+    let run = lab.path("run");
+    let advice = format!("the time is up; go on with: ssn train --resume {}", run.display());
+    // Six microseconds: over before the first step.
+    fails(lab.begin(&run).args(["--time-limit", "1e-7"]), 75, &[&advice]);
+    // Thirty milliseconds: over after some steps, or after none, or not at all.
+    for _ in 0..4 {
+        let ended = ends(lab.resume(&run).args(["--time-limit", "5e-4"]));
+        assert!([Some(0), Some(75)].contains(&ended.code), "{}", ended.stderr);
+    }
+    finishes(&mut lab.resume(&run));
+    assert_same(&outcome(&run), &expected, "in slices of time");
+}
