@@ -1,0 +1,176 @@
+//! From a dataset to predictions, scores and bundles; and what is refused on the way.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use common::{Images, Lab, ends, fails, finishes};
+use ssn_cli::Cli;
+use ssn_cli::args::{EvaluateArgs, Verb};
+use ssn_cli::evaluate::evaluate;
+use ssn_predictions::{DistributionFile, Kind, Predictions};
+use ssn_volume::{Limits, read};
+
+fn command() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_ssn-engine"))
+}
+
+fn predict(words: &[&Path]) -> Command {
+    let mut predict = command();
+    predict.arg("predict").args(words).arg("--quiet");
+    predict
+}
+
+fn evaluation_of(predictions: &Path) -> EvaluateArgs {
+    use clap::Parser;
+    match Cli::parse_from(["ssn".as_ref(), "evaluate".as_ref(), predictions.as_os_str()]).verb {
+        Verb::Evaluate(args) => args,
+        _ => unreachable!("the verb is evaluate"),
+    }
+}
+
+#[test]
+fn a_run_predicts_its_test_cases_and_they_are_scored() {
+    for images in [Images::Flat, Images::Volumes] {
+        let lab = Lab::new(images);
+        let (run, out) = (lab.uncut("run"), lab.path("predictions"));
+        finishes(predict(&[&run]).arg("--out").arg(&out).args([
+            "--probabilities",
+            "--nifti",
+            "--split",
+            "all",
+        ]));
+        let folder = Predictions::open(&out).unwrap();
+        let cases = folder.cases().unwrap();
+        assert_eq!(cases.len(), 8);
+        let index = fs::read_to_string(out.join("prediction.csv")).unwrap();
+        assert!(index.starts_with(
+            "id,distribution,prediction,prob_maps,marginal_entropy,logit_mean,cov_diag,cov_factor"
+        ));
+
+        // Label maps lie where the images lie.
+        let source = if images == Images::Flat {
+            "images/synthetic-00003.png"
+        } else {
+            "images/synthetic-00003.nii.gz"
+        };
+        let image = read(&lab.data().join(source), &Limits::default()).unwrap();
+        let labels = read(&out.join("synthetic-00003_prediction.nii.gz"), &Limits::default()).unwrap();
+        assert_eq!((labels.shape, labels.geometry), (image.shape, image.geometry));
+        let factor = read(&out.join("synthetic-00003_cov_factor.nii.gz"), &Limits::default()).unwrap();
+        assert_eq!(factor.shape[0], 2 * 2, "rank times classes");
+
+        let evaluated = evaluate(&evaluation_of(&out), true).unwrap();
+        assert_eq!((evaluated.evaluation.cases, evaluated.cases[0].scores.samples), (8, 100));
+    }
+}
+
+#[test]
+fn a_prediction_that_was_stopped_goes_on() {
+    let lab = Lab::new(Images::Flat);
+    let (run, out) = (lab.uncut("run"), lab.path("predictions"));
+    let all = |out: &Path| {
+        let mut command = predict(&[&run]);
+        command.arg("--out").arg(out).args(["--split", "all", "--json"]);
+        command
+    };
+    let first = ends(&mut all(&out)).stdout;
+    assert!(first.contains("\"predicted\": 8"), "{first}");
+    let file = out.join("synthetic-00002.ssn.safetensors");
+    let before = fs::read(&file).unwrap();
+    fs::remove_file(&file).unwrap();
+    let second = ends(&mut all(&out)).stdout;
+    assert!(second.contains("\"predicted\": 1") && second.contains("\"kept\": 7"), "{second}");
+    assert_eq!(fs::read(&file).unwrap(), before, "the same bytes again");
+}
+
+#[test]
+fn a_bundle_predicts_the_same_without_its_run() {
+    let lab = Lab::new(Images::Volumes).with(&["model.head=deterministic"]);
+    let run = lab.uncut("run");
+    let (bundle, image) = (lab.path("bundle.safetensors"), lab.data().join("images/synthetic-00001.nii.gz"));
+    finishes(command().arg("export").arg(&run).arg("--out").arg(&bundle));
+    let distribution = |model: &Path, name: &str| {
+        let out = lab.path(name);
+        finishes(predict(&[model, &image]).arg("--out").arg(&out));
+        DistributionFile::read(&out.join("synthetic-00001.ssn.safetensors"), &Limits::default()).unwrap()
+    };
+    let (of_run, of_bundle) = (distribution(&run, "a"), distribution(&bundle, "b"));
+    assert_eq!(of_run.distribution(), of_bundle.distribution());
+    assert_eq!(of_bundle.description().kind, Kind::Deterministic);
+    fails(command().arg("export").arg(&run).arg("--out").arg(&bundle), 2, &["exists already"]);
+}
+
+#[test]
+fn torchscript_gives_what_the_network_gives() {
+    let lab = Lab::new(Images::Flat);
+    let (run, module) = (lab.uncut("run"), lab.path("module.pt"));
+    finishes(command().arg("export").arg(&run).arg("--out").arg(&module).args(["--format", "torchscript"]));
+    let module = tch::CModule::load(&module).unwrap();
+    let image = tch::Tensor::randn([1, 1, 1, 16, 16], (tch::Kind::Float, tch::Device::Cpu));
+    let tch::IValue::Tuple(parts) = module.forward_is(&[tch::IValue::Tensor(image)]).unwrap() else {
+        panic!("it gives a tuple");
+    };
+    let shapes: Vec<Vec<i64>> = parts
+        .iter()
+        .map(|part| match part {
+            tch::IValue::Tensor(tensor) => tensor.size(),
+            _ => vec![],
+        })
+        .collect();
+    assert_eq!(shapes, [vec![1, 2, 256], vec![1, 2, 256], vec![1, 2, 2, 256]]);
+}
+
+#[test]
+fn what_cannot_be_predicted_is_told() {
+    let lab = Lab::new(Images::Flat);
+    let (run, out) = (lab.uncut("run"), lab.path("predictions"));
+    finishes(predict(&[&run]).arg("--out").arg(&out));
+    let other = lab.with(&["training.seed=5"]);
+    let another = other.uncut("another");
+    fails(predict(&[&another]).arg("--out").arg(&out), 65, &["it holds predictions of another model"]);
+    fails(&mut predict(&[&other.path("nowhere")]), 65, &["nowhere"]);
+    fails(predict(&[&run]).args(["--tile", "4,4"]), 2, &["--tile has 2 numbers"]);
+    let missing = other.path("missing.png");
+    fails(predict(&[&run, &missing]).arg("--out").arg(other.path("p")), 74, &["missing.png"]);
+    let checkpoint = fs::read_dir(run.join("checkpoints")).unwrap().find_map(|entry| {
+        let model = entry.unwrap().path().join("model.safetensors");
+        model.is_file().then_some(model)
+    });
+    fails(
+        &mut predict(&[&checkpoint.unwrap(), &other.data()]),
+        65,
+        &["it holds weights, but neither class names"],
+    );
+}
+
+#[test]
+fn the_demo_compares_three_networks_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("demo");
+    let demo = |seed: &str| {
+        let mut demo = command();
+        demo.args(["demo", "--quiet", "--cases", "20", "--seed", seed, "--out"]).arg(&out);
+        for setting in
+            ["training.steps=4", "loss.pretrain_steps=1", "model.plan.width=2", "model.plan.levels=2"]
+        {
+            demo.args(["--set", setting]);
+        }
+        demo
+    };
+    finishes(&mut demo("3"));
+    let table = fs::read_to_string(out.join("scores.md")).unwrap();
+    for row in ["deterministic", "diagonal", "low-rank", "raters"] {
+        assert!(table.contains(row), "{table}");
+    }
+    for file in ["samples.png", "samples.svg", "demo.json", "demo.toml", "runs/diagonal/metrics.csv"] {
+        assert!(out.join(file).is_file(), "{file}");
+    }
+    finishes(&mut demo("3"));
+    assert_eq!(fs::read_to_string(out.join("scores.md")).unwrap(), table);
+    fails(&mut demo("4"), 2, &["a demo with other settings is in it"]);
+}
