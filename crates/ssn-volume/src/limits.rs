@@ -56,8 +56,7 @@ impl Limits {
     /// Limits for files from strangers: one of at most 1 MB never costs more than 64 MB, valid or not, neither when
     /// it is read nor when its values are then turned into single precision or labels.
     ///
-    /// Genuine files that compress very well, such as large label maps, are refused as well, and so is HDF5, whose
-    /// decoder keeps to no bound.
+    /// Genuine files that compress very well, such as large label maps, are refused as well.
     pub fn untrusted() -> Self {
         Self { header_bytes: 1 << 20, members: 10_000, memory_ratio: Some(32), ..Self::default() }
     }

@@ -1,4 +1,5 @@
-//! `Limits::untrusted`: no file of at most 1 MB costs more than 64 MB of memory, valid or not.
+//! `Limits::untrusted`: no file of at most 1 MB costs more than 64 MB of memory, valid or not. For HDF5 that is so by
+//! default as well.
 //!
 //! Each file is read, and its values turned into single precision and labels, by a process of its own: the test runs
 //! itself again and asks the system for the peak of that process, all of it included.
@@ -21,6 +22,8 @@ const ALLOWED_KIB: u64 = 64_000_000 / 1024;
 const READ_BY_DEFAULT: [&str; 5] = ["much.nii.gz", "much.nrrd", "much.mha", "much.png", "much-lzw.tif"];
 /// What the second process reads: a file, or a folder of files one after the other.
 const VARIABLE: &str = "SSN_MEMORY_OF";
+/// Set where it reads with the default limits.
+const BY_DEFAULT: &str = "SSN_MEMORY_BY_DEFAULT";
 
 #[test]
 fn no_small_file_costs_much_where_it_is_not_trusted() {
@@ -34,7 +37,7 @@ fn no_small_file_costs_much_where_it_is_not_trusted() {
         assert!(bytes.len() <= SIZE, "{name} has {} bytes", bytes.len());
         let path = folder.path().join(&name);
         fs::write(&path, &bytes).unwrap();
-        let (peak, said) = cost(&path);
+        let (peak, said) = cost(&path, false);
         let trusted = !READ_BY_DEFAULT.contains(&name.as_str()) || read(&path, &Limits::default()).is_ok();
         if peak > ALLOWED_KIB || !said.contains(outcome) || !trusted {
             wrong.push(name.clone());
@@ -50,16 +53,42 @@ fn no_attack_costs_much_where_it_is_not_trusted() {
     let attacks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks");
     for folder in fs::read_dir(attacks).unwrap() {
         let folder = folder.unwrap().path();
-        let (peak, said) = cost(&folder);
+        let (peak, said) = cost(&folder, false);
         assert!(peak <= ALLOWED_KIB, "{}: {peak} KiB, {said}", folder.display());
     }
 }
 
+#[cfg(feature = "hdf5")]
+#[test]
+fn no_small_hdf5_file_costs_much_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut report = vec![];
+    let mut wrong = vec![];
+    for Case { name, bytes, outcome } in expanding::hdf5::cases() {
+        assert!(bytes.len() <= SIZE, "{name} has {} bytes", bytes.len());
+        let path = folder.path().join(&name);
+        fs::write(&path, &bytes).unwrap();
+        for (by_default, outcome) in [(true, outcome), (false, "")] {
+            let (peak, said) = cost(&path, by_default);
+            if peak > ALLOWED_KIB || !said.contains(outcome) {
+                wrong.push(name.clone());
+            }
+            report.push(format!("{peak:>8} KiB  {:>7} bytes  {name}: {said:.200}", bytes.len()));
+        }
+    }
+    println!("{}", report.join("\n"));
+    assert!(wrong.is_empty(), "{wrong:?} of\n{}", report.join("\n"));
+}
+
 /// The peak of the memory of a process that reads a file, in KiB, and what became of the file.
-fn cost(path: &Path) -> (u64, String) {
+fn cost(path: &Path, by_default: bool) -> (u64, String) {
     let test = "no_small_file_costs_much_where_it_is_not_trusted";
     let mut command = Command::new(std::env::current_exe().unwrap());
-    let output = command.args([test, "--exact", "--nocapture"]).env(VARIABLE, path).output().unwrap();
+    command.args([test, "--exact", "--nocapture"]).env(VARIABLE, path);
+    if by_default {
+        command.env(BY_DEFAULT, "1");
+    }
+    let output = command.output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{}: {printed}", path.display());
     let line = printed.lines().find_map(|line| line.split_once("peak ")).unwrap().1;
@@ -72,35 +101,47 @@ fn read_and_report(path: &Path) {
     if path.is_dir() {
         files = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
     }
-    let said: Vec<String> = files.iter().map(|path| use_file(path)).collect();
+    let by_default = std::env::var_os(BY_DEFAULT).is_some();
+    let limits = if by_default { Limits::default() } else { Limits::untrusted() };
+    let said: Vec<String> = files.iter().map(|path| use_file(path, &limits)).collect();
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     println!("peak {} {}", peak.trim().trim_end_matches(" kB"), said.join("; "));
 }
 
 /// Reads a file as its name says and converts its values; says what became of it.
-fn use_file(path: &Path) -> String {
-    let limits = Limits::untrusted();
+fn use_file(path: &Path, limits: &Limits) -> String {
     let ending = path.extension().unwrap_or_default().to_string_lossy().into_owned();
-    let bytes = || read_bytes(path, &limits).map_err(|error| error.problem);
+    let bytes = || read_bytes(path, limits).map_err(|error| error.problem);
     let done = match ending.as_str() {
         "npz" => bytes().and_then(|bytes| {
-            let arrays = numpy::parse_npz(&bytes, &limits)?;
+            let arrays = numpy::parse_npz(&bytes, limits)?;
             let images: Vec<Image> =
-                arrays.into_iter().filter_map(|(_, array)| array.into_image(&limits).ok()).collect();
+                arrays.into_iter().filter_map(|(_, array)| array.into_image(limits).ok()).collect();
             Ok(images.iter().map(|image| image.to_f32().data.len()).sum())
         }),
         "pickle" => bytes().and_then(|bytes| {
-            let value = pickle::parse(&bytes, &limits)?;
+            let value = pickle::parse(&bytes, limits)?;
             Ok(value.as_array().map_or(0, |array| converted(array)))
         }),
         "pt" => bytes().and_then(|bytes| {
-            let tensors = torch_file::parse(&bytes, &limits)?;
+            let tensors = torch_file::parse(&bytes, limits)?;
             Ok(tensors.iter().map(|(_, array)| converted(array)).sum())
         }),
         #[cfg(feature = "hdf5")]
-        "h5" => bytes().and_then(|bytes| Ok(ssn_volume::hdf5::parse(&bytes, &limits)?.len())),
-        _ => read(path, &limits).map_err(|error| error.problem).map(|image| {
+        "h5" => bytes().and_then(|bytes| {
+            let found = ssn_volume::hdf5::parse(&bytes, limits)?;
+            // By default, what is read may grow when it is converted.
+            let arrays =
+                found.iter().filter(|_| limits.memory_ratio.is_some()).filter_map(
+                    |(_, dataset)| match dataset {
+                        ssn_volume::hdf5::Dataset::Array(array) => Some(converted(array)),
+                        ssn_volume::hdf5::Dataset::Text(_) => None,
+                    },
+                );
+            Ok(arrays.sum::<usize>() + found.len())
+        }),
+        _ => read(path, limits).map_err(|error| error.problem).map(|image| {
             let _ = image.to_labels();
             image.to_f32().data.len()
         }),

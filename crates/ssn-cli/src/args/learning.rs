@@ -175,7 +175,7 @@ pub struct ExportArgs {
 pub enum ExportFormat {
     /// A bundle of ours.
     Safetensors,
-    /// TorchScript, from an image [b, c, d, h, w] of the training patches' size to mean, diagonal and factor.
+    /// TorchScript: from an image [1, c, d, h, w] of the size of training patches to rows of mean, diagonal and factor.
     Torchscript,
 }
 

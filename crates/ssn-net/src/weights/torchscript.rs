@@ -13,11 +13,11 @@ use crate::model::Model;
 
 /// Writes what a network does in evaluation, atomically.
 ///
-/// The module takes an image of exactly this shape and gives a tuple: mean `[b, c, v]`, diagonal `[b, c, v]` and factor
-/// `[b, r, c, v]`, or the logits alone where there is no distribution. Weights are constants of it.
+/// The module takes an image of exactly this shape. Weights are constants of it.
 ///
 /// # Shapes
-/// `image` `[b, c, d, h, w]`.
+/// `image` `[b, c, d, h, w]` → `[b, (2 + r)·c, v]`: c rows of the mean, c of the diagonal, r·c of the factor, the rank
+/// running slowest; or `[b, c, v]` of logits where there is no distribution.
 pub fn save_torchscript(path: &Path, model: Model, image: [i64; 5]) -> Result<()> {
     let execution = model.execution();
     for entry in model.parameters().entries() {
@@ -26,11 +26,8 @@ pub fn save_torchscript(path: &Path, model: Model, image: [i64; 5]) -> Result<()
     }
     let input = Tensor::f_zeros(image, (Kind::Float, execution.device))?;
     let mut failed = None;
-    let mut forward = |inputs: &[Tensor]| match model.forward(&inputs[0], None, Mode::Evaluation) {
-        Ok(Prediction::Deterministic(logits)) => vec![logits],
-        Ok(Prediction::Stochastic(distribution)) => {
-            distribution.parts().iter().map(|part| part.shallow_clone()).collect()
-        }
+    let mut forward = |inputs: &[Tensor]| match rows(&model, &inputs[0]) {
+        Ok(rows) => vec![rows],
         Err(error) => {
             failed = Some(error);
             vec![inputs[0].shallow_clone()]
@@ -46,4 +43,15 @@ pub fn save_torchscript(path: &Path, model: Model, image: [i64; 5]) -> Result<()
     module.save(&aside)?;
     let bytes = fs::read(&aside).map_err(save)?;
     write_atomically(path, |out| out.write_all(&bytes)).map_err(|error| save(error.source))
+}
+
+/// What a network says about an image, as rows of voxels.
+fn rows(model: &Model, image: &Tensor) -> Result<Tensor> {
+    Ok(match model.forward(image, None, Mode::Evaluation)? {
+        Prediction::Deterministic(logits) => logits,
+        Prediction::Stochastic(distribution) => {
+            let [mean, diagonal, factor] = distribution.parts();
+            Tensor::f_cat(&[mean, diagonal, &factor.f_flatten(1, 2)?], 1)?
+        }
+    })
 }

@@ -1,4 +1,4 @@
-//! NumPy's archives, PyTorch's files, and HDF5.
+//! NumPy's archives and PyTorch's files.
 
 use std::io::{Cursor, Write};
 
@@ -12,7 +12,7 @@ const FILLER: usize = 1_000_000;
 
 pub fn cases() -> Vec<Case> {
     let filled = most(7) - FILLER;
-    let mut cases = vec![
+    vec![
         case("half-fortran.npy", npy("<f2", true, SIZE / 2 - 100), READ),
         case("most.npz", npz("|u1", false, filled), READ),
         case("most-half.npz", npz("<f2", true, filled / 2), READ),
@@ -25,11 +25,7 @@ pub fn cases() -> Vec<Case> {
         case("much.pt", torch(&tensor(MUCH, 1), MUCH), MEMORY),
         case("much-repeated.pt", torch(&tensor(MUCH, 0), 1), MEMORY),
         case("names.pt", torch(&long_names(), 1), MEMORY),
-    ];
-    if cfg!(feature = "hdf5") {
-        cases.push(case("any.h5", include_bytes!("../hdf5_files/gzip.h5").to_vec(), MEMORY));
-    }
-    cases
+    ]
 }
 
 fn npy(descr: &str, fortran: bool, count: usize) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! The datatype of numbers, from the bytes of its message (HDF5 file format specification, IV.A.2.d).
 //!
-//! The decoder looks at class and size alone. A number with unused bits, or a float with other fields than
-//! IEEE's, would be read wrongly by it; so the whole message is compared here.
+//! Class and size alone do not decide: a number with unused bits, or a float with other fields than IEEE's, would be
+//! read wrongly. So the whole message is compared.
 
 use crate::voxels::VoxelType;
 
@@ -24,7 +24,7 @@ pub(super) fn of_numbers(message: &[u8]) -> Option<VoxelType> {
     if size.checked_mul(8)? != *precision {
         return None;
     }
-    // The lowest flag is the byte order, which the decoder knows.
+    // The lowest flag is the byte order.
     Some(match (class & 0xf, flags & !1, *sign, *size) {
         (WHOLE, 0, 0, 1) => VoxelType::U8,
         (WHOLE, 0, 0, 2) => VoxelType::U16,
