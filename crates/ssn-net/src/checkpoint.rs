@@ -183,14 +183,18 @@ impl Checkpoints {
 
     /// The generation with the best validation, if there was one.
     pub fn best(&self) -> Result<Option<Generation>> {
+        self.best_validation()?.map(|best| self.open(best.step)).transpose()
+    }
+
+    /// The best validation, if there was one. Its generation was saved before it and cannot tell.
+    pub fn best_validation(&self) -> Result<Option<Best>> {
         let path = self.folder.join(BEST);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(problem(&path, error)),
         };
-        let best: Best = serde_json::from_slice(&bytes).map_err(|error| problem(&path, error))?;
-        self.open(best.step).map(Some)
+        serde_json::from_slice(&bytes).map(Some).map_err(|error| problem(&path, error))
     }
 
     /// The steps that have a generation, in order.

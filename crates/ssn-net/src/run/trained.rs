@@ -7,7 +7,7 @@ use ssn_data::{DataConfig, SplitFile};
 
 use super::config::RunConfig;
 use super::folder::Frozen;
-use crate::checkpoint::Generation;
+use crate::checkpoint::{Best, Progress};
 use crate::error::{NetError, Result};
 use crate::model::{Execution, Model};
 use crate::weights::{About, Loaded, Provenance, load};
@@ -66,20 +66,20 @@ impl Trained {
             })?,
         };
         let Loaded { model, sha256, .. } = generation.load(execution)?;
-        let about = about(path, &config, &generation)?;
+        let validation = checkpoints.best_validation()?;
+        let about = about(path, &config, &generation.progress, validation)?;
         Ok(Self { model, about, sha256, data: Some(config.data) })
     }
 }
 
 /// What a run knows about its network.
-fn about(run: &Path, config: &RunConfig, generation: &Generation) -> Result<About> {
-    let progress = &generation.progress;
+fn about(run: &Path, config: &RunConfig, progress: &Progress, validation: Option<Best>) -> Result<About> {
     let whole = |what: &'static str| NetError::Run {
         path: run.to_owned(),
         reason: format!("its config does not say {what}"),
         advice: "it was changed by hand: train again",
     };
-    let best = progress.best.filter(|best| best.step == progress.step);
+    let best = validation.filter(|best| best.step == progress.step);
     let cases = match SplitFile::read(&config.data.split.file)?.assignment {
         Assignment::Parts(lists) => lists.map(|list| list.len()),
         Assignment::Folds(_) => [0; 3],
