@@ -102,7 +102,7 @@ fn a_cut_within_a_validation_changes_nothing() {
     let lab = Lab::new(Images::Flat).with(&[
         "training.steps=6",
         "training.validate_every=3",
-        "training.validation_samples=1000",
+        "training.validation_samples=300",
     ]);
     let expected = outcome(&lab.uncut("uncut"));
     let mut chance = Chance::new(3);

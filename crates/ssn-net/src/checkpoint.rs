@@ -4,6 +4,8 @@
 //! every file. It is written aside, flushed to the disk and renamed; the newest one that verifies is used. It is what
 //! a run is after a step and before the validation that may follow, and so a function of the config and the step.
 
+mod upkeep;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -28,12 +30,6 @@ const MANIFEST: &str = "manifest.json";
 const BEST: &str = "best.json";
 /// What a generation's folder is called before its number.
 const GENERATION: &str = "step-";
-/// What one that does not verify is called before its number, so that it is in nobody's way and can be looked into.
-const DAMAGED: &str = "damaged-";
-/// What names begin with while a file or folder is written or removed.
-const UNFINISHED: [&str; 2] = [".partial-", ".removed-"];
-/// How many of the newest generations are kept, beside the best.
-const KEPT: usize = 2;
 
 /// Where a run stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -141,34 +137,6 @@ impl Checkpoints {
         write_atomically(&path, |out| out.write_all(&bytes)).map_err(|error| unsaved(&path, error.source))
     }
 
-    /// Removes what a process that was killed had begun to write or to remove. For the one process that works on the
-    /// run: what another is about to write looks the same.
-    pub fn remove_unfinished(&self) -> Result<()> {
-        for entry in fs::read_dir(&self.folder).map_err(|error| problem(&self.folder, error))? {
-            let entry = entry.map_err(|error| problem(&self.folder, error))?;
-            let name = entry.file_name();
-            if UNFINISHED.iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes())) {
-                let path = entry.path();
-                let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-                removed.map_err(|error| unsaved(&path, error))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes generations that do not verify out of the way of new ones of their steps; gives their new places.
-    pub fn set_aside(&self, damaged: &[Damaged]) -> Result<Vec<PathBuf>> {
-        let aside = |damaged: &Damaged| {
-            let (path, aside) = (self.path_of(damaged.step), self.named(DAMAGED, damaged.step));
-            if aside.exists() {
-                fs::remove_dir_all(&aside).map_err(|error| unsaved(&aside, error))?;
-            }
-            fs::rename(&path, &aside).map_err(|error| unsaved(&path, error))?;
-            Ok(aside)
-        };
-        damaged.iter().map(aside).collect()
-    }
-
     /// The newest generation that verifies.
     pub fn newest(&self) -> Result<Newest> {
         let mut damaged = vec![];
@@ -203,7 +171,9 @@ impl Checkpoints {
         let mut steps = vec![];
         for entry in entries {
             let name = entry.map_err(|error| problem(&self.folder, error))?.file_name();
-            steps.extend(name.to_str().and_then(|name| name.strip_prefix(GENERATION)?.parse::<u64>().ok()));
+            let step = name.to_str().and_then(|name| name.strip_prefix(GENERATION)?.parse::<u64>().ok());
+            // Other ways to write the number are somebody else's folders.
+            steps.extend(step.filter(|step| self.path_of(*step).ends_with(&name)));
         }
         steps.sort_unstable();
         Ok(steps)
@@ -238,19 +208,6 @@ impl Checkpoints {
         let progress =
             serde_json::from_slice(&verified(PROGRESS)?).map_err(|error| problem(&folder, error))?;
         Ok(Generation { folder, progress })
-    }
-
-    fn prune(&self, best: Option<u64>) -> Result<()> {
-        let steps = self.steps()?;
-        let old = &steps[..steps.len().saturating_sub(KEPT)];
-        for step in old.iter().filter(|step| Some(**step) != best) {
-            let path = self.path_of(*step);
-            // Renamed first, so that a folder with a generation's name is never half removed.
-            let condemned = self.folder.join(format!(".removed-{step}"));
-            fs::rename(&path, &condemned).map_err(|error| unsaved(&path, error))?;
-            fs::remove_dir_all(&condemned).map_err(|error| unsaved(&condemned, error))?;
-        }
-        Ok(())
     }
 }
 
