@@ -150,12 +150,12 @@ mod tests {
     fn bad_settings_are_named() {
         let none = Warmup::default();
         for base in [0.0, -0.1, f64::NAN, f64::INFINITY] {
-            assert_eq!(refused(base, Schedule::Constant, none, 10), "learning_rate");
+            assert_eq!(refused(base, Schedule::Constant, none, 10), "optimiser.learning_rate");
         }
-        assert_eq!(refused(0.1, Schedule::Constant, none, 0), "steps");
+        assert_eq!(refused(0.1, Schedule::Constant, none, 0), "training.steps");
         let long = |steps| Warmup { steps, ..none };
-        assert_eq!(refused(0.1, Schedule::Constant, long(10), 10), "warmup.steps");
-        assert_eq!(refused(0.1, Schedule::Constant, long(11), 10), "warmup.steps");
+        assert_eq!(refused(0.1, Schedule::Constant, long(10), 10), "optimiser.warmup.steps");
+        assert_eq!(refused(0.1, Schedule::Constant, long(11), 10), "optimiser.warmup.steps");
         for start in [0.0, -1.0, 1.5, f64::NAN] {
             assert_eq!(
                 refused(0.1, Schedule::Constant, Warmup { steps: 2, start }, 10),

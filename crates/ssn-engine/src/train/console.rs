@@ -87,7 +87,7 @@ impl Watch for Console {
                 loss + &samples.map_or(String::new(), |samples| format!(", effective samples {samples:.1}"))
             }),
             Event::Incident { reason, file } => self.tell(&format!("{reason}; see {}", file.display())),
-            Event::Validating(_) => {}
+            Event::Validating(done) => self.progress.note(|| format!("validation, {done} cases done")),
             Event::Validated { step, validation, is_best } => {
                 let show = |name: &str, value: Option<f64>| value.map(|value| format!("{name} {value:.4}"));
                 let parts: Vec<String> = [

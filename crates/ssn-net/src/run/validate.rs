@@ -12,10 +12,14 @@ use super::predict::describe;
 use super::resolve::Resolved;
 use crate::error::{NetError, Result};
 use crate::model::Model;
+use crate::tiles::TileConfig;
 use crate::whole_image::{Image, WholeImage, WholeImageConfig, predict};
 
 /// The seed of the samples: validations of all steps see the same noise, so that they differ by the model alone.
 const SEED: u64 = 0;
+
+/// How much tiles share: less than for predictions, because a validation comes often, and seams hardly change its scores.
+const OVERLAP: f64 = 0.25;
 
 /// The cases to validate on.
 pub struct Validator {
@@ -38,6 +42,8 @@ impl Validator {
 
     /// The means over the cases; nothing if it was asked to stop on the way.
     pub fn validate(&self, model: &Model, watch: &mut dyn Watch) -> Result<Option<Validation>> {
+        let tiles = TileConfig { overlap: OVERLAP, ..TileConfig::default() };
+        let config = WholeImageConfig { tiles, ..WholeImageConfig::default() };
         let mut scores = vec![];
         for (done, &index) in self.chosen.iter().enumerate() {
             if watch.should_stop() {
@@ -45,8 +51,7 @@ impl Validator {
             }
             let case = self.cases.load(index)?;
             let image = Image::new(&case.image, case.channels, case.shape, case.mask.as_deref());
-            let prediction =
-                image.and_then(|image| predict(model, &image, &WholeImageConfig::default(), |_, _| {}));
+            let prediction = image.and_then(|image| predict(model, &image, &config, |_, _| {}));
             let prediction = prediction.map_err(|error| match error {
                 NetError::Image(problem) => NetError::Case { id: case.id.clone(), problem },
                 other => other,
