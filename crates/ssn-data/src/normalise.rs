@@ -72,6 +72,11 @@ impl Normalisation {
         }
     }
 
+    /// Whether the scale depends on the region of interest.
+    pub fn needs_mask(self) -> bool {
+        matches!(self, Self::Brats | Self::ZScore { in_mask: true })
+    }
+
     /// Changes the values of one channel.
     ///
     /// # Shapes

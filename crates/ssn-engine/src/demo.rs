@@ -84,8 +84,9 @@ fn occupied(folder: &Path, why: &str) -> Failure {
 }
 
 fn config_text(args: &DemoArgs) -> String {
+    let settings: String = args.settings.iter().map(|setting| format!(" --set {setting}")).collect();
     format!(
-        "# The config of `ssn demo --seed {} --cases {}`.\npreset = \"demo\"\n\n[data]\npath = \"data\"\n\
+        "# The config of `ssn demo --seed {} --cases {}{settings}`.\npreset = \"demo\"\n\n[data]\npath = \"data\"\n\
          # Grey values of 16 bits to -0.5 ... 0.5.\n\
          normalisation = {{ kind = \"scale\", subtract = 32767.5, divide = 65535 }}\n\n\
          [data.split]\nratios = [60, 20, 20]\n",
@@ -120,7 +121,10 @@ fn compare(
     train_command.extend(["--workers".to_owned(), "1".to_owned()]);
     if let Verb::Train(args) = command(&train_command, global)? {
         let trained = train(&args, global)?;
-        outcome(trained.ended, &trained.path)?;
+        outcome(trained.ended, &trained.path).map_err(|failure| match failure.exit {
+            Exit::Stopped => Failure::new(Exit::Stopped, "stopped on request; the same command goes on"),
+            _ => failure,
+        })?;
     }
     let words = ["predict", &run_text, "--out", &predictions_text].map(str::to_owned);
     if let Verb::Predict(args) = command(&words, global)? {

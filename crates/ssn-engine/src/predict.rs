@@ -17,7 +17,7 @@ use ssn_net::run::{Trained, Which};
 use ssn_net::tiles::TileConfig;
 use ssn_net::whole_image::{Storage, WholeImageConfig};
 use ssn_net::{Execution, Precision};
-use ssn_predictions::{About, Predictions};
+use ssn_predictions::{About, Output, Predictions};
 
 use crate::failure::failure;
 use crate::signals;
@@ -69,7 +69,7 @@ pub fn predict(args: &PredictArgs, quiet: bool) -> Result<Predicted, Failure> {
     let mut made = 0;
     for (done, &index) in cases.iter().enumerate() {
         let id = dataset.entries[index].id.clone();
-        if args.overwrite || !folder.is_finished(&id) {
+        if args.overwrite || !is_finished(&folder, &id, args) {
             if stop.load(Ordering::Relaxed) {
                 progress.finish();
                 folder.write_index().map_err(predictions::failure)?;
@@ -78,6 +78,12 @@ pub fn predict(args: &PredictArgs, quiet: bool) -> Result<Predicted, Failure> {
                 return Err(Failure::new(Exit::Stopped, message));
             }
             let case = dataset.load_raw(index).map_err(ssn_cli::datasets::failure)?;
+            if case.mask.is_none() && trained.about.normalisation.needs_mask() {
+                progress.say(&format!(
+                    "warning: case {id} has no region of interest, but the network learnt intensities that were \
+                     scaled inside one; put a mask beside the image"
+                ));
+            }
             let grid = (case.shape, case.geometry);
             let told = |error| Failure { message: format!("case {id}: {error}"), ..failure(error) };
             let tiles = |tile: usize, of: usize| progress.note(|| format!("{id}, tile {tile} of {of}"));
@@ -91,6 +97,14 @@ pub fn predict(args: &PredictArgs, quiet: bool) -> Result<Predicted, Failure> {
     let index = folder.write_index().map_err(predictions::failure)?;
     let (kept, seconds) = (cases.len() - made, start.elapsed().as_secs_f64());
     Ok(Predicted { model: trained.id().name, made, kept, index, seconds })
+}
+
+/// Whether all files that are asked for are there.
+fn is_finished(folder: &Predictions, id: &str, args: &PredictArgs) -> bool {
+    let asked =
+        [(true, Output::Prediction), (args.probabilities, Output::Probabilities), (args.nifti, Output::Mean)];
+    folder.is_finished(id)
+        && asked.iter().all(|(asked, output)| !asked || folder.find_output(id, *output).is_some())
 }
 
 /// How images are divided.

@@ -56,9 +56,10 @@ pub struct Trained {
 
 /// Trains as far as it goes.
 pub fn train(args: &TrainArgs, global: &Global) -> Result<Trained, Failure> {
+    let begin = Instant::now();
     let stop = signals::stop_flag().map_err(|error| Failure::new(Exit::Internal, error))?;
     let (folder, resolved) = match &args.resume {
-        Some(path) => start::resumed(path)?,
+        Some(path) => start::resumed(path, args.data.as_deref())?,
         None => start::fresh(args, global)?,
     };
     let path = folder.path().to_owned();
@@ -69,7 +70,9 @@ pub fn train(args: &TrainArgs, global: &Global) -> Result<Trained, Failure> {
     }
     console.begin(&run);
     let loader = LoaderConfig { workers: args.workers.into(), ..LoaderConfig::default() };
-    let limit = args.time_limit.map(|minutes| Duration::from_secs_f64(60.0 * minutes));
+    // Opening and checking the dataset count as well; a limit beyond all time is none.
+    let limit = args.time_limit.and_then(|minutes| Duration::try_from_secs_f64(60.0 * minutes).ok());
+    let limit = limit.map(|limit| limit.saturating_sub(begin.elapsed()));
     let ended = run.go(&loader, limit, &mut console);
     console.finish();
     let ended = ended.map_err(|error| {

@@ -68,7 +68,46 @@ fn a_run_predicts_its_test_cases_and_they_are_scored() {
 
         let evaluated = evaluate(&evaluation_of(&out), true).unwrap();
         assert_eq!((evaluated.evaluation.cases, evaluated.cases[0].scores.samples), (8, 100));
+
+        // Labels that are corrected are scored anew.
+        let label = |rater: u8| {
+            let ending = if images == Images::Flat { "png" } else { "nii.gz" };
+            lab.data().join(format!("labels/synthetic-00003_{rater}.{ending}"))
+        };
+        for rater in 1..4 {
+            fs::copy(label(0), label(rater)).unwrap();
+        }
+        let again = evaluate(&evaluation_of(&out), true).unwrap();
+        let changed: Vec<&str> = (evaluated.cases.iter().zip(&again.cases))
+            .filter(|(old, new)| old.scores != new.scores)
+            .map(|(old, _)| old.id.as_str())
+            .collect();
+        assert_eq!(changed, ["synthetic-00003"]);
     }
+}
+
+#[test]
+fn a_preset_on_a_dataset_is_the_preset() {
+    let lab = Lab::new(Images::Flat);
+    let run = lab.path("run");
+    let mut train = command();
+    train.args(["train", "--quiet", "--skip-check", "--preset", "lidc", "--data"]).arg(lab.data());
+    finishes(
+        train.args(["--set", "training.steps=1", "--set", "training.validate_every=0", "--out"]).arg(&run),
+    );
+    let config = fs::read_to_string(run.join("config.toml")).unwrap();
+    for line in ["batch_size = 12", "initial_scale = 1.0", "pretrain_steps = 0"] {
+        assert!(config.contains(line), "{line} is missing in\n{config}");
+    }
+}
+
+#[test]
+fn a_run_goes_on_after_its_dataset_was_moved() {
+    let lab = Lab::new(Images::Flat);
+    let (run, moved) = (lab.uncut("run"), lab.path("moved"));
+    fs::rename(lab.data(), &moved).unwrap();
+    fails(&mut lab.resume(&run), 65, &["data"]);
+    finishes(lab.resume(&run).arg("--data").arg(&moved));
 }
 
 #[test]
@@ -88,6 +127,9 @@ fn a_prediction_that_was_stopped_goes_on() {
     let second = ends(&mut all(&out)).stdout;
     assert!(second.contains("\"predicted\": 1") && second.contains("\"kept\": 7"), "{second}");
     assert_eq!(fs::read(&file).unwrap(), before, "the same bytes again");
+    // What is asked for in addition is made as well.
+    finishes(all(&out).arg("--probabilities"));
+    assert!(out.join("synthetic-00005_prob_maps.nii.gz").is_file());
 }
 
 #[test]
@@ -173,4 +215,5 @@ fn the_demo_compares_three_networks_and_goes_on() {
     finishes(&mut demo("3"));
     assert_eq!(fs::read_to_string(out.join("scores.md")).unwrap(), table);
     fails(&mut demo("4"), 2, &["a demo with other settings is in it"]);
+    fails(demo("3").args(["--set", "training.steps=9"]), 2, &["a demo with other settings is in it"]);
 }

@@ -49,7 +49,7 @@ pub struct TrainArgs {
     #[arg(required_unless_present_any = ["data", "resume"])]
     pub config: Option<PathBuf>,
 
-    /// A dataset to train on without a config file.
+    /// A dataset to train on without a config file; with --resume, where the dataset of the run lies now.
     #[arg(long, value_name = "DATASET", conflicts_with = "config")]
     pub data: Option<PathBuf>,
 
@@ -75,7 +75,7 @@ pub struct TrainArgs {
         value_name = "RUN",
         num_args = 0..=1,
         default_missing_value = "run",
-        conflicts_with_all = ["config", "data", "preset", "settings", "seed", "out"]
+        conflicts_with_all = ["config", "preset", "settings", "seed", "out"]
     )]
     pub resume: Option<PathBuf>,
 
@@ -109,7 +109,7 @@ pub struct PredictArgs {
     /// What to predict: a dataset, a config (.toml), or images. Without it, the dataset of the run.
     pub data: Vec<PathBuf>,
 
-    /// The part of the dataset; without it, test if the dataset is divided, or all.
+    /// The part of the dataset; without it, test, and all of what is named on the command line.
     #[arg(long, value_enum)]
     pub split: Option<Part>,
 

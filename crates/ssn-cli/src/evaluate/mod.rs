@@ -122,11 +122,12 @@ fn score_all(
         let job = &plan.jobs[index];
         let (id, config) = (job.found.id(), &settings.scores);
         let path = folder.record(id);
-        let key = key(config, &job.found.header.sha256, &settings.dataset).map_err(failure)?;
+        // Labels are read first: scores of labels that were corrected since are no longer theirs.
+        let raters = raters::load(&plan.dataset, job)?;
+        let key = key(config, &job.found.header.sha256, &raters).map_err(failure)?;
         if let Some(record) = Record::read(&path, &key, id).filter(|_| !again) {
             return Ok(record.scored);
         }
-        let raters = raters::load(&plan.dataset, job)?;
         meter.saw_all(memory(&job.found.header, raters.len(), config));
         let scored = score_one(job, &raters, config)?;
         let record = Record { key, scored };

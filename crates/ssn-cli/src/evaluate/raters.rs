@@ -22,8 +22,12 @@ pub(super) fn load(dataset: &Dataset, job: &Job) -> Result<Vec<LabelMap>, Failur
     case.image = vec![];
     case.channels = 0;
     if let Some(table) = differences(about, &case) {
-        // Intensities play no part here.
-        let prepare = Preprocessing { normalisation: Normalisation::None, ..dataset.preprocessing };
+        // Intensities play no part here, and predictions keep the size of the image.
+        let prepare = Preprocessing {
+            normalisation: Normalisation::None,
+            crop_to_mask: false,
+            ..dataset.preprocessing
+        };
         case = prepare.apply(case).map_err(data_failure)?;
         if differences(about, &case).is_some() {
             let message = format!(

@@ -39,7 +39,11 @@ pub fn choose(args: &PredictArgs, trained: &Trained) -> Result<Chosen, Failure> 
         false => Ok(chosen),
         true => Err(Failure::new(
             Exit::BadData,
-            format!("{} has no case in the part {}", chosen.dataset.root.display(), chosen.split),
+            format!(
+                "{} has no case in the part {}; choose another with --split validation, train or all",
+                chosen.dataset.root.display(),
+                chosen.split
+            ),
         )),
     }
 }
@@ -85,7 +89,20 @@ fn given(paths: &[PathBuf], part: Option<Part>, trained: &Trained) -> Result<Cho
 /// A network sees channels by their place: those of another dataset must be as many.
 fn check_channels(dataset: &Dataset, trained: &Trained) -> Result<(), Failure> {
     let (found, expected) = (&dataset.channels, &trained.about.channels);
+    let same_set = found.iter().all(|name| expected.contains(name));
+    if found.len() == expected.len() && same_set && found != expected {
+        let message = format!(
+            "the channels of {} come as {}, but the network was trained with {}; set data.channels to that order",
+            dataset.root.display(),
+            found.join(", "),
+            expected.join(", ")
+        );
+        return Err(Failure::new(Exit::BadData, message));
+    }
     if found.len() == expected.len() {
+        if !same_set {
+            eprintln!("note: channels {} are taken for {}", found.join(", "), expected.join(", "));
+        }
         return Ok(());
     }
     let message = format!(

@@ -41,6 +41,10 @@ impl Console {
             test,
             run.display()
         ));
+        if validation == 0 && resolved.config.training.validate_every > 0 {
+            console
+                .tell("no case is for validation: there is no best checkpoint, and patience has no effect");
+        }
         Ok(console)
     }
 

@@ -7,19 +7,19 @@ use ssn_cli::datasets;
 use ssn_cli::init::first_readable;
 use ssn_cli::progress::Progress;
 use ssn_cli::{Exit, Failure};
-use ssn_data::Dataset;
 use ssn_data::check::check;
 use ssn_data::nearest::nearest;
-use ssn_data::template::template;
+use ssn_data::template::{suggest_normalisation, template, template_with};
+use ssn_data::{Dataset, Severity};
 use ssn_net::run::{Layers, Resolved, RunFolder, RunPreset, Setting, resolve};
 use ssn_volume::{Limits, read_bytes};
 
 use crate::failure::failure;
 
-/// A run that goes on.
-pub fn resumed(path: &Path) -> Result<(RunFolder, Resolved), Failure> {
+/// A run that goes on, with its dataset where it was or where it is now.
+pub fn resumed(path: &Path, data: Option<&Path>) -> Result<(RunFolder, Resolved), Failure> {
     let folder = RunFolder::open(path).map_err(failure)?;
-    let resolved = folder.resolved().map_err(failure)?;
+    let resolved = folder.resolved(data).map_err(failure)?;
     Ok((folder, resolved))
 }
 
@@ -60,7 +60,15 @@ fn layers(args: &TrainArgs) -> Result<Layers, Failure> {
         }
         (None, Some(data)) => {
             let dataset = Dataset::open(data).map_err(datasets::failure)?;
-            let text = template(&dataset, data, &first_readable(&dataset)?);
+            let first = first_readable(&dataset)?;
+            let text = match preset {
+                // A preset of the paper says everything about learning by itself.
+                Some(preset) if preset != RunPreset::General => {
+                    let scale = suggest_normalisation(&dataset, &first);
+                    template_with(&dataset, data, &first, scale, preset.name())
+                }
+                _ => template(&dataset, data, &first),
+            };
             // The run keeps the split; a split.toml that happens to lie here belongs to something else.
             let split = format!("data.split.file={}", args.out.join("split.toml").display());
             settings.push(Setting::parse(&split).map_err(usage)?);
@@ -68,7 +76,14 @@ fn layers(args: &TrainArgs) -> Result<Layers, Failure> {
         }
         (None, None) => None,
     };
-    Ok(Layers { preset, file, settings })
+    let layers = Layers { preset, file, settings };
+    if args.config.is_some() && args.preset.is_some() {
+        let sections = layers.learning_sections();
+        if !sections.is_empty() {
+            eprintln!("note: the config's own {} win over those of the preset", sections.join(", "));
+        }
+    }
+    Ok(layers)
 }
 
 fn preset(name: &str) -> Result<RunPreset, Failure> {
@@ -88,7 +103,11 @@ fn check_dataset(resolved: &Resolved, global: &Global) -> Result<(), Failure> {
     let progress = Progress::new(resolved.dataset.entries.len(), "cases checked", global.quiet);
     let report = check(&resolved.dataset, Some(&resolved.parts), &|done| progress.reached(done));
     progress.finish();
-    if report.is_clean() {
+    if report.errors == 0 {
+        for finding in report.findings.iter().filter(|finding| finding.severity == Severity::Warning) {
+            let place = finding.case.as_deref().unwrap_or("the dataset");
+            eprintln!("warning: {place}: {}", finding.reason);
+        }
         return Ok(());
     }
     eprint!("{report}");

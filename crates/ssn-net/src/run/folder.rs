@@ -101,9 +101,13 @@ impl RunFolder {
             .map_err(|error| NetError::Save { path: path.clone(), source: error.source })
     }
 
-    /// The run with its dataset, as it was frozen.
-    pub fn resolved(&self) -> Result<Resolved> {
-        resolve(Frozen::config_of(&self.path)?)
+    /// The run with its dataset, as it was frozen; `data` is where the dataset lies now, if it was moved.
+    pub fn resolved(&self, data: Option<&Path>) -> Result<Resolved> {
+        let mut config = Frozen::config_of(&self.path)?;
+        if let Some(data) = data {
+            config.data.path = data.to_owned();
+        }
+        resolve(config)
     }
 
     /// Its checkpoints.

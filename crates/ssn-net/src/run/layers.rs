@@ -88,6 +88,16 @@ impl Layers {
         Ok(RunConfig { data: config.data.seen_from(folder), ..config })
     }
 
+    /// The sections of the file that are about learning, and win over a preset's.
+    pub fn learning_sections(&self) -> Vec<String> {
+        let table = self.file_table().unwrap_or_default();
+        table
+            .keys()
+            .filter(|key| !["data", PRESET].contains(&key.as_str()))
+            .map(|key| format!("[{key}]"))
+            .collect()
+    }
+
     fn file_table(&self) -> Result<Table> {
         let Some((_, text)) = &self.file else { return Ok(Table::new()) };
         parse(text).map_err(|error| self.wrong(explain(text, &error)))

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use ssn_core::LabelMap;
 use ssn_volume::{Limits, read_bytes, write_atomically};
 
 use super::summary::Scored;
@@ -24,15 +25,20 @@ pub struct Record {
     pub scored: Scored,
 }
 
-/// A hash of all that the scores of a case depend on: the settings, the content of the distribution file, and the
-/// dataset that the raters are from.
+/// A hash of all that the scores of a case depend on: the settings, the content of the distribution file, and the label
+/// maps of the raters.
 ///
 /// # Errors
 /// When the settings cannot be written as JSON.
-pub fn key(config: &ScoreConfig, distribution_sha256: &str, dataset: &str) -> Result<String> {
-    let text = serde_json::to_string(&(VERSION, config, distribution_sha256, dataset))
+pub fn key(config: &ScoreConfig, distribution_sha256: &str, raters: &[LabelMap]) -> Result<String> {
+    let text = serde_json::to_string(&(VERSION, config, distribution_sha256))
         .map_err(|error| PredictionError::Parts(error.to_string()))?;
-    Ok(hex(&Sha256::digest(text)))
+    let mut digest = Sha256::new_with_prefix(text);
+    for rater in raters {
+        digest.update((rater.labels().len() as u64).to_le_bytes());
+        digest.update(rater.labels());
+    }
+    Ok(hex(&digest.finalize()))
 }
 
 impl Record {
