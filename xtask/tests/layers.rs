@@ -178,7 +178,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "evaluate",
         ],
     ),
-    ("ssn-engine", &["failure", "signals", "import", "toy", "train", "predict", "export", "demo"]),
+    ("ssn-engine", &["failure", "trained", "signals", "import", "toy", "train", "predict", "export", "demo"]),
 ];
 
 #[test]

@@ -4,14 +4,13 @@ use ssn_data::check::check;
 use ssn_data::{DataConfig, Dataset};
 
 use crate::args::{CheckArgs, Global};
-use crate::datasets::failure;
+use crate::datasets::{failure, is_config};
 use crate::exit::{Exit, Failure, print};
 use crate::progress::Progress;
 
 /// Checks a dataset, or the one that a config names.
 pub fn run(args: &CheckArgs, global: &Global) -> Result<Exit, Failure> {
-    let is_config = args.dataset.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
-    let (dataset, parts) = if is_config {
+    let (dataset, parts) = if is_config(&args.dataset) {
         let config = DataConfig::read(&args.dataset).map_err(failure)?;
         let mut dataset = config.open().map_err(failure)?;
         let parts = config.parts_or_finding(&mut dataset);

@@ -18,6 +18,11 @@ pub fn failure(error: DataError) -> Failure {
     Failure::new(exit, error)
 }
 
+/// Whether a path names a config, and not a dataset itself.
+pub fn is_config(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
+}
+
 /// Refuses to replace a file unless that was asked for.
 pub fn check_free(path: &Path, overwrite: bool) -> Result<(), Failure> {
     if overwrite || !path.exists() {

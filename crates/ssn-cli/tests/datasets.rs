@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
-use std::path::Path;
-use std::process::{Command, Output};
+mod common;
 
+use std::path::Path;
+
+use common::{ssn, told};
 use ssn_volume::{Geometry, Image, Limits, Voxels, write};
 use tempfile::TempDir;
 
@@ -23,22 +25,6 @@ fn picture(path: &Path, value: impl Fn(usize) -> u8) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let voxels = Voxels::U8((0..64).map(value).collect());
     write(path, &Image::new(voxels, [1, 1, 8, 8], Geometry::default(), &Limits::default()).unwrap()).unwrap();
-}
-
-fn ssn(folder: &TempDir, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ssn"))
-        .args(arguments)
-        .current_dir(folder.path())
-        .env("COLUMNS", "100")
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap()
-}
-
-/// Exit code and both streams.
-fn told(output: &Output) -> String {
-    let text = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).unwrap();
-    format!("exit {}\n{}{}", output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
 
 #[test]

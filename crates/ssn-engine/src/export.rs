@@ -3,22 +3,17 @@
 use std::path::PathBuf;
 
 use serde_json::json;
-use ssn_cli::args::{Checkpoint, ExportArgs, ExportFormat, Global};
+use ssn_cli::args::{ExportArgs, ExportFormat, Global};
 use ssn_cli::datasets::check_free;
 use ssn_cli::exit::{Exit, Failure, print};
-use ssn_net::run::{Trained, Which};
 use ssn_net::weights::{save, save_torchscript};
-use ssn_net::{Execution, Precision};
 
 use crate::failure::failure;
+use crate::trained::trained;
 
 /// Runs the verb.
 pub fn run(args: &ExportArgs, global: &Global) -> Result<Exit, Failure> {
-    let which = match args.checkpoint {
-        Checkpoint::Best => Which::Best,
-        Checkpoint::Last => Which::Last,
-    };
-    let trained = Trained::open(&args.model, which, Execution::cpu(Precision::F32)).map_err(failure)?;
+    let trained = trained(&args.model, args.checkpoint)?;
     let ending = match args.format {
         ExportFormat::Safetensors => "safetensors",
         ExportFormat::Torchscript => "pt",

@@ -8,6 +8,7 @@ mod predict;
 mod signals;
 mod toy;
 mod train;
+mod trained;
 
 use std::process::ExitCode;
 

@@ -8,19 +8,18 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use serde_json::json;
-use ssn_cli::args::{Checkpoint, Global, PredictArgs, Stored};
+use ssn_cli::args::{Global, PredictArgs, Stored};
 use ssn_cli::exit::print;
 use ssn_cli::predictions;
 use ssn_cli::progress::Progress;
 use ssn_cli::{Exit, Failure};
-use ssn_net::run::{Trained, Which};
 use ssn_net::tiles::TileConfig;
 use ssn_net::whole_image::{Storage, WholeImageConfig};
-use ssn_net::{Execution, Precision};
 use ssn_predictions::{About, Output, Predictions};
 
 use crate::failure::failure;
 use crate::signals;
+use crate::trained::trained;
 use cases::{Chosen, choose};
 
 /// Runs the verb.
@@ -54,12 +53,8 @@ pub struct Predicted {
 /// Predicts all cases that are not there yet.
 pub fn predict(args: &PredictArgs, quiet: bool) -> Result<Predicted, Failure> {
     let stop = signals::stop_flag().map_err(|error| Failure::new(Exit::Internal, error))?;
-    let which = match args.checkpoint {
-        Checkpoint::Best => Which::Best,
-        Checkpoint::Last => Which::Last,
-    };
     let config = tiling(args)?;
-    let trained = Trained::open(&args.model, which, Execution::cpu(Precision::F32)).map_err(failure)?;
+    let trained = trained(&args.model, args.checkpoint)?;
     let Chosen { dataset, cases, split, named } = choose(args, &trained)?;
     let about = About { model: trained.id(), seed: 0, dataset: named.display().to_string(), split };
     let folder = Predictions::create(&args.out, about).map_err(predictions::failure)?;

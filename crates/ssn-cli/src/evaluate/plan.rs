@@ -9,7 +9,7 @@ use ssn_predictions::{Description, Found, Kind, Predictions};
 
 use super::named;
 use crate::args::{EvaluateArgs, Part};
-use crate::datasets::failure as data_failure;
+use crate::datasets::{failure as data_failure, is_config};
 use crate::exit::{Exit, Failure};
 use crate::predictions::failure;
 
@@ -96,8 +96,7 @@ impl Plan {
 
 /// The dataset, and the part of each of its cases; no parts where all cases are asked for.
 fn open(data: &Path, part: Part) -> Result<(Dataset, Vec<Split>), Failure> {
-    let is_config = data.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
-    let (dataset, parts) = if is_config {
+    let (dataset, parts) = if is_config(data) {
         let config = DataConfig::read(data).map_err(data_failure)?;
         let dataset = config.open().map_err(data_failure)?;
         let parts = match part {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ssn_cli::args::{Part, PredictArgs};
-use ssn_cli::datasets::failure;
+use ssn_cli::datasets::{failure, is_config};
 use ssn_cli::{Exit, Failure};
 use ssn_data::{DataConfig, Dataset};
 use ssn_net::run::{CONFIG, Trained};
@@ -46,10 +46,6 @@ pub fn choose(args: &PredictArgs, trained: &Trained) -> Result<Chosen, Failure> 
             ),
         )),
     }
-}
-
-fn is_config(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
 }
 
 /// A part of the dataset of a config.

@@ -11,7 +11,7 @@ use ssn_data::{Batch, Loader, LoaderConfig, Split};
 use tch::Device;
 
 use super::events::Events;
-use super::folder::RunFolder;
+use super::folder::{CONFIG, RunFolder};
 use super::incident;
 use super::metrics::{Metrics, Validation};
 use super::resolve::Resolved;
@@ -283,7 +283,7 @@ fn lost(run: &Path, newest: &Damaged, count: usize) -> NetError {
         "none of its {count} checkpoints is what was saved ({}); put back a copy of one, or train again with \
          `ssn train {} --out` and a new folder",
         newest.reason,
-        run.join("config.toml").display()
+        run.join(CONFIG).display()
     );
     NetError::File { path: run.to_owned(), reason }
 }

@@ -56,8 +56,7 @@ impl Validator {
                 NetError::Image(problem) => NetError::Case { id: case.id.clone(), problem },
                 other => other,
             })?;
-            let classes = self.cases.dataset().classes.clone();
-            scores.push(score(case, prediction, &classes, self.samples)?);
+            scores.push(score(case, prediction, &self.cases.dataset().classes, self.samples)?);
             watch.saw(Event::Validating(done + 1));
         }
         let mean = |part: fn(&CaseScores) -> Option<f64>| {

@@ -1,0 +1,19 @@
+//! Opening a trained network as the arguments name it.
+
+use std::path::Path;
+
+use ssn_cli::Failure;
+use ssn_cli::args::Checkpoint;
+use ssn_net::run::{Trained, Which};
+use ssn_net::{Execution, Precision};
+
+use crate::failure::failure;
+
+/// The network of a run or of a bundle.
+pub fn trained(model: &Path, checkpoint: Checkpoint) -> Result<Trained, Failure> {
+    let which = match checkpoint {
+        Checkpoint::Best => Which::Best,
+        Checkpoint::Last => Which::Last,
+    };
+    Trained::open(model, which, Execution::cpu(Precision::F32)).map_err(failure)
+}
