@@ -1,0 +1,83 @@
+"""The peer of `cargo xtask bench gpu`: the same networks, losses and optimisers in PyTorch on an NVIDIA GPU.
+
+gpu.py NETWORK MODE STEPS [cpu]: NETWORK is unet (12 images of 128²) or deepmedic (10 patches of 110³), MODE one of
+
+  eager-f32   channels first, single precision, every setting as PyTorch has it: how the paper's code trains
+  eager-bf16  channels last, the trunk autocast to bfloat16
+  graph-bf16  the same, but the whole step is a captured CUDA graph, with the optimiser's fastest variant and
+              convolutions chosen by trial: the fastest of PyTorch without its compiler
+  profile     the kernels of eager-bf16 by their time, as a table
+
+It prints JSON: the median of the steps, each until the GPU has finished, and the peak of memory since the start. With
+`cpu` the eager modes take their steps on the processor, with one image, to try the script where there is no GPU.
+"""
+import json, math, sys, time
+import torch
+from networks import Learner
+
+BATCH = {"unet": 12, "deepmedic": 10}
+MODES = ["eager-f32", "eager-bf16", "graph-bf16", "profile"]
+WARM_UP = 3
+SHOWN_KERNELS = 30
+
+
+def captured(step):
+    """The step as one CUDA graph; its noise is drawn anew in every replay."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):  # state and convolutions have to be settled before the capture
+        for _ in range(WARM_UP):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        value = step()
+
+    def replay():
+        graph.replay()
+        return value
+    return replay
+
+
+if len(sys.argv) not in (4, 5) or sys.argv[1] not in BATCH or sys.argv[2] not in MODES or sys.argv[4:] not in ([], ["cpu"]):
+    sys.exit(f"gpu.py NETWORK MODE STEPS [cpu], with NETWORK of {', '.join(BATCH)} and MODE of {', '.join(MODES)}")
+network, mode, steps = sys.argv[1], sys.argv[2], int(sys.argv[3])
+on_gpu = len(sys.argv) == 4
+if on_gpu and not torch.cuda.is_available():
+    sys.exit(f"PyTorch {torch.__version__} finds no NVIDIA GPU that it can use")
+if mode == "graph-bf16" and not on_gpu:
+    sys.exit("a CUDA graph needs an NVIDIA GPU")
+
+options = {}
+if mode == "graph-bf16":
+    torch.backends.cudnn.benchmark = True
+    options = {"capturable": True, "fused" if network == "unet" else "foreach": True}  # RMSprop has no fused variant
+fast = mode != "eager-f32"
+learner = Learner(network, BATCH[network] if on_gpu else 1, "cuda" if on_gpu else "cpu", bfloat16=fast, channels_last=fast,
+                  **options)
+step = captured(learner.step) if mode == "graph-bf16" else learner.step
+finish = torch.cuda.synchronize if on_gpu else lambda: None
+for _ in range(WARM_UP):
+    step()
+finish()
+if mode == "profile":
+    with torch.profiler.profile() as profile:
+        for _ in range(steps):
+            step()
+        finish()
+    order = "self_device_time_total" if on_gpu else "self_cpu_time_total"
+    print(profile.key_averages().table(sort_by=order, row_limit=SHOWN_KERNELS))
+    sys.exit()
+seconds = []
+for _ in range(steps):
+    start = time.perf_counter()
+    value = step()
+    finish()
+    seconds.append(time.perf_counter() - start)
+assert math.isfinite(value.item()), "the loss is not finite"
+seconds.sort()
+print(json.dumps({"seconds": seconds[len(seconds) // 2], "steps": steps,
+                  "peak_bytes": torch.cuda.max_memory_allocated() if on_gpu else None,
+                  "reserved_bytes": torch.cuda.max_memory_reserved() if on_gpu else None,
+                  "torch": torch.__version__, "device": torch.cuda.get_device_name() if on_gpu else "cpu",
+                  "loss": value.item()}))
