@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: our programs and their peers in one run, with both sides of every ratio.
 
+mod gpu;
 mod peer;
 mod step;
 mod table;
@@ -29,7 +30,7 @@ pub struct Args {
     what: What,
 }
 
-#[derive(Debug, Clone, Copy, clap::Subcommand)]
+#[derive(Debug, clap::Subcommand)]
 enum What {
     /// 100 label maps of an 80³, 4-class, rank-10 distribution, beside PyTorch in float64
     Sampling,
@@ -39,6 +40,8 @@ enum What {
     Augment,
     /// A training step of the paper's networks on the processor, beside PyTorch
     Step,
+    /// A training step of the paper's networks on an NVIDIA GPU, beside PyTorch
+    Gpu(gpu::Args),
     /// Time and memory of 100 samples and all scores of a 240 × 240 × 155 case
     Memory,
 }
@@ -46,8 +49,9 @@ enum What {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let host = Host::from_env();
-    match args.what {
+    match &args.what {
         What::Step => step::run(&host),
+        What::Gpu(args) => gpu::run(&host, args),
         What::Memory => {
             let mut command = process::cargo(&host);
             command.args(["run", "--release", "--package", "ssn-core", "--example", "bench_memory"]);
@@ -124,7 +128,7 @@ fn both_sides(
     let mut ours = std::process::Command::new(target.join("release/examples").join(example));
     let ours = answer(ours.arg(&folder))?;
     eprintln!("Measuring the peer …");
-    let script = checkout::root().join("benches/peer").join(script);
+    let script = checkout::peers().join(script);
     let mut theirs = std::process::Command::new(python);
     let theirs = answer(theirs.arg(script).args(peer_arguments(&ours, &folder.to_string_lossy())))?;
     remove(&folder)?;
@@ -139,6 +143,14 @@ fn answer(command: &mut std::process::Command) -> Result<Value, Error> {
         return Err(failed(String::from_utf8_lossy(&output.stderr).into_owned()));
     }
     serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))
+}
+
+/// The median of a number of the answers, or NaN.
+fn median(answers: &[Value], key: &str) -> f64 {
+    let mut values: Vec<f64> =
+        answers.iter().map(|answer| answer[key].as_f64().unwrap_or(f64::NAN)).collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 fn remove(folder: &Path) -> Result<(), Error> {

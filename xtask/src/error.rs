@@ -77,6 +77,12 @@ pub enum Error {
     )]
     NoGoldenValues { dir: PathBuf },
 
+    #[error(
+        "there is nothing to measure ({reason}): this benchmark needs an NVIDIA GPU with its driver, and in {} a \
+         PyTorch that can use it", python.display()
+    )]
+    NoGpu { python: PathBuf, reason: String },
+
     #[error("cannot {action} {}: {source}", path.display())]
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
 
@@ -110,6 +116,7 @@ impl Error {
             | Self::NoCompiler { .. }
             | Self::UnsupportedPlatform
             | Self::NoPytorch { .. }
+            | Self::NoGpu { .. }
             | Self::Spawn { .. } => Exit::MissingTool,
             Self::WrongVersion { .. }
             | Self::IncompleteLibtorch { .. }

@@ -1,11 +1,10 @@
 //! `cargo xtask bench step`: a training step of the paper's networks on the processor, beside PyTorch.
 
-use super::{answer, peer, peer::Packages};
+use super::{answer, median, peer, peer::Packages};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::host::Host;
 use crate::{checkout, process};
-use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
@@ -45,7 +44,7 @@ fn compare(network: &str, words: &str, program: &Path, python: &Path) -> Result<
     let (mut theirs, mut ours) = (vec![], vec![vec![]; bars.len()]);
     for round in 1..=ROUNDS {
         eprintln!("{words}: round {round} of {ROUNDS} …");
-        let script = checkout::root().join("benches/peer/step.py");
+        let script = checkout::peers().join("step.py");
         theirs.push(answer(Command::new(python).arg(script).args([network, "f32", STEPS]))?);
         for ((precision, _), answers) in bars.iter().zip(&mut ours) {
             let mut command = Command::new(program);
@@ -88,12 +87,4 @@ fn compare(network: &str, words: &str, program: &Path, python: &Path) -> Result<
 fn has_bfloat16() -> bool {
     let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     flags.contains("amx_bf16") || flags.contains("avx512_bf16")
-}
-
-/// The median of a number of the answers, or NaN.
-fn median(answers: &[Value], key: &str) -> f64 {
-    let mut values: Vec<f64> =
-        answers.iter().map(|answer| answer[key].as_f64().unwrap_or(f64::NAN)).collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
