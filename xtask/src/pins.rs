@@ -13,7 +13,7 @@ use std::fmt;
 pub enum Parts {
     /// What building and running on the CPU needs.
     Cpu,
-    /// The above and everything that an NVIDIA GPU needs beside its driver.
+    /// The above and everything that an NVIDIA GPU needs beside its driver, with the headers for C++ that uses it.
     Cuda,
 }
 
@@ -213,6 +213,17 @@ pub const WHEELS: &[Wheel<'static>] = &[
         cpu: NOTHING,
         cuda: Kept { paths: &["nvidia/"], bytes: 584_009 },
     },
+    // An extra of `cuda-toolkit` 13.0.2 that `torch` does not ask for: `cuda_runtime.h` and with it the CUDA headers of
+    // `torch` include `crt/host_config.h`.
+    Wheel {
+        package: "nvidia-cuda-crt",
+        version: "13.0.88",
+        platform: "manylinux2014_x86_64",
+        sha256: "2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4",
+        bytes: 134_086,
+        cpu: NOTHING,
+        cuda: Kept { paths: &["nvidia/"], bytes: 933_521 },
+    },
     // What `torch` requires by itself.
     Wheel {
         package: "nvidia-cudnn-cu13",
@@ -273,5 +284,18 @@ mod tests {
         let cpu: Vec<_> = WHEELS.iter().filter(|wheel| wheel.serves(Parts::Cpu)).collect();
         assert_eq!(cpu.len(), 3);
         assert_eq!(cpu.iter().map(|wheel| wheel.bytes).sum::<u64>(), 543_563_777);
+    }
+
+    #[test]
+    fn the_headers_of_cuda_are_of_one_release() {
+        let release = |package: &str| {
+            let wheel = WHEELS.iter().find(|wheel| wheel.package == package).unwrap();
+            assert!(
+                wheel.kept(Parts::Cuda).any(|path| "nvidia/cu13/include/".starts_with(path)),
+                "{package}"
+            );
+            wheel.version.rsplit_once('.').unwrap().0
+        };
+        assert_eq!(release("nvidia-cuda-crt"), release("nvidia-cuda-runtime"));
     }
 }
