@@ -15,19 +15,29 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ssn-volume", &[]),
     ("ssn-core", &["ssn-volume"]),
     ("ssn-data", &["ssn-volume", "ssn-core"]),
-    ("ssn-net", &["ssn-volume", "ssn-core", "ssn-data", "ssn-predictions"]),
+    ("ssn-cuda", &[]),
+    ("ssn-net", &["ssn-volume", "ssn-core", "ssn-data", "ssn-predictions", "ssn-cuda"]),
     ("ssn-predictions", &["ssn-volume", "ssn-core"]),
     ("ssn-report", &["ssn-volume", "ssn-core", "ssn-predictions"]),
     ("ssn-cli", &["ssn-volume", "ssn-core", "ssn-data", "ssn-predictions", "ssn-report"]),
     (
         "ssn-engine",
-        &["ssn-volume", "ssn-core", "ssn-data", "ssn-net", "ssn-predictions", "ssn-report", "ssn-cli"],
+        &[
+            "ssn-volume",
+            "ssn-core",
+            "ssn-data",
+            "ssn-net",
+            "ssn-predictions",
+            "ssn-report",
+            "ssn-cli",
+            "ssn-cuda",
+        ],
     ),
     ("xtask", &[]),
 ];
 
 /// The crates that may know torch.
-const TORCH_CRATES: &[&str] = &["ssn-net", "ssn-engine"];
+const TORCH_CRATES: &[&str] = &["ssn-cuda", "ssn-net", "ssn-engine"];
 
 /// The names under which torch is imported.
 const TORCH: &[&str] = &["tch", "torch_sys"];

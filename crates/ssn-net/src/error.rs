@@ -100,6 +100,9 @@ pub enum NetError {
     /// A dataset, a case or a setting of data that cannot be used.
     #[error(transparent)]
     Data(#[from] ssn_data::DataError),
+    /// A GPU that cannot be used, or work on it that failed.
+    #[error(transparent)]
+    Cuda(#[from] ssn_cuda::CudaError),
     /// A file or folder that could not be written.
     #[error("cannot write {}: {source}; what was saved before is still there", path.display())]
     Save {

@@ -6,7 +6,7 @@ use tch::{Kind, Tensor};
 
 use crate::distribution::LowRankNormal;
 use crate::error::{NetError, Result, require};
-use crate::noise::{Noise, NoiseSource};
+use crate::noise::{GpuNoise, Noise, NoiseSource, Pairing};
 use crate::target::{Likelihood, Target};
 
 /// Logits that a tensor of the loss holds at once: more samples than fit are taken in turns. 64 MiB in single
@@ -25,12 +25,20 @@ pub struct MonteCarloLoss {
 /// −log (1/M) Σ_m p(target | η⁽ᵐ⁾) for each image, as −logsumexp_m log p(target | η⁽ᵐ⁾) + log M.
 ///
 /// Memory does not grow with M: samples beyond [`LOGITS_AT_ONCE`] are taken in turns, with the same value and
-/// gradient.
+/// gradient. On GPUs samples are never in memory at all.
 pub fn monte_carlo_loss(
     distribution: &LowRankNormal,
     target: &Target,
     noise: NoiseSource,
 ) -> Result<MonteCarloLoss> {
+    if let NoiseSource::OnGpu(GpuNoise { seed, samples, pairing }) = noise {
+        let [b, c, v] = distribution.dims();
+        target.check(b, c, v)?;
+        require(target.likelihood() == Likelihood::Categorical, "target", "switches", "classes, on a GPU")?;
+        let (draws, paired) = (pairing.draws(samples)?, pairing == Pairing::Antithetic);
+        let result = ssn_cuda::monte_carlo(distribution.parts(), target.maps(), seed, draws, paired)?;
+        return Ok(MonteCarloLoss { loss: result.loss, effective_samples: result.effective_samples });
+    }
     let [b, c, v] = distribution.dims();
     // Several targets of switches are compared with every sample at once.
     let t = match target.likelihood() {

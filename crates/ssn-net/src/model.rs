@@ -8,7 +8,7 @@ use crate::blocks::Mode;
 use crate::error::{NetError, Result, refused};
 use crate::head::{Head, HeadConfig, Prediction, StochasticConfig};
 use crate::parameters::Parameters;
-use crate::space::{self, Size};
+use crate::space::{self, Form, Size};
 
 /// What a network is; with its weights, everything that a prediction needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -112,6 +112,21 @@ impl Execution {
     pub fn cpu(precision: Precision) -> Self {
         Self { precision, order: MemoryOrder::ChannelsFirst, device: Device::Cpu }
     }
+
+    /// The best on a device: on GPUs, channels last.
+    pub fn on(device: Device, precision: Precision) -> Self {
+        match device {
+            Device::Cpu => Self::cpu(precision),
+            device => Self { precision, order: MemoryOrder::ChannelsLast, device },
+        }
+    }
+
+    /// How a backbone keeps its feature maps.
+    pub fn form(self) -> Form {
+        let padded = self.device != Device::Cpu;
+        let channels_last = padded || self.order == MemoryOrder::ChannelsLast;
+        Form { kind: self.precision.backbone(), channels_last, padded }
+    }
 }
 
 /// A network with its weights.
@@ -140,12 +155,23 @@ impl Model {
         if config.channels < 1 {
             return refused("channels", config.channels, "at least 1");
         }
-        let mut parameters = Parameters::new(seed, execution.precision.master(), execution.device);
+        let Execution { precision, device, .. } = execution;
+        let mut parameters = match device {
+            Device::Cpu => Parameters::new(seed, precision.master(), device),
+            _ if precision == Precision::F64 => {
+                return refused("training.precision", "f64", "f32 or bf16 on a GPU");
+            }
+            device => {
+                ssn_cuda::load()?;
+                Parameters::on_gpu(seed, precision.backbone(), device)?
+            }
+        };
         let mut root = parameters.root();
         let backbone = backbone(&config.backbone, &mut root.sub("backbone"), config.channels)?;
         let features = config.backbone.features();
         let start = config.backbone.head_start();
         let head = Head::new(&mut root.sub("head"), features, config.classes, config.head, start)?;
+        parameters.refresh()?;
         Ok(Self { config: config.clone(), execution, parameters, backbone, head })
     }
 
@@ -189,11 +215,7 @@ impl Model {
             return Err(NetError::Shape { field: "the mask", found: mask.size(), expected });
         }
         let image = image.f_to_device(self.execution.device)?;
-        let mut image = image.f_to_kind(self.execution.precision.backbone())?;
-        if self.execution.order == MemoryOrder::ChannelsLast {
-            image = space::channels_last(&image)?;
-        }
-        let features = self.backbone.forward(&image, mode)?;
+        let features = self.backbone.forward(&image, self.execution.form(), mode)?;
         self.head.forward(&features, mask)
     }
 

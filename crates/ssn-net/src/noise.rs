@@ -62,6 +62,19 @@ pub enum NoiseSource<'a> {
     Given(&'a Noise),
     /// From its address.
     Step(&'a StepNoise),
+    /// From its address, made on the GPU where it is needed.
+    OnGpu(GpuNoise<'a>),
+}
+
+/// The noise of a step whose seed is on the GPU. It has the numbers of [`StepNoise`].
+#[derive(Debug, Clone, Copy)]
+pub struct GpuNoise<'a> {
+    /// What [`StepNoise`] derives from seed and step, `[1]` of int64.
+    pub seed: &'a Tensor,
+    /// The number of samples.
+    pub samples: i64,
+    /// How the samples belong together.
+    pub pairing: Pairing,
 }
 
 impl Noise {
@@ -75,7 +88,12 @@ impl StepNoise {
     /// The noise of a step: a function of seed and step alone. Draw i does not depend on how many there are.
     pub fn new(seed: u64, step: u64, shape: NoiseShape, pairing: Pairing) -> Result<Self> {
         pairing.draws(shape.samples)?;
-        Ok(Self { seed: derive_seed(seed, TRAINING_NOISE, step), shape, pairing })
+        Ok(Self { seed: Self::seed(seed, step), shape, pairing })
+    }
+
+    /// The seed of the noise of a step.
+    pub fn seed(seed: u64, step: u64) -> u64 {
+        derive_seed(seed, TRAINING_NOISE, step)
     }
 
     /// All draws at once, in single precision on the processor.
@@ -108,6 +126,7 @@ impl NoiseSource<'_> {
         match self {
             Self::Given(noise) => noise.pairing,
             Self::Step(noise) => noise.pairing,
+            Self::OnGpu(noise) => noise.pairing,
         }
     }
 
@@ -116,6 +135,7 @@ impl NoiseSource<'_> {
         match self {
             Self::Given(noise) => noise.samples(),
             Self::Step(noise) => noise.shape.samples,
+            Self::OnGpu(noise) => noise.samples,
         }
     }
 
@@ -131,6 +151,7 @@ impl NoiseSource<'_> {
                 })
             }
             Self::Step(noise) => noise.draws(range),
+            Self::OnGpu(_) => refused("noise", "on a GPU", "drawn by the loss itself"),
         }
     }
 }

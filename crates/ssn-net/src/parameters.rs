@@ -40,6 +40,9 @@ pub struct Parameter {
     pub tensor: Tensor,
     /// Whether it is trained.
     pub role: Role,
+    /// The copy in which a GPU computes, with its gradient: in the precision of the backbone, channels fastest and
+    /// padded to a multiple of eight. It follows the values by [`Parameters::refresh`] and the optimiser.
+    pub working: Option<Tensor>,
 }
 
 /// All tensors of a network, in the order in which its layers were made.
@@ -52,12 +55,59 @@ pub struct Parameters {
     seed: u64,
     kind: Kind,
     device: Device,
+    /// The precision of working copies, on GPUs.
+    working: Option<Kind>,
+    /// The seed of a step's dropout and that of its noise, `[2]` on the GPU.
+    step_seeds: Option<Tensor>,
 }
 
 impl Parameters {
     /// An empty set; tensors are made with the given precision on the given device.
     pub fn new(seed: u64, kind: Kind, device: Device) -> Self {
-        Self { entries: vec![], places: HashMap::new(), seed, kind, device }
+        let (working, step_seeds) = (None, None);
+        Self { entries: vec![], places: HashMap::new(), seed, kind, device, working, step_seeds }
+    }
+
+    /// An empty set on a GPU, whose convolutions compute with copies of this precision.
+    pub fn on_gpu(seed: u64, working: Kind, device: Device) -> Result<Self> {
+        let step_seeds = Some(Tensor::f_zeros([2], (Kind::Int64, device))?);
+        Ok(Self { working: Some(working), step_seeds, ..Self::new(seed, Kind::Float, device) })
+    }
+
+    /// The seed of a step's dropout and that of its noise, `[2]` on the GPU: what recorded work reads them from.
+    pub fn step_seeds(&self) -> Option<&Tensor> {
+        self.step_seeds.as_ref()
+    }
+
+    /// Renews the working copies after values were set.
+    pub fn refresh(&self) -> Result<()> {
+        let packed: Vec<_> = self.entries.iter().filter(|entry| entry.working.is_some()).collect();
+        if packed.is_empty() {
+            return Ok(());
+        }
+        let sizes: Vec<i64> = packed.iter().map(|entry| entry.tensor.numel() as i64).collect();
+        let mut table = ssn_cuda::Table::new(&sizes, self.device)?;
+        let entries: Vec<_> = packed.iter().map(|entry| entry.row(0)).collect();
+        table.fill(&entries)?;
+        Ok(table.pack()?)
+    }
+
+    /// Puts all kept tensors side by side in memory, so that one copy saves or restores them, and gives that memory.
+    pub fn gather_kept(&self) -> Result<Tensor> {
+        let kept: Vec<_> = self.entries.iter().filter(|entry| entry.role == Role::Kept).collect();
+        let flat: Vec<Tensor> = kept.iter().map(|entry| entry.tensor.reshape([-1])).collect();
+        if flat.is_empty() {
+            return Ok(Tensor::f_zeros([0], (self.kind, self.device))?);
+        }
+        let all = Tensor::f_cat(&flat, 0)?;
+        let mut start = 0;
+        for entry in kept {
+            let (count, shape) = (entry.tensor.numel() as i64, entry.tensor.size());
+            let place = all.f_narrow(0, start, count)?.f_view(shape.as_slice())?;
+            entry.tensor.shallow_clone().f_set_data(&place)?;
+            start += count;
+        }
+        Ok(all)
     }
 
     /// The top of the names.
@@ -105,7 +155,7 @@ impl Parameters {
         let tensor = tensor.f_set_requires_grad(role == Role::Trained)?;
         let previous = self.places.insert(name.clone(), self.entries.len());
         debug_assert!(previous.is_none(), "two tensors are called {name}");
-        self.entries.push(Parameter { name, tensor: tensor.shallow_clone(), role });
+        self.entries.push(Parameter { name, tensor: tensor.shallow_clone(), role, working: None });
         Ok(tensor)
     }
 
@@ -141,6 +191,22 @@ impl Parameters {
     }
 }
 
+impl Parameter {
+    /// The row of an optimiser's table, without buffers; `number` is the place of its count of steps.
+    pub fn row(&self, number: usize) -> ssn_cuda::Entry<'_> {
+        let working = self.working.as_ref().map(|copy| {
+            let size = self.tensor.size();
+            ssn_cuda::Working { copy, inputs: size[1], kernel: size[2..].iter().product() }
+        });
+        ssn_cuda::Entry { master: &self.tensor, working, gradient: None, buffers: vec![], number }
+    }
+
+    /// The tensor that gets the gradient.
+    pub fn differentiated(&self) -> &Tensor {
+        self.working.as_ref().unwrap_or(&self.tensor)
+    }
+}
+
 /// A place in the names of a network, at which layers make their tensors.
 #[derive(Debug)]
 pub struct Scope<'a> {
@@ -158,6 +224,25 @@ impl Scope<'_> {
     /// A tensor that is trained.
     pub fn trained(&mut self, name: &str, shape: &[i64], initial: Initial) -> Result<Tensor> {
         self.make(name, shape, initial, Role::Trained)
+    }
+
+    /// The weight of a convolution, `[o, i, d, h, w]`, and on GPUs its working copy, which is then to be used instead.
+    pub fn convolution(&mut self, name: &str, shape: &[i64; 5], initial: Initial) -> Result<Tensor> {
+        let weight = self.make(name, shape, initial, Role::Trained)?;
+        let (Some(kind), Some(entry)) = (self.parameters.working, self.parameters.entries.last_mut()) else {
+            return Ok(weight);
+        };
+        let &[o, i, d, h, w] = shape;
+        let [o, i] = [o, i].map(ssn_cuda::padded);
+        let copy = Tensor::f_zeros([o, d, h, w, i], (kind, weight.device()))?.f_permute([0, 4, 1, 2, 3])?;
+        let copy = copy.f_set_requires_grad(true)?;
+        entry.working = Some(copy.shallow_clone());
+        Ok(copy)
+    }
+
+    /// On GPUs, the seed of a step's dropout, `[1]`.
+    pub fn dropout_seed(&self) -> Option<Tensor> {
+        self.parameters.step_seeds.as_ref().map(|seeds| seeds.narrow(0, 0, 1))
     }
 
     /// A tensor that is kept.

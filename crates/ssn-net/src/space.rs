@@ -8,6 +8,85 @@ use crate::error::{NetError, Result};
 /// Sizes, strides or offsets along `d`, `h` and `w`.
 pub type Size = [i64; 3];
 
+/// How a backbone keeps its feature maps in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Form {
+    /// The precision.
+    pub kind: Kind,
+    /// Whether channels run fastest.
+    pub channels_last: bool,
+    /// Whether channels of zeros are added up to a multiple of eight, as the GPU's kernels need it.
+    pub padded: bool,
+}
+
+impl Form {
+    /// An image in this form.
+    ///
+    /// # Shapes
+    /// `[b, c, d, h, w]` → `[b, c', d, h, w]`.
+    pub fn of(self, image: &Tensor) -> Result<Tensor> {
+        if self.padded {
+            let &[b, c, d, h, w] = image.size().as_slice() else { return Err(not_an_image(image)) };
+            let options = (self.kind, image.device());
+            let room = Tensor::f_zeros([b, d, h, w, ssn_cuda::padded(c)], options)?.f_permute([0, 4, 1, 2, 3])?;
+            room.f_narrow(1, 0, c)?.f_copy_(image)?;
+            return Ok(room);
+        }
+        let image = image.f_to_kind(self.kind)?;
+        if self.channels_last { channels_last(&image) } else { Ok(image) }
+    }
+}
+
+/// The real channels of a map.
+///
+/// # Shapes
+/// `[b, c', d, h, w]` → `[b, c, d, h, w]`.
+pub fn first_channels(x: &Tensor, channels: i64) -> Result<Tensor> {
+    if x.size()[1] == channels { Ok(x.shallow_clone()) } else { Ok(x.f_narrow(1, 0, channels)?) }
+}
+
+/// Maps side by side, each with the number of its real channels.
+///
+/// # Shapes
+/// `[b, cᵢ, d, h, w]` → `[b, Σ cᵢ, d, h, w]`, padded if a map is.
+pub fn join_channels(maps: &[(Tensor, i64)]) -> Result<Tensor> {
+    let total: i64 = maps.iter().map(|(_, channels)| channels).sum();
+    let found: i64 = maps.iter().map(|(map, _)| map.size()[1]).sum();
+    if found == total {
+        return Ok(Tensor::f_cat(&maps.iter().map(|(map, _)| map).collect::<Vec<_>>(), 1)?);
+    }
+    let mut parts = vec![];
+    for (map, channels) in maps {
+        parts.push(first_channels(map, *channels)?);
+    }
+    let mut size = parts[0].size();
+    size[1] = ssn_cuda::padded(total) - total;
+    if size[1] > 0 {
+        parts.push(Tensor::f_zeros(size.as_slice(), (parts[0].kind(), parts[0].device()))?);
+    }
+    channels_last(&Tensor::f_cat(&parts, 1)?)
+}
+
+/// The maps of paths of several scales side by side: every voxel repeated `scale` times, and of that the middle.
+///
+/// # Shapes
+/// `[b, c, dᵢ, hᵢ, wᵢ]` each → `[b, Σ c, size]`, padded if the maps are.
+pub fn join_scales(maps: &[Tensor], channels: i64, scales: &[Size], size: Size) -> Result<Tensor> {
+    let on_gpu = maps.iter().any(|map| map.device() != Device::Cpu);
+    let (mut paths, mut features) = (vec![], vec![]);
+    for (map, &scale) in maps.iter().zip(scales) {
+        if on_gpu {
+            let found = spatial(map)?;
+            // Of an odd margin the larger half is in front.
+            let start = [0, 1, 2].map(|axis| (found[axis] * scale[axis] - size[axis] + 1) / 2);
+            paths.push(ssn_cuda::JoinPath { map, channels, scale, start });
+        } else {
+            features.push(centre_crop(&nearest_upsample(map, scale)?, size, Margin::LargerInFront)?);
+        }
+    }
+    if on_gpu { Ok(ssn_cuda::join(&paths, size)?) } else { Ok(Tensor::f_cat(&features, 1)?) }
+}
+
 /// Convolution with a kernel `[o, c, kd, kh, kw]`, which follows the precision of `x`.
 ///
 /// # Shapes
@@ -151,12 +230,13 @@ pub fn centre_crop(x: &Tensor, size: Size, margin: Margin) -> Result<Tensor> {
 pub fn spatial(x: &Tensor) -> Result<Size> {
     match x.size().as_slice() {
         &[_, _, d, h, w] => Ok([d, h, w]),
-        found => Err(NetError::Shape {
-            field: "an image",
-            found: found.to_vec(),
-            expected: "[b, c, d, h, w]; 2D images have depth 1".to_owned(),
-        }),
+        _ => Err(not_an_image(x)),
     }
+}
+
+fn not_an_image(x: &Tensor) -> NetError {
+    let expected = "[b, c, d, h, w]; 2D images have depth 1".to_owned();
+    NetError::Shape { field: "an image", found: x.size(), expected }
 }
 
 /// The same values with channels running fastest in memory, the order that tensor cores and AMX like best.

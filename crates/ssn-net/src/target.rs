@@ -75,6 +75,11 @@ impl Target {
         Ok(Self { maps, classes, likelihood: Likelihood::Bernoulli })
     }
 
+    /// Label maps whose classes were checked before, `[b, t, v]` on a device.
+    pub(crate) fn checked(maps: Tensor, classes: i64) -> Self {
+        Self { maps, classes, likelihood: Likelihood::Categorical }
+    }
+
     /// The same label maps on another device.
     pub fn on(self, device: Device) -> Result<Self> {
         Ok(Self { maps: self.maps.f_to_device(device)?, ..self })

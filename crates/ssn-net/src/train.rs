@@ -2,14 +2,16 @@
 //!
 //! Knows nothing of files, signals or progress: who drives it decides when to save, validate and stop.
 
+mod gpu;
+
 use serde::{Deserialize, Serialize};
 use ssn_core::random::derive_seed;
 use ssn_data::Batch;
-use tch::{Kind, Tensor};
+use tch::{Device, Kind, Tensor};
 
 use crate::blocks::Mode;
 use crate::clip::clip_gradient_norm;
-use crate::error::{NetError, Result, require};
+use crate::error::{NetError, Result, refused, require};
 use crate::head::Prediction;
 use crate::loss::{dice_loss, mean_loss, monte_carlo_loss};
 use crate::model::Model;
@@ -59,6 +61,11 @@ impl LossConfig {
             None => Ok(()),
         }
     }
+
+    /// Whether the step of a number trains the whole distribution, by sampling.
+    fn samples_at(&self, step: u64) -> bool {
+        step >= self.pretrain_steps
+    }
 }
 
 /// What a step did.
@@ -76,6 +83,13 @@ pub struct StepReport {
     pub learning_rate: f64,
 }
 
+/// What became of a step.
+enum Outcome {
+    Applied { loss: f64, effective_samples: Option<f64>, gradient_norm: f64 },
+    /// What is not finite; nothing has changed.
+    NotFinite(String),
+}
+
 /// A model that learns.
 #[derive(Debug)]
 pub struct Trainer {
@@ -85,8 +99,25 @@ pub struct Trainer {
     loss: LossConfig,
     seed: u64,
     step: u64,
-    /// What the forward pass changes, as it was before the step.
-    kept: Vec<Tensor>,
+    place: Place,
+    begun: Option<Begun>,
+}
+
+/// Where steps are computed, with what that needs.
+#[derive(Debug)]
+enum Place {
+    /// On processors: what the forward pass changes, as it was before the step.
+    Host { kept: Vec<Tensor> },
+    Gpu(Box<gpu::Gpu>),
+}
+
+/// A step that was begun.
+#[derive(Debug)]
+enum Begun {
+    /// It is done already.
+    Host(Result<StepReport>),
+    /// The GPU works on the step of this number.
+    Gpu(u64),
 }
 
 impl Trainer {
@@ -100,8 +131,11 @@ impl Trainer {
     ) -> Result<Self> {
         loss.check()?;
         let optimizer = Optimizer::new(method, model.parameters().named_trained())?;
-        let kept = kept(&model).map(Tensor::copy).collect();
-        Ok(Self { model, optimizer, rate, loss, seed, step: 0, kept })
+        let place = match model.execution().device {
+            Device::Cpu => Place::Host { kept: kept(&model).map(Tensor::copy).collect() },
+            _ => Place::Gpu(Box::new(gpu::Gpu::new(&model, &optimizer)?)),
+        };
+        Ok(Self { model, optimizer, rate, loss, seed, step: 0, place, begun: None })
     }
 
     /// The same trainer after so many steps, with the model and the optimiser of then.
@@ -130,22 +164,75 @@ impl Trainer {
         self.step
     }
 
+    /// Seconds in which a GPU has worked on steps.
+    pub fn gpu_seconds(&self) -> Option<f64> {
+        match &self.place {
+            Place::Host { .. } => None,
+            Place::Gpu(gpu) => Some(gpu.busy_seconds()),
+        }
+    }
+
     /// Learns from a batch, whose number must be that of the step.
     ///
     /// # Errors
     /// [`NetError::NonFinite`] when the loss or a gradient is not finite: the step is not applied, and weights and
     /// statistics are as they were. It counts as done: the next batch is another.
     pub fn step(&mut self, batch: &Batch) -> Result<StepReport> {
+        self.begin(batch)?;
+        self.finish()
+    }
+
+    /// Begins a step; a GPU works on it until [`Trainer::finish`]. Processors are done when this returns.
+    pub fn begin(&mut self, batch: &Batch) -> Result<()> {
         let number = self.step;
         require(batch.number == number, "the number of the batch", batch.number, "that of the step")?;
-        tch::no_grad(|| {
-            for (backup, tensor) in self.kept.iter_mut().zip(kept(&self.model)) {
-                backup.f_copy_(tensor)?;
-            }
-            Ok::<_, NetError>(())
-        })?;
         self.step += 1;
-        self.attempt(batch, number).inspect_err(|_| self.undo())
+        let begun = match &mut self.place {
+            Place::Host { kept: backups } => {
+                tch::no_grad(|| {
+                    for (backup, tensor) in backups.iter_mut().zip(kept(&self.model)) {
+                        backup.f_copy_(tensor)?;
+                    }
+                    Ok::<_, NetError>(())
+                })?;
+                let result = self.attempt(batch, number);
+                if result.is_err() {
+                    self.undo();
+                }
+                Begun::Host(result)
+            }
+            Place::Gpu(gpu) => {
+                let how = (&self.loss, self.rate.at(number), self.seed);
+                if let Err(error) = gpu.begin(batch, &self.model, &mut self.optimizer, how) {
+                    gpu.undo();
+                    return Err(error);
+                }
+                Begun::Gpu(number)
+            }
+        };
+        self.begun = Some(begun);
+        Ok(())
+    }
+
+    /// Announces the batch of the next step, which a GPU gets while it works on the one that was begun.
+    pub fn stage(&mut self, batch: &Batch) -> Result<()> {
+        match &mut self.place {
+            Place::Host { .. } => Ok(()),
+            Place::Gpu(gpu) => gpu.stage(batch, &self.model),
+        }
+    }
+
+    /// What became of the step that was begun; see [`Trainer::step`].
+    pub fn finish(&mut self) -> Result<StepReport> {
+        match (self.begun.take(), &mut self.place) {
+            (Some(Begun::Host(result)), _) => result,
+            (Some(Begun::Gpu(number)), Place::Gpu(gpu)) => {
+                let sampled = self.loss.samples_at(number);
+                let outcome = gpu.finish(&self.model, &mut self.optimizer, sampled)?;
+                self.report(number, outcome)
+            }
+            _ => refused("a step", "not begun", "begun before it is finished"),
+        }
     }
 
     fn attempt(&mut self, batch: &Batch, number: u64) -> Result<StepReport> {
@@ -153,53 +240,72 @@ impl Trainer {
         self.optimizer.zero_grad()?;
         let dropout = derive_seed(self.seed, DROPOUT, number);
         let prediction = self.model.forward(&image, mask.as_ref(), Mode::Training { dropout })?;
-        let target = target.on(self.model.execution().device)?;
-        let (mut loss, effective) = match &prediction {
-            Prediction::Stochastic(d) if number >= self.loss.pretrain_steps => {
+        let noise = match &prediction {
+            Prediction::Stochastic(d) if self.loss.samples_at(number) => {
                 let shape = d.noise_shape(self.loss.samples);
-                let noise = StepNoise::new(self.seed, number, shape, self.loss.pairing)?;
-                let result = monte_carlo_loss(d, &target, NoiseSource::Step(&noise))?;
-                (result.loss, Some(result.effective_samples))
+                Some(StepNoise::new(self.seed, number, shape, self.loss.pairing)?)
             }
-            prediction => (mean_loss(prediction.mean(), &target)?, None),
+            _ => None,
         };
-        if self.loss.dice > 0.0 {
-            loss = loss.f_add(&(dice_loss(prediction.mean(), &target)? * self.loss.dice))?;
-        }
-        let loss = loss.f_mean(Kind::Double)?;
+        let noise = noise.as_ref().map(NoiseSource::Step);
+        let (loss, effective) = batch_loss(&prediction, &target, noise, &self.loss)?;
         let value = loss.f_double_value(&[])?;
-        let not_finite = |what| NetError::NonFinite { what, step: number as usize + 1 };
         if !value.is_finite() {
-            return Err(not_finite("the loss".to_owned()));
+            return self.report(number, Outcome::NotFinite("the loss".to_owned()));
         }
         loss.f_backward()?;
         let limit = self.loss.max_gradient_norm.unwrap_or(f64::MAX);
-        let clipped = clip_gradient_norm(self.optimizer.parameters(), limit);
-        let gradient_norm = clipped.map_err(|error| match error {
-            NetError::GradientNorm { of, .. } => not_finite(format!("the gradient of {of}")),
-            other => other,
-        })?;
-        let learning_rate = self.rate.at(number);
-        self.optimizer.step(learning_rate)?;
-        let effective =
-            effective.map(|samples| samples.f_mean(Kind::Double)?.f_double_value(&[])).transpose()?;
-        Ok(StepReport {
-            step: number,
-            loss: value,
-            effective_samples: effective,
-            gradient_norm,
-            learning_rate,
-        })
+        let gradient_norm = match clip_gradient_norm(self.optimizer.parameters(), limit) {
+            Ok(norm) => norm,
+            Err(NetError::GradientNorm { of, .. }) => {
+                return self.report(number, Outcome::NotFinite(format!("the gradient of {of}")));
+            }
+            Err(other) => return Err(other),
+        };
+        self.optimizer.step(self.rate.at(number))?;
+        let effective_samples = effective.map(|samples| samples.f_double_value(&[])).transpose()?;
+        self.report(number, Outcome::Applied { loss: value, effective_samples, gradient_norm })
+    }
+
+    fn report(&self, step: u64, outcome: Outcome) -> Result<StepReport> {
+        match outcome {
+            Outcome::Applied { loss, effective_samples, gradient_norm } => {
+                let learning_rate = self.rate.at(step);
+                Ok(StepReport { step, loss, effective_samples, gradient_norm, learning_rate })
+            }
+            Outcome::NotFinite(what) => Err(NetError::NonFinite { what, step: step as usize + 1 }),
+        }
     }
 
     /// Statistics as they were before a step that is not applied; weights change last of all.
     fn undo(&mut self) {
+        let Place::Host { kept: backups } = &self.place else { return };
         tch::no_grad(|| {
-            for (backup, tensor) in self.kept.iter().zip(kept(&self.model)) {
+            for (backup, tensor) in backups.iter().zip(kept(&self.model)) {
                 tensor.shallow_clone().copy_(backup);
             }
         });
     }
+}
+
+/// The loss of a batch, a scalar with gradients, and the mean of its effective samples, if there is noise to sample with.
+fn batch_loss(
+    prediction: &Prediction,
+    target: &Target,
+    noise: Option<NoiseSource>,
+    config: &LossConfig,
+) -> Result<(Tensor, Option<Tensor>)> {
+    let (mut loss, effective) = match (prediction, noise) {
+        (Prediction::Stochastic(distribution), Some(noise)) => {
+            let result = monte_carlo_loss(distribution, target, noise)?;
+            (result.loss, Some(result.effective_samples.f_mean(Kind::Double)?))
+        }
+        (prediction, _) => (mean_loss(prediction.mean(), target)?, None),
+    };
+    if config.dice > 0.0 {
+        loss = loss.f_add(&(dice_loss(prediction.mean(), target)? * config.dice))?;
+    }
+    Ok((loss.f_mean(Kind::Double)?, effective))
 }
 
 /// The tensors that a forward pass may change.

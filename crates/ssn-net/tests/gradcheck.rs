@@ -10,7 +10,7 @@ use ssn_net::blocks::{Activation, ActivationKind, Convolution, ConvolutionShape,
 use ssn_net::head::{Head, HeadStart};
 use ssn_net::loss::{chunked_loss, dice_loss, mean_loss};
 use ssn_net::parameters::{Initial, Parameters};
-use ssn_net::space::{self, Margin, Size};
+use ssn_net::space::{self, Form, Margin, Size};
 use ssn_net::target::Likelihood;
 use ssn_net::{
     Execution, HeadConfig, LowRankNormal, Mode, Model, ModelConfig, Noise, NoiseSource, Pairing, Precision,
@@ -88,6 +88,9 @@ fn check_with<Block>(
     assert!(worst <= TOLERANCE, "{what}: relative difference {worst:e}");
 }
 
+/// How backbones compute here.
+const FORM: Form = Form { kind: Kind::Double, channels_last: false, padded: false };
+
 const FLAT: [i64; 5] = [2, 3, 1, 6, 5];
 const DEEP: [i64; 5] = [2, 3, 4, 6, 5];
 
@@ -160,7 +163,7 @@ fn heads() {
 
 fn check_network(what: &str, config: &BackboneConfig, image: &[i64], mode: Mode) {
     let build = |p: &mut Parameters| config.build(&mut p.root(), image[1]).unwrap();
-    check_with(NETWORK_STEP, what, image, build, |network, x| network.forward(x, mode).unwrap());
+    check_with(NETWORK_STEP, what, image, build, |network, x| network.forward(x, FORM, mode).unwrap());
 }
 
 fn small_unet(patch: Size, norm: NormKind) -> BackboneConfig {

@@ -5,12 +5,10 @@
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use crate::blocks::{
-    Activation, ActivationKind, Convolution, ConvolutionShape, Dropout, Mode, Norm, NormKind,
-};
+use crate::blocks::{ActivationKind, Convolution, ConvolutionShape, Dropout, Mode, NormKind, Normalised};
 use crate::error::{NetError, Result, refused};
 use crate::parameters::{Initial, Scope};
-use crate::space::{self, Margin, Size};
+use crate::space::{self, Form, Margin, Size};
 
 /// What the last layer gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,10 +154,8 @@ fn least_common(a: i64, b: i64) -> i64 {
 /// Normalisation, dropout, activation, convolution; the first block of a path is the convolution alone.
 #[derive(Debug)]
 struct Block {
-    norm: Norm,
-    activation: Activation,
+    normalised: Normalised,
     convolution: Convolution,
-    dropout: Dropout,
     bare: bool,
     residual: bool,
 }
@@ -167,12 +163,11 @@ struct Block {
 impl Block {
     fn new(scope: &mut Scope, shape: ConvolutionShape, dropout: Dropout, bare: bool) -> Result<Self> {
         let initial = Initial::UniformFanIn { fan_in: shape.fan_in() };
+        let (before, after) = ((NormKind::BATCH, dropout), (ActivationKind::Prelu, "prelu"));
         Ok(Self {
             // The authors' first blocks have a norm and a slope too, though nothing uses them.
-            norm: Norm::new(&mut scope.sub("norm"), shape.inputs, NormKind::BATCH)?,
-            activation: Activation::new(&mut scope.sub("prelu"), ActivationKind::Prelu)?,
+            normalised: Normalised::new(scope, shape.inputs, before, after)?,
             convolution: Convolution::new(&mut scope.sub("conv"), shape, initial)?,
-            dropout,
             bare,
             residual: shape.inputs == shape.outputs,
         })
@@ -182,12 +177,7 @@ impl Block {
         if self.bare {
             return self.convolution.forward(x);
         }
-        let y = self.dropout.forward(&self.norm.forward(x, mode)?, mode)?;
-        let y = self.convolution.forward(&self.activation.forward(&y)?)?;
-        if !self.residual {
-            return Ok(y);
-        }
-        Ok(y.f_add(&space::centre_crop(x, space::spatial(&y)?, Margin::SmallerInFront)?)?)
+        self.normalised.then(x, &self.convolution, self.residual, mode)
     }
 }
 
@@ -208,12 +198,8 @@ impl DeepMedic {
             let (mut blocks, mut width) = (vec![], channels);
             for (j, &outputs) in config.feature_maps.iter().enumerate() {
                 let shape = ConvolutionShape::valid(width, outputs, config.kernel);
-                blocks.push(Block::new(
-                    &mut scope.sub("path").sub(i).sub(j),
-                    shape,
-                    Dropout::new(0.0, 0)?,
-                    j == 0,
-                )?);
+                let dropout = Dropout::new(scope, 0.0, 0)?;
+                blocks.push(Block::new(&mut scope.sub("path").sub(i).sub(j), shape, dropout, j == 0)?);
                 width = outputs;
             }
             paths.push(blocks);
@@ -224,7 +210,7 @@ impl DeepMedic {
         for (i, (outputs, &dropout)) in widths.zip(&config.dropout).enumerate() {
             let shape = ConvolutionShape::valid(width, outputs, [1; 3]);
             let scope = &mut scope.sub("fully_connected");
-            let dropout = Dropout::new(dropout, i as u32)?;
+            let dropout = Dropout::new(scope, dropout, i as u32)?;
             fully_connected.push(Block::new(&mut scope.sub(i), shape, dropout, false)?);
             width = outputs;
         }
@@ -233,25 +219,27 @@ impl DeepMedic {
 
     /// # Shapes
     /// `[b, c, d, h, w]` → `[b, f, d', h', w']`, the sizes as [`DeepMedicConfig::output_size`] says.
-    pub fn forward(&self, image: &Tensor, mode: Mode) -> Result<Tensor> {
+    pub fn forward(&self, image: &Tensor, form: Form, mode: Mode) -> Result<Tensor> {
         let output = self.config.output_size(space::spatial(image)?)?;
-        let mut features = vec![];
+        let mut maps = vec![];
         for (blocks, &scale) in self.paths.iter().zip(&self.config.scales) {
             // Of an odd margin the image loses the smaller half in front and the map the larger, so that both crops
             // together leave every map centred on the image.
             let seen = self.config.path_input(output, scale);
             let seen = space::centre_crop(image, seen, Margin::SmallerInFront)?;
-            let mut x = space::stride_slice(&seen, scale)?.f_contiguous()?;
+            // Only the voxels that a path sees are brought into form: a tenth of those of the image.
+            let mut x = form.of(&space::stride_slice(&seen, scale)?.f_contiguous()?)?;
             for block in blocks {
                 x = block.forward(&x, mode)?;
             }
-            let x = space::nearest_upsample(&x, scale)?;
-            features.push(space::centre_crop(&x, output, Margin::LargerInFront)?);
+            maps.push(x);
         }
-        let mut x = Tensor::f_cat(&features, 1)?;
+        let width = self.config.feature_maps.last().copied().unwrap_or(0);
+        let mut x = space::join_scales(&maps, width, &self.config.scales, output)?;
         for block in &self.fully_connected {
             x = block.forward(&x, mode)?;
         }
+        let x = space::first_channels(&x, self.config.features())?;
         match self.config.output {
             DeepMedicOutput::Features(_) => Ok(x.f_relu()?),
             DeepMedicOutput::Logits(_) => Ok(x),

@@ -22,7 +22,7 @@ use crate::blocks::Mode;
 use crate::error::Result;
 use crate::head::HeadStart;
 use crate::parameters::Scope;
-use crate::space::Size;
+use crate::space::{Form, Size};
 
 /// The settings of a backbone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -171,12 +171,14 @@ impl BackboneConfig {
 }
 
 impl Backbone {
+    /// The features of an image, computed in a form; a foreign network has its own.
+    ///
     /// # Shapes
     /// `[b, c, d, h, w]` → `[b, f, d', h', w']`.
-    pub fn forward(&self, image: &Tensor, mode: Mode) -> Result<Tensor> {
+    pub fn forward(&self, image: &Tensor, form: Form, mode: Mode) -> Result<Tensor> {
         match self {
-            Self::Unet(network) => network.forward(image, mode),
-            Self::Deepmedic(network) => network.forward(image, mode),
+            Self::Unet(network) => network.forward(image, form, mode),
+            Self::Deepmedic(network) => network.forward(image, form, mode),
             Self::Torchscript(network) => network.forward(image, mode),
         }
     }

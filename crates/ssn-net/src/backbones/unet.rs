@@ -6,10 +6,10 @@
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use crate::blocks::{Activation, ActivationKind, Convolution, ConvolutionShape, Mode, Norm, NormKind};
+use crate::blocks::{ActivationKind, Convolution, ConvolutionShape, Dropout, Mode, NormKind, Normalised};
 use crate::error::{NetError, Result, refused};
 use crate::parameters::{Initial, Scope};
-use crate::space::{self, Size};
+use crate::space::{self, Form, Size};
 
 /// The settings of a U-Net.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -150,21 +150,24 @@ impl UNetConfig {
 #[derive(Debug)]
 struct Unit {
     convolution: Convolution,
-    norm: Norm,
-    activation: Activation,
+    normalised: Normalised,
 }
 
 impl Unit {
     fn new(scope: &mut Scope, shape: ConvolutionShape, config: &UNetConfig) -> Result<Self> {
         Ok(Self {
             convolution: Convolution::new(&mut scope.sub("conv"), shape, Initial::HeNormal)?,
-            norm: Norm::new(&mut scope.sub("norm"), shape.outputs, config.norm)?,
-            activation: Activation::new(&mut scope.sub("activation"), config.activation)?,
+            normalised: Normalised::new(
+                scope,
+                shape.outputs,
+                (config.norm, Dropout::new(scope, 0.0, 0)?),
+                (config.activation, "activation"),
+            )?,
         })
     }
 
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        self.activation.forward(&self.norm.forward(&self.convolution.forward(x)?, mode)?)
+        self.normalised.forward(&self.convolution.forward(x)?, mode)
     }
 }
 
@@ -215,9 +218,10 @@ impl UNet {
 
     /// # Shapes
     /// `[b, c, d, h, w]` → `[b, f, d, h, w]`.
-    pub fn forward(&self, image: &Tensor, mode: Mode) -> Result<Tensor> {
+    pub fn forward(&self, image: &Tensor, form: Form, mode: Mode) -> Result<Tensor> {
         self.config.output_size(space::spatial(image)?)?;
-        let mut x = image.shallow_clone();
+        let mut x = form.of(image)?;
+        let mut width = self.config.widths.last().copied().unwrap_or(0);
         let mut skips = vec![];
         for (level, units) in self.down.iter().enumerate() {
             if level > 0 {
@@ -227,12 +231,14 @@ impl UNet {
             }
             x = run(units, x, mode)?;
         }
-        for units in &self.up {
+        let widths = self.config.widths.iter().rev().skip(1).zip(&self.config.decoder_widths);
+        for (units, (&skip_width, &outputs)) in self.up.iter().zip(widths) {
             let Some(skip) = skips.pop() else { break };
             let upsampled = space::linear_upsample(&x, space::spatial(&skip)?)?;
-            x = run(units, Tensor::f_cat(&[upsampled, skip], 1)?, mode)?;
+            x = run(units, space::join_channels(&[(upsampled, width), (skip, skip_width)])?, mode)?;
+            width = outputs;
         }
-        run(&self.pointwise, x, mode)
+        space::first_channels(&run(&self.pointwise, x, mode)?, self.config.features())
     }
 }
 

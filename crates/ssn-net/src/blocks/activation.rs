@@ -44,6 +44,15 @@ impl Activation {
         })
     }
 
+    /// What a GPU does in one with the normalisation before, and PReLU's slope.
+    pub(super) fn fused(&self) -> (ssn_cuda::Activation, Option<&Tensor>) {
+        match self {
+            Self::Relu => (ssn_cuda::Activation::Relu, None),
+            Self::LeakyRelu => (ssn_cuda::Activation::LeakyRelu, None),
+            Self::Prelu(slope) => (ssn_cuda::Activation::Prelu, Some(slope)),
+        }
+    }
+
     /// # Shapes
     /// Any, unchanged.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {

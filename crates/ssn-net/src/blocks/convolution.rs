@@ -51,11 +51,16 @@ pub struct Convolution {
 impl Convolution {
     /// Makes the tensor `weight`.
     pub fn new(scope: &mut Scope, shape: ConvolutionShape, initial: Initial) -> Result<Self> {
-        Ok(Self { weight: scope.trained("weight", &shape.weight(), initial)?, padding: shape.padding })
+        Ok(Self { weight: scope.convolution("weight", &shape.weight(), initial)?, padding: shape.padding })
+    }
+
+    /// The kernel in the form in which the network computes.
+    pub(super) fn weight(&self) -> &Tensor {
+        &self.weight
     }
 
     /// # Shapes
-    /// `[b, c, d, h, w]` → `[b, o, d', h', w']`.
+    /// `[b, c, d, h, w]` → `[b, o, d', h', w']`. On GPUs channels are padded on both sides.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         space::convolution(x, &self.weight, self.padding)
     }

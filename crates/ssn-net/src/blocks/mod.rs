@@ -4,18 +4,21 @@ mod activation;
 mod convolution;
 mod dropout;
 mod norm;
+mod normalised;
 
 pub use activation::{Activation, ActivationKind};
 pub use convolution::{Convolution, ConvolutionShape};
 pub use dropout::Dropout;
 pub use norm::{Norm, NormKind};
+pub use normalised::Normalised;
 
 /// Whether the network learns or is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Statistics of the batch, dropout, gradients.
     Training {
-        /// The seed of this step's dropout.
+        /// The seed of this step's dropout; on GPUs, [`Parameters::step_seeds`](crate::parameters::Parameters::step_seeds)
+        /// has it instead.
         dropout: u64,
     },
     /// Kept statistics, no dropout.

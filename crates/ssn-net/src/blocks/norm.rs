@@ -87,12 +87,36 @@ impl Norm {
         Ok(Self { weight, bias, statistics })
     }
 
-    /// Batch norm in training updates the running statistics.
-    ///
-    /// # Shapes
-    /// `[b, c, d, h, w]`, unchanged.
-    pub fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        let (weight, bias) = (Some(&self.weight), Some(&self.bias));
+    /// The same with dropout and activation, as a GPU does it in one; channels are padded.
+    pub(super) fn fused<'a>(
+        &'a self,
+        x: &Tensor,
+        dropout: Option<ssn_cuda::Dropout<'a>>,
+        (activation, prelu): (ssn_cuda::Activation, Option<&'a Tensor>),
+        mode: Mode,
+    ) -> Result<(ssn_cuda::NormTensors<'a>, ssn_cuda::Normalisation<'a>)> {
+        self.check(x, mode)?;
+        let (eps, momentum, running) = match &self.statistics {
+            Statistics::Batch { running_mean, running_var, eps, momentum } => {
+                (*eps, *momentum, Some([running_mean, running_var]))
+            }
+            Statistics::Instance { eps } => (*eps, 0.0, None),
+        };
+        let tensors = ssn_cuda::NormTensors { weight: &self.weight, bias: &self.bias, prelu, running };
+        let how = ssn_cuda::Normalisation {
+            eps,
+            momentum,
+            channels: self.weight.size()[0],
+            per_image: running.is_none(),
+            training: mode.is_training(),
+            dropout,
+            activation,
+        };
+        Ok((tensors, how))
+    }
+
+    /// Refuses maps that have no variance.
+    fn check(&self, x: &Tensor, mode: Mode) -> Result<()> {
         let size = x.size();
         let values = match self.statistics {
             Statistics::Batch { .. } => size[0] * size[2..].iter().product::<i64>(),
@@ -105,6 +129,16 @@ impl Norm {
                 .to_owned();
             return Err(NetError::Shape { field: "a feature map in training", found: size, expected });
         }
+        Ok(())
+    }
+
+    /// Batch norm in training updates the running statistics.
+    ///
+    /// # Shapes
+    /// `[b, c, d, h, w]`, unchanged.
+    pub fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        self.check(x, mode)?;
+        let (weight, bias) = (Some(&self.weight), Some(&self.bias));
         Ok(match &self.statistics {
             Statistics::Batch { running_mean, running_var, eps, momentum } => {
                 let (mean, variance) = (Some(running_mean), Some(running_var));

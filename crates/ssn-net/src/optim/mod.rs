@@ -1,5 +1,6 @@
 //! Optimisers over plain tensors, with PyTorch's arithmetic and a state that is saved and restored to the bit.
 
+mod gpu;
 mod method;
 mod rule;
 

@@ -82,8 +82,8 @@ pub(super) struct Adam {
     eps: f64,
     weight_decay: f64,
     decoupled: bool,
-    exp_avg: Tensor,
-    exp_avg_sq: Tensor,
+    pub(super) exp_avg: Tensor,
+    pub(super) exp_avg_sq: Tensor,
 }
 
 impl Adam {
@@ -115,7 +115,7 @@ pub(super) struct Sgd {
     nesterov: bool,
     dampening: f64,
     weight_decay: f64,
-    buffer: Option<Tensor>,
+    pub(super) buffer: Option<Tensor>,
 }
 
 impl Sgd {
@@ -147,9 +147,9 @@ pub(super) struct RmsProp {
     momentum: f64,
     eps: f64,
     weight_decay: f64,
-    square_avg: Tensor,
-    grad_avg: Option<Tensor>,
-    buffer: Option<Tensor>,
+    pub(super) square_avg: Tensor,
+    pub(super) grad_avg: Option<Tensor>,
+    pub(super) buffer: Option<Tensor>,
 }
 
 impl RmsProp {

@@ -19,7 +19,7 @@ use super::validate::Validator;
 use crate::checkpoint::{Best, Checkpoints, Damaged, Newest, Progress};
 use crate::error::{NetError, Result};
 use crate::interval::Interval;
-use crate::model::{Execution, MemoryOrder, Model};
+use crate::model::{Execution, Model};
 use crate::train::Trainer;
 
 /// So many steps in a row that cannot be applied end a run.
@@ -113,8 +113,7 @@ impl Run {
     ) -> Result<Self> {
         let config = &resolved.config;
         let seed = config.training.seed;
-        let order = MemoryOrder::ChannelsFirst;
-        let execution = Execution { precision: config.training.precision, order, device };
+        let execution = Execution::on(device, config.training.precision);
         let checkpoints = folder.checkpoints()?;
         checkpoints.remove_unfinished()?;
         let Newest { generation, damaged } = checkpoints.newest()?;
@@ -152,6 +151,11 @@ impl Run {
         self.progress.step
     }
 
+    /// Seconds in which a GPU has worked on steps of this process.
+    pub fn gpu_seconds(&self) -> Option<f64> {
+        self.trainer.gpu_seconds()
+    }
+
     /// Where the run stands.
     pub fn progress(&self) -> &Progress {
         &self.progress
@@ -176,13 +180,14 @@ impl Run {
         let cases = self.resolved.dataset.subset(&self.resolved.parts, Split::Train);
         let mut batches =
             Loader::new(Arc::new(cases), training.seed, self.resolved.config.batches(), &config)?;
+        let mut following = None;
         while self.progress.step < training.steps {
             let is_late = limit.is_some_and(|limit| start.elapsed() >= limit);
             if watch.should_stop() || is_late {
                 self.save(watch)?;
                 return Ok(if is_late { Ended::OutOfTime } else { Ended::Stopped });
             }
-            let batch = match batches.next() {
+            let batch = match following.take().or_else(|| batches.next()) {
                 Some(Ok(batch)) => batch,
                 Some(Err(error)) => {
                     self.save(watch)?;
@@ -190,7 +195,15 @@ impl Run {
                 }
                 None => return Ok(Ended::Stopped),
             };
-            if self.step(&batch, watch)? == MOST_INCIDENTS {
+            self.trainer.begin(&batch)?;
+            // A GPU gets the next batch while it works on this one.
+            if self.trainer.gpu_seconds().is_some() && self.progress.step + 1 < training.steps {
+                following = batches.next();
+                if let Some(Ok(next)) = &following {
+                    self.trainer.stage(next)?;
+                }
+            }
+            if self.finish_step(&batch, watch)? == MOST_INCIDENTS {
                 return Ok(Ended::NonFinite);
             }
             if let Some(ended) = self.after_step(watch)? {
@@ -200,9 +213,9 @@ impl Run {
         Ok(Ended::Finished)
     }
 
-    /// One step; gives the number of steps in a row that could not be applied.
-    fn step(&mut self, batch: &Batch, watch: &mut dyn Watch) -> Result<u32> {
-        match self.trainer.step(batch) {
+    /// The end of a step; gives the number of steps in a row that could not be applied.
+    fn finish_step(&mut self, batch: &Batch, watch: &mut dyn Watch) -> Result<u32> {
+        match self.trainer.finish() {
             Ok(report) => {
                 self.progress.interval.add(&report);
                 self.progress.incidents = 0;

@@ -63,6 +63,7 @@ pub fn assign(parameters: &Parameters, tensors: &[(String, Tensor)]) -> Result<R
                 place.shallow_clone().f_copy_(tensor)?;
             }
         }
+        parameters.refresh()?;
         Ok(report)
     })
 }

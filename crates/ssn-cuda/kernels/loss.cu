@@ -1,0 +1,170 @@
+// The Monte-Carlo loss without its samples in memory: every thread draws those of its voxel, forward and again backward.
+//
+// CLASSES, RANK, DRAWS and PAIRED (two mirrored samples of every draw) are constants. Noise is that of `StepNoise`: the
+// same numbers as on the processor. mean and diagonal [b, CLASSES, v], factor [b, RANK, CLASSES, v]; voxels and classes
+// are dense, `*_stride` is that of the batch. Targets [b, t, v].
+
+#define SAMPLES (DRAWS * (1 + PAIRED))
+#define RANK_STREAM 0xffffffffu
+
+struct Voxel {
+    float mean[CLASSES], deviation[CLASSES], factor[RANK > 0 ? RANK * CLASSES : 1];
+};
+
+__device__ __forceinline__ Voxel voxel(const float* mean, i64 mean_stride, const float* diagonal, i64 diagonal_stride,
+                                       const float* factor, i64 factor_stride, int v, int x) {
+    Voxel result;
+#pragma unroll
+    for (int k = 0; k < CLASSES; ++k) {
+        result.mean[k] = mean[blockIdx.y * mean_stride + (i64)k * v + x];
+        result.deviation[k] = sqrtf(diagonal[blockIdx.y * diagonal_stride + (i64)k * v + x]);
+    }
+#pragma unroll
+    for (int i = 0; i < RANK * CLASSES; ++i) result.factor[i] = factor[blockIdx.y * factor_stride + (i64)i * v + x];
+    return result;
+}
+
+// The noise of the factor's columns for this image, [DRAWS, RANK], the same for all voxels.
+__device__ __forceinline__ void fill_rank_noise(float* noise, uint2 key) {
+    for (int i = threadIdx.x; i < DRAWS * RANK; i += blockDim.x)
+        noise[i] = normal(key, RANK_STREAM, i / (RANK > 0 ? RANK : 1), blockIdx.y * RANK + i % (RANK > 0 ? RANK : 1));
+    __syncthreads();
+}
+
+// What a draw adds to the mean; `noise` gets that of the diagonal.
+__device__ __forceinline__ void draw(const Voxel& at, const float* rank_noise, uint2 key, u32 number, int v, int x,
+                                     float noise[CLASSES], float spread[CLASSES]) {
+#pragma unroll
+    for (int k = 0; k < CLASSES; ++k) {
+        noise[k] = normal(key, 0, number, (blockIdx.y * CLASSES + k) * (u32)v + x);
+        spread[k] = at.deviation[k] * noise[k];
+#pragma unroll
+        for (int q = 0; q < RANK; ++q) spread[k] += rank_noise[number * RANK + q] * at.factor[q * CLASSES + k];
+    }
+}
+
+// Log-probabilities of the classes.
+__device__ __forceinline__ void log_softmax(float logits[CLASSES]) {
+    float largest = logits[0], sum = 0.0f;
+#pragma unroll
+    for (int k = 1; k < CLASSES; ++k) largest = fmaxf(largest, logits[k]);
+#pragma unroll
+    for (int k = 0; k < CLASSES; ++k) sum += __expf(logits[k] - largest);
+    const float normaliser = largest + __logf(sum);
+#pragma unroll
+    for (int k = 0; k < CLASSES; ++k) logits[k] -= normaliser;
+}
+
+// log p(target | sample), summed over voxels: [SAMPLES, b, t], zeros before.
+extern "C" __global__ void log_probability(const float* mean, i64 mean_stride, const float* diagonal, i64 diagonal_stride,
+                                           const float* factor, i64 factor_stride, const i64* target, const i64* seed,
+                                           double* log_p, int v, int t) {
+    extern __shared__ double sums[];  // [SAMPLES, t], then the rank noise
+    float* rank_noise = reinterpret_cast<float*>(sums + SAMPLES * t);
+    const uint2 key = key_of(*seed);
+    for (int i = threadIdx.x; i < SAMPLES * t; i += blockDim.x) sums[i] = 0.0;
+    fill_rank_noise(rank_noise, key);
+    const int x = blockIdx.x * blockDim.x + threadIdx.x;
+    const bool inside = x < v;
+    const int safe = inside ? x : v - 1;
+    const Voxel at = voxel(mean, mean_stride, diagonal, diagonal_stride, factor, factor_stride, v, safe);
+    for (int number = 0; number < DRAWS; ++number) {
+        float noise[CLASSES], spread[CLASSES];
+        draw(at, rank_noise, key, number, v, safe, noise, spread);
+#pragma unroll
+        for (int side = 0; side <= PAIRED; ++side) {
+            float logits[CLASSES];
+#pragma unroll
+            for (int k = 0; k < CLASSES; ++k) logits[k] = at.mean[k] + (side ? -spread[k] : spread[k]);
+            log_softmax(logits);
+            for (int j = 0; j < t; ++j) {
+                const int label = (int)target[((i64)blockIdx.y * t + j) * v + safe];
+                float value = 0.0f;
+#pragma unroll
+                for (int k = 0; k < CLASSES; ++k) value = label == k ? logits[k] : value;
+                const float sum = warp_sum(inside ? value : 0.0f);
+                if (threadIdx.x % 32 == 0) atomicAdd(&sums[(side * DRAWS + number) * t + j], (double)sum);
+            }
+        }
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < SAMPLES * t; i += blockDim.x)
+        atomicAdd(&log_p[((i64)(i / t) * gridDim.y + blockIdx.y) * t + i % t], sums[i]);
+}
+
+// From log p [SAMPLES, b, t]: the loss [b], the effective samples [b, t], and the samples' shares of the sum [SAMPLES, b, t].
+extern "C" __global__ void shares_of_samples(const double* log_p, double* loss, double* effective, float* shares, int b, int t) {
+    const int image = blockIdx.x * blockDim.x + threadIdx.x;
+    if (image >= b) return;
+    double total = 0.0;
+    for (int j = 0; j < t; ++j) {
+        const int place = image * t + j, step = b * t;
+        double largest = log_p[place];
+        for (int m = 1; m < SAMPLES; ++m) largest = fmax(largest, log_p[m * step + place]);
+        double sum = 0.0, squares = 0.0;
+        for (int m = 0; m < SAMPLES; ++m) sum += exp(log_p[m * step + place] - largest);
+        for (int m = 0; m < SAMPLES; ++m) {
+            const double share = exp(log_p[m * step + place] - largest) / sum;
+            shares[m * step + place] = (float)share;
+            squares += share * share;
+        }
+        total += log((double)SAMPLES) - largest - log(sum);
+        effective[place] = 1.0 / squares;
+    }
+    loss[image] = total / t;
+}
+
+// The gradients of mean, diagonal and factor, dense, from that of the loss [b].
+extern "C" __global__ void loss_gradient(const float* mean, i64 mean_stride, const float* diagonal, i64 diagonal_stride,
+                                         const float* factor, i64 factor_stride, const i64* target, const i64* seed,
+                                         const float* shares, const double* of_loss, float* mean_gradient,
+                                         float* diagonal_gradient, float* factor_gradient, int v, int t) {
+    extern __shared__ float rank_noise[];
+    const uint2 key = key_of(*seed);
+    fill_rank_noise(rank_noise, key);
+    const int x = blockIdx.x * blockDim.x + threadIdx.x;
+    if (x >= v) return;
+    const Voxel at = voxel(mean, mean_stride, diagonal, diagonal_stride, factor, factor_stride, v, x);
+    const float upstream = (float)(-of_loss[blockIdx.y] / t);
+    float to_mean[CLASSES] = {}, to_deviation[CLASSES] = {}, to_factor[RANK > 0 ? RANK * CLASSES : 1] = {};
+    for (int number = 0; number < DRAWS; ++number) {
+        float noise[CLASSES], spread[CLASSES], to_spread[CLASSES] = {};
+        draw(at, rank_noise, key, number, v, x, noise, spread);
+#pragma unroll
+        for (int side = 0; side <= PAIRED; ++side) {
+            float logits[CLASSES];
+#pragma unroll
+            for (int k = 0; k < CLASSES; ++k) logits[k] = at.mean[k] + (side ? -spread[k] : spread[k]);
+            log_softmax(logits);
+            float all = 0.0f, to_logits[CLASSES] = {};
+            for (int j = 0; j < t; ++j) {
+                const float share = upstream * shares[((i64)(side * DRAWS + number) * gridDim.y + blockIdx.y) * t + j];
+                const int label = (int)target[((i64)blockIdx.y * t + j) * v + x];
+                all += share;
+#pragma unroll
+                for (int k = 0; k < CLASSES; ++k) to_logits[k] += label == k ? share : 0.0f;
+            }
+#pragma unroll
+            for (int k = 0; k < CLASSES; ++k) {
+                to_logits[k] -= all * __expf(logits[k]);
+                to_mean[k] += to_logits[k];
+                to_spread[k] += side ? -to_logits[k] : to_logits[k];
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < CLASSES; ++k) {
+            to_deviation[k] += to_spread[k] * noise[k];
+#pragma unroll
+            for (int q = 0; q < RANK; ++q) to_factor[q * CLASSES + k] += to_spread[k] * rank_noise[number * RANK + q];
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < CLASSES; ++k) {
+        const i64 place = ((i64)blockIdx.y * CLASSES + k) * v + x;
+        mean_gradient[place] = to_mean[k];
+        diagonal_gradient[place] = to_deviation[k] / (2.0f * at.deviation[k]);
+    }
+#pragma unroll
+    for (int i = 0; i < RANK * CLASSES; ++i)
+        factor_gradient[((i64)blockIdx.y * RANK * CLASSES + i) * v + x] = to_factor[i];
+}

@@ -1,0 +1,129 @@
+// Kernels: compiled by NVRTC for the GPU at hand when first needed, launched on the current stream.
+#pragma once
+
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+// The few functions of NVRTC that are used; its library is loaded before this one.
+extern "C" {
+typedef struct _nvrtcProgram* nvrtcProgram;
+int nvrtcCreateProgram(nvrtcProgram*, const char*, const char*, int, const char* const*, const char* const*);
+int nvrtcCompileProgram(nvrtcProgram, int, const char* const*);
+int nvrtcDestroyProgram(nvrtcProgram*);
+int nvrtcGetProgramLogSize(nvrtcProgram, size_t*);
+int nvrtcGetProgramLog(nvrtcProgram, char*);
+int nvrtcGetCUBINSize(nvrtcProgram, size_t*);
+int nvrtcGetCUBIN(nvrtcProgram, char*);
+}
+
+namespace ssn {
+
+// A file of kernels with the constants it is compiled for.
+struct Variant {
+    std::string file, options;  // Options are separated by spaces.
+    bool operator<(const Variant& other) const {
+        return std::tie(file, options) < std::tie(other.file, other.options);
+    }
+};
+
+class Kernels {
+   public:
+    static Kernels& all() {
+        static Kernels* kernels = new Kernels;  // Never taken down: the driver may go before it.
+        return *kernels;
+    }
+
+    void add_source(std::string file, std::string text) { sources[std::move(file)] = std::move(text); }
+
+    cudaKernel_t find(const Variant& variant, const char* name) {
+        std::lock_guard<std::mutex> guard(mutex);
+        auto key = std::make_pair(variant, std::string(name));
+        auto known = kernels.find(key);
+        if (known != kernels.end()) return known->second;
+        auto library = libraries.find(variant);
+        if (library == libraries.end()) library = libraries.emplace(variant, compile(variant)).first;
+        cudaKernel_t kernel;
+        C10_CUDA_CHECK(cudaLibraryGetKernel(&kernel, library->second, name));
+        return kernels[key] = kernel;
+    }
+
+   private:
+    cudaLibrary_t compile(const Variant& variant) {
+        int device, major, minor;
+        C10_CUDA_CHECK(cudaGetDevice(&device));
+        C10_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+        C10_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+        std::vector<std::string> options{"--std=c++17",
+                                         "--gpu-architecture=sm_" + std::to_string(major) + std::to_string(minor)};
+        for (size_t begin = 0; begin < variant.options.size();) {
+            size_t end = variant.options.find(' ', begin);
+            if (end == std::string::npos) end = variant.options.size();
+            options.push_back("-D" + variant.options.substr(begin, end - begin));
+            begin = end + 1;
+        }
+        std::vector<const char*> pointers;
+        for (auto& option : options) pointers.push_back(option.c_str());
+        const std::string source = sources.at("common.cuh") + sources.at(variant.file);
+        nvrtcProgram program;
+        nvrtcCreateProgram(&program, source.c_str(), variant.file.c_str(), 0, nullptr, nullptr);
+        const int failed = nvrtcCompileProgram(program, (int)pointers.size(), pointers.data());
+        size_t size = 0;
+        std::string binary;
+        if (failed) {
+            nvrtcGetProgramLogSize(program, &size);
+            std::string log(size, '\0');
+            nvrtcGetProgramLog(program, log.data());
+            nvrtcDestroyProgram(&program);
+            throw std::runtime_error(variant.file + " could not be compiled for this GPU: " + log);
+        }
+        nvrtcGetCUBINSize(program, &size);
+        binary.resize(size);
+        nvrtcGetCUBIN(program, binary.data());
+        nvrtcDestroyProgram(&program);
+        cudaLibrary_t library;
+        // Loading may allocate, which a capture under way must not see as its own.
+        cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+        C10_CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode));
+        const cudaError_t loaded =
+            cudaLibraryLoadData(&library, binary.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+        C10_CUDA_CHECK(cudaThreadExchangeStreamCaptureMode(&mode));
+        C10_CUDA_CHECK(loaded);
+        return library;
+    }
+
+    std::mutex mutex;
+    std::map<std::string, std::string> sources;
+    std::map<Variant, cudaLibrary_t> libraries;
+    std::map<std::pair<Variant, std::string>, cudaKernel_t> kernels;
+};
+
+// Where a kernel runs.
+struct Grid {
+    unsigned x = 1, y = 1, block = 256;
+    size_t shared = 0;
+};
+
+// Launches a kernel; arguments must have the very types that it declares.
+template <typename... Arguments>
+void launch(const Variant& variant, const char* name, Grid grid, Arguments... arguments) {
+    void* pointers[] = {(void*)&arguments...};
+    C10_CUDA_CHECK(cudaLaunchKernel((const void*)Kernels::all().find(variant, name), dim3(grid.x, grid.y),
+                                    dim3(grid.block), pointers, grid.shared,
+                                    c10::cuda::getCurrentCUDAStream().stream()));
+}
+
+inline int processors() {
+    int device, count;
+    C10_CUDA_CHECK(cudaGetDevice(&device));
+    C10_CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+    return count;
+}
+
+}  // namespace ssn

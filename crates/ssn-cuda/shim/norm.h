@@ -1,0 +1,234 @@
+// Normalisation, dropout and activation as one operator with gradients; alone, or in front of a convolution.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "kernel.h"
+
+namespace ssn {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// What a normalisation is told; the same in C and Rust.
+struct NormOptions {
+    double eps, momentum;
+    double keep;         // The probability of dropout to keep a value; 1 for no dropout.
+    int64_t layer;       // Chooses the random numbers of dropout.
+    int64_t activation;  // 0 none, 1 ReLU, 2 leaky ReLU, 3 PReLU.
+    int64_t channels;    // The real ones of the map; those beyond hold zeros.
+    int64_t per_image;   // Whether each image is normalised by itself.
+    int64_t training;
+};
+
+// The tensors of a normalisation; those that it has not are undefined.
+struct NormTensors {
+    Tensor weight, bias, prelu, running_mean, running_var, seed;
+};
+
+inline bool is_channels_last(const Tensor& x) { return x.permute({0, 2, 3, 4, 1}).is_contiguous(); }
+
+inline Tensor channels_last(const Tensor& x) {
+    return x.permute({0, 2, 3, 4, 1}).contiguous().permute({0, 4, 1, 2, 3});
+}
+
+// A map of the same layout and type with other sizes [b, c, d, h, w].
+inline Tensor empty_map(const Tensor& like, at::IntArrayRef size) {
+    return at::empty({size[0], size[2], size[3], size[4], size[1]}, like.options()).permute({0, 4, 1, 2, 3});
+}
+
+inline std::string scalar_option(const Tensor& x) {
+    if (x.scalar_type() == at::kBFloat16) return "BF16";
+    TORCH_CHECK(x.scalar_type() == at::kFloat, "feature maps must be bfloat16 or float");
+    return "F32";
+}
+
+template <typename T>
+T* pointer(const Tensor& t) {
+    return t.defined() ? static_cast<T*>(t.data_ptr()) : nullptr;
+}
+
+// The sizes of a launch over the rows of a map.
+struct Rows {
+    int64_t groups, rows;
+    int channels, padded;
+    Rows(const Tensor& x, const NormOptions& o)
+        : groups(o.per_image ? x.size(0) : 1),
+          rows(x.numel() / x.size(1) / groups),
+          channels((int)o.channels),
+          padded((int)x.size(1)) {
+        TORCH_CHECK(is_channels_last(x) && padded % 8 == 0 && padded <= 2048 && channels <= padded,
+                    "a feature map has the wrong layout: ", x.sizes());
+    }
+    Grid grid(int per_processor, int arrays) const {
+        const int64_t at_once = 256 / (padded / 8);
+        const int64_t most = std::max<int64_t>(1, (int64_t)processors() * per_processor / groups);
+        const int64_t wanted = (rows + at_once * 2 - 1) / (at_once * 2);
+        Grid grid;
+        grid.x = (unsigned)std::max<int64_t>(1, std::min(wanted, most));
+        grid.y = (unsigned)groups;
+        grid.shared = sizeof(float) * arrays * padded;
+        return grid;
+    }
+    // With room to add up the rows of a block.
+    Grid summing() const {
+        Grid summing = grid(4, 0);
+        summing.shared = sizeof(float) * (256 / (padded / 8)) * padded;
+        return summing;
+    }
+};
+
+struct DropoutArguments {
+    unsigned layer, threshold;
+    float scale;
+    explicit DropoutArguments(const NormOptions& o)
+        : layer((unsigned)o.layer), threshold((unsigned)std::lround(o.keep * 65536.0)), scale((float)(1.0 / o.keep)) {}
+};
+
+inline Variant norm_variant(const Tensor& x, const NormOptions& o) {
+    const bool dropout = o.training && o.keep < 1.0;
+    return {"norm.cu", scalar_option(x) + " ACTIVATION=" + std::to_string(o.activation) + " DROPOUT=" + (dropout ? "1" : "0")};
+}
+
+// The normalised map; in training, `saved` becomes mean and 1/σ of each group and channel.
+inline Tensor normalise_forward(const Tensor& x, const NormTensors& t, const NormOptions& o, Tensor& saved) {
+    const Rows size(x, o);
+    const Variant variant = norm_variant(x, o);
+    const DropoutArguments dropout(o);
+    Tensor y = empty_map(x, x.sizes()), sums;
+    if (o.training || o.per_image) {
+        sums = at::zeros({size.groups, size.channels, 2}, x.options().dtype(at::kDouble));
+        saved = at::empty({size.groups, size.channels, 2}, x.options().dtype(at::kFloat));
+        launch(variant, "statistics", size.summing(), pointer<const void>(x), pointer<double>(sums), size.rows,
+               size.channels, size.padded);
+    }
+    launch(variant, "normalise", size.grid(8, 2), pointer<const void>(x), pointer<void>(y), pointer<const double>(sums),
+           pointer<const float>(t.weight), pointer<const float>(t.bias), pointer<const float>(t.prelu),
+           pointer<float>(t.running_mean), pointer<float>(t.running_var), pointer<float>(saved), size.rows, size.channels,
+           size.padded, o.eps, o.momentum, pointer<const int64_t>(t.seed), dropout.layer, dropout.threshold, dropout.scale);
+    return y;
+}
+
+// Gradients of x, weight, bias and slope. `skip`, if defined, is the gradient of the middle of x, added to that of x.
+inline variable_list normalise_backward(const Tensor& x, Tensor dy, const Tensor& saved, const NormTensors& t,
+                                        const NormOptions& o, const Tensor& skip) {
+    const Rows size(x, o);
+    const Variant variant = norm_variant(x, o);
+    const DropoutArguments dropout(o);
+    if (!is_channels_last(dy)) dy = channels_last(dy);
+    const auto numbers = x.options().dtype(at::kFloat);
+    const int64_t count = size.groups * size.channels * 2;
+    Tensor sums = at::zeros({count + 1}, x.options().dtype(at::kDouble));
+    double* slope_sum = pointer<double>(sums) + count;
+    launch(variant, "gradient_sums", size.summing(), pointer<const void>(x), pointer<const void>(dy),
+           pointer<const float>(saved), pointer<const float>(t.weight), pointer<const float>(t.bias),
+           pointer<const float>(t.prelu), pointer<double>(sums), slope_sum, size.rows, size.channels, size.padded,
+           pointer<const int64_t>(t.seed), dropout.layer, dropout.threshold, dropout.scale);
+    Tensor dx = empty_map(x, x.sizes());
+    Tensor dweight = at::empty({size.groups, size.channels}, numbers), dbias = at::empty_like(dweight);
+    Tensor dprelu = t.prelu.defined() ? at::empty_like(t.prelu) : Tensor();
+    int outer[3], inner[3] = {};
+    for (int i = 0; i < 3; ++i) {
+        outer[i] = (int)x.size(2 + i);
+        if (skip.defined()) inner[i] = (int)skip.size(2 + i);
+    }
+    launch(variant, "gradient", size.grid(8, 0), pointer<const void>(x), pointer<const void>(dy), pointer<void>(dx),
+           pointer<const float>(saved), pointer<const float>(t.weight), pointer<const float>(t.bias),
+           pointer<const float>(t.prelu), pointer<const double>(sums), (const double*)slope_sum, pointer<float>(dweight),
+           pointer<float>(dbias), pointer<float>(dprelu), size.rows, size.channels, size.padded,
+           pointer<const int64_t>(t.seed), dropout.layer, dropout.threshold, dropout.scale, pointer<const void>(skip),
+           outer[0], outer[1], outer[2], inner[0], inner[1], inner[2]);
+    const bool single = size.groups == 1;
+    return {dx, single ? dweight[0] : dweight.sum(0), single ? dbias[0] : dbias.sum(0), dprelu};
+}
+
+inline void save_norm(AutogradContext* ctx, const NormTensors& t, const NormOptions& o) {
+    ctx->saved_data["eps"] = o.eps;
+    ctx->saved_data["momentum"] = o.momentum;
+    ctx->saved_data["keep"] = o.keep;
+    ctx->saved_data["whole"] = std::vector<int64_t>{o.layer, o.activation, o.channels, o.per_image, o.training};
+    // Not inputs with gradients of their own kind: kept as they are, since nothing changes them before the backward pass.
+    ctx->saved_data["weight"] = t.weight.detach();
+    ctx->saved_data["bias"] = t.bias.detach();
+    if (t.prelu.defined()) ctx->saved_data["prelu"] = t.prelu.detach();
+    if (t.seed.defined()) ctx->saved_data["seed"] = t.seed;
+}
+
+inline std::pair<NormTensors, NormOptions> saved_norm(AutogradContext* ctx) {
+    auto& data = ctx->saved_data;
+    const auto whole = data["whole"].toIntVector();
+    NormOptions o{data["eps"].toDouble(), data["momentum"].toDouble(), data["keep"].toDouble(),
+                  whole[0],               whole[1],                    whole[2],
+                  whole[3],               whole[4]};
+    NormTensors t;
+    t.weight = data["weight"].toTensor();
+    t.bias = data["bias"].toTensor();
+    if (data.count("prelu")) t.prelu = data["prelu"].toTensor();
+    if (data.count("seed")) t.seed = data["seed"].toTensor();
+    return {t, o};
+}
+
+// activation(dropout(norm(x))).
+struct Normalise : torch::autograd::Function<Normalise> {
+    static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                          const std::optional<Tensor>& prelu, NormTensors t, NormOptions o) {
+        t.weight = weight, t.bias = bias, t.prelu = prelu.value_or(Tensor());
+        Tensor saved;
+        Tensor y = normalise_forward(x, t, o, saved);
+        ctx->save_for_backward({x, saved});
+        save_norm(ctx, t, o);
+        return y;
+    }
+
+    static variable_list backward(AutogradContext* ctx, variable_list gradients) {
+        const auto saved = ctx->get_saved_variables();
+        const auto [t, o] = saved_norm(ctx);
+        auto result = normalise_backward(saved[0], gradients[0], saved[1], t, o, Tensor());
+        return {result[0], result[1], result[2], result[3], Tensor(), Tensor()};
+    }
+};
+
+// convolution(activation(dropout(norm(x)))) without padding, plus the middle of x if it has as many channels.
+struct NormalisedConvolution : torch::autograd::Function<NormalisedConvolution> {
+    static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                          const std::optional<Tensor>& prelu, const Tensor& kernel, NormTensors t, NormOptions o,
+                          bool residual) {
+        t.weight = weight, t.bias = bias, t.prelu = prelu.value_or(Tensor());
+        Tensor saved;
+        const Tensor a = normalise_forward(x, t, o, saved);
+        Tensor y = at::convolution(a, kernel, {}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, false, {0, 0, 0}, 1);
+        if (!is_channels_last(y)) y = channels_last(y);
+        if (residual) add_middle(y, x);
+        ctx->save_for_backward({x, saved, a, kernel});
+        ctx->saved_data["residual"] = residual;
+        save_norm(ctx, t, o);
+        return y;
+    }
+
+    static variable_list backward(AutogradContext* ctx, variable_list gradients) {
+        const auto saved = ctx->get_saved_variables();
+        const auto [t, o] = saved_norm(ctx);
+        Tensor dy = gradients[0];
+        if (!is_channels_last(dy)) dy = channels_last(dy);
+        auto [da, dkernel, none] =
+            at::convolution_backward(dy, saved[2], saved[3], std::nullopt, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, false,
+                                     {0, 0, 0}, 1, {true, true, false});
+        const bool residual = ctx->saved_data["residual"].toBool();
+        auto result = normalise_backward(saved[0], da, saved[1], t, o, residual ? dy : Tensor());
+        return {result[0], result[1], result[2], result[3], dkernel, Tensor(), Tensor(), Tensor()};
+    }
+
+    static void add_middle(Tensor& y, const Tensor& x) {
+        TORCH_CHECK(y.size(1) == x.size(1), "a residual connection needs as many channels on both sides");
+        const int64_t voxels = y.numel() / y.size(1);
+        Grid grid;
+        grid.x = (unsigned)std::min<int64_t>((voxels * (y.size(1) / 8) + 255) / 256, (int64_t)processors() * 16);
+        launch({"maps.cu", scalar_option(y)}, "add_middle", grid, pointer<void>(y), pointer<const void>(x), voxels,
+               (int)y.size(1), (int)x.size(2), (int)x.size(3), (int)x.size(4), (int)y.size(2), (int)y.size(3),
+               (int)y.size(4));
+    }
+};
+
+}  // namespace ssn

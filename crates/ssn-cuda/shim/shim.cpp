@@ -1,0 +1,248 @@
+// What the bindings to libtorch lack for CUDA: graphs, streams, pinned copies, and operators of our own.
+//
+// Functions return nothing, or a message that the caller frees. Tensors are those of the bindings: pointers to at::Tensor.
+
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <cstring>
+
+#include "join.h"
+#include "kernel.h"
+#include "loss.h"
+#include "norm.h"
+
+// Their header is not among those that come with libtorch.
+extern "C" cudaError_t cudaProfilerStart();
+extern "C" cudaError_t cudaProfilerStop();
+
+using at::Tensor;
+
+namespace {
+
+template <typename Body>
+char* guarded(Body body) {
+    try {
+        body();
+        return nullptr;
+    } catch (const c10::Error& error) {
+        return strdup(error.what_without_backtrace());
+    } catch (const std::exception& error) {
+        return strdup(error.what());
+    }
+}
+
+// Tensors that may be missing.
+std::optional<Tensor> maybe(const Tensor* t) { return t ? std::optional<Tensor>(*t) : std::nullopt; }
+Tensor or_none(const Tensor* t) { return t ? *t : Tensor(); }
+
+// The stream of the copies from and to the host, beside that of the work.
+c10::cuda::CUDAStream& copying() {
+    static c10::cuda::CUDAStream* stream = new c10::cuda::CUDAStream(c10::cuda::getStreamFromPool(true));
+    return *stream;
+}
+
+}  // namespace
+
+extern "C" {
+
+char* ssn_add_source(const char* file, const char* text) {
+    return guarded([&] { ssn::Kernels::all().add_source(file, text); });
+}
+
+void ssn_free(char* message) { free(message); }
+
+// From now on this thread works on a stream of its own, as captures demand.
+char* ssn_enter_stream(int64_t device) {
+    return guarded([&] {
+        c10::cuda::set_device((c10::DeviceIndex)device);
+        c10::cuda::setCurrentCUDAStream(c10::cuda::getStreamFromPool(true, (c10::DeviceIndex)device));
+        copying();
+    });
+}
+
+char* ssn_synchronise() {
+    return guarded([&] { c10::cuda::getCurrentCUDAStream().synchronize(); });
+}
+
+// name gets at most 256 characters; memory: free and total.
+char* ssn_describe_device(int64_t device, char* name, int64_t* memory, int64_t* capability) {
+    return guarded([&] {
+        cudaDeviceProp properties;
+        C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, (int)device));
+        snprintf(name, 256, "%s", properties.name);
+        capability[0] = properties.major, capability[1] = properties.minor;
+        c10::cuda::CUDAGuard guard((c10::DeviceIndex)device);
+        size_t available, total;
+        C10_CUDA_CHECK(cudaMemGetInfo(&available, &total));
+        memory[0] = (int64_t)available, memory[1] = (int64_t)total;
+    });
+}
+
+// Most bytes in tensors, and most bytes taken from the device, since the last reset.
+char* ssn_peak_memory(int64_t device, int64_t* peak, int reset) {
+    return guarded([&] {
+        const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats((c10::DeviceIndex)device);
+        peak[0] = stats.allocated_bytes[0].peak;
+        peak[1] = stats.reserved_bytes[0].peak;
+        if (reset) c10::cuda::CUDACachingAllocator::resetPeakStats((c10::DeviceIndex)device);
+    });
+}
+
+char* ssn_empty_cache() {
+    return guarded([&] { c10::cuda::CUDACachingAllocator::emptyCache(); });
+}
+
+// What happens between on and off is what a profiler sees that was told to wait.
+char* ssn_profile(int on) {
+    return guarded([&] { C10_CUDA_CHECK(on ? cudaProfilerStart() : cudaProfilerStop()); });
+}
+
+// ---- Host memory and copies. ----
+
+char* ssn_pinned(int64_t bytes, Tensor** result) {
+    return guarded([&] { *result = new Tensor(at::empty({bytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true))); });
+}
+
+// Copies on the copying stream, which first waits for the work so far, if asked to.
+char* ssn_copy_beside(Tensor* to, const Tensor* from, int after_work) {
+    return guarded([&] {
+        if (after_work) {
+            cudaEvent_t event;
+            C10_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+            C10_CUDA_CHECK(cudaEventRecord(event, c10::cuda::getCurrentCUDAStream().stream()));
+            C10_CUDA_CHECK(cudaStreamWaitEvent(copying().stream(), event, 0));
+            C10_CUDA_CHECK(cudaEventDestroy(event));
+        }
+        c10::cuda::CUDAStreamGuard guard(copying());
+        to->copy_(*from, true);
+    });
+}
+
+// The work waits for the copies so far.
+char* ssn_await_copies() {
+    return guarded([&] {
+        cudaEvent_t event;
+        C10_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+        C10_CUDA_CHECK(cudaEventRecord(event, copying().stream()));
+        C10_CUDA_CHECK(cudaStreamWaitEvent(c10::cuda::getCurrentCUDAStream().stream(), event, 0));
+        C10_CUDA_CHECK(cudaEventDestroy(event));
+    });
+}
+
+// A copy on the stream of the work that does not wait.
+char* ssn_copy(Tensor* to, const Tensor* from) {
+    return guarded([&] {
+        at::NoGradGuard guard;
+        to->copy_(*from, true);
+    });
+}
+
+// ---- Events. ----
+
+char* ssn_event_new(cudaEvent_t* event) {
+    return guarded([&] { C10_CUDA_CHECK(cudaEventCreate(event)); });
+}
+
+void ssn_event_free(cudaEvent_t event) { cudaEventDestroy(event); }
+
+char* ssn_event_record(cudaEvent_t event, int beside) {
+    return guarded([&] {
+        const auto stream = beside ? copying() : c10::cuda::getCurrentCUDAStream();
+        C10_CUDA_CHECK(cudaEventRecord(event, stream.stream()));
+    });
+}
+
+char* ssn_event_wait(cudaEvent_t event) {
+    return guarded([&] { C10_CUDA_CHECK(cudaEventSynchronize(event)); });
+}
+
+char* ssn_event_between(cudaEvent_t start, cudaEvent_t end, float* milliseconds) {
+    return guarded([&] { C10_CUDA_CHECK(cudaEventElapsedTime(milliseconds, start, end)); });
+}
+
+// ---- Graphs. ----
+
+char* ssn_graph_begin(at::cuda::CUDAGraph** graph) {
+    return guarded([&] {
+        auto* made = new at::cuda::CUDAGraph();
+        try {
+            made->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+        } catch (...) {
+            delete made;
+            throw;
+        }
+        *graph = made;
+    });
+}
+
+char* ssn_graph_end(at::cuda::CUDAGraph* graph) {
+    return guarded([&] { graph->capture_end(); });
+}
+
+char* ssn_graph_replay(at::cuda::CUDAGraph* graph) {
+    return guarded([&] { graph->replay(); });
+}
+
+void ssn_graph_free(at::cuda::CUDAGraph* graph) {
+    char* message = guarded([&] { delete graph; });
+    free(message);
+}
+
+// ---- Kernels without gradients. ----
+
+char* ssn_launch(const char* file, const char* options, const char* name, unsigned blocks, unsigned threads, void** arguments) {
+    return guarded([&] {
+        C10_CUDA_CHECK(cudaLaunchKernel((const void*)ssn::Kernels::all().find({file, options}, name), dim3(blocks),
+                                        dim3(threads), arguments, 0, c10::cuda::getCurrentCUDAStream().stream()));
+    });
+}
+
+// ---- Operators. ----
+
+// tensors: weight, bias, PReLU's slope, running mean, running variance, dropout's seed; the last four may be missing.
+char* ssn_normalise(const Tensor* x, const Tensor** tensors, const ssn::NormOptions* options, Tensor** result) {
+    return guarded([&] {
+        ssn::NormTensors t;
+        t.running_mean = or_none(tensors[3]), t.running_var = or_none(tensors[4]), t.seed = or_none(tensors[5]);
+        if (options->training) {
+            *result = new Tensor(ssn::Normalise::apply(*x, *tensors[0], *tensors[1], maybe(tensors[2]), t, *options));
+        } else {
+            at::NoGradGuard guard;
+            t.weight = *tensors[0], t.bias = *tensors[1], t.prelu = or_none(tensors[2]);
+            Tensor saved;
+            *result = new Tensor(ssn::normalise_forward(*x, t, *options, saved));
+        }
+    });
+}
+
+char* ssn_normalised_convolution(const Tensor* x, const Tensor** tensors, const Tensor* kernel,
+                                 const ssn::NormOptions* options, int residual, Tensor** result) {
+    return guarded([&] {
+        ssn::NormTensors t;
+        t.running_mean = or_none(tensors[3]), t.running_var = or_none(tensors[4]), t.seed = or_none(tensors[5]);
+        *result = new Tensor(ssn::NormalisedConvolution::apply(*x, *tensors[0], *tensors[1], maybe(tensors[2]), *kernel, t,
+                                                               *options, residual != 0));
+    });
+}
+
+char* ssn_join(const Tensor** maps, const ssn::PathOptions* paths, int64_t count, const int64_t* size, Tensor** result) {
+    return guarded([&] {
+        std::vector<Tensor> list;
+        for (int64_t i = 0; i < count; ++i) list.push_back(*maps[i]);
+        *result = new Tensor(ssn::Join::apply(at::TensorList(list), std::vector<ssn::PathOptions>(paths, paths + count),
+                                              std::vector<int64_t>{size[0], size[1], size[2]}));
+    });
+}
+
+char* ssn_monte_carlo(const Tensor* mean, const Tensor* diagonal, const Tensor* factor, const Tensor* target,
+                      const Tensor* seed, const ssn::LossOptions* options, Tensor** loss, Tensor** effective) {
+    return guarded([&] {
+        auto results = ssn::MonteCarlo::apply(*mean, *diagonal, *factor, *target, *seed, *options);
+        *loss = new Tensor(results[0]);
+        *effective = new Tensor(results[1]);
+    });
+}
+
+}  // extern "C"

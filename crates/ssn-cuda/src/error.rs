@@ -1,0 +1,57 @@
+//! What can go wrong on the way to a GPU.
+
+use tch::TchError;
+
+/// Short for results of this crate.
+pub type Result<T> = std::result::Result<T, CudaError>;
+
+/// Why something could not be done on a GPU.
+#[derive(Debug, thiserror::Error)]
+pub enum CudaError {
+    /// A library is not there or cannot be loaded.
+    #[error("{library} cannot be loaded ({reason}): {remedy}")]
+    Library {
+        /// Its file.
+        library: String,
+        /// What the loader said.
+        reason: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The program was built where CUDA's headers were missing.
+    #[error(
+        "this program was built without its CUDA part: run `cargo xtask setup --cuda`, which brings CUDA's headers and \
+         libraries, and build again"
+    )]
+    NotBuilt,
+    /// There is no GPU, or not so many.
+    #[error("{wanted} is not there: {found}")]
+    NoDevice {
+        /// The device asked for.
+        wanted: String,
+        /// What there is.
+        found: String,
+    },
+    /// A call failed.
+    #[error("the GPU reported: {0}")]
+    Call(String),
+    /// libtorch failed.
+    #[error(transparent)]
+    Torch(#[from] TchError),
+}
+
+impl CudaError {
+    /// Whether the GPU's memory did not suffice.
+    pub fn is_out_of_memory(&self) -> bool {
+        match self {
+            Self::Call(message) => says_out_of_memory(message),
+            Self::Torch(error) => says_out_of_memory(&error.to_string()),
+            _ => false,
+        }
+    }
+}
+
+/// Whether a message of libtorch says that the GPU's memory did not suffice.
+pub fn says_out_of_memory(message: &str) -> bool {
+    message.contains("CUDA out of memory") || message.contains("CUDA error: out of memory")
+}

@@ -1,0 +1,32 @@
+//! What training on a GPU needs beyond the bindings to libtorch: graphs, streams, pinned memory, and operators that do in
+//! one pass over memory what libtorch does in several.
+//!
+//! Nothing of it is linked: [`load`] brings libtorch's CUDA libraries and the C++ part of this crate into the process
+//! when somebody asks for a GPU, so that one program serves machines with and without one.
+
+mod copies;
+mod device;
+mod error;
+mod graph;
+mod library;
+mod operators;
+mod table;
+
+pub use copies::{Event, Pinned, await_copies, copy_beside, copy_later};
+pub use device::{Description, Memory, describe, enter_stream, forget_unused_memory, peak_memory, profile, synchronise};
+pub use error::{CudaError, Result, says_out_of_memory};
+pub use graph::Graph;
+pub use library::load;
+pub use operators::{
+    Activation, Dropout, JoinPath, MonteCarlo, NormTensors, Normalisation, join, monte_carlo, normalise,
+    normalised_convolution,
+};
+pub use table::{Entry, Results, Rule, Settings, Table, Working};
+
+/// Feature maps have a multiple of so many channels: what a thread reads at once, and what tensor cores take.
+pub const CHANNEL_UNIT: i64 = 8;
+
+/// The channels of a feature map that has room for so many.
+pub fn padded(channels: i64) -> i64 {
+    (channels + CHANNEL_UNIT - 1) / CHANNEL_UNIT * CHANNEL_UNIT
+}

@@ -1,0 +1,205 @@
+//! Loading: libtorch's CUDA libraries, NVRTC, and the C++ part of this crate.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use libloading::os::unix::{Library as Opened, RTLD_GLOBAL, RTLD_NOW};
+use tch::Tensor;
+use torch_sys::C_tensor;
+
+use crate::error::{CudaError, Result};
+use crate::operators::{LossOptions, NormOptions, PathOptions};
+
+/// The C++ part; empty where it was not built.
+const SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
+
+/// The kernels, compiled at run time.
+const SOURCES: [(&str, &str); 5] = [
+    ("common.cuh", include_str!("../kernels/common.cuh")),
+    ("norm.cu", include_str!("../kernels/norm.cu")),
+    ("loss.cu", include_str!("../kernels/loss.cu")),
+    ("maps.cu", include_str!("../kernels/maps.cu")),
+    ("update.cu", include_str!("../kernels/update.cu")),
+];
+
+const SETUP: &str = "run `cargo xtask setup --cuda`, or point LIBTORCH to a PyTorch with CUDA";
+
+/// What a call gives: nothing, or a message to be freed.
+pub(crate) type Message = *mut c_char;
+
+/// Declares the functions of the C++ part, found by name.
+macro_rules! functions {
+    ($($name:ident: fn($($argument:ty),*);)*) => {
+        /// The functions of the C++ part.
+        pub(crate) struct Library {
+            $(pub(crate) $name: unsafe extern "C" fn($($argument),*) -> Message,)*
+            pub(crate) ssn_free: unsafe extern "C" fn(Message),
+            pub(crate) ssn_event_free: unsafe extern "C" fn(*mut c_void),
+            pub(crate) ssn_graph_free: unsafe extern "C" fn(*mut c_void),
+        }
+
+        impl Library {
+            fn find(opened: &Opened) -> std::result::Result<Self, libloading::Error> {
+                // SAFETY: the declarations are those of shim.cpp, from which the library was built with this crate.
+                unsafe {
+                    Ok(Self {
+                        $($name: *opened.get(concat!(stringify!($name), "\0").as_bytes())?,)*
+                        ssn_free: *opened.get(b"ssn_free\0")?,
+                        ssn_event_free: *opened.get(b"ssn_event_free\0")?,
+                        ssn_graph_free: *opened.get(b"ssn_graph_free\0")?,
+                    })
+                }
+            }
+        }
+    };
+}
+
+type In = *const C_tensor;
+type Out = *mut *mut C_tensor;
+
+functions! {
+    ssn_add_source: fn(*const c_char, *const c_char);
+    ssn_enter_stream: fn(i64);
+    ssn_synchronise: fn();
+    ssn_describe_device: fn(i64, *mut c_char, *mut i64, *mut i64);
+    ssn_peak_memory: fn(i64, *mut i64, c_int);
+    ssn_empty_cache: fn();
+    ssn_profile: fn(c_int);
+    ssn_pinned: fn(i64, Out);
+    ssn_copy_beside: fn(*mut C_tensor, In, c_int);
+    ssn_await_copies: fn();
+    ssn_copy: fn(*mut C_tensor, In);
+    ssn_event_new: fn(*mut *mut c_void);
+    ssn_event_record: fn(*mut c_void, c_int);
+    ssn_event_wait: fn(*mut c_void);
+    ssn_event_between: fn(*mut c_void, *mut c_void, *mut f32);
+    ssn_graph_begin: fn(*mut *mut c_void);
+    ssn_graph_end: fn(*mut c_void);
+    ssn_graph_replay: fn(*mut c_void);
+    ssn_launch: fn(*const c_char, *const c_char, *const c_char, u32, u32, *mut *mut c_void);
+    ssn_normalise: fn(In, *const In, *const NormOptions, Out);
+    ssn_normalised_convolution: fn(In, *const In, In, *const NormOptions, c_int, Out);
+    ssn_join: fn(*const In, *const PathOptions, i64, *const i64, Out);
+    ssn_monte_carlo: fn(In, In, In, In, In, *const LossOptions, Out, Out);
+}
+
+static LIBRARY: OnceLock<Library> = OnceLock::new();
+
+/// Brings everything that a GPU needs into the process; further calls do nothing.
+///
+/// # Errors
+/// A sentence that says what is missing and what to do.
+pub fn load() -> Result<()> {
+    if LIBRARY.get().is_some() {
+        return Ok(());
+    }
+    if SHIM.is_empty() {
+        return Err(CudaError::NotBuilt);
+    }
+    keep(open("libtorch_cuda.so", SETUP)?);
+    if tch::Cuda::device_count() < 1 {
+        let found = "no NVIDIA GPU can be used; `nvidia-smi` should list one, and CUDA_VISIBLE_DEVICES must not hide it";
+        return Err(CudaError::NoDevice { wanted: "a GPU".to_owned(), found: found.to_owned() });
+    }
+    keep(open("libcaffe2_nvrtc.so", SETUP)?);
+    if let Some(builtins) = nvrtc_builtins() {
+        // NVRTC looks for it by name alone, and finds what is loaded already.
+        keep(open(&builtins.to_string_lossy(), SETUP)?);
+    }
+    let shim = open_shim()?;
+    let library = Library::find(&shim).map_err(|error| CudaError::Library {
+        library: "the CUDA part of this program".to_owned(),
+        reason: error.to_string(),
+        remedy: "build it again",
+    })?;
+    keep(shim);
+    let _ = LIBRARY.set(library);
+    for (file, text) in SOURCES {
+        let (file, text) = (c_string(file)?, c_string(text)?);
+        // SAFETY: both strings outlive the call.
+        call(|library| unsafe { (library.ssn_add_source)(file.as_ptr(), text.as_ptr()) })?;
+    }
+    Ok(())
+}
+
+/// Calls a function of the C++ part.
+pub(crate) fn call(function: impl FnOnce(&Library) -> Message) -> Result<()> {
+    let library = LIBRARY.get().ok_or(CudaError::NotBuilt)?;
+    let message = function(library);
+    if message.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the C++ part gives a string that ends in zero and that this call alone owns.
+    let text = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
+    // SAFETY: as above; it is not used after.
+    unsafe { (library.ssn_free)(message) };
+    Err(CudaError::Call(text))
+}
+
+/// Calls a function that gives a tensor.
+pub(crate) fn call_for_tensor(function: impl FnOnce(&Library, Out) -> Message) -> Result<Tensor> {
+    let mut result = std::ptr::null_mut();
+    call(|library| function(library, &mut result))?;
+    // SAFETY: without a message the call has made a tensor, which is ours.
+    Ok(unsafe { Tensor::from_ptr(result) })
+}
+
+/// The functions, for those that free what others made.
+pub(crate) fn loaded() -> Option<&'static Library> {
+    LIBRARY.get()
+}
+
+pub(crate) fn c_string(text: &str) -> Result<CString> {
+    CString::new(text).map_err(|error| CudaError::Call(error.to_string()))
+}
+
+pub(crate) fn pointer(tensor: Option<&Tensor>) -> In {
+    tensor.map_or(std::ptr::null(), Tensor::as_ptr)
+}
+
+/// What is loaded stays: the driver does not survive being unloaded under running threads.
+fn keep(library: Opened) {
+    std::mem::forget(library);
+}
+
+fn open(name: &str, remedy: &'static str) -> Result<Opened> {
+    // SAFETY: the initialisers of libtorch's libraries are those that Python's import runs.
+    unsafe { Opened::open(Some(name), RTLD_NOW | RTLD_GLOBAL) }.map_err(|error| CudaError::Library {
+        library: name.to_owned(),
+        reason: error.to_string(),
+        remedy,
+    })
+}
+
+fn open_shim() -> Result<Opened> {
+    let failed = |reason: String| CudaError::Library {
+        library: "the CUDA part of this program".to_owned(),
+        reason,
+        remedy: "it must fit libtorch; build it again with the one that is used",
+    };
+    let memory = rustix::fs::memfd_create("ssn-cuda", rustix::fs::MemfdFlags::CLOEXEC)
+        .map_err(|error| failed(error.to_string()))?;
+    let mut file = File::from(memory);
+    file.write_all(SHIM).map_err(|error| failed(error.to_string()))?;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    // SAFETY: our own library has no initialisers but those of its static variables.
+    unsafe { Opened::open(Some(path), RTLD_NOW) }.map_err(|error| failed(error.to_string()))
+}
+
+/// The library beside the loaded NVRTC that it needs in turn.
+fn nvrtc_builtins() -> Option<PathBuf> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let path = maps.lines().filter_map(|line| line.split_whitespace().nth(5)).map(Path::new);
+    let is_nvrtc = |path: &&Path| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libnvrtc.so"))
+    };
+    let folder = path.into_iter().find(is_nvrtc)?.parent()?;
+    let entries = std::fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    entries.into_iter().find(|path| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libnvrtc-builtins.so"))
+    })
+}

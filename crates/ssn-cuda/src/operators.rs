@@ -1,0 +1,223 @@
+//! Operators with gradients that do in one pass over memory what libtorch does in several.
+//!
+//! Feature maps are `[b, c, d, h, w]` with channels fastest in memory and a multiple of eight of them; those beyond the
+//! real ones hold zeros.
+
+use tch::Tensor;
+
+use crate::error::Result;
+use crate::library::{call, call_for_tensor, pointer};
+
+/// The activation after a normalisation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i64)]
+pub enum Activation {
+    /// None.
+    Identity = 0,
+    /// max(x, 0)
+    Relu = 1,
+    /// x, or 0.01 x where x is negative.
+    LeakyRelu = 2,
+    /// x, or a·x where x is negative.
+    Prelu = 3,
+}
+
+/// Dropout between a normalisation and its activation.
+#[derive(Debug, Clone, Copy)]
+pub struct Dropout<'a> {
+    /// The probability to keep a value.
+    pub keep: f64,
+    /// Layers of one network have different numbers.
+    pub layer: u32,
+    /// The seed of the step, `[1]` of int64 on the device: read when the work is done, not when it is recorded.
+    pub seed: &'a Tensor,
+}
+
+/// How a map is normalised.
+#[derive(Debug, Clone, Copy)]
+pub struct Normalisation<'a> {
+    /// Added to the variance.
+    pub eps: f64,
+    /// The share of the newest batch in the running statistics.
+    pub momentum: f64,
+    /// The real channels of the map.
+    pub channels: i64,
+    /// Whether each image is normalised by itself.
+    pub per_image: bool,
+    /// Whether statistics are those of the batch, and gradients wanted.
+    pub training: bool,
+    /// Dropout, in training.
+    pub dropout: Option<Dropout<'a>>,
+    /// The activation.
+    pub activation: Activation,
+}
+
+/// The tensors of a normalisation, each `[c]` in single precision.
+#[derive(Debug, Clone, Copy)]
+pub struct NormTensors<'a> {
+    /// The slope of each channel.
+    pub weight: &'a Tensor,
+    /// The offset of each channel.
+    pub bias: &'a Tensor,
+    /// PReLU's slope, `[1]`.
+    pub prelu: Option<&'a Tensor>,
+    /// Running mean and variance, which training changes.
+    pub running: Option<[&'a Tensor; 2]>,
+}
+
+/// As the C++ part has it.
+#[repr(C)]
+pub(crate) struct NormOptions {
+    eps: f64,
+    momentum: f64,
+    keep: f64,
+    layer: i64,
+    activation: i64,
+    channels: i64,
+    per_image: i64,
+    training: i64,
+}
+
+impl Normalisation<'_> {
+    fn options(&self) -> NormOptions {
+        NormOptions {
+            eps: self.eps,
+            momentum: self.momentum,
+            keep: self.dropout.map_or(1.0, |dropout| dropout.keep),
+            layer: self.dropout.map_or(0, |dropout| dropout.layer.into()),
+            activation: self.activation as i64,
+            channels: self.channels,
+            per_image: self.per_image.into(),
+            training: self.training.into(),
+        }
+    }
+
+    fn pointers(&self, tensors: &NormTensors) -> [*const torch_sys::C_tensor; 6] {
+        [
+            Some(tensors.weight),
+            Some(tensors.bias),
+            tensors.prelu,
+            tensors.running.map(|running| running[0]),
+            tensors.running.map(|running| running[1]),
+            self.dropout.map(|dropout| dropout.seed),
+        ]
+        .map(pointer)
+    }
+}
+
+/// activation(dropout(norm(x))).
+///
+/// # Shapes
+/// `[b, c, d, h, w]`, unchanged.
+pub fn normalise(x: &Tensor, tensors: &NormTensors, how: &Normalisation) -> Result<Tensor> {
+    let (pointers, options) = (how.pointers(tensors), how.options());
+    // SAFETY: six pointers to tensors or nothing, and options of the same layout.
+    call_for_tensor(|library, out| unsafe {
+        (library.ssn_normalise)(pointer(Some(x)), pointers.as_ptr(), &options, out)
+    })
+}
+
+/// convolution(activation(dropout(norm(x)))) without padding, and, if `residual`, plus the middle of x. In training.
+///
+/// # Shapes
+/// `x` `[b, c, d, h, w]`, `kernel` `[o, c, kd, kh, kw]` with channels fastest → `[b, o, d', h', w']`.
+pub fn normalised_convolution(
+    x: &Tensor,
+    tensors: &NormTensors,
+    how: &Normalisation,
+    kernel: &Tensor,
+    residual: bool,
+) -> Result<Tensor> {
+    let (pointers, options) = (how.pointers(tensors), how.options());
+    // SAFETY: as in `normalise`.
+    call_for_tensor(|library, out| unsafe {
+        let residual = residual.into();
+        (library.ssn_normalised_convolution)(
+            pointer(Some(x)),
+            pointers.as_ptr(),
+            pointer(Some(kernel)),
+            &options,
+            residual,
+            out,
+        )
+    })
+}
+
+/// One of the maps that are joined.
+#[derive(Debug, Clone, Copy)]
+pub struct JoinPath<'a> {
+    /// The map.
+    pub map: &'a Tensor,
+    /// Its real channels.
+    pub channels: i64,
+    /// How often each voxel is repeated along `d, h, w`.
+    pub scale: [i64; 3],
+    /// How many voxels are cut off in front after that.
+    pub start: [i64; 3],
+}
+
+/// As the C++ part has it.
+#[repr(C)]
+pub(crate) struct PathOptions {
+    channels: i64,
+    scale: [i64; 3],
+    start: [i64; 3],
+}
+
+/// Maps of several scales side by side: each enlarged by repetition, cut, and its real channels put after those before.
+///
+/// # Shapes
+/// Maps `[b, cᵢ, …]` → `[b, Σ cᵢ rounded up to a multiple of eight, size]`.
+pub fn join(paths: &[JoinPath], size: [i64; 3]) -> Result<Tensor> {
+    let maps: Vec<_> = paths.iter().map(|path| pointer(Some(path.map))).collect();
+    let options: Vec<_> = paths
+        .iter()
+        .map(|path| PathOptions { channels: path.channels, scale: path.scale, start: path.start })
+        .collect();
+    // SAFETY: as many maps as options, and three sizes.
+    call_for_tensor(|library, out| unsafe {
+        (library.ssn_join)(maps.as_ptr(), options.as_ptr(), maps.len() as i64, size.as_ptr(), out)
+    })
+}
+
+/// As the C++ part has it.
+#[repr(C)]
+pub(crate) struct LossOptions {
+    draws: i64,
+    paired: i64,
+}
+
+/// What the Monte-Carlo loss gives.
+#[derive(Debug)]
+pub struct MonteCarlo {
+    /// `[b]`, in double precision.
+    pub loss: Tensor,
+    /// `[b, t]`.
+    pub effective_samples: Tensor,
+}
+
+/// The Monte-Carlo loss with the noise of a seed, whose samples are never in memory.
+///
+/// # Shapes
+/// `mean` and `diagonal` `[b, c, v]`, `factor` `[b, r, c, v]`, all but the batch dense; `target` `[b, t, v]` of int64,
+/// `seed` `[1]` of int64 on the device.
+pub fn monte_carlo(
+    [mean, diagonal, factor]: [&Tensor; 3],
+    target: &Tensor,
+    seed: &Tensor,
+    draws: i64,
+    paired: bool,
+) -> Result<MonteCarlo> {
+    let options = LossOptions { draws, paired: paired.into() };
+    let (mut loss, mut effective) = (std::ptr::null_mut(), std::ptr::null_mut());
+    let [mean, diagonal, factor, target, seed] =
+        [mean, diagonal, factor, target, seed].map(|tensor| pointer(Some(tensor)));
+    // SAFETY: tensors, options of the same layout, and places for two results.
+    call(|library| unsafe {
+        (library.ssn_monte_carlo)(mean, diagonal, factor, target, seed, &options, &mut loss, &mut effective)
+    })?;
+    // SAFETY: without a message both tensors are made, and ours.
+    unsafe {
+        Ok(MonteCarlo { loss: Tensor::from_ptr(loss), effective_samples: Tensor::from_ptr(effective) })
+    }
+}

@@ -1,0 +1,528 @@
+//! What a GPU computes beside what the processor computes. Without a GPU these tests say so and pass.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+use ssn_cuda::{
+    Activation, Dropout, Entry, JoinPath, NormTensors, Normalisation, Results, Table, join, normalise,
+    normalised_convolution,
+};
+use ssn_data::Batch;
+use ssn_net::noise::GpuNoise;
+use ssn_net::space::{Form, join_scales};
+use ssn_net::{
+    Execution, HeadConfig, LearningRate, LossConfig, LowRankNormal, Method, Mode, Model, ModelConfig, NetError,
+    NoiseSource, Optimizer, Pairing, Precision, Schedule, StepNoise, Target, Trainer, Warmup, monte_carlo_loss,
+};
+use tch::{Device, Kind, Tensor};
+
+const GPU: Device = Device::Cuda(0);
+
+/// Whether there is a GPU; the thread then works on it.
+fn gpu() -> bool {
+    match ssn_cuda::load().and_then(|()| ssn_cuda::enter_stream(GPU)) {
+        Ok(()) => true,
+        Err(reason) => {
+            eprintln!("not tested: {reason}");
+            false
+        }
+    }
+}
+
+/// ‖a − b‖ / ‖b‖.
+fn distance(a: &Tensor, b: &Tensor) -> f64 {
+    let [a, b] = [a, b].map(|t| t.detach().to_device(Device::Cpu).to_kind(Kind::Double));
+    ((&a - &b).norm() / (b.norm() + 1e-30)).double_value(&[])
+}
+
+#[track_caller]
+fn assert_close(what: &str, found: &Tensor, expected: &Tensor, most: f64) {
+    let distance = distance(found, expected);
+    assert!(distance <= most, "{what}: {distance} > {most}");
+}
+
+/// A map on the GPU in its form, and the same numbers on the processor.
+fn map(shape: [i64; 5], kind: Kind) -> (Tensor, Tensor) {
+    let x = Tensor::randn(shape, (Kind::Float, Device::Cpu)) * 2.0 + 3.0;
+    let x = x.to_kind(kind).to_kind(Kind::Double);
+    let form = Form { kind, channels_last: true, padded: true };
+    (form.of(&x.to_kind(Kind::Float).to_device(GPU)).unwrap(), x)
+}
+
+fn leaf(t: &Tensor) -> Tensor {
+    t.detach().copy().set_requires_grad(true)
+}
+
+struct Case {
+    channels: i64,
+    activation: Activation,
+    per_image: bool,
+    kind: Kind,
+}
+
+#[test]
+fn normalisation_has_the_values_and_gradients_of_its_parts() {
+    if !gpu() {
+        return;
+    }
+    tch::manual_seed(1);
+    let activations = [Activation::Identity, Activation::Relu, Activation::LeakyRelu, Activation::Prelu];
+    for (number, activation) in activations.into_iter().cycle().take(32).enumerate() {
+        let case = Case {
+            channels: [3, 8, 30, 192, 250, 50, 1, 64][number / 4],
+            activation,
+            per_image: number % 3 == 0,
+            kind: if number % 2 == 0 { Kind::Float } else { Kind::BFloat16 },
+        };
+        check_normalisation(&case);
+    }
+}
+
+fn check_normalisation(Case { channels, activation, per_image, kind }: &Case) {
+    let what = format!("{channels} channels, {activation:?}, per image {per_image}, {kind:?}");
+    let (x, host) = map([2, *channels, 5, 7, 9], *kind);
+    let (x, host) = (leaf(&x), leaf(&host));
+    let vector = |scale: f64| Tensor::randn([*channels], (Kind::Float, Device::Cpu)) * scale + 1.0;
+    let (weight, bias) = (vector(0.3), vector(0.5));
+    let slope = Tensor::from_slice(&[0.3f32]);
+    let on_gpu = [&weight, &bias, &slope].map(|t| leaf(&t.to_device(GPU)));
+    let on_host = [&weight, &bias, &slope].map(|t| leaf(&t.to_kind(Kind::Double)));
+    let running = [0.0, 1.0].map(|value| Tensor::full([*channels], value, (Kind::Float, GPU)));
+    let host_running = [0.0, 1.0].map(|value| Tensor::full([*channels], value, (Kind::Double, Device::Cpu)));
+    let tensors = NormTensors {
+        weight: &on_gpu[0],
+        bias: &on_gpu[1],
+        prelu: (*activation == Activation::Prelu).then_some(&on_gpu[2]),
+        running: (!per_image).then_some([&running[0], &running[1]]),
+    };
+    let how = Normalisation {
+        eps: 1e-5,
+        momentum: 0.1,
+        channels: *channels,
+        per_image: *per_image,
+        training: true,
+        dropout: None,
+        activation: *activation,
+    };
+    let y = normalise(&x, &tensors, &how).unwrap();
+    let (w, b) = (Some(&on_host[0]), Some(&on_host[1]));
+    let normalised = if *per_image {
+        host.instance_norm(w, b, None::<&Tensor>, None::<&Tensor>, true, 0.0, 1e-5, true)
+    } else {
+        host.batch_norm(w, b, Some(&host_running[0]), Some(&host_running[1]), true, 0.1, 1e-5, true)
+    };
+    let expected = match activation {
+        Activation::Identity => normalised,
+        Activation::Relu => normalised.relu(),
+        Activation::LeakyRelu => normalised.leaky_relu(),
+        Activation::Prelu => normalised.prelu(&on_host[2]),
+    };
+    let most = if *kind == Kind::Float { 1e-5 } else { 6e-3 };
+    assert_close(&format!("{what}: values"), &y.narrow(1, 0, *channels), &expected, most);
+    let padding = y.size()[1] - channels;
+    assert_eq!(y.narrow(1, *channels, padding).abs().sum(Kind::Double).double_value(&[]), 0.0, "{what}: padding");
+
+    let upstream = expected.randn_like();
+    (&expected * &upstream).sum(Kind::Double).backward();
+    let (given, _) = (Form { kind: *kind, channels_last: true, padded: true }.of(&upstream.to_device(GPU)).unwrap(), ());
+    (&y * &given).sum(Kind::Float).backward();
+    let most = if *kind == Kind::Float { 1e-4 } else { 2e-2 };
+    assert_close(&format!("{what}: gradient"), &x.grad().narrow(1, 0, *channels), &host.grad(), most);
+    for (name, found, expected) in
+        [("weight", &on_gpu[0], &on_host[0]), ("bias", &on_gpu[1], &on_host[1]), ("slope", &on_gpu[2], &on_host[2])]
+    {
+        if expected.grad().defined() {
+            assert_close(&format!("{what}: gradient of {name}"), &found.grad(), &expected.grad(), most);
+        }
+    }
+    if !per_image {
+        assert_close(&format!("{what}: running mean"), &running[0], &host_running[0], 1e-5);
+        assert_close(&format!("{what}: running variance"), &running[1], &host_running[1], 1e-4);
+    }
+}
+
+#[test]
+fn dropout_keeps_the_share_it_should_and_its_gradient_is_its_own() {
+    if !gpu() {
+        return;
+    }
+    let (x, _) = map([4, 16, 16, 32, 32], Kind::Float);
+    let x = leaf(&x);
+    let ones = Tensor::ones([16], (Kind::Float, GPU));
+    let zeros = Tensor::zeros([16], (Kind::Float, GPU));
+    let drop = |seed: i64, x: &Tensor| {
+        let seed = Tensor::from_slice(&[seed]).to_device(GPU);
+        let tensors = NormTensors { weight: &zeros, bias: &ones, prelu: None, running: None };
+        let how = Normalisation {
+            eps: 1e-5,
+            momentum: 0.1,
+            channels: 16,
+            per_image: true,
+            training: true,
+            dropout: Some(Dropout { keep: 0.7, layer: 3, seed: &seed }),
+            activation: Activation::Identity,
+        };
+        normalise(x, &tensors, &how).unwrap()
+    };
+    let y = drop(5, &x);
+    let kept = y.ne(0.0).to_kind(Kind::Double).mean(Kind::Double).double_value(&[]);
+    // A million values: the standard error is 0.0005.
+    assert!((kept - 0.7).abs() < 0.003, "{kept}");
+    assert!((y.mean(Kind::Double).double_value(&[]) - 1.0).abs() < 0.005);
+    assert_eq!(distance(&drop(5, &x), &y), 0.0);
+    assert!(distance(&drop(6, &x), &y) > 0.1);
+}
+
+#[test]
+fn a_normalised_convolution_has_the_gradients_of_its_parts() {
+    if !gpu() {
+        return;
+    }
+    tch::manual_seed(2);
+    for (inputs, outputs) in [(30, 30), (30, 40), (50, 50)] {
+        let (x, host) = map([2, inputs, 9, 8, 10], Kind::Float);
+        let (x, host) = (leaf(&x), leaf(&host));
+        let kernel = Tensor::randn([outputs, inputs, 3, 3, 3], (Kind::Double, Device::Cpu)) * 0.05;
+        let padded = ssn_cuda::padded;
+        let room = Tensor::zeros([padded(outputs), 3, 3, 3, padded(inputs)], (Kind::Float, GPU));
+        let on_gpu = room.permute([0, 4, 1, 2, 3]);
+        on_gpu.narrow(0, 0, outputs).narrow(1, 0, inputs).copy_(&kernel);
+        let (on_gpu, kernel) = (on_gpu.set_requires_grad(true), leaf(&kernel));
+        let ones = |kind, device| Tensor::ones([inputs], (kind, device)).set_requires_grad(true);
+        let zeros = |kind, device| Tensor::zeros([inputs], (kind, device)).set_requires_grad(true);
+        let slope = Tensor::from_slice(&[0.25f32]).to_device(GPU).set_requires_grad(true);
+        let (weight, bias) = (ones(Kind::Float, GPU), zeros(Kind::Float, GPU));
+        let tensors = NormTensors { weight: &weight, bias: &bias, prelu: Some(&slope), running: None };
+        let how = Normalisation {
+            eps: 1e-5,
+            momentum: 0.1,
+            channels: inputs,
+            per_image: false,
+            training: true,
+            dropout: None,
+            activation: Activation::Prelu,
+        };
+        let residual = inputs == outputs;
+        let y = normalised_convolution(&x, &tensors, &how, &on_gpu, residual).unwrap();
+        let none = None::<&Tensor>;
+        let (w, b) = (ones(Kind::Double, Device::Cpu), zeros(Kind::Double, Device::Cpu));
+        let host_slope = Tensor::from_slice(&[0.25f64]).set_requires_grad(true);
+        let a = host.batch_norm(Some(&w), Some(&b), none, none, true, 0.1, 1e-5, true).prelu(&host_slope);
+        let mut expected = a.conv3d(&kernel, none, [1, 1, 1], [0, 0, 0], [1, 1, 1], 1);
+        if residual {
+            expected += host.narrow(2, 1, 7).narrow(3, 1, 6).narrow(4, 1, 8);
+        }
+        let what = format!("{inputs} to {outputs}");
+        // Convolutions may use TF32, which has ten bits of mantissa.
+        assert_close(&what, &y.narrow(1, 0, outputs), &expected, 2e-3);
+        let upstream = expected.randn_like();
+        (&expected * &upstream).sum(Kind::Double).backward();
+        let form = Form { kind: Kind::Float, channels_last: true, padded: true };
+        (&y * form.of(&upstream.to_device(GPU)).unwrap()).sum(Kind::Float).backward();
+        assert_close(&format!("{what}: gradient"), &x.grad().narrow(1, 0, inputs), &host.grad(), 2e-3);
+        let found = on_gpu.grad().narrow(0, 0, outputs).narrow(1, 0, inputs);
+        assert_close(&format!("{what}: kernel"), &found, &kernel.grad(), 2e-3);
+        assert_close(&format!("{what}: slope"), &slope.grad(), &host_slope.grad(), 5e-3);
+    }
+}
+
+#[test]
+fn maps_of_several_scales_are_joined_as_on_the_processor() {
+    if !gpu() {
+        return;
+    }
+    tch::manual_seed(3);
+    let (scales, size) = ([[5, 5, 5], [3, 3, 3], [1, 1, 1]], [30, 30, 30]);
+    let pairs = [[6, 6, 6], [10, 10, 10], [30, 30, 30]].map(|[d, h, w]| {
+        let (x, host) = map([2, 50, d, h, w], Kind::Float);
+        (leaf(&x), leaf(&host))
+    });
+    let hosts: Vec<Tensor> = pairs.iter().map(|(_, host)| host.shallow_clone()).collect();
+    let expected = join_scales(&hosts, 50, &scales, size).unwrap();
+    let paths: Vec<JoinPath> = pairs
+        .iter()
+        .zip(scales)
+        .map(|((map, _), scale)| JoinPath { map, channels: 50, scale, start: [0, 0, 0] })
+        .collect();
+    let joined = join(&paths, size).unwrap();
+    assert_eq!(joined.size()[1], 152);
+    assert_close("values", &joined.narrow(1, 0, 150), &expected, 1e-7);
+    let upstream = expected.randn_like();
+    (&expected * &upstream).sum(Kind::Double).backward();
+    let form = Form { kind: Kind::Float, channels_last: true, padded: true };
+    (&joined * form.of(&upstream.to_device(GPU)).unwrap()).sum(Kind::Float).backward();
+    for (i, (map, host)) in pairs.iter().enumerate() {
+        assert_close(&format!("gradient of path {i}"), &map.grad().narrow(1, 0, 50), &host.grad(), 1e-5);
+    }
+}
+
+#[test]
+fn the_loss_has_the_noise_the_value_and_the_gradients_of_the_processor() {
+    if !gpu() {
+        return;
+    }
+    tch::manual_seed(4);
+    for (b, c, v, r, t, samples, pairing) in [
+        (2, 4, 1000, 10, 1, 20, Pairing::Antithetic),
+        (3, 2, 777, 10, 4, 20, Pairing::Independent),
+        (1, 3, 64, 0, 2, 6, Pairing::Independent),
+        (2, 5, 300, 25, 1, 8, Pairing::Antithetic),
+    ] {
+        let what = format!("{c} classes, rank {r}, {samples} samples, {pairing:?}");
+        let part = |shape: &[i64], scale: f64| Tensor::randn(shape, (Kind::Float, Device::Cpu)) * scale;
+        let mean = part(&[b, c, v], 1.0);
+        let diagonal = part(&[b, c, v], 0.5).exp();
+        let factor = part(&[b, r, c, v], 0.05);
+        let maps = Tensor::randint(c, [b, t, v], (Kind::Int64, Device::Cpu));
+        let (seed, step) = (11, 7);
+        let host: Vec<Tensor> = [&mean, &diagonal, &factor].map(leaf).into();
+        let distribution =
+            LowRankNormal::new(host[0].shallow_clone(), host[1].shallow_clone(), host[2].shallow_clone()).unwrap();
+        let noise = StepNoise::new(seed, step, distribution.noise_shape(samples), pairing).unwrap();
+        let target = Target::classes(maps.shallow_clone(), c).unwrap();
+        let expected = monte_carlo_loss(&distribution, &target, NoiseSource::Step(&noise)).unwrap();
+        expected.loss.mean(Kind::Double).backward();
+
+        let device: Vec<Tensor> = [&mean, &diagonal, &factor].map(|t| leaf(&t.to_device(GPU))).into();
+        let distribution =
+            LowRankNormal::new(device[0].shallow_clone(), device[1].shallow_clone(), device[2].shallow_clone())
+                .unwrap();
+        let numbers = Tensor::from_slice(&[StepNoise::seed(seed, step) as i64]).to_device(GPU);
+        let noise = NoiseSource::OnGpu(GpuNoise { seed: &numbers, samples, pairing });
+        let target = Target::classes(maps, c).unwrap().on(GPU).unwrap();
+        let found = monte_carlo_loss(&distribution, &target, noise).unwrap();
+        found.loss.mean(Kind::Double).backward();
+        assert_close(&format!("{what}: loss"), &found.loss, &expected.loss, 1e-6);
+        let effective = distance(&found.effective_samples, &expected.effective_samples);
+        assert!(effective < 1e-3, "{what}: effective samples {effective}");
+        for (name, found, expected) in
+            [("mean", &device[0], &host[0]), ("diagonal", &device[1], &host[1]), ("factor", &device[2], &host[2])]
+        {
+            if expected.numel() > 0 {
+                assert_close(&format!("{what}: {name}"), &found.grad(), &expected.grad(), 1e-3);
+            }
+        }
+    }
+}
+
+#[test]
+fn optimisers_step_as_on_the_processor() {
+    if !gpu() {
+        return;
+    }
+    tch::manual_seed(5);
+    let rms = |momentum, centered| Method::RmsProp { alpha: 0.9, momentum, eps: 1e-8, weight_decay: 1e-2, centered };
+    for method in [
+        Method::adam(),
+        Method::Adam { beta1: 0.8, beta2: 0.9, eps: 1e-3, weight_decay: 0.1 },
+        Method::adamw(),
+        Method::sgd(0.0),
+        Method::Sgd { momentum: 0.9, nesterov: true, dampening: 0.0, weight_decay: 0.01 },
+        Method::Sgd { momentum: 0.9, nesterov: false, dampening: 0.1, weight_decay: 0.0 },
+        rms(0.6, false),
+        rms(0.0, true),
+        rms(0.5, true),
+    ] {
+        let start = [Tensor::randn([5000], (Kind::Float, Device::Cpu)), Tensor::randn([3, 7], (Kind::Float, Device::Cpu))];
+        let named = |tensors: Vec<Tensor>| -> Vec<(String, Tensor)> {
+            tensors.into_iter().enumerate().map(|(i, tensor)| (format!("p{i}"), tensor)).collect()
+        };
+        let host: Vec<Tensor> = start.iter().map(leaf).collect();
+        let device: Vec<Tensor> = start.iter().map(|t| leaf(&t.to_device(GPU))).collect();
+        let mut on_host = Optimizer::new(method, named(host.iter().map(Tensor::shallow_clone).collect())).unwrap();
+        let mut on_gpu = Optimizer::new(method, named(device.iter().map(Tensor::shallow_clone).collect())).unwrap();
+        let mut table = Table::new(&[5000, 21], GPU).unwrap();
+        let results = Results::new(GPU).unwrap();
+        for step in 0..5u32 {
+            let gradients: Vec<Tensor> = start.iter().map(|t| t.randn_like() * 2.0).collect();
+            on_host.zero_grad().unwrap();
+            let mut loss = Tensor::from(0f32);
+            for (parameter, gradient) in host.iter().zip(&gradients) {
+                loss = loss + (parameter * gradient).sum(Kind::Float);
+            }
+            loss.backward();
+            let most = 50.0;
+            let norm = ssn_net::clip_gradient_norm(on_host.parameters(), most).unwrap();
+            let rate = 0.1 / f64::from(step + 1);
+            on_host.step(rate).unwrap();
+
+            let gradients: Vec<Tensor> = gradients.iter().map(|t| t.to_device(GPU)).collect();
+            let entries: Vec<Entry> = (0..2)
+                .map(|i| Entry {
+                    master: &device[i],
+                    working: None,
+                    gradient: Some(gradients[i].shallow_clone()),
+                    buffers: on_gpu.buffers_on_gpu(i),
+                    number: i,
+                })
+                .collect();
+            table.fill(&entries).unwrap();
+            let value = Tensor::from(1.5f64).to_device(GPU);
+            table.decide(&results, &value, None, most).unwrap();
+            let (rule, settings) = on_gpu.on_gpu();
+            let rates = Tensor::from_slice(&[rate]).to_device(GPU);
+            let steps = Tensor::from_slice(&on_gpu.next_steps().collect::<Vec<i64>>()).to_device(GPU);
+            table.update(&results, rule, &settings, &rates, &steps).unwrap();
+            on_gpu.count_step(&[0, 1]);
+            let values = Vec::<f64>::try_from(results.values.to_device(Device::Cpu)).unwrap();
+            assert!((values[2] / norm - 1.0).abs() < 1e-5, "{method:?}: norm {} of {norm}", values[2]);
+            assert_eq!((values[0], values[1], values[3]), (1.5, -1.0, 1.0));
+        }
+        for (found, expected) in device.iter().zip(&host) {
+            assert_close(&format!("{method:?}"), found, expected, 1e-5);
+        }
+    }
+}
+
+/// A small network, its loss, and batches of it.
+fn unet(head: Option<HeadConfig>) -> ModelConfig {
+    let text = r#"
+        channels = 2
+        classes = 3
+        [backbone.unet]
+        widths = [12, 20, 24]
+        strides = [[1, 2, 2], [1, 2, 2]]
+        kernels = [[1, 3, 3], [1, 3, 3], [1, 3, 3]]
+        decoder_widths = [20, 12]
+        norm = { kind = "batch" }
+        activation = "leaky-relu"
+        [head.stochastic]
+        rank = 4
+    "#;
+    let config: ModelConfig = toml::from_str(text).unwrap();
+    match head {
+        Some(head) => ModelConfig { head, ..config },
+        None => config,
+    }
+}
+
+fn batch(number: u64, mask: bool) -> Batch {
+    tch::manual_seed(number as i64);
+    let [b, c, h, w] = [3usize, 2, 32, 24];
+    let images = Tensor::randn([(b * c * h * w) as i64], (Kind::Float, Device::Cpu));
+    // Something that can be learnt: the sign of the first channel.
+    let images: Vec<f32> = images.try_into().unwrap();
+    let voxels = h * w;
+    let targets = (0..b * voxels)
+        .map(|i| {
+            let x = images[(i / voxels * c) * voxels + i % voxels];
+            if x < -0.5 { 0 } else if x < 0.5 { 1 } else { 2 }
+        })
+        .collect();
+    Batch {
+        number,
+        image_shape: [b, c, 1, h, w],
+        images,
+        target_shape: [b, 1, 1, h, w],
+        targets,
+        masks: mask.then(|| (0..b * voxels).map(|i| u8::from(i % 5 != 0)).collect()),
+        origins: vec![],
+    }
+}
+
+fn trainer(device: Device, precision: Precision, pretrain_steps: u64) -> Trainer {
+    let model = Model::new(&unet(None), Execution::on(device, precision), 3).unwrap();
+    let loss = LossConfig { pretrain_steps, max_gradient_norm: Some(1e5), ..LossConfig::default() };
+    let rate = LearningRate::new(1e-3, Schedule::Constant, Warmup::default(), 1000).unwrap();
+    Trainer::new(model, Method::adam(), rate, loss, 9).unwrap()
+}
+
+#[test]
+fn training_follows_that_on_the_processor() {
+    if !gpu() {
+        return;
+    }
+    for mask in [false, true] {
+        let losses = |device, precision| {
+            let mut trainer = trainer(device, precision, 6);
+            let reports: Vec<_> = (0..30).map(|k| trainer.step(&batch(k, mask)).unwrap()).collect();
+            reports.iter().map(|report| (report.loss, report.gradient_norm)).collect::<Vec<_>>()
+        };
+        let host = losses(Device::Cpu, Precision::F32);
+        let single = losses(GPU, Precision::F32);
+        let half = losses(GPU, Precision::Bf16);
+        for k in 0..30 {
+            eprintln!("{k}: {:?} {:?} {:?}", host[k], single[k], half[k]);
+        }
+        for k in 0..30 {
+            // Rounding grows with the steps; in the first it is that of TF32 and bfloat16.
+            let most = if k < 8 { 0.01 } else { 0.05 };
+            let (expected, _) = host[k];
+            assert!((single[k].0 / expected - 1.0).abs() < most, "step {k}: {} of {expected}", single[k].0);
+            assert!((half[k].0 / expected - 1.0).abs() < 3.0 * most, "step {k}: {} of {expected}", half[k].0);
+        }
+        assert!(host[29].0 < 0.8 * host[6].0, "it learns");
+    }
+}
+
+#[test]
+fn replayed_steps_are_those_done_call_by_call() {
+    if !gpu() {
+        return;
+    }
+    // Fresh noise in every replay: the same batch gives another loss each time, as on the processor.
+    let mut gpu = trainer(GPU, Precision::F32, 0);
+    let mut host = trainer(Device::Cpu, Precision::F32, 0);
+    let mut again = batch(0, false);
+    let mut losses = vec![];
+    for number in 0..12 {
+        again.number = number;
+        let (found, expected) = (gpu.step(&again).unwrap(), host.step(&again).unwrap());
+        losses.push(found.loss);
+        assert!((found.loss / expected.loss - 1.0).abs() < 0.02, "{number}: {found:?} {expected:?}");
+        let (found, expected) = (found.effective_samples.unwrap(), expected.effective_samples.unwrap());
+        assert!((found / expected - 1.0).abs() < 0.25, "{number}: {found} of {expected}");
+    }
+    losses.dedup();
+    assert_eq!(losses.len(), 12);
+}
+
+#[test]
+fn a_step_that_is_not_finite_changes_nothing() {
+    if !gpu() {
+        return;
+    }
+    for before in [1u64, 8] {
+        let mut trainer = trainer(GPU, Precision::Bf16, 0);
+        for k in 0..before {
+            trainer.step(&batch(k, false)).unwrap();
+        }
+        let numbers = |trainer: &Trainer| -> Vec<Vec<f32>> {
+            let entries = trainer.model().parameters().entries();
+            entries.iter().map(|e| e.tensor.to_device(Device::Cpu).reshape([-1]).try_into().unwrap()).collect()
+        };
+        let earlier = numbers(&trainer);
+        let mut poisoned = batch(before, false);
+        poisoned.images[7] = f32::NAN;
+        let error = trainer.step(&poisoned).unwrap_err();
+        assert!(matches!(error, NetError::NonFinite { .. }), "{error}");
+        assert!(numbers(&trainer) == earlier, "after {before} steps");
+        let report = trainer.step(&batch(before + 1, false)).unwrap();
+        assert!(report.loss.is_finite());
+        assert!(numbers(&trainer) != earlier);
+    }
+}
+
+#[test]
+fn predictions_are_those_of_the_processor() {
+    if !gpu() {
+        return;
+    }
+    for config in [unet(None), ModelConfig::lidc(), ModelConfig::brats(), ModelConfig::brats_deterministic()] {
+        let shape = match config.channels {
+            1 => [2, 1, 1, 128, 128],
+            2 => [2, 2, 1, 32, 24],
+            _ => [1, 4, 110, 110, 110],
+        };
+        tch::manual_seed(6);
+        let image = Tensor::randn(shape, (Kind::Float, Device::Cpu));
+        let predict = |device, precision, mode| {
+            let model = Model::new(&config, Execution::on(device, precision), 4).unwrap();
+            tch::no_grad(|| model.forward(&image, None, mode).unwrap()).mean().to_device(Device::Cpu)
+        };
+        let expected = predict(Device::Cpu, Precision::F32, Mode::Evaluation);
+        let single = predict(GPU, Precision::F32, Mode::Evaluation);
+        assert_close(&format!("{config:?} in f32"), &single, &expected, 5e-3);
+        let half = predict(GPU, Precision::Bf16, Mode::Evaluation);
+        assert_close(&format!("{config:?} in bf16"), &half, &expected, 5e-2);
+    }
+}
