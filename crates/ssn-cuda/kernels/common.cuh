@@ -6,6 +6,13 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef long long i64;
 
+// Numbers of voxels and places in maps, whose divisions are dear in 64 bits; WIDE is for maps that need them.
+#ifdef WIDE
+typedef u64 index;
+#else
+typedef u32 index;
+#endif
+
 // ---- Eight neighbouring channels in one access. BF16 chooses the type of feature maps. ----
 
 #ifdef BF16

@@ -111,78 +111,194 @@ __device__ __forceinline__ float slope_of(const float* prelu) {
 #endif
 }
 
-// y = activation(dropout(normalised x)). With sums, from them; `saved` [groups, C, 2] gets mean and 1/σ, and the running
-// statistics of a single group follow, if there are any. Without sums, from the running statistics.
-extern "C" __global__ void normalise(const scalar* x, scalar* y, const double* sums, const float* weight, const float* bias,
-                                     const float* prelu, float* running_mean, float* running_var, float* saved, i64 rows,
-                                     int C, int CP, double eps, double momentum, const i64* seed, u32 layer, u32 threshold,
-                                     float scale) {
+// What a channel's values are multiplied by and what is added, [2]; from its sums, or without them from the running
+// statistics. With sums, the first block saves mean and 1/σ, and the running statistics of a single group follow.
+struct Statistics {
+    const float *weight, *bias;
+    float *running_mean, *running_var, *saved;
+    double eps, momentum;
+};
+
+__device__ __forceinline__ float2 factor_and_offset(const Statistics& s, const double* sums, double first, i64 rows, int c,
+                                                    int C, bool saves) {
+    double mean, variance;
+    if (sums) {
+        const double shifted = sums[0] / rows;
+        mean = shifted + first;
+        variance = sums[1] / rows - shifted * shifted;
+        variance = variance < 0 ? 0 : variance;
+        if (saves) {
+            s.saved[((i64)blockIdx.y * C + c) * 2] = (float)mean;
+            s.saved[((i64)blockIdx.y * C + c) * 2 + 1] = (float)rsqrt(variance + s.eps);
+            if (s.running_mean) {
+                s.running_mean[c] = (float)((1 - s.momentum) * s.running_mean[c] + s.momentum * mean);
+                s.running_var[c] =
+                    (float)((1 - s.momentum) * s.running_var[c] + s.momentum * variance * rows / (rows - 1.0));
+            }
+        }
+    } else {
+        mean = s.running_mean[c];
+        variance = s.running_var[c];
+    }
+    const double factor = s.weight[c] * rsqrt(variance + s.eps);
+    return make_float2((float)factor, (float)(s.bias[c] - mean * factor));
+}
+
+struct Drop {
+    const i64* seed;
+    u32 layer, threshold;
+    float scale;
+};
+
+// Eight values of y = activation(dropout(factor · x + offset)).
+__device__ __forceinline__ void normalise8(const scalar* x, scalar* y, i64 element, const float factor[8],
+                                           const float offset[8], float slope, uint2 key, const Drop& drop) {
+    float v[8];
+    load8(x + element, v);
+#if DROPOUT
+    float kept[8];
+    keep8(element, key, drop.layer, drop.threshold, drop.scale, kept);
+#endif
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+        float z = v[i] * factor[i] + offset[i];
+#if DROPOUT
+        z *= kept[i];
+#endif
+        v[i] = activate(z, slope);
+    }
+    store8(y + element, v);
+}
+
+__device__ __forceinline__ uint2 key_for(const Drop& drop) {
+#if DROPOUT
+    return key_of(*drop.seed);
+#else
+    return make_uint2(0, 0);
+#endif
+}
+
+// y = activation(dropout(normalised x)).
+extern "C" __global__ void normalise(const scalar* x, scalar* y, const double* sums, Statistics s, const float* prelu,
+                                     i64 rows, int C, int CP, Drop drop) {
     extern __shared__ float shared[];
     float *a = shared, *b = shared + CP;
     const i64 base = (i64)blockIdx.y * rows * CP;
     for (int c = threadIdx.x; c < CP; c += blockDim.x) {
-        a[c] = b[c] = 0.0f;
-        if (c >= C) continue;
-        double mean, variance;
-        if (sums) {
-            const double* sum = sums + ((i64)blockIdx.y * C + c) * 2;
-            const double shifted = sum[0] / rows;
-            mean = shifted + load1(x + base + c);
-            variance = sum[1] / rows - shifted * shifted;
-            variance = variance < 0 ? 0 : variance;
-            const float deviation = (float)rsqrt(variance + eps);
-            if (blockIdx.x == 0) {
-                saved[((i64)blockIdx.y * C + c) * 2] = (float)mean;
-                saved[((i64)blockIdx.y * C + c) * 2 + 1] = deviation;
-                if (running_mean) {
-                    running_mean[c] = (float)((1 - momentum) * running_mean[c] + momentum * mean);
-                    running_var[c] = (float)((1 - momentum) * running_var[c] + momentum * variance * rows / (rows - 1.0));
-                }
-            }
-        } else {
-            mean = running_mean[c];
-            variance = running_var[c];
+        float2 line = make_float2(0.0f, 0.0f);
+        if (c < C) {
+            const double* sum = sums ? sums + ((i64)blockIdx.y * C + c) * 2 : nullptr;
+            line = factor_and_offset(s, sum, load1(x + base + c), rows, c, C, blockIdx.x == 0);
         }
-        const double factor = weight[c] * rsqrt(variance + eps);
-        a[c] = (float)factor;
-        b[c] = (float)(bias[c] - mean * factor);
+        a[c] = line.x, b[c] = line.y;
     }
     __syncthreads();
     const Place at = place(CP);
     if (!at.works) return;
     const float slope = slope_of(prelu);
+    const uint2 key = key_for(drop);
     float factor[8], offset[8];
 #pragma unroll
     for (int i = 0; i < 8; ++i) factor[i] = a[at.channel + i], offset[i] = b[at.channel + i];
-#if DROPOUT
-    const uint2 key = key_of(*seed);
-#endif
-    for (i64 row = at.row; row < rows; row += at.step) {
-        const i64 element = base + row * CP + at.channel;
-        float v[8];
-        load8(x + element, v);
-#if DROPOUT
-        float kept[8];
-        keep8(element, key, layer, threshold, scale, kept);
-#endif
-#pragma unroll
-        for (int i = 0; i < 8; ++i) {
-            float z = v[i] * factor[i] + offset[i];
-#if DROPOUT
-            z *= kept[i];
-#endif
-            v[i] = activate(z, slope);
-        }
-        store8(y + element, v);
-    }
+    for (i64 row = at.row; row < rows; row += at.step)
+        normalise8(x, y, base + row * CP + at.channel, factor, offset, slope, key, drop);
 }
 
-// The gradient before the activation and dropout, of eight values with normalised values h; adds to that of the slope.
-__device__ __forceinline__ void inner_gradient(const float h[8], const float weight[8], const float bias[8],
-                                               const float kept[8], float slope, float gradient[8], float& of_slope) {
+// Adds two arrays of eight numbers over all threads of a block; every thread gets the sums [8, 2].
+__device__ __forceinline__ void block_sums(float (&values)[2][8], double* shared) {
+    __shared__ float parts[32][16];
+    const int warp = threadIdx.x / 32;
+#pragma unroll
+    for (int k = 0; k < 2; ++k)
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            const float sum = warp_sum(values[k][i]);
+            if (threadIdx.x % 32 == 0) parts[warp][i * 2 + k] = sum;
+        }
+    __syncthreads();
+    if (threadIdx.x < 16) {
+        double sum = 0.0;
+        for (int w = 0; w < blockDim.x / 32; ++w) sum += parts[w][threadIdx.x];
+        shared[threadIdx.x] = sum;
+    }
+    __syncthreads();
+}
+
+// The same for small maps, statistics included: a block owns eight channels of a group.
+extern "C" __global__ void normalise_small(const scalar* x, scalar* y, Statistics s, const float* prelu, i64 rows, int C,
+                                           int CP, Drop drop) {
+    __shared__ double sums[16];
+    __shared__ float2 lines[8];
+    const int channel = blockIdx.x * 8;
+    const i64 base = (i64)blockIdx.y * rows * CP + channel;
+    float values[2][8] = {}, shift[8];
+    load8(x + base, shift);
+#pragma unroll 4
+    for (i64 row = threadIdx.x; row < rows; row += blockDim.x) {
+        float v[8];
+        load8(x + base + row * CP, v);
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            const float d = v[i] - shift[i];
+            values[0][i] += d;
+            values[1][i] += d * d;
+        }
+    }
+    block_sums(values, sums);
+    if (threadIdx.x < 8) {
+        const int c = channel + threadIdx.x;
+        lines[threadIdx.x] = c < C ? factor_and_offset(s, sums + threadIdx.x * 2, load1(x + base + threadIdx.x), rows, c, C, true)
+                                   : make_float2(0.0f, 0.0f);
+    }
+    __syncthreads();
+    const float slope = slope_of(prelu);
+    const uint2 key = key_for(drop);
+    float factor[8], offset[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) factor[i] = lines[i].x, offset[i] = lines[i].y;
+#pragma unroll 4
+    for (i64 row = threadIdx.x; row < rows; row += blockDim.x)
+        normalise8(x, y, base + row * CP, factor, offset, slope, key, drop);
+}
+
+// ---- Backward. ----
+
+// A channel on the way back: normalised values are x · deviation + offset.
+struct Channel {
+    float deviation, offset, weight, bias;
+    float mean, product, factor;  // The last pass only: dx = factor · (gradient − mean − normalised · product).
+};
+
+// Unreal channels have only zeros.
+__device__ __forceinline__ Channel channel_of(const float* saved, const float* weight, const float* bias, const double* sums,
+                                              i64 rows, int c, int C) {
+    Channel k = {};
+    if (c >= C) return k;
+    k.deviation = saved[c * 2 + 1];
+    k.offset = -saved[c * 2] * k.deviation;
+    k.weight = weight[c];
+    k.bias = bias[c];
+    if (sums) {
+        k.mean = (float)(sums[0] / rows);
+        k.product = (float)(sums[1] / rows);
+        k.factor = k.weight * k.deviation;
+    }
+    return k;
+}
+
+// Of eight values: the normalised ones h, and the gradient before activation and dropout; adds to that of the slope.
+__device__ __forceinline__ void inner8(const scalar* x, const scalar* dy, i64 element, const Channel k[8], float slope,
+                                       uint2 key, const Drop& drop, float h[8], float gradient[8], float& of_slope) {
+    load8(x + element, h);
+    load8(dy + element, gradient);
+#if DROPOUT
+    float kept[8];
+    keep8(element, key, drop.layer, drop.threshold, drop.scale, kept);
+#endif
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-        float z = h[i] * weight[i] + bias[i];
+        h[i] = h[i] * k[i].deviation + k[i].offset;
+        float z = h[i] * k[i].weight + k[i].bias;
 #if DROPOUT
         z *= kept[i];
 #endif
@@ -196,52 +312,53 @@ __device__ __forceinline__ void inner_gradient(const float h[8], const float wei
     }
 }
 
-struct Channels {
-    float deviation[8], offset[8], weight[8], bias[8];
+// A gradient of the map's middle, `inner` out of `outer`, that is added to that of x: that of a cropped copy.
+struct Skip {
+    const scalar* gradient;
+    int outer_d, outer_h, outer_w, inner_d, inner_h, inner_w;
 };
 
-// Normalised values are x · deviation + offset. Unreal channels have only zeros.
-__device__ __forceinline__ Channels channels(const float* saved, const float* weight, const float* bias, int channel, int C) {
-    Channels result;
+__device__ __forceinline__ void outer8(scalar* dx, i64 element, i64 row, const Channel k[8], const float h[8],
+                                       float gradient[8], const Skip& skip, int channel, int CP) {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-        const int c = channel + i;
-        const bool real = c < C;
-        const float deviation = real ? saved[c * 2 + 1] : 0.0f;
-        result.deviation[i] = deviation;
-        result.offset[i] = real ? -saved[c * 2] * deviation : 0.0f;
-        result.weight[i] = real ? weight[c] : 0.0f;
-        result.bias[i] = real ? bias[c] : 0.0f;
+    for (int i = 0; i < 8; ++i) gradient[i] = k[i].factor * (gradient[i] - k[i].mean - h[i] * k[i].product);
+    if (skip.gradient) {
+        const index voxel = (index)row;
+        const int w = (int)(voxel % (index)skip.outer_w) - (skip.outer_w - skip.inner_w) / 2;
+        const index over_w = voxel / (index)skip.outer_w;
+        const int y = (int)(over_w % (index)skip.outer_h) - (skip.outer_h - skip.inner_h) / 2;
+        const index over_h = over_w / (index)skip.outer_h;
+        const int d = (int)(over_h % (index)skip.outer_d) - (skip.outer_d - skip.inner_d) / 2;
+        const i64 image = over_h / (index)skip.outer_d;
+        if (w >= 0 && w < skip.inner_w && y >= 0 && y < skip.inner_h && d >= 0 && d < skip.inner_d) {
+            float more[8];
+            load8(skip.gradient + (((image * skip.inner_d + d) * skip.inner_h + y) * skip.inner_w + w) * CP + channel, more);
+#pragma unroll
+            for (int i = 0; i < 8; ++i) gradient[i] += more[i];
+        }
     }
-    return result;
+    store8(dx + element, gradient);
 }
 
 // Sums of the inner gradient, alone and times the normalised value: [groups, C, 2]; and of the slope's gradient.
 extern "C" __global__ void gradient_sums(const scalar* x, const scalar* dy, const float* saved, const float* weight,
                                          const float* bias, const float* prelu, double* sums, double* slope_sum, i64 rows,
-                                         int C, int CP, const i64* seed, u32 layer, u32 threshold, float scale) {
+                                         int C, int CP, Drop drop) {
     extern __shared__ float shared[];
     const i64 base = (i64)blockIdx.y * rows * CP;
     const Place at = place(CP);
     float values[2][8] = {}, of_slope = 0.0f;
     if (at.works) {
-        const Channels k = channels(saved + (i64)blockIdx.y * C * 2, weight, bias, at.channel, C);
+        Channel k[8];
+#pragma unroll
+        for (int i = 0; i < 8; ++i)
+            k[i] = channel_of(saved + (i64)blockIdx.y * C * 2, weight, bias, nullptr, rows, at.channel + i, C);
         const float slope = slope_of(prelu);
-#if DROPOUT
-        const uint2 key = key_of(*seed);
-#endif
+        const uint2 key = key_for(drop);
 #pragma unroll 2
         for (i64 row = at.row; row < rows; row += at.step) {
-            const i64 element = base + row * CP + at.channel;
-            float h[8], gradient[8], kept[8];
-            load8(x + element, h);
-            load8(dy + element, gradient);
-#if DROPOUT
-            keep8(element, key, layer, threshold, scale, kept);
-#endif
-#pragma unroll
-            for (int i = 0; i < 8; ++i) h[i] = h[i] * k.deviation[i] + k.offset[i];
-            inner_gradient(h, k.weight, k.bias, kept, slope, gradient, of_slope);
+            float h[8], gradient[8];
+            inner8(x, dy, base + row * CP + at.channel, k, slope, key, drop, h, gradient, of_slope);
 #pragma unroll
             for (int i = 0; i < 8; ++i) {
                 values[0][i] += gradient[i];
@@ -256,69 +373,86 @@ extern "C" __global__ void gradient_sums(const scalar* x, const scalar* dy, cons
 #endif
 }
 
-// The gradient of x; also those of weight, bias and slope from their sums, of one group's share each [groups, C].
-// With `skip`, a gradient of the map's middle, of `inner` [d, h, w] out of `outer`, is added: that of a cropped copy.
+// The gradient of x; also those of weight, bias [groups, C] and slope from their sums.
 extern "C" __global__ void gradient(const scalar* x, const scalar* dy, scalar* dx, const float* saved, const float* weight,
                                     const float* bias, const float* prelu, const double* sums, const double* slope_sum,
                                     float* weight_gradient, float* bias_gradient, float* prelu_gradient, i64 rows, int C,
-                                    int CP, const i64* seed, u32 layer, u32 threshold, float scale, const scalar* skip,
-                                    int outer_d, int outer_h, int outer_w, int inner_d, int inner_h, int inner_w) {
+                                    int CP, Drop drop, Skip skip) {
+    extern __shared__ Channel table[];
     const i64 base = (i64)blockIdx.y * rows * CP;
-    if (blockIdx.x == 0) {
-        for (int c = threadIdx.x; c < C; c += blockDim.x) {
-            const i64 i = (i64)blockIdx.y * C + c;
+    for (int c = threadIdx.x; c < CP; c += blockDim.x) {
+        const i64 i = (i64)blockIdx.y * C + c;
+        table[c] = channel_of(saved + (i64)blockIdx.y * C * 2, weight, bias, sums + i * 2, rows, c, C);
+        if (blockIdx.x == 0 && c < C) {
             bias_gradient[i] = (float)sums[i * 2];
             weight_gradient[i] = (float)sums[i * 2 + 1];
         }
-#if ACTIVATION == 3
-        if (blockIdx.y == 0 && threadIdx.x == 0) *prelu_gradient = (float)*slope_sum;
-#endif
     }
+#if ACTIVATION == 3
+    if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *prelu_gradient = (float)*slope_sum;
+#endif
+    __syncthreads();
     const Place at = place(CP);
     if (!at.works) return;
-    const Channels k = channels(saved + (i64)blockIdx.y * C * 2, weight, bias, at.channel, C);
-    float mean[8], product[8], factor[8];
+    Channel k[8];
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-        const int c = at.channel + i;
-        const double* sum = sums + ((i64)blockIdx.y * C + c) * 2;
-        mean[i] = c < C ? (float)(sum[0] / rows) : 0.0f;
-        product[i] = c < C ? (float)(sum[1] / rows) : 0.0f;
-        factor[i] = k.weight[i] * k.deviation[i];
-    }
+    for (int i = 0; i < 8; ++i) k[i] = table[at.channel + i];
     const float slope = slope_of(prelu);
+    const uint2 key = key_for(drop);
     float unused = 0.0f;
-#if DROPOUT
-    const uint2 key = key_of(*seed);
-#endif
     for (i64 row = at.row; row < rows; row += at.step) {
         const i64 element = base + row * CP + at.channel;
-        float h[8], g[8], kept[8];
-        load8(x + element, h);
-        load8(dy + element, g);
-#if DROPOUT
-        keep8(element, key, layer, threshold, scale, kept);
-#endif
+        float h[8], g[8];
+        inner8(x, dy, element, k, slope, key, drop, h, g, unused);
+        outer8(dx, element, (i64)blockIdx.y * rows + row, k, h, g, skip, at.channel, CP);
+    }
+}
+
+// Both for small maps: a block owns eight channels of a group. The slope's gradient is added to *slope_sum.
+extern "C" __global__ void gradient_small(const scalar* x, const scalar* dy, scalar* dx, const float* saved,
+                                          const float* weight, const float* bias, const float* prelu, float* prelu_gradient,
+                                          float* weight_gradient, float* bias_gradient, i64 rows, int C, int CP, Drop drop,
+                                          Skip skip) {
+    __shared__ double sums[16];
+    const int channel = blockIdx.x * 8;
+    const i64 base = (i64)blockIdx.y * rows * CP + channel;
+    const float slope = slope_of(prelu);
+    const uint2 key = key_for(drop);
+    float values[2][8] = {}, of_slope = 0.0f;
+    Channel k[8];
 #pragma unroll
-        for (int i = 0; i < 8; ++i) h[i] = h[i] * k.deviation[i] + k.offset[i];
-        inner_gradient(h, k.weight, k.bias, kept, slope, g, unused);
+    for (int i = 0; i < 8; ++i)
+        k[i] = channel_of(saved + (i64)blockIdx.y * C * 2, weight, bias, nullptr, rows, channel + i, C);
+#pragma unroll 2
+    for (i64 row = threadIdx.x; row < rows; row += blockDim.x) {
+        float h[8], g[8];
+        inner8(x, dy, base + row * CP, k, slope, key, drop, h, g, of_slope);
 #pragma unroll
-        for (int i = 0; i < 8; ++i) g[i] = factor[i] * (g[i] - mean[i] - h[i] * product[i]);
-        if (skip) {
-            const i64 voxel = (i64)blockIdx.y * rows + row;
-            const int w = (int)(voxel % outer_w) - (outer_w - inner_w) / 2;
-            const i64 over_w = voxel / outer_w;
-            const int h_at = (int)(over_w % outer_h) - (outer_h - inner_h) / 2;
-            const i64 over_h = over_w / outer_h;
-            const int d = (int)(over_h % outer_d) - (outer_d - inner_d) / 2;
-            const i64 image = over_h / outer_d;
-            if (w >= 0 && w < inner_w && h_at >= 0 && h_at < inner_h && d >= 0 && d < inner_d) {
-                float more[8];
-                load8(skip + (((image * inner_d + d) * inner_h + h_at) * inner_w + w) * CP + at.channel, more);
-#pragma unroll
-                for (int i = 0; i < 8; ++i) g[i] += more[i];
-            }
+        for (int i = 0; i < 8; ++i) {
+            values[0][i] += g[i];
+            values[1][i] += g[i] * h[i];
         }
-        store8(dx + element, g);
+    }
+#if ACTIVATION == 3
+    of_slope = warp_sum(of_slope);
+    if (threadIdx.x % 32 == 0 && of_slope != 0.0f) atomicAdd(prelu_gradient, of_slope);
+#endif
+    block_sums(values, sums);
+    if (threadIdx.x < 8 && channel + threadIdx.x < C) {
+        const i64 i = (i64)blockIdx.y * C + channel + threadIdx.x;
+        bias_gradient[i] = (float)sums[threadIdx.x * 2];
+        weight_gradient[i] = (float)sums[threadIdx.x * 2 + 1];
+    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+        k[i].mean = (float)sums[i * 2] / rows;
+        k[i].product = (float)sums[i * 2 + 1] / rows;
+        k[i].factor = k[i].weight * k[i].deviation;
+    }
+    float unused = 0.0f;
+    for (i64 row = threadIdx.x; row < rows; row += blockDim.x) {
+        float h[8], g[8];
+        inner8(x, dy, base + row * CP, k, slope, key, drop, h, g, unused);
+        outer8(dx, base + row * CP, (i64)blockIdx.y * rows + row, k, h, g, skip, channel, CP);
     }
 }

@@ -11,6 +11,7 @@ struct Row {
     i64 inputs, kernel, padded;
     i64 first_block;             // The blocks of a row are consecutive.
     i64 number;                  // The place of its count of steps.
+    i64 stored;                  // Numbers of the gradient in memory, the padded ones included.
     i64 single;                  // Whether the copy is in single precision; else in bfloat16.
 };
 
@@ -27,8 +28,8 @@ __device__ __forceinline__ const Row& row_of(const Row* table, int rows) {
 
 // Where number i of a parameter lies in its working copy.
 __device__ __forceinline__ i64 place_in_copy(const Row& row, i64 i) {
-    const i64 k = i % row.kernel, over = i / row.kernel;
-    return (over / row.inputs * row.kernel + k) * row.padded + over % row.inputs;
+    const u32 kernel = (u32)row.kernel, inputs = (u32)row.inputs, k = (u32)i % kernel, over = (u32)i / kernel;
+    return (i64)(over / inputs * kernel + k) * row.padded + over % inputs;
 }
 
 __device__ __forceinline__ float gradient_at(const Row& row, i64 i) {
@@ -52,16 +53,17 @@ __device__ __forceinline__ void write_copy(const Row& row, i64 i, float value) {
     else reinterpret_cast<unsigned short*>(row.working)[place] = bf16_of(value);
 }
 
-// Adds the squares of all gradients to *sum.
+// Adds the squares of all gradients to *sum, in the order of memory: what is padded is zero.
 extern "C" __global__ void squared_norm(const Row* table, int rows, double* sum) {
     const Row& row = row_of(table, rows);
-    const i64 begin = (blockIdx.x - row.first_block) * PER_BLOCK;
+    const i64 blocks = (row.count + PER_BLOCK - 1) / PER_BLOCK, begin = blockIdx.x - row.first_block;
     float squares = 0.0f;
-    for (int j = threadIdx.x; j < PER_BLOCK; j += blockDim.x)
-        if (begin + j < row.count) {
-            const float g = gradient_at(row, begin + j);
-            squares += g * g;
-        }
+    for (i64 i = begin * blockDim.x + threadIdx.x; i < row.stored; i += blocks * blockDim.x) {
+        const bool single = !row.working || row.single;
+        const float g = single ? reinterpret_cast<const float*>(row.gradient)[i]
+                               : __uint_as_float((u32) reinterpret_cast<const unsigned short*>(row.gradient)[i] << 16);
+        squares += g * g;
+    }
     squares = warp_sum(squares);
     __shared__ float parts[32];
     if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = squares;

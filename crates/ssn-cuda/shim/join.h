@@ -12,8 +12,9 @@ struct PathOptions {
 
 // As the kernels have it.
 struct Path {
-    int d, h, w, channels, padded, first;
-    int scale[3], start[3];
+    Size3 size;
+    int channels, padded, first;
+    Size3 scale, start;
 };
 
 struct Join : torch::autograd::Function<Join> {
@@ -28,9 +29,8 @@ struct Join : torch::autograd::Function<Join> {
         int first = 0;
         for (size_t i = 0; i < options.size(); ++i) {
             const Path path = path_of(maps[i], options[i], first);
-            launch({"maps.cu", scalar_option(y)}, "join", grid(voxels * path.channels), pointer<void>(y),
-                   pointer<const void>(maps[i]), path, voxels, (int)size[0], (int)size[1], (int)size[2], (int)padded,
-                   (int)channels);
+            launch(variant(y, path), "join", each(voxels * path.channels), pointer<void>(y), pointer<const void>(maps[i]),
+                   path, voxels, size_of(y), (int)padded, (int)channels);
             first += path.channels;
             for (int64_t n : maps[i].sizes()) kept.push_back(n);
             kept.push_back(options[i].channels);
@@ -51,9 +51,8 @@ struct Join : torch::autograd::Function<Join> {
             PathOptions options{kept[i + 5], {kept[i + 6], kept[i + 7], kept[i + 8]}, {kept[i + 9], kept[i + 10], kept[i + 11]}};
             Tensor dx = empty_map(dy, {kept[i], kept[i + 1], kept[i + 2], kept[i + 3], kept[i + 4]});
             const Path path = path_of(dx, options, first);
-            launch({"maps.cu", scalar_option(dy)}, "join_gradient", grid(dx.numel()), pointer<const void>(dy),
-                   pointer<void>(dx), path, dx.numel() / dx.size(1), (int)dy.size(2), (int)dy.size(3), (int)dy.size(4),
-                   (int)dy.size(1));
+            launch(variant(dy, path), "join_gradient", each(dx.numel()), pointer<const void>(dy), pointer<void>(dx), path,
+                   dx.numel() / dx.size(1), size_of(dy), (int)dy.size(1));
             first += path.channels;
             result.push_back(dx);
         }
@@ -64,15 +63,14 @@ struct Join : torch::autograd::Function<Join> {
 
     static Path path_of(const Tensor& x, const PathOptions& o, int first) {
         TORCH_CHECK(is_channels_last(x), "a map to be joined has the wrong layout");
-        Path path{(int)x.size(2), (int)x.size(3), (int)x.size(4), (int)o.channels, (int)x.size(1), first};
-        for (int i = 0; i < 3; ++i) path.scale[i] = (int)o.scale[i], path.start[i] = (int)o.start[i];
-        return path;
+        const auto size = [](const int64_t* n) { return Size3{(int)n[0], (int)n[1], (int)n[2]}; };
+        return {size_of(x), (int)o.channels, (int)x.size(1), first, size(o.scale), size(o.start)};
     }
 
-    static Grid grid(int64_t work) {
-        Grid grid;
-        grid.x = (unsigned)std::min<int64_t>((work + 255) / 256, (int64_t)processors() * 32);
-        return grid;
+    // Two channels at once where that is possible.
+    static Variant variant(const Tensor& joined, const Path& path) {
+        const bool even = path.channels % 2 == 0 && path.first % 2 == 0;
+        return {"maps.cu", scalar_option(joined) + " VECTOR=" + (even ? "2" : "1") + wide_option(joined)};
     }
 };
 

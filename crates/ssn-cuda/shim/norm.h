@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "arena.h"
 #include "kernel.h"
 
 namespace ssn {
@@ -52,6 +53,7 @@ T* pointer(const Tensor& t) {
 
 // The sizes of a launch over the rows of a map.
 struct Rows {
+    static constexpr int THREADS = 256, SUMMING_THREADS = 512, SMALL = 4096;
     int64_t groups, rows;
     int channels, padded;
     Rows(const Tensor& x, const NormOptions& o)
@@ -62,52 +64,90 @@ struct Rows {
         TORCH_CHECK(is_channels_last(x) && padded % 8 == 0 && padded <= 2048 && channels <= padded,
                     "a feature map has the wrong layout: ", x.sizes());
     }
-    Grid grid(int per_processor, int arrays) const {
-        const int64_t at_once = 256 / (padded / 8);
+    // Whether a block can take eight channels of all rows.
+    bool small() const { return rows <= SMALL; }
+    Grid small_grid() const { return Grid{(unsigned)padded / 8, (unsigned)groups, rows <= 512 ? 128u : 512u, 0}; }
+    // One pass over all rows, with so much shared memory for each channel.
+    Grid passing(size_t shared_per_channel) const {
+        return grid(THREADS, 8, shared_per_channel * padded);
+    }
+    // Blocks add up their rows; there are few of them, because all of them add to the same sums.
+    Grid summing() const {
+        const int64_t lanes = SUMMING_THREADS / (padded / 8);
+        return grid(SUMMING_THREADS, 1, sizeof(float) * lanes * padded);
+    }
+
+   private:
+    Grid grid(int threads, int per_processor, size_t shared) const {
+        const int64_t at_once = threads / (padded / 8);
         const int64_t most = std::max<int64_t>(1, (int64_t)processors() * per_processor / groups);
         const int64_t wanted = (rows + at_once * 2 - 1) / (at_once * 2);
-        Grid grid;
-        grid.x = (unsigned)std::max<int64_t>(1, std::min(wanted, most));
-        grid.y = (unsigned)groups;
-        grid.shared = sizeof(float) * arrays * padded;
-        return grid;
-    }
-    // With room to add up the rows of a block.
-    Grid summing() const {
-        Grid summing = grid(4, 0);
-        summing.shared = sizeof(float) * (256 / (padded / 8)) * padded;
-        return summing;
+        return Grid{(unsigned)std::max<int64_t>(1, std::min(wanted, most)), (unsigned)groups, (unsigned)threads, shared};
     }
 };
 
-struct DropoutArguments {
+// As the kernels have them.
+struct Statistics {
+    const float *weight, *bias;
+    float *running_mean, *running_var, *saved;
+    double eps, momentum;
+};
+
+struct Drop {
+    const int64_t* seed;
     unsigned layer, threshold;
     float scale;
-    explicit DropoutArguments(const NormOptions& o)
-        : layer((unsigned)o.layer), threshold((unsigned)std::lround(o.keep * 65536.0)), scale((float)(1.0 / o.keep)) {}
+    Drop(const NormTensors& t, const NormOptions& o)
+        : seed(pointer<const int64_t>(t.seed)),
+          layer((unsigned)o.layer),
+          threshold((unsigned)std::lround(o.keep * 65536.0)),
+          scale((float)(1.0 / o.keep)) {}
 };
+
+struct Size3 {
+    int d, h, w;
+};
+
+inline Size3 size_of(const Tensor& x) { return {(int)x.size(2), (int)x.size(3), (int)x.size(4)}; }
+
+struct Skip {
+    const void* gradient;
+    Size3 outer, inner;
+};
+
+inline std::string wide_option(const Tensor& x) { return x.numel() >= INT32_MAX ? " WIDE" : ""; }
 
 inline Variant norm_variant(const Tensor& x, const NormOptions& o) {
     const bool dropout = o.training && o.keep < 1.0;
-    return {"norm.cu", scalar_option(x) + " ACTIVATION=" + std::to_string(o.activation) + " DROPOUT=" + (dropout ? "1" : "0")};
+    return {"norm.cu", scalar_option(x) + " ACTIVATION=" + std::to_string(o.activation) + " DROPOUT=" +
+                           (dropout ? "1" : "0") + wide_option(x)};
 }
 
 // The normalised map; in training, `saved` becomes mean and 1/σ of each group and channel.
 inline Tensor normalise_forward(const Tensor& x, const NormTensors& t, const NormOptions& o, Tensor& saved) {
     const Rows size(x, o);
     const Variant variant = norm_variant(x, o);
-    const DropoutArguments dropout(o);
+    const bool measures = o.training || o.per_image;
     Tensor y = empty_map(x, x.sizes()), sums;
-    if (o.training || o.per_image) {
-        sums = at::zeros({size.groups, size.channels, 2}, x.options().dtype(at::kDouble));
-        saved = at::empty({size.groups, size.channels, 2}, x.options().dtype(at::kFloat));
+    if (measures) saved = at::empty({size.groups, size.channels, 2}, x.options().dtype(at::kFloat));
+    const Statistics statistics{pointer<const float>(t.weight),   pointer<const float>(t.bias),
+                                pointer<float>(t.running_mean),   pointer<float>(t.running_var),
+                                pointer<float>(saved),            o.eps,
+                                o.momentum};
+    const float* prelu = pointer<const float>(t.prelu);
+    const Drop drop(t, o);
+    if (measures && size.small()) {
+        launch(variant, "normalise_small", size.small_grid(), pointer<const void>(x), pointer<void>(y), statistics, prelu,
+               size.rows, size.channels, size.padded, drop);
+        return y;
+    }
+    if (measures) {
+        sums = Arena::of_step().take(size.groups * size.channels * 2, x.options());
         launch(variant, "statistics", size.summing(), pointer<const void>(x), pointer<double>(sums), size.rows,
                size.channels, size.padded);
     }
-    launch(variant, "normalise", size.grid(8, 2), pointer<const void>(x), pointer<void>(y), pointer<const double>(sums),
-           pointer<const float>(t.weight), pointer<const float>(t.bias), pointer<const float>(t.prelu),
-           pointer<float>(t.running_mean), pointer<float>(t.running_var), pointer<float>(saved), size.rows, size.channels,
-           size.padded, o.eps, o.momentum, pointer<const int64_t>(t.seed), dropout.layer, dropout.threshold, dropout.scale);
+    launch(variant, "normalise", size.passing(2 * sizeof(float)), pointer<const void>(x), pointer<void>(y),
+           pointer<const double>(sums), statistics, prelu, size.rows, size.channels, size.padded, drop);
     return y;
 }
 
@@ -116,30 +156,33 @@ inline variable_list normalise_backward(const Tensor& x, Tensor dy, const Tensor
                                         const NormOptions& o, const Tensor& skip) {
     const Rows size(x, o);
     const Variant variant = norm_variant(x, o);
-    const DropoutArguments dropout(o);
+    const Drop drop(t, o);
     if (!is_channels_last(dy)) dy = channels_last(dy);
     const auto numbers = x.options().dtype(at::kFloat);
-    const int64_t count = size.groups * size.channels * 2;
-    Tensor sums = at::zeros({count + 1}, x.options().dtype(at::kDouble));
-    double* slope_sum = pointer<double>(sums) + count;
-    launch(variant, "gradient_sums", size.summing(), pointer<const void>(x), pointer<const void>(dy),
-           pointer<const float>(saved), pointer<const float>(t.weight), pointer<const float>(t.bias),
-           pointer<const float>(t.prelu), pointer<double>(sums), slope_sum, size.rows, size.channels, size.padded,
-           pointer<const int64_t>(t.seed), dropout.layer, dropout.threshold, dropout.scale);
     Tensor dx = empty_map(x, x.sizes());
     Tensor dweight = at::empty({size.groups, size.channels}, numbers), dbias = at::empty_like(dweight);
-    Tensor dprelu = t.prelu.defined() ? at::empty_like(t.prelu) : Tensor();
-    int outer[3], inner[3] = {};
-    for (int i = 0; i < 3; ++i) {
-        outer[i] = (int)x.size(2 + i);
-        if (skip.defined()) inner[i] = (int)skip.size(2 + i);
+    const Skip skipped{pointer<const void>(skip), size_of(x), skip.defined() ? size_of(skip) : Size3{0, 0, 0}};
+    const float *weight = pointer<const float>(t.weight), *bias = pointer<const float>(t.bias),
+                *prelu = pointer<const float>(t.prelu);
+    Tensor dprelu;
+    if (size.small()) {
+        if (t.prelu.defined()) dprelu = at::zeros_like(t.prelu);
+        launch(variant, "gradient_small", size.small_grid(), pointer<const void>(x), pointer<const void>(dy),
+               pointer<void>(dx), pointer<const float>(saved), weight, bias, prelu, pointer<float>(dprelu),
+               pointer<float>(dweight), pointer<float>(dbias), size.rows, size.channels, size.padded, drop, skipped);
+    } else {
+        if (t.prelu.defined()) dprelu = at::empty_like(t.prelu);
+        const int64_t count = size.groups * size.channels * 2;
+        const Tensor sums = Arena::of_step().take(count + 1, x.options());
+        double* slope_sum = pointer<double>(sums) + count;
+        launch(variant, "gradient_sums", size.summing(), pointer<const void>(x), pointer<const void>(dy),
+               pointer<const float>(saved), weight, bias, prelu, pointer<double>(sums), slope_sum, size.rows,
+               size.channels, size.padded, drop);
+        launch(variant, "gradient", size.passing(7 * sizeof(float)), pointer<const void>(x), pointer<const void>(dy),
+               pointer<void>(dx), pointer<const float>(saved), weight, bias, prelu, pointer<const double>(sums),
+               (const double*)slope_sum, pointer<float>(dweight), pointer<float>(dbias), pointer<float>(dprelu), size.rows,
+               size.channels, size.padded, drop, skipped);
     }
-    launch(variant, "gradient", size.grid(8, 0), pointer<const void>(x), pointer<const void>(dy), pointer<void>(dx),
-           pointer<const float>(saved), pointer<const float>(t.weight), pointer<const float>(t.bias),
-           pointer<const float>(t.prelu), pointer<const double>(sums), (const double*)slope_sum, pointer<float>(dweight),
-           pointer<float>(dbias), pointer<float>(dprelu), size.rows, size.channels, size.padded,
-           pointer<const int64_t>(t.seed), dropout.layer, dropout.threshold, dropout.scale, pointer<const void>(skip),
-           outer[0], outer[1], outer[2], inner[0], inner[1], inner[2]);
     const bool single = size.groups == 1;
     return {dx, single ? dweight[0] : dweight.sum(0), single ? dbias[0] : dbias.sum(0), dprelu};
 }
@@ -168,6 +211,11 @@ inline std::pair<NormTensors, NormOptions> saved_norm(AutogradContext* ctx) {
     if (data.count("prelu")) t.prelu = data["prelu"].toTensor();
     if (data.count("seed")) t.seed = data["seed"].toTensor();
     return {t, o};
+}
+
+// A thread for each piece of work, up to what the GPU can hold.
+inline Grid each(int64_t work) {
+    return Grid{(unsigned)std::max<int64_t>(1, std::min<int64_t>((work + 255) / 256, (int64_t)processors() * 16)), 1, 256, 0};
 }
 
 // activation(dropout(norm(x))).
@@ -223,11 +271,8 @@ struct NormalisedConvolution : torch::autograd::Function<NormalisedConvolution> 
     static void add_middle(Tensor& y, const Tensor& x) {
         TORCH_CHECK(y.size(1) == x.size(1), "a residual connection needs as many channels on both sides");
         const int64_t voxels = y.numel() / y.size(1);
-        Grid grid;
-        grid.x = (unsigned)std::min<int64_t>((voxels * (y.size(1) / 8) + 255) / 256, (int64_t)processors() * 16);
-        launch({"maps.cu", scalar_option(y)}, "add_middle", grid, pointer<void>(y), pointer<const void>(x), voxels,
-               (int)y.size(1), (int)x.size(2), (int)x.size(3), (int)x.size(4), (int)y.size(2), (int)y.size(3),
-               (int)y.size(4));
+        launch({"maps.cu", scalar_option(y) + wide_option(x)}, "add_middle", each(voxels * (y.size(1) / 8)),
+               pointer<void>(y), pointer<const void>(x), voxels, (int)y.size(1), size_of(x), size_of(y));
     }
 };
 

@@ -8,10 +8,12 @@
 
 #include <cstring>
 
+#include "head.h"
 #include "join.h"
 #include "kernel.h"
 #include "loss.h"
 #include "norm.h"
+#include "unet.h"
 
 // Their header is not among those that come with libtorch.
 extern "C" cudaError_t cudaProfilerStart();
@@ -200,6 +202,34 @@ char* ssn_launch(const char* file, const char* options, const char* name, unsign
 }
 
 // ---- Operators. ----
+
+// Clears the sums of the last step; those of this one are taken from the same memory.
+char* ssn_begin_step(int64_t device) {
+    return guarded([&] {
+        at::NoGradGuard guard;
+        ssn::Arena::of_step().begin(at::Device(at::kCUDA, (c10::DeviceIndex)device));
+    });
+}
+
+char* ssn_descend(const Tensor* x, const int64_t* stride, Tensor** pooled, Tensor** same) {
+    return guarded([&] {
+        auto results = ssn::Descend::apply(*x, std::vector<int64_t>(stride, stride + 3));
+        *pooled = new Tensor(results[0]);
+        *same = new Tensor(results[1]);
+    });
+}
+
+char* ssn_ascend(const Tensor* x, const Tensor* skip, const int64_t* stride, Tensor** result) {
+    return guarded([&] { *result = new Tensor(ssn::Ascend::apply(*x, *skip, std::vector<int64_t>(stride, stride + 3))); });
+}
+
+char* ssn_head(const Tensor* features, const Tensor* weight, const Tensor* bias, const int64_t* rows, int64_t count,
+               Tensor** results) {
+    return guarded([&] {
+        auto made = ssn::Head::apply(*features, *weight, *bias, std::vector<int64_t>(rows, rows + count));
+        for (int64_t i = 0; i < count; ++i) results[i] = new Tensor(made[i]);
+    });
+}
 
 // tensors: weight, bias, PReLU's slope, running mean, running variance, dropout's seed; the last four may be missing.
 char* ssn_normalise(const Tensor* x, const Tensor** tensors, const ssn::NormOptions* options, Tensor** result) {

@@ -64,6 +64,13 @@ pub fn enter_stream(device: Device) -> Result<()> {
     call(|library| unsafe { (library.ssn_enter_stream)(index) })
 }
 
+/// Begins a step: clears the sums that its operators add to.
+pub fn begin_step(device: Device) -> Result<()> {
+    let index = index(device)?;
+    // SAFETY: a plain number.
+    call(|library| unsafe { (library.ssn_begin_step)(index) })
+}
+
 /// Waits for the work of this thread's stream.
 pub fn synchronise() -> Result<()> {
     // SAFETY: no arguments.

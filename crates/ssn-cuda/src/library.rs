@@ -18,10 +18,11 @@ use crate::operators::{LossOptions, NormOptions, PathOptions};
 const SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
 
 /// The kernels, compiled at run time.
-const SOURCES: [(&str, &str); 5] = [
+const SOURCES: [(&str, &str); 6] = [
     ("common.cuh", include_str!("../kernels/common.cuh")),
     ("norm.cu", include_str!("../kernels/norm.cu")),
     ("loss.cu", include_str!("../kernels/loss.cu")),
+    ("head.cu", include_str!("../kernels/head.cu")),
     ("maps.cu", include_str!("../kernels/maps.cu")),
     ("update.cu", include_str!("../kernels/update.cu")),
 ];
@@ -83,6 +84,10 @@ functions! {
     ssn_launch: fn(*const c_char, *const c_char, *const c_char, u32, u32, *mut *mut c_void);
     ssn_normalise: fn(In, *const In, *const NormOptions, Out);
     ssn_normalised_convolution: fn(In, *const In, In, *const NormOptions, c_int, Out);
+    ssn_begin_step: fn(i64);
+    ssn_descend: fn(In, *const i64, Out, Out);
+    ssn_ascend: fn(In, In, *const i64, Out);
+    ssn_head: fn(In, In, In, *const i64, i64, Out);
     ssn_join: fn(*const In, *const PathOptions, i64, *const i64, Out);
     ssn_monte_carlo: fn(In, In, In, In, In, *const LossOptions, Out, Out);
 }

@@ -143,6 +143,49 @@ pub fn normalised_convolution(
     })
 }
 
+/// The mean of blocks of `stride`, and the map itself, whose gradients are added in one pass.
+///
+/// # Shapes
+/// `[b, c, d, h, w]` → `[b, c, d/sd, h/sh, w/sw]` and `[b, c, d, h, w]`.
+pub fn descend(x: &Tensor, stride: [i64; 3]) -> Result<[Tensor; 2]> {
+    let (mut pooled, mut same) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: a tensor, three numbers, and places for two results.
+    call(|library| unsafe {
+        (library.ssn_descend)(pointer(Some(x)), stride.as_ptr(), &mut pooled, &mut same)
+    })?;
+    // SAFETY: without a message both tensors are made, and ours.
+    unsafe { Ok([Tensor::from_ptr(pooled), Tensor::from_ptr(same)]) }
+}
+
+/// A map interpolated linearly by `stride`, 1 or 2 along each axis, and beside it the map of that grid.
+///
+/// # Shapes
+/// `x` `[b, c, d, h, w]` without padded channels, `skip` `[b, s, d·sd, h·sh, w·sw]` → `[b, c + s, d·sd, h·sh, w·sw]`.
+pub fn ascend(x: &Tensor, skip: &Tensor, stride: [i64; 3]) -> Result<Tensor> {
+    // SAFETY: two tensors and three numbers.
+    call_for_tensor(|library, out| unsafe {
+        (library.ssn_ascend)(pointer(Some(x)), pointer(Some(skip)), stride.as_ptr(), out)
+    })
+}
+
+/// Linear maps of the features at every voxel, in single precision: up to three results, of so many rows each.
+///
+/// # Shapes
+/// `features` `[b, f', d, h, w]` with padded channels, `weight` `[k, f]`, `bias` `[k]` → `[b, rowsᵢ, d·h·w]`.
+pub fn linear(features: &Tensor, weight: &Tensor, bias: &Tensor, rows: &[i64]) -> Result<Vec<Tensor>> {
+    let mut results = vec![std::ptr::null_mut(); rows.len()];
+    let [features, weight, bias] = [features, weight, bias].map(|tensor| pointer(Some(tensor)));
+    // SAFETY: three tensors, and as many places as rows.
+    call(|library| unsafe {
+        (library.ssn_head)(features, weight, bias, rows.as_ptr(), rows.len() as i64, results.as_mut_ptr())
+    })?;
+    // SAFETY: without a message all tensors are made, and ours.
+    Ok(results.into_iter().map(|result| unsafe { Tensor::from_ptr(result) }).collect())
+}
+
+/// The most numbers of a weight that [`linear`] takes, padded: what a block of threads has room for.
+pub const MOST_LINEAR_WEIGHTS: i64 = 10_240;
+
 /// One of the maps that are joined.
 #[derive(Debug, Clone, Copy)]
 pub struct JoinPath<'a> {

@@ -11,7 +11,7 @@ use crate::library::{c_string, call};
 const PER_BLOCK: i64 = 2048;
 const THREADS: u32 = 256;
 /// Fields of a row; as in the kernels.
-const FIELDS: i64 = 13;
+const FIELDS: i64 = 14;
 
 /// A convolution's weight in the form in which the network computes: in its precision, inputs fastest and padded.
 #[derive(Debug)]
@@ -133,6 +133,7 @@ impl Table {
                 padded,
                 first_block,
                 entry.number as i64,
+                copy.map_or(count, |copy| copy.numel() as i64),
                 copy.is_some_and(|copy| copy.kind() == Kind::Float).into(),
             ]);
             first_block += blocks(count);

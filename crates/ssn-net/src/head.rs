@@ -6,6 +6,7 @@ use tch::{Kind, Tensor};
 use crate::distribution::{EPSILON, LowRankNormal};
 use crate::error::{NetError, Result, refused, require};
 use crate::parameters::{Initial, Scope};
+use crate::space;
 
 /// The rank of the paper's experiments.
 const PAPER_RANK: i64 = 10;
@@ -170,47 +171,70 @@ impl Head {
     /// The prediction from a feature map; `mask` is 1 inside the region of interest and 0 outside.
     ///
     /// # Shapes
-    /// `features` `[b, f, d, h, w]`, `mask` `[b, d, h, w]`.
+    /// `features` `[b, f, d, h, w]`, or with padded channels; `mask` `[b, d, h, w]`.
     pub fn forward(&self, features: &Tensor, mask: Option<&Tensor>) -> Result<Prediction> {
-        let features = features.f_flatten(2, -1)?.f_to_kind(self.kind)?; // [b, f, v]
-        let &[b, f, v] = features.size().as_slice() else {
-            let (found, expected) = (features.size(), "[b, f, d, h, w]".to_owned());
-            return Err(NetError::Shape { field: "features", found, expected });
-        };
+        let (b, c) = (features.size()[0], self.classes);
+        let v = space::spatial(features)?.iter().product::<i64>();
         if self.maps.is_empty() {
-            return Ok(Prediction::Deterministic(features));
+            let logits = space::first_channels(features, c)?.f_flatten(2, -1)?.f_to_kind(self.kind)?;
+            return Ok(Prediction::Deterministic(logits));
         }
-        let join = |part: fn(&Linear) -> &Tensor, shape: [i64; 2]| {
-            let parts: Vec<Tensor> = self.maps.iter().map(|map| part(map).flatten(0, -1)).collect();
-            Ok::<_, NetError>(Tensor::f_cat(&parts, 0)?.f_view(shape)?)
+        let mut outputs = self.linear(features)?.into_iter();
+        let mut next = |rows: i64| match outputs.next() {
+            Some(output) => Ok(output),
+            None => Ok::<_, NetError>(Tensor::f_zeros([b, rows, v], (self.kind, features.device()))?),
         };
-        let weight = join(|map| &map.weight, [-1, f])?; // [k, f]
-        let bias = join(|map| &map.bias, [-1, 1])?; // [k, 1]
-        let k = weight.size()[0];
-        let (weight, bias) = (weight.f_expand([b, k, f], false)?, bias.f_expand([b, k, v], false)?);
-        let outputs = bias.f_baddbmm(&weight, &features, 1, 1)?; // [b, k, v]
-
-        let c = self.classes;
+        let mean = next(c)?;
         let HeadConfig::Stochastic(StochasticConfig { rank, epsilon, log_diagonal_limit, .. }) = self.config
         else {
-            return Ok(Prediction::Deterministic(outputs));
+            return Ok(Prediction::Deterministic(mean));
         };
-        let mean = outputs.f_narrow(1, 0, c)?;
-        let mut log_diagonal = outputs.f_narrow(1, c, c)?;
+        let mut log_diagonal = next(c)?;
         if let Some(limit) = log_diagonal_limit {
             log_diagonal = (log_diagonal / limit).tanh() * limit;
         }
-        let mask = mask.map(|mask| mask.f_to_device(outputs.device())?.f_flatten(1, -1)).transpose()?; // [b, v]
+        let mask = mask.map(|mask| mask.f_to_device(mean.device())?.f_flatten(1, -1)).transpose()?; // [b, v]
         if let Some(mask) = &mask {
             // What the network says outside must not matter, were it beyond the number range.
             let inside = mask.f_to_kind(Kind::Bool)?.f_unsqueeze(1)?;
             log_diagonal = log_diagonal.f_where_self(&inside, &log_diagonal.f_zeros_like()?)?;
         }
-        let factor = outputs.f_narrow(1, 2 * c, rank * c)?.f_view([b, rank, c, v])?;
+        let factor = next(rank * c)?.f_view([b, rank, c, v])?;
         let mut distribution = LowRankNormal::from_log_diagonal(mean, &log_diagonal, factor, epsilon)?;
         if let Some(mask) = mask {
             distribution = distribution.masked(&mask, epsilon)?;
         }
         Ok(Prediction::Stochastic(distribution))
+    }
+
+    /// What each of the linear maps gives, `[b, rows, v]`.
+    fn linear(&self, features: &Tensor) -> Result<Vec<Tensor>> {
+        let join = |part: fn(&Linear) -> &Tensor, shape: &[i64]| {
+            let parts: Vec<Tensor> = self.maps.iter().map(|map| part(map).flatten(0, -1)).collect();
+            Ok::<_, NetError>(Tensor::f_cat(&parts, 0)?.f_view(shape)?)
+        };
+        let f = self.maps[0].weight.size()[1];
+        let weight = join(|map| &map.weight, &[-1, f])?; // [k, f]
+        let bias = join(|map| &map.bias, &[-1])?; // [k]
+        let rows: Vec<i64> = self.maps.iter().map(|map| map.bias.size()[0]).collect();
+        let k = bias.size()[0];
+        if space::is_padded(features, f)? && k * features.size()[1] <= ssn_cuda::MOST_LINEAR_WEIGHTS {
+            return Ok(ssn_cuda::linear(features, &weight, &bias, &rows)?);
+        }
+        let features = space::first_channels(features, f)?.f_flatten(2, -1)?.f_to_kind(self.kind)?; // [b, f, v]
+        let &[b, found, v] = features.size().as_slice() else {
+            let (found, expected) = (features.size(), "[b, f, d, h, w]".to_owned());
+            return Err(NetError::Shape { field: "features", found, expected });
+        };
+        debug_assert_eq!(found, f);
+        let (weight, bias) = (weight.f_expand([b, k, f], false)?, bias.f_unsqueeze(1)?.f_expand([b, k, v], false)?);
+        let outputs = bias.f_baddbmm(&weight, &features, 1, 1)?; // [b, k, v]
+        let mut start = 0;
+        rows.iter()
+            .map(|&count| {
+                start += count;
+                Ok(outputs.f_narrow(1, start - count, count)?)
+            })
+            .collect()
     }
 }

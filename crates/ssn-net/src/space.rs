@@ -37,12 +37,43 @@ impl Form {
     }
 }
 
+/// Whether a map of so many real channels is one of a GPU's own: padded, and channels fastest.
+pub fn is_padded(x: &Tensor, channels: i64) -> Result<bool> {
+    let is_wide = x.device() != Device::Cpu && x.size()[1] == ssn_cuda::padded(channels);
+    Ok(is_wide && x.f_permute([0, 2, 3, 4, 1])?.is_contiguous())
+}
+
 /// The real channels of a map.
 ///
 /// # Shapes
 /// `[b, c', d, h, w]` → `[b, c, d, h, w]`.
 pub fn first_channels(x: &Tensor, channels: i64) -> Result<Tensor> {
     if x.size()[1] == channels { Ok(x.shallow_clone()) } else { Ok(x.f_narrow(1, 0, channels)?) }
+}
+
+/// One level of a U-Net down: the mean of blocks of `stride`, and the map itself for the way up.
+///
+/// # Shapes
+/// `[b, c, d, h, w]` → `[b, c, d/sd, h/sh, w/sw]` and `[b, c, d, h, w]`.
+pub fn descend(x: &Tensor, stride: Size) -> Result<[Tensor; 2]> {
+    if x.device() != Device::Cpu {
+        return Ok(ssn_cuda::descend(x, stride)?);
+    }
+    Ok([average_pool(x, stride)?, x.shallow_clone()])
+}
+
+/// One level of a U-Net up: a map interpolated by `stride` to the grid of the one that is put beside it; each with the
+/// number of its real channels.
+///
+/// # Shapes
+/// `x` `[b, c, d, h, w]`, `skip` `[b, s, d·sd, h·sh, w·sw]` → `[b, c + s, d·sd, h·sh, w·sw]`, padded if a map is.
+pub fn ascend((x, channels): (Tensor, i64), (skip, skip_channels): (Tensor, i64), stride: Size) -> Result<Tensor> {
+    let is_fused = x.device() != Device::Cpu && x.size()[1] == channels && stride.iter().all(|s| (1..=2).contains(s));
+    if is_fused {
+        return Ok(ssn_cuda::ascend(&x, &skip, stride)?);
+    }
+    let upsampled = linear_upsample(&x, spatial(&skip)?)?;
+    join_channels(&[(upsampled, channels), (skip, skip_channels)])
 }
 
 /// Maps side by side, each with the number of its real channels.

@@ -218,7 +218,8 @@ impl DeepMedic {
     }
 
     /// # Shapes
-    /// `[b, c, d, h, w]` → `[b, f, d', h', w']`, the sizes as [`DeepMedicConfig::output_size`] says.
+    /// `[b, c, d, h, w]` → `[b, f, d', h', w']`, the sizes as [`DeepMedicConfig::output_size`] says; channels are padded if
+    /// the form is.
     pub fn forward(&self, image: &Tensor, form: Form, mode: Mode) -> Result<Tensor> {
         let output = self.config.output_size(space::spatial(image)?)?;
         let mut maps = vec![];
@@ -239,7 +240,6 @@ impl DeepMedic {
         for block in &self.fully_connected {
             x = block.forward(&x, mode)?;
         }
-        let x = space::first_channels(&x, self.config.features())?;
         match self.config.output {
             DeepMedicOutput::Features(_) => Ok(x.f_relu()?),
             DeepMedicOutput::Logits(_) => Ok(x),

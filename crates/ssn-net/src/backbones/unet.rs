@@ -217,7 +217,7 @@ impl UNet {
     }
 
     /// # Shapes
-    /// `[b, c, d, h, w]` → `[b, f, d, h, w]`.
+    /// `[b, c, d, h, w]` → `[b, f, d, h, w]`, padded if the form is.
     pub fn forward(&self, image: &Tensor, form: Form, mode: Mode) -> Result<Tensor> {
         self.config.output_size(space::spatial(image)?)?;
         let mut x = form.of(image)?;
@@ -225,20 +225,19 @@ impl UNet {
         let mut skips = vec![];
         for (level, units) in self.down.iter().enumerate() {
             if level > 0 {
-                let finer = x;
-                x = space::average_pool(&finer, self.config.strides[level - 1])?;
+                let [pooled, finer] = space::descend(&x, self.config.strides[level - 1])?;
+                x = pooled;
                 skips.push(finer);
             }
             x = run(units, x, mode)?;
         }
-        let widths = self.config.widths.iter().rev().skip(1).zip(&self.config.decoder_widths);
-        for (units, (&skip_width, &outputs)) in self.up.iter().zip(widths) {
-            let Some(skip) = skips.pop() else { break };
-            let upsampled = space::linear_upsample(&x, space::spatial(&skip)?)?;
-            x = run(units, space::join_channels(&[(upsampled, width), (skip, skip_width)])?, mode)?;
+        for (units, &outputs) in self.up.iter().zip(&self.config.decoder_widths) {
+            let (level, Some(skip)) = (skips.len() - 1, skips.pop()) else { break };
+            let skip = (skip, self.config.widths[level]);
+            x = run(units, space::ascend((x, width), skip, self.config.strides[level])?, mode)?;
             width = outputs;
         }
-        space::first_channels(&run(&self.pointwise, x, mode)?, self.config.features())
+        run(&self.pointwise, x, mode)
     }
 }
 

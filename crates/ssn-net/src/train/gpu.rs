@@ -228,6 +228,7 @@ impl Gpu {
         let Some(Inputs { image, mask, target, .. }) = &self.inputs else {
             return refused("a batch", "missing", "staged before its step");
         };
+        ssn_cuda::begin_step(model.execution().device)?;
         tch::no_grad(|| self.backup.f_copy_(&self.kept))?;
         self.gradients.zero_grad()?;
         let prediction = model.forward(image, mask.as_ref(), Mode::TRAINING)?;
