@@ -90,6 +90,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "random",
             "case",
             "memory",
+            "grid",
             "batch",
             "voxel_set",
             "plan",

@@ -55,7 +55,9 @@ pub fn copy_later(to: &mut Tensor, from: &Tensor) -> Result<()> {
 /// Copies on the stream of the copies, beside the work; after what the work has begun so far, if asked to.
 pub fn copy_beside(to: &mut Tensor, from: &Tensor, after_work: bool) -> Result<()> {
     // SAFETY: both are tensors.
-    call(|library| unsafe { (library.ssn_copy_beside)(to.as_mut_ptr(), pointer(Some(from)), after_work.into()) })
+    call(|library| unsafe {
+        (library.ssn_copy_beside)(to.as_mut_ptr(), pointer(Some(from)), after_work.into())
+    })
 }
 
 /// What the work does next waits for the copies begun so far.

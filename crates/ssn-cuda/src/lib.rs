@@ -14,14 +14,15 @@ mod table;
 
 pub use copies::{Event, Pinned, await_copies, copy_beside, copy_later};
 pub use device::{
-    Description, Memory, begin_step, describe, enter_stream, forget_unused_memory, peak_memory, profile, synchronise,
+    Description, Memory, begin_step, describe, enter_stream, forget_unused_memory, peak_memory, profile,
+    synchronise,
 };
 pub use error::{CudaError, Result, says_out_of_memory};
 pub use graph::Graph;
 pub use library::load;
 pub use operators::{
-    Activation, Dropout, JoinPath, MOST_LINEAR_WEIGHTS, MonteCarlo, NormTensors, Normalisation, ascend, descend, join,
-    linear, monte_carlo, normalise, normalised_convolution,
+    Activation, Dropout, JoinPath, MOST_LINEAR_WEIGHTS, MonteCarlo, NormTensors, Normalisation, ascend,
+    descend, join, linear, monte_carlo, normalise, normalised_convolution,
 };
 pub use table::{Entry, Results, Rule, Settings, Table, Working};
 

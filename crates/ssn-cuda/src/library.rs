@@ -118,7 +118,7 @@ pub fn load() -> Result<()> {
     let shim = open_shim()?;
     let library = Library::find(&shim).map_err(|error| CudaError::Library {
         library: "the CUDA part of this program".to_owned(),
-        reason: error.to_string(),
+        reason: told(&error),
         remedy: "build it again",
     })?;
     keep(shim);
@@ -171,11 +171,17 @@ fn keep(library: Opened) {
     std::mem::forget(library);
 }
 
+/// What the loader said.
+fn told(error: &libloading::Error) -> String {
+    let cause = std::error::Error::source(error);
+    cause.map_or_else(|| error.to_string(), ToString::to_string)
+}
+
 fn open(name: &str, remedy: &'static str) -> Result<Opened> {
     // SAFETY: the initialisers of libtorch's libraries are those that Python's import runs.
     unsafe { Opened::open(Some(name), RTLD_NOW | RTLD_GLOBAL) }.map_err(|error| CudaError::Library {
         library: name.to_owned(),
-        reason: error.to_string(),
+        reason: told(&error),
         remedy,
     })
 }
@@ -192,16 +198,15 @@ fn open_shim() -> Result<Opened> {
     file.write_all(SHIM).map_err(|error| failed(error.to_string()))?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     // SAFETY: our own library has no initialisers but those of its static variables.
-    unsafe { Opened::open(Some(path), RTLD_NOW) }.map_err(|error| failed(error.to_string()))
+    unsafe { Opened::open(Some(path), RTLD_NOW) }.map_err(|error| failed(told(&error)))
 }
 
 /// The library beside the loaded NVRTC that it needs in turn.
 fn nvrtc_builtins() -> Option<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let path = maps.lines().filter_map(|line| line.split_whitespace().nth(5)).map(Path::new);
-    let is_nvrtc = |path: &&Path| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libnvrtc.so"))
-    };
+    let is_nvrtc =
+        |path: &&Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libnvrtc.so"));
     let folder = path.into_iter().find(is_nvrtc)?.parent()?;
     let entries = std::fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
     entries.into_iter().find(|path| {

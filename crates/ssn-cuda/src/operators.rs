@@ -260,7 +260,5 @@ pub fn monte_carlo(
         (library.ssn_monte_carlo)(mean, diagonal, factor, target, seed, &options, &mut loss, &mut effective)
     })?;
     // SAFETY: without a message both tensors are made, and ours.
-    unsafe {
-        Ok(MonteCarlo { loss: Tensor::from_ptr(loss), effective_samples: Tensor::from_ptr(effective) })
-    }
+    unsafe { Ok(MonteCarlo { loss: Tensor::from_ptr(loss), effective_samples: Tensor::from_ptr(effective) }) }
 }

@@ -76,8 +76,13 @@ fn measure(task: Task, folder: &Path) -> Result<serde_json::Value, Box<dyn Error
     fs::write(folder.join(format!("{}.image", task.name)), bytes)?;
     fs::write(folder.join(format!("{}.labels", task.name)), &cases[0].raters[0])?;
     let patch = PatchConfig { place: task.place, target_size: task.target_size, rater: RaterChoice::Random };
-    let batches =
-        BatchConfig { batch_size: task.batch_size, order: Order::Passes, patch, augment: task.augment };
+    let batches = BatchConfig {
+        batch_size: task.batch_size,
+        order: Order::Passes,
+        patch,
+        augment: task.augment,
+        seen: None,
+    };
     let settings = LoaderConfig { workers: WORKERS, cache_bytes: Some(8 << 30), ..LoaderConfig::default() };
     let mut loader = Loader::new(Arc::new(MemoryCases(cases)), 1, batches, &settings)?;
     // The first batches load the cases.

@@ -88,7 +88,8 @@ fn augmented(
 ) -> Result<(), Box<dyn Error>> {
     let config = SyntheticConfig { cases: 1, ..config };
     let patch = PatchConfig { place, target_size: None, rater: RaterChoice::Fixed { rater: 0 } };
-    let batches = BatchConfig { batch_size: 10, order: Order::Passes, patch, augment: preset.config() };
+    let batches =
+        BatchConfig { batch_size: 10, order: Order::Passes, patch, augment: preset.config(), seen: None };
     let loader = Loader::new(Arc::new(Synthetic::new(config)?), 3, batches, &LoaderConfig::default())?;
     let (mut rows, mut side) = (vec![], [0, 0]);
     for batch in loader.take(4) {

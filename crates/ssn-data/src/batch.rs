@@ -1,13 +1,17 @@
 //! What the trainer gets.
 
+use crate::grid::Grid;
+
 /// A batch of patches: a function of the seed and the batch's number alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
     /// The number of the batch, from 0.
     pub number: u64,
-    /// `[b, c, d, h, w]`: the shape of `images`.
+    /// `[b, c, d, h, w]` of the patches.
     pub image_shape: [usize; 5],
-    /// The images, `w` running fastest.
+    /// What there is of every patch: all of it, or several grids that a network sees.
+    pub grids: Vec<Grid>,
+    /// For each of the `b` items, and of these for each grid, `[c, d, h, w]` of the grid's count; `w` running fastest.
     pub images: Vec<f32>,
     /// `[b, t, d, h, w]`: the shape of `targets`. A network of valid convolutions has smaller targets than
     /// images, with the same centre.

@@ -3,6 +3,7 @@
 //! Coordinates are `[d, h, w]` in voxels relative to the centre of the patch, on both sides of the map, so that a map
 //! knows neither the patch's place in the image nor the image. It leads from the patch back to the image.
 
+use crate::grid::Grid;
 use ssn_core::random::derive_seed;
 
 use crate::noise::{Noise, Rank};
@@ -136,9 +137,11 @@ impl SpatialMap {
         (self.rest.is_empty() && self.first.is_signed_permutation()).then_some(self.first)
     }
 
-    /// The sources of the voxels `[z, y, 0 … w − 1]` of a patch of `size` whose centre lies at `centre` in the image.
+    /// The sources of row `[z, y]` of a grid of a patch of `size` whose centre lies at `centre` in the image.
     #[inline(always)]
-    pub fn row(&self, size: [usize; 3], [z, y]: [usize; 2], centre: [f32; 3], row: &mut Row) {
+    pub fn row(&self, size: [usize; 3], grid: &Grid, [z, y]: [usize; 2], centre: [f32; 3], row: &mut Row) {
+        let [z, y] = [grid.start[0] + grid.step[0] * z, grid.start[1] + grid.step[1] * y];
+        let (first, step) = (grid.start[2] as i32, grid.step[2] as i32);
         let w = size[2];
         let from_middle = |at: usize, n: usize| at as f32 - (n as f32 - 1.0) / 2.0;
         let begin = self.first.at([from_middle(z, size[0]), from_middle(y, size[1]), from_middle(0, w)]);
@@ -146,9 +149,9 @@ impl SpatialMap {
         let shift = if self.rest.is_empty() { centre } else { [0.0; 3] };
         for k in 0..3 {
             let (from, slope) = (begin[k] + shift[k], self.first.matrix[k][2]);
-            row.at[k].resize(w, 0.0);
+            row.at[k].resize(grid.count[2], 0.0);
             for (i, x) in row.at[k].iter_mut().enumerate() {
-                *x = from + i as i32 as f32 * slope;
+                *x = from + (first + step * i as i32) as f32 * slope;
             }
         }
         if self.rest.is_empty() {
@@ -216,7 +219,7 @@ mod tests {
 
     fn point(map: &SpatialMap, size: [usize; 3], at: [usize; 3]) -> [f32; 3] {
         let mut row = Row::default();
-        map.row(size, [at[0], at[1]], [0.0; 3], &mut row);
+        map.row(size, &Grid::whole(size), [at[0], at[1]], [0.0; 3], &mut row);
         [0, 1, 2].map(|k| row.at[k][at[2]])
     }
 

@@ -11,6 +11,7 @@ use crate::cache::Cache;
 use crate::case::Cases;
 use crate::error::{DataError, Result};
 use crate::gather::{LabelInterpolation, gather_image, gather_labels};
+use crate::grid::Grid;
 use crate::map::SpatialMap;
 use crate::parallel::message;
 use crate::patch::{Chosen, PatchConfig};
@@ -33,6 +34,9 @@ pub struct BatchConfig {
     /// How patches are changed: a section of its own in config files.
     #[serde(skip)]
     pub augment: AugmentConfig,
+    /// What the network sees of a patch, if that is less than all of it: only these voxels are made.
+    #[serde(skip)]
+    pub seen: Option<Vec<Grid>>,
 }
 
 /// A set of cases with the settings of its batches.
@@ -112,7 +116,7 @@ impl Recipe {
         })?;
         let chosen = patch.choose(&case, &mut Stream::new(self.seed, Purpose::Patch, q))?;
         let shapes = self.shapes(&case, &chosen);
-        let batch = batch.get_or_insert_with(|| empty(number, shapes));
+        let batch = batch.get_or_insert_with(|| empty(number, shapes, self.grids(chosen.window.size)));
         if shapes != [batch.image_shape, batch.target_shape] {
             let reason = format!(
                 "its images and targets are {:?} and {:?}, but those of case {} are {:?} and {:?}",
@@ -139,6 +143,11 @@ impl Recipe {
         [shape(case.image.channels(), chosen.window.size), shape(targets, chosen.target.size)]
     }
 
+    /// The voxels of a patch of a size that are made.
+    fn grids(&self, size: [usize; 3]) -> Vec<Grid> {
+        self.config.seen.clone().unwrap_or_else(|| vec![Grid::whole(size)])
+    }
+
     /// Cuts and changes one patch.
     fn fill(&self, case: &Prepared, chosen: &Chosen, q: u64, item: usize, batch: &mut Batch) {
         let [_, channels, ..] = batch.image_shape;
@@ -147,10 +156,16 @@ impl Recipe {
         let drawn = self.config.augment.draw(&subject, &mut Stream::new(self.seed, Purpose::Augment, q));
         let map = SpatialMap::new(&drawn.changes, size, flat);
 
-        let values = channels * size.iter().product::<usize>();
+        let grids = &batch.grids;
+        let values = channels * grids.iter().map(Grid::voxels).sum::<usize>();
         let image = &mut batch.images[item * values..][..values];
-        gather_image(&case.image, &map, chosen.window, image);
-        drawn.intensities.iter().for_each(|change| change.apply(image, channels));
+        let mut start = 0;
+        for grid in grids {
+            let end = start + channels * grid.voxels();
+            gather_image(&case.image, &map, chosen.window, grid, &mut image[start..end]);
+            start = end;
+        }
+        drawn.intensities.iter().for_each(|change| change.apply(image, channels, size, grids));
 
         let voxels: usize = chosen.target.size.iter().product();
         let raters = match chosen.rater {
@@ -171,11 +186,14 @@ impl Recipe {
     }
 }
 
-fn empty(number: u64, [image_shape, target_shape]: [[usize; 5]; 2]) -> Batch {
+fn empty(number: u64, [image_shape, target_shape]: [[usize; 5]; 2], grids: Vec<Grid>) -> Batch {
+    let [items, channels, ..] = image_shape;
+    let voxels: usize = grids.iter().map(Grid::voxels).sum();
     Batch {
         number,
         image_shape,
-        images: vec![0.0; image_shape.iter().product()],
+        images: vec![0.0; items * channels * voxels],
+        grids,
         target_shape,
         targets: vec![0; target_shape.iter().product()],
         masks: None,

@@ -118,7 +118,8 @@ fn compare(
             words
         }
     };
-    train_command.extend(["--workers".to_owned(), "1".to_owned()]);
+    let device = args.device.to_string();
+    train_command.extend(["--device", &device, "--workers", "1"].map(str::to_owned));
     if let Verb::Train(args) = command(&train_command, global)? {
         let trained = train(&args, global)?;
         outcome(trained.ended, &trained.path).map_err(|failure| match failure.exit {
@@ -126,7 +127,7 @@ fn compare(
             _ => failure,
         })?;
     }
-    let words = ["predict", &run_text, "--out", &predictions_text].map(str::to_owned);
+    let words = ["predict", &run_text, "--out", &predictions_text, "--device", &device].map(str::to_owned);
     if let Verb::Predict(args) = command(&words, global)? {
         predict(&args, global.quiet)?;
     }

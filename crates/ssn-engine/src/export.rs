@@ -7,13 +7,14 @@ use ssn_cli::args::{ExportArgs, ExportFormat, Global};
 use ssn_cli::datasets::check_free;
 use ssn_cli::exit::{Exit, Failure, print};
 use ssn_net::weights::{save, save_torchscript};
+use tch::Device;
 
 use crate::failure::failure;
 use crate::trained::trained;
 
 /// Runs the verb.
 pub fn run(args: &ExportArgs, global: &Global) -> Result<Exit, Failure> {
-    let trained = trained(&args.model, args.checkpoint)?;
+    let trained = trained(&args.model, args.checkpoint, Device::Cpu)?;
     let ending = match args.format {
         ExportFormat::Safetensors => "safetensors",
         ExportFormat::Torchscript => "pt",

@@ -1,6 +1,7 @@
 //! The program `ssn-engine`: the verbs of `ssn` that need libtorch. Users call `ssn`, which becomes this.
 
 mod demo;
+mod device;
 mod export;
 mod failure;
 mod import;
@@ -18,12 +19,8 @@ use ssn_cli::{Cli, Exit, Failure, Verb};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     // A panic is a defect of this program, and ends like one: the message is above, the code is documented.
-    let outcome = std::panic::catch_unwind(|| run(&cli)).unwrap_or_else(|_| {
-        Err(Failure::new(
-            Exit::Internal,
-            "the program failed as told above; please report it with the command used",
-        ))
-    });
+    let outcome =
+        std::panic::catch_unwind(|| run(&cli)).unwrap_or_else(|panic| Err(failure::of_panic(&*panic)));
     match outcome {
         Ok(exit) => exit.into(),
         Err(failure) => failure.report(),

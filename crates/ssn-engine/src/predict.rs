@@ -7,30 +7,42 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use serde::Serialize;
 use serde_json::json;
 use ssn_cli::args::{Global, PredictArgs, Stored};
 use ssn_cli::exit::print;
 use ssn_cli::predictions;
 use ssn_cli::progress::Progress;
 use ssn_cli::{Exit, Failure};
+use ssn_cuda::Description;
 use ssn_net::tiles::TileConfig;
-use ssn_net::whole_image::{Storage, WholeImageConfig};
+use ssn_net::whole_image::{Storage, Timing, WholeImageConfig};
 use ssn_predictions::{About, Output, Predictions};
 
+use crate::device::device;
 use crate::failure::failure;
 use crate::signals;
 use crate::trained::trained;
 use cases::{Chosen, choose};
 
+/// Bytes of a GPU from which on tiles may be larger.
+const LARGE_GPU: i64 = 24 << 30;
+
 /// Runs the verb.
 pub fn run(args: &PredictArgs, global: &Global) -> Result<Exit, Failure> {
-    let Predicted { model, made, kept, index, seconds } = predict(args, global.quiet)?;
+    let Predicted { model, made, kept, index, seconds, phases } = predict(args, global.quiet)?;
     print(&if global.json {
-        format!("{:#}\n", json!({ "predicted": made, "kept": kept, "index": index, "seconds": seconds }))
+        format!(
+            "{:#}\n",
+            json!({
+                "predicted": made, "kept": kept, "index": index, "seconds": seconds, "phases": phases
+            })
+        )
     } else {
         let kept = if kept == 0 { String::new() } else { format!(", {kept} were there") };
         format!(
-            "model       {model}\npredicted   {made} cases in {seconds:.1} s{kept}\nindex       {}\n",
+            "model       {model}\npredicted   {made} cases in {seconds:.1} s{kept}\n{}\nindex       {}\n",
+            phases.line(),
             index.display()
         )
     })
@@ -48,20 +60,56 @@ pub struct Predicted {
     index: PathBuf,
     /// How long it took.
     seconds: f64,
+    phases: Phases,
+}
+
+/// Where the time went, in seconds.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+struct Phases {
+    /// Reading and preparing cases, and fetching results from a GPU.
+    prepare: f64,
+    /// The network, from the image to the last tile.
+    network: f64,
+    /// The part of that in which a GPU worked.
+    gpu: Option<f64>,
+    /// Writing files.
+    write: f64,
+}
+
+impl Phases {
+    fn add<T>(&mut self, begin: Instant, timing: &Timing, write: impl FnOnce() -> T) -> T {
+        self.prepare += begin.elapsed().as_secs_f64() - timing.network;
+        self.network += timing.network;
+        self.gpu = timing.gpu.map(|gpu| gpu + self.gpu.unwrap_or(0.0)).or(self.gpu);
+        let start = Instant::now();
+        let result = write();
+        self.write += start.elapsed().as_secs_f64();
+        result
+    }
+
+    fn line(&self) -> String {
+        let busy = self.gpu.map(|gpu| format!(" (GPU busy {:.0} %)", 100.0 * gpu / self.network.max(1e-9)));
+        let busy = busy.unwrap_or_default();
+        format!(
+            "time        {:.1} s read and prepared, {:.1} s network{busy}, {:.1} s written",
+            self.prepare, self.network, self.write
+        )
+    }
 }
 
 /// Predicts all cases that are not there yet.
 pub fn predict(args: &PredictArgs, quiet: bool) -> Result<Predicted, Failure> {
     let stop = signals::stop_flag().map_err(|error| Failure::new(Exit::Internal, error))?;
-    let config = tiling(args)?;
-    let trained = trained(&args.model, args.checkpoint)?;
+    let (device, gpu) = device(args.device)?;
+    let config = tiling(args, gpu.as_ref())?;
+    let trained = trained(&args.model, args.checkpoint, device)?;
     let Chosen { dataset, cases, split, named } = choose(args, &trained)?;
     let about = About { model: trained.id(), seed: 0, dataset: named.display().to_string(), split };
     let folder = Predictions::create(&args.out, about).map_err(predictions::failure)?;
 
     let start = Instant::now();
     let progress = Progress::new(cases.len(), "cases", quiet);
-    let mut made = 0;
+    let (mut made, mut phases) = (0, Phases::default());
     for (done, &index) in cases.iter().enumerate() {
         let id = dataset.entries[index].id.clone();
         if args.overwrite || !is_finished(&folder, &id, args) {
@@ -72,6 +120,7 @@ pub fn predict(args: &PredictArgs, quiet: bool) -> Result<Predicted, Failure> {
                     format!("stopped after {done} of {} cases; the same command goes on", cases.len());
                 return Err(Failure::new(Exit::Stopped, message));
             }
+            let begin = Instant::now();
             let case = dataset.load_raw(index).map_err(ssn_cli::datasets::failure)?;
             if case.mask.is_none() && trained.about.normalisation.needs_mask() {
                 progress.say(&format!(
@@ -82,8 +131,8 @@ pub fn predict(args: &PredictArgs, quiet: bool) -> Result<Predicted, Failure> {
             let grid = (case.shape, case.geometry);
             let told = |error| Failure { message: format!("case {id}: {error}"), ..failure(error) };
             let tiles = |tile: usize, of: usize| progress.note(|| format!("{id}, tile {tile} of {of}"));
-            let file = trained.predict(case, &config, tiles).map_err(told)?;
-            outputs::write(&folder, file, grid, args)?;
+            let (file, timing) = trained.predict(case, &config, tiles).map_err(told)?;
+            phases.add(begin, &timing, || outputs::write(&folder, file, grid, args))?;
             made += 1;
         }
         progress.reached(done + 1);
@@ -91,7 +140,7 @@ pub fn predict(args: &PredictArgs, quiet: bool) -> Result<Predicted, Failure> {
     progress.finish();
     let index = folder.write_index().map_err(predictions::failure)?;
     let (kept, seconds) = (cases.len() - made, start.elapsed().as_secs_f64());
-    Ok(Predicted { model: trained.id().name, made, kept, index, seconds })
+    Ok(Predicted { model: trained.id().name, made, kept, index, seconds, phases })
 }
 
 /// Whether all files that are asked for are there.
@@ -103,7 +152,7 @@ fn is_finished(folder: &Predictions, id: &str, args: &PredictArgs) -> bool {
 }
 
 /// How images are divided.
-fn tiling(args: &PredictArgs) -> Result<WholeImageConfig, Failure> {
+fn tiling(args: &PredictArgs, gpu: Option<&Description>) -> Result<WholeImageConfig, Failure> {
     let tile = match args.tile.as_slice() {
         [] => None,
         &[d, h, w] => Some([d, h, w]),
@@ -113,7 +162,15 @@ fn tiling(args: &PredictArgs) -> Result<WholeImageConfig, Failure> {
             return Err(Failure::new(Exit::Usage, message));
         }
     };
-    let tiles = TileConfig { tile, voxels_at_once: args.voxels_at_once as usize, ..TileConfig::default() };
+    let usual = TileConfig::default();
+    // Larger tiles share less of their surroundings, where there is memory for them.
+    let most = if gpu.is_some_and(|gpu| gpu.free >= LARGE_GPU) {
+        4 * usual.voxels_at_once
+    } else {
+        usual.voxels_at_once
+    };
+    let voxels_at_once = args.voxels_at_once.map_or(most, |voxels| voxels as usize);
+    let tiles = TileConfig { tile, voxels_at_once, ..usual };
     tiles.check().map_err(failure)?;
     let factor = if args.precision == Stored::Single { Storage::F32 } else { Storage::F16 };
     Ok(WholeImageConfig { tiles, factor })

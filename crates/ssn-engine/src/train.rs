@@ -13,11 +13,14 @@ use ssn_cli::{Exit, Failure};
 use ssn_data::LoaderConfig;
 use ssn_net::checkpoint::Best;
 use ssn_net::run::{Ended, Run};
-use tch::Device;
 
+use crate::device::device;
 use crate::failure::failure;
 use crate::signals;
 use console::Console;
+
+/// Threads that prepare batches for the processors, which are busy themselves.
+const WORKERS: usize = 2;
 
 /// Runs the verb.
 pub fn run(args: &TrainArgs, global: &Global) -> Result<Exit, Failure> {
@@ -58,18 +61,29 @@ pub struct Trained {
 pub fn train(args: &TrainArgs, global: &Global) -> Result<Trained, Failure> {
     let begin = Instant::now();
     let stop = signals::stop_flag().map_err(|error| Failure::new(Exit::Internal, error))?;
+    // Before anything is written.
+    let (device, gpu) = device(args.device)?;
     let (folder, resolved) = match &args.resume {
         Some(path) => start::resumed(path, args.data.as_deref())?,
         None => start::fresh(args, global)?,
     };
     let path = folder.path().to_owned();
     let mut console = Console::new(&path, &resolved, stop, global.quiet)?;
-    let mut run = Run::start(folder, resolved, Device::Cpu, &mut console).map_err(failure)?;
+    if let Some(gpu) = &gpu {
+        console.tell(&format!(
+            "trains on {} with {:.0} GiB",
+            gpu.name,
+            gpu.total as f64 / f64::from(1 << 30)
+        ));
+    }
+    let mut run = Run::start(folder, resolved, device, &mut console).map_err(failure)?;
     if args.resume.is_some() && run.steps_done() == 0 {
         console.tell("no checkpoint was saved yet: begins at step 0");
     }
     console.begin(&run);
-    let loader = LoaderConfig { workers: args.workers.into(), ..LoaderConfig::default() };
+    let all = std::thread::available_parallelism().map_or(WORKERS, usize::from).max(WORKERS);
+    let workers = args.workers.map_or(if gpu.is_some() { all } else { WORKERS }, usize::from);
+    let loader = LoaderConfig { workers, ..LoaderConfig::default() };
     // Opening and checking the dataset count as well; a limit beyond all time is none.
     let limit = args.time_limit.and_then(|minutes| Duration::try_from_secs_f64(60.0 * minutes).ok());
     let limit = limit.map(|limit| limit.saturating_sub(begin.elapsed()));
@@ -79,6 +93,9 @@ pub fn train(args: &TrainArgs, global: &Global) -> Result<Trained, Failure> {
         console.log(&format!("failed: {error}"));
         failure(error)
     })?;
+    if let Some(pace) = run.pace().filter(|_| gpu.is_some()) {
+        console.tell(&pace.to_string());
+    }
     console.log(&format!("ended: {ended:?} after step {}", run.steps_done()));
     Ok(Trained { path, ended, steps: run.steps_done(), best: run.progress().best })
 }

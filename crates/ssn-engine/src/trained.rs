@@ -6,14 +6,15 @@ use ssn_cli::Failure;
 use ssn_cli::args::Checkpoint;
 use ssn_net::run::{Trained, Which};
 use ssn_net::{Execution, Precision};
+use tch::Device;
 
 use crate::failure::failure;
 
-/// The network of a run or of a bundle.
-pub fn trained(model: &Path, checkpoint: Checkpoint) -> Result<Trained, Failure> {
+/// The network of a run or of a bundle, on a device.
+pub fn trained(model: &Path, checkpoint: Checkpoint, device: Device) -> Result<Trained, Failure> {
     let which = match checkpoint {
         Checkpoint::Best => Which::Best,
         Checkpoint::Last => Which::Last,
     };
-    Trained::open(model, which, Execution::cpu(Precision::F32)).map_err(failure)
+    Trained::open(model, which, Execution::on(device, Precision::F32)).map_err(failure)
 }

@@ -8,10 +8,10 @@
 use std::error::Error;
 use std::time::Instant;
 
-use ssn_data::Batch;
+use ssn_data::{Batch, Grid};
 use ssn_net::{
-    Execution, LearningRate, LossConfig, Method, Model, ModelConfig, Pairing, Precision, Schedule, Trainer,
-    Warmup,
+    Execution, LearningRate, LossConfig, Method, Model, ModelConfig, NetError, Pairing, Precision, Schedule,
+    Trainer, Warmup,
 };
 use tch::Device;
 
@@ -19,35 +19,44 @@ use tch::Device;
 const WARM_UP: u64 = 8;
 
 fn task(network: &str) -> Result<(ModelConfig, Method, LossConfig, Batch), Box<dyn Error>> {
-    let batch = |image_shape: [usize; 5], target_shape: [usize; 5], classes: u32, mask: bool| {
+    let batch = |config: &ModelConfig, image_shape: [usize; 5], target_shape: [usize; 5], mask: bool| {
+        let size = [2, 3, 4].map(|axis| image_shape[axis]);
+        let seen = config.backbone.seen(size.map(|n| n as i64))?;
+        let grids = seen.unwrap_or_else(|| vec![Grid::whole(size)]);
+        let each: usize = grids.iter().map(Grid::voxels).sum();
         let mut state = 1u32;
         let mut random = || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             state >> 8
         };
-        let images = (0..image_shape.iter().product()).map(|_| random() as f32 / (1 << 22) as f32 - 2.0).collect();
+        let images = (0..image_shape[0] * image_shape[1] * each)
+            .map(|_| random() as f32 / (1 << 22) as f32 - 2.0)
+            .collect();
         let voxels: usize = target_shape.iter().product();
-        Batch {
+        Ok::<_, NetError>(Batch {
             number: 0,
             image_shape,
+            grids,
             images,
             target_shape,
-            targets: (0..voxels).map(|_| (random() % classes) as u8).collect(),
+            targets: (0..voxels).map(|_| (random() % config.classes as u32) as u8).collect(),
             masks: mask.then(|| vec![1; voxels]),
             origins: vec![],
-        }
+        })
     };
     Ok(match network {
         "unet" => {
-            let batch = batch([12, 1, 1, 128, 128], [12, 1, 1, 128, 128], 2, false);
-            (ModelConfig::lidc(), Method::adam(), LossConfig::default(), batch)
+            let config = ModelConfig::lidc();
+            let batch = batch(&config, [12, 1, 1, 128, 128], [12, 1, 1, 128, 128], false)?;
+            (config, Method::adam(), LossConfig::default(), batch)
         }
         "deepmedic" => {
             let method =
                 Method::RmsProp { alpha: 0.9, momentum: 0.6, eps: 1e-8, weight_decay: 1e-4, centered: false };
             let loss = LossConfig { pairing: Pairing::Antithetic, ..LossConfig::default() };
-            let batch = batch([10, 4, 110, 110, 110], [10, 1, 30, 30, 30], 4, true);
-            (ModelConfig::brats(), method, loss, batch)
+            let config = ModelConfig::brats();
+            let batch = batch(&config, [10, 4, 110, 110, 110], [10, 1, 30, 30, 30], true)?;
+            (config, method, loss, batch)
         }
         other => return Err(format!("{other} is no network of this benchmark: unet or deepmedic").into()),
     })

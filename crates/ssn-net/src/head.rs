@@ -227,7 +227,8 @@ impl Head {
             return Err(NetError::Shape { field: "features", found, expected });
         };
         debug_assert_eq!(found, f);
-        let (weight, bias) = (weight.f_expand([b, k, f], false)?, bias.f_unsqueeze(1)?.f_expand([b, k, v], false)?);
+        let (weight, bias) =
+            (weight.f_expand([b, k, f], false)?, bias.f_unsqueeze(1)?.f_expand([b, k, v], false)?);
         let outputs = bias.f_baddbmm(&weight, &features, 1, 1)?; // [b, k, v]
         let mut start = 0;
         rows.iter()

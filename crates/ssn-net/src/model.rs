@@ -201,7 +201,41 @@ impl Model {
     /// `image` `[b, c, d, h, w]`, `mask` `[b, d', h', w']` on the grid of the output. The prediction has
     /// v = d'·h'·w' voxels, `w'` running fastest.
     pub fn forward(&self, image: &Tensor, mask: Option<&Tensor>, mode: Mode) -> Result<Prediction> {
-        let size = space::spatial(image)?;
+        self.check(image, space::spatial(image)?, mask)?;
+        let image = image.f_to_device(self.execution.device)?;
+        let features = self.backbone.forward(&image, self.execution.form(), mode)?;
+        self.head.forward(&features, mask)
+    }
+
+    /// The same from what the network sees of images of a size: the grids of [`BackboneConfig::seen`], or the one grid of
+    /// all voxels.
+    ///
+    /// # Shapes
+    /// Each part `[b, c, dᵢ, hᵢ, wᵢ]`, `mask` as for [`Model::forward`].
+    pub fn forward_seen(
+        &self,
+        parts: &[Tensor],
+        size: Size,
+        mask: Option<&Tensor>,
+        mode: Mode,
+    ) -> Result<Prediction> {
+        if let [image] = parts
+            && space::spatial(image)? == size
+        {
+            return self.forward(image, mask, mode);
+        }
+        let Some(first) = parts.first() else {
+            return refused("the image", "empty", "at least one grid of voxels");
+        };
+        self.check(first, size, mask)?;
+        let parts: Vec<Tensor> =
+            parts.iter().map(|part| Ok(part.f_to_device(self.execution.device)?)).collect::<Result<_>>()?;
+        let features = self.backbone.forward_seen(&parts, size, self.execution.form(), mode)?;
+        self.head.forward(&features, mask)
+    }
+
+    /// Refuses images and masks of shapes that do not fit.
+    fn check(&self, image: &Tensor, size: Size, mask: Option<&Tensor>) -> Result<()> {
         let channels = image.size()[1];
         if channels != self.config.channels {
             let expected = format!("[b, {}, d, h, w], as the setting channels says,", self.config.channels);
@@ -214,9 +248,7 @@ impl Model {
             let expected = format!("[{}, {}, {}, {}]", image.size()[0], output[0], output[1], output[2]);
             return Err(NetError::Shape { field: "the mask", found: mask.size(), expected });
         }
-        let image = image.f_to_device(self.execution.device)?;
-        let features = self.backbone.forward(&image, self.execution.form(), mode)?;
-        self.head.forward(&features, mask)
+        Ok(())
     }
 
     /// The size of the prediction for an image of a size.

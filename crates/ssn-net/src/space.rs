@@ -1,6 +1,7 @@
 //! The operators that know about space. Images are `[b, c, d, h, w]`; this file alone maps depth 1 to the 2D
 //! kernels, so that nothing else in the project is written twice.
 
+use ssn_data::Grid;
 use tch::{Device, Kind, Tensor};
 
 use crate::error::{NetError, Result};
@@ -28,7 +29,8 @@ impl Form {
         if self.padded {
             let &[b, c, d, h, w] = image.size().as_slice() else { return Err(not_an_image(image)) };
             let options = (self.kind, image.device());
-            let room = Tensor::f_zeros([b, d, h, w, ssn_cuda::padded(c)], options)?.f_permute([0, 4, 1, 2, 3])?;
+            let room =
+                Tensor::f_zeros([b, d, h, w, ssn_cuda::padded(c)], options)?.f_permute([0, 4, 1, 2, 3])?;
             room.f_narrow(1, 0, c)?.f_copy_(image)?;
             return Ok(room);
         }
@@ -67,8 +69,13 @@ pub fn descend(x: &Tensor, stride: Size) -> Result<[Tensor; 2]> {
 ///
 /// # Shapes
 /// `x` `[b, c, d, h, w]`, `skip` `[b, s, d·sd, h·sh, w·sw]` → `[b, c + s, d·sd, h·sh, w·sw]`, padded if a map is.
-pub fn ascend((x, channels): (Tensor, i64), (skip, skip_channels): (Tensor, i64), stride: Size) -> Result<Tensor> {
-    let is_fused = x.device() != Device::Cpu && x.size()[1] == channels && stride.iter().all(|s| (1..=2).contains(s));
+pub fn ascend(
+    (x, channels): (Tensor, i64),
+    (skip, skip_channels): (Tensor, i64),
+    stride: Size,
+) -> Result<Tensor> {
+    let is_fused =
+        x.device() != Device::Cpu && x.size()[1] == channels && stride.iter().all(|s| (1..=2).contains(s));
     if is_fused {
         return Ok(ssn_cuda::ascend(&x, &skip, stride)?);
     }
@@ -210,16 +217,15 @@ pub fn nearest_upsample(x: &Tensor, scale: Size) -> Result<Tensor> {
     Ok(x.f_upsample_nearest3d(size, None, None, None)?)
 }
 
-/// Every `scale`-th voxel, starting at the middle of the first block.
+/// The voxels of a grid.
 ///
 /// # Shapes
-/// `[b, c, d, h, w]` → `[b, c, ⌈(d − sd/2)/sd⌉, …]`.
-pub fn stride_slice(x: &Tensor, scale: Size) -> Result<Tensor> {
+/// `[b, c, d, h, w]` → `[b, c, d', h', w']`.
+pub fn grid(x: &Tensor, grid: &Grid) -> Result<Tensor> {
     let mut result = x.shallow_clone();
     for axis in 0..3 {
-        if scale[axis] > 1 {
-            result = result.f_slice(axis as i64 + 2, scale[axis] / 2, None::<i64>, scale[axis])?;
-        }
+        let [start, step, count] = [grid.start, grid.step, grid.count].map(|part| part[axis] as i64);
+        result = result.f_slice(axis as i64 + 2, start, start + step * (count - 1) + 1, step)?;
     }
     Ok(result)
 }

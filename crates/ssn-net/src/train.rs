@@ -6,7 +6,7 @@ mod gpu;
 
 use serde::{Deserialize, Serialize};
 use ssn_core::random::derive_seed;
-use ssn_data::Batch;
+use ssn_data::{Batch, Grid};
 use tch::{Device, Kind, Tensor};
 
 use crate::blocks::Mode;
@@ -20,6 +20,7 @@ use crate::optim::{Method, Optimizer};
 use crate::parameters::Role;
 use crate::purpose::DROPOUT;
 use crate::schedule::LearningRate;
+use crate::space::Size;
 use crate::target::Target;
 
 /// What is minimised.
@@ -85,7 +86,11 @@ pub struct StepReport {
 
 /// What became of a step.
 enum Outcome {
-    Applied { loss: f64, effective_samples: Option<f64>, gradient_norm: f64 },
+    Applied {
+        loss: f64,
+        effective_samples: Option<f64>,
+        gradient_norm: f64,
+    },
     /// What is not finite; nothing has changed.
     NotFinite(String),
 }
@@ -107,7 +112,9 @@ pub struct Trainer {
 #[derive(Debug)]
 enum Place {
     /// On processors: what the forward pass changes, as it was before the step.
-    Host { kept: Vec<Tensor> },
+    Host {
+        kept: Vec<Tensor>,
+    },
     Gpu(Box<gpu::Gpu>),
 }
 
@@ -236,10 +243,11 @@ impl Trainer {
     }
 
     fn attempt(&mut self, batch: &Batch, number: u64) -> Result<StepReport> {
-        let (image, mask, target) = tensors(batch, self.model.config().classes)?;
+        let Seen { parts, size, mask, target } = tensors(batch, self.model.config().classes)?;
         self.optimizer.zero_grad()?;
         let dropout = derive_seed(self.seed, DROPOUT, number);
-        let prediction = self.model.forward(&image, mask.as_ref(), Mode::Training { dropout })?;
+        let mode = Mode::Training { dropout };
+        let prediction = self.model.forward_seen(&parts, size, mask.as_ref(), mode)?;
         let noise = match &prediction {
             Prediction::Stochastic(d) if self.loss.samples_at(number) => {
                 let shape = d.noise_shape(self.loss.samples);
@@ -313,12 +321,42 @@ fn kept(model: &Model) -> impl Iterator<Item = &Tensor> {
     model.parameters().entries().iter().filter(|entry| entry.role == Role::Kept).map(|entry| &entry.tensor)
 }
 
-/// A batch as tensors: image `[b, c, d, h, w]`, mask `[b, d, h, w]`, target.
-pub fn tensors(batch: &Batch, classes: i64) -> Result<(Tensor, Option<Tensor>, Target)> {
-    let image = Tensor::f_from_slice(&batch.images)?.f_view(batch.image_shape.map(|n| n as i64))?;
+/// A batch as tensors.
+pub struct Seen {
+    /// What there is of the patches, `[b, c, dᵢ, hᵢ, wᵢ]` for each grid.
+    pub parts: Vec<Tensor>,
+    /// The size of the patches.
+    pub size: Size,
+    /// `[b, d, h, w]`.
+    pub mask: Option<Tensor>,
+    /// The label maps.
+    pub target: Target,
+}
+
+/// The grids of a batch out of all its numbers, `[b, n]`, sharing memory.
+fn parts(images: &Tensor, batch: &Batch) -> Result<Vec<Tensor>> {
+    let [b, c] = [batch.image_shape[0], batch.image_shape[1]].map(|n| n as i64);
+    let mut start = 0;
+    let part = |grid: &Grid| {
+        let ([d, h, w], count) = (grid.count.map(|n| n as i64), c * grid.voxels() as i64);
+        start += count;
+        Ok(images.f_narrow(1, start - count, count)?.f_view([b, c, d, h, w])?)
+    };
+    batch.grids.iter().map(part).collect()
+}
+
+/// The size of the patches of a batch.
+fn patch_size(batch: &Batch) -> Size {
+    [2, 3, 4].map(|axis| batch.image_shape[axis] as i64)
+}
+
+/// A batch as tensors on the processor.
+pub fn tensors(batch: &Batch, classes: i64) -> Result<Seen> {
+    let images = Tensor::f_from_slice(&batch.images)?.f_view([batch.image_shape[0] as i64, -1])?;
+    let parts = parts(&images, batch)?;
     let [b, t, d, h, w] = batch.target_shape.map(|n| n as i64);
     let maps = Tensor::f_from_slice(&batch.targets)?.f_view([b, t, d * h * w])?.f_to_kind(Kind::Int64)?;
     let mask =
         batch.masks.as_ref().map(|mask| Tensor::f_from_slice(mask)?.f_view([b, d, h, w])).transpose()?;
-    Ok((image, mask, Target::classes(maps, classes)?))
+    Ok(Seen { parts, size: patch_size(batch), mask, target: Target::classes(maps, classes)? })
 }

@@ -6,12 +6,15 @@ use ssn_cuda::{
     Activation, Dropout, Entry, JoinPath, NormTensors, Normalisation, Results, Table, join, normalise,
     normalised_convolution,
 };
-use ssn_data::Batch;
+use ssn_data::{Batch, Grid};
 use ssn_net::noise::GpuNoise;
 use ssn_net::space::{self, Form, join_scales};
+use ssn_net::tiles::TileConfig;
+use ssn_net::whole_image::{Image, Storage, WholeImage, WholeImageConfig, predict};
 use ssn_net::{
-    Execution, HeadConfig, LearningRate, LossConfig, LowRankNormal, Method, Mode, Model, ModelConfig, NetError,
-    NoiseSource, Optimizer, Pairing, Precision, Schedule, StepNoise, Target, Trainer, Warmup, monte_carlo_loss,
+    Execution, HeadConfig, LearningRate, LossConfig, LowRankNormal, Method, Mode, Model, ModelConfig,
+    NetError, NoiseSource, Optimizer, Pairing, Precision, Schedule, StepNoise, Target, Trainer, Warmup,
+    monte_carlo_loss,
 };
 use tch::{Device, Kind, Tensor};
 
@@ -80,7 +83,8 @@ fn normalisation_has_the_values_and_gradients_of_its_parts() {
 }
 
 fn check_normalisation(Case { channels, activation, per_image, kind }: &Case, [d, h, w]: [i64; 3]) {
-    let what = format!("{channels} channels, {activation:?}, per image {per_image}, {kind:?}, {d} × {h} × {w}");
+    let what =
+        format!("{channels} channels, {activation:?}, per image {per_image}, {kind:?}, {d} × {h} × {w}");
     let (x, host) = map([2, *channels, d, h, w], *kind);
     let (x, host) = (leaf(&x), leaf(&host));
     let vector = |scale: f64| Tensor::randn([*channels], (Kind::Float, Device::Cpu)) * scale + 1.0;
@@ -112,6 +116,7 @@ fn check_normalisation(Case { channels, activation, per_image, kind }: &Case, [d
     } else {
         host.batch_norm(w, b, Some(&host_running[0]), Some(&host_running[1]), true, 0.1, 1e-5, true)
     };
+    let z = normalised.detach();
     let expected = match activation {
         Activation::Identity => normalised,
         Activation::Relu => normalised.relu(),
@@ -121,19 +126,31 @@ fn check_normalisation(Case { channels, activation, per_image, kind }: &Case, [d
     let most = if *kind == Kind::Float { 1e-5 } else { 6e-3 };
     assert_close(&format!("{what}: values"), &y.narrow(1, 0, *channels), &expected, most);
     let padding = y.size()[1] - channels;
-    assert_eq!(y.narrow(1, *channels, padding).abs().sum(Kind::Double).double_value(&[]), 0.0, "{what}: padding");
+    assert_eq!(
+        y.narrow(1, *channels, padding).abs().sum(Kind::Double).double_value(&[]),
+        0.0,
+        "{what}: padding"
+    );
 
     let upstream = expected.randn_like();
     (&expected * &upstream).sum(Kind::Double).backward();
-    let (given, _) = (Form { kind: *kind, channels_last: true, padded: true }.of(&upstream.to_device(GPU)).unwrap(), ());
+    let (given, _) =
+        (Form { kind: *kind, channels_last: true, padded: true }.of(&upstream.to_device(GPU)).unwrap(), ());
     (&y * &given).sum(Kind::Float).backward();
     let most = if *kind == Kind::Float { 1e-4 } else { 2e-2 };
     assert_close(&format!("{what}: gradient"), &x.grad().narrow(1, 0, *channels), &host.grad(), most);
-    for (name, found, expected) in
-        [("weight", &on_gpu[0], &on_host[0]), ("bias", &on_gpu[1], &on_host[1]), ("slope", &on_gpu[2], &on_host[2])]
-    {
+    // Terms of both signs cancel in the gradients of the parameters: errors are measured by the norm of the terms, each of
+    // which is rounded by itself.
+    let terms = (&upstream * &z).norm().double_value(&[]);
+    for (name, found, expected) in [
+        ("weight", &on_gpu[0], &on_host[0]),
+        ("bias", &on_gpu[1], &on_host[1]),
+        ("slope", &on_gpu[2], &on_host[2]),
+    ] {
         if expected.grad().defined() {
-            assert_close(&format!("{what}: gradient of {name}"), &found.grad(), &expected.grad(), most);
+            let found = found.grad().to_device(Device::Cpu).to_kind(Kind::Double);
+            let error = (found - expected.grad()).norm().double_value(&[]);
+            assert!(error < most * terms, "{what}: gradient of {name} {error} of {terms}");
         }
     }
     if !per_image {
@@ -335,16 +352,20 @@ fn the_loss_has_the_noise_the_value_and_the_gradients_of_the_processor() {
         let (seed, step) = (11, 7);
         let host: Vec<Tensor> = [&mean, &diagonal, &factor].map(leaf).into();
         let distribution =
-            LowRankNormal::new(host[0].shallow_clone(), host[1].shallow_clone(), host[2].shallow_clone()).unwrap();
+            LowRankNormal::new(host[0].shallow_clone(), host[1].shallow_clone(), host[2].shallow_clone())
+                .unwrap();
         let noise = StepNoise::new(seed, step, distribution.noise_shape(samples), pairing).unwrap();
         let target = Target::classes(maps.shallow_clone(), c).unwrap();
         let expected = monte_carlo_loss(&distribution, &target, NoiseSource::Step(&noise)).unwrap();
         expected.loss.mean(Kind::Double).backward();
 
         let device: Vec<Tensor> = [&mean, &diagonal, &factor].map(|t| leaf(&t.to_device(GPU))).into();
-        let distribution =
-            LowRankNormal::new(device[0].shallow_clone(), device[1].shallow_clone(), device[2].shallow_clone())
-                .unwrap();
+        let distribution = LowRankNormal::new(
+            device[0].shallow_clone(),
+            device[1].shallow_clone(),
+            device[2].shallow_clone(),
+        )
+        .unwrap();
         let numbers = Tensor::from_slice(&[StepNoise::seed(seed, step) as i64]).to_device(GPU);
         let noise = NoiseSource::OnGpu(GpuNoise { seed: &numbers, samples, pairing });
         let target = Target::classes(maps, c).unwrap().on(GPU).unwrap();
@@ -353,9 +374,11 @@ fn the_loss_has_the_noise_the_value_and_the_gradients_of_the_processor() {
         assert_close(&format!("{what}: loss"), &found.loss, &expected.loss, 1e-6);
         let effective = distance(&found.effective_samples, &expected.effective_samples);
         assert!(effective < 1e-3, "{what}: effective samples {effective}");
-        for (name, found, expected) in
-            [("mean", &device[0], &host[0]), ("diagonal", &device[1], &host[1]), ("factor", &device[2], &host[2])]
-        {
+        for (name, found, expected) in [
+            ("mean", &device[0], &host[0]),
+            ("diagonal", &device[1], &host[1]),
+            ("factor", &device[2], &host[2]),
+        ] {
             if expected.numel() > 0 {
                 assert_close(&format!("{what}: {name}"), &found.grad(), &expected.grad(), 1e-3);
             }
@@ -369,7 +392,13 @@ fn optimisers_step_as_on_the_processor() {
         return;
     }
     tch::manual_seed(5);
-    let rms = |momentum, centered| Method::RmsProp { alpha: 0.9, momentum, eps: 1e-8, weight_decay: 1e-2, centered };
+    let rms = |momentum, centered| Method::RmsProp {
+        alpha: 0.9,
+        momentum,
+        eps: 1e-8,
+        weight_decay: 1e-2,
+        centered,
+    };
     for method in [
         Method::adam(),
         Method::Adam { beta1: 0.8, beta2: 0.9, eps: 1e-3, weight_decay: 0.1 },
@@ -381,14 +410,19 @@ fn optimisers_step_as_on_the_processor() {
         rms(0.0, true),
         rms(0.5, true),
     ] {
-        let start = [Tensor::randn([5000], (Kind::Float, Device::Cpu)), Tensor::randn([3, 7], (Kind::Float, Device::Cpu))];
+        let start = [
+            Tensor::randn([5000], (Kind::Float, Device::Cpu)),
+            Tensor::randn([3, 7], (Kind::Float, Device::Cpu)),
+        ];
         let named = |tensors: Vec<Tensor>| -> Vec<(String, Tensor)> {
             tensors.into_iter().enumerate().map(|(i, tensor)| (format!("p{i}"), tensor)).collect()
         };
         let host: Vec<Tensor> = start.iter().map(leaf).collect();
         let device: Vec<Tensor> = start.iter().map(|t| leaf(&t.to_device(GPU))).collect();
-        let mut on_host = Optimizer::new(method, named(host.iter().map(Tensor::shallow_clone).collect())).unwrap();
-        let mut on_gpu = Optimizer::new(method, named(device.iter().map(Tensor::shallow_clone).collect())).unwrap();
+        let mut on_host =
+            Optimizer::new(method, named(host.iter().map(Tensor::shallow_clone).collect())).unwrap();
+        let mut on_gpu =
+            Optimizer::new(method, named(device.iter().map(Tensor::shallow_clone).collect())).unwrap();
         let mut table = Table::new(&[5000, 21], GPU).unwrap();
         let results = Results::new(GPU).unwrap();
         for step in 0..5u32 {
@@ -464,12 +498,19 @@ fn batch(number: u64, mask: bool) -> Batch {
     let targets = (0..b * voxels)
         .map(|i| {
             let x = images[(i / voxels * c) * voxels + i % voxels];
-            if x < -0.5 { 0 } else if x < 0.5 { 1 } else { 2 }
+            if x < -0.5 {
+                0
+            } else if x < 0.5 {
+                1
+            } else {
+                2
+            }
         })
         .collect();
     Batch {
         number,
         image_shape: [b, c, 1, h, w],
+        grids: vec![Grid::whole([1, h, w])],
         images,
         target_shape: [b, 1, 1, h, w],
         targets,
@@ -547,7 +588,10 @@ fn a_step_that_is_not_finite_changes_nothing() {
         }
         let numbers = |trainer: &Trainer| -> Vec<Vec<f32>> {
             let entries = trainer.model().parameters().entries();
-            entries.iter().map(|e| e.tensor.to_device(Device::Cpu).reshape([-1]).try_into().unwrap()).collect()
+            entries
+                .iter()
+                .map(|e| e.tensor.to_device(Device::Cpu).reshape([-1]).try_into().unwrap())
+                .collect()
         };
         let earlier = numbers(&trainer);
         let mut poisoned = batch(before, false);
@@ -566,7 +610,8 @@ fn predictions_are_those_of_the_processor() {
     if !gpu() {
         return;
     }
-    for config in [unet(None), ModelConfig::lidc(), ModelConfig::brats(), ModelConfig::brats_deterministic()] {
+    for config in [unet(None), ModelConfig::lidc(), ModelConfig::brats(), ModelConfig::brats_deterministic()]
+    {
         let shape = match config.channels {
             1 => [2, 1, 1, 128, 128],
             2 => [2, 2, 1, 32, 24],
@@ -583,5 +628,46 @@ fn predictions_are_those_of_the_processor() {
         assert_close(&format!("{config:?} in f32"), &single, &expected, 5e-3);
         let half = predict(GPU, Precision::Bf16, Mode::Evaluation);
         assert_close(&format!("{config:?} in bf16"), &half, &expected, 5e-2);
+    }
+}
+
+#[test]
+fn whole_images_are_those_of_the_processor() {
+    if !gpu() {
+        return;
+    }
+    let cases = [
+        (unet(None), [1, 50, 44], Some([1, 32, 24])),
+        (ModelConfig::brats(), [33, 41, 37], None),
+        (ModelConfig::brats_deterministic(), [20, 31, 18], Some([15, 15, 15])),
+    ];
+    for (config, size, tile) in cases {
+        let voxels: usize = size.iter().product();
+        tch::manual_seed(10);
+        let count = config.channels * voxels as i64;
+        let values: Vec<f32> = Tensor::randn([count], (Kind::Float, Device::Cpu)).try_into().unwrap();
+        let mask: Vec<u8> = (0..voxels).map(|i| u8::from(i % voxels > voxels / 9 && i % 7 != 0)).collect();
+        for mask in [None, Some(mask.as_slice())] {
+            let image = Image::new(&values, config.channels as usize, size, mask).unwrap();
+            let predicted = |device| {
+                let model = Model::new(&config, Execution::on(device, Precision::F32), 4).unwrap();
+                let tiles = TileConfig { tile, voxels_at_once: 2000, ..TileConfig::default() };
+                let config = WholeImageConfig { tiles, factor: Storage::F32 };
+                predict(&model, &image, &config, |_, _| {}).unwrap()
+            };
+            let (expected, found) = (predicted(Device::Cpu), predicted(GPU));
+            assert_eq!(
+                (found.size, found.region, found.stochastic),
+                (expected.size, expected.region, expected.stochastic)
+            );
+            assert!(found.timing.gpu.is_some());
+            let parts = |prediction: &WholeImage| {
+                let d = &prediction.distribution;
+                [d.mean(), d.diagonal(), d.factor()].map(|part| Tensor::from_slice(&part.to_f32()))
+            };
+            for (found, expected) in parts(&found).iter().zip(parts(&expected)) {
+                assert_close(&format!("{size:?}"), found, &expected, 5e-3);
+            }
+        }
     }
 }

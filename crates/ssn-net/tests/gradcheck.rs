@@ -5,6 +5,7 @@
 mod common;
 
 use proptest::prelude::*;
+use ssn_data::Grid;
 use ssn_net::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput, UNetConfig};
 use ssn_net::blocks::{Activation, ActivationKind, Convolution, ConvolutionShape, Norm, NormKind};
 use ssn_net::head::{Head, HeadStart};
@@ -102,7 +103,8 @@ fn operators_in_space() {
         check("average pool", &image, |_| (), |(), x| space::average_pool(x, [depth(2), 2, 1]).unwrap());
         check("linear", &image, |_| (), |(), x| space::linear_upsample(x, [depth(8), 12, 10]).unwrap());
         check("nearest", &image, |_| (), |(), x| space::nearest_upsample(x, [depth(2), 3, 2]).unwrap());
-        check("slice", &image, |_| (), |(), x| space::stride_slice(x, [1, 3, 2]).unwrap());
+        let grid = Grid { start: [0, 1, 1], step: [1, 3, 2], count: [image[2] as usize, 2, 2] };
+        check("grid", &image, |_| (), |(), x| space::grid(x, &grid).unwrap());
         let size = [depth(2), 3, 2];
         check("crop", &image, |_| (), |(), x| space::centre_crop(x, size, Margin::LargerInFront).unwrap());
         check("order", &image, |_| (), |(), x| space::channels_last(x).unwrap());

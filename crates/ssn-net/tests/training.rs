@@ -55,8 +55,13 @@ fn recipe(three_dimensional: bool) -> (Recipe, [i64; 3]) {
         target_size: None,
         rater: RaterChoice::Random,
     };
-    let config =
-        BatchConfig { batch_size: 4, order: Order::Passes, patch, augment: AugmentConfig::default() };
+    let config = BatchConfig {
+        batch_size: 4,
+        order: Order::Passes,
+        patch,
+        augment: AugmentConfig::default(),
+        seen: None,
+    };
     (Recipe::new(cases, SEED, config, 1 << 28).unwrap(), size.map(|n| n as i64))
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::device::DeviceChoice;
 use super::evaluate::Part;
 use super::positive;
 
@@ -31,6 +32,10 @@ pub struct DemoArgs {
     /// Change a setting of all three trainings, such as training.steps=1000; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
+
+    /// Where to compute: auto, cpu, cuda, or cuda:N for another GPU than the first.
+    #[arg(long, default_value_t)]
+    pub device: DeviceChoice,
 }
 
 /// Trains a network as a config says, or at once on a dataset with settings that suit it.
@@ -83,9 +88,13 @@ pub struct TrainArgs {
     #[arg(long, value_name = "MINUTES", value_parser = positive)]
     pub time_limit: Option<f64>,
 
-    /// Threads that prepare batches; they change no result.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(0..=256))]
-    pub workers: u16,
+    /// Where to compute: auto (a GPU if there is one), cpu, cuda, or cuda:N for another GPU than the first.
+    #[arg(long, default_value_t)]
+    pub device: DeviceChoice,
+
+    /// Threads that prepare batches; they change no result. Without it 2, and for a GPU as many as there are processors.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(0..=256))]
+    pub workers: Option<u16>,
 
     /// Train on a dataset even if the check before finds problems, and do not check.
     #[arg(long)]
@@ -125,13 +134,17 @@ pub struct PredictArgs {
     #[arg(long, value_enum, default_value_t = Stored::HalfFactor)]
     pub precision: Stored,
 
+    /// Where to compute: auto (a GPU if there is one), cpu, cuda, or cuda:N for another GPU than the first.
+    #[arg(long, default_value_t)]
+    pub device: DeviceChoice,
+
     /// The size of tiles, D,H,W, for images that are too large to be computed at once.
     #[arg(long, value_name = "D,H,W", value_delimiter = ',', num_args = 1)]
     pub tile: Vec<usize>,
 
-    /// Voxels that are computed at once; fewer need less memory.
-    #[arg(long, default_value_t = 1 << 18, value_parser = clap::value_parser!(u32).range(1..))]
-    pub voxels_at_once: u32,
+    /// Voxels that are computed at once; fewer need less memory. Without it 262144, and four times as many on a large GPU.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub voxels_at_once: Option<u32>,
 
     /// Also write the mean probabilities and the entropy of 100 samples.
     #[arg(long)]

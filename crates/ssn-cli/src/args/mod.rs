@@ -1,5 +1,6 @@
 //! What the user may type.
 
+mod device;
 mod evaluate;
 mod learning;
 mod sample;
@@ -7,6 +8,7 @@ mod sample;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use device::DeviceChoice;
 pub use evaluate::{EvaluateArgs, Part};
 pub use learning::{Checkpoint, DemoArgs, ExportArgs, ExportFormat, PredictArgs, Stored, TrainArgs};
 pub use sample::{MapFormat, SampleArgs};

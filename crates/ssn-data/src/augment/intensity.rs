@@ -5,6 +5,7 @@ use ssn_core::simd::vectorised;
 
 use super::Subject;
 use super::config::Augmentation;
+use crate::grid::Grid;
 use crate::random::Stream;
 
 /// Values that are worked on together.
@@ -51,18 +52,43 @@ pub(super) fn draw(augmentation: &Augmentation, subject: &Subject, stream: &mut 
 }
 
 impl Intensity {
-    /// Changes a patch.
+    /// Changes the grids of a patch of a size, one after the other in `patch`. A voxel that is on several grids is
+    /// changed in the same way on all of them. The extremes of gamma are those of all grids together.
     ///
     /// # Shapes
-    /// `patch`: `[c, d, h, w]`.
-    pub fn apply(&self, patch: &mut [f32], channels: usize) {
-        let voxels = (patch.len() / channels.max(1)).max(1);
-        for (channel, values) in patch.chunks_exact_mut(voxels).enumerate() {
-            match self {
-                Self::Linear(change) => linear(values, change[channel]),
-                Self::Noise { seed, deviation } => add_noise(values, *seed, channel as u32, *deviation),
-                Self::Gamma(exponents) => gamma(values, exponents[channel]),
+    /// `patch`: `[c, d, h, w]` of each grid's count.
+    pub fn apply(&self, patch: &mut [f32], channels: usize, size: [usize; 3], grids: &[Grid]) {
+        let mut extremes = vec![[f32::INFINITY, f32::NEG_INFINITY]; channels];
+        if let Self::Gamma(_) = self {
+            for_each_plane(patch, channels, grids, |channel, _, values| {
+                let [low, high] = &mut extremes[channel];
+                for &x in values.iter() {
+                    (*low, *high) = (low.min(x), high.max(x));
+                }
+            });
+        }
+        for_each_plane(patch, channels, grids, |channel, grid, values| match self {
+            Self::Linear(change) => linear(values, change[channel]),
+            Self::Noise { seed, deviation } => {
+                add_noise(values, *seed, channel as u32, *deviation, size, grid)
             }
+            Self::Gamma(exponents) => gamma(values, exponents[channel], extremes[channel]),
+        });
+    }
+}
+
+/// Visits one channel of one grid after the other.
+fn for_each_plane(
+    mut patch: &mut [f32],
+    channels: usize,
+    grids: &[Grid],
+    mut visit: impl FnMut(usize, &Grid, &mut [f32]),
+) {
+    for grid in grids {
+        for channel in 0..channels {
+            let (values, rest) = std::mem::take(&mut patch).split_at_mut(grid.voxels());
+            visit(channel, grid, values);
+            patch = rest;
         }
     }
 }
@@ -74,18 +100,20 @@ fn linear(values: &mut [f32], [factor, summand]: [f32; 2]) {
     );
 }
 
-fn add_noise(values: &mut [f32], seed: u64, stream: u32, deviation: f32) {
-    let mut normals = vec![0.0; values.len()];
+/// The noise of a voxel depends on its place in the patch alone.
+fn add_noise(values: &mut [f32], seed: u64, stream: u32, deviation: f32, size: [usize; 3], grid: &Grid) {
+    let mut normals = vec![0.0; size.iter().product()];
     fill_normals(seed, stream, 0, &mut normals);
+    if *grid != Grid::whole(size) {
+        normals = grid.places(size).map(|place| normals[place]).collect();
+    }
     vectorised(
         #[inline(always)]
         || values.iter_mut().zip(&normals).for_each(|(x, noise)| *x += deviation * noise),
     );
 }
 
-fn gamma(values: &mut [f32], exponent: f32) {
-    let low = values.iter().copied().fold(f32::INFINITY, f32::min);
-    let high = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+fn gamma(values: &mut [f32], exponent: f32, [low, high]: [f32; 2]) {
     let range = high - low;
     if !(range > 0.0 && range.is_finite()) {
         return;
@@ -113,29 +141,35 @@ fn gamma(values: &mut [f32], exponent: f32) {
 mod tests {
     use super::*;
 
+    fn line(n: usize) -> [usize; 3] {
+        [1, 1, n]
+    }
+
     #[test]
     fn gamma_is_a_power_between_the_extremes() {
         let values: Vec<f32> = (0..1001).map(|i| -2.0 + i as f32 * 0.004).collect();
         for exponent in [0.5f32, 1.0, 1.7] {
             let mut bent = values.clone();
-            Intensity::Gamma(vec![exponent]).apply(&mut bent, 1);
+            Intensity::Gamma(vec![exponent]).apply(&mut bent, 1, line(1001), &[Grid::whole(line(1001))]);
             for (x, y) in values.iter().zip(&bent) {
                 let expected = -2.0 + 4.0 * ((x + 2.0) / 4.0).powf(exponent);
                 assert!((y - expected).abs() < 4e-6, "{x} became {y}, not {expected}");
             }
         }
         let mut constant = vec![3.0; 20];
-        Intensity::Gamma(vec![0.5]).apply(&mut constant, 1);
+        Intensity::Gamma(vec![0.5]).apply(&mut constant, 1, line(20), &[Grid::whole(line(20))]);
         assert_eq!(constant, vec![3.0; 20]);
     }
 
     #[test]
     fn linear_changes_and_noise_are_by_channel() {
         let mut patch = vec![1.0; 8];
-        Intensity::Linear(vec![[2.0, 1.0], [1.0, -1.0]]).apply(&mut patch, 2);
+        let halves = [Grid::whole(line(4))];
+        Intensity::Linear(vec![[2.0, 1.0], [1.0, -1.0]]).apply(&mut patch, 2, line(4), &halves);
         assert_eq!(patch, [3.0, 3.0, 3.0, 3.0, 0.0, 0.0, 0.0, 0.0]);
         let mut noisy = vec![0.0; 20_000];
-        Intensity::Noise { seed: 3, deviation: 0.5 }.apply(&mut noisy, 2);
+        let halves = [Grid::whole(line(10_000))];
+        Intensity::Noise { seed: 3, deviation: 0.5 }.apply(&mut noisy, 2, line(10_000), &halves);
         assert_ne!(noisy[..10_000], noisy[10_000..]);
         let variance = noisy.iter().map(|x| x * x).sum::<f32>() / 20_000.0;
         assert!((variance - 0.25).abs() < 0.02, "{variance}");

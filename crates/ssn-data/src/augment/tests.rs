@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::spatial::{flip, turn};
 use super::*;
 use crate::gather::{Interleaved, LabelInterpolation, Window, gather_image, gather_labels};
+use crate::grid::Grid;
 use crate::map::{Linear, SpatialMap};
 use crate::random::Purpose;
 
@@ -26,7 +27,7 @@ fn apply(
     let image = Interleaved::new(labels.iter().map(|&x| f32::from(x)).collect(), 1, size);
     let window = Window { start: [0; 3], size };
     let (mut values, mut out) = (vec![0.0; labels.len()], vec![0; labels.len()]);
-    gather_image(&image, &map, window, &mut values);
+    gather_image(&image, &map, window, &Grid::whole(window.size), &mut values);
     gather_labels(&mut [(labels, &mut out)], size, &map, window, how);
     (values, out)
 }

@@ -4,6 +4,7 @@ use ssn_core::simd::vectorised;
 
 use super::interleaved::{Group, Interleaved};
 use super::{Line, Lines, Window, limited, whole};
+use crate::grid::Grid;
 use crate::map::{Row, SpatialMap};
 
 /// Where the values of a row lie: the lowest of the neighbouring voxels and the distances from it.
@@ -13,35 +14,37 @@ struct Places {
     part: [Vec<f32>; 3],
 }
 
-/// Fills a patch of an image.
+/// Fills a grid of a patch of an image.
 ///
 /// # Shapes
-/// `out`: `[c, d, h, w]` of the window's size.
-pub fn gather_image(image: &Interleaved, map: &SpatialMap, window: Window, out: &mut [f32]) {
-    let voxels: usize = window.size.iter().product();
+/// `out`: `[c, d, h, w]` of the grid's count.
+pub fn gather_image(image: &Interleaved, map: &SpatialMap, window: Window, grid: &Grid, out: &mut [f32]) {
+    let voxels = grid.voxels();
     let mut rest = out;
     for group in &image.groups {
         let (planes, after) = rest.split_at_mut(group.channels() * voxels);
         match group {
-            Group::One(data) => gather_group(data, image.shape, map, window, planes),
-            Group::Two(data) => gather_group(data, image.shape, map, window, planes),
-            Group::Three(data) | Group::Four(data) => gather_group(data, image.shape, map, window, planes),
+            Group::One(data) => gather_group(data, image.shape, map, (window, grid), planes),
+            Group::Two(data) => gather_group(data, image.shape, map, (window, grid), planes),
+            Group::Three(data) | Group::Four(data) => {
+                gather_group(data, image.shape, map, (window, grid), planes);
+            }
         }
         rest = after;
     }
 }
 
 /// # Shapes
-/// `data`: `[d, h, w, lanes]`; `planes`: up to `L` planes of the window's size.
+/// `data`: `[d, h, w, lanes]`; `planes`: up to `L` planes of the grid's count.
 fn gather_group<const L: usize>(
     data: &[[f32; L]],
     shape: [usize; 3],
     map: &SpatialMap,
-    window: Window,
+    (window, grid): (Window, &Grid),
     planes: &mut [f32],
 ) {
     let lines = map.as_grid_change().and_then(|change| Lines::new(change, window));
-    let [depth, height, width] = window.size;
+    let [depth, height, width] = grid.count;
     let centre = window.centre();
     let (mut row, mut places) = (Row::default(), Places::default());
     let mut values = vec![[0.0f32; L]; width];
@@ -51,9 +54,9 @@ fn gather_group<const L: usize>(
             for z in 0..depth {
                 for y in 0..height {
                     if let Some(lines) = &lines {
-                        copy_line(data, shape, lines.line([z, y]), &mut values);
+                        copy_line(data, shape, lines.line(grid, [z, y]), &mut values);
                     } else {
-                        map.row(window.size, [z, y], centre, &mut row);
+                        map.row(window.size, grid, [z, y], centre, &mut row);
                         places.find(shape, &row);
                         if shape[0] == 1 {
                             interpolate_flat(data, shape, &places, &mut values);
@@ -193,7 +196,7 @@ mod tests {
                 let map = SpatialMap::new(&[Change::Linear(shift)], shape, false);
                 let window = Window { start: [-2, 1, -1], size: [9, 6, 10] };
                 let mut out = vec![0.0; channels * 540];
-                gather_image(&image, &map, window, &mut out);
+                gather_image(&image, &map, window, &Grid::whole(window.size), &mut out);
                 for c in 0..channels {
                     for v in 0..540 {
                         let at = [v / 60, v / 10 % 6, v % 10][c % 3] as f32;

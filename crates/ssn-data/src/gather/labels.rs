@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use ssn_core::simd::vectorised;
 
 use super::{Line, Lines, Window, limited, whole};
+use crate::grid::Grid;
 use crate::map::{Row, SpatialMap};
 
 /// How labels between voxels are chosen.
@@ -31,7 +32,7 @@ pub fn gather_labels(
 ) {
     let lines = map.as_grid_change().and_then(|change| Lines::new(change, window));
     let [depth, height, width] = window.size;
-    let centre = window.centre();
+    let (centre, grid) = (window.centre(), Grid::whole(window.size));
     let mut row = Row::default();
     let mut voxels = vec![OUTSIDE; width];
     vectorised(
@@ -42,9 +43,9 @@ pub fn gather_labels(
                     let start = (z * height + y) * width;
                     let rows = maps.iter_mut().map(|(map, patch)| (&**map, &mut patch[start..start + width]));
                     if let Some(lines) = &lines {
-                        find_line(shape, lines.line([z, y]), &mut voxels);
+                        find_line(shape, lines.line(&grid, [z, y]), &mut voxels);
                     } else {
-                        map.row(window.size, [z, y], centre, &mut row);
+                        map.row(window.size, &grid, [z, y], centre, &mut row);
                         if interpolation == LabelInterpolation::Linear {
                             for (labels, out) in rows {
                                 for (i, out) in out.iter_mut().enumerate() {

@@ -11,6 +11,7 @@ pub use image::gather_image;
 pub use interleaved::Interleaved;
 pub use labels::{LabelInterpolation, gather_labels};
 
+use crate::grid::Grid;
 use crate::map::Linear;
 
 /// The part of a case that a patch covers before it is changed; it may reach beyond the case.
@@ -47,7 +48,7 @@ struct Line {
     first: [isize; 3],
     /// The axis of the line.
     axis: usize,
-    /// 1 or −1.
+    /// From one voxel to the next.
     step: isize,
 }
 
@@ -73,9 +74,13 @@ impl Lines {
         [0, 1, 2].map(|k| from[k] + centre[k])
     }
 
-    fn line(&self, row: [usize; 2]) -> Line {
-        let first = self.begin(row).map(|x| x as isize);
-        Line { first, axis: self.axis, step: self.map.matrix[self.axis][2] as isize }
+    /// The line of row `[z, y]` of a grid.
+    fn line(&self, grid: &Grid, [z, y]: [usize; 2]) -> Line {
+        let row = [grid.start[0] + grid.step[0] * z, grid.start[1] + grid.step[1] * y];
+        let mut first = self.begin(row).map(|x| x as isize);
+        let step = self.map.matrix[self.axis][2] as isize;
+        first[self.axis] += step * grid.start[2] as isize;
+        Line { first, axis: self.axis, step: step * grid.step[2] as isize }
     }
 }
 

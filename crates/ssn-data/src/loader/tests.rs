@@ -6,8 +6,9 @@ use std::time::Instant;
 use ssn_volume::Geometry;
 
 use super::*;
-use crate::augment::Preset;
+use crate::augment::{Augmentation, Preset};
 use crate::case::Case;
+use crate::grid::Grid;
 use crate::memory::MemoryCases;
 use crate::patch::{PatchConfig, Place, RaterChoice};
 use crate::plan::Order;
@@ -69,8 +70,48 @@ fn batches_in_2d_do_not_depend_on_workers() {
         order: Order::Passes,
         patch: PatchConfig::default(),
         augment: Preset::Lidc.config(),
+        seen: None,
     };
     check_workers(cases(10, [1, 24, 20], 1, false), &config, 8);
+}
+
+#[test]
+fn grids_of_patches_are_parts_of_the_whole() {
+    let place = Place::Random { size: [14, 16, 15], lesion_probability: 0.5 };
+    let mut augment = Preset::Brats.config();
+    augment.steps.push(Augmentation::Noise { low: 0.1, high: 0.2, probability: 0.7 });
+    let grids = vec![
+        Grid { start: [2, 1, 2], step: [5, 5, 5], count: [2, 3, 2] },
+        Grid { start: [4, 4, 3], step: [1, 1, 1], count: [6, 7, 9] },
+        Grid { start: [0, 0, 0], step: [3, 2, 1], count: [5, 8, 15] },
+    ];
+    let config = |seen| BatchConfig {
+        batch_size: 3,
+        order: Order::Passes,
+        patch: PatchConfig { place, target_size: None, rater: RaterChoice::Random },
+        augment: augment.clone(),
+        seen,
+    };
+    let set = cases(4, [20, 21, 19], 2, true);
+    let recipe = |seen| Recipe::new(set.clone(), 5, config(seen), usize::MAX).unwrap();
+    let (whole, parts) = (recipe(None), recipe(Some(grids.clone())));
+    for number in 0..12 {
+        let (whole, parts) = (whole.batch(number).unwrap(), parts.batch(number).unwrap());
+        assert_eq!((&whole.targets, &whole.masks), (&parts.targets, &parts.masks));
+        assert_eq!(whole.image_shape, parts.image_shape);
+        let [items, channels, d, h, w] = whole.image_shape;
+        let voxels = d * h * w;
+        let mut expected = vec![];
+        for item in 0..items {
+            for grid in &grids {
+                for channel in 0..channels {
+                    let plane = &whole.images[(item * channels + channel) * voxels..][..voxels];
+                    expected.extend(grid.places([d, h, w]).map(|place| plane[place]));
+                }
+            }
+        }
+        assert_eq!(parts.images, expected, "batch {number}");
+    }
 }
 
 #[test]
@@ -82,6 +123,7 @@ fn batches_in_3d_do_not_depend_on_workers() {
         order: Order::Epochs { images: 4, patches: 5 },
         patch: PatchConfig { place, target_size: Some([6, 6, 6]), rater },
         augment: Preset::Brats.config(),
+        seen: None,
     };
     let set = cases(6, [12, 16, 18], 4, true);
     check_workers(set.clone(), &config, 12);
@@ -138,6 +180,7 @@ fn in_order(set: Arc<Moody>, workers: usize, prefetch_bytes: usize) -> Loader {
         order: Order::Fixed,
         patch: PatchConfig::default(),
         augment: Preset::None.config(),
+        seen: None,
     };
     let settings = LoaderConfig { workers, prefetch_bytes, cache_bytes: Some(0), start: 0 };
     Loader::new(set, 0, config, &settings).unwrap()
@@ -239,6 +282,7 @@ fn images_of_different_shapes_are_refused_with_advice() {
         order: Order::Fixed,
         patch: PatchConfig::default(),
         augment: Preset::None.config(),
+        seen: None,
     };
     let mut loader = Loader::new(Arc::new(MemoryCases(set)), 0, config, &LoaderConfig::default()).unwrap();
     let error = loader.next().unwrap().unwrap_err().to_string();

@@ -6,6 +6,7 @@ use ssn_volume::Geometry;
 use super::*;
 use crate::case::Case;
 use crate::gather::{LabelInterpolation, gather_image, gather_labels};
+use crate::grid::Grid;
 use crate::map::SpatialMap;
 use crate::random::Purpose;
 
@@ -75,7 +76,7 @@ proptest! {
         let patch: usize = size.iter().product();
 
         let mut image = vec![0.0; 2 * patch];
-        gather_image(&case.image, &map, chosen.window, &mut image);
+        gather_image(&case.image, &map, chosen.window, &Grid::whole(chosen.window.size), &mut image);
         for channel in 0..2 {
             let plane: Vec<f32> = (0..voxels).map(|i| (channel * voxels + i) as f32 * 0.5 - 7.0).collect();
             let expected = pad_then_crop(&plane, shape, chosen.window, 9, None);

@@ -3,12 +3,13 @@
 //! Names of layers and tensors follow the authors' published weights where they can.
 
 use serde::{Deserialize, Serialize};
+use ssn_data::Grid;
 use tch::Tensor;
 
 use crate::blocks::{ActivationKind, Convolution, ConvolutionShape, Dropout, Mode, NormKind, Normalised};
 use crate::error::{NetError, Result, refused};
 use crate::parameters::{Initial, Scope};
-use crate::space::{self, Form, Margin, Size};
+use crate::space::{self, Form, Size};
 
 /// What the last layer gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,6 +127,22 @@ impl DeepMedicConfig {
         Err(NetError::Size { what: "the image size", found: input, rule, nearest })
     }
 
+    /// What each path sees of an image: its middle, every so many voxels.
+    ///
+    /// Of an odd margin the image loses the smaller half in front and the map the larger, so that both crops together
+    /// leave every map centred on the image.
+    pub fn seen(&self, input: Size) -> Result<Vec<Grid>> {
+        let output = self.output_size(input)?;
+        let grid = |&scale: &Size| {
+            let seen = self.path_input(output, scale);
+            let start = [0, 1, 2].map(|axis| ((input[axis] - seen[axis]) / 2 + scale[axis] / 2) as usize);
+            let step = scale.map(|s| s as usize);
+            let count = [0, 1, 2].map(|axis| (seen[axis] / scale[axis]) as usize);
+            Grid { start, step, count }
+        };
+        Ok(self.scales.iter().map(grid).collect())
+    }
+
     /// The least common multiple of the scales along each axis. A path of scale s sees every s-th voxel and repeats
     /// its features s times: only outputs that begin a multiple of all scales apart are made of the same voxels.
     pub fn total_scale(&self) -> Size {
@@ -221,15 +238,22 @@ impl DeepMedic {
     /// `[b, c, d, h, w]` → `[b, f, d', h', w']`, the sizes as [`DeepMedicConfig::output_size`] says; channels are padded if
     /// the form is.
     pub fn forward(&self, image: &Tensor, form: Form, mode: Mode) -> Result<Tensor> {
-        let output = self.config.output_size(space::spatial(image)?)?;
+        let input = space::spatial(image)?;
+        let grids = self.config.seen(input)?;
+        let parts: Vec<Tensor> = grids.iter().map(|grid| space::grid(image, grid)).collect::<Result<_>>()?;
+        self.forward_seen(&parts, input, form, mode)
+    }
+
+    /// The same from what each path sees of an image of a size.
+    ///
+    /// # Shapes
+    /// `[b, c, dᵢ, hᵢ, wᵢ]` → `[b, f, d', h', w']`.
+    pub fn forward_seen(&self, parts: &[Tensor], input: Size, form: Form, mode: Mode) -> Result<Tensor> {
+        let output = self.config.output_size(input)?;
         let mut maps = vec![];
-        for (blocks, &scale) in self.paths.iter().zip(&self.config.scales) {
-            // Of an odd margin the image loses the smaller half in front and the map the larger, so that both crops
-            // together leave every map centred on the image.
-            let seen = self.config.path_input(output, scale);
-            let seen = space::centre_crop(image, seen, Margin::SmallerInFront)?;
+        for (blocks, part) in self.paths.iter().zip(parts) {
             // Only the voxels that a path sees are brought into form: a tenth of those of the image.
-            let mut x = form.of(&space::stride_slice(&seen, scale)?.f_contiguous()?)?;
+            let mut x = form.of(&part.f_contiguous()?)?;
             for block in blocks {
                 x = block.forward(&x, mode)?;
             }

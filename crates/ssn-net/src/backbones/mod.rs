@@ -11,6 +11,7 @@ mod unet;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use ssn_data::Grid;
 use tch::Tensor;
 
 pub use deepmedic::{DeepMedic, DeepMedicConfig, DeepMedicOutput};
@@ -19,7 +20,7 @@ pub use torchscript::{TorchScript, TorchScriptConfig};
 pub use unet::{UNet, UNetConfig};
 
 use crate::blocks::Mode;
-use crate::error::Result;
+use crate::error::{Result, refused};
 use crate::head::HeadStart;
 use crate::parameters::Scope;
 use crate::space::{Form, Size};
@@ -141,6 +142,14 @@ impl BackboneConfig {
         }
     }
 
+    /// The grids of an image of a size that the network looks at, where that is not every voxel.
+    pub fn seen(&self, input: Size) -> Result<Option<Vec<Grid>>> {
+        match self {
+            Self::Deepmedic(config) => Ok(Some(config.seen(input)?)),
+            Self::Unet(_) | Self::Torchscript(_) => Ok(None),
+        }
+    }
+
     /// The first values of a head on this backbone.
     pub fn head_start(&self) -> HeadStart {
         match self {
@@ -180,6 +189,19 @@ impl Backbone {
             Self::Unet(network) => network.forward(image, form, mode),
             Self::Deepmedic(network) => network.forward(image, form, mode),
             Self::Torchscript(network) => network.forward(image, mode),
+        }
+    }
+
+    /// The same from the grids alone that [`BackboneConfig::seen`] names, in their order, of an image of a size.
+    ///
+    /// # Shapes
+    /// `[b, c, dᵢ, hᵢ, wᵢ]` → `[b, f, d', h', w']`.
+    pub fn forward_seen(&self, parts: &[Tensor], input: Size, form: Form, mode: Mode) -> Result<Tensor> {
+        match self {
+            Self::Deepmedic(network) => network.forward_seen(parts, input, form, mode),
+            Self::Unet(_) | Self::Torchscript(_) => {
+                refused("the image", "several grids", "whole, for this network")
+            }
         }
     }
 }

@@ -87,9 +87,9 @@ pub struct TrainingSection {
     /// The seed of first weights, batches, and noise.
     #[serde(default)]
     pub seed: u64,
-    /// The precision of the network's numbers.
-    #[serde(default = "single")]
-    pub precision: Precision,
+    /// The precision of the network's numbers; nothing means bfloat16 in the backbone on a GPU, and single precision on
+    /// processors.
+    pub precision: Option<Precision>,
     /// Steps between two rows of `metrics.csv`; each is the mean of the steps since the last.
     #[serde(default = "log_every")]
     pub log_every: u64,
@@ -106,10 +106,6 @@ pub struct TrainingSection {
     pub validation_cases: Option<usize>,
     /// Validations without a better score after which the run ends; nothing means never.
     pub patience: Option<u32>,
-}
-
-fn single() -> Precision {
-    Precision::F32
 }
 
 fn log_every() -> u64 {

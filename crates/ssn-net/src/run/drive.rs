@@ -19,7 +19,7 @@ use super::validate::Validator;
 use crate::checkpoint::{Best, Checkpoints, Damaged, Newest, Progress};
 use crate::error::{NetError, Result};
 use crate::interval::Interval;
-use crate::model::{Execution, Model};
+use crate::model::{Execution, Model, Precision};
 use crate::train::Trainer;
 
 /// So many steps in a row that cannot be applied end a run.
@@ -98,6 +98,48 @@ pub struct Run {
     validator: Option<Validator>,
     metrics: Metrics,
     events: Events,
+    pace: Pace,
+}
+
+/// How fast a run is, without its first steps.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Pace {
+    /// Steps measured.
+    pub steps: u64,
+    /// Seconds that they took, without validations and checkpoints.
+    pub seconds: f64,
+    /// Seconds of these in which a GPU worked on them.
+    pub gpu_seconds: f64,
+    /// Steps before: convolutions are chosen, kernels compiled, queues filled.
+    skipped: u64,
+}
+
+/// So many steps are not measured.
+const UNMEASURED_STEPS: u64 = 20;
+
+impl Pace {
+    fn add(&mut self, seconds: f64, gpu_seconds: f64) {
+        if self.skipped < UNMEASURED_STEPS {
+            self.skipped += 1;
+            return;
+        }
+        self.steps += 1;
+        self.seconds += seconds;
+        self.gpu_seconds += gpu_seconds;
+    }
+}
+
+impl std::fmt::Display for Pace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let milliseconds = 1e3 * self.seconds / self.steps.max(1) as f64;
+        let idle = 100.0 * (1.0 - self.gpu_seconds / self.seconds.max(f64::MIN_POSITIVE));
+        write!(
+            f,
+            "{milliseconds:.2} ms per step over {} steps, the GPU idle {:.1} % of that",
+            self.steps,
+            idle.max(0.0)
+        )
+    }
 }
 
 impl Run {
@@ -113,7 +155,8 @@ impl Run {
     ) -> Result<Self> {
         let config = &resolved.config;
         let seed = config.training.seed;
-        let execution = Execution::on(device, config.training.precision);
+        let usual = if device == Device::Cpu { Precision::F32 } else { Precision::Bf16 };
+        let execution = Execution::on(device, config.training.precision.unwrap_or(usual));
         let checkpoints = folder.checkpoints()?;
         checkpoints.remove_unfinished()?;
         let Newest { generation, damaged } = checkpoints.newest()?;
@@ -143,7 +186,8 @@ impl Run {
         let metrics = Metrics::open(folder.path(), progress.step)?;
         let events = Events::create(folder.path())?;
         let validator = Validator::new(&resolved);
-        Ok(Self { folder, resolved, trainer, checkpoints, progress, validator, metrics, events })
+        let pace = Pace::default();
+        Ok(Self { folder, resolved, trainer, checkpoints, progress, validator, metrics, events, pace })
     }
 
     /// Steps done.
@@ -151,9 +195,9 @@ impl Run {
         self.progress.step
     }
 
-    /// Seconds in which a GPU has worked on steps of this process.
-    pub fn gpu_seconds(&self) -> Option<f64> {
-        self.trainer.gpu_seconds()
+    /// How fast it was so far; nothing for a short run.
+    pub fn pace(&self) -> Option<Pace> {
+        (self.pace.steps > 0).then_some(self.pace)
     }
 
     /// Where the run stands.
@@ -178,8 +222,7 @@ impl Run {
         }
         let config = LoaderConfig { start: self.progress.step, ..loader.clone() };
         let cases = self.resolved.dataset.subset(&self.resolved.parts, Split::Train);
-        let mut batches =
-            Loader::new(Arc::new(cases), training.seed, self.resolved.config.batches(), &config)?;
+        let mut batches = Loader::new(Arc::new(cases), training.seed, self.resolved.batches()?, &config)?;
         let mut following = None;
         while self.progress.step < training.steps {
             let is_late = limit.is_some_and(|limit| start.elapsed() >= limit);
@@ -187,6 +230,7 @@ impl Run {
                 self.save(watch)?;
                 return Ok(if is_late { Ended::OutOfTime } else { Ended::Stopped });
             }
+            let (step_start, gpu_start) = (Instant::now(), self.trainer.gpu_seconds().unwrap_or(0.0));
             let batch = match following.take().or_else(|| batches.next()) {
                 Some(Ok(batch)) => batch,
                 Some(Err(error)) => {
@@ -206,6 +250,8 @@ impl Run {
             if self.finish_step(&batch, watch)? == MOST_INCIDENTS {
                 return Ok(Ended::NonFinite);
             }
+            let gpu_seconds = self.trainer.gpu_seconds().unwrap_or(0.0) - gpu_start;
+            self.pace.add(step_start.elapsed().as_secs_f64(), gpu_seconds);
             if let Some(ended) = self.after_step(watch)? {
                 return Ok(ended);
             }

@@ -38,7 +38,7 @@ struct Item<'a> {
 
 /// Writes what a step that was not applied was made of; gives the file.
 pub fn write(run: &Path, batch: &Batch, reason: &NetError, learning_rate: f64) -> Result<PathBuf> {
-    let values = batch.image_shape[1..].iter().product::<usize>().max(1);
+    let values = (batch.images.len() / batch.image_shape[0].max(1)).max(1);
     let cases = batch.origins.iter().zip(batch.images.chunks(values)).map(|(origin, image)| {
         let finite = image.iter().copied().filter(|x| x.is_finite());
         Item {

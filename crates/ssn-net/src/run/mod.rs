@@ -17,7 +17,7 @@ pub mod trained;
 pub mod validate;
 
 pub use config::{ModelSection, OptimiserSection, RunConfig, TrainingSection};
-pub use drive::{Ended, Event, Run, Watch};
+pub use drive::{Ended, Event, Pace, Run, Watch};
 pub use folder::{CONFIG, Frozen, RunFolder};
 pub use layers::{Layers, Setting};
 pub use presets::RunPreset;

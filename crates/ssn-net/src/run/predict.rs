@@ -5,7 +5,7 @@ use ssn_predictions::{Description, DistributionFile, Kind, ModelId};
 
 use super::trained::Trained;
 use crate::error::Result;
-use crate::whole_image::{Image, WholeImage, WholeImageConfig, predict};
+use crate::whole_image::{Image, Timing, WholeImage, WholeImageConfig, predict};
 
 impl Trained {
     /// How a model is called in files.
@@ -15,7 +15,7 @@ impl Trained {
         ModelId { sha256: self.sha256.clone(), name }
     }
 
-    /// The distribution of a case as its files have it. `progress` gets the tiles done and their number.
+    /// The distribution of a case as its files have it, and how long the network took. `progress` gets the tiles done and their number.
     ///
     /// The distribution lies on the grid of the case, or on one with the spacing of the network if that is fixed. Cases with a
     /// region of interest are predicted in the box around it.
@@ -24,7 +24,7 @@ impl Trained {
         case: Case,
         config: &WholeImageConfig,
         progress: impl FnMut(usize, usize),
-    ) -> Result<DistributionFile> {
+    ) -> Result<(DistributionFile, Timing)> {
         // Cutting to the mask is the region's business, so that the file keeps the size of the image.
         let preprocessing = Preprocessing {
             spacing: self.about.spacing,
@@ -34,7 +34,8 @@ impl Trained {
         let case = preprocessing.apply(case)?;
         let image = Image::new(&case.image, case.channels, case.shape, case.mask.as_deref())?;
         let prediction = predict(&self.model, &image, config, progress)?;
-        describe(case, prediction, &self.about.classes, self.id())
+        let timing = prediction.timing;
+        Ok((describe(case, prediction, &self.about.classes, self.id())?, timing))
     }
 }
 
@@ -45,7 +46,7 @@ pub(super) fn describe(
     classes: &[String],
     model: ModelId,
 ) -> Result<DistributionFile> {
-    let WholeImage { size, region, stochastic, distribution } = prediction;
+    let WholeImage { size, region, stochastic, distribution, timing: _ } = prediction;
     let description = Description {
         case: case.id,
         classes: classes.to_vec(),

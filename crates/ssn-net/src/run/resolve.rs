@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ssn_data::labels::LabelCoding;
-use ssn_data::{Case, Cases, Dataset, Place, Split};
+use ssn_data::{BatchConfig, Case, Cases, Dataset, Place, Split};
 
 use super::config::RunConfig;
 use crate::backbones::{BackboneConfig, Plan, plan_unet};
@@ -22,6 +22,15 @@ pub struct Resolved {
     pub dataset: Arc<Dataset>,
     /// The part of each of its cases.
     pub parts: Vec<Split>,
+}
+
+impl Resolved {
+    /// The settings of batches, which hold what the network sees of a patch.
+    pub fn batches(&self) -> Result<BatchConfig> {
+        let size = self.config.patch().map(|size| size.map(|n| n as i64));
+        let seen = size.map(|size| self.model.backbone.seen(size)).transpose()?.flatten();
+        Ok(BatchConfig { seen, ..self.config.batches() })
+    }
 }
 
 /// Opens the dataset and fills in what the config left open: the network, and sizes of patches that it can have.

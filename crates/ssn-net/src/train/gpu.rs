@@ -6,10 +6,10 @@
 
 use ssn_core::random::derive_seed;
 use ssn_cuda::{Event, Graph, Pinned, Results, Table};
-use ssn_data::Batch;
+use ssn_data::{Batch, Grid};
 use tch::{COptimizer, Device, Kind, Tensor};
 
-use super::{LossConfig, Outcome, batch_loss};
+use super::{LossConfig, Outcome, batch_loss, parts, patch_size};
 use crate::backbones::Backbone;
 use crate::blocks::Mode;
 use crate::error::{NetError, Result, refused};
@@ -18,6 +18,7 @@ use crate::noise::{GpuNoise, NoiseSource, StepNoise};
 use crate::optim::Optimizer;
 use crate::parameters::Parameter;
 use crate::purpose::DROPOUT;
+use crate::space::Size;
 use crate::target::Target;
 
 /// So many steps of a kind are done call by call before one is recorded.
@@ -168,13 +169,7 @@ impl Gpu {
         tch::no_grad(|| self.kept.copy_(&self.backup));
     }
 
-    fn launch(
-        &mut self,
-        model: &Model,
-        optimizer: &Optimizer,
-        loss: &LossConfig,
-        number: u64,
-    ) -> Result<()> {
+    fn launch(&mut self, model: &Model, optimizer: &Optimizer, loss: &LossConfig, number: u64) -> Result<()> {
         let sampled = loss.samples_at(number);
         let place = usize::from(sampled);
         // Foreign networks may do what cannot be recorded.
@@ -183,8 +178,9 @@ impl Gpu {
             None => {
                 let outputs = self.learn(model, loss, sampled)?;
                 let parameters: Vec<&Parameter> = model.parameters().trained().collect();
-                let has_gradient =
-                    |&i: &usize| parameters[i].differentiated().f_grad().is_ok_and(|gradient| gradient.defined());
+                let has_gradient = |&i: &usize| {
+                    parameters[i].differentiated().f_grad().is_ok_and(|gradient| gradient.defined())
+                };
                 let trained: Vec<usize> = (0..parameters.len()).filter(has_gradient).collect();
                 let sizes: Vec<i64> = trained.iter().map(|&i| parameters[i].tensor.numel() as i64).collect();
                 let table = Table::new(&sizes, model.execution().device)?;
@@ -225,18 +221,19 @@ impl Gpu {
 
     /// Forward pass, loss and backward pass; gives the mean loss and the mean of the effective samples.
     fn learn(&mut self, model: &Model, loss: &LossConfig, sampled: bool) -> Result<(Tensor, Option<Tensor>)> {
-        let Some(Inputs { image, mask, target, .. }) = &self.inputs else {
+        let Some(Inputs { parts, size, mask, target, .. }) = &self.inputs else {
             return refused("a batch", "missing", "staged before its step");
         };
         ssn_cuda::begin_step(model.execution().device)?;
         tch::no_grad(|| self.backup.f_copy_(&self.kept))?;
         self.gradients.zero_grad()?;
-        let prediction = model.forward(image, mask.as_ref(), Mode::TRAINING)?;
+        let prediction = model.forward_seen(parts, *size, mask.as_ref(), Mode::TRAINING)?;
         let target = Target::checked(target.shallow_clone(), model.config().classes);
         let seed = model.parameters().step_seeds().map(|seeds| seeds.narrow(0, 1, 1));
-        let noise = seed.as_ref().filter(|_| sampled).map(|seed| {
-            NoiseSource::OnGpu(GpuNoise { seed, samples: loss.samples, pairing: loss.pairing })
-        });
+        let noise = seed
+            .as_ref()
+            .filter(|_| sampled)
+            .map(|seed| NoiseSource::OnGpu(GpuNoise { seed, samples: loss.samples, pairing: loss.pairing }));
         let (value, effective) = batch_loss(&prediction, &target, noise, loss)?;
         value.f_backward()?;
         Ok((value.detach(), effective))
@@ -253,7 +250,8 @@ impl Gpu {
         let most = loss.max_gradient_norm.unwrap_or(f64::MAX);
         kind.table.decide(&self.results, value, effective.as_ref(), most)?;
         let (rule, settings) = optimizer.on_gpu();
-        let (rate, steps) = (self.on_device.f_narrow(0, 0, 1)?, self.on_device.f_slice(0, 1, None::<i64>, 1)?);
+        let (rate, steps) =
+            (self.on_device.f_narrow(0, 0, 1)?, self.on_device.f_slice(0, 1, None::<i64>, 1)?);
         Ok(kind.table.update(&self.results, rule, &settings, &rate, &steps)?)
     }
 }
@@ -296,7 +294,10 @@ fn culprit(kind: &StepKind, model: &Model) -> Result<String> {
 
 /// A batch on the device, and the next one on its way.
 struct Inputs {
-    image: Tensor,
+    /// All numbers of the images, `[b, n]`, and the grids that they are.
+    images: Tensor,
+    parts: Vec<Tensor>,
+    size: Size,
     mask: Option<Tensor>,
     target: Tensor,
     slots: [Slot; 2],
@@ -305,34 +306,40 @@ struct Inputs {
     shapes: Shapes,
 }
 
-/// Shapes of image, target and whether there is a mask.
-type Shapes = ([usize; 5], [usize; 5], bool);
+/// Shapes of images and targets, the grids, and whether there is a mask.
+type Shapes = ([usize; 5], [usize; 5], Vec<Grid>, bool);
 
 /// One of two batches on their way: host memory that the device reads, and where it goes.
 struct Slot {
     images: Pinned<f32>,
     labels: Pinned<u8>,
-    image: Tensor,
+    on_device: Tensor,
     /// Targets, then masks.
     bytes: Tensor,
 }
 
 impl Inputs {
     fn new(batch: &Batch, device: Device) -> Result<Self> {
-        let shape = |shape: [usize; 5]| shape.map(|n| n as i64);
-        let [b, t, d, h, w] = shape(batch.target_shape);
+        let [b, t, d, h, w] = batch.target_shape.map(|n| n as i64);
+        let room = || {
+            let each = batch.images.len() as i64 / b.max(1);
+            Tensor::f_zeros([b, each], (Kind::Float, device))
+        };
         let slot = || {
             let labels = batch.targets.len() + batch.masks.as_ref().map_or(0, Vec::len);
             Ok::<_, NetError>(Slot {
                 images: Pinned::new(batch.images.len())?,
                 labels: Pinned::new(labels)?,
-                image: Tensor::f_zeros(shape(batch.image_shape), (Kind::Float, device))?,
+                on_device: room()?,
                 bytes: Tensor::f_zeros([labels as i64], (Kind::Uint8, device))?,
             })
         };
         let mask = batch.masks.as_ref().map(|_| Tensor::f_zeros([b, d, h, w], (Kind::Uint8, device)));
+        let images = room()?;
         Ok(Self {
-            image: Tensor::f_zeros(shape(batch.image_shape), (Kind::Float, device))?,
+            parts: parts(&images, batch)?,
+            images,
+            size: patch_size(batch),
             mask: mask.transpose()?,
             target: Tensor::f_zeros([b, t, d * h * w], (Kind::Int64, device))?,
             slots: [slot()?, slot()?],
@@ -358,10 +365,11 @@ impl Inputs {
         if let Some(given) = &batch.masks {
             masks.copy_from_slice(given);
         }
-        ssn_cuda::copy_beside(&mut slot.image, &slot.images.tensor(&self.image.size())?, false)?;
+        let images = slot.images.tensor(&self.images.size())?;
+        ssn_cuda::copy_beside(&mut slot.on_device, &images, false)?;
         ssn_cuda::copy_beside(&mut slot.bytes, &slot.labels.tensor(&[-1])?, false)?;
         ssn_cuda::await_copies()?;
-        ssn_cuda::copy_later(&mut self.image, &slot.image)?;
+        ssn_cuda::copy_later(&mut self.images, &slot.on_device)?;
         let count = self.target.numel() as i64;
         let labels = slot.bytes.f_narrow(0, 0, count)?.f_view(self.target.size().as_slice())?;
         ssn_cuda::copy_later(&mut self.target, &labels)?;
@@ -376,7 +384,7 @@ impl Inputs {
 }
 
 fn shapes(batch: &Batch) -> Shapes {
-    (batch.image_shape, batch.target_shape, batch.masks.is_some())
+    (batch.image_shape, batch.target_shape, batch.grids.clone(), batch.masks.is_some())
 }
 
 /// Copies with several threads: a batch of volumes has hundreds of megabytes.

@@ -69,6 +69,16 @@ impl<'a> Image<'a> {
         }
     }
 
+    /// All values, `[c, d, h, w]`.
+    pub(super) fn values(&self) -> &[f32] {
+        self.values
+    }
+
+    /// The mask, `[d, h, w]`.
+    pub(super) fn mask(&self) -> Option<&[u8]> {
+        self.mask
+    }
+
     /// Whether there is a mask.
     pub fn is_masked(&self) -> bool {
         self.mask.is_some()

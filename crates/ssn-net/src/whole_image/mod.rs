@@ -7,9 +7,13 @@
 //! Only the result grows with the image: everything else is as large as the tiles that are computed at once.
 
 mod canvas;
+mod gpu;
 mod image;
 
+use std::time::Instant;
+
 use serde::{Deserialize, Serialize};
+use ssn_cuda::Event;
 use ssn_predictions::Region;
 use tch::{Device, Kind, Tensor};
 
@@ -22,6 +26,7 @@ use crate::head::{HeadConfig, Prediction};
 use crate::model::Model;
 use crate::tiles::{Tile, TileConfig, Tiles};
 use canvas::Canvas;
+use gpu::OnGpu;
 
 /// How a whole image is predicted.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -47,6 +52,19 @@ pub struct WholeImage {
     /// The distribution of the region's logits, voxels in the order of the image. In the region but outside the mask,
     /// the mean is what the network says, the factor is 0 and the diagonal ε.
     pub distribution: ssn_core::LowRankNormal,
+    /// How long it took.
+    pub timing: Timing,
+}
+
+/// How long a prediction took, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Timing {
+    /// From the image to the last tile.
+    pub network: f64,
+    /// The part of that in which a GPU worked on tiles.
+    pub gpu: Option<f64>,
+    /// Fetching the result from a GPU.
+    pub fetch: f64,
 }
 
 /// Predicts a whole image, in evaluation mode and without gradients. `progress` is told how many tiles are done, and of
@@ -62,18 +80,68 @@ pub fn predict(
         return Err(ImageProblem::Channels { found, expected }.into());
     }
     let tiles = Tiles::new(image.size(), image.region(), &model.config().backbone, &config.tiles)?;
-    let mut stitched = Stitched::new(model, image.region(), config.factor)?;
-    let (mut done, total) = (0, tiles.count());
-    progress(done, total);
-    for batch in tiles.batches() {
-        let prediction = tch::no_grad(|| forward(model, image, &batch))?;
-        stitched.add(&batch, &prediction)?;
-        done += batch.len();
-        progress(done, total);
-    }
     let stochastic = matches!(model.config().head, HeadConfig::Stochastic(_));
-    let distribution = stitched.finish(image.region())?;
-    Ok(WholeImage { size: image.size(), region: image.region(), stochastic, distribution })
+    let start = Instant::now();
+    let (distribution, timing) = match OnGpu::new(model, image, rows(model))? {
+        Some(on_gpu) => tch::no_grad(|| stitch_on_gpu(model, on_gpu, &tiles, config, progress))?,
+        None => {
+            let mut stitched = Stitched::new(model, image.region(), config.factor)?;
+            let (mut done, total) = (0, tiles.count());
+            progress(done, total);
+            for batch in tiles.batches() {
+                let prediction = tch::no_grad(|| forward(model, image, &batch))?;
+                stitched.add(&batch, &prediction)?;
+                done += batch.len();
+                progress(done, total);
+            }
+            let timing = Timing { network: start.elapsed().as_secs_f64(), ..Timing::default() };
+            (stitched.finish(image.region())?, timing)
+        }
+    };
+    Ok(WholeImage { size: image.size(), region: image.region(), stochastic, distribution, timing })
+}
+
+/// Computes and adds up all tiles on a GPU. `progress` is told what is begun; the GPU follows.
+fn stitch_on_gpu(
+    model: &Model,
+    mut on_gpu: OnGpu,
+    tiles: &Tiles,
+    config: &WholeImageConfig,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<(ssn_core::LowRankNormal, Timing)> {
+    let start = Instant::now();
+    let ([classes, rank], voxels) = (rows(model), on_gpu.voxels());
+    let (mut done, total, mut moments) = (0, tiles.count(), vec![]);
+    for batch in tiles.batches() {
+        progress(done, total);
+        let (begin, end) = (Event::new()?, Event::new()?);
+        begin.record()?;
+        let prediction = on_gpu.forward(model, &batch)?;
+        on_gpu.add(&batch, &prediction)?;
+        end.record()?;
+        moments.push((begin, end));
+        done += batch.len();
+    }
+    ssn_cuda::synchronise()?;
+    progress(done, total);
+    let network = start.elapsed().as_secs_f64();
+    let mut gpu = 0.0;
+    for (begin, end) in &moments {
+        gpu += end.seconds_since(begin)?;
+    }
+    let start = Instant::now();
+    let [mean, diagonal, factor] = on_gpu.fetch(classes, config.factor)?;
+    let distribution = ssn_core::LowRankNormal::new(classes, voxels, rank, mean, diagonal, factor)?;
+    Ok((distribution, Timing { network, gpu: Some(gpu), fetch: start.elapsed().as_secs_f64() }))
+}
+
+/// The classes and the rank of a network; 0 without a distribution.
+fn rows(model: &Model) -> [usize; 2] {
+    let rank = match model.config().head {
+        HeadConfig::Stochastic(head) => head.rank as usize,
+        HeadConfig::Deterministic | HeadConfig::Identity => 0,
+    };
+    [model.config().classes as usize, rank]
 }
 
 /// The prediction of some tiles, `[b, …, v]` with the voxels of a tile's output.
@@ -105,11 +173,7 @@ struct Stitched {
 
 impl Stitched {
     fn new(model: &Model, region: Region, factor: Storage) -> Result<Self> {
-        let classes = model.config().classes as usize;
-        let rank = match model.config().head {
-            HeadConfig::Stochastic(head) => head.rank as usize,
-            HeadConfig::Deterministic | HeadConfig::Identity => 0,
-        };
+        let [classes, rank] = rows(model);
         Ok(Self {
             mean: Canvas::new("mean", [1, classes], region, Storage::F32)?,
             diagonal: Canvas::new("diagonal", [1, classes], region, Storage::F32)?,

@@ -1,0 +1,58 @@
+//! Where a network computes.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A choice of processors or a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DeviceChoice {
+    /// The first GPU if there is one that can be used, else the processors.
+    #[default]
+    Auto,
+    /// The processors.
+    Cpu,
+    /// An NVIDIA GPU, counted from 0.
+    Cuda(usize),
+}
+
+impl FromStr for DeviceChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "auto" => Ok(Self::Auto),
+            None if text == "cpu" => Ok(Self::Cpu),
+            None if text == "cuda" => Ok(Self::Cuda(0)),
+            Some(("cuda", number)) if number.parse::<u8>().is_ok() => {
+                Ok(Self::Cuda(number.parse().unwrap_or_default()))
+            }
+            _ => Err("it must be auto, cpu, cuda, or cuda:1 for the second GPU".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for DeviceChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Cpu => f.write_str("cpu"),
+            Self::Cuda(number) => write!(f, "cuda:{number}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_are_read_as_they_are_shown() {
+        for choice in [DeviceChoice::Auto, DeviceChoice::Cpu, DeviceChoice::Cuda(0), DeviceChoice::Cuda(3)] {
+            assert_eq!(choice.to_string().parse(), Ok(choice));
+        }
+        assert_eq!("cuda".parse(), Ok(DeviceChoice::Cuda(0)));
+        for wrong in ["gpu", "cuda:", "cuda:x", "cpu:0", "", "cuda:-1", "cuda:999"] {
+            assert!(wrong.parse::<DeviceChoice>().is_err(), "{wrong}");
+        }
+    }
+}
