@@ -430,7 +430,7 @@ fn optimisers_step_as_on_the_processor() {
             on_host.zero_grad().unwrap();
             let mut loss = Tensor::from(0f32);
             for (parameter, gradient) in host.iter().zip(&gradients) {
-                loss = loss + (parameter * gradient).sum(Kind::Float);
+                loss += (parameter * gradient).sum(Kind::Float);
             }
             loss.backward();
             let most = 50.0;

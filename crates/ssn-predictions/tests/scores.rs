@@ -34,7 +34,7 @@ fn distances_are_those_of_samples_and_raters_on_the_image() {
     let (file, raters) = (file("a"), raters(3));
     let config = ScoreConfig { samples: 20, seed: 11, ged_counts: vec![1, 8, 50], ..ScoreConfig::default() };
     let found = score(&file, &raters, &config).unwrap();
-    let all = samples(&file, 11, 20);
+    let all = samples(&file, config.seed_of("a"), 20);
     for (at, count) in found.ged.iter().zip([1, 8, 20]) {
         let expected = ged(&all[..count], &planes(&raters), PairStatistic::V).unwrap();
         assert_eq!((at.samples, at.squared), (count, expected.squared));
@@ -64,7 +64,7 @@ fn masks_are_scored_with_every_rater() {
     let of_prediction = [0, 1].map(|rater| dice(&BitPlanes::new(&prediction), rater));
     assert_eq!(both.dsc, of_prediction);
     for (rater, scores) in both.samples.iter().enumerate() {
-        let all: Vec<f64> = samples(&file, 0, 9).iter().map(|map| dice(map, rater).unwrap()).collect();
+        let all: Vec<f64> = samples(&file, ScoreConfig::default().seed_of("a"), 9).iter().map(|map| dice(map, rater).unwrap()).collect();
         let better = all.iter().filter(|&&x| Some(x) > of_prediction[rater]).count() as f64 / 9.0;
         assert_eq!(scores.better_than_prediction, Some(better));
         assert!((scores.mean.unwrap() - all.iter().sum::<f64>() / 9.0).abs() < 1e-12);
@@ -123,7 +123,8 @@ fn a_score_without_a_value_has_none() {
 fn likelihood_is_that_of_the_region() {
     let (file, raters) = (file("a"), raters(2));
     let found = score(&file, &raters, &ScoreConfig { samples: 30, ..ScoreConfig::default() }).unwrap();
-    let sampler = Sampler::new(file.distribution(), 0, &Steering::default()).unwrap();
+    let seed = ScoreConfig::default().seed_of("a");
+    let sampler = Sampler::new(file.distribution(), seed, &Steering::default()).unwrap();
     let cropped: Vec<LabelMap> =
         raters.iter().map(|r| LabelMap::new(file.crop_to_region(r.labels()).unwrap(), 3).unwrap()).collect();
     let mut summary = SampleSummary::new(&sampler, &cropped).unwrap();
@@ -211,4 +212,13 @@ fn the_memory_of_a_brain_scan_is_foreseen() {
     header.description.classes = vec![String::new(); 4];
     let bytes = memory(&header, 1, &ScoreConfig::default());
     assert!((2_500_000_000..5_000_000_000).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn cases_have_noise_of_their_own() {
+    let config = ScoreConfig::default();
+    assert_ne!(config.seed_of("a"), config.seed_of("b"));
+    assert_ne!(config.seed_of("a"), ScoreConfig { seed: 1, ..config.clone() }.seed_of("a"));
+    // The number of a name must never change: scores would.
+    assert_eq!(config.seed_of("patient 1"), ScoreConfig::fast(3).seed_of("patient 1"));
 }

@@ -67,6 +67,15 @@ impl Drawing {
         ));
     }
 
+    /// A line through points.
+    pub fn curve(&mut self, points: &[(f64, f64)], colour: Colour) {
+        let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let (points, stroke) = (points.join(" "), colour.hex());
+        self.element(format_args!(
+            r#"<polyline points="{points}" fill="none" stroke="{stroke}" stroke-width="1.4" stroke-linejoin="round"/>"#
+        ));
+    }
+
     /// One line of text; `y` is its baseline.
     pub fn text(&mut self, x: f64, y: f64, size: f64, anchor: Anchor, colour: Colour, text: &str) {
         let anchor = match anchor {

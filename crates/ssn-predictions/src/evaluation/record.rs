@@ -13,7 +13,7 @@ use crate::file_names::hex;
 use crate::scores::ScoreConfig;
 
 /// Changes whenever scores change their meaning, so that old ones are not taken for new ones.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The scores of a case, with what they depend on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

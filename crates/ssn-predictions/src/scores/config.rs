@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ssn_core::metrics::ClassGroup;
 use ssn_core::metrics::calibration::MAX_BINS;
+use ssn_core::random::derive_seed;
 
 use crate::error::{PredictionError, Result};
 
@@ -14,6 +15,14 @@ pub const GED_COUNTS: [usize; 8] = [1, 2, 4, 8, 16, 32, 50, 100];
 pub const DEFAULT_TOLERANCE: f64 = 2.0;
 /// The bins of the calibration error, as most papers have them.
 pub const DEFAULT_BINS: usize = 15;
+
+/// The purpose of a case's seed.
+const CASE_SAMPLES: u32 = 0x6361_7365;
+
+/// FNV-1a of 64 bits: a number for a name, the same everywhere.
+fn fnv1a(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
 
 /// Classes that are scored as one mask.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +40,7 @@ pub struct ScoreConfig {
     pub samples: usize,
     /// Sample counts at which GED² is told; those above `samples` are left out, and `samples` itself is always told.
     pub ged_counts: Vec<usize>,
-    /// The seed of the samples.
+    /// The seed of the samples; each case has one of its own, [`ScoreConfig::seed_of`].
     pub seed: u64,
     /// The masks that Dice and its like are told for; none means each class, and all of them together.
     pub groups: Vec<Group>,
@@ -67,6 +76,14 @@ impl ScoreConfig {
     /// GED² and Dice alone, which take a fraction of the time: what training watches.
     pub fn fast(samples: usize) -> Self {
         Self { samples, ged_counts: vec![], voxelwise: false, surfaces: false, ..Self::default() }
+    }
+
+    /// The seed of a case's samples.
+    ///
+    /// With one seed for all, sample i would have the same noise in every case: their errors would not average out
+    /// over cases, and standard errors would be too small.
+    pub fn seed_of(&self, case: &str) -> u64 {
+        derive_seed(self.seed, CASE_SAMPLES, fnv1a(case))
     }
 
     /// Refuses settings with which nothing can be scored.

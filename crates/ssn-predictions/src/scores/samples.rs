@@ -24,7 +24,7 @@ impl Samples {
             samples.add(prediction, config)?;
             return Ok(samples);
         }
-        let source = Draw::new(file, config.seed, &Steering::default())?;
+        let source = Draw::new(file, config.seed_of(&file.description().case), &Steering::default())?;
         for block in blocks(0..config.samples as u64, file.description().voxels()) {
             for map in source.labels(block)? {
                 let map = LabelMap::new(file.labels_on_image(&map)?, file.labels())?;

@@ -48,7 +48,8 @@ pub(super) fn score(
         .iter()
         .map(|rater| Ok(LabelMap::new(file.crop_to_region(rater.labels())?, file.labels())?))
         .collect::<Result<_>>()?;
-    let sampler = Sampler::new(file.distribution(), config.seed, &Steering::default())?;
+    let seed = config.seed_of(&file.description().case);
+    let sampler = Sampler::new(file.distribution(), seed, &Steering::default())?;
     let mut summary = SampleSummary::new(&sampler, &on_region)?;
     // Without noise one sample says it all.
     let count = if file.description().kind == Kind::Stochastic { config.samples } else { 1 };
