@@ -2,6 +2,7 @@
 
 use crate::exit::Exit;
 use crate::libtorch::VERSION;
+use crate::pins;
 use crate::units::size;
 use std::path::{Path, PathBuf};
 
@@ -49,6 +50,13 @@ pub enum Error {
 
     #[error("{subject} has no {missing}, so it is not a usable libtorch {VERSION}: {remedy}")]
     IncompleteLibtorch { subject: String, missing: String, remedy: &'static str },
+
+    #[error(
+        "{subject} can serve a GPU, but CUDA's headers are not with it ({} is missing), and without them the CUDA part is \
+         not built: `pip install {}` there, or set CUDA_HOME to a CUDA toolkit of the same release, or {remedy}",
+        missing.display(), pins::requirements(pins::CUDA_HEADERS)
+    )]
+    NoCudaHeaders { subject: String, missing: PathBuf, remedy: &'static str },
 
     #[error(
         "LIBTORCH_USE_PYTORCH is set, but {} finds no PyTorch: install it with `pip install torch=={VERSION}`, \
@@ -120,6 +128,7 @@ impl Error {
             | Self::Spawn { .. } => Exit::MissingTool,
             Self::WrongVersion { .. }
             | Self::IncompleteLibtorch { .. }
+            | Self::NoCudaHeaders { .. }
             | Self::WrongWheel { .. }
             | Self::DamagedWheel { .. }
             | Self::BadAnswer { .. } => Exit::BadData,

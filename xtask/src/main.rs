@@ -10,6 +10,7 @@ use std::process::ExitCode;
 mod bench;
 mod checkout;
 mod compiler;
+mod cuda_headers;
 mod demo;
 mod digest;
 mod error;

@@ -1,6 +1,7 @@
 //! Installations from hand-made wheels: whole ones, interrupted ones, damaged ones.
 
 use super::*;
+use crate::pins::NOTHING;
 use crate::wheel::fixtures::{FILES, pin, record, write_wheel};
 use tempfile::TempDir;
 
@@ -189,9 +190,22 @@ fn a_link_replaces_an_installation_and_is_replaced_without_harm_to_its_target() 
     fs::create_dir_all(target.join("include/torch")).unwrap();
     fs::write(target.join("lib/libtorch_cpu.so"), "theirs").unwrap();
     fs::write(target.join("version.py"), "__version__ = '2.11.0'").unwrap();
-    link(&Lock::acquire(&scene.root()).unwrap(), &target, Parts::Cpu).unwrap();
+    let mut sha256 = String::new();
+    let wheels = [Wheel { cpu: NOTHING, ..pin(&scene.wheel, &mut sha256) }];
+    let nothing_to_fetch = |_: &Wheel<'_>, _: &Path| Err(Error::UnsupportedPlatform);
+    link(&Lock::acquire(&scene.root()).unwrap(), &target, &wheels, Parts::Cpu, nothing_to_fetch).unwrap();
     assert_eq!(scene.problem(), None);
     assert_eq!(scene.names(), [".lock", "manifest.json", "torch"]);
+    link(&Lock::acquire(&scene.root()).unwrap(), &target, &wheels, Parts::Cuda, |_, folder| {
+        let arrived = folder.join("tiny.whl");
+        fs::copy(&scene.wheel, &arrived).unwrap();
+        Ok(arrived)
+    })
+    .unwrap();
+    assert_eq!(scene.problem(), None);
+    assert_eq!(scene.names(), [".lock", "manifest.json", "nvidia", "tiny-1.0.dist-info", "torch"]);
+    fs::remove_file(scene.root().join("nvidia/lib/libcuda_part.so")).unwrap();
+    assert_eq!(scene.problem().unwrap(), "nvidia/lib/libcuda_part.so is missing");
     scene.install().unwrap();
     assert_eq!(scene.problem(), None);
     assert_eq!(fs::read_to_string(target.join("lib/libtorch_cpu.so")).unwrap(), "theirs");
