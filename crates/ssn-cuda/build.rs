@@ -25,7 +25,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut words = compiler.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or("c++"));
     command.args(words);
-    command.args(["-std=c++17", "-O1", "-fPIC", "-shared", "-s", "-Wall", "-Wno-unknown-pragmas"]);
+    // `cargo xtask check-cuda` compiles with the same flags.
+    command.args(["@shim/flags", "-shared", "-s"]);
     command.arg("-isystem").arg(&torch).arg("-isystem").arg(torch.join("torch/csrc/api/include"));
     command.arg("-isystem").arg(&cuda).arg("shim/shim.cpp").arg("-o").arg(&result);
     if !command.status()?.success() {

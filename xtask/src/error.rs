@@ -91,6 +91,9 @@ pub enum Error {
     )]
     NoGpu { python: PathBuf, reason: String },
 
+    #[error("{what} not compile: the compiler's message is above")]
+    DoesNotCompile { what: &'static str, message: String },
+
     #[error("cannot {action} {}: {source}", path.display())]
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
 
@@ -110,7 +113,9 @@ impl Error {
     /// Lines of another program that explain the error; they are printed before it.
     pub fn details(&self) -> Option<&String> {
         match self {
-            Self::PipFailed { last_lines, .. } => Some(last_lines).filter(|lines| !lines.is_empty()),
+            Self::PipFailed { last_lines: lines, .. } | Self::DoesNotCompile { message: lines, .. } => {
+                Some(lines).filter(|lines| !lines.is_empty())
+            }
             _ => None,
         }
     }
@@ -131,6 +136,7 @@ impl Error {
             | Self::NoCudaHeaders { .. }
             | Self::WrongWheel { .. }
             | Self::DamagedWheel { .. }
+            | Self::DoesNotCompile { .. }
             | Self::BadAnswer { .. } => Exit::BadData,
             Self::PipFailed { .. } | Self::NoSpace { .. } | Self::Io { .. } => Exit::Io,
         }

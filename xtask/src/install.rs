@@ -95,6 +95,19 @@ pub fn download(
     Ok(manifest)
 }
 
+/// Unpacks what the CUDA part keeps of these wheels, and nothing else.
+pub fn unpack(
+    lock: &Lock,
+    wheels: &[Wheel<'_>],
+    fetch: impl FnMut(&Wheel<'_>, &Path) -> Result<PathBuf, Error>,
+) -> Result<Manifest, Error> {
+    let staging = Staging::create(lock)?;
+    let (parts, files) = (Parts::Cuda, staging.fill(wheels, Parts::Cuda, fetch)?);
+    let manifest = Manifest { version: VERSION.into(), parts, source: Source::Downloaded { files } };
+    staging.place(&manifest)?;
+    Ok(manifest)
+}
+
 /// Makes `torch` a link to the PyTorch of a Python installation, which has been checked, and puts beside it what these
 /// parts need of these wheels.
 #[cfg(unix)]

@@ -7,7 +7,7 @@ use crate::cuda_headers;
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::libtorch::{self, Origin, VERSION};
-use crate::pins::Parts;
+use crate::pins::{Parts, Wheel};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -101,6 +101,12 @@ impl Manifest {
         of_link
             .or_else(|| files.iter().find_map(|(name, entry)| entry.problem(root, name)))
             .or_else(|| (parts == Parts::Cuda).then(of_headers)?)
+    }
+
+    /// Whether it was unpacked from these wheels, in these versions: each has left its licences.
+    pub fn holds(&self, wheels: &[Wheel<'_>]) -> bool {
+        let Source::Downloaded { files } = &self.source else { return false };
+        wheels.iter().all(|wheel| files.keys().any(|name| name.starts_with(&wheel.licences())))
     }
 
     /// The number of files and what they weigh together; nothing for a link.

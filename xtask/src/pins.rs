@@ -129,13 +129,32 @@ const CUDA_CRT: Wheel<'static> = Wheel {
     cuda: Kept { paths: &["nvidia/"], bytes: 933_521 },
 };
 
+const CUDA_NVRTC: Wheel<'static> = Wheel {
+    package: "nvidia-cuda-nvrtc",
+    version: "13.0.88",
+    platform: "manylinux2010_x86_64",
+    sha256: "ad9b6d2ead2435f11cbb6868809d2adeeee302e9bb94bcf0539c7a40d80e8575",
+    bytes: 90_215_200,
+    cpu: NOTHING,
+    cuda: Kept { paths: &["nvidia/"], bytes: 228_016_741 },
+};
+
 /// CUDA's headers alone, for a PyTorch that is linked: it brings the libraries, and not all of the headers.
 pub const CUDA_HEADERS: &[Wheel<'static>] = &[
     Wheel { cpu: NOTHING, cuda: Kept { paths: HEADERS, bytes: 4_150_584 }, ..CUDA_RUNTIME },
     Wheel { cuda: Kept { paths: HEADERS, bytes: 933_521 }, ..CUDA_CRT },
 ];
 
+/// The headers and the run-time compiler, which need no GPU to compile for one.
+pub const CUDA_COMPILER: &[Wheel<'static>] = &[
+    CUDA_HEADERS[0],
+    CUDA_HEADERS[1],
+    Wheel { cuda: Kept { paths: NVRTC, bytes: 113_777_942 }, ..CUDA_NVRTC },
+];
+
 const HEADERS: &[&str] = &["nvidia/cu13/include/"];
+
+const NVRTC: &[&str] = &["nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cu13/lib/libnvrtc-builtins.so.13.0"];
 
 /// Every wheel of libtorch [`VERSION`](crate::libtorch::VERSION) for Linux on x86-64.
 pub const WHEELS: &[Wheel<'static>] = &[
@@ -169,15 +188,7 @@ pub const WHEELS: &[Wheel<'static>] = &[
         cpu: NOTHING,
         cuda: Kept { paths: &["nvidia/"], bytes: 597_129_383 },
     },
-    Wheel {
-        package: "nvidia-cuda-nvrtc",
-        version: "13.0.88",
-        platform: "manylinux2010_x86_64",
-        sha256: "ad9b6d2ead2435f11cbb6868809d2adeeee302e9bb94bcf0539c7a40d80e8575",
-        bytes: 90_215_200,
-        cpu: NOTHING,
-        cuda: Kept { paths: &["nvidia/"], bytes: 228_016_741 },
-    },
+    CUDA_NVRTC,
     Wheel {
         package: "nvidia-cufft",
         version: "12.0.0.61",
@@ -288,7 +299,7 @@ mod tests {
 
     #[test]
     fn the_table_is_well_formed() {
-        for wheel in WHEELS.iter().chain(CUDA_HEADERS) {
+        for wheel in WHEELS.iter().chain(CUDA_COMPILER) {
             assert_eq!(wheel.sha256.len(), 64, "{}", wheel.package);
             assert!(wheel.sha256.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f')), "{}", wheel.package);
             assert_eq!(wheel.cpu.paths.is_empty(), wheel.cpu.bytes == 0, "{}", wheel.package);

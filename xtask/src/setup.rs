@@ -253,7 +253,7 @@ fn download(host: &Host, request: &Request) -> Result<Outcome, Error> {
 }
 
 /// Refuses a platform for which no wheels are pinned.
-fn check_platform() -> Result<(), Error> {
+pub fn check_platform() -> Result<(), Error> {
     if cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")) {
         Ok(())
     } else {

@@ -33,11 +33,16 @@ impl Scene {
         let lock = Lock::acquire(&self.root()).unwrap();
         download(&lock, &[wheel], Parts::Cpu, |_, folder| {
             fetches += 1;
-            let arrived = folder.join("tiny.whl");
-            fs::copy(&self.wheel, &arrived).unwrap();
-            Ok(arrived)
+            self.bring(folder)
         })?;
         Ok(fetches)
+    }
+
+    /// What a fetch does.
+    fn bring(&self, folder: &Path) -> Result<PathBuf, Error> {
+        let arrived = folder.join("tiny.whl");
+        fs::copy(&self.wheel, &arrived).unwrap();
+        Ok(arrived)
     }
 
     fn problem(&self) -> Option<String> {
@@ -64,6 +69,18 @@ fn a_fresh_installation_is_complete_and_leaves_nothing_else() {
     assert_eq!(scene.problem(), None);
     assert_eq!(scene.names(), COMPLETE);
     assert_eq!(fs::read_to_string(scene.root().join("torch/build-version")).unwrap(), "2.11.0\n");
+}
+
+#[test]
+fn wheels_by_themselves_are_unpacked_and_known_by_their_versions() {
+    let scene = Scene::new();
+    let mut sha256 = String::new();
+    let wheel = pin(&scene.wheel, &mut sha256);
+    let lock = Lock::acquire(&scene.root()).unwrap();
+    let manifest = unpack(&lock, &[wheel], |_, folder| scene.bring(folder)).unwrap();
+    assert_eq!(scene.problem(), None);
+    assert!(!scene.root().join("torch/build-version").exists());
+    assert!(manifest.holds(&[wheel]) && !manifest.holds(&[wheel, Wheel { version: "1.1", ..wheel }]));
 }
 
 #[test]
@@ -197,9 +214,7 @@ fn a_link_replaces_an_installation_and_is_replaced_without_harm_to_its_target() 
     assert_eq!(scene.problem(), None);
     assert_eq!(scene.names(), [".lock", "manifest.json", "torch"]);
     link(&Lock::acquire(&scene.root()).unwrap(), &target, &wheels, Parts::Cuda, |_, folder| {
-        let arrived = folder.join("tiny.whl");
-        fs::copy(&scene.wheel, &arrived).unwrap();
-        Ok(arrived)
+        scene.bring(folder)
     })
     .unwrap();
     assert_eq!(scene.problem(), None);
