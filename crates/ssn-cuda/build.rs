@@ -20,9 +20,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let Some((torch, cuda)) = headers else {
         return Ok(fs::write(result, [])?);
     };
-    let compiler = env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
-    let mut command = Command::new(compiler);
-    command.args(["-std=c++17", "-O1", "-fPIC", "-shared", "-s", "-Wall", "-Wno-unknown-pragmas"]);
+    // CXX may carry arguments or a wrapper, as in `ccache g++`.
+    let compiler = env::var("CXX").unwrap_or_default();
+    let mut words = compiler.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("c++"));
+    command.args(words);
+    // `cargo xtask check-cuda` compiles with the same flags.
+    command.args(["@shim/flags", "-shared", "-s"]);
     command.arg("-isystem").arg(&torch).arg("-isystem").arg(torch.join("torch/csrc/api/include"));
     command.arg("-isystem").arg(&cuda).arg("shim/shim.cpp").arg("-o").arg(&result);
     if !command.status()?.success() {
@@ -31,16 +35,29 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The folder of CUDA's headers: that of CUDA_HOME, or the one that comes with libtorch.
+/// The folder of CUDA's headers: the one that comes with libtorch, or that of CUDA_HOME.
+///
+/// `cargo xtask setup` looks in the same places.
 fn cuda_headers(torch: &Path) -> Option<PathBuf> {
-    let named = env::var("CUDA_HOME").ok().map(|home| Path::new(&home).join("include"));
-    let installed = torch.parent().map(|folder| folder.join("nvidia/cu13/include"));
-    let candidates: Vec<PathBuf> = named.into_iter().chain(installed).collect();
-    for folder in &candidates {
-        println!("cargo:rerun-if-changed={}", folder.join("cuda_runtime_api.h").display());
-    }
-    let is_complete = |folder: &PathBuf| {
-        folder.join("cuda_runtime_api.h").is_file() && folder.join("crt/host_config.h").is_file()
+    let root = torch.parent();
+    // Cargo would run this again at every build for a file that is not there.
+    let watch = |path: PathBuf| {
+        if path.exists() {
+            println!("cargo:rerun-if-changed={}", path.display());
+        }
     };
-    candidates.into_iter().find(is_complete)
+    if let Some(root) = root {
+        watch(root.join("manifest.json"));
+    }
+    let beside = root.map(|root| root.join("nvidia/cu13/include"));
+    let named = env::var("CUDA_HOME").ok().map(|home| Path::new(&home).join("include"));
+    for folder in beside.into_iter().chain(named) {
+        let needed = ["cuda_runtime_api.h", "crt/host_config.h"].map(|name| folder.join(name));
+        if needed.iter().all(|file| file.is_file()) {
+            needed.into_iter().for_each(watch);
+            return Some(folder);
+        }
+        watch(folder);
+    }
+    None
 }

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::host::Host;
 use std::path::PathBuf;
+use std::process::Command;
 
 /// The names under which systems keep their C++ compiler.
 const COMPILERS: [&str; 3] = ["c++", "g++", "clang++"];
@@ -20,6 +21,13 @@ pub fn find(host: &Host) -> Result<PathBuf, Error> {
         .ok_or_else(|| Error::NoCompiler { tried: tried.iter().map(ToString::to_string).collect() })
 }
 
+/// The same with the arguments that CXX carries.
+pub fn command(host: &Host) -> Result<Command, Error> {
+    let mut command = Command::new(find(host)?);
+    command.args(host.cxx.iter().flat_map(|cxx| cxx.split_whitespace().skip(1)));
+    Ok(command)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -28,6 +36,7 @@ mod tests {
     fn cxx_is_taken_at_its_word() {
         let host = Host { cxx: Some("/bin/sh -c".into()), ..Host::default() };
         assert_eq!(find(&host).unwrap(), PathBuf::from("/bin/sh"));
+        assert_eq!(crate::process::shown(&command(&host).unwrap()), "sh -c");
     }
 
     #[test]

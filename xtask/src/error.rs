@@ -2,6 +2,7 @@
 
 use crate::exit::Exit;
 use crate::libtorch::VERSION;
+use crate::pins;
 use crate::units::size;
 use std::path::{Path, PathBuf};
 
@@ -51,6 +52,13 @@ pub enum Error {
     IncompleteLibtorch { subject: String, missing: String, remedy: &'static str },
 
     #[error(
+        "{subject} can serve a GPU, but CUDA's headers are not with it ({} is missing), and without them the CUDA part is \
+         not built: `pip install {}` there, or set CUDA_HOME to a CUDA toolkit of the same release, or {remedy}",
+        missing.display(), pins::requirements(pins::CUDA_HEADERS)
+    )]
+    NoCudaHeaders { subject: String, missing: PathBuf, remedy: &'static str },
+
+    #[error(
         "LIBTORCH_USE_PYTORCH is set, but {} finds no PyTorch: install it with `pip install torch=={VERSION}`, \
          or unset LIBTORCH_USE_PYTORCH and run `cargo xtask setup`", python.display()
     )]
@@ -83,6 +91,9 @@ pub enum Error {
     )]
     NoGpu { python: PathBuf, reason: String },
 
+    #[error("{what} not compile: the compiler's message is above")]
+    DoesNotCompile { what: &'static str, message: String },
+
     #[error("cannot {action} {}: {source}", path.display())]
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
 
@@ -102,7 +113,9 @@ impl Error {
     /// Lines of another program that explain the error; they are printed before it.
     pub fn details(&self) -> Option<&String> {
         match self {
-            Self::PipFailed { last_lines, .. } => Some(last_lines).filter(|lines| !lines.is_empty()),
+            Self::PipFailed { last_lines: lines, .. } | Self::DoesNotCompile { message: lines, .. } => {
+                Some(lines).filter(|lines| !lines.is_empty())
+            }
             _ => None,
         }
     }
@@ -120,8 +133,10 @@ impl Error {
             | Self::Spawn { .. } => Exit::MissingTool,
             Self::WrongVersion { .. }
             | Self::IncompleteLibtorch { .. }
+            | Self::NoCudaHeaders { .. }
             | Self::WrongWheel { .. }
             | Self::DamagedWheel { .. }
+            | Self::DoesNotCompile { .. }
             | Self::BadAnswer { .. } => Exit::BadData,
             Self::PipFailed { .. } | Self::NoSpace { .. } | Self::Io { .. } => Exit::Io,
         }

@@ -18,6 +18,8 @@ pub struct Host {
     pub use_pytorch: bool,
     /// LIBTORCH, if it is the user's own and not the one that this checkout sets.
     pub libtorch: Option<PathBuf>,
+    /// CUDA_HOME, whose headers serve a libtorch that comes without.
+    pub cuda_home: Option<PathBuf>,
 }
 
 impl Host {
@@ -29,6 +31,7 @@ impl Host {
             virtual_env: env::var_os("VIRTUAL_ENV").is_some(),
             use_pytorch: env::var_os("LIBTORCH_USE_PYTORCH").is_some(),
             libtorch: env::var_os("LIBTORCH").map(PathBuf::from).filter(|value| !is_ours(value)),
+            cuda_home: env::var_os("CUDA_HOME").map(PathBuf::from),
         }
     }
 

@@ -79,28 +79,10 @@ pub fn download(
     lock: &Lock,
     wheels: &[Wheel<'_>],
     parts: Parts,
-    mut fetch: impl FnMut(&Wheel<'_>, &Path) -> Result<PathBuf, Error>,
+    fetch: impl FnMut(&Wheel<'_>, &Path) -> Result<PathBuf, Error>,
 ) -> Result<Manifest, Error> {
-    let root = lock.root.as_path();
     let staging = Staging::create(lock)?;
-    let downloads = root.join(DOWNLOADS);
-    fs::create_dir_all(&downloads).map_err(Error::io("create", &downloads))?;
-    let wheels: Vec<_> = wheels.iter().filter(|wheel| wheel.serves(parts)).collect();
-    let mut paths = Vec::new();
-    for wheel in &wheels {
-        paths.push(obtain(root, wheel, &staging, &mut fetch)?);
-    }
-    let mut files = Files::new();
-    for (wheel, path) in wheels.iter().zip(&paths) {
-        eprintln!("  unpacking {} ({})", wheel.package, size(wheel.unpacked(parts)));
-        let unpacked = wheel::unpack(path, wheel, parts, &staging.tree()).inspect_err(|error| {
-            if matches!(error, Error::DamagedWheel { .. }) {
-                // Kept, it would be found damaged again; that it cannot be removed changes nothing.
-                let _ = fs::remove_file(path);
-            }
-        })?;
-        files.extend(unpacked);
-    }
+    let mut files = staging.fill(wheels, parts, fetch)?;
     // `torch-sys` reads this file, which the archives of libtorch have and the wheels do not.
     let version_file = "torch/build-version";
     let path = staging.tree().join(version_file);
@@ -110,21 +92,40 @@ pub fn download(
     files.insert(version_file.into(), digest.into());
     let manifest = Manifest { version: VERSION.into(), parts, source: Source::Downloaded { files } };
     staging.place(&manifest)?;
-    remove(&downloads)?;
     Ok(manifest)
 }
 
-/// Makes `torch` a link to the PyTorch of a Python installation, which has been checked.
-#[cfg(unix)]
-pub fn link(lock: &Lock, target: &Path, parts: Parts) -> Result<Manifest, Error> {
+/// Unpacks what the CUDA part keeps of these wheels, and nothing else.
+pub fn unpack(
+    lock: &Lock,
+    wheels: &[Wheel<'_>],
+    fetch: impl FnMut(&Wheel<'_>, &Path) -> Result<PathBuf, Error>,
+) -> Result<Manifest, Error> {
     let staging = Staging::create(lock)?;
+    let (parts, files) = (Parts::Cuda, staging.fill(wheels, Parts::Cuda, fetch)?);
+    let manifest = Manifest { version: VERSION.into(), parts, source: Source::Downloaded { files } };
+    staging.place(&manifest)?;
+    Ok(manifest)
+}
+
+/// Makes `torch` a link to the PyTorch of a Python installation, which has been checked, and puts beside it what these
+/// parts need of these wheels.
+#[cfg(unix)]
+pub fn link(
+    lock: &Lock,
+    target: &Path,
+    wheels: &[Wheel<'_>],
+    parts: Parts,
+    fetch: impl FnMut(&Wheel<'_>, &Path) -> Result<PathBuf, Error>,
+) -> Result<Manifest, Error> {
+    let staging = Staging::create(lock)?;
+    let headers = staging.fill(wheels, parts, fetch)?;
     let (tree, torch) = (staging.tree(), staging.tree().join("torch"));
     fs::create_dir_all(&tree).map_err(Error::io("create", &tree))?;
     std::os::unix::fs::symlink(target, &torch).map_err(Error::io("link", &torch))?;
-    let source = Source::Linked { target: target.to_owned() };
+    let source = Source::Linked { target: target.to_owned(), headers };
     let manifest = Manifest { version: VERSION.into(), parts, source };
     staging.place(&manifest)?;
-    remove(&lock.root.join(DOWNLOADS))?;
     Ok(manifest)
 }
 
@@ -171,7 +172,35 @@ impl<'a> Staging<'a> {
         self.folder.join("tree")
     }
 
-    /// Exchanges the old installation for the new one, and vouches for it.
+    /// Unpacks what these parts keep of the wheels into the tree.
+    fn fill(
+        &self,
+        wheels: &[Wheel<'_>],
+        parts: Parts,
+        mut fetch: impl FnMut(&Wheel<'_>, &Path) -> Result<PathBuf, Error>,
+    ) -> Result<Files, Error> {
+        let downloads = self.root.join(DOWNLOADS);
+        fs::create_dir_all(&downloads).map_err(Error::io("create", &downloads))?;
+        let wheels: Vec<_> = wheels.iter().filter(|wheel| wheel.serves(parts)).collect();
+        let mut paths = Vec::new();
+        for wheel in &wheels {
+            paths.push(obtain(self.root, wheel, self, &mut fetch)?);
+        }
+        let mut files = Files::new();
+        for (wheel, path) in wheels.iter().zip(&paths) {
+            eprintln!("  unpacking {} ({})", wheel.package, size(wheel.unpacked(parts)));
+            let unpacked = wheel::unpack(path, wheel, parts, &self.tree()).inspect_err(|error| {
+                if matches!(error, Error::DamagedWheel { .. }) {
+                    // Kept, it would be found damaged again; that it cannot be removed changes nothing.
+                    let _ = fs::remove_file(path);
+                }
+            })?;
+            files.extend(unpacked);
+        }
+        Ok(files)
+    }
+
+    /// Exchanges the old installation for the new one, vouches for it, and removes the wheels.
     fn place(&self, manifest: &Manifest) -> Result<(), Error> {
         remove(&self.root.join(manifest::FILE_NAME))?;
         let old = self.folder.join("old");
@@ -182,7 +211,8 @@ impl<'a> Staging<'a> {
         for name in entries(&self.tree())? {
             rename(&self.tree(), self.root, &name)?;
         }
-        manifest.write(self.root, &self.folder)
+        manifest.write(self.root, &self.folder)?;
+        remove(&self.root.join(DOWNLOADS))
     }
 }
 

@@ -46,6 +46,13 @@ pub fn check(folder: &Path, parts: Parts, origin: Origin) -> Result<Parts, Error
     }
 }
 
+/// Whether a PyTorch says that it is made for the release of CUDA whose headers are pinned.
+pub fn fits_pinned_cuda(folder: &Path) -> bool {
+    let text = fs::read_to_string(folder.join("version.py")).unwrap_or_default();
+    let release = text.lines().find(|line| line.starts_with("cuda")).and_then(quoted);
+    release.is_some_and(|release| release.starts_with("13."))
+}
+
 /// The version that a libtorch folder says it is, without the local part (`2.11.0` for `2.11.0+cu130`).
 ///
 /// A libtorch archive has a `build-version`, a Python package has a `version.py`, and both have headers.
@@ -59,8 +66,12 @@ pub fn version(folder: &Path) -> Option<String> {
 
 /// Reads `__version__ = '2.11.0+cpu'`.
 fn from_python(text: &str) -> Option<String> {
-    let line = text.lines().find(|line| line.starts_with("__version__"))?;
-    line.split(['\'', '"']).nth(1).map(str::to_owned)
+    text.lines().find(|line| line.starts_with("__version__")).and_then(quoted).map(str::to_owned)
+}
+
+/// What stands between the first quotes.
+fn quoted(line: &str) -> Option<&str> {
+    line.split(['\'', '"']).nth(1)
 }
 
 /// Reads the three macros `TORCH_VERSION_MAJOR`, `_MINOR` and `_PATCH`.
@@ -125,6 +136,22 @@ mod tests {
         assert!(error.contains("It has no lib/libtorch_cuda.so") && error.ends_with("do this"), "{error}");
         fs::write(path.join("lib/libtorch_cuda.so"), "").unwrap();
         assert_eq!(check(&path, Parts::Cpu, origin()).unwrap(), Parts::Cuda);
+    }
+
+    #[test]
+    fn a_pytorch_for_another_cuda_does_not_fit_the_headers() {
+        for (line, fits) in [
+            ("cuda: Optional[str] = '13.0'", true),
+            ("cuda = \"13.2\"", true),
+            ("cuda: Optional[str] = '12.8'", false),
+            ("cuda: Optional[str] = None", false),
+            ("", false),
+        ] {
+            let text = format!("__all__ = ['cuda']\n__version__ = '2.11.0'\n{line}\nhip = '13.0'\n");
+            let (_temp, path) = folder(&[("version.py", &text)]);
+            assert_eq!(fits_pinned_cuda(&path), fits, "{line}");
+        }
+        assert!(!fits_pinned_cuda(Path::new("/nowhere")));
     }
 
     #[test]

@@ -8,8 +8,10 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 mod bench;
+mod check_cuda;
 mod checkout;
 mod compiler;
+mod cuda_headers;
 mod demo;
 mod digest;
 mod error;
@@ -46,6 +48,7 @@ enum Command {
     Demo(demo::Args),
     Golden(golden::Args),
     Bench(bench::Args),
+    CheckCuda(check_cuda::Args),
 }
 
 fn main() -> ExitCode {
@@ -68,6 +71,7 @@ fn run(command: Command) -> Result<Exit, Error> {
         Command::Demo(args) => demo::run(&args),
         Command::Golden(args) => golden::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::CheckCuda(args) => check_cuda::run(&args),
     }
 }
 

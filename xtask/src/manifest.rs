@@ -3,10 +3,11 @@
 //! It is written after everything else and removed before anything is changed: an installation without one is
 //! never trusted, whatever it holds.
 
+use crate::cuda_headers;
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::libtorch::{self, Origin, VERSION};
-use crate::pins::Parts;
+use crate::pins::{Parts, Wheel};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -46,6 +47,9 @@ pub enum Source {
     Linked {
         /// The `torch` folder of that installation.
         target: PathBuf,
+        /// CUDA's headers, which it lacks and which lie beside the link.
+        #[serde(default)]
+        headers: Files,
     },
 }
 
@@ -76,7 +80,8 @@ impl Manifest {
 
     /// Why the installation in `root` does not serve someone who wants these parts; none if it does.
     ///
-    /// The check is quick: of downloaded files the sizes, of a linked PyTorch the version.
+    /// The check is quick: of downloaded files the sizes, of a linked PyTorch the version. Early installations for CUDA
+    /// have no headers, and so does a PyTorch by itself.
     pub fn problem(&self, root: &Path, parts: Parts) -> Option<String> {
         if self.version != VERSION {
             return Some(format!("it is libtorch {}", self.version));
@@ -84,10 +89,24 @@ impl Manifest {
         if self.parts < parts {
             return Some(format!("it is made for the {} alone", self.parts));
         }
-        match &self.source {
-            Source::Downloaded { files } => files.iter().find_map(|(name, entry)| entry.problem(root, name)),
-            Source::Linked { target } => link_problem(root, target, parts),
-        }
+        let (files, of_link) = match &self.source {
+            Source::Downloaded { files } => (files, None),
+            Source::Linked { target, headers } => (headers, link_problem(root, target, parts)),
+        };
+        let of_headers = || {
+            let missing = cuda_headers::missing(&root.join(cuda_headers::FOLDER))?;
+            let missing = missing.strip_prefix(root).unwrap_or(&missing).display().to_string();
+            Some(format!("it has no {missing}, which building the CUDA part needs"))
+        };
+        of_link
+            .or_else(|| files.iter().find_map(|(name, entry)| entry.problem(root, name)))
+            .or_else(|| (parts == Parts::Cuda).then(of_headers)?)
+    }
+
+    /// Whether it was unpacked from these wheels, in these versions: each has left its licences.
+    pub fn holds(&self, wheels: &[Wheel<'_>]) -> bool {
+        let Source::Downloaded { files } = &self.source else { return false };
+        wheels.iter().all(|wheel| files.keys().any(|name| name.starts_with(&wheel.licences())))
     }
 
     /// The number of files and what they weigh together; nothing for a link.
@@ -106,6 +125,9 @@ fn link_problem(root: &Path, target: &Path, parts: Parts) -> Option<String> {
     }
     let origin = Origin { subject: torch.display().to_string(), remedy: "link it again" };
     match libtorch::check(&torch, parts, origin) {
+        Ok(_) if parts == Parts::Cuda && !libtorch::fits_pinned_cuda(&torch) => {
+            Some(format!("it links to {}, which is now for another CUDA", target.display()))
+        }
         Ok(_) => None,
         Err(Error::WrongVersion { found, .. }) => {
             Some(format!("it links to {}, which is now libtorch {found}", target.display()))
@@ -165,7 +187,7 @@ mod tests {
         fs::create_dir_all(target.join("include/torch")).unwrap();
         fs::write(target.join("lib/libtorch_cpu.so"), "").unwrap();
         fs::write(target.join("version.py"), "__version__ = '2.11.0+cpu'").unwrap();
-        let linked = manifest(Parts::Cpu, Source::Linked { target: target.clone() });
+        let linked = manifest(Parts::Cpu, Source::Linked { target: target.clone(), headers: Files::new() });
         assert!(linked.problem(temp.path(), Parts::Cpu).unwrap().contains("not the link"));
         std::os::unix::fs::symlink(&target, temp.path().join("torch")).unwrap();
         assert_eq!(linked.problem(temp.path(), Parts::Cpu), None);
@@ -173,5 +195,18 @@ mod tests {
         assert!(linked.problem(temp.path(), Parts::Cpu).unwrap().contains("libtorch 2.12.0"));
         fs::remove_dir_all(&target).unwrap();
         assert!(linked.problem(temp.path(), Parts::Cpu).unwrap().contains("gone"));
+    }
+
+    #[test]
+    fn an_installation_without_cudas_headers_serves_the_cpu_alone() {
+        let temp = tempfile::tempdir().unwrap();
+        let early = manifest(Parts::Cuda, Source::Downloaded { files: Files::new() });
+        let headers = temp.path().join(cuda_headers::FOLDER);
+        cuda_headers::fill(&headers);
+        assert_eq!(early.problem(temp.path(), Parts::Cuda), None);
+        fs::remove_file(headers.join("crt/host_config.h")).unwrap();
+        assert_eq!(early.problem(temp.path(), Parts::Cpu), None);
+        let problem = early.problem(temp.path(), Parts::Cuda).unwrap();
+        assert!(problem.starts_with("it has no nvidia/cu13/include/crt/host_config.h,"), "{problem}");
     }
 }

@@ -82,7 +82,13 @@ impl<'a> Wheel<'a> {
     }
 }
 
-const NOTHING: Kept<'static> = Kept { paths: &[], bytes: 0 };
+/// The wheels as pip's command line names them.
+pub fn requirements(wheels: &[Wheel<'_>]) -> String {
+    wheels.iter().map(|wheel| format!("{}=={}", wheel.package, wheel.version)).collect::<Vec<_>>().join(" ")
+}
+
+/// No file.
+pub const NOTHING: Kept<'static> = Kept { paths: &[], bytes: 0 };
 
 const TORCH_CPU: &[&str] = &[
     "torch/include/",
@@ -101,6 +107,55 @@ const TORCH_CUDA: &[&str] = &[
     "torch/lib/libtorch_nvshmem.so",
 ];
 
+const CUDA_RUNTIME: Wheel<'static> = Wheel {
+    package: "nvidia-cuda-runtime",
+    version: "13.0.96",
+    platform: "manylinux2014_x86_64",
+    sha256: "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548",
+    bytes: 2_243_632,
+    cpu: Kept { paths: &["nvidia/cu13/lib/libcudart.so.13"], bytes: 763_550 },
+    cuda: Kept { paths: &["nvidia/"], bytes: 6_476_766 },
+};
+
+// An extra of `cuda-toolkit` 13.0.2 that `torch` does not ask for: `cuda_runtime.h` and with it the CUDA headers of
+// `torch` include `crt/host_config.h`.
+const CUDA_CRT: Wheel<'static> = Wheel {
+    package: "nvidia-cuda-crt",
+    version: "13.0.88",
+    platform: "manylinux2014_x86_64",
+    sha256: "2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4",
+    bytes: 134_086,
+    cpu: NOTHING,
+    cuda: Kept { paths: &["nvidia/"], bytes: 933_521 },
+};
+
+const CUDA_NVRTC: Wheel<'static> = Wheel {
+    package: "nvidia-cuda-nvrtc",
+    version: "13.0.88",
+    platform: "manylinux2010_x86_64",
+    sha256: "ad9b6d2ead2435f11cbb6868809d2adeeee302e9bb94bcf0539c7a40d80e8575",
+    bytes: 90_215_200,
+    cpu: NOTHING,
+    cuda: Kept { paths: &["nvidia/"], bytes: 228_016_741 },
+};
+
+/// CUDA's headers alone, for a PyTorch that is linked: it brings the libraries, and not all of the headers.
+pub const CUDA_HEADERS: &[Wheel<'static>] = &[
+    Wheel { cpu: NOTHING, cuda: Kept { paths: HEADERS, bytes: 4_150_584 }, ..CUDA_RUNTIME },
+    Wheel { cuda: Kept { paths: HEADERS, bytes: 933_521 }, ..CUDA_CRT },
+];
+
+/// The headers and the run-time compiler, which need no GPU to compile for one.
+pub const CUDA_COMPILER: &[Wheel<'static>] = &[
+    CUDA_HEADERS[0],
+    CUDA_HEADERS[1],
+    Wheel { cuda: Kept { paths: NVRTC, bytes: 113_777_942 }, ..CUDA_NVRTC },
+];
+
+const HEADERS: &[&str] = &["nvidia/cu13/include/"];
+
+const NVRTC: &[&str] = &["nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cu13/lib/libnvrtc-builtins.so.13.0"];
+
 /// Every wheel of libtorch [`VERSION`](crate::libtorch::VERSION) for Linux on x86-64.
 pub const WHEELS: &[Wheel<'static>] = &[
     Wheel {
@@ -113,15 +168,7 @@ pub const WHEELS: &[Wheel<'static>] = &[
         cuda: Kept { paths: TORCH_CUDA, bytes: 514_335_261 },
     },
     // libtorch_cpu.so itself loads one library of each of the next two, even where there is no GPU.
-    Wheel {
-        package: "nvidia-cuda-runtime",
-        version: "13.0.96",
-        platform: "manylinux2014_x86_64",
-        sha256: "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548",
-        bytes: 2_243_632,
-        cpu: Kept { paths: &["nvidia/cu13/lib/libcudart.so.13"], bytes: 763_550 },
-        cuda: Kept { paths: &["nvidia/"], bytes: 6_476_766 },
-    },
+    CUDA_RUNTIME,
     Wheel {
         package: "nvidia-cuda-cupti",
         version: "13.0.85",
@@ -141,15 +188,7 @@ pub const WHEELS: &[Wheel<'static>] = &[
         cpu: NOTHING,
         cuda: Kept { paths: &["nvidia/"], bytes: 597_129_383 },
     },
-    Wheel {
-        package: "nvidia-cuda-nvrtc",
-        version: "13.0.88",
-        platform: "manylinux2010_x86_64",
-        sha256: "ad9b6d2ead2435f11cbb6868809d2adeeee302e9bb94bcf0539c7a40d80e8575",
-        bytes: 90_215_200,
-        cpu: NOTHING,
-        cuda: Kept { paths: &["nvidia/"], bytes: 228_016_741 },
-    },
+    CUDA_NVRTC,
     Wheel {
         package: "nvidia-cufft",
         version: "12.0.0.61",
@@ -213,17 +252,7 @@ pub const WHEELS: &[Wheel<'static>] = &[
         cpu: NOTHING,
         cuda: Kept { paths: &["nvidia/"], bytes: 584_009 },
     },
-    // An extra of `cuda-toolkit` 13.0.2 that `torch` does not ask for: `cuda_runtime.h` and with it the CUDA headers of
-    // `torch` include `crt/host_config.h`.
-    Wheel {
-        package: "nvidia-cuda-crt",
-        version: "13.0.88",
-        platform: "manylinux2014_x86_64",
-        sha256: "2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4",
-        bytes: 134_086,
-        cpu: NOTHING,
-        cuda: Kept { paths: &["nvidia/"], bytes: 933_521 },
-    },
+    CUDA_CRT,
     // What `torch` requires by itself.
     Wheel {
         package: "nvidia-cudnn-cu13",
@@ -270,7 +299,7 @@ mod tests {
 
     #[test]
     fn the_table_is_well_formed() {
-        for wheel in WHEELS {
+        for wheel in WHEELS.iter().chain(CUDA_COMPILER) {
             assert_eq!(wheel.sha256.len(), 64, "{}", wheel.package);
             assert!(wheel.sha256.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f')), "{}", wheel.package);
             assert_eq!(wheel.cpu.paths.is_empty(), wheel.cpu.bytes == 0, "{}", wheel.package);
@@ -287,15 +316,13 @@ mod tests {
     }
 
     #[test]
-    fn the_headers_of_cuda_are_of_one_release() {
-        let release = |package: &str| {
-            let wheel = WHEELS.iter().find(|wheel| wheel.package == package).unwrap();
-            assert!(
-                wheel.kept(Parts::Cuda).any(|path| "nvidia/cu13/include/".starts_with(path)),
-                "{package}"
-            );
-            wheel.version.rsplit_once('.').unwrap().0
-        };
-        assert_eq!(release("nvidia-cuda-crt"), release("nvidia-cuda-runtime"));
+    fn the_headers_of_cuda_are_those_of_the_installation_and_of_one_release() {
+        let release = |wheel: &Wheel<'_>| wheel.version.rsplit_once('.').unwrap().0.to_owned();
+        for headers in CUDA_HEADERS {
+            let whole = WHEELS.iter().find(|wheel| wheel.sha256 == headers.sha256).unwrap();
+            assert!(whole.kept(Parts::Cuda).any(|path| HEADERS[0].starts_with(path)), "{}", whole.package);
+            assert!(!headers.serves(Parts::Cpu));
+            assert_eq!(release(headers), release(&CUDA_HEADERS[0]));
+        }
     }
 }

@@ -9,17 +9,18 @@ use crate::host::Host;
 use crate::install::{self, Lock};
 use crate::libtorch::{self, Origin, VERSION};
 use crate::manifest::{Manifest, Source};
-use crate::pins::{Parts, WHEELS, Wheel};
+use crate::pins::{CUDA_HEADERS, Parts, WHEELS, Wheel};
 use crate::python::Python;
 use crate::units::size;
-use crate::{checkout, compiler, space};
+use crate::{checkout, compiler, cuda_headers, space};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Install the libtorch that the project builds against.
 ///
 /// Nothing is fetched if LIBTORCH or LIBTORCH_USE_PYTORCH names a libtorch of the right version, if one is
-/// already installed, or if the active Python has the right PyTorch, to which a link is made then.
+/// already installed, or if the active Python has the right PyTorch, to which a link is made then; with `--cuda`, the
+/// headers that a PyTorch lacks are put beside the link.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Install also what an NVIDIA GPU needs (about 2.5 GB to fetch instead of 0.5 GB).
@@ -107,7 +108,7 @@ fn settle(host: &Host, request: &Request) -> Result<Outcome, Error> {
         }
     }
     match linkable(host, request) {
-        Some((torch, parts)) => link(&torch, parts, request),
+        Some((torch, python)) => link(&torch, &python, request),
         None => download(host, request),
     }
 }
@@ -120,17 +121,29 @@ fn named_by_environment(host: &Host, parts: Parts) -> Result<Option<String>, Err
         let remedy =
             "install that version with pip, or unset LIBTORCH_USE_PYTORCH and run `cargo xtask setup`";
         let subject = format!("LIBTORCH_USE_PYTORCH is set, but {}", folder.display());
-        let parts = libtorch::check(&folder, parts, Origin { subject, remedy })?;
+        let found = libtorch::check(&folder, parts, Origin { subject, remedy })?;
+        check_headers(host, &folder, parts, "unset LIBTORCH_USE_PYTORCH and run `cargo xtask setup --cuda`")?;
         let folder = folder.display();
         return Ok(Some(format!(
-            "LIBTORCH_USE_PYTORCH is set, and {folder} is PyTorch {VERSION} ({parts})."
+            "LIBTORCH_USE_PYTORCH is set, and {folder} is PyTorch {VERSION} ({found})."
         )));
     }
     let Some(folder) = &host.libtorch else { return Ok(None) };
     let remedy = "point LIBTORCH to that version, or unset it and run `cargo xtask setup`";
     let subject = format!("LIBTORCH={}", folder.display());
-    let parts = libtorch::check(folder, parts, Origin { subject, remedy })?;
-    Ok(Some(format!("LIBTORCH is set, and {} is libtorch {VERSION} ({parts}).", folder.display())))
+    let found = libtorch::check(folder, parts, Origin { subject, remedy })?;
+    check_headers(host, folder, parts, "unset LIBTORCH and run `cargo xtask setup --cuda`")?;
+    Ok(Some(format!("LIBTORCH is set, and {} is libtorch {VERSION} ({found}).", folder.display())))
+}
+
+/// Refuses a libtorch against which the CUDA part that is asked for would not be built.
+fn check_headers(host: &Host, torch: &Path, parts: Parts, remedy: &'static str) -> Result<(), Error> {
+    if parts == Parts::Cpu || cuda_headers::find(host, torch).is_some() {
+        return Ok(());
+    }
+    let folder = torch.with_file_name(cuda_headers::FOLDER);
+    let missing = cuda_headers::missing(&folder).unwrap_or(folder);
+    Err(Error::NoCudaHeaders { subject: torch.display().to_string(), missing, remedy })
 }
 
 /// The complete installation in the folder, described; if it is there but of no use, the error says why.
@@ -158,45 +171,53 @@ fn describe(root: &Path, manifest: &Manifest) -> String {
         Source::Downloaded { .. } => {
             format!("libtorch {VERSION} ({parts}) is complete in {root}: {files} files, {}.", size(bytes))
         }
-        Source::Linked { target } => {
+        Source::Linked { target, .. } => {
             format!("libtorch {VERSION} ({parts}) in {root} is a link to {}.", target.display())
         }
     }
 }
 
 /// The PyTorch of the active Python, if it can serve; that there is none is no error.
-fn linkable(host: &Host, request: &Request) -> Option<(PathBuf, Parts)> {
+fn linkable(host: &Host, request: &Request) -> Option<(PathBuf, Python)> {
     if request.download || !cfg!(unix) {
         return None;
     }
-    let torch = Python::find(host).ok()?.torch_folder().ok()??;
+    let python = Python::find(host).ok()?;
+    let torch = python.torch_folder().ok()??;
     let origin = Origin { subject: torch.display().to_string(), remedy: "it is not linked" };
-    let parts = libtorch::check(&torch, request.parts, origin).ok()?;
-    Some((torch, parts))
+    libtorch::check(&torch, request.parts, origin).ok()?;
+    (request.parts == Parts::Cpu || libtorch::fits_pinned_cuda(&torch)).then_some((torch, python))
 }
 
 #[cfg(unix)]
-fn link(torch: &Path, parts: Parts, request: &Request) -> Result<Outcome, Error> {
+fn link(torch: &Path, python: &Python, request: &Request) -> Result<Outcome, Error> {
+    if request.parts == Parts::Cuda {
+        check_platform()?;
+        python.check_pip()?;
+    }
     let lock = Lock::acquire(&request.root)?;
-    let manifest = install::link(&lock, torch, parts)?;
+    let fetch = |wheel: &Wheel<'_>, folder: &Path| python.download(wheel, folder);
+    let manifest = install::link(&lock, torch, CUDA_HEADERS, request.parts, fetch)?;
+    let (with, without_link) = match request.parts {
+        Parts::Cpu => ("", "LIBTORCH_USE_PYTORCH=1 would use it without the link; "),
+        Parts::Cuda => (", with CUDA's headers beside it,", ""),
+    };
     eprintln!(
-        "The active Python has PyTorch {VERSION}: it is linked instead of fetching {}. (LIBTORCH_USE_PYTORCH=1 \
-         would use it without the link; `--download` installs one that does not depend on that Python.)",
+        "The active Python has PyTorch {VERSION}: it is linked{with} instead of fetching {}. ({without_link}`--download` \
+         installs one that does not depend on that Python.)",
         size(sum(WHEELS, request.parts, |wheel| wheel.bytes))
     );
     Ok(Outcome::Installed(describe(&request.root, &manifest)))
 }
 
 #[cfg(not(unix))]
-fn link(_: &Path, _: Parts, _: &Request) -> Result<Outcome, Error> {
+fn link(_: &Path, _: &Python, _: &Request) -> Result<Outcome, Error> {
     Err(Error::UnsupportedPlatform)
 }
 
 /// Fetches and unpacks the wheels. Whatever can be found wanting is found before the folder is touched.
 fn download(host: &Host, request: &Request) -> Result<Outcome, Error> {
-    if !cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")) {
-        return Err(Error::UnsupportedPlatform);
-    }
+    check_platform()?;
     let (root, parts) = (request.root.as_path(), request.parts);
     let python = Python::find(host)?;
     python.check_pip()?;
@@ -229,6 +250,15 @@ fn download(host: &Host, request: &Request) -> Result<Outcome, Error> {
     let manifest = install::download(&lock, WHEELS, parts, |wheel, folder| python.download(wheel, folder))?;
     let seconds = start.elapsed().as_secs();
     Ok(Outcome::Installed(format!("{} It took {seconds} s.", describe(root, &manifest))))
+}
+
+/// Refuses a platform for which no wheels are pinned.
+pub fn check_platform() -> Result<(), Error> {
+    if cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")) {
+        Ok(())
+    } else {
+        Err(Error::UnsupportedPlatform)
+    }
 }
 
 fn sum(wheels: &[Wheel<'_>], parts: Parts, weight: impl Fn(&Wheel<'_>) -> u64) -> u64 {

@@ -189,7 +189,10 @@ const MODULES: &[(&str, &[&str])] = &[
             "evaluate",
         ],
     ),
-    ("ssn-engine", &["failure", "trained", "signals", "import", "toy", "train", "predict", "export", "demo"]),
+    (
+        "ssn-engine",
+        &["failure", "device", "trained", "signals", "import", "toy", "train", "predict", "export", "demo"],
+    ),
 ];
 
 #[test]

@@ -8,10 +8,14 @@ use serde::Serialize;
 use crate::engine::engine_path;
 use crate::exit::{Exit, Failure, print};
 use crate::libtorch::{self, Libtorch};
-use crate::loader::{Libraries, libraries_of, missing};
+use crate::loader::{Libraries, libraries_of, missing, section_size};
 
 /// The library that computations on a GPU need, loaded on demand.
 const LIBTORCH_CUDA: &str = "libtorch_cuda.so";
+/// The library through which kernels are compiled, loaded on demand as well.
+const LIBTORCH_NVRTC: &str = "libcaffe2_nvrtc.so";
+/// The section of the engine's file that holds its CUDA part.
+const CUDA_PART: &str = ".ssn_cuda";
 /// The driver's library; it comes with the driver, not with libtorch.
 const CUDA_DRIVER: &str = "libcuda.so.1";
 
@@ -45,6 +49,8 @@ struct Cuda {
     gpus: Vec<String>,
     driver: Option<String>,
     libtorch_cuda: Option<PathBuf>,
+    /// Whether the engine was built with its CUDA part.
+    engine_part: bool,
     /// What stands between this machine and `--device cuda`; empty when nothing does.
     lacks: Vec<String>,
 }
@@ -67,7 +73,7 @@ fn gather() -> Info {
         let Libtorch { folder, version, missing } = libtorch;
         Found { folder, version, missing }
     });
-    let cuda = cuda(found.folder.as_deref());
+    let cuda = cuda(engine.as_deref(), found.folder.as_deref());
     Info { version: env!("CARGO_PKG_VERSION"), processor: processor(), engine, libtorch: found, cuda }
 }
 
@@ -102,7 +108,7 @@ fn vectors() -> &'static str {
     "the architecture's baseline"
 }
 
-fn cuda(libtorch: Option<&Path>) -> Cuda {
+fn cuda(engine: Option<&Path>, libtorch: Option<&Path>) -> Cuda {
     let gpus = nvidia_gpus();
     let driver =
         std::fs::read_to_string("/proc/driver/nvidia/version").ok().and_then(|text| driver_version(&text));
@@ -119,9 +125,19 @@ fn cuda(libtorch: Option<&Path>) -> Cuda {
             ));
         }
         None => lacks.push("libtorch".to_owned()),
-        Some(path) => lacks.extend(missing_for_cuda(&libraries_of(path))),
+        Some(path) => {
+            let mut libraries = libraries_of(path);
+            libraries.extend(libraries_of(&path.with_file_name(LIBTORCH_NVRTC)));
+            lacks.extend(missing_for_cuda(&libraries));
+        }
     }
-    Cuda { gpus, driver, libtorch_cuda: library, lacks }
+    let engine_part = engine.is_some_and(|engine| section_size(engine, CUDA_PART) > 0);
+    if engine.is_some() && !engine_part {
+        lacks.push(
+            "the CUDA part of ssn-engine (run `cargo xtask setup --cuda`, then build it again)".to_owned(),
+        );
+    }
+    Cuda { gpus, driver, libtorch_cuda: library, engine_part, lacks }
 }
 
 /// The version in the first line that the driver writes: the first word that is a number with points.

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, FileHeader64};
-use object::read::elf::{Dyn, FileHeader};
+use object::read::elf::{Dyn, FileHeader, SectionHeader};
 use object::{Endianness, ReadCache};
 
 /// What an ELF file says about the libraries it needs; `$ORIGIN` is replaced in folders.
@@ -56,6 +56,18 @@ pub fn libraries_of(program: &Path) -> Libraries {
 /// Names of the libraries that are missing.
 pub fn missing(libraries: &Libraries) -> Vec<&str> {
     libraries.iter().filter(|(_, path)| path.is_none()).map(|(name, _)| name.as_str()).collect()
+}
+
+/// The bytes of a section of an ELF file; 0 if there is no such section, or no such file.
+pub fn section_size(path: &Path, name: &str) -> u64 {
+    let read = || {
+        let data = ReadCache::new(File::open(path).ok()?);
+        let header = FileHeader64::<Endianness>::parse(&data).ok()?;
+        let endian = header.endian().ok()?;
+        let (_, section) = header.sections(endian, &data).ok()?.section_by_name(endian, name.as_bytes())?;
+        Some(section.sh_size(endian))
+    };
+    read().unwrap_or(0)
 }
 
 /// The dynamic section; nothing for a file that is not a 64-bit ELF file.
@@ -117,6 +129,14 @@ mod tests {
         let libraries = libraries_of(&std::env::current_exe().unwrap());
         assert!(libraries.keys().any(|name| name.starts_with("libc.so")), "{libraries:?}");
         assert!(missing(&libraries).is_empty(), "{libraries:?}");
+    }
+
+    #[test]
+    fn sections_are_measured_where_they_are() {
+        let program = std::env::current_exe().unwrap();
+        assert!(section_size(&program, ".text") > 0);
+        assert_eq!(section_size(&program, ".no_such"), 0);
+        assert_eq!(section_size(Path::new("Cargo.toml"), ".text"), 0);
     }
 
     #[test]

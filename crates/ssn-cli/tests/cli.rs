@@ -117,4 +117,7 @@ fn a_missing_library_is_a_sentence() {
     );
     let info: serde_json::Value = serde_json::from_slice(&ssn.run(&["info", "--json"]).stdout).unwrap();
     assert_eq!(info["libtorch"]["missing"][0], "libtorch_x.so");
+    let lacks: Vec<&str> =
+        info["cuda"]["lacks"].as_array().unwrap().iter().filter_map(|l| l.as_str()).collect();
+    assert!(lacks.iter().any(|lack| lack.starts_with("the CUDA part of ssn-engine")), "{lacks:?}");
 }

@@ -14,8 +14,10 @@ use torch_sys::C_tensor;
 use crate::error::{CudaError, Result};
 use crate::operators::{LossOptions, NormOptions, PathOptions};
 
-/// The C++ part; empty where it was not built.
-const SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
+/// The C++ part; empty where it was not built. In a section of its own, which `ssn info` looks for in the engine's file.
+#[unsafe(link_section = ".ssn_cuda")]
+static SHIM: [u8; include_bytes!(concat!(env!("OUT_DIR"), "/shim.so")).len()] =
+    *include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
 
 /// The kernels, compiled at run time.
 const SOURCES: [(&str, &str); 6] = [
@@ -195,7 +197,7 @@ fn open_shim() -> Result<Opened> {
     let memory = rustix::fs::memfd_create("ssn-cuda", rustix::fs::MemfdFlags::CLOEXEC)
         .map_err(|error| failed(error.to_string()))?;
     let mut file = File::from(memory);
-    file.write_all(SHIM).map_err(|error| failed(error.to_string()))?;
+    file.write_all(&SHIM).map_err(|error| failed(error.to_string()))?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     // SAFETY: our own library has no initialisers but those of its static variables.
     unsafe { Opened::open(Some(path), RTLD_NOW) }.map_err(|error| failed(told(&error)))

@@ -1,6 +1,7 @@
 //! Installations from hand-made wheels: whole ones, interrupted ones, damaged ones.
 
 use super::*;
+use crate::pins::NOTHING;
 use crate::wheel::fixtures::{FILES, pin, record, write_wheel};
 use tempfile::TempDir;
 
@@ -32,11 +33,16 @@ impl Scene {
         let lock = Lock::acquire(&self.root()).unwrap();
         download(&lock, &[wheel], Parts::Cpu, |_, folder| {
             fetches += 1;
-            let arrived = folder.join("tiny.whl");
-            fs::copy(&self.wheel, &arrived).unwrap();
-            Ok(arrived)
+            self.bring(folder)
         })?;
         Ok(fetches)
+    }
+
+    /// What a fetch does.
+    fn bring(&self, folder: &Path) -> Result<PathBuf, Error> {
+        let arrived = folder.join("tiny.whl");
+        fs::copy(&self.wheel, &arrived).unwrap();
+        Ok(arrived)
     }
 
     fn problem(&self) -> Option<String> {
@@ -63,6 +69,18 @@ fn a_fresh_installation_is_complete_and_leaves_nothing_else() {
     assert_eq!(scene.problem(), None);
     assert_eq!(scene.names(), COMPLETE);
     assert_eq!(fs::read_to_string(scene.root().join("torch/build-version")).unwrap(), "2.11.0\n");
+}
+
+#[test]
+fn wheels_by_themselves_are_unpacked_and_known_by_their_versions() {
+    let scene = Scene::new();
+    let mut sha256 = String::new();
+    let wheel = pin(&scene.wheel, &mut sha256);
+    let lock = Lock::acquire(&scene.root()).unwrap();
+    let manifest = unpack(&lock, &[wheel], |_, folder| scene.bring(folder)).unwrap();
+    assert_eq!(scene.problem(), None);
+    assert!(!scene.root().join("torch/build-version").exists());
+    assert!(manifest.holds(&[wheel]) && !manifest.holds(&[wheel, Wheel { version: "1.1", ..wheel }]));
 }
 
 #[test]
@@ -189,9 +207,20 @@ fn a_link_replaces_an_installation_and_is_replaced_without_harm_to_its_target() 
     fs::create_dir_all(target.join("include/torch")).unwrap();
     fs::write(target.join("lib/libtorch_cpu.so"), "theirs").unwrap();
     fs::write(target.join("version.py"), "__version__ = '2.11.0'").unwrap();
-    link(&Lock::acquire(&scene.root()).unwrap(), &target, Parts::Cpu).unwrap();
+    let mut sha256 = String::new();
+    let wheels = [Wheel { cpu: NOTHING, ..pin(&scene.wheel, &mut sha256) }];
+    let nothing_to_fetch = |_: &Wheel<'_>, _: &Path| Err(Error::UnsupportedPlatform);
+    link(&Lock::acquire(&scene.root()).unwrap(), &target, &wheels, Parts::Cpu, nothing_to_fetch).unwrap();
     assert_eq!(scene.problem(), None);
     assert_eq!(scene.names(), [".lock", "manifest.json", "torch"]);
+    link(&Lock::acquire(&scene.root()).unwrap(), &target, &wheels, Parts::Cuda, |_, folder| {
+        scene.bring(folder)
+    })
+    .unwrap();
+    assert_eq!(scene.problem(), None);
+    assert_eq!(scene.names(), [".lock", "manifest.json", "nvidia", "tiny-1.0.dist-info", "torch"]);
+    fs::remove_file(scene.root().join("nvidia/lib/libcuda_part.so")).unwrap();
+    assert_eq!(scene.problem().unwrap(), "nvidia/lib/libcuda_part.so is missing");
     scene.install().unwrap();
     assert_eq!(scene.problem(), None);
     assert_eq!(fs::read_to_string(target.join("lib/libtorch_cpu.so")).unwrap(), "theirs");

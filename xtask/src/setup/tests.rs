@@ -73,3 +73,42 @@ fn a_foreign_folder_is_not_filled() {
     let error = settle(&fixtures::host("no-pip"), &request).unwrap_err();
     assert!(matches!(error, Error::NotOurs { .. }), "{error}");
 }
+
+#[test]
+fn the_users_libtorch_serves_cuda_only_with_its_headers() {
+    let temp = tempfile::tempdir().unwrap();
+    let (own, home) = (temp.path().join("torch"), temp.path().join("cuda"));
+    libtorch_folder(&own, "2.11.0+cu130");
+    fs::write(own.join("lib/libtorch_cuda.so"), "").unwrap();
+    let host = Host { libtorch: Some(own), cxx: Some("/bin/sh".into()), ..Host::default() };
+    let request = Request { parts: Parts::Cuda, ..request(&temp.path().join("libtorch")) };
+    let error = settle(&host, &request).unwrap_err();
+    let told = error.to_string();
+    assert!(matches!(error, Error::NoCudaHeaders { .. }), "{told}");
+    assert!(told.contains("nvidia/cu13/include/cuda_runtime_api.h is missing"), "{told}");
+    assert!(told.contains("nvidia-cuda-crt=="), "{told}");
+    cuda_headers::fill(&home.join("include"));
+    settle(&Host { cuda_home: Some(home), ..host.clone() }, &request).unwrap();
+    cuda_headers::fill(&temp.path().join(cuda_headers::FOLDER));
+    settle(&host, &request).unwrap();
+}
+
+#[test]
+fn a_link_for_cuda_needs_headers_and_without_them_the_earlier_link_stays() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = temp.path().join("libtorch");
+    let host = fixtures::host("cuda-torch");
+    let outcome = settle(&host, &request(&root)).unwrap();
+    assert!(
+        matches!(&outcome, Outcome::Installed(text) if text.contains("(CPU) in") && text.contains("is a link")),
+        "{outcome:?}"
+    );
+    let cuda = Request { parts: Parts::Cuda, ..request(&root) };
+    assert!(installed(&cuda).unwrap_err().contains("CPU alone"));
+    let error = settle(&host, &cuda).unwrap_err();
+    assert!(
+        matches!(&error, Error::PipFailed { package, .. } if package == "nvidia-cuda-runtime"),
+        "{error}"
+    );
+    assert!(installed(&request(&root)).unwrap().is_some());
+}

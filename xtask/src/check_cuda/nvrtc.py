@@ -1,0 +1,43 @@
+"""Compiles kernels with NVRTC, which needs no GPU: nvrtc.py LIBRARY KERNELS VARIANT...
+
+LIBRARY is NVRTC's, whose folder must be in LD_LIBRARY_PATH, and KERNELS a folder. A variant is an architecture, a file and
+its definitions, such as "sm_90 norm.cu BF16 DROPOUT=1". What the compiler says of those that fail is printed, and the
+exit status is then 1.
+"""
+
+import ctypes
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+
+def failure(nvrtc, kernels, variant):
+    """What is wrong with a variant; nothing if it compiles."""
+    architecture, file, *definitions = variant.split()
+    # As the program does it: what is common comes first. Messages count the lines of each file.
+    parts = [f'#line 1 "{name}"\n{(kernels / name).read_text()}' for name in ("common.cuh", file)]
+    options = ["--std=c++17", f"--gpu-architecture={architecture}"] + [f"-D{word}" for word in definitions]
+    options = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+    program, size = ctypes.c_void_p(), ctypes.c_size_t()
+    source = "\n".join(parts).encode()
+    if nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, file.encode(), 0, None, None):
+        return f"{variant}: NVRTC took no source"
+    failed = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    log = ctypes.create_string_buffer(max(1, size.value))
+    nvrtc.nvrtcGetProgramLog(program, log)
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    return f"{variant}:\n{log.value.decode(errors='replace').strip()}" if failed else None
+
+
+def main():
+    library, kernels, *variants = sys.argv[1:]
+    nvrtc = ctypes.CDLL(library)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        failures = list(filter(None, pool.map(lambda variant: failure(nvrtc, Path(kernels), variant), variants)))
+    print("\n\n".join(failures))
+    sys.exit(1 if failures else 0)
+
+
+main()

@@ -1,0 +1,1 @@
+// Stands for a header in the tests of xtask.
