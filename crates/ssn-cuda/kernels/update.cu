@@ -99,13 +99,13 @@ extern "C" __global__ void update(const Row* table, int rows, const double* resu
     if (results[3] == 0.0) return;
     const Row& row = row_of(table, rows);
     const i64 begin = (blockIdx.x - row.first_block) * PER_BLOCK;
-    const float clip = (float)results[4], lr = (float)*rate, decay = (float)s.decay, eps = (float)s.eps;
-    const i64 step = steps[row.number];
+    const float clip = (float)results[4];
 #if METHOD <= 1
     __shared__ float size, root;
     if (threadIdx.x == 0) {
-        size = (float)(*rate / (1.0 - pow(s.beta1, (double)step)));
-        root = (float)sqrt(1.0 - pow(s.beta2, (double)step));
+        const double step = (double)steps[row.number];
+        size = (float)(*rate / (1.0 - pow(s.beta1, step)));
+        root = (float)sqrt(1.0 - pow(s.beta2, step));
     }
     __syncthreads();
 #endif
@@ -116,21 +116,21 @@ extern "C" __global__ void update(const Row* table, int rows, const double* resu
 #if METHOD == 1
         p *= (float)(1.0 - *rate * s.decay);
 #else
-        g += decay * p;
+        g += (float)s.decay * p;
 #endif
 #if METHOD <= 1
         const float m = row.first[i] + (float)(1.0 - s.beta1) * (g - row.first[i]);
         const float v = (float)s.beta2 * row.second[i] + (float)(1.0 - s.beta2) * g * g;
         row.first[i] = m, row.second[i] = v;
-        p -= size * m / (sqrtf(v) / root + eps);
+        p -= size * m / (sqrtf(v) / root + (float)s.eps);
 #elif METHOD == 2
         if (row.first) {
             const float buffer =
-                step == 1 ? g : (float)s.momentum * row.first[i] + (float)(1.0 - s.dampening) * g;
+                steps[row.number] == 1 ? g : (float)s.momentum * row.first[i] + (float)(1.0 - s.dampening) * g;
             row.first[i] = buffer;
             g = s.nesterov ? g + (float)s.momentum * buffer : buffer;
         }
-        p -= lr * g;
+        p -= (float)*rate * g;
 #else
         float square = (float)s.beta2 * row.first[i] + (float)(1.0 - s.beta2) * g * g;
         row.first[i] = square;
@@ -139,9 +139,9 @@ extern "C" __global__ void update(const Row* table, int rows, const double* resu
             row.second[i] = mean;
             square -= mean * mean;
         }
-        float change = g / (sqrtf(square) + eps);
+        float change = g / (sqrtf(square) + (float)s.eps);
         if (row.third) row.third[i] = change = (float)s.momentum * row.third[i] + change;
-        p -= lr * change;
+        p -= (float)*rate * change;
 #endif
         row.master[i] = p;
         write_copy(row, i, p);

@@ -183,8 +183,14 @@ pub fn linear(features: &Tensor, weight: &Tensor, bias: &Tensor, rows: &[i64]) -
     Ok(results.into_iter().map(|result| unsafe { Tensor::from_ptr(result) }).collect())
 }
 
-/// The most numbers of a weight that [`linear`] takes, padded: what a block of threads has room for.
-pub const MOST_LINEAR_WEIGHTS: i64 = 10_240;
+/// Whether [`linear`] takes a weight of so many rows for so many padded features: a block of threads holds 4 × 4 products
+/// each of its gradient, and its memory some voxels of both sides.
+pub fn is_linear_possible(rows: i64, padded_features: i64) -> bool {
+    const THREADS: i64 = 256;
+    const MOST_NUMBERS: i64 = 176;
+    let rows = (rows + 3) / 4 * 4;
+    (rows / 4) * (padded_features / 4) <= THREADS && rows + padded_features <= MOST_NUMBERS
+}
 
 /// One of the maps that are joined.
 #[derive(Debug, Clone, Copy)]

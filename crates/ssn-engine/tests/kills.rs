@@ -11,8 +11,9 @@ use common::{Images, Lab, assert_same, copy, finishes, leftovers, outcome, tree,
 /// Kills per kind of images; together they are the 200 that the project promises.
 const KILLS: usize = 100;
 
-/// A run that does little but save is killed at random moments.
-fn kills_tear_nothing(images: Images, workers: u16) {
+/// A run that does little but save is killed at random moments, up to so many microseconds after a save: about as long
+/// as a step takes, so that some kills come within the next one.
+fn kills_tear_nothing(images: Images, workers: u16, micros: u64) {
     let lab = Lab::new(images).workers(workers).with(&[
         "training.steps=1000000",
         "training.save_every=1",
@@ -26,7 +27,7 @@ fn kills_tear_nothing(images: Images, workers: u16) {
     let mut within_saves = 0;
     for kill in 1..=count(KILLS) {
         let saves = || common::names(&run.join("checkpoints")).iter().any(|name| newer(name, before));
-        let ended = cut(&mut command, "KILL", chance.micros(20_000), saves);
+        let ended = cut(&mut command, "KILL", chance.micros(micros), saves);
         assert_eq!(ended.code, None, "kill {kill}: {}", ended.stderr);
         let goes_on = format!("goes on after step {before}\n");
         assert!(kill == 1 || ended.stderr.contains(&goes_on), "kill {kill}: {}", ended.stderr);
@@ -50,12 +51,12 @@ fn newer(name: &str, than: u64) -> bool {
 
 #[test]
 fn kills_in_2d_tear_nothing() {
-    kills_tear_nothing(Images::Flat, 0);
+    kills_tear_nothing(Images::Flat, 0, 20_000);
 }
 
 #[test]
 fn kills_in_3d_with_workers_tear_nothing() {
-    kills_tear_nothing(Images::Volumes, 2);
+    kills_tear_nothing(Images::Volumes, 2, 80_000);
 }
 
 /// Every kill point of a process that goes on with a run, does one step, saves, validates and ends: before each call

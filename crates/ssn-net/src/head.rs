@@ -218,7 +218,7 @@ impl Head {
         let bias = join(|map| &map.bias, &[-1])?; // [k]
         let rows: Vec<i64> = self.maps.iter().map(|map| map.bias.size()[0]).collect();
         let k = bias.size()[0];
-        if space::is_padded(features, f)? && k * features.size()[1] <= ssn_cuda::MOST_LINEAR_WEIGHTS {
+        if space::is_padded(features, f)? && ssn_cuda::is_linear_possible(k, features.size()[1]) {
             return Ok(ssn_cuda::linear(features, &weight, &bias, &rows)?);
         }
         let features = space::first_channels(features, f)?.f_flatten(2, -1)?.f_to_kind(self.kind)?; // [b, f, v]

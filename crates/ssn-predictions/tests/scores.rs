@@ -64,7 +64,10 @@ fn masks_are_scored_with_every_rater() {
     let of_prediction = [0, 1].map(|rater| dice(&BitPlanes::new(&prediction), rater));
     assert_eq!(both.dsc, of_prediction);
     for (rater, scores) in both.samples.iter().enumerate() {
-        let all: Vec<f64> = samples(&file, ScoreConfig::default().seed_of("a"), 9).iter().map(|map| dice(map, rater).unwrap()).collect();
+        let all: Vec<f64> = samples(&file, ScoreConfig::default().seed_of("a"), 9)
+            .iter()
+            .map(|map| dice(map, rater).unwrap())
+            .collect();
         let better = all.iter().filter(|&&x| Some(x) > of_prediction[rater]).count() as f64 / 9.0;
         assert_eq!(scores.better_than_prediction, Some(better));
         assert!((scores.mean.unwrap() - all.iter().sum::<f64>() / 9.0).abs() < 1e-12);

@@ -21,7 +21,8 @@ const CASE_SAMPLES: u32 = 0x6361_7365;
 
 /// FNV-1a of 64 bits: a number for a name, the same everywhere.
 fn fnv1a(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    name.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// Classes that are scored as one mask.

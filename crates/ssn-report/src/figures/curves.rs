@@ -101,7 +101,8 @@ fn range(values: impl Iterator<Item = f64>) -> [f64; 2] {
 fn marks(low: f64, high: f64) -> Vec<f64> {
     let rough = (high - low) / MARKS;
     let power = 10f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].map(|k| k * power).into_iter().find(|step| *step >= rough).unwrap_or(rough);
+    let step =
+        [1.0, 2.0, 5.0, 10.0].map(|k| k * power).into_iter().find(|step| *step >= rough).unwrap_or(rough);
     let first = (low / step).ceil() as i64;
     let last = (high / step + 1e-9).floor() as i64;
     (first..=last).map(|k| k as f64 * step).collect()
@@ -139,7 +140,8 @@ mod tests {
 
     #[test]
     fn names_are_told_once_and_wrong_numbers_left_out() {
-        let curve = |name: &str, points: &[(f64, f64)]| Curve { name: name.to_owned(), points: points.to_vec() };
+        let curve =
+            |name: &str, points: &[(f64, f64)]| Curve { name: name.to_owned(), points: points.to_vec() };
         let curves = [
             curve("a<b", &[(0.0, 1.0), (1.0, f64::NAN), (2.0, 3.0)]),
             curve("a<b", &[(0.0, 2.0), (2.0, -1.0)]),
