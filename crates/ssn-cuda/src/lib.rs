@@ -21,8 +21,8 @@ pub use error::{CudaError, Result, says_out_of_memory};
 pub use graph::Graph;
 pub use library::load;
 pub use operators::{
-    Activation, Dropout, JoinPath, MonteCarlo, NormTensors, Normalisation, ascend, descend, join, linear,
-    monte_carlo, normalise, normalised_convolution,
+    Activation, Dropout, JoinPath, MonteCarlo, NormTensors, Normalisation, ascend, descend,
+    is_linear_possible, join, linear, monte_carlo, normalise, normalised_convolution,
 };
 pub use table::{Entry, Results, Rule, Settings, Table, Working};
 
