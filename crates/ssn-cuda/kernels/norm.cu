@@ -408,7 +408,7 @@ extern "C" __global__ void gradient(const scalar* x, const scalar* dy, scalar* d
     }
 }
 
-// Both for small maps: a block owns eight channels of a group. The slope's gradient is added to *slope_sum.
+// Both for small maps: a block owns eight channels of a group. The slope's gradient is added to *prelu_gradient.
 extern "C" __global__ void gradient_small(const scalar* x, const scalar* dy, scalar* dx, const float* saved,
                                           const float* weight, const float* bias, const float* prelu, float* prelu_gradient,
                                           float* weight_gradient, float* bias_gradient, i64 rows, int C, int CP, Drop drop,

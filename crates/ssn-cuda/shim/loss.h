@@ -25,6 +25,8 @@ struct MonteCarlo : torch::autograd::Function<MonteCarlo> {
         Tensor log_p = at::zeros({samples, b, t}, doubles);
         Grid grid{(unsigned)((v + THREADS - 1) / THREADS), (unsigned)b, THREADS,
                   sizeof(double) * samples * t + sizeof(float) * o.draws * r};
+        TORCH_CHECK(grid.shared <= 48 * 1024, "loss.samples is ", samples, ", more than a GPU takes at rank ", r, " with ", t,
+                    " targets; lower it");
         launch(variant, "log_probability", grid, pointer<const float>(mean), mean.stride(0), pointer<const float>(diagonal),
                diagonal.stride(0), pointer<const float>(factor), factor.stride(0), pointer<const int64_t>(target),
                pointer<const int64_t>(seed), pointer<double>(log_p), (int)v, (int)t);

@@ -54,6 +54,8 @@ T* pointer(const Tensor& t) {
 // The sizes of a launch over the rows of a map.
 struct Rows {
     static constexpr int THREADS = 256, SUMMING_THREADS = 512, SMALL = 4096;
+    // Seven numbers for each in the memory of a block.
+    static constexpr int MOST_CHANNELS = 1752;
     int64_t groups, rows;
     int channels, padded;
     Rows(const Tensor& x, const NormOptions& o)
@@ -61,8 +63,8 @@ struct Rows {
           rows(x.numel() / x.size(1) / groups),
           channels((int)o.channels),
           padded((int)x.size(1)) {
-        TORCH_CHECK(is_channels_last(x) && padded % 8 == 0 && padded <= 2048 && channels <= padded,
-                    "a feature map has the wrong layout: ", x.sizes());
+        TORCH_CHECK(is_channels_last(x) && padded % 8 == 0 && padded <= MOST_CHANNELS && channels <= padded,
+                    "a feature map has the wrong layout or more than 1752 channels: ", x.sizes());
     }
     // Whether a block can take eight channels of all rows.
     bool small() const { return rows <= SMALL; }

@@ -55,10 +55,16 @@ char* ssn_add_source(const char* file, const char* text) {
 
 void ssn_free(char* message) { free(message); }
 
-// From now on this thread works on a stream of its own, as captures demand.
+// From now on this thread works on the device.
+char* ssn_use_device(int64_t device) {
+    return guarded([&] { c10::cuda::set_device((c10::DeviceIndex)device); });
+}
+
+// From now on this thread works on a stream of its own, as captures demand; after what was begun on others.
 char* ssn_enter_stream(int64_t device) {
     return guarded([&] {
         c10::cuda::set_device((c10::DeviceIndex)device);
+        C10_CUDA_CHECK(cudaDeviceSynchronize());
         c10::cuda::setCurrentCUDAStream(c10::cuda::getStreamFromPool(true, (c10::DeviceIndex)device));
         copying();
     });

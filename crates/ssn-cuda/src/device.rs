@@ -57,6 +57,13 @@ pub fn describe(device: Device) -> Result<Description> {
     Ok(Description { name, capability, free: memory[0], total: memory[1] })
 }
 
+/// From now on this thread works on the device.
+pub fn use_device(device: Device) -> Result<()> {
+    let index = index(device)?;
+    // SAFETY: a plain number.
+    call(|library| unsafe { (library.ssn_use_device)(index) })
+}
+
 /// From now on this thread works on the device, on a stream of its own: what a capture needs.
 pub fn enter_stream(device: Device) -> Result<()> {
     let index = index(device)?;

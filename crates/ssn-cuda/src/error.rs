@@ -53,5 +53,12 @@ impl CudaError {
 
 /// Whether a message of libtorch says that the GPU's memory did not suffice.
 pub fn says_out_of_memory(message: &str) -> bool {
-    message.contains("CUDA out of memory") || message.contains("CUDA error: out of memory")
+    const SIGNS: [&str; 5] = [
+        "CUDA out of memory",
+        "CUDA error: out of memory",
+        "CUDA driver error: out of memory",
+        "CUBLAS_STATUS_ALLOC_FAILED",
+        "CUDNN_STATUS_ALLOC_FAILED",
+    ];
+    SIGNS.iter().any(|sign| message.contains(sign))
 }

@@ -8,6 +8,7 @@ mod copies;
 mod device;
 mod error;
 mod graph;
+mod lease;
 mod library;
 mod operators;
 mod table;
@@ -15,10 +16,11 @@ mod table;
 pub use copies::{Event, Pinned, await_copies, copy_beside, copy_later};
 pub use device::{
     Description, Memory, begin_step, describe, enter_stream, forget_unused_memory, peak_memory, profile,
-    synchronise,
+    synchronise, use_device,
 };
 pub use error::{CudaError, Result, says_out_of_memory};
 pub use graph::Graph;
+pub use lease::Lease;
 pub use library::load;
 pub use operators::{
     Activation, Dropout, JoinPath, MonteCarlo, NormTensors, Normalisation, ascend, descend,

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use libloading::os::unix::{Library as Opened, RTLD_GLOBAL, RTLD_NOW};
 use tch::Tensor;
@@ -66,6 +66,7 @@ type Out = *mut *mut C_tensor;
 
 functions! {
     ssn_add_source: fn(*const c_char, *const c_char);
+    ssn_use_device: fn(i64);
     ssn_enter_stream: fn(i64);
     ssn_synchronise: fn();
     ssn_describe_device: fn(i64, *mut c_char, *mut i64, *mut i64);
@@ -101,6 +102,8 @@ static LIBRARY: OnceLock<Library> = OnceLock::new();
 /// # Errors
 /// A sentence that says what is missing and what to do.
 pub fn load() -> Result<()> {
+    static LOADING: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
     if LIBRARY.get().is_some() {
         return Ok(());
     }
@@ -124,19 +127,23 @@ pub fn load() -> Result<()> {
         remedy: "build it again",
     })?;
     keep(shim);
-    let _ = LIBRARY.set(library);
     for (file, text) in SOURCES {
         let (file, text) = (c_string(file)?, c_string(text)?);
         // SAFETY: both strings outlive the call.
-        call(|library| unsafe { (library.ssn_add_source)(file.as_ptr(), text.as_ptr()) })?;
+        told_by(&library, unsafe { (library.ssn_add_source)(file.as_ptr(), text.as_ptr()) })?;
     }
+    let _ = LIBRARY.set(library);
     Ok(())
 }
 
 /// Calls a function of the C++ part.
 pub(crate) fn call(function: impl FnOnce(&Library) -> Message) -> Result<()> {
     let library = LIBRARY.get().ok_or(CudaError::NotBuilt)?;
-    let message = function(library);
+    told_by(library, function(library))
+}
+
+/// What a call said.
+fn told_by(library: &Library, message: Message) -> Result<()> {
     if message.is_null() {
         return Ok(());
     }

@@ -21,6 +21,8 @@ use console::Console;
 
 /// Threads that prepare batches for the processors, which are busy themselves.
 const WORKERS: usize = 2;
+/// Threads that prepare batches for a GPU; more have not been needed.
+const MOST_WORKERS: usize = 16;
 
 /// Runs the verb.
 pub fn run(args: &TrainArgs, global: &Global) -> Result<Exit, Failure> {
@@ -65,7 +67,7 @@ pub fn train(args: &TrainArgs, global: &Global) -> Result<Trained, Failure> {
     let (device, gpu) = device(args.device)?;
     let (folder, resolved) = match &args.resume {
         Some(path) => start::resumed(path, args.data.as_deref())?,
-        None => start::fresh(args, global)?,
+        None => start::fresh(args, global, device)?,
     };
     let path = folder.path().to_owned();
     let mut console = Console::new(&path, &resolved, stop, global.quiet)?;
@@ -81,7 +83,7 @@ pub fn train(args: &TrainArgs, global: &Global) -> Result<Trained, Failure> {
         console.tell("no checkpoint was saved yet: begins at step 0");
     }
     console.begin(&run);
-    let all = std::thread::available_parallelism().map_or(WORKERS, usize::from).max(WORKERS);
+    let all = std::thread::available_parallelism().map_or(WORKERS, usize::from).clamp(WORKERS, MOST_WORKERS);
     let workers = args.workers.map_or(if gpu.is_some() { all } else { WORKERS }, usize::from);
     let loader = LoaderConfig { workers, ..LoaderConfig::default() };
     // Opening and checking the dataset count as well; a limit beyond all time is none.

@@ -68,6 +68,24 @@ pub enum Precision {
 }
 
 impl Precision {
+    /// The precision of training on a device, if nobody says otherwise: the fastest that learns as well.
+    pub fn usual(device: Device) -> Result<Self> {
+        Ok(if device != Device::Cpu && has_bfloat16(device)? { Self::Bf16 } else { Self::F32 })
+    }
+
+    /// Refuses a precision that a device does not have.
+    pub fn check(self, device: Device) -> Result<()> {
+        match self {
+            Self::F64 if device != Device::Cpu => {
+                refused("training.precision", "f64", "f32 or bf16 on a GPU; for f64, train with --device cpu")
+            }
+            Self::Bf16 if device != Device::Cpu && !has_bfloat16(device)? => {
+                refused("training.precision", "bf16", "f32 on a GPU of compute capability below 8.0")
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The type of the weights, the head's outputs and the loss's logits.
     pub fn master(self) -> Kind {
         match self {
@@ -84,6 +102,12 @@ impl Precision {
             Self::Bf16 => Kind::BFloat16,
         }
     }
+}
+
+/// Whether a GPU computes in bfloat16.
+fn has_bfloat16(gpu: Device) -> Result<bool> {
+    ssn_cuda::load()?;
+    Ok(ssn_cuda::describe(gpu)?.capability[0] >= 8)
 }
 
 /// The order of a backbone's numbers in memory.
@@ -158,11 +182,10 @@ impl Model {
         let Execution { precision, device, .. } = execution;
         let mut parameters = match device {
             Device::Cpu => Parameters::new(seed, precision.master(), device),
-            _ if precision == Precision::F64 => {
-                return refused("training.precision", "f64", "f32 or bf16 on a GPU");
-            }
             device => {
+                precision.check(device)?;
                 ssn_cuda::load()?;
+                ssn_cuda::use_device(device)?;
                 Parameters::on_gpu(seed, precision.backbone(), device)?
             }
         };

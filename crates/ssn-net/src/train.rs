@@ -191,6 +191,7 @@ impl Trainer {
 
     /// Begins a step; a GPU works on it until [`Trainer::finish`]. Processors are done when this returns.
     pub fn begin(&mut self, batch: &Batch) -> Result<()> {
+        require(self.begun.is_none(), "a step", "begun", "finished before the next one begins")?;
         let number = self.step;
         require(batch.number == number, "the number of the batch", batch.number, "that of the step")?;
         self.step += 1;

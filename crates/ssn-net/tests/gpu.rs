@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use ssn_cuda::{
     Activation, Dropout, Entry, JoinPath, NormTensors, Normalisation, Results, Table, join, normalise,
     normalised_convolution,
@@ -20,13 +22,15 @@ use tch::{Device, Kind, Tensor};
 
 const GPU: Device = Device::Cuda(0);
 
-/// Whether there is a GPU; the thread then works on it.
-fn gpu() -> bool {
+/// The GPU, if there is one, for one test at a time; the thread then works on it.
+fn gpu() -> Option<MutexGuard<'static, ()>> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     match ssn_cuda::load().and_then(|()| ssn_cuda::enter_stream(GPU)) {
-        Ok(()) => true,
+        Ok(()) => Some(alone),
         Err(reason) => {
             eprintln!("not tested: {reason}");
-            false
+            None
         }
     }
 }
@@ -64,9 +68,7 @@ struct Case {
 
 #[test]
 fn normalisation_has_the_values_and_gradients_of_its_parts() {
-    if !gpu() {
-        return;
-    }
+    let Some(_alone) = gpu() else { return };
     tch::manual_seed(1);
     let activations = [Activation::Identity, Activation::Relu, Activation::LeakyRelu, Activation::Prelu];
     for (number, activation) in activations.into_iter().cycle().take(32).enumerate() {
@@ -161,9 +163,7 @@ fn check_normalisation(Case { channels, activation, per_image, kind }: &Case, [d
 
 #[test]
 fn dropout_keeps_the_share_it_should_and_its_gradient_is_its_own() {
-    if !gpu() {
-        return;
-    }
+    let Some(_alone) = gpu() else { return };
     let (x, _) = map([4, 16, 16, 32, 32], Kind::Float);
     let x = leaf(&x);
     let ones = Tensor::ones([16], (Kind::Float, GPU));
@@ -193,9 +193,7 @@ fn dropout_keeps_the_share_it_should_and_its_gradient_is_its_own() {
 
 #[test]
 fn a_normalised_convolution_has_the_gradients_of_its_parts() {
-    if !gpu() {
-        return;
-    }
+    let Some(_alone) = gpu() else { return };
     tch::manual_seed(2);
     for (inputs, outputs) in [(30, 30), (30, 40), (50, 50)] {
         let (x, host) = map([2, inputs, 9, 8, 10], Kind::Float);
@@ -252,9 +250,7 @@ fn a_normalised_convolution_has_the_gradients_of_its_parts() {
 
 #[test]
 fn maps_of_several_scales_are_joined_as_on_the_processor() {
-    if !gpu() {
-        return;
-    }
+    let Some(_alone) = gpu() else { return };
     tch::manual_seed(3);
     let (scales, size) = ([[5, 5, 5], [3, 3, 3], [1, 1, 1]], [30, 30, 30]);
     let pairs = [[6, 6, 6], [10, 10, 10], [30, 30, 30]].map(|[d, h, w]| {
@@ -282,9 +278,7 @@ fn maps_of_several_scales_are_joined_as_on_the_processor() {
 
 #[test]
 fn the_ways_down_and_up_are_those_of_the_processor() {
-    if !gpu() {
-        return;
-    }
+    let Some(_alone) = gpu() else { return };
     tch::manual_seed(7);
     for (size, stride) in [([1, 8, 12], [1, 2, 2]), ([6, 4, 2], [2, 2, 2]), ([4, 6, 10], [1, 2, 2])] {
         let [d, h, w] = size;
@@ -306,9 +300,7 @@ fn the_ways_down_and_up_are_those_of_the_processor() {
 
 #[test]
 fn the_linear_maps_of_a_head_are_those_of_the_processor() {
-    if !gpu() {
-        return;
-    }
+    let Some(_alone) = gpu() else { return };
     tch::manual_seed(8);
     // The last is the largest of its width.
     for (f, rows) in
@@ -337,9 +329,7 @@ fn the_linear_maps_of_a_head_are_those_of_the_processor() {
 
 #[test]
 fn the_loss_has_the_noise_the_value_and_the_gradients_of_the_processor() {
-    if !gpu() {
-        return;
-    }
+    let Some(_alone) = gpu() else { return };
     tch::manual_seed(4);
     for (b, c, v, r, t, samples, pairing) in [
         (2, 4, 1000, 10, 1, 20, Pairing::Antithetic),
@@ -392,9 +382,7 @@ fn the_loss_has_the_noise_the_value_and_the_gradients_of_the_processor() {
 
 #[test]
 fn optimisers_step_as_on_the_processor() {
-    if !gpu() {
-        return;
-    }
+    let Some(_alone) = gpu() else { return };
     tch::manual_seed(5);
     let rms = |momentum, centered| Method::RmsProp {
         alpha: 0.9,
@@ -532,9 +520,7 @@ fn trainer(device: Device, precision: Precision, pretrain_steps: u64) -> Trainer
 
 #[test]
 fn training_follows_that_on_the_processor() {
-    if !gpu() {
-        return;
-    }
+    let Some(_alone) = gpu() else { return };
     for mask in [false, true] {
         let losses = |device, precision| {
             let mut trainer = trainer(device, precision, 6);
@@ -560,17 +546,15 @@ fn training_follows_that_on_the_processor() {
 
 #[test]
 fn replayed_steps_are_those_done_call_by_call() {
-    if !gpu() {
-        return;
-    }
+    let Some(_alone) = gpu() else { return };
     // Fresh noise in every replay: the same batch gives another loss each time, as on the processor.
-    let mut gpu = trainer(GPU, Precision::F32, 0);
+    let mut on_gpu = trainer(GPU, Precision::F32, 0);
     let mut host = trainer(Device::Cpu, Precision::F32, 0);
     let mut again = batch(0, false);
     let mut losses = vec![];
     for number in 0..12 {
         again.number = number;
-        let (found, expected) = (gpu.step(&again).unwrap(), host.step(&again).unwrap());
+        let (found, expected) = (on_gpu.step(&again).unwrap(), host.step(&again).unwrap());
         losses.push(found.loss);
         assert!((found.loss / expected.loss - 1.0).abs() < 0.02, "{number}: {found:?} {expected:?}");
         // How many samples carry the loss depends on differences that rounding changes; here it must only be possible.
@@ -583,9 +567,7 @@ fn replayed_steps_are_those_done_call_by_call() {
 
 #[test]
 fn a_step_that_is_not_finite_changes_nothing() {
-    if !gpu() {
-        return;
-    }
+    let Some(_alone) = gpu() else { return };
     for before in [1u64, 8] {
         let mut trainer = trainer(GPU, Precision::Bf16, 0);
         for k in 0..before {
@@ -612,9 +594,7 @@ fn a_step_that_is_not_finite_changes_nothing() {
 
 #[test]
 fn predictions_are_those_of_the_processor() {
-    if !gpu() {
-        return;
-    }
+    let Some(_alone) = gpu() else { return };
     for config in [unet(None), ModelConfig::lidc(), ModelConfig::brats(), ModelConfig::brats_deterministic()]
     {
         let shape = match config.channels {
@@ -638,9 +618,7 @@ fn predictions_are_those_of_the_processor() {
 
 #[test]
 fn whole_images_are_those_of_the_processor() {
-    if !gpu() {
-        return;
-    }
+    let Some(_alone) = gpu() else { return };
     let cases = [
         (unet(None), [1, 50, 44], Some([1, 32, 24])),
         (ModelConfig::brats(), [33, 41, 37], None),
@@ -674,5 +652,23 @@ fn whole_images_are_those_of_the_processor() {
                 assert_close(&format!("{size:?}"), found, &expected, 5e-3);
             }
         }
+    }
+}
+
+#[test]
+fn batches_may_change_their_form_between_steps() {
+    let Some(_alone) = gpu() else { return };
+    let run = |device| {
+        let mut trainer = trainer(device, Precision::F32, 2);
+        let mut losses = vec![];
+        for k in 0..16 {
+            trainer.begin(&batch(k, k % 6 > 2)).unwrap();
+            trainer.stage(&batch(k + 1, (k + 1) % 6 > 2)).unwrap();
+            losses.push(trainer.finish().unwrap().loss);
+        }
+        losses
+    };
+    for (k, (found, expected)) in run(GPU).into_iter().zip(run(Device::Cpu)).enumerate() {
+        assert!((found / expected - 1.0).abs() < 0.03, "step {k}: {found} of {expected}");
     }
 }

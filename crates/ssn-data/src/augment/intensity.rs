@@ -67,11 +67,16 @@ impl Intensity {
                 }
             });
         }
+        // The noise of a voxel depends on its place in the patch alone.
+        let normals: Vec<Vec<f32>> = match self {
+            Self::Noise { seed, .. } => {
+                (0..channels).map(|channel| noise(*seed, channel as u32, size)).collect()
+            }
+            Self::Linear(_) | Self::Gamma(_) => vec![],
+        };
         for_each_plane(patch, channels, grids, |channel, grid, values| match self {
             Self::Linear(change) => linear(values, change[channel]),
-            Self::Noise { seed, deviation } => {
-                add_noise(values, *seed, channel as u32, *deviation, size, grid)
-            }
+            Self::Noise { deviation, .. } => add_noise(values, *deviation, &normals[channel], size, grid),
             Self::Gamma(exponents) => gamma(values, exponents[channel], extremes[channel]),
         });
     }
@@ -100,17 +105,23 @@ fn linear(values: &mut [f32], [factor, summand]: [f32; 2]) {
     );
 }
 
-/// The noise of a voxel depends on its place in the patch alone.
-fn add_noise(values: &mut [f32], seed: u64, stream: u32, deviation: f32, size: [usize; 3], grid: &Grid) {
+/// Normal numbers for all voxels of a patch.
+fn noise(seed: u64, stream: u32, size: [usize; 3]) -> Vec<f32> {
     let mut normals = vec![0.0; size.iter().product()];
     fill_normals(seed, stream, 0, &mut normals);
-    if *grid != Grid::whole(size) {
-        normals = grid.places(size).map(|place| normals[place]).collect();
+    normals
+}
+
+fn add_noise(values: &mut [f32], deviation: f32, normals: &[f32], size: [usize; 3], grid: &Grid) {
+    if *grid == Grid::whole(size) {
+        return vectorised(
+            #[inline(always)]
+            || values.iter_mut().zip(normals).for_each(|(x, noise)| *x += deviation * noise),
+        );
     }
-    vectorised(
-        #[inline(always)]
-        || values.iter_mut().zip(&normals).for_each(|(x, noise)| *x += deviation * noise),
-    );
+    for (x, place) in values.iter_mut().zip(grid.places(size)) {
+        *x += deviation * normals[place];
+    }
 }
 
 fn gamma(values: &mut [f32], exponent: f32, [low, high]: [f32; 2]) {

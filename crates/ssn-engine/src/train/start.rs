@@ -13,6 +13,7 @@ use ssn_data::template::{suggest_normalisation, template, template_with};
 use ssn_data::{Dataset, Severity};
 use ssn_net::run::{Layers, Resolved, RunFolder, RunPreset, Setting, resolve};
 use ssn_volume::{Limits, read_bytes};
+use tch::Device;
 
 use crate::failure::failure;
 
@@ -24,9 +25,12 @@ pub fn resumed(path: &Path, data: Option<&Path>) -> Result<(RunFolder, Resolved)
 }
 
 /// A new run, on a dataset that was checked.
-pub fn fresh(args: &TrainArgs, global: &Global) -> Result<(RunFolder, Resolved), Failure> {
+pub fn fresh(args: &TrainArgs, global: &Global, device: Device) -> Result<(RunFolder, Resolved), Failure> {
     RunFolder::is_free(&args.out).map_err(failure)?;
     let config = layers(args)?.config().map_err(failure)?;
+    if let Some(precision) = config.training.precision {
+        precision.check(device).map_err(failure)?;
+    }
     let resolved = resolve(config).map_err(failure)?;
     if !args.skip_check {
         check_dataset(&resolved, global)?;

@@ -155,8 +155,8 @@ impl Run {
     ) -> Result<Self> {
         let config = &resolved.config;
         let seed = config.training.seed;
-        let usual = if device == Device::Cpu { Precision::F32 } else { Precision::Bf16 };
-        let execution = Execution::on(device, config.training.precision.unwrap_or(usual));
+        let precision = config.training.precision.map_or_else(|| Precision::usual(device), Ok)?;
+        let execution = Execution::on(device, precision);
         let checkpoints = folder.checkpoints()?;
         checkpoints.remove_unfinished()?;
         let Newest { generation, damaged } = checkpoints.newest()?;
@@ -240,16 +240,18 @@ impl Run {
                 None => return Ok(Ended::Stopped),
             };
             self.trainer.begin(&batch)?;
-            // A GPU gets the next batch while it works on this one.
+            // A GPU gets the next batch while it works on this one, which is finished whatever comes of that.
+            let mut staged = Ok(());
             if self.trainer.gpu_seconds().is_some() && self.progress.step + 1 < training.steps {
                 following = batches.next();
                 if let Some(Ok(next)) = &following {
-                    self.trainer.stage(next)?;
+                    staged = self.trainer.stage(next);
                 }
             }
             if self.finish_step(&batch, watch)? == MOST_INCIDENTS {
                 return Ok(Ended::NonFinite);
             }
+            staged?;
             let gpu_seconds = self.trainer.gpu_seconds().unwrap_or(0.0) - gpu_start;
             self.pace.add(step_start.elapsed().as_secs_f64(), gpu_seconds);
             if let Some(ended) = self.after_step(watch)? {
@@ -310,7 +312,16 @@ impl Run {
     /// Validates; false if it was stopped on the way.
     fn validate(&mut self, watch: &mut dyn Watch) -> Result<bool> {
         let Some(validator) = &self.validator else { return Ok(true) };
-        let Some(validation) = validator.validate(self.trainer.model(), watch)? else { return Ok(false) };
+        // Whole images have tiles of many sizes: trying out convolutions for each would take longer than it saves.
+        let on_gpu = self.trainer.gpu_seconds().is_some();
+        if on_gpu {
+            tch::Cuda::cudnn_set_benchmark(false);
+        }
+        let validation = validator.validate(self.trainer.model(), watch);
+        if on_gpu {
+            tch::Cuda::cudnn_set_benchmark(true);
+        }
+        let Some(validation) = validation? else { return Ok(false) };
         let step = self.progress.step;
         // While the mean alone is trained, the rest of the distribution is what it began with.
         let is_whole = step > self.resolved.config.loss.pretrain_steps;

@@ -43,6 +43,7 @@ pub(super) struct Gpu {
     started: Event,
     ended: Event,
     busy: f64,
+    _lease: ssn_cuda::Lease,
 }
 
 /// Steps that reach the same parameters.
@@ -64,8 +65,15 @@ impl std::fmt::Debug for Gpu {
 impl Gpu {
     pub(super) fn new(model: &Model, optimizer: &Optimizer) -> Result<Self> {
         let device = model.execution().device;
+        let lease = ssn_cuda::Lease::take()?;
         ssn_cuda::enter_stream(device)?;
         tch::Cuda::cudnn_set_benchmark(true);
+        if let Some((name, _)) =
+            optimizer.parameters().iter().find(|(_, tensor)| tensor.kind() != Kind::Float)
+        {
+            let problem = "a GPU trains parameters in single precision only";
+            return Err(NetError::Trainable { parameter: name.clone(), problem });
+        }
         let count = optimizer.parameters().len();
         let mut gradients = COptimizer::sgd(0.0, 0.0, 0.0, 0.0, false)?;
         for parameter in model.parameters().trained() {
@@ -85,6 +93,7 @@ impl Gpu {
             started: Event::new()?,
             ended: Event::new()?,
             busy: 0.0,
+            _lease: lease,
         })
     }
 
@@ -97,9 +106,14 @@ impl Gpu {
     pub(super) fn stage(&mut self, batch: &Batch, model: &Model) -> Result<()> {
         let (device, classes) = (model.execution().device, model.config().classes);
         if !self.inputs.as_ref().is_some_and(|inputs| inputs.fits(batch)) {
-            // Graphs read the old ones.
-            self.kinds.iter_mut().flatten().for_each(|kind| kind.graph = None);
+            // Graphs read the old ones, and a step may still be under way; copies beside the work must not come before the
+            // zeros of the new ones.
+            ssn_cuda::synchronise()?;
+            for kind in self.kinds.iter_mut().flatten() {
+                (kind.graph, kind.steps) = (None, 0);
+            }
             self.inputs = Some(Inputs::new(batch, device)?);
+            ssn_cuda::synchronise()?;
         }
         match &mut self.inputs {
             Some(inputs) => inputs.stage(batch, classes),
@@ -118,6 +132,7 @@ impl Gpu {
         if self.inputs.as_ref().and_then(|inputs| inputs.staged) != Some(batch.number) {
             self.stage(batch, model)?;
         }
+        tch::no_grad(|| self.backup.f_copy_(&self.kept))?;
         let numbers = self.numbers.values();
         numbers[0] = derive_seed(seed, DROPOUT, batch.number) as i64;
         numbers[1] = StepNoise::seed(seed, batch.number) as i64;
@@ -166,7 +181,8 @@ impl Gpu {
 
     /// Restores running statistics after a failure on the way.
     pub(super) fn undo(&mut self) {
-        tch::no_grad(|| self.kept.copy_(&self.backup));
+        // After an error of the GPU this fails as well, and the first one is told.
+        let _ = tch::no_grad(|| self.kept.f_copy_(&self.backup));
     }
 
     fn launch(&mut self, model: &Model, optimizer: &Optimizer, loss: &LossConfig, number: u64) -> Result<()> {
@@ -174,6 +190,14 @@ impl Gpu {
         let place = usize::from(sampled);
         // Foreign networks may do what cannot be recorded.
         let can_record = !matches!(model.backbone(), Backbone::Torchscript(_));
+        if sampled {
+            // Training the mean alone is over; its graph has as much memory as the one to come.
+            self.kinds[0] = None;
+        }
+        if !can_record {
+            // Which parameters have a gradient may change from step to step.
+            self.kinds[place] = None;
+        }
         match self.kinds[place].take() {
             None => {
                 let outputs = self.learn(model, loss, sampled)?;
@@ -196,6 +220,8 @@ impl Gpu {
                 self.kinds[place] = Some(kind);
             }
             Some(mut kind) if can_record && kind.steps >= STEPS_BEFORE_GRAPH => {
+                // A graph has memory of its own, and what earlier steps left is not given back while it is recorded.
+                ssn_cuda::forget_unused_memory()?;
                 let recorded = Graph::record(|| {
                     let outputs = self.learn(model, loss, sampled)?;
                     let gradients = kind.gradients(model)?;
@@ -225,7 +251,6 @@ impl Gpu {
             return refused("a batch", "missing", "staged before its step");
         };
         ssn_cuda::begin_step(model.execution().device)?;
-        tch::no_grad(|| self.backup.f_copy_(&self.kept))?;
         self.gradients.zero_grad()?;
         let prediction = model.forward_seen(parts, *size, mask.as_ref(), Mode::TRAINING)?;
         let target = Target::checked(target.shallow_clone(), model.config().classes);

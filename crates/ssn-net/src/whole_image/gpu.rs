@@ -1,6 +1,6 @@
 //! A whole image on a GPU: it is brought there once, tiles are cut, computed and added up there, and the result is fetched.
 //!
-//! Nothing waits for the GPU before all tiles are begun, so that it always has work.
+//! Tiles are begun one after the other without fetching anything, so that the GPU has work all the time.
 
 use half::f16;
 use ssn_core::distribution::{MAX_PARAMETER, Values};
@@ -16,8 +16,8 @@ use crate::head::Prediction;
 use crate::model::Model;
 use crate::tiles::Tile;
 
-/// The result may take this part of the GPU's free memory.
-const SHARE_OF_MEMORY: f64 = 0.5;
+/// Image and result may take this part of the GPU's free memory: looking for wrong numbers takes twice the result.
+const SHARE_OF_MEMORY: f64 = 0.3;
 
 /// Mean, diagonal and factor of a region while tiles are added, `[rows, d, h, w]` each.
 pub(super) struct OnGpu {
@@ -37,6 +37,7 @@ impl OnGpu {
         }
         let region = image.region();
         let numbers = (2 + rank) as f64 * (classes * region.voxels()) as f64;
+        let numbers = numbers + image.values().len() as f64;
         if 4.0 * numbers > SHARE_OF_MEMORY * ssn_cuda::describe(device)?.free as f64 {
             return Ok(None);
         }

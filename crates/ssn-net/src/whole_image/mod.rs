@@ -59,12 +59,10 @@ pub struct WholeImage {
 /// How long a prediction took, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Timing {
-    /// From the image to the last tile.
+    /// From the first tile to the last.
     pub network: f64,
-    /// The part of that in which a GPU worked on tiles.
+    /// The part of that in which a GPU had a tile to work on; short gaps between the kernels of a tile count as well.
     pub gpu: Option<f64>,
-    /// Fetching the result from a GPU.
-    pub fetch: f64,
 }
 
 /// Predicts a whole image, in evaluation mode and without gradients. `progress` is told how many tiles are done, and of
@@ -94,7 +92,7 @@ pub fn predict(
                 done += batch.len();
                 progress(done, total);
             }
-            let timing = Timing { network: start.elapsed().as_secs_f64(), ..Timing::default() };
+            let timing = Timing { network: start.elapsed().as_secs_f64(), gpu: None };
             (stitched.finish(image.region())?, timing)
         }
     };
@@ -129,10 +127,9 @@ fn stitch_on_gpu(
     for (begin, end) in &moments {
         gpu += end.seconds_since(begin)?;
     }
-    let start = Instant::now();
     let [mean, diagonal, factor] = on_gpu.fetch(classes, config.factor)?;
     let distribution = ssn_core::LowRankNormal::new(classes, voxels, rank, mean, diagonal, factor)?;
-    Ok((distribution, Timing { network, gpu: Some(gpu), fetch: start.elapsed().as_secs_f64() }))
+    Ok((distribution, Timing { network, gpu: Some(gpu) }))
 }
 
 /// The classes and the rank of a network; 0 without a distribution.
