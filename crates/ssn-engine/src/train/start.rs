@@ -8,7 +8,6 @@ use ssn_cli::init::first_readable;
 use ssn_cli::progress::Progress;
 use ssn_cli::{Exit, Failure};
 use ssn_data::check::check;
-use ssn_data::nearest::nearest;
 use ssn_data::template::{suggest_normalisation, template, template_with};
 use ssn_data::{Dataset, Severity};
 use ssn_net::run::{Layers, Resolved, RunFolder, RunPreset, Setting, resolve};
@@ -46,7 +45,7 @@ pub fn fresh(args: &TrainArgs, global: &Global, device: Device) -> Result<(RunFo
 /// What the config is put together from.
 fn layers(args: &TrainArgs) -> Result<Layers, Failure> {
     let usage = |message: String| Failure::new(Exit::Usage, message);
-    let preset = args.preset.as_deref().map(preset).transpose()?;
+    let preset = args.preset.as_deref().map(RunPreset::parse).transpose().map_err(usage)?;
     let mut settings = vec![];
     for written in &args.settings {
         settings.push(Setting::parse(written).map_err(|reason| usage(format!("--set {written}: {reason}")))?);
@@ -88,18 +87,6 @@ fn layers(args: &TrainArgs) -> Result<Layers, Failure> {
         }
     }
     Ok(layers)
-}
-
-fn preset(name: &str) -> Result<RunPreset, Failure> {
-    if name == "toy" {
-        return Err(Failure::new(Exit::Usage, "the toy problem has a verb of its own: ssn toy"));
-    }
-    RunPreset::named(name).ok_or_else(|| {
-        let names = RunPreset::ALL.map(RunPreset::name);
-        let hint = nearest(name, names).map_or(String::new(), |near| format!("; did you mean {near}?"));
-        let message = format!("there is no preset {name}{hint} (there are {})", names.join(", "));
-        Failure::new(Exit::Usage, message)
-    })
 }
 
 /// Learning from a dataset with errors would hide them in a model.

@@ -5,7 +5,6 @@
 use std::path::{Path, PathBuf};
 
 use ssn_data::config::{PRESET, check_sections, explain, line_of, with_hint};
-use ssn_data::nearest::nearest;
 use toml::de::DeTable;
 use toml::{Table, Value};
 
@@ -107,12 +106,7 @@ impl Layers {
     fn preset(&self, file: &mut Table) -> Result<RunPreset> {
         let named = match file.remove(PRESET) {
             None => RunPreset::General,
-            Some(Value::String(name)) => RunPreset::named(&name).ok_or_else(|| {
-                let names = RunPreset::ALL.map(RunPreset::name);
-                let hint =
-                    nearest(&name, names).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-                self.wrong(format!("there is no preset `{name}`{hint} There are {}", names.join(", ")))
-            })?,
+            Some(Value::String(name)) => RunPreset::parse(&name).map_err(|reason| self.wrong(reason))?,
             Some(other) => return Err(self.wrong(format!("preset is {other}, but it must be a name"))),
         };
         Ok(self.preset.unwrap_or(named))

@@ -1,5 +1,7 @@
 //! The presets of runs: texts that read like any config file.
 
+use ssn_data::nearest::nearest;
+
 /// A choice of settings for everything but the dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunPreset {
@@ -35,8 +37,21 @@ impl RunPreset {
     }
 
     /// The preset of a name.
-    pub fn named(name: &str) -> Option<Self> {
+    fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|preset| preset.name() == name)
+    }
+
+    /// The preset of a name, or a sentence that says which there are.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        if name == "toy" {
+            return Err("the toy problem has a verb of its own: ssn toy".to_owned());
+        }
+        Self::named(name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name);
+            let hint =
+                nearest(name, names).map_or(".".to_owned(), |near| format!("; did you mean `{near}`?"));
+            format!("there is no preset `{name}`{hint} There are {}", names.join(", "))
+        })
     }
 
     /// Its text: a config without `[data]`.

@@ -129,10 +129,11 @@ impl Gpu {
         optimizer: &mut Optimizer,
         (loss, rate, seed): (&LossConfig, f64, u64),
     ) -> Result<()> {
+        // Before anything can fail.
+        tch::no_grad(|| self.backup.f_copy_(&self.kept))?;
         if self.inputs.as_ref().and_then(|inputs| inputs.staged) != Some(batch.number) {
             self.stage(batch, model)?;
         }
-        tch::no_grad(|| self.backup.f_copy_(&self.kept))?;
         let numbers = self.numbers.values();
         numbers[0] = derive_seed(seed, DROPOUT, batch.number) as i64;
         numbers[1] = StepNoise::seed(seed, batch.number) as i64;
