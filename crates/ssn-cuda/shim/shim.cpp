@@ -88,13 +88,12 @@ char* ssn_describe_device(int64_t device, char* name, int64_t* memory, int64_t* 
     });
 }
 
-// Most bytes in tensors, and most bytes taken from the device, since the last reset.
-char* ssn_peak_memory(int64_t device, int64_t* peak, int reset) {
+// Most bytes in tensors, and most bytes taken from the device, so far.
+char* ssn_peak_memory(int64_t device, int64_t* peak) {
     return guarded([&] {
         const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats((c10::DeviceIndex)device);
         peak[0] = stats.allocated_bytes[0].peak;
         peak[1] = stats.reserved_bytes[0].peak;
-        if (reset) c10::cuda::CUDACachingAllocator::resetPeakStats((c10::DeviceIndex)device);
     });
 }
 
@@ -113,16 +112,9 @@ char* ssn_pinned(int64_t bytes, Tensor** result) {
     return guarded([&] { *result = new Tensor(at::empty({bytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true))); });
 }
 
-// Copies on the copying stream, which first waits for the work so far, if asked to.
-char* ssn_copy_beside(Tensor* to, const Tensor* from, int after_work) {
+// Copies on the copying stream.
+char* ssn_copy_beside(Tensor* to, const Tensor* from) {
     return guarded([&] {
-        if (after_work) {
-            cudaEvent_t event;
-            C10_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-            C10_CUDA_CHECK(cudaEventRecord(event, c10::cuda::getCurrentCUDAStream().stream()));
-            C10_CUDA_CHECK(cudaStreamWaitEvent(copying().stream(), event, 0));
-            C10_CUDA_CHECK(cudaEventDestroy(event));
-        }
         c10::cuda::CUDAStreamGuard guard(copying());
         to->copy_(*from, true);
     });
@@ -155,15 +147,8 @@ char* ssn_event_new(cudaEvent_t* event) {
 
 void ssn_event_free(cudaEvent_t event) { cudaEventDestroy(event); }
 
-char* ssn_event_record(cudaEvent_t event, int beside) {
-    return guarded([&] {
-        const auto stream = beside ? copying() : c10::cuda::getCurrentCUDAStream();
-        C10_CUDA_CHECK(cudaEventRecord(event, stream.stream()));
-    });
-}
-
-char* ssn_event_wait(cudaEvent_t event) {
-    return guarded([&] { C10_CUDA_CHECK(cudaEventSynchronize(event)); });
+char* ssn_event_record(cudaEvent_t event) {
+    return guarded([&] { C10_CUDA_CHECK(cudaEventRecord(event, c10::cuda::getCurrentCUDAStream().stream())); });
 }
 
 char* ssn_event_between(cudaEvent_t start, cudaEvent_t end, float* milliseconds) {

@@ -52,12 +52,10 @@ pub fn copy_later(to: &mut Tensor, from: &Tensor) -> Result<()> {
     call(|library| unsafe { (library.ssn_copy)(to.as_mut_ptr(), pointer(Some(from))) })
 }
 
-/// Copies on the stream of the copies, beside the work; after what the work has begun so far, if asked to.
-pub fn copy_beside(to: &mut Tensor, from: &Tensor, after_work: bool) -> Result<()> {
+/// Copies on the stream of the copies, beside the work.
+pub fn copy_beside(to: &mut Tensor, from: &Tensor) -> Result<()> {
     // SAFETY: both are tensors.
-    call(|library| unsafe {
-        (library.ssn_copy_beside)(to.as_mut_ptr(), pointer(Some(from)), after_work.into())
-    })
+    call(|library| unsafe { (library.ssn_copy_beside)(to.as_mut_ptr(), pointer(Some(from))) })
 }
 
 /// What the work does next waits for the copies begun so far.
@@ -82,19 +80,7 @@ impl Event {
     /// The moment when the work begun so far is done.
     pub fn record(&self) -> Result<()> {
         // SAFETY: the event lives.
-        call(|library| unsafe { (library.ssn_event_record)(self.0, 0) })
-    }
-
-    /// The moment when the copies begun so far are done.
-    pub fn record_beside(&self) -> Result<()> {
-        // SAFETY: the event lives.
-        call(|library| unsafe { (library.ssn_event_record)(self.0, 1) })
-    }
-
-    /// Waits until it has come; one that was never recorded has.
-    pub fn wait(&self) -> Result<()> {
-        // SAFETY: the event lives.
-        call(|library| unsafe { (library.ssn_event_wait)(self.0) })
+        call(|library| unsafe { (library.ssn_event_record)(self.0) })
     }
 
     /// Seconds from an earlier moment to this one; both must have come.

@@ -84,11 +84,11 @@ pub fn synchronise() -> Result<()> {
     call(|library| unsafe { (library.ssn_synchronise)() })
 }
 
-/// The most memory used since the last reset.
-pub fn peak_memory(device: Device, reset: bool) -> Result<Memory> {
+/// The most memory used so far.
+pub fn peak_memory(device: Device) -> Result<Memory> {
     let (index, mut peak) = (index(device)?, [0; 2]);
     // SAFETY: the array is as long as the function expects.
-    call(|library| unsafe { (library.ssn_peak_memory)(index, peak.as_mut_ptr(), reset.into()) })?;
+    call(|library| unsafe { (library.ssn_peak_memory)(index, peak.as_mut_ptr()) })?;
     Ok(Memory { in_tensors: peak[0], taken: peak[1] })
 }
 

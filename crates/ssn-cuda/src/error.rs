@@ -40,17 +40,6 @@ pub enum CudaError {
     Torch(#[from] TchError),
 }
 
-impl CudaError {
-    /// Whether the GPU's memory did not suffice.
-    pub fn is_out_of_memory(&self) -> bool {
-        match self {
-            Self::Call(message) => says_out_of_memory(message),
-            Self::Torch(error) => says_out_of_memory(&error.to_string()),
-            _ => false,
-        }
-    }
-}
-
 /// Whether a message of libtorch says that the GPU's memory did not suffice.
 pub fn says_out_of_memory(message: &str) -> bool {
     const SIGNS: [&str; 5] = [

@@ -103,7 +103,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     seconds.sort_by(f64::total_cmp);
-    let memory = ssn_cuda::peak_memory(device, false)?;
+    let memory = ssn_cuda::peak_memory(device)?;
     let on_gpu = (trainer.gpu_seconds().unwrap_or(0.0) - on_gpu) / seconds.len() as f64;
     println!(
         "{}",

@@ -19,15 +19,14 @@ impl FromStr for DeviceChoice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once(':') {
-            None if text == "auto" => Ok(Self::Auto),
-            None if text == "cpu" => Ok(Self::Cpu),
-            None if text == "cuda" => Ok(Self::Cuda(0)),
-            Some(("cuda", number)) if number.parse::<u8>().is_ok() => {
-                Ok(Self::Cuda(number.parse().unwrap_or_default()))
-            }
-            _ => Err("it must be auto, cpu, cuda, or cuda:1 for the second GPU".to_owned()),
-        }
+        let gpu = |number: &str| number.parse::<u8>().ok().map(|number| Self::Cuda(number.into()));
+        let choice = match text {
+            "auto" => Some(Self::Auto),
+            "cpu" => Some(Self::Cpu),
+            "cuda" => Some(Self::Cuda(0)),
+            _ => text.strip_prefix("cuda:").and_then(gpu),
+        };
+        choice.ok_or_else(|| "it must be auto, cpu, cuda, or cuda:1 for the second GPU".to_owned())
     }
 }
 

@@ -392,8 +392,8 @@ impl Inputs {
             masks.copy_from_slice(given);
         }
         let images = slot.images.tensor(&self.images.size())?;
-        ssn_cuda::copy_beside(&mut slot.on_device, &images, false)?;
-        ssn_cuda::copy_beside(&mut slot.bytes, &slot.labels.tensor(&[-1])?, false)?;
+        ssn_cuda::copy_beside(&mut slot.on_device, &images)?;
+        ssn_cuda::copy_beside(&mut slot.bytes, &slot.labels.tensor(&[-1])?)?;
         ssn_cuda::await_copies()?;
         ssn_cuda::copy_later(&mut self.images, &slot.on_device)?;
         let count = self.target.numel() as i64;
