@@ -37,8 +37,6 @@ const NETWORKS: [Network; 2] = [
 ];
 /// What we aim at over the fastest of PyTorch's ways.
 const OVER_BEST: Aim = Aim { bar: 1.0, goal: 1.5 };
-/// The two sides take turns so often, so that both see the same machine.
-const ROUNDS: usize = 3;
 /// Python that ends with a sentence where PyTorch has no GPU.
 const CHECK: &str = "\
 import sys, torch
@@ -53,6 +51,10 @@ pub struct Args {
     /// The Python with PyTorch to compare with; with `--programs`, `python3` unless it is given.
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
+
+    /// The two sides take turns so often, so that both see the same machine.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    turns: u32,
 }
 
 /// Runs the command.
@@ -70,7 +72,7 @@ pub fn run(host: &Host, args: &Args) -> Result<Exit, Error> {
     let mut comparisons = vec![];
     let mut peer = Value::Null;
     for network in &NETWORKS {
-        let answers = measure(network, &program, &python)?;
+        let answers = measure(network, &program, &python, args.turns)?;
         peer = answers[0][0].clone();
         comparisons.push(Comparison {
             words: network.words,
@@ -84,9 +86,10 @@ pub fn run(host: &Host, args: &Args) -> Result<Exit, Error> {
     }
     let word = |key: &str| peer[key].as_str().unwrap_or("?");
     println!(
-        "A training step, rank 10, M = 20, on {}; PyTorch {}; medians of {ROUNDS} turns\n",
+        "A training step, rank 10, M = 20, on {}; PyTorch {}; medians of {} turns\n",
         word("device"),
-        word("torch")
+        word("torch"),
+        args.turns
     );
     print!("{}", report::table(&comparisons));
     let (lines, reached) = report::verdict(&comparisons);
@@ -94,11 +97,16 @@ pub fn run(host: &Host, args: &Args) -> Result<Exit, Error> {
     Ok(if reached { Exit::Success } else { Exit::Child(1) })
 }
 
-/// The answers of every way, in the order of [`Way::ALL`], one per round.
-fn measure(network: &Network, program: &Path, python: &Path) -> Result<[Vec<Value>; Way::ALL.len()], Error> {
+/// The answers of every way, in the order of [`Way::ALL`], one per turn.
+fn measure(
+    network: &Network,
+    program: &Path,
+    python: &Path,
+    turns: u32,
+) -> Result<[Vec<Value>; Way::ALL.len()], Error> {
     let mut answers = [const { vec![] }; Way::ALL.len()];
-    for round in 1..=ROUNDS {
-        eprintln!("{}: round {round} of {ROUNDS} …", network.words);
+    for turn in 1..=turns {
+        eprintln!("{}: turn {turn} of {turns} …", network.words);
         for (way, answers) in Way::ALL.into_iter().zip(&mut answers) {
             answers.push(answer(&mut command(way, network, program, python))?);
         }
