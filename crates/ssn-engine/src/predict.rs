@@ -16,7 +16,7 @@ use ssn_cli::progress::Progress;
 use ssn_cli::{Exit, Failure};
 use ssn_cuda::Description;
 use ssn_net::tiles::TileConfig;
-use ssn_net::whole_image::{Storage, Timing, WholeImageConfig};
+use ssn_net::whole_image::{Draws, Storage, Timing, WholeImageConfig};
 use ssn_predictions::{About, Output, Predictions};
 
 use crate::device::device;
@@ -173,5 +173,6 @@ fn tiling(args: &PredictArgs, gpu: Option<&Description>) -> Result<WholeImageCon
     let tiles = TileConfig { tile, voxels_at_once, ..usual };
     tiles.check().map_err(failure)?;
     let factor = if args.precision == Stored::Single { Storage::F32 } else { Storage::F16 };
-    Ok(WholeImageConfig { tiles, factor })
+    let draws = Draws { count: args.samples as usize, seed: 0 };
+    Ok(WholeImageConfig { tiles, factor, draws })
 }

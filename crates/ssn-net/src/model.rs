@@ -7,8 +7,10 @@ use crate::backbones::{Backbone, BackboneConfig, DeepMedicConfig, UNetConfig};
 use crate::blocks::Mode;
 use crate::error::{NetError, Result, refused};
 use crate::head::{Head, HeadConfig, Prediction, StochasticConfig};
+use crate::latent::{Latent, Learnt, Task};
 use crate::parameters::Parameters;
 use crate::space::{self, Form, Size};
+use crate::target::Target;
 
 /// What a network is; with its weights, everything that a prediction needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -159,8 +161,16 @@ pub struct Model {
     config: ModelConfig,
     execution: Execution,
     parameters: Parameters,
-    backbone: Backbone,
-    head: Head,
+    network: Network,
+}
+
+/// What computes.
+#[derive(Debug)]
+enum Network {
+    /// A head on features.
+    Features { backbone: Backbone, head: Head },
+    /// A network with latent variables.
+    Latent(Latent),
 }
 
 impl Model {
@@ -190,12 +200,19 @@ impl Model {
             }
         };
         let mut root = parameters.root();
-        let backbone = backbone(&config.backbone, &mut root.sub("backbone"), config.channels)?;
-        let features = config.backbone.features();
-        let start = config.backbone.head_start();
-        let head = Head::new(&mut root.sub("head"), features, config.classes, config.head, start)?;
+        let task = Task { channels: config.channels, classes: config.classes };
+        let network = match Latent::build(&mut root, task, &config.backbone, config.head)? {
+            Some(latent) => Network::Latent(latent),
+            None => {
+                let backbone = backbone(&config.backbone, &mut root.sub("backbone"), config.channels)?;
+                let features = config.backbone.features();
+                let start = config.backbone.head_start();
+                let head = Head::new(&mut root.sub("head"), features, config.classes, config.head, start)?;
+                Network::Features { backbone, head }
+            }
+        };
         parameters.refresh()?;
-        Ok(Self { config: config.clone(), execution, parameters, backbone, head })
+        Ok(Self { config: config.clone(), execution, parameters, network })
     }
 
     /// What the network is.
@@ -213,9 +230,31 @@ impl Model {
         &self.parameters
     }
 
-    /// Its backbone.
-    pub fn backbone(&self) -> &Backbone {
-        &self.backbone
+    /// The network, if it has latent variables; it is then to be used instead of [`Model::forward`].
+    pub fn latent(&self) -> Option<&Latent> {
+        match &self.network {
+            Network::Latent(latent) => Some(latent),
+            Network::Features { .. } => None,
+        }
+    }
+
+    /// Its backbone, if it has one.
+    pub fn backbone(&self) -> Option<&Backbone> {
+        match &self.network {
+            Network::Features { backbone, .. } => Some(backbone),
+            Network::Latent(_) => None,
+        }
+    }
+
+    /// Backbone and head of a network without latent variables.
+    fn features(&self) -> Result<(&Backbone, &Head)> {
+        match &self.network {
+            Network::Features { backbone, head } => Ok((backbone, head)),
+            Network::Latent(_) => {
+                let name = self.config.head.name();
+                refused("model.head", name, "one that needs no sampling: stochastic, deterministic or identity")
+            }
+        }
     }
 
     /// The prediction for a batch of images; `mask` is 1 inside the region of interest and 0 outside.
@@ -226,8 +265,8 @@ impl Model {
     pub fn forward(&self, image: &Tensor, mask: Option<&Tensor>, mode: Mode) -> Result<Prediction> {
         self.check(image, space::spatial(image)?, mask)?;
         let image = image.f_to_device(self.execution.device)?;
-        let features = self.backbone.forward(&image, self.execution.form(), mode)?;
-        self.head.forward(&features, mask)
+        let (backbone, head) = self.features()?;
+        head.forward(&backbone.forward(&image, self.execution.form(), mode)?, mask)
     }
 
     /// The same from what the network sees of images of a size: the grids of [`BackboneConfig::seen`], or the one grid of
@@ -253,8 +292,35 @@ impl Model {
         self.check(first, size, mask)?;
         let parts: Vec<Tensor> =
             parts.iter().map(|part| Ok(part.f_to_device(self.execution.device)?)).collect::<Result<_>>()?;
-        let features = self.backbone.forward_seen(&parts, size, self.execution.form(), mode)?;
-        self.head.forward(&features, mask)
+        let (backbone, head) = self.features()?;
+        head.forward(&backbone.forward_seen(&parts, size, self.execution.form(), mode)?, mask)
+    }
+
+    /// What a step of a network with latent variables learns from.
+    ///
+    /// # Shapes
+    /// One part `[b, c, d, h, w]`, the target's maps `[b, 1, v]`, `noise` `[b, n]`.
+    pub fn learn(
+        &self,
+        parts: &[Tensor],
+        target: &Target,
+        noise: &Tensor,
+        mode: Mode,
+    ) -> Result<Learnt> {
+        let (Some(latent), [image]) = (self.latent(), parts) else {
+            return refused("model.head", self.config.head.name(), "one with latent variables, and the image whole");
+        };
+        let size = space::spatial(image)?;
+        self.check(image, size, None)?;
+        target.check(image.size()[0], self.config.classes, size.iter().product())?;
+        let device = self.execution.device;
+        let (image, noise) = (image.f_to_device(device)?, noise.f_to_device(device)?);
+        latent.learn(&image, target, &noise, self.execution.form(), mode)
+    }
+
+    /// Whether its work can be recorded: foreign networks may do what cannot.
+    pub(crate) fn can_be_recorded(&self) -> bool {
+        !matches!(self.backbone(), Some(Backbone::Torchscript(_)))
     }
 
     /// Refuses images and masks of shapes that do not fit.

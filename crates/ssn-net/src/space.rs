@@ -39,6 +39,28 @@ impl Form {
     }
 }
 
+/// Values in the form of a backbone, with their gradient; see [`Form::of`], which is for images.
+///
+/// # Shapes
+/// `[b, c, d, h, w]` → `[b, c', d, h, w]`.
+pub fn in_form(x: &Tensor, form: Form) -> Result<Tensor> {
+    let x = x.f_to_kind(form.kind)?;
+    if form.padded {
+        let channels = x.size()[1];
+        return join_channels(&[(x, channels)]);
+    }
+    if form.channels_last { channels_last(&x) } else { Ok(x) }
+}
+
+/// Linear interpolation to a finer grid that keeps the form of the map.
+///
+/// # Shapes
+/// `[b, c, d, h, w]` → `[b, c, size]`.
+pub fn enlarge(x: &Tensor, size: Size) -> Result<Tensor> {
+    let larger = linear_upsample(x, size)?;
+    if x.device() == Device::Cpu { Ok(larger) } else { channels_last(&larger) }
+}
+
 /// Whether a map of so many real channels is one of a GPU's own: padded, and channels fastest.
 pub fn is_padded(x: &Tensor, channels: i64) -> Result<bool> {
     let is_wide = x.device() != Device::Cpu && x.size()[1] == ssn_cuda::padded(channels);
@@ -90,8 +112,10 @@ pub fn ascend(
 pub fn join_channels(maps: &[(Tensor, i64)]) -> Result<Tensor> {
     let total: i64 = maps.iter().map(|(_, channels)| channels).sum();
     let found: i64 = maps.iter().map(|(map, _)| map.size()[1]).sum();
-    if found == total {
-        return Ok(Tensor::f_cat(&maps.iter().map(|(map, _)| map).collect::<Vec<_>>(), 1)?);
+    let on_gpu = maps.iter().any(|(map, _)| map.device() != Device::Cpu);
+    if found == total && (!on_gpu || ssn_cuda::padded(total) == total) {
+        let joined = Tensor::f_cat(&maps.iter().map(|(map, _)| map).collect::<Vec<_>>(), 1)?;
+        return if on_gpu { channels_last(&joined) } else { Ok(joined) };
     }
     let mut parts = vec![];
     for (map, channels) in maps {

@@ -5,7 +5,7 @@
 mod gpu;
 
 use serde::{Deserialize, Serialize};
-use ssn_core::random::derive_seed;
+use ssn_core::random::{derive_seed, fill_normals};
 use ssn_data::{Batch, Grid};
 use tch::{Device, Kind, Tensor};
 
@@ -248,16 +248,26 @@ impl Trainer {
         self.optimizer.zero_grad()?;
         let dropout = derive_seed(self.seed, DROPOUT, number);
         let mode = Mode::Training { dropout };
-        let prediction = self.model.forward_seen(&parts, size, mask.as_ref(), mode)?;
-        let noise = match &prediction {
-            Prediction::Stochastic(d) if self.loss.samples_at(number) => {
-                let shape = d.noise_shape(self.loss.samples);
-                Some(StepNoise::new(self.seed, number, shape, self.loss.pairing)?)
+        let (loss, effective) = match self.model.latent() {
+            Some(latent) => {
+                let mut noise = vec![0f32; parts[0].size()[0] as usize * latent.noise_count(size) as usize];
+                fill_latent_noise(self.seed, number, &mut noise);
+                let noise = Tensor::f_from_slice(&noise)?.f_view([parts[0].size()[0], -1])?;
+                (latent_loss(&self.model, &parts, &target, &noise, mode, &self.loss)?, None)
             }
-            _ => None,
+            None => {
+                let prediction = self.model.forward_seen(&parts, size, mask.as_ref(), mode)?;
+                let noise = match &prediction {
+                    Prediction::Stochastic(d) if self.loss.samples_at(number) => {
+                        let shape = d.noise_shape(self.loss.samples);
+                        Some(StepNoise::new(self.seed, number, shape, self.loss.pairing)?)
+                    }
+                    _ => None,
+                };
+                let noise = noise.as_ref().map(NoiseSource::Step);
+                batch_loss(&prediction, &target, noise, &self.loss)?
+            }
         };
-        let noise = noise.as_ref().map(NoiseSource::Step);
-        let (loss, effective) = batch_loss(&prediction, &target, noise, &self.loss)?;
         let value = loss.f_double_value(&[])?;
         if !value.is_finite() {
             return self.report(number, Outcome::NotFinite("the loss".to_owned()));
@@ -315,6 +325,33 @@ fn batch_loss(
         loss = loss.f_add(&(dice_loss(prediction.mean(), target)? * config.dice))?;
     }
     Ok((loss.f_mean(Kind::Double)?, effective))
+}
+
+/// The loss of a batch for a network with latent variables, a scalar with gradients.
+///
+/// # Shapes
+/// `noise` `[b, n]`.
+fn latent_loss(
+    model: &Model,
+    parts: &[Tensor],
+    target: &Target,
+    noise: &Tensor,
+    mode: Mode,
+    config: &LossConfig,
+) -> Result<Tensor> {
+    let learnt = model.learn(parts, target, noise, mode)?;
+    let mut loss = learnt.loss(target)?;
+    if config.dice > 0.0
+        && let Some(logits) = learnt.logits.last()
+    {
+        loss = loss.f_add(&(dice_loss(logits, target)? * config.dice))?;
+    }
+    Ok(loss.f_mean(Kind::Double)?)
+}
+
+/// The noise of a step's latent variables: a function of seed and step alone.
+fn fill_latent_noise(seed: u64, step: u64, out: &mut [f32]) {
+    fill_normals(StepNoise::seed(seed, step), 0, 0, out);
 }
 
 /// The tensors that a forward pass may change.

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use ssn_data::Grid;
 use ssn_net::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput, UNetConfig};
 use ssn_net::blocks::{Activation, ActivationKind, Convolution, ConvolutionShape, Norm, NormKind};
-use ssn_net::head::{Head, HeadStart};
+use ssn_net::blocks::LinearStart;
+use ssn_net::head::Head;
 use ssn_net::loss::{chunked_loss, dice_loss, mean_loss};
 use ssn_net::parameters::{Initial, Parameters};
 use ssn_net::space::{self, Form, Margin, Size};
@@ -154,7 +155,7 @@ fn heads() {
     {
         for mask in [None, Some(&mask)] {
             let build =
-                |p: &mut Parameters| Head::new(&mut p.root(), 3, 4, config, HeadStart::HeNormal).unwrap();
+                |p: &mut Parameters| Head::new(&mut p.root(), 3, 4, config, LinearStart::HeNormal).unwrap();
             check("head", &DEEP, build, |head, x| match head.forward(x, mask).unwrap() {
                 Prediction::Deterministic(logits) => logits,
                 Prediction::Stochastic(d) => Tensor::cat(&d.parts().map(|part| part.flatten(0, -1)), 0),

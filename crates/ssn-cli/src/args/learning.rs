@@ -146,6 +146,11 @@ pub struct PredictArgs {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub voxels_at_once: Option<u32>,
 
+    /// Samples of each case that a network draws whose every sample takes a pass (prob-unet, phiseg); of all others any number
+    /// can be drawn afterwards.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub samples: u32,
+
     /// Also write the mean probabilities and the entropy of 100 samples.
     #[arg(long)]
     pub probabilities: bool,

@@ -4,9 +4,11 @@
 //! backbone is one file with a config and a type, and one arm in [`BackboneConfig`] and [`Backbone`].
 
 mod deepmedic;
+mod encoder;
 mod plan;
 mod torchscript;
 mod unet;
+mod unit;
 
 use std::path::PathBuf;
 
@@ -15,13 +17,14 @@ use ssn_data::Grid;
 use tch::Tensor;
 
 pub use deepmedic::{DeepMedic, DeepMedicConfig, DeepMedicOutput};
+pub use encoder::Encoder;
 pub use plan::{Plan, plan_unet};
 pub use torchscript::{TorchScript, TorchScriptConfig};
 pub use unet::{UNet, UNetConfig};
+pub use unit::{Stack, UnitStyle};
 
-use crate::blocks::Mode;
+use crate::blocks::{LinearStart, Mode};
 use crate::error::{Result, refused};
-use crate::head::HeadStart;
 use crate::parameters::Scope;
 use crate::space::{Form, Size};
 
@@ -151,10 +154,10 @@ impl BackboneConfig {
     }
 
     /// The first values of a head on this backbone.
-    pub fn head_start(&self) -> HeadStart {
+    pub fn head_start(&self) -> LinearStart {
         match self {
-            Self::Unet(_) => HeadStart::HeNormal,
-            Self::Deepmedic(_) | Self::Torchscript(_) => HeadStart::Uniform,
+            Self::Unet(_) => LinearStart::HeNormal,
+            Self::Deepmedic(_) | Self::Torchscript(_) => LinearStart::Uniform,
         }
     }
 

@@ -6,9 +6,11 @@
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use crate::blocks::{ActivationKind, Convolution, ConvolutionShape, Dropout, Mode, NormKind, Normalised};
+use super::encoder::Encoder;
+use super::unit::{Stack, UnitStyle};
+use crate::blocks::{ActivationKind, Mode, NormKind};
 use crate::error::{NetError, Result, refused};
-use crate::parameters::{Initial, Scope};
+use crate::parameters::Scope;
 use crate::space::{self, Form, Size};
 
 /// The settings of a U-Net.
@@ -61,6 +63,11 @@ impl UNetConfig {
     pub fn features(&self) -> i64 {
         let widths = [&self.pointwise, &self.decoder_widths, &self.widths];
         widths.into_iter().find_map(|widths| widths.last().copied()).unwrap_or(0)
+    }
+
+    /// What follows every convolution.
+    pub fn style(&self) -> UnitStyle {
+        UnitStyle { norm: self.norm, activation: self.activation }
     }
 
     /// Refuses settings whose lengths do not fit together.
@@ -146,37 +153,12 @@ impl UNetConfig {
     }
 }
 
-/// Convolution, normalisation, activation.
-#[derive(Debug)]
-struct Unit {
-    convolution: Convolution,
-    normalised: Normalised,
-}
-
-impl Unit {
-    fn new(scope: &mut Scope, shape: ConvolutionShape, config: &UNetConfig) -> Result<Self> {
-        Ok(Self {
-            convolution: Convolution::new(&mut scope.sub("conv"), shape, Initial::HeNormal)?,
-            normalised: Normalised::new(
-                scope,
-                shape.outputs,
-                (config.norm, Dropout::new(scope, 0.0, 0)?),
-                (config.activation, "activation"),
-            )?,
-        })
-    }
-
-    fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        self.normalised.forward(&self.convolution.forward(x)?, mode)
-    }
-}
-
 /// A U-Net.
 #[derive(Debug)]
 pub struct UNet {
-    down: Vec<Vec<Unit>>,
-    up: Vec<Vec<Unit>>,
-    pointwise: Vec<Unit>,
+    down: Encoder,
+    up: Vec<Stack>,
+    pointwise: Stack,
     config: UNetConfig,
 }
 
@@ -184,35 +166,18 @@ impl UNet {
     /// Makes the tensors `down.LEVEL.I`, `up.LEVEL.I` and `pointwise.I`.
     pub fn new(scope: &mut Scope, channels: i64, config: &UNetConfig) -> Result<Self> {
         config.check()?;
-        let stack = |mut scope: Scope, mut inputs: i64, outputs: i64, kernel: Size, count: usize| {
-            let mut units = vec![];
-            for i in 0..count {
-                let shape = ConvolutionShape::same(inputs, outputs, kernel);
-                units.push(Unit::new(&mut scope.sub(i), shape, config)?);
-                inputs = outputs;
-            }
-            Ok::<_, NetError>(units)
-        };
-        let mut down = vec![];
-        let mut width = channels;
-        for (level, (&outputs, &kernel)) in config.widths.iter().zip(&config.kernels).enumerate() {
-            let scope = &mut scope.sub("down");
-            down.push(stack(scope.sub(level), width, outputs, kernel, config.convolutions)?);
-            width = outputs;
-        }
+        let style = config.style();
+        let down = Encoder::new(&mut scope.sub("down"), channels, config)?;
+        let mut width = config.widths.last().copied().unwrap_or(channels);
         let mut up = vec![];
         let finer = config.widths.iter().zip(&config.kernels).enumerate().rev().skip(1);
         for ((level, (&skip, &kernel)), &outputs) in finer.zip(&config.decoder_widths) {
-            let scope = &mut scope.sub("up");
-            up.push(stack(scope.sub(level), width + skip, outputs, kernel, config.convolutions)?);
+            let widths = vec![outputs; config.convolutions];
+            let mut scope = scope.sub("up");
+            up.push(Stack::new(&mut scope.sub(level), width + skip, &widths, kernel, style)?);
             width = outputs;
         }
-        let mut pointwise = vec![];
-        for (i, &outputs) in config.pointwise.iter().enumerate() {
-            let shape = ConvolutionShape::same(width, outputs, [1; 3]);
-            pointwise.push(Unit::new(&mut scope.sub("pointwise").sub(i), shape, config)?);
-            width = outputs;
-        }
+        let pointwise = Stack::new(&mut scope.sub("pointwise"), width, &config.pointwise, [1; 3], style)?;
         Ok(Self { down, up, pointwise, config: config.clone() })
     }
 
@@ -220,30 +185,17 @@ impl UNet {
     /// `[b, c, d, h, w]` → `[b, f, d, h, w]`, padded if the form is.
     pub fn forward(&self, image: &Tensor, form: Form, mode: Mode) -> Result<Tensor> {
         self.config.output_size(space::spatial(image)?)?;
-        let mut x = form.of(image)?;
+        let mut skips = self.down.forward(form.of(image)?, mode)?;
+        let Some(mut x) = skips.pop() else {
+            return refused("unet.widths", "empty", "a list with one number per level");
+        };
         let mut width = self.config.widths.last().copied().unwrap_or(0);
-        let mut skips = vec![];
-        for (level, units) in self.down.iter().enumerate() {
-            if level > 0 {
-                let [pooled, finer] = space::descend(&x, self.config.strides[level - 1])?;
-                x = pooled;
-                skips.push(finer);
-            }
-            x = run(units, x, mode)?;
-        }
         for (units, &outputs) in self.up.iter().zip(&self.config.decoder_widths) {
             let (level, Some(skip)) = (skips.len() - 1, skips.pop()) else { break };
             let skip = (skip, self.config.widths[level]);
-            x = run(units, space::ascend((x, width), skip, self.config.strides[level])?, mode)?;
+            x = units.forward(space::ascend((x, width), skip, self.config.strides[level])?, mode)?;
             width = outputs;
         }
-        run(&self.pointwise, x, mode)
+        self.pointwise.forward(x, mode)
     }
-}
-
-fn run(units: &[Unit], mut x: Tensor, mode: Mode) -> Result<Tensor> {
-    for unit in units {
-        x = unit.forward(&x, mode)?;
-    }
-    Ok(x)
 }

@@ -3,12 +3,14 @@
 mod activation;
 mod convolution;
 mod dropout;
+mod linear;
 mod norm;
 mod normalised;
 
 pub use activation::{Activation, ActivationKind};
 pub use convolution::{Convolution, ConvolutionShape};
 pub use dropout::Dropout;
+pub use linear::{LinearMaps, LinearStart};
 pub use norm::{Norm, NormKind};
 pub use normalised::Normalised;
 

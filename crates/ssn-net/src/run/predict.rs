@@ -1,11 +1,11 @@
 //! The prediction of one case: prepared as in training, computed in tiles, described for its file.
 
 use ssn_data::{Case, Preprocessing};
-use ssn_predictions::{Description, DistributionFile, Kind, ModelId};
+use ssn_predictions::{Description, DistributionFile, Kind, ModelId, case_seed};
 
 use super::trained::Trained;
 use crate::error::Result;
-use crate::whole_image::{Image, Timing, WholeImage, WholeImageConfig, predict};
+use crate::whole_image::{Draws, Image, Says, Timing, WholeImage, WholeImageConfig, predict};
 
 impl Trained {
     /// How a model is called in files.
@@ -33,7 +33,10 @@ impl Trained {
         };
         let case = preprocessing.apply(case)?;
         let image = Image::new(&case.image, case.channels, case.shape, case.mask.as_deref())?;
-        let prediction = predict(&self.model, &image, config, progress)?;
+        // Cases of one seed share no noise.
+        let seed = case_seed(config.draws.seed, &case.id);
+        let config = WholeImageConfig { draws: Draws { seed, ..config.draws }, ..*config };
+        let prediction = predict(&self.model, &image, &config, progress)?;
         let timing = prediction.timing;
         Ok((describe(case, prediction, &self.about.classes, self.id())?, timing))
     }
@@ -46,16 +49,19 @@ pub(super) fn describe(
     classes: &[String],
     model: ModelId,
 ) -> Result<DistributionFile> {
-    let WholeImage { size, region, stochastic, distribution, timing: _ } = prediction;
-    let description = Description {
-        case: case.id,
-        classes: classes.to_vec(),
-        kind: if stochastic { Kind::Stochastic } else { Kind::Deterministic },
-        size,
-        geometry: case.geometry,
-        region,
-        model,
+    let WholeImage { size, region, says, timing: _ } = prediction;
+    let kind = match &says {
+        Says::Distribution(_) => Kind::Stochastic,
+        Says::Logits(_) => Kind::Deterministic,
+        Says::Samples { .. } => Kind::Sampled,
     };
     let mask = case.mask.map(|mask| region.cut(&mask, size));
-    Ok(DistributionFile::new(description, distribution, mask)?)
+    let (classes, geometry) = (classes.to_vec(), case.geometry);
+    let description = Description { case: case.id, classes, kind, size, geometry, region, model };
+    Ok(match says {
+        Says::Distribution(distribution) | Says::Logits(distribution) => {
+            DistributionFile::new(description, distribution, mask)?
+        }
+        Says::Samples { mean, labels } => DistributionFile::sampled(description, mean, labels, mask)?,
+    })
 }

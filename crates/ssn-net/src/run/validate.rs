@@ -3,8 +3,8 @@
 use ssn_core::LabelMap;
 use ssn_core::metrics::Summary;
 use ssn_data::{Case, Cases, Split, Subset};
-use ssn_predictions::ModelId;
 use ssn_predictions::scores::{self, CaseScores, ScoreConfig};
+use ssn_predictions::{ModelId, case_seed};
 
 use super::drive::{Event, Watch};
 use super::metrics::Validation;
@@ -13,7 +13,7 @@ use super::resolve::Resolved;
 use crate::error::{NetError, Result};
 use crate::model::Model;
 use crate::tiles::TileConfig;
-use crate::whole_image::{Image, WholeImage, WholeImageConfig, predict};
+use crate::whole_image::{Draws, Image, WholeImage, WholeImageConfig, predict};
 
 /// The seed of the samples: validations of all steps see the same noise, so that they differ by the model alone.
 const SEED: u64 = 0;
@@ -43,13 +43,14 @@ impl Validator {
     /// The means over the cases; nothing if it was asked to stop on the way.
     pub fn validate(&self, model: &Model, watch: &mut dyn Watch) -> Result<Option<Validation>> {
         let tiles = TileConfig { overlap: OVERLAP, ..TileConfig::default() };
-        let config = WholeImageConfig { tiles, ..WholeImageConfig::default() };
         let mut scores = vec![];
         for (done, &index) in self.chosen.iter().enumerate() {
             if watch.should_stop() {
                 return Ok(None);
             }
             let case = self.cases.load(index)?;
+            let draws = Draws { count: self.samples, seed: case_seed(SEED, &case.id) };
+            let config = WholeImageConfig { tiles, draws, ..WholeImageConfig::default() };
             let image = Image::new(&case.image, case.channels, case.shape, case.mask.as_deref());
             let prediction = image.and_then(|image| predict(model, &image, &config, |_, _| {}));
             let prediction = prediction.map_err(|error| match error {

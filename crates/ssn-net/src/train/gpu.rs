@@ -9,8 +9,7 @@ use ssn_cuda::{Event, Graph, Pinned, Results, Table};
 use ssn_data::{Batch, Grid};
 use tch::{COptimizer, Device, Kind, Tensor};
 
-use super::{LossConfig, Outcome, batch_loss, parts, patch_size};
-use crate::backbones::Backbone;
+use super::{LossConfig, Outcome, batch_loss, fill_latent_noise, latent_loss, parts, patch_size};
 use crate::blocks::Mode;
 use crate::error::{NetError, Result, refused};
 use crate::model::Model;
@@ -112,7 +111,8 @@ impl Gpu {
             for kind in self.kinds.iter_mut().flatten() {
                 (kind.graph, kind.steps) = (None, 0);
             }
-            self.inputs = Some(Inputs::new(batch, device)?);
+            let noise = model.latent().map_or(0, |latent| latent.noise_count(patch_size(batch)));
+            self.inputs = Some(Inputs::new(batch, device, noise)?);
             ssn_cuda::synchronise()?;
         }
         match &mut self.inputs {
@@ -133,6 +133,11 @@ impl Gpu {
         tch::no_grad(|| self.backup.f_copy_(&self.kept))?;
         if self.inputs.as_ref().and_then(|inputs| inputs.staged) != Some(batch.number) {
             self.stage(batch, model)?;
+        }
+        if let Some(Inputs { noise: Some((pinned, on_device)), .. }) = &mut self.inputs {
+            fill_latent_noise(seed, batch.number, pinned.values());
+            let size = on_device.size();
+            ssn_cuda::copy_later(on_device, &pinned.tensor(&size)?)?;
         }
         let numbers = self.numbers.values();
         numbers[0] = derive_seed(seed, DROPOUT, batch.number) as i64;
@@ -189,8 +194,7 @@ impl Gpu {
     fn launch(&mut self, model: &Model, optimizer: &Optimizer, loss: &LossConfig, number: u64) -> Result<()> {
         let sampled = loss.samples_at(number);
         let place = usize::from(sampled);
-        // Foreign networks may do what cannot be recorded.
-        let can_record = !matches!(model.backbone(), Backbone::Torchscript(_));
+        let can_record = model.can_be_recorded();
         if sampled {
             // Training the mean alone is over; its graph has as much memory as the one to come.
             self.kinds[0] = None;
@@ -248,13 +252,18 @@ impl Gpu {
 
     /// Forward pass, loss and backward pass; gives the mean loss and the mean of the effective samples.
     fn learn(&mut self, model: &Model, loss: &LossConfig, sampled: bool) -> Result<(Tensor, Option<Tensor>)> {
-        let Some(Inputs { parts, size, mask, target, .. }) = &self.inputs else {
+        let Some(Inputs { parts, size, mask, target, noise: latent_noise, .. }) = &self.inputs else {
             return refused("a batch", "missing", "staged before its step");
         };
         ssn_cuda::begin_step(model.execution().device)?;
         self.gradients.zero_grad()?;
-        let prediction = model.forward_seen(parts, *size, mask.as_ref(), Mode::TRAINING)?;
         let target = Target::checked(target.shallow_clone(), model.config().classes);
+        if let Some((_, noise)) = latent_noise {
+            let value = latent_loss(model, parts, &target, noise, Mode::TRAINING, loss)?;
+            value.f_backward()?;
+            return Ok((value.detach(), None));
+        }
+        let prediction = model.forward_seen(parts, *size, mask.as_ref(), Mode::TRAINING)?;
         let seed = model.parameters().step_seeds().map(|seeds| seeds.narrow(0, 1, 1));
         let noise = seed
             .as_ref()
@@ -326,6 +335,8 @@ struct Inputs {
     size: Size,
     mask: Option<Tensor>,
     target: Tensor,
+    /// The noise of latent variables, `[b, n]`, if the network has any.
+    noise: Option<(Pinned<f32>, Tensor)>,
     slots: [Slot; 2],
     /// The batch that the next step finds.
     staged: Option<u64>,
@@ -345,7 +356,8 @@ struct Slot {
 }
 
 impl Inputs {
-    fn new(batch: &Batch, device: Device) -> Result<Self> {
+    /// Room for batches like this one, whose images take so many numbers of noise.
+    fn new(batch: &Batch, device: Device, noise: i64) -> Result<Self> {
         let [b, t, d, h, w] = batch.target_shape.map(|n| n as i64);
         let room = || {
             let each = batch.images.len() as i64 / b.max(1);
@@ -362,12 +374,17 @@ impl Inputs {
         };
         let mask = batch.masks.as_ref().map(|_| Tensor::f_zeros([b, d, h, w], (Kind::Uint8, device)));
         let images = room()?;
+        let noise = match noise {
+            0 => None,
+            n => Some((Pinned::new((b * n) as usize)?, Tensor::f_zeros([b, n], (Kind::Float, device))?)),
+        };
         Ok(Self {
             parts: parts(&images, batch)?,
             images,
             size: patch_size(batch),
             mask: mask.transpose()?,
             target: Tensor::f_zeros([b, t, d * h * w], (Kind::Int64, device))?,
+            noise,
             slots: [slot()?, slot()?],
             staged: None,
             shapes: shapes(batch),

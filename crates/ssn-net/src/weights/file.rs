@@ -79,7 +79,7 @@ pub fn load(path: &Path, execution: Execution) -> Result<Loaded> {
 pub fn to_bytes(model: &Model, about: Option<&About>) -> Result<Vec<u8>> {
     let mut tensors = vec![];
     let foreign = match model.backbone() {
-        Backbone::Torchscript(backbone) => {
+        Some(Backbone::Torchscript(backbone)) => {
             let bytes = backbone.to_bytes()?;
             let shape = vec![bytes.len()];
             tensors.push(Stored { name: FOREIGN.to_owned(), kind: Dtype::U8, shape, bytes });

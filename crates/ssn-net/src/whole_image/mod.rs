@@ -9,6 +9,7 @@
 mod canvas;
 mod gpu;
 mod image;
+mod latent;
 
 use std::time::Instant;
 
@@ -37,6 +38,24 @@ pub struct WholeImageConfig {
     /// How the factor is kept, by far the largest part of a distribution. Where tiles overlap, it is rounded once for
     /// each.
     pub factor: Storage,
+    /// The samples that a network with latent variables draws; other networks have any number afterwards.
+    pub draws: Draws,
+}
+
+/// The samples of a network with latent variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Draws {
+    /// How many.
+    pub count: usize,
+    /// The seed; sample i of a seed does not depend on how many there are.
+    pub seed: u64,
+}
+
+impl Default for Draws {
+    fn default() -> Self {
+        Self { count: 100, seed: 0 }
+    }
 }
 
 /// What a network says about a whole image.
@@ -47,13 +66,36 @@ pub struct WholeImage {
     /// The part of the image that was predicted: the smallest box that holds the mask, or all of it. Everything else
     /// is background.
     pub region: Region,
-    /// Whether the network has a distribution. Without one the mean holds its logits, the rank and the diagonal are 0.
-    pub stochastic: bool,
-    /// The distribution of the region's logits, voxels in the order of the image. In the region but outside the mask,
-    /// the mean is what the network says, the factor is 0 and the diagonal ε.
-    pub distribution: ssn_core::LowRankNormal,
+    /// What the network says of its uncertainty.
+    pub says: Says,
     /// How long it took.
     pub timing: Timing,
+}
+
+impl WholeImage {
+    /// The distribution of logits, or logits alone; nothing of a network that drew samples.
+    pub fn distribution(&self) -> Option<&ssn_core::LowRankNormal> {
+        match &self.says {
+            Says::Distribution(distribution) | Says::Logits(distribution) => Some(distribution),
+            Says::Samples { .. } => None,
+        }
+    }
+}
+
+/// What a network says of its uncertainty, on the voxels of a region in the order of the image.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Says {
+    /// A distribution of logits. Outside the mask the mean is what the network says, the factor is 0 and the diagonal ε.
+    Distribution(ssn_core::LowRankNormal),
+    /// Nothing: the mean holds its logits, the rank and the diagonal are 0.
+    Logits(ssn_core::LowRankNormal),
+    /// What it drew.
+    Samples {
+        /// The logarithm of the samples' mean probabilities, `[c, v]`.
+        mean: Vec<f32>,
+        /// The label maps, `[m, v]`.
+        labels: Vec<u8>,
+    },
 }
 
 /// How long a prediction took, in seconds.
@@ -77,6 +119,12 @@ pub fn predict(
     if found as i64 != expected {
         return Err(ImageProblem::Channels { found, expected }.into());
     }
+    if let Some(latent) = model.latent() {
+        let start = Instant::now();
+        let says = tch::no_grad(|| latent::draw(model, latent, image, config, progress))?;
+        let timing = Timing { network: start.elapsed().as_secs_f64(), gpu: None };
+        return Ok(WholeImage { size: image.size(), region: image.region(), says, timing });
+    }
     let tiles = Tiles::new(image.size(), image.region(), &model.config().backbone, &config.tiles)?;
     let stochastic = matches!(model.config().head, HeadConfig::Stochastic(_));
     let start = Instant::now();
@@ -96,7 +144,8 @@ pub fn predict(
             (stitched.finish(image.region())?, timing)
         }
     };
-    Ok(WholeImage { size: image.size(), region: image.region(), stochastic, distribution, timing })
+    let says = if stochastic { Says::Distribution(distribution) } else { Says::Logits(distribution) };
+    Ok(WholeImage { size: image.size(), region: image.region(), says, timing })
 }
 
 /// Computes and adds up all tiles on a GPU. `progress` is told what is begun; the GPU follows.
@@ -136,7 +185,7 @@ fn stitch_on_gpu(
 fn rows(model: &Model) -> [usize; 2] {
     let rank = match model.config().head {
         HeadConfig::Stochastic(head) => head.rank as usize,
-        HeadConfig::Deterministic | HeadConfig::Identity => 0,
+        _ => 0,
     };
     [model.config().classes as usize, rank]
 }
