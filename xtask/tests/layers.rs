@@ -157,6 +157,7 @@ const MODULES: &[(&str, &[&str])] = &[
         "ssn-predictions",
         &[
             "error",
+            "seed",
             "file_names",
             "description",
             "tensors",

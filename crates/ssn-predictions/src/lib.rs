@@ -16,6 +16,7 @@ pub mod folder;
 pub mod index;
 mod placement;
 pub mod scores;
+pub mod seed;
 mod tensors;
 
 pub use description::{Description, Kind, ModelId, Region};
@@ -26,3 +27,4 @@ pub use evaluation::{Evaluation, Scored, Settings};
 pub use file_names::{DISTRIBUTION_ENDING, Output, file_stem};
 pub use folder::{About, Found, Predictions};
 pub use scores::{CaseScores, ScoreConfig, score};
+pub use seed::case_seed;
