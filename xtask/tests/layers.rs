@@ -161,6 +161,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "file_names",
             "description",
             "tensors",
+            "header",
             "distribution_file",
             "placement",
             "draw",
