@@ -157,9 +157,11 @@ const MODULES: &[(&str, &[&str])] = &[
         "ssn-predictions",
         &[
             "error",
+            "seed",
             "file_names",
             "description",
             "tensors",
+            "header",
             "distribution_file",
             "placement",
             "draw",

@@ -9,11 +9,12 @@ use ssn_volume::Problem;
 
 use crate::exit::{Exit, Failure};
 
-/// A failure of the predictions crate: bad data, unless the system refused.
+/// A failure of the predictions crate: bad data, unless the system refused or more samples were asked for than there are.
 pub fn failure(error: PredictionError) -> Failure {
     let exit = match &error {
         PredictionError::File(file) if matches!(file.problem, Problem::Io(_)) => Exit::Io,
         PredictionError::Write(_) => Exit::Io,
+        PredictionError::TooFewSamples { .. } => Exit::Usage,
         _ => Exit::BadData,
     };
     Failure::new(exit, error)

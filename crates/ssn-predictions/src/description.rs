@@ -12,6 +12,9 @@ pub enum Kind {
     Stochastic,
     /// Logits alone: rank 0 and a diagonal of zeros.
     Deterministic,
+    /// Samples that the network drew itself: the mean holds the logarithm of their mean probabilities, rank 0 and a
+    /// diagonal of zeros as for a deterministic network, and the label maps of the samples lie beside it.
+    Sampled,
 }
 
 /// A model by its content and by the name that people gave it.
@@ -75,7 +78,7 @@ pub struct Description {
     pub case: String,
     /// The names of the labels, the background first; two for a distribution of a single class, off and on.
     pub classes: Vec<String>,
-    /// Whether there is a distribution at all.
+    /// Whether there is a distribution, logits alone, or samples.
     pub kind: Kind,
     /// The size `[d, h, w]` of the whole image.
     pub size: [usize; 3],
@@ -147,10 +150,15 @@ impl Description {
             let size = self.region.size;
             return Err(format!("the region has size {size:?}, but the distribution has {voxels} voxels"));
         }
-        if self.kind == Kind::Deterministic {
+        let without_noise = match self.kind {
+            Kind::Stochastic => None,
+            Kind::Deterministic => Some("a deterministic network"),
+            Kind::Sampled => Some("a network that draws samples itself"),
+        };
+        if let Some(network) = without_noise {
             let noise = (0..distribution.diagonal().len()).find(|&i| distribution.diagonal().get(i) != 0.0);
             if distribution.rank() != 0 || noise.is_some() {
-                return Err("a deterministic network has rank 0 and a diagonal of zeros".to_owned());
+                return Err(format!("{network} has rank 0 and a diagonal of zeros"));
             }
         }
         let Some(mask) = mask else { return Ok(()) };
@@ -160,6 +168,37 @@ impl Description {
         match mask.iter().find(|&&x| x > 1) {
             Some(value) => Err(format!("the mask holds {value}, but it must be 0 or 1")),
             None => Ok(()),
+        }
+    }
+
+    /// What in the description disagrees with the labels `[m, v]` of samples that a network drew itself.
+    pub(crate) fn check_samples(&self, samples: Option<&[u8]>) -> Result<(), String> {
+        let (labels, voxels) = (self.classes.len(), self.region.voxels());
+        let samples = match (self.kind, samples) {
+            (Kind::Sampled, Some(samples)) => samples,
+            (Kind::Sampled, None) => {
+                return Err(
+                    "the kind is sampled, but there are no samples; give those that the network drew"
+                        .to_owned(),
+                );
+            }
+            (Kind::Stochastic | Kind::Deterministic, None) => return Ok(()),
+            (Kind::Stochastic | Kind::Deterministic, Some(_)) => {
+                return Err("there are samples, but the kind is not sampled; leave them out".to_owned());
+            }
+        };
+        if samples.is_empty() || !samples.len().is_multiple_of(voxels) {
+            return Err(format!(
+                "the samples have {} labels together, but each has {voxels}, and there must be at least one",
+                samples.len()
+            ));
+        }
+        // The maximum runs vectorised over all labels.
+        match samples.iter().max() {
+            Some(&label) if usize::from(label) >= labels => {
+                Err(format!("a sample has the label {label}, but the labels are 0 to {}", labels - 1))
+            }
+            _ => Ok(()),
         }
     }
 }

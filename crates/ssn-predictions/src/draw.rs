@@ -2,24 +2,35 @@
 
 use std::ops::Range;
 
-use ssn_core::{CategoricalSampler, LabelMap, Sampler, Steering};
+use ssn_core::{CategoricalSampler, CoreError, LabelMap, Sampler, Steering};
 
 use crate::description::Kind;
 use crate::distribution_file::DistributionFile;
-use crate::error::Result;
+use crate::error::{PredictionError, Result};
 
 /// Draws the samples of one file: of its distribution, or, where the network is deterministic, of the independent
-/// categoricals of its voxels.
+/// categoricals of its voxels. Where the network drew samples itself, it hands those out.
 #[derive(Debug)]
 pub enum Draw<'a> {
     /// Samples of the distribution.
     Normal(Sampler<'a>),
     /// Every voxel by itself.
     Categorical(CategoricalSampler<'a>),
+    /// Samples that the network drew itself, out of its file.
+    Stored(Stored<'a>),
+}
+
+/// The samples that a network drew itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Stored<'a> {
+    file: &'a DistributionFile,
+    /// `[m, v]`.
+    labels: &'a [u8],
 }
 
 impl<'a> Draw<'a> {
-    /// Draws by the kind of the file. A deterministic network has no noise that could be steered.
+    /// Draws by the kind of the file. A deterministic network has no noise that could be steered, and for samples that the
+    /// network drew itself neither seed nor steering matters.
     ///
     /// # Errors
     /// When the weights of the steering do not fit the distribution.
@@ -27,20 +38,43 @@ impl<'a> Draw<'a> {
         Ok(match file.description().kind {
             Kind::Stochastic => Self::Normal(Sampler::new(file.distribution(), seed, steering)?),
             Kind::Deterministic => Self::Categorical(CategoricalSampler::new(file.distribution(), seed)),
+            Kind::Sampled => Self::Stored(Stored { file, labels: file.samples().unwrap_or_default() }),
         })
     }
 
     /// The label maps `[v]` of the samples with these numbers, on the region of the file.
+    ///
+    /// # Errors
+    /// When there are no numbers, and [`PredictionError::TooFewSamples`] for numbers beyond the samples that the network
+    /// drew itself.
     pub fn labels(&self, samples: Range<u64>) -> Result<Vec<LabelMap>> {
         Ok(match self {
             Self::Normal(sampler) => sampler.labels(samples)?,
             Self::Categorical(sampler) => sampler.labels(samples)?,
+            Self::Stored(stored) => stored.labels(samples)?,
         })
     }
 }
 
+impl Stored<'_> {
+    /// The label maps `[v]` of the samples with these numbers.
+    fn labels(&self, samples: Range<u64>) -> Result<Vec<LabelMap>> {
+        if samples.is_empty() {
+            return Err(CoreError::Empty { field: "samples" }.into());
+        }
+        let (stored, v) = (self.file.sample_count(), self.file.distribution().voxels());
+        if samples.end > stored as u64 {
+            let case = self.file.description().case.clone();
+            return Err(PredictionError::TooFewSamples { case, stored, needed: samples.end });
+        }
+        let labels = &self.labels[samples.start as usize * v..samples.end as usize * v];
+        labels.chunks_exact(v).map(|map| Ok(LabelMap::new(map.to_vec(), self.file.labels())?)).collect()
+    }
+}
+
 impl DistributionFile {
-    /// The prediction `[v]` on the region: the labels of the mean.
+    /// The prediction `[v]` on the region: the labels of the mean. Where the network drew samples itself, those are the
+    /// most probable ones over its samples.
     pub fn prediction(&self) -> Result<LabelMap> {
         let mean = Steering { temperature: 0.0, ..Steering::default() };
         let mut maps = Sampler::new(self.distribution(), 0, &mean)?.labels(0..1)?;

@@ -31,6 +31,20 @@ pub enum PredictionError {
     /// Parts that do not make a distribution of an image together.
     #[error("{0}")]
     Parts(String),
+    /// More samples than a network that draws them itself left in the file of a case.
+    #[error(
+        "case {case} holds {stored} sample{} that its network drew, but {needed} are needed; predict it again with \
+         --samples {needed}, or ask for fewer",
+        if *stored == 1 { "" } else { "s" }
+    )]
+    TooFewSamples {
+        /// The id of the case.
+        case: String,
+        /// The samples in its file.
+        stored: usize,
+        /// The samples that would have to be there, counted from the first.
+        needed: u64,
+    },
     /// Values that cannot be sampled or scored.
     #[error(transparent)]
     Core(#[from] CoreError),

@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use ssn_volume::{Limits, natural_order, read_bytes, write_atomically};
 
 use crate::description::ModelId;
-use crate::distribution_file::{DistributionFile, Header};
+use crate::distribution_file::DistributionFile;
 use crate::error::{PredictionError, Result};
 use crate::file_names::{DISTRIBUTION_ENDING, Output, file_stem};
+use crate::header::Header;
 
 /// The file that says what the folder belongs to.
 pub const ABOUT_FILE: &str = "predictions.json";

@@ -1,7 +1,8 @@
 //! What a network said about images, as files.
 //!
 //! A [`DistributionFile`] holds the distribution of the logits of one case with all that is needed to sample it and to put
-//! samples where they belong in the image; no network is needed any more. A [`Predictions`] is a folder of such files
+//! samples where they belong in the image; no network is needed any more. Of a network that draws samples itself, it
+//! holds these. A [`Predictions`] is a folder of such files
 //! from one model. [`score()`] compares a file with raters, and an [`Evaluation`] is what the scores of many cases say. Nothing here knows networks, torch or datasets.
 //!
 //! Letters in shapes: `c` classes, `d h w` space, `v` voxels, `r` rank, `m` samples, `n` raters.
@@ -13,16 +14,20 @@ pub mod error;
 pub mod evaluation;
 pub mod file_names;
 pub mod folder;
+pub mod header;
 pub mod index;
 mod placement;
 pub mod scores;
+pub mod seed;
 mod tensors;
 
 pub use description::{Description, Kind, ModelId, Region};
-pub use distribution_file::{DistributionFile, Header, Precision};
+pub use distribution_file::{DistributionFile, Precision};
 pub use draw::Draw;
 pub use error::{PredictionError, Result};
 pub use evaluation::{Evaluation, Scored, Settings};
 pub use file_names::{DISTRIBUTION_ENDING, Output, file_stem};
 pub use folder::{About, Found, Predictions};
+pub use header::Header;
 pub use scores::{CaseScores, ScoreConfig, score};
+pub use seed::case_seed;

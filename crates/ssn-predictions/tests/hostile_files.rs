@@ -6,7 +6,7 @@ mod common;
 
 use std::path::PathBuf;
 
-use common::file;
+use common::{file, sampled};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 use ssn_predictions::DistributionFile;
@@ -34,34 +34,42 @@ impl Place {
     }
 }
 
-fn bytes() -> Vec<u8> {
+fn bytes_of(file: &DistributionFile) -> Vec<u8> {
     let place = Place::new();
-    file("a").write(&place.path()).unwrap();
+    file.write(&place.path()).unwrap();
     std::fs::read(place.path()).unwrap()
+}
+
+fn bytes() -> Vec<u8> {
+    bytes_of(&file("a"))
 }
 
 #[test]
 fn cut_at_any_length_it_is_refused() {
-    let (place, bytes) = (Place::new(), bytes());
-    for length in 0..bytes.len() {
-        let message = place.read(&bytes[..length]).unwrap_err();
-        assert!(message.contains("cut off"), "{length}: {message}");
-        assert!(DistributionFile::read_header(&place.path(), &Limits::default()).is_err(), "{length}");
+    let place = Place::new();
+    for bytes in [file("a"), sampled("a")].map(|file| bytes_of(&file)) {
+        for length in 0..bytes.len() {
+            let message = place.read(&bytes[..length]).unwrap_err();
+            assert!(message.contains("cut off"), "{length}: {message}");
+            assert!(DistributionFile::read_header(&place.path(), &Limits::default()).is_err(), "{length}");
+        }
+        assert!(place.read(&bytes).is_ok());
     }
-    assert!(place.read(&bytes).is_ok());
 }
 
 #[test]
 fn changed_in_any_byte_it_is_refused_or_the_same() {
-    let (place, mut bytes) = (Place::new(), bytes());
-    let expected = file("a");
-    for at in 0..bytes.len() {
-        for change in [0x01, 0x20, 0x80] {
-            bytes[at] ^= change;
-            if let Ok(found) = place.read(&bytes) {
-                assert_eq!(found, expected, "byte {at} changed by {change:#x}");
+    let place = Place::new();
+    for expected in [file("a"), sampled("a")] {
+        let mut bytes = bytes_of(&expected);
+        for at in 0..bytes.len() {
+            for change in [0x01, 0x20, 0x80] {
+                bytes[at] ^= change;
+                if let Ok(found) = place.read(&bytes) {
+                    assert_eq!(found, expected, "byte {at} changed by {change:#x}");
+                }
+                bytes[at] ^= change;
             }
-            bytes[at] ^= change;
         }
     }
 }
@@ -120,6 +128,67 @@ fn files_that_hold_other_things_are_named() {
             refused(good_text, &tensors),
         ]
         .join("\n")
+    );
+}
+
+#[test]
+fn samples_that_do_not_fit_are_named() {
+    let place = Place::new();
+    let whole = bytes_of(&sampled("a"));
+    let (_, header) = safetensors::SafeTensors::read_metadata(&whole).unwrap();
+    let text = header.metadata().as_ref().unwrap()["ssn"].clone();
+    let (f, b) = (Dtype::F32, Dtype::U8);
+    let tensors = [
+        ("mean", f, &[3, 12][..]),
+        ("diagonal", f, &[3, 12]),
+        ("factor", f, &[0, 3, 12]),
+        ("samples", b, &[2, 12]),
+    ];
+    let with = |index: usize, tensor| {
+        let mut tensors = tensors.to_vec();
+        tensors[index] = tensor;
+        tensors
+    };
+    let refused = |text: &str, tensors: &[_]| {
+        let message = place.read(&foreign(Some(text), tensors)).unwrap_err();
+        let header = DistributionFile::read_header(&place.path(), &Limits::untrusted());
+        (message, header.is_err())
+    };
+    // The shapes are refused with the header alone; the type and the content need the rest.
+    let of_header = [
+        refused(&text, &tensors[..3]),
+        refused(&text, &with(3, ("samples", b, &[0, 12]))),
+        refused(&text, &with(3, ("samples", b, &[2, 11]))),
+        refused(&text, &with(3, ("samples", b, &[24]))),
+        refused(&text, &with(2, ("factor", f, &[1, 3, 12]))),
+        refused(&text.replace("sampled", "stochastic"), &tensors),
+        refused(&text.replace("sampled", "deterministic"), &tensors),
+        refused(&text.replace("sampled", "guessed"), &tensors),
+    ];
+    assert!(of_header.iter().all(|(_, by_header)| *by_header));
+    let of_rest = [refused(&text, &with(3, ("samples", f, &[2, 12]))), refused(&text, &tensors)];
+    assert!(of_rest.iter().all(|(_, by_header)| !by_header));
+    let all: Vec<String> = of_header.into_iter().chain(of_rest).map(|(message, _)| message).collect();
+    insta::assert_snapshot!(all.join("\n"));
+
+    // Labels without a name, and noise, with the right hash around them.
+    let view = safetensors::SafeTensors::deserialize(&whole).unwrap();
+    let place_of = |name: &str| {
+        let data = view.tensor(name).unwrap().data();
+        data.as_ptr() as usize - whole.as_ptr() as usize
+    };
+    let mut bytes = whole.clone();
+    bytes[place_of("samples") + 5] = 3;
+    assert_eq!(
+        place.read(&with_right_hash(bytes)).unwrap_err(),
+        "FILE: a sample has the label 3, but the labels are 0 to 2; choose a file that `ssn predict` wrote"
+    );
+    let mut bytes = whole.clone();
+    bytes[place_of("diagonal")..][..4].copy_from_slice(&1f32.to_le_bytes());
+    assert_eq!(
+        place.read(&with_right_hash(bytes)).unwrap_err(),
+        "FILE: a network that draws samples itself has rank 0 and a diagonal of zeros; choose a file that `ssn predict` \
+         wrote"
     );
 }
 

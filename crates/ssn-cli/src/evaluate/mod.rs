@@ -62,6 +62,9 @@ pub fn evaluate(args: &EvaluateArgs, quiet: bool) -> Result<Evaluated, Failure> 
     if plan.others > 0 && !quiet {
         eprintln!("{} predictions are of other cases than those of the part {}", plan.others, plan.part);
     }
+    for job in &plan.jobs {
+        job.found.header.check_samples(args.samples as u64).map_err(failure)?;
+    }
     let settings = settings(args, &predictions, &plan)?;
     let folder = Folder::open(args, &settings)?;
     let cases = score_all(&plan, &settings, &folder, args.overwrite, quiet)?;

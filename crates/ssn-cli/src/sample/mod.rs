@@ -28,6 +28,9 @@ struct Drawn<'a> {
 pub fn run(args: &SampleArgs, global: &Global) -> Result<Exit, Failure> {
     let cases = input::find(&args.inputs)?;
     let steerings = cases.iter().map(|case| steer::steering(args, case)).collect::<Result<Vec<_>, _>>()?;
+    for case in &cases {
+        case.header.check_samples(args.first + args.samples).map_err(failure)?;
+    }
     let outputs = Outputs::new(args, &cases)?;
     let progress = Progress::new(cases.len() * args.samples as usize, "samples", global.quiet);
     let mut rows = vec![];
@@ -86,10 +89,11 @@ fn write_summary(
 ) -> Result<(), Failure> {
     let sampler = Sampler::new(file.distribution(), args.seed, steering).map_err(core_failure)?;
     let mut summary = SampleSummary::new(&sampler, &[]).map_err(core_failure)?;
-    // Without noise every sample has the same probabilities: those of the voxels by themselves.
+    // Without noise every sample has the same probabilities: those of the voxels by themselves. Those of samples that the
+    // network drew itself are in the mean, over all of them.
     let samples = match file.description().kind {
         Kind::Stochastic => args.first..args.first + args.samples,
-        Kind::Deterministic => 0..1,
+        Kind::Deterministic | Kind::Sampled => 0..1,
     };
     summary.extend(&sampler, samples).map_err(core_failure)?;
     if args.probabilities {

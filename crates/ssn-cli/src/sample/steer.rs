@@ -10,13 +10,17 @@ use crate::predictions::unknown_name;
 /// The steering of one case.
 ///
 /// # Errors
-/// A sentence for a class or a column that the distribution does not have, and where there is no noise at all.
+/// A sentence for a class or a column that the distribution does not have, and where there is no noise that could be steered.
 pub(super) fn steering(args: &SampleArgs, case: &Found) -> Result<Steering, Failure> {
     let path = case.path.display();
-    if case.header.description.kind == Kind::Deterministic && args.steers() {
+    let unsteerable = match case.header.description.kind {
+        Kind::Stochastic => None,
+        Kind::Deterministic => Some("a deterministic network, which has no noise that could be steered"),
+        Kind::Sampled => Some("a network that draws samples itself, which cannot be steered"),
+    };
+    if let Some(network) = unsteerable.filter(|_| args.steers()) {
         let message = format!(
-            "{path} is of a deterministic network, which has no noise that could be steered; leave out \
-             --temperature, --class-scale, --mode-weight and --no-diagonal-noise"
+            "{path} is of {network}; leave out --temperature, --class-scale, --mode-weight and --no-diagonal-noise"
         );
         return Err(Failure::new(Exit::Usage, message));
     }

@@ -51,12 +51,13 @@ pub fn write(
     file.write(&folder.distribution_path(&id)).map_err(failure)
 }
 
-/// The mean probabilities of samples and their entropy; without a distribution, those of the logits.
+/// The mean probabilities of samples and their entropy; without a distribution, those of the logits. Of samples that the
+/// network drew itself, the mean has the logarithms of the mean probabilities.
 fn write_probabilities(folder: &Predictions, file: &DistributionFile) -> Result<(), Failure> {
     let id = &file.description().case;
     let samples = match file.description().kind {
         Kind::Stochastic => SAMPLES,
-        Kind::Deterministic => 1,
+        Kind::Deterministic | Kind::Sampled => 1,
     };
     let sampler = Sampler::new(file.distribution(), 0, &Steering::default()).map_err(core_failure)?;
     let mut summary = SampleSummary::new(&sampler, &[]).map_err(core_failure)?;

@@ -22,7 +22,7 @@ pub struct Scored {
 pub struct Settings {
     /// The model.
     pub model: ModelId,
-    /// Whether it is stochastic.
+    /// How it describes its uncertainty.
     pub kind: Kind,
     /// The dataset.
     pub dataset: String,

@@ -17,7 +17,7 @@ impl fmt::Display for Evaluation {
             missing => format!(" of {}", self.cases + missing),
         };
         let samples = match (settings.kind, settings.scores.categorical) {
-            (Kind::Stochastic, _) => format!("{} samples", settings.scores.samples),
+            (Kind::Stochastic | Kind::Sampled, _) => format!("{} samples", settings.scores.samples),
             (Kind::Deterministic, false) => "its prediction as the only sample".to_owned(),
             (Kind::Deterministic, true) => {
                 format!("{} samples of independent voxels", settings.scores.samples)

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use ssn_core::metrics::ClassGroup;
 use ssn_core::metrics::calibration::MAX_BINS;
-use ssn_core::random::derive_seed;
 
 use crate::error::{PredictionError, Result};
+use crate::seed::case_seed;
 
 /// Samples of the paper's figures on LIDC.
 pub const DEFAULT_SAMPLES: usize = 100;
@@ -15,15 +15,6 @@ pub const GED_COUNTS: [usize; 8] = [1, 2, 4, 8, 16, 32, 50, 100];
 pub const DEFAULT_TOLERANCE: f64 = 2.0;
 /// The bins of the calibration error, as most papers have them.
 pub const DEFAULT_BINS: usize = 15;
-
-/// The purpose of a case's seed.
-const CASE_SAMPLES: u32 = 0x6361_7365;
-
-/// FNV-1a of 64 bits: a number for a name, the same everywhere.
-fn fnv1a(name: &str) -> u64 {
-    name.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-}
 
 /// Classes that are scored as one mask.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,12 +70,9 @@ impl ScoreConfig {
         Self { samples, ged_counts: vec![], voxelwise: false, surfaces: false, ..Self::default() }
     }
 
-    /// The seed of a case's samples.
-    ///
-    /// With one seed for all, sample i would have the same noise in every case: their errors would not average out
-    /// over cases, and standard errors would be too small.
+    /// The seed of a case's samples, by [`case_seed`].
     pub fn seed_of(&self, case: &str) -> u64 {
-        derive_seed(self.seed, CASE_SAMPLES, fnv1a(case))
+        case_seed(self.seed, case)
     }
 
     /// Refuses settings with which nothing can be scored.

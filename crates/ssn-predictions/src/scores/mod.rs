@@ -18,8 +18,9 @@ pub use config::{DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_TOLERANCE, GED_COUNTS, G
 pub use groups::{GroupScores, SampleScores, SurfaceScores, Volumes};
 pub use voxelwise::VoxelScores;
 
-use crate::distribution_file::{DistributionFile, Header};
+use crate::distribution_file::DistributionFile;
 use crate::error::{PredictionError, Result};
+use crate::header::Header;
 use samples::Samples;
 
 /// All scores of one case.
@@ -75,7 +76,8 @@ impl CaseScores {
 /// Each of `raters` is a label map `[d, h, w]` of the whole image, with as many classes as the file has labels.
 ///
 /// # Errors
-/// Raters that do not fit the image, and settings or groups that do not fit the classes.
+/// Raters that do not fit the image, settings or groups that do not fit the classes, and more samples than a network that
+/// draws them itself left in the file.
 pub fn score(file: &DistributionFile, raters: &[LabelMap], config: &ScoreConfig) -> Result<CaseScores> {
     config.check()?;
     check_raters(file, raters)?;
@@ -113,12 +115,13 @@ pub fn memory(header: &Header, raters: usize, config: &ScoreConfig) -> usize {
     let about = &header.description;
     let (labels, image) = (about.classes.len(), about.voxels());
     let distribution = about.region.voxels().saturating_mul(4 * header.classes * (header.rank + 2));
+    let stored = about.region.voxels().saturating_mul(header.samples);
     let planes = image.saturating_mul((labels - 1) * (config.samples + raters)) / 8;
     // Per voxel and class: sums (8), counts of the summary and of two frequency maps (12), probabilities twice (8).
     let maps = if config.voxelwise { image.saturating_mul(labels * 28) } else { 0 };
     // Label maps of raters and of a block of samples, and the distance transforms of a mask.
     let rest = image.saturating_mul(2 * raters + 40).saturating_add(2 * (64 << 20));
-    distribution.saturating_add(planes).saturating_add(maps).saturating_add(rest)
+    [stored, planes, maps, rest].into_iter().fold(distribution, usize::saturating_add)
 }
 
 fn check_raters(file: &DistributionFile, raters: &[LabelMap]) -> Result<()> {

@@ -17,7 +17,7 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// Draws them. A deterministic network has one, its prediction, unless its categoricals are asked for.
+    /// Draws them, or takes those that the network drew itself. A deterministic network has one, its prediction, unless its categoricals are asked for.
     pub(super) fn draw(file: &DistributionFile, prediction: &LabelMap, config: &ScoreConfig) -> Result<Self> {
         let mut samples = Self { planes: vec![], frequencies: None };
         if file.description().kind == Kind::Deterministic && !config.categorical {

@@ -23,9 +23,10 @@ pub struct VoxelScores {
     pub foreground_ece: f64,
     /// The Brier score.
     pub brier: f64,
-    /// The log-likelihood of each rater's labels on the region, in nats.
+    /// The log-likelihood of each rater's labels on the region, in nats; empty where the network drew samples itself, of
+    /// which the labels alone are known.
     pub log_likelihoods: Vec<f64>,
-    /// How many samples carry each of these.
+    /// How many samples carry each of these; empty where they are.
     pub effective_samples: Vec<f64>,
 }
 
@@ -44,7 +45,10 @@ pub(super) fn score(
         }
         None => (None, None),
     };
-    let on_region: Vec<LabelMap> = raters
+    let kind = file.description().kind;
+    // Label maps of samples do not say how likely other labels are.
+    let likely = if kind == Kind::Sampled { &[] } else { raters };
+    let on_region: Vec<LabelMap> = likely
         .iter()
         .map(|rater| Ok(LabelMap::new(file.crop_to_region(rater.labels())?, file.labels())?))
         .collect::<Result<_>>()?;
@@ -52,7 +56,7 @@ pub(super) fn score(
     let sampler = Sampler::new(file.distribution(), seed, &Steering::default())?;
     let mut summary = SampleSummary::new(&sampler, &on_region)?;
     // Without noise one sample says it all.
-    let count = if file.description().kind == Kind::Stochastic { config.samples } else { 1 };
+    let count = if kind == Kind::Stochastic { config.samples } else { 1 };
     summary.extend(&sampler, 0..count as u64)?;
     let (log_likelihoods, effective_samples) = (summary.log_likelihoods()?, summary.effective_samples()?);
     let rows = summary.mean_probabilities()?;

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
 use ssn_core::LowRankNormal;
-use ssn_core::random::fill_normals;
+use ssn_core::random::{fill_normals, philox4x32};
 use ssn_predictions::{Description, DistributionFile, Kind, ModelId, Region};
 use ssn_volume::Geometry;
 
@@ -44,4 +44,27 @@ pub fn distribution(classes: usize, voxels: usize, rank: usize, seed: u64) -> Lo
 pub fn file(case: &str) -> DistributionFile {
     let mask = (0..12).map(|i| u8::from(i % 5 != 3)).collect();
     DistributionFile::new(description(case), distribution(3, 12, 2, 1), Some(mask)).unwrap()
+}
+
+/// The labels `[m, v]` of noise, m of them: what a network with three classes could have drawn.
+pub fn labels(m: usize, seed: u32) -> Vec<u8> {
+    let label = |i: usize| (philox4x32([i as u32, 0, 0, 0], [seed, 1])[0] % 3) as u8;
+    (0..m * 12).map(label).collect()
+}
+
+/// The logarithm of the mean probabilities `[c, v]` of samples `[m, v]` of three classes, each of which gives its label 0.9.
+pub fn log_mean(samples: &[u8]) -> Vec<f32> {
+    let maps: Vec<&[u8]> = samples.chunks(12).collect();
+    let probability = |class: usize, voxel: usize| {
+        let each = maps.iter().map(|map| if usize::from(map[voxel]) == class { 0.9 } else { 0.05 });
+        each.sum::<f64>() / maps.len() as f64
+    };
+    (0..36).map(|i| probability(i / 12, i % 12).ln() as f32).collect()
+}
+
+/// A file of seven samples that the network drew itself, with a mask.
+pub fn sampled(case: &str) -> DistributionFile {
+    let about = Description { kind: Kind::Sampled, ..description(case) };
+    let mask = (0..12).map(|i| u8::from(i % 5 != 3)).collect();
+    DistributionFile::sampled(about, log_mean(&labels(7, 1)), labels(7, 1), Some(mask)).unwrap()
 }
