@@ -46,6 +46,7 @@ fn as_text(imported: &Imported, args: &ImportArgs) -> String {
     let kind = match config.head {
         HeadConfig::Stochastic(head) => format!("stochastic, rank {}", head.rank),
         HeadConfig::Deterministic | HeadConfig::Identity => "deterministic".to_owned(),
+        HeadConfig::ProbUnet(_) | HeadConfig::Phiseg(_) => config.head.name().to_owned(),
     };
     let mut text = String::new();
     let _ = writeln!(text, "network     DeepMedic, {kind}");

@@ -252,7 +252,11 @@ impl Model {
             Network::Features { backbone, head } => Ok((backbone, head)),
             Network::Latent(_) => {
                 let name = self.config.head.name();
-                refused("model.head", name, "one that needs no sampling: stochastic, deterministic or identity")
+                refused(
+                    "model.head",
+                    name,
+                    "one that needs no sampling: stochastic, deterministic or identity",
+                )
             }
         }
     }
@@ -300,15 +304,13 @@ impl Model {
     ///
     /// # Shapes
     /// One part `[b, c, d, h, w]`, the target's maps `[b, 1, v]`, `noise` `[b, n]`.
-    pub fn learn(
-        &self,
-        parts: &[Tensor],
-        target: &Target,
-        noise: &Tensor,
-        mode: Mode,
-    ) -> Result<Learnt> {
+    pub fn learn(&self, parts: &[Tensor], target: &Target, noise: &Tensor, mode: Mode) -> Result<Learnt> {
         let (Some(latent), [image]) = (self.latent(), parts) else {
-            return refused("model.head", self.config.head.name(), "one with latent variables, and the image whole");
+            return refused(
+                "model.head",
+                self.config.head.name(),
+                "one with latent variables, and the image whole",
+            );
         };
         let size = space::spatial(image)?;
         self.check(image, size, None)?;

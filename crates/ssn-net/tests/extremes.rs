@@ -113,8 +113,8 @@ fn the_losses_of_the_mean_at_a_million() {
 fn what_a_network_says_outside_the_mask_does_not_matter() {
     let config = StochasticConfig { rank: 1, ..StochasticConfig::default() };
     let mut parameters = Parameters::new(0, Kind::Float, Device::Cpu);
-    let head =
-        Head::new(&mut parameters.root(), 4, 2, HeadConfig::Stochastic(config), LinearStart::HeNormal).unwrap();
+    let head = Head::new(&mut parameters.root(), 4, 2, HeadConfig::Stochastic(config), LinearStart::HeNormal)
+        .unwrap();
     // A log-diagonal far beyond what single precision can raise e to, outside only.
     let mask = Tensor::from_slice(&[1f32, 1.0, 0.0, 0.0]).view([1, 1, 1, 4]);
     let features = randn(&[1, 4, 1, 1, 4], Kind::Float);
@@ -131,8 +131,8 @@ fn what_a_network_says_outside_the_mask_does_not_matter() {
 fn the_soft_limit_keeps_the_log_diagonal_where_it_says() {
     let config = StochasticConfig { rank: 1, log_diagonal_limit: Some(5.0), ..StochasticConfig::default() };
     let mut parameters = Parameters::new(0, Kind::Double, Device::Cpu);
-    let head =
-        Head::new(&mut parameters.root(), 4, 2, HeadConfig::Stochastic(config), LinearStart::HeNormal).unwrap();
+    let head = Head::new(&mut parameters.root(), 4, 2, HeadConfig::Stochastic(config), LinearStart::HeNormal)
+        .unwrap();
     let features = randn(&[1, 4, 1, 8, 8], Kind::Double) * 1e4;
     let Prediction::Stochastic(d) = head.forward(&features, None).unwrap() else { unreachable!() };
     assert!(d.diagonal().max().double_value(&[]) <= 5f64.exp() + 1e-4);

@@ -12,11 +12,11 @@ use ssn_data::{Batch, Grid};
 use ssn_net::noise::GpuNoise;
 use ssn_net::space::{self, Form, join_scales};
 use ssn_net::tiles::TileConfig;
-use ssn_net::whole_image::{Image, Storage, WholeImage, WholeImageConfig, predict};
+use ssn_net::whole_image::{Draws, Image, Says, Storage, WholeImage, WholeImageConfig, predict};
 use ssn_net::{
     Execution, HeadConfig, LearningRate, LossConfig, LowRankNormal, Method, Mode, Model, ModelConfig,
-    NetError, NoiseSource, Optimizer, Pairing, Precision, Schedule, StepNoise, Target, Trainer, Warmup,
-    monte_carlo_loss,
+    NetError, NoiseSource, Optimizer, Pairing, PhisegConfig, Precision, ProbUnetConfig, Schedule, StepNoise,
+    Target, Trainer, Warmup, monte_carlo_loss,
 };
 use tch::{Device, Kind, Tensor};
 
@@ -635,14 +635,11 @@ fn whole_images_are_those_of_the_processor() {
             let predicted = |device| {
                 let model = Model::new(&config, Execution::on(device, Precision::F32), 4).unwrap();
                 let tiles = TileConfig { tile, voxels_at_once: 2000, ..TileConfig::default() };
-                let config = WholeImageConfig { tiles, factor: Storage::F32 };
+                let config = WholeImageConfig { tiles, factor: Storage::F32, ..WholeImageConfig::default() };
                 predict(&model, &image, &config, |_, _| {}).unwrap()
             };
             let (expected, found) = (predicted(Device::Cpu), predicted(GPU));
-            assert_eq!(
-                (found.size, found.region),
-                (expected.size, expected.region)
-            );
+            assert_eq!((found.size, found.region), (expected.size, expected.region));
             assert!(found.timing.gpu.is_some());
             let parts = |prediction: &WholeImage| {
                 let d = prediction.distribution().unwrap();
@@ -651,6 +648,47 @@ fn whole_images_are_those_of_the_processor() {
             for (found, expected) in parts(&found).iter().zip(parts(&expected)) {
                 assert_close(&format!("{size:?}"), found, &expected, 5e-3);
             }
+        }
+    }
+}
+
+#[test]
+fn networks_with_latent_variables_learn_and_draw_as_on_the_processor() {
+    let Some(_alone) = gpu() else { return };
+    let heads = [
+        HeadConfig::ProbUnet(ProbUnetConfig { latent: 3, ..ProbUnetConfig::default() }),
+        HeadConfig::Phiseg(PhisegConfig { latent_levels: 2, ..PhisegConfig::default() }),
+    ];
+    for head in heads {
+        let run = |device, precision| {
+            let model = Model::new(&unet(Some(head)), Execution::on(device, precision), 3).unwrap();
+            let rate = LearningRate::new(1e-3, Schedule::Constant, Warmup::default(), 1000).unwrap();
+            let mut trainer = Trainer::new(model, Method::adam(), rate, LossConfig::default(), 9).unwrap();
+            // Steps call by call, and replayed ones.
+            let losses: Vec<f64> = (0..12).map(|k| trainer.step(&batch(k, false)).unwrap().loss).collect();
+            let size = [1, 30, 24];
+            let values: Vec<f32> = (0..2 * 720).map(|i| (i as f32 * 0.37).sin()).collect();
+            let image = Image::new(&values, 2, size, None).unwrap();
+            let config =
+                WholeImageConfig { draws: Draws { count: 9, seed: 2 }, ..WholeImageConfig::default() };
+            match predict(trainer.model(), &image, &config, |_, _| {}).unwrap().says {
+                Says::Samples { mean, labels } => (losses, Tensor::from_slice(&mean), labels),
+                other => panic!("{other:?}"),
+            }
+        };
+        let host = run(Device::Cpu, Precision::F32);
+        for (precision, most) in [(Precision::F32, 5e-3), (Precision::Bf16, 5e-2)] {
+            let (losses, mean, labels) = run(GPU, precision);
+            for (found, expected) in losses.iter().zip(&host.0) {
+                assert!(
+                    (found - expected).abs() < most * expected.abs(),
+                    "{head:?}: {losses:?} and {:?}",
+                    host.0
+                );
+            }
+            assert_close(&format!("{head:?}"), &mean.exp(), &host.1.exp(), 4.0 * most);
+            let differing = labels.iter().zip(&host.2).filter(|(a, b)| a != b).count();
+            assert!((differing as f64) < 4.0 * most * labels.len() as f64, "{head:?}: {differing}");
         }
     }
 }

@@ -8,12 +8,13 @@ use ssn_net::blocks::{ActivationKind, NormKind};
 use ssn_net::tiles::TileConfig;
 use ssn_net::whole_image::{Draws, Image, Says, WholeImageConfig, predict};
 use ssn_net::{
-    Execution, HeadConfig, LearningRate, LossConfig, Method, Mode, Model, ModelConfig, PhisegConfig, Precision,
-    ProbUnetConfig, Schedule, Target, Trainer, Warmup,
+    Execution, HeadConfig, LearningRate, LossConfig, Method, Mode, Model, ModelConfig, PhisegConfig,
+    Precision, ProbUnetConfig, Schedule, Target, Trainer, Warmup,
 };
 use tch::{Device, Kind, Tensor};
 
-const SIZE: usize = 16;
+const SIZE: usize = 8;
+const STEPS: u64 = 150;
 
 fn heads() -> [HeadConfig; 2] {
     [
@@ -40,7 +41,7 @@ fn batch_norm() -> NormKind {
     NormKind::Batch { eps: 1e-3, momentum: 0.05 }
 }
 
-/// The left or the right half of an image of 16², by the rater.
+/// The left or the right half of a square image, by the rater.
 fn half(rater: usize) -> Vec<u8> {
     (0..SIZE * SIZE).map(|i| u8::from((i % SIZE < SIZE / 2) == (rater == 0))).collect()
 }
@@ -61,27 +62,52 @@ fn the_loss_has_the_gradient_that_differences_show() {
             learnt.loss(&target).unwrap().sum(Kind::Double)
         };
         loss().backward();
+        let mut parts: Vec<&str> = vec![];
         for parameter in model.parameters().trained() {
-            let gradient = parameter.tensor.grad();
-            assert!(gradient.defined(), "{}: nothing depends on it", parameter.name);
-            let direction = Tensor::randn(parameter.tensor.size(), options);
-            let along = (&gradient * &direction).sum(Kind::Double).double_value(&[]);
+            assert!(parameter.tensor.grad().defined(), "{}: nothing depends on it", parameter.name);
+            let part = part_of(&parameter.name);
+            if !parts.contains(&part) {
+                parts.push(part);
+            }
+        }
+        for part in parts {
+            // All tensors of a part move at once, in a random direction.
+            let moved: Vec<(Tensor, Tensor)> = model
+                .parameters()
+                .trained()
+                .filter(|parameter| part_of(&parameter.name) == part)
+                .map(|parameter| {
+                    (parameter.tensor.shallow_clone(), Tensor::randn(parameter.tensor.size(), options))
+                })
+                .collect();
+            let along: f64 = moved
+                .iter()
+                .map(|(tensor, direction)| (tensor.grad() * direction).sum(Kind::Double).double_value(&[]))
+                .sum();
             let at = |step: f64| {
                 tch::no_grad(|| {
-                    let mut tensor = parameter.tensor.shallow_clone();
-                    let kept = tensor.copy();
-                    tensor += &direction * step;
+                    moved.iter().for_each(|(tensor, direction)| {
+                        drop(tensor.shallow_clone().f_add_(&(direction * step)))
+                    });
                     let value = loss().double_value(&[]);
-                    tensor.copy_(&kept);
+                    moved.iter().for_each(|(tensor, direction)| {
+                        drop(tensor.shallow_clone().f_sub_(&(direction * step)))
+                    });
                     value
                 })
             };
-            let difference = (at(1e-6) - at(-1e-6)) / 2e-6;
+            let difference = (at(1e-7) - at(-1e-7)) / 2e-7;
             // Where a rectifier changes sides between the two, the difference is a little off.
             let most = 1e-4 * (along.abs() + difference.abs()) + 1e-4;
-            assert!((difference - along).abs() < most, "{}: {along} and {difference}", parameter.name);
+            assert!((difference - along).abs() < most, "{part}: {along} and {difference}");
         }
     }
+}
+
+/// The part of the network that a tensor belongs to, such as `head.prior.down`.
+fn part_of(name: &str) -> &str {
+    let end = name.match_indices('.').nth(2).map_or(name.len(), |(at, _)| at);
+    &name[..end]
 }
 
 #[test]
@@ -121,12 +147,11 @@ fn a_sample_does_not_depend_on_the_others() {
 fn the_disagreement_of_raters_is_learnt() {
     for head in heads() {
         let model = Model::new(&config(head, batch_norm()), Execution::cpu(Precision::F32), 1).unwrap();
-        let rate = LearningRate::new(3e-3, Schedule::Constant, Warmup::default(), 300).unwrap();
-        let mut trainer =
-            Trainer::new(model, Method::Adam(Default::default()), rate, LossConfig::default(), 7).unwrap();
-        let image: Vec<f32> = (0..SIZE * SIZE).map(|i| ((i / SIZE) as f32 - 8.0) / 8.0).collect();
-        let b = 6;
-        for number in 0..300 {
+        let rate = LearningRate::new(1e-2, Schedule::Constant, Warmup::default(), STEPS).unwrap();
+        let mut trainer = Trainer::new(model, Method::adam(), rate, LossConfig::default(), 7).unwrap();
+        let image: Vec<f32> = (0..SIZE * SIZE).map(|i| (i % SIZE) as f32 / 4.0 - 0.9).collect();
+        let b = 4;
+        for number in 0..STEPS {
             let batch = Batch {
                 number,
                 images: image.repeat(b),
@@ -140,8 +165,7 @@ fn the_disagreement_of_raters_is_learnt() {
             trainer.step(&batch).unwrap();
         }
         let image = Image::new(&image, 1, [1, SIZE, SIZE], None).unwrap();
-        let config =
-            WholeImageConfig { draws: Draws { count: 64, seed: 1 }, ..WholeImageConfig::default() };
+        let config = WholeImageConfig { draws: Draws { count: 64, seed: 1 }, ..WholeImageConfig::default() };
         let Says::Samples { labels, .. } = predict(trainer.model(), &image, &config, |_, _| {}).unwrap().says
         else {
             panic!("no samples")
@@ -153,7 +177,7 @@ fn the_disagreement_of_raters_is_learnt() {
                 half(rater).iter().zip(sample).filter(|(expected, found)| expected != found).count()
             });
             let nearest = usize::from(wrong[1] < wrong[0]);
-            assert!(wrong[nearest] < 40, "{head:?}: {wrong:?} voxels from the two raters");
+            assert!(wrong[nearest] < 10, "{head:?}: {wrong:?} voxels from the two raters");
             counts[nearest] += 1;
         }
         assert!(counts[0] >= 12 && counts[1] >= 12, "{head:?}: {counts:?}");
@@ -177,9 +201,8 @@ fn the_networks_of_the_paper_have_their_sizes() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let message = |config: ModelConfig| {
-        Model::new(&config, Execution::cpu(Precision::F32), 0).unwrap_err().to_string()
-    };
+    let message =
+        |config: ModelConfig| Model::new(&config, Execution::cpu(Precision::F32), 0).unwrap_err().to_string();
     let [prob_unet, phiseg] = heads();
     let base = config(prob_unet, batch_norm());
     let deep = BackboneConfig::Deepmedic(DeepMedicConfig::brats());

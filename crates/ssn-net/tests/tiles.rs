@@ -309,7 +309,10 @@ fn networks_without_a_distribution_give_their_logits() {
         let whole = run(&model, &values, size, None, tiled([1, 5, 6]));
         let one = run(&model, &values, size, None, settings(None, usize::MAX));
         assert!(matches!(whole.says, Says::Logits(_)));
-        assert_eq!((whole.distribution().unwrap().classes(), whole.distribution().unwrap().rank()), (classes as usize, 0));
+        assert_eq!(
+            (whole.distribution().unwrap().classes(), whole.distribution().unwrap().rank()),
+            (classes as usize, 0)
+        );
         assert!(whole.distribution().unwrap().diagonal().to_f32().iter().all(|&value| value == 0.0));
         assert!(whole.distribution().unwrap().mean().to_f32().iter().any(|&value| value != 0.0));
         assert_close(whole.distribution().unwrap(), one.distribution().unwrap(), 1e-5);
@@ -328,7 +331,8 @@ fn foreign_networks_are_tiled_like_padded_ones() {
     let model = Model::new(&config, Execution::cpu(Precision::F32), 0).unwrap();
     let (size, values) = ([1, 26, 44], noise([1, 26, 44]));
     let image = Image::new(&values[..26 * 44], 1, size, None).unwrap();
-    let predict = |config| predict(&model, &image, &config, |_, _| {}).unwrap().distribution().unwrap().clone();
+    let predict =
+        |config| predict(&model, &image, &config, |_, _| {}).unwrap().distribution().unwrap().clone();
     let (whole, tiles) = (predict(WholeImageConfig::default()), predict(tiled([1, 16, 16])));
     // One tile alone covers the corner of the image, whose features do not reach the tile's other end.
     assert!((whole.mean().get(0) - tiles.mean().get(0)).abs() < 1e-5);

@@ -61,7 +61,11 @@ mod tests {
         let z = q.draw(&Tensor::randn([400_000, 3], options)).unwrap();
         let log_density = |g: &Gaussian| {
             let standard = (&z - &g.mean) / &g.deviation;
-            (standard.square() * -0.5 - g.deviation.log()).sum_dim_intlist([1i64].as_slice(), false, Kind::Double)
+            (standard.square() * -0.5 - g.deviation.log()).sum_dim_intlist(
+                [1i64].as_slice(),
+                false,
+                Kind::Double,
+            )
         };
         let estimate = (log_density(&q) - log_density(&p)).mean(Kind::Double).double_value(&[]);
         let exact = q.divergence(&p).unwrap().double_value(&[0]);

@@ -88,7 +88,9 @@ impl Latent {
             HeadConfig::ProbUnet(config) => {
                 Some(Self::ProbUnet(Box::new(ProbUnet::new(scope, task, plan, config)?)))
             }
-            HeadConfig::Phiseg(config) => Some(Self::Phiseg(Box::new(Phiseg::new(scope, task, plan, config)?))),
+            HeadConfig::Phiseg(config) => {
+                Some(Self::Phiseg(Box::new(Phiseg::new(scope, task, plan, config)?)))
+            }
             HeadConfig::Stochastic(_) | HeadConfig::Deterministic | HeadConfig::Identity => None,
         })
     }

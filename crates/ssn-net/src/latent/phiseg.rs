@@ -52,7 +52,13 @@ struct LatentMaps {
 }
 
 impl LatentMaps {
-    fn new(scope: &mut Scope, channels: i64, plan: &UNetConfig, levels: &Levels, latent: i64) -> Result<Self> {
+    fn new(
+        scope: &mut Scope,
+        channels: i64,
+        plan: &UNetConfig,
+        levels: &Levels,
+        latent: i64,
+    ) -> Result<Self> {
         let encoder = Encoder::new(&mut scope.sub("down"), channels, plan)?;
         let (mut below, mut joined, mut maps, mut widths) = (vec![], vec![], vec![], vec![]);
         for i in 0..levels.latent {
@@ -80,7 +86,14 @@ impl LatentMaps {
     ///
     /// # Shapes
     /// `map` `[b, f, d, h, w]`, `coarser` `[b, latent, d', h', w']`; a distribution of `[b, latent, v]`.
-    fn level(&self, i: usize, map: &Tensor, coarser: Option<&Tensor>, form: Form, mode: Mode) -> Result<Gaussian> {
+    fn level(
+        &self,
+        i: usize,
+        map: &Tensor,
+        coarser: Option<&Tensor>,
+        form: Form,
+        mode: Mode,
+    ) -> Result<Gaussian> {
         let mut features = map.shallow_clone();
         if let Some(coarser) = coarser {
             let larger = space::enlarge(coarser, space::spatial(map)?)?;
@@ -122,7 +135,13 @@ impl LatentDecoder {
             if i + 1 < levels.latent {
                 let coarser = plan.widths[i + 1];
                 below.push(Stack::new(&mut scope.sub("below").sub(i), coarser, &[width], kernel, style)?);
-                joined.push(Stack::new(&mut scope.sub("joined").sub(i), 2 * width, &[width; 2], kernel, style)?);
+                joined.push(Stack::new(
+                    &mut scope.sub("joined").sub(i),
+                    2 * width,
+                    &[width; 2],
+                    kernel,
+                    style,
+                )?);
             }
             let mut linear = LinearMaps::new(scope.kind());
             linear.add(&mut scope.sub("logits").sub(i), width, classes, LinearStart::HeNormal)?;
@@ -151,7 +170,8 @@ impl LatentDecoder {
             let own = self.logits[i].forward(&x)?.remove(0); // [b, c, vᵢ]
             let [di, hi, wi] = grids[i];
             let (b, c) = (own.size()[0], own.size()[1]);
-            let own = space::linear_upsample(&own.f_reshape([b, c, di, hi, wi])?, [d, h, w])?.f_flatten(2, -1)?;
+            let own =
+                space::linear_upsample(&own.f_reshape([b, c, di, hi, wi])?, [d, h, w])?.f_flatten(2, -1)?;
             sums.push(match sums.last() {
                 Some(sum) => sum.f_add(&own)?,
                 None => own,
@@ -174,7 +194,12 @@ pub struct Phiseg {
 }
 
 impl Phiseg {
-    pub(super) fn new(scope: &mut Scope, task: Task, plan: &UNetConfig, config: PhisegConfig) -> Result<Self> {
+    pub(super) fn new(
+        scope: &mut Scope,
+        task: Task,
+        plan: &UNetConfig,
+        config: PhisegConfig,
+    ) -> Result<Self> {
         let PhisegConfig { latent_levels, latent, kl_weight } = config;
         let most = plan.widths.len();
         let expected = "at least 1, and at most the levels of the U-Net";
@@ -186,7 +211,13 @@ impl Phiseg {
         let mut scope = scope.sub("head");
         Ok(Self {
             prior: LatentMaps::new(&mut scope.sub("prior"), channels, plan, &levels, latent)?,
-            posterior: LatentMaps::new(&mut scope.sub("posterior"), channels + classes, plan, &levels, latent)?,
+            posterior: LatentMaps::new(
+                &mut scope.sub("posterior"),
+                channels + classes,
+                plan,
+                &levels,
+                latent,
+            )?,
             decoder: LatentDecoder::new(&mut scope.sub("decoder"), classes, plan, &levels, latent)?,
             levels,
             config,

@@ -57,7 +57,12 @@ pub struct ProbUnet {
 }
 
 impl ProbUnet {
-    pub(super) fn new(scope: &mut Scope, task: Task, plan: &UNetConfig, config: ProbUnetConfig) -> Result<Self> {
+    pub(super) fn new(
+        scope: &mut Scope,
+        task: Task,
+        plan: &UNetConfig,
+        config: ProbUnetConfig,
+    ) -> Result<Self> {
         let ProbUnetConfig { latent, kl_weight } = config;
         require((1..=1024).contains(&latent), "head.latent", latent, "1 to 1024")?;
         require(kl_weight.is_finite() && kl_weight >= 0.0, "head.kl_weight", kl_weight, "0 or more")?;
@@ -83,11 +88,14 @@ impl ProbUnet {
     /// Logits `[b, c, v]` of features `[b, f, d, h, w]` and latent vectors `[b, latent]`.
     fn logits(&self, features: Tensor, z: &Tensor, mode: Mode) -> Result<Tensor> {
         let &[b, _, d, h, w] = features.size().as_slice() else {
-            return require(false, "features", format!("{:?}", features.size()), "[b, f, d, h, w]").map(|()| features);
+            return require(false, "features", format!("{:?}", features.size()), "[b, f, d, h, w]")
+                .map(|()| features);
         };
         let latent = self.config.latent;
-        let everywhere =
-            z.f_to_kind(features.kind())?.f_view([b, latent, 1, 1, 1])?.f_expand([b, latent, d, h, w], false)?;
+        let everywhere = z
+            .f_to_kind(features.kind())?
+            .f_view([b, latent, 1, 1, 1])?
+            .f_expand([b, latent, d, h, w], false)?;
         let joined = space::join_channels(&[(features, self.features), (everywhere, latent)])?;
         Ok(self.logits.forward(&self.pointwise.forward(joined, mode)?)?.remove(0))
     }

@@ -57,7 +57,8 @@ pub(super) fn draw(
         let logits = logits.f_reshape([samples as i64, classes, voxels as i64])?;
         let probabilities = logits.f_softmax(1, Kind::Double)?;
         sums = sums.f_add(&probabilities.f_sum_dim_intlist([0i64].as_slice(), false, Kind::Double)?)?;
-        let maps = logits.f_argmax(1, false)?.f_to_kind(Kind::Uint8)?.f_to_device(Device::Cpu)?.f_contiguous()?;
+        let maps =
+            logits.f_argmax(1, false)?.f_to_kind(Kind::Uint8)?.f_to_device(Device::Cpu)?.f_contiguous()?;
         maps.f_copy_data(&mut labels[start * voxels..][..samples * voxels], samples * voxels)?;
     }
     progress(count, count);
