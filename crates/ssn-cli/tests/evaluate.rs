@@ -8,6 +8,8 @@ use std::path::Path;
 use std::process::Output;
 
 use common::{Prediction, model, ssn, told};
+use ssn_core::metrics::{PairStatistic, ged};
+use ssn_core::{BitPlanes, LabelMap};
 use ssn_predictions::{About, Kind, Predictions};
 use ssn_volume::{Geometry, Image, Limits, Voxels, write};
 use tempfile::TempDir;
@@ -96,6 +98,42 @@ fn a_deterministic_network_has_no_diversity_unless_its_voxels_are_drawn() {
     let diversity =
         json["figures"].as_array().unwrap().iter().find(|f| f["key"] == "sample_diversity").unwrap();
     assert!(diversity["mean"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn samples_that_the_network_drew_are_scored() {
+    let folder = folder();
+    predict(&folder, "drawn", Kind::Sampled);
+    let run = |more: &[&str]| {
+        ssn(&folder, &[&["evaluate", "drawn", "--data", "ssn.toml", "--quiet"], more].concat())
+    };
+    let refused = run(&["--samples", "9"]);
+    assert!(!folder.path().join("drawn/evaluation").exists(), "nothing was written");
+    insta::assert_snapshot!("drawn", format!("{}\n{}", told(&refused), told(&run(&["--samples", "8"]))));
+
+    // GED² of each case by hand, from the stored maps and the labels of the raters.
+    let csv = std::fs::read_to_string(folder.path().join("drawn/evaluation/cases.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let cell = |row: usize, name: &str| rows[row][rows[0].iter().position(|key| *key == name).unwrap()];
+    for (number, id) in CASES.into_iter().enumerate() {
+        let planes = |labels: Vec<u8>| BitPlanes::new(&LabelMap::new(labels, 2).unwrap());
+        let stored = Prediction { kind: Kind::Sampled, ..Prediction::picture(id, number as u64) }.stored();
+        let samples: Vec<BitPlanes> = stored.chunks(64).map(|map| planes(map.to_vec())).collect();
+        let raters = [
+            planes((0..64).map(|i| u8::from(i < 20 + number)).collect()),
+            planes((0..64).map(|i| u8::from(i < 10 && number < 2)).collect()),
+        ];
+        let expected = ged(&samples, &raters, PairStatistic::V).unwrap().squared;
+        let found: f64 = cell(number + 1, "ged2_8").parse().unwrap();
+        assert!((found - expected).abs() < 1e-12, "{id}: {found} {expected}");
+        assert_eq!((cell(number + 1, "samples"), cell(number + 1, "log_likelihood")), ("8", ""));
+    }
+    // Another seed changes nothing but what is said of it.
+    let figures = |output: Output| {
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["figures"].clone()
+    };
+    let other = run(&["--samples", "8", "--seed", "3", "--categorical", "--out", "other", "--json"]);
+    assert_eq!(figures(other), figures(run(&["--samples", "8", "--json"])));
 }
 
 /// The content and the time of change of every kept case.

@@ -6,8 +6,8 @@ mod common;
 
 use std::path::Path;
 
-use common::{Prediction, ssn, told};
-use ssn_core::{CategoricalSampler, SampleSummary, Sampler, Steering};
+use common::{Prediction, STORED, ssn, told};
+use ssn_core::{CategoricalSampler, LabelMap, SampleSummary, Sampler, Steering};
 use ssn_predictions::{DistributionFile, Kind, Region};
 use ssn_volume::{Geometry, Limits, read};
 use tempfile::TempDir;
@@ -181,6 +181,81 @@ fn a_deterministic_network_shows_its_grain() {
         "no_noise",
         told(&ssn(&folder, &["sample", "in", "--out", "out2", "--temperature", "2"]))
     );
+}
+
+#[test]
+fn samples_that_the_network_drew_are_written_as_they_are() {
+    let sampled = || Prediction { kind: Kind::Sampled, ..volume() };
+    let folder = folder(&[sampled()]);
+    let arguments = [
+        "sample",
+        "in",
+        "--out",
+        "out",
+        "--samples",
+        "3",
+        "--first",
+        "5",
+        "--seed",
+        "4",
+        "--probabilities",
+        "--entropy",
+        "--format",
+        "nrrd",
+    ];
+    let output = ssn(&folder, &arguments);
+    assert!(output.status.success(), "{}", told(&output));
+    let (file, stored) = (sampled().file(), sampled().stored());
+    for number in 5..STORED {
+        let map = LabelMap::new(stored[number * 12..(number + 1) * 12].to_vec(), 3).unwrap();
+        let name = format!("out/p%201%2Fa_sample_{number}.nrrd");
+        assert_eq!(labels(&folder, &name), file.labels_on_image(&map).unwrap(), "{name}");
+    }
+    let table = std::fs::read_to_string(folder.path().join("out/samples.csv")).unwrap();
+    assert_eq!(table.lines().count(), 1 + 3 * 3);
+
+    // The softmax of the mean, which holds the logarithm of the mean probabilities, and its entropy.
+    let logit = |class: usize, voxel: usize| f64::from(file.distribution().mean().get(class * 12 + voxel));
+    let probability =
+        |class, voxel| logit(class, voxel).exp() / (0..3).map(|k| logit(k, voxel).exp()).sum::<f64>();
+    let entropy = |voxel| {
+        let terms = (0..3).map(|class| probability(class, voxel) * probability(class, voxel).ln());
+        -terms.sum::<f64>() / 3f64.ln()
+    };
+    let image = |name: &str| read(&folder.path().join(name), &Limits::default()).unwrap().to_f32().data;
+    let near = |found: &[f32], expected: &dyn Fn(usize) -> f64, outside: f32| {
+        let expected: Vec<f32> = (0..12).map(|voxel| expected(voxel) as f32).collect();
+        let expected = file.values_on_image(&expected, outside).unwrap();
+        assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-5), "{found:?} {expected:?}");
+    };
+    let maps = image("out/p%201%2Fa_prob_maps.nrrd");
+    near(&maps[..60], &|voxel| probability(0, voxel), 1.0);
+    near(&maps[120..], &|voxel| probability(2, voxel), 0.0);
+    near(&image("out/p%201%2Fa_marginal_entropy.nrrd"), &entropy, 0.0);
+}
+
+#[test]
+fn of_a_network_that_draws_itself_there_is_no_more_than_it_drew() {
+    let sampled = Prediction { kind: Kind::Sampled, ..Prediction::picture("b", 2) };
+    let folder = folder(&[Prediction::picture("a", 1), sampled]);
+    let steered: [&[&str]; 4] = [
+        &["--temperature", "2"],
+        &["--class-scale", "lesion=2"],
+        &["--mode-weight", "0=2"],
+        &["--no-diagonal-noise"],
+    ];
+    let file = "in/1.ssn.safetensors";
+    let told_of: Vec<String> = [&["--samples", "9"][..], &["--samples", "1", "--first", "8"]]
+        .into_iter()
+        .chain(steered)
+        .map(|flags| told(&ssn(&folder, &[&["sample", file, "--out", "out"], flags].concat())))
+        .collect();
+    assert!(told_of[3..].iter().all(|told| *told == told_of[2]), "{told_of:?}");
+    insta::assert_snapshot!("drawn_by_the_network", told_of[..3].join("\n"));
+    // Of the first case any number could be drawn; the second is looked at before anything is written.
+    assert_eq!(ssn(&folder, &["sample", "in", "--out", "out", "--samples", "9"]).status.code(), Some(2));
+    assert!(!folder.path().join("out").exists(), "nothing was written");
+    assert!(ssn(&folder, &["sample", "in", "--out", "out", "--samples", "8"]).status.success());
 }
 
 #[test]

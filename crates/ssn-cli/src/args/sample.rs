@@ -10,7 +10,8 @@ use clap::{Args, ValueEnum};
     after_help = "η = μ + T·w_c·(Σ_q g_q·ε_q·P_q + √D·ε): T is --temperature, w_c a --class-scale, g_q a \
                   --mode-weight. The noise ε of a sample stays what it is, so that only what is steered changes.\n\
                   OUT/samples.csv has the volume of every class in every sample. Of a deterministic network, every \
-                  voxel draws its label by itself, which shows the grain that the correlations take away."
+                  voxel draws its label by itself, which shows the grain that the correlations take away. Of a network \
+                  that draws samples itself, those in its file are written, whatever the seed."
 )]
 pub struct SampleArgs {
     /// Distribution files (.ssn.safetensors), or folders of them.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use ssn_core::LowRankNormal;
-use ssn_core::random::fill_normals;
+use ssn_core::random::{fill_normals, philox4x32};
 use ssn_predictions::{Description, DistributionFile, Kind, ModelId, Region};
 use ssn_volume::Geometry;
 use tempfile::TempDir;
@@ -33,6 +33,9 @@ pub fn told(output: &Output) -> String {
 pub fn model() -> ModelId {
     ModelId { sha256: "5f".to_owned(), name: "small".to_owned() }
 }
+
+/// The samples in a file whose network draws them itself.
+pub const STORED: usize = 8;
 
 /// A distribution over a box of an image, of noise that a number makes.
 pub struct Prediction {
@@ -70,7 +73,7 @@ impl Prediction {
         };
         let diagonal: Vec<f32> = match self.kind {
             Kind::Stochastic => noise(1, c * v).into_iter().map(|x| 0.1 * x * x).collect(),
-            Kind::Deterministic => vec![0.0; c * v],
+            Kind::Deterministic | Kind::Sampled => vec![0.0; c * v],
         };
         let d = LowRankNormal::new(c, v, rank, noise(0, c * v), diagonal, noise(2, rank * c * v)).unwrap();
         let about = Description {
@@ -82,7 +85,19 @@ impl Prediction {
             region: self.region,
             model: model(),
         };
+        if self.kind == Kind::Sampled {
+            let mean = d.mean().to_f32();
+            return DistributionFile::sampled(about, mean, self.stored(), None).unwrap();
+        }
         DistributionFile::new(about, d, None).unwrap()
+    }
+
+    /// The labels `[m, v]` that a network that draws samples itself would have drawn.
+    pub fn stored(&self) -> Vec<u8> {
+        let label = |i: usize| {
+            philox4x32([i as u32, 0, 0, 0], [self.number as u32, 3])[0] as usize % self.classes.len()
+        };
+        (0..STORED * self.region.voxels()).map(|i| label(i) as u8).collect()
     }
 
     pub fn write(&self, path: &Path) {
