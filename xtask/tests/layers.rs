@@ -193,7 +193,23 @@ const MODULES: &[(&str, &[&str])] = &[
     ),
     (
         "ssn-engine",
-        &["failure", "device", "trained", "signals", "import", "toy", "train", "predict", "export", "demo"],
+        &[
+            "failure",
+            "device",
+            "trained",
+            "signals",
+            "command",
+            "markdown",
+            "workplace",
+            "synthetic",
+            "import",
+            "toy",
+            "train",
+            "predict",
+            "export",
+            "demo",
+            "experiment",
+        ],
     ),
 ];
 

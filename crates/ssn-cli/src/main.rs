@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         | Verb::Toy(_)
         | Verb::Train(_)
         | Verb::Predict(_)
+        | Verb::RunExperiment(_)
         | Verb::Export(_)
         | Verb::Import(_) => Err(engine::hand_over()),
     };

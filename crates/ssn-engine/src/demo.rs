@@ -3,21 +3,23 @@
 mod figure;
 mod table;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use clap::Parser;
 use ssn_cli::args::{DemoArgs, Global};
 use ssn_cli::evaluate::{Evaluated, evaluate};
 use ssn_cli::exit::print;
-use ssn_cli::progress::Progress;
-use ssn_cli::{Cli, Exit, Failure, Verb, datasets};
-use ssn_data::{Synthetic, SyntheticConfig};
-use ssn_volume::write_atomically;
+use ssn_cli::{Exit, Failure, Verb};
+use ssn_data::SyntheticConfig;
 
+use crate::command::{command, wrong_verb};
 use crate::predict::predict;
+use crate::synthetic;
 use crate::train::{outcome, train};
+use crate::workplace::{DATA, STOPPED, is_begun, write_file};
+
+/// The config of the demo, which marks its folder.
+const CONFIG: &str = "demo.toml";
 
 /// The networks that are compared: name, and how their head differs from the preset.
 const MODELS: [(&str, Option<&str>); 3] = [
@@ -56,41 +58,23 @@ pub fn run(args: &DemoArgs, global: &Global) -> Result<Exit, Failure> {
 
 /// Writes the dataset and the config; both stay as they are in a demo that goes on.
 fn prepare(args: &DemoArgs, global: &Global) -> Result<PathBuf, Failure> {
-    let path = args.out.join("demo.toml");
-    let text = config_text(args);
-    if path.exists() {
-        let same = fs::read_to_string(&path).is_ok_and(|old| old == text);
-        return if same { Ok(path) } else { Err(occupied(&args.out, "a demo with other settings is in it")) };
+    let path = args.out.join(CONFIG);
+    let set = SyntheticConfig { cases: args.cases as usize, seed: args.seed, ..SyntheticConfig::default() };
+    let text = config_text(args, &set);
+    if !is_begun(&args.out, CONFIG, &text, "a demo with other settings is in it")? {
+        synthetic::write(set, &args.out.join(DATA), global)?;
+        write_file(&path, text.as_bytes())?;
     }
-    if fs::read_dir(&args.out).is_ok_and(|mut entries| {
-        entries.next().is_some_and(|entry| entry.is_ok_and(|entry| entry.file_name() != "data"))
-    }) {
-        return Err(occupied(&args.out, "it is not empty"));
-    }
-    let data = args.out.join("data");
-    let cases = args.cases as usize;
-    let set = Synthetic::new(SyntheticConfig { cases, seed: args.seed, ..SyntheticConfig::default() })
-        .map_err(datasets::failure)?;
-    let progress = Progress::new(cases, "images made", global.quiet);
-    set.write(&data, &|done| progress.reached(done)).map_err(datasets::failure)?;
-    progress.finish();
-    write_file(&path, text.as_bytes())?;
     Ok(path)
 }
 
-fn occupied(folder: &Path, why: &str) -> Failure {
-    let message = format!("{}: {why}; name another folder with --out, or remove it", folder.display());
-    Failure::new(Exit::Usage, message)
-}
-
-fn config_text(args: &DemoArgs) -> String {
+fn config_text(args: &DemoArgs, set: &SyntheticConfig) -> String {
     let settings: String = args.settings.iter().map(|setting| format!(" --set {setting}")).collect();
     format!(
-        "# The config of `ssn demo --seed {} --cases {}{settings}`.\npreset = \"demo\"\n\n[data]\npath = \"data\"\n\
-         # Grey values of 16 bits to -0.5 ... 0.5.\n\
-         normalisation = {{ kind = \"scale\", subtract = 32767.5, divide = 65535 }}\n\n\
-         [data.split]\nratios = [60, 20, 20]\n",
-        args.seed, args.cases
+        "# The config of `ssn demo --seed {} --cases {}{settings}`.\npreset = \"demo\"\n\n{}",
+        args.seed,
+        args.cases,
+        synthetic::data_section(set, DATA)
     )
 }
 
@@ -123,7 +107,7 @@ fn compare(
     if let Verb::Train(args) = command(&train_command, global)? {
         let trained = train(&args, global)?;
         outcome(trained.ended, &trained.path).map_err(|failure| match failure.exit {
-            Exit::Stopped => Failure::new(Exit::Stopped, "stopped on request; the same command goes on"),
+            Exit::Stopped => Failure::new(Exit::Stopped, STOPPED),
             _ => failure,
         })?;
     }
@@ -133,22 +117,6 @@ fn compare(
     }
     match command(&["evaluate".to_owned(), predictions_text], global)? {
         Verb::Evaluate(args) => evaluate(&args, global.quiet),
-        _ => Err(Failure::new(Exit::Internal, "the demo gave itself a wrong command")),
+        _ => Err(wrong_verb()),
     }
-}
-
-/// The command that the user could give, shown and parsed.
-fn command(words: &[String], global: &Global) -> Result<Verb, Failure> {
-    if !global.quiet {
-        eprintln!("$ ssn {}", words.join(" "));
-    }
-    let words = std::iter::once("ssn").chain(words.iter().map(String::as_str));
-    match Cli::try_parse_from(words) {
-        Ok(cli) => Ok(cli.verb),
-        Err(error) => Err(Failure::new(Exit::Internal, error)),
-    }
-}
-
-fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    write_atomically(path, |out| out.write_all(bytes)).map_err(|error| Failure::new(Exit::Io, error))
 }

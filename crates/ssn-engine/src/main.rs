@@ -1,15 +1,20 @@
 //! The program `ssn-engine`: the verbs of `ssn` that need libtorch. Users call `ssn`, which becomes this.
 
+mod command;
 mod demo;
 mod device;
+mod experiment;
 mod export;
 mod failure;
 mod import;
+mod markdown;
 mod predict;
 mod signals;
+mod synthetic;
 mod toy;
 mod train;
 mod trained;
+mod workplace;
 
 use std::process::ExitCode;
 
@@ -33,6 +38,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Verb::Toy(args) => toy::run(args, &cli.global),
         Verb::Train(args) => train::run(args, &cli.global),
         Verb::Predict(args) => predict::run(args, &cli.global),
+        Verb::RunExperiment(args) => experiment::run(args, &cli.global),
         Verb::Export(args) => export::run(args, &cli.global),
         Verb::Import(args) => import::run(args, &cli.global),
         Verb::Info

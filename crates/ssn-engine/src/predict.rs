@@ -30,7 +30,7 @@ const LARGE_GPU: i64 = 24 << 30;
 
 /// Runs the verb.
 pub fn run(args: &PredictArgs, global: &Global) -> Result<Exit, Failure> {
-    let Predicted { model, made, kept, index, seconds, phases } = predict(args, global.quiet)?;
+    let Predicted { model, made, kept, index, seconds, phases, .. } = predict(args, global.quiet)?;
     print(&if global.json {
         format!(
             "{:#}\n",
@@ -52,8 +52,10 @@ pub fn run(args: &PredictArgs, global: &Global) -> Result<Exit, Failure> {
 pub struct Predicted {
     /// The name of the model.
     model: String,
+    /// Its numbers that were learnt.
+    pub parameters: i64,
     /// Cases that were predicted now.
-    made: usize,
+    pub made: usize,
     /// Cases that were there.
     kept: usize,
     /// The index of the folder.
@@ -61,6 +63,13 @@ pub struct Predicted {
     /// How long it took.
     seconds: f64,
     phases: Phases,
+}
+
+impl Predicted {
+    /// Seconds of the network, from the images to their distributions, of the cases that were predicted now.
+    pub fn network_seconds(&self) -> f64 {
+        self.phases.network
+    }
 }
 
 /// Where the time went, in seconds.
@@ -140,7 +149,8 @@ pub fn predict(args: &PredictArgs, quiet: bool) -> Result<Predicted, Failure> {
     progress.finish();
     let index = folder.write_index().map_err(predictions::failure)?;
     let (kept, seconds) = (cases.len() - made, start.elapsed().as_secs_f64());
-    Ok(Predicted { model: trained.id().name, made, kept, index, seconds, phases })
+    let parameters = trained.model.parameters().count();
+    Ok(Predicted { model: trained.id().name, parameters, made, kept, index, seconds, phases })
 }
 
 /// Whether all files that are asked for are there.

@@ -12,7 +12,7 @@ use ssn_cli::exit::print;
 use ssn_cli::{Exit, Failure};
 use ssn_data::LoaderConfig;
 use ssn_net::checkpoint::Best;
-use ssn_net::run::{Ended, Run};
+use ssn_net::run::{Ended, Pace, Run};
 
 use crate::device::device;
 use crate::failure::failure;
@@ -27,7 +27,7 @@ const MOST_WORKERS: usize = 16;
 /// Runs the verb.
 pub fn run(args: &TrainArgs, global: &Global) -> Result<Exit, Failure> {
     let begin = Instant::now();
-    let Trained { path, ended, steps, best } = train(args, global)?;
+    let Trained { path, ended, steps, best, .. } = train(args, global)?;
     let text = if global.json {
         let seconds = begin.elapsed().as_secs_f64();
         let best = best.map(|best| json!({ "step": best.step, "ged": best.score }));
@@ -57,6 +57,8 @@ pub struct Trained {
     pub steps: u64,
     /// The best validation.
     pub best: Option<Best>,
+    /// How fast it was; nothing if too few steps were done now.
+    pub pace: Option<Pace>,
 }
 
 /// Trains as far as it goes.
@@ -95,11 +97,12 @@ pub fn train(args: &TrainArgs, global: &Global) -> Result<Trained, Failure> {
         console.log(&format!("failed: {error}"));
         failure(error)
     })?;
-    if let Some(pace) = run.pace().filter(|_| gpu.is_some()) {
+    let pace = run.pace();
+    if let Some(pace) = pace.filter(|_| gpu.is_some()) {
         console.tell(&pace.to_string());
     }
     console.log(&format!("ended: {ended:?} after step {}", run.steps_done()));
-    Ok(Trained { path, ended, steps: run.steps_done(), best: run.progress().best })
+    Ok(Trained { path, ended, steps: run.steps_done(), best: run.progress().best, pace })
 }
 
 /// The exit code of a run, and what to do next.

@@ -2,6 +2,7 @@
 
 mod device;
 mod evaluate;
+mod experiment;
 mod learning;
 mod sample;
 
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use device::DeviceChoice;
 pub use evaluate::{EvaluateArgs, Part};
+pub use experiment::RunExperimentArgs;
 pub use learning::{Checkpoint, DemoArgs, ExportArgs, ExportFormat, PredictArgs, Stored, TrainArgs};
 pub use sample::{MapFormat, SampleArgs};
 
@@ -64,6 +66,8 @@ pub enum Verb {
     Sample(SampleArgs),
     /// Score predictions against the raters of their dataset.
     Evaluate(EvaluateArgs),
+    /// Train, predict and score every row of an experiment file, and write a table like the paper's.
+    RunExperiment(RunExperimentArgs),
     /// Make one file of a trained network: a bundle for `ssn predict`, or TorchScript for other programs.
     Export(ExportArgs),
     /// Make a model file of weights that were trained with the authors' PyTorch code.

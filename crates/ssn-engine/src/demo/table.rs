@@ -8,6 +8,8 @@ use ssn_cli::evaluate::Evaluated;
 use ssn_predictions::Evaluation;
 use ssn_predictions::evaluation::Figure;
 
+use crate::markdown;
+
 /// Heading, the beginning of the figure's key, factor, and decimals of each column.
 const COLUMNS: [(&str, &str, f64, usize); 5] = [
     ("GED²", "ged2_", 1.0, 3),
@@ -23,15 +25,11 @@ fn figure<'a>(evaluation: &'a Evaluation, key: &str) -> Option<&'a Figure> {
 }
 
 fn cell(figure: Option<&Figure>, factor: f64, decimals: usize) -> String {
-    let Some(Figure { mean: Some(mean), standard_error, .. }) = figure else { return "–".to_owned() };
-    let mean = format!("{:.decimals$}", mean * factor);
-    match standard_error {
-        Some(error) if *error > 0.0 => format!("{mean} ± {:.decimals$}", error * factor),
-        _ => mean,
-    }
+    let (mean, error) = figure.map_or((None, None), |figure| (figure.mean, figure.standard_error));
+    markdown::mean(mean, error, factor, decimals)
 }
 
-/// A Markdown table that reads well as it is.
+/// The table, as Markdown.
 pub fn table(evaluated: &[(&str, Evaluated)]) -> String {
     let mut rows =
         vec![std::iter::once("network").chain(COLUMNS.map(|column| column.0)).map(str::to_owned).collect()];
@@ -41,27 +39,9 @@ pub fn table(evaluated: &[(&str, Evaluated)]) -> String {
     }
     if let Some((_, Evaluated { evaluation, .. })) = evaluated.last() {
         let raters = cell(figure(evaluation, "rater_diversity"), 1.0, 3);
-        rows.push(vec!["raters".into(), String::new(), raters, String::new(), String::new(), String::new()]);
+        rows.push(vec!["raters".into(), String::new(), raters]);
     }
-    let widths: Vec<usize> = (0..=COLUMNS.len())
-        .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
-        .collect();
-    let mut text = String::new();
-    for (number, row) in rows.iter().enumerate() {
-        let line = |fill: &dyn Fn(usize) -> String| (0..row.len()).map(fill).collect::<Vec<_>>().join(" | ");
-        let pad = |column: usize| {
-            let spaces = " ".repeat(widths[column] - row[column].chars().count());
-            if column == 0 { format!("{}{spaces}", row[column]) } else { format!("{spaces}{}", row[column]) }
-        };
-        let _ = writeln!(text, "| {} |", line(&pad));
-        if number == 0 {
-            let _ = writeln!(
-                text,
-                "|-{}-|",
-                widths.iter().map(|n| "-".repeat(*n)).collect::<Vec<_>>().join("-|-")
-            );
-        }
-    }
+    let mut text = markdown::table(&rows, 1);
     let cases = evaluated.first().map_or(0, |(_, evaluated)| evaluated.evaluation.cases);
     let samples = evaluated.last().map_or(0, |(_, e)| e.cases.first().map_or(0, |case| case.scores.samples));
     let _ = writeln!(

@@ -1,0 +1,129 @@
+//! Scores of several trainings of one network as one figure.
+//!
+//! A value is what one case, or one rater of one case, contributes. The mean is the mean over the seeds of their means.
+//! Its standard error is that over the test set: every value is averaged over the seeds first, so that more seeds make
+//! values less noisy but not more numerous. How much seeds differ is told by the lowest and the highest of their means.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use ssn_core::Result;
+use ssn_core::metrics::Summary;
+
+use ssn_predictions::Scored;
+use ssn_predictions::evaluation::observations;
+
+/// The values of one seed: by case, and by the number of the value within the case.
+type Values = BTreeMap<(String, usize), Option<f64>>;
+
+/// One figure of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Average {
+    /// The mean over seeds of their means; nothing without a value.
+    pub mean: Option<f64>,
+    /// The standard error over the values, each averaged over the seeds; nothing below two values.
+    pub standard_error: Option<f64>,
+    /// The lowest mean of a seed.
+    pub lowest: Option<f64>,
+    /// The highest mean of a seed.
+    pub highest: Option<f64>,
+    /// Values that at least one seed defines.
+    pub values: usize,
+}
+
+/// The figures of a row by their names, in the order of tables. `seeds` has the cases of all folds of each seed.
+///
+/// # Errors
+/// When a value is not finite.
+pub fn averages(seeds: &[Vec<&Scored>]) -> Result<Vec<(String, Average)>> {
+    let mut keys: Vec<String> = vec![];
+    let mut pooled: BTreeMap<String, Vec<Values>> = BTreeMap::new();
+    for (number, cases) in seeds.iter().enumerate() {
+        for case in cases {
+            for found in observations(&case.scores) {
+                if !keys.contains(&found.key) {
+                    keys.push(found.key.clone());
+                }
+                let of_key = pooled.entry(found.key).or_insert_with(|| vec![Values::new(); seeds.len()]);
+                let values = found.values.into_iter().enumerate();
+                of_key[number].extend(values.map(|(place, value)| ((case.id.clone(), place), value)));
+            }
+        }
+    }
+    let one =
+        |key: String| average(pooled.get(&key).map_or(&[], Vec::as_slice)).map(|average| (key, average));
+    keys.into_iter().map(one).collect()
+}
+
+/// One figure out of the values of all seeds. A value that a seed does not define is averaged over the others.
+fn average(seeds: &[Values]) -> Result<Average> {
+    let mut means = vec![];
+    let mut sums: BTreeMap<&(String, usize), (f64, f64)> = BTreeMap::new();
+    for values in seeds {
+        let all: Vec<Option<f64>> = values.values().copied().collect();
+        means.extend(Summary::of(&all)?.mean);
+        for (place, value) in values {
+            if let Some(value) = value {
+                let (sum, count) = sums.entry(place).or_default();
+                (*sum, *count) = (*sum + value, *count + 1.0);
+            }
+        }
+    }
+    let averaged: Vec<Option<f64>> = sums.values().map(|(sum, count)| Some(sum / count)).collect();
+    let over_values = Summary::of(&averaged)?;
+    let mean = (!means.is_empty()).then(|| means.iter().sum::<f64>() / means.len() as f64);
+    Ok(Average {
+        mean,
+        standard_error: over_values.standard_error,
+        lowest: means.iter().copied().reduce(f64::min),
+        highest: means.iter().copied().reduce(f64::max),
+        values: over_values.count,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values of the cases a, b, …, one each.
+    fn seed(values: &[Option<f64>]) -> Values {
+        let name = |place: usize| char::from(b'a' + place as u8).to_string();
+        values.iter().enumerate().map(|(place, value)| ((name(place), 0), *value)).collect()
+    }
+
+    #[test]
+    fn one_seed_is_summed_up_as_ever() {
+        // Mean 3; deviations -2, 0, 2; variance 4; 4 / 3 under the root.
+        let found = average(&[seed(&[Some(1.0), Some(3.0), None, Some(5.0)])]).unwrap();
+        assert_eq!((found.mean, found.values), (Some(3.0), 3));
+        assert!((found.standard_error.unwrap() - (4.0_f64 / 3.0).sqrt()).abs() < 1e-12);
+        assert_eq!((found.lowest, found.highest), (Some(3.0), Some(3.0)));
+    }
+
+    #[test]
+    fn values_are_averaged_over_seeds_before_their_spread_is_taken() {
+        // The seeds have the means 2 and 4. The cases have the averages 2 and 4: deviations of 1, variance 2, 2 / 2
+        // under the root. Four values of their own would give √(20/3 / 4).
+        let found = average(&[seed(&[Some(0.0), Some(4.0)]), seed(&[Some(4.0), Some(4.0)])]).unwrap();
+        assert_eq!(
+            found,
+            Average {
+                mean: Some(3.0),
+                standard_error: Some(1.0),
+                lowest: Some(2.0),
+                highest: Some(4.0),
+                values: 2
+            }
+        );
+    }
+
+    #[test]
+    fn what_one_seed_does_not_define_is_taken_from_the_other() {
+        // Means 1 and (5 + 3) / 2 = 4; values (1 + 5) / 2 = 3 and 3.
+        let found = average(&[seed(&[Some(1.0), None]), seed(&[Some(5.0), Some(3.0)])]).unwrap();
+        assert_eq!((found.mean, found.standard_error, found.values), (Some(2.5), Some(0.0), 2));
+        let none = average(&[seed(&[None]), seed(&[None])]).unwrap();
+        assert_eq!((none.mean, none.standard_error, none.values), (None, None, 0));
+        assert!(average(&[seed(&[Some(f64::NAN)])]).is_err());
+    }
+}

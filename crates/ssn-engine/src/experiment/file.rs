@@ -1,0 +1,242 @@
+//! What an experiment file says, and what is said about mistakes in it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use ssn_cli::{Exit, Failure};
+use ssn_data::config::explain;
+use ssn_volume::{Limits, read_bytes};
+use toml::Table;
+
+/// An experiment: networks that are compared on one dataset, or the toy problem.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// What it is, above its table.
+    pub title: String,
+    /// Samples of each case in the scores.
+    #[serde(default = "samples")]
+    pub samples: usize,
+    /// Folds of a cross-validation; 0 for the dataset's own split, predicted on its test part.
+    #[serde(default)]
+    pub folds: usize,
+    /// Masks that are scored, as in `ssn evaluate --group`; without them, each class, and all together.
+    #[serde(default)]
+    pub masks: Vec<String>,
+    /// The config of all rows, as `ssn train` reads it.
+    pub config: Option<Table>,
+    /// The networks.
+    #[serde(default)]
+    pub rows: Vec<Row>,
+    /// The toy problem instead of all that.
+    pub toy: Option<Toy>,
+    /// What `--reduced` changes.
+    pub reduced: Option<Reduced>,
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// The network.
+    pub name: String,
+    /// What it has in common with other rows, such as the raters that it learns from.
+    pub group: Option<String>,
+    /// The preset, instead of the one that the config names.
+    pub preset: Option<String>,
+    /// It is trained once with each.
+    #[serde(default = "seeds")]
+    pub seeds: Vec<u64>,
+    /// Settings over those of the config, as in `--set`.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// Settings of the reduced version over these and over those of all rows.
+    #[serde(default)]
+    pub reduced: Vec<String>,
+    /// Score independent categoricals of a deterministic network.
+    #[serde(default)]
+    pub categorical: bool,
+}
+
+/// The version that takes minutes.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reduced {
+    /// Settings over those of all rows.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// The most seeds of a row.
+    pub seeds: Option<usize>,
+    /// Samples of each case.
+    pub samples: Option<usize>,
+    /// The folds of a cross-validation.
+    pub folds: Option<usize>,
+    /// Made-up images.
+    #[serde(default = "cases")]
+    pub cases: usize,
+    /// Their size `[d, h, w]`; depth 1 for pictures.
+    #[serde(default = "size")]
+    pub size: [usize; 3],
+    /// Their classes, 2 or 3.
+    #[serde(default = "classes")]
+    pub classes: usize,
+    /// Settings of the toy problem.
+    pub toy: Option<Toy>,
+}
+
+/// The toy problem: the options of `ssn toy` of the same names.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Toy {
+    seeds: Option<u32>,
+    seed: Option<u32>,
+    steps: Option<u32>,
+    pretrain: Option<u32>,
+    samples: Option<u32>,
+    eval_samples: Option<u32>,
+    learning_rate: Option<f64>,
+}
+
+fn samples() -> usize {
+    100
+}
+
+fn seeds() -> Vec<u64> {
+    vec![0]
+}
+
+fn cases() -> usize {
+    40
+}
+
+fn size() -> [usize; 3] {
+    [1, 64, 64]
+}
+
+fn classes() -> usize {
+    2
+}
+
+impl Experiment {
+    /// Reads an experiment file; gives its text as well.
+    ///
+    /// # Errors
+    /// One sentence about the first thing that is wrong, with its line where it has one.
+    pub fn read(path: &Path) -> Result<(Self, String), Failure> {
+        let wrong = |reason: &str| Failure::new(Exit::BadData, format!("{}: {reason}", path.display()));
+        let bytes =
+            read_bytes(path, &Limits::default()).map_err(|error| Failure::new(Exit::BadData, error))?;
+        let text = String::from_utf8(bytes).map_err(|_| wrong("it is no text; name an experiment file"))?;
+        let experiment: Self = toml::from_str(&text).map_err(|error| wrong(&explain(&text, &error)))?;
+        experiment.check().map_err(|reason| wrong(&reason))?;
+        Ok((experiment, text))
+    }
+
+    /// Refuses what cannot be an experiment.
+    fn check(&self) -> Result<(), String> {
+        if self.toy.is_some() {
+            let alone = self.config.is_none() && self.rows.is_empty();
+            return if alone {
+                Ok(())
+            } else {
+                Err("[toy] stands beside [config] or [[rows]]; remove one of them".into())
+            };
+        }
+        if self.config.is_none() {
+            return Err(
+                "the section [config] is missing; it is what `ssn train` reads, or [toy] for the toy problem"
+                    .into(),
+            );
+        }
+        if self.rows.is_empty() {
+            return Err("there are no [[rows]]; each is a network that is trained and scored".into());
+        }
+        if self.samples == 0 || self.folds == 1 {
+            return Err(match self.samples {
+                0 => "samples is 0, but at least 1 is needed".to_owned(),
+                _ => "folds is 1, but it must be 0 for the dataset's own split, or at least 2".to_owned(),
+            });
+        }
+        if let Some(mask) = self.masks.iter().find(|mask| !mask.contains('=')) {
+            return Err(format!("masks has {mask:?}, but each must be NAME=CLASS+CLASS"));
+        }
+        let mut taken = BTreeSet::new();
+        for row in &self.rows {
+            let slug = row.slug();
+            if slug.is_empty() {
+                return Err(format!("the row name {:?} has neither letters nor digits", row.name));
+            }
+            if !taken.insert(slug) {
+                return Err(format!(
+                    "two rows are called {:?}; give them names or groups that differ",
+                    row.label()
+                ));
+            }
+            let different: BTreeSet<u64> = row.seeds.iter().copied().collect();
+            if row.seeds.is_empty() || different.len() < row.seeds.len() {
+                return Err(format!(
+                    "the seeds of the row {:?} must be one or more different numbers",
+                    row.label()
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Row {
+    /// Group and name.
+    pub fn label(&self) -> String {
+        self.group.iter().chain([&self.name]).cloned().collect::<Vec<_>>().join(" ")
+    }
+
+    /// The same as the name of a folder.
+    pub fn slug(&self) -> String {
+        let lower = self.label().to_lowercase();
+        let words = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        words.collect::<Vec<_>>().join("-")
+    }
+}
+
+impl Toy {
+    /// The command, with the settings of the reduced version over these.
+    pub fn words(&self, reduced: Option<&Self>) -> Result<Vec<String>, Failure> {
+        let table = |toy: &Self| Table::try_from(toy).map_err(|error| Failure::new(Exit::Internal, error));
+        let mut settings = table(self)?;
+        if let Some(reduced) = reduced {
+            settings.extend(table(reduced)?);
+        }
+        let option =
+            |(key, value): (String, toml::Value)| [format!("--{}", key.replace('_', "-")), value.to_string()];
+        Ok(std::iter::once("toy".to_owned()).chain(settings.into_iter().flat_map(option)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_folders_of_their_own() {
+        let row = |group: Option<&str>, name: &str| Row {
+            name: name.to_owned(),
+            group: group.map(str::to_owned),
+            preset: None,
+            seeds: vec![0],
+            set: vec![],
+            reduced: vec![],
+            categorical: false,
+        };
+        assert_eq!(row(Some("rater 0"), "U-Net (p. 5)").slug(), "rater-0-u-net-p-5");
+        assert_eq!(row(None, "–").slug(), "");
+    }
+
+    #[test]
+    fn toy_settings_become_a_command() {
+        let toy = Toy { seeds: Some(3), steps: Some(100), ..Toy::default() };
+        let reduced = Toy { steps: Some(10), eval_samples: Some(5), ..Toy::default() };
+        let words = toy.words(Some(&reduced)).unwrap().join(" ");
+        assert_eq!(words, "toy --eval-samples 5 --seeds 3 --steps 10");
+    }
+}

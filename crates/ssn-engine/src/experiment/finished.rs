@@ -1,0 +1,68 @@
+//! A row whose trainings are all scored.
+
+use ssn_cli::Failure;
+use ssn_cli::evaluate::Evaluated;
+use ssn_cli::predictions::core_failure;
+use ssn_predictions::Scored;
+
+use super::averages::{Average, averages};
+use super::file::Row;
+use super::job::Job;
+use super::record::{Cost, Record};
+
+/// A row with its figures.
+pub struct Finished<'a> {
+    /// The row.
+    pub row: &'a Row,
+    /// Its figures over all seeds, by name, in the order of tables.
+    pub averages: Vec<(String, Average)>,
+    /// What its networks cost.
+    pub cost: Cost,
+    /// Cases that it was scored on.
+    pub cases: usize,
+    /// Its trainings.
+    pub runs: Vec<Run<'a>>,
+}
+
+/// A training with its scores.
+pub struct Run<'a> {
+    pub job: &'a Job,
+    pub record: Record,
+    pub evaluated: Evaluated,
+}
+
+impl<'a> Finished<'a> {
+    /// Puts the trainings of a row together: folds of a seed are pooled, seeds are averaged.
+    pub fn new(row: &'a Row, runs: Vec<Run<'a>>) -> Result<Self, Failure> {
+        let of_seed = |seed: &u64| -> Vec<&Scored> {
+            let folds = runs.iter().filter(|run| run.job.seed == *seed);
+            folds.flat_map(|run| &run.evaluated.cases).collect()
+        };
+        let seeds: Vec<Vec<&Scored>> = row.seeds.iter().map(of_seed).collect();
+        let averages = averages(&seeds).map_err(core_failure)?;
+        let cases = seeds.first().map_or(0, Vec::len);
+        let records: Vec<Record> = runs.iter().map(|run| run.record.clone()).collect();
+        Ok(Self { row, averages, cost: Cost::of(&records), cases, runs })
+    }
+
+    /// A figure by its name, or the last whose name begins so: GED² of all samples is the last of its kind.
+    pub fn average(&self, begin: &str) -> Option<&Average> {
+        self.averages.iter().rfind(|(key, _)| key.starts_with(begin)).map(|(_, average)| average)
+    }
+
+    /// The masks that are scored.
+    pub fn masks(&self) -> impl Iterator<Item = &str> {
+        self.averages.iter().filter_map(|(key, _)| key.strip_prefix("dsc "))
+    }
+
+    /// Steps of its trainings.
+    pub fn steps(&self) -> Option<u64> {
+        self.runs.iter().filter_map(|run| run.record.steps).max()
+    }
+
+    /// Raters and samples of its cases, the most there are.
+    pub fn counts(&self) -> (usize, usize) {
+        let scores = || self.runs.iter().flat_map(|run| &run.evaluated.cases).map(|case| &case.scores);
+        (scores().map(|s| s.raters).max().unwrap_or(0), scores().map(|s| s.samples).max().unwrap_or(0))
+    }
+}

@@ -1,0 +1,222 @@
+//! An experiment as it was asked for: rows with all their settings, the config that they share, and where all goes.
+
+use std::path::{Path, PathBuf};
+
+use ssn_cli::args::RunExperimentArgs;
+use ssn_cli::{Exit, Failure};
+use ssn_data::SyntheticConfig;
+use ssn_net::NetError;
+use ssn_net::run::{Layers, RunPreset, Setting};
+use toml::{Table, Value};
+
+use super::file::{Experiment, Reduced, Row};
+use super::job::Job;
+use crate::command::quoted;
+use crate::synthetic;
+use crate::workplace::DATA;
+
+/// The experiment in its folder: the file with the settings that were given, which marks the folder.
+pub const EXPERIMENT: &str = "experiment.toml";
+/// The config in its folder.
+pub const CONFIG: &str = "config.toml";
+/// Where experiments go unless another folder is named.
+const OUT: &str = "experiments-out";
+
+/// What is to be done.
+pub struct Plan {
+    /// The folder for everything.
+    pub out: PathBuf,
+    /// The text of the file that marks it.
+    pub mark: String,
+    /// The title of the table.
+    pub title: String,
+    /// Samples of each case.
+    pub samples: usize,
+    /// Folds, or 0.
+    pub folds: usize,
+    /// Masks that are scored.
+    pub masks: Vec<String>,
+    /// The text of the config that all rows share.
+    pub config: String,
+    /// The images that are made up first.
+    pub images: Option<SyntheticConfig>,
+    /// The rows, with every setting, and those seeds that are asked for.
+    pub rows: Vec<Row>,
+}
+
+impl Plan {
+    /// Puts the file and the arguments together. Nothing is written.
+    ///
+    /// # Errors
+    /// Settings that a training would refuse, of any row: an experiment must not fail after days.
+    pub fn new(args: &RunExperimentArgs, experiment: Experiment, text: &str) -> Result<Self, Failure> {
+        let reduced = chosen(args, experiment.reduced)?;
+        let images = reduced.as_ref().filter(|_| args.data.is_none()).map(images);
+        let seeds =
+            args.seeds.map(usize::from).into_iter().chain(reduced.as_ref().and_then(|r| r.seeds)).min();
+        let of_all = reduced.as_ref().map_or(&[][..], |r| &r.set);
+        let rows = experiment.rows.into_iter().map(|mut row| {
+            row.set.extend_from_slice(of_all);
+            row.set.extend(std::mem::take(&mut row.reduced).into_iter().filter(|_| args.reduced));
+            row.set.extend_from_slice(&args.settings);
+            row.seeds.truncate(seeds.unwrap_or(usize::MAX).max(1));
+            row
+        });
+        let folds = match (experiment.folds, &reduced) {
+            (0, _) => 0,
+            (_, Some(Reduced { folds: Some(fewer), .. })) => *fewer,
+            (folds, _) => folds,
+        };
+        let out = out(args);
+        let plan = Self {
+            mark: mark(args, text),
+            title: experiment.title,
+            samples: reduced.as_ref().and_then(|r| r.samples).unwrap_or(experiment.samples),
+            folds,
+            // Made-up images have classes of their own.
+            masks: if images.is_some() { vec![] } else { experiment.masks },
+            config: config(args, experiment.config.unwrap_or_default(), images.as_ref(), &out)?,
+            images,
+            rows: rows.collect(),
+            out,
+        };
+        for row in &plan.rows {
+            plan.check(args, row)?;
+        }
+        Ok(plan)
+    }
+
+    /// Every training of a row, seed by seed.
+    pub fn jobs(&self, number: usize) -> Vec<Job> {
+        let row = &self.rows[number];
+        let folds: Vec<Option<usize>> =
+            if self.folds == 0 { vec![None] } else { (0..self.folds).map(Some).collect() };
+        let of_seed = |&seed: &u64| folds.iter().map(move |&fold| (seed, fold)).collect::<Vec<_>>();
+        let jobs = row.seeds.iter().flat_map(of_seed);
+        jobs.map(|(seed, fold)| Job::new(&self.out, number, &row.slug(), seed, fold)).collect()
+    }
+
+    /// Which rows are asked for.
+    ///
+    /// # Errors
+    /// When none is: the sentence names all.
+    pub fn wanted(&self, only: &[String]) -> Result<Vec<bool>, Failure> {
+        let lower: Vec<String> = only.iter().map(|part| part.to_lowercase()).collect();
+        let fits =
+            |row: &Row| only.is_empty() || lower.iter().any(|part| row.label().to_lowercase().contains(part));
+        let wanted: Vec<bool> = self.rows.iter().map(fits).collect();
+        if wanted.contains(&true) {
+            return Ok(wanted);
+        }
+        let rows: Vec<String> = self.rows.iter().map(Row::label).collect();
+        let message =
+            format!("no row has {} in its name; the rows are: {}", only.join(" or "), rows.join(", "));
+        Err(Failure::new(Exit::Usage, message))
+    }
+
+    /// Refuses settings of a row that a training would refuse.
+    fn check(&self, args: &RunExperimentArgs, row: &Row) -> Result<(), Failure> {
+        let wrong = |reason: String| {
+            Failure::new(Exit::BadData, format!("{}, row {:?}: {reason}", args.file.display(), row.label()))
+        };
+        let preset = row.preset.as_deref().map(RunPreset::parse).transpose().map_err(wrong)?;
+        let mut settings = vec![];
+        for written in row.set.iter().chain(&fold_settings(self.folds, 0)) {
+            settings.push(Setting::parse(written).map_err(|reason| wrong(format!("{written}: {reason}")))?);
+        }
+        let file = Some((self.out.join(CONFIG), self.config.clone()));
+        let checked = Layers { preset, file, settings }.config();
+        checked.map(|_| ()).map_err(|error| match error {
+            // Lines are those of a file that is not there yet.
+            NetError::Config { reason, .. } => wrong(without_line(&reason).to_owned()),
+            other => wrong(other.to_string()),
+        })
+    }
+}
+
+/// The settings of a fold; none without folds.
+pub fn fold_settings(folds: usize, fold: usize) -> Vec<String> {
+    match folds {
+        0 => vec![],
+        _ => vec![format!("data.split.folds={folds}"), format!("data.split.fold={fold}")],
+    }
+}
+
+/// The folder for everything.
+pub fn out(args: &RunExperimentArgs) -> PathBuf {
+    let name = args.file.file_stem().unwrap_or_default().to_string_lossy();
+    let name = format!("{name}{}", if args.reduced { "-reduced" } else { "" });
+    args.out.clone().unwrap_or_else(|| Path::new(OUT).join(name))
+}
+
+/// The text that marks the folder: the file, and the command as far as it changes results.
+pub fn mark(args: &RunExperimentArgs, text: &str) -> String {
+    let mut words = vec![];
+    if let Some(data) = &args.data {
+        words.extend(["--data".to_owned(), absolute(data).display().to_string()]);
+    }
+    for setting in &args.settings {
+        words.extend(["--set".to_owned(), setting.clone()]);
+    }
+    words.extend(args.reduced.then(|| "--reduced".to_owned()));
+    let words: String = words.iter().map(|word| format!(" {}", quoted(word))).collect();
+    let name = args.file.file_name().unwrap_or_default().to_string_lossy();
+    format!("# ssn run-experiment {name}{words}\n{text}")
+}
+
+/// The reduced version, if it is asked for.
+pub fn chosen(args: &RunExperimentArgs, reduced: Option<Reduced>) -> Result<Option<Reduced>, Failure> {
+    match (args.reduced, reduced) {
+        (false, _) => Ok(None),
+        (true, Some(reduced)) => Ok(Some(reduced)),
+        (true, None) => {
+            let message =
+                format!("{} has no section [reduced]; add one, or leave --reduced out", args.file.display());
+            Err(Failure::new(Exit::Usage, message))
+        }
+    }
+}
+
+fn images(reduced: &Reduced) -> SyntheticConfig {
+    let &Reduced { cases, size, classes, .. } = reduced;
+    SyntheticConfig { cases, size, classes, mask: size[0] > 1, ..SyntheticConfig::default() }
+}
+
+/// The config of all rows; paths of the file start where it lies.
+fn config(
+    args: &RunExperimentArgs,
+    mut table: Table,
+    images: Option<&SyntheticConfig>,
+    out: &Path,
+) -> Result<String, Failure> {
+    let internal = |error: &dyn std::fmt::Display| Failure::new(Exit::Internal, error);
+    if let Some(images) = images {
+        let section: Table =
+            toml::from_str(&synthetic::data_section(images, DATA)).map_err(|error| internal(&error))?;
+        table.extend(section);
+    } else if let Some(data) = table.entry("data").or_insert_with(|| Table::new().into()).as_table_mut() {
+        let folder = absolute(&args.file).parent().unwrap_or(Path::new("")).to_owned();
+        let from_here = |path: &str| Value::String(folder.join(path).display().to_string());
+        if let Some(path) = data.get_mut("path") {
+            *path = path.as_str().map_or_else(|| path.clone(), from_here);
+        }
+        if let Some(file) = data.get_mut("split").and_then(|split| split.get_mut("file")) {
+            *file = file.as_str().map_or_else(|| file.clone(), from_here);
+        }
+        if let Some(given) = &args.data {
+            data.insert("path".to_owned(), Value::String(absolute(given).display().to_string()));
+        }
+    }
+    let text = toml::to_string(&table).map_err(|error| internal(&error))?;
+    Ok(format!("# The config of all rows of {}.\n{text}", out.join(EXPERIMENT).display()))
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// A reason without the line that it names.
+fn without_line(reason: &str) -> &str {
+    let rest = reason.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
+    rest.map_or(reason, |(_, rest)| rest)
+}

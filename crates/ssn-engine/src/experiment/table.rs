@@ -1,0 +1,190 @@
+//! The table of an experiment in the form of the paper's, and what its networks cost.
+
+use std::fmt::Write;
+
+use ssn_volume::csv_cell;
+
+use super::finished::Finished;
+use super::plan::Plan;
+use crate::markdown;
+
+/// A column of scores: its heading, the beginning of the figure's name, its factor, and its decimals.
+struct Column {
+    heading: String,
+    key: String,
+    factor: f64,
+    decimals: usize,
+}
+
+/// The columns of scores: with one mask as in the paper's table of LIDC, with more as in that of BraTS.
+fn columns(rows: &[Finished<'_>]) -> Vec<Column> {
+    let column = |heading: &str, key: &str, factor, decimals| Column {
+        heading: heading.to_owned(),
+        key: key.to_owned(),
+        factor,
+        decimals,
+    };
+    let masks: Vec<&str> = rows.first().map_or(vec![], |row| row.masks().collect());
+    let mut columns = match masks[..] {
+        [mask] => vec![
+            column("DSC %", &format!("dsc {mask}"), 100.0, 1),
+            column("DSC_nod %", &format!("dsc_nod {mask}"), 100.0, 1),
+        ],
+        _ => masks
+            .iter()
+            .map(|mask| column(&format!("DSC {mask} %"), &format!("dsc {mask}"), 100.0, 1))
+            .collect(),
+    };
+    columns.extend([column("GED²", GED, 1.0, 3), column("diversity", "sample_diversity", 1.0, 3)]);
+    columns
+}
+
+const GED: &str = "ged2_";
+const NONE: &str = "–";
+
+/// Both tables, as Markdown.
+pub fn markdown(plan: &Plan, rows: &[Finished<'_>]) -> String {
+    let has_groups = rows.iter().any(|row| row.row.group.is_some());
+    let has_seeds = rows.iter().any(|row| row.row.seeds.len() > 1);
+    let names = |row: &Finished<'_>| {
+        let group = has_groups.then(|| row.row.group.clone().unwrap_or_default());
+        group.into_iter().chain([row.row.name.clone()]).collect::<Vec<_>>()
+    };
+    let heading = || has_groups.then_some("group").into_iter().chain(["network"]).map(str::to_owned);
+    let left = heading().count();
+
+    let columns = columns(rows);
+    let mut scores: Vec<Vec<String>> = vec![heading().collect()];
+    for column in &columns {
+        scores[0].push(column.heading.clone());
+        scores[0].extend((has_seeds && column.key == GED).then(|| "GED² of seeds".to_owned()));
+    }
+    scores[0].extend(["steps", "seeds"].map(str::to_owned));
+    for row in rows {
+        let mut cells = names(row);
+        for Column { key, factor, decimals, .. } in &columns {
+            let average = row.average(key);
+            let (mean, error) =
+                average.map_or((None, None), |average| (average.mean, average.standard_error));
+            cells.push(markdown::mean(mean, error, *factor, *decimals));
+            if has_seeds && key == GED {
+                let range = average.and_then(|average| average.lowest.zip(average.highest));
+                let range = range.filter(|_| row.row.seeds.len() > 1);
+                cells
+                    .push(range.map_or(NONE.to_owned(), |(low, high)| {
+                        format!("{low:.decimals$}–{high:.decimals$}")
+                    }));
+            }
+        }
+        cells.push(row.steps().map_or(NONE.to_owned(), |steps| steps.to_string()));
+        cells.push(row.row.seeds.len().to_string());
+        scores.push(cells);
+    }
+
+    let mut costs: Vec<Vec<String>> = vec![heading().collect()];
+    costs[0].extend(
+        ["parameters", "ms per step", "s per image", "samples of it", "samples per s"].map(str::to_owned),
+    );
+    for row in rows {
+        let cost = row.cost;
+        let mut cells = names(row);
+        let number = |value: Option<f64>, decimals: usize| {
+            value.map_or(NONE.to_owned(), |x| format!("{x:.decimals$}"))
+        };
+        cells.push(cost.parameters.map_or(NONE.to_owned(), |count| count.to_string()));
+        cells.push(number(cost.step_milliseconds, 2));
+        cells.push(number(cost.image_seconds, 4));
+        cells.push(cost.samples.map_or(NONE.to_owned(), |samples| samples.to_string()));
+        cells.push(number(cost.samples_per_second, 0));
+        costs.push(cells);
+    }
+
+    let mut text = format!(
+        "# {}\n\n{}\n{}",
+        plan.title,
+        markdown::table(&scores, left),
+        explanation(plan, rows, has_seeds)
+    );
+    // Writing to a string cannot fail.
+    let _ = write!(
+        text,
+        "\n## Cost\n\n{}\nA step is measured without the first of each start, without validations and checkpoints. \
+         Seconds per image go from the image in memory to the label maps of its samples: the network, and drawing from \
+         what it predicts. Scores of earlier rows may have been computed meanwhile.\n",
+        markdown::table(&costs, left)
+    );
+    text
+}
+
+/// What stands below the scores.
+fn explanation(plan: &Plan, rows: &[Finished<'_>], has_seeds: bool) -> String {
+    let cases = rows.first().map_or(0, |row| row.cases);
+    let counts = rows.iter().map(Finished::counts);
+    let (raters, samples) = counts.fold((0, 0), |a, b| (a.0.max(b.0), a.1.max(b.1)));
+    let part = match plan.folds {
+        0 => "test cases".to_owned(),
+        folds => format!("cases in {folds} folds, each predicted by networks that have not seen it"),
+    };
+    let mut text = format!("{cases} {part}; up to {raters} raters; {samples} samples of each case, ");
+    text += "and the prediction alone of deterministic networks. ";
+    text += match has_seeds {
+        false => "Mean ± standard error over the cases (DSC: over cases and raters).",
+        true => {
+            "Mean over seeds ± standard error over the cases (DSC: over cases and raters), whose values are averaged over \
+             the seeds first; GED² of seeds: the lowest and the highest mean of a seed."
+        }
+    };
+    let diversity =
+        rows.first().and_then(|row| row.average("rater_diversity")).and_then(|average| average.mean);
+    if let Some(diversity) = diversity.filter(|_| raters > 1) {
+        let _ = write!(text, " Diversity of raters: {diversity:.3}.");
+    }
+    text.push('\n');
+    text
+}
+
+/// The same figures for programs, with all their digits: a line per row.
+pub fn csv(rows: &[Finished<'_>]) -> String {
+    let columns = columns(rows);
+    let mut head = vec!["group".to_owned(), "network".to_owned()];
+    for Column { key, .. } in &columns {
+        let key = if key == GED { "ged2" } else { key };
+        head.extend(
+            ["", " standard_error", " lowest_seed", " highest_seed"].map(|what| format!("{key}{what}")),
+        );
+    }
+    head.extend(
+        [
+            "steps",
+            "seeds",
+            "parameters",
+            "step_milliseconds",
+            "image_seconds",
+            "samples",
+            "samples_per_second",
+        ]
+        .map(str::to_owned),
+    );
+    let mut lines = vec![head];
+    for row in rows {
+        let text = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+        let mut cells = vec![row.row.group.clone().unwrap_or_default(), row.row.name.clone()];
+        for Column { key, .. } in &columns {
+            let average = row.average(key);
+            cells.extend(
+                average.map_or([None; 4], |a| [a.mean, a.standard_error, a.lowest, a.highest]).map(text),
+            );
+        }
+        let cost = row.cost;
+        cells.push(row.steps().map_or(String::new(), |steps| steps.to_string()));
+        cells.push(row.row.seeds.len().to_string());
+        cells.push(cost.parameters.map_or(String::new(), |count| count.to_string()));
+        cells.extend([cost.step_milliseconds, cost.image_seconds].map(text));
+        cells.push(cost.samples.map_or(String::new(), |samples| samples.to_string()));
+        cells.push(text(cost.samples_per_second));
+        lines.push(cells);
+    }
+    let line =
+        |cells: &Vec<String>| cells.iter().map(|cell| csv_cell(cell)).collect::<Vec<_>>().join(",") + "\n";
+    lines.iter().map(line).collect()
+}

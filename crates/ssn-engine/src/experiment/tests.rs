@@ -1,0 +1,97 @@
+//! The experiments of the repository are accepted, row by row.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use ssn_cli::args::RunExperimentArgs;
+use ssn_cli::{Cli, Verb};
+
+use super::file::Experiment;
+use super::plan::Plan;
+
+fn args(file: &Path, options: &[&str]) -> RunExperimentArgs {
+    let words = ["ssn".as_ref(), "run-experiment".as_ref(), file.as_os_str()];
+    let words = words.into_iter().chain(options.iter().map(|option| option.as_ref()));
+    match Cli::parse_from(words).verb {
+        Verb::RunExperiment(args) => args,
+        _ => unreachable!("the verb is run-experiment"),
+    }
+}
+
+fn experiments() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    files.sort();
+    files
+}
+
+/// Every setting of every row is one that a training accepts, in full and in the reduced version. This includes the
+/// heads `prob-unet` and `phiseg`.
+#[test]
+fn every_experiment_of_the_repository_is_accepted() {
+    let files = experiments();
+    assert!(files.len() >= 7, "{files:?}");
+    let mut refused = vec![];
+    for path in files {
+        for options in [&[][..], &["--reduced"], &["--data", "elsewhere"]] {
+            let (experiment, text) = Experiment::read(&path).unwrap();
+            assert!(experiment.reduced.is_some(), "{} has no reduced version", path.display());
+            if experiment.toy.is_some() {
+                continue;
+            }
+            let rows = experiment.rows.len();
+            match Plan::new(&args(&path, options), experiment, &text) {
+                Ok(plan) => assert_eq!(plan.rows.len(), rows),
+                Err(failure) => refused.push(failure.message),
+            }
+        }
+    }
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
+}
+
+#[test]
+fn rows_are_changed_by_the_reduced_version_and_the_command_line_in_this_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("e.toml");
+    let text = r#"
+        title = "t"
+        folds = 5
+        [config.data]
+        path = "set"
+        [config.data.split]
+        file = "mine.toml"
+        [[rows]]
+        name = "a"
+        seeds = [4, 5, 6]
+        set = ["training.steps=1000"]
+        reduced = ["training.steps=601"]
+        [reduced]
+        set = ["training.steps=600"]
+        seeds = 2
+        samples = 3
+        folds = 2
+    "#;
+    fs::write(&path, text).unwrap();
+    let plan = |options: &[&str]| {
+        let (experiment, text) = Experiment::read(&path).unwrap();
+        Plan::new(&args(&path, options), experiment, &text).unwrap()
+    };
+    let full = plan(&["--seeds", "9"]);
+    assert_eq!((full.samples, full.folds, full.jobs(0).len()), (100, 5, 15));
+    assert_eq!(full.rows[0].set, ["training.steps=1000"]);
+    for name in ["set", "mine.toml"] {
+        let path = folder.path().join(name).display().to_string();
+        assert!(full.config.contains(&path), "{}", full.config);
+    }
+    let reduced = plan(&["--reduced", "--set", "training.steps=700", "--data", "/there"]);
+    assert_eq!((reduced.samples, reduced.folds, reduced.jobs(0).len()), (3, 2, 4));
+    let steps = |n: &u32| format!("training.steps={n}");
+    assert_eq!(reduced.rows[0].set, [1000, 600, 601, 700].iter().map(steps).collect::<Vec<_>>());
+    assert!(reduced.config.contains("/there") && reduced.images.is_none());
+    let made_up = plan(&["--reduced"]);
+    assert!(made_up.images.is_some() && !made_up.config.contains("mine.toml"), "{}", made_up.config);
+    assert_ne!(made_up.mark, reduced.mark);
+    assert!(plan(&[]).wanted(&["nothing".to_owned()]).unwrap_err().message.contains("the rows are: a"));
+}

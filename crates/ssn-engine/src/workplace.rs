@@ -1,0 +1,68 @@
+//! The folder in which a verb does many things one after the other, and goes on where it was stopped.
+
+use std::fs;
+use std::path::Path;
+
+use ssn_cli::{Exit, Failure};
+use ssn_volume::write_atomically;
+
+/// A made-up dataset, which is written before the folder is marked.
+pub const DATA: &str = "data";
+
+/// What is said of work that was stopped.
+pub const STOPPED: &str = "stopped on request; the same command goes on";
+
+/// Whether the folder is one that was begun with the same settings, which the text of its marking file tells; it is
+/// not yet if it is empty, or as far as a dataset.
+///
+/// # Errors
+/// A folder with other settings (`what` is in it), or with anything else.
+pub fn is_begun(folder: &Path, mark: &str, text: &str, what: &str) -> Result<bool, Failure> {
+    let path = folder.join(mark);
+    if path.exists() {
+        return match fs::read_to_string(&path).is_ok_and(|old| old == text) {
+            true => Ok(true),
+            false => Err(occupied(folder, what)),
+        };
+    }
+    let others = fs::read_dir(folder)
+        .is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(|entry| entry.file_name() != DATA)));
+    if others || folder.is_file() { Err(occupied(folder, "it is not empty")) } else { Ok(false) }
+}
+
+fn occupied(folder: &Path, why: &str) -> Failure {
+    let message = format!("{}: {why}; name another folder with --out, or remove it", folder.display());
+    Failure::new(Exit::Usage, message)
+}
+
+/// Makes a folder and all above it.
+pub fn make_folder(path: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(path).map_err(|error| {
+        Failure::new(Exit::Io, format!("cannot create the folder {}: {error}", path.display()))
+    })
+}
+
+/// Writes a file, whole or not at all.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    write_atomically(path, |out| out.write_all(bytes)).map_err(|error| Failure::new(Exit::Io, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_belongs_to_one_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let begun = |text| is_begun(folder.path(), "mark", text, "something else is in it");
+        assert!(!begun("a").unwrap());
+        fs::create_dir(folder.path().join(DATA)).unwrap();
+        assert!(!begun("a").unwrap());
+        write_file(&folder.path().join("mark"), b"a").unwrap();
+        assert!(begun("a").unwrap());
+        assert!(begun("b").unwrap_err().message.contains("something else is in it"));
+        fs::remove_file(folder.path().join("mark")).unwrap();
+        fs::write(folder.path().join("other"), "").unwrap();
+        assert!(begun("a").unwrap_err().message.contains("not empty"));
+    }
+}

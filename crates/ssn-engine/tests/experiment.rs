@@ -1,0 +1,256 @@
+//! Experiments from their file to their table: done, done again, stopped, and refused.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use common::cut::cut;
+use common::{Ended, fails, finishes, tree};
+use serde_json::Value;
+use ssn_data::{Synthetic, SyntheticConfig};
+use tempfile::TempDir;
+
+/// What all rows share: a network and a run as small as they come.
+const CONFIG: &str = r#"
+    [config]
+    preset = "demo"
+    [config.data]
+    path = "data"
+    normalisation = { kind = "scale", subtract = 32767.5, divide = 65535 }
+    [config.model]
+    plan = { width = 2, levels = 2 }
+    [config.loss]
+    samples = 4
+    pretrain_steps = 2
+    [config.batches]
+    batch_size = 2
+    [config.training]
+    steps = 30
+    save_every = 5
+    validate_every = 1000
+    validation_samples = 2
+"#;
+
+const ROWS: &str = r#"
+    [[rows]]
+    group = "all"
+    name = "deterministic"
+    set = ["model.head=deterministic"]
+    [[rows]]
+    group = "all"
+    name = "low-rank"
+    seeds = [3, 4]
+    set = ["model.head={stochastic={rank=2}}"]
+"#;
+
+/// A dataset, an experiment file, and room for results.
+struct Lab {
+    folder: TempDir,
+}
+
+impl Lab {
+    fn new(head: &str, rows: &str) -> Self {
+        let lab = Self { folder: tempfile::tempdir().unwrap() };
+        let config = SyntheticConfig { cases: 10, size: [1, 16, 16], ..SyntheticConfig::default() };
+        Synthetic::new(config).unwrap().write(&lab.path("data"), &|_| {}).unwrap();
+        lab.write("experiment.toml", &format!("title = \"Tiny\"\nsamples = 5\n{head}\n{CONFIG}{rows}"));
+        lab
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn run(&self, file: &str, out: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ssn-engine"));
+        command.env("OMP_NUM_THREADS", "1").arg("run-experiment").arg(self.path(file));
+        command.args(["--workers", "0", "--device", "cpu", "--out"]).arg(self.path(out));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+}
+
+fn results(out: &Path) -> Value {
+    serde_json::from_slice(&fs::read(out.join("results.json")).unwrap()).unwrap()
+}
+
+/// The figures of all rows, without times.
+fn figures(out: &Path) -> Vec<Value> {
+    results(out)["rows"].as_array().unwrap().iter().map(|row| row["figures"].clone()).collect()
+}
+
+fn trainings(ended: &Ended) -> usize {
+    ended.stderr.lines().filter(|line| line.starts_with("$ ssn train ")).count()
+}
+
+#[test]
+fn an_experiment_gives_a_table_and_does_nothing_twice() {
+    let lab = Lab::new("", ROWS);
+    let out = lab.path("out");
+    let first = finishes(&mut lab.run("experiment.toml", "out"));
+    assert_eq!(trainings(&first), 3, "{}", first.stderr);
+    let table = fs::read_to_string(out.join("table.md")).unwrap();
+    assert!(first.stdout.contains(&table), "{}", first.stdout);
+    for part in
+        ["# Tiny", "| all   | deterministic |", "| all   | low-rank      |", "GED² of seeds", "## Cost", "30"]
+    {
+        assert!(table.contains(part), "{part} is missing in:\n{table}");
+    }
+    assert_eq!(fs::read_to_string(out.join("table.csv")).unwrap().lines().count(), 3);
+    let found = results(&out);
+    let row = &found["rows"][1];
+    assert_eq!(row["cases"], 2);
+    // The mean over seeds is that of the runs.
+    let mean = |value: &Value| value["figures"]["ged2_5"]["mean"].as_f64().unwrap();
+    let runs = row["runs"].as_array().unwrap();
+    assert_eq!((runs.len(), runs[0]["seed"].as_u64(), runs[1]["seed"].as_u64()), (2, Some(3), Some(4)));
+    assert!((mean(row) - (mean(&runs[0]) + mean(&runs[1])) / 2.0).abs() < 1e-12);
+    assert!(mean(&runs[0]) != mean(&runs[1]), "two seeds are two trainings");
+    assert!(row["cost"]["parameters"].as_u64() > found["rows"][0]["cost"]["parameters"].as_u64());
+    assert_eq!((row["cost"]["samples"].as_u64(), row["steps"].as_u64()), (Some(5), Some(30)));
+
+    let before = tree(&out);
+    let again = finishes(&mut lab.run("experiment.toml", "out"));
+    assert_eq!(trainings(&again), 0, "{}", again.stderr);
+    let after = tree(&out);
+    let differ: Vec<_> = after.keys().filter(|name| after.get(*name) != before.get(*name)).collect();
+    assert!(differ.is_empty() && after.len() == before.len(), "{differ:?}");
+
+    let other = |arguments: &[&str]| {
+        let mut command = lab.run("experiment.toml", "out");
+        command.args(arguments);
+        command
+    };
+    fails(&mut other(&["--set", "training.steps=31"]), 2, &["with other settings", "--out"]);
+    fails(&mut other(&["--only", "rank 10"]), 2, &["all deterministic, all low-rank"]);
+    fails(&mut other(&["--reduced"]), 2, &["no section [reduced]"]);
+    lab.write("other.toml", &format!("title = \"Other\"\n{CONFIG}{ROWS}"));
+    fails(&mut lab.run("other.toml", "out"), 2, &["another experiment", "--out"]);
+}
+
+#[test]
+fn rows_can_be_done_one_after_the_other() {
+    let lab = Lab::new("", ROWS);
+    let out = lab.path("out");
+    let one = finishes(lab.run("experiment.toml", "out").args(["--only", "DETERM"]));
+    assert_eq!((trainings(&one), figures(&out).len()), (1, 1), "{}", one.stderr);
+    let two = finishes(lab.run("experiment.toml", "out").args(["--only", "low-rank", "--seeds", "1"]));
+    assert_eq!((trainings(&two), figures(&out).len()), (1, 2), "{}", two.stderr);
+    let all = finishes(&mut lab.run("experiment.toml", "out"));
+    assert_eq!((trainings(&all), figures(&out).len()), (1, 2), "{}", all.stderr);
+}
+
+#[test]
+fn an_experiment_that_was_stopped_goes_on() {
+    let lab = Lab::new("", ROWS);
+    finishes(&mut lab.run("experiment.toml", "uncut"));
+    for (signal, code) in [("INT", Some(75)), ("KILL", None)] {
+        let out = format!("cut-{signal}");
+        let run = lab.path(&out).join("runs/all-low-rank/seed3/checkpoints");
+        let ended = cut(&mut lab.run("experiment.toml", &out), signal, Duration::ZERO, || {
+            run.join("step-000000005").exists()
+        });
+        assert_eq!(ended.code, code, "{}", ended.stderr);
+        if signal == "INT" {
+            assert!(
+                ended.stderr.ends_with("error: stopped on request; the same command goes on\n"),
+                "{}",
+                ended.stderr
+            );
+        }
+        assert!(!lab.path(&out).join("table.md").exists());
+        let rest = finishes(&mut lab.run("experiment.toml", &out));
+        // The first row was finished, the second is resumed and done with its other seed.
+        assert_eq!(trainings(&rest), 2, "{}", rest.stderr);
+        assert!(rest.stderr.contains("$ ssn train --resume "), "{}", rest.stderr);
+        assert_eq!(figures(&lab.path(&out)), figures(&lab.path("uncut")));
+    }
+}
+
+#[test]
+fn folds_are_pooled() {
+    let lab = Lab::new("folds = 3", "[[rows]]\nname = \"a\"\nset = [\"model.head={stochastic={rank=1}}\"]\n");
+    let ended = finishes(&mut lab.run("experiment.toml", "out"));
+    assert_eq!(trainings(&ended), 3, "{}", ended.stderr);
+    let found = results(&lab.path("out"));
+    let row = &found["rows"][0];
+    assert_eq!((row["cases"].as_u64(), row["figures"]["ged2_5"]["values"].as_u64()), (Some(10), Some(10)));
+    let runs = row["runs"].as_array().unwrap();
+    let cases: u64 = runs.iter().map(|run| run["cases"].as_u64().unwrap()).sum();
+    assert_eq!((runs.len(), cases, runs[2]["fold"].as_u64()), (3, 10, Some(2)));
+    assert!(fs::read_to_string(lab.path("out/table.md")).unwrap().contains("10 cases in 3 folds"));
+}
+
+#[test]
+fn the_reduced_version_makes_its_images_up() {
+    let reduced =
+        "[reduced]\nset = [\"training.steps=5\"]\nsamples = 3\nseeds = 1\ncases = 10\nsize = [1, 16, 16]\n";
+    let lab = Lab::new("", &format!("{ROWS}{reduced}"));
+    fs::remove_dir_all(lab.path("data")).unwrap();
+    let ended = finishes(lab.run("experiment.toml", "out").arg("--reduced"));
+    assert_eq!(trainings(&ended), 2, "{}", ended.stderr);
+    assert!(lab.path("out/data/images").is_dir());
+    assert_eq!(results(&lab.path("out"))["samples"], 3);
+    fails(&mut lab.run("experiment.toml", "full"), 65, &["data"]);
+}
+
+#[test]
+fn the_toy_problem_is_an_experiment() {
+    let lab = Lab::new("", ROWS);
+    lab.write(
+        "toy.toml",
+        "title = \"Toy\"\n[toy]\nsteps = 20\npretrain = 5\nsamples = 5\neval_samples = 10\n",
+    );
+    finishes(&mut lab.run("toy.toml", "toy"));
+    assert!(lab.path("toy/toy.json").is_file() && lab.path("toy/experiment.toml").is_file());
+    let again = finishes(&mut lab.run("toy.toml", "toy"));
+    assert!(again.stdout.contains("solved already"), "{}", again.stdout);
+    fails(lab.run("toy.toml", "toy").args(["--set", "a=1"]), 2, &["leave --data, --set"]);
+}
+
+#[test]
+fn mistakes_are_told_in_one_sentence() {
+    let lab = Lab::new("", ROWS);
+    let whole = |head: &str, rows: &str| format!("title = \"t\"\n{head}\n{CONFIG}{rows}");
+    let row = |line: &str| format!("[[rows]]\nname = \"a\"\n{line}\n");
+    for (text, parts) in [
+        (whole("sample = 3", ROWS), &["line 2", "unknown field `sample`", "did you mean `samples`?"][..]),
+        (whole("samples = 0", ROWS), &["samples is 0"]),
+        (whole("folds = 1", ROWS), &["folds is 1"]),
+        (whole("masks = [\"core\"]", ROWS), &["NAME=CLASS+CLASS"]),
+        (whole("", ""), &["there are no [[rows]]"]),
+        (format!("title = \"t\"\n{ROWS}"), &["[config] is missing"]),
+        (whole("", &format!("{ROWS}[toy]\nseeds = 1\n")), &["[toy] stands beside"]),
+        (whole("", &row("seed = 3")), &["unknown field `seed`", "did you mean `seeds`?"]),
+        (whole("", &row("seeds = [1, 1]")), &["different numbers"]),
+        (whole("", &format!("{}{}", row(""), row(""))), &["two rows are called \"a\""]),
+        (whole("", "[[rows]]\nname = \"–\"\n"), &["neither letters nor digits"]),
+        (
+            whole("", &row("set = [\"training.stepz=3\"]")),
+            &["row \"a\"", "--set training.stepz=3", "did you mean `steps`?"],
+        ),
+        (whole("", &row("set = [\"training.steps\"]")), &["row \"a\"", "expected KEY=VALUE"]),
+        (whole("", &row("preset = \"ldic\"")), &["row \"a\"", "ldic"]),
+        (
+            whole("", "").replace("batch_size = 2", "batchsize = 2") + &row(""),
+            &["row \"a\"", "batches", "batchsize"],
+        ),
+        ("title = [".to_owned(), &["line 1"]),
+        ("title = \"t\"\n[toy]\nstepz = 1\n".to_owned(), &["unknown field `stepz`"]),
+    ] {
+        lab.write("wrong.toml", &text);
+        let ended = fails(&mut lab.run("wrong.toml", "out"), 65, parts);
+        assert!(ended.stderr.contains("wrong.toml"), "{}", ended.stderr);
+        assert!(!lab.path("out").exists(), "{text}");
+    }
+    fails(&mut lab.run("nowhere.toml", "out"), 65, &["nowhere.toml"]);
+}
