@@ -226,6 +226,7 @@ fn mistakes_are_told_in_one_sentence() {
         (whole("sample = 3", ROWS), &["line 2", "unknown field `sample`", "did you mean `samples`?"][..]),
         (whole("samples = 0", ROWS), &["samples is 0"]),
         (whole("folds = 1", ROWS), &["folds is 1"]),
+        (whole("", &format!("{ROWS}[reduced]\nsamples = 0\n")), &["reduced.samples is 0"]),
         (whole("masks = [\"core\"]", ROWS), &["NAME=CLASS+CLASS"]),
         (whole("", ""), &["there are no [[rows]]"]),
         (format!("title = \"t\"\n{ROWS}"), &["[config] is missing"]),
