@@ -199,7 +199,11 @@ fn the_reduced_version_makes_its_images_up() {
     let ended = finishes(lab.run("experiment.toml", "out").arg("--reduced"));
     assert_eq!(trainings(&ended), 2, "{}", ended.stderr);
     assert!(lab.path("out/data/images").is_dir());
-    assert_eq!(results(&lab.path("out"))["samples"], 3);
+    let found = results(&lab.path("out"));
+    assert_eq!(
+        (&found["samples"], &found["title"]),
+        (&3.into(), &"Tiny (reduced, on made-up images)".into())
+    );
     fails(&mut lab.run("experiment.toml", "full"), 65, &["data"]);
 }
 

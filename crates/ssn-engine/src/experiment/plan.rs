@@ -72,10 +72,15 @@ impl Plan {
             (_, Some(Reduced { folds: Some(fewer), .. })) => *fewer,
             (folds, _) => folds,
         };
+        let version = match (&reduced, &images) {
+            (None, _) => "",
+            (Some(_), None) => " (reduced)",
+            (Some(_), Some(_)) => " (reduced, on made-up images)",
+        };
         let out = out(args);
         let plan = Self {
             mark: mark(args, text),
-            title: experiment.title,
+            title: experiment.title + version,
             samples: reduced.as_ref().and_then(|r| r.samples).unwrap_or(experiment.samples),
             folds,
             // Made-up images have classes of their own.
