@@ -199,7 +199,11 @@ fn the_reduced_version_makes_its_images_up() {
     let ended = finishes(lab.run("experiment.toml", "out").arg("--reduced"));
     assert_eq!(trainings(&ended), 2, "{}", ended.stderr);
     assert!(lab.path("out/data/images").is_dir());
-    assert_eq!(results(&lab.path("out"))["samples"], 3);
+    let found = results(&lab.path("out"));
+    assert_eq!(
+        (&found["samples"], &found["title"]),
+        (&3.into(), &"Tiny (reduced, on made-up images)".into())
+    );
     fails(&mut lab.run("experiment.toml", "full"), 65, &["data"]);
 }
 
@@ -226,6 +230,7 @@ fn mistakes_are_told_in_one_sentence() {
         (whole("sample = 3", ROWS), &["line 2", "unknown field `sample`", "did you mean `samples`?"][..]),
         (whole("samples = 0", ROWS), &["samples is 0"]),
         (whole("folds = 1", ROWS), &["folds is 1"]),
+        (whole("", &format!("{ROWS}[reduced]\nsamples = 0\n")), &["reduced.samples is 0"]),
         (whole("masks = [\"core\"]", ROWS), &["NAME=CLASS+CLASS"]),
         (whole("", ""), &["there are no [[rows]]"]),
         (format!("title = \"t\"\n{ROWS}"), &["[config] is missing"]),

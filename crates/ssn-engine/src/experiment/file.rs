@@ -51,9 +51,9 @@ pub struct Row {
     /// Settings over those of the config, as in `--set`.
     #[serde(default)]
     pub set: Vec<String>,
-    /// Settings of the reduced version over these and over those of all rows.
+    /// Settings for made-up images, which have classes of their own, over all others of the file.
     #[serde(default)]
-    pub reduced: Vec<String>,
+    pub made_up: Vec<String>,
     /// Score independent categoricals of a deterministic network.
     #[serde(default)]
     pub categorical: bool,
@@ -152,11 +152,19 @@ impl Experiment {
         if self.rows.is_empty() {
             return Err("there are no [[rows]]; each is a network that is trained and scored".into());
         }
-        if self.samples == 0 || self.folds == 1 {
-            return Err(match self.samples {
-                0 => "samples is 0, but at least 1 is needed".to_owned(),
-                _ => "folds is 1, but it must be 0 for the dataset's own split, or at least 2".to_owned(),
-            });
+        let reduced = self.reduced.iter();
+        let counts = reduced
+            .flat_map(|r| [r.samples.map(|n| ("reduced.samples", n)), r.folds.map(|n| ("reduced.folds", n))]);
+        let counts = counts.flatten().chain([("samples", self.samples), ("folds", self.folds)]);
+        for (key, count) in counts {
+            if key.ends_with("samples") && !(1..=100_000).contains(&count) {
+                return Err(format!("{key} is {count}, but it must be 1 to 100000"));
+            }
+            if key.ends_with("folds") && count == 1 {
+                return Err(format!(
+                    "{key} is 1, but it must be 0 for the dataset's own split, or at least 2"
+                ));
+            }
         }
         if let Some(mask) = self.masks.iter().find(|mask| !mask.contains('=')) {
             return Err(format!("masks has {mask:?}, but each must be NAME=CLASS+CLASS"));
@@ -225,7 +233,7 @@ mod tests {
             preset: None,
             seeds: vec![0],
             set: vec![],
-            reduced: vec![],
+            made_up: vec![],
             categorical: false,
         };
         assert_eq!(row(Some("rater 0"), "U-Net (p. 5)").slug(), "rater-0-u-net-p-5");

@@ -45,9 +45,14 @@ impl<'a> Finished<'a> {
         Ok(Self { row, averages, cost: Cost::of(&records), cases, runs })
     }
 
-    /// A figure by its name, or the last whose name begins so: GED² of all samples is the last of its kind.
-    pub fn average(&self, begin: &str) -> Option<&Average> {
-        self.averages.iter().rfind(|(key, _)| key.starts_with(begin)).map(|(_, average)| average)
+    /// A figure by its name.
+    pub fn average(&self, name: &str) -> Option<&Average> {
+        self.averages.iter().find(|(key, _)| key == name).map(|(_, average)| average)
+    }
+
+    /// GED² of all samples, the last of its kind.
+    pub fn ged(&self) -> Option<&Average> {
+        self.averages.iter().rfind(|(key, _)| key.starts_with("ged2_")).map(|(_, average)| average)
     }
 
     /// The masks that are scored.

@@ -55,29 +55,39 @@ impl Plan {
         let seeds =
             args.seeds.map(usize::from).into_iter().chain(reduced.as_ref().and_then(|r| r.seeds)).min();
         let of_all = reduced.as_ref().map_or(&[][..], |r| &r.set);
-        let rows = experiment.rows.into_iter().map(|mut row| {
-            row.set.extend_from_slice(of_all);
-            row.set.extend(std::mem::take(&mut row.reduced).into_iter().filter(|_| args.reduced));
-            row.set.extend_from_slice(&args.settings);
-            row.seeds.truncate(seeds.unwrap_or(usize::MAX).max(1));
-            row
-        });
+        let rows: Vec<Row> = experiment
+            .rows
+            .into_iter()
+            .map(|mut row| {
+                row.set.extend_from_slice(of_all);
+                row.set.extend(std::mem::take(&mut row.made_up).into_iter().filter(|_| images.is_some()));
+                row.set.extend_from_slice(&args.settings);
+                row.set = last_of_each(row.set);
+                row.seeds.truncate(seeds.unwrap_or(usize::MAX).max(1));
+                row
+            })
+            .collect();
         let folds = match (experiment.folds, &reduced) {
             (0, _) => 0,
             (_, Some(Reduced { folds: Some(fewer), .. })) => *fewer,
             (folds, _) => folds,
         };
+        let version = match (&reduced, &images) {
+            (None, _) => "",
+            (Some(_), None) => " (reduced)",
+            (Some(_), Some(_)) => " (reduced, on made-up images)",
+        };
         let out = out(args);
         let plan = Self {
             mark: mark(args, text),
-            title: experiment.title,
+            title: experiment.title + version,
             samples: reduced.as_ref().and_then(|r| r.samples).unwrap_or(experiment.samples),
             folds,
             // Made-up images have classes of their own.
             masks: if images.is_some() { vec![] } else { experiment.masks },
             config: config(args, experiment.config.unwrap_or_default(), images.as_ref(), &out)?,
             images,
-            rows: rows.collect(),
+            rows,
             out,
         };
         for row in &plan.rows {
@@ -132,6 +142,19 @@ impl Plan {
             other => wrong(other.to_string()),
         })
     }
+}
+
+/// Settings without those that a later one of the same key replaces.
+fn last_of_each(settings: Vec<String>) -> Vec<String> {
+    let key = |setting: &str| setting.split('=').next().unwrap_or_default().trim().to_owned();
+    let keys: Vec<String> = settings.iter().map(|setting| key(setting)).collect();
+    let is_last = |place: usize| !keys[place + 1..].contains(&keys[place]);
+    settings
+        .into_iter()
+        .enumerate()
+        .filter(|(place, _)| is_last(*place))
+        .map(|(_, setting)| setting)
+        .collect()
 }
 
 /// The settings of a fold; none without folds.

@@ -4,11 +4,12 @@ use std::fmt::Write;
 
 use ssn_volume::csv_cell;
 
+use super::averages::Average;
 use super::finished::Finished;
 use super::plan::Plan;
 use crate::markdown;
 
-/// A column of scores: its heading, the beginning of the figure's name, its factor, and its decimals.
+/// A column of scores: its heading, the figure's name, its factor, and its decimals.
 struct Column {
     heading: String,
     key: String,
@@ -39,8 +40,13 @@ fn columns(rows: &[Finished<'_>]) -> Vec<Column> {
     columns
 }
 
-const GED: &str = "ged2_";
+const GED: &str = "ged2";
 const NONE: &str = "–";
+
+/// The figure of a column.
+fn found<'a>(row: &'a Finished<'_>, key: &str) -> Option<&'a Average> {
+    if key == GED { row.ged() } else { row.average(key) }
+}
 
 /// Both tables, as Markdown.
 pub fn markdown(plan: &Plan, rows: &[Finished<'_>]) -> String {
@@ -63,7 +69,7 @@ pub fn markdown(plan: &Plan, rows: &[Finished<'_>]) -> String {
     for row in rows {
         let mut cells = names(row);
         for Column { key, factor, decimals, .. } in &columns {
-            let average = row.average(key);
+            let average = found(row, key);
             let (mean, error) =
                 average.map_or((None, None), |average| (average.mean, average.standard_error));
             cells.push(markdown::mean(mean, error, *factor, *decimals));
@@ -148,7 +154,6 @@ pub fn csv(rows: &[Finished<'_>]) -> String {
     let columns = columns(rows);
     let mut head = vec!["group".to_owned(), "network".to_owned()];
     for Column { key, .. } in &columns {
-        let key = if key == GED { "ged2" } else { key };
         head.extend(
             ["", " standard_error", " lowest_seed", " highest_seed"].map(|what| format!("{key}{what}")),
         );
@@ -170,7 +175,7 @@ pub fn csv(rows: &[Finished<'_>]) -> String {
         let text = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
         let mut cells = vec![row.row.group.clone().unwrap_or_default(), row.row.name.clone()];
         for Column { key, .. } in &columns {
-            let average = row.average(key);
+            let average = found(row, key);
             cells.extend(
                 average.map_or([None; 4], |a| [a.mean, a.standard_error, a.lowest, a.highest]).map(text),
             );

@@ -65,8 +65,8 @@ fn rows_are_changed_by_the_reduced_version_and_the_command_line_in_this_order() 
         [[rows]]
         name = "a"
         seeds = [4, 5, 6]
-        set = ["training.steps=1000"]
-        reduced = ["training.steps=601"]
+        set = ["training.steps=1000", "loss.samples=4"]
+        made_up = ["training.steps=601"]
         [reduced]
         set = ["training.steps=600"]
         seeds = 2
@@ -80,17 +80,17 @@ fn rows_are_changed_by_the_reduced_version_and_the_command_line_in_this_order() 
     };
     let full = plan(&["--seeds", "9"]);
     assert_eq!((full.samples, full.folds, full.jobs(0).len()), (100, 5, 15));
-    assert_eq!(full.rows[0].set, ["training.steps=1000"]);
+    assert_eq!(full.rows[0].set, ["training.steps=1000", "loss.samples=4"]);
     for name in ["set", "mine.toml"] {
         let path = folder.path().join(name).display().to_string();
         assert!(full.config.contains(&path), "{}", full.config);
     }
     let reduced = plan(&["--reduced", "--set", "training.steps=700", "--data", "/there"]);
     assert_eq!((reduced.samples, reduced.folds, reduced.jobs(0).len()), (3, 2, 4));
-    let steps = |n: &u32| format!("training.steps={n}");
-    assert_eq!(reduced.rows[0].set, [1000, 600, 601, 700].iter().map(steps).collect::<Vec<_>>());
+    assert_eq!(reduced.rows[0].set, ["loss.samples=4", "training.steps=700"]);
     assert!(reduced.config.contains("/there") && reduced.images.is_none());
     let made_up = plan(&["--reduced"]);
+    assert_eq!(made_up.rows[0].set, ["loss.samples=4", "training.steps=601"]);
     assert!(made_up.images.is_some() && !made_up.config.contains("mine.toml"), "{}", made_up.config);
     assert_ne!(made_up.mark, reduced.mark);
     assert!(plan(&[]).wanted(&["nothing".to_owned()]).unwrap_err().message.contains("the rows are: a"));
