@@ -97,7 +97,9 @@ impl Phases {
     }
 
     fn line(&self) -> String {
-        let busy = self.gpu.map(|gpu| format!(" (GPU busy {:.0} %)", 100.0 * gpu / self.network.max(1e-9)));
+        let busy = self
+            .gpu
+            .map(|gpu| format!(" (the GPU had work {:.0} % of it)", 100.0 * gpu / self.network.max(1e-9)));
         let busy = busy.unwrap_or_default();
         format!(
             "time        {:.1} s read and prepared, {:.1} s network{busy}, {:.1} s written",

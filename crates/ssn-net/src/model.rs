@@ -168,7 +168,7 @@ pub struct Model {
 #[derive(Debug)]
 enum Network {
     /// A head on features.
-    Features { backbone: Backbone, head: Head },
+    Features { backbone: Box<Backbone>, head: Head },
     /// A network with latent variables.
     Latent(Latent),
 }
@@ -208,7 +208,7 @@ impl Model {
                 let features = config.backbone.features();
                 let start = config.backbone.head_start();
                 let head = Head::new(&mut root.sub("head"), features, config.classes, config.head, start)?;
-                Network::Features { backbone, head }
+                Network::Features { backbone: Box::new(backbone), head }
             }
         };
         parameters.refresh()?;

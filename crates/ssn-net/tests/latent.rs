@@ -164,11 +164,13 @@ fn the_disagreement_of_raters_is_learnt() {
                 targets: (0..b)
                     .flat_map(|i| half(i % 2))
                     .enumerate()
-                    .map(
-                        |(i, label)| {
-                            if (i as u64 * 7919 + number * 104_729) % 16 == 0 { 1 - label } else { label }
-                        },
-                    )
+                    .map(|(i, label)| {
+                        if (i as u64 * 7919 + number * 104_729).is_multiple_of(16) {
+                            1 - label
+                        } else {
+                            label
+                        }
+                    })
                     .collect(),
                 target_shape: [b, 1, 1, SIZE, SIZE],
                 masks: None,

@@ -61,7 +61,13 @@ fn a_larger_image_needs_memory_for_its_distribution_only() {
     let run = |n: usize| {
         let values = vec![0.5; n * n];
         let image = Image::new(&values, 1, [1, n, n], None).unwrap();
-        predict(&model, &image, &WholeImageConfig { tiles, factor: Storage::F16 }, |_, _| {}).unwrap();
+        predict(
+            &model,
+            &image,
+            &WholeImageConfig { tiles, factor: Storage::F16, ..WholeImageConfig::default() },
+            |_, _| {},
+        )
+        .unwrap();
         peak().unwrap()
     };
     let (small, large) = (run(256), run(1024));

@@ -58,7 +58,7 @@ fn noise(size: [usize; 3]) -> Vec<f32> {
 
 fn settings(tile: Option<[usize; 3]>, voxels_at_once: usize) -> WholeImageConfig {
     let tiles = TileConfig { tile, voxels_at_once, ..TileConfig::default() };
-    WholeImageConfig { tiles, factor: Storage::F32 }
+    WholeImageConfig { tiles, factor: Storage::F32, ..WholeImageConfig::default() }
 }
 
 fn tiled(tile: [usize; 3]) -> WholeImageConfig {
