@@ -139,6 +139,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "blocks",
             "head",
             "backbones",
+            "latent",
             "tiles",
             "model",
             "whole_image",
