@@ -55,7 +55,9 @@ pub struct Predicted {
     /// Its numbers that were learnt.
     pub parameters: i64,
     /// Cases that were predicted now.
-    pub made: usize,
+    made: usize,
+    /// Seconds of the network for one of them, the median: the first of a process takes longer.
+    pub network_seconds: Option<f64>,
     /// Cases that were there.
     kept: usize,
     /// The index of the folder.
@@ -63,13 +65,6 @@ pub struct Predicted {
     /// How long it took.
     seconds: f64,
     phases: Phases,
-}
-
-impl Predicted {
-    /// Seconds of the network, from the images to their distributions, of the cases that were predicted now.
-    pub fn network_seconds(&self) -> f64 {
-        self.phases.network
-    }
 }
 
 /// Where the time went, in seconds.
@@ -120,7 +115,7 @@ pub fn predict(args: &PredictArgs, quiet: bool) -> Result<Predicted, Failure> {
 
     let start = Instant::now();
     let progress = Progress::new(cases.len(), "cases", quiet);
-    let (mut made, mut phases) = (0, Phases::default());
+    let (mut made, mut phases, mut network) = (0, Phases::default(), vec![]);
     for (done, &index) in cases.iter().enumerate() {
         let id = dataset.entries[index].id.clone();
         if args.overwrite || !is_finished(&folder, &id, args) {
@@ -143,6 +138,7 @@ pub fn predict(args: &PredictArgs, quiet: bool) -> Result<Predicted, Failure> {
             let told = |error| Failure { message: format!("case {id}: {error}"), ..failure(error) };
             let tiles = |tile: usize, of: usize| progress.note(|| format!("{id}, tile {tile} of {of}"));
             let (file, timing) = trained.predict(case, &config, tiles).map_err(told)?;
+            network.push(timing.network);
             phases.add(begin, &timing, || outputs::write(&folder, file, grid, args))?;
             made += 1;
         }
@@ -152,14 +148,25 @@ pub fn predict(args: &PredictArgs, quiet: bool) -> Result<Predicted, Failure> {
     let index = folder.write_index().map_err(predictions::failure)?;
     let (kept, seconds) = (cases.len() - made, start.elapsed().as_secs_f64());
     let parameters = trained.model.parameters().count();
-    Ok(Predicted { model: trained.id().name, parameters, made, kept, index, seconds, phases })
+    network.sort_by(f64::total_cmp);
+    let network_seconds = network.get(network.len() / 2).copied();
+    Ok(Predicted {
+        model: trained.id().name,
+        parameters,
+        made,
+        network_seconds,
+        kept,
+        index,
+        seconds,
+        phases,
+    })
 }
 
 /// Whether all files that are asked for are there.
 fn is_finished(folder: &Predictions, id: &str, args: &PredictArgs) -> bool {
     let asked =
         [(true, Output::Prediction), (args.probabilities, Output::Probabilities), (args.nifti, Output::Mean)];
-    folder.is_finished(id)
+    folder.is_finished(id, args.samples.into())
         && asked.iter().all(|(asked, output)| !asked || folder.find_output(id, *output).is_some())
 }
 

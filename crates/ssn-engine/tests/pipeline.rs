@@ -133,6 +133,57 @@ fn a_prediction_that_was_stopped_goes_on() {
 }
 
 #[test]
+fn networks_with_latent_variables_go_the_same_way() {
+    for (images, head) in [
+        (Images::Flat, "model.head=prob-unet"),
+        (Images::Flat, "model.head={phiseg={latent_levels=2}}"),
+        (Images::Volumes, "model.head={phiseg={latent_levels=1,latent=1}}"),
+    ] {
+        let lab = Lab::new(images).with(&[head]);
+        let (run, out) = (lab.uncut("run"), lab.path("predictions"));
+        let drawn = |samples: &str| {
+            let json =
+                ends(predict(&[&run]).arg("--out").arg(&out).args(["--json", "--samples", samples])).stdout;
+            let folder = Predictions::open(&out).unwrap();
+            let found = folder.cases().unwrap();
+            (json, folder.read(found[0].id()).unwrap(), found.len())
+        };
+        let (_, few, cases) = drawn("6");
+        assert_eq!((few.description().kind, few.sample_count()), (Kind::Sampled, 6));
+        // More of them begin with those that were there, and fewer are there already.
+        let (json, more, _) = drawn("9");
+        assert!(json.contains(&format!("\"predicted\": {cases}")), "{json}");
+        let voxels = few.distribution().voxels();
+        assert!(few.samples().unwrap() == &more.samples().unwrap()[..6 * voxels], "{head}");
+        let (json, _, _) = drawn("9");
+        assert!(json.contains("\"predicted\": 0"), "{json}");
+
+        let args = EvaluateArgs { samples: 9, ..evaluation_of(&out) };
+        let evaluated = evaluate(&args, true).unwrap();
+        assert_eq!((evaluated.evaluation.cases, evaluated.cases[0].scores.samples), (cases, 9));
+        fails(
+            command()
+                .arg("export")
+                .arg(&run)
+                .args(["--format", "torchscript", "--out"])
+                .arg(lab.path("net.pt")),
+            2,
+            &["needs no sampling"],
+        );
+        if images == Images::Volumes {
+            continue; // Images alone have no region of interest, as these cases have.
+        }
+        // A bundle draws the same samples of an image of the same name.
+        let (bundle, other) = (lab.path("bundle.safetensors"), lab.path("other"));
+        finishes(command().arg("export").arg(&run).arg("--out").arg(&bundle));
+        let image = lab.data().join(format!("images/{}.png", more.description().case));
+        finishes(predict(&[&bundle, &image]).arg("--out").arg(&other).args(["--samples", "9"]));
+        let again = Predictions::open(&other).unwrap().read(&more.description().case).unwrap();
+        assert!(again.samples() == more.samples(), "{head}");
+    }
+}
+
+#[test]
 fn a_bundle_predicts_the_same_without_its_run() {
     let lab = Lab::new(Images::Volumes).with(&["model.head=deterministic"]);
     let run = lab.uncut("run");

@@ -135,10 +135,13 @@ impl Predictions {
         paths.into_iter().find(|path| path.is_file())
     }
 
-    /// Whether a case is finished: its distribution file is there and complete, and this model made it.
-    pub fn is_finished(&self, id: &str) -> bool {
+    /// Whether a case is finished: its distribution file is there and complete, this model made it, and if it holds what the
+    /// network drew, then at least so many samples.
+    pub fn is_finished(&self, id: &str, samples: u64) -> bool {
         DistributionFile::read_header(&self.distribution_path(id), &Limits::default()).is_ok_and(|header| {
-            header.description.case == id && header.description.model.sha256 == self.about.model.sha256
+            header.description.case == id
+                && header.description.model.sha256 == self.about.model.sha256
+                && header.check_samples(samples).is_ok()
         })
     }
 

@@ -6,7 +6,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{MODEL, file};
+use common::{MODEL, file, sampled};
 use ssn_predictions::{About, ModelId, Output, Predictions};
 
 fn about() -> About {
@@ -57,28 +57,34 @@ fn it_belongs_to_one_model_and_one_task() {
 fn finished_cases_are_known() {
     let folder = tempfile::tempdir().unwrap();
     let predictions = Predictions::create(folder.path(), about()).unwrap();
-    assert!(!predictions.is_finished("a") && predictions.cases().unwrap().is_empty());
+    assert!(!predictions.is_finished("a", 100) && predictions.cases().unwrap().is_empty());
     for id in ["case10", "case2", "p 1/x"] {
         file(id).write(&predictions.distribution_path(id)).unwrap();
-        assert!(predictions.is_finished(id));
+        assert!(predictions.is_finished(id, 100));
     }
     let ids: Vec<String> = predictions.cases().unwrap().iter().map(|case| case.id().to_owned()).collect();
     assert_eq!(ids, ["case2", "case10", "p 1/x"]);
     assert_eq!(predictions.read("p 1/x").unwrap(), file("p 1/x"));
 
+    let drawn = sampled("drawn");
+    drawn.write(&predictions.distribution_path("drawn")).unwrap();
+    let count = drawn.sample_count() as u64;
+    assert!(predictions.is_finished("drawn", count) && !predictions.is_finished("drawn", count + 1));
+    std::fs::remove_file(predictions.distribution_path("drawn")).unwrap();
+
     let path = predictions.distribution_path("case2");
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
-    assert!(!predictions.is_finished("case2"), "it is cut off");
+    assert!(!predictions.is_finished("case2", 100), "it is cut off");
     assert!(predictions.cases().unwrap_err().to_string().contains("case2.ssn.safetensors"));
     std::fs::copy(predictions.distribution_path("case10"), &path).unwrap();
-    assert!(!predictions.is_finished("case2"), "it is of another case");
+    assert!(!predictions.is_finished("case2", 100), "it is of another case");
     assert!(predictions.cases().unwrap_err().to_string().contains("whose file is case10.ssn.safetensors"));
 
     let other = About { model: ModelId { sha256: "77".to_owned(), name: String::new() }, ..about() };
     std::fs::remove_file(folder.path().join("predictions.json")).unwrap();
     let predictions = Predictions::create(folder.path(), other).unwrap();
-    assert!(!predictions.is_finished("case10"), "it is of another model");
+    assert!(!predictions.is_finished("case10", 100), "it is of another model");
     assert!(predictions.cases().unwrap_err().to_string().contains("the model \"run 7\" made it"));
 }
 

@@ -118,6 +118,7 @@ impl Job {
         words.extend(
             ["--checkpoint", "last", "--device", &context.args.device.to_string()].map(str::to_owned),
         );
+        words.extend(["--samples".to_owned(), context.plan.samples.to_string()]);
         if self.fold.is_some() {
             words.extend(["--split", "validation"].map(str::to_owned));
         }
@@ -126,8 +127,7 @@ impl Job {
         let mut record = self.record();
         record.is_predicted = true;
         record.parameters = Some(predicted.parameters);
-        record.predicted_cases += predicted.made;
-        record.network_seconds += predicted.network_seconds();
+        record.network_seconds = predicted.network_seconds.or(record.network_seconds);
         record.write(&self.record)
     }
 

@@ -22,10 +22,8 @@ pub struct Record {
     pub is_predicted: bool,
     /// Numbers of the network that were learnt.
     pub parameters: Option<i64>,
-    /// Cases whose prediction was measured.
-    pub predicted_cases: usize,
-    /// Seconds of the network for them.
-    pub network_seconds: f64,
+    /// Seconds of the network for one case.
+    pub network_seconds: Option<f64>,
     /// How long samples take.
     pub drawing: Option<Drawing>,
 }
@@ -81,7 +79,8 @@ impl Cost {
             drawn.iter().map(|drawing| drawing.seconds).sum(),
             drawn.iter().map(|drawing| drawing.cases as f64).sum(),
         );
-        let network = ratio(sum(|r| r.network_seconds), sum(|r| r.predicted_cases as f64));
+        let measured: Vec<f64> = records.iter().filter_map(|record| record.network_seconds).collect();
+        let network = ratio(measured.iter().sum(), measured.len() as f64);
         let samples = drawn.first().map(|drawing| drawing.samples);
         let image_seconds = network.zip(drawing).map(|(network, drawing)| network + drawing);
         Self {
@@ -105,8 +104,7 @@ mod tests {
         let first = Record {
             measured_steps: 10,
             measured_seconds: 1.0,
-            predicted_cases: 4,
-            network_seconds: 1.0,
+            network_seconds: Some(0.25),
             parameters: Some(7),
             drawing,
             ..Record::default()
