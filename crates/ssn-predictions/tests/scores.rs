@@ -5,7 +5,7 @@
 mod common;
 
 use common::{description, distribution, file};
-use ssn_core::metrics::{BothEmpty, ClassGroup, Overlap, PairStatistic, ged, hm_iou};
+use ssn_core::metrics::{BothEmpty, ClassGroup, Overlap, PairStatistic, PairwiseDistances, ged, hm_iou};
 use ssn_core::random::philox4x32;
 use ssn_core::{BitPlanes, LabelMap, LowRankNormal, SampleSummary, Sampler, Steering};
 use ssn_predictions::scores::{Group, memory, score};
@@ -133,6 +133,34 @@ fn likelihood_is_that_of_the_region() {
     let mut summary = SampleSummary::new(&sampler, &cropped).unwrap();
     summary.extend(&sampler, 0..30).unwrap();
     assert_eq!(found.voxelwise.unwrap().log_likelihoods, summary.log_likelihoods().unwrap());
+}
+
+#[test]
+fn steered_samples_are_scored_as_they_are_drawn() {
+    let (file, raters) = (file("a"), raters(2));
+    let config = ScoreConfig { samples: 12, ..ScoreConfig::default() };
+    let scored = |config: &ScoreConfig| score(&file, &raters, config).unwrap();
+    // Without any noise all samples are the prediction.
+    let cold = scored(&ScoreConfig { temperature: 0.0, ..config.clone() });
+    assert_eq!(cold.sample_diversity, 0.0);
+    let smooth = ScoreConfig { diagonal_noise: false, temperature: 0.7, ..config.clone() };
+    let steering = Steering { diagonal_noise: false, temperature: 0.7, ..Steering::default() };
+    let sampler = Sampler::new(file.distribution(), config.seed_of("a"), &steering).unwrap();
+    let planes: Vec<BitPlanes> = sampler
+        .labels(0..12)
+        .unwrap()
+        .iter()
+        .map(|map| BitPlanes::new(&LabelMap::new(file.labels_on_image(map).unwrap(), 3).unwrap()))
+        .collect();
+    let rater_planes: Vec<BitPlanes> = raters.iter().map(BitPlanes::new).collect();
+    let distances = PairwiseDistances::new(&planes, &rater_planes).unwrap();
+    let expected = distances.ged(PairStatistic::V).unwrap();
+    let found = scored(&smooth);
+    assert_eq!(
+        (found.ged_squared(), found.sample_diversity),
+        (Some(expected.squared), expected.sample_diversity)
+    );
+    assert_ne!(found.sample_diversity, scored(&config).sample_diversity);
 }
 
 #[test]

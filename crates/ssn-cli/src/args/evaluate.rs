@@ -7,6 +7,8 @@ use clap::{Args, ValueEnum};
 use ssn_data::Split;
 use ssn_predictions::scores::{DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_TOLERANCE};
 
+use super::sample::weight;
+
 /// Scores predictions against the raters of their dataset: GED², diversity, Dice, HM-IoU, calibration, likelihood and
 /// distances between surfaces.
 #[derive(Debug, Clone, Args)]
@@ -46,6 +48,14 @@ pub struct EvaluateArgs {
     /// Draw every voxel of a deterministic network by itself; its only sample is its prediction otherwise.
     #[arg(long)]
     pub categorical: bool,
+
+    /// The scale of all noise of samples of a distribution: less than 1 makes them more alike.
+    #[arg(long, value_name = "T", value_parser = weight)]
+    pub temperature: Option<f32>,
+
+    /// Leave the independent noise of voxels out of samples of a distribution.
+    #[arg(long)]
+    pub no_diagonal_noise: bool,
 
     /// Score classes as one mask, as in "whole tumour=core+oedema". May be repeated; without it, each class
     /// and all of them together.

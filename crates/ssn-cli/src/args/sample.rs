@@ -103,7 +103,7 @@ impl MapFormat {
     }
 }
 
-fn weight(text: &str) -> Result<f32, String> {
+pub(super) fn weight(text: &str) -> Result<f32, String> {
     match text.trim().parse::<f32>() {
         Ok(x) if x.abs() <= ssn_core::steering::MAX_WEIGHT => Ok(x),
         _ => Err("expected a number between -1e6 and 1e6, such as 1.5".to_owned()),

@@ -10,7 +10,7 @@ use ssn_core::LabelMap;
 use ssn_data::parallel;
 use ssn_predictions::evaluation::{Record, key};
 use ssn_predictions::scores::{Group, memory, score};
-use ssn_predictions::{DistributionFile, Evaluation, Predictions, ScoreConfig, Scored, Settings};
+use ssn_predictions::{DistributionFile, Evaluation, Kind, Predictions, ScoreConfig, Scored, Settings};
 use ssn_volume::Limits;
 
 use crate::args::{EvaluateArgs, Global};
@@ -101,11 +101,21 @@ fn settings(args: &EvaluateArgs, predictions: &Predictions, plan: &Plan) -> Resu
         samples: args.samples,
         seed: args.seed,
         categorical: args.categorical,
+        temperature: args.temperature.unwrap_or(1.0),
+        diagonal_noise: !args.no_diagonal_noise,
         tolerance: args.tolerance,
         bins: args.bins,
         groups,
         ..base
     };
+    if scores.steers() && plan.kind != Kind::Stochastic {
+        let message = format!(
+            "the predictions in {} have no distribution whose noise could be steered; leave out --temperature and \
+             --no-diagonal-noise",
+            args.predictions.display()
+        );
+        return Err(Failure::new(Exit::Usage, message));
+    }
     let root = &plan.dataset.root;
     let dataset = root.canonicalize().unwrap_or_else(|_| root.clone()).display().to_string();
     let (model, split) = (predictions.about().model.clone(), plan.part.to_owned());

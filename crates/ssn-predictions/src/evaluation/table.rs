@@ -7,7 +7,7 @@ use ssn_volume::csv_cell;
 use super::observations::{Unit, observations};
 use super::summary::{Evaluation, Figure, Scored};
 use crate::description::Kind;
-use crate::scores::mean;
+use crate::scores::{ScoreConfig, mean};
 
 impl fmt::Display for Evaluation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -17,7 +17,13 @@ impl fmt::Display for Evaluation {
             missing => format!(" of {}", self.cases + missing),
         };
         let samples = match (settings.kind, settings.scores.categorical) {
-            (Kind::Stochastic | Kind::Sampled, _) => format!("{} samples", settings.scores.samples),
+            (Kind::Stochastic | Kind::Sampled, _) => {
+                let ScoreConfig { samples, temperature, diagonal_noise, .. } = settings.scores;
+                let hot =
+                    if temperature == 1.0 { String::new() } else { format!(" at temperature {temperature}") };
+                let smooth = if diagonal_noise { "" } else { " without the noise of single voxels" };
+                format!("{samples} samples{hot}{smooth}")
+            }
             (Kind::Deterministic, false) => "its prediction as the only sample".to_owned(),
             (Kind::Deterministic, true) => {
                 format!("{} samples of independent voxels", settings.scores.samples)

@@ -1,6 +1,7 @@
 //! What is scored, and with how many samples.
 
 use serde::{Deserialize, Serialize};
+use ssn_core::Steering;
 use ssn_core::metrics::ClassGroup;
 use ssn_core::metrics::calibration::MAX_BINS;
 
@@ -38,6 +39,10 @@ pub struct ScoreConfig {
     pub groups: Vec<Group>,
     /// Draw independent categoricals of a deterministic network, whose only sample is its prediction otherwise.
     pub categorical: bool,
+    /// The temperature of samples of a distribution; 1 leaves it as it is.
+    pub temperature: f32,
+    /// Whether samples of a distribution have the independent noise of voxels.
+    pub diagonal_noise: bool,
     /// Tell NCC, calibration and likelihood, which look at the probabilities of every voxel.
     pub voxelwise: bool,
     /// Tell the distances between surfaces.
@@ -56,6 +61,8 @@ impl Default for ScoreConfig {
             seed: 0,
             groups: vec![],
             categorical: false,
+            temperature: 1.0,
+            diagonal_noise: true,
             voxelwise: true,
             surfaces: true,
             tolerance: DEFAULT_TOLERANCE,
@@ -75,6 +82,17 @@ impl ScoreConfig {
         case_seed(self.seed, case)
     }
 
+    /// How samples of a distribution are drawn.
+    pub(super) fn steering(&self) -> Steering {
+        let Self { temperature, diagonal_noise, .. } = *self;
+        Steering { temperature, diagonal_noise, ..Steering::default() }
+    }
+
+    /// Whether samples are drawn otherwise than the network says.
+    pub fn steers(&self) -> bool {
+        self.steering() != Steering::default()
+    }
+
     /// Refuses settings with which nothing can be scored.
     ///
     /// # Errors
@@ -89,6 +107,9 @@ impl ScoreConfig {
         }
         if !(self.tolerance.is_finite() && self.tolerance >= 0.0) {
             return wrong(format!("tolerance is {}, but it must be at least 0", self.tolerance));
+        }
+        if !self.temperature.is_finite() {
+            return wrong(format!("temperature is {}, but it must be a number", self.temperature));
         }
         Ok(())
     }

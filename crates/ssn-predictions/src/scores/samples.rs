@@ -1,7 +1,7 @@
 //! The samples of a case, packed as they are drawn: label maps of a hundred samples would not fit.
 
 use ssn_core::metrics::LabelFrequencies;
-use ssn_core::{BitPlanes, LabelMap, Steering};
+use ssn_core::{BitPlanes, LabelMap};
 
 use super::config::ScoreConfig;
 use crate::description::Kind;
@@ -24,7 +24,7 @@ impl Samples {
             samples.add(prediction, config)?;
             return Ok(samples);
         }
-        let source = Draw::new(file, config.seed_of(&file.description().case), &Steering::default())?;
+        let source = Draw::new(file, config.seed_of(&file.description().case), &config.steering())?;
         for block in blocks(0..config.samples as u64, file.description().voxels()) {
             for map in source.labels(block)? {
                 let map = LabelMap::new(file.labels_on_image(&map)?, file.labels())?;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use ssn_core::metrics::{Calibrated, LabelFrequencies, brier, foreground_ece, reliability, variance_ncc};
-use ssn_core::{LabelMap, SampleSummary, Sampler, Steering};
+use ssn_core::{LabelMap, SampleSummary, Sampler};
 
 use super::config::ScoreConfig;
 use super::samples::Samples;
@@ -53,7 +53,7 @@ pub(super) fn score(
         .map(|rater| Ok(LabelMap::new(file.crop_to_region(rater.labels())?, file.labels())?))
         .collect::<Result<_>>()?;
     let seed = config.seed_of(&file.description().case);
-    let sampler = Sampler::new(file.distribution(), seed, &Steering::default())?;
+    let sampler = Sampler::new(file.distribution(), seed, &config.steering())?;
     let mut summary = SampleSummary::new(&sampler, &on_region)?;
     // Without noise one sample says it all.
     let count = if kind == Kind::Stochastic { config.samples } else { 1 };
