@@ -56,7 +56,8 @@ pub struct Predicted {
     pub parameters: i64,
     /// Cases that were predicted now.
     made: usize,
-    /// Seconds of the network for one of them, the median: the first of a process takes longer.
+    /// Seconds from an image in memory to its distribution or samples, the median of the cases: the first of a process takes
+    /// longer.
     pub network_seconds: Option<f64>,
     /// Cases that were there.
     kept: usize,
@@ -136,9 +137,10 @@ pub fn predict(args: &PredictArgs, quiet: bool) -> Result<Predicted, Failure> {
             }
             let grid = (case.shape, case.geometry);
             let told = |error| Failure { message: format!("case {id}: {error}"), ..failure(error) };
-            let tiles = |tile: usize, of: usize| progress.note(|| format!("{id}, tile {tile} of {of}"));
+            let what = if trained.model.latent().is_some() { "sample" } else { "tile" };
+            let tiles = |done: usize, of: usize| progress.note(|| format!("{id}, {what} {done} of {of}"));
             let (file, timing) = trained.predict(case, &config, tiles).map_err(told)?;
-            network.push(timing.network);
+            network.push(timing.total);
             phases.add(begin, &timing, || outputs::write(&folder, file, grid, args))?;
             made += 1;
         }

@@ -112,6 +112,53 @@ fn part_of(name: &str) -> &str {
 }
 
 #[test]
+fn phiseg_counts_every_level() {
+    tch::set_num_threads(1);
+    tch::manual_seed(8);
+    let options = (Kind::Double, Device::Cpu);
+    let image = Tensor::randn([2, 1, 1, 16, 16], options);
+    let target = Target::classes(Tensor::zeros([2, 1, 256], (Kind::Int64, Device::Cpu)), 2).unwrap();
+    let head = HeadConfig::Phiseg(PhisegConfig { latent_levels: 2, latent: 2, kl_weight: 0.5 });
+    let model = Model::new(&config(head, batch_norm()), Execution::cpu(Precision::F64), 4).unwrap();
+    // Posterior and prior are the same everywhere, but for the mean of one level, which is a constant further.
+    tch::no_grad(|| {
+        for parameter in model.parameters().trained() {
+            if parameter.name.contains(".mean.") || parameter.name.contains(".deviation.") {
+                let _ = parameter.tensor.shallow_clone().zero_();
+            }
+        }
+    });
+    let noise = Tensor::zeros([2, model.latent().unwrap().noise_count([1, 16, 16])], options);
+    let shifted = |level: usize, shift: f64| {
+        let name = format!("head.posterior.mean.{level}.bias");
+        let mut bias = model.parameters().get(&name).unwrap().shallow_clone();
+        tch::no_grad(|| drop(bias.fill_(shift)));
+        let learnt = model.learn(&[image.shallow_clone()], &target, &noise, Mode::TRAINING).unwrap();
+        tch::no_grad(|| drop(bias.fill_(0.0)));
+        learnt
+    };
+    let deviation = 2f64.ln() + 1e-4;
+    // Two variables at each voxel; a level of 8² and one of 4², which counts four times.
+    for (level, weight) in [(0, 1.0), (1, 4.0)] {
+        let learnt = shifted(level, 0.3);
+        let voxels = [64.0, 16.0][level];
+        let expected = 0.5 * weight * 2.0 * voxels * 0.5 * (0.3 / deviation).powi(2);
+        let found = learnt.divergence.double_value(&[0]);
+        assert!((found - expected).abs() < 1e-9 * expected, "level {level}: {found} and {expected}");
+        assert_eq!(learnt.logits.len(), 2);
+        let entropies: f64 = learnt
+            .logits
+            .iter()
+            .map(|logits| {
+                -logits.log_softmax(1, Kind::Double).get(0).get(0).sum(Kind::Double).double_value(&[])
+            })
+            .sum();
+        let loss = learnt.loss(&target).unwrap().double_value(&[0]);
+        assert!((loss - found - entropies).abs() < 1e-9 * loss, "{loss} = {found} + {entropies}");
+    }
+}
+
+#[test]
 fn a_sample_does_not_depend_on_the_others() {
     tch::manual_seed(5);
     for head in heads() {

@@ -227,12 +227,12 @@ fn bad_settings_name_the_setting() {
     let rank = |rank| HeadConfig::Stochastic(StochasticConfig { rank, ..StochasticConfig::default() });
     assert_eq!(
         message(&ModelConfig { head: rank(-1), ..lidc() }),
-        "head.rank is -1, but it must be 0 (independent logits) or more"
+        "model.head.stochastic.rank is -1, but it must be 0 (independent logits) or more"
     );
     let flat = HeadConfig::Stochastic(StochasticConfig { epsilon: 0.0, ..StochasticConfig::default() });
     assert_eq!(
         message(&ModelConfig { head: flat, ..lidc() }),
-        "head.epsilon is 0, but it must be a small positive number"
+        "model.head.stochastic.epsilon is 0, but it must be a small positive number"
     );
     assert_eq!(message(&ModelConfig { classes: 0, ..lidc() }), "classes is 0, but it must be at least 1");
     assert_eq!(message(&ModelConfig { channels: 0, ..lidc() }), "channels is 0, but it must be at least 1");

@@ -145,6 +145,14 @@ impl BackboneConfig {
         }
     }
 
+    /// The levels of a U-Net.
+    pub fn unet_levels(&self) -> Option<usize> {
+        match self {
+            Self::Unet(config) => Some(config.widths.len()),
+            Self::Deepmedic(_) | Self::Torchscript(_) => None,
+        }
+    }
+
     /// The grids of an image of a size that the network looks at, where that is not every voxel.
     pub fn seen(&self, input: Size) -> Result<Option<Vec<Grid>>> {
         match self {

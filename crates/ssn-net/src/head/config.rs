@@ -5,6 +5,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::distribution::EPSILON;
+use crate::error::{Result, refused, require};
 
 /// The rank of the paper's experiments.
 const PAPER_RANK: i64 = 10;
@@ -52,6 +53,43 @@ impl HeadConfig {
         }
     }
 
+    /// Refuses settings outside their ranges.
+    pub fn check(self) -> Result<()> {
+        match self {
+            Self::Stochastic(StochasticConfig { rank, epsilon, log_diagonal_limit, initial_scale }) => {
+                require(rank >= 0, "model.head.stochastic.rank", rank, "0 (independent logits) or more")?;
+                let is_small = epsilon.is_finite() && epsilon > 0.0;
+                require(is_small, "model.head.stochastic.epsilon", epsilon, "a small positive number")?;
+                positive("model.head.stochastic.log_diagonal_limit", log_diagonal_limit.unwrap_or(1.0))?;
+                positive("model.head.stochastic.initial_scale", initial_scale)
+            }
+            Self::Deterministic | Self::Identity => Ok(()),
+            Self::ProbUnet(ProbUnetConfig { latent, kl_weight }) => {
+                require((1..=1024).contains(&latent), "model.head.prob-unet.latent", latent, "1 to 1024")?;
+                not_negative("model.head.prob-unet.kl_weight", kl_weight)
+            }
+            Self::Phiseg(PhisegConfig { latent_levels, latent, kl_weight }) => {
+                require(latent_levels > 0, "model.head.phiseg.latent_levels", latent_levels, "at least 1")?;
+                require((1..=1024).contains(&latent), "model.head.phiseg.latent", latent, "1 to 1024")?;
+                not_negative("model.head.phiseg.kl_weight", kl_weight)
+            }
+        }
+    }
+
+    /// Refuses a backbone that the head cannot be put on.
+    pub fn check_levels(self, unet_levels: Option<usize>) -> Result<()> {
+        match (self, unet_levels) {
+            (Self::ProbUnet(_) | Self::Phiseg(_), None) => {
+                refused("model.head", self.name(), "on a `unet` backbone, whose levels it shares")
+            }
+            (Self::Phiseg(PhisegConfig { latent_levels, .. }), Some(levels)) if latent_levels > levels => {
+                let value = format!("{latent_levels}, while the U-Net has {levels} levels");
+                refused("model.head.phiseg.latent_levels", value, "at most that")
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether the network has latent variables, so that every sample takes a part of a forward pass.
     pub fn is_latent(self) -> bool {
         matches!(self, Self::ProbUnet(_) | Self::Phiseg(_))
@@ -59,13 +97,13 @@ impl HeadConfig {
 }
 
 impl Serialize for HeadConfig {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         Self::serialize(self, serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for HeadConfig {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         /// Takes `"NAME"` or `{ NAME = { … } }`.
         struct NameOrTable;
 
@@ -76,17 +114,25 @@ impl<'de> Deserialize<'de> for HeadConfig {
                 write!(f, "the name of a head, or a table with its settings")
             }
 
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<HeadConfig, E> {
+            fn visit_str<E: de::Error>(self, name: &str) -> std::result::Result<HeadConfig, E> {
                 HeadConfig::named(name).ok_or_else(|| E::unknown_variant(name, &HeadConfig::NAMES))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<HeadConfig, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> std::result::Result<HeadConfig, A::Error> {
                 // The derived function, which knows tables alone.
                 HeadConfig::deserialize(MapAccessDeserializer::new(map))
             }
         }
         deserializer.deserialize_any(NameOrTable)
     }
+}
+
+fn positive(field: &'static str, value: f64) -> Result<()> {
+    require(value.is_finite() && value > 0.0, field, value, "positive")
+}
+
+fn not_negative(field: &'static str, value: f64) -> Result<()> {
+    require(value.is_finite() && value >= 0.0, field, value, "0 or more")
 }
 
 /// The settings of a stochastic head.

@@ -8,7 +8,7 @@ pub use config::{HeadConfig, PhisegConfig, ProbUnetConfig, StochasticConfig};
 
 use crate::blocks::{LinearMaps, LinearStart};
 use crate::distribution::LowRankNormal;
-use crate::error::{NetError, Result, refused, require};
+use crate::error::{NetError, Result, refused};
 use crate::parameters::Scope;
 use crate::space;
 
@@ -51,6 +51,7 @@ impl Head {
         start: LinearStart,
     ) -> Result<Self> {
         let kind = scope.kind();
+        config.check()?;
         if classes < 1 {
             return refused("classes", classes, "at least 1");
         }
@@ -69,18 +70,7 @@ impl Head {
                 return refused("head", config.name(), "a head that is put on features");
             }
             HeadConfig::Deterministic => map("mean", classes)?,
-            HeadConfig::Stochastic(StochasticConfig { rank, epsilon, log_diagonal_limit, initial_scale }) => {
-                if rank < 0 {
-                    return refused("head.rank", rank, "0 (independent logits) or more");
-                }
-                if !(epsilon.is_finite() && epsilon > 0.0) {
-                    return refused("head.epsilon", epsilon, "a small positive number");
-                }
-                if let Some(limit) = log_diagonal_limit {
-                    require(limit.is_finite() && limit > 0.0, "head.log_diagonal_limit", limit, "positive")?;
-                }
-                let scale = initial_scale;
-                require(scale.is_finite() && scale > 0.0, "head.initial_scale", scale, "positive")?;
+            HeadConfig::Stochastic(StochasticConfig { rank, initial_scale: scale, .. }) => {
                 map("mean", classes)?;
                 map("log_diagonal", classes)?;
                 if rank > 0 {

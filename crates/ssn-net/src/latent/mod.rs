@@ -80,9 +80,9 @@ impl Latent {
         if task.classes < 2 {
             return refused("classes", task.classes, "at least 2, the background included");
         }
-        let BackboneConfig::Unet(plan) = backbone else {
-            return refused("model.head", head.name(), "on a `unet` backbone, whose levels it shares");
-        };
+        head.check()?;
+        head.check_levels(backbone.unet_levels())?;
+        let BackboneConfig::Unet(plan) = backbone else { return Ok(None) };
         plan.check()?;
         Ok(match head {
             HeadConfig::ProbUnet(config) => {

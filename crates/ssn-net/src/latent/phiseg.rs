@@ -10,7 +10,7 @@ use super::gaussian::Gaussian;
 use super::{Decoder, Learnt, Task, with_labels};
 use crate::backbones::{Encoder, Stack, UNetConfig};
 use crate::blocks::{LinearMaps, LinearStart, Mode};
-use crate::error::{Result, require};
+use crate::error::Result;
 use crate::head::PhisegConfig;
 use crate::parameters::Scope;
 use crate::space::{self, Form, Size};
@@ -200,12 +200,7 @@ impl Phiseg {
         plan: &UNetConfig,
         config: PhisegConfig,
     ) -> Result<Self> {
-        let PhisegConfig { latent_levels, latent, kl_weight } = config;
-        let most = plan.widths.len();
-        let expected = "at least 1, and at most the levels of the U-Net";
-        require((1..=most).contains(&latent_levels), "head.latent_levels", latent_levels, expected)?;
-        require((1..=1024).contains(&latent), "head.latent", latent, "1 to 1024")?;
-        require(kl_weight.is_finite() && kl_weight >= 0.0, "head.kl_weight", kl_weight, "0 or more")?;
+        let PhisegConfig { latent_levels, latent, .. } = config;
         let levels = Levels { strides: plan.strides.clone(), latent: latent_levels };
         let Task { channels, classes } = task;
         let mut scope = scope.sub("head");

@@ -63,9 +63,7 @@ impl ProbUnet {
         plan: &UNetConfig,
         config: ProbUnetConfig,
     ) -> Result<Self> {
-        let ProbUnetConfig { latent, kl_weight } = config;
-        require((1..=1024).contains(&latent), "head.latent", latent, "1 to 1024")?;
-        require(kl_weight.is_finite() && kl_weight >= 0.0, "head.kl_weight", kl_weight, "0 or more")?;
+        let latent = config.latent;
         let Task { channels, classes } = task;
         let short = UNetConfig { pointwise: vec![], ..plan.clone() };
         let features = short.features();

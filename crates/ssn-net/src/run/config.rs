@@ -1,7 +1,7 @@
 //! What a config file says about a run.
 
 use serde::{Deserialize, Serialize};
-use ssn_data::{AugmentConfig, BatchConfig, DataConfig, Place};
+use ssn_data::{AugmentConfig, BatchConfig, DataConfig, Place, RaterChoice};
 
 use crate::backbones::{BackboneConfig, Plan};
 use crate::error::{NetError, Result, require};
@@ -142,8 +142,18 @@ impl RunConfig {
         let PlanSection { width, levels } = self.model.plan;
         require((1..=1024).contains(&width), "model.plan.width", width, "1 to 1024")?;
         require((1..=10).contains(&levels), "model.plan.levels", levels, "1 to 10")?;
+        let head = self.model.head;
+        head.check()?;
+        if head.is_latent() {
+            let is_one = self.batches.patch.rater != RaterChoice::All;
+            let expected = "random or fixed: a network with latent variables learns from one rater per step";
+            require(is_one, "batches.patch.rater", "all", expected)?;
+        }
         match &self.model.backbone {
-            Some(backbone) => backbone.check(),
+            Some(backbone) => {
+                backbone.check()?;
+                head.check_levels(backbone.unet_levels())
+            }
             None => Ok(()),
         }
     }

@@ -101,8 +101,10 @@ pub enum Says {
 /// How long a prediction took, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Timing {
-    /// From the first tile to the last.
+    /// From the first tile to the last; of a network that draws samples, all of it.
     pub network: f64,
+    /// From the image on the host to the result on the host.
+    pub total: f64,
     /// The part of that in which a GPU had a tile to work on; short gaps between the kernels of a tile count as well.
     pub gpu: Option<f64>,
 }
@@ -119,15 +121,15 @@ pub fn predict(
     if found as i64 != expected {
         return Err(ImageProblem::Channels { found, expected }.into());
     }
+    let start = Instant::now();
     if let Some(latent) = model.latent() {
-        let start = Instant::now();
         let says = tch::no_grad(|| latent::draw(model, latent, image, config, progress))?;
-        let timing = Timing { network: start.elapsed().as_secs_f64(), gpu: None };
+        let total = start.elapsed().as_secs_f64();
+        let timing = Timing { network: total, total, gpu: None };
         return Ok(WholeImage { size: image.size(), region: image.region(), says, timing });
     }
     let tiles = Tiles::new(image.size(), image.region(), &model.config().backbone, &config.tiles)?;
     let stochastic = matches!(model.config().head, HeadConfig::Stochastic(_));
-    let start = Instant::now();
     let (distribution, timing) = match OnGpu::new(model, image, rows(model))? {
         Some(on_gpu) => tch::no_grad(|| stitch_on_gpu(model, on_gpu, &tiles, config, progress))?,
         None => {
@@ -140,10 +142,11 @@ pub fn predict(
                 done += batch.len();
                 progress(done, total);
             }
-            let timing = Timing { network: start.elapsed().as_secs_f64(), gpu: None };
+            let timing = Timing { network: start.elapsed().as_secs_f64(), ..Timing::default() };
             (stitched.finish(image.region())?, timing)
         }
     };
+    let timing = Timing { total: start.elapsed().as_secs_f64(), ..timing };
     let says = if stochastic { Says::Distribution(distribution) } else { Says::Logits(distribution) };
     Ok(WholeImage { size: image.size(), region: image.region(), says, timing })
 }
@@ -178,7 +181,7 @@ fn stitch_on_gpu(
     }
     let [mean, diagonal, factor] = on_gpu.fetch(classes, config.factor)?;
     let distribution = ssn_core::LowRankNormal::new(classes, voxels, rank, mean, diagonal, factor)?;
-    Ok((distribution, Timing { network, gpu: Some(gpu) }))
+    Ok((distribution, Timing { network, gpu: Some(gpu), ..Timing::default() }))
 }
 
 /// The classes and the rank of a network; 0 without a distribution.
