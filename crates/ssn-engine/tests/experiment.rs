@@ -177,6 +177,24 @@ fn an_experiment_that_was_stopped_goes_on() {
 }
 
 #[test]
+fn a_run_that_was_removed_is_trained_predicted_and_measured_anew() {
+    let lab = Lab::new("", "[[rows]]\nname = \"a\"\n");
+    let out = lab.path("out");
+    finishes(&mut lab.run("experiment.toml", "out"));
+    let (before, figures_before) = (results(&out), figures(&out));
+    fs::remove_dir_all(out.join("runs/a/seed0")).unwrap();
+    fs::write(out.join("predictions/a/seed0/old"), "").unwrap();
+    let again = finishes(&mut lab.run("experiment.toml", "out"));
+    assert_eq!(trainings(&again), 1, "{}", again.stderr);
+    assert!(again.stderr.contains("$ ssn predict "), "{}", again.stderr);
+    assert!(!out.join("predictions/a/seed0/old").exists(), "the old predictions are still there");
+    // The seed is the same, and so is what comes of it; steps are not counted twice.
+    assert_eq!(figures(&out), figures_before);
+    let steps = |results: &Value| results["rows"][0]["runs"][0]["measured"]["measured_steps"].clone();
+    assert_eq!(steps(&results(&out)), steps(&before));
+}
+
+#[test]
 fn folds_are_pooled() {
     let lab = Lab::new("folds = 3", "[[rows]]\nname = \"a\"\nset = [\"model.head={stochastic={rank=1}}\"]\n");
     let ended = finishes(&mut lab.run("experiment.toml", "out"));

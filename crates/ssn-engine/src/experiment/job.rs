@@ -1,5 +1,6 @@
 //! One training of a row, with its prediction and its scores: each by the command that a user could give.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -72,6 +73,25 @@ impl Job {
         self.is_trained() && self.record().is_predicted && Predictions::open(&self.predictions).is_ok()
     }
 
+    /// Forgets what belongs to an earlier run in the same place, which somebody removed: its record and what it
+    /// predicted, which would be scored as if this run had predicted it. The record first: what it counts as predicted
+    /// must be there.
+    fn forget(&self) -> Result<(), Failure> {
+        if self.record() != Record::default() {
+            Record::default().write(&self.record)?;
+        }
+        match self.predictions.exists() {
+            false => Ok(()),
+            true => fs::remove_dir_all(&self.predictions).map_err(|error| {
+                let path = self.predictions.display();
+                let message = format!(
+                    "cannot remove {path}, the predictions of an earlier run: {error}; remove them by hand"
+                );
+                Failure::new(Exit::Io, message)
+            }),
+        }
+    }
+
     /// Trains to the end, unless that was done.
     ///
     /// The dataset is checked by the first training of an experiment alone.
@@ -85,6 +105,7 @@ impl Job {
         if self.is_begun() {
             words.extend(["--resume".to_owned(), text(&self.run)]);
         } else {
+            self.forget()?;
             words.extend([text(&plan.out.join(CONFIG)), "--out".to_owned(), text(&self.run)]);
             words.extend(["--seed".to_owned(), self.seed.to_string()]);
             words.extend(row.preset.iter().flat_map(|preset| ["--preset".to_owned(), preset.clone()]));
