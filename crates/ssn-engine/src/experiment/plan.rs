@@ -106,15 +106,21 @@ impl Plan {
         jobs.map(|(seed, fold)| Job::new(&self.out, number, &row.slug(), seed, fold)).collect()
     }
 
-    /// Which rows are asked for.
+    /// Which rows are asked for: those with the name, alone or after its group; if there are none, those with it in
+    /// group and name. Otherwise nobody could ask for "rank 1" beside "rank 10".
     ///
     /// # Errors
     /// When none is: the sentence names all.
     pub fn wanted(&self, only: &[String]) -> Result<Vec<bool>, Failure> {
-        let lower: Vec<String> = only.iter().map(|part| part.to_lowercase()).collect();
-        let fits =
-            |row: &Row| only.is_empty() || lower.iter().any(|part| row.label().to_lowercase().contains(part));
-        let wanted: Vec<bool> = self.rows.iter().map(fits).collect();
+        let mut wanted = vec![only.is_empty(); self.rows.len()];
+        for part in only.iter().map(|part| part.to_lowercase()) {
+            let is_it = |row: &Row| [&row.name, &row.label()].iter().any(|name| name.to_lowercase() == part);
+            let has_it = |row: &Row| row.label().to_lowercase().contains(&part);
+            let is_exact = self.rows.iter().any(is_it);
+            for (wanted, row) in wanted.iter_mut().zip(&self.rows) {
+                *wanted |= if is_exact { is_it(row) } else { has_it(row) };
+            }
+        }
         if wanted.contains(&true) {
             return Ok(wanted);
         }
