@@ -54,6 +54,12 @@ impl Job {
         Self { row, seed, fold, run: place("runs"), predictions: place("predictions"), record }
     }
 
+    /// What it is called.
+    pub fn label(&self, plan: &Plan) -> String {
+        let fold = self.fold.map_or(String::new(), |fold| format!(", fold {fold}"));
+        format!("{}, seed {}{fold}", plan.rows[self.row].label(), self.seed)
+    }
+
     /// What is known of it.
     pub fn record(&self) -> Record {
         Record::read(&self.record)
@@ -146,7 +152,7 @@ impl Job {
         let Verb::Predict(args) = command(&words, context.global)? else { return Err(wrong_verb()) };
         let predicted = predict(&args, context.global.quiet).map_err(stopped)?;
         let mut record = self.record();
-        record.is_predicted = true;
+        (record.is_predicted, record.is_scored) = (true, false);
         record.parameters = Some(predicted.parameters);
         record.network_seconds = predicted.network_seconds.or(record.network_seconds);
         record.write(&self.record)
@@ -160,7 +166,12 @@ impl Job {
         words.extend(plan.rows[self.row].categorical.then(|| "--categorical".to_owned()));
         words.extend(plan.masks.iter().flat_map(|mask| ["--group".to_owned(), mask.clone()]));
         let Verb::Evaluate(args) = command(&words, global)? else { return Err(wrong_verb()) };
-        evaluate(&args, true)
+        let evaluated = evaluate(&args, true)?;
+        let record = self.record();
+        if !record.is_scored {
+            Record { is_scored: true, ..record }.write(&self.record)?;
+        }
+        Ok(evaluated)
     }
 
     /// Measures how long samples take, unless that was done. The only sample of a deterministic network is its

@@ -40,8 +40,10 @@ pub struct Plan {
     pub config: String,
     /// The images that are made up first.
     pub images: Option<SyntheticConfig>,
-    /// The rows, with every setting, and those seeds that are asked for.
+    /// The rows, with every setting.
     pub rows: Vec<Row>,
+    /// So many seeds of each row are asked for; others stay in the table if they are there.
+    seeds: usize,
 }
 
 impl Plan {
@@ -52,8 +54,7 @@ impl Plan {
     pub fn new(args: &RunExperimentArgs, experiment: Experiment, text: &str) -> Result<Self, Failure> {
         let reduced = chosen(args, experiment.reduced)?;
         let images = reduced.as_ref().filter(|_| args.data.is_none()).map(images);
-        let seeds =
-            args.seeds.map(usize::from).into_iter().chain(reduced.as_ref().and_then(|r| r.seeds)).min();
+        let seeds = reduced.as_ref().and_then(|r| r.seeds);
         let of_all = reduced.as_ref().map_or(&[][..], |r| &r.set);
         let rows: Vec<Row> = experiment
             .rows
@@ -88,6 +89,7 @@ impl Plan {
             config: config(args, experiment.config.unwrap_or_default(), images.as_ref(), &out)?,
             images,
             rows,
+            seeds: args.seeds.map_or(usize::MAX, usize::from),
             out,
         };
         for row in &plan.rows {
@@ -104,6 +106,11 @@ impl Plan {
         let of_seed = |&seed: &u64| folds.iter().map(move |&fold| (seed, fold)).collect::<Vec<_>>();
         let jobs = row.seeds.iter().flat_map(of_seed);
         jobs.map(|(seed, fold)| Job::new(&self.out, number, &row.slug(), seed, fold)).collect()
+    }
+
+    /// Whether the seed of a training is asked for.
+    pub fn is_asked_for(&self, job: &Job) -> bool {
+        self.rows[job.row].seeds.iter().take(self.seeds).any(|&seed| seed == job.seed)
     }
 
     /// Which rows are asked for: those with the name, alone or after its group; if there are none, those with it in
