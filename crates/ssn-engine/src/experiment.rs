@@ -4,6 +4,7 @@ mod averages;
 mod file;
 mod finished;
 mod job;
+mod mark;
 mod plan;
 mod record;
 mod results;
@@ -23,11 +24,9 @@ use crate::{synthetic, toy};
 use file::{Experiment, Toy};
 use finished::{Finished, Run};
 use job::{Context, Job};
+use mark::ANOTHER;
 use plan::{CONFIG, EXPERIMENT, Plan};
 use work::Done;
-
-/// What is said of a folder that belongs to something else.
-const ANOTHER: &str = "another experiment, or this one with other settings, is in it";
 
 /// Runs the verb.
 pub fn run(args: &RunExperimentArgs, global: &Global) -> Result<Exit, Failure> {
@@ -55,7 +54,7 @@ pub fn run(args: &RunExperimentArgs, global: &Global) -> Result<Exit, Failure> {
 
 /// Writes the made-up images, if there are to be any, and the config; all stay as they are in an experiment that goes on.
 fn prepare(plan: &Plan, global: &Global) -> Result<(), Failure> {
-    if is_begun(&plan.out, EXPERIMENT, &plan.mark, ANOTHER)? {
+    if mark::goes_on(plan)? {
         return Ok(());
     }
     make_folder(&plan.out)?;
@@ -63,7 +62,7 @@ fn prepare(plan: &Plan, global: &Global) -> Result<(), Failure> {
         synthetic::write(images.clone(), &plan.out.join(DATA), global)?;
     }
     // The mark first: a folder with a config alone would be taken for somebody else's.
-    write_file(&plan.out.join(EXPERIMENT), plan.mark.as_bytes())
+    mark::begin(plan)
 }
 
 /// Puts the scores of each row together and writes the tables, of all that is finished.

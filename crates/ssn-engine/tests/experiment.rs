@@ -249,6 +249,40 @@ fn a_run_that_was_removed_is_trained_predicted_and_measured_anew() {
 }
 
 #[test]
+fn an_experiment_may_grow_but_not_change() {
+    let file = |samples: usize, rows: &str| format!("title = \"Tiny\"\nsamples = {samples}\n{CONFIG}{rows}");
+    let row = |name: &str, more: &str| format!("[[rows]]\nname = \"{name}\"\n{more}\n");
+    let lab = Lab::new("", &row("a", ""));
+    let edit = |text: &str| lab.write("experiment.toml", text);
+    let run = || lab.run("experiment.toml", "out");
+    assert_eq!(trainings(&finishes(&mut run())), 1);
+
+    // A comment, another title, a seed and a row.
+    let grown = file(5, &format!("{}{}", row("a", "seeds = [0, 1]"), row("b", "")));
+    edit(&format!("# a comment\n{}", grown.replace("Tiny", "Small")));
+    assert_eq!(trainings(&finishes(&mut run())), 2);
+    assert_eq!(seeds(&lab.path("out")), [2, 1]);
+
+    // Another number of samples, another config, other settings of a row.
+    edit(&grown.replace("samples = 5", "samples = 6"));
+    fails(&mut run(), 2, &["with other settings", "samples differ", "--out"]);
+    edit(&grown.replace("width = 2", "width = 3"));
+    fails(&mut run(), 2, &["with other settings", "[config] differ", "--out"]);
+    let changed = row("b", "set = [\"training.steps=31\"]");
+    edit(&file(5, &format!("{}{changed}", row("a", "seeds = [0, 1]"))));
+    fails(&mut run(), 2, &["the row \"b\" was trained with other settings", "out/runs/b", "--out"]);
+    // A row that is left out for a while is not forgotten.
+    edit(&file(5, &row("a", "")));
+    assert_eq!(trainings(&finishes(&mut run())), 0);
+    edit(&file(5, &changed));
+    fails(&mut run(), 2, &["the row \"b\" was trained with other settings"]);
+    // The advice helps.
+    fs::remove_dir_all(lab.path("out/runs/b")).unwrap();
+    assert_eq!(trainings(&finishes(&mut run())), 1);
+    assert_eq!(results(&lab.path("out"))["rows"][0]["steps"], 31);
+}
+
+#[test]
 fn folds_are_pooled() {
     let lab = Lab::new("folds = 3", "[[rows]]\nname = \"a\"\nset = [\"model.head={stochastic={rank=1}}\"]\n");
     let ended = finishes(&mut lab.run("experiment.toml", "out"));

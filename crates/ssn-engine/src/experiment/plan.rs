@@ -15,7 +15,7 @@ use crate::command::quoted;
 use crate::synthetic;
 use crate::workplace::DATA;
 
-/// The experiment in its folder: the file with the settings that were given, which marks the folder.
+/// The experiment in its folder: the settings that its results depend on, which mark the folder.
 pub const EXPERIMENT: &str = "experiment.toml";
 /// The config in its folder.
 pub const CONFIG: &str = "config.toml";
@@ -26,7 +26,7 @@ const OUT: &str = "experiments-out";
 pub struct Plan {
     /// The folder for everything.
     pub out: PathBuf,
-    /// The text of the file that marks it.
+    /// The text that used to mark it: folders that have it go on.
     pub mark: String,
     /// The title of the table.
     pub title: String,
@@ -185,7 +185,7 @@ pub fn out(args: &RunExperimentArgs) -> PathBuf {
     args.out.clone().unwrap_or_else(|| Path::new(OUT).join(name))
 }
 
-/// The text that marks the folder: the file, and the command as far as it changes results.
+/// The text that marks the folder of the toy problem: the file, and the command as far as it changes results.
 pub fn mark(args: &RunExperimentArgs, text: &str) -> String {
     let mut words = vec![];
     if let Some(data) = &args.data {
