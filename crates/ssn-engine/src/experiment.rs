@@ -5,6 +5,7 @@ mod file;
 mod finished;
 mod job;
 mod mark;
+mod network;
 mod plan;
 mod record;
 mod results;

@@ -283,6 +283,20 @@ fn an_experiment_may_grow_but_not_change() {
 }
 
 #[test]
+fn networks_are_measured_apart_from_predictions() {
+    let lab = Lab::new("folds = 2", "[[rows]]\nname = \"a\"\n");
+    finishes(&mut lab.run("experiment.toml", "out"));
+    let path = lab.path("out/records/a/seed0-fold1.json");
+    let record = || -> Value { serde_json::from_slice(&fs::read(&path).unwrap()).unwrap() };
+    let mut forgotten = record();
+    (forgotten["network_seconds"], forgotten["drawing"]) = (Value::Null, Value::Null);
+    fs::write(&path, forgotten.to_string()).unwrap();
+    let again = finishes(&mut lab.run("experiment.toml", "out"));
+    assert!(!again.stderr.contains("$ ssn predict "), "{}", again.stderr);
+    assert!(record()["network_seconds"].as_f64().unwrap() > 0.0, "{}", record());
+}
+
+#[test]
 fn folds_are_pooled() {
     let lab = Lab::new("folds = 3", "[[rows]]\nname = \"a\"\nset = [\"model.head={stochastic={rank=1}}\"]\n");
     let ended = finishes(&mut lab.run("experiment.toml", "out"));

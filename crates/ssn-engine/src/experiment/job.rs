@@ -8,10 +8,12 @@ use ssn_cli::args::{Global, RunExperimentArgs};
 use ssn_cli::evaluate::{Evaluated, evaluate};
 use ssn_cli::{Exit, Failure, Verb, predictions};
 use ssn_core::Steering;
+use ssn_data::Split;
 use ssn_predictions::draw::blocks;
 use ssn_predictions::{DistributionFile, Draw, Kind, Predictions};
 use ssn_volume::Limits;
 
+use super::network;
 use super::plan::{CONFIG, Plan, fold_settings};
 use super::record::{Drawing, Record};
 use crate::command::{command, wrong_verb};
@@ -19,7 +21,7 @@ use crate::predict::predict;
 use crate::train::{outcome, train};
 use crate::workplace::STOPPED;
 
-/// Cases whose samples are drawn to see how long it takes.
+/// Cases that are predicted again, and whose samples are drawn, to see how long it takes.
 const MEASURED_CASES: usize = 5;
 
 /// One training.
@@ -154,6 +156,7 @@ impl Job {
         let mut record = self.record();
         (record.is_predicted, record.is_scored) = (true, false);
         record.parameters = Some(predicted.parameters);
+        // Something else may be scored meanwhile: this stands in until the network is measured at the end.
         record.network_seconds = predicted.network_seconds.or(record.network_seconds);
         record.write(&self.record)
     }
@@ -174,9 +177,9 @@ impl Job {
         Ok(evaluated)
     }
 
-    /// Measures how long samples take, unless that was done. The only sample of a deterministic network is its
+    /// Measures how long the network and samples take, unless that was done. The only sample of a deterministic network is its
     /// prediction, unless categoricals are asked for.
-    pub fn measure_drawing(&self, context: Context<'_>) -> Result<(), Failure> {
+    pub fn measure(&self, context: Context<'_>) -> Result<(), Failure> {
         let mut record = self.record();
         if record.drawing.is_some() {
             return Ok(());
@@ -202,6 +205,9 @@ impl Job {
             drawing.cases += 1;
         }
         record.drawing = (drawing.cases > 0).then_some(drawing);
+        let part = if self.fold.is_some() { Split::Validation } else { Split::Test };
+        let (device, samples) = (context.args.device, context.plan.samples);
+        record.network_seconds = network::seconds(&self.run, device, part, samples, MEASURED_CASES)?;
         record.write(&self.record)
     }
 }

@@ -128,7 +128,7 @@ pub fn markdown(plan: &Plan, rows: &[Finished<'_>], failed: &[String]) -> String
         text,
         "\n## Cost\n\n{}\nA step is measured without the first of each start, without validations and checkpoints. \
          Seconds per image go from the image in memory to the label maps of its samples: the network, and drawing from \
-         what it predicts. Scores of earlier rows may have been computed meanwhile.\n",
+         what it predicts, measured when nothing else is computed. During training, earlier rows may be scored.\n",
         markdown::table(&costs, left)
     );
     text

@@ -129,7 +129,7 @@ pub fn do_all<'a>(jobs: &'a [(Job, bool)], context: Context<'_>) -> Result<Done<
 pub fn measure(done: &mut Done<'_>, context: Context<'_>) {
     let jobs: Vec<&Job> = done.scored.iter().map(|(job, _)| *job).collect();
     for job in jobs {
-        if let Err(failure) = job.measure_drawing(context) {
+        if let Err(failure) = job.measure(context) {
             done.note(job, failure, context);
         }
     }
