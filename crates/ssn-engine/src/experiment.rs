@@ -4,6 +4,8 @@ mod averages;
 mod file;
 mod finished;
 mod job;
+mod mark;
+mod network;
 mod plan;
 mod record;
 mod results;
@@ -11,25 +13,21 @@ mod scorer;
 mod table;
 #[cfg(test)]
 mod tests;
-
-use std::sync::atomic::{AtomicBool, Ordering};
+mod work;
 
 use ssn_cli::args::{Global, RunExperimentArgs};
-use ssn_cli::evaluate::Evaluated;
-use ssn_cli::exit::{print, tell};
+use ssn_cli::exit::print;
 use ssn_cli::{Exit, Failure, Verb};
 
 use crate::command::{command, wrong_verb};
-use crate::workplace::{DATA, STOPPED, is_begun, make_folder, write_file};
-use crate::{signals, synthetic, toy};
+use crate::workplace::{DATA, is_begun, make_folder, write_file};
+use crate::{synthetic, toy};
 use file::{Experiment, Toy};
 use finished::{Finished, Run};
 use job::{Context, Job};
+use mark::ANOTHER;
 use plan::{CONFIG, EXPERIMENT, Plan};
-use scorer::Scorer;
-
-/// What is said of a folder that belongs to something else.
-const ANOTHER: &str = "another experiment, or this one with other settings, is in it";
+use work::Done;
 
 /// Runs the verb.
 pub fn run(args: &RunExperimentArgs, global: &Global) -> Result<Exit, Failure> {
@@ -41,17 +39,23 @@ pub fn run(args: &RunExperimentArgs, global: &Global) -> Result<Exit, Failure> {
     let wanted = plan.wanted(&args.only)?;
     prepare(&plan, global)?;
     let context = Context { plan: &plan, args, global };
-    let rows: Vec<Vec<Job>> = (0..plan.rows.len()).map(|number| plan.jobs(number)).collect();
-    let is_there = |jobs: &Vec<Job>| jobs.iter().all(Job::is_predicted);
-    let chosen = rows.iter().zip(wanted).filter(|(jobs, wanted)| *wanted || is_there(jobs));
-    let jobs: Vec<&Job> = chosen.flat_map(|(jobs, _)| jobs).collect();
-    let evaluated = do_all(&jobs, context)?;
-    write_results(&jobs, evaluated, context)
+    let config = plan.out.join(CONFIG);
+    if !config.exists() {
+        write_file(&config, plan.config.as_bytes())?;
+    }
+    let jobs = (0..plan.rows.len()).flat_map(|number| plan.jobs(number));
+    let jobs: Vec<(Job, bool)> = jobs
+        .map(|job| {
+            let is_wanted = wanted[job.row] && plan.is_asked_for(&job);
+            (job, is_wanted)
+        })
+        .collect();
+    write_results(work::do_all(&jobs, context)?, context)
 }
 
 /// Writes the made-up images, if there are to be any, and the config; all stay as they are in an experiment that goes on.
 fn prepare(plan: &Plan, global: &Global) -> Result<(), Failure> {
-    if is_begun(&plan.out, EXPERIMENT, &plan.mark, ANOTHER)? {
+    if mark::goes_on(plan)? {
         return Ok(());
     }
     make_folder(&plan.out)?;
@@ -59,82 +63,34 @@ fn prepare(plan: &Plan, global: &Global) -> Result<(), Failure> {
         synthetic::write(images.clone(), &plan.out.join(DATA), global)?;
     }
     // The mark first: a folder with a config alone would be taken for somebody else's.
-    write_file(&plan.out.join(EXPERIMENT), plan.mark.as_bytes())
+    mark::begin(plan)
 }
 
-/// Trains and predicts one after the other, while what was predicted before is scored.
-fn do_all(jobs: &[&Job], context: Context<'_>) -> Result<Vec<Evaluated>, Failure> {
-    let config = context.plan.out.join(CONFIG);
-    if !config.exists() {
-        write_file(&config, context.plan.config.as_bytes())?;
+/// Puts the scores of each row together and writes the tables, of all that is finished.
+fn write_results(mut done: Done<'_>, context: Context<'_>) -> Result<Exit, Failure> {
+    if !done.is_stopped {
+        work::measure(&mut done, context);
     }
-    let stop = signals::stop_flag().map_err(|error| Failure::new(Exit::Internal, error))?;
-    let stop: &AtomicBool = &stop;
-    let score = |number: usize| {
-        let evaluated = jobs[number].evaluate(context)?;
-        say(context, &told(jobs[number], &evaluated, context));
-        Ok(evaluated)
-    };
-    std::thread::scope(|scope| {
-        let scorer = Scorer::start(scope, stop, score);
-        let mut outcome = Ok(());
-        for (number, job) in jobs.iter().enumerate() {
-            let is_checked = jobs.iter().any(|job| job.is_begun());
-            outcome = job.train(context, is_checked).and_then(|()| job.predict(context));
-            if outcome.is_ok() && stop.load(Ordering::Relaxed) {
-                outcome = Err(Failure::new(Exit::Stopped, STOPPED));
-            }
-            if outcome.is_err() {
-                // What waits for its scores is scored when the experiment goes on.
-                stop.store(true, Ordering::Relaxed);
-                break;
-            }
-            if !scorer.add(number) {
-                break;
-            }
-        }
-        let scored = scorer.finish();
-        outcome?;
-        Ok(scored?.into_iter().map(|(_, evaluated)| evaluated).collect())
-    })
-}
-
-/// A line about a training that was scored.
-fn told(job: &Job, evaluated: &Evaluated, context: Context<'_>) -> String {
-    let figures = evaluated.evaluation.figures.iter();
-    let ged = figures.rev().find(|figure| figure.key.starts_with("ged2_")).and_then(|figure| figure.mean);
-    let ged = ged.map_or(String::new(), |ged| format!(", GED² {ged:.4}"));
-    let fold = job.fold.map_or(String::new(), |fold| format!(", fold {fold}"));
-    let label = context.plan.rows[job.row].label();
-    format!("scored {label}, seed {}{fold}: {} cases{ged}", job.seed, evaluated.evaluation.cases)
-}
-
-fn say(context: Context<'_>, line: &str) {
-    if !context.global.quiet {
-        tell(line);
-    }
-}
-
-/// Puts the scores of each row together and writes the tables.
-fn write_results(jobs: &[&Job], evaluated: Vec<Evaluated>, context: Context<'_>) -> Result<Exit, Failure> {
-    // Now that nothing else is computed.
-    jobs.iter().try_for_each(|job| job.measure_drawing(context))?;
-    let plan = context.plan;
+    let (plan, notes, outcome) = (context.plan, done.notes(context), done.outcome(context));
     let mut of_rows: Vec<Vec<Run<'_>>> = plan.rows.iter().map(|_| vec![]).collect();
-    for (job, evaluated) in jobs.iter().zip(evaluated) {
+    for (job, evaluated) in done.scored {
         of_rows[job.row].push(Run { job, record: job.record(), evaluated });
     }
-    let of_rows = plan.rows.iter().zip(of_rows).filter(|(_, runs)| !runs.is_empty());
-    let finished =
-        of_rows.map(|(row, runs)| Finished::new(row, runs)).collect::<Result<Vec<Finished<'_>>, _>>()?;
-    let (markdown, json) = (table::markdown(plan, &finished), results::json(plan, &finished)?);
+    let finish = |(row, runs)| Finished::new(row, runs, plan.folds);
+    let finished: Vec<Finished<'_>> =
+        plan.rows.iter().zip(of_rows).map(finish).collect::<Result<Vec<Finished<'_>>, _>>()?;
+    let (markdown, json) =
+        (table::markdown(plan, &finished, &notes), results::json(plan, &finished, &notes)?);
     for (name, text) in
         [("table.md", &markdown), ("table.csv", &table::csv(&finished)), ("results.json", &json)]
     {
         write_file(&plan.out.join(name), text.as_bytes())?;
     }
     let place = format!("\nin {}\n", plan.out.join("table.md").display());
-    print(&if context.global.json { json } else { format!("\n{markdown}{place}") })
+    if outcome.is_ok() || finished.iter().any(|row| !row.seeds.is_empty()) {
+        print(&if context.global.json { json } else { format!("\n{markdown}{place}") })?;
+    }
+    outcome.map(|()| Exit::Ok)
 }
 
 /// The toy problem, by its verb; there is nothing to go on with in it.

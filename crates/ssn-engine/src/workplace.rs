@@ -30,7 +30,8 @@ pub fn is_begun(folder: &Path, mark: &str, text: &str, what: &str) -> Result<boo
     if others || folder.is_file() { Err(occupied(folder, "it is not empty")) } else { Ok(false) }
 }
 
-fn occupied(folder: &Path, why: &str) -> Failure {
+/// That a folder cannot be used, with the reason.
+pub fn occupied(folder: &Path, why: &str) -> Failure {
     let message = format!("{}: {why}; name another folder with --out, or remove it", folder.display());
     Failure::new(Exit::Usage, message)
 }

@@ -88,6 +88,16 @@ fn figures(out: &Path) -> Vec<Value> {
     results(out)["rows"].as_array().unwrap().iter().map(|row| row["figures"].clone()).collect()
 }
 
+/// The number of seeds of each row that are in the table.
+fn seeds(out: &Path) -> Vec<usize> {
+    results(out)["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["seeds"].as_array().unwrap().len())
+        .collect()
+}
+
 fn trainings(ended: &Ended) -> usize {
     ended.stderr.lines().filter(|line| line.starts_with("$ ssn train ")).count()
 }
@@ -138,15 +148,52 @@ fn an_experiment_gives_a_table_and_does_nothing_twice() {
 }
 
 #[test]
-fn rows_can_be_done_one_after_the_other() {
+fn rows_and_seeds_can_be_done_one_after_the_other() {
     let lab = Lab::new("", ROWS);
     let out = lab.path("out");
-    let one = finishes(lab.run("experiment.toml", "out").args(["--only", "DETERM"]));
-    assert_eq!((trainings(&one), figures(&out).len()), (1, 1), "{}", one.stderr);
-    let two = finishes(lab.run("experiment.toml", "out").args(["--only", "low-rank", "--seeds", "1"]));
-    assert_eq!((trainings(&two), figures(&out).len()), (1, 2), "{}", two.stderr);
-    let all = finishes(&mut lab.run("experiment.toml", "out"));
-    assert_eq!((trainings(&all), figures(&out).len()), (1, 2), "{}", all.stderr);
+    let did = |options: &[&str]| trainings(&finishes(lab.run("experiment.toml", "out").args(options)));
+    assert_eq!(did(&["--only", "DETERM"]), 1);
+    assert_eq!(seeds(&out), [1, 0]);
+    let table = fs::read_to_string(out.join("table.md")).unwrap();
+    assert!(table.contains("0 of 2 |"), "a row that was not asked for is missing:\n{table}");
+    assert_eq!(did(&["--only", "low-rank", "--seeds", "1"]), 1);
+    assert_eq!(seeds(&out), [1, 1]);
+    assert_eq!(did(&[]), 1);
+    assert_eq!(seeds(&out), [1, 2]);
+    // Asking for less does not make the table smaller.
+    let table = fs::read_to_string(out.join("table.md")).unwrap();
+    assert_eq!((did(&["--seeds", "1"]), did(&["--only", "deterministic"])), (0, 0));
+    assert_eq!(fs::read_to_string(out.join("table.md")).unwrap(), table);
+    // Nor does a seed that is gone and not asked for take its row along.
+    fs::remove_dir_all(out.join("runs/all-low-rank/seed4")).unwrap();
+    assert_eq!(did(&["--only", "deterministic"]), 0);
+    assert_eq!(seeds(&out), [1, 1]);
+    assert!(fs::read_to_string(out.join("table.md")).unwrap().contains("1 of 2 |"));
+}
+
+#[test]
+fn a_row_that_fails_does_not_block_the_others() {
+    let wrong = "[[rows]]\nname = \"wrong\"\nset = [\"optimiser.learning_rate=1e30\"]\n";
+    let lab = Lab::new("", &format!("{wrong}{ROWS}"));
+    let out = lab.path("out");
+    let ended = fails(&mut lab.run("experiment.toml", "out"), 76, &["wrong, seed 0", "not finite"]);
+    assert_eq!(trainings(&ended), 4, "{}", ended.stderr);
+    assert!(ended.stderr.contains("\nfailed: wrong, seed 0: "), "{}", ended.stderr);
+    assert_eq!(seeds(&out), [0, 1, 2]);
+    assert_eq!(results(&out)["failed"].as_array().unwrap().len(), 1);
+    let table = fs::read_to_string(out.join("table.md")).unwrap();
+    assert!(ended.stdout.contains(&table), "{}", ended.stdout);
+    let row = table.lines().find(|line| line.contains("| wrong ")).unwrap();
+    assert!(row.contains("– |") && row.ends_with(" 0 of 1 |"), "{row}");
+    assert!(table.contains("\n- wrong, seed 0: "), "{table}");
+}
+
+#[test]
+fn what_all_trainings_would_meet_is_not_tried_with_each() {
+    let lab = Lab::new("", ROWS);
+    fs::remove_dir_all(lab.path("data")).unwrap();
+    let ended = fails(&mut lab.run("experiment.toml", "out"), 65, &["all deterministic, seed 0", "data"]);
+    assert_eq!((trainings(&ended), ended.stdout.as_str()), (2, ""), "{}", ended.stderr);
 }
 
 #[test]
@@ -167,13 +214,86 @@ fn an_experiment_that_was_stopped_goes_on() {
                 ended.stderr
             );
         }
-        assert!(!lab.path(&out).join("table.md").exists());
+        // A stop leaves a table of what is finished, and a kill none.
+        assert_eq!(lab.path(&out).join("table.md").exists(), signal == "INT");
         let rest = finishes(&mut lab.run("experiment.toml", &out));
         // The first row was finished, the second is resumed and done with its other seed.
         assert_eq!(trainings(&rest), 2, "{}", rest.stderr);
         assert!(rest.stderr.contains("$ ssn train --resume "), "{}", rest.stderr);
         assert_eq!(figures(&lab.path(&out)), figures(&lab.path("uncut")));
     }
+    // Rows that were finished before stay in the table of an experiment that is stopped again.
+    fs::remove_dir_all(lab.path("uncut/runs/all-deterministic")).unwrap();
+    let run = lab.path("uncut/runs/all-deterministic/seed0/checkpoints/step-000000005");
+    let ended = cut(&mut lab.run("experiment.toml", "uncut"), "INT", Duration::ZERO, || run.exists());
+    assert_eq!(ended.code, Some(75), "{}", ended.stderr);
+    assert_eq!(seeds(&lab.path("uncut")), [0, 2]);
+}
+
+#[test]
+fn a_run_that_was_removed_is_trained_predicted_and_measured_anew() {
+    let lab = Lab::new("", "[[rows]]\nname = \"a\"\n");
+    let out = lab.path("out");
+    finishes(&mut lab.run("experiment.toml", "out"));
+    let (before, figures_before) = (results(&out), figures(&out));
+    fs::remove_dir_all(out.join("runs/a/seed0")).unwrap();
+    fs::write(out.join("predictions/a/seed0/old"), "").unwrap();
+    let again = finishes(&mut lab.run("experiment.toml", "out"));
+    assert_eq!(trainings(&again), 1, "{}", again.stderr);
+    assert!(again.stderr.contains("$ ssn predict "), "{}", again.stderr);
+    assert!(!out.join("predictions/a/seed0/old").exists(), "the old predictions are still there");
+    // The seed is the same, and so is what comes of it; steps are not counted twice.
+    assert_eq!(figures(&out), figures_before);
+    let steps = |results: &Value| results["rows"][0]["runs"][0]["measured"]["measured_steps"].clone();
+    assert_eq!(steps(&results(&out)), steps(&before));
+}
+
+#[test]
+fn an_experiment_may_grow_but_not_change() {
+    let file = |samples: usize, rows: &str| format!("title = \"Tiny\"\nsamples = {samples}\n{CONFIG}{rows}");
+    let row = |name: &str, more: &str| format!("[[rows]]\nname = \"{name}\"\n{more}\n");
+    let lab = Lab::new("", &row("a", ""));
+    let edit = |text: &str| lab.write("experiment.toml", text);
+    let run = || lab.run("experiment.toml", "out");
+    assert_eq!(trainings(&finishes(&mut run())), 1);
+
+    // A comment, another title, a seed and a row.
+    let grown = file(5, &format!("{}{}", row("a", "seeds = [0, 1]"), row("b", "")));
+    edit(&format!("# a comment\n{}", grown.replace("Tiny", "Small")));
+    assert_eq!(trainings(&finishes(&mut run())), 2);
+    assert_eq!(seeds(&lab.path("out")), [2, 1]);
+
+    // Another number of samples, another config, other settings of a row.
+    edit(&grown.replace("samples = 5", "samples = 6"));
+    fails(&mut run(), 2, &["with other settings", "samples differ", "--out"]);
+    edit(&grown.replace("width = 2", "width = 3"));
+    fails(&mut run(), 2, &["with other settings", "[config] differ", "--out"]);
+    let changed = row("b", "set = [\"training.steps=31\"]");
+    edit(&file(5, &format!("{}{changed}", row("a", "seeds = [0, 1]"))));
+    fails(&mut run(), 2, &["the row \"b\" was trained with other settings", "out/runs/b", "--out"]);
+    // A row that is left out for a while is not forgotten.
+    edit(&file(5, &row("a", "")));
+    assert_eq!(trainings(&finishes(&mut run())), 0);
+    edit(&file(5, &changed));
+    fails(&mut run(), 2, &["the row \"b\" was trained with other settings"]);
+    // The advice helps.
+    fs::remove_dir_all(lab.path("out/runs/b")).unwrap();
+    assert_eq!(trainings(&finishes(&mut run())), 1);
+    assert_eq!(results(&lab.path("out"))["rows"][0]["steps"], 31);
+}
+
+#[test]
+fn networks_are_measured_apart_from_predictions() {
+    let lab = Lab::new("folds = 2", "[[rows]]\nname = \"a\"\n");
+    finishes(&mut lab.run("experiment.toml", "out"));
+    let path = lab.path("out/records/a/seed0-fold1.json");
+    let record = || -> Value { serde_json::from_slice(&fs::read(&path).unwrap()).unwrap() };
+    let mut forgotten = record();
+    (forgotten["network_seconds"], forgotten["drawing"]) = (Value::Null, Value::Null);
+    fs::write(&path, forgotten.to_string()).unwrap();
+    let again = finishes(&mut lab.run("experiment.toml", "out"));
+    assert!(!again.stderr.contains("$ ssn predict "), "{}", again.stderr);
+    assert!(record()["network_seconds"].as_f64().unwrap() > 0.0, "{}", record());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A row whose trainings are all scored.
+//! A row with those of its trainings that are scored.
 
 use ssn_cli::Failure;
 use ssn_cli::evaluate::Evaluated;
@@ -14,6 +14,8 @@ use super::record::{Cost, Record};
 pub struct Finished<'a> {
     /// The row.
     pub row: &'a Row,
+    /// Those of its seeds that are scored, with all their folds.
+    pub seeds: Vec<u64>,
     /// Its figures over all seeds, by name, in the order of tables.
     pub averages: Vec<(String, Average)>,
     /// What its networks cost.
@@ -32,17 +34,21 @@ pub struct Run<'a> {
 }
 
 impl<'a> Finished<'a> {
-    /// Puts the trainings of a row together: folds of a seed are pooled, seeds are averaged.
-    pub fn new(row: &'a Row, runs: Vec<Run<'a>>) -> Result<Self, Failure> {
+    /// Puts the trainings of a row together: folds of a seed are pooled, seeds are averaged. A seed without some of
+    /// its `folds` is left out, since other cases are other scores.
+    pub fn new(row: &'a Row, mut runs: Vec<Run<'a>>, folds: usize) -> Result<Self, Failure> {
+        let count = |seed: u64| runs.iter().filter(|run| run.job.seed == seed).count();
+        let seeds: Vec<u64> = row.seeds.iter().copied().filter(|&seed| count(seed) == folds.max(1)).collect();
+        runs.retain(|run| seeds.contains(&run.job.seed));
         let of_seed = |seed: &u64| -> Vec<&Scored> {
             let folds = runs.iter().filter(|run| run.job.seed == *seed);
             folds.flat_map(|run| &run.evaluated.cases).collect()
         };
-        let seeds: Vec<Vec<&Scored>> = row.seeds.iter().map(of_seed).collect();
-        let averages = averages(&seeds).map_err(core_failure)?;
-        let cases = seeds.first().map_or(0, Vec::len);
+        let scored: Vec<Vec<&Scored>> = seeds.iter().map(of_seed).collect();
+        let averages = averages(&scored).map_err(core_failure)?;
+        let cases = scored.first().map_or(0, Vec::len);
         let records: Vec<Record> = runs.iter().map(|run| run.record.clone()).collect();
-        Ok(Self { row, averages, cost: Cost::of(&records), cases, runs })
+        Ok(Self { row, seeds, averages, cost: Cost::of(&records), cases, runs })
     }
 
     /// A figure by its name.

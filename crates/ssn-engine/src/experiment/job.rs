@@ -1,5 +1,6 @@
 //! One training of a row, with its prediction and its scores: each by the command that a user could give.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -7,10 +8,12 @@ use ssn_cli::args::{Global, RunExperimentArgs};
 use ssn_cli::evaluate::{Evaluated, evaluate};
 use ssn_cli::{Exit, Failure, Verb, predictions};
 use ssn_core::Steering;
+use ssn_data::Split;
 use ssn_predictions::draw::blocks;
 use ssn_predictions::{DistributionFile, Draw, Kind, Predictions};
 use ssn_volume::Limits;
 
+use super::network;
 use super::plan::{CONFIG, Plan, fold_settings};
 use super::record::{Drawing, Record};
 use crate::command::{command, wrong_verb};
@@ -18,7 +21,7 @@ use crate::predict::predict;
 use crate::train::{outcome, train};
 use crate::workplace::STOPPED;
 
-/// Cases whose samples are drawn to see how long it takes.
+/// Cases that are predicted again, and whose samples are drawn, to see how long it takes.
 const MEASURED_CASES: usize = 5;
 
 /// One training.
@@ -53,6 +56,12 @@ impl Job {
         Self { row, seed, fold, run: place("runs"), predictions: place("predictions"), record }
     }
 
+    /// What it is called.
+    pub fn label(&self, plan: &Plan) -> String {
+        let fold = self.fold.map_or(String::new(), |fold| format!(", fold {fold}"));
+        format!("{}, seed {}{fold}", plan.rows[self.row].label(), self.seed)
+    }
+
     /// What is known of it.
     pub fn record(&self) -> Record {
         Record::read(&self.record)
@@ -72,6 +81,25 @@ impl Job {
         self.is_trained() && self.record().is_predicted && Predictions::open(&self.predictions).is_ok()
     }
 
+    /// Forgets what belongs to an earlier run in the same place, which somebody removed: its record and what it
+    /// predicted, which would be scored as if this run had predicted it. The record first: what it counts as predicted
+    /// must be there.
+    fn forget(&self) -> Result<(), Failure> {
+        if self.record() != Record::default() {
+            Record::default().write(&self.record)?;
+        }
+        match self.predictions.exists() {
+            false => Ok(()),
+            true => fs::remove_dir_all(&self.predictions).map_err(|error| {
+                let path = self.predictions.display();
+                let message = format!(
+                    "cannot remove {path}, the predictions of an earlier run: {error}; remove them by hand"
+                );
+                Failure::new(Exit::Io, message)
+            }),
+        }
+    }
+
     /// Trains to the end, unless that was done.
     ///
     /// The dataset is checked by the first training of an experiment alone.
@@ -85,6 +113,7 @@ impl Job {
         if self.is_begun() {
             words.extend(["--resume".to_owned(), text(&self.run)]);
         } else {
+            self.forget()?;
             words.extend([text(&plan.out.join(CONFIG)), "--out".to_owned(), text(&self.run)]);
             words.extend(["--seed".to_owned(), self.seed.to_string()]);
             words.extend(row.preset.iter().flat_map(|preset| ["--preset".to_owned(), preset.clone()]));
@@ -125,8 +154,9 @@ impl Job {
         let Verb::Predict(args) = command(&words, context.global)? else { return Err(wrong_verb()) };
         let predicted = predict(&args, context.global.quiet).map_err(stopped)?;
         let mut record = self.record();
-        record.is_predicted = true;
+        (record.is_predicted, record.is_scored) = (true, false);
         record.parameters = Some(predicted.parameters);
+        // Something else may be scored meanwhile: this stands in until the network is measured at the end.
         record.network_seconds = predicted.network_seconds.or(record.network_seconds);
         record.write(&self.record)
     }
@@ -139,12 +169,17 @@ impl Job {
         words.extend(plan.rows[self.row].categorical.then(|| "--categorical".to_owned()));
         words.extend(plan.masks.iter().flat_map(|mask| ["--group".to_owned(), mask.clone()]));
         let Verb::Evaluate(args) = command(&words, global)? else { return Err(wrong_verb()) };
-        evaluate(&args, true)
+        let evaluated = evaluate(&args, true)?;
+        let record = self.record();
+        if !record.is_scored {
+            Record { is_scored: true, ..record }.write(&self.record)?;
+        }
+        Ok(evaluated)
     }
 
-    /// Measures how long samples take, unless that was done. The only sample of a deterministic network is its
+    /// Measures how long the network and samples take, unless that was done. The only sample of a deterministic network is its
     /// prediction, unless categoricals are asked for.
-    pub fn measure_drawing(&self, context: Context<'_>) -> Result<(), Failure> {
+    pub fn measure(&self, context: Context<'_>) -> Result<(), Failure> {
         let mut record = self.record();
         if record.drawing.is_some() {
             return Ok(());
@@ -170,6 +205,9 @@ impl Job {
             drawing.cases += 1;
         }
         record.drawing = (drawing.cases > 0).then_some(drawing);
+        let part = if self.fold.is_some() { Split::Validation } else { Split::Test };
+        let (device, samples) = (context.args.device, context.plan.samples);
+        record.network_seconds = network::seconds(&self.run, device, part, samples, MEASURED_CASES)?;
         record.write(&self.record)
     }
 }

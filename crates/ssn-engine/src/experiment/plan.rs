@@ -15,7 +15,7 @@ use crate::command::quoted;
 use crate::synthetic;
 use crate::workplace::DATA;
 
-/// The experiment in its folder: the file with the settings that were given, which marks the folder.
+/// The experiment in its folder: the settings that its results depend on, which mark the folder.
 pub const EXPERIMENT: &str = "experiment.toml";
 /// The config in its folder.
 pub const CONFIG: &str = "config.toml";
@@ -26,7 +26,7 @@ const OUT: &str = "experiments-out";
 pub struct Plan {
     /// The folder for everything.
     pub out: PathBuf,
-    /// The text of the file that marks it.
+    /// The text that used to mark it: folders that have it go on.
     pub mark: String,
     /// The title of the table.
     pub title: String,
@@ -40,8 +40,10 @@ pub struct Plan {
     pub config: String,
     /// The images that are made up first.
     pub images: Option<SyntheticConfig>,
-    /// The rows, with every setting, and those seeds that are asked for.
+    /// The rows, with every setting.
     pub rows: Vec<Row>,
+    /// So many seeds of each row are asked for; others stay in the table if they are there.
+    seeds: usize,
 }
 
 impl Plan {
@@ -52,8 +54,7 @@ impl Plan {
     pub fn new(args: &RunExperimentArgs, experiment: Experiment, text: &str) -> Result<Self, Failure> {
         let reduced = chosen(args, experiment.reduced)?;
         let images = reduced.as_ref().filter(|_| args.data.is_none()).map(images);
-        let seeds =
-            args.seeds.map(usize::from).into_iter().chain(reduced.as_ref().and_then(|r| r.seeds)).min();
+        let seeds = reduced.as_ref().and_then(|r| r.seeds);
         let of_all = reduced.as_ref().map_or(&[][..], |r| &r.set);
         let rows: Vec<Row> = experiment
             .rows
@@ -88,6 +89,7 @@ impl Plan {
             config: config(args, experiment.config.unwrap_or_default(), images.as_ref(), &out)?,
             images,
             rows,
+            seeds: args.seeds.map_or(usize::MAX, usize::from),
             out,
         };
         for row in &plan.rows {
@@ -106,15 +108,26 @@ impl Plan {
         jobs.map(|(seed, fold)| Job::new(&self.out, number, &row.slug(), seed, fold)).collect()
     }
 
-    /// Which rows are asked for.
+    /// Whether the seed of a training is asked for.
+    pub fn is_asked_for(&self, job: &Job) -> bool {
+        self.rows[job.row].seeds.iter().take(self.seeds).any(|&seed| seed == job.seed)
+    }
+
+    /// Which rows are asked for: those with the name, alone or after its group; if there are none, those with it in
+    /// group and name. Otherwise nobody could ask for "rank 1" beside "rank 10".
     ///
     /// # Errors
     /// When none is: the sentence names all.
     pub fn wanted(&self, only: &[String]) -> Result<Vec<bool>, Failure> {
-        let lower: Vec<String> = only.iter().map(|part| part.to_lowercase()).collect();
-        let fits =
-            |row: &Row| only.is_empty() || lower.iter().any(|part| row.label().to_lowercase().contains(part));
-        let wanted: Vec<bool> = self.rows.iter().map(fits).collect();
+        let mut wanted = vec![only.is_empty(); self.rows.len()];
+        for part in only.iter().map(|part| part.to_lowercase()) {
+            let is_it = |row: &Row| [&row.name, &row.label()].iter().any(|name| name.to_lowercase() == part);
+            let has_it = |row: &Row| row.label().to_lowercase().contains(&part);
+            let is_exact = self.rows.iter().any(is_it);
+            for (wanted, row) in wanted.iter_mut().zip(&self.rows) {
+                *wanted |= if is_exact { is_it(row) } else { has_it(row) };
+            }
+        }
         if wanted.contains(&true) {
             return Ok(wanted);
         }
@@ -172,7 +185,7 @@ pub fn out(args: &RunExperimentArgs) -> PathBuf {
     args.out.clone().unwrap_or_else(|| Path::new(OUT).join(name))
 }
 
-/// The text that marks the folder: the file, and the command as far as it changes results.
+/// The text that marks the folder of the toy problem: the file, and the command as far as it changes results.
 pub fn mark(args: &RunExperimentArgs, text: &str) -> String {
     let mut words = vec![];
     if let Some(data) = &args.data {

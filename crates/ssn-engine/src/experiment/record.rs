@@ -11,6 +11,7 @@ use crate::workplace::{make_folder, write_file};
 
 /// The record of one training.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Record {
     /// Steps of the training, once it is over.
     pub steps: Option<u64>,
@@ -20,6 +21,8 @@ pub struct Record {
     pub measured_seconds: f64,
     /// Whether all cases are predicted.
     pub is_predicted: bool,
+    /// Whether they are scored, so that their scores need only be read.
+    pub is_scored: bool,
     /// Numbers of the network that were learnt.
     pub parameters: Option<i64>,
     /// Seconds of the network for one case.

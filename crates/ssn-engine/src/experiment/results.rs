@@ -7,10 +7,12 @@ use super::finished::{Finished, Run};
 use super::plan::Plan;
 
 /// The text of `results.json`.
-pub fn json(plan: &Plan, rows: &[Finished<'_>]) -> Result<String, Failure> {
+pub fn json(plan: &Plan, rows: &[Finished<'_>], failed: &[String]) -> Result<String, Failure> {
     let rows = rows.iter().map(row).collect::<Result<Vec<Value>, _>>();
     let rows = rows.map_err(|error| Failure::new(Exit::Internal, error))?;
-    let all = json!({ "title": plan.title, "samples": plan.samples, "folds": plan.folds, "rows": rows });
+    let all = json!({
+        "title": plan.title, "samples": plan.samples, "folds": plan.folds, "rows": rows, "failed": failed
+    });
     Ok(format!("{all:#}\n"))
 }
 
@@ -23,6 +25,7 @@ fn row(finished: &Finished<'_>) -> Result<Value, serde_json::Error> {
         "group": finished.row.group,
         "name": finished.row.name,
         "settings": finished.row.set,
+        "seeds": finished.seeds,
         "steps": finished.steps(),
         "cases": finished.cases,
         "figures": figures,

@@ -1,55 +1,51 @@
 //! Scoring in the background: training may keep a GPU busy, scores are work for the processors.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use ssn_cli::{Exit, Failure};
 
 use crate::failure::of_panic;
-use crate::workplace::STOPPED;
+
+/// What became of a job, with its number.
+pub type Scored<T> = (usize, Result<T, Failure>);
 
 /// A thread that scores what it is given, one after the other.
 pub struct Scorer<'scope, T> {
     jobs: Sender<usize>,
-    thread: ScopedJoinHandle<'scope, Result<Vec<(usize, T)>, Failure>>,
+    thread: ScopedJoinHandle<'scope, Vec<Scored<T>>>,
 }
 
 impl<'scope, T: Send + 'scope> Scorer<'scope, T> {
-    /// Starts the thread; `score` gets the numbers that are added. It ends with the first failure, or between two of
-    /// them once `stop` is true.
+    /// Starts the thread; `score` gets the numbers that are added. A job that fails does not keep others from theirs.
     pub fn start<'env>(
         scope: &'scope Scope<'scope, 'env>,
-        stop: &'scope AtomicBool,
         score: impl Fn(usize) -> Result<T, Failure> + Send + 'scope,
     ) -> Self {
         let (jobs, received) = channel();
-        let thread = scope.spawn(move || {
-            let mut scored = vec![];
-            for job in received {
-                if stop.load(Ordering::Relaxed) {
-                    return Err(Failure::new(Exit::Stopped, STOPPED));
-                }
-                let found = catch_unwind(AssertUnwindSafe(|| score(job)));
-                scored.push((job, found.unwrap_or_else(|panic| Err(of_panic(&*panic)))?));
-            }
-            Ok(scored)
-        });
+        let one = move |job| {
+            let found = catch_unwind(AssertUnwindSafe(|| score(job)));
+            (job, found.unwrap_or_else(|panic| Err(of_panic(&*panic))))
+        };
+        let thread = scope.spawn(move || received.into_iter().map(one).collect());
         Self { jobs, thread }
     }
 
-    /// Adds a job; false if an earlier one failed.
-    pub fn add(&self, job: usize) -> bool {
-        self.jobs.send(job).is_ok()
+    /// Adds a job.
+    pub fn add(&self, job: usize) {
+        // The thread takes jobs until it is told that there are no more.
+        let _ = self.jobs.send(job);
     }
 
     /// Waits until all jobs are done, and gives what they found in the order in which they were added.
-    pub fn finish(self) -> Result<Vec<(usize, T)>, Failure> {
+    ///
+    /// # Errors
+    /// When the thread itself failed.
+    pub fn finish(self) -> Result<Vec<Scored<T>>, Failure> {
         drop(self.jobs);
-        let internal =
-            |_| Err(Failure::new(Exit::Internal, "the thread that scores failed; please report this"));
-        self.thread.join().unwrap_or_else(internal)
+        let internal = |_| Failure::new(Exit::Internal, "the thread that scores failed; please report this");
+        self.thread.join().map_err(internal)
     }
 }
 
@@ -58,25 +54,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scores_come_in_order_and_a_failure_ends_all() {
-        let stop = AtomicBool::new(false);
+    fn scores_come_in_order_and_a_failure_is_that_of_one_job() {
         std::thread::scope(|scope| {
-            let scorer = Scorer::start(scope, &stop, |job| Ok(10 * job));
-            assert!((0..5).all(|job| scorer.add(job)));
-            let scored: Vec<usize> = scorer.finish().unwrap().into_iter().map(|(_, found)| found).collect();
-            assert_eq!(scored, [0, 10, 20, 30, 40]);
-
-            let fails = |job| if job == 1 { Err(Failure::new(Exit::BadData, "no raters")) } else { Ok(()) };
-            let scorer = Scorer::start(scope, &stop, fails);
-            (0..3).for_each(|job| {
-                scorer.add(job);
-            });
-            assert_eq!(scorer.finish().unwrap_err().message, "no raters");
-
-            stop.store(true, Ordering::Relaxed);
-            let scorer = Scorer::start(scope, &stop, Ok);
-            scorer.add(0);
-            assert_eq!(scorer.finish().unwrap_err().exit, Exit::Stopped);
+            let score = |job| match job {
+                1 => Err(Failure::new(Exit::BadData, "no raters")),
+                2 => panic!("a defect"),
+                _ => Ok(10 * job),
+            };
+            let scorer = Scorer::start(scope, score);
+            (0..4).for_each(|job| scorer.add(job));
+            let scored = scorer.finish().unwrap();
+            let numbers: Vec<usize> = scored.iter().map(|(job, _)| *job).collect();
+            assert_eq!(numbers, [0, 1, 2, 3]);
+            let found: Vec<Option<usize>> =
+                scored.iter().map(|(_, found)| found.as_ref().ok().copied()).collect();
+            assert_eq!(found, [Some(0), None, None, Some(30)]);
+            let exits =
+                scored.iter().filter_map(|(_, found)| found.as_ref().err().map(|failure| failure.exit));
+            assert_eq!(exits.collect::<Vec<_>>(), [Exit::BadData, Exit::Internal]);
         });
     }
 }

@@ -25,7 +25,7 @@ fn columns(rows: &[Finished<'_>]) -> Vec<Column> {
         factor,
         decimals,
     };
-    let masks: Vec<&str> = rows.first().map_or(vec![], |row| row.masks().collect());
+    let masks: Vec<&str> = scored(rows).map_or(vec![], |row| row.masks().collect());
     let mut columns = match masks[..] {
         [mask] => vec![
             column("DSC %", &format!("dsc {mask}"), 100.0, 1),
@@ -40,6 +40,11 @@ fn columns(rows: &[Finished<'_>]) -> Vec<Column> {
     columns
 }
 
+/// A row that has scores, which tells what scores there are.
+fn scored<'a, 'b>(rows: &'a [Finished<'b>]) -> Option<&'a Finished<'b>> {
+    rows.iter().find(|row| !row.seeds.is_empty())
+}
+
 const GED: &str = "ged2";
 const NONE: &str = "–";
 
@@ -48,10 +53,10 @@ fn found<'a>(row: &'a Finished<'_>, key: &str) -> Option<&'a Average> {
     if key == GED { row.ged() } else { row.average(key) }
 }
 
-/// Both tables, as Markdown.
-pub fn markdown(plan: &Plan, rows: &[Finished<'_>]) -> String {
+/// Both tables, as Markdown, with notes on what failed.
+pub fn markdown(plan: &Plan, rows: &[Finished<'_>], failed: &[String]) -> String {
     let has_groups = rows.iter().any(|row| row.row.group.is_some());
-    let has_seeds = rows.iter().any(|row| row.row.seeds.len() > 1);
+    let has_seeds = rows.iter().any(|row| row.seeds.len() > 1);
     let names = |row: &Finished<'_>| {
         let group = has_groups.then(|| row.row.group.clone().unwrap_or_default());
         group.into_iter().chain([row.row.name.clone()]).collect::<Vec<_>>()
@@ -75,7 +80,7 @@ pub fn markdown(plan: &Plan, rows: &[Finished<'_>]) -> String {
             cells.push(markdown::mean(mean, error, *factor, *decimals));
             if has_seeds && key == GED {
                 let range = average.and_then(|average| average.lowest.zip(average.highest));
-                let range = range.filter(|_| row.row.seeds.len() > 1);
+                let range = range.filter(|_| row.seeds.len() > 1);
                 cells
                     .push(range.map_or(NONE.to_owned(), |(low, high)| {
                         format!("{low:.decimals$}–{high:.decimals$}")
@@ -83,7 +88,10 @@ pub fn markdown(plan: &Plan, rows: &[Finished<'_>]) -> String {
             }
         }
         cells.push(row.steps().map_or(NONE.to_owned(), |steps| steps.to_string()));
-        cells.push(row.row.seeds.len().to_string());
+        cells.push(match (row.seeds.len(), row.row.seeds.len()) {
+            (found, all) if found == all => all.to_string(),
+            (found, all) => format!("{found} of {all}"),
+        });
         scores.push(cells);
     }
 
@@ -111,12 +119,16 @@ pub fn markdown(plan: &Plan, rows: &[Finished<'_>]) -> String {
         markdown::table(&scores, left),
         explanation(plan, rows, has_seeds)
     );
+    if !failed.is_empty() {
+        let notes: Vec<String> = failed.iter().map(|note| format!("- {note}\n")).collect();
+        text += &format!("\nWhat failed, and is tried again by the same command:\n\n{}", notes.concat());
+    }
     // Writing to a string cannot fail.
     let _ = write!(
         text,
         "\n## Cost\n\n{}\nA step is measured without the first of each start, without validations and checkpoints. \
          Seconds per image go from the image in memory to the label maps of its samples: the network, and drawing from \
-         what it predicts. Scores of earlier rows may have been computed meanwhile.\n",
+         what it predicts, measured when nothing else is computed. During training, earlier rows may be scored.\n",
         markdown::table(&costs, left)
     );
     text
@@ -124,7 +136,7 @@ pub fn markdown(plan: &Plan, rows: &[Finished<'_>]) -> String {
 
 /// What stands below the scores.
 fn explanation(plan: &Plan, rows: &[Finished<'_>], has_seeds: bool) -> String {
-    let cases = rows.first().map_or(0, |row| row.cases);
+    let cases = scored(rows).map_or(0, |row| row.cases);
     let counts = rows.iter().map(Finished::counts);
     let (raters, samples) = counts.fold((0, 0), |a, b| (a.0.max(b.0), a.1.max(b.1)));
     let part = match plan.folds {
@@ -141,7 +153,7 @@ fn explanation(plan: &Plan, rows: &[Finished<'_>], has_seeds: bool) -> String {
         }
     };
     let diversity =
-        rows.first().and_then(|row| row.average("rater_diversity")).and_then(|average| average.mean);
+        scored(rows).and_then(|row| row.average("rater_diversity")).and_then(|average| average.mean);
     if let Some(diversity) = diversity.filter(|_| raters > 1) {
         let _ = write!(text, " Diversity of raters: {diversity:.3}.");
     }
@@ -182,7 +194,7 @@ pub fn csv(rows: &[Finished<'_>]) -> String {
         }
         let cost = row.cost;
         cells.push(row.steps().map_or(String::new(), |steps| steps.to_string()));
-        cells.push(row.row.seeds.len().to_string());
+        cells.push(row.seeds.len().to_string());
         cells.push(cost.parameters.map_or(String::new(), |count| count.to_string()));
         cells.extend([cost.step_milliseconds, cost.image_seconds].map(text));
         cells.push(cost.samples.map_or(String::new(), |samples| samples.to_string()));

@@ -95,3 +95,25 @@ fn rows_are_changed_by_the_reduced_version_and_the_command_line_in_this_order() 
     assert_ne!(made_up.mark, reduced.mark);
     assert!(plan(&[]).wanted(&["nothing".to_owned()]).unwrap_err().message.contains("the rows are: a"));
 }
+
+#[test]
+fn a_whole_name_asks_for_one_row_and_a_part_of_it_for_all_that_have_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("e.toml");
+    let row = |group: &str, name: &str| format!("[[rows]]\ngroup = \"{group}\"\nname = \"{name}\"\n");
+    let rows = [row("one", "rank 1"), row("one", "Rank 10"), row("all", "rank 1"), row("all", "rank 15")];
+    fs::write(&path, format!("title = \"t\"\n[config.data]\npath = \"set\"\n{}", rows.concat())).unwrap();
+    let (experiment, text) = Experiment::read(&path).unwrap();
+    let plan = Plan::new(&args(&path, &[]), experiment, &text).unwrap();
+    for (only, wanted) in [
+        (&[][..], [true, true, true, true]),
+        (&["RANK 1"], [true, false, true, false]),
+        (&["one rank 1"], [true, false, false, false]),
+        (&["rank 10", "all rank 1"], [false, true, true, false]),
+        (&["rank"], [true, true, true, true]),
+        (&["rank 1", "rank 15", "nothing"], [true, false, true, true]),
+    ] {
+        let only: Vec<String> = only.iter().map(|part| (*part).to_owned()).collect();
+        assert_eq!(plan.wanted(&only).unwrap(), wanted, "{only:?}");
+    }
+}

@@ -1,0 +1,48 @@
+//! How long a network takes for one image, measured when nothing else is computed.
+
+use std::path::Path;
+
+use ssn_cli::args::{Checkpoint, DeviceChoice};
+use ssn_cli::{Failure, datasets};
+use ssn_data::Split;
+use ssn_net::tiles::TileConfig;
+use ssn_net::whole_image::{Draws, WholeImageConfig};
+
+use crate::device::device;
+use crate::failure::failure;
+use crate::trained::trained;
+
+/// Bytes of a GPU from which on tiles are larger, as in `ssn predict`.
+const LARGE_GPU: i64 = 24 << 30;
+
+/// Seconds of the network of a run for one case of a part, the median of the first `cases`: the first of all takes
+/// longer. Nothing without cases.
+///
+/// # Errors
+/// When the run, its dataset or the device cannot be used.
+pub fn seconds(
+    run: &Path,
+    choice: DeviceChoice,
+    part: Split,
+    samples: usize,
+    cases: usize,
+) -> Result<Option<f64>, Failure> {
+    let (device, gpu) = device(choice)?;
+    let trained = trained(run, Checkpoint::Last, device)?;
+    let Some(data) = &trained.data else { return Ok(None) };
+    let dataset = data.open().map_err(datasets::failure)?;
+    let (parts, _) = data.parts(&dataset).map_err(datasets::failure)?;
+    let dataset = dataset.with_optional_labels();
+    let mut tiles = TileConfig::default();
+    tiles.voxels_at_once *= if gpu.is_some_and(|gpu| gpu.free >= LARGE_GPU) { 4 } else { 1 };
+    let config =
+        WholeImageConfig { tiles, draws: Draws { count: samples, seed: 0 }, ..WholeImageConfig::default() };
+    let mut seconds = vec![];
+    for index in (0..parts.len()).filter(|&index| parts[index] == part).take(cases) {
+        let case = dataset.load_raw(index).map_err(datasets::failure)?;
+        let (_, timing) = trained.predict(case, &config, |_, _| {}).map_err(failure)?;
+        seconds.push(timing.network);
+    }
+    seconds.sort_by(f64::total_cmp);
+    Ok(seconds.get(seconds.len() / 2).copied())
+}

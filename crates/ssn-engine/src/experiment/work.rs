@@ -1,0 +1,150 @@
+//! The work of an experiment: trainings and predictions one after the other, while what was predicted before is scored.
+//! What fails does not keep the rest from being done.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ssn_cli::evaluate::Evaluated;
+use ssn_cli::exit::tell;
+use ssn_cli::{Exit, Failure};
+
+use super::job::{Context, Job};
+use super::scorer::Scorer;
+use crate::signals;
+use crate::workplace::STOPPED;
+
+/// What came of all jobs.
+#[derive(Default)]
+pub struct Done<'a> {
+    /// Those that are scored, in the order of the table.
+    pub scored: Vec<(&'a Job, Evaluated)>,
+    /// Those that failed, with what to tell of each.
+    pub failed: Vec<(&'a Job, Failure)>,
+    /// Whether somebody asked to stop.
+    pub is_stopped: bool,
+}
+
+impl<'a> Done<'a> {
+    /// Notes that a job failed, and says so at once; being stopped is no failure.
+    fn note(&mut self, job: &'a Job, failure: Failure, context: Context<'_>) {
+        if failure.exit == Exit::Stopped {
+            self.is_stopped = true;
+            return;
+        }
+        let label = job.label(context.plan);
+        // At once, since it may take days until the end.
+        say(context, &format!("failed: {label}: {}", failure.message));
+        self.failed.push((job, failure));
+    }
+
+    /// The sentences about what failed.
+    pub fn notes(&self, context: Context<'_>) -> Vec<String> {
+        let note =
+            |(job, failure): &(&Job, Failure)| format!("{}: {}", job.label(context.plan), failure.message);
+        self.failed.iter().map(note).collect()
+    }
+
+    /// How the verb ends: as the first that failed, unless it was stopped.
+    pub fn outcome(&self, context: Context<'_>) -> Result<(), Failure> {
+        if self.is_stopped {
+            return Err(Failure::new(Exit::Stopped, STOPPED));
+        }
+        let Some((_, first)) = self.failed.first() else { return Ok(()) };
+        let notes = self.notes(context);
+        let more = match notes.len() {
+            1 => String::new(),
+            count => format!(" ({count} trainings failed; table.md tells of all)"),
+        };
+        Err(Failure::new(first.exit, format!("{}{more}", notes[0])))
+    }
+}
+
+/// Does what is wanted, and scores what is there.
+///
+/// # Errors
+/// When nothing could be done at all. What single jobs met is in what comes back.
+pub fn do_all<'a>(jobs: &'a [(Job, bool)], context: Context<'_>) -> Result<Done<'a>, Failure> {
+    let stop = signals::stop_flag().map_err(|error| Failure::new(Exit::Internal, error))?;
+    let stop: &AtomicBool = &stop;
+    let score = |number: usize| {
+        let job = &jobs[number].0;
+        let is_new = !job.record().is_scored;
+        if is_new && stop.load(Ordering::Relaxed) {
+            // It is scored when the experiment goes on; what was scored before is only read.
+            return Err(Failure::new(Exit::Stopped, STOPPED));
+        }
+        let evaluated = job.evaluate(context)?;
+        say(context, &told(job, &evaluated, context));
+        Ok(evaluated)
+    };
+    let mut done = Done::default();
+    let mut scored = std::thread::scope(|scope| {
+        let scorer = Scorer::start(scope, score);
+        // First what is there: it belongs to the table even if the rest is stopped.
+        let (there, missing): (Vec<usize>, Vec<usize>) =
+            (0..jobs.len()).partition(|&number| jobs[number].0.is_predicted());
+        there.into_iter().for_each(|number| scorer.add(number));
+        for number in missing {
+            let (job, is_wanted) = &jobs[number];
+            if !is_wanted {
+                continue;
+            }
+            let is_checked = jobs.iter().any(|(job, _)| job.is_begun());
+            let outcome = job.train(context, is_checked).and_then(|()| job.predict(context));
+            let is_hopeless = match outcome {
+                Ok(()) => {
+                    scorer.add(number);
+                    false
+                }
+                Err(failure) => {
+                    // The same twice before any step, such as a dataset or a GPU that cannot be used, meets all others.
+                    let same = done.failed.last().is_some_and(|(_, last)| last.message == failure.message);
+                    done.note(job, failure, context);
+                    same && !job.is_begun()
+                }
+            };
+            if stop.load(Ordering::Relaxed) || done.is_stopped {
+                // What waits for its first scores gets them when the experiment goes on.
+                stop.store(true, Ordering::Relaxed);
+                done.is_stopped = true;
+                break;
+            }
+            if is_hopeless {
+                break;
+            }
+        }
+        scorer.finish()
+    })?;
+    scored.sort_by_key(|(number, _)| *number);
+    for (number, found) in scored {
+        let job = &jobs[number].0;
+        match found {
+            Ok(evaluated) => done.scored.push((job, evaluated)),
+            Err(failure) => done.note(job, failure, context),
+        }
+    }
+    Ok(done)
+}
+
+/// Measures what is scored, now that nothing else is computed.
+pub fn measure(done: &mut Done<'_>, context: Context<'_>) {
+    let jobs: Vec<&Job> = done.scored.iter().map(|(job, _)| *job).collect();
+    for job in jobs {
+        if let Err(failure) = job.measure(context) {
+            done.note(job, failure, context);
+        }
+    }
+}
+
+/// A line about a training that was scored.
+fn told(job: &Job, evaluated: &Evaluated, context: Context<'_>) -> String {
+    let figures = evaluated.evaluation.figures.iter();
+    let ged = figures.rev().find(|figure| figure.key.starts_with("ged2_")).and_then(|figure| figure.mean);
+    let ged = ged.map_or(String::new(), |ged| format!(", GED² {ged:.4}"));
+    format!("scored {}: {} cases{ged}", job.label(context.plan), evaluated.evaluation.cases)
+}
+
+fn say(context: Context<'_>, line: &str) {
+    if !context.global.quiet {
+        tell(line);
+    }
+}
