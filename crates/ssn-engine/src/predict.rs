@@ -56,9 +56,6 @@ pub struct Predicted {
     pub parameters: i64,
     /// Cases that were predicted now.
     made: usize,
-    /// Seconds from an image in memory to its distribution or samples, the median of the cases: the first of a process takes
-    /// longer.
-    pub network_seconds: Option<f64>,
     /// Cases that were there.
     kept: usize,
     /// The index of the folder.
@@ -116,7 +113,7 @@ pub fn predict(args: &PredictArgs, quiet: bool) -> Result<Predicted, Failure> {
 
     let start = Instant::now();
     let progress = Progress::new(cases.len(), "cases", quiet);
-    let (mut made, mut phases, mut network) = (0, Phases::default(), vec![]);
+    let (mut made, mut phases) = (0, Phases::default());
     for (done, &index) in cases.iter().enumerate() {
         let id = dataset.entries[index].id.clone();
         if args.overwrite || !is_finished(&folder, &id, args) {
@@ -140,7 +137,6 @@ pub fn predict(args: &PredictArgs, quiet: bool) -> Result<Predicted, Failure> {
             let what = if trained.model.latent().is_some() { "sample" } else { "tile" };
             let tiles = |done: usize, of: usize| progress.note(|| format!("{id}, {what} {done} of {of}"));
             let (file, timing) = trained.predict(case, &config, tiles).map_err(told)?;
-            network.push(timing.total);
             phases.add(begin, &timing, || outputs::write(&folder, file, grid, args))?;
             made += 1;
         }
@@ -150,18 +146,7 @@ pub fn predict(args: &PredictArgs, quiet: bool) -> Result<Predicted, Failure> {
     let index = folder.write_index().map_err(predictions::failure)?;
     let (kept, seconds) = (cases.len() - made, start.elapsed().as_secs_f64());
     let parameters = trained.model.parameters().count();
-    network.sort_by(f64::total_cmp);
-    let network_seconds = network.get(network.len() / 2).copied();
-    Ok(Predicted {
-        model: trained.id().name,
-        parameters,
-        made,
-        network_seconds,
-        kept,
-        index,
-        seconds,
-        phases,
-    })
+    Ok(Predicted { model: trained.id().name, parameters, made, kept, index, seconds, phases })
 }
 
 /// Whether all files that are asked for are there.
@@ -170,6 +155,12 @@ fn is_finished(folder: &Predictions, id: &str, args: &PredictArgs) -> bool {
         [(true, Output::Prediction), (args.probabilities, Output::Probabilities), (args.nifti, Output::Mean)];
     folder.is_finished(id, args.samples.into())
         && asked.iter().all(|(asked, output)| !asked || folder.find_output(id, *output).is_some())
+}
+
+/// Voxels that are computed at once: larger tiles share less of their surroundings, where there is memory for them.
+pub fn voxels_at_once(gpu: Option<&Description>) -> usize {
+    let usual = TileConfig::default().voxels_at_once;
+    if gpu.is_some_and(|gpu| gpu.free >= LARGE_GPU) { 4 * usual } else { usual }
 }
 
 /// How images are divided.
@@ -184,12 +175,7 @@ fn tiling(args: &PredictArgs, gpu: Option<&Description>) -> Result<WholeImageCon
         }
     };
     let usual = TileConfig::default();
-    // Larger tiles share less of their surroundings, where there is memory for them.
-    let most = if gpu.is_some_and(|gpu| gpu.free >= LARGE_GPU) {
-        4 * usual.voxels_at_once
-    } else {
-        usual.voxels_at_once
-    };
+    let most = voxels_at_once(gpu);
     let voxels_at_once = args.voxels_at_once.map_or(most, |voxels| voxels as usize);
     let tiles = TileConfig { tile, voxels_at_once, ..usual };
     tiles.check().map_err(failure)?;

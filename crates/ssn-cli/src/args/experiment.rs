@@ -30,7 +30,7 @@ pub struct RunExperimentArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// Only rows with this in their group and name; may be repeated. The table also has other rows that are finished.
+    /// Only the row of this name, or rows with this in their group and name; may be repeated. The table also has other rows that are finished.
     #[arg(long, value_name = "ROW")]
     pub only: Vec<String>,
 

@@ -156,8 +156,6 @@ impl Job {
         let mut record = self.record();
         (record.is_predicted, record.is_scored) = (true, false);
         record.parameters = Some(predicted.parameters);
-        // Something else may be scored meanwhile: this stands in until the network is measured at the end.
-        record.network_seconds = predicted.network_seconds.or(record.network_seconds);
         record.write(&self.record)
     }
 

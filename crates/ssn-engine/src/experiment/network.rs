@@ -10,12 +10,10 @@ use ssn_net::whole_image::{Draws, WholeImageConfig};
 
 use crate::device::device;
 use crate::failure::failure;
+use crate::predict::voxels_at_once;
 use crate::trained::trained;
 
-/// Bytes of a GPU from which on tiles are larger, as in `ssn predict`.
-const LARGE_GPU: i64 = 24 << 30;
-
-/// Seconds of the network of a run for one case of a part, the median of the first `cases`: the first of all takes
+/// Seconds of a run's network for one case of a part, from the image in memory to the result in memory, the median of the first `cases`: the first of all takes
 /// longer. Nothing without cases.
 ///
 /// # Errors
@@ -33,15 +31,14 @@ pub fn seconds(
     let dataset = data.open().map_err(datasets::failure)?;
     let (parts, _) = data.parts(&dataset).map_err(datasets::failure)?;
     let dataset = dataset.with_optional_labels();
-    let mut tiles = TileConfig::default();
-    tiles.voxels_at_once *= if gpu.is_some_and(|gpu| gpu.free >= LARGE_GPU) { 4 } else { 1 };
+    let tiles = TileConfig { voxels_at_once: voxels_at_once(gpu.as_ref()), ..TileConfig::default() };
     let config =
         WholeImageConfig { tiles, draws: Draws { count: samples, seed: 0 }, ..WholeImageConfig::default() };
     let mut seconds = vec![];
     for index in (0..parts.len()).filter(|&index| parts[index] == part).take(cases) {
         let case = dataset.load_raw(index).map_err(datasets::failure)?;
         let (_, timing) = trained.predict(case, &config, |_, _| {}).map_err(failure)?;
-        seconds.push(timing.network);
+        seconds.push(timing.total);
     }
     seconds.sort_by(f64::total_cmp);
     Ok(seconds.get(seconds.len() / 2).copied())
