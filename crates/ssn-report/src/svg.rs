@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::colour::{Colour, INK, PAPER};
+use crate::escape::escape;
 use crate::picture::Picture;
 
 /// The family that PNG rendering embeds; other viewers fall back to their sans-serif.
@@ -76,6 +77,12 @@ impl Drawing {
         ));
     }
 
+    /// A filled circle.
+    pub fn dot(&mut self, (x, y): (f64, f64), radius: f64, fill: Colour) {
+        let fill = fill.hex();
+        self.element(format_args!(r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius}" fill="{fill}"/>"#));
+    }
+
     /// One line of text; `y` is its baseline.
     pub fn text(&mut self, x: f64, y: f64, size: f64, anchor: Anchor, colour: Colour, text: &str) {
         let anchor = match anchor {
@@ -104,10 +111,6 @@ impl Drawing {
         // Writing to a string cannot fail.
         let _ = writeln!(self.body, "{element}");
     }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -27,12 +27,16 @@ pub struct Axes<'a> {
 
 const WIDTH: f64 = 680.0;
 const HEIGHT: f64 = 380.0;
+/// The left edge of titles.
+const MARGIN: f64 = 12.0;
 const LEFT: f64 = 66.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 66.0;
 const BOTTOM: f64 = 48.0;
 /// The most marks of an axis.
 const MARKS: f64 = 6.0;
+/// Curves of so few points show each of them.
+const DOTTED: usize = 12;
 
 /// Draws curves into one pair of axes.
 pub fn curves_figure(axes: Axes<'_>, curves: &[Curve]) -> String {
@@ -48,18 +52,18 @@ pub fn curves_figure(axes: Axes<'_>, curves: &[Curve]) -> String {
     let up = |y: f64| HEIGHT - BOTTOM - (y - low) / (high - low) * (HEIGHT - TOP - BOTTOM);
 
     let mut drawing = Drawing::new(WIDTH, HEIGHT);
-    drawing.text(LEFT, 24.0, 15.0, Anchor::Start, INK, axes.title);
-    drawing.text(LEFT, TOP - 8.0, 11.0, Anchor::End, FAINT, axes.y);
-    drawing.text(WIDTH - RIGHT, HEIGHT - 12.0, 11.0, Anchor::End, FAINT, axes.x);
+    drawing.text(MARGIN, 24.0, 16.0, Anchor::Start, INK, axes.title);
+    drawing.text(MARGIN, TOP - 18.0, 13.0, Anchor::Start, FAINT, axes.y);
+    drawing.text(WIDTH - RIGHT, HEIGHT - 8.0, 13.0, Anchor::End, FAINT, axes.x);
     for x in marks(left, right) {
         drawing.line((across(x), HEIGHT - BOTTOM), (across(x), HEIGHT - BOTTOM + 4.0));
-        drawing.text(across(x), HEIGHT - BOTTOM + 18.0, 11.0, Anchor::Middle, INK, &shown(x));
+        drawing.text(across(x), HEIGHT - BOTTOM + 18.0, 13.0, Anchor::Middle, INK, &shown(x));
     }
     for y in if axes.logarithmic { decades(low, high) } else { marks(low, high) } {
         let faint = PAPER.towards(FAINT, 0.25);
         drawing.curve(&[(LEFT, up(y)), (WIDTH - RIGHT, up(y))], faint);
         let value = if axes.logarithmic { 10f64.powf(y) } else { y };
-        drawing.text(LEFT - 6.0, up(y) + 4.0, 11.0, Anchor::End, INK, &shown(value));
+        drawing.text(LEFT - 6.0, up(y) + 4.5, 13.0, Anchor::End, INK, &shown(value));
     }
     drawing.line((LEFT, HEIGHT - BOTTOM), (WIDTH - RIGHT, HEIGHT - BOTTOM));
     let mut names: Vec<&str> = vec![];
@@ -70,12 +74,15 @@ pub fn curves_figure(axes: Axes<'_>, curves: &[Curve]) -> String {
         });
         let points: Vec<(f64, f64)> = points.iter().map(|&(x, y)| (across(x), up(y))).collect();
         drawing.curve(&points, colour(place));
+        if points.len() <= DOTTED {
+            points.iter().for_each(|&point| drawing.dot(point, 3.5, colour(place)));
+        }
     }
-    let mut x = LEFT + 40.0;
+    let mut x = LEFT + 60.0;
     for (place, name) in names.iter().enumerate() {
         drawing.curve(&[(x, 44.0), (x + 22.0, 44.0)], colour(place));
-        drawing.text(x + 28.0, 48.0, 12.0, Anchor::Start, INK, name);
-        x += 48.0 + 7.0 * name.chars().count() as f64;
+        drawing.text(x + 28.0, 48.5, 13.0, Anchor::Start, INK, name);
+        x += 50.0 + 7.4 * name.chars().count() as f64;
     }
     drawing.finish(axes.title, &format!("{} over {}, of {}.", axes.y, axes.x, names.join(", ")))
 }
@@ -117,11 +124,13 @@ fn decades(low: f64, high: f64) -> Vec<f64> {
 
 /// A number with as few digits as it needs.
 fn shown(value: f64) -> String {
-    match value.abs() {
+    let text = match value.abs() {
         size if size >= 100.0 || size == 0.0 => format!("{value:.0}"),
-        size if size >= 1.0 => format!("{value:.1}"),
-        _ => format!("{value:.3}"),
-    }
+        size if size >= 1e-3 => format!("{value:.3}"),
+        _ => format!("{value:.0e}"),
+    };
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    text.replace('-', "−")
 }
 
 #[cfg(test)]
@@ -136,6 +145,12 @@ mod tests {
         for (low, high) in [(3.0, 3.5), (1e-6, 2e-6), (-7.0, 1e5)] {
             assert!(marks(low, high).iter().all(|x| *x >= low && *x <= high * (1.0 + 1e-9)), "{low} {high}");
         }
+    }
+
+    #[test]
+    fn numbers_have_the_digits_they_need() {
+        let values = [0.0, 20.0, 1500.0, 0.25, -1.5, 0.001, 0.0005];
+        assert_eq!(values.map(shown), ["0", "20", "1500", "0.25", "−1.5", "0.001", "5e−4"]);
     }
 
     #[test]

@@ -1,0 +1,119 @@
+//! `ssn report`: what predictions and runs have to show, in one file.
+
+mod output;
+mod scores;
+mod source;
+mod training;
+
+use std::path::{Path, PathBuf};
+
+use ssn_predictions::{Kind, Predictions};
+
+use crate::args::{Global, ReportArgs};
+use crate::exit::{Exit, Failure, print};
+use crate::predictions::failure;
+use crate::progress::Progress;
+use output::{Report, Written};
+use scores::Scores;
+use source::Sources;
+use training::Run;
+
+/// Makes the report and says where it is.
+pub fn run(args: &ReportArgs, global: &Global) -> Result<Exit, Failure> {
+    let written = report(args, global.quiet)?;
+    if !global.json {
+        return print(&written.line());
+    }
+    let json = serde_json::to_string_pretty(&written).map_err(|error| Failure::new(Exit::Internal, error))?;
+    print(&(json + "\n"))
+}
+
+fn report(args: &ReportArgs, quiet: bool) -> Result<Written, Failure> {
+    let sources = Sources::open(&args.paths)?;
+    let out = args.out.clone().unwrap_or_else(|| default_out(&args.paths));
+    let mut report = Report::new(out, &title(&sources), args.overwrite)?;
+    for (name, predictions) in &sources.predictions {
+        one_folder(&mut report, name, predictions)?;
+    }
+    if !sources.runs.is_empty() {
+        let steps = |run: &Run| format!("{}, {} steps", run.name, run.steps().unwrap_or(0.0));
+        let runs: Vec<String> = sources.runs.iter().map(steps).collect();
+        report.page.fact(if runs.len() == 1 { "run" } else { "runs" }, &runs.join("; "));
+        report.page.section("Training");
+        match training::figures(&sources.runs) {
+            none if none.is_empty() => report.page.paragraph("Nothing was measured yet."),
+            figures => report.show(figures),
+        }
+    }
+    let progress = Progress::new(0, "cases", quiet);
+    let written = report.write(&progress);
+    progress.finish();
+    written
+}
+
+/// All about one folder of predictions.
+fn one_folder(report: &mut Report, name: &str, predictions: &Predictions) -> Result<(), Failure> {
+    let found = predictions.cases().map_err(failure)?;
+    let about = predictions.about();
+    let page = &mut report.page;
+    page.fact("predictions", name);
+    page.fact("model", &about.model.name);
+    page.fact("dataset", &about.dataset);
+    page.fact("part", &about.split);
+    page.fact("cases", &found.len().to_string());
+    if let Some(first) = found.first() {
+        let header = &first.header;
+        page.fact("classes", &header.description.classes.join(", "));
+        page.fact("network", &kind(header.description.kind, header.rank));
+    }
+    let scores = Scores::read(predictions)?;
+    report.page.section("Scores");
+    match &scores {
+        None => report.page.paragraph(
+            "These predictions were not scored yet: run `ssn evaluate` on the folder, and then the report again.",
+        ),
+        Some(scores) => {
+            let settings = &scores.evaluation.settings.scores;
+            report.page.paragraph(&format!(
+                "Means over cases, or over pairs of a case and a rater, with their standard errors: {} samples of \
+                 each case, seed {}. GED² and distances are better when they are small, all others when they are large; \
+                 the diversity of samples should be that of raters.",
+                settings.samples, settings.seed
+            ));
+            report.page.table(&scores.summary_table());
+            if let Some(table) = scores.case_table() {
+                report.page.section("Scores of each case");
+                report.page.paragraph("A click on a heading sorts by that column. Means over the raters of a case.");
+                report.page.table(&table);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a network is, in words.
+fn kind(kind: Kind, rank: usize) -> String {
+    match (kind, rank) {
+        (Kind::Stochastic, 0) => "stochastic, independent voxels".to_owned(),
+        (Kind::Stochastic, rank) => format!("stochastic, rank {rank}"),
+        (Kind::Deterministic, _) => "deterministic".to_owned(),
+        (Kind::Sampled, _) => "draws samples itself".to_owned(),
+    }
+}
+
+fn title(sources: &Sources) -> String {
+    match (sources.predictions.as_slice(), sources.runs.as_slice()) {
+        ([(_, one)], _) => format!("{} on {}", one.about().model.name, one.about().split),
+        ([], [run]) => format!("Run {}", run.name),
+        ([], runs) => format!("{} runs", runs.len()),
+        (many, _) => format!("{} sets of predictions", many.len()),
+    }
+}
+
+/// In the folder that is shown; of several, beside the first.
+fn default_out(paths: &[PathBuf]) -> PathBuf {
+    match paths {
+        [one] => one.join("report"),
+        many => many.first().and_then(|path| path.parent()).unwrap_or(Path::new("")).join("report"),
+    }
+}

@@ -1,0 +1,182 @@
+//! `ssn report`: one page that holds everything, its figures, and what is refused.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use common::{Prediction, model, ssn, told};
+use ssn_predictions::{About, Kind, Predictions, file_stem};
+use ssn_volume::{Geometry, Image, Limits, Voxels, write};
+use tempfile::TempDir;
+
+/// A name that must not become an element of the page.
+const HOSTILE: &str = "<script>alert(1)</script>";
+
+/// A dataset `set/` of pictures of 8 × 8 with two raters, and predictions of them.
+fn folder(cases: &[&'static str], kind: Kind) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut index = "id,image,seg_0,seg_1\n".to_owned();
+    for (number, id) in cases.iter().enumerate() {
+        let name = file_stem(id);
+        picture(&folder.path().join(format!("set/{name}.png")), |i| (i * 11 % 200) as u8);
+        picture(&folder.path().join(format!("set/{name}_0.png")), |i| u8::from(i < 20 + number));
+        // The second rater finds nothing in the last case.
+        picture(&folder.path().join(format!("set/{name}_1.png")), |i| {
+            u8::from(i < 10 && number + 1 < cases.len())
+        });
+        index += &format!("{id},{name}.png,{name}_0.png,{name}_1.png\n");
+    }
+    std::fs::write(folder.path().join("set/index.csv"), index).unwrap();
+    predict(&folder, "predictions", cases, kind);
+    folder
+}
+
+fn picture(path: &Path, value: impl Fn(usize) -> u8) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let voxels = Voxels::U8((0..64).map(value).collect());
+    write(path, &Image::new(voxels, [1, 1, 8, 8], Geometry::default(), &Limits::default()).unwrap()).unwrap();
+}
+
+fn predict(folder: &TempDir, name: &str, cases: &[&'static str], kind: Kind) {
+    let dataset = "set/index.csv".to_owned();
+    let about = About { model: model(), seed: 0, dataset, split: "all".to_owned() };
+    let predictions = Predictions::create(&folder.path().join(name), about).unwrap();
+    for (number, id) in cases.iter().enumerate() {
+        Prediction { kind, ..Prediction::picture(id, number as u64) }
+            .write(&predictions.distribution_path(id));
+    }
+}
+
+fn evaluate(folder: &TempDir, name: &str) {
+    let output = ssn(folder, &["evaluate", name, "--samples", "8", "--quiet"]);
+    assert!(output.status.success(), "{}", told(&output));
+}
+
+fn report(folder: &TempDir, arguments: &[&str]) -> Output {
+    ssn(folder, &[&["report", "--quiet"], arguments].concat())
+}
+
+/// Makes a report that must succeed, and gives its page.
+fn page(folder: &TempDir, arguments: &[&str], place: &str) -> String {
+    let output = report(folder, arguments);
+    assert!(output.status.success(), "{}", told(&output));
+    std::fs::read_to_string(folder.path().join(place).join("report.html")).unwrap()
+}
+
+/// The names of the figures of a report, without ending, sorted.
+fn figures(folder: &TempDir, place: &str) -> Vec<String> {
+    let mut names = vec![];
+    for entry in std::fs::read_dir(folder.path().join(place).join("figures")).unwrap() {
+        let path = entry.unwrap().path();
+        let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
+        match path.extension().unwrap().to_str().unwrap() {
+            "svg" => names.push(stem),
+            ending => assert_eq!(ending, "png"),
+        }
+    }
+    names.sort();
+    let png = |name: &String| folder.path().join(place).join(format!("figures/{name}.png"));
+    assert!(names.iter().all(|name| std::fs::read(png(name)).unwrap().starts_with(b"\x89PNG")));
+    names
+}
+
+fn svg(folder: &TempDir, place: &str, name: &str) -> String {
+    std::fs::read_to_string(folder.path().join(place).join(format!("figures/{name}.svg"))).unwrap()
+}
+
+/// Everything in a folder with its bytes.
+fn bytes(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut all = vec![];
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(bytes(&path))
+        } else {
+            all.push((path.clone(), std::fs::read(&path).unwrap()))
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn help() {
+    insta::assert_snapshot!(told(&ssn(&tempfile::tempdir().unwrap(), &["report", "--help"])));
+}
+
+#[test]
+fn the_page_holds_the_scores_and_fetches_nothing() {
+    let folder = folder(&["a", HOSTILE, "case10"], Kind::Stochastic);
+    evaluate(&folder, "predictions");
+    let html = page(&folder, &["predictions"], "predictions/report");
+    assert_eq!(html.matches("<script").count(), 1, "only our own");
+    assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
+    assert!(!html.contains("://") && !html.contains("src="));
+    assert!(html.contains("small on all") && html.contains("stochastic, rank 2"));
+    assert!(html.contains("GED², 8 samples") && html.contains("not a medical device"));
+    // The table of cases has a row for each, with the value of its sort.
+    let table = html.split("class=\"sortable\"").nth(1).unwrap().split("</table>").next().unwrap();
+    assert_eq!(table.matches("<tr>").count(), 1 + 3);
+    let csv = std::fs::read_to_string(folder.path().join("predictions/evaluation/cases.csv")).unwrap();
+    let place = csv.lines().next().unwrap().split(',').position(|key| key == "ged2_8").unwrap();
+    for row in csv.lines().skip(1) {
+        let value = row.split(',').nth(place).unwrap();
+        assert!(table.contains(&format!("data-value=\"{value}\"")), "{value}");
+    }
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let folder = folder(&["a", "b", "c"], Kind::Stochastic);
+    evaluate(&folder, "predictions");
+    let place = folder.path().join("predictions/report");
+    page(&folder, &["predictions"], "predictions/report");
+    let first = bytes(&place);
+    let refused = report(&folder, &["predictions"]);
+    assert_eq!(refused.status.code(), Some(2));
+    std::fs::write(place.join("figures/old.svg"), "left over").unwrap();
+    page(&folder, &["predictions", "--overwrite"], "predictions/report");
+    assert_eq!(bytes(&place).len(), first.len(), "what is left of an earlier report is removed");
+    assert!(bytes(&place) == first);
+}
+
+#[test]
+fn what_is_neither_is_said() {
+    let folder = folder(&["a"], Kind::Stochastic);
+    let told_of = [
+        told(&report(&folder, &["set"])),
+        told(&report(&folder, &["absent"])),
+        told(&report(&folder, &["predictions", "--samples", "1"])),
+    ];
+    std::fs::create_dir(folder.path().join("predictions/evaluation")).unwrap();
+    std::fs::write(folder.path().join("predictions/evaluation/summary.json"), "{}").unwrap();
+    let damaged = told(&report(&folder, &["predictions"]));
+    insta::assert_snapshot!("refusals", [told_of.join("\n"), damaged].join("\n"));
+    assert!(!folder.path().join("predictions/report").exists(), "nothing was written");
+}
+
+#[test]
+fn a_run_shows_how_it_learnt() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, loss) in [("first", 3.0), ("second", 2.0)] {
+        let run = folder.path().join("runs").join(name);
+        std::fs::create_dir_all(&run).unwrap();
+        std::fs::write(run.join("config.toml"), "").unwrap();
+        let header = "step,loss,effective_samples,gradient_norm,learning_rate,validation_ged,\
+                      validation_diversity,validation_rater_diversity,validation_dice";
+        let rows = format!("10,{loss},1,1,0.001,,,,\n10,,,,,0.5,0.2,0.3,0.7\n20,1,1,1,0.0005,,,,\n");
+        std::fs::write(run.join("metrics.csv"), format!("{header}\n{rows}")).unwrap();
+    }
+    let html = page(&folder, &["runs/first"], "runs/first/report");
+    assert!(html.contains("<h1>Run first</h1>") && html.contains("first, 20 steps"));
+    let names = ["dice", "diversity", "ged"].map(|name| format!("training-validation-{name}"));
+    let all = [&["training-learning-rate".to_owned(), "training-loss".to_owned()][..], &names].concat();
+    assert_eq!(figures(&folder, "runs/first/report"), all);
+    assert!(svg(&folder, "runs/first/report", "training-validation-diversity").contains(">raters</text>"));
+    page(&folder, &["runs/first", "runs/second"], "runs/report");
+    let loss = svg(&folder, "runs/report", "training-loss");
+    assert!(loss.contains(">first</text>") && loss.contains(">second</text>"));
+}
