@@ -3,10 +3,13 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::colour::{CLASSES, Colour};
+use crate::colour::{Colour, class as class_colour};
 
 /// How much of a class's colour is laid over the image inside a contour.
 const FILL: f64 = 0.35;
+
+/// Steps of grey between black and white.
+const LEVELS: f32 = 63.0;
 
 /// A picture of so many pixels, rows from the top.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,10 +23,31 @@ impl Picture {
     pub fn grey(values: &[f32], width: usize, [low, high]: [f32; 2], zoom: usize) -> Self {
         let span = (high - low).max(f32::MIN_POSITIVE);
         let shade = |x: &f32| {
-            let level = (((x - low) / span).clamp(0.0, 1.0) * 255.0).round() as u8;
+            let level = ((x - low) / span).clamp(0.0, 1.0);
+            // Few levels make small files, and in pictures of this size nobody sees the steps.
+            let level = ((level * LEVELS).round() * (255.0 / LEVELS)).round() as u8;
             Colour(level, level, level)
         };
         Self { width, pixels: values.iter().map(shade).collect() }.enlarged(zoom)
+    }
+
+    /// Values `[h, w]`, each in the colour that it has.
+    pub fn coloured(values: &[f32], width: usize, colour: impl Fn(f32) -> Colour, zoom: usize) -> Self {
+        Self { width, pixels: values.iter().map(|&x| colour(x)).collect() }.enlarged(zoom)
+    }
+
+    /// The same with the outline of a box of rows and columns, in pixels of the picture.
+    pub fn with_box(mut self, rows: [usize; 2], columns: [usize; 2], colour: Colour) -> Self {
+        let width = self.width.max(1);
+        for (index, pixel) in self.pixels.iter_mut().enumerate() {
+            let (y, x) = (index / width, index % width);
+            let inside = (rows[0]..rows[1]).contains(&y) && (columns[0]..columns[1]).contains(&x);
+            let edge = [rows[0], rows[1] - 1].contains(&y) || [columns[0], columns[1] - 1].contains(&x);
+            if inside && edge {
+                *pixel = colour;
+            }
+        }
+        self
     }
 
     fn enlarged(self, zoom: usize) -> Self {
@@ -46,10 +70,10 @@ impl Picture {
         for (index, pixel) in self.pixels.iter_mut().enumerate() {
             let (y, x) = ((index / self.width) as isize, (index % self.width) as isize);
             let here = class(y, x);
-            let Some(colour) = usize::from(here).checked_sub(1).map(|label| CLASSES[label % CLASSES.len()])
-            else {
+            if here == 0 {
                 continue;
-            };
+            }
+            let colour = class_colour(here);
             let border =
                 [(-1, 0), (1, 0), (0, -1), (0, 1)].iter().any(|(dy, dx)| class(y + dy, x + dx) != here);
             *pixel = if border { colour } else { pixel.towards(colour, FILL) };
@@ -89,6 +113,14 @@ impl Picture {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::colour::CLASSES;
+
+    #[test]
+    fn a_box_is_outlined() {
+        let red = Colour(255, 0, 0);
+        let picture = Picture::coloured(&[0.0; 16], 4, |_| Colour(0, 0, 0), 2).with_box([2, 6], [0, 8], red);
+        assert_eq!(picture.pixels.iter().filter(|pixel| **pixel == red).count(), 8 + 8 + 2 + 2);
+    }
 
     #[test]
     fn contours_lie_inside_their_class() {

@@ -1,6 +1,7 @@
 //! Curves over the steps of runs.
 
-use crate::colour::{CLASSES, Colour, FAINT, INK, PAPER};
+use super::axis::{marks, range, shown};
+use crate::colour::{FAINT, INK, RULE, distinct};
 use crate::svg::{Anchor, Drawing};
 
 /// One curve.
@@ -33,8 +34,6 @@ const LEFT: f64 = 66.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 66.0;
 const BOTTOM: f64 = 48.0;
-/// The most marks of an axis.
-const MARKS: f64 = 6.0;
 /// Curves of so few points show each of them.
 const DOTTED: usize = 12;
 
@@ -60,8 +59,7 @@ pub fn curves_figure(axes: Axes<'_>, curves: &[Curve]) -> String {
         drawing.text(across(x), HEIGHT - BOTTOM + 18.0, 13.0, Anchor::Middle, INK, &shown(x));
     }
     for y in if axes.logarithmic { decades(low, high) } else { marks(low, high) } {
-        let faint = PAPER.towards(FAINT, 0.25);
-        drawing.curve(&[(LEFT, up(y)), (WIDTH - RIGHT, up(y))], faint);
+        drawing.curve(&[(LEFT, up(y)), (WIDTH - RIGHT, up(y))], RULE);
         let value = if axes.logarithmic { 10f64.powf(y) } else { y };
         drawing.text(LEFT - 6.0, up(y) + 4.5, 13.0, Anchor::End, INK, &shown(value));
     }
@@ -73,46 +71,18 @@ pub fn curves_figure(axes: Axes<'_>, curves: &[Curve]) -> String {
             names.len() - 1
         });
         let points: Vec<(f64, f64)> = points.iter().map(|&(x, y)| (across(x), up(y))).collect();
-        drawing.curve(&points, colour(place));
+        drawing.curve(&points, distinct(place));
         if points.len() <= DOTTED {
-            points.iter().for_each(|&point| drawing.dot(point, 3.5, colour(place)));
+            points.iter().for_each(|&point| drawing.dot(point, 3.5, distinct(place)));
         }
     }
     let mut x = LEFT + 60.0;
     for (place, name) in names.iter().enumerate() {
-        drawing.curve(&[(x, 44.0), (x + 22.0, 44.0)], colour(place));
+        drawing.curve(&[(x, 44.0), (x + 22.0, 44.0)], distinct(place));
         drawing.text(x + 28.0, 48.5, 13.0, Anchor::Start, INK, name);
         x += 50.0 + 7.4 * name.chars().count() as f64;
     }
     drawing.finish(axes.title, &format!("{} over {}, of {}.", axes.y, axes.x, names.join(", ")))
-}
-
-/// Dark ones first: yellow is hard to see on paper.
-fn colour(place: usize) -> Colour {
-    const ORDER: [usize; 6] = [6, 5, 3, 2, 1, 0];
-    CLASSES[ORDER[place % ORDER.len()]]
-}
-
-/// The smallest and the largest of numbers, a little apart where they are one.
-fn range(values: impl Iterator<Item = f64>) -> [f64; 2] {
-    let [low, high] =
-        values.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], x| [low.min(x), high.max(x)]);
-    match (low.is_finite(), low < high) {
-        (false, _) => [0.0, 1.0],
-        (true, false) => [low - 0.5, low + 0.5],
-        (true, true) => [low, high],
-    }
-}
-
-/// Round numbers between two.
-fn marks(low: f64, high: f64) -> Vec<f64> {
-    let rough = (high - low) / MARKS;
-    let power = 10f64.powf(rough.log10().floor());
-    let step =
-        [1.0, 2.0, 5.0, 10.0].map(|k| k * power).into_iter().find(|step| *step >= rough).unwrap_or(rough);
-    let first = (low / step).ceil() as i64;
-    let last = (high / step + 1e-9).floor() as i64;
-    (first..=last).map(|k| k as f64 * step).collect()
 }
 
 /// Logarithms of 1, 2 and 5 times powers of ten between two.
@@ -122,35 +92,13 @@ fn decades(low: f64, high: f64) -> Vec<f64> {
     all.filter(|y| (low..=high).contains(y)).collect()
 }
 
-/// A number with as few digits as it needs.
-fn shown(value: f64) -> String {
-    let text = match value.abs() {
-        size if size >= 100.0 || size == 0.0 => format!("{value:.0}"),
-        size if size >= 1e-3 => format!("{value:.3}"),
-        _ => format!("{value:.0e}"),
-    };
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    text.replace('-', "−")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn marks_are_round_and_inside() {
-        assert_eq!(marks(0.0, 2000.0), [0.0, 500.0, 1000.0, 1500.0, 2000.0]);
-        assert_eq!(marks(-0.13, 0.2).len(), 4);
+    fn decades_are_inside() {
         assert_eq!(decades(1.9, 3.1).len(), 4);
-        for (low, high) in [(3.0, 3.5), (1e-6, 2e-6), (-7.0, 1e5)] {
-            assert!(marks(low, high).iter().all(|x| *x >= low && *x <= high * (1.0 + 1e-9)), "{low} {high}");
-        }
-    }
-
-    #[test]
-    fn numbers_have_the_digits_they_need() {
-        let values = [0.0, 20.0, 1500.0, 0.25, -1.5, 0.001, 0.0005];
-        assert_eq!(values.map(shown), ["0", "20", "1500", "0.25", "−1.5", "0.001", "5e−4"]);
     }
 
     #[test]
