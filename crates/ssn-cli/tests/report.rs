@@ -180,3 +180,79 @@ fn a_run_shows_how_it_learnt() {
     let loss = svg(&folder, "runs/report", "training-loss");
     assert!(loss.contains(">first</text>") && loss.contains(">second</text>"));
 }
+
+/// Counts of a text in a drawing.
+fn count(svg: &str, text: &str) -> usize {
+    svg.matches(text).count()
+}
+
+#[test]
+fn cases_have_pictures_volumes_and_distances() {
+    let folder = folder(&["a", HOSTILE, "case10"], Kind::Stochastic);
+    let html = page(&folder, &["predictions", "--samples", "12"], "predictions/report");
+    let all = figures(&folder, "predictions/report");
+    for id in ["a", HOSTILE, "case10"] {
+        for what in ["pictures", "volumes", "distances"] {
+            assert!(all.contains(&file_stem(&format!("{id}-{what}"))), "{id} {what}: {all:?}");
+        }
+    }
+    let pictures = svg(&folder, "predictions/report", &file_stem("case10-pictures"));
+    // The image, two raters, the prediction, its entropy and eight samples.
+    assert_eq!(count(&pictures, "<image"), 1 + 2 + 2 + 8);
+    assert_eq!(count(&pictures, ">sample "), 8);
+    assert!(pictures.contains(">rater 1: nothing<") && pictures.contains(">lesion<"));
+    let dice = svg(&folder, "predictions/report", "sample-dice");
+    // A dot per sample, but in the last case only one rater marked something; and one in the legend.
+    assert_eq!(count(&dice, "<circle"), 3 * 12 + 1);
+    assert_eq!(count(&html, "<figure>"), all.len());
+    assert!(html.contains("were not scored yet"));
+    let few = page(&folder, &["predictions", "--cases", "1", "--overwrite"], "predictions/report");
+    assert_eq!(few.matches("most ambiguous</h3>").count(), 1);
+    assert_eq!(
+        figures(&folder, "predictions/report").iter().filter(|name| name.ends_with("-volumes")).count(),
+        1
+    );
+}
+
+#[test]
+fn without_the_dataset_only_the_files_are_drawn() {
+    let folder = folder(&["a", "b"], Kind::Stochastic);
+    std::fs::remove_dir_all(folder.path().join("set")).unwrap();
+    let output = ssn(&folder, &["report", "predictions", "--data", "set/index.csv"]);
+    assert_eq!(output.status.code(), Some(65), "{}", told(&output));
+    let html = page(&folder, &["predictions"], "predictions/report");
+    assert!(html.contains("Images and raters are left out"));
+    let pictures = svg(&folder, "predictions/report", "a-pictures");
+    assert_eq!(count(&pictures, "<image"), 2 + 8);
+    assert!(!figures(&folder, "predictions/report").contains(&"sample-dice".to_owned()));
+    assert!(!svg(&folder, "predictions/report", "a-distances").contains(">raters<"));
+}
+
+#[test]
+fn a_volume_shows_the_slice_with_most_and_a_montage() {
+    let folder = tempfile::tempdir().unwrap();
+    let size = [5, 8, 8];
+    let volume = |path: &str, value: &dyn Fn(usize) -> u8| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let voxels = Voxels::U8((0..320).map(value).collect());
+        let image = Image::new(voxels, [1, 5, 8, 8], Geometry::default(), &Limits::default()).unwrap();
+        write(&path, &image).unwrap();
+    };
+    volume("set/a.nii.gz", &|i| (i % 100) as u8);
+    // Most is marked in slice 3.
+    volume("set/a_0.nii.gz", &|i| u8::from(i / 64 == 3 && i % 64 < 30 || i / 64 == 1 && i % 64 < 9));
+    std::fs::write(folder.path().join("set/index.csv"), "id,image,seg\na,a.nii.gz,a_0.nii.gz\n").unwrap();
+    let about =
+        About { model: model(), seed: 0, dataset: "set/index.csv".to_owned(), split: "all".to_owned() };
+    let predictions = Predictions::create(&folder.path().join("predictions"), about).unwrap();
+    let region = ssn_predictions::Region::whole(size);
+    Prediction { size, region, ..Prediction::picture("a", 3) }.write(&predictions.distribution_path("a"));
+    let html = page(&folder, &["predictions", "--samples", "6"], "predictions/report");
+    assert!(html.contains("Slice 3, which has most marked voxels"));
+    let pictures = svg(&folder, "predictions/report", "a-pictures");
+    // Image, rater, prediction, entropy, six samples, and the three slices from 1 to 3 twice.
+    assert_eq!(count(&pictures, "<image"), 4 + 6 + 2 * 3);
+    assert!(pictures.contains(">slice 2<") && !pictures.contains(">slice 0<"));
+    assert!(svg(&folder, "predictions/report", "a-volumes").contains(">ml<"));
+}

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::colour::{Colour, class as class_colour};
 
 /// How much of a class's colour is laid over the image inside a contour.
-const FILL: f64 = 0.35;
+const FILL: f64 = 0.22;
 
 /// Steps of grey between black and white.
 const LEVELS: f32 = 63.0;
@@ -62,6 +62,8 @@ impl Picture {
     /// The same with a label map `[h, w]` on it: a thin fill and a contour in the colour of each class.
     pub fn with_labels(mut self, labels: &[u8], width: usize) -> Self {
         let (height, zoom) = (labels.len() / width.max(1), self.width / width.max(1));
+        // Contours that can be seen where pictures are enlarged.
+        let thickness = zoom.div_ceil(2) as isize;
         let class = |y: isize, x: isize| {
             let inside =
                 (0..(height * zoom) as isize).contains(&y) && (0..(width * zoom) as isize).contains(&x);
@@ -74,8 +76,11 @@ impl Picture {
                 continue;
             }
             let colour = class_colour(here);
-            let border =
-                [(-1, 0), (1, 0), (0, -1), (0, 1)].iter().any(|(dy, dx)| class(y + dy, x + dx) != here);
+            let border = (1..=thickness).any(|far| {
+                [(-far, 0), (far, 0), (0, -far), (0, far)]
+                    .iter()
+                    .any(|(dy, dx)| class(y + dy, x + dx) != here)
+            });
             *pixel = if border { colour } else { pixel.towards(colour, FILL) };
         }
         self
@@ -125,11 +130,17 @@ mod tests {
     #[test]
     fn contours_lie_inside_their_class() {
         let labels = [0, 0, 0, 0, 1, 0, 0, 0, 0];
-        let picture = Picture::grey(&[0.0; 9], 3, [0.0, 1.0], 3).with_labels(&labels, 3);
-        assert_eq!((picture.width(), picture.height()), (9, 9));
+        let enlarged = |zoom| Picture::grey(&[0.0; 9], 3, [0.0, 1.0], zoom).with_labels(&labels, 3);
+        let thick = enlarged(6).pixels.iter().filter(|pixel| **pixel == CLASSES[0]).count();
+        assert_eq!(thick, 36, "three from each side fill six");
+        let picture = Picture::grey(&[0.0; 36], 6, [0.0, 1.0], 1).with_labels(
+            &(0..36).map(|i| u8::from(i % 6 > 1 && i % 6 < 5 && i / 6 > 1 && i / 6 < 5)).collect::<Vec<_>>(),
+            6,
+        );
+        assert_eq!((picture.width(), picture.height()), (6, 6));
         let coloured = picture.pixels.iter().filter(|pixel| **pixel == CLASSES[0]).count();
         let black = picture.pixels.iter().filter(|pixel| **pixel == Colour(0, 0, 0)).count();
-        assert_eq!((coloured, black), (8, 72), "a ring around one filled pixel");
+        assert_eq!((coloured, black), (8, 27), "a ring around one filled pixel");
         assert!(picture.png().starts_with(b"\x89PNG"));
     }
 }

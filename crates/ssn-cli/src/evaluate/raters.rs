@@ -20,14 +20,17 @@ pub(crate) fn load(dataset: &Dataset, job: &Job) -> Result<Vec<LabelMap>, Failur
     let mut case = dataset.load_raw(job.index).map_err(data_failure)?;
     case.image = vec![];
     case.channels = 0;
-    label_maps(on_grid(dataset, job, case)?.raters, dataset.classes.len())
+    label_maps(on_grid(dataset, &job.found.header.description, case)?.raters, dataset.classes.len())
 }
 
 /// The same with the image in the intensities in which it is stored.
-#[allow(dead_code, reason = "pictures of cases will need it")]
-pub(crate) fn load_with_image(dataset: &Dataset, job: &Job) -> Result<(Case, Vec<LabelMap>), Failure> {
-    let case = dataset.load_raw(job.index).map_err(data_failure)?;
-    let mut case = on_grid(dataset, job, case)?;
+pub(crate) fn load_with_image(
+    dataset: &Dataset,
+    index: usize,
+    about: &Description,
+) -> Result<(Case, Vec<LabelMap>), Failure> {
+    let case = dataset.load_raw(index).map_err(data_failure)?;
+    let mut case = on_grid(dataset, about, case)?;
     let raters = label_maps(std::mem::take(&mut case.raters), dataset.classes.len())?;
     Ok((case, raters))
 }
@@ -37,8 +40,7 @@ fn label_maps(raters: Vec<Vec<u8>>, classes: usize) -> Result<Vec<LabelMap>, Fai
 }
 
 /// The case on the grid of its prediction.
-fn on_grid(dataset: &Dataset, job: &Job, mut case: Case) -> Result<Case, Failure> {
-    let about = &job.found.header.description;
+fn on_grid(dataset: &Dataset, about: &Description, mut case: Case) -> Result<Case, Failure> {
     if let Some(table) = differences(about, &case) {
         // Intensities play no part here, and predictions keep the size of the image.
         let prepare = Preprocessing {

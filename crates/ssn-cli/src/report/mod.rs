@@ -1,18 +1,25 @@
 //! `ssn report`: what predictions and runs have to show, in one file.
 
+mod cases;
+mod choose;
+mod material;
+mod measures;
 mod output;
+mod pictures;
 mod scores;
 mod source;
+mod survey;
 mod training;
+mod view;
 
 use std::path::{Path, PathBuf};
 
-use ssn_predictions::{Kind, Predictions};
+use ssn_predictions::Kind;
 
 use crate::args::{Global, ReportArgs};
-use crate::exit::{Exit, Failure, print};
-use crate::predictions::failure;
+use crate::exit::{Exit, Failure, print, tell};
 use crate::progress::Progress;
+use material::Material;
 use output::{Report, Written};
 use scores::Scores;
 use source::Sources;
@@ -32,15 +39,17 @@ fn report(args: &ReportArgs, quiet: bool) -> Result<Written, Failure> {
     let sources = Sources::open(&args.paths)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&args.paths));
     let mut report = Report::new(out, &title(&sources), args.overwrite)?;
-    for (name, predictions) in &sources.predictions {
-        one_folder(&mut report, name, predictions)?;
+    let runs = sources.runs;
+    for (name, predictions) in sources.predictions {
+        let material = Material::open(name, predictions, args.data.as_deref(), args.samples, args.seed)?;
+        one_folder(&mut report, &material, args, quiet)?;
     }
-    if !sources.runs.is_empty() {
+    if !runs.is_empty() {
         let steps = |run: &Run| format!("{}, {} steps", run.name, run.steps().unwrap_or(0.0));
-        let runs: Vec<String> = sources.runs.iter().map(steps).collect();
-        report.page.fact(if runs.len() == 1 { "run" } else { "runs" }, &runs.join("; "));
+        let told: Vec<String> = runs.iter().map(steps).collect();
+        report.page.fact(if told.len() == 1 { "run" } else { "runs" }, &told.join("; "));
         report.page.section("Training");
-        match training::figures(&sources.runs) {
+        match training::figures(&runs) {
             none if none.is_empty() => report.page.paragraph("Nothing was measured yet."),
             figures => report.show(figures),
         }
@@ -52,21 +61,40 @@ fn report(args: &ReportArgs, quiet: bool) -> Result<Written, Failure> {
 }
 
 /// All about one folder of predictions.
-fn one_folder(report: &mut Report, name: &str, predictions: &Predictions) -> Result<(), Failure> {
-    let found = predictions.cases().map_err(failure)?;
-    let about = predictions.about();
-    let page = &mut report.page;
-    page.fact("predictions", name);
+fn one_folder(
+    report: &mut Report,
+    material: &Material,
+    args: &ReportArgs,
+    quiet: bool,
+) -> Result<(), Failure> {
+    head(report, material);
+    score_tables(report, material)?;
+    let surveys = survey::survey(material, quiet)?;
+    cases::sample_dice(report, material, &surveys);
+    cases::chosen(report, material, &surveys, &choose::cases(&surveys, args.cases), quiet)
+}
+
+/// What the folder is of.
+fn head(report: &mut Report, material: &Material) {
+    let (about, page) = (material.predictions.about(), &mut report.page);
+    page.fact("predictions", &material.name);
     page.fact("model", &about.model.name);
     page.fact("dataset", &about.dataset);
     page.fact("part", &about.split);
-    page.fact("cases", &found.len().to_string());
-    if let Some(first) = found.first() {
-        let header = &first.header;
-        page.fact("classes", &header.description.classes.join(", "));
-        page.fact("network", &kind(header.description.kind, header.rank));
+    page.fact("cases", &material.found.len().to_string());
+    page.fact("classes", &material.classes().join(", "));
+    page.fact("network", &kind(material.kind(), material.found[0].header.rank));
+    if let Some(note) = &material.note {
+        tell(&format!("images and raters are left out: {note}"));
+        page.paragraph(&format!(
+            "Images and raters are left out, because the dataset cannot be opened: {note}. Name it with --data."
+        ));
     }
-    let scores = Scores::read(predictions)?;
+}
+
+/// What `ssn evaluate` found.
+fn score_tables(report: &mut Report, material: &Material) -> Result<(), Failure> {
+    let scores = Scores::read(&material.predictions)?;
     report.page.section("Scores");
     match &scores {
         None => report.page.paragraph(

@@ -26,6 +26,8 @@ const RIGHT: f64 = 20.0;
 const ABOVE: f64 = 44.0;
 const BELOW: f64 = 42.0;
 const BINS: usize = 16;
+/// Samples beyond so many times what is usual are counted, not drawn.
+const FAR: f64 = 2.0;
 
 /// Draws a panel per class; volumes are in `unit`.
 pub fn volume_figure(title: &str, unit: &str, classes: &[Volumes]) -> String {
@@ -47,12 +49,14 @@ pub fn volume_figure(title: &str, unit: &str, classes: &[Volumes]) -> String {
 
 fn panel(drawing: &mut Drawing, top: f64, unit: &str, class: &Volumes) {
     let (floor, roof) = (top + PANEL - BELOW, top + ABOVE);
+    let end = end(class);
     let all = class.samples.iter().chain(&class.raters).copied().chain([class.prediction]);
-    let [low, high] = range(all);
+    let [low, high] = range(all.filter(|volume| *volume <= end));
     let low = if low < 0.35 * high { 0.0 } else { low };
+    let inside: Vec<f64> = class.samples.iter().copied().filter(|volume| *volume <= end).collect();
     let across = |volume: f64| LEFT + (volume - low) / (high - low) * (WIDTH - LEFT - RIGHT);
     let mut counts = [0usize; BINS];
-    for volume in &class.samples {
+    for volume in &inside {
         let bin = ((volume - low) / (high - low) * BINS as f64) as usize;
         counts[bin.min(BINS - 1)] += 1;
     }
@@ -70,7 +74,12 @@ fn panel(drawing: &mut Drawing, top: f64, unit: &str, class: &Volumes) {
         drawing.text(across(x), floor + 18.0, 12.0, Anchor::Middle, INK, &shown(x));
     }
     drawing.text(12.0, floor + 34.0, 12.0, Anchor::Start, INK, &class.name);
-    drawing.text(WIDTH - RIGHT, floor + 34.0, 12.0, Anchor::End, FAINT, unit);
+    let unit = match class.samples.len() - inside.len() {
+        0 => unit.to_owned(),
+        1 => format!("{unit}; one sample has more"),
+        more => format!("{unit}; {more} samples have more"),
+    };
+    drawing.text(WIDTH - RIGHT, floor + 34.0, 12.0, Anchor::End, FAINT, &unit);
     let x = across(class.prediction);
     drawing.stroke((x, roof - 8.0), (x, floor), 3.0, PREDICTION);
     // Raters whose volumes are close stand in three lines, so that their numbers can be read.
@@ -82,6 +91,15 @@ fn panel(drawing: &mut Drawing, top: f64, unit: &str, class: &Volumes) {
         drawing.stroke((x, y), (x, floor), 1.5, INK);
         drawing.text(x + 3.0, y + 6.0, 11.0, Anchor::Start, INK, &rater.to_string());
     }
+}
+
+/// Where the axis ends: at the largest volume, unless a few samples are so large that nothing else could be seen.
+fn end(class: &Volumes) -> f64 {
+    let mut sorted = class.samples.clone();
+    sorted.sort_by(f64::total_cmp);
+    let most = sorted.get(sorted.len() * 4 / 5).copied().unwrap_or(0.0);
+    let usual = class.raters.iter().copied().fold(most.max(class.prediction), f64::max);
+    if usual > 0.0 { FAR * usual } else { f64::INFINITY }
 }
 
 #[cfg(test)]
@@ -101,6 +119,8 @@ mod tests {
         assert!(svg.contains(">0</text>") && svg.contains(">1</text>") && svg.contains(">core<"));
         // Two bars, the legend's, and the paper.
         assert_eq!(svg.matches("<rect").count(), 4);
+        let one = Volumes { samples: vec![1.0, 1.0, 1.0, 1.0, 2.0, 1000.0], ..class.clone() };
+        assert!(volume_figure("Volumes", "ml", &[one]).contains("ml; one sample has more"));
         let same = Volumes { samples: vec![0.0; 3], raters: vec![], prediction: 0.0, ..class };
         let svg = volume_figure("Volumes", "ml", &[same]);
         assert!(!svg.contains("NaN") && !svg.contains("inf"));

@@ -1,6 +1,7 @@
 //! Distances between raters and samples as a heat map.
 
 use crate::colour::{FAINT, INK, PAPER, probability};
+use crate::picture::Picture;
 use crate::svg::{Anchor, Drawing};
 
 const SIDE: f64 = 380.0;
@@ -17,12 +18,9 @@ pub fn distance_figure(title: &str, raters: usize, distances: &[Vec<f64>]) -> St
     let cell = SIDE / count.max(1) as f64;
     let mut drawing = Drawing::new(LEFT + SIDE + 90.0, TOP + SIDE + 24.0);
     drawing.text(12.0, 26.0, 16.0, Anchor::Start, INK, title);
-    for (i, row) in distances.iter().enumerate() {
-        for (j, &distance) in row.iter().enumerate() {
-            let (x, y) = (LEFT + j as f64 * cell, TOP + i as f64 * cell);
-            drawing.rectangle(x, y, cell, cell, probability(distance));
-        }
-    }
+    let values: Vec<f32> = distances.iter().flatten().map(|&distance| distance as f32).collect();
+    let cells = Picture::coloured(&values, count, |x| probability(f64::from(x)), cell.ceil() as usize);
+    drawing.picture(LEFT, TOP, SIDE, SIDE, &cells);
     drawing.frame(LEFT, TOP, SIDE, SIDE);
     let border = raters as f64 * cell;
     let groups = [("raters", 0.0, border), ("samples", border, SIDE)];
@@ -70,11 +68,24 @@ mod tests {
     fn every_pair_has_a_cell() {
         let distances = vec![vec![0.0, 0.5, 1.0], vec![0.5, 0.0, 0.25], vec![1.0, 0.25, 0.0]];
         let svg = distance_figure("Distances", 1, &distances);
-        // Cells, the scale, two frames and the paper.
-        assert_eq!(svg.matches("<rect").count(), 9 + 64 + 2 + 1);
-        assert_eq!(svg.matches(&probability(1.0).hex()).count(), 2, "the two that are far");
+        // The scale, two frames and the paper.
+        assert_eq!((svg.matches("<rect").count(), svg.matches("<image").count()), (64 + 2 + 1, 1));
+        let png = crate::png_from_svg(&svg, 1.0).unwrap();
+        let mut reader = png::Decoder::new(std::io::Cursor::new(png)).read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        let width = reader.next_frame(&mut pixels).unwrap().width as usize;
+        let at = |i: usize, j: usize| {
+            let cell = SIDE / 3.0;
+            let middle = |start: f64, k: usize| (start + (k as f64 + 0.4) * cell) as usize;
+            let first = 4 * (middle(TOP, i) * width + middle(LEFT, j));
+            crate::colour::Colour(pixels[first], pixels[first + 1], pixels[first + 2])
+        };
+        for (i, row) in distances.iter().enumerate() {
+            for (j, &distance) in row.iter().enumerate() {
+                assert_eq!(at(i, j), probability(distance), "{i} {j}");
+            }
+        }
         assert!(svg.contains(">raters<") && svg.contains(">samples<"));
         assert!(!distance_figure("Distances", 0, &distances).contains(">raters<"));
-        crate::png_from_svg(&svg, 1.0).unwrap();
     }
 }
