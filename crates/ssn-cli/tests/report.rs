@@ -256,3 +256,35 @@ fn a_volume_shows_the_slice_with_most_and_a_montage() {
     assert!(pictures.contains(">slice 2<") && !pictures.contains(">slice 0<"));
     assert!(svg(&folder, "predictions/report", "a-volumes").contains(">ml<"));
 }
+
+#[test]
+fn samples_are_steered_where_there_is_noise() {
+    let folder = folder(&["a", "b", "c", "d"], Kind::Stochastic);
+    let html = page(&folder, &["predictions"], "predictions/report");
+    let all = figures(&folder, "predictions/report");
+    for what in ["classes", "temperature", "modes"] {
+        let of = all.iter().filter(|name| name.ends_with(&format!("-{what}"))).count();
+        assert_eq!(of, 3, "{what} of three cases: {all:?}");
+    }
+    let name = |what: &str| all.iter().find(|name| name.ends_with(what)).unwrap().clone();
+    let classes = svg(&folder, "predictions/report", &name("-classes"));
+    assert_eq!((count(&classes, "<image"), count(&classes, ">−3<"), count(&classes, ">+3<")), (7, 1, 1));
+    let temperature = svg(&folder, "predictions/report", &name("-temperature"));
+    assert_eq!((count(&temperature, "<image"), count(&temperature, ">T = 0.25<")), (14, 2));
+    let modes = svg(&folder, "predictions/report", &name("-modes"));
+    assert_eq!((count(&modes, "<image"), count(&modes, ">mode 2<")), (14, 1));
+    assert!(html.contains("the modes explain ") && !html.contains("cannot be steered"));
+
+    predict(&folder, "plain", &["a", "b"], Kind::Deterministic);
+    let html = page(&folder, &["plain"], "plain/report");
+    assert!(html.contains("no noise that could be steered"));
+    assert!(svg(&folder, "plain/report", "a-pictures").contains(">one by one<"));
+    predict(&folder, "drawn", &["a", "b"], Kind::Sampled);
+    let html = page(&folder, &["drawn"], "drawn/report");
+    assert!(html.contains("they cannot be steered"));
+    let strips = |name: &String| ["-classes", "-temperature", "-modes"].iter().any(|end| name.ends_with(end));
+    for place in ["plain/report", "drawn/report"] {
+        assert!(!figures(&folder, place).iter().any(strips));
+    }
+    assert_eq!(count(&svg(&folder, "drawn/report", "a-pictures"), ">sample "), common::STORED);
+}

@@ -3,11 +3,12 @@
 use ssn_predictions::Kind;
 use ssn_report::figures::sample_dice::{Row, sample_dice_figure};
 
-use super::choose::Chosen;
+use super::choose::{Chosen, diverse};
 use super::material::Material;
 use super::measures::Measured;
 use super::output::{Drawn, Report};
-use super::pictures;
+use super::pictures::{self, COLUMNS};
+use super::steering::{Steered, impossible};
 use super::survey::Survey;
 use crate::exit::Failure;
 use crate::predictions::core_failure;
@@ -15,6 +16,8 @@ use crate::progress::Progress;
 
 /// Cases in the figure of sample Dice at most; more are taken evenly.
 const MOST_ROWS: usize = 80;
+/// Cases whose samples are steered: the first of those chosen.
+const STEERED: usize = 3;
 
 /// The Dice of the samples of all cases, from the best prediction to the worst.
 pub(super) fn sample_dice(report: &mut Report, material: &Material, surveys: &[Survey]) {
@@ -68,23 +71,26 @@ pub(super) fn chosen(
         "The most ambiguous case, the worst and the best, and others evenly between them. Worse is a larger GED² of the \
          samples shown here, more ambiguous is a larger distance between raters.",
     );
+    let unsteerable = impossible(material.kind());
+    unsteerable.into_iter().for_each(|sentence| report.page.paragraph(sentence));
+    let steered = if unsteerable.is_some() { 0 } else { STEERED };
     let progress = Progress::new(chosen.len(), "cases with pictures", quiet);
-    for Chosen { index, why } in chosen {
-        let id = material.found[*index].id();
+    for (place, one) in chosen.iter().enumerate() {
+        let id = material.found[one.index].id();
         progress.note(|| id.to_owned());
-        one(report, material, &surveys[*index], *index, why)?;
+        case(report, material, &surveys[one.index], *one, place < steered)?;
         progress.advance(1, || id.to_owned());
     }
     progress.finish();
     Ok(())
 }
 
-fn one(
+fn case(
     report: &mut Report,
     material: &Material,
     survey: &Survey,
-    index: usize,
-    why: &str,
+    Chosen { index, why }: Chosen,
+    steered: bool,
 ) -> Result<(), Failure> {
     let subject = material.pictured(index)?;
     let id = &survey.id;
@@ -99,7 +105,8 @@ fn one(
     if subject.file.description().size[0] > 1 {
         caption += &format!(" Slice {}, which has most marked voxels.", view.slice);
     }
-    let svg = pictures::overview(material, &subject, &view, &measured.distances)?;
+    let samples = diverse(&measured.distances, COLUMNS);
+    let svg = pictures::overview(material, &subject, &view, &samples)?;
     report.show(vec![Drawn { name: format!("{id}-pictures"), svg, caption }]);
     report.show(vec![
         Drawn {
@@ -115,6 +122,11 @@ fn one(
                 .to_owned(),
         },
     ]);
+    if steered {
+        let samples = [samples[0], measured.lively().map_err(core_failure)?];
+        let strips = Steered { material, subject: &subject, view: &view, samples };
+        strips.figures()?.into_iter().for_each(|drawn| report.show(vec![drawn]));
+    }
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The measured figures of one case: volumes, and distances.
 
-use ssn_core::metrics::{ClassGroup, PairwiseDistances};
+use ssn_core::metrics::{ClassGroup, PairwiseDistances, foreground_distance};
 use ssn_core::{BitPlanes, CoreError};
 use ssn_report::figures::histogram::{Volumes, volume_figure};
 use ssn_report::figures::matrix::distance_figure;
@@ -28,6 +28,17 @@ impl Measured {
         let others = if raters.is_empty() { &samples[..1] } else { &raters };
         let distances = PairwiseDistances::new(&samples, others)?;
         Ok(Self { raters, samples, prediction: BitPlanes::new(&subject.prediction), distances })
+    }
+
+    /// A sample that differs from the prediction more than most do, but is no extreme: the one whose distance has a
+    /// quarter of the samples above it.
+    pub(super) fn lively(&self) -> Result<usize, CoreError> {
+        let mut order = vec![];
+        for (number, sample) in self.samples.iter().enumerate() {
+            order.push((foreground_distance(&self.prediction, sample)?, number));
+        }
+        order.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Ok(order[order.len() * 3 / 4].1)
     }
 
     /// Histograms of the volume of every foreground class.

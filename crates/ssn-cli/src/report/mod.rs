@@ -8,6 +8,7 @@ mod output;
 mod pictures;
 mod scores;
 mod source;
+mod steering;
 mod survey;
 mod training;
 mod view;

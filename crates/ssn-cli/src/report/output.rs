@@ -85,14 +85,16 @@ impl Report {
                 let png = png_from_svg(svg, PNG_SCALE)
                     .map_err(|error| Failure::new(Exit::Internal, format!("figure {name}: {error}")))?;
                 let paths = ["svg", "png"].map(|ending| figures.join(format!("{name}.{ending}")));
-                write(&paths[0], svg.as_bytes())?;
-                write(&paths[1], &png)?;
+                for (path, bytes) in paths.iter().zip([svg.as_bytes(), &png]) {
+                    std::fs::write(path, bytes).map_err(|error| cannot("write", path, error))?;
+                }
                 Ok((paths, (svg.len() + png.len()) as u64))
             })
             .collect();
         let written = written?;
         let (report, html) = (self.folder.join(PAGE), self.page.finish());
-        write(&report, html.as_bytes())?;
+        write_atomically(&report, |out| out.write_all(html.as_bytes()))
+            .map_err(|error| Failure::new(Exit::Io, error))?;
         Ok(Written {
             report,
             bytes: html.len() as u64,
@@ -133,10 +135,6 @@ impl Written {
 
 fn cannot(verb: &str, path: &Path, error: std::io::Error) -> Failure {
     Failure::new(Exit::Io, format!("cannot {verb} {}: {error}", path.display()))
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    write_atomically(path, |out| out.write_all(bytes)).map_err(|error| Failure::new(Exit::Io, error))
 }
 
 fn size(bytes: u64) -> String {

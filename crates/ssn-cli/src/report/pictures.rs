@@ -1,12 +1,10 @@
 //! The pictures of one case: image, raters, prediction, entropy and samples.
 
-use ssn_core::metrics::PairwiseDistances;
 use ssn_core::{LabelMap, SampleSummary, Sampler, Steering};
 use ssn_predictions::Kind;
 use ssn_report::colour::{Colour, class};
 use ssn_report::figures::strips::{Block, Strip, Tile, strips_with_legend};
 
-use super::choose::diverse;
 use super::material::{Material, Subject};
 use super::view::View;
 use crate::exit::Failure;
@@ -32,12 +30,12 @@ pub(super) fn legend(classes: &[String]) -> Vec<(String, Colour)> {
     named.map(|(label, name)| (name.clone(), class(label as u8))).collect()
 }
 
-/// All pictures of a case as one drawing.
+/// All pictures of a case as one drawing, with these of its samples.
 pub(super) fn overview(
     material: &Material,
     subject: &Subject,
     view: &View,
-    distances: &PairwiseDistances,
+    samples: &[usize],
 ) -> Result<String, Failure> {
     let (image, slice) = (subject.image.as_deref(), view.slice);
     let tile = |map: &LabelMap, caption: String| Tile { picture: view.labels(image, map, slice), caption };
@@ -60,8 +58,7 @@ pub(super) fn overview(
         Kind::Deterministic => "voxels drawn\none by one",
         Kind::Stochastic | Kind::Sampled => "samples",
     };
-    let chosen = diverse(distances, COLUMNS);
-    let tiles = chosen.iter().map(|&i| tile(&subject.samples[i], format!("sample {i}"))).collect();
+    let tiles = samples.iter().map(|&i| tile(&subject.samples[i], format!("sample {i}"))).collect();
     strips.push(Strip { label: label.to_owned(), tiles });
     if subject.file.description().size[0] > 1 {
         strips.extend(montage(subject, view));

@@ -26,6 +26,8 @@ const RIGHT: f64 = 20.0;
 const ABOVE: f64 = 44.0;
 const BELOW: f64 = 42.0;
 const BINS: usize = 16;
+/// Heights of the lines of raters.
+const LEVELS: usize = 4;
 /// Samples beyond so many times what is usual are counted, not drawn.
 const FAR: f64 = 2.0;
 
@@ -82,11 +84,13 @@ fn panel(drawing: &mut Drawing, top: f64, unit: &str, class: &Volumes) {
     drawing.text(WIDTH - RIGHT, floor + 34.0, 12.0, Anchor::End, FAINT, &unit);
     let x = across(class.prediction);
     drawing.stroke((x, roof - 8.0), (x, floor), 3.0, PREDICTION);
-    // Raters whose volumes are close stand in three lines, so that their numbers can be read.
+    // Of raters whose volumes are close, the line of the smaller one is longer, so that all numbers can be read.
     let mut order: Vec<usize> = (0..class.raters.len()).collect();
     order.sort_by(|&a, &b| class.raters[a].total_cmp(&class.raters[b]));
+    let levels = order.len().min(LEVELS);
     for (place, &rater) in order.iter().enumerate() {
-        let (x, y) = (across(class.raters[rater]), roof - 8.0 - 11.0 * (place % 3) as f64);
+        let level = (levels - 1 - place % levels) as f64;
+        let (x, y) = (across(class.raters[rater]), roof - 4.0 - 10.0 * level);
         drawing.stroke((x, y), (x, floor), 3.0, RULE);
         drawing.stroke((x, y), (x, floor), 1.5, INK);
         drawing.text(x + 3.0, y + 6.0, 11.0, Anchor::Start, INK, &rater.to_string());
