@@ -96,9 +96,10 @@ try {
           button.click();
           const keys = [...table.tBodies[0].rows].map((row) => row.children[column].dataset.value);
           const given = keys.filter((key) => key !== "");
-          const ordered = given.every((key, i) => i === 0 || sign * (column === 0
-            ? given[i - 1].localeCompare(key, "en", { numeric: true }) : given[i - 1] - key) <= 0);
-          if (!ordered || keys.lastIndexOf("") + 1 > keys.length || keys.slice(given.length).some((key) => key !== "")) {
+          const numbers = given.every((key) => !Number.isNaN(Number(key)));
+          const order = (a, b) => numbers ? a - b : a.localeCompare(b, "en", { numeric: true });
+          const ordered = given.every((key, i) => i === 0 || sign * order(given[i - 1], key) <= 0);
+          if (!ordered || keys.slice(given.length).some((key) => key !== "")) {
             wrong.push(button.textContent);
           }
         }

@@ -51,7 +51,7 @@ fn predict(folder: &TempDir, name: &str, cases: &[&'static str], kind: Kind) {
 }
 
 fn evaluate(folder: &TempDir, name: &str) {
-    let output = ssn(folder, &["evaluate", name, "--samples", "8", "--quiet"]);
+    let output = ssn(folder, &["evaluate", name, "--samples", "8", "--quiet", "--allow-missing"]);
     assert!(output.status.success(), "{}", told(&output));
 }
 
@@ -221,7 +221,7 @@ fn without_the_dataset_only_the_files_are_drawn() {
     let output = ssn(&folder, &["report", "predictions", "--data", "set/index.csv"]);
     assert_eq!(output.status.code(), Some(65), "{}", told(&output));
     let html = page(&folder, &["predictions"], "predictions/report");
-    assert!(html.contains("Images and raters are left out"));
+    assert!(html.contains("Images and raters of predictions are left out"));
     let pictures = svg(&folder, "predictions/report", "a-pictures");
     assert_eq!(count(&pictures, "<image"), 2 + 8);
     assert!(!figures(&folder, "predictions/report").contains(&"sample-dice".to_owned()));
@@ -287,4 +287,30 @@ fn samples_are_steered_where_there_is_noise() {
         assert!(!figures(&folder, place).iter().any(strips));
     }
     assert_eq!(count(&svg(&folder, "drawn/report", "a-pictures"), ">sample "), common::STORED);
+}
+
+#[test]
+fn several_folders_stand_side_by_side() {
+    let folder = folder(&["a", "b", "c"], Kind::Stochastic);
+    predict(&folder, "plain", &["b", "c"], Kind::Deterministic);
+    predict(&folder, "drawn", &["b", "c", "a"], Kind::Sampled);
+    evaluate(&folder, "predictions");
+    evaluate(&folder, "plain");
+    let html = page(&folder, &["predictions", "plain", "drawn", "--out", "side"], "side");
+    assert!(html.contains("<h1>3 sets of predictions</h1>"));
+    // A column per folder, also of the one that was not scored.
+    let table = html.split("Scores of all predictions").nth(1).unwrap().split("</table>").next().unwrap();
+    let columns =
+        ["score", "predictions", "plain", "drawn"].map(|name| format!("<th scope=\"col\">{name}</th>"));
+    assert!(table.contains(&columns.concat()), "{table}");
+    assert!(table.contains("GED², 8 samples") && table.contains(" ± "));
+    // Only the cases that all have.
+    let all = figures(&folder, "side");
+    let compared: Vec<&String> = all.iter().filter(|name| name.ends_with("-comparison")).collect();
+    assert_eq!(compared, ["b-comparison", "c-comparison"]);
+    let pictures = svg(&folder, "side", "b-comparison");
+    // Image and two raters; of each folder, its prediction and seven samples.
+    assert_eq!(count(&pictures, "<image"), 3 + 3 * 8);
+    assert!(pictures.contains(">plain<") && pictures.contains(">one by one)<"));
+    assert_eq!(all.iter().filter(|name| name.ends_with("-sample-dice")).count(), 3);
 }

@@ -8,6 +8,8 @@ use crate::colour::{Colour, class as class_colour};
 /// How much of a class's colour is laid over the image inside a contour.
 const FILL: f64 = 0.22;
 
+/// The thickness of the outline of a box.
+const OUTLINE: usize = 2;
 /// Steps of grey between black and white.
 const LEVELS: f32 = 63.0;
 
@@ -42,7 +44,8 @@ impl Picture {
         for (index, pixel) in self.pixels.iter_mut().enumerate() {
             let (y, x) = (index / width, index % width);
             let inside = (rows[0]..rows[1]).contains(&y) && (columns[0]..columns[1]).contains(&x);
-            let edge = [rows[0], rows[1] - 1].contains(&y) || [columns[0], columns[1] - 1].contains(&x);
+            let near = |at: usize, [start, end]: [usize; 2]| at < start + OUTLINE || at + OUTLINE >= end;
+            let edge = near(y, rows) || near(x, columns);
             if inside && edge {
                 *pixel = colour;
             }
@@ -124,7 +127,7 @@ mod tests {
     fn a_box_is_outlined() {
         let red = Colour(255, 0, 0);
         let picture = Picture::coloured(&[0.0; 16], 4, |_| Colour(0, 0, 0), 2).with_box([2, 6], [0, 8], red);
-        assert_eq!(picture.pixels.iter().filter(|pixel| **pixel == red).count(), 8 + 8 + 2 + 2);
+        assert_eq!(picture.pixels.iter().filter(|pixel| **pixel == red).count(), 4 * 8);
     }
 
     #[test]

@@ -19,11 +19,24 @@ const MOST_ROWS: usize = 80;
 /// Cases whose samples are steered: the first of those chosen.
 const STEERED: usize = 3;
 
-/// The Dice of the samples of all cases, from the best prediction to the worst.
+/// What the figure of sample Dice shows.
+pub(super) const DICE: &str = "Of every case, the Dice of its samples and of its mean prediction, as means over its raters, with \
+                               all foreground classes as one mask. A sample right of the bar is better than the prediction.";
+
+/// The Dice of the samples of all cases.
 pub(super) fn sample_dice(report: &mut Report, material: &Material, surveys: &[Survey]) {
+    let title = "DSC of samples, case by case";
+    let Some((svg, caption)) = dice_drawing(title, material.kind(), surveys) else { return };
+    report.page.section("How good the samples are");
+    report.page.paragraph(DICE);
+    report.show(vec![Drawn { name: "sample-dice".to_owned(), svg, caption }]);
+}
+
+/// The drawing, from the best prediction to the worst, and what it says over all cases; nothing without raters.
+pub(super) fn dice_drawing(title: &str, kind: Kind, surveys: &[Survey]) -> Option<(String, String)> {
     let mut rows: Vec<Row> = surveys.iter().filter_map(Survey::row).collect();
     if rows.is_empty() {
-        return;
+        return None;
     }
     rows.sort_by(|a, b| b.prediction.unwrap_or(-1.0).total_cmp(&a.prediction.unwrap_or(-1.0)));
     let all = rows.len();
@@ -31,14 +44,13 @@ pub(super) fn sample_dice(report: &mut Report, material: &Material, surveys: &[S
         rows = (0..MOST_ROWS).map(|i| rows[i * (all - 1) / (MOST_ROWS - 1)].clone()).collect();
     }
     let shares: Vec<f64> = surveys.iter().filter_map(|survey| survey.row()?.above).collect();
-    report.page.section("How good the samples are");
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     let above = if shares.is_empty() {
         String::new()
     } else {
-        format!(" Over all cases, {:.0} % of the samples are better than the mean prediction.", 100.0 * mean)
+        format!("Over all cases, {:.0} % of the samples are better than the mean prediction.", 100.0 * mean)
     };
-    let kind = match material.kind() {
+    let kind = match kind {
         Kind::Deterministic => " This network has no samples of its own: every voxel is drawn by itself.",
         Kind::Stochastic | Kind::Sampled => "",
     };
@@ -47,12 +59,8 @@ pub(super) fn sample_dice(report: &mut Report, material: &Material, surveys: &[S
     } else {
         String::new()
     };
-    report.page.paragraph(&format!(
-        "Of every case, the Dice of its samples and of its mean prediction, as means over its raters, with all foreground \
-         classes as one mask. A sample right of the bar is better than the prediction.{above}{kind}{fewer}"
-    ));
-    let svg = sample_dice_figure("DSC of samples, case by case", &rows);
-    report.show(vec![Drawn { name: "sample-dice".to_owned(), svg, caption: String::new() }]);
+    let caption = format!("{above}{kind}{fewer}").trim().to_owned();
+    Some((sample_dice_figure(title, &rows), caption))
 }
 
 /// The pictures and measures of the chosen cases.

@@ -2,6 +2,7 @@
 
 mod cases;
 mod choose;
+mod compare;
 mod material;
 mod measures;
 mod output;
@@ -41,9 +42,17 @@ fn report(args: &ReportArgs, quiet: bool) -> Result<Written, Failure> {
     let out = args.out.clone().unwrap_or_else(|| default_out(&args.paths));
     let mut report = Report::new(out, &title(&sources), args.overwrite)?;
     let runs = sources.runs;
-    for (name, predictions) in sources.predictions {
-        let material = Material::open(name, predictions, args.data.as_deref(), args.samples, args.seed)?;
-        one_folder(&mut report, &material, args, quiet)?;
+    let open = |(name, predictions)| {
+        Material::open(name, predictions, args.data.as_deref(), args.samples, args.seed)
+    };
+    let materials = sources.predictions.into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    for material in &materials {
+        missing_data(&mut report, material);
+    }
+    match materials.as_slice() {
+        [] => {}
+        [one] => one_folder(&mut report, one, args, quiet)?,
+        many => compare::compare(&mut report, many, args.cases, quiet)?,
     }
     if !runs.is_empty() {
         let steps = |run: &Run| format!("{}, {} steps", run.name, run.steps().unwrap_or(0.0));
@@ -85,12 +94,16 @@ fn head(report: &mut Report, material: &Material) {
     page.fact("cases", &material.found.len().to_string());
     page.fact("classes", &material.classes().join(", "));
     page.fact("network", &kind(material.kind(), material.found[0].header.rank));
-    if let Some(note) = &material.note {
-        tell(&format!("images and raters are left out: {note}"));
-        page.paragraph(&format!(
-            "Images and raters are left out, because the dataset cannot be opened: {note}. Name it with --data."
-        ));
-    }
+}
+
+/// Says that there is no dataset, and why.
+fn missing_data(report: &mut Report, material: &Material) {
+    let Some(note) = &material.note else { return };
+    let what = format!("Images and raters of {} are left out", material.name);
+    tell(&format!("{what}: {note}"));
+    report
+        .page
+        .paragraph(&format!("{what}, because the dataset cannot be opened: {note}. Name it with --data."));
 }
 
 /// What `ssn evaluate` found.

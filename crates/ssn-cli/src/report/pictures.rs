@@ -39,15 +39,7 @@ pub(super) fn overview(
 ) -> Result<String, Failure> {
     let (image, slice) = (subject.image.as_deref(), view.slice);
     let tile = |map: &LabelMap, caption: String| Tile { picture: view.labels(image, map, slice), caption };
-    let mut top = vec![];
-    if image.is_some() {
-        let caption = if view.is_cut() { "whole image" } else { "image" }.to_owned();
-        top.push(Tile { picture: view.overview(image, slice), caption });
-        if view.is_cut() {
-            top.push(Tile { picture: view.image(image, slice), caption: "window".to_owned() });
-        }
-    }
-    let mut strips = rows("image and\nraters", top, &subject.raters, tile);
+    let mut strips = given(subject, view);
     let entropy = Tile {
         picture: view.heat(&entropy(material, subject)?, slice),
         caption: "marginal entropy".to_owned(),
@@ -69,22 +61,26 @@ pub(super) fn overview(
     Ok(strips_with_legend(id, &description, &legend(material.classes()), &blocks))
 }
 
-/// Tiles that go before those of raters, in as many rows as they need.
-fn rows(
-    label: &str,
-    mut tiles: Vec<Tile>,
-    raters: &[LabelMap],
-    tile: impl Fn(&LabelMap, String) -> Tile,
-) -> Vec<Strip> {
+/// What is given: the image and what raters marked, in as many rows as they need.
+pub(super) fn given(subject: &Subject, view: &View) -> Vec<Strip> {
+    let (image, slice) = (subject.image.as_deref(), view.slice);
+    let mut tiles = vec![];
+    if image.is_some() {
+        let caption = if view.is_cut() { "whole image" } else { "image" }.to_owned();
+        tiles.push(Tile { picture: view.overview(image, slice), caption });
+        if view.is_cut() {
+            tiles.push(Tile { picture: view.image(image, slice), caption: "window".to_owned() });
+        }
+    }
     let empty = |map: &LabelMap| map.labels().iter().all(|label| *label == 0);
-    tiles.extend(raters.iter().enumerate().map(|(number, map)| {
+    tiles.extend(subject.raters.iter().enumerate().map(|(number, map)| {
         let nothing = if empty(map) { ": nothing" } else { "" };
-        tile(map, format!("rater {number}{nothing}"))
+        Tile { picture: view.labels(image, map, slice), caption: format!("rater {number}{nothing}") }
     }));
     let mut strips = vec![];
     while !tiles.is_empty() {
         let rest = tiles.split_off(tiles.len().min(COLUMNS));
-        let label = if strips.is_empty() { label.to_owned() } else { String::new() };
+        let label = if strips.is_empty() { "image and\nraters" } else { "" }.to_owned();
         strips.push(Strip { label, tiles });
         tiles = rest;
     }

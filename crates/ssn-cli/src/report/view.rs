@@ -10,6 +10,8 @@ const PIXELS: usize = 192;
 /// The window reaches beyond what is marked by so much of its longer side, and at least by so many pixels.
 const MARGIN: f64 = 0.4;
 const LEAST_MARGIN: usize = 8;
+/// Images that are not larger than this are shown whole.
+const SMALL: usize = 96;
 /// A window that would show nearly all shows all.
 const NEARLY_ALL: f64 = 0.7;
 /// Shares of the values below black and above white.
@@ -160,7 +162,7 @@ fn window(maps: &[&LabelMap], slice: usize, [h, w]: [usize; 2]) -> [[usize; 2]; 
     }
     let side = (rows[1] - rows[0]).max(columns[1] - columns[0]);
     let side = side + 2 * ((MARGIN * side as f64) as usize).max(LEAST_MARGIN);
-    if side as f64 >= NEARLY_ALL * h.min(w) as f64 {
+    if h.max(w) <= SMALL || side as f64 >= NEARLY_ALL * h.min(w) as f64 {
         return whole;
     }
     let place = |[start, end]: [usize; 2], size: usize| {
