@@ -314,3 +314,53 @@ fn several_folders_stand_side_by_side() {
     assert!(pictures.contains(">plain<") && pictures.contains(">one by one)<"));
     assert_eq!(all.iter().filter(|name| name.ends_with("-sample-dice")).count(), 3);
 }
+
+/// Sixty pictures of noise, which nothing can compress, in the size of most datasets of slices.
+#[test]
+fn a_report_of_sixty_cases_is_small() {
+    let folder = tempfile::tempdir().unwrap();
+    let (size, shape) = ([1, 128, 128], [1, 1, 128, 128]);
+    let ids: Vec<&'static str> = (0..60).map(|i| &*format!("case{i}").leak()).collect();
+    let about =
+        About { model: model(), seed: 0, dataset: "set/index.csv".to_owned(), split: "all".to_owned() };
+    let predictions = Predictions::create(&folder.path().join("predictions"), about).unwrap();
+    std::fs::create_dir(folder.path().join("set")).unwrap();
+    let mut index = "id,image,seg_0,seg_1\n".to_owned();
+    for (number, id) in ids.iter().enumerate() {
+        let noise = |i: usize| (i * i * (number + 7) % 251) as u8;
+        let disc =
+            |i: usize, radius: usize| u8::from((i / 128).abs_diff(64) + (i % 128).abs_diff(60) < radius);
+        let maps: [Vec<u8>; 3] = [
+            (0..16384).map(noise).collect(),
+            (0..16384).map(|i| disc(i, 20 + number % 9)).collect(),
+            (0..16384).map(|i| disc(i, 30)).collect(),
+        ];
+        for (name, voxels) in ["", "_0", "_1"].iter().zip(maps) {
+            let path = folder.path().join(format!("set/{id}{name}.png"));
+            let image = Image::new(Voxels::U8(voxels), shape, Geometry::default(), &Limits::default());
+            write(&path, &image.unwrap()).unwrap();
+        }
+        index += &format!("{id},{id}.png,{id}_0.png,{id}_1.png\n");
+        let region = ssn_predictions::Region::whole(size);
+        Prediction { size, region, ..Prediction::picture(id, number as u64) }
+            .write(&predictions.distribution_path(id));
+    }
+    std::fs::write(folder.path().join("set/index.csv"), index).unwrap();
+    let html = page(&folder, &["predictions"], "predictions/report");
+    assert!(html.len() < 15_000_000, "{} bytes", html.len());
+    let dice = svg(&folder, "predictions/report", "sample-dice");
+    assert_eq!(count(&dice, "<circle"), 60 * 20 + 1);
+    assert_eq!(html.matches("</h3>").count(), 6);
+}
+
+#[test]
+fn json_names_what_was_written() {
+    let folder = folder(&["a"], Kind::Stochastic);
+    let output = report(&folder, &["predictions", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let file = std::fs::metadata(folder.path().join(json["report"].as_str().unwrap())).unwrap();
+    assert_eq!(json["bytes"], file.len());
+    let named = json["figures"].as_array().unwrap();
+    assert_eq!(named.len(), 2 * figures(&folder, "predictions/report").len());
+    assert!(named.iter().all(|path| folder.path().join(path.as_str().unwrap()).is_file()));
+}

@@ -59,7 +59,7 @@ pub(super) fn compare(
     if !figures.is_empty() {
         report.page.section("How good the samples are");
         report.page.paragraph(cases::DICE);
-        report.show(figures);
+        figures.into_iter().for_each(|figure| report.show(vec![figure]));
     }
     same_cases(report, materials, &surveys, count, quiet)
 }
@@ -174,7 +174,11 @@ fn same_cases(
             Some(format!("{}: {ged}diversity of samples {:.3}", material.name, survey.sample_diversity))
         };
         let caption: Vec<String> = materials.iter().zip(surveys).filter_map(numbers).collect();
-        report.show(vec![Drawn { name: format!("{id}-comparison"), svg, caption: caption.join("; ") + "." }]);
+        report.show(vec![Drawn {
+            name: format!("{id}-comparison"),
+            svg,
+            caption: format!("Of the samples of this report, {}.", caption.join("; ")),
+        }]);
         progress.advance(1, || id.clone());
     }
     progress.finish();

@@ -47,7 +47,7 @@ fn report(args: &ReportArgs, quiet: bool) -> Result<Written, Failure> {
     };
     let materials = sources.predictions.into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
     for material in &materials {
-        missing_data(&mut report, material);
+        missing_data(&mut report, material, quiet);
     }
     match materials.as_slice() {
         [] => {}
@@ -97,10 +97,12 @@ fn head(report: &mut Report, material: &Material) {
 }
 
 /// Says that there is no dataset, and why.
-fn missing_data(report: &mut Report, material: &Material) {
+fn missing_data(report: &mut Report, material: &Material, quiet: bool) {
     let Some(note) = &material.note else { return };
     let what = format!("Images and raters of {} are left out", material.name);
-    tell(&format!("{what}: {note}"));
+    if !quiet {
+        tell(&format!("{what}: {note}"));
+    }
     report
         .page
         .paragraph(&format!("{what}, because the dataset cannot be opened: {note}. Name it with --data."));

@@ -1,5 +1,6 @@
 //! What the named folders are: predictions, or runs.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use ssn_predictions::Predictions;
@@ -60,24 +61,23 @@ fn unknown(path: &Path) -> Failure {
     Failure::new(Exit::BadData, message)
 }
 
-/// The last part of each path; where two would be the same, as much of the path as was typed.
+/// As many of the last parts of each path as it takes to tell all from each other.
 fn names(paths: &[PathBuf]) -> Vec<String> {
-    let last = |path: &Path| {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        name.unwrap_or_else(|| {
-            let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-            whole
-                .file_name()
-                .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
-        })
-    };
-    let short: Vec<String> = paths.iter().map(|path| last(path)).collect();
-    let twice = |name: &String| short.iter().filter(|other| *other == name).count() > 1;
-    paths
+    let whole = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let parts: Vec<Vec<String>> = paths
         .iter()
-        .zip(&short)
-        .map(|(path, name)| if twice(name) { path.display().to_string() } else { name.clone() })
-        .collect()
+        .map(|path| whole(path).iter().map(|part| part.to_string_lossy().into_owned()).collect())
+        .collect();
+    let longest = parts.iter().map(Vec::len).max().unwrap_or(0);
+    let named = |count: usize| -> Vec<String> {
+        parts.iter().map(|parts| parts[parts.len().saturating_sub(count)..].join("/")).collect()
+    };
+    let differ = |names: &[String]| {
+        let unique: BTreeSet<&String> = names.iter().collect();
+        unique.len() == names.len()
+    };
+    // The same folder named twice stays the same.
+    (1..=longest).map(named).find(|names| differ(names)).unwrap_or_else(|| named(1))
 }
 
 #[cfg(test)]
@@ -86,7 +86,9 @@ mod tests {
 
     #[test]
     fn names_are_short_and_differ() {
-        let paths = ["a/rank-2", "b/rank-2", "b/plain/"].map(PathBuf::from);
-        assert_eq!(names(&paths), ["a/rank-2", "b/rank-2", "plain"]);
+        let paths = ["x/a/seed0", "x/b/seed0", "x/b/seed1/"].map(PathBuf::from);
+        assert_eq!(names(&paths), ["a/seed0", "b/seed0", "b/seed1"]);
+        assert_eq!(names(&paths[1..]), ["seed0", "seed1"]);
+        assert_eq!(names(&[PathBuf::from("a"), PathBuf::from("a")]), ["a", "a"]);
     }
 }

@@ -54,7 +54,8 @@ pub fn curves_figure(axes: Axes<'_>, curves: &[Curve]) -> String {
     drawing.text(MARGIN, 24.0, 16.0, Anchor::Start, INK, axes.title);
     drawing.text(MARGIN, TOP - 18.0, 13.0, Anchor::Start, FAINT, axes.y);
     drawing.text(WIDTH - RIGHT, HEIGHT - 8.0, 13.0, Anchor::End, FAINT, axes.x);
-    for x in marks(left, right) {
+    // Steps are whole, also where there are so few that round numbers between them would not be.
+    for x in marks(left, right).into_iter().filter(|x| x.fract() == 0.0) {
         drawing.line((across(x), HEIGHT - BOTTOM), (across(x), HEIGHT - BOTTOM + 4.0));
         drawing.text(across(x), HEIGHT - BOTTOM + 18.0, 13.0, Anchor::Middle, INK, &shown(x));
     }
