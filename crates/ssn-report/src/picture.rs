@@ -1,5 +1,7 @@
 //! Small pictures inside figures: slices with label maps on them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
@@ -99,13 +101,36 @@ impl Picture {
         self.pixels.len() / self.width.max(1)
     }
 
+    /// All colours in their order, if a byte can number them: a third of the size.
+    fn palette(&self) -> Option<BTreeSet<(u8, u8, u8)>> {
+        let mut palette = BTreeSet::new();
+        for Colour(r, g, b) in &self.pixels {
+            palette.insert((*r, *g, *b));
+            if palette.len() > usize::from(u8::MAX) + 1 {
+                return None;
+            }
+        }
+        Some(palette)
+    }
+
     /// The bytes of a PNG file.
     pub fn png(&self) -> Vec<u8> {
         let mut out = vec![];
         let mut encoder = png::Encoder::new(&mut out, self.width as u32, self.height() as u32);
-        encoder.set_color(png::ColorType::Rgb);
         encoder.set_compression(png::Compression::High);
-        let bytes: Vec<u8> = self.pixels.iter().flat_map(|Colour(r, g, b)| [*r, *g, *b]).collect();
+        let bytes: Vec<u8> = match self.palette() {
+            Some(palette) => {
+                encoder.set_color(png::ColorType::Indexed);
+                encoder.set_filter(png::Filter::NoFilter);
+                encoder.set_palette(palette.iter().flat_map(|&(r, g, b)| [r, g, b]).collect::<Vec<u8>>());
+                let numbers: BTreeMap<_, u8> = palette.into_iter().zip(0..=u8::MAX).collect();
+                self.pixels.iter().map(|Colour(r, g, b)| numbers[&(*r, *g, *b)]).collect()
+            }
+            None => {
+                encoder.set_color(png::ColorType::Rgb);
+                self.pixels.iter().flat_map(|Colour(r, g, b)| [*r, *g, *b]).collect()
+            }
+        };
         // Writing to memory cannot fail, and the size is that of the pixels.
         let written = encoder.write_header().and_then(|mut writer| writer.write_image_data(&bytes));
         debug_assert!(written.is_ok());
@@ -128,6 +153,25 @@ mod tests {
         let red = Colour(255, 0, 0);
         let picture = Picture::coloured(&[0.0; 16], 4, |_| Colour(0, 0, 0), 2).with_box([2, 6], [0, 8], red);
         assert_eq!(picture.pixels.iter().filter(|pixel| **pixel == red).count(), 4 * 8);
+    }
+
+    #[test]
+    fn a_file_gives_the_pixels_back() {
+        let few = |x: f32| Colour(x as u8 % 7, 3, 200);
+        let many = |x: f32| Colour((x / 40.0) as u8, x as u8, 9);
+        let values: Vec<f32> = (0..40 * 30).map(|i| i as f32).collect();
+        let check = |picture: Picture, colours: png::ColorType| {
+            let mut decoder = png::Decoder::new(std::io::Cursor::new(picture.png()));
+            decoder.set_transformations(png::Transformations::EXPAND);
+            let mut reader = decoder.read_info().unwrap();
+            assert_eq!(reader.info().color_type, colours);
+            let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
+            reader.next_frame(&mut bytes).unwrap();
+            let pixels: Vec<Colour> = bytes.chunks(3).map(|rgb| Colour(rgb[0], rgb[1], rgb[2])).collect();
+            assert!(pixels == picture.pixels);
+        };
+        check(Picture::coloured(&values, 40, few, 1), png::ColorType::Indexed);
+        check(Picture::coloured(&values, 40, many, 1), png::ColorType::Rgb);
     }
 
     #[test]
