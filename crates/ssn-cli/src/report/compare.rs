@@ -13,7 +13,7 @@ use super::material::{Material, Subject};
 use super::measures::Measured;
 use super::output::{Drawn, Report};
 use super::pictures::{self, COLUMNS, legend};
-use super::scores::Scores;
+use super::scores::{DIRECTIONS, Scores};
 use super::survey::{Survey, survey};
 use super::view::View;
 use super::{cases, kind};
@@ -36,10 +36,9 @@ pub(super) fn compare(
     report.page.section("Scores");
     match scores(materials)? {
         Some(table) => {
-            report.page.paragraph(
-                "Means with standard errors, as `ssn evaluate` found them. GED² and distances are better when they are small, all \
-                 others when they are large; the diversity of samples should be that of raters.",
-            );
+            report.page.paragraph(&format!(
+                "Means with standard errors, as `ssn evaluate` found them. {DIRECTIONS}"
+            ));
             report.page.table(&table);
         }
         None => report

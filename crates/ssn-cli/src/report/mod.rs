@@ -120,9 +120,10 @@ fn score_tables(report: &mut Report, material: &Material) -> Result<(), Failure>
             let settings = &scores.evaluation.settings.scores;
             report.page.paragraph(&format!(
                 "Means over cases, or over pairs of a case and a rater, with their standard errors: {} samples of \
-                 each case, seed {}. GED² and distances are better when they are small, all others when they are large; \
-                 the diversity of samples should be that of raters.",
-                settings.samples, settings.seed
+                 each case, seed {}. {}",
+                settings.samples,
+                settings.seed,
+                scores::DIRECTIONS
             ));
             report.page.table(&scores.summary_table());
             if let Some(table) = scores.case_table() {

@@ -26,6 +26,11 @@ const LEFT_OUT: [&str; 11] = [
     "sample_volume_95",
 ];
 
+/// Which way scores are better.
+pub(super) const DIRECTIONS: &str = "GED², the distance of samples to raters, ECE, Brier score, HD95 and ASSD are better when they \
+                                     are small; DSC, IoU, NCC, surface Dice and log-likelihood when they are large. The diversity of \
+                                     samples should be that of raters.";
+
 /// An evaluation as it lies in its folder.
 #[derive(Debug, Clone)]
 pub(super) struct Scores {

@@ -118,7 +118,7 @@ mod tests {
             raters: vec![2.0, 5.0],
             prediction: 3.0,
         };
-        let svg = volume_figure("Volumes", "ml", &[class.clone()]);
+        let svg = volume_figure("Volumes", "ml", std::slice::from_ref(&class));
         assert!(svg.contains(">3</text>"), "the highest bar");
         assert!(svg.contains(">0</text>") && svg.contains(">1</text>") && svg.contains(">core<"));
         // Two bars, the legend's, and the paper.
