@@ -86,6 +86,9 @@ impl Page {
             // Writing to a string cannot fail.
             let _ = writeln!(facts, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(value));
         }
+        if !facts.is_empty() {
+            facts = format!("<dl class=\"facts\">\n{facts}</dl>\n");
+        }
         let mut contents = String::new();
         for (number, heading) in self.headings.iter().enumerate() {
             let _ = writeln!(contents, "<a href=\"#s{number}\">{}</a>", escape(heading));
@@ -96,7 +99,7 @@ impl Page {
              <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n{ICON}\n\
              <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n\
-             <dl class=\"facts\">\n{facts}</dl>\n<nav aria-label=\"Contents\">\n{contents}</nav>\n</header>\n\
+             {facts}<nav aria-label=\"Contents\">\n{contents}</nav>\n</header>\n\
              <main>\n{body}</main>\n<footer>{FOOTER}</footer>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
         )
     }

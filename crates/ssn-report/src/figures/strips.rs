@@ -39,7 +39,13 @@ const CAPTION: f64 = 15.0;
 const TITLE: f64 = 28.0;
 const BLOCK_GAP: f64 = 14.0;
 /// The width of a letter of the legend, roughly.
-const LETTER: f64 = 6.4;
+const LETTER: f64 = 6.6;
+/// The same of the title.
+const TITLE_LETTER: f64 = 9.0;
+/// What an entry of the legend takes beside its letters: its colour, and room on both sides.
+const ENTRY: f64 = 32.0;
+/// The height of a legend that has a line of its own.
+const LEGEND_LINE: f64 = 22.0;
 
 /// Draws the blocks below each other; the longer side of every picture is the same.
 pub fn strips_figure(title: &str, description: &str, blocks: &[Block]) -> String {
@@ -61,16 +67,21 @@ pub fn strips_with_legend(
     let title_of = |block: &Block| if block.title.is_empty() { GAP } else { TITLE };
     let height_of = |block: &Block| title_of(block) + block.strips.len() as f64 * row + BLOCK_GAP;
     let width = 2.0 * MARGIN + LABEL_WIDTH + columns as f64 * pitch;
-    let mut drawing = Drawing::new(width, 2.0 * MARGIN + TITLE + blocks.iter().map(height_of).sum::<f64>());
+    // Where title and legend do not fit beside each other, the legend has a line of its own.
+    let entry = |name: &str| ENTRY + LETTER * name.chars().count() as f64;
+    let needed =
+        title.chars().count() as f64 * TITLE_LETTER + legend.iter().map(|(name, _)| entry(name)).sum::<f64>();
+    let line = if needed > width - 2.0 * MARGIN && !legend.is_empty() { LEGEND_LINE } else { 0.0 };
+    let height = 2.0 * MARGIN + TITLE + line + blocks.iter().map(height_of).sum::<f64>();
+    let mut drawing = Drawing::new(width, height);
     drawing.text(MARGIN, MARGIN + 14.0, 16.0, Anchor::Start, INK, title);
     let mut right = width - MARGIN;
     for (name, colour) in legend.iter().rev() {
-        drawing.text(right, MARGIN + 13.0, 12.0, Anchor::End, INK, name);
-        right -= 18.0 + LETTER * name.chars().count() as f64;
-        drawing.rectangle(right, MARGIN + 3.0, 12.0, 12.0, *colour);
-        right -= 14.0;
+        drawing.text(right, MARGIN + 13.0 + line, 12.0, Anchor::End, INK, name);
+        drawing.rectangle(right - entry(name) + 14.0, MARGIN + 3.0 + line, 12.0, 12.0, *colour);
+        right -= entry(name);
     }
-    let mut top = MARGIN + TITLE;
+    let mut top = MARGIN + TITLE + line;
     for block in blocks {
         drawing.text(MARGIN, top + 18.0, 12.0, Anchor::Start, FAINT, &block.title);
         drawing.line((MARGIN, top), (width - MARGIN, top));
@@ -126,5 +137,13 @@ mod tests {
         let svg = strips_with_legend("t", "d", &legend, &[Block { title: String::new(), strips }]);
         assert!(svg.contains(">core<") && svg.contains("#010203") && svg.contains("#040506"));
         assert!(svg.contains(">mode 1<") && svg.contains(">63 %<"));
+        // Beside a long title there is no room: the names stand below it.
+        let baseline = |title: &str| {
+            let tile = || Tile { picture: Picture::grey(&[0.0], 1, [0.0, 1.0], 1), caption: String::new() };
+            let strips = vec![Strip { label: String::new(), tiles: vec![tile(), tile()] }];
+            let svg = strips_with_legend(title, "d", &legend, &[Block { title: String::new(), strips }]);
+            svg.lines().find(|line| line.contains(">core<")).unwrap().split('"').nth(3).unwrap().to_owned()
+        };
+        assert_eq!((baseline("t"), baseline(&"title ".repeat(9))), ("33".to_owned(), "55".to_owned()));
     }
 }
