@@ -10,6 +10,8 @@ use crate::colour::{Colour, class as class_colour};
 /// How much of a class's colour is laid over the image inside a contour.
 const FILL: f64 = 0.22;
 
+/// A contour is a pixel thick for so many pixels along the longer side: it looks the same in every picture.
+const CONTOUR: usize = 96;
 /// The thickness of the outline of a box.
 const OUTLINE: usize = 2;
 /// Steps of grey between black and white.
@@ -67,8 +69,7 @@ impl Picture {
     /// The same with a label map `[h, w]` on it: a thin fill and a contour in the colour of each class.
     pub fn with_labels(mut self, labels: &[u8], width: usize) -> Self {
         let (height, zoom) = (labels.len() / width.max(1), self.width / width.max(1));
-        // Contours that can be seen where pictures are enlarged.
-        let thickness = zoom.div_ceil(2) as isize;
+        let thickness = self.width.max(self.height()).div_ceil(CONTOUR) as isize;
         let class = |y: isize, x: isize| {
             let inside =
                 (0..(height * zoom) as isize).contains(&y) && (0..(width * zoom) as isize).contains(&x);
@@ -178,8 +179,12 @@ mod tests {
     fn contours_lie_inside_their_class() {
         let labels = [0, 0, 0, 0, 1, 0, 0, 0, 0];
         let enlarged = |zoom| Picture::grey(&[0.0; 9], 3, [0.0, 1.0], zoom).with_labels(&labels, 3);
-        let thick = enlarged(6).pixels.iter().filter(|pixel| **pixel == CLASSES[0]).count();
-        assert_eq!(thick, 36, "three from each side fill six");
+        let coloured = |zoom| enlarged(zoom).pixels.iter().filter(|pixel| **pixel == CLASSES[0]).count();
+        assert_eq!(
+            (coloured(6), coloured(64)),
+            (36 - 16, 64 * 64 - 60 * 60),
+            "thicker where pixels are smaller"
+        );
         let picture = Picture::grey(&[0.0; 36], 6, [0.0, 1.0], 1).with_labels(
             &(0..36).map(|i| u8::from(i % 6 > 1 && i % 6 < 5 && i / 6 > 1 && i / 6 < 5)).collect::<Vec<_>>(),
             6,

@@ -219,7 +219,7 @@ fn shared_view(subjects: &[Subject]) -> View {
     let mut others: Vec<&LabelMap> = same().map(|subject| &subject.prediction).collect();
     let distributed = same().filter(|subject| subject.file.description().kind != Kind::Deterministic);
     others.extend(distributed.flat_map(|subject| &subject.samples));
-    View::new(about, &raters, &others)
+    View::new(about, &raters, &others).with_contrast_of(subjects[0].image.as_deref())
 }
 
 /// A name in lines that have room, broken where its parts end if that is possible.

@@ -21,7 +21,7 @@ pub(super) fn view(subject: &Subject) -> View {
     if subject.file.description().kind != Kind::Deterministic {
         others.extend(&subject.samples);
     }
-    View::new(subject.file.description(), &raters, &others)
+    View::new(subject.file.description(), &raters, &others).with_contrast_of(subject.image.as_deref())
 }
 
 /// Colours of the classes, where there are several.

@@ -5,15 +5,15 @@ use ssn_predictions::Description;
 use ssn_report::colour::{CLASSES, Colour, probability};
 use ssn_report::picture::Picture;
 
-/// Pixels along the longer side of a picture, about.
+/// Pixels along the longer side of a picture; a little fewer for small ones, which are enlarged by a whole number.
 const PIXELS: usize = 192;
 /// The window reaches beyond what is marked by so much of its longer side, and at least by so many pixels.
-const MARGIN: f64 = 0.4;
+const MARGIN: f64 = 0.25;
 const LEAST_MARGIN: usize = 8;
 /// Images that are not larger than this are shown whole.
 const SMALL: usize = 96;
 /// A window that would show nearly all shows all.
-const NEARLY_ALL: f64 = 0.7;
+const NEARLY_ALL: f64 = 0.8;
 /// Shares of the values below black and above white.
 const CLIPPED: f64 = 0.005;
 /// The background where there is no image.
@@ -31,6 +31,8 @@ pub(super) struct View {
     window: [[usize; 2]; 2],
     /// Whether rows and columns run the other way.
     flipped: [bool; 2],
+    /// Values that become black and white, the same in all slices.
+    contrast: [f32; 2],
 }
 
 impl View {
@@ -56,7 +58,15 @@ impl View {
         // The world is RAS+: the front comes to the top and the right of the patient to the left, as is usual.
         let direction = about.geometry.direction;
         let flipped = [d > 1 && direction[1][1] > 0.5, d > 1 && direction[0][0] > 0.5];
-        Self { size: about.size, slice, marked: start..end, window, flipped }
+        Self { size: about.size, slice, marked: start..end, window, flipped, contrast: [0.0, 1.0] }
+    }
+
+    /// The same with the contrast of the slice with most marked voxels of an image.
+    pub(super) fn with_contrast_of(self, image: Option<&[f32]>) -> Self {
+        let plane = self.size[1] * self.size[2];
+        let slice = image.map(|image| &image[self.slice * plane..(self.slice + 1) * plane]);
+        let contrast = slice.map_or([0.0, 1.0], contrast);
+        Self { contrast, ..self }
     }
 
     /// Whether pictures show only a part of the slice.
@@ -73,20 +83,18 @@ impl View {
         self.window.iter().map(|[start, end]| end - start).max().unwrap_or(1).max(1)
     }
 
-    /// Pixels that are left out between two that are shown, plus one.
-    fn step(&self) -> usize {
-        self.longer_side().div_ceil(PIXELS)
-    }
-
-    /// Pixels of the picture for each that is shown.
+    /// Pixels of the picture for each that is shown; 1 where pictures are brought to their size by the choice of lines.
     fn zoom(&self) -> usize {
-        (PIXELS / self.longer_side()).max(if self.longer_side() < PIXELS { 2 } else { 1 })
+        if self.longer_side() > PIXELS / 2 { 1 } else { PIXELS / self.longer_side() }
     }
 
-    /// Rows and columns that are shown, in the order in which they are shown.
+    /// Rows and columns that are shown, in the order in which they are shown: all of a small picture, and so many of a
+    /// larger one that its longer side has [`PIXELS`] of them.
     fn lines(&self, axis: usize) -> Vec<usize> {
-        let [start, end] = self.window[axis];
-        let mut lines: Vec<usize> = (start..end).step_by(self.step()).collect();
+        let ([start, end], longer) = (self.window[axis], self.longer_side());
+        let size = end - start;
+        let count = if longer > PIXELS / 2 { (size * PIXELS / longer).max(1) } else { size };
+        let mut lines: Vec<usize> = (0..count).map(|i| start + i * size / count).collect();
         if self.flipped[axis] {
             lines.reverse();
         }
@@ -109,8 +117,7 @@ impl View {
             return Picture::grey(&vec![NO_IMAGE; rows * columns], columns, [0.0, 1.0], self.zoom());
         };
         let (values, columns) = self.cut(image, slice);
-        let plane = self.size[1] * self.size[2];
-        Picture::grey(&values, columns, contrast(&image[slice * plane..(slice + 1) * plane]), self.zoom())
+        Picture::grey(&values, columns, self.contrast, self.zoom())
     }
 
     /// The whole slice, with the window outlined if it shows only a part.
@@ -119,11 +126,11 @@ impl View {
             return self.image(image, slice);
         }
         let whole = self.whole();
-        let (step, zoom) = (whole.step(), whole.zoom());
+        let zoom = whole.zoom();
         let edges = |axis: usize| {
             let lines = whole.lines(axis);
             let [start, end] = self.window[axis];
-            let inside = |line: &usize| line + step > start && *line < end;
+            let inside = |line: &usize| (start..end).contains(line);
             let first = lines.iter().position(inside).unwrap_or(0);
             let last = lines.iter().rposition(inside).unwrap_or(0);
             [first * zoom, (last + 1) * zoom]
@@ -217,7 +224,7 @@ mod tests {
         let picture = view.labels(None, &map, 1);
         assert_eq!(picture.width(), picture.height());
         assert!((PIXELS / 2..=PIXELS).contains(&picture.width()));
-        assert_eq!(view.overview(None, 1).width(), 240);
+        assert_eq!(view.overview(None, 1).width(), PIXELS);
         let nothing = LabelMap::new(vec![0; 3 * 100 * 120], 2).unwrap();
         let view = View::new(&about(size), &[], &[&nothing]);
         assert!(!view.is_cut() && view.slice == 1 && view.marked == (0..3));
@@ -228,7 +235,7 @@ mod tests {
         let size = [1, 1000, 500];
         let view = View::new(&about(size), &[], &[]);
         let picture = view.image(Some(&vec![1.0; 500_000]), 0);
-        assert!(picture.height() <= PIXELS && picture.width() <= PIXELS, "{}", picture.height());
+        assert_eq!((picture.height(), picture.width()), (PIXELS, PIXELS / 2));
         assert_eq!(view.flipped, [false; 2], "pictures are as they are");
         assert_eq!(contrast(&[f32::NAN, 2.0, 2.0]), [2.0, 2.0]);
     }

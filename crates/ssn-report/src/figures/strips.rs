@@ -77,9 +77,9 @@ pub fn strips_with_legend(
     drawing.text(MARGIN, MARGIN + 14.0, 16.0, Anchor::Start, INK, title);
     let mut right = width - MARGIN;
     for (name, colour) in legend.iter().rev() {
-        drawing.text(right, MARGIN + 13.0 + line, 12.0, Anchor::End, INK, name);
-        drawing.rectangle(right - entry(name) + 14.0, MARGIN + 3.0 + line, 12.0, 12.0, *colour);
         right -= entry(name);
+        drawing.rectangle(right + 14.0, MARGIN + 3.0 + line, 12.0, 12.0, *colour);
+        drawing.text(right + 31.0, MARGIN + 13.0 + line, 12.0, Anchor::Start, INK, name);
     }
     let mut top = MARGIN + TITLE + line;
     for block in blocks {
