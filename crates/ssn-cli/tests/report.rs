@@ -250,6 +250,7 @@ fn a_volume_shows_the_slice_with_most_and_a_montage() {
     Prediction { size, region, ..Prediction::picture("a", 3) }.write(&predictions.distribution_path("a"));
     let html = page(&folder, &["predictions", "--samples", "6"], "predictions/report");
     assert!(html.contains("Slice 3, which has most marked voxels"));
+    assert!(!html.contains("of raters 0.000"), "one rater cannot disagree");
     let pictures = svg(&folder, "predictions/report", "a-pictures");
     // Image, rater, prediction, entropy, six samples, and the three slices from 1 to 3 twice.
     assert_eq!(count(&pictures, "<image"), 4 + 6 + 2 * 3);

@@ -77,7 +77,7 @@ pub(super) fn chosen(
     report.page.section("Cases");
     report.page.paragraph(
         "The most ambiguous case, the worst and the best, and others evenly between them. Worse is a larger GED² of the \
-         samples shown here, more ambiguous is a larger distance between raters.",
+         samples shown here, more ambiguous is a larger distance between raters, or between samples where there is one rater.",
     );
     let unsteerable = impossible(material.kind());
     unsteerable.into_iter().for_each(|sentence| report.page.paragraph(sentence));

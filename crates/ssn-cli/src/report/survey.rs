@@ -28,7 +28,7 @@ pub(super) struct Survey {
     pub(super) ged: Option<f64>,
     /// The mean distance of two samples.
     pub(super) sample_diversity: f64,
-    /// The mean distance of two raters.
+    /// The mean distance of two raters; nothing where there is only one, who cannot disagree.
     pub(super) rater_diversity: Option<f64>,
 }
 
@@ -56,7 +56,7 @@ impl Survey {
             samples: sample_dice.into_iter().flatten().collect(),
             ged: (!raters.is_empty()).then_some(ged.squared),
             sample_diversity: ged.sample_diversity,
-            rater_diversity: (!raters.is_empty()).then_some(ged.rater_diversity),
+            rater_diversity: (raters.len() > 1).then_some(ged.rater_diversity),
         })
     }
 
