@@ -172,7 +172,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "evaluation",
         ],
     ),
-    ("ssn-report", &["colour", "picture", "svg", "raster", "figures"]),
+    ("ssn-report", &["colour", "escape", "picture", "svg", "raster", "table", "html", "figures"]),
     (
         "ssn-cli",
         &[
@@ -190,6 +190,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "predictions",
             "sample",
             "evaluate",
+            "report",
         ],
     ),
     (

@@ -16,6 +16,7 @@ pub mod loader;
 pub mod predictions;
 pub mod prepare;
 pub mod progress;
+pub mod report;
 pub mod sample;
 
 pub use args::{Cli, Verb};

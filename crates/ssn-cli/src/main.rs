@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use ssn_cli::{Cli, Verb, check, engine, evaluate, info, init, prepare, sample};
+use ssn_cli::{Cli, Verb, check, engine, evaluate, info, init, prepare, report, sample};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -14,6 +14,7 @@ fn main() -> ExitCode {
         Verb::Prepare(args) => prepare::run(args, &cli.global),
         Verb::Sample(args) => sample::run(args, &cli.global),
         Verb::Evaluate(args) => evaluate::run(args, &cli.global),
+        Verb::Report(args) => report::run(args, &cli.global),
         Verb::Demo(_)
         | Verb::Toy(_)
         | Verb::Train(_)

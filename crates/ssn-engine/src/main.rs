@@ -46,6 +46,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         | Verb::Check(_)
         | Verb::Prepare(_)
         | Verb::Sample(_)
-        | Verb::Evaluate(_) => Err(Failure::new(Exit::Usage, "this verb needs no engine; call it as `ssn`")),
+        | Verb::Evaluate(_)
+        | Verb::Report(_) => Err(Failure::new(Exit::Usage, "this verb needs no engine; call it as `ssn`")),
     }
 }

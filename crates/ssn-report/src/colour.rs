@@ -32,8 +32,26 @@ pub const CLASSES: [Colour; 7] = [
 pub const INK: Colour = Colour(0x22, 0x22, 0x22);
 /// Secondary text.
 pub const FAINT: Colour = Colour(0x66, 0x66, 0x66);
+/// Lines that only guide the eye.
+pub const RULE: Colour = Colour(0xd9, 0xd9, 0xd9);
 /// The background of figures.
 pub const PAPER: Colour = Colour(0xff, 0xff, 0xff);
+
+/// The colour of samples among others.
+pub const SAMPLE: Colour = CLASSES[6];
+/// The colour of the mean prediction among samples.
+pub const PREDICTION: Colour = CLASSES[5];
+
+/// The colour of the thing with a number among several in one figure. Dark ones first: yellow is hard to see on paper.
+pub fn distinct(place: usize) -> Colour {
+    const ORDER: [usize; 6] = [6, 5, 3, 2, 1, 0];
+    CLASSES[ORDER[place % ORDER.len()]]
+}
+
+/// The colour of a class above 0.
+pub fn class(label: u8) -> Colour {
+    CLASSES[usize::from(label.max(1) - 1) % CLASSES.len()]
+}
 
 const OFF: Colour = Colour(0xf3, 0xef, 0xe6);
 const ON: Colour = Colour(0x14, 0x3d, 0x6b);

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::colour::{Colour, INK, PAPER};
+use crate::escape::escape;
 use crate::picture::Picture;
 
 /// The family that PNG rendering embeds; other viewers fall back to their sans-serif.
@@ -76,6 +77,28 @@ impl Drawing {
         ));
     }
 
+    /// A filled circle.
+    pub fn dot(&mut self, (x, y): (f64, f64), radius: f64, fill: Colour) {
+        let fill = fill.hex();
+        self.element(format_args!(r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius}" fill="{fill}"/>"#));
+    }
+
+    /// A filled circle through which others shine.
+    pub fn faint_dot(&mut self, (x, y): (f64, f64), radius: f64, fill: Colour) {
+        let fill = fill.hex();
+        self.element(format_args!(
+            r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius}" fill="{fill}" fill-opacity="0.45"/>"#
+        ));
+    }
+
+    /// A straight line of a colour and a width.
+    pub fn stroke(&mut self, from: (f64, f64), to: (f64, f64), width: f64, colour: Colour) {
+        let ((x1, y1), (x2, y2), colour) = (from, to, colour.hex());
+        self.element(format_args!(
+            r#"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" stroke="{colour}" stroke-width="{width}"/>"#
+        ));
+    }
+
     /// One line of text; `y` is its baseline.
     pub fn text(&mut self, x: f64, y: f64, size: f64, anchor: Anchor, colour: Colour, text: &str) {
         let anchor = match anchor {
@@ -104,10 +127,6 @@ impl Drawing {
         // Writing to a string cannot fail.
         let _ = writeln!(self.body, "{element}");
     }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod device;
 mod evaluate;
 mod experiment;
 mod learning;
+mod report;
 mod sample;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ pub use device::DeviceChoice;
 pub use evaluate::{EvaluateArgs, Part};
 pub use experiment::RunExperimentArgs;
 pub use learning::{Checkpoint, DemoArgs, ExportArgs, ExportFormat, PredictArgs, Stored, TrainArgs};
+pub use report::ReportArgs;
 pub use sample::{MapFormat, SampleArgs};
 
 /// Stochastic segmentation networks: one forward pass, any number of coherent segmentations.
@@ -68,6 +70,8 @@ pub enum Verb {
     Evaluate(EvaluateArgs),
     /// Train, predict and score every row of an experiment file, and write a table like the paper's.
     RunExperiment(RunExperimentArgs),
+    /// Show predictions or runs in one HTML file: scores, curves, samples, modes, best and worst cases.
+    Report(ReportArgs),
     /// Make one file of a trained network: a bundle for `ssn predict`, or TorchScript for other programs.
     Export(ExportArgs),
     /// Make a model file of weights that were trained with the authors' PyTorch code.

@@ -1,8 +1,8 @@
 //! `ssn evaluate`: predictions against raters, case by case, and what the scores say together.
 
 mod folder;
-mod plan;
-mod raters;
+pub(crate) mod plan;
+pub(crate) mod raters;
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use ssn_predictions::scores::{Group, memory, score};
 use ssn_predictions::{DistributionFile, Evaluation, Kind, Predictions, ScoreConfig, Scored, Settings};
 use ssn_volume::Limits;
 
-use crate::args::{EvaluateArgs, Global};
+use crate::args::{EvaluateArgs, Global, Part};
 use crate::exit::{Exit, Failure, print};
 use crate::predictions::{failure, unknown_name};
 use crate::progress::Progress;
@@ -46,7 +46,10 @@ pub struct Evaluated {
 /// Scores all cases and writes the files of the evaluation.
 pub fn evaluate(args: &EvaluateArgs, quiet: bool) -> Result<Evaluated, Failure> {
     let predictions = Predictions::open(&args.predictions).map_err(failure)?;
-    let plan = Plan::new(args, &predictions)?;
+    let about = predictions.about();
+    let part = args.split.or(Part::from_name(&about.split)).unwrap_or(Part::Test);
+    let data = args.data.clone().unwrap_or_else(|| about.dataset.clone().into());
+    let plan = Plan::new(&predictions, &data, part)?;
     if !plan.missing.is_empty() && !args.allow_missing {
         let message = format!(
             "{} of {} cases of the part {} have no prediction in {}: {}; predict them, or go on without them \
@@ -176,6 +179,6 @@ fn named(ids: &[String]) -> String {
 }
 
 /// The folder in which an evaluation lies unless another is named.
-fn default_folder(predictions: &Path) -> PathBuf {
+pub fn default_folder(predictions: &Path) -> PathBuf {
     predictions.join("evaluation")
 }

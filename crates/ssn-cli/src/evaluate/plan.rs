@@ -8,33 +8,33 @@ use ssn_data::{DataConfig, Dataset, Split};
 use ssn_predictions::{Description, Found, Kind, Predictions};
 
 use super::named;
-use crate::args::{EvaluateArgs, Part};
+use crate::args::Part;
 use crate::datasets::{failure as data_failure, is_config};
 use crate::exit::{Exit, Failure};
 use crate::predictions::failure;
 
 /// A prediction and the case of the dataset that it is of.
-pub(super) struct Job {
-    pub(super) found: Found,
+pub(crate) struct Job {
+    pub(crate) found: Found,
     /// The place of the case in the dataset.
-    pub(super) index: usize,
+    pub(crate) index: usize,
 }
 
 /// What is to be scored.
-pub(super) struct Plan {
-    pub(super) dataset: Dataset,
+pub(crate) struct Plan {
+    pub(crate) dataset: Dataset,
     /// The name of the part.
-    pub(super) part: &'static str,
+    pub(crate) part: &'static str,
     /// In natural order of the ids.
-    pub(super) jobs: Vec<Job>,
+    pub(crate) jobs: Vec<Job>,
     /// Cases of the part without a prediction.
-    pub(super) missing: Vec<String>,
+    pub(crate) missing: Vec<String>,
     /// Predictions of cases of other parts.
-    pub(super) others: usize,
+    pub(crate) others: usize,
     /// The kind of the network.
-    pub(super) kind: Kind,
+    pub(crate) kind: Kind,
     /// The names of its classes.
-    pub(super) classes: Vec<String>,
+    pub(crate) classes: Vec<String>,
 }
 
 impl Plan {
@@ -42,10 +42,8 @@ impl Plan {
     ///
     /// # Errors
     /// Predictions of cases that the dataset does not know, of another number of classes, and none at all.
-    pub(super) fn new(args: &EvaluateArgs, predictions: &Predictions) -> Result<Self, Failure> {
-        let part = args.split.or(Part::from_name(&predictions.about().split)).unwrap_or(Part::Test);
-        let data = args.data.clone().unwrap_or_else(|| predictions.about().dataset.clone().into());
-        let (dataset, parts) = open(&data, part)?;
+    pub(crate) fn new(predictions: &Predictions, data: &Path, part: Part) -> Result<Self, Failure> {
+        let (dataset, parts) = open(data, part)?;
         let found = predictions.cases().map_err(failure)?;
         check_classes(&dataset, &found)?;
         let places: BTreeMap<&str, usize> =
@@ -61,7 +59,7 @@ impl Plan {
                  predicted?",
                 unknown.len(),
                 found.len(),
-                args.predictions.display(),
+                predictions.root().display(),
                 dataset.root.display(),
                 named(&unknown)
             );
@@ -78,7 +76,7 @@ impl Plan {
         else {
             let message = format!(
                 "none of the {all} predictions in {} is of a case of the part {}",
-                args.predictions.display(),
+                predictions.root().display(),
                 part.name()
             );
             return Err(Failure::new(Exit::BadData, message));

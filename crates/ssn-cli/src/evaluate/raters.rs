@@ -1,4 +1,4 @@
-//! The raters of a case, on the grid of its prediction.
+//! The raters of a case, and its image, on the grid of its prediction.
 
 use ssn_core::LabelMap;
 use ssn_data::{Case, Dataset, Normalisation, Preprocessing};
@@ -16,11 +16,31 @@ use crate::predictions::core_failure;
 ///
 /// # Errors
 /// A table of the differences where they lie on neither.
-pub(super) fn load(dataset: &Dataset, job: &Job) -> Result<Vec<LabelMap>, Failure> {
-    let about = &job.found.header.description;
+pub(crate) fn load(dataset: &Dataset, job: &Job) -> Result<Vec<LabelMap>, Failure> {
     let mut case = dataset.load_raw(job.index).map_err(data_failure)?;
     case.image = vec![];
     case.channels = 0;
+    label_maps(on_grid(dataset, &job.found.header.description, case)?.raters, dataset.classes.len())
+}
+
+/// The same with the image in the intensities in which it is stored.
+pub(crate) fn load_with_image(
+    dataset: &Dataset,
+    index: usize,
+    about: &Description,
+) -> Result<(Case, Vec<LabelMap>), Failure> {
+    let case = dataset.load_raw(index).map_err(data_failure)?;
+    let mut case = on_grid(dataset, about, case)?;
+    let raters = label_maps(std::mem::take(&mut case.raters), dataset.classes.len())?;
+    Ok((case, raters))
+}
+
+fn label_maps(raters: Vec<Vec<u8>>, classes: usize) -> Result<Vec<LabelMap>, Failure> {
+    raters.into_iter().map(|labels| LabelMap::new(labels, classes).map_err(core_failure)).collect()
+}
+
+/// The case on the grid of its prediction.
+fn on_grid(dataset: &Dataset, about: &Description, mut case: Case) -> Result<Case, Failure> {
     if let Some(table) = differences(about, &case) {
         // Intensities play no part here, and predictions keep the size of the image.
         let prepare = Preprocessing {
@@ -38,8 +58,7 @@ pub(super) fn load(dataset: &Dataset, job: &Job) -> Result<Vec<LabelMap>, Failur
             return Err(Failure::new(Exit::BadData, message));
         }
     }
-    let classes = dataset.classes.len();
-    case.raters.into_iter().map(|labels| LabelMap::new(labels, classes).map_err(core_failure)).collect()
+    Ok(case)
 }
 
 /// In what the grids of a prediction and of a case differ, as a table; nothing if they are the same.

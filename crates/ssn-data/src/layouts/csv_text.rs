@@ -1,7 +1,7 @@
 //! Comma-separated values as RFC 4180 says: quotes, doubled quotes inside them, and line ends of any kind.
 
 /// The rows of a text with their line numbers, cells without surrounding blanks; empty lines are left out.
-pub(super) fn rows(text: &str) -> Vec<(usize, Vec<String>)> {
+pub fn rows(text: &str) -> Vec<(usize, Vec<String>)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (mut rows, mut row, mut cell) = (vec![], vec![], String::new());
     let (mut line, mut first_line, mut quoted) = (1, 1, false);

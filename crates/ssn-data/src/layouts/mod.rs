@@ -32,6 +32,7 @@ use crate::split::Split;
 use draft::Draft;
 
 pub use cache::{CACHE_ENDING, encode as encode_cache};
+pub use csv_text::rows as csv_rows;
 
 /// What is already known about a dataset, from a config; what is not known is found out.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -20,6 +20,18 @@ pub enum Unit {
     Number,
 }
 
+impl Unit {
+    /// A value as tables show it.
+    pub fn shown(self, x: f64) -> String {
+        match self {
+            Self::Score => format!("{x:.3}"),
+            Self::Percent => format!("{:.1}", 100.0 * x),
+            Self::Millimetres | Self::Millilitres => format!("{x:.2}"),
+            Self::Number => format!("{x:.1}"),
+        }
+    }
+}
+
 /// The values of one case for one figure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observations {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use ssn_volume::csv_cell;
 
-use super::observations::{Unit, observations};
+use super::observations::observations;
 use super::summary::{Evaluation, Figure, Scored};
 use crate::description::Kind;
 use crate::scores::{ScoreConfig, mean};
@@ -48,13 +48,8 @@ impl fmt::Display for Evaluation {
 }
 
 fn row(f: &mut fmt::Formatter<'_>, figure: &Figure) -> fmt::Result {
-    let shown = |value: Option<f64>, none: &str| match (value, figure.unit) {
-        (None, _) => none.to_owned(),
-        (Some(x), Unit::Score) => format!("{x:.3}"),
-        (Some(x), Unit::Percent) => format!("{:.1}", 100.0 * x),
-        (Some(x), Unit::Millimetres | Unit::Millilitres) => format!("{x:.2}"),
-        (Some(x), Unit::Number) => format!("{x:.1}"),
-    };
+    let shown =
+        |value: Option<f64>, none: &str| value.map_or(none.to_owned(), |value| figure.unit.shown(value));
     let (mean, error) = (shown(figure.mean, "–"), shown(figure.standard_error, ""));
     let error = if error.is_empty() { error } else { format!("± {error}") };
     writeln!(f, "{:<34}{mean:>10}   {error:<10}{:>8}{:>8}", figure.title, figure.values, figure.cases)

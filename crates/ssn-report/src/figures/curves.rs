@@ -1,6 +1,7 @@
 //! Curves over the steps of runs.
 
-use crate::colour::{CLASSES, Colour, FAINT, INK, PAPER};
+use super::axis::{marks, range, shown};
+use crate::colour::{FAINT, INK, RULE, distinct};
 use crate::svg::{Anchor, Drawing};
 
 /// One curve.
@@ -27,12 +28,14 @@ pub struct Axes<'a> {
 
 const WIDTH: f64 = 680.0;
 const HEIGHT: f64 = 380.0;
+/// The left edge of titles.
+const MARGIN: f64 = 12.0;
 const LEFT: f64 = 66.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 66.0;
 const BOTTOM: f64 = 48.0;
-/// The most marks of an axis.
-const MARKS: f64 = 6.0;
+/// Curves of so few points show each of them.
+const DOTTED: usize = 12;
 
 /// Draws curves into one pair of axes.
 pub fn curves_figure(axes: Axes<'_>, curves: &[Curve]) -> String {
@@ -48,18 +51,18 @@ pub fn curves_figure(axes: Axes<'_>, curves: &[Curve]) -> String {
     let up = |y: f64| HEIGHT - BOTTOM - (y - low) / (high - low) * (HEIGHT - TOP - BOTTOM);
 
     let mut drawing = Drawing::new(WIDTH, HEIGHT);
-    drawing.text(LEFT, 24.0, 15.0, Anchor::Start, INK, axes.title);
-    drawing.text(LEFT, TOP - 8.0, 11.0, Anchor::End, FAINT, axes.y);
-    drawing.text(WIDTH - RIGHT, HEIGHT - 12.0, 11.0, Anchor::End, FAINT, axes.x);
-    for x in marks(left, right) {
+    drawing.text(MARGIN, 24.0, 16.0, Anchor::Start, INK, axes.title);
+    drawing.text(MARGIN, TOP - 18.0, 13.0, Anchor::Start, FAINT, axes.y);
+    drawing.text(WIDTH - RIGHT, HEIGHT - 8.0, 13.0, Anchor::End, FAINT, axes.x);
+    // Steps are whole, also where there are so few that round numbers between them would not be.
+    for x in marks(left, right).into_iter().filter(|x| x.fract() == 0.0) {
         drawing.line((across(x), HEIGHT - BOTTOM), (across(x), HEIGHT - BOTTOM + 4.0));
-        drawing.text(across(x), HEIGHT - BOTTOM + 18.0, 11.0, Anchor::Middle, INK, &shown(x));
+        drawing.text(across(x), HEIGHT - BOTTOM + 18.0, 13.0, Anchor::Middle, INK, &shown(x));
     }
     for y in if axes.logarithmic { decades(low, high) } else { marks(low, high) } {
-        let faint = PAPER.towards(FAINT, 0.25);
-        drawing.curve(&[(LEFT, up(y)), (WIDTH - RIGHT, up(y))], faint);
+        drawing.curve(&[(LEFT, up(y)), (WIDTH - RIGHT, up(y))], RULE);
         let value = if axes.logarithmic { 10f64.powf(y) } else { y };
-        drawing.text(LEFT - 6.0, up(y) + 4.0, 11.0, Anchor::End, INK, &shown(value));
+        drawing.text(LEFT - 6.0, up(y) + 4.5, 13.0, Anchor::End, INK, &shown(value));
     }
     drawing.line((LEFT, HEIGHT - BOTTOM), (WIDTH - RIGHT, HEIGHT - BOTTOM));
     let mut names: Vec<&str> = vec![];
@@ -69,43 +72,18 @@ pub fn curves_figure(axes: Axes<'_>, curves: &[Curve]) -> String {
             names.len() - 1
         });
         let points: Vec<(f64, f64)> = points.iter().map(|&(x, y)| (across(x), up(y))).collect();
-        drawing.curve(&points, colour(place));
+        drawing.curve(&points, distinct(place));
+        if points.len() <= DOTTED {
+            points.iter().for_each(|&point| drawing.dot(point, 3.5, distinct(place)));
+        }
     }
-    let mut x = LEFT + 40.0;
+    let mut x = LEFT + 60.0;
     for (place, name) in names.iter().enumerate() {
-        drawing.curve(&[(x, 44.0), (x + 22.0, 44.0)], colour(place));
-        drawing.text(x + 28.0, 48.0, 12.0, Anchor::Start, INK, name);
-        x += 48.0 + 7.0 * name.chars().count() as f64;
+        drawing.curve(&[(x, 44.0), (x + 22.0, 44.0)], distinct(place));
+        drawing.text(x + 28.0, 48.5, 13.0, Anchor::Start, INK, name);
+        x += 50.0 + 7.4 * name.chars().count() as f64;
     }
     drawing.finish(axes.title, &format!("{} over {}, of {}.", axes.y, axes.x, names.join(", ")))
-}
-
-/// Dark ones first: yellow is hard to see on paper.
-fn colour(place: usize) -> Colour {
-    const ORDER: [usize; 6] = [6, 5, 3, 2, 1, 0];
-    CLASSES[ORDER[place % ORDER.len()]]
-}
-
-/// The smallest and the largest of numbers, a little apart where they are one.
-fn range(values: impl Iterator<Item = f64>) -> [f64; 2] {
-    let [low, high] =
-        values.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], x| [low.min(x), high.max(x)]);
-    match (low.is_finite(), low < high) {
-        (false, _) => [0.0, 1.0],
-        (true, false) => [low - 0.5, low + 0.5],
-        (true, true) => [low, high],
-    }
-}
-
-/// Round numbers between two.
-fn marks(low: f64, high: f64) -> Vec<f64> {
-    let rough = (high - low) / MARKS;
-    let power = 10f64.powf(rough.log10().floor());
-    let step =
-        [1.0, 2.0, 5.0, 10.0].map(|k| k * power).into_iter().find(|step| *step >= rough).unwrap_or(rough);
-    let first = (low / step).ceil() as i64;
-    let last = (high / step + 1e-9).floor() as i64;
-    (first..=last).map(|k| k as f64 * step).collect()
 }
 
 /// Logarithms of 1, 2 and 5 times powers of ten between two.
@@ -115,27 +93,13 @@ fn decades(low: f64, high: f64) -> Vec<f64> {
     all.filter(|y| (low..=high).contains(y)).collect()
 }
 
-/// A number with as few digits as it needs.
-fn shown(value: f64) -> String {
-    match value.abs() {
-        size if size >= 100.0 || size == 0.0 => format!("{value:.0}"),
-        size if size >= 1.0 => format!("{value:.1}"),
-        _ => format!("{value:.3}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn marks_are_round_and_inside() {
-        assert_eq!(marks(0.0, 2000.0), [0.0, 500.0, 1000.0, 1500.0, 2000.0]);
-        assert_eq!(marks(-0.13, 0.2).len(), 4);
+    fn decades_are_inside() {
         assert_eq!(decades(1.9, 3.1).len(), 4);
-        for (low, high) in [(3.0, 3.5), (1e-6, 2e-6), (-7.0, 1e5)] {
-            assert!(marks(low, high).iter().all(|x| *x >= low && *x <= high * (1.0 + 1e-9)), "{low} {high}");
-        }
     }
 
     #[test]

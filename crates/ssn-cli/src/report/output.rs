@@ -1,0 +1,155 @@
+//! The files of a report: the page, and its figures as SVG and PNG.
+
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use serde::Serialize;
+use ssn_predictions::file_stem;
+use ssn_report::html::{Figure, Page};
+use ssn_report::png_from_svg;
+use ssn_volume::write_atomically;
+
+use crate::datasets::check_free;
+use crate::exit::{Exit, Failure};
+use crate::progress::Progress;
+
+/// The page.
+const PAGE: &str = "report.html";
+/// The folder of the figures.
+const FIGURES: &str = "figures";
+/// Pixels of a PNG per pixel of its SVG.
+const PNG_SCALE: f32 = 2.0;
+/// Kibibytes and mebibytes.
+const UNITS: [(&str, u64); 2] = [("MiB", 1 << 20), ("KiB", 1 << 10)];
+
+/// A report under construction.
+pub(super) struct Report {
+    folder: PathBuf,
+    /// The page.
+    pub(super) page: Page,
+    /// Names without ending, and drawings.
+    figures: Vec<(String, String)>,
+}
+
+/// A drawing: the name of its file without ending, the SVG, and the sentence below it.
+pub(super) struct Drawn {
+    pub(super) name: String,
+    pub(super) svg: String,
+    pub(super) caption: String,
+}
+
+/// What was written.
+#[derive(Debug, Serialize)]
+pub(super) struct Written {
+    /// The page.
+    pub(super) report: PathBuf,
+    /// Its size.
+    pub(super) bytes: u64,
+    /// The figures, each as SVG and as PNG.
+    pub(super) figures: Vec<PathBuf>,
+    /// The size of all of them.
+    pub(super) figure_bytes: u64,
+}
+
+impl Report {
+    /// Starts a report that may be written to a folder.
+    ///
+    /// # Errors
+    /// When there is one already, unless it may be replaced.
+    pub(super) fn new(folder: PathBuf, title: &str, overwrite: bool) -> Result<Self, Failure> {
+        check_free(&folder.join(PAGE), overwrite)?;
+        Ok(Self { folder, page: Page::new(title), figures: vec![] })
+    }
+
+    /// Shows figures beside each other.
+    pub(super) fn show(&mut self, drawn: Vec<Drawn>) {
+        let figures: Vec<Figure<'_>> =
+            drawn.iter().map(|one| Figure { svg: &one.svg, caption: &one.caption }).collect();
+        if figures.is_empty() {
+            return;
+        }
+        self.page.figures(&figures);
+        self.figures.extend(drawn.into_iter().map(|one| (file_stem(&one.name), one.svg)));
+    }
+
+    /// Writes everything; the page comes last, so that a page that is there is whole.
+    pub(super) fn write(self, progress: &Progress) -> Result<Written, Failure> {
+        let figures = self.folder.join(FIGURES);
+        self.remove_old(&figures)?;
+        std::fs::create_dir_all(&figures).map_err(|error| cannot("create the folder", &figures, error))?;
+        progress.say(&format!("drawing {} figures", self.figures.len()));
+        let written: Result<Vec<_>, Failure> = self
+            .figures
+            .par_iter()
+            .map(|(name, svg)| {
+                let png = png_from_svg(svg, PNG_SCALE)
+                    .map_err(|error| Failure::new(Exit::Internal, format!("figure {name}: {error}")))?;
+                let paths = ["svg", "png"].map(|ending| figures.join(format!("{name}.{ending}")));
+                for (path, bytes) in paths.iter().zip([svg.as_bytes(), &png]) {
+                    std::fs::write(path, bytes).map_err(|error| cannot("write", path, error))?;
+                }
+                Ok((paths, (svg.len() + png.len()) as u64))
+            })
+            .collect();
+        let written = written?;
+        let (report, html) = (self.folder.join(PAGE), self.page.finish());
+        write_atomically(&report, |out| out.write_all(html.as_bytes()))
+            .map_err(|error| Failure::new(Exit::Io, error))?;
+        Ok(Written {
+            report,
+            bytes: html.len() as u64,
+            figure_bytes: written.iter().map(|(_, bytes)| bytes).sum(),
+            figures: written.into_iter().flat_map(|(paths, _)| paths).collect(),
+        })
+    }
+
+    /// Removes the figures of an earlier report, which may be of other cases.
+    fn remove_old(&self, figures: &Path) -> Result<(), Failure> {
+        let page = self.folder.join(PAGE);
+        if !page.exists() {
+            return Ok(());
+        }
+        std::fs::remove_file(&page).map_err(|error| cannot("remove", &page, error))?;
+        for entry in std::fs::read_dir(figures).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|ending| ending == "svg" || ending == "png") {
+                std::fs::remove_file(&path).map_err(|error| cannot("remove", &path, error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Written {
+    /// The line that is printed.
+    pub(super) fn line(&self) -> String {
+        format!(
+            "{} ({}), and {} figures as SVG and PNG beside it ({})\n",
+            self.report.display(),
+            size(self.bytes),
+            self.figures.len() / 2,
+            size(self.figure_bytes)
+        )
+    }
+}
+
+fn cannot(verb: &str, path: &Path, error: std::io::Error) -> Failure {
+    Failure::new(Exit::Io, format!("cannot {verb} {}: {error}", path.display()))
+}
+
+fn size(bytes: u64) -> String {
+    match UNITS.iter().find(|(_, unit)| bytes >= *unit) {
+        Some((name, unit)) => format!("{:.1} {name}", bytes as f64 / *unit as f64),
+        None => format!("{bytes} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_readable() {
+        assert_eq!([900, 1536, 3 << 20].map(size), ["900 bytes", "1.5 KiB", "3.0 MiB"]);
+    }
+}

@@ -1,0 +1,181 @@
+//! What steering does to the samples of a case, and the modes of variation of its distribution.
+
+use ssn_core::modes::{Modes, canonicalise};
+use ssn_core::{LabelMap, LowRankNormal, Sampler, Steering};
+use ssn_predictions::Kind;
+use ssn_report::figures::strips::{Block, Strip, Tile, strips_with_legend};
+
+use super::material::{Material, Subject, on_image};
+use super::output::Drawn;
+use super::pictures::legend;
+use super::view::View;
+use crate::exit::Failure;
+use crate::predictions::core_failure;
+
+/// Scales of the noise of a class, as in the paper, and standard deviations of a mode.
+const SCALES: [f32; 7] = [-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0];
+/// Scales of all noise.
+const TEMPERATURES: [f32; 7] = [0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0];
+/// Modes that are shown.
+const MODES: usize = 3;
+
+/// Why the samples of a network cannot be steered, if they cannot.
+pub(super) fn impossible(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::Stochastic => None,
+        Kind::Deterministic => Some(
+            "This network is deterministic: it has no noise that could be steered, and no modes of variation. Its samples \
+             draw every voxel by itself, which shows the grain that correlations take away.",
+        ),
+        Kind::Sampled => Some(
+            "This network draws samples itself: they cannot be steered, and there is no distribution whose modes could \
+             be shown.",
+        ),
+    }
+}
+
+/// What all strips of a case share.
+pub(super) struct Steered<'a> {
+    pub(super) material: &'a Material,
+    pub(super) subject: &'a Subject,
+    pub(super) view: &'a View,
+    /// A sample that is typical, and one that differs much from the prediction.
+    pub(super) samples: [usize; 2],
+}
+
+impl Steered<'_> {
+    /// The strips of a case whose distribution has noise.
+    pub(super) fn figures(&self) -> Result<Vec<Drawn>, Failure> {
+        let mut drawn = vec![self.classes()?, self.temperatures()?];
+        drawn.extend(self.modes()?);
+        Ok(drawn)
+    }
+
+    /// The noise of each foreground class, scaled.
+    fn classes(&self) -> Result<Drawn, Failure> {
+        let classes = self.subject.file.distribution().classes();
+        // A single class that is off or on has one row of logits, that of `on`.
+        let names = self.material.classes();
+        let names = &names[names.len() - classes..];
+        let first = usize::from(classes > 1);
+        let [_, sample] = self.samples;
+        let mut strips = vec![];
+        for (class, name) in names.iter().enumerate().skip(first) {
+            let mut tiles = vec![];
+            for scale in SCALES {
+                let mut class_scales = vec![1.0; classes];
+                class_scales[class] = scale;
+                let steering = Steering { class_scales, ..Steering::default() };
+                tiles.push(self.tile(&self.draw(&steering, sample)?, signed(scale)));
+            }
+            strips.push(Strip { label: name.clone(), tiles });
+        }
+        let caption = format!(
+            "The noise of one class times −3 to 3, that of the others as it is: sample {sample}, which is the picture at 1. At 0, \
+             the class has its mean logits."
+        );
+        Ok(self.drawn("classes", "Noise of a class, scaled", caption, strips))
+    }
+
+    /// All noise, scaled.
+    fn temperatures(&self) -> Result<Drawn, Failure> {
+        let mut strips = vec![];
+        for sample in self.samples {
+            let mut tiles = vec![];
+            for temperature in TEMPERATURES {
+                let steering = Steering { temperature, ..Steering::default() };
+                tiles.push(self.tile(&self.draw(&steering, sample)?, format!("T = {temperature}")));
+            }
+            strips.push(Strip { label: format!("sample {sample}"), tiles });
+        }
+        let caption = "All noise times a temperature T: 0 gives the mean prediction, 1 the sample, and more exaggerates.";
+        Ok(self.drawn("temperature", "Temperature", caption.to_owned(), strips))
+    }
+
+    /// The modes that explain most; nothing for independent voxels.
+    fn modes(&self) -> Result<Option<Drawn>, Failure> {
+        let distribution = self.subject.file.distribution();
+        if distribution.rank() == 0 {
+            return Ok(None);
+        }
+        let modes = canonicalise(distribution).map_err(core_failure)?;
+        let (shares, total) = (modes.shares(), modes.shares_of_total());
+        let mut strips = vec![];
+        for (mode, share) in shares.iter().enumerate().take(MODES) {
+            let mut tiles = vec![];
+            for deviations in SCALES {
+                let map = along(&modes, mode, deviations)?;
+                tiles.push(self.tile(&on_image(&self.subject.file, &map)?, signed(deviations) + " σ"));
+            }
+            strips.push(Strip { label: format!("mode {}\n{:.1} %", mode + 1, 100.0 * share), tiles });
+        }
+        let told: Vec<String> = shares.iter().map(|share| format!("{:.1}", 100.0 * share)).collect();
+        let caption = format!(
+            "The mean moved along one mode of variation by standard deviations, without any other noise. Of the variance that voxels \
+             share, the modes explain {} %; {:.1} % of all variance is shared.",
+            told.join(", "),
+            100.0 * total.iter().sum::<f64>()
+        );
+        Ok(Some(self.drawn("modes", "Modes of variation", caption, strips)))
+    }
+
+    fn draw(&self, steering: &Steering, sample: usize) -> Result<LabelMap, Failure> {
+        let numbers = sample as u64..sample as u64 + 1;
+        Ok(self.material.draw(&self.subject.file, steering, numbers)?.remove(0))
+    }
+
+    fn tile(&self, map: &LabelMap, caption: String) -> Tile {
+        Tile { picture: self.view.labels(self.subject.image.as_deref(), map, self.view.slice), caption }
+    }
+
+    fn drawn(&self, name: &str, title: &str, caption: String, strips: Vec<Strip>) -> Drawn {
+        let id = &self.subject.file.description().case;
+        let title = format!("{title}, {id}");
+        let blocks = [Block { title: String::new(), strips }];
+        let svg = strips_with_legend(&title, &caption, &legend(self.material.classes()), &blocks);
+        Drawn { name: format!("{id}-{name}"), svg, caption }
+    }
+}
+
+/// The labels of the mean, moved along a mode.
+fn along(modes: &Modes, mode: usize, deviations: f32) -> Result<LabelMap, Failure> {
+    let distribution = &modes.distribution;
+    let (c, v) = (distribution.classes(), distribution.voxels());
+    let mut moved = vec![0f32; c * v];
+    distribution.factor().read(mode * c * v, &mut moved);
+    let mean = distribution.mean().to_f32();
+    moved.iter_mut().zip(&mean).for_each(|(x, mean)| *x = mean + deviations * *x);
+    let moved = LowRankNormal::new(c, v, 0, moved, vec![0f32; c * v], vec![0f32; 0]).map_err(core_failure)?;
+    let mut maps = Sampler::new(&moved, 0, &Steering::default())
+        .and_then(|sampler| sampler.labels(0..1))
+        .map_err(core_failure)?;
+    Ok(maps.remove(0))
+}
+
+/// A whole number with its sign.
+fn signed(x: f32) -> String {
+    match x {
+        x if x < 0.0 => format!("−{}", -x),
+        x if x > 0.0 => format!("+{x}"),
+        _ => "0".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mode_moves_its_voxels_together() {
+        // Two voxels of two classes; the second voxel switches with the mode, the first stays.
+        let mean = vec![1.0f32, 0.5, 0.0, 0.0];
+        let factor = vec![0.0f32, -1.0, 0.0, 1.0];
+        let d = LowRankNormal::new(2, 2, 1, mean, vec![0f32; 4], factor).unwrap();
+        let modes = canonicalise(&d).unwrap();
+        let labels: Vec<Vec<u8>> =
+            [-1.0, 0.0, 1.0].map(|x| along(&modes, 0, x).unwrap().into_labels()).to_vec();
+        let switched = labels.iter().filter(|labels| **labels == [0, 1]).count();
+        assert_eq!((labels[1].as_slice(), switched), (&[0, 0][..], 1));
+        assert_eq!([-2.0, 0.0, 3.0].map(signed), ["−2", "0", "+3"]);
+    }
+}
