@@ -16,7 +16,7 @@ use crate::command::{command, wrong_verb};
 use crate::predict::predict;
 use crate::synthetic;
 use crate::train::{outcome, train};
-use crate::workplace::{DATA, STOPPED, is_begun, write_file};
+use crate::workplace::{DATA, is_begun, stopped, write_file};
 
 /// The config of the demo, which marks its folder.
 const CONFIG: &str = "demo.toml";
@@ -106,10 +106,7 @@ fn compare(
     train_command.extend(["--device", &device, "--workers", "1"].map(str::to_owned));
     if let Verb::Train(args) = command(&train_command, global)? {
         let trained = train(&args, global)?;
-        outcome(trained.ended, &trained.path).map_err(|failure| match failure.exit {
-            Exit::Stopped => Failure::new(Exit::Stopped, STOPPED),
-            _ => failure,
-        })?;
+        outcome(trained.ended, &trained.path).map_err(stopped)?;
     }
     let words = ["predict", &run_text, "--out", &predictions_text, "--device", &device].map(str::to_owned);
     if let Verb::Predict(args) = command(&words, global)? {

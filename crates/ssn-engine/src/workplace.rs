@@ -12,6 +12,14 @@ pub const DATA: &str = "data";
 /// What is said of work that was stopped.
 pub const STOPPED: &str = "stopped on request; the same command goes on";
 
+/// What was stopped on the way goes on with the command of the whole.
+pub fn stopped(failure: Failure) -> Failure {
+    match failure.exit {
+        Exit::Stopped => Failure::new(Exit::Stopped, STOPPED),
+        _ => failure,
+    }
+}
+
 /// Whether the folder is one that was begun with the same settings, which the text of its marking file tells; it is
 /// not yet if it is empty, or as far as a dataset.
 ///

@@ -247,7 +247,7 @@ impl Model {
     }
 
     /// Backbone and head of a network without latent variables.
-    fn features(&self) -> Result<(&Backbone, &Head)> {
+    fn backbone_and_head(&self) -> Result<(&Backbone, &Head)> {
         match &self.network {
             Network::Features { backbone, head } => Ok((backbone, head)),
             Network::Latent(_) => {
@@ -269,7 +269,7 @@ impl Model {
     pub fn forward(&self, image: &Tensor, mask: Option<&Tensor>, mode: Mode) -> Result<Prediction> {
         self.check(image, space::spatial(image)?, mask)?;
         let image = image.f_to_device(self.execution.device)?;
-        let (backbone, head) = self.features()?;
+        let (backbone, head) = self.backbone_and_head()?;
         head.forward(&backbone.forward(&image, self.execution.form(), mode)?, mask)
     }
 
@@ -296,7 +296,7 @@ impl Model {
         self.check(first, size, mask)?;
         let parts: Vec<Tensor> =
             parts.iter().map(|part| Ok(part.f_to_device(self.execution.device)?)).collect::<Result<_>>()?;
-        let (backbone, head) = self.features()?;
+        let (backbone, head) = self.backbone_and_head()?;
         head.forward(&backbone.forward_seen(&parts, size, self.execution.form(), mode)?, mask)
     }
 

@@ -90,6 +90,11 @@ impl Target {
         &self.maps
     }
 
+    /// The number of classes.
+    pub fn class_count(&self) -> i64 {
+        self.classes
+    }
+
     /// How logits become probabilities of these labels.
     pub fn likelihood(&self) -> Likelihood {
         self.likelihood

@@ -46,6 +46,13 @@ impl Region {
         product(self.size).unwrap_or(usize::MAX)
     }
 
+    /// Where in the image the voxel with a flat index within the box lies, `[d, h, w]`.
+    pub fn voxel(&self, index: usize) -> [usize; 3] {
+        let [_, h, w] = self.size;
+        let within = [index / (h * w), index / w % h, index % w];
+        [0, 1, 2].map(|axis| within[axis] + self.start[axis])
+    }
+
     /// Whether the box lies in an image of a size `[d, h, w]`.
     pub fn lies_in(&self, size: [usize; 3]) -> bool {
         (0..3).all(|axis| {

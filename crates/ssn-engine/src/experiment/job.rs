@@ -19,7 +19,7 @@ use super::record::{Drawing, Record};
 use crate::command::{command, wrong_verb};
 use crate::predict::predict;
 use crate::train::{outcome, train};
-use crate::workplace::STOPPED;
+use crate::workplace::stopped;
 
 /// Cases that are predicted again, and whose samples are drawn, to see how long it takes.
 const MEASURED_CASES: usize = 5;
@@ -212,12 +212,4 @@ impl Job {
 
 fn text(path: &Path) -> String {
     path.display().to_string()
-}
-
-/// What was stopped goes on with the command of the experiment.
-fn stopped(failure: Failure) -> Failure {
-    match failure.exit {
-        Exit::Stopped => Failure::new(Exit::Stopped, STOPPED),
-        _ => failure,
-    }
 }

@@ -118,9 +118,10 @@ impl Latent {
         let targets = target.maps().size()[1];
         let expected = "one rater per step (batches.patch.rater), for a network with latent variables";
         require(targets == 1, "target", format!("{targets} label maps at once"), expected)?;
+        let labelled = with_labels(image, target)?;
         match self {
-            Self::ProbUnet(network) => network.learn(image, target, noise, form, mode),
-            Self::Phiseg(network) => network.learn(image, target, noise, form, mode),
+            Self::ProbUnet(network) => network.learn([image, &labelled], noise, form, mode),
+            Self::Phiseg(network) => network.learn([image, &labelled], noise, form, mode),
         }
     }
 
@@ -140,8 +141,8 @@ impl Latent {
 ///
 /// # Shapes
 /// `image` `[b, c, d, h, w]`, the target's maps `[b, 1, v]` → `[b, c + classes, d, h, w]`.
-fn with_labels(image: &Tensor, target: &Target, classes: i64) -> Result<Tensor> {
-    let [d, h, w] = space::spatial(image)?;
+fn with_labels(image: &Tensor, target: &Target) -> Result<Tensor> {
+    let ([d, h, w], classes) = (space::spatial(image)?, target.class_count());
     let numbers = Tensor::f_arange(classes, (Kind::Int64, image.device()))?.f_view([1, classes, 1])?;
     let labels = target.maps().f_eq_tensor(&numbers)?.f_to_kind(image.kind())? - 0.5; // [b, classes, v]
     Ok(Tensor::f_cat(&[image.shallow_clone(), labels.f_view([-1, classes, d, h, w])?], 1)?)

@@ -4,17 +4,16 @@
 //! Of the R levels of the plan the coarsest L carry latent variables. Level i of these, 0 the finest, lies on the grid of
 //! level i + R − L; its part of the decoder ends on the grid of level i.
 
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
 use super::gaussian::Gaussian;
-use super::{Decoder, Learnt, Task, with_labels};
+use super::{Decoder, Learnt, Task};
 use crate::backbones::{Encoder, Stack, UNetConfig};
 use crate::blocks::{LinearMaps, LinearStart, Mode};
 use crate::error::Result;
 use crate::head::PhisegConfig;
 use crate::parameters::Scope;
 use crate::space::{self, Form, Size};
-use crate::target::Target;
 
 /// The grids of the plan's levels for an image, and where the latent ones begin.
 #[derive(Debug, Clone)]
@@ -190,7 +189,6 @@ pub struct Phiseg {
     decoder: LatentDecoder,
     levels: Levels,
     config: PhisegConfig,
-    classes: i64,
 }
 
 impl Phiseg {
@@ -216,7 +214,6 @@ impl Phiseg {
             decoder: LatentDecoder::new(&mut scope.sub("decoder"), classes, plan, &levels, latent)?,
             levels,
             config,
-            classes,
         })
     }
 
@@ -246,10 +243,10 @@ impl Phiseg {
         Ok(draw.f_reshape([-1, self.config.latent, d, h, w])?)
     }
 
+    /// Learns from an image, and from the image with its labels; see [`Latent::learn`](super::Latent::learn).
     pub(super) fn learn(
         &self,
-        image: &Tensor,
-        target: &Target,
+        [image, labelled]: [&Tensor; 2],
         noise: &Tensor,
         form: Form,
         mode: Mode,
@@ -257,10 +254,10 @@ impl Phiseg {
         let size = space::spatial(image)?;
         let (grids, first) = (self.levels.grids(size), self.levels.first());
         let of_prior = self.prior.encoder.forward(form.of(image)?, mode)?;
-        let labelled = with_labels(image, target, self.classes)?;
-        let of_posterior = self.posterior.encoder.forward(form.of(&labelled)?, mode)?;
+        let of_posterior = self.posterior.encoder.forward(form.of(labelled)?, mode)?;
         let (parts, voxels) = (self.parts(noise, size)?, self.voxels(size));
-        let (mut draws, mut divergence): (Vec<Tensor>, Option<Tensor>) = (vec![], None);
+        let mut draws: Vec<Tensor> = vec![];
+        let mut divergence = Tensor::f_zeros([image.size()[0]], (Kind::Double, image.device()))?;
         for i in (0..self.levels.latent).rev() {
             // The prior is judged where the posterior goes: both are given its draw.
             let coarser = draws.last();
@@ -268,16 +265,11 @@ impl Phiseg {
             let prior = self.prior.level(i, &of_prior[first + i], coarser, form, mode)?;
             // Coarse levels have few voxels: each level counts as if it had as many as the finest.
             let weight = self.config.kl_weight * voxels[0] as f64 / voxels[i] as f64;
-            let own = posterior.divergence(&prior)? * weight;
-            divergence = Some(match divergence {
-                Some(sum) => sum.f_add(&own)?,
-                None => own,
-            });
+            divergence = divergence.f_add(&(posterior.divergence(&prior)? * weight))?;
             draws.push(self.as_map(&posterior.draw(&parts[i])?, i, &grids)?);
         }
         draws.reverse();
         let logits = self.decoder.forward(&draws, &grids, form, mode)?;
-        let divergence = divergence.unwrap_or_else(|| Tensor::from(0.0));
         Ok(Learnt { logits, divergence })
     }
 

@@ -4,14 +4,13 @@
 use tch::{Kind, Tensor};
 
 use super::gaussian::Gaussian;
-use super::{Decoder, Learnt, Task, with_labels};
+use super::{Decoder, Learnt, Task};
 use crate::backbones::{Encoder, Stack, UNet, UNetConfig};
 use crate::blocks::{LinearMaps, LinearStart, Mode};
-use crate::error::{Result, require};
+use crate::error::Result;
 use crate::head::ProbUnetConfig;
 use crate::parameters::Scope;
 use crate::space::{self, Form};
-use crate::target::Target;
 
 /// A distribution of the latent vector: an encoder, the mean of its coarsest map, and two linear maps.
 #[derive(Debug)]
@@ -52,7 +51,6 @@ pub struct ProbUnet {
     pointwise: Stack,
     logits: LinearMaps,
     config: ProbUnetConfig,
-    classes: i64,
     features: i64,
 }
 
@@ -76,7 +74,7 @@ impl ProbUnet {
         let last = plan.pointwise.last().copied().unwrap_or(inputs);
         let mut logits = LinearMaps::new(scope.kind());
         logits.add(&mut scope.sub("mean"), last, classes, LinearStart::HeNormal)?;
-        Ok(Self { trunk, prior, posterior, pointwise, logits, config, classes, features })
+        Ok(Self { trunk, prior, posterior, pointwise, logits, config, features })
     }
 
     pub(super) fn noise_count(&self) -> i64 {
@@ -85,11 +83,7 @@ impl ProbUnet {
 
     /// Logits `[b, c, v]` of features `[b, f, d, h, w]` and latent vectors `[b, latent]`.
     fn logits(&self, features: Tensor, z: &Tensor, mode: Mode) -> Result<Tensor> {
-        let &[b, _, d, h, w] = features.size().as_slice() else {
-            return require(false, "features", format!("{:?}", features.size()), "[b, f, d, h, w]")
-                .map(|()| features);
-        };
-        let latent = self.config.latent;
+        let (b, [d, h, w], latent) = (z.size()[0], space::spatial(&features)?, self.config.latent);
         let everywhere = z
             .f_to_kind(features.kind())?
             .f_view([b, latent, 1, 1, 1])?
@@ -98,16 +92,16 @@ impl ProbUnet {
         Ok(self.logits.forward(&self.pointwise.forward(joined, mode)?)?.remove(0))
     }
 
+    /// Learns from an image, and from the image with its labels; see [`Latent::learn`](super::Latent::learn).
     pub(super) fn learn(
         &self,
-        image: &Tensor,
-        target: &Target,
+        [image, labelled]: [&Tensor; 2],
         noise: &Tensor,
         form: Form,
         mode: Mode,
     ) -> Result<Learnt> {
         let prior = self.prior.forward(image, form, mode)?;
-        let posterior = self.posterior.forward(&with_labels(image, target, self.classes)?, form, mode)?;
+        let posterior = self.posterior.forward(labelled, form, mode)?;
         let features = self.trunk.forward(image, form, mode)?;
         let logits = vec![self.logits(features, &posterior.draw(noise)?, mode)?];
         Ok(Learnt { logits, divergence: posterior.divergence(&prior)? * self.config.kl_weight })

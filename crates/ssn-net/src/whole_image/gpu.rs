@@ -166,10 +166,7 @@ impl OnGpu {
             let at = wrong.f_argmax(None::<i64>, false)?.f_int64_value(&[])? as usize;
             if wrong.f_int64_value(&[at as i64])? != 0 {
                 let value = flat.f_double_value(&[at as i64])? as f32;
-                let (row, voxel) = (at / self.region.voxels(), at % self.region.voxels());
-                let [_, h, w] = self.region.size;
-                let within = [voxel / (h * w), voxel / w % h, voxel % w];
-                let voxel = [0, 1, 2].map(|axis| within[axis] + self.region.start[axis]);
+                let (row, voxel) = (at / self.region.voxels(), self.region.voxel(at % self.region.voxels()));
                 return Err(ImageProblem::Output { part, class: row % classes, voxel, value, rule }.into());
             }
         }

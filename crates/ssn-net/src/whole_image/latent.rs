@@ -69,10 +69,7 @@ pub(super) fn draw(
     match values.iter().position(|value| !value.is_finite()) {
         None => Ok(Says::Samples { mean: values, labels }),
         Some(at) => {
-            let (class, voxel) = (at / voxels, at % voxels);
-            let [_, h, w] = region.size;
-            let within = [voxel / (h * w), voxel / w % h, voxel % w];
-            let voxel = [0, 1, 2].map(|axis| within[axis] + region.start[axis]);
+            let (class, voxel) = (at / voxels, region.voxel(at % voxels));
             let (value, rule) = (values[at], "be finite");
             Err(ImageProblem::Output { part: "mean", class, voxel, value, rule }.into())
         }
