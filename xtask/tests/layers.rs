@@ -19,7 +19,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ssn-net", &["ssn-volume", "ssn-core", "ssn-data", "ssn-predictions", "ssn-cuda"]),
     ("ssn-predictions", &["ssn-volume", "ssn-core"]),
     ("ssn-report", &["ssn-volume", "ssn-core", "ssn-predictions"]),
-    ("ssn-cli", &["ssn-volume", "ssn-core", "ssn-data", "ssn-predictions", "ssn-report"]),
+    ("ssn-view", &["ssn-volume", "ssn-core", "ssn-predictions"]),
+    ("ssn-cli", &["ssn-volume", "ssn-core", "ssn-data", "ssn-predictions", "ssn-report", "ssn-view"]),
     (
         "ssn-engine",
         &[
@@ -172,6 +173,10 @@ const MODULES: &[(&str, &[&str])] = &[
             "evaluation",
         ],
     ),
+    (
+        "ssn-view",
+        &["error", "case", "keep", "shown", "image", "package", "page", "export", "server"],
+    ),
     ("ssn-report", &["colour", "escape", "picture", "svg", "raster", "table", "html", "figures"]),
     (
         "ssn-cli",
@@ -188,9 +193,11 @@ const MODULES: &[(&str, &[&str])] = &[
             "check",
             "prepare",
             "predictions",
+            "inputs",
             "sample",
             "evaluate",
             "report",
+            "view",
         ],
     ),
     (

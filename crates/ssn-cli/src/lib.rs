@@ -11,6 +11,7 @@ pub mod evaluate;
 pub mod exit;
 pub mod info;
 pub mod init;
+pub mod inputs;
 pub mod libtorch;
 pub mod loader;
 pub mod predictions;
@@ -18,6 +19,7 @@ pub mod prepare;
 pub mod progress;
 pub mod report;
 pub mod sample;
+pub mod view;
 
 pub use args::{Cli, Verb};
 pub use exit::{Exit, Failure};

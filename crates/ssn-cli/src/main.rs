@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use ssn_cli::{Cli, Verb, check, engine, evaluate, info, init, prepare, report, sample};
+use ssn_cli::{Cli, Verb, check, engine, evaluate, info, init, prepare, report, sample, view};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -15,6 +15,7 @@ fn main() -> ExitCode {
         Verb::Sample(args) => sample::run(args, &cli.global),
         Verb::Evaluate(args) => evaluate::run(args, &cli.global),
         Verb::Report(args) => report::run(args, &cli.global),
+        Verb::View(args) => view::run(args, &cli.global),
         Verb::Demo(_)
         | Verb::Toy(_)
         | Verb::Train(_)

@@ -6,6 +6,7 @@ mod experiment;
 mod learning;
 mod report;
 mod sample;
+mod view;
 
 use std::path::PathBuf;
 
@@ -16,6 +17,7 @@ pub use experiment::RunExperimentArgs;
 pub use learning::{Checkpoint, DemoArgs, ExportArgs, ExportFormat, PredictArgs, Stored, TrainArgs};
 pub use report::ReportArgs;
 pub use sample::{MapFormat, SampleArgs};
+pub use view::ViewArgs;
 
 /// Stochastic segmentation networks: one forward pass, any number of coherent segmentations.
 #[derive(Debug, Parser)]
@@ -72,6 +74,8 @@ pub enum Verb {
     RunExperiment(RunExperimentArgs),
     /// Show predictions or runs in one HTML file: scores, curves, samples, modes, best and worst cases.
     Report(ReportArgs),
+    /// Steer predicted distributions in the browser, or make a page of them that works without a server.
+    View(ViewArgs),
     /// Make one file of a trained network: a bundle for `ssn predict`, or TorchScript for other programs.
     Export(ExportArgs),
     /// Make a model file of weights that were trained with the authors' PyTorch code.

@@ -93,7 +93,7 @@ impl Plan {
 }
 
 /// The dataset, and the part of each of its cases; no parts where all cases are asked for.
-fn open(data: &Path, part: Part) -> Result<(Dataset, Vec<Split>), Failure> {
+pub(crate) fn open(data: &Path, part: Part) -> Result<(Dataset, Vec<Split>), Failure> {
     let (dataset, parts) = if is_config(data) {
         let config = DataConfig::read(data).map_err(data_failure)?;
         let dataset = config.open().map_err(data_failure)?;
@@ -125,7 +125,7 @@ fn open(data: &Path, part: Part) -> Result<(Dataset, Vec<Split>), Failure> {
 }
 
 /// Refuses predictions of other classes than the dataset has.
-fn check_classes(dataset: &Dataset, found: &[Found]) -> Result<(), Failure> {
+pub(crate) fn check_classes(dataset: &Dataset, found: &[Found]) -> Result<(), Failure> {
     let ours = &dataset.classes;
     let Some(case) = found.iter().find(|case| case.header.description.classes.len() != ours.len()) else {
         return Ok(());

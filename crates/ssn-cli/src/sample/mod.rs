@@ -1,8 +1,9 @@
 //! `ssn sample`: segmentations out of distribution files, without a network.
 
-mod input;
 mod output;
 mod steer;
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use ssn_core::{SampleSummary, Sampler, Steering};
@@ -12,6 +13,7 @@ use ssn_volume::Limits;
 
 use crate::args::{Global, SampleArgs};
 use crate::exit::{Exit, Failure, print};
+use crate::inputs;
 use crate::predictions::{core_failure, failure};
 use crate::progress::Progress;
 use output::{Outputs, Row};
@@ -26,7 +28,8 @@ struct Drawn<'a> {
 
 /// Draws samples of every file and writes them.
 pub fn run(args: &SampleArgs, global: &Global) -> Result<Exit, Failure> {
-    let cases = input::find(&args.inputs)?;
+    let cases = inputs::find(&args.inputs)?;
+    refuse_twins(&cases)?;
     let steerings = cases.iter().map(|case| steer::steering(args, case)).collect::<Result<Vec<_>, _>>()?;
     for case in &cases {
         case.header.check_samples(args.first + args.samples).map_err(failure)?;
@@ -54,6 +57,24 @@ pub fn run(args: &SampleArgs, global: &Global) -> Result<Exit, Failure> {
         args.seed,
         outputs.table().display()
     ))
+}
+
+/// Refuses two files of one case.
+fn refuse_twins(cases: &[Found]) -> Result<(), Failure> {
+    let mut places = BTreeMap::new();
+    for case in cases {
+        if let Some(first) = places.insert(case.id(), &case.path) {
+            let message = format!(
+                "{} and {} are both of case {:?}, so their samples would have the same names; sample them into \
+                 folders of their own",
+                first.display(),
+                case.path.display(),
+                case.id()
+            );
+            return Err(Failure::new(Exit::Usage, message));
+        }
+    }
+    Ok(())
 }
 
 /// Draws and writes the samples of one case, block by block, and the maps of what they say together.

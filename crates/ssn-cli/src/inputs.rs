@@ -1,6 +1,5 @@
-//! The distribution files that were asked for.
+//! The distribution files that were named, and those of the folders that were.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ssn_predictions::{DISTRIBUTION_ENDING, DistributionFile, Found};
@@ -10,7 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::predictions::failure;
 
 /// The files, and those of the folders, in the order in which they were named; each with what its header says.
-pub(super) fn find(inputs: &[PathBuf]) -> Result<Vec<Found>, Failure> {
+pub fn find(inputs: &[PathBuf]) -> Result<Vec<Found>, Failure> {
     let mut paths = vec![];
     for input in inputs {
         match input.is_dir() {
@@ -18,23 +17,11 @@ pub(super) fn find(inputs: &[PathBuf]) -> Result<Vec<Found>, Failure> {
             false => paths.push(input.clone()),
         }
     }
-    let mut cases: Vec<Found> = vec![];
-    let mut places = BTreeMap::new();
-    for path in paths {
-        let header = DistributionFile::read_header(&path, &Limits::default()).map_err(failure)?;
-        if let Some(first) = places.insert(header.description.case.clone(), path.clone()) {
-            let message = format!(
-                "{} and {} are both of case {:?}, so their samples would have the same names; sample them into \
-                 folders of their own",
-                first.display(),
-                path.display(),
-                header.description.case
-            );
-            return Err(Failure::new(Exit::Usage, message));
-        }
-        cases.push(Found { path, header });
-    }
-    Ok(cases)
+    let read = |path: PathBuf| match DistributionFile::read_header(&path, &Limits::default()) {
+        Ok(header) => Ok(Found { path, header }),
+        Err(error) => Err(failure(error)),
+    };
+    paths.into_iter().map(read).collect()
 }
 
 /// The distribution files of a folder, in natural order.

@@ -1,0 +1,154 @@
+//! The cases to be shown, with the images and raters of their dataset as far as they are there.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ssn_data::Dataset;
+use ssn_data::nearest::nearest;
+use ssn_predictions::folder::ABOUT_FILE;
+use ssn_predictions::{DistributionFile, Found, Predictions};
+use ssn_view::{Packing, Picture, Rater, ViewCase, package};
+use ssn_volume::Limits;
+
+use crate::args::{Part, ViewArgs};
+use crate::evaluate::{plan, raters};
+use crate::exit::{Exit, Failure};
+use crate::inputs;
+use crate::predictions::failure;
+
+/// The cases, and the dataset if there is one.
+pub(super) struct Gathered {
+    /// The name of the folder or file.
+    pub(super) title: String,
+    /// The cases, at least one.
+    pub(super) found: Vec<Found>,
+    /// The dataset, and the place in it of each case.
+    dataset: Option<(Dataset, Vec<Option<usize>>)>,
+    /// What is left out, and why.
+    pub(super) note: Option<String>,
+    packing: Packing,
+}
+
+impl Gathered {
+    /// Finds the cases and looks for their dataset.
+    ///
+    /// # Errors
+    /// No distribution files or ones that cannot be read, cases that are not there, and a dataset that was named but
+    /// cannot be used.
+    pub(super) fn open(args: &ViewArgs) -> Result<Self, Failure> {
+        let found = chosen(inputs::find(std::slice::from_ref(&args.input))?, &args.cases, &args.input)?;
+        let title = whole(&args.input).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let packing = Packing { seed: args.seed, crop: args.crop };
+        let (dataset, note) = match dataset(args, &found) {
+            Ok(Some((dataset, places))) => {
+                let unknown = places.iter().filter(|place| place.is_none()).count();
+                let note = (unknown > 0).then(|| {
+                    let (all, root) = (found.len(), dataset.root.display());
+                    format!(
+                        "{unknown} of {all} cases are not in {root}, and are shown without image and raters"
+                    )
+                });
+                (Some((dataset, places)), note)
+            }
+            Ok(None) => (None, Some(left_out("the predictions do not say what they are of"))),
+            Err(failure) if args.data.is_some() => return Err(failure),
+            Err(failure) => (None, Some(left_out(&failure.message))),
+        };
+        Ok(Self { title, found, dataset, note, packing })
+    }
+
+    /// Reads and packs a case.
+    pub(super) fn package(&self, number: usize) -> Result<Vec<u8>, Failure> {
+        let file = DistributionFile::read(&self.found[number].path, &Limits::default()).map_err(failure)?;
+        let place = self.dataset.as_ref().and_then(|(dataset, places)| Some((dataset, places[number]?)));
+        let (picture, raters) = match place {
+            None => (None, vec![]),
+            Some((dataset, place)) => material(dataset, place, &file)?,
+        };
+        Ok(package(&ViewCase { file, picture, raters }, &self.packing)?)
+    }
+}
+
+/// Image and raters of a case.
+fn material(
+    dataset: &Dataset,
+    place: usize,
+    file: &DistributionFile,
+) -> Result<(Option<Picture>, Vec<Rater>), Failure> {
+    let (case, maps) = raters::load_with_image(dataset, place, file.description())?;
+    let picture = (case.channels > 0)
+        .then(|| Picture { channels: channel_names(dataset, case.channels), values: case.image });
+    let number = |index: usize| case.rater_numbers.get(index).copied().unwrap_or(index);
+    let raters = maps
+        .into_iter()
+        .enumerate()
+        .map(|(index, map)| Rater { name: format!("rater {}", number(index)), labels: map.into_labels() });
+    Ok((picture, raters.collect()))
+}
+
+fn channel_names(dataset: &Dataset, channels: usize) -> Vec<String> {
+    let name = |channel: usize| match dataset.channels.get(channel) {
+        Some(name) => name.clone(),
+        None => format!("channel {channel}"),
+    };
+    (0..channels).map(name).collect()
+}
+
+/// The cases that were asked for, in the order of the folder.
+fn chosen(found: Vec<Found>, names: &[String], input: &Path) -> Result<Vec<Found>, Failure> {
+    let known = || found.iter().map(Found::id);
+    for name in names {
+        if !known().any(|id| id == name) {
+            let hint = match nearest(name, known()) {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => format!("it has {}", list(known())),
+            };
+            let message = format!("there is no case {name:?} in {}; {hint}", input.display());
+            return Err(Failure::new(Exit::Usage, message));
+        }
+    }
+    let wanted = |case: &Found| names.is_empty() || names.iter().any(|name| name == case.id());
+    Ok(found.into_iter().filter(wanted).collect())
+}
+
+/// A few names.
+fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    const SHOWN: usize = 5;
+    let names: Vec<&str> = names.collect();
+    let rest = names.len().saturating_sub(SHOWN);
+    let shown = names[..names.len() - rest].join(", ");
+    if rest == 0 { shown } else { format!("{shown} and {rest} more") }
+}
+
+/// The dataset that was named, or that the predictions name, with the place of each case; nothing where none is named.
+fn dataset(args: &ViewArgs, found: &[Found]) -> Result<Option<(Dataset, Vec<Option<usize>>)>, Failure> {
+    let Some(data) = data_path(args)? else { return Ok(None) };
+    let (dataset, _) = plan::open(&data, Part::All)?;
+    let dataset = dataset.with_optional_labels();
+    plan::check_classes(&dataset, found)?;
+    let places: BTreeMap<&str, usize> =
+        dataset.entries.iter().enumerate().map(|(place, entry)| (entry.id.as_str(), place)).collect();
+    let places = found.iter().map(|case| places.get(case.id()).copied()).collect();
+    Ok(Some((dataset, places)))
+}
+
+fn data_path(args: &ViewArgs) -> Result<Option<PathBuf>, Failure> {
+    if args.data.is_some() {
+        return Ok(args.data.clone());
+    }
+    let whole = whole(&args.input);
+    let folder = if whole.is_dir() { whole.as_path() } else { whole.parent().unwrap_or(Path::new(".")) };
+    if !folder.join(ABOUT_FILE).is_file() {
+        return Ok(None);
+    }
+    let predictions = Predictions::open(folder).map_err(failure)?;
+    Ok(Some(PathBuf::from(&predictions.about().dataset)))
+}
+
+fn whole(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+fn left_out(reason: &str) -> String {
+    format!("Images and raters are left out: {reason}. Name the dataset with --data.")
+}

@@ -1,0 +1,159 @@
+//! `ssn view`: the viewer, served to the browser of this machine or written to a file.
+
+mod browser;
+mod gather;
+
+use std::path::Path;
+
+use serde::Serialize;
+use ssn_view::{Exported, Library, Listed, Server, ServerLimits, ViewError, export};
+
+use crate::args::{Global, ViewArgs};
+use crate::exit::{Exit, Failure, print, tell};
+use crate::progress::Progress;
+use gather::Gathered;
+
+/// Serves the cases until it is stopped, or writes them to a file.
+pub fn run(args: &ViewArgs, global: &Global) -> Result<Exit, Failure> {
+    check_host(args)?;
+    if let Some(path) = &args.export {
+        check_free(path, args.overwrite)?;
+    }
+    let gathered = Gathered::open(args)?;
+    if let Some(note) = gathered.note.as_ref().filter(|_| !global.quiet) {
+        tell(note);
+    }
+    match &args.export {
+        Some(path) => write(path, &gathered, global),
+        None => serve(args, gathered, global),
+    }
+}
+
+/// What `--json` prints of a server.
+#[derive(Serialize)]
+struct Serving<'a> {
+    url: &'a str,
+    token: &'a str,
+    port: u16,
+}
+
+fn serve(args: &ViewArgs, gathered: Gathered, global: &Global) -> Result<Exit, Failure> {
+    let count = gathered.found.len();
+    let title = gathered.title.clone();
+    let server = Server::bind(args.host, args.port.unwrap_or(0), library(gathered), ServerLimits::default())
+        .map_err(failure)?;
+    if !args.host.is_loopback() {
+        tell(&format!(
+            "warning: every machine that reaches {} can see the cases if it knows the token, and the connection is not \
+             encrypted",
+            args.host
+        ));
+    }
+    let url = server.url();
+    if global.json {
+        let serving = Serving { url: &url, token: server.token(), port: server.port() };
+        print(&(json(&serving)? + "\n"))?;
+    } else {
+        let cases = if count == 1 { "1 case".to_owned() } else { format!("{count} cases") };
+        print(&format!("{cases} of {title}: {url}\nCtrl-C ends it.\n"))?;
+    }
+    if !args.no_open {
+        browser::open(&server.opening_url());
+    }
+    server.run_until_stopped().map_err(failure)?;
+    Ok(Exit::Ok)
+}
+
+/// The cases as the server wants them.
+fn library(gathered: Gathered) -> Library {
+    let listed = |found: &ssn_predictions::Found| Listed {
+        name: found.id().to_owned(),
+        size: found.header.description.size,
+        bytes: std::fs::metadata(&found.path).map_or(0, |file| file.len()),
+    };
+    Library {
+        title: gathered.title.clone(),
+        cases: gathered.found.iter().map(listed).collect(),
+        make: Box::new(move |number| {
+            gathered.package(number).map_err(|failure| {
+                tell(&format!("error: {}", failure.message));
+                failure.message
+            })
+        }),
+    }
+}
+
+/// What `--json` prints of a file.
+#[derive(Serialize)]
+struct Written<'a> {
+    file: &'a Path,
+    #[serde(flatten)]
+    exported: Exported,
+}
+
+fn write(path: &Path, gathered: &Gathered, global: &Global) -> Result<Exit, Failure> {
+    let progress = Progress::new(gathered.found.len(), "cases", global.quiet);
+    let cases = (0..gathered.found.len()).map(|number| {
+        let name = gathered.found[number].id().to_owned();
+        let package = gathered.package(number)?;
+        progress.advance(1, || name.clone());
+        Ok((name, package))
+    });
+    let exported = export::<Failure>(path, cases);
+    progress.finish();
+    let exported = exported?;
+    if global.json {
+        return print(&(json(&Written { file: path, exported })? + "\n"));
+    }
+    let cases = if exported.cases == 1 { "1 case".to_owned() } else { format!("{} cases", exported.cases) };
+    let size = exported.bytes as f64 / f64::from(1 << 20);
+    print(&format!("{} ({size:.1} MiB) holds {cases}; open it in a browser\n", path.display()))
+}
+
+/// Refuses addresses that would show the cases to others, unless that was asked for.
+fn check_host(args: &ViewArgs) -> Result<(), Failure> {
+    let host = args.host;
+    let refuse = |message: String| Err(Failure::new(Exit::Usage, message));
+    if host.is_unspecified() {
+        return refuse(format!(
+            "--host {host} stands for every address of this machine; name the one by which others reach it"
+        ));
+    }
+    if !host.is_loopback() && !args.allow_remote {
+        return refuse(format!(
+            "--host {host} lets other machines reach the page, unencrypted; add --allow-remote if that is meant"
+        ));
+    }
+    Ok(())
+}
+
+fn check_free(path: &Path, overwrite: bool) -> Result<(), Failure> {
+    if overwrite || !path.exists() {
+        return Ok(());
+    }
+    let message =
+        format!("{} exists already; choose another name or replace it with --overwrite", path.display());
+    Err(Failure::new(Exit::Usage, message))
+}
+
+fn json(value: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(value).map_err(|error| Failure::new(Exit::Internal, error))
+}
+
+impl From<ViewError> for Failure {
+    fn from(error: ViewError) -> Self {
+        failure(error)
+    }
+}
+
+/// A failure of the viewer: of the system, of what was asked for, or of the data.
+pub(crate) fn failure(error: ViewError) -> Failure {
+    let exit = match error {
+        ViewError::Prediction(error) => return crate::predictions::failure(error),
+        ViewError::Write(_) | ViewError::Listen { .. } => Exit::Io,
+        ViewError::PortInUse { .. } | ViewError::ExportTooLarge { .. } => Exit::Usage,
+        ViewError::Start(_) | ViewError::Page(_) => Exit::Internal,
+        ViewError::Parts { .. } | ViewError::Core(_) | ViewError::TooLarge { .. } => Exit::BadData,
+    };
+    Failure::new(exit, error)
+}

@@ -1,0 +1,79 @@
+//! What can go wrong in this crate.
+
+use std::io;
+use std::net::SocketAddr;
+
+use ssn_core::CoreError;
+use ssn_predictions::PredictionError;
+use ssn_volume::WriteError;
+use thiserror::Error;
+
+/// The result of every fallible function of this crate.
+pub type Result<T, E = ViewError> = std::result::Result<T, E>;
+
+/// A case that cannot be shown, or a server that cannot run.
+#[derive(Debug, Error)]
+pub enum ViewError {
+    /// Parts that are not of one case.
+    #[error("case {case}: {reason}")]
+    Parts {
+        /// The id of the case.
+        case: String,
+        /// What disagrees.
+        reason: String,
+    },
+    /// A distribution that cannot be used.
+    #[error(transparent)]
+    Prediction(#[from] PredictionError),
+    /// Values that cannot be sampled.
+    #[error(transparent)]
+    Core(#[from] CoreError),
+    /// More than a browser can hold.
+    #[error(
+        "case {case} takes {} MiB in the browser, but {} MiB are the most that browsers hold; predict it on the box of \
+         a mask, or in half precision",
+        bytes >> 20,
+        most >> 20
+    )]
+    TooLarge {
+        /// The id of the case.
+        case: String,
+        /// The size of its package.
+        bytes: u64,
+        /// The largest size.
+        most: u64,
+    },
+    /// A file that would be too large to be opened.
+    #[error(
+        "the file would have more than {} MiB, which browsers open slowly or not at all; choose fewer cases with --case, \
+         leave out what lies around with --crop, or look at the cases with `ssn view` without --export",
+        most >> 20
+    )]
+    ExportTooLarge {
+        /// The largest size.
+        most: u64,
+    },
+    /// A file that cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// An address that is taken.
+    #[error("port {} of {} is in use; choose another with --port, or leave it out for any free one", address.port(), address.ip())]
+    PortInUse {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// An address that cannot be used for another reason.
+    #[error("cannot serve at {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system gave no random bytes, or no place to run.
+    #[error("cannot start the server: {0}")]
+    Start(String),
+    /// The page that is part of the program is not what it should be.
+    #[error("the page of the viewer is damaged: {0}; build it again as crates/ssn-view/page/README.md says")]
+    Page(&'static str),
+}

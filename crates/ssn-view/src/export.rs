@@ -1,0 +1,106 @@
+//! Cases and page in one file that works from the disk, without a server.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use base64::engine::general_purpose::STANDARD;
+use base64::write::EncoderWriter;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde::Serialize;
+use ssn_volume::{WriteError, write_atomically};
+
+use crate::error::{Result, ViewError};
+use crate::page;
+
+/// The largest file. Browsers hold the text of a page in memory, and each case once more.
+pub const MAX_EXPORT_BYTES: u64 = 256 << 20;
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Exported {
+    /// The cases in the file.
+    pub cases: usize,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// Writes the page with cases, which are made one after the other: names, and packages.
+///
+/// # Errors
+/// The first case that cannot be packed, and a file that grows beyond [`MAX_EXPORT_BYTES`]; nothing is left of it then.
+pub fn export<E: From<ViewError>>(
+    path: &Path,
+    cases: impl Iterator<Item = Result<(String, Vec<u8>), E>>,
+) -> Result<Exported, E> {
+    let (before, after) = page::exported()?;
+    let mut failed = None;
+    let mut done = Exported { cases: 0, bytes: 0 };
+    let written = write_atomically(path, |out| {
+        let mut out = Counted { out, bytes: 0 };
+        out.write_all(before.as_bytes())?;
+        for case in cases {
+            match case {
+                Ok((name, package)) => write_case(&mut out, &name, &package)?,
+                Err(error) => {
+                    failed = Some(error);
+                    return Err(io::Error::other("a case failed"));
+                }
+            }
+            done.cases += 1;
+        }
+        out.write_all(after.as_bytes())?;
+        done.bytes = out.bytes;
+        Ok(())
+    });
+    match (failed, written) {
+        (Some(error), _) => Err(error),
+        (None, Err(error)) if is_too_large(&error) => {
+            Err(ViewError::ExportTooLarge { most: MAX_EXPORT_BYTES }.into())
+        }
+        (None, Err(error)) => Err(ViewError::Write(error).into()),
+        (None, Ok(())) => Ok(done),
+    }
+}
+
+/// A package as the text of an element that does not run.
+fn write_case(out: &mut impl Write, name: &str, package: &[u8]) -> io::Result<()> {
+    write!(out, "<script type=\"application/x-ssn-case\" data-name=\"{}\">", attribute(name))?;
+    {
+        let text = EncoderWriter::new(&mut *out, &STANDARD);
+        let mut gzip = GzEncoder::new(text, Compression::default());
+        gzip.write_all(package)?;
+        gzip.finish()?.finish()?;
+    }
+    writeln!(out, "</script>")
+}
+
+/// A text as the value of an attribute.
+fn attribute(text: &str) -> String {
+    text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// Counts what is written, and stops where it becomes too much.
+struct Counted<'a> {
+    out: &'a mut dyn Write,
+    bytes: u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        if self.bytes + buffer.len() as u64 > MAX_EXPORT_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let count = self.out.write(buffer)?;
+        self.bytes += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+fn is_too_large(error: &WriteError) -> bool {
+    error.source.kind() == io::ErrorKind::FileTooLarge
+}

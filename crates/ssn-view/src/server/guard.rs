@@ -1,0 +1,154 @@
+//! What a request may have: the checks that every one goes through, in one place.
+
+use std::net::{IpAddr, SocketAddr};
+
+use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, ORIGIN, TRANSFER_ENCODING};
+use hyper::http::request::Parts;
+use hyper::{Method, StatusCode};
+
+use super::secret::{same, secret};
+use crate::error::Result;
+
+/// What a request asks for and may have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The page, which holds no secrets.
+    Page,
+    /// The list of cases.
+    Cases,
+    /// One case, by the id that the list gave it.
+    Case(String),
+    /// To be led to the page with the token.
+    Open(String),
+}
+
+/// Who may ask.
+#[derive(Debug)]
+pub(super) struct Rules {
+    /// The names of this server, as they stand in `Host`.
+    hosts: Vec<String>,
+    /// What a client must know.
+    pub(super) token: String,
+}
+
+impl Rules {
+    /// The rules of a server at an address, with a new token.
+    pub(super) fn new(address: SocketAddr) -> Result<Self> {
+        let mut hosts = vec![address.to_string()];
+        if is_usual(address.ip()) {
+            hosts.push(format!("localhost:{}", address.port()));
+        }
+        Ok(Self { hosts, token: secret()? })
+    }
+
+    /// What a request may have, or the status with which it is refused.
+    pub(super) fn check(&self, request: &Parts) -> Result<Wanted, StatusCode> {
+        let fields = &request.headers;
+        // A page of another site that found this port is refused before anything else is looked at: its `Host` is that of
+        // the other site even if a name server points that name here.
+        let host = only(fields, HOST)?.ok_or(StatusCode::FORBIDDEN)?;
+        if !self.hosts.iter().any(|known| known.as_bytes() == host) {
+            return Err(StatusCode::FORBIDDEN);
+        }
+        if let Some(origin) = only(fields, ORIGIN)?
+            && origin.strip_prefix(b"http://") != Some(host)
+        {
+            return Err(StatusCode::FORBIDDEN);
+        }
+        // Whole addresses are for proxies, and this is none.
+        if request.uri.authority().is_some() || request.uri.scheme().is_some() {
+            return Err(StatusCode::FORBIDDEN);
+        }
+        if request.method != Method::GET {
+            return Err(StatusCode::METHOD_NOT_ALLOWED);
+        }
+        let empty = only(fields, CONTENT_LENGTH)?.is_none_or(|length| length == b"0");
+        if !empty || fields.contains_key(TRANSFER_ENCODING) {
+            return Err(StatusCode::PAYLOAD_TOO_LARGE);
+        }
+        let path = match request.uri.query() {
+            None => request.uri.path(),
+            Some(_) => return Err(StatusCode::NOT_FOUND),
+        };
+        if path == "/" {
+            return Ok(Wanted::Page);
+        }
+        if let Some(code) = path.strip_prefix("/open/") {
+            return Ok(Wanted::Open(code.to_owned()));
+        }
+        if !path.starts_with("/api/") {
+            return Err(StatusCode::NOT_FOUND);
+        }
+        // Who has no token does not learn what there is.
+        let given = only(fields, AUTHORIZATION)?.and_then(|value| value.strip_prefix(b"Bearer "));
+        if !given.is_some_and(|given| same(given, self.token.as_bytes())) {
+            return Err(StatusCode::UNAUTHORIZED);
+        }
+        match path.strip_prefix("/api/cases") {
+            Some("") => Ok(Wanted::Cases),
+            Some(rest) => match rest.strip_prefix('/') {
+                Some(id) if !id.is_empty() => Ok(Wanted::Case(id.to_owned())),
+                _ => Err(StatusCode::NOT_FOUND),
+            },
+            None => Err(StatusCode::NOT_FOUND),
+        }
+    }
+}
+
+/// The value of a field that may stand there once.
+fn only(fields: &HeaderMap, name: HeaderName) -> Result<Option<&[u8]>, StatusCode> {
+    let mut values = fields.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (value, None) => Ok(value.map(|value| value.as_bytes())),
+        _ => Err(StatusCode::BAD_REQUEST),
+    }
+}
+
+/// Whether an address is the one that `localhost` is known for.
+fn is_usual(address: IpAddr) -> bool {
+    address == IpAddr::from([127, 0, 0, 1]) || address == IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::Request;
+
+    use super::*;
+
+    fn check(rules: &Rules, path: &str, fields: &[(&str, &str)]) -> Result<Wanted, u16> {
+        let mut request = Request::builder().uri(path);
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        rules.check(&request.body(()).unwrap().into_parts().0).map_err(|status| status.as_u16())
+    }
+
+    #[test]
+    fn the_order_of_checks_tells_nothing() {
+        let rules = Rules::new("127.0.0.1:8000".parse().unwrap()).unwrap();
+        let bearer = format!("Bearer {}", rules.token);
+        let host = ("host", "127.0.0.1:8000");
+        let key = ("authorization", bearer.as_str());
+        assert_eq!(check(&rules, "/", &[host]), Ok(Wanted::Page));
+        assert_eq!(check(&rules, "/", &[("host", "localhost:8000")]), Ok(Wanted::Page));
+        assert_eq!(check(&rules, "/api/cases", &[host, key]), Ok(Wanted::Cases));
+        let origin = ("origin", "http://127.0.0.1:8000");
+        assert_eq!(check(&rules, "/api/cases/x", &[host, key, origin]), Ok(Wanted::Case("x".to_owned())));
+        // The origin must be that of the host that was named, not another name of ours.
+        let other = ("origin", "http://localhost:8000");
+        assert_eq!(check(&rules, "/api/cases", &[host, key, other]), Err(403));
+        assert_eq!(check(&rules, "/api/nothing", &[host]), Err(401));
+        assert_eq!(check(&rules, "/api/nothing", &[host, key]), Err(404));
+        assert_eq!(check(&rules, "/api/cases", &[host, host, key]), Err(400));
+        assert_eq!(check(&rules, "/", &[]), Err(403));
+    }
+
+    #[test]
+    fn other_addresses_are_known_by_their_numbers_alone() {
+        let rules = Rules::new("10.0.0.7:80".parse().unwrap()).unwrap();
+        assert_eq!(check(&rules, "/", &[("host", "10.0.0.7:80")]), Ok(Wanted::Page));
+        assert_eq!(check(&rules, "/", &[("host", "localhost:80")]), Err(403));
+        let rules = Rules::new("[::1]:80".parse().unwrap()).unwrap();
+        assert_eq!(check(&rules, "/", &[("host", "[::1]:80")]), Ok(Wanted::Page));
+    }
+}
