@@ -47,6 +47,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         | Verb::Prepare(_)
         | Verb::Sample(_)
         | Verb::Evaluate(_)
-        | Verb::Report(_) => Err(Failure::new(Exit::Usage, "this verb needs no engine; call it as `ssn`")),
+        | Verb::Report(_)
+        | Verb::View(_) => Err(Failure::new(Exit::Usage, "this verb needs no engine; call it as `ssn`")),
     }
 }
