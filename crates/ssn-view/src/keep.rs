@@ -157,3 +157,35 @@ fn noise_radius(rank: usize) -> f64 {
     }
     (2.0 * high).sqrt()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_of_noise_has_its_probability() {
+        // Of two numbers the squared length is exponential.
+        assert!((noise_radius(2) - (2.0 * 1e6f64.ln()).sqrt()).abs() < 1e-9);
+        assert_eq!(noise_radius(1), noise_radius(2), "odd ranks are rounded up");
+        // The quantile of χ² with ten degrees of freedom, by numerical integration of its density.
+        assert!((noise_radius(10).powi(2) - CHI_SQUARED_10).abs() < 1e-3, "{}", noise_radius(10).powi(2));
+        assert!(noise_radius(200) > 200f64.sqrt() && noise_radius(200) < 20.0);
+        assert_eq!(noise_radius(0), 0.0);
+    }
+
+    const CHI_SQUARED_10: f64 = 46.863;
+
+    #[test]
+    fn a_label_is_certain_only_beyond_reach() {
+        let sure = 999f64.ln();
+        // Two classes 20 apart; together they may reach (20 - 6.9) / 9.
+        let of = |reach: f64| move |class: usize| ([10.0, -10.0][class], reach);
+        assert!(is_certain(2, of(0.72), sure) && !is_certain(2, of(0.74), sure));
+        // The class that is nearest decides.
+        let three = |class: usize| ([10.0, -10.0, 5.0][class], 0.1);
+        assert!(!is_certain(3, three, sure));
+        assert!(is_certain(1, |_| (-10.0, 0.3), sure) && !is_certain(1, |_| (-10.0, 0.4), sure));
+        // Logits so large that single precision no longer tells them apart are never certain.
+        assert!(!is_certain(2, |class| ([1e8, 1e8 - 100.0][class], 0.0), sure));
+    }
+}
