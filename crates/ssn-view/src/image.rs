@@ -1,5 +1,10 @@
 //! Images in few bytes: whole numbers of 8 or 16 bits on the range of each channel.
 
+use rayon::prelude::*;
+
+/// Values per unit of parallel work.
+const BLOCK: usize = 1 << 16;
+
 /// A channel: the values of its smallest and its largest level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Range {
@@ -50,8 +55,15 @@ pub(crate) fn levels(values: &[f32], voxels: usize) -> Levels {
         // Rounds, and takes what is no number to 0.
         (place * f64::from(u16::MAX) + 0.5) as u16
     };
-    let data = channels().zip(&ranges).flat_map(|(channel, r)| channel.iter().map(move |x| level(*x, r)));
-    Levels { data: Data::Words(data.collect()), ranges }
+    let mut words = vec![0; values.len()];
+    words.par_chunks_mut(BLOCK).zip(values.par_chunks(BLOCK)).enumerate().for_each(
+        |(block, (words, values))| {
+            for (i, (word, x)) in words.iter_mut().zip(values).enumerate() {
+                *word = level(*x, &ranges[(block * BLOCK + i) / voxels.max(1)]);
+            }
+        },
+    );
+    Levels { data: Data::Words(words), ranges }
 }
 
 /// The smallest and the largest finite value; a channel of one value, or of none, still has a range.

@@ -61,7 +61,11 @@ fn the_header_says_what_the_case_is() {
     assert_eq!(header["frozen"]["voxels"], 0);
     assert_eq!(header["frozen"]["limit"], json!({ "temperature": 3.0, "class": 3.0, "mode": 3.0 }));
     assert_eq!(header["affine"], json!(about.geometry.affine()));
-    let squares: Vec<f64> = case.file.distribution().factor().to_f32().chunks(48).map(square).collect();
+    // Over the voxels of the mask.
+    let inside = |(i, x): (usize, f32)| if i % 24 % 5 == 0 { 0.0 } else { x };
+    let factor: Vec<f32> =
+        case.file.distribution().factor().to_f32().into_iter().enumerate().map(inside).collect();
+    let squares: Vec<f64> = factor.chunks(48).map(square).collect();
     for (mode, square) in header["modes"].as_array().unwrap().iter().zip(&squares) {
         let share = square / squares.iter().sum::<f64>();
         assert!((mode["share"].as_f64().unwrap() - share).abs() < 1e-12);

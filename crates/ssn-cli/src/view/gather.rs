@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ssn_data::Dataset;
 use ssn_data::nearest::nearest;
 use ssn_predictions::folder::ABOUT_FILE;
-use ssn_predictions::{DistributionFile, Found, Predictions};
+use ssn_predictions::{Description, DistributionFile, Found, Predictions};
 use ssn_view::{Packing, Picture, Rater, ViewCase, package};
 use ssn_volume::Limits;
 
@@ -59,12 +59,15 @@ impl Gathered {
 
     /// Reads and packs a case.
     pub(super) fn package(&self, number: usize) -> Result<Vec<u8>, Failure> {
-        let file = DistributionFile::read(&self.found[number].path, &Limits::default()).map_err(failure)?;
+        let found = &self.found[number];
         let place = self.dataset.as_ref().and_then(|(dataset, places)| Some((dataset, places[number]?)));
-        let (picture, raters) = match place {
-            None => (None, vec![]),
-            Some((dataset, place)) => material(dataset, place, &file)?,
+        let beside = || match place {
+            None => Ok((None, vec![])),
+            Some((dataset, place)) => material(dataset, place, &found.header.description),
         };
+        let read = || DistributionFile::read(&found.path, &Limits::default()).map_err(failure);
+        let (file, beside) = rayon::join(read, beside);
+        let (file, (picture, raters)) = (file?, beside?);
         Ok(package(&ViewCase { file, picture, raters }, &self.packing)?)
     }
 }
@@ -73,9 +76,9 @@ impl Gathered {
 fn material(
     dataset: &Dataset,
     place: usize,
-    file: &DistributionFile,
+    about: &Description,
 ) -> Result<(Option<Picture>, Vec<Rater>), Failure> {
-    let (case, maps) = raters::load_with_image(dataset, place, file.description())?;
+    let (case, maps) = raters::load_with_image(dataset, place, about)?;
     let picture = (case.channels > 0)
         .then(|| Picture { channels: channel_names(dataset, case.channels), values: case.image });
     let number = |index: usize| case.rater_numbers.get(index).copied().unwrap_or(index);

@@ -77,7 +77,7 @@ pub fn package(case: &ViewCase, packing: &Packing) -> Result<Vec<u8>> {
     sections.push(Section::new("prediction", shown.size.to_vec(), Content::Bytes(&prediction)));
 
     let ranges = picture.as_ref().map_or(&[][..], |picture| &picture.ranges);
-    let header = Header::new(case, packing, &kept, shown, ranges, shares(d), &sections);
+    let header = Header::new(case, packing, &kept, shown, ranges, shares(d, voxels), &sections);
     sections::write(case.name(), &header, &sections)
 }
 
@@ -98,23 +98,21 @@ fn shown(case: &ViewCase, packing: &Packing, prediction: &[u8], kept: &Kept) -> 
     marked_box(about.size, &maps, numbers.map(|x| region.voxel(x)))
 }
 
-/// The share of each column of the factor in Σ_q |P_q|²; zeros where there is none.
-fn shares(distribution: &LowRankNormal) -> Vec<f64> {
-    const CHUNK: usize = 1 << 16;
-    let row = distribution.classes() * distribution.voxels();
-    let square = |q: usize| -> f64 {
-        // Sums of chunks in their order, so that the thread count changes nothing.
-        let chunks: Vec<f64> = (0..row.div_ceil(CHUNK))
-            .into_par_iter()
-            .map(|chunk| {
-                let mut values = vec![0f32; CHUNK.min(row - chunk * CHUNK)];
-                distribution.factor().read(q * row + chunk * CHUNK, &mut values);
-                values.iter().map(|&x| f64::from(x) * f64::from(x)).sum()
-            })
-            .collect();
-        chunks.iter().sum()
-    };
-    let squares: Vec<f64> = (0..distribution.rank()).map(square).collect();
+/// The share of each column of the factor in Σ_q |P_q|² over the voxels of the package; zeros where there is none.
+fn shares(distribution: &LowRankNormal, voxels: Option<&[u32]>) -> Vec<f64> {
+    let (v, r, factor) = (distribution.voxels(), distribution.rank(), distribution.factor());
+    // Sums of rows in their order, so that the thread count changes nothing.
+    let rows: Vec<f64> = (0..r * distribution.classes())
+        .into_par_iter()
+        .map(|row| {
+            let square = |x: usize| f64::from(factor.get(row * v + x)).powi(2);
+            match voxels {
+                Some(voxels) => voxels.iter().map(|&x| square(x as usize)).sum(),
+                None => (0..v).map(square).sum(),
+            }
+        })
+        .collect();
+    let squares: Vec<f64> = rows.chunks(distribution.classes()).map(|rows| rows.iter().sum()).collect();
     let total: f64 = squares.iter().sum();
     squares.iter().map(|x| if total > 0.0 { x / total } else { 0.0 }).collect()
 }
