@@ -1,0 +1,74 @@
+//! Exported files hold page and cases, and nothing is left of one that could not be written.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+use std::io::Read;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ssn_view::export::MAX_EXPORT_BYTES;
+use ssn_view::{ViewError, export};
+
+type Case = Result<(String, Vec<u8>), ViewError>;
+
+/// The names and packages in a page.
+fn cases(html: &str) -> Vec<(String, Vec<u8>)> {
+    let parts = html.split("<script type=\"application/x-ssn-case\" data-name=\"").skip(1);
+    let case = |part: &str| {
+        let (name, rest) = part.split_once("\">").unwrap();
+        let text = rest.split_once("</script>").unwrap().0;
+        let mut package = vec![];
+        let gzip = STANDARD.decode(text).unwrap();
+        flate2::read::GzDecoder::new(gzip.as_slice()).read_to_end(&mut package).unwrap();
+        (name.to_owned(), package)
+    };
+    parts.map(case).collect()
+}
+
+#[test]
+fn cases_come_back_to_the_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cases.html");
+    let first: Vec<u8> = (0..100_000u32).flat_map(|i| (i * i).to_le_bytes()).collect();
+    let given = [("a", first.clone()), ("\"><script>alert(1)</script>&", b"SSNVIEW1".to_vec())];
+    let done = export(&path, given.into_iter().map(|(name, bytes)| -> Case { Ok((name.to_owned(), bytes)) }));
+    let done = done.unwrap();
+    let html = std::fs::read_to_string(&path).unwrap();
+    assert_eq!((done.cases, done.bytes), (2, html.len() as u64));
+    let found = cases(&html);
+    assert!(found[0] == ("a".to_owned(), first));
+    let escaped = "&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;";
+    assert_eq!(found[1], (escaped.to_owned(), b"SSNVIEW1".to_vec()));
+    assert!(!html.contains("<script>alert") && !html.contains("<!--CASES-->"));
+    // The policy stands before everything that it is about, and the cases before the script that looks for them.
+    let place = |text: &str| html.find(text).unwrap();
+    assert!(place("<meta http-equiv=\"Content-Security-Policy\"") < place("<style"));
+    assert!(place("application/x-ssn-case") < html.rfind("<script").unwrap());
+    assert!(html.contains("connect-src 'none'") && html.contains("default-src 'none'"));
+}
+
+#[test]
+fn nothing_is_left_of_a_file_that_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cases.html");
+    std::fs::write(&path, "before").unwrap();
+    let refusal = || ViewError::Parts { case: "b".to_owned(), reason: "no".to_owned() };
+    let cases: [Case; 2] = [Ok(("a".to_owned(), vec![1; 100])), Err(refusal())];
+    let error = export(&path, cases.into_iter()).unwrap_err();
+    assert_eq!(error.to_string(), "case b: no");
+    // Numbers that nothing can compress.
+    let mut state = 1u64;
+    let noise: Vec<u8> = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    })
+    .take(MAX_EXPORT_BYTES as usize / 4)
+    .collect();
+    let endless = std::iter::repeat_with(|| -> Case { Ok(("a".to_owned(), noise.clone())) });
+    let error = export(&path, endless).unwrap_err();
+    assert!(matches!(error, ViewError::ExportTooLarge { .. }), "{error}");
+    let told = error.to_string();
+    assert!(told.starts_with("the file would have more than 256 MiB") && told.contains("--case"), "{told}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
