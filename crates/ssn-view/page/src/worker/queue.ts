@@ -1,0 +1,48 @@
+// Work that takes long, done in pieces between messages. The newest work of a channel replaces what the channel did before;
+// of several channels the one with the best rank goes first.
+
+/** A piece done; false when there is no more. */
+export type Piece = () => boolean;
+
+export class Queue {
+  private readonly work = new Map<string, { rank: number; piece: Piece }>();
+  private readonly wake = new MessageChannel();
+  private awake = false;
+
+  constructor() {
+    this.wake.port1.onmessage = () => this.step();
+  }
+
+  /** Starts work on a channel; less is more urgent. */
+  put(channel: string, rank: number, piece: Piece): void {
+    this.work.set(channel, { rank, piece });
+    this.nudge();
+  }
+
+  /** Gives up the work of a channel. */
+  drop(channel: string): void {
+    this.work.delete(channel);
+  }
+
+  clear(): void {
+    this.work.clear();
+  }
+
+  private nudge(): void {
+    if (this.awake) return;
+    this.awake = true;
+    // A message to itself comes after those that already wait: the page is heard between two pieces.
+    this.wake.port2.postMessage(null);
+  }
+
+  private step(): void {
+    this.awake = false;
+    let chosen: string | null = null;
+    let best = Infinity;
+    for (const [channel, { rank }] of this.work) if (rank < best) [chosen, best] = [channel, rank];
+    if (chosen === null) return;
+    const work = this.work.get(chosen)!;
+    if (!work.piece() && this.work.get(chosen) === work) this.work.delete(chosen);
+    if (this.work.size > 0) this.nudge();
+  }
+}
