@@ -83,7 +83,7 @@ export class App {
       trouble: (message) => this.fail(message),
     });
     this.store.listen((state, before) => this.follow(state, before));
-    listenToPointer(this.stage, this.store, { hover: (voxel, pane) => this.read(voxel, pane), interrupt: () => this.current?.motion.stop() });
+    listenToPointer(this.stage, this.store, { hover: (voxel, pane) => this.read(voxel, pane) });
     listenToKeys(this.stage, this.store, {
       play: () => this.current?.motion.play(),
       step: (by) => this.step(by),
@@ -127,15 +127,15 @@ export class App {
       const data = await this.source.load(listed.id, (share) => { if (performance.now() - start > 150) say(share); });
       this.timings.transfer = performance.now() - start;
       const opened = await this.engine.once("open", { kind: "open", ...data }, data.buffer ? [data.buffer] : []);
+      window.clearTimeout(soon);
       this.show(new Subject(listed.id, opened), before);
       this.say(null);
       await this.settled();
       this.timings.open = performance.now() - start;
       this.timings.load ||= performance.now();
     } catch (error) {
-      this.fail(error instanceof Error ? error.message : String(error), `${listed.name} cannot be shown`);
-    } finally {
       window.clearTimeout(soon);
+      this.fail(error instanceof Error ? error.message : String(error), `${listed.name} cannot be shown`);
     }
   }
 
@@ -304,6 +304,11 @@ export class App {
       axis: plane.axis, index: plane.index + header.shown.start[plane.axis], rows, columns: labels.length / rows,
       data: labels, matrix: pane.transform.matrix,
     };
+  }
+
+  /** The map of numbers on the canvas of the main view, if there is one. */
+  map(): Float32Array | null {
+    return this.stage.main(this.store.state.active)?.shown?.map ?? null;
   }
 
   /** The state as the address has it. */

@@ -14,6 +14,8 @@ interface Viewer {
   labels(): Promise<{ size: Triple; data: Uint8Array }>;
   /** The labels on the canvas of the main view, `[rows, columns]`, and the matrix that places them there. */
   slice(): ReturnType<App["slice"]>;
+  /** The map of numbers on the canvas of the main view, or null. */
+  map(): Float32Array | null;
   /** Resolves when the views show what the controls say. */
   settled(): Promise<void>;
   /** The state as the address has it. */
@@ -46,6 +48,7 @@ const viewer = {
   ready: app.then((found) => { ready = found; }),
   labels: async () => (await app).labels(),
   slice: () => ready?.slice() ?? null,
+  map: () => ready?.map() ?? null,
   settled: async () => (await app).settled(),
   get fragment() { return ready?.fragment ?? location.hash; },
   get timings() { return ready?.timings ?? { load: 0, transfer: 0, open: 0, frame: 0, sampling: 0 }; },

@@ -6,7 +6,7 @@ import type { Subject } from "../subject";
 import { classColour, css, raterColour } from "../colour";
 import { el, svg } from "./dom";
 
-const [WIDTH, HEIGHT, TOP, BOTTOM, SIDE] = [300, 148, 30, 20, 6];
+const [WIDTH, HEIGHT, TOP, BOTTOM, SIDE] = [300, 152, 30, 25, 6];
 const BINS = 24;
 /** Samples beyond so many times what is usual are counted, not drawn, as in reports. */
 const FAR = 2;
@@ -95,9 +95,9 @@ export class Histogram {
     });
     parts.push(svg("line", { x1: SIDE, x2: WIDTH - SIDE, y1: floor, y2: floor, class: "axis" }));
     for (const [volume, anchor] of [[low, "start"], [high, "end"]] as const) {
-      parts.push(svg("text", { x: anchor === "start" ? SIDE : WIDTH - SIDE, y: HEIGHT - 6, "text-anchor": anchor }, figure(volume)));
+      parts.push(svg("text", { x: anchor === "start" ? SIDE : WIDTH - SIDE, y: HEIGHT - 3, "text-anchor": anchor }, figure(volume)));
     }
-    parts.push(svg("text", { x: WIDTH / 2, y: HEIGHT - 6, "text-anchor": "middle" }, `${subject.header.classes[focus]}, ${unit}`));
+    parts.push(svg("text", { x: WIDTH / 2, y: HEIGHT - 3, "text-anchor": "middle" }, `${subject.header.classes[focus]}, ${unit}`));
     const mark = (volume: number, top: number, kind: string, title: string) => {
       const line = svg("line", { x1: across(volume), x2: across(volume), y1: top, y2: floor, class: `mark ${kind}` }, svg("title", {}, title));
       parts.push(line);

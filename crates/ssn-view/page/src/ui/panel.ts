@@ -11,6 +11,8 @@ import type { Motion } from "./motion";
 
 /** Modes that are shown before the rest is asked for. */
 const FEW_MODES = 6;
+/** Whether a screen has room for everything. */
+const ROOMY = window.innerHeight >= 1150;
 
 const STYLE_NAMES: readonly (readonly [Style, string, string])[] = [
   ["off", "off", "not shown"], ["fill", "fill", "coloured areas"], ["contour", "line", "outlines"], ["both", "both", "areas with outlines"],
@@ -180,7 +182,7 @@ export class Panel {
     const list = el("div", { class: "modes" }, ...rows);
     const only = el("button", { type: "button", class: "text-button", title: "Weight 1 for the largest mode and 0 for all others" }, "largest only");
     only.addEventListener("click", () => store.steer({ modeWeights: header.modes.map((_, q) => (q === order[0] ? 1 : 0)) }));
-    const more = el("button", { type: "button", class: "text-button" }, `all ${rows.length} modes`);
+    const more = el("button", { type: "button", class: "text-button more-modes" }, `all ${rows.length} modes`);
     more.addEventListener("click", () => {
       const all = list.classList.toggle("all");
       more.textContent = all ? "fewer" : `all ${rows.length} modes`;
@@ -264,7 +266,7 @@ export class Panel {
     const span = high - low || 1;
     const step = 10 ** Math.floor(Math.log10(span / 200));
     const bound = (name: string, side: 0 | 1) => slider({
-      name, label: name, low: low - 0.0 * span, high, step, usual: subject.autoWindow(0)[side],
+      name, label: name, low, high, step, usual: subject.autoWindow(0)[side],
       change: (value) => {
         const [black, white] = store.state.window;
         store.update({ window: side === 0 ? [Math.min(value, white - step), white] : [black, Math.max(value, black + step)] });
@@ -281,7 +283,7 @@ export class Panel {
     });
     const several = header.channels.length > 1 && !header.colour;
     const reset = iconButton("reset", "Usual contrast", () => store.update({ window: subject.autoWindow(store.state.channel) }), "w");
-    return group("Image", false, [reset],
+    return group("Image", ROOMY, [reset],
       el("div", { class: "row toggles" }, shown.element, smooth.element, cross.element),
       several ? el("div", { class: "row" }, el("span", { class: "label" }, "channel"), channel.element) : null,
       ...(header.colour ? [] : [black.element, white.element]));
@@ -295,7 +297,7 @@ export class Panel {
       ["size", header.size[0] > 1 ? `${[...header.size].reverse().join(" × ")} voxels of ${[...header.spacing].reverse().map((mm) => Number(mm.toFixed(2))).join(" × ")} mm` : `${header.size[2]} × ${header.size[1]} pixels`],
       ...(header.kind === "stochastic" ? [["rank", String(header.rank)] as [string, string]] : []),
     ];
-    return group("About this case", false, [],
+    return group("About this case", ROOMY, [],
       el("dl", {}, ...facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
       header.frozen && header.frozen.voxels > 0 ? note(`${header.frozen.voxels.toLocaleString("en")} voxels: ${header.frozen.rule}`) : null,
       note("For research only. Not a medical device, and not for diagnosis or treatment."));

@@ -111,7 +111,7 @@ export class Pane {
     if (state.crosshair) this.paintCross(subject, state, shown.plane, view);
     this.paintLetters(orientation);
     if (subject.volume) this.paintScale(view);
-    if (map) this.paintBar(subject, state);
+    if (map && this.element.dataset.main === "true") this.paintBar(subject, state);
     this.paintName(subject, state, shown.plane, orientation);
   }
 
@@ -285,6 +285,6 @@ export class Pane {
     const above = top - 4 * ratio;
     this.write(signed ? "−1" : "0", left, above, "left", "bottom", 11);
     this.write("1", left + width, above, "right", "bottom", 11);
-    this.write(title, left + width / 2, above, "center", "bottom", 11);
+    this.write(title, left + width, above - 14 * ratio, "right", "bottom", 11);
   }
 }

@@ -15,8 +15,6 @@ type Gesture = "click" | "pan" | "cross" | "window";
 export interface PointerEvents {
   /** The voxel under the mouse, or none. */
   hover(voxel: Triple | null, pane: Pane | null): void;
-  /** Whatever plays or moves by itself stops. */
-  interrupt(): void;
 }
 
 export function listenToPointer(stage: Stage, store: Store, events: PointerEvents): void {
