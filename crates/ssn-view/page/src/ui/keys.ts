@@ -28,6 +28,8 @@ function typing(target: EventTarget | null, key: string): boolean {
 
 export function listenToKeys(stage: Stage, store: Store, actions: KeyActions): void {
   document.addEventListener("keydown", (event) => {
+    // A number that was entered is done with: keys work again.
+    if (event.key === "Enter" && event.target instanceof HTMLInputElement && event.target.type !== "search") event.target.blur();
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target, event.key) || !stage.subject) return;
     if (document.querySelector("dialog[open]") && event.key !== "?") return;
     if (press(event.key, event.shiftKey)) event.preventDefault();

@@ -7,6 +7,7 @@ import type { Subject } from "../subject";
 import { type Slider, choice, dot, group, note, select, slider, toggle } from "./controls";
 import { el, iconButton, setIcon } from "./dom";
 import { Histogram } from "./histogram";
+import { toast } from "./messages";
 import type { Motion } from "./motion";
 
 /** Modes that are shown before the rest is asked for. */
@@ -82,12 +83,10 @@ export class Panel {
       const text = seed.value.trim();
       if (/^\d{1,20}$/.test(text) && BigInt(text) <= LARGEST_SEED) store.steer({ seed: BigInt(text) });
       else {
-        seed.setCustomValidity("A seed is a whole number from 0 to 18446744073709551615.");
-        seed.reportValidity();
-        this.sync(store.state);
+        seed.value = String(store.settings.seed);
+        toast(`A seed is a whole number from 0 to ${LARGEST_SEED}.`);
       }
     });
-    seed.addEventListener("input", () => seed.setCustomValidity(""));
     if (subject.header.kind === "sampled") {
       seed.disabled = true;
       seed.title = whyNot("sampled");

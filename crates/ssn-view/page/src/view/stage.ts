@@ -101,7 +101,8 @@ export class Stage {
     window.clearTimeout(this.resting);
     this.resting = window.setTimeout(() => this.maps(this.store.state), REST);
     this.since ??= performance.now();
-    this.repaint();
+    // What waits for labels is painted when they are there, once.
+    if ([...this.needs.values()].every((needs) => !needs.wanted)) this.repaint();
   }
 
   /** Asks for the labels of a pane, one question at a time and always the newest. */
@@ -141,6 +142,7 @@ export class Stage {
 
   /** Asks for the maps that are shown, once the settings rest. */
   private maps(state: State): void {
+    if (!this.subject) return;
     const summaries = state.map === "entropy" || state.map === "probability" || state.quantiles;
     for (const pane of this.panes) {
       const needs = this.needs.get(pane)!;
@@ -210,6 +212,7 @@ export class Stage {
 
   /** Whether nothing that was asked for is missing. */
   get settled(): boolean {
+    if (!this.subject) return false;
     return [...this.needs.values()].every((needs) => !needs.busy && !needs.wanted) && this.painting === 0;
   }
 

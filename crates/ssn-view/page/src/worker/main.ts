@@ -117,7 +117,9 @@ scope.onmessage = ({ data: { id, channel, request } }: MessageEvent<Ask>) => {
     }
     if (!subject) return failed("No case is open.");
     switch (request.kind) {
-      case "slice": return slice(id, request);
+      case "slice":
+        queue.rest();
+        return slice(id, request);
       case "slices": return several(id, channel, request);
       case "volume": return volume(id, channel, request);
       case "summary": return summary(id, channel, request);

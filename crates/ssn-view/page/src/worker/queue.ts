@@ -4,10 +4,14 @@
 /** A piece done; false when there is no more. */
 export type Piece = () => boolean;
 
+/** How long work rests after the page asked for something quick, in milliseconds: a hand on a slider asks again by then. */
+const REST = 50;
+
 export class Queue {
   private readonly work = new Map<string, { rank: number; piece: Piece }>();
   private readonly wake = new MessageChannel();
   private awake = false;
+  private resting = 0;
 
   constructor() {
     this.wake.port1.onmessage = () => this.step();
@@ -28,6 +32,11 @@ export class Queue {
     this.work.clear();
   }
 
+  /** Lets work rest while the page is busy with something quicker. */
+  rest(): void {
+    this.resting = performance.now() + REST;
+  }
+
   private nudge(): void {
     if (this.awake) return;
     this.awake = true;
@@ -41,6 +50,12 @@ export class Queue {
     let best = Infinity;
     for (const [channel, { rank }] of this.work) if (rank < best) [chosen, best] = [channel, rank];
     if (chosen === null) return;
+    const left = this.resting - performance.now();
+    if (left > 0) {
+      this.awake = true;
+      setTimeout(() => this.step(), left);
+      return;
+    }
     const work = this.work.get(chosen)!;
     if (!work.piece() && this.work.get(chosen) === work) this.work.delete(chosen);
     if (this.work.size > 0) this.nudge();

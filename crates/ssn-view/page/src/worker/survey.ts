@@ -10,7 +10,7 @@ import { countLabels } from "./slices";
 import type { Places } from "./places";
 
 /** Voxels and samples that are worked on at once: milliseconds of work. A multiple of 32, the bits of a word. */
-const BLOCK = 4096;
+const BLOCK = 2048;
 const BATCH = 8;
 
 /** Voxels of each label among those that are not kept, which are the same in all samples. */

@@ -160,10 +160,16 @@ test("volumes are those of the command line, and a click on a bar shows one of i
   const volumes = table(file("volume"), "oedema", "--seed", "3", "--samples", "20");
   const counted = await page.locator(".bar").evaluateAll((bars) => bars.reduce((sum, bar) => sum + Number(bar.dataset.samples), 0));
   assert.equal(counted, 20);
-  await page.locator(".bar").last().click({ force: true });
-  await shown(page);
-  const chosen = Number(await control(page, "sample").inputValue());
-  assert.equal(volumes[chosen], Math.max(...volumes), "the last bar has the largest sample");
+  // Clicks on the last bar go through its samples, which are the largest.
+  const last = page.locator(".bar").last();
+  const chosen = [];
+  for (let i = Number(await last.getAttribute("data-samples")); i > 0; i--) {
+    await last.click({ force: true });
+    await shown(page);
+    chosen.push(Number(await control(page, "sample").inputValue()));
+  }
+  const largest = volumes.map((_, sample) => sample).sort((a, b) => volumes[b] - volumes[a]).slice(0, chosen.length);
+  assert.deepEqual(new Set(chosen), new Set(largest));
   await page.waitForFunction(() => [...document.querySelectorAll(".thumb")].every((thumb) => !thumb.disabled), null, { timeout: 60000 });
   const captions = await page.locator(".thumb span").allInnerTexts();
   assert.equal(new Set(captions).size, 8);
