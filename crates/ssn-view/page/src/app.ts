@@ -121,7 +121,7 @@ export class App {
     this.current = null;
     this.stage.subject = null;
     this.cases.set(listed.id);
-    const say = (share: number) => this.say({ kind: "busy", title: `Opening ${listed.name}`, text: share < 1 ? `${Math.round(100 * share)} %` : "reading", share });
+    const say = (share: number) => this.say({ kind: "busy", title: `Opening ${listed.name}`, text: share === 0 ? "The case is being prepared." : share < 1 ? `${Math.round(100 * share)} % has arrived.` : "The case is being read.", share });
     const soon = window.setTimeout(() => say(0), 150);
     try {
       const data = await this.source.load(listed.id, (share) => { if (performance.now() - start > 150) say(share); });

@@ -33,8 +33,8 @@ export function serve(...paths) {
     child.on("exit", (code) => failed(new Error(`ssn view ended with ${code}: ${err}`)));
     child.stdout.on("data", (data) => {
       out += data;
-      const end = out.indexOf("\n");
-      if (end >= 0) done(JSON.parse(out.slice(0, end)).url);
+      // It is printed at once, but may arrive in parts.
+      if (out.trimEnd().endsWith("}")) done(JSON.parse(out).url);
     });
   });
   return {
