@@ -2,7 +2,7 @@
 
 import { Engine } from "./engine";
 import { fragmentParts, readFragment, writeFragment } from "./fragment";
-import { millimetres } from "./geometry";
+import { type Orientation, millimetres } from "./geometry";
 import type { Triple } from "./package";
 import { asArguments, download, fileName, labelMap, onImage, picture } from "./save";
 import type { Listed, Source } from "./source";
@@ -49,6 +49,8 @@ export class App {
   private readonly buttons: Record<"layout" | "compare" | "theme", HTMLButtonElement>;
   private current: Open | null = null;
   private hash = 0;
+  /** The fragment that is known to this page. */
+  private written = location.hash;
 
   constructor(private readonly source: Source) {
     this.cases = new Cases(source.cases, (id) => void this.open(id));
@@ -181,15 +183,19 @@ export class App {
   }
 
   private writeHash(): void {
-    if (!this.current) return;
+    // An address that was changed by hand is followed, not written over.
+    if (!this.current || location.hash !== this.written) return;
     history.replaceState(null, "", `#${writeFragment(this.store.state, this.current.initial, this.source.token)}`);
+    this.written = location.hash;
   }
 
   /** Follows an address that was changed by hand. */
   private async restore(): Promise<void> {
     const parts = fragmentParts(location.hash);
-    const listed = this.listed(parts.get("case"));
-    if (!this.current || !listed) return;
+    this.written = location.hash;
+    if (!this.current) return;
+    const listed = this.listed(parts.get("case") ?? this.current.subject.id);
+    if (!listed) return;
     if (listed.id !== this.current.subject.id) return this.open(listed.id);
     this.store.update(readFragment(parts, this.current.initial, this.current.subject.header, this.current.subject.stored));
   }
@@ -304,6 +310,11 @@ export class App {
       axis: plane.axis, index: plane.index + header.shown.start[plane.axis], rows, columns: labels.length / rows,
       data: labels, matrix: pane.transform.matrix,
     };
+  }
+
+  /** How the planes across the axes stand. */
+  planes(): readonly Orientation[] {
+    return this.current?.subject.planes ?? [];
   }
 
   /** The map of numbers on the canvas of the main view, if there is one. */

@@ -16,6 +16,8 @@ interface Viewer {
   slice(): ReturnType<App["slice"]>;
   /** The map of numbers on the canvas of the main view, or null. */
   map(): Float32Array | null;
+  /** How the planes across the axes d, h and w stand. */
+  planes(): ReturnType<App["planes"]>;
   /** Resolves when the views show what the controls say. */
   settled(): Promise<void>;
   /** The state as the address has it. */
@@ -49,6 +51,7 @@ const viewer = {
   labels: async () => (await app).labels(),
   slice: () => ready?.slice() ?? null,
   map: () => ready?.map() ?? null,
+  planes: () => ready?.planes() ?? [],
   settled: async () => (await app).settled(),
   get fragment() { return ready?.fragment ?? location.hash; },
   get timings() { return ready?.timings ?? { load: 0, transfer: 0, open: 0, frame: 0, sampling: 0 }; },

@@ -21,7 +21,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
   ["q", "quantile contours"],
   ["g", "gallery"],
   ["h", "cross-hair"],
-  ["i", "image on or off"],
+  ["i j", "image on or off, next channel"],
   ["+ − 0", "zoom in, out, whole"],
   ["w", "usual contrast"],
   ["[ ]", "case before, case after"],

@@ -215,7 +215,7 @@ export class Panel {
 
   private mapsGroup(): HTMLElement {
     const { store, subject: { header, stored } } = this;
-    const maps = choice<MapKind>("map", MAPS.map((map) => [map, ...MAP_NAMES[map]] as const), (map) => store.update({ map, ...(map === "correlation" && { crosshair: true }) }));
+    const maps = choice<MapKind>("map", MAPS.map((map) => [map, ...MAP_NAMES[map]] as const), (map) => store.update({ map }));
     const opacity = slider({
       name: "map-opacity", label: "map opacity", low: 0, high: 1, step: 0.01, usual: 0.75, change: (value) => store.update({ mapOpacity: value }),
     });

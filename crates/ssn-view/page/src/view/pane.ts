@@ -108,7 +108,7 @@ export class Pane {
     context.setTransform(1, 0, 0, 1, 0, 0);
 
     this.paintContours(subject, state, shown, rows, columns, view);
-    if (state.crosshair) this.paintCross(subject, state, shown.plane, view);
+    if (state.crosshair || state.map === "correlation") this.paintCross(subject, state, shown.plane, view);
     this.paintLetters(orientation);
     if (subject.volume) this.paintScale(view);
     if (map && this.element.dataset.main === "true") this.paintBar(subject, state);

@@ -153,6 +153,32 @@ test("maps are what the samples say: entropy and probability as the command line
   await page.close();
 });
 
+test("what moves with a voxel is the correlation of its class's logits", async () => {
+  const { page, problems } = await open(chrome, `${url}&case=picture&map=correlation&x=0,60,45&g=1,1,0.5,1,1,1,1,-2,1,1`);
+  await shown(page);
+  await page.waitForFunction(() => window.ssnViewer.map() !== null);
+  const found = await page.evaluate(() => Array.from(window.ssnViewer.map()));
+  const { v, c, r, factor, diagonal } = cases.picture;
+  const weights = [1, 1, 0.5, 1, 1, 1, 1, -2, 1, 1];
+  const [chosen, row] = [60 * 128 + 45, 1];
+  const covariance = (i, j) => {
+    let sum = i === j ? diagonal[row * v + i] : 0;
+    for (let q = 0; q < r; q++) sum += weights[q] ** 2 * factor[(q * c + row) * v + i] * factor[(q * c + row) * v + j];
+    return sum;
+  };
+  let largest = 0;
+  for (let i = 0; i < v; i++) {
+    const expected = covariance(i, chosen) / Math.sqrt(covariance(i, i) * covariance(chosen, chosen));
+    // Voxels that no setting moves are left out of the package.
+    if (found[i] !== 0) largest = Math.max(largest, Math.abs(found[i] - expected));
+  }
+  assert.ok(largest < 1e-5, `${largest}`);
+  assert.equal(found[chosen], 1);
+  assert.ok(found.filter((value) => value !== 0).length > 2000);
+  assert.deepEqual(problems, []);
+  await page.close();
+});
+
 test("volumes are those of the command line, and a click on a bar shows one of its samples", async () => {
   const { page, problems } = await open(chrome, `${url}&case=volume&n=20&seed=3&class=1&gallery=1`);
   await shown(page);

@@ -1,7 +1,8 @@
 // Cases for the tests of the page, made of smooth noise: distributions as files that `ssn` reads.
 
 import { createHash } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 
 /** Numbers in 0 … 1 that depend on a seed alone. */
 export function uniform(seed) {
@@ -113,6 +114,44 @@ export function writeDistribution(path, d, { half = false } = {}) {
   const length = Buffer.alloc(8);
   length.writeBigUInt64LE(BigInt(padded.length));
   writeFileSync(path, Buffer.concat([length, padded, ...tensors.map(([, , values]) => bytes(values))]));
+}
+
+/** Writes a volume `[d, h, w]` of bytes or of numbers in single precision as NIfTI, in the geometry of a distribution. */
+export function writeVolume(path, values, d) {
+  const header = Buffer.alloc(352);
+  const real = values instanceof Float32Array;
+  header.writeInt32LE(348, 0);
+  [3, ...[...d.size].reverse(), 1, 1, 1, 1].forEach((extent, i) => header.writeInt16LE(extent, 40 + 2 * i));
+  header.writeInt16LE(real ? 16 : 2, 70);
+  header.writeInt16LE(real ? 32 : 8, 72);
+  [1, ...d.geometry.spacing].forEach((step, i) => header.writeFloatLE(step, 76 + 4 * i));
+  header.writeFloatLE(352, 108);
+  header.writeFloatLE(1, 112);
+  header.writeInt16LE(1, 254);
+  for (let row = 0; row < 3; row++) {
+    const { direction, spacing, origin } = d.geometry;
+    [...[0, 1, 2].map((axis) => direction[row][axis] * spacing[axis]), origin[row]]
+      .forEach((value, i) => header.writeFloatLE(value, 280 + 16 * row + 4 * i));
+  }
+  header.write("n+1", 344);
+  writeFileSync(path, Buffer.concat([header, bytes(values)]));
+}
+
+/** A folder of predictions with its dataset: images and label maps of raters beside the distributions. */
+export function writeDataset(folder, d, { image, raters }) {
+  const [set, predictions] = [join(folder, "set"), join(folder, "predictions")];
+  mkdirSync(set);
+  mkdirSync(predictions);
+  writeVolume(join(set, "image.nii"), image, d);
+  raters.forEach((labels, rater) => writeVolume(join(set, `seg_${rater}.nii`), labels, d));
+  const names = raters.map((_, rater) => `seg_${rater}`);
+  const columns = [["id", d.name], ["image", "image.nii"], ...names.map((name) => [name, `${name}.nii`])];
+  writeFileSync(join(set, "index.csv"), `${columns.map(([name]) => name).join(",")}\n${columns.map(([, file]) => file).join(",")}\n`);
+  writeFileSync(join(predictions, "predictions.json"), JSON.stringify({
+    version: 1, model: { sha256: "5f", name: "made for a test" }, seed: 0, dataset: join(set, "index.csv"), split: "all",
+  }));
+  writeDistribution(join(predictions, `${d.name}.ssn.safetensors`), d);
+  return predictions;
 }
 
 function bytes(values) {
