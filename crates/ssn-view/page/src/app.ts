@@ -2,20 +2,20 @@
 
 import { Engine } from "./engine";
 import { fragmentParts, readFragment, writeFragment } from "./fragment";
-import { type Orientation, millimetres } from "./geometry";
+import type { Orientation } from "./geometry";
 import type { Triple } from "./package";
 import { asArguments, download, fileName, labelMap, onImage, picture } from "./save";
 import type { Listed, Source } from "./source";
 import { type State, Store, type Theme, defaultSettings } from "./state";
 import { Subject } from "./subject";
 import { Cases } from "./ui/cases";
-import { el, iconButton, setIcon } from "./ui/dom";
+import { setIcon } from "./ui/dom";
 import { Gallery } from "./ui/gallery";
-import { helpDialog } from "./ui/help";
-import { figure } from "./ui/histogram";
 import { listenToKeys } from "./ui/keys";
 import { Motion } from "./ui/motion";
 import { Panel } from "./ui/panel";
+import { describe } from "./ui/readout";
+import { Shell } from "./ui/shell";
 import { Statistics } from "./ui/statistics";
 import { type Message, showMessage, toast } from "./ui/messages";
 import type { Pane } from "./view/pane";
@@ -36,17 +36,9 @@ export class App {
   readonly engine = new Engine((message) => this.fail(message));
   readonly timings = { load: 0, transfer: 0, open: 0, frame: 0, sampling: 0 };
   private readonly store = new Store({} as State);
-  private readonly views = el("div", { class: "stage" });
-  private readonly message = el("div", { class: "message", hidden: true });
-  private readonly readout = el("span", { class: "readout" });
-  private readonly progress = el("progress", { max: 1, value: 1, class: "map-progress", "data-done": "true", "aria-label": "samples behind the map" });
-  private readonly frame = el("span", { class: "frame", title: "from the move of a control until it was painted" });
-  private readonly panelPlace = el("div", { class: "panel-place" });
-  private readonly galleryPlace = el("div", { class: "gallery-place" });
-  private readonly help = helpDialog();
+  private readonly shell: Shell;
   private readonly cases: Cases;
   private readonly stage: Stage;
-  private readonly buttons: Record<"layout" | "compare" | "theme", HTMLButtonElement>;
   private current: Open | null = null;
   private hash = 0;
   /** The fragment that is known to this page. */
@@ -54,33 +46,24 @@ export class App {
 
   constructor(private readonly source: Source) {
     this.cases = new Cases(source.cases, (id) => void this.open(id));
-    this.buttons = {
-      layout: iconButton("three", "One view or three", () => this.store.update({ layout: this.store.state.layout === "three" ? "single" : "three" }), "v"),
-      compare: iconButton("compare", "Compare two settings side by side", () => this.compare(), "c"),
-      theme: iconButton("theme", "Light or dark", () => this.nextTheme()),
-    };
-    document.body.append(el("div", { class: "app" },
-      el("header", { class: "top" },
-        el("span", { class: "brand", title: source.title }, "ssn view"), this.cases.element,
-        el("span", { class: "research" }, "Research use only · not a medical device"),
-        el("nav", {},
-          this.buttons.layout, this.buttons.compare, el("span", { class: "gap" }),
-          iconButton("camera", "Save the views as PNG", () => void this.savePicture(), "s"),
-          iconButton("save", "Save the sample as NIfTI label map", () => void this.saveLabelMap(), "n"),
-          iconButton("link", "Copy a link to what is shown", () => void this.copyLink(), "l"), el("span", { class: "gap" }),
-          this.buttons.theme, iconButton("help", "Keys and mouse", () => this.help.showModal(), "?"))),
-      el("main", {}, this.views, this.galleryPlace, el("footer", {}, this.readout, this.progress, this.frame), this.message),
-      this.panelPlace), this.help);
-    this.stage = new Stage(this.views, this.engine, this.store, {
+    this.shell = new Shell(source.title, this.cases.element, {
+      layout: () => this.store.update({ layout: this.store.state.layout === "three" ? "single" : "three" }),
+      compare: () => this.store.update({ compare: !this.store.state.compare, active: this.store.state.compare ? 0 : 1 }),
+      theme: () => this.nextTheme(),
+      picture: () => void this.savePicture(),
+      labelMap: () => void this.saveLabelMap(),
+      link: () => void this.copyLink(),
+    });
+    this.stage = new Stage(this.shell.views, this.engine, this.store, {
       progress: (share) => {
-        this.progress.value = share;
-        this.progress.dataset.done = String(share >= 1);
+        this.shell.progress.value = share;
+        this.shell.progress.dataset.done = String(share >= 1);
       },
       correlated: (known) => this.current?.panel.correlated(known),
       painted: () => {
         this.timings.frame = this.stage.frame.total;
         this.timings.sampling = this.stage.frame.sampling;
-        this.frame.textContent = `${this.stage.frame.total.toFixed(0)} ms`;
+        this.shell.frame.textContent = `${this.stage.frame.total.toFixed(0)} ms`;
       },
       trouble: (message) => this.fail(message),
     });
@@ -93,7 +76,7 @@ export class App {
       picture: () => void this.savePicture(),
       labelMap: () => void this.saveLabelMap(),
       link: () => void this.copyLink(),
-      help: () => (this.help.open ? this.help.close() : this.help.showModal()),
+      help: () => (this.shell.help.open ? this.shell.help.close() : this.shell.help.showModal()),
       resetSteering: () => this.resetSteering(),
       contrast: () => this.store.update({ window: this.current!.subject.autoWindow(this.store.state.channel) }),
     });
@@ -160,9 +143,9 @@ export class App {
     const gallery = new Gallery(this.engine, subject, (sample) => this.store.steer({ sample }));
     const statistics = new Statistics(this.engine, this.store, subject, panel.histogram, gallery);
     this.current = { subject, initial, panel, motion, gallery, statistics };
-    this.panelPlace.replaceChildren(panel.element);
-    this.galleryPlace.replaceChildren(gallery.element);
-    this.buttons.layout.hidden = !subject.volume;
+    this.shell.panelPlace.replaceChildren(panel.element);
+    this.shell.galleryPlace.replaceChildren(gallery.element);
+    this.shell.buttons.layout.hidden = !subject.volume;
     document.title = `${subject.header.name} · ssn view`;
     this.stage.open(subject);
     this.follow(state, state);
@@ -172,8 +155,8 @@ export class App {
   private follow(state: State, before: State): void {
     if (!this.current) return;
     document.documentElement.dataset.theme = state.theme;
-    setIcon(this.buttons.layout, state.layout === "three" ? "single" : "three");
-    this.buttons.compare.setAttribute("aria-pressed", String(state.compare));
+    setIcon(this.shell.buttons.layout, state.layout === "three" ? "single" : "three");
+    this.shell.buttons.compare.setAttribute("aria-pressed", String(state.compare));
     this.current.panel.sync(state);
     this.stage.update(state, before);
     this.current.statistics.sync(state);
@@ -200,11 +183,6 @@ export class App {
     this.store.update(readFragment(parts, this.current.initial, this.current.subject.header, this.current.subject.stored));
   }
 
-  private compare(): void {
-    const { compare } = this.store.state;
-    this.store.update({ compare: !compare, active: compare ? 0 : 1 });
-  }
-
   private nextTheme(): void {
     const dark = matchMedia("(prefers-color-scheme: dark)").matches;
     const order: readonly Theme[] = dark ? ["auto", "light", "dark"] : ["auto", "dark", "light"];
@@ -221,34 +199,9 @@ export class App {
     this.store.steer({ ...defaultSettings(this.current!.subject.header), seed, sample });
   }
 
-  /** Says what is at a voxel: that under the mouse, or that of the cross-hair. */
   private read(voxel: Triple | null, pane: Pane | null): void {
     if (!this.current) return;
-    const { subject } = this.current;
-    const { state } = this.store;
-    const { header } = subject;
-    const at = voxel ?? state.cross;
-    const parts = [subject.volume ? `voxel ${at[2]}, ${at[1]}, ${at[0]}` : `pixel ${at[2]}, ${at[1]}`];
-    if (subject.volume) parts.push(`${millimetres(header, at).map((mm) => mm.toFixed(1)).join(", ")} mm`);
-    if (subject.hasImage) {
-      const channels = header.colour ? header.channels.map((_, i) => i) : [state.channel];
-      parts.push(`value ${channels.map((channel) => figure(subject.value(channel, at))).join(", ")}`);
-    }
-    const shown = pane?.shown;
-    if (voxel && pane && shown) {
-      const start = header.shown.start;
-      const columns = shown.plane.axis === 2 ? subject.size[1] : subject.size[2];
-      const row = at[shown.plane.axis === 0 ? 1 : 0] - start[shown.plane.axis === 0 ? 1 : 0];
-      const column = at[shown.plane.axis === 2 ? 1 : 2] - start[shown.plane.axis === 2 ? 1 : 2];
-      const index = row * columns + column;
-      parts.push(`sample: ${header.classes[shown.labels[index]]}`);
-      if (state.map !== "none" && shown.map) parts.push(`${state.map} ${shown.map[index].toFixed(2)}`);
-    }
-    const labels = subject.labelAt(at);
-    parts.push(`prediction: ${header.classes[labels.prediction]}`);
-    if (labels.raters.length > 0) parts.push(`raters: ${labels.raters.map((label) => header.classes[label] ?? label).join(", ")}`);
-    this.readout.textContent = parts.join("  ·  ");
-    this.readout.title = this.readout.textContent;
+    this.shell.readout.textContent = this.shell.readout.title = describe(this.current.subject, this.store.state, voxel, pane);
   }
 
   private async savePicture(): Promise<void> {
@@ -276,7 +229,7 @@ export class App {
   }
 
   private say(message: Message | null): void {
-    showMessage(this.message, message);
+    showMessage(this.shell.message, message);
   }
 
   private fail(text: string, title = "Something went wrong"): void {
@@ -287,7 +240,7 @@ export class App {
   async settled(): Promise<void> {
     for (;;) {
       await new Promise((done) => requestAnimationFrame(done));
-      if (!this.message.hidden && this.message.dataset.kind === "error") return;
+      if (!this.shell.message.hidden && this.shell.message.dataset.kind === "error") return;
       if (this.stage.settled) return;
     }
   }

@@ -1,6 +1,6 @@
 // What the page and its worker say to each other.
 
-import type { Axis, Plane } from "./geometry";
+import type { Plane } from "./geometry";
 import type { Header } from "./package";
 
 /** All that a sample depends on. */
@@ -85,5 +85,3 @@ export interface Answer {
   readonly reply?: unknown;
   readonly error?: string;
 }
-
-export type { Axis, Plane };

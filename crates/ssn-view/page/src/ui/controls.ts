@@ -1,6 +1,18 @@
 // The kinds of controls that the panel is made of. Each is made once, and follows the state by `set`.
 
+import type { State, Store } from "../state";
+import type { Subject } from "../subject";
 import { el } from "./dom";
+import type { Motion } from "./motion";
+
+/** What groups of controls are made of. */
+export interface Parts {
+  readonly store: Store;
+  readonly subject: Subject;
+  readonly motion: Motion;
+  /** Calls something whenever the state changed. */
+  follow(sync: (state: State) => void): void;
+}
 
 export interface SliderOptions {
   readonly name: string;

@@ -1,10 +1,11 @@
 // One view of a slice: its canvas, and what is painted on it.
 
-import { PREDICTION, QUANTILES, SEQUENTIAL_TABLE, SIGNED_TABLE, classColour, css, raterColour } from "../colour";
+import { PREDICTION, QUANTILES, classColour, css, raterColour } from "../colour";
 import { COLUMNS, type Orientation, type Plane, ROWS, strides } from "../geometry";
 import type { Triple } from "../package";
 import type { State, Style } from "../state";
 import type { Subject } from "../subject";
+import { paintBar, paintLetters, paintName, paintScale } from "./annotations";
 import { labelOutlines, outline } from "./contours";
 import { Raster, paintImage, paintLabels, paintMap } from "./raster";
 import { type Transform, place, transform, untransform } from "./transform";
@@ -22,7 +23,6 @@ export interface Shown {
 /** Levels of quantile contours, with the width of their lines. */
 export const LEVELS: readonly (readonly [number, number, readonly number[]])[] = [[0.1, 1, [2, 3]], [0.5, 1.75, []], [0.9, 2.75, []]];
 const DASHES: readonly (readonly number[])[] = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
-const MARGIN = 10;
 
 export class Pane {
   readonly element = document.createElement("div");
@@ -109,10 +109,12 @@ export class Pane {
 
     this.paintContours(subject, state, shown, rows, columns, view);
     if (state.crosshair || state.map === "correlation") this.paintCross(subject, state, shown.plane, view);
-    this.paintLetters(orientation);
-    if (subject.volume) this.paintScale(view);
-    if (map && this.element.dataset.main === "true") this.paintBar(subject, state);
-    this.paintName(subject, state, shown.plane, orientation);
+    const number = shown.plane.index + subject.header.shown.start[shown.plane.axis];
+    const name = [...(state.compare ? ["AB"[this.slot]] : []), ...(subject.volume ? [`${orientation.name} ${number}`] : [])];
+    paintName(context, name.join(" · "));
+    paintLetters(context, orientation);
+    if (subject.volume) paintScale(context, view);
+    if (map && this.element.dataset.main === "true") paintBar(context, state.map, subject.header.classes[state.focus]);
   }
 
   private makeImage(subject: Subject, state: State, plane: Plane, rows: number, columns: number): void {
@@ -212,79 +214,5 @@ export class Pane {
       context.lineTo(toX, toY);
     }
     context.stroke();
-  }
-
-  private write(text: string, x: number, y: number, align: CanvasTextAlign, baseline: CanvasTextBaseline, size = 12, weight = 400): void {
-    const { context } = this;
-    const ratio = window.devicePixelRatio || 1;
-    context.font = `${weight} ${size * ratio}px system-ui, sans-serif`;
-    context.textAlign = align;
-    context.textBaseline = baseline;
-    context.lineWidth = 3 * ratio;
-    context.lineJoin = "round";
-    context.strokeStyle = "rgb(0 0 0 / 0.65)";
-    context.strokeText(text, x, y);
-    context.fillStyle = "#f2f4f7";
-    context.fillText(text, x, y);
-  }
-
-  private paintLetters({ letters: [left, right, top, bottom] }: Orientation): void {
-    const { width, height } = this.canvas;
-    const margin = MARGIN * (window.devicePixelRatio || 1);
-    if (!left) return;
-    this.write(left, margin, height / 2, "left", "middle", 13, 600);
-    this.write(right, width - margin, height / 2, "right", "middle", 13, 600);
-    this.write(top, width / 2, margin, "center", "top", 13, 600);
-    this.write(bottom, width / 2, height - margin, "center", "bottom", 13, 600);
-  }
-
-  private paintScale(view: Transform): void {
-    const { context, canvas } = this;
-    const ratio = window.devicePixelRatio || 1;
-    const most = (canvas.width * 0.25) / view.scale;
-    const length = [100, 50, 20, 10, 5, 2, 1, 0.5, 0.1].find((mm) => mm <= most);
-    if (!length) return;
-    const margin = MARGIN * ratio;
-    const y = canvas.height - margin;
-    context.strokeStyle = "#f2f4f7";
-    context.lineWidth = 2 * ratio;
-    context.beginPath();
-    context.moveTo(margin, y);
-    context.lineTo(margin + length * view.scale, y);
-    context.stroke();
-    this.write(`${length} mm`, margin, y - 5 * ratio, "left", "bottom", 11);
-  }
-
-  private paintName(subject: Subject, state: State, plane: Plane, orientation: Orientation): void {
-    const margin = MARGIN * (window.devicePixelRatio || 1);
-    const number = plane.index + subject.header.shown.start[plane.axis];
-    const parts = [
-      ...(state.compare ? ["AB"[this.slot]] : []),
-      ...(subject.volume ? [`${orientation.name} ${number}`] : []),
-    ];
-    if (parts.length > 0) this.write(parts.join(" · "), margin, margin, "left", "top", 12, 600);
-  }
-
-  /** The colours of the map, with what their ends mean. */
-  private paintBar(subject: Subject, state: State): void {
-    const { context, canvas } = this;
-    const ratio = window.devicePixelRatio || 1;
-    const [width, height, margin] = [Math.min(130 * ratio, canvas.width * 0.4), 8 * ratio, MARGIN * ratio];
-    const [left, top] = [canvas.width - margin - width, canvas.height - margin - height];
-    const signed = state.map === "correlation";
-    const table = signed ? SIGNED_TABLE : SEQUENTIAL_TABLE;
-    const gradient = context.createLinearGradient(left, 0, left + width, 0);
-    for (let i = 0; i <= 16; i++) {
-      const at = 3 * Math.round((i / 16) * 255);
-      gradient.addColorStop(i / 16, `rgb(${table[at]} ${table[at + 1]} ${table[at + 2]})`);
-    }
-    context.fillStyle = gradient;
-    context.fillRect(left, top, width, height);
-    const name = subject.header.classes[state.focus];
-    const title = { none: "", entropy: "entropy", probability: `probability of ${name}`, correlation: `correlation, ${name}` }[state.map];
-    const above = top - 4 * ratio;
-    this.write(signed ? "−1" : "0", left, above, "left", "bottom", 11);
-    this.write("1", left + width, above, "right", "bottom", 11);
-    this.write(title, left + width, above - 14 * ratio, "right", "bottom", 11);
   }
 }

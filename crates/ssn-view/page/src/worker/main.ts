@@ -1,7 +1,7 @@
 // The worker: opens a package, and answers for its samples. What a control needs within a frame is done at once; what takes
 // longer is done in pieces and given up when something newer is asked for on its channel.
 
-import type { Answer, Ask, Replies, Request, Settings } from "../messages";
+import type { Answer, Ask, Replies, Request } from "../messages";
 import { type Case, readPackage } from "../package";
 import { labelCount } from "../sampling/distribution";
 import { Places } from "./places";
@@ -19,6 +19,11 @@ let slices: Slices;
 /** How long a piece of a summary may take, and how often it is shown, in milliseconds. */
 const PIECE = 10;
 const SHOWN = 120;
+
+/** Says that work failed, and why. */
+function fails(id: number): (error: unknown) => void {
+  return (error) => scope.postMessage({ id, last: true, error: error instanceof Error ? error.message : String(error) });
+}
 
 function answer<K extends keyof Replies>(id: number, _kind: K, reply: Replies[K], last: boolean, transfer: Transferable[] = []): void {
   scope.postMessage({ id, last, reply }, transfer);
@@ -51,7 +56,7 @@ function several(id: number, channel: string, { plane, settings, samples }: Extr
     if (labels.length < samples.length) return true;
     answer(id, "slices", { labels }, true, labels.map((one) => one.buffer));
     return false;
-  });
+  }, fails(id));
 }
 
 /** All labels of a sample on what is shown. */
@@ -65,7 +70,7 @@ function volume(id: number, channel: string, { settings }: Extract<Request, { ki
     for (let i = 0; i < kept.length; i++) labels[places.where[i]] = kept[i];
     answer(id, "volume", { labels, counts: countLabels(labels, labelCount(distribution)) }, true, [labels.buffer]);
     return false;
-  });
+  }, fails(id));
 }
 
 /** What samples say about a slice, shown as it grows. */
@@ -84,7 +89,7 @@ function summary(id: number, channel: string, { plane, settings, samples }: Extr
       shown = performance.now();
     }
     return !last;
-  });
+  }, fails(id));
 }
 
 function correlation(id: number, { plane, settings, logit, voxel }: Extract<Request, { kind: "correlation" }>): void {
@@ -101,12 +106,12 @@ function surveyed(id: number, channel: string, { settings, samples, gallery }: E
     const last = value.diverse.length > 0;
     answer(id, "survey", value, last, [value.volumes.buffer]);
     return !last;
-  });
+  }, fails(id));
 }
 
 scope.onmessage = ({ data: { id, channel, request } }: MessageEvent<Ask>) => {
   queue.drop(channel);
-  const failed = (error: unknown) => scope.postMessage({ id, last: true, error: error instanceof Error ? error.message : String(error) });
+  const failed = fails(id);
   try {
     if (request.kind === "cancel") return;
     if (request.kind === "open") {
@@ -130,5 +135,3 @@ scope.onmessage = ({ data: { id, channel, request } }: MessageEvent<Ask>) => {
     failed(error);
   }
 };
-
-export type { Settings };

@@ -1,7 +1,7 @@
 // Where the kept voxels are in the box that is shown, and which of them lie in a slice.
 
 import type { Axis } from "../geometry";
-import { type Case, PackageError, type Triple, voxels } from "../package";
+import { type Case, PackageError, type Triple } from "../package";
 
 export class Places {
   /** `[n]`: the index of each kept voxel in the box that is shown. */
@@ -61,9 +61,5 @@ export class Places {
       else high = middle;
     }
     return this.where[low] === index ? low : -1;
-  }
-
-  get voxels(): number {
-    return voxels(this.size);
   }
 }

@@ -8,7 +8,7 @@ export type Piece = () => boolean;
 const REST = 50;
 
 export class Queue {
-  private readonly work = new Map<string, { rank: number; piece: Piece }>();
+  private readonly work = new Map<string, { rank: number; piece: Piece; failed: (error: unknown) => void }>();
   private readonly wake = new MessageChannel();
   private awake = false;
   private resting = 0;
@@ -17,9 +17,9 @@ export class Queue {
     this.wake.port1.onmessage = () => this.step();
   }
 
-  /** Starts work on a channel; less is more urgent. */
-  put(channel: string, rank: number, piece: Piece): void {
-    this.work.set(channel, { rank, piece });
+  /** Starts work on a channel; less is more urgent. Work that fails is over. */
+  put(channel: string, rank: number, piece: Piece, failed: (error: unknown) => void): void {
+    this.work.set(channel, { rank, piece, failed });
     this.nudge();
   }
 
@@ -57,7 +57,13 @@ export class Queue {
       return;
     }
     const work = this.work.get(chosen)!;
-    if (!work.piece() && this.work.get(chosen) === work) this.work.delete(chosen);
+    let more = false;
+    try {
+      more = work.piece();
+    } catch (error) {
+      work.failed(error);
+    }
+    if (!more && this.work.get(chosen) === work) this.work.delete(chosen);
     if (this.work.size > 0) this.nudge();
   }
 }

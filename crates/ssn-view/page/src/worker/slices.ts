@@ -3,7 +3,7 @@
 
 import { type Plane, cut, strides } from "../geometry";
 import type { Settings } from "../messages";
-import { type Case, voxels } from "../package";
+import type { Case } from "../package";
 import { type Distribution, labelCount, valueAt } from "../sampling/distribution";
 import { type Drawer, drawer } from "../sampling/draw";
 import { type Field, fieldAt } from "../sampling/field";
@@ -170,5 +170,3 @@ export function countLabels(labels: Uint8Array, l: number): number[] {
   for (let i = 0; i < labels.length; i++) counts[labels[i]]++;
   return counts;
 }
-
-export { voxels };
