@@ -7,10 +7,10 @@ const CLASSES: readonly Colour[] = [
 ];
 
 /** Raters, where there is one class: bright ones first, and never the colour of the class. */
-const RATERS: readonly Colour[] = [CLASSES[1], CLASSES[3], CLASSES[2], CLASSES[4], CLASSES[6], CLASSES[5]];
+const RATERS: readonly Colour[] = [CLASSES[1], CLASSES[3], CLASSES[2], CLASSES[4], CLASSES[6]];
 
 export const PREDICTION: Colour = [0xff, 0xff, 0xff];
-export const QUANTILES: Colour = CLASSES[4];
+export const QUANTILES: Colour = CLASSES[5];
 
 /** The colour of a class above 0. */
 export function classColour(label: number): Colour {

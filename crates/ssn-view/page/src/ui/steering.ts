@@ -1,6 +1,7 @@
 // The groups of controls that say which sample is drawn, and how its noise is steered.
 
 import { classColour, css } from "../colour";
+import { type Header, voxels } from "../package";
 import { LARGEST_SAMPLE, LARGEST_SEED } from "../sampling/address";
 import { defaultSettings, limits } from "../state";
 import { type Parts, type Slider, dot, group, note, select, slider, toggle } from "./controls";
@@ -51,12 +52,13 @@ export function sampleGroup({ store, subject, motion, follow }: Parts): HTMLElem
     if (document.activeElement !== seed) seed.value = String(now);
     setIcon(play, motion.playing ? "pause" : "play");
   });
+  const first = iconButton("reset", "The seed that the case came with", () => store.steer({ seed: BigInt(subject.header.seed) }));
+  first.disabled = seed.disabled;
   return group("Sample", true, [],
     el("div", { class: "row" }, el("span", { class: "label" }, "number"),
       iconButton("left", "Previous sample", () => go(store.settings.sample - 1), "←"), number,
       iconButton("right", "Next sample", () => go(store.settings.sample + 1), "→"), play, speed.element),
-    el("div", { class: "row" }, el("span", { class: "label" }, "seed"), seed,
-      iconButton("reset", "The seed that the case came with", () => store.steer({ seed: BigInt(subject.header.seed) }))));
+    el("div", { class: "row" }, el("span", { class: "label" }, "seed"), seed, first));
 }
 
 export function steeringGroup({ store, subject: { header }, follow }: Parts): HTMLElement {
@@ -97,7 +99,16 @@ export function steeringGroup({ store, subject: { header }, follow }: Parts): HT
   }, "r");
   reset.disabled = why !== "";
   return group("Steering", true, [reset], temperature.element, el("div", { class: "caption" }, "scale of the noise of"),
-    ...sliders.slice(1).map((one) => one.element), diagonal.element, why ? note(why) : null);
+    ...sliders.slice(1).map((one) => one.element), diagonal.element, why ? note(why) : frozenNote(header));
+}
+
+/** How much of the case no setting moves; the whole rule is its title. */
+function frozenNote({ frozen, region }: Header): HTMLElement | null {
+  if (!frozen || frozen.voxels === 0) return null;
+  const share = (100 * frozen.voxels) / voxels(region.size);
+  const told = note(`${share.toFixed(share > 99 ? 2 : 0)} % of the voxels have the same label under all of these settings.`);
+  told.title = frozen.rule;
+  return told;
 }
 
 export function modesGroup({ store, subject: { header }, motion, follow }: Parts): HTMLElement {

@@ -49,12 +49,11 @@ export function paintScale(context: Context, view: Transform): void {
   if (!length) return;
   const margin = MARGIN * ratio();
   const y = height - margin;
-  context.strokeStyle = INK;
-  context.lineWidth = 2 * ratio();
-  context.beginPath();
-  context.moveTo(margin, y);
-  context.lineTo(margin + length * view.scale, y);
-  context.stroke();
+  for (const [colour, thick] of [["rgb(0 0 0 / 0.65)", 4], [INK, 2]] as const) {
+    context.fillStyle = colour;
+    const rim = ((thick - 2) / 2) * ratio();
+    context.fillRect(margin - rim, y - ratio() - rim, length * view.scale + 2 * rim, thick * ratio());
+  }
   write(context, `${length} mm`, margin, y - 5 * ratio(), "left", "bottom");
 }
 

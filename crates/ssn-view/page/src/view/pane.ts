@@ -186,11 +186,9 @@ export class Pane {
     placed.addPath(path, new DOMMatrix([...view.matrix]));
     context.lineCap = dash.length > 0 ? "butt" : "square";
     context.setLineDash(dash.map((length) => length * ratio));
-    if (dash.length === 0) {
-      context.strokeStyle = "rgb(0 0 0 / 0.45)";
-      context.lineWidth = (width + 1.5) * ratio;
-      context.stroke(placed);
-    }
+    context.strokeStyle = dash.length === 0 ? "rgb(0 0 0 / 0.45)" : "rgb(0 0 0 / 0.6)";
+    context.lineWidth = (width + 1.5) * ratio;
+    context.stroke(placed);
     context.strokeStyle = colour;
     context.lineWidth = width * ratio;
     context.stroke(placed);
@@ -204,8 +202,6 @@ export class Pane {
     const [rowAxis, columnAxis] = [ROWS[plane.axis], COLUMNS[plane.axis]];
     const { x, y } = place(view, state.cross[rowAxis] - start[rowAxis] + 0.5, state.cross[columnAxis] - start[columnAxis] + 0.5);
     const gap = 9 * ratio;
-    context.strokeStyle = "rgb(120 200 255 / 0.75)";
-    context.lineWidth = ratio;
     context.beginPath();
     for (const [fromX, fromY, toX, toY] of [
       [0, y, x - gap, y], [x + gap, y, canvas.width, y], [x, 0, x, y - gap], [x, y + gap, x, canvas.height],
@@ -213,6 +209,10 @@ export class Pane {
       context.moveTo(fromX, fromY);
       context.lineTo(toX, toY);
     }
-    context.stroke();
+    for (const [colour, width] of [["rgb(0 0 0 / 0.3)", 3], ["rgb(120 200 255 / 0.8)", 1]] as const) {
+      context.strokeStyle = colour;
+      context.lineWidth = width * ratio;
+      context.stroke();
+    }
   }
 }

@@ -98,7 +98,7 @@ export async function shown(page) {
 /** Goes to another state of the case, as its address would. */
 export async function go(page, fragment) {
   await page.evaluate((wanted) => {
-    const kept = location.hash.slice(1).split("&").filter((part) => /^(token|case)=/.test(part));
+    const kept = window.ssnViewer.fragment.slice(1).split("&").filter((part) => /^(token|case)=/.test(part));
     location.hash = [...kept, ...wanted.split("&").filter(Boolean)].join("&");
   }, fragment);
   // The address is followed with the next event.
