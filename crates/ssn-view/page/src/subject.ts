@@ -39,8 +39,9 @@ export class Subject {
 
   private count(labels: Uint8Array): number[] {
     const counts = this.header.classes.map(() => 0);
-    for (const label of labels) counts[label]++;
-    return counts;
+    const found = new Uint32Array(256);
+    for (let i = 0; i < labels.length; i++) found[labels[i]]++;
+    return counts.map((_, label) => found[label]);
   }
 
   /** What one voxel is in volumes: a pixel, or millilitres. */
@@ -125,7 +126,7 @@ export class Subject {
     const v = voxels(this.size);
     const values = this.opened.image!.subarray(channel * v, (channel + 1) * v);
     const counts = new Uint32Array(this.levels + 1);
-    for (const value of values) counts[value]++;
+    for (let i = 0; i < values.length; i++) counts[values[i]]++;
     // The background of a volume is one value; it says nothing about contrast.
     let inside = v;
     if (this.volume) {
@@ -152,7 +153,9 @@ export class Subject {
     const maps = marked ? this.opened.raters : this.opened.prediction;
     const [d, h, w] = this.size;
     const counts = new Float64Array(d);
-    for (let i = 0; i < maps.length; i++) if (maps[i] > 0) counts[Math.floor((i % v) / (h * w))]++;
+    for (let start = 0, slice = 0; start < maps.length; start += h * w, slice++) {
+      for (let i = start; i < start + h * w; i++) if (maps[i] > 0) counts[slice % d]++;
+    }
     let z = Math.floor(d / 2);
     let most = 0;
     counts.forEach((n, slice) => { if (n > most) [most, z] = [n, slice]; });

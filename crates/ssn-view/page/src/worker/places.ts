@@ -41,7 +41,7 @@ export class Places {
     let [order, starts] = [this.orders[axis], this.starts[axis]];
     if (!order || !starts) {
       starts = new Uint32Array(this.size[axis] + 1);
-      for (const at of this.where) starts[this.coordinate(axis, at) + 1]++;
+      for (let i = 0; i < this.where.length; i++) starts[this.coordinate(axis, this.where[i]) + 1]++;
       for (let i = 1; i < starts.length; i++) starts[i] += starts[i - 1];
       const next = starts.slice();
       order = new Uint32Array(this.where.length);

@@ -166,7 +166,7 @@ export class SliceSummary {
 
 /** How many voxels there are of each label, `[l]`. */
 export function countLabels(labels: Uint8Array, l: number): number[] {
-  const counts = Array<number>(l).fill(0);
+  const counts = new Uint32Array(256);
   for (let i = 0; i < labels.length; i++) counts[labels[i]]++;
-  return counts;
+  return Array.from(counts.subarray(0, l));
 }
