@@ -1,0 +1,283 @@
+// The page: ties the parts together for the case that is open.
+
+import { Engine } from "./engine";
+import { fragmentParts, readFragment, writeFragment } from "./fragment";
+import type { Orientation } from "./geometry";
+import type { Triple } from "./package";
+import { asArguments, download, fileName, labelMap, onImage, picture } from "./save";
+import type { Listed, Source } from "./source";
+import { type State, Store, type Theme, defaultSettings } from "./state";
+import { Subject } from "./subject";
+import { Cases } from "./ui/cases";
+import { setIcon } from "./ui/dom";
+import { Gallery } from "./ui/gallery";
+import { listenToKeys } from "./ui/keys";
+import { Motion } from "./ui/motion";
+import { Panel } from "./ui/panel";
+import { describe } from "./ui/readout";
+import { Shell } from "./ui/shell";
+import { Statistics } from "./ui/statistics";
+import { type Message, showMessage, toast } from "./ui/messages";
+import type { Pane } from "./view/pane";
+import { listenToPointer } from "./view/pointer";
+import { Stage } from "./view/stage";
+
+/** What belongs to the open case. */
+interface Open {
+  readonly subject: Subject;
+  readonly initial: State;
+  readonly panel: Panel;
+  readonly motion: Motion;
+  readonly gallery: Gallery;
+  readonly statistics: Statistics;
+}
+
+export class App {
+  readonly engine = new Engine((message) => this.fail(message));
+  readonly timings = { load: 0, transfer: 0, open: 0, frame: 0, sampling: 0 };
+  private readonly store = new Store({} as State);
+  private readonly shell: Shell;
+  private readonly cases: Cases;
+  private readonly stage: Stage;
+  private current: Open | null = null;
+  private hash = 0;
+  /** The fragment that is known to this page. */
+  private written = location.hash;
+
+  constructor(private readonly source: Source) {
+    this.cases = new Cases(source.cases, (id) => void this.open(id));
+    this.shell = new Shell(source.title, this.cases.element, {
+      layout: () => this.store.update({ layout: this.store.state.layout === "three" ? "single" : "three" }),
+      compare: () => this.store.update({ compare: !this.store.state.compare, active: this.store.state.compare ? 0 : 1 }),
+      theme: () => this.nextTheme(),
+      picture: () => void this.savePicture(),
+      labelMap: () => void this.saveLabelMap(),
+      link: () => void this.copyLink(),
+    });
+    this.stage = new Stage(this.shell.views, this.engine, this.store, {
+      progress: (share) => {
+        this.shell.progress.value = share;
+        this.shell.progress.dataset.done = String(share >= 1);
+      },
+      correlated: (known) => this.current?.panel.correlated(known),
+      painted: () => {
+        this.timings.frame = this.stage.frame.total;
+        this.timings.sampling = this.stage.frame.sampling;
+        this.shell.frame.textContent = `${this.stage.frame.total.toFixed(0)} ms`;
+      },
+      trouble: (message) => this.fail(message),
+    });
+    this.store.listen((state, before) => this.follow(state, before));
+    listenToPointer(this.stage, this.store, { hover: (voxel, pane) => this.read(voxel, pane) });
+    listenToKeys(this.stage, this.store, {
+      play: () => this.current?.motion.play(),
+      step: (by) => this.step(by),
+      case: (by) => this.cases.step(by),
+      picture: () => void this.savePicture(),
+      labelMap: () => void this.saveLabelMap(),
+      link: () => void this.copyLink(),
+      help: () => (this.shell.help.open ? this.shell.help.close() : this.shell.help.showModal()),
+      resetSteering: () => this.resetSteering(),
+      contrast: () => this.store.update({ window: this.current!.subject.autoWindow(this.store.state.channel) }),
+    });
+    window.addEventListener("hashchange", () => void this.restore());
+  }
+
+  /** Opens the case that the address names, or the first. */
+  async start(): Promise<void> {
+    if (this.source.cases.length === 0) {
+      return this.fail("There are no cases to show. Give `ssn view` a folder with distribution files.", "Nothing to show");
+    }
+    const wanted = fragmentParts(location.hash).get("case");
+    await this.open(this.listed(wanted)?.id ?? this.source.cases[0].id);
+  }
+
+  private listed(id: string | undefined): Listed | undefined {
+    return this.source.cases.find((one) => one.id === id) ?? this.source.cases.find((one) => one.name === id);
+  }
+
+  /** Opens a case; what the address says of it is restored. */
+  async open(id: string): Promise<void> {
+    const start = performance.now();
+    const listed = this.listed(id)!;
+    const before = this.current ? this.store.state : null;
+    this.current?.motion.stop();
+    this.current?.statistics.stop();
+    this.current = null;
+    this.stage.subject = null;
+    this.cases.set(listed.id);
+    const say = (share: number) => this.say({ kind: "busy", title: `Opening ${listed.name}`, text: share === 0 ? "The case is being prepared." : share < 1 ? `${Math.round(100 * share)} % has arrived.` : "The case is being read.", share });
+    const soon = window.setTimeout(() => say(0), 150);
+    try {
+      const data = await this.source.load(listed.id, (share) => { if (performance.now() - start > 150) say(share); });
+      this.timings.transfer = performance.now() - start;
+      const opened = await this.engine.once("open", { kind: "open", ...data }, data.buffer ? [data.buffer] : []);
+      window.clearTimeout(soon);
+      this.show(new Subject(listed.id, opened), before);
+      this.say(null);
+      await this.settled();
+      this.timings.open = performance.now() - start;
+      this.timings.load ||= performance.now();
+    } catch (error) {
+      window.clearTimeout(soon);
+      this.fail(error instanceof Error ? error.message : String(error), `${listed.name} cannot be shown`);
+    }
+  }
+
+  /** Shows an opened case: as the address says, and otherwise with overlays and maps as they were for the case before. */
+  private show(subject: Subject, before: State | null): void {
+    const initial = subject.firstState();
+    const parts = fragmentParts(location.hash);
+    const named = this.listed(parts.get("case"));
+    const restored = (!before && !named) || named?.id === subject.id;
+    const kept = before && !restored ? {
+      sampleStyle: before.sampleStyle, predictionStyle: before.predictionStyle, opacity: before.opacity, mapOpacity: before.mapOpacity,
+      map: before.map === "correlation" && subject.header.kind !== "stochastic" ? "none" as const : before.map,
+      quantiles: before.quantiles, gallery: before.gallery, image: before.image, smooth: before.smooth, theme: before.theme,
+      raterStyles: before.raterStyles.length === initial.raterStyles.length ? before.raterStyles : initial.raterStyles,
+    } : {};
+    const state = restored ? readFragment(parts, initial, subject.header, subject.stored) : { ...initial, ...kept };
+    this.store.reset(state);
+    const motion = new Motion(this.store, subject, () => this.current?.panel.sync(this.store.state));
+    const panel = new Panel(this.store, subject, motion);
+    const gallery = new Gallery(this.engine, subject, (sample) => this.store.steer({ sample }));
+    const statistics = new Statistics(this.engine, this.store, subject, panel.histogram, gallery);
+    this.current = { subject, initial, panel, motion, gallery, statistics };
+    this.shell.panelPlace.replaceChildren(panel.element);
+    this.shell.galleryPlace.replaceChildren(gallery.element);
+    this.shell.buttons.layout.hidden = !subject.volume;
+    document.title = `${subject.header.name} · ssn view`;
+    this.stage.open(subject);
+    this.follow(state, state);
+  }
+
+  /** Follows a change of the state. */
+  private follow(state: State, before: State): void {
+    if (!this.current) return;
+    document.documentElement.dataset.theme = state.theme;
+    setIcon(this.shell.buttons.layout, state.layout === "three" ? "single" : "three");
+    this.shell.buttons.compare.setAttribute("aria-pressed", String(state.compare));
+    this.current.panel.sync(state);
+    this.stage.update(state, before);
+    this.current.statistics.sync(state);
+    if (before.cross !== state.cross || state === before) this.read(null, null);
+    window.clearTimeout(this.hash);
+    this.hash = window.setTimeout(() => this.writeHash(), 200);
+  }
+
+  private writeHash(): void {
+    // An address that was changed by hand is followed, not written over.
+    if (!this.current || location.hash !== this.written) return;
+    history.replaceState(null, "", `#${writeFragment(this.store.state, this.current.initial, this.source.token)}`);
+    this.written = location.hash;
+  }
+
+  /** Follows an address that was changed by hand. */
+  private async restore(): Promise<void> {
+    const parts = fragmentParts(location.hash);
+    this.written = location.hash;
+    if (!this.current) return;
+    const listed = this.listed(parts.get("case") ?? this.current.subject.id);
+    if (!listed) return;
+    if (listed.id !== this.current.subject.id) return this.open(listed.id);
+    this.store.update(readFragment(parts, this.current.initial, this.current.subject.header, this.current.subject.stored));
+  }
+
+  private nextTheme(): void {
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    const order: readonly Theme[] = dark ? ["auto", "light", "dark"] : ["auto", "dark", "light"];
+    this.store.update({ theme: order[(order.indexOf(this.store.state.theme) + 1) % order.length] });
+  }
+
+  private step(by: number): void {
+    const last = this.current!.subject.header.kind === "sampled" ? this.current!.subject.stored - 1 : Number.MAX_SAFE_INTEGER;
+    this.store.steer({ sample: Math.min(Math.max(this.store.settings.sample + by, 0), last) });
+  }
+
+  private resetSteering(): void {
+    const { seed, sample } = this.store.settings;
+    this.store.steer({ ...defaultSettings(this.current!.subject.header), seed, sample });
+  }
+
+  private read(voxel: Triple | null, pane: Pane | null): void {
+    if (!this.current) return;
+    this.shell.readout.textContent = this.shell.readout.title = describe(this.current.subject, this.store.state, voxel, pane);
+  }
+
+  private async savePicture(): Promise<void> {
+    if (!this.current) return;
+    download(`${fileName(this.current.subject, this.store.settings)}.png`, await picture(this.stage, this.current.subject, this.store.state));
+  }
+
+  private async saveLabelMap(): Promise<void> {
+    if (!this.current) return;
+    const { subject } = this.current;
+    const { settings } = this.store;
+    const { labels } = await this.engine.once("save", { kind: "volume", settings });
+    download(`${fileName(subject, settings)}.nii.gz`, await labelMap(subject, labels));
+    toast(`Saved what \`ssn sample ${asArguments(subject, settings)}\` gives.`);
+  }
+
+  private async copyLink(): Promise<void> {
+    this.writeHash();
+    try {
+      await navigator.clipboard.writeText(location.href);
+      toast(this.source.token === null ? "Link copied." : "Link copied. It works on this machine while `ssn view` runs.");
+    } catch {
+      toast("The browser does not let the page copy: take the address from its address bar.");
+    }
+  }
+
+  private say(message: Message | null): void {
+    showMessage(this.shell.message, message);
+  }
+
+  private fail(text: string, title = "Something went wrong"): void {
+    this.say({ kind: "error", title, text });
+  }
+
+  /** Ends when the views show what the state says. */
+  async settled(): Promise<void> {
+    for (;;) {
+      await new Promise((done) => requestAnimationFrame(done));
+      if (!this.shell.message.hidden && this.shell.message.dataset.kind === "error") return;
+      if (this.stage.settled) return;
+    }
+  }
+
+  /** The labels of the shown sample over the whole image. */
+  async labels(): Promise<{ size: Triple; data: Uint8Array }> {
+    const { subject } = this.current!;
+    const { labels } = await this.engine.once("test", { kind: "volume", settings: this.store.settings });
+    return { size: subject.header.size, data: onImage(subject, labels) };
+  }
+
+  /** The labels on the canvas of the main view, and where each of its voxels is on it. */
+  slice(): { axis: number; index: number; rows: number; columns: number; data: Uint8Array; matrix: readonly number[] } | null {
+    const pane = this.stage.main(this.store.state.active);
+    if (!pane?.shown || !pane.transform || !this.current) return null;
+    const { plane, labels } = pane.shown;
+    const { header, size } = this.current.subject;
+    const rows = size[plane.axis === 0 ? 1 : 0];
+    return {
+      axis: plane.axis, index: plane.index + header.shown.start[plane.axis], rows, columns: labels.length / rows,
+      data: labels, matrix: pane.transform.matrix,
+    };
+  }
+
+  /** How the planes across the axes stand. */
+  planes(): readonly Orientation[] {
+    return this.current?.subject.planes ?? [];
+  }
+
+  /** The map of numbers on the canvas of the main view, if there is one. */
+  map(): Float32Array | null {
+    return this.stage.main(this.store.state.active)?.shown?.map ?? null;
+  }
+
+  /** The state as the address has it. */
+  get fragment(): string {
+    this.writeHash();
+    return location.hash;
+  }
+}

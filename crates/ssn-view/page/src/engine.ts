@@ -1,0 +1,67 @@
+// The page's side of the worker.
+
+import code from "worker-code";
+
+import type { Answer, Ask, Replies, Request } from "./messages";
+
+type Reply<R extends Request> = Replies[R["kind"]];
+
+interface Waiting {
+  readonly channel: string;
+  readonly reply: (reply: unknown, last: boolean) => void;
+  readonly failed: (message: string) => void;
+}
+
+export class Engine {
+  private readonly worker: Worker;
+  private readonly waiting = new Map<number, Waiting>();
+  /** The newest work of each channel. Answers to older work are not heard. */
+  private readonly newest = new Map<string, number>();
+  private number = 0;
+
+  constructor(private readonly trouble: (message: string) => void) {
+    const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+    this.worker = new Worker(url);
+    URL.revokeObjectURL(url);
+    this.worker.onmessage = ({ data }: MessageEvent<Answer>) => this.hear(data);
+    this.worker.onerror = (event) => trouble(`The worker that draws samples stopped: ${event.message ?? "unknown reason"}. Load the page again.`);
+  }
+
+  private hear({ id, last, reply, error }: Answer): void {
+    const waiting = this.waiting.get(id);
+    if (last) this.waiting.delete(id);
+    if (!waiting || this.newest.get(waiting.channel) !== id) return;
+    if (error !== undefined) waiting.failed(error);
+    else waiting.reply(reply, last);
+  }
+
+  /** Asks for work, in the place of what was asked for on the channel before; answers may be several. */
+  ask<R extends Request>(
+    channel: string, request: R, reply: (reply: Reply<R>, last: boolean) => void,
+    failed: (message: string) => void = this.trouble, transfer: Transferable[] = [],
+  ): void {
+    const id = ++this.number;
+    const before = this.newest.get(channel);
+    if (before !== undefined) this.waiting.delete(before);
+    this.newest.set(channel, id);
+    this.waiting.set(id, { channel, reply: reply as Waiting["reply"], failed });
+    const message: Ask = { id, channel, request };
+    this.worker.postMessage(message, transfer);
+  }
+
+  /** Asks for work that has one answer. */
+  once<R extends Request>(channel: string, request: R, transfer: Transferable[] = []): Promise<Reply<R>> {
+    return new Promise((done, failed) => {
+      this.ask(channel, request, (reply) => done(reply), (message) => failed(new Error(message)), transfer);
+    });
+  }
+
+  /** Gives up the work of a channel. */
+  cancel(channel: string): void {
+    const id = this.newest.get(channel);
+    if (id === undefined || !this.waiting.has(id)) return;
+    this.waiting.delete(id);
+    this.newest.delete(channel);
+    this.worker.postMessage({ id: ++this.number, channel, request: { kind: "cancel" } } satisfies Ask);
+  }
+}

@@ -1,0 +1,8 @@
+// What tests use without a browser: sampling and the parts around it that need no page.
+
+export { address } from "./sampling/address";
+export { drawer, NormalDrawer, rankNoise, unsteered } from "./sampling/draw";
+export { fieldAt, fieldOfRange } from "./sampling/field";
+export { normalsAt } from "./sampling/normal";
+export { philox } from "./sampling/philox";
+export { softmax } from "./sampling/softmax";

@@ -1,0 +1,93 @@
+// Where cases come from: the server that sent the page, or the page itself where it is an export.
+
+export interface Listed {
+  readonly id: string;
+  readonly name: string;
+  readonly size: readonly number[] | null;
+}
+
+export interface Source {
+  readonly title: string;
+  readonly cases: readonly Listed[];
+  /** What belongs into the address beside the state. */
+  readonly token: string | null;
+  /** The package of a case, as bytes or as text of an export. */
+  load(id: string, progress: (share: number) => void): Promise<{ buffer?: ArrayBuffer; base64?: string }>;
+}
+
+/** What cannot be had, in a sentence for the reader. */
+export class SourceError extends Error {}
+
+/** The cases inside the page, if it is an export. */
+export function embedded(): Source | null {
+  const scripts = [...document.querySelectorAll<HTMLScriptElement>('script[type="application/x-ssn-case"]')];
+  if (scripts.length === 0) return null;
+  const cases = scripts.map((script, i) => ({
+    id: String(i), name: script.dataset.name ?? `case ${i + 1}`,
+    size: script.dataset.size?.split(",").map(Number) ?? null,
+  }));
+  return {
+    title: "", cases, token: null,
+    async load(id) {
+      return { base64: scripts[Number(id)].textContent ?? "" };
+    },
+  };
+}
+
+const GONE = "The server does not answer. Start `ssn view` again and open the address that it prints.";
+
+/** The cases of the server. */
+export async function server(token: string | null): Promise<Source> {
+  const get = async (path: string): Promise<Response> => {
+    let response: Response;
+    try {
+      response = await fetch(new URL(path, location.href), { headers: { Authorization: `Bearer ${token ?? ""}` }, cache: "no-store" });
+    } catch {
+      throw new SourceError(GONE);
+    }
+    if (response.ok) return response;
+    if (response.status === 401) {
+      throw new SourceError("This address does not have the right token. Open the address that `ssn view` prints, with all that follows #token=; each start has a token of its own.");
+    }
+    let said = "";
+    try {
+      said = String(((await response.json()) as { error?: unknown }).error ?? "");
+    } catch {
+      // No JSON: the status has to do.
+    }
+    throw new SourceError(said || `The server refused to give ${path}: ${response.status} ${response.statusText}.`);
+  };
+  if (token === null) {
+    throw new SourceError("This address has no token. Open the address that `ssn view` prints, with all that follows #token=.");
+  }
+  const list = (await (await get("/api/cases")).json()) as { version: number; title: string; cases: Listed[] };
+  if (list.version !== 1) throw new SourceError(`The server speaks version ${list.version}, and this page version 1. Load the page again.`);
+  return {
+    title: list.title, cases: list.cases, token,
+    async load(id, progress) {
+      const response = await get(`/api/cases/${encodeURIComponent(id)}`);
+      return { buffer: await readAll(response, progress) };
+    },
+  };
+}
+
+/** The bytes of an answer, telling how far it is where the length is known. */
+async function readAll(response: Response, progress: (share: number) => void): Promise<ArrayBuffer> {
+  const length = Number(response.headers.get("Content-Length") ?? 0);
+  if (!response.body || !(length > 0) || response.headers.has("Content-Encoding")) return response.arrayBuffer();
+  const bytes = new Uint8Array(length);
+  const reader = response.body.getReader();
+  let at = 0;
+  try {
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      if (at + part.value.length > length) throw new SourceError("The server sent more than it said. Load the page again.");
+      bytes.set(part.value, at);
+      at += part.value.length;
+      progress(at / length);
+    }
+  } catch (error) {
+    throw error instanceof SourceError ? error : new SourceError(GONE);
+  }
+  if (at !== length) throw new SourceError("The connection broke off in the middle of the case. Load the page again.");
+  return bytes.buffer;
+}

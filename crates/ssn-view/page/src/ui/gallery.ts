@@ -1,0 +1,114 @@
+// Samples that differ: the most typical one first, then always the one farthest from those before.
+
+import type { Engine } from "../engine";
+import { COLUMNS, type Plane, ROWS, strides } from "../geometry";
+import type { Settings } from "../messages";
+import type { State } from "../state";
+import type { Subject } from "../subject";
+import { Raster, paintImage, paintLabels } from "../view/raster";
+import { el } from "./dom";
+
+export const GALLERY = 8;
+const SIDE = 132;
+
+export class Gallery {
+  private readonly list = el("div", { class: "thumbs" });
+  private readonly state = el("span", { class: "note" });
+  readonly element = el("section", { class: "gallery", "aria-label": "Samples that differ" }, el("header", {}, el("strong", {}, "Samples that differ"), this.state), this.list);
+  private samples: readonly number[] = [];
+  private shown = "";
+  private readonly tiles: { button: HTMLButtonElement; canvas: HTMLCanvasElement; caption: HTMLElement }[];
+
+  constructor(private readonly engine: Engine, private readonly subject: Subject, private readonly choose: (sample: number) => void) {
+    this.tiles = Array.from({ length: GALLERY }, (_, place) => {
+      const canvas = el("canvas", { width: SIDE, height: SIDE });
+      const caption = el("span", {}, " ");
+      const button = el("button", { type: "button", class: "thumb", disabled: true }, canvas, caption);
+      button.addEventListener("click", () => this.choose(this.samples[place]));
+      return { button, canvas, caption };
+    });
+    this.list.append(...this.tiles.map(({ button }) => button));
+  }
+
+  /** Other samples; none while they are being found. */
+  show(samples: readonly number[], told: string): void {
+    this.samples = samples;
+    this.state.textContent = told;
+  }
+
+  /** Follows the slice and the settings. */
+  sync(state: State, plane: Plane): void {
+    this.element.hidden = !state.gallery;
+    if (!state.gallery) return;
+    const settings = state.settings[state.active];
+    this.tiles.forEach(({ button, caption }, place) => {
+      const sample = this.samples[place];
+      button.disabled = sample === undefined;
+      caption.textContent = sample === undefined ? " " : `sample ${sample}`;
+      button.setAttribute("aria-pressed", String(sample === settings.sample));
+    });
+    const key = [this.samples.join(" "), plane.axis, plane.index, settings.seed, settings.temperature, ...settings.classScales, "|",
+      ...settings.modeWeights, settings.diagonalNoise, state.channel, ...state.window, state.image].join(" ");
+    if (key === this.shown || this.samples.length === 0) return;
+    this.shown = key;
+    this.ask(state, settings, plane);
+  }
+
+  private ask(state: State, settings: Settings, plane: Plane): void {
+    const { samples } = this;
+    this.engine.ask("gallery", { kind: "slices", plane, settings, samples }, ({ labels }) => {
+      if (samples !== this.samples) return;
+      const box = this.around(labels, plane);
+      labels.forEach((map, place) => this.paint(this.tiles[place].canvas, state, plane, map, box));
+    });
+  }
+
+  /** The part of the slice around all that is marked, with a margin: [top, bottom, left, right]. */
+  private around(maps: readonly Uint8Array[], plane: Plane): [number, number, number, number] {
+    const { rows, columns } = strides(this.subject.size, plane);
+    let [top, bottom, left, right] = [rows, 0, columns, 0];
+    for (const map of maps) {
+      for (let i = 0; i < map.length; i++) {
+        if (map[i] === 0) continue;
+        const [y, x] = [Math.floor(i / columns), i % columns];
+        [top, bottom, left, right] = [Math.min(top, y), Math.max(bottom, y + 1), Math.min(left, x), Math.max(right, x + 1)];
+      }
+    }
+    if (bottom <= top) return [0, rows, 0, columns];
+    const margin = Math.max(6, 0.25 * Math.max(bottom - top, right - left));
+    return [Math.max(0, top - margin), Math.min(rows, bottom + margin), Math.max(0, left - margin), Math.min(columns, right + margin)];
+  }
+
+  private paint(canvas: HTMLCanvasElement, state: State, plane: Plane, labels: Uint8Array, [top, bottom, left, right]: [number, number, number, number]): void {
+    const { subject } = this;
+    const { rows, columns } = strides(subject.size, plane);
+    const context = canvas.getContext("2d")!;
+    const { across, flipAcross, flipDown, down } = subject.planes[plane.axis];
+    const { spacing } = subject.header;
+    const [rowStep, columnStep] = [spacing[ROWS[plane.axis]], spacing[COLUMNS[plane.axis]]];
+    const upright = across === COLUMNS[plane.axis];
+    const [height, width] = [(bottom - top) * rowStep, (right - left) * columnStep];
+    const scale = SIDE / Math.max(height, width);
+    const x = scale * spacing[across] * (flipAcross ? -1 : 1);
+    const y = scale * spacing[down] * (flipDown ? -1 : 1);
+    const [middleRow, middleColumn] = [(top + bottom) / 2, (left + right) / 2];
+    const [middleAcross, middleDown] = upright ? [middleColumn, middleRow] : [middleRow, middleColumn];
+    const [e, f] = [SIDE / 2 - x * middleAcross, SIDE / 2 - y * middleDown];
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.fillStyle = "#0b0d10";
+    context.fillRect(0, 0, SIDE, SIDE);
+    if (upright) context.setTransform(x, 0, 0, y, e, f);
+    else context.setTransform(0, y, x, 0, e, f);
+    const raster = new Raster();
+    if (state.image && subject.hasImage) {
+      const channels = subject.header.colour && subject.header.channels.length === 3 ? [0, 1, 2] : [state.channel];
+      paintImage(raster.start(rows, columns), channels.map((channel) => subject.grey(channel, plane, state.window)));
+      raster.finish();
+      context.drawImage(raster.canvas, 0, 0);
+    }
+    paintLabels(raster.start(rows, columns), labels, 0.55);
+    raster.finish();
+    context.imageSmoothingEnabled = false;
+    context.drawImage(raster.canvas, 0, 0);
+  }
+}

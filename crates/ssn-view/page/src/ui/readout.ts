@@ -1,0 +1,31 @@
+// What is at a voxel, in a line.
+
+import { COLUMNS, ROWS, millimetres } from "../geometry";
+import type { Triple } from "../package";
+import type { State } from "../state";
+import type { Subject } from "../subject";
+import type { Pane } from "../view/pane";
+import { figure } from "./histogram";
+
+/** Says what is at the voxel under the mouse, or at that of the cross-hair. */
+export function describe(subject: Subject, state: State, voxel: Triple | null, pane: Pane | null): string {
+  const { header } = subject;
+  const at = voxel ?? state.cross;
+  const parts = [subject.volume ? `voxel ${at[2]}, ${at[1]}, ${at[0]}` : `pixel ${at[2]}, ${at[1]}`];
+  if (subject.volume) parts.push(`${millimetres(header, at).map((length) => length.toFixed(1)).join(", ")} mm`);
+  if (subject.hasImage) {
+    const channels = header.colour ? header.channels.map((_, i) => i) : [state.channel];
+    parts.push(`value ${channels.map((channel) => figure(subject.value(channel, at))).join(", ")}`);
+  }
+  if (voxel && pane?.shown) {
+    const { plane: { axis }, labels, map } = pane.shown;
+    const [row, column] = [ROWS[axis], COLUMNS[axis]].map((along) => at[along] - header.shown.start[along]);
+    const index = row * subject.size[COLUMNS[axis]] + column;
+    parts.push(`sample: ${header.classes[labels[index]]}`);
+    if (state.map !== "none" && map) parts.push(`${state.map} ${map[index].toFixed(2)}`);
+  }
+  const labels = subject.labelAt(at);
+  parts.push(`prediction: ${header.classes[labels.prediction]}`);
+  if (labels.raters.length > 0) parts.push(`raters: ${labels.raters.map((label) => header.classes[label] ?? label).join(", ")}`);
+  return parts.join("  ·  ");
+}

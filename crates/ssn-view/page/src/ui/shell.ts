@@ -1,0 +1,45 @@
+// The frame of the page: the bar at the top, and places for views, gallery, panel and messages.
+
+import { el, iconButton } from "./dom";
+import { helpDialog } from "./help";
+
+export interface ShellActions {
+  layout(): void;
+  compare(): void;
+  theme(): void;
+  picture(): void;
+  labelMap(): void;
+  link(): void;
+}
+
+export class Shell {
+  readonly views = el("div", { class: "stage" });
+  readonly galleryPlace = el("div", { class: "gallery-place" });
+  readonly panelPlace = el("div", { class: "panel-place" });
+  readonly message = el("div", { class: "message", hidden: true });
+  readonly readout = el("span", { class: "readout" });
+  readonly progress = el("progress", { max: 1, value: 1, class: "map-progress", "data-done": "true", "aria-label": "samples behind the map" });
+  readonly frame = el("span", { class: "frame", title: "from the move of a control until it was painted" });
+  readonly help = helpDialog();
+  readonly buttons: Readonly<Record<"layout" | "compare", HTMLButtonElement>>;
+
+  constructor(title: string, cases: HTMLElement, actions: ShellActions) {
+    this.buttons = {
+      layout: iconButton("three", "One view or three", actions.layout, "v"),
+      compare: iconButton("compare", "Compare two settings side by side", actions.compare, "c"),
+    };
+    const gap = () => el("span", { class: "gap" });
+    const bar = el("nav", {},
+      this.buttons.layout, this.buttons.compare, gap(),
+      iconButton("camera", "Save the views as PNG", actions.picture, "s"),
+      iconButton("save", "Save the sample as NIfTI label map", actions.labelMap, "n"),
+      iconButton("link", "Copy a link to what is shown", actions.link, "l"), gap(),
+      iconButton("theme", "Light or dark", actions.theme),
+      iconButton("help", "Keys and mouse", () => this.help.showModal(), "?"));
+    document.body.append(el("div", { class: "app" },
+      el("header", { class: "top" }, el("span", { class: "brand", title }, "ssn view"), cases,
+        el("span", { class: "research" }, "Research use only · not a medical device"), bar),
+      el("main", {}, this.views, this.galleryPlace, el("footer", {}, this.readout, this.progress, this.frame), this.message),
+      this.panelPlace), this.help);
+  }
+}

@@ -1,0 +1,249 @@
+// The views in the middle of the page: which there are, what they need of the worker, and when they are painted.
+
+import type { Engine } from "../engine";
+import type { Axis, Plane } from "../geometry";
+import type { Settings, Summary } from "../messages";
+import { type State, type Store, sameSettings, sameSteering } from "../state";
+import type { Subject } from "../subject";
+import { Pane } from "./pane";
+
+/** How long settings rest before work that takes longer starts, in milliseconds. */
+const REST = 120;
+
+/** What a pane waits for, and what it has. */
+interface Needs {
+  wanted: { plane: Plane; settings: Settings; since: number } | null;
+  busy: boolean;
+  has: { plane: Plane; settings: Settings } | null;
+  /** What samples say together about a slice. */
+  summary: { plane: Plane; settings: Settings; summary: Summary } | null;
+  summaryOf: string;
+  mapOf: string;
+}
+
+const samePlane = (a: Plane, b: Plane) => a.axis === b.axis && a.index === b.index;
+
+export interface StageEvents {
+  /** A progress of samples behind the maps, 1 when all are drawn. */
+  progress(share: number): void;
+  /** Whether the cross-hair's voxel moves at all, where a correlation map is shown. */
+  correlated(known: boolean): void;
+  painted(): void;
+  trouble(message: string): void;
+}
+
+export class Stage {
+  panes: Pane[] = [];
+  subject: Subject | null = null;
+  /** The last frame: from the change of a control until it was painted, and the worker's part, in milliseconds. */
+  frame = { total: 0, sampling: 0 };
+  private needs = new Map<Pane, Needs>();
+  private painting = 0;
+  private resting = 0;
+  private since: number | null = null;
+
+  constructor(
+    readonly element: HTMLElement, private readonly engine: Engine, private readonly store: Store, private readonly events: StageEvents,
+  ) {
+    new ResizeObserver(() => this.repaint()).observe(element);
+  }
+
+  /** Shows a case, and nothing of the one before. */
+  open(subject: Subject): void {
+    this.subject = subject;
+    this.panes = [];
+    this.needs.clear();
+    this.layOut(this.store.state);
+    this.update(this.store.state);
+  }
+
+  /** The pane of the main view of settings A, or of those that are changed. */
+  main(slot: 0 | 1 = 0): Pane {
+    return this.panes.find((pane) => pane.slot === slot) ?? this.panes[0];
+  }
+
+  /** Makes the panes that the state asks for, keeping those that are there. */
+  private layOut(state: State): void {
+    const subject = this.subject!;
+    const slots: (0 | 1)[] = state.compare ? [0, 1] : [0];
+    const others = ([0, 1, 2] as Axis[]).filter((axis) => axis !== state.axis);
+    const axes = subject.volume && state.layout === "three" ? [state.axis, ...others] : [state.axis];
+    const wanted = slots.flatMap((slot) => axes.map((axis) => ({ slot, axis })));
+    const before = this.panes;
+    this.panes = wanted.map(({ slot, axis }) => before.find((pane) => pane.slot === slot && pane.axis === axis) ?? new Pane(slot, axis));
+    for (const pane of before) if (!this.panes.includes(pane)) this.needs.delete(pane);
+    const groups = slots.map((slot) => {
+      const group = document.createElement("div");
+      group.className = "views";
+      group.dataset.count = String(axes.length);
+      group.append(...this.panes.filter((pane) => pane.slot === slot).map((pane) => pane.element));
+      return group;
+    });
+    this.element.dataset.compare = String(state.compare);
+    this.element.replaceChildren(...groups);
+    for (const [i, pane] of this.panes.entries()) {
+      pane.element.dataset.main = String(i % axes.length === 0);
+      pane.element.dataset.active = String(state.compare && pane.slot === state.active);
+      if (!this.needs.has(pane)) {
+        this.needs.set(pane, { wanted: null, busy: false, has: null, summary: null, summaryOf: "", mapOf: "" });
+      }
+    }
+  }
+
+  /** Follows a change of the state. */
+  update(state: State, before: State | null = null): void {
+    if (!this.subject) return;
+    if (before && (before.axis !== state.axis || before.layout !== state.layout || before.compare !== state.compare)) this.layOut(state);
+    if (before && before.active !== state.active) {
+      for (const pane of this.panes) pane.element.dataset.active = String(state.compare && pane.slot === state.active);
+    }
+    for (const pane of this.panes) this.want(pane, state);
+    window.clearTimeout(this.resting);
+    this.resting = window.setTimeout(() => this.maps(this.store.state), REST);
+    this.since ??= performance.now();
+    // What waits for labels is painted when they are there, once.
+    if ([...this.needs.values()].every((needs) => !needs.wanted)) this.repaint();
+  }
+
+  /** Asks for the labels of a pane, one question at a time and always the newest. */
+  private want(pane: Pane, state: State): void {
+    const needs = this.needs.get(pane)!;
+    const [plane, settings] = [this.subject!.plane(pane.axis, state.cross), state.settings[pane.slot]];
+    const known = needs.wanted ?? needs.has;
+    if (known && samePlane(known.plane, plane) && sameSettings(known.settings, settings)) return;
+    needs.wanted = { plane, settings, since: performance.now() };
+    this.fetch(pane, needs);
+  }
+
+  private fetch(pane: Pane, needs: Needs): void {
+    if (needs.busy || !needs.wanted) return;
+    const { plane, settings, since } = needs.wanted;
+    needs.busy = true;
+    const failed = (message: string) => {
+      needs.busy = false;
+      needs.wanted = null;
+      this.events.trouble(message);
+    };
+    this.engine.ask(`slice ${pane.slot} ${pane.axis}`, { kind: "slice", slot: pane.slot, plane, settings }, ({ labels, milliseconds }) => {
+      needs.busy = false;
+      if (!this.panes.includes(pane)) return;
+      needs.has = { plane, settings };
+      if (needs.wanted && samePlane(needs.wanted.plane, plane) && sameSettings(needs.wanted.settings, settings)) needs.wanted = null;
+      const same = pane.shown !== null && samePlane(pane.shown.plane, plane);
+      pane.shown = { plane, labels, map: same ? pane.shown!.map : null, shares: same ? pane.shown!.shares : null };
+      if (!same) [needs.summaryOf, needs.mapOf] = ["", ""];
+      this.applySummary(pane, needs);
+      this.frame.sampling = milliseconds;
+      this.since = Math.min(this.since ?? since, since);
+      this.fetch(pane, needs);
+      this.repaint();
+    }, failed);
+  }
+
+  /** Asks for the maps that are shown, once the settings rest. */
+  private maps(state: State): void {
+    if (!this.subject) return;
+    const summaries = state.map === "entropy" || state.map === "probability" || state.quantiles;
+    for (const pane of this.panes) {
+      const needs = this.needs.get(pane)!;
+      const [plane, settings] = [this.subject!.plane(pane.axis, state.cross), state.settings[pane.slot]];
+      if (summaries) this.askSummary(pane, needs, plane, settings, state.samples);
+      else this.engine.cancel(`summary ${pane.slot} ${pane.axis}`);
+      if (state.map === "correlation") this.askCorrelation(pane, needs, plane, settings, state);
+      else this.applySummary(pane, needs);
+    }
+    if (!summaries) this.events.progress(1);
+    if (state.map !== "correlation") this.events.correlated(true);
+    this.repaint();
+  }
+
+  private askSummary(pane: Pane, needs: Needs, plane: Plane, settings: Settings, samples: number): void {
+    const { seed, temperature, classScales, modeWeights, diagonalNoise } = settings;
+    const key = [plane.axis, plane.index, seed, temperature, ...classScales, "|", ...modeWeights, diagonalNoise, samples].join(" ");
+    if (key === needs.summaryOf) return this.applySummary(pane, needs);
+    needs.summaryOf = key;
+    this.engine.ask(`summary ${pane.slot} ${pane.axis}`, { kind: "summary", slot: pane.slot, plane, settings, samples }, (summary) => {
+      needs.summary = { plane, settings, summary };
+      this.applySummary(pane, needs);
+      this.events.progress(summary.samples / summary.total);
+      this.repaint();
+    });
+  }
+
+  /** Puts what samples say together into what the pane shows. */
+  private applySummary(pane: Pane, needs: Needs): void {
+    const { state } = this.store;
+    if (!pane.shown) return;
+    const found = needs.summary;
+    if (!found || !samePlane(found.plane, pane.shown.plane)) {
+      if (state.map !== "correlation") pane.shown = { ...pane.shown, map: null, shares: null };
+      return;
+    }
+    const { probabilities, shares } = found.summary;
+    const size = pane.shown.labels.length;
+    const l = this.subject!.header.classes.length;
+    const of = (values: Float32Array) => values.subarray(state.focus * size, (state.focus + 1) * size);
+    const map = state.map === "entropy" ? entropy(probabilities, l, size)
+      : state.map === "probability" ? of(probabilities)
+      : state.map === "correlation" ? pane.shown.map : null;
+    pane.shown = { ...pane.shown, map, shares: of(shares) };
+  }
+
+  private askCorrelation(pane: Pane, needs: Needs, plane: Plane, settings: Settings, state: State): void {
+    const subject = this.subject!;
+    const voxel = subject.index(state.cross);
+    const logit = subject.header.logits === 1 ? 0 : state.focus;
+    const key = [plane.axis, plane.index, voxel, logit, ...settings.modeWeights, settings.diagonalNoise].join(" ");
+    if (key === needs.mapOf && pane.shown?.map) return;
+    needs.mapOf = key;
+    this.engine.ask(`correlation ${pane.slot} ${pane.axis}`, { kind: "correlation", plane, settings, logit, voxel }, ({ values, known }) => {
+      if (!pane.shown || !samePlane(pane.shown.plane, plane) || this.store.state.map !== "correlation") return;
+      pane.shown = { ...pane.shown, map: known ? values : null };
+      this.events.correlated(known);
+      this.repaint();
+    });
+  }
+
+  /** What samples of the slice of the main view say together, if it is there for these settings. */
+  summaryAt(pane: Pane, settings: Settings): Summary | null {
+    const found = this.needs.get(pane)?.summary;
+    return found && pane.shown && samePlane(found.plane, pane.shown.plane) && sameSteering(found.settings, settings) ? found.summary : null;
+  }
+
+  /** Whether nothing that was asked for is missing. */
+  get settled(): boolean {
+    if (!this.subject) return false;
+    return [...this.needs.values()].every((needs) => !needs.busy && !needs.wanted) && this.painting === 0;
+  }
+
+  /** Paints all panes with the next frame. */
+  repaint(): void {
+    if (this.painting !== 0) return;
+    this.painting = requestAnimationFrame(() => {
+      this.painting = 0;
+      if (!this.subject) return;
+      for (const pane of this.panes) {
+        pane.fit();
+        pane.paint(this.subject, this.store.state);
+      }
+      if (this.since !== null && [...this.needs.values()].every((needs) => !needs.busy && !needs.wanted)) {
+        this.frame.total = performance.now() - this.since;
+        this.since = null;
+      }
+      this.events.painted();
+    });
+  }
+}
+
+/** −Σ p̄ log p̄ to the base of the number of labels, as `ssn-core` has it. */
+export function entropy(probabilities: Float32Array, l: number, size: number): Float32Array {
+  const out = new Float32Array(size);
+  const base = Math.log(l);
+  for (let k = 0; k < l; k++) {
+    for (let i = 0; i < size; i++) {
+      const p = probabilities[k * size + i];
+      if (p > 0) out[i] -= (p * Math.log(p)) / base;
+    }
+  }
+  return out.map((value) => Math.min(Math.max(value, 0), 1));
+}
