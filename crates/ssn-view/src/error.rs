@@ -74,6 +74,6 @@ pub enum ViewError {
     #[error("cannot start the server: {0}")]
     Start(String),
     /// The page that is part of the program is not what it should be.
-    #[error("the page of the viewer is damaged: {0}; build it again as crates/ssn-view/page/README.md says")]
+    #[error("the page of the viewer is damaged: {0}; build it again as docs/reference/viewer-page.md says")]
     Page(&'static str),
 }
