@@ -27,6 +27,7 @@ pub mod target;
 pub mod tiles;
 pub mod toy;
 pub mod train;
+pub mod vector_functions;
 pub mod weights;
 pub mod whole_image;
 
@@ -42,3 +43,4 @@ pub use optim::{Method, Optimizer};
 pub use schedule::{LearningRate, Schedule, Warmup};
 pub use target::Target;
 pub use train::{LossConfig, StepReport, Trainer};
+pub use vector_functions::settle_vector_functions;
