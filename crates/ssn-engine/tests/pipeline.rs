@@ -260,7 +260,15 @@ fn the_demo_compares_three_networks_and_goes_on() {
     for row in ["deterministic", "diagonal", "low-rank", "raters"] {
         assert!(table.contains(row), "{table}");
     }
-    for file in ["samples.png", "samples.svg", "demo.json", "demo.toml", "runs/diagonal/metrics.csv"] {
+    for file in [
+        "samples.png",
+        "samples.svg",
+        "demo.json",
+        "demo.toml",
+        "runs/diagonal/metrics.csv",
+        "report/report.html",
+        "report-low-rank/report.html",
+    ] {
         assert!(out.join(file).is_file(), "{file}");
     }
     finishes(&mut demo("3"));
