@@ -130,6 +130,7 @@ const MODULES: &[(&str, &[&str])] = &[
         "ssn-net",
         &[
             "error",
+            "vector_functions",
             "purpose",
             "noise",
             "distribution",

@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 
+use style::ERROR;
+
 /// Exit codes of `ssn` and `ssn-engine`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -53,20 +55,34 @@ impl Failure {
 
     /// Tells the user on standard error and gives the exit code.
     pub fn report(&self) -> ExitCode {
-        tell(&format!("error: {}", self.message));
+        tell(&format!("{ERROR}error:{ERROR:#} {}", self.message));
         self.exit.into()
     }
+}
+
+/// Colours for a terminal; they are taken out where there is none, and where `NO_COLOR` is set.
+pub mod style {
+    use anstyle::{AnsiColor, Style};
+
+    /// What went wrong.
+    pub const ERROR: Style = AnsiColor::Red.on_default().bold();
+    /// What is doubtful.
+    pub const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+    /// What is good to know.
+    pub const NOTE: Style = AnsiColor::Cyan.on_default();
+    /// A heading.
+    pub const HEADING: Style = Style::new().bold();
 }
 
 /// Writes a line to standard error. Where nobody can be told, as on a full disk or after the terminal was closed, the
 /// work goes on all the same.
 pub fn tell(line: &str) {
-    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+    let _ = anstream::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 /// Writes a result to standard output. A reader that has seen enough, such as `head`, is no error.
 pub fn print(text: &str) -> Result<Exit, Failure> {
-    match std::io::stdout().write_all(text.as_bytes()) {
+    match anstream::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Failure::new(Exit::Io, format!("cannot write to standard output: {error}")))
         }

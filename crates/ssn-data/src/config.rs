@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_volume::{Limits, read_bytes};
 
@@ -24,7 +25,7 @@ pub const SECTIONS: [&str; 7] = ["data", "batches", "augmentation", "model", "lo
 pub const PRESET: &str = "preset";
 
 /// The section `[data]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DataConfig {
     /// The folder or file of the dataset; relative paths start at the config file.

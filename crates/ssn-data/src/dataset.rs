@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::case::{Case, Cases};
@@ -17,7 +18,7 @@ use crate::source::{Expected, Labels, Reading, Source};
 use crate::split::{Member, Split};
 
 /// The ways in which datasets lie on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
     /// A CSV file with the paths of each case, as in the authors' code.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::dataset::Dataset;
@@ -10,7 +11,7 @@ use crate::error::{DataError, Result};
 use crate::split::{Member, Ratios, Split, SplitFile};
 
 /// The section `[data.split]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SplitConfig {
     /// The file that holds the split: read if it is there, written if not. Relative paths start at the config

@@ -4,6 +4,27 @@
 //! and augmented, and the loader hands out [`Batch`]es, each a function of the seed and its number alone.
 //!
 //! Letters in shapes: `b` batch, `c` channels, `d h w` space (2D images have depth 1), `n` raters, `t` targets.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use ssn_data::recipe::{BatchConfig, Recipe};
+//! use ssn_data::{AugmentConfig, Order, PatchConfig, Synthetic, SyntheticConfig};
+//!
+//! // A made-up set; `Dataset::open` finds one on disk. Batch k is a function of the seed and k.
+//! let set = Synthetic::new(SyntheticConfig { cases: 10, ..SyntheticConfig::default() })?;
+//! let config = BatchConfig {
+//!     batch_size: 4,
+//!     order: Order::Passes,
+//!     patch: PatchConfig::default(),
+//!     augment: AugmentConfig::default(),
+//!     seen: None,
+//! };
+//! let batches = Recipe::new(Arc::new(set), 7, config, 1 << 20)?;
+//! let batch = batches.batch(3)?;
+//! assert_eq!(batch.image_shape, [4, 1, 1, 64, 64]);
+//! assert_eq!(batch, batches.batch(3)?);
+//! # Ok::<(), ssn_data::DataError>(())
+//! ```
 
 pub mod augment;
 pub mod batch;

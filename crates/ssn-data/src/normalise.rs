@@ -1,11 +1,12 @@
 //! Intensities on a common scale: pure functions on the values of one channel.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{DataError, Result};
 
 /// How the values of each channel are changed when a case is loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Normalisation {
     /// Not at all.
@@ -25,7 +26,8 @@ pub enum Normalisation {
         #[serde(default)]
         in_mask: bool,
     },
-    /// The rule of the paper's BraTS experiment, see [`brats`].
+    /// The rule of the paper's BraTS experiment: mean 0 and deviation 1 of the voxels in the mask that lie strictly between its 5th
+    /// and 95th percentile and above the mean of the whole volume; applied to all.
     Brats,
     /// Two percentiles become 0 and 1, and values beyond them are clipped.
     Percentile {

@@ -1,5 +1,6 @@
 //! Where patches are cut and which rater is their target.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{DataError, Result};
@@ -8,7 +9,7 @@ use crate::prepared::{Index, Prepared};
 use crate::random::Stream;
 
 /// Which label maps are the target of an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum RaterChoice {
     /// One of the case's raters, each equally often.
@@ -24,7 +25,7 @@ pub enum RaterChoice {
 }
 
 /// Where a patch is cut.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Place {
     /// The whole image; all images must have the same size.
@@ -51,14 +52,14 @@ fn half() -> f64 {
 }
 
 /// How patches are cut.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PatchConfig {
-    /// Where.
+    /// Where patches are cut.
     pub place: Place,
     /// The size of targets and masks, `[d, h, w]`, around the same centre; nothing means that of the image.
     pub target_size: Option<[usize; 3]>,
-    /// Which rater.
+    /// Which label map of a case is learnt from.
     pub rater: RaterChoice,
 }
 

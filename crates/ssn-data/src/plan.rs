@@ -1,12 +1,13 @@
 //! Which case every item of every batch comes from: a function of the seed and the item's number alone.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{DataError, Result};
 use crate::random::{Purpose, Stream};
 
 /// In which order the cases come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Order {
     /// Pass after pass over all cases, each in a new random order: one item per case and pass.

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::augment::{AugmentConfig, Subject};
@@ -20,7 +21,7 @@ use crate::prepared::Prepared;
 use crate::random::{Purpose, Stream};
 
 /// What batches hold.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BatchConfig {
     /// Items per batch.

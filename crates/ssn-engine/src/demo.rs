@@ -48,12 +48,35 @@ pub fn run(args: &DemoArgs, global: &Global) -> Result<Exit, Failure> {
     ] {
         write_file(&args.out.join(name), bytes)?;
     }
-    let figure = args.out.join("samples.png");
+    let comparison = report(args, global, &["low-rank", "diagonal", "deterministic"], "report")?;
+    let detail = report(args, global, &["low-rank"], "report-low-rank")?;
     print(&if global.json {
         json
     } else {
-        format!("\n{table}\n{:.0} s; samples: {}\n", start.elapsed().as_secs_f64(), figure.display())
+        format!(
+            "\n{table}\n{:.0} s. Open in a browser:\n  {}  the three networks beside each other\n  {}  the low-rank network alone, steered\n",
+            start.elapsed().as_secs_f64(),
+            comparison.display(),
+            detail.display()
+        )
     })
+}
+
+/// Shows some of the networks, with their training, on a page in a folder of the demo's.
+fn report(args: &DemoArgs, global: &Global, models: &[&str], folder: &str) -> Result<PathBuf, Failure> {
+    let of = |kind: &str, model: &&str| args.out.join(kind).join(model).display().to_string();
+    let predictions = models.iter().map(|model| of("predictions", model));
+    let runs = models.iter().map(|model| of("runs", model));
+    let out = args.out.join(folder).display().to_string();
+    let words: Vec<String> = std::iter::once("report".to_owned())
+        .chain(predictions)
+        .chain(runs)
+        .chain(["--out".to_owned(), out, "--overwrite".to_owned()])
+        .collect();
+    match command(&words, global)? {
+        Verb::Report(args) => Ok(ssn_cli::report::report(&args, global.quiet)?.report),
+        _ => Err(wrong_verb()),
+    }
 }
 
 /// Writes the dataset and the config; both stay as they are in a demo that goes on.

@@ -73,8 +73,6 @@ fn prepare_folder(folder: &Path, files: &[PathBuf], overwrite: bool) -> Result<(
 
 /// Trains every model with every seed, as many at once as there are cores. Sorted by model, then seed.
 fn train_all(args: &ToyArgs, quiet: bool) -> Result<Vec<Outcome>, Failure> {
-    // The tensors are tiny: one thread each, and several trainings side by side.
-    tch::set_num_threads(1);
     let seeds = args.seed..args.seed + u64::from(args.seeds);
     let jobs: VecDeque<_> =
         MODELS.iter().flat_map(|&model| seeds.clone().map(move |seed| (model, seed))).collect();
@@ -85,6 +83,8 @@ fn train_all(args: &ToyArgs, quiet: bool) -> Result<Vec<Outcome>, Failure> {
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
+                // The tensors are tiny: one thread each, and several trainings side by side.
+                tch::set_num_threads(1);
                 while let Some((model, seed)) = jobs.lock().ok().and_then(|mut jobs| jobs.pop_front()) {
                     let outcome = train_one(model, seed, args, &progress);
                     let failed = outcome.is_err();

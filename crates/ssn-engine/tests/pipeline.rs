@@ -65,6 +65,11 @@ fn a_run_predicts_its_test_cases_and_they_are_scored() {
         assert_eq!((labels.shape, labels.geometry), (image.shape, image.geometry));
         let factor = read(&out.join("synthetic-00003_cov_factor.nii.gz"), &Limits::default()).unwrap();
         assert_eq!(factor.shape[0], 2 * 2, "rank times classes");
+        let [[first, mixed], [_, second]] = gram_of_two(&folder.read("synthetic-00003").unwrap());
+        assert!(
+            first >= second && mixed.abs() < 1e-3 * first,
+            "columns are no modes: {first} {mixed} {second}"
+        );
 
         let evaluated = evaluate(&evaluation_of(&out), true).unwrap();
         assert_eq!((evaluated.evaluation.cases, evaluated.cases[0].scores.samples), (8, 100));
@@ -84,6 +89,14 @@ fn a_run_predicts_its_test_cases_and_they_are_scored() {
             .collect();
         assert_eq!(changed, ["synthetic-00003"]);
     }
+}
+
+/// The inner products of the two columns of a factor of rank 2.
+fn gram_of_two(file: &DistributionFile) -> [[f64; 2]; 2] {
+    let (distribution, n) =
+        (file.distribution(), file.distribution().classes() * file.distribution().voxels());
+    let at = |q: usize, x: usize| f64::from(distribution.factor().get(q * n + x));
+    [0, 1].map(|p| [0, 1].map(|q| (0..n).map(|x| at(p, x) * at(q, x)).sum()))
 }
 
 #[test]
@@ -260,7 +273,15 @@ fn the_demo_compares_three_networks_and_goes_on() {
     for row in ["deterministic", "diagonal", "low-rank", "raters"] {
         assert!(table.contains(row), "{table}");
     }
-    for file in ["samples.png", "samples.svg", "demo.json", "demo.toml", "runs/diagonal/metrics.csv"] {
+    for file in [
+        "samples.png",
+        "samples.svg",
+        "demo.json",
+        "demo.toml",
+        "runs/diagonal/metrics.csv",
+        "report/report.html",
+        "report-low-rank/report.html",
+    ] {
         assert!(out.join(file).is_file(), "{file}");
     }
     finishes(&mut demo("3"));

@@ -1,5 +1,6 @@
 //! A whole network: backbone and head, with its precision.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, Tensor};
 
@@ -58,7 +59,7 @@ impl ModelConfig {
 }
 
 /// The precision of a network's numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// Single precision throughout.

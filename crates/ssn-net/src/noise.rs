@@ -12,7 +12,7 @@ use crate::error::{NetError, Result, refused};
 use crate::purpose::TRAINING_NOISE;
 
 /// How the samples of a Monte-Carlo estimate belong together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pairing {
     /// Every sample has noise of its own.

@@ -5,6 +5,7 @@
 
 use std::f64::consts::PI;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, require};
@@ -13,7 +14,7 @@ use crate::error::{Result, require};
 ///
 /// `s` is the number of steps since the warm-up. As in PyTorch, a decay would reach its end at `s = n`, one step
 /// after the last of the run; later steps keep that value.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Schedule {
     /// The base rate throughout.
@@ -47,7 +48,7 @@ pub enum Schedule {
 
 /// A linear rise of the rate from `start · base` at step 0 to the base rate at step `steps` (`LinearLR`, joined to
 /// the schedule by `SequentialLR`).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Warmup {
     /// Steps of the rise; 0 for none.

@@ -4,6 +4,7 @@
 
 mod gpu;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_core::random::{derive_seed, fill_normals};
 use ssn_data::{Batch, Grid};
@@ -24,7 +25,7 @@ use crate::space::Size;
 use crate::target::Target;
 
 /// What is minimised.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LossConfig {
     /// The Monte-Carlo samples M of every step.

@@ -6,6 +6,22 @@
 //! from one model. [`score()`] compares a file with raters, and an [`Evaluation`] is what the scores of many cases say. Nothing here knows networks, torch or datasets.
 //!
 //! Letters in shapes: `c` classes, `d h w` space, `v` voxels, `r` rank, `m` samples, `n` raters.
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use ssn_core::Steering;
+//! use ssn_predictions::{Draw, Predictions};
+//!
+//! // Ten samples of every case that `ssn predict` wrote to a folder, half as hot as the network is.
+//! let cool = Steering { temperature: 0.5, ..Steering::default() };
+//! let predictions = Predictions::open(Path::new("predictions"))?;
+//! for case in predictions.cases()? {
+//!     let file = predictions.read(case.id())?;
+//!     let samples = Draw::new(&file, 0, &cool)?.labels(0..10)?;
+//!     println!("{}: {} samples", case.id(), samples.len());
+//! }
+//! # Ok::<(), ssn_predictions::PredictionError>(())
+//! ```
 
 pub mod description;
 pub mod distribution_file;

@@ -3,6 +3,20 @@
 //! No torch, no networks: this crate is the bottom of the workspace. Each format has a folder with `parse`, from bytes
 //! to an [`Image`] or a [`Problem`], and `encode`; [`read`] and [`write`] choose the format of a file by its name. A reader never
 //! panics, allocates for what arrives and not for what a header claims, and refuses what it does not understand.
+//!
+//! ```
+//! use ssn_volume::{Geometry, Image, Limits, Voxels, read, write};
+//!
+//! // A label map of 2 × 3 pixels becomes a NIfTI file and comes back as it was.
+//! let labels = Voxels::U8(vec![0, 1, 1, 0, 0, 2]);
+//! let image = Image::new(labels, [1, 1, 2, 3], Geometry::default(), &Limits::default())?;
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("labels.nii.gz");
+//! write(&path, &image)?;
+//! let found = read(&path, &Limits::default())?.to_labels()?;
+//! assert_eq!((found.shape, found.data), ([1, 1, 2, 3], vec![0, 1, 1, 0, 0, 2]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod array;
 pub mod atomic;

@@ -14,7 +14,8 @@ use super::positive;
 /// Every step is a command of its own, which is shown and can be repeated and changed.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "OUT/samples.png shows samples, OUT/scores.md the table. A demo that was stopped goes on where it was."
+    after_help = "OUT/report/report.html shows the networks beside each other, OUT/report-low-rank/report.html \
+                  what samples of one can do, OUT/samples.png a picture, OUT/scores.md the table. A demo that was stopped goes on where it was."
 )]
 pub struct DemoArgs {
     /// The folder for everything.

@@ -42,7 +42,8 @@ pub struct SampleArgs {
     #[arg(long, value_name = "NAME=X", value_parser = named_weight)]
     pub class_scale: Vec<(String, f32)>,
 
-    /// The weight of one column of the factor, counted from 0. May be repeated.
+    /// The weight of one column of the factor, counted from 0: of `ssn predict`, the modes of variation, the strongest first. May
+    /// be repeated.
     #[arg(long, value_name = "K=X", value_parser = numbered_weight)]
     pub mode_weight: Vec<(usize, f32)>,
 

@@ -22,7 +22,8 @@ use crate::args::{Global, ReportArgs};
 use crate::exit::{Exit, Failure, print, tell};
 use crate::progress::Progress;
 use material::Material;
-use output::{Report, Written};
+use output::Report;
+pub use output::Written;
 use scores::Scores;
 use source::Sources;
 use training::Run;
@@ -37,7 +38,11 @@ pub fn run(args: &ReportArgs, global: &Global) -> Result<Exit, Failure> {
     print(&(json + "\n"))
 }
 
-fn report(args: &ReportArgs, quiet: bool) -> Result<Written, Failure> {
+/// Makes the report.
+///
+/// # Errors
+/// A sentence for a folder that is none of ours or cannot be read, and for a report that is there already.
+pub fn report(args: &ReportArgs, quiet: bool) -> Result<Written, Failure> {
     let sources = Sources::open(&args.paths)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&args.paths));
     let mut report = Report::new(out, &title(&sources), args.overwrite)?;

@@ -40,15 +40,15 @@ pub(super) struct Drawn {
 
 /// What was written.
 #[derive(Debug, Serialize)]
-pub(super) struct Written {
+pub struct Written {
     /// The page.
-    pub(super) report: PathBuf,
+    pub report: PathBuf,
     /// Its size.
-    pub(super) bytes: u64,
+    pub bytes: u64,
     /// The figures, each as SVG and as PNG.
-    pub(super) figures: Vec<PathBuf>,
+    pub figures: Vec<PathBuf>,
     /// The size of all of them.
-    pub(super) figure_bytes: u64,
+    pub figure_bytes: u64,
 }
 
 impl Report {

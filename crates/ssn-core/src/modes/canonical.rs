@@ -74,10 +74,13 @@ pub fn canonicalise(distribution: &LowRankNormal) -> Result<Modes> {
     }
     split.into_par_iter().enumerate().for_each(|(chunk, mut out)| {
         let rows = read(chunk);
+        let mut sum = vec![0f64; out.first().map_or(0, |target| target.len())];
         for (target, (_, vector)) in out.iter_mut().zip(&pairs) {
-            for (x, value) in target.iter_mut().enumerate() {
-                *value = rows.iter().zip(vector).map(|(row, w)| f64::from(row[x]) * w).sum::<f64>() as f32;
+            sum.fill(0.0);
+            for (row, w) in rows.iter().zip(vector) {
+                sum.iter_mut().zip(row).for_each(|(sum, x)| *sum += f64::from(*x) * w);
             }
+            target.iter_mut().zip(&sum).for_each(|(value, sum)| *value = *sum as f32);
         }
     });
 
@@ -102,12 +105,27 @@ fn gram(rows: &[Vec<f32>]) -> Vec<f64> {
     let mut gram = vec![0.0; r * r];
     for p in 0..r {
         for q in p..r {
-            let product: f64 = rows[p].iter().zip(&rows[q]).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
+            let product = inner_product(&rows[p], &rows[q]);
             gram[p * r + q] = product;
             gram[q * r + p] = product;
         }
     }
     gram
+}
+
+/// Σ a·b, in lanes of which none waits for another.
+fn inner_product(a: &[f32], b: &[f32]) -> f64 {
+    const LANES: usize = 16;
+    let (a, rest_of_a) = a.as_chunks::<LANES>();
+    let (b, rest_of_b) = b.as_chunks::<LANES>();
+    let mut lanes = [0f64; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..LANES {
+            lanes[lane] += f64::from(a[lane]) * f64::from(b[lane]);
+        }
+    }
+    let rest = rest_of_a.iter().zip(rest_of_b).map(|(&a, &b)| f64::from(a) * f64::from(b));
+    lanes.into_iter().chain(rest).sum()
 }
 
 /// The sum of each column of the factor over all logits, `[r]`.

@@ -1,5 +1,6 @@
 //! The settings of augmentation, as config files write them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::preset::Preset;
@@ -7,7 +8,7 @@ use crate::error::{DataError, Result};
 use crate::gather::LabelInterpolation;
 
 /// An axis of the image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Axis {
     /// Through the slices.
@@ -19,7 +20,7 @@ pub enum Axis {
 }
 
 /// One kind of random change. Each happens to a patch with its `probability`, independently of the others.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Augmentation {
     /// Mirrors an axis.
@@ -117,7 +118,7 @@ pub enum Augmentation {
 ///
 /// Config files may name a `preset`: its steps come first, then those that are listed; `labels` that are written
 /// replace those of the preset.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Written", into = "Written")]
 pub struct AugmentConfig {
     /// How labels between voxels are chosen.
@@ -127,11 +128,14 @@ pub struct AugmentConfig {
 }
 
 /// The section `[augmentation]` as it is written.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct Written {
+    /// The steps of a preset come first.
     preset: Preset,
+    /// How labels between voxels are chosen; nothing means as in the preset.
     labels: Option<LabelInterpolation>,
+    /// Further changes, in the order in which they happen.
     steps: Vec<Augmentation>,
 }
 

@@ -1,12 +1,13 @@
 //! The augmentations of the paper's experiments.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::config::{AugmentConfig, Augmentation, Axis};
 use crate::gather::LabelInterpolation;
 
 /// A choice of augmentations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
     /// No change at all.

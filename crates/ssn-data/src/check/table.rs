@@ -10,6 +10,9 @@ use crate::statistics::{Agreement, Statistics};
 /// Findings of one kind that are printed; the rest is counted, and JSON has all.
 const SHOWN: usize = 10;
 
+/// More findings than this are told in one line if they say the same.
+const FEW: usize = 3;
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}", self.root.display(), self.layout.describe())?;
@@ -71,7 +74,7 @@ fn figures(f: &mut fmt::Formatter<'_>, statistics: &Statistics, cases: usize) ->
     }
     let [fewest, most] = statistics.raters;
     let raters = if fewest == most { fewest.to_string() } else { format!("{fewest} to {most}") };
-    writeln!(f, "  raters     {raters}; {}", agreement(&statistics.agreement))?;
+    writeln!(f, "  raters     {raters}; {}", agreement(&statistics.agreement, most))?;
     for part in &statistics.parts {
         writeln!(
             f,
@@ -79,7 +82,7 @@ fn figures(f: &mut fmt::Formatter<'_>, statistics: &Statistics, cases: usize) ->
             part.split,
             counted(part.cases, "case"),
             counted(part.groups, "group"),
-            agreement(&part.agreement)
+            agreement(&part.agreement, most)
         )?;
     }
     Ok(())
@@ -90,9 +93,11 @@ fn counted(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
-fn agreement(agreement: &Agreement) -> String {
+/// How often raters marked nothing, and, of several, how much they differ.
+fn agreement(agreement: &Agreement, raters: usize) -> String {
     let Agreement { empty_fraction, expert_diversity } = agreement;
-    format!("empty maps {empty_fraction:.3}, expert diversity {expert_diversity:.3}")
+    let empty = format!("{:.1} % of maps are empty", 100.0 * empty_fraction);
+    if raters < 2 { empty } else { format!("{empty}, diversity of raters {expert_diversity:.3}") }
 }
 
 /// Four digits that count, and no trailing zeros.
@@ -107,16 +112,9 @@ fn findings(f: &mut fmt::Formatter<'_>, report: &Report) -> fmt::Result {
     }
     for ((severity, _), found) in kinds {
         writeln!(f)?;
-        for finding in found.iter().take(SHOWN) {
-            let case = finding.case.as_ref().map_or(String::new(), |case| format!("{case}: "));
-            let file = finding.file.as_ref().map_or(String::new(), |file| {
-                let inside = file.strip_prefix(&report.root).ok().filter(|path| !path.as_os_str().is_empty());
-                format!("{}: ", inside.unwrap_or(file).display())
-            });
-            writeln!(f, "{severity:<8} {case}{file}{}", finding.reason)?;
-        }
-        if found.len() > SHOWN {
-            writeln!(f, "{severity:<8} … and {} more of this kind", found.len() - SHOWN)?;
+        match of_many_cases(&found) {
+            Some(line) => writeln!(f, "{severity:<8} {line}")?,
+            None => one_by_one(f, severity, &found, report)?,
         }
         if let Some(advice) = found.first().map(|finding| finding.advice).filter(|advice| !advice.is_empty())
         {
@@ -124,4 +122,59 @@ fn findings(f: &mut fmt::Formatter<'_>, report: &Report) -> fmt::Result {
         }
     }
     Ok(())
+}
+
+/// One line for many cases of which the very same is true.
+fn of_many_cases(found: &[&Finding]) -> Option<String> {
+    let [first, .., _] = found else { return None };
+    let same = |finding: &&Finding| finding.reason == first.reason && finding.file.is_none();
+    let cases: Vec<&str> = found.iter().filter_map(|finding| finding.case.as_deref()).collect();
+    if found.len() <= FEW || cases.len() < found.len() || !found.iter().all(same) {
+        return None;
+    }
+    let more = if cases.len() > SHOWN { ", …" } else { "" };
+    let named = cases[..cases.len().min(SHOWN)].join(", ");
+    Some(format!("{}: {}: {named}{more}", counted(cases.len(), "case"), first.reason))
+}
+
+/// A line per finding.
+fn one_by_one(
+    f: &mut fmt::Formatter<'_>,
+    severity: Severity,
+    found: &[&Finding],
+    report: &Report,
+) -> fmt::Result {
+    for finding in found.iter().take(SHOWN) {
+        let case = finding.case.as_ref().map_or(String::new(), |case| format!("{case}: "));
+        let file = finding.file.as_ref().map_or(String::new(), |file| {
+            let inside = file.strip_prefix(&report.root).ok().filter(|path| !path.as_os_str().is_empty());
+            format!("{}: ", inside.unwrap_or(file).display())
+        });
+        writeln!(f, "{severity:<8} {case}{file}{}", finding.reason)?;
+    }
+    match found.len().saturating_sub(SHOWN) {
+        0 => Ok(()),
+        more => writeln!(f, "{severity:<8} … and {more} more of this kind"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_true_of_many_cases_takes_one_line() {
+        let empty = |case: &str| {
+            Finding::new(Severity::Note, Kind::EmptyLabels, "all maps are empty", "").of_case(case)
+        };
+        let mut found: Vec<Finding> = ["a", "b", "c"].map(empty).to_vec();
+        let line = |found: &[Finding]| of_many_cases(&found.iter().collect::<Vec<_>>());
+        assert_eq!(line(&found), None, "three lines are not too many");
+        found.push(empty("d"));
+        assert_eq!(line(&found).as_deref(), Some("4 cases: all maps are empty: a, b, c, d"));
+        found.extend((0..SHOWN).map(|n| empty(&n.to_string())));
+        assert!(line(&found).is_some_and(|line| line.starts_with("14 cases") && line.ends_with("5, …")));
+        found[1].reason = "one map is empty".to_owned();
+        assert_eq!(line(&found), None, "another reason needs a line of its own");
+    }
 }

@@ -1,5 +1,6 @@
 //! Label maps and masks: no label appears that was not there, and outside of the image all is 0.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_core::simd::vectorised;
 
@@ -8,7 +9,7 @@ use crate::grid::Grid;
 use crate::map::{Row, SpatialMap};
 
 /// How labels between voxels are chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabelInterpolation {
     /// The label of the nearest voxel.

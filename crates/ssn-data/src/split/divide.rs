@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Split;
@@ -10,7 +11,7 @@ use crate::error::{DataError, Result};
 use crate::random::{Purpose, Stream};
 
 /// Shares of training, validation and test; only their proportions count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ratios(pub [u32; 3]);
 
 impl Ratios {

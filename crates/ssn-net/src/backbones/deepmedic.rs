@@ -2,6 +2,7 @@
 //!
 //! Names of layers and tensors follow the authors' published weights where they can.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_data::Grid;
 use tch::Tensor;
@@ -12,7 +13,7 @@ use crate::parameters::{Initial, Scope};
 use crate::space::{self, Form, Size};
 
 /// What the last layer gives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeepMedicOutput {
     /// So many rectified features, for a head.
@@ -22,7 +23,7 @@ pub enum DeepMedicOutput {
 }
 
 /// The settings of a DeepMedic.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeepMedicConfig {
     /// The scale of each path along `d, h, w`; 1 along the depth of 2D images.

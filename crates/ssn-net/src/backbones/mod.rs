@@ -12,6 +12,7 @@ mod unit;
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_data::Grid;
 use tch::Tensor;
@@ -29,7 +30,7 @@ use crate::parameters::Scope;
 use crate::space::{Form, Size};
 
 /// The settings of a backbone.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", try_from = "Written")]
 pub enum BackboneConfig {
     /// A U-Net in 2D or 3D.
@@ -42,12 +43,16 @@ pub enum BackboneConfig {
 }
 
 /// A backbone as a config file has it: exactly one of the three.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Written {
+    /// A U-Net in 2D or 3D.
     unet: Option<UNetConfig>,
+    /// The DeepMedic of the paper's 3D experiments, in 2D or 3D.
     deepmedic: Option<DeepMedicConfig>,
+    /// A network of another making: the file, as `torch.jit.script(network).save(…)` writes it.
     torchscript: Option<PathBuf>,
+    /// The channels of the feature map that a TorchScript file gives.
     features: Option<i64>,
 }
 

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fs;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tch::{CModule, Kind, Tensor};
 
@@ -13,7 +14,7 @@ use crate::parameters::{Role, Scope};
 use crate::space;
 
 /// The settings of a foreign backbone.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TorchScriptConfig {
     /// The file, as `torch.jit.script(network).save(…)` writes it.

@@ -3,6 +3,7 @@
 //! Levels of same-padded convolutions; between them average pooling on the way down and linear interpolation on
 //! the way up, where the map of the same level is concatenated; then a few 1×1×1 convolutions.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
@@ -14,7 +15,7 @@ use crate::parameters::Scope;
 use crate::space::{self, Form, Size};
 
 /// The settings of a U-Net.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UNetConfig {
     /// The channels of each level, the finest first.

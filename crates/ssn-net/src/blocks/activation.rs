@@ -1,5 +1,6 @@
 //! Activations.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
@@ -10,7 +11,7 @@ use crate::parameters::{Initial, Scope};
 const PRELU_START: f64 = 0.25;
 
 /// A function of single values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActivationKind {
     /// max(x, 0)

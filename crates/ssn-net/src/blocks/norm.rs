@@ -1,5 +1,6 @@
 //! Normalisation of each channel.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
@@ -8,7 +9,7 @@ use crate::error::{NetError, Result, require};
 use crate::parameters::{Initial, Scope};
 
 /// Over what a channel is normalised.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, tag = "kind")]
 pub enum NormKind {
     /// Over the batch and space; running statistics serve evaluation.

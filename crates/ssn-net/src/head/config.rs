@@ -1,8 +1,10 @@
 //! The settings of heads, as config files and models have them.
 
+use schemars::{JsonSchema, Schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Value, json};
 
 use crate::distribution::EPSILON;
 use crate::error::{Result, refused, require};
@@ -11,8 +13,9 @@ use crate::error::{Result, refused, require};
 const PAPER_RANK: i64 = 10;
 
 /// The settings of a head: a name alone has the usual settings.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, remote = "Self")]
+#[schemars(transform = or_a_name)]
 pub enum HeadConfig {
     /// A normal distribution over the logits of the whole image: the stochastic segmentation network.
     Stochastic(StochasticConfig),
@@ -127,6 +130,16 @@ impl<'de> Deserialize<'de> for HeadConfig {
     }
 }
 
+/// Adds the names of heads that have settings to a schema of tables.
+fn or_a_name(schema: &mut Schema) {
+    let names: Vec<&str> =
+        HeadConfig::NAMES.into_iter().filter(|name| !["deterministic", "identity"].contains(name)).collect();
+    let name = json!({ "enum": names, "description": "A name alone: the usual settings." });
+    if let Some(forms) = schema.get_mut("oneOf").and_then(Value::as_array_mut) {
+        forms.push(name);
+    }
+}
+
 fn positive(field: &'static str, value: f64) -> Result<()> {
     require(value.is_finite() && value > 0.0, field, value, "positive")
 }
@@ -136,7 +149,7 @@ fn not_negative(field: &'static str, value: f64) -> Result<()> {
 }
 
 /// The settings of a stochastic head.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct StochasticConfig {
     /// The rank of the covariance's factor; 0 makes all logits independent, the diagonal model.
@@ -157,7 +170,7 @@ impl Default for StochasticConfig {
 }
 
 /// The settings of a probabilistic U-Net.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProbUnetConfig {
     /// The number of latent variables.
@@ -173,7 +186,7 @@ impl Default for ProbUnetConfig {
 }
 
 /// The settings of PHiSeg.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PhisegConfig {
     /// Levels with latent variables, the coarsest of the plan.

@@ -1,5 +1,6 @@
 //! What a config file says about a run.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_data::{AugmentConfig, BatchConfig, DataConfig, Place, RaterChoice};
 
@@ -12,7 +13,7 @@ use crate::schedule::{LearningRate, Schedule, Warmup};
 use crate::train::LossConfig;
 
 /// Everything that a run depends on; together with the dataset it fixes every bit of the result on a processor.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunConfig {
     /// Which dataset, and what is done to it before training.
@@ -34,7 +35,7 @@ pub struct RunConfig {
 }
 
 /// The section `[model]`. The dataset gives the numbers of channels and classes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSection {
     /// The network that makes features of the image; nothing lets a U-Net be planned.
@@ -47,7 +48,7 @@ pub struct ModelSection {
 }
 
 /// Limits of a planned U-Net.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PlanSection {
     /// The channels of the finest level; they double from level to level.
@@ -63,7 +64,7 @@ impl Default for PlanSection {
 }
 
 /// The section `[optimiser]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OptimiserSection {
     /// The learning rate after the warm-up.
@@ -79,7 +80,7 @@ pub struct OptimiserSection {
 }
 
 /// The section `[training]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingSection {
     /// Steps of the run.

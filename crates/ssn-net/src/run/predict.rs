@@ -1,5 +1,6 @@
 //! The prediction of one case: prepared as in training, computed in tiles, described for its file.
 
+use ssn_core::modes::canonicalise;
 use ssn_data::{Case, Preprocessing};
 use ssn_predictions::{Description, DistributionFile, Kind, ModelId, case_seed};
 
@@ -16,6 +17,8 @@ impl Trained {
     }
 
     /// The distribution of a case as its files have it, and how long the network took. `progress` gets the tiles done and their number.
+    ///
+    /// The columns of its factor are the modes of variation, orthogonal and ordered by the variance that they explain.
     ///
     /// The distribution lies on the grid of the case, or on one with the spacing of the network if that is fixed. Cases with a
     /// region of interest are predicted in the box around it.
@@ -36,8 +39,12 @@ impl Trained {
         // Cases of one seed share no noise.
         let seed = case_seed(config.draws.seed, &case.id);
         let config = WholeImageConfig { draws: Draws { seed, ..config.draws }, ..*config };
-        let prediction = predict(&self.model, &image, &config, progress)?;
+        let mut prediction = predict(&self.model, &image, &config, progress)?;
         let timing = prediction.timing;
+        if let Says::Distribution(distribution) = &mut prediction.says {
+            // In files, the columns of the factor are modes, so that steering one of them means something.
+            *distribution = canonicalise(distribution)?.distribution;
+        }
         Ok((describe(case, prediction, &self.about.classes, self.id())?, timing))
     }
 }

@@ -63,7 +63,7 @@ export class App {
       painted: () => {
         this.timings.frame = this.stage.frame.total;
         this.timings.sampling = this.stage.frame.sampling;
-        this.shell.frame.textContent = `${this.stage.frame.total.toFixed(0)} ms`;
+        this.shell.frame.textContent = this.stage.frame.total > 0 ? `${this.stage.frame.total.toFixed(0)} ms` : "";
       },
       trouble: (message) => this.fail(message),
     });

@@ -75,7 +75,8 @@ export function defaultState(id: string, header: Header, cross: Triple, heavy: b
     case: id, settings: [settings, settings], compare: false, active: 0,
     cross, axis: 0, layout: header.size[0] > 1 ? "three" : "single", zoom: 1, centre: null,
     // Of independent voxels, outlines would hide all else.
-    sampleStyle: header.kind === "deterministic" ? "fill" : "both", predictionStyle: "contour", raterStyles: header.raters.map(() => "off"), opacity: 0.35, mapOpacity: 0.75,
+    sampleStyle: header.kind === "deterministic" ? "fill" : "both", // With several classes, two sets of outlines are too many to begin with.
+    predictionStyle: header.classes.length > 2 ? "off" : "contour", raterStyles: header.raters.map(() => "off"), opacity: 0.35, mapOpacity: 0.75,
     map: "none", focus: 1, samples: heavy ? 50 : 100, quantiles: false, gallery: true,
     channel: 0, window: header.channels.length > 0 ? [header.channels[0].low, header.channels[0].high] : [0, 1],
     image: true, smooth: true, crosshair: header.size[0] > 1, theme: "auto",

@@ -10,6 +10,8 @@ import { el } from "./dom";
 
 export const GALLERY = 8;
 const SIDE = 132;
+/** A caption that is empty, and as high as any. */
+const NOTHING = "\u00a0";
 
 export class Gallery {
   private readonly list = el("div", { class: "thumbs" });
@@ -22,7 +24,7 @@ export class Gallery {
   constructor(private readonly engine: Engine, private readonly subject: Subject, private readonly choose: (sample: number) => void) {
     this.tiles = Array.from({ length: GALLERY }, (_, place) => {
       const canvas = el("canvas", { width: SIDE, height: SIDE });
-      const caption = el("span", {}, " ");
+      const caption = el("span", {}, NOTHING);
       const button = el("button", { type: "button", class: "thumb", disabled: true }, canvas, caption);
       button.addEventListener("click", () => this.choose(this.samples[place]));
       return { button, canvas, caption };
@@ -44,7 +46,7 @@ export class Gallery {
     this.tiles.forEach(({ button, caption }, place) => {
       const sample = this.samples[place];
       button.disabled = sample === undefined;
-      caption.textContent = sample === undefined ? " " : `sample ${sample}`;
+      caption.textContent = sample === undefined ? NOTHING : `sample ${sample}`;
       button.setAttribute("aria-pressed", String(sample === settings.sample));
     });
     const key = [this.samples.join(" "), plane.axis, plane.index, settings.seed, settings.temperature, ...settings.classScales, "|",

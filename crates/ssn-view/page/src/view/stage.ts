@@ -5,6 +5,7 @@ import type { Axis, Plane } from "../geometry";
 import type { Settings, Summary } from "../messages";
 import { type State, type Store, sameSettings, sameSteering } from "../state";
 import type { Subject } from "../subject";
+import { entropy } from "./entropy";
 import { Pane } from "./pane";
 
 /** How long settings rest before work that takes longer starts, in milliseconds. */
@@ -41,6 +42,8 @@ export class Stage {
   private painting = 0;
   private resting = 0;
   private since: number | null = null;
+  /** Whether the case was painted before: its first frame is no answer to a control. */
+  private answered = false;
 
   constructor(
     readonly element: HTMLElement, private readonly engine: Engine, private readonly store: Store, private readonly events: StageEvents,
@@ -53,6 +56,7 @@ export class Stage {
     this.subject = subject;
     this.panes = [];
     this.needs.clear();
+    this.answered = false;
     this.layOut(this.store.state);
     this.update(this.store.state);
   }
@@ -83,6 +87,8 @@ export class Stage {
     this.element.replaceChildren(...groups);
     for (const [i, pane] of this.panes.entries()) {
       pane.element.dataset.main = String(i % axes.length === 0);
+      pane.canvas.setAttribute("aria-label", `${subject.planes[pane.axis].name} view${state.compare ? ` of settings ${"AB"[pane.slot]}` : ""}`);
+      pane.canvas.setAttribute("role", "img");
       pane.element.dataset.active = String(state.compare && pane.slot === state.active);
       if (!this.needs.has(pane)) {
         this.needs.set(pane, { wanted: null, busy: false, has: null, summary: null, summaryOf: "", mapOf: "" });
@@ -227,23 +233,11 @@ export class Stage {
         pane.paint(this.subject, this.store.state);
       }
       if (this.since !== null && [...this.needs.values()].every((needs) => !needs.busy && !needs.wanted)) {
-        this.frame.total = performance.now() - this.since;
+        if (this.answered) this.frame.total = performance.now() - this.since;
+        this.answered = true;
         this.since = null;
       }
       this.events.painted();
     });
   }
-}
-
-/** −Σ p̄ log p̄ to the base of the number of labels, as `ssn-core` has it. */
-export function entropy(probabilities: Float32Array, l: number, size: number): Float32Array {
-  const out = new Float32Array(size);
-  const base = Math.log(l);
-  for (let k = 0; k < l; k++) {
-    for (let i = 0; i < size; i++) {
-      const p = probabilities[k * size + i];
-      if (p > 0) out[i] -= (p * Math.log(p)) / base;
-    }
-  }
-  return out.map((value) => Math.min(Math.max(value, 0), 1));
 }

@@ -122,7 +122,7 @@ test("overlays, maps and contours change what is painted", async () => {
     assert.ok(seen.size > 1, what);
   };
   for (const style of ["fill", "contour", "off"]) await changes(style, () => control(page, `sample-style-${style}`).click());
-  for (const style of ["off", "fill", "both"]) await changes(`prediction ${style}`, () => control(page, `prediction-style-${style}`).click());
+  for (const style of ["contour", "off", "fill"]) await changes(`prediction ${style}`, () => control(page, `prediction-style-${style}`).click());
   await changes("opacity", () => slide(page, "opacity", 0.9));
   for (const map of ["entropy", "probability", "correlation"]) await changes(map, () => control(page, `map-${map}`).click());
   await changes("class", () => control(page, "class").selectOption("2"));

@@ -1,0 +1,56 @@
+//! `docs/reference/command-line.md`, which is made of the help of every verb.
+//!
+//! With `SSN_UPDATE_DOCS=1` the test writes it; otherwise it compares.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use clap::CommandFactory;
+use ssn_cli::Cli;
+
+const INTRODUCTION: &str = "\
+# Every verb and option
+
+What `ssn VERB --help` prints. [Exit codes](exit-codes.md) are the same for all verbs. Results go to standard output, progress and messages to standard
+error. Colours appear only on terminals, and not where `NO_COLOR` is set.
+
+This page is made of the code: `SSN_UPDATE_DOCS=1 cargo nextest run -p ssn-cli --test cli_reference`.
+";
+
+/// Characters per line.
+const WIDTH: usize = 100;
+
+#[test]
+fn the_command_line_reference_is_that_of_the_code() {
+    let mut text = INTRODUCTION.to_owned();
+    let mut command = Cli::command().term_width(WIDTH);
+    command.build();
+    write!(text, "\n```text\n{}\n```\n", help(&mut command)).unwrap();
+    for verb in command.get_subcommands_mut() {
+        chapter(verb, &mut text);
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/command-line.md");
+    if std::env::var_os("SSN_UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    let message = "docs/reference/command-line.md is not that of the code; SSN_UPDATE_DOCS=1 writes it anew";
+    assert!(found == text, "{message}");
+}
+
+/// A verb, and the verbs below it.
+fn chapter(verb: &mut clap::Command, text: &mut String) {
+    let name = verb.get_bin_name().unwrap_or(verb.get_name()).to_owned();
+    *verb = verb.clone().term_width(WIDTH);
+    write!(text, "\n## `{name}`\n\n```text\n{}\n```\n", help(verb)).unwrap();
+    for inner in verb.get_subcommands_mut() {
+        chapter(inner, text);
+    }
+}
+
+fn help(command: &mut clap::Command) -> String {
+    let text = command.render_help().to_string();
+    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim().to_owned()
+}
