@@ -41,7 +41,7 @@ fn extreme(classes: usize, number: u32) -> Steering {
         temperature: 3.0,
         class_scales: (0..classes).map(sign).collect(),
         mode_weights: (0..RANK).map(|q| sign(16 + q)).collect(),
-        diagonal_noise: number % 8 != 0,
+        diagonal_noise: !number.is_multiple_of(8),
     }
 }
 

@@ -16,14 +16,17 @@ use crate::exit::{Exit, Failure};
 use crate::inputs;
 use crate::predictions::failure;
 
+/// A dataset, and the place in it of each case that it has.
+type Placed = (Dataset, Vec<Option<usize>>);
+
 /// The cases, and the dataset if there is one.
 pub(super) struct Gathered {
     /// The name of the folder or file.
     pub(super) title: String,
     /// The cases, at least one.
     pub(super) found: Vec<Found>,
-    /// The dataset, and the place in it of each case.
-    dataset: Option<(Dataset, Vec<Option<usize>>)>,
+    /// The dataset.
+    dataset: Option<Placed>,
     /// What is left out, and why.
     pub(super) note: Option<String>,
     packing: Packing,
@@ -124,7 +127,7 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// The dataset that was named, or that the predictions name, with the place of each case; nothing where none is named.
-fn dataset(args: &ViewArgs, found: &[Found]) -> Result<Option<(Dataset, Vec<Option<usize>>)>, Failure> {
+fn dataset(args: &ViewArgs, found: &[Found]) -> Result<Option<Placed>, Failure> {
     let Some(data) = data_path(args)? else { return Ok(None) };
     let (dataset, _) = plan::open(&data, Part::All)?;
     let dataset = dataset.with_optional_labels();
