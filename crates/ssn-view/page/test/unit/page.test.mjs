@@ -50,7 +50,8 @@ test("nonsense in an address changes nothing, and limits hold", () => {
   assert.deepEqual([bounded.settings[0].classScales, bounded.settings[0].modeWeights], [[-3, 3, 1], [3, -3]]);
   assert.deepEqual([bounded.cross, bounded.focus, bounded.zoom], [[3, 0, 2], 2, 40]);
   const stored = header({ kind: "sampled" });
-  assert.equal(readFragment(fragmentParts("i=50&t=2"), defaultState("id", stored, [0, 0, 0], false), stored, 8).settings[0].sample, 7);
+  const few = readFragment(fragmentParts("i=50&t=2&n=100"), defaultState("id", stored, [0, 0, 0], false), stored, 8);
+  assert.deepEqual([few.settings[0].sample, few.settings[0].temperature, few.samples], [7, 1, 8], "there are eight, and nothing to steer");
 });
 
 test("planes stand as the patient does, however the volume was stored", () => {
