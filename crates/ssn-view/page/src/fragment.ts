@@ -13,6 +13,9 @@ function named<T extends string>(table: Readonly<Record<T, string>>, text: strin
   return (Object.keys(table) as T[]).find((key) => table[key] === text);
 }
 
+/** Samples behind maps and volumes at most. */
+const MOST_SAMPLES = 2000;
+
 const number = (x: number) => String(Math.round(x * 1e4) / 1e4);
 const numbers = (list: readonly number[]) => list.map(number).join(",");
 
@@ -139,7 +142,7 @@ export function readFragment(parts: ReadonlyMap<string, string>, initial: State,
     mapOpacity: one("mapopacity", 0, 1) ?? initial.mapOpacity,
     map: choice<MapKind>("map", MAPS) ?? initial.map,
     focus: whole("class", 0, header.classes.length - 1) ?? initial.focus,
-    samples: whole("n", 1, 2000) ?? initial.samples,
+    samples: whole("n", 1, header.kind === "sampled" ? stored : MOST_SAMPLES) ?? initial.samples,
     channel: whole("channel", 0, Math.max(header.channels.length - 1, 0)) ?? initial.channel,
     window: window && window[0] < window[1] ? window : initial.window,
     theme: choice<Theme>("theme", ["auto", "light", "dark"]) ?? initial.theme,

@@ -23,7 +23,7 @@ for (const [name, d, positions] of [
   const gather = () => (list ? fieldAt(d, list) : fieldOfRange(d, 0, d.n));
   const draws = new NormalDrawer(d, gather());
   const labels = new Uint8Array(d.n);
-  const weights = (i) => Array(10).fill(1).with ? Array(10).fill(1).with(0, i) : [i, 1, 1, 1, 1, 1, 1, 1, 1, 1];
+  const weights = (i) => [i, ...Array(9).fill(1)];
   time(`${name}: gather`, gather);
   time(`${name}: another sample`, (i) => draws.labels(1n, i, steering(d), labels));
   time(`${name}: a mode`, (i) => draws.labels(1n, 0, steering(d, { modeWeights: weights(i + 2) }), labels));

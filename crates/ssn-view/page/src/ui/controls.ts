@@ -95,7 +95,14 @@ export function select(name: string, options: readonly (readonly [string, string
 } {
   const element = el("select", { "data-control": name, "aria-label": name }, ...options.map(([value, text]) => el("option", { value }, text)));
   element.addEventListener("change", () => change(element.value));
-  return { element, set(value) { element.value = value; } };
+  return {
+    element,
+    set(value) {
+      // An address may ask for what the list does not offer.
+      if (![...element.options].some((option) => option.value === value)) element.append(el("option", { value }, value));
+      element.value = value;
+    },
+  };
 }
 
 /** Something that is on or off. */

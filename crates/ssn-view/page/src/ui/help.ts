@@ -42,12 +42,14 @@ const GESTURES: readonly (readonly [string, string])[] = [
 ];
 
 export function helpDialog(): HTMLDialogElement {
-  const table = (rows: readonly (readonly [string, string])[]) => el("table", {}, ...rows.map(([keys, what]) =>
-    el("tr", {}, el("th", {}, ...keys.split(" ").flatMap((key, i) => [i > 0 ? " " : "", /^[A-Za-z]{4,}|and$/.test(key) && key !== "space" ? key : el("kbd", {}, key)])), el("td", {}, what))));
+  type Rows = readonly (readonly [string, string])[];
+  const table = (rows: Rows, shown: (text: string) => (Node | string)[]) =>
+    el("table", {}, ...rows.map(([name, what]) => el("tr", {}, el("th", {}, ...shown(name)), el("td", {}, what))));
+  const keys = (text: string) => text.split(" ").flatMap((key) => [el("kbd", {}, key), " "]);
   const dialog = el("dialog", { class: "help", "aria-label": "Keys" });
   dialog.append(
     el("header", {}, el("strong", {}, "Keys"), iconButton("close", "Close", () => dialog.close())),
-    el("div", { class: "help-columns" }, table(KEYS.slice(0, 14)), el("div", {}, table(KEYS.slice(14)), el("h3", {}, "Mouse"), table(GESTURES))),
+    el("div", { class: "help-columns" }, table(KEYS.slice(0, 14), keys), el("div", {}, table(KEYS.slice(14), keys), el("h3", {}, "Mouse"), table(GESTURES, (text) => [text]))),
     el("p", { class: "note" }, "A sample is a function of seed, number and settings: `ssn sample` with the same gives the same label map, voxel for voxel. Research use only, not a medical device."),
   );
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });

@@ -112,8 +112,10 @@ test("samples that a network drew itself are shown, and no others", async () => 
   const { page, problems } = await open(chrome, `${url}&case=stored`);
   await shown(page);
   await compare(page, "stored", "i=5", ["--first", "5"], [[0, 0]]);
-  // There are eight: the last is as far as it goes.
-  await go(page, `${BARE}&i=100`);
+  // There are eight: the last is as far as it goes, and a map of more has those.
+  await go(page, `${BARE}&i=100&map=entropy&n=500&quantiles=1`);
+  await page.waitForFunction(() => window.ssnViewer.map() !== null);
+  assert.equal(await page.locator('[data-control="samples"]').inputValue(), "8");
   assert.equal(await page.locator('[data-control="sample"]').inputValue(), "7");
   assert.ok(await page.locator('[data-control="seed"]').isDisabled());
   assert.match(await page.locator('[data-group="Steering"]').innerText(), /drew its samples itself/);

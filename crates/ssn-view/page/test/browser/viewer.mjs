@@ -3,7 +3,7 @@
 // SSN names the program `ssn`, CHROMIUM the browser.
 
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, readdirSync } from "node:fs";
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -12,8 +12,15 @@ import { chromium } from "playwright-core";
 
 export const SSN = process.env.SSN ?? "ssn";
 
-/** A new folder for files of a test. */
-export const folder = () => mkdtempSync(join(tmpdir(), "ssn-view-"));
+const folders = [];
+process.on("exit", () => folders.forEach((path) => rmSync(path, { recursive: true, force: true })));
+
+/** A new folder for files of a test; it is gone when the tests are over. */
+export function folder() {
+  const path = mkdtempSync(join(tmpdir(), "ssn-view-"));
+  folders.push(path);
+  return path;
+}
 
 /** Starts a headless browser. */
 export function browser() {

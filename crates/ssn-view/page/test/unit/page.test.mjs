@@ -1,0 +1,178 @@
+// The parts of the page that need no browser: addresses, planes, packages, surveys.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import {
+  NormalDrawer, Places, cut, defaultState, diverse, fieldOfRange, fragmentParts, niftiFile, orientations, readFragment, readPackage, strides, survey, writeFragment,
+} from "../../build/library.mjs";
+import { distribution, steering } from "./support.mjs";
+
+/** A header with some of its parts set. */
+function header(parts = {}) {
+  const size = parts.size ?? [4, 5, 6];
+  return {
+    version: 1, name: "case", kind: "stochastic", model: { name: "m", sha256: "5f" }, classes: ["background", "a", "b"], logits: 3, rank: 2, size,
+    spacing: [2, 1, 0.5], affine: [[0.5, 0, 0, 7], [0, 1, 0, 8], [0, 0, 2, 9]], region: { start: [0, 0, 0], size }, shown: { start: [0, 0, 0], size },
+    seed: "12345678901234567890", channels: [], colour: false, raters: ["r0", "r1"], modes: [{ share: 0.7 }, { share: 0.3 }], sections: {}, ...parts,
+  };
+}
+
+test("an address restores the state that it was written from", () => {
+  const about = header();
+  const initial = defaultState("id", about, [1, 2, 3], false);
+  const state = {
+    ...initial, compare: true, active: 1,
+    settings: [
+      { ...initial.settings[0], seed: 2n ** 64n - 1n, sample: 2 ** 53 - 1, temperature: 1.35, classScales: [1, -3, 0.05], modeWeights: [0, 2.95] },
+      { ...initial.settings[1], diagonalNoise: false },
+    ],
+    cross: [3, 0, 5], axis: 2, layout: "single", zoom: 2.5, centre: [1.5, 2.25, 3], sampleStyle: "contour", predictionStyle: "fill", raterStyles: ["both", "off"],
+    opacity: 0.5, mapOpacity: 0.1, map: "correlation", focus: 2, samples: 500, quantiles: true, gallery: false, window: [-5, 17.5], image: false, smooth: false,
+    crosshair: false, theme: "dark",
+  };
+  const text = writeFragment(state, initial, "a+/=b");
+  assert.equal(fragmentParts(text).get("token"), "a+/=b");
+  assert.deepEqual(readFragment(fragmentParts(text), initial, about, 0), state);
+  assert.equal(writeFragment(initial, initial, null), "case=id", "only what differs");
+  assert.deepEqual(readFragment(fragmentParts("#case=id"), initial, about, 0), initial);
+});
+
+test("nonsense in an address changes nothing, and limits hold", () => {
+  const about = header();
+  const initial = defaultState("id", about, [1, 2, 3], false);
+  const read = (text) => readFragment(fragmentParts(text), initial, about, 0);
+  for (const text of ["", "%", "x=%zz", "seed=-1", "seed=18446744073709551616", "i=1.5", "i=-", "w=1,2", "g=1,x", "axis=0.5", "map=?", "class=1.5", "raters=o", "window=3,2", "n=nan"]) {
+    assert.deepEqual(read(text), initial, text);
+  }
+  const bounded = read("t=99&w=-99,99,1&g=4,-4&i=99999999999999999999&x=99,-1,2&class=9&zoom=1000");
+  assert.equal(bounded.settings[0].temperature, 3);
+  assert.deepEqual([bounded.settings[0].classScales, bounded.settings[0].modeWeights], [[-3, 3, 1], [3, -3]]);
+  assert.deepEqual([bounded.cross, bounded.focus, bounded.zoom], [[3, 0, 2], 2, 40]);
+  const stored = header({ kind: "sampled" });
+  const few = readFragment(fragmentParts("i=50&t=2&n=100"), defaultState("id", stored, [0, 0, 0], false), stored, 8);
+  assert.deepEqual([few.settings[0].sample, few.settings[0].temperature, few.samples], [7, 1, 8], "there are eight, and nothing to steer");
+});
+
+test("planes stand as the patient does, however the volume was stored", () => {
+  const standing = (affine) => orientations(header({ affine })).map(({ name, letters }) => `${name} ${letters.join("")}`);
+  assert.deepEqual(standing([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]]), ["axial RLAP", "coronal RLSI", "sagittal APSI"]);
+  // w to the left, h to the back: nothing has to be turned.
+  const [axial] = orientations(header({ affine: [[-1, 0, 0, 0], [0, -1, 0, 0], [0, 0, 1, 0]] }));
+  assert.deepEqual([axial.flipAcross, axial.flipDown, axial.letters.join("")], [false, false, "RLAP"]);
+  // Sagittal slices: d to the right, h to the feet, w to the back; and a little oblique.
+  assert.deepEqual(standing([[0.1, 0, 3, 0], [-1, 0.1, 0, 0], [0, -1, 0.1, 0]]), ["sagittal APSI", "axial RLAP", "coronal RLSI"]);
+  assert.deepEqual(orientations(header({ size: [1, 5, 6] })).map(({ name }) => name), ["image", "image", "image"]);
+});
+
+test("planes are cut where they are", () => {
+  const size = [4, 5, 6];
+  const volume = Uint8Array.from({ length: 120 }, (_, i) => i);
+  for (const [axis, index, first, second, below] of [[0, 2, 60, 61, 66], [1, 3, 18, 19, 48], [2, 4, 4, 10, 34]]) {
+    const { rows, columns } = strides(size, { axis, index });
+    const plane = cut(volume, 0, size, { axis, index }, new Uint8Array(rows * columns));
+    assert.deepEqual([plane[0], plane[1], plane[columns]], [first, second, below]);
+  }
+});
+
+/** A package with these sections. */
+function packed(parts, sections) {
+  const [told, bodies] = [{}, []];
+  let offset = 0;
+  for (const [name, [type, shape, values]] of Object.entries(sections)) {
+    const bytes = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
+    told[name] = { type, shape, offset, bytes: bytes.length };
+    bodies.push(bytes, Buffer.alloc((8 - (bytes.length % 8)) % 8));
+    offset += bytes.length + ((8 - (bytes.length % 8)) % 8);
+  }
+  let text = Buffer.from(JSON.stringify(header({ ...parts, sections: told })));
+  text = Buffer.concat([text, Buffer.alloc((8 - (text.length % 8)) % 8, " ")]);
+  const preamble = Buffer.alloc(16);
+  preamble.write("SSNVIEW1");
+  preamble.writeUInt32LE(text.length, 8);
+  const all = Buffer.concat([preamble, text, ...bodies]);
+  return all.buffer.slice(all.byteOffset, all.byteOffset + all.length);
+}
+
+/** 40 of the 120 voxels of a volume, of which 6 are always of class 2, and the rest background. */
+function smallCase() {
+  const kept = Uint32Array.from({ length: 40 }, (_, i) => 3 * i);
+  const d = distribution({ c: 3, r: 2, n: 40 });
+  const prediction = new Uint8Array(120);
+  for (const at of [1, 2, 4, 5, 7, 8]) prediction[at] = 2;
+  return { d, kept, buffer: packed({}, {
+    voxels: ["u32", [40], kept], mean: ["f32", [3, 40], d.mean], diagonal: ["f32", [3, 40], d.diagonal], factor: ["f32", [2, 3, 40], d.factor],
+    raters: ["u8", [2, 4, 5, 6], new Uint8Array(240)], prediction: ["u8", [4, 5, 6], prediction],
+  }) };
+}
+
+test("a package is read as it was written, and kept voxels are found in their planes", () => {
+  const { d, kept, buffer } = smallCase();
+  const subject = readPackage(buffer);
+  assert.deepEqual(subject.distribution.factor, d.factor);
+  assert.equal(subject.image, null);
+  const places = new Places(subject);
+  assert.deepEqual(places.where, kept);
+  assert.deepEqual([places.find(6), places.find(7), places.find(117), places.find(118)], [2, -1, 39, -1]);
+  for (const axis of [0, 1, 2]) {
+    const found = Array.from({ length: [4, 5, 6][axis] }, (_, index) => [...places.inPlane(axis, index)]);
+    assert.deepEqual(found.flat().sort((a, b) => a - b), Array.from(kept, (_, i) => i), "every voxel once");
+    const coordinate = (at) => [Math.floor(at / 30), Math.floor(at / 6) % 5, at % 6][axis];
+    found.forEach((list, index) => assert.ok(list.every((position) => coordinate(kept[position]) === index)));
+  }
+});
+
+test("a survey counts all voxels of every sample, those that never move too", () => {
+  const { buffer } = smallCase();
+  const subject = readPackage(buffer);
+  const settings = { ...steering(subject.distribution), seed: 3n, sample: 0 };
+  const results = [...survey(subject, new Places(subject), settings, 20, 4)].filter((result) => result !== null);
+  const last = results.at(-1);
+  assert.deepEqual([last.samples, last.total, last.diverse.length], [20, 20, 4]);
+  assert.ok(results.length > 1 && results[0].samples < 20, "it is told as it grows");
+  const draws = new NormalDrawer(subject.distribution, fieldOfRange(subject.distribution, 0, 40));
+  const maps = [];
+  for (let sample = 0; sample < 20; sample++) {
+    const labels = new Uint8Array(40);
+    draws.labels(3n, sample, settings, labels);
+    const counts = [74, 0, 6];
+    labels.forEach((label) => { counts[label]++; });
+    assert.deepEqual(Array.from(last.volumes.subarray(3 * sample, 3 * sample + 3)), counts);
+    maps.push(labels);
+  }
+  // The samples that differ, by the definition: distances over all voxels.
+  const distance = (a, b) => {
+    let sum = 0;
+    for (const label of [1, 2]) {
+      let [both, either] = label === 2 ? [6, 6] : [0, 0];
+      a.forEach((x, i) => {
+        both += Number(x === label && b[i] === label);
+        either += Number(x === label || b[i] === label);
+      });
+      sum += either === 0 ? 1 : both / either;
+    }
+    return 1 - sum / 2;
+  };
+  const matrix = Float64Array.from({ length: 400 }, (_, i) => distance(maps[Math.floor(i / 20)], maps[i % 20]));
+  assert.deepEqual(last.diverse, diverse(matrix, 20, 4));
+  assert.equal(new Set(last.diverse).size, 4);
+});
+
+test("label maps are NIfTI in the geometry of the image", () => {
+  const labels = Uint8Array.from({ length: 120 }, (_, i) => i % 3);
+  const file = Buffer.from(niftiFile(header({ affine: [[0, 0, -2, 7], [0.5, 0, 0, 8], [0, 1, 0, 9]] }), labels).buffer);
+  assert.deepEqual([0, 1, 2, 3].map((i) => file.readInt16LE(40 + 2 * i)), [3, 6, 5, 4]);
+  assert.deepEqual([0, 1, 2, 3].map((i) => file.readFloatLE(280 + 4 * i)), [0, 0, -2, 7]);
+  assert.equal(file.subarray(344, 347).toString(), "n+1");
+  assert.deepEqual(file.subarray(352), Buffer.from(labels));
+  // The quaternion says the same as the matrix.
+  const [b, c, d] = [0, 1, 2].map((i) => file.readFloatLE(256 + 4 * i));
+  const [a, sign] = [Math.sqrt(Math.max(0, 1 - b * b - c * c - d * d)), file.readFloatLE(76)];
+  const rotation = [
+    [a * a + b * b - c * c - d * d, 2 * (b * c - a * d), 2 * (b * d + a * c) * sign],
+    [2 * (b * c + a * d), a * a + c * c - b * b - d * d, 2 * (c * d - a * b) * sign],
+    [2 * (b * d - a * c), 2 * (c * d + a * b), (a * a + d * d - b * b - c * c) * sign],
+  ];
+  const expected = [[0, 0, -1], [1, 0, 0], [0, 1, 0]];
+  rotation.forEach((row, i) => row.forEach((x, j) => assert.ok(Math.abs(x - expected[i][j]) < 1e-6, `${i} ${j}: ${x}`)));
+});
