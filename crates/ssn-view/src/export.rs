@@ -33,11 +33,19 @@ pub fn export<E: From<ViewError>>(
     path: &Path,
     cases: impl Iterator<Item = Result<(String, Vec<u8>), E>>,
 ) -> Result<Exported, E> {
+    export_within(MAX_EXPORT_BYTES, path, cases)
+}
+
+fn export_within<E: From<ViewError>>(
+    most: u64,
+    path: &Path,
+    cases: impl Iterator<Item = Result<(String, Vec<u8>), E>>,
+) -> Result<Exported, E> {
     let (before, after) = page::exported()?;
     let mut failed = None;
     let mut done = Exported { cases: 0, bytes: 0 };
     let written = write_atomically(path, |out| {
-        let mut out = Counted { out, bytes: 0 };
+        let mut out = Counted { out, bytes: 0, most };
         out.write_all(before.as_bytes())?;
         for case in cases {
             match case {
@@ -55,9 +63,7 @@ pub fn export<E: From<ViewError>>(
     });
     match (failed, written) {
         (Some(error), _) => Err(error),
-        (None, Err(error)) if is_too_large(&error) => {
-            Err(ViewError::ExportTooLarge { most: MAX_EXPORT_BYTES }.into())
-        }
+        (None, Err(error)) if is_too_large(&error) => Err(ViewError::ExportTooLarge { most }.into()),
         (None, Err(error)) => Err(ViewError::Write(error).into()),
         (None, Ok(())) => Ok(done),
     }
@@ -85,11 +91,12 @@ fn attribute(text: &str) -> String {
 struct Counted<'a> {
     out: &'a mut dyn Write,
     bytes: u64,
+    most: u64,
 }
 
 impl Write for Counted<'_> {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        if self.bytes + buffer.len() as u64 > MAX_EXPORT_BYTES {
+        if self.bytes + buffer.len() as u64 > self.most {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         let count = self.out.write(buffer)?;
@@ -104,4 +111,24 @@ impl Write for Counted<'_> {
 
 fn is_too_large(error: &WriteError) -> bool {
     error.source.kind() == io::ErrorKind::FileTooLarge
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_grows_too_large_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cases.html");
+        std::fs::write(&path, "before").unwrap();
+        // It would never end: what stops it is the limit.
+        let endless = std::iter::repeat_with(|| -> Result<_> { Ok(("a".to_owned(), vec![1; 100_000])) });
+        let error = export_within(2 << 20, &path, endless).unwrap_err();
+        assert!(matches!(error, ViewError::ExportTooLarge { .. }), "{error}");
+        let told = error.to_string();
+        assert!(told.starts_with("the file would have more than 2 MiB") && told.contains("--case"), "{told}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
 }
