@@ -63,7 +63,7 @@ pub enum ViewError {
         address: SocketAddr,
     },
     /// An address that cannot be used for another reason.
-    #[error("cannot serve at {address}: {source}")]
+    #[error("cannot serve at {address}: {source}; choose another address with --host or --port")]
     Listen {
         /// The address.
         address: SocketAddr,
