@@ -174,10 +174,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "evaluation",
         ],
     ),
-    (
-        "ssn-view",
-        &["error", "case", "keep", "shown", "image", "package", "page", "export", "server"],
-    ),
+    ("ssn-view", &["error", "case", "keep", "shown", "image", "package", "page", "export", "server"]),
     ("ssn-report", &["colour", "escape", "picture", "svg", "raster", "table", "html", "figures"]),
     (
         "ssn-cli",
