@@ -2,13 +2,13 @@
 
 import type { Engine } from "../engine";
 import type { Axis, Plane } from "../geometry";
-import type { Settings, Summary } from "../messages";
-import { type State, type Store, sameSettings, sameSteering } from "../state";
+import type { Settings } from "../messages";
+import { type State, type Store, sameSettings } from "../state";
 import type { Subject } from "../subject";
-import { entropy } from "./entropy";
+import { Maps, type MapsEvents } from "./maps";
 import { Pane } from "./pane";
 
-/** How long settings rest before work that takes longer starts, in milliseconds. */
+/** How long settings rest before maps are asked for, in milliseconds. */
 const REST = 120;
 
 /** What a pane waits for, and what it has. */
@@ -16,19 +16,11 @@ interface Needs {
   wanted: { plane: Plane; settings: Settings; since: number } | null;
   busy: boolean;
   has: { plane: Plane; settings: Settings } | null;
-  /** What samples say together about a slice. */
-  summary: { plane: Plane; settings: Settings; summary: Summary } | null;
-  summaryOf: string;
-  mapOf: string;
 }
 
 const samePlane = (a: Plane, b: Plane) => a.axis === b.axis && a.index === b.index;
 
-export interface StageEvents {
-  /** A progress of samples behind the maps, 1 when all are drawn. */
-  progress(share: number): void;
-  /** Whether the cross-hair's voxel moves at all, where a correlation map is shown. */
-  correlated(known: boolean): void;
+export interface StageEvents extends MapsEvents {
   painted(): void;
   trouble(message: string): void;
 }
@@ -39,6 +31,7 @@ export class Stage {
   /** The last frame: from the change of a control until it was painted, and the worker's part, in milliseconds. */
   frame = { total: 0, sampling: 0 };
   private needs = new Map<Pane, Needs>();
+  private readonly maps: Maps;
   private painting = 0;
   private resting = 0;
   private since: number | null = null;
@@ -48,6 +41,7 @@ export class Stage {
   constructor(
     readonly element: HTMLElement, private readonly engine: Engine, private readonly store: Store, private readonly events: StageEvents,
   ) {
+    this.maps = new Maps(engine, store, events, () => this.repaint());
     new ResizeObserver(() => this.repaint()).observe(element);
   }
 
@@ -91,7 +85,7 @@ export class Stage {
       pane.canvas.setAttribute("role", "img");
       pane.element.dataset.active = String(state.compare && pane.slot === state.active);
       if (!this.needs.has(pane)) {
-        this.needs.set(pane, { wanted: null, busy: false, has: null, summary: null, summaryOf: "", mapOf: "" });
+        this.needs.set(pane, { wanted: null, busy: false, has: null });
       }
     }
   }
@@ -104,8 +98,9 @@ export class Stage {
       for (const pane of this.panes) pane.element.dataset.active = String(state.compare && pane.slot === state.active);
     }
     for (const pane of this.panes) this.want(pane, state);
+    this.maps.follow(this.subject, this.panes);
     window.clearTimeout(this.resting);
-    this.resting = window.setTimeout(() => this.maps(this.store.state), REST);
+    this.resting = window.setTimeout(() => { if (this.subject) this.maps.ask(); }, REST);
     this.since ??= performance.now();
     // What waits for labels is painted when they are there, once.
     if ([...this.needs.values()].every((needs) => !needs.wanted)) this.repaint();
@@ -132,88 +127,16 @@ export class Stage {
     };
     this.engine.ask(`slice ${pane.slot} ${pane.axis}`, { kind: "slice", slot: pane.slot, plane, settings }, ({ labels, milliseconds }) => {
       needs.busy = false;
-      if (!this.panes.includes(pane)) return;
+      if (!this.subject || this.needs.get(pane) !== needs) return;
       needs.has = { plane, settings };
       if (needs.wanted && samePlane(needs.wanted.plane, plane) && sameSettings(needs.wanted.settings, settings)) needs.wanted = null;
-      const same = pane.shown !== null && samePlane(pane.shown.plane, plane);
-      pane.shown = { plane, labels, map: same ? pane.shown!.map : null, shares: same ? pane.shown!.shares : null };
-      if (!same) [needs.summaryOf, needs.mapOf] = ["", ""];
-      this.applySummary(pane, needs);
+      pane.shown = { plane, labels, map: null, shares: null };
+      this.maps.apply(pane);
       this.frame.sampling = milliseconds;
       this.since = Math.min(this.since ?? since, since);
       this.fetch(pane, needs);
       this.repaint();
     }, failed);
-  }
-
-  /** Asks for the maps that are shown, once the settings rest. */
-  private maps(state: State): void {
-    if (!this.subject) return;
-    const summaries = state.map === "entropy" || state.map === "probability" || state.quantiles;
-    for (const pane of this.panes) {
-      const needs = this.needs.get(pane)!;
-      const [plane, settings] = [this.subject!.plane(pane.axis, state.cross), state.settings[pane.slot]];
-      if (summaries) this.askSummary(pane, needs, plane, settings, state.samples);
-      else this.engine.cancel(`summary ${pane.slot} ${pane.axis}`);
-      if (state.map === "correlation") this.askCorrelation(pane, needs, plane, settings, state);
-      else this.applySummary(pane, needs);
-    }
-    if (!summaries) this.events.progress(1);
-    if (state.map !== "correlation") this.events.correlated(true);
-    this.repaint();
-  }
-
-  private askSummary(pane: Pane, needs: Needs, plane: Plane, settings: Settings, samples: number): void {
-    const { seed, temperature, classScales, modeWeights, diagonalNoise } = settings;
-    const key = [plane.axis, plane.index, seed, temperature, ...classScales, "|", ...modeWeights, diagonalNoise, samples].join(" ");
-    if (key === needs.summaryOf) return this.applySummary(pane, needs);
-    needs.summaryOf = key;
-    this.engine.ask(`summary ${pane.slot} ${pane.axis}`, { kind: "summary", slot: pane.slot, plane, settings, samples }, (summary) => {
-      needs.summary = { plane, settings, summary };
-      this.applySummary(pane, needs);
-      this.events.progress(summary.samples / summary.total);
-      this.repaint();
-    });
-  }
-
-  /** Puts what samples say together into what the pane shows. */
-  private applySummary(pane: Pane, needs: Needs): void {
-    const { state } = this.store;
-    if (!pane.shown) return;
-    const found = needs.summary;
-    if (!found || !samePlane(found.plane, pane.shown.plane)) {
-      if (state.map !== "correlation") pane.shown = { ...pane.shown, map: null, shares: null };
-      return;
-    }
-    const { probabilities, shares } = found.summary;
-    const size = pane.shown.labels.length;
-    const l = this.subject!.header.classes.length;
-    const of = (values: Float32Array) => values.subarray(state.focus * size, (state.focus + 1) * size);
-    const map = state.map === "entropy" ? entropy(probabilities, l, size)
-      : state.map === "probability" ? of(probabilities)
-      : state.map === "correlation" ? pane.shown.map : null;
-    pane.shown = { ...pane.shown, map, shares: of(shares) };
-  }
-
-  private askCorrelation(pane: Pane, needs: Needs, plane: Plane, settings: Settings, state: State): void {
-    const subject = this.subject!;
-    const voxel = subject.index(state.cross);
-    const logit = subject.header.logits === 1 ? 0 : state.focus;
-    const key = [plane.axis, plane.index, voxel, logit, ...settings.modeWeights, settings.diagonalNoise].join(" ");
-    if (key === needs.mapOf && pane.shown?.map) return;
-    needs.mapOf = key;
-    this.engine.ask(`correlation ${pane.slot} ${pane.axis}`, { kind: "correlation", plane, settings, logit, voxel }, ({ values, known }) => {
-      if (!pane.shown || !samePlane(pane.shown.plane, plane) || this.store.state.map !== "correlation") return;
-      pane.shown = { ...pane.shown, map: known ? values : null };
-      this.events.correlated(known);
-      this.repaint();
-    });
-  }
-
-  /** What samples of the slice of the main view say together, if it is there for these settings. */
-  summaryAt(pane: Pane, settings: Settings): Summary | null {
-    const found = this.needs.get(pane)?.summary;
-    return found && pane.shown && samePlane(found.plane, pane.shown.plane) && sameSteering(found.settings, settings) ? found.summary : null;
   }
 
   /** Whether nothing that was asked for is missing. */
