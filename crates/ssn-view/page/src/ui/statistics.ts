@@ -12,27 +12,30 @@ const REST = 250;
 
 export class Statistics {
   private timer = 0;
-  private surveyed: { settings: Settings; samples: number } | null = null;
-  private survey: Survey | null = null;
+  /** The samples that are asked for, and what is known of them; null while nothing is asked for. */
+  private surveyed: { settings: Settings; samples: number; survey: Survey | null } | null = null;
+  /** The sample whose volumes are shown, and the one whose volumes are asked for. */
   private counted: Settings | null = null;
+  private counting: Settings | null = null;
 
   constructor(
     private readonly engine: Engine, private readonly store: Store, private readonly subject: Subject,
     private readonly histogram: Histogram, private readonly gallery: Gallery,
   ) {}
 
-  /** Follows the state. */
+  /** Follows the state. What is of other settings is taken off, and its work given up. */
   sync(state: State): void {
     const settings = state.settings[state.active];
-    if (!this.surveyed || !sameSteering(this.surveyed.settings, settings) || this.surveyed.samples !== state.samples) {
-      if (this.survey) this.engine.cancel("survey");
-      this.surveyed = this.survey = null;
+    if (this.surveyed && (!sameSteering(this.surveyed.settings, settings) || this.surveyed.samples !== state.samples)) {
+      this.engine.cancel("survey");
+      this.surveyed = null;
+      this.histogram.show(null);
     }
-    if (!this.counted || !sameSettings(this.counted, settings)) {
-      const known = this.known(settings);
-      this.histogram.showSample(known);
-      this.counted = known ? settings : null;
+    if (this.counting && !sameSettings(this.counting, settings)) {
+      this.engine.cancel("volume");
+      this.counting = null;
     }
+    if (!this.counted || !sameSettings(this.counted, settings)) this.count(settings, this.known(settings));
     window.clearTimeout(this.timer);
     this.timer = window.setTimeout(() => this.ask(this.store.state), REST);
     this.gallery.sync(state, this.subject.plane(state.axis, state.cross));
@@ -41,34 +44,47 @@ export class Statistics {
   /** Nothing more is asked for. */
   stop(): void {
     window.clearTimeout(this.timer);
+    this.engine.cancel("survey");
+    this.engine.cancel("volume");
+  }
+
+  /** Shows the volumes of a sample, or that they are not known. */
+  private count(settings: Settings, counts: number[] | null): void {
+    this.counted = counts ? settings : null;
+    this.histogram.showSample(counts);
   }
 
   /** The volumes of a sample that was drawn already. */
   private known(settings: Settings): number[] | null {
+    const { survey = null, settings: drawn } = this.surveyed ?? {};
     const l = this.subject.header.classes.length;
-    if (!this.survey || settings.sample >= this.survey.samples) return null;
-    return Array.from(this.survey.volumes.subarray(settings.sample * l, (settings.sample + 1) * l));
+    if (!survey || !drawn || !sameSteering(drawn, settings) || settings.sample >= survey.samples) return null;
+    return Array.from(survey.volumes.subarray(settings.sample * l, (settings.sample + 1) * l));
   }
 
   private ask(state: State): void {
     const settings = state.settings[state.active];
-    if (!this.counted) {
-      const known = this.known(settings);
-      if (known) {
-        this.counted = settings;
-        this.histogram.showSample(known);
-      } else {
-        this.engine.ask("volume", { kind: "volume", settings }, ({ counts }) => {
-          this.counted = settings;
-          this.histogram.showSample(counts);
-        });
-      }
-    }
-    if (this.surveyed) return;
-    this.surveyed = { settings, samples: state.samples };
-    const samples = this.subject.header.kind === "sampled" ? Math.min(state.samples, this.subject.stored) : state.samples;
+    if (!this.counted) this.count(settings, this.known(settings));
+    if (!this.counted && !this.counting) this.askVolume(settings);
+    if (!this.surveyed) this.askSurvey(settings, state.samples);
+  }
+
+  private askVolume(settings: Settings): void {
+    this.counting = settings;
+    this.engine.ask("volume", { kind: "volume", settings }, ({ counts }) => {
+      if (this.counting !== settings) return;
+      this.counting = null;
+      this.count(settings, counts);
+    });
+  }
+
+  private askSurvey(settings: Settings, wanted: number): void {
+    const asked = { settings, samples: wanted, survey: null as Survey | null };
+    this.surveyed = asked;
+    const samples = this.subject.header.kind === "sampled" ? Math.min(wanted, this.subject.stored) : wanted;
     this.engine.ask("survey", { kind: "survey", settings, samples, gallery: GALLERY }, (survey) => {
-      this.survey = survey;
+      if (this.surveyed !== asked) return;
+      asked.survey = survey;
       this.histogram.show(survey);
       const done = survey.diverse.length > 0;
       if (done) this.gallery.show(survey.diverse, `the most typical of ${survey.total} first, then always the one farthest from those before`);
