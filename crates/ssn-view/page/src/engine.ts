@@ -10,7 +10,11 @@ interface Waiting {
   readonly channel: string;
   readonly reply: (reply: unknown, last: boolean) => void;
   readonly failed: (message: string) => void;
+  readonly dropped: () => void;
 }
+
+/** Work that was given up, because other work took its place or another case was opened. */
+export class Dropped extends Error {}
 
 export class Engine {
   private readonly worker: Worker;
@@ -38,29 +42,37 @@ export class Engine {
   /** Asks for work, in the place of what was asked for on the channel before; answers may be several. */
   ask<R extends Request>(
     channel: string, request: R, reply: (reply: Reply<R>, last: boolean) => void,
-    failed: (message: string) => void = this.trouble, transfer: Transferable[] = [],
+    failed: (message: string) => void = this.trouble, transfer: Transferable[] = [], dropped: () => void = () => undefined,
   ): void {
     const id = ++this.number;
-    const before = this.newest.get(channel);
-    if (before !== undefined) this.waiting.delete(before);
+    // Another case: the worker forgets all that it was asked about the one before.
+    if (request.kind === "open") for (const known of [...this.waiting.keys()]) this.drop(known);
+    else this.drop(this.newest.get(channel));
     this.newest.set(channel, id);
-    this.waiting.set(id, { channel, reply: reply as Waiting["reply"], failed });
+    this.waiting.set(id, { channel, reply: reply as Waiting["reply"], failed, dropped });
     const message: Ask = { id, channel, request };
     this.worker.postMessage(message, transfer);
   }
 
-  /** Asks for work that has one answer. */
+  /** Asks for work that has one answer. It fails with `Dropped` where the work is given up. */
   once<R extends Request>(channel: string, request: R, transfer: Transferable[] = []): Promise<Reply<R>> {
     return new Promise((done, failed) => {
-      this.ask(channel, request, (reply) => done(reply), (message) => failed(new Error(message)), transfer);
+      this.ask(channel, request, (reply) => done(reply), (message) => failed(new Error(message)), transfer, () => failed(new Dropped()));
     });
+  }
+
+  private drop(id: number | undefined): void {
+    const waiting = id === undefined ? undefined : this.waiting.get(id);
+    if (id === undefined || !waiting) return;
+    this.waiting.delete(id);
+    waiting.dropped();
   }
 
   /** Gives up the work of a channel. */
   cancel(channel: string): void {
     const id = this.newest.get(channel);
     if (id === undefined || !this.waiting.has(id)) return;
-    this.waiting.delete(id);
+    this.drop(id);
     this.newest.delete(channel);
     this.worker.postMessage({ id: ++this.number, channel, request: { kind: "cancel" } } satisfies Ask);
   }

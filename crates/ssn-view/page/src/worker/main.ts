@@ -13,6 +13,8 @@ import { unpack } from "./unpack";
 const scope = self as unknown as { postMessage(message: Answer, transfer?: Transferable[]): void; onmessage: ((event: MessageEvent<Ask>) => void) | null };
 const queue = new Queue();
 let subject: Case | null = null;
+/** The case that was asked for last. */
+let newest = 0;
 let places: Places;
 let slices: Slices;
 
@@ -30,7 +32,10 @@ function answer<K extends keyof Replies>(id: number, _kind: K, reply: Replies[K]
 }
 
 async function open(id: number, request: Extract<Request, { kind: "open" }>): Promise<void> {
+  newest = id;
   const buffer = request.buffer ?? await unpack(request.base64 ?? "");
+  // Another case was asked for while this one was unpacked.
+  if (newest !== id) return;
   const opened = readPackage(buffer);
   places = new Places(opened);
   slices = new Slices(opened, places);
