@@ -1,11 +1,13 @@
 // The page: ties the parts together for the case that is open.
 
+import { type Left, carry } from "./carry";
 import { Engine } from "./engine";
 import { fragmentParts, readFragment, writeFragment } from "./fragment";
 import type { Orientation } from "./geometry";
 import type { Triple } from "./package";
-import { asArguments, download, fileName, labelMap, onImage, picture } from "./save";
-import type { Listed, Source } from "./source";
+import { onImage } from "./save";
+import { Saving } from "./saving";
+import { type Listed, type Source, caseAddress, caseOf } from "./source";
 import { type State, Store, type Theme, defaultSettings } from "./state";
 import { Subject } from "./subject";
 import { Cases } from "./ui/cases";
@@ -39,19 +41,24 @@ export class App {
   private readonly shell: Shell;
   private readonly cases: Cases;
   private readonly stage: Stage;
+  private readonly saving: Saving;
   private current: Open | null = null;
+  /** The case that was open last, whose settings the next one takes over. */
+  private left: Left | null = null;
+  /** The opening that was asked for last: no other may show anything. */
+  private opening = new AbortController();
   private hash = 0;
   /** The fragment that is known to this page. */
   private written = location.hash;
 
   constructor(private readonly source: Source) {
-    this.cases = new Cases(source.cases, (id) => void this.open(id));
+    this.cases = new Cases(source.cases, (id) => void this.open(caseOf(source.cases, id)!));
     this.shell = new Shell(source.title, this.cases.element, {
       layout: () => this.store.update({ layout: this.store.state.layout === "three" ? "single" : "three" }),
       compare: () => this.store.update({ compare: !this.store.state.compare, active: this.store.state.compare ? 0 : 1 }),
       theme: () => this.nextTheme(),
-      picture: () => void this.savePicture(),
-      labelMap: () => void this.saveLabelMap(),
+      picture: () => void this.saving.picture(),
+      labelMap: () => void this.saving.labelMap(),
       link: () => void this.copyLink(),
     });
     this.stage = new Stage(this.shell.views, this.engine, this.store, {
@@ -67,14 +74,15 @@ export class App {
       },
       trouble: (message) => this.fail(message),
     });
+    this.saving = new Saving(this.engine, this.stage, this.store, (message) => this.say(message));
     this.store.listen((state, before) => this.follow(state, before));
     listenToPointer(this.stage, this.store, { hover: (voxel, pane) => this.read(voxel, pane) });
     listenToKeys(this.stage, this.store, {
       play: () => this.current?.motion.play(),
       step: (by) => this.step(by),
       case: (by) => this.cases.step(by),
-      picture: () => void this.savePicture(),
-      labelMap: () => void this.saveLabelMap(),
+      picture: () => void this.saving.picture(),
+      labelMap: () => void this.saving.labelMap(),
       link: () => void this.copyLink(),
       help: () => (this.shell.help.open ? this.shell.help.close() : this.shell.help.showModal()),
       resetSteering: () => this.resetSteering(),
@@ -89,54 +97,79 @@ export class App {
       return this.fail("There are no cases to show. Give `ssn view` a folder with distribution files.", "Nothing to show");
     }
     const wanted = fragmentParts(location.hash).get("case");
-    await this.open(this.listed(wanted)?.id ?? this.source.cases[0].id);
+    const listed = wanted === undefined ? this.source.cases[0] : caseOf(this.source.cases, wanted);
+    if (listed) await this.open(listed);
+    else this.missing(wanted!);
   }
 
-  private listed(id: string | undefined): Listed | undefined {
-    return this.source.cases.find((one) => one.id === id) ?? this.source.cases.find((one) => one.name === id);
+  /** Says that the address names a case that is not here. What else the address says is meant for that case, and for no other. */
+  private missing(name: string): void {
+    const { cases } = this.source;
+    const [first] = cases;
+    const open = this.current;
+    this.opening.abort();
+    this.say({
+      kind: "error", title: "This case is not here",
+      text: `The address names the case “${name}”, but ${cases.length === 1 ? "the only case here is another" : `none of the ${cases.length} cases here has that name`}. ${
+        this.source.token === null ? "Open the export that has it" : "Start `ssn view` with the folder that has it"}, or choose a case that is here. The settings of the address are for the missing one, and are left out.`,
+      action: open
+        ? { name: `Go on with ${open.subject.header.name}`, act: () => { this.say(null); this.writeHash(); } }
+        : { name: `Open ${first.name}`, act: () => void this.open(first) },
+    });
   }
 
-  /** Opens a case; what the address says of it is restored. */
-  async open(id: string): Promise<void> {
+  /** Opens a case, and gives up the opening of another; what the address says of it is restored. */
+  async open(listed: Listed): Promise<void> {
     const start = performance.now();
-    const listed = this.listed(id)!;
-    const before = this.current ? this.store.state : null;
-    this.current?.motion.stop();
-    this.current?.statistics.stop();
-    this.current = null;
-    this.stage.subject = null;
+    this.opening.abort();
+    const { signal } = this.opening = new AbortController();
+    this.close();
     this.cases.set(listed.id);
-    const say = (share: number) => this.say({ kind: "busy", title: `Opening ${listed.name}`, text: share === 0 ? "The case is being prepared." : share < 1 ? `${Math.round(100 * share)} % has arrived.` : "The case is being read.", share });
+    const say = (share: number) => {
+      if (signal.aborted) return;
+      this.say({ kind: "busy", title: `Opening ${listed.name}`, text: share === 0 ? "The case is being prepared." : share < 1 ? `${Math.round(100 * share)} % has arrived.` : "The case is being read.", share });
+    };
+    this.say(null);
     const soon = window.setTimeout(() => say(0), 150);
     try {
-      const data = await this.source.load(listed.id, (share) => { if (performance.now() - start > 150) say(share); });
+      const data = await this.source.load(listed.id, (share) => { if (performance.now() - start > 150) say(share); }, signal);
+      if (signal.aborted) return;
       this.timings.transfer = performance.now() - start;
       const opened = await this.engine.once("open", { kind: "open", ...data }, data.buffer ? [data.buffer] : []);
+      if (signal.aborted) return;
       window.clearTimeout(soon);
-      this.show(new Subject(listed.id, opened), before);
+      this.show(new Subject(listed.id, opened));
       this.say(null);
       await this.settled();
+      if (signal.aborted) return;
       this.timings.open = performance.now() - start;
       this.timings.load ||= performance.now();
     } catch (error) {
+      if (!signal.aborted) this.fail(error instanceof Error ? error.message : String(error), `${listed.name} cannot be shown`);
+    } finally {
       window.clearTimeout(soon);
-      this.fail(error instanceof Error ? error.message : String(error), `${listed.name} cannot be shown`);
     }
   }
 
-  /** Shows an opened case: as the address says, and otherwise with overlays and maps as they were for the case before. */
-  private show(subject: Subject, before: State | null): void {
+  /** Leaves the open case, if there is one. */
+  private close(): void {
+    if (!this.current) return;
+    const { subject: { header }, initial, motion, statistics } = this.current;
+    motion.stop();
+    statistics.stop();
+    this.left = { header, initial, state: this.store.state };
+    this.current = null;
+    this.stage.subject = null;
+  }
+
+  /** Shows an opened case: as the address says, if it is about this case, and otherwise with what was chosen for the case before. */
+  private show(subject: Subject): void {
     const initial = subject.firstState();
     const parts = fragmentParts(location.hash);
-    const named = this.listed(parts.get("case"));
-    const restored = (!before && !named) || named?.id === subject.id;
-    const kept = before && !restored ? {
-      sampleStyle: before.sampleStyle, predictionStyle: before.predictionStyle, opacity: before.opacity, mapOpacity: before.mapOpacity,
-      map: before.map === "correlation" && subject.header.kind !== "stochastic" ? "none" as const : before.map,
-      quantiles: before.quantiles, gallery: before.gallery, image: before.image, smooth: before.smooth, theme: before.theme,
-      raterStyles: before.raterStyles.length === initial.raterStyles.length ? before.raterStyles : initial.raterStyles,
-    } : {};
-    const state = restored ? readFragment(parts, initial, subject.header, subject.stored) : { ...initial, ...kept };
+    const named = parts.get("case");
+    const restored = named === undefined ? !this.left : caseOf(this.source.cases, named)?.id === subject.id;
+    const state = restored ? readFragment(parts, initial, subject.header, subject.stored)
+      : this.left ? carry(this.left, initial, subject.header, subject.stored) : initial;
     this.store.reset(state);
     const motion = new Motion(this.store, subject, () => this.current?.panel.sync(this.store.state));
     const panel = new Panel(this.store, subject, motion);
@@ -168,7 +201,9 @@ export class App {
   private writeHash(): void {
     // An address that was changed by hand is followed, not written over.
     if (!this.current || location.hash !== this.written) return;
-    history.replaceState(null, "", `#${writeFragment(this.store.state, this.current.initial, this.source.token)}`);
+    const { cases, token } = this.source;
+    const address = caseAddress(cases, caseOf(cases, this.current.subject.id)!);
+    history.replaceState(null, "", `#${writeFragment(this.store.state, this.current.initial, address, token)}`);
     this.written = location.hash;
   }
 
@@ -176,10 +211,12 @@ export class App {
   private async restore(): Promise<void> {
     const parts = fragmentParts(location.hash);
     this.written = location.hash;
-    if (!this.current) return;
-    const listed = this.listed(parts.get("case") ?? this.current.subject.id);
-    if (!listed) return;
-    if (listed.id !== this.current.subject.id) return this.open(listed.id);
+    const wanted = parts.get("case") ?? this.current?.subject.id;
+    if (wanted === undefined) return;
+    const listed = caseOf(this.source.cases, wanted);
+    if (!listed) return this.missing(wanted);
+    if (listed.id !== this.current?.subject.id) return this.open(listed);
+    this.say(null);
     this.store.update(readFragment(parts, this.current.initial, this.current.subject.header, this.current.subject.stored));
   }
 
@@ -202,20 +239,6 @@ export class App {
   private read(voxel: Triple | null, pane: Pane | null): void {
     if (!this.current) return;
     this.shell.readout.textContent = this.shell.readout.title = describe(this.current.subject, this.store.state, voxel, pane);
-  }
-
-  private async savePicture(): Promise<void> {
-    if (!this.current) return;
-    download(`${fileName(this.current.subject, this.store.settings)}.png`, await picture(this.stage, this.current.subject, this.store.state));
-  }
-
-  private async saveLabelMap(): Promise<void> {
-    if (!this.current) return;
-    const { subject } = this.current;
-    const { settings } = this.store;
-    const { labels } = await this.engine.once("save", { kind: "volume", settings });
-    download(`${fileName(subject, settings)}.nii.gz`, await labelMap(subject, labels));
-    toast(`Saved what \`ssn sample ${asArguments(subject, settings)}\` gives.`);
   }
 
   private async copyLink(): Promise<void> {

@@ -4,7 +4,7 @@ import type { Axis } from "./geometry";
 import type { Settings } from "./messages";
 import type { Header, Triple } from "./package";
 import { LARGEST_SAMPLE, LARGEST_SEED } from "./sampling/address";
-import { type Layout, MAPS, type MapKind, type State, type Style, type Theme, limits } from "./state";
+import { type Layout, MAPS, type MapKind, type State, type Style, type Theme, limits, nearestCount } from "./state";
 
 const EFFECTS: Readonly<Record<Style, string>> = { off: "o", fill: "f", contour: "c", both: "b" };
 
@@ -13,17 +13,14 @@ function named<T extends string>(table: Readonly<Record<T, string>>, text: strin
   return (Object.keys(table) as T[]).find((key) => table[key] === text);
 }
 
-/** Samples behind maps and volumes at most. */
-const MOST_SAMPLES = 2000;
-
 const number = (x: number) => String(Math.round(x * 1e4) / 1e4);
 const numbers = (list: readonly number[]) => list.map(number).join(",");
 
-/** The fragment of a state; `initial` is the state without one. */
-export function writeFragment(state: State, initial: State, token: string | null): string {
+/** The fragment of a state of a case; `initial` is the state without one, and `address` names the case. */
+export function writeFragment(state: State, initial: State, address: string, token: string | null): string {
   const parts: [string, string][] = [];
   if (token !== null) parts.push(["token", token]);
-  parts.push(["case", state.case]);
+  parts.push(["case", address]);
   const changed = <K extends keyof State>(name: string, key: K, text: (value: State[K]) => string) => {
     const value = text(state[key]);
     if (value !== text(initial[key])) parts.push([name, value]);
@@ -121,6 +118,7 @@ export function readFragment(parts: ReadonlyMap<string, string>, initial: State,
     });
     return inside as unknown as Triple;
   };
+  const samples = whole("n", 1, Number.MAX_SAFE_INTEGER);
   const raters = parts.get("raters");
   const raterStyles = raters?.length === header.raters.length ? Array.from(raters, (letter) => style(letter) ?? "off") : undefined;
   const volume = header.size[0] > 1;
@@ -142,7 +140,7 @@ export function readFragment(parts: ReadonlyMap<string, string>, initial: State,
     mapOpacity: one("mapopacity", 0, 1) ?? initial.mapOpacity,
     map: choice<MapKind>("map", MAPS) ?? initial.map,
     focus: whole("class", 0, header.classes.length - 1) ?? initial.focus,
-    samples: whole("n", 1, header.kind === "sampled" ? stored : MOST_SAMPLES) ?? initial.samples,
+    samples: samples === undefined ? initial.samples : nearestCount(header, stored, samples),
     channel: whole("channel", 0, Math.max(header.channels.length - 1, 0)) ?? initial.channel,
     window: window && window[0] < window[1] ? window : initial.window,
     theme: choice<Theme>("theme", ["auto", "light", "dark"]) ?? initial.theme,

@@ -11,8 +11,18 @@ export interface Source {
   readonly cases: readonly Listed[];
   /** What belongs into the address beside the state. */
   readonly token: string | null;
-  /** The package of a case, as bytes or as text of an export. */
-  load(id: string, progress: (share: number) => void): Promise<{ buffer?: ArrayBuffer; base64?: string }>;
+  /** The package of a case, as bytes or as text of an export; given up when the signal says so. */
+  load(id: string, progress: (share: number) => void, signal: AbortSignal): Promise<{ buffer?: ArrayBuffer; base64?: string }>;
+}
+
+/** The case that an address means, by its id or its name. */
+export function caseOf(cases: readonly Listed[], address: string): Listed | undefined {
+  return cases.find(({ id }) => id === address) ?? cases.find(({ name }) => name === address);
+}
+
+/** How an address names a case: by its name, which stays the same from one start to the next, or by its id where the name means another. */
+export function caseAddress(cases: readonly Listed[], { id, name }: Listed): string {
+  return cases.some((other) => other.id !== id && (other.name === name || other.id === name)) ? id : name;
 }
 
 /** What cannot be had, in a sentence for the reader. */
@@ -38,10 +48,10 @@ const GONE = "The server does not answer. Start `ssn view` again and open the ad
 
 /** The cases of the server. */
 export async function server(token: string | null): Promise<Source> {
-  const get = async (path: string): Promise<Response> => {
+  const get = async (path: string, signal?: AbortSignal): Promise<Response> => {
     let response: Response;
     try {
-      response = await fetch(new URL(path, location.href), { headers: { Authorization: `Bearer ${token ?? ""}` }, cache: "no-store" });
+      response = await fetch(new URL(path, location.href), { headers: { Authorization: `Bearer ${token ?? ""}` }, cache: "no-store", signal });
     } catch {
       throw new SourceError(GONE);
     }
@@ -64,8 +74,8 @@ export async function server(token: string | null): Promise<Source> {
   if (list.version !== 1) throw new SourceError(`The server speaks version ${list.version}, and this page version 1. Load the page again.`);
   return {
     title: list.title, cases: list.cases, token,
-    async load(id, progress) {
-      const response = await get(`/api/cases/${encodeURIComponent(id)}`);
+    async load(id, progress, signal) {
+      const response = await get(`/api/cases/${encodeURIComponent(id)}`, signal);
       return { buffer: await readAll(response, progress) };
     },
   };

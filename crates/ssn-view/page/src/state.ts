@@ -52,6 +52,16 @@ export interface State {
 
 export const SAMPLE_COUNTS: readonly number[] = [20, 50, 100, 200, 500];
 
+/** The numbers of samples that the control offers. */
+export function sampleCounts(header: Header, stored: number): readonly number[] {
+  return header.kind === "sampled" ? [...SAMPLE_COUNTS.filter((count) => count < stored), stored] : SAMPLE_COUNTS;
+}
+
+/** The number of samples nearest to one that was asked for, of those that the control offers. */
+export function nearestCount(header: Header, stored: number, wanted: number): number {
+  return sampleCounts(header, stored).reduce((best, count) => (Math.abs(count - wanted) < Math.abs(best - wanted) ? count : best));
+}
+
 /** Settings that change nothing. */
 export function defaultSettings(header: Header): Settings {
   const stochastic = header.kind === "stochastic";

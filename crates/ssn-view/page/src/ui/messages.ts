@@ -7,6 +7,8 @@ export interface Message {
   readonly title: string;
   readonly text: string;
   readonly share?: number;
+  /** What the reader can do about it, on a button. */
+  readonly action?: { readonly name: string; readonly act: () => void };
 }
 
 export function showMessage(place: HTMLElement, message: Message | null): void {
@@ -14,8 +16,10 @@ export function showMessage(place: HTMLElement, message: Message | null): void {
   if (!message) return place.replaceChildren();
   place.dataset.kind = message.kind;
   place.setAttribute("role", message.kind === "error" ? "alert" : "status");
+  const { action } = message;
   place.replaceChildren(el("div", { class: "card" }, el("h2", {}, message.title), el("p", {}, message.text),
-    message.kind === "busy" ? el("progress", { max: 1, value: message.share ?? 0 }) : null));
+    message.kind === "busy" ? el("progress", { max: 1, value: message.share ?? 0 }) : null,
+    action ? el("div", { class: "row" }, el("button", { type: "button", class: "text-button", onclick: action.act }, action.name)) : null));
 }
 
 let shown: HTMLElement | null = null;

@@ -313,6 +313,24 @@ test("cases are found by name, and the help tells the keys", async () => {
   await page.close();
 });
 
+test("another case takes over what was chosen, and looks where it looks at first", async () => {
+  const { page, problems } = await open(chrome, `${url}&case=picture&seed=5&i=7&t=1.5&w=0.5,2&d=0&compare=b&b.t=0.5&b.seed=5&n=20&map=probability&sample=c&x=0,3,4&zoom=3`);
+  await shown(page);
+  assert.equal(await part(page, "case"), "picture");
+  await page.keyboard.press("]");
+  await page.waitForFunction(() => document.title.startsWith("volume"));
+  await shown(page);
+  const { token, ...found } = Object.fromEntries(new URLSearchParams((await fragment(page)).slice(1)));
+  assert.deepEqual(found, {
+    // Of the classes both have the background, and the other modes have their own weights.
+    case: "volume", seed: "5", i: "7", t: "1.5", w: "0.5,1,1,1", d: "0", compare: "b", "b.seed": "5", "b.t": "0.5", n: "20", map: "probability", sample: "c", prediction: "c",
+  });
+  const expected = sampled(file("volume"), "--seed", "5", "--temperature", "0.5");
+  assert.equal(differences((await labels(page)).data, expected.data), 0, "B is shown under its settings");
+  assert.deepEqual(problems, []);
+  await page.close();
+});
+
 test("nothing is wider than the window, light or dark, small or large", async () => {
   for (const [width, height] of [[1280, 720], [2560, 1440]]) {
     for (const scheme of ["light", "dark"]) {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 
 import { made, writeDistribution } from "./made.mjs";
-import { browser, folder, serve, shown } from "./viewer.mjs";
+import { browser, folder, open, serve, shown } from "./viewer.mjs";
 
 const data = folder();
 let [server, chrome, url] = [];
@@ -22,7 +22,7 @@ after(async () => {
   await server?.stop();
 });
 
-const said = (page) => page.locator('[role="alert"]').innerText({ timeout: 10000 });
+const said = (page) => page.locator('[role="alert"]:visible').innerText({ timeout: 10000 });
 
 test("a wrong token, and none, are told apart from a broken page", async () => {
   const page = await chrome.newPage();
@@ -82,5 +82,52 @@ test("a server that is gone is said to be gone, and what is open stays", async (
   assert.equal(await page.locator('[data-control="sample"]').inputValue(), "1");
   await page.keyboard.press("]");
   assert.match(await said(page), /The server does not answer\. Start `ssn view` again/);
+  await page.close();
+});
+
+test("what cannot be saved is said, and the page goes on", async () => {
+  const { page, problems } = await open(chrome, url);
+  await shown(page);
+  await page.evaluate(() => {
+    HTMLCanvasElement.prototype.toBlob = (done) => done(null);
+    window.CompressionStream = class { constructor() { throw new Error("There is no room left."); } };
+  });
+  for (const [key, expected] of [["s", /The picture was not saved.*could not be made/s], ["n", /The label map was not saved.*no room left/s]]) {
+    await page.keyboard.press(key);
+    assert.match(await said(page), expected);
+    await page.getByRole("button", { name: "Close" }).click();
+    assert.equal(await page.locator('[role="alert"]').isVisible(), false);
+  }
+  await page.keyboard.press("ArrowRight");
+  await shown(page);
+  assert.equal(await page.locator('[data-control="sample"]').inputValue(), "1");
+  assert.deepEqual(problems, []);
+  await page.close();
+});
+
+test("a case that is not here is said to be missing, and its settings go to no other", async () => {
+  const { page, problems } = await open(chrome, `${url}&case=three&t=2&i=5`);
+  assert.match(await said(page), /This case is not here.*“three”.*none of the 2 cases/s);
+  assert.equal(await page.locator(".pane").count(), 0);
+  await page.getByRole("button", { name: "Open one" }).click();
+  await page.waitForFunction(() => document.title.startsWith("one"));
+  await shown(page);
+  const parts = async () => Object.fromEntries(new URLSearchParams((await page.evaluate(() => window.ssnViewer.fragment)).slice(1)));
+  const { token, ...found } = await parts();
+  assert.deepEqual(found, { case: "one" });
+  // The same where a case is open: it stays as it is.
+  await page.keyboard.press("ArrowRight");
+  await page.evaluate(() => { location.hash = `${window.ssnViewer.fragment.replace("case=one", "case=four")}&t=2`; });
+  assert.match(await said(page), /“four”/);
+  await page.getByRole("button", { name: "Go on with one" }).click();
+  assert.deepEqual(await parts(), { token, case: "one", i: "1" });
+  // An address that is put right is followed.
+  await page.evaluate(() => { location.hash = window.ssnViewer.fragment.replace("case=one", "case=four"); });
+  await said(page);
+  await page.evaluate(() => { location.hash = location.hash.replace("case=four&i=1", "case=two&t=2"); });
+  await page.waitForFunction(() => document.title.startsWith("two"));
+  await shown(page);
+  assert.deepEqual(await parts(), { token, case: "two", t: "2" });
+  assert.deepEqual(problems, []);
   await page.close();
 });

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
-  NormalDrawer, Places, cut, defaultState, diverse, fieldOfRange, fragmentParts, niftiFile, orientations, readFragment, readPackage, strides, survey, writeFragment,
+  NormalDrawer, Places, carry, caseAddress, caseOf, cut, defaultState, diverse, fieldOfRange, fragmentParts, niftiFile, orientations, readFragment, readPackage, strides, survey, writeFragment,
 } from "../../build/library.mjs";
 import { distribution, steering } from "./support.mjs";
 
@@ -31,10 +31,11 @@ test("an address restores the state that it was written from", () => {
     opacity: 0.5, mapOpacity: 0.1, map: "correlation", focus: 2, samples: 500, quantiles: true, gallery: false, window: [-5, 17.5], image: false, smooth: false,
     crosshair: false, theme: "dark",
   };
-  const text = writeFragment(state, initial, "a+/=b");
+  const text = writeFragment(state, initial, "a case & more", "a+/=b");
   assert.equal(fragmentParts(text).get("token"), "a+/=b");
+  assert.equal(fragmentParts(text).get("case"), "a case & more");
   assert.deepEqual(readFragment(fragmentParts(text), initial, about, 0), state);
-  assert.equal(writeFragment(initial, initial, null), "case=id", "only what differs");
+  assert.equal(writeFragment(initial, initial, "name", null), "case=name", "only what differs");
   assert.deepEqual(readFragment(fragmentParts("#case=id"), initial, about, 0), initial);
 });
 
@@ -49,9 +50,49 @@ test("nonsense in an address changes nothing, and limits hold", () => {
   assert.equal(bounded.settings[0].temperature, 3);
   assert.deepEqual([bounded.settings[0].classScales, bounded.settings[0].modeWeights], [[-3, 3, 1], [3, -3]]);
   assert.deepEqual([bounded.cross, bounded.focus, bounded.zoom], [[3, 0, 2], 2, 40]);
+  assert.deepEqual(["n=1", "n=90", "n=500", "n=2000"].map((text) => read(text).samples), [20, 100, 500, 500], "what the control offers");
   const stored = header({ kind: "sampled" });
   const few = readFragment(fragmentParts("i=50&t=2&n=100"), defaultState("id", stored, [0, 0, 0], false), stored, 8);
   assert.deepEqual([few.settings[0].sample, few.settings[0].temperature, few.samples], [7, 1, 8], "there are eight, and nothing to steer");
+});
+
+test("an address names a case so that it is found again", () => {
+  const cases = [["7", "a"], ["8", "b"], ["9", "b"], ["10", "7"]].map(([id, name]) => ({ id, name, size: null }));
+  assert.deepEqual(cases.map((one) => caseAddress(cases, one)), ["a", "8", "9", "10"], "the name, where it means this case alone");
+  for (const one of cases) assert.equal(caseOf(cases, caseAddress(cases, one)), one);
+  assert.equal(caseOf(cases, "c"), undefined);
+});
+
+test("another case takes over what has a meaning for it", () => {
+  const about = header();
+  const first = defaultState("id", about, [1, 2, 3], false);
+  const chosen = { ...first.settings[0], seed: 7n, sample: 30, temperature: 1.5, classScales: [0.5, 2, -1], modeWeights: [0.25, -2], diagonalNoise: false };
+  const state = {
+    ...first, settings: [chosen, { ...chosen, temperature: 3 }], compare: true, active: 1, cross: [3, 0, 5], axis: 2, layout: "single", zoom: 4, centre: [1, 1, 1],
+    sampleStyle: "contour", raterStyles: ["fill", "both"], opacity: 0.9, map: "correlation", focus: 2, samples: 200, quantiles: true, window: [3, 4],
+  };
+  const left = { header: about, initial: first, state };
+  const other = (parts, stored = 0) => {
+    const to = header({ size: [7, 8, 9], seed: "5", ...parts });
+    const own = defaultState("other", to, [2, 2, 2], true);
+    return { own, found: carry(left, own, to, stored) };
+  };
+  const { own, found } = other({ classes: ["background", "b", "c"], raters: ["r1", "r9"] });
+  assert.deepEqual(found.settings.map((one) => [one.seed, one.sample, one.temperature, one.diagonalNoise]), [[7n, 30, 1.5, false], [7n, 30, 3, false]]);
+  assert.deepEqual(found.settings[0].classScales, [0.5, -1, 1], "scales go by the names of classes");
+  assert.deepEqual(found.settings[0].modeWeights, [0.25, -2]);
+  assert.deepEqual([found.compare, found.active, found.focus, found.samples, found.map], [true, 1, 1, 200, "correlation"]);
+  assert.deepEqual([found.sampleStyle, found.raterStyles, found.opacity, found.quantiles, found.layout, found.axis], ["contour", ["both", "off"], 0.9, true, "single", 2]);
+  assert.deepEqual([found.case, found.cross, found.zoom, found.centre, found.window], ["other", own.cross, 1, null, own.window], "where one looks begins anew");
+  assert.deepEqual(other({ rank: 3 }).found.settings[0].modeWeights, [1, 1, 1], "other modes");
+  const frozen = { voxels: 1, rule: "", limit: { temperature: 1.2, class: 1, mode: 1 } };
+  const bounded = other({ frozen }).found.settings[0];
+  assert.deepEqual([bounded.temperature, bounded.classScales, bounded.modeWeights], [1.2, [0.5, 1, -1], [0.25, -1]], "within the limits of the other case");
+  const drawn = other({ kind: "sampled" }, 8).found;
+  assert.deepEqual([drawn.settings[0].sample, drawn.settings[0].temperature, drawn.samples, drawn.map], [7, 1, 8, "none"], "there are eight, and nothing to steer");
+  // What was not chosen is as the other case has it.
+  const untouched = carry({ ...left, state: first }, own, header({ seed: "5" }), 0);
+  assert.deepEqual([untouched.settings[0].seed, untouched.samples], [5n, 50]);
 });
 
 test("planes stand as the patient does, however the volume was stored", () => {
