@@ -14,7 +14,7 @@ pub fn find(inputs: &[PathBuf]) -> Result<Vec<Found>, Failure> {
     for input in inputs {
         match input.is_dir() {
             true => paths.extend(files_of(input)?),
-            false => paths.push(input.clone()),
+            false => paths.push(checked(input)?),
         }
     }
     let read = |path: PathBuf| match DistributionFile::read_header(&path, &Limits::default()) {
@@ -22,6 +22,21 @@ pub fn find(inputs: &[PathBuf]) -> Result<Vec<Found>, Failure> {
         Err(error) => Err(failure(error)),
     };
     paths.into_iter().map(read).collect()
+}
+
+/// A file that may be a distribution file, by its name.
+fn checked(path: &Path) -> Result<PathBuf, Failure> {
+    let refused = |exit, what: &str| Failure::new(exit, format!("{}: {what}", path.display()));
+    if !path.exists() {
+        return Err(refused(Exit::Io, "there is no such file or folder; check the path"));
+    }
+    if path.extension().is_none_or(|ending| ending != "safetensors") {
+        let what = format!(
+            "this is no distribution file, whose names end with {DISTRIBUTION_ENDING}; name one, or a folder of them"
+        );
+        return Err(refused(Exit::BadData, &what));
+    }
+    Ok(path.to_owned())
 }
 
 /// The distribution files of a folder, in natural order.

@@ -156,7 +156,20 @@ pub struct Dataset {
     pub findings: Vec<Finding>,
 }
 
+/// The names of channels that nothing names.
+pub(crate) fn unnamed_channels(count: usize) -> Vec<String> {
+    match count {
+        1 => vec!["image".to_owned()],
+        _ => (0..count).map(|channel| format!("channel_{channel}")).collect(),
+    }
+}
+
 impl Dataset {
+    /// Whether its channels are red, green and blue: three that one file holds, so that nothing names them.
+    pub fn is_colour(&self) -> bool {
+        self.channels.len() == 3 && self.channels == unnamed_channels(3)
+    }
+
     /// Reads a case as its files say, before any preprocessing, and tells everything that is wrong with it.
     pub fn inspect(&self, index: usize) -> (Option<Case>, Vec<Finding>) {
         let (entry, mut findings) = (&self.entries[index], vec![]);

@@ -20,6 +20,8 @@ pub struct ViewCase {
 pub struct Picture {
     /// The names of the channels.
     pub channels: Vec<String>,
+    /// Whether they are red, green and blue.
+    pub colour: bool,
     /// `[channels, d, h, w]`.
     pub values: Vec<f32>,
 }

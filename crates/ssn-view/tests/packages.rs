@@ -147,8 +147,11 @@ fn a_cut_image_shows_all_that_matters() {
     let mut labels = vec![0; 4200];
     labels[45 * 70 + 40] = 1;
     let rater = ssn_view::Rater { name: "rater 3".to_owned(), labels };
-    let picture =
-        Picture { channels: vec!["x".to_owned()], values: (0..4200).map(|i| (i % 200) as f32).collect() };
+    let picture = Picture {
+        channels: vec!["x".to_owned()],
+        colour: false,
+        values: (0..4200).map(|i| (i % 200) as f32).collect(),
+    };
     let case = ViewCase { file, picture: Some(picture), raters: vec![rater] };
     let parsed = Parsed::new(&package(&case, &Packing { seed: 0, crop: true }).unwrap());
     assert_eq!(parsed.header["shown"], json!({ "start": [0, 12, 22], "size": [1, 42, 27] }));
@@ -199,9 +202,9 @@ fn a_single_class_has_one_row_and_two_names() {
 fn colours_are_told_from_channels() {
     let mut case = plain(Kind::Stochastic, [1, 4, 4]);
     let names = |count: usize| (0..count).map(|i| i.to_string()).collect::<Vec<_>>();
-    case.picture = Some(Picture { channels: names(3), values: vec![7.0; 48] });
+    case.picture = Some(Picture { channels: names(3), colour: true, values: vec![7.0; 48] });
     assert_eq!(pack(&case).header["colour"], true);
-    case.picture = Some(Picture { channels: names(2), values: vec![7.0; 32] });
+    case.picture = Some(Picture { channels: names(2), colour: false, values: vec![7.0; 32] });
     assert_eq!(pack(&case).header["colour"], false);
 }
 

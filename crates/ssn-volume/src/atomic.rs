@@ -29,6 +29,10 @@ pub fn write_atomically(
         _ => Path::new("."),
     };
     let write = || -> io::Result<()> {
+        if !folder.exists() {
+            let reason = format!("the folder {} does not exist", folder.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, reason));
+        }
         let mut temporary = tempfile::Builder::new().prefix(".partial-").tempfile_in(folder)?;
         let mut buffer = io::BufWriter::new(temporary.as_file_mut());
         fill(&mut buffer)?;

@@ -82,8 +82,11 @@ fn material(
     about: &Description,
 ) -> Result<(Option<Picture>, Vec<Rater>), Failure> {
     let (case, maps) = raters::load_with_image(dataset, place, about)?;
-    let picture = (case.channels > 0)
-        .then(|| Picture { channels: channel_names(dataset, case.channels), values: case.image });
+    let picture = (case.channels > 0).then(|| Picture {
+        channels: channel_names(dataset, case.channels),
+        colour: dataset.is_colour() && about.size[0] == 1,
+        values: case.image,
+    });
     let number = |index: usize| case.rater_numbers.get(index).copied().unwrap_or(index);
     let raters = maps
         .into_iter()

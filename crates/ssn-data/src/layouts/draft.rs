@@ -7,7 +7,7 @@ use ssn_volume::{Limits, read};
 
 use super::Known;
 use super::values::values_in_use;
-use crate::dataset::{Dataset, Entry, Layout, Preprocessing};
+use crate::dataset::{Dataset, Entry, Layout, Preprocessing, unnamed_channels};
 use crate::error::{DataError, Result};
 use crate::finding::{Finding, Kind, Severity};
 use crate::labels::LabelCoding;
@@ -170,14 +170,6 @@ impl Draft {
             self.reading.coding = coding;
         }
         classes
-    }
-}
-
-/// The names of channels that nothing names.
-pub(super) fn unnamed_channels(count: usize) -> Vec<String> {
-    match count {
-        1 => vec!["image".to_owned()],
-        _ => (0..count).map(|channel| format!("channel_{channel}")).collect(),
     }
 }
 

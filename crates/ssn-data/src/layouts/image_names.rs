@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use ssn_volume::{Limits, read};
 
-use super::draft::unnamed_channels;
 use super::nnunet::channel_of;
 use super::role::Role;
+use crate::dataset::unnamed_channels;
 use crate::folders::stem;
 
 /// What stands between the parts of a name.

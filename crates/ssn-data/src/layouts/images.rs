@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use ssn_volume::{Format, Limits, read};
 
-use super::draft::{Draft, unnamed_channels};
+use super::draft::Draft;
 use super::image_names::{Names, beside, role};
 use super::role::Role;
+use crate::dataset::unnamed_channels;
 use crate::dataset::{Entry, Layout};
 use crate::error::{DataError, Result};
 use crate::finding::{Finding, Kind, Severity};

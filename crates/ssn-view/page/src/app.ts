@@ -238,7 +238,8 @@ export class App {
 
   private read(voxel: Triple | null, pane: Pane | null): void {
     if (!this.current) return;
-    this.shell.readout.textContent = this.shell.readout.title = describe(this.current.subject, this.store.state, voxel, pane);
+    const { line, full } = describe(this.current.subject, this.store.state, voxel, pane);
+    [this.shell.readout.textContent, this.shell.readout.title] = [line, full];
   }
 
   private async copyLink(): Promise<void> {

@@ -7,19 +7,16 @@ const CLASSES: readonly Colour[] = [
 ];
 
 /** Raters, where there is one class: bright ones first, and never the colour of the class. */
-const RATERS: readonly Colour[] = [CLASSES[1], CLASSES[3], CLASSES[2], CLASSES[4], CLASSES[6]];
+export const RATERS: readonly Colour[] = [CLASSES[1], CLASSES[3], CLASSES[2], CLASSES[4], CLASSES[6]];
 
+/** Text and lines on the dark of the views. */
+export const INK: Colour = [0xf2, 0xf4, 0xf7];
 export const PREDICTION: Colour = [0xff, 0xff, 0xff];
 export const QUANTILES: Colour = CLASSES[5];
 
 /** The colour of a class above 0. */
 export function classColour(label: number): Colour {
   return CLASSES[(Math.max(label, 1) - 1) % CLASSES.length];
-}
-
-/** The colour of a rater among several. */
-export function raterColour(rater: number): Colour {
-  return RATERS[rater % RATERS.length];
 }
 
 export function css([r, g, b]: Colour, alpha = 1): string {

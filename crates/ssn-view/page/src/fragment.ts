@@ -3,6 +3,7 @@
 import type { Axis } from "./geometry";
 import type { Settings } from "./messages";
 import type { Header, Triple } from "./package";
+import { rounded } from "./rounding";
 import { LARGEST_SAMPLE, LARGEST_SEED } from "./sampling/address";
 import { type Layout, MAPS, type MapKind, type State, type Style, type Theme, limits, nearestCount } from "./state";
 
@@ -13,8 +14,10 @@ function named<T extends string>(table: Readonly<Record<T, string>>, text: strin
   return (Object.keys(table) as T[]).find((key) => table[key] === text);
 }
 
-const number = (x: number) => String(Math.round(x * 1e4) / 1e4);
+const number = (x: number) => String(rounded(x));
 const numbers = (list: readonly number[]) => list.map(number).join(",");
+/** Grey values may be tiny: nine digits are what single precision holds. */
+const greys = (list: readonly number[]) => list.map((x) => String(Number(x.toPrecision(9)))).join(",");
 
 /** The fragment of a state of a case; `initial` is the state without one, and `address` names the case. */
 export function writeFragment(state: State, initial: State, address: string, token: string | null): string {
@@ -52,7 +55,7 @@ export function writeFragment(state: State, initial: State, address: string, tok
   changed("class", "focus", String);
   changed("n", "samples", String);
   changed("channel", "channel", String);
-  changed("window", "window", numbers);
+  changed("window", "window", greys);
   for (const [name, key] of SWITCHES) changed(name, key, (on) => (on ? "1" : "0"));
   changed("theme", "theme", String);
   return parts.map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll("%2C", ",")}`).join("&");
@@ -86,6 +89,8 @@ export function readFragment(parts: ReadonlyMap<string, string>, initial: State,
     return found.map((x) => Math.min(Math.max(x, low), high));
   };
   const one = (name: string, low: number, high: number) => list(name, 1, low, high)?.[0];
+  /** Numbers that are used as they are written back. */
+  const steered = (name: string, count: number, low: number, high: number) => list(name, count, low, high)?.map(rounded);
   const whole = (name: string, low: number, high: number) => {
     const found = one(name, low, high);
     return found !== undefined && Number.isInteger(found) ? found : undefined;
@@ -103,9 +108,9 @@ export function readFragment(parts: ReadonlyMap<string, string>, initial: State,
     if (header.kind !== "stochastic") return { ...first, ...read };
     return {
       ...read,
-      temperature: one(`${prefix}t`, 0, bound.temperature) ?? first.temperature,
-      classScales: list(`${prefix}w`, first.classScales.length, -bound.class, bound.class) ?? first.classScales,
-      modeWeights: list(`${prefix}g`, first.modeWeights.length, -bound.mode, bound.mode) ?? first.modeWeights,
+      temperature: steered(`${prefix}t`, 1, 0, bound.temperature)?.[0] ?? first.temperature,
+      classScales: steered(`${prefix}w`, first.classScales.length, -bound.class, bound.class) ?? first.classScales,
+      modeWeights: steered(`${prefix}g`, first.modeWeights.length, -bound.mode, bound.mode) ?? first.modeWeights,
       diagonalNoise: parts.get(`${prefix}d`) !== "0",
     };
   };

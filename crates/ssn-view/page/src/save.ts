@@ -6,6 +6,7 @@ import { type Triple, voxels } from "./package";
 import type { State } from "./state";
 import type { Subject } from "./subject";
 import type { Stage } from "./view/stage";
+import { wrap } from "./wrap";
 
 /** Hands a file to the reader. */
 export function download(name: string, blob: Blob): void {
@@ -22,31 +23,46 @@ export function fileName(subject: Subject, settings: Settings): string {
   return `${subject.header.name.replace(/[^\w.-]+/g, "_")}_sample_${settings.sample}`;
 }
 
-/** The settings as `ssn sample` takes them: what they change, or nothing. */
-export function asArguments(subject: Subject, settings: Settings): string {
+/** The settings as options of `ssn sample`, each with its value: what they change, or nothing. */
+function options(subject: Subject, settings: Settings): string[] {
   const { header } = subject;
   const names = header.classes.slice(header.classes.length - header.logits);
   const quoted = (text: string) => (/^[\w.=+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
-  const number = (x: number) => String(Math.round(x * 1e4) / 1e4);
   const parts = [`--seed ${settings.seed}`, `--first ${settings.sample}`, "--samples 1"];
   if (header.kind === "stochastic") {
-    if (settings.temperature !== 1) parts.push(`--temperature ${number(settings.temperature)}`);
-    settings.classScales.forEach((scale, k) => { if (scale !== 1) parts.push(`--class-scale ${quoted(`${names[k]}=${number(scale)}`)}`); });
-    settings.modeWeights.forEach((weight, q) => { if (weight !== 1) parts.push(`--mode-weight ${q}=${number(weight)}`); });
+    if (settings.temperature !== 1) parts.push(`--temperature ${settings.temperature}`);
+    settings.classScales.forEach((scale, k) => { if (scale !== 1) parts.push(`--class-scale ${quoted(`${names[k]}=${scale}`)}`); });
+    settings.modeWeights.forEach((weight, q) => { if (weight !== 1) parts.push(`--mode-weight ${q}=${weight}`); });
     if (!settings.diagonalNoise) parts.push("--no-diagonal-noise");
   }
-  return parts.join(" ");
+  return parts;
 }
 
-/** The views as they are, with a line below that says what they show. */
+/** The settings as `ssn sample` takes them. */
+export function asArguments(subject: Subject, settings: Settings): string {
+  return options(subject, settings).join(" ");
+}
+
+/** Height of a line below the views, and what is left free around text, in pixels of the page. */
+const [LINE, MARGIN] = [17, 10];
+
+/** The views as they are, with lines below that say what they show. */
 export function picture(stage: Stage, subject: Subject, state: State): Promise<Blob> {
   const ratio = window.devicePixelRatio || 1;
   const box = stage.element.getBoundingClientRect();
-  const foot = 40 * ratio;
   const canvas = document.createElement("canvas");
-  canvas.width = Math.round(box.width * ratio);
-  canvas.height = Math.round(box.height * ratio + foot);
   const context = canvas.getContext("2d")!;
+  const font = `${12 * ratio}px system-ui, sans-serif`;
+  context.font = font;
+  const [width, views] = [Math.round(box.width * ratio), Math.round(box.height * ratio)];
+  const slots = state.compare ? [0, 1] : [0];
+  const told = slots.map((slot) => [...(state.compare ? [`${"AB"[slot]}:`] : []), ...options(subject, state.settings[slot])]);
+  const lines = [[`${subject.header.name} ·`, ...told[0]], ...told.slice(1), ["Made by ssn view. Research use only, not a medical device."]]
+    .flatMap((pieces) => wrap(pieces, width - 2 * MARGIN * ratio, (text) => context.measureText(text).width));
+  // A canvas that gets a size forgets its font.
+  canvas.width = width;
+  canvas.height = views + Math.round((lines.length * LINE + MARGIN) * ratio);
+  context.font = font;
   context.fillStyle = "#0b0d10";
   context.fillRect(0, 0, canvas.width, canvas.height);
   for (const pane of stage.panes) {
@@ -54,12 +70,8 @@ export function picture(stage: Stage, subject: Subject, state: State): Promise<B
     context.drawImage(pane.canvas, Math.round((place.left - box.left) * ratio), Math.round((place.top - box.top) * ratio));
   }
   context.fillStyle = "#c9ced6";
-  context.font = `${12 * ratio}px system-ui, sans-serif`;
-  const slots = state.compare ? [0, 1] : [0];
-  const told = slots.map((slot) => `${state.compare ? `${"AB"[slot]}: ` : ""}${asArguments(subject, state.settings[slot])}`);
-  const room = canvas.width - 20 * ratio;
-  context.fillText(`${subject.header.name} · ${told.join("   ")}`, 10 * ratio, canvas.height - foot + 16 * ratio, room);
-  context.fillText("Made by ssn view. Research use only, not a medical device.", 10 * ratio, canvas.height - 9 * ratio, room);
+  context.textBaseline = "middle";
+  lines.forEach((line, i) => context.fillText(line, MARGIN * ratio, views + (MARGIN / 2 + LINE * (i + 0.5)) * ratio));
   return new Promise((done, failed) => canvas.toBlob((blob) => (blob ? done(blob) : failed(new Error("The picture could not be made."))), "image/png"));
 }
 

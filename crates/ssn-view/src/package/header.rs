@@ -103,7 +103,7 @@ impl<'a> Header<'a> {
             shown,
             frozen: Frozen { voxels: kept.frozen, rule: RULE, limit },
             seed: packing.seed.to_string(),
-            colour: channels.len() == 3 && about.size[0] == 1,
+            colour: case.picture.as_ref().is_some_and(|picture| picture.colour && channels.len() == 3),
             channels,
             raters: case.raters.iter().map(|rater| rater.name.as_str()).collect(),
             modes: shares.into_iter().map(|share| Mode { share }).collect(),

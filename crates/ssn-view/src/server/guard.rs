@@ -9,6 +9,9 @@ use hyper::{Method, StatusCode};
 use super::secret::{same, secret};
 use crate::error::Result;
 
+/// The port of addresses that name none.
+const HTTP_PORT: u16 = 80;
+
 /// What a request asks for and may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wanted {
@@ -37,6 +40,11 @@ impl Rules {
         let mut hosts = vec![address.to_string()];
         if is_usual(address.ip()) {
             hosts.push(format!("localhost:{}", address.port()));
+        }
+        if address.port() == HTTP_PORT {
+            // Browsers leave out the port that the protocol has by itself.
+            let bare = |host: &String| host.strip_suffix(&format!(":{HTTP_PORT}")).map(str::to_owned);
+            hosts.extend(hosts.iter().filter_map(bare).collect::<Vec<_>>());
         }
         Ok(Self { hosts, token: secret()? })
     }
@@ -148,7 +156,16 @@ mod tests {
         let rules = Rules::new("10.0.0.7:80".parse().unwrap()).unwrap();
         assert_eq!(check(&rules, "/", &[("host", "10.0.0.7:80")]), Ok(Wanted::Page));
         assert_eq!(check(&rules, "/", &[("host", "localhost:80")]), Err(403));
+        assert_eq!(
+            check(&rules, "/", &[("host", "10.0.0.7")]),
+            Ok(Wanted::Page),
+            "browsers leave out port 80"
+        );
         let rules = Rules::new("[::1]:80".parse().unwrap()).unwrap();
-        assert_eq!(check(&rules, "/", &[("host", "[::1]:80")]), Ok(Wanted::Page));
+        for host in ["[::1]:80", "[::1]", "localhost"] {
+            assert_eq!(check(&rules, "/", &[("host", host)]), Ok(Wanted::Page), "{host}");
+        }
+        let rules = Rules::new("127.0.0.1:8080".parse().unwrap()).unwrap();
+        assert_eq!(check(&rules, "/", &[("host", "127.0.0.1")]), Err(403));
     }
 }

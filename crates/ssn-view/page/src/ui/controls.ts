@@ -1,8 +1,11 @@
 // The kinds of controls that the panel is made of. Each is made once, and follows the state by `set`.
 
+import { INK, css } from "../colour";
+import type { Mark } from "../marks";
+import { decimalsOf, rounded } from "../rounding";
 import type { State, Store } from "../state";
 import type { Subject } from "../subject";
-import { el } from "./dom";
+import { el, svg } from "./dom";
 import type { Motion } from "./motion";
 
 /** What groups of controls are made of. */
@@ -14,15 +17,22 @@ export interface Parts {
   follow(sync: (state: State) => void): void;
 }
 
-export interface SliderOptions {
-  readonly name: string;
-  readonly label: Node | string;
-  readonly title?: string;
+/** Where a slider ends, and how finely it moves. */
+export interface Scale {
   readonly low: number;
   readonly high: number;
   readonly step: number;
   /** What a double click brings back, and where the mark is. */
   readonly usual: number;
+}
+
+export interface SliderOptions {
+  readonly name: string;
+  readonly label: Node | string;
+  readonly title?: string;
+  readonly scale: Scale;
+  /** Whether the number is stated elsewhere: it is rounded to that, and shown with all its decimals. */
+  readonly stated?: boolean;
   readonly change: (value: number) => void;
   readonly after?: Node;
 }
@@ -30,34 +40,52 @@ export interface SliderOptions {
 export interface Slider {
   readonly element: HTMLElement;
   set(value: number): void;
+  /** Gives it another scale; `set` has to follow. */
+  rescale(scale: Scale): void;
   enable(on: boolean, why: string): void;
 }
 
+/** A number with the decimals of a step; all that it has, where it is stated; three digits, where steps are tiny. */
+function written(value: number, step: number, stated: boolean): string {
+  const decimals = Math.max(0, Math.ceil(-Math.log10(step)));
+  if (decimals > 4) return String(Number(value.toPrecision(3)));
+  return value.toFixed(stated ? Math.max(decimals, decimalsOf(value)) : decimals);
+}
+
 /** A slider with its number beside it. */
-export function slider({ name, label, title, low, high, step, usual, change, after }: SliderOptions): Slider {
-  const digits = Math.max(0, Math.ceil(-Math.log10(step)));
-  const range = el("input", { type: "range", min: low, max: high, step, "data-control": name, "aria-label": title ?? name });
-  const number = el("input", { type: "number", min: low, max: high, step, class: "number", "aria-label": `${title ?? name}, as a number` });
+export function slider({ name, label, title, scale, stated = false, change, after }: SliderOptions): Slider {
+  let { low, high, step, usual } = scale;
+  let now = usual;
+  const range = el("input", { type: "range", "data-control": name, "aria-label": title ?? name });
+  const number = el("input", { type: "number", class: "number", "aria-label": `${title ?? name}, as a number` });
   const bounded = (value: number) => Math.min(Math.max(value, low), high);
   range.addEventListener("input", () => change(range.valueAsNumber));
   number.addEventListener("change", () => {
-    if (Number.isFinite(number.valueAsNumber)) change(bounded(number.valueAsNumber));
-    else number.value = String(range.valueAsNumber);
+    const entered = number.valueAsNumber;
+    if (Number.isFinite(entered)) change(bounded(stated ? rounded(entered) : entered));
+    else number.value = written(now, step, stated);
   });
   const reset = () => change(usual);
   range.addEventListener("dblclick", reset);
   const caption = el("span", { class: "label", title }, label);
   caption.addEventListener("dblclick", reset);
   const element = el("div", { class: after ? "slider with-button" : "slider", title }, caption, range, number, after ?? null);
+  const rescale = (to: Scale) => {
+    ({ low, high, step, usual } = to);
+    for (const input of [range, number]) [input.min, input.max, input.step] = [String(low), String(high), String(step)];
+  };
+  rescale(scale);
   return {
     element,
+    rescale,
     set(value) {
+      now = value;
       range.value = String(value);
       const share = (x: number) => `${(100 * (x - low)) / (high - low || 1)}%`;
       const [from, to] = value < usual ? [value, usual] : [usual, value];
       range.style.setProperty("--from", share(from));
       range.style.setProperty("--to", share(to));
-      if (document.activeElement !== number) number.value = value.toFixed(digits);
+      if (document.activeElement !== number) number.value = written(value, step, stated);
       element.dataset.changed = String(value !== usual);
     },
     enable(on, why) {
@@ -94,7 +122,14 @@ export function select(name: string, options: readonly (readonly [string, string
   set(value: string): void;
 } {
   const element = el("select", { "data-control": name, "aria-label": name }, ...options.map(([value, text]) => el("option", { value }, text)));
-  element.addEventListener("change", () => change(element.value));
+  // Chosen by the mouse, it is done with, and keys are the page's again; by the keyboard, one may go on choosing.
+  let pointed = false;
+  element.addEventListener("pointerdown", () => { pointed = true; });
+  element.addEventListener("keydown", () => { pointed = false; });
+  element.addEventListener("change", () => {
+    change(element.value);
+    if (pointed) element.blur();
+  });
   return {
     element,
     set(value) {
@@ -134,6 +169,12 @@ export function group(name: string, open: boolean, tools: Node[], ...children: (
 /** A small text that explains. */
 export function note(text: string): HTMLElement {
   return el("p", { class: "note" }, text);
+}
+
+/** How the outlines of a label map look: a line on the dark of the views. */
+export function lineSample(mark: Mark): SVGSVGElement {
+  const line = svg("line", { x1: 2, x2: 24, y1: 6, y2: 6, stroke: css(mark.own ?? INK), "stroke-dasharray": mark.dash.join(" ") });
+  return svg("svg", { viewBox: "0 0 26 12", class: "line-sample", "aria-hidden": "true" }, line);
 }
 
 /** The colour of something, as a dot; set by script, since the page has no styles in its markup. */

@@ -2,6 +2,7 @@
 
 import type { Engine } from "../engine";
 import { COLUMNS, type Plane, ROWS, strides } from "../geometry";
+import { sampleMark } from "../marks";
 import type { Settings } from "../messages";
 import type { State } from "../state";
 import type { Subject } from "../subject";
@@ -108,7 +109,7 @@ export class Gallery {
       raster.finish();
       context.drawImage(raster.canvas, 0, 0);
     }
-    paintLabels(raster.start(rows, columns), labels, 0.55);
+    paintLabels(raster.start(rows, columns), labels, columns, sampleMark(subject.header.classes.length), 0.55);
     raster.finish();
     context.imageSmoothingEnabled = false;
     context.drawImage(raster.canvas, 0, 0);

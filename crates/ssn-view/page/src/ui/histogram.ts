@@ -3,7 +3,8 @@
 import type { Survey } from "../messages";
 import type { State } from "../state";
 import type { Subject } from "../subject";
-import { classColour, css, raterColour } from "../colour";
+import { classColour, css } from "../colour";
+import { raterMark } from "../marks";
 import { el, svg } from "./dom";
 
 const [WIDTH, HEIGHT, TOP, BOTTOM, SIDE] = [300, 152, 30, 25, 6];
@@ -104,11 +105,16 @@ export class Histogram {
       return line;
     };
     mark(prediction, 18, "prediction", `mean prediction: ${figure(prediction)} ${unit}`);
-    raters.forEach((volume, rater) => {
-      const level = 11 + 7 * (rater % 3);
+    // Neighbours are written at different heights.
+    const order = raters.map((_, rater) => rater).sort((a, b) => raters[a] - raters[b]);
+    order.forEach((rater, place) => {
+      const volume = raters[rater];
+      const level = 9 + 9 * (place % 3);
       const line = mark(volume, level, "rater", `${subject.header.raters[rater]}: ${figure(volume)} ${unit}`);
-      line.style.setProperty("--colour", css(raterColour(rater)));
-      const text = svg("text", { x: across(volume) + (across(volume) > WIDTH - 16 ? -2 : 2), y: level + 2, class: "rater", "text-anchor": across(volume) > WIDTH - 16 ? "end" : "start" }, String(rater));
+      const { own, dash } = raterMark(rater, subject.header.classes.length);
+      line.style.setProperty("--colour", own ? css(own) : "var(--text)");
+      line.setAttribute("stroke-dasharray", dash.join(" "));
+      const text = svg("text", { x: across(volume) + (across(volume) > WIDTH - 16 ? -2 : 2), y: level + 2, class: "rater", "text-anchor": across(volume) > WIDTH - 16 ? "end" : "start" }, shortName(subject.header.raters[rater]));
       parts.push(text);
     });
     if (current !== null) {
@@ -136,6 +142,11 @@ export class Histogram {
     if (far > 0) parts.push(`${far} far beyond the axis`);
     return parts.join(" · ");
   }
+}
+
+/** What stands beside the line of a rater: the number of `rater 3`, or else the name. */
+function shortName(name: string): string {
+  return /^rater (\d+)$/.exec(name)?.[1] ?? name;
 }
 
 /** A number with three digits that matter. */

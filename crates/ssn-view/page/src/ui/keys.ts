@@ -23,7 +23,9 @@ function typing(target: EventTarget | null, key: string): boolean {
   if (target instanceof HTMLInputElement && target.type === "range") return key.startsWith("Arrow") || key.startsWith("Page") || key === "Home" || key === "End";
   if (target instanceof HTMLButtonElement || target.tagName === "SUMMARY") return key === " " || key === "Enter";
   if (target instanceof HTMLInputElement && target.type === "checkbox") return key === " ";
-  return target instanceof HTMLInputElement || target instanceof HTMLSelectElement || target instanceof HTMLTextAreaElement;
+  // A list is searched by the letters of what it offers, and moved through by keys with names, and by the space.
+  if (target instanceof HTMLSelectElement) return key.length > 1 || key === " " || target.textContent!.toLowerCase().includes(key.toLowerCase());
+  return target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement;
 }
 
 export function listenToKeys(stage: Stage, store: Store, actions: KeyActions): void {

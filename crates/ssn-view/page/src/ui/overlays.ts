@@ -1,8 +1,9 @@
 // The groups of controls that say what is laid over the image, and how the image looks.
 
-import { classColour, css, raterColour } from "../colour";
+import { classColour, css } from "../colour";
+import { type Mark, predictionMark, raterMark, sampleMark } from "../marks";
 import { MAPS, type MapKind, SAMPLE_COUNTS, type State, type Style } from "../state";
-import { type Parts, choice, dot, group, note, select, slider, toggle } from "./controls";
+import { type Parts, type Scale, choice, dot, group, lineSample, note, select, slider, toggle } from "./controls";
 import { el, iconButton } from "./dom";
 import { whyNot } from "./steering";
 
@@ -20,23 +21,22 @@ const MAP_NAMES: Readonly<Record<MapKind, readonly [string, string]>> = {
 };
 
 export function overlaysGroup({ store, subject: { header }, follow }: Parts): HTMLElement {
-  const one = header.classes.length === 2;
-  const row = (name: string, label: Node, now: (state: State) => Style, change: (style: Style) => void) => {
+  const count = header.classes.length;
+  const row = (name: string, text: string, mark: Mark, now: (state: State) => Style, change: (style: Style) => void) => {
     const styles = choice<Style>(name, STYLE_NAMES, change);
     follow((state) => styles.set(now(state)));
-    return el("div", { class: "row overlay" }, label, styles.element);
+    return el("div", { class: "row overlay" }, el("span", { class: "named label", title: text }, lineSample(mark), el("span", {}, text)), styles.element);
   };
-  const label = (text: string, colour: string, hollow: boolean) => el("span", { class: "named label" }, one || hollow ? dot(colour, hollow) : null, text);
   const opacity = slider({
-    name: "opacity", label: "opacity", title: "Opacity of coloured areas", low: 0, high: 1, step: 0.01, usual: 0.35,
+    name: "opacity", label: "opacity", title: "Opacity of coloured areas", scale: { low: 0, high: 1, step: 0.01, usual: 0.35 },
     change: (value) => store.update({ opacity: value }),
   });
   follow((state) => opacity.set(state.opacity));
-  const classes = one ? null : el("div", { class: "classes" }, ...header.classes.slice(1).map((name, i) => el("span", { class: "named" }, dot(css(classColour(i + 1))), name)));
+  const classes = count === 2 ? null : el("div", { class: "classes" }, ...header.classes.slice(1).map((name, i) => el("span", { class: "named" }, dot(css(classColour(i + 1))), name)));
   return group("Overlays", true, [], classes,
-    row("sample-style", label("sample", css(classColour(1)), false), (state) => state.sampleStyle, (style) => store.update({ sampleStyle: style })),
-    row("prediction-style", label("mean prediction", "var(--text)", true), (state) => state.predictionStyle, (style) => store.update({ predictionStyle: style })),
-    ...header.raters.map((name, rater) => row(`rater-${rater}`, label(name, css(raterColour(rater)), false), (state) => state.raterStyles[rater],
+    row("sample-style", "sample", sampleMark(count), (state) => state.sampleStyle, (style) => store.update({ sampleStyle: style })),
+    row("prediction-style", "mean prediction", predictionMark(count), (state) => state.predictionStyle, (style) => store.update({ predictionStyle: style })),
+    ...header.raters.map((name, rater) => row(`rater-${rater}`, name, raterMark(rater, count), (state) => state.raterStyles[rater],
       (style) => store.update({ raterStyles: store.state.raterStyles.map((now, i) => (i === rater ? style : now)) }))),
     opacity.element);
 }
@@ -44,7 +44,7 @@ export function overlaysGroup({ store, subject: { header }, follow }: Parts): HT
 export function mapsGroup({ store, subject: { header, stored }, follow }: Parts, told: HTMLElement): HTMLElement {
   const maps = choice<MapKind>("map", MAPS.map((map) => [map, ...MAP_NAMES[map]] as const), (map) => store.update({ map }));
   const opacity = slider({
-    name: "map-opacity", label: "map opacity", low: 0, high: 1, step: 0.01, usual: 0.75, change: (value) => store.update({ mapOpacity: value }),
+    name: "map-opacity", label: "map opacity", scale: { low: 0, high: 1, step: 0.01, usual: 0.75 }, change: (value) => store.update({ mapOpacity: value }),
   });
   const focus = select("class", header.classes.slice(1).map((name, i) => [String(i + 1), name] as const), (value) => store.update({ focus: Number(value) }));
   const counts = header.kind === "sampled" ? [...SAMPLE_COUNTS.filter((count) => count < stored), stored] : SAMPLE_COUNTS;
@@ -78,22 +78,32 @@ export function imageGroup({ store, subject, follow }: Parts): HTMLElement {
   const channel = select("channel", header.channels.map(({ name }, i) => [String(i), name] as const), (value) => {
     store.update({ channel: Number(value), window: subject.autoWindow(Number(value)) });
   });
-  const { low, high } = header.channels[0];
-  const span = high - low || 1;
-  const step = 10 ** Math.floor(Math.log10(span / 200));
+  /** The values of a channel, for black (0) or white (1). */
+  const scale = (of: number, side: 0 | 1): Scale => {
+    const { low, high } = header.channels[of];
+    const span = high - low || 1;
+    return { low, high: low + span, step: 10 ** Math.floor(Math.log10(span / 200)), usual: subject.autoWindow(of)[side] };
+  };
   const bound = (name: string, side: 0 | 1) => slider({
-    name, label: name, low, high, step, usual: subject.autoWindow(0)[side],
+    name, label: name, scale: scale(0, side),
     change: (value) => {
-      const [black, white] = store.state.window;
+      const { window: [black, white], channel: of } = store.state;
+      const { step } = scale(of, side);
       store.update({ window: side === 0 ? [Math.min(value, white - step), white] : [black, Math.max(value, black + step)] });
     },
   });
   const [black, white] = [bound("black", 0), bound("white", 1)];
+  let scaled = 0;
   follow((state) => {
     shown.set(state.image);
     smooth.set(state.smooth);
     cross.set(state.crosshair);
     channel.set(String(state.channel));
+    if (scaled !== state.channel) {
+      scaled = state.channel;
+      black.rescale(scale(scaled, 0));
+      white.rescale(scale(scaled, 1));
+    }
     black.set(state.window[0]);
     white.set(state.window[1]);
   });

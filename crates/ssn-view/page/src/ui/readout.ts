@@ -7,8 +7,8 @@ import type { Subject } from "../subject";
 import type { Pane } from "../view/pane";
 import { figure } from "./histogram";
 
-/** Says what is at the voxel under the mouse, or at that of the cross-hair. */
-export function describe(subject: Subject, state: State, voxel: Triple | null, pane: Pane | null): string {
+/** Says what is at the voxel under the mouse, or at that of the cross-hair: in a line, and with each rater by name. */
+export function describe(subject: Subject, state: State, voxel: Triple | null, pane: Pane | null): { line: string; full: string } {
   const { header } = subject;
   const at = voxel ?? state.cross;
   const parts = [subject.volume ? `voxel ${at[2]}, ${at[1]}, ${at[0]}` : `pixel ${at[2]}, ${at[1]}`];
@@ -26,6 +26,17 @@ export function describe(subject: Subject, state: State, voxel: Triple | null, p
   }
   const labels = subject.labelAt(at);
   parts.push(`prediction: ${header.classes[labels.prediction]}`);
-  if (labels.raters.length > 0) parts.push(`raters: ${labels.raters.map((label) => header.classes[label] ?? label).join(", ")}`);
-  return parts.join("  ·  ");
+  const marked = labels.raters.map((label) => header.classes[label] ?? String(label));
+  return {
+    line: [...parts, ...(marked.length > 0 ? [`${marked.length > 1 ? "raters" : "rater"}: ${tally(marked)}`] : [])].join("  ·  "),
+    full: [...parts, ...marked.map((name, rater) => `${header.raters[rater]}: ${name}`)].join("\n"),
+  };
+}
+
+/** Names with how often each is there, the most frequent first. */
+function tally(names: readonly string[]): string {
+  if (names.length === 1) return names[0];
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return [...counts].sort(([, a], [, b]) => b - a).map(([name, count]) => `${name} ×${count}`).join(", ");
 }

@@ -67,7 +67,7 @@ export function steeringGroup({ store, subject: { header }, follow }: Parts): HT
   const sliders: Slider[] = [];
   const temperature = slider({
     name: "temperature", label: "temperature", title: "All noise times this: 0 gives the mean prediction, more than 1 exaggerates",
-    low: 0, high: bound.temperature, step: 0.05, usual: 1, change: (value) => store.steer({ temperature: value }),
+    scale: { low: 0, high: bound.temperature, step: 0.05, usual: 1 }, stated: true, change: (value) => store.steer({ temperature: value }),
   });
   follow((state) => temperature.set(state.settings[state.active].temperature));
   sliders.push(temperature);
@@ -81,7 +81,7 @@ export function steeringGroup({ store, subject: { header }, follow }: Parts): HT
     const one = slider({
       name: `class-${k}`, label: el("span", { class: "named" }, dot(shown === 0 ? "transparent" : css(classColour(shown)), shown === 0), names[k]),
       title: `The noise of ${names[k]} times this`,
-      low: -bound.class, high: bound.class, step: 0.05, usual: 1,
+      scale: { low: -bound.class, high: bound.class, step: 0.05, usual: 1 }, stated: true,
       change: (value) => store.steer({ classScales: store.settings.classScales.map((now, i) => (i === k ? value : now)) }),
     });
     follow((state) => one.set(state.settings[state.active].classScales[k]));
@@ -123,7 +123,7 @@ export function modesGroup({ store, subject: { header }, motion, follow }: Parts
     const one = slider({
       name: `mode-${q}`, label: el("span", { class: "mode" }, bar, el("span", { class: "percent" }, share >= 0.0995 ? `${Math.round(100 * share)} %` : `${(100 * share).toFixed(1)} %`)),
       title: `Mode ${place + 1}, column ${q} of the factor (--mode-weight ${q}=X): ${(100 * share).toFixed(1)} % of the variance that voxels share. Its noise times the weight`,
-      low: -bound, high: bound, step: 0.05, usual: 1, after: sweep,
+      scale: { low: -bound, high: bound, step: 0.05, usual: 1 }, stated: true, after: sweep,
       change: (value) => store.steer({ modeWeights: store.settings.modeWeights.map((now, i) => (i === q ? value : now)) }),
     });
     follow((state) => {

@@ -1,13 +1,13 @@
 // What is written on a view: its name, the letters of the patient's sides, a scale, and the colours of a map.
 
-import { SEQUENTIAL_TABLE, SIGNED_TABLE } from "../colour";
+import { INK as LIGHT, SEQUENTIAL_TABLE, SIGNED_TABLE, css } from "../colour";
 import type { Orientation } from "../geometry";
 import type { MapKind } from "../state";
 import type { Transform } from "./transform";
 
 type Context = CanvasRenderingContext2D;
 
-const INK = "#f2f4f7";
+const INK = css(LIGHT);
 /** Between text and the edge of the canvas, in pixels of the page. */
 const MARGIN = 10;
 /** Lengths of the scale, in millimetres. */
@@ -28,17 +28,21 @@ function write(context: Context, text: string, x: number, y: number, align: Canv
   context.fillText(text, x, y);
 }
 
-export function paintName(context: Context, name: string): void {
-  write(context, name, MARGIN * ratio(), MARGIN * ratio(), "left", "top", 12, 600);
+/** The name of the view; gives the place where it ends. */
+export function paintName(context: Context, name: string): number {
+  const margin = MARGIN * ratio();
+  write(context, name, margin, margin, "left", "top", 12, 600);
+  return margin + context.measureText(name).width;
 }
 
-/** The letters of the sides of the patient. */
-export function paintLetters(context: Context, { letters: [left, right, top, bottom] }: Orientation): void {
+/** The letters of the sides of the patient. That at the top goes below the name where a view is too small for both. */
+export function paintLetters(context: Context, { letters: [left, right, top, bottom] }: Orientation, nameEnd: number): void {
   const { width, height } = context.canvas;
   const margin = MARGIN * ratio();
   write(context, left, margin, height / 2, "left", "middle", 13, 600);
   write(context, right, width - margin, height / 2, "right", "middle", 13, 600);
-  write(context, top, width / 2, margin, "center", "top", 13, 600);
+  const beside = nameEnd + margin < width / 2;
+  write(context, top, width / 2, beside ? margin : margin + 17 * ratio(), "center", "top", 13, 600);
   write(context, bottom, width / 2, height - margin, "center", "bottom", 13, 600);
 }
 

@@ -1,12 +1,14 @@
 // One view of a slice: its canvas, and what is painted on it.
 
-import { PREDICTION, QUANTILES, classColour, css, raterColour } from "../colour";
+import { QUANTILES, css } from "../colour";
 import { COLUMNS, type Orientation, type Plane, ROWS, strides } from "../geometry";
+import { type Mark, predictionMark, raterMark, sampleMark } from "../marks";
 import type { Triple } from "../package";
 import type { State, Style } from "../state";
 import type { Subject } from "../subject";
 import { paintBar, paintLetters, paintName, paintScale } from "./annotations";
 import { labelOutlines, outline } from "./contours";
+import { LEVELS, atLeast } from "./quantiles";
 import { Raster, paintImage, paintLabels, paintMap } from "./raster";
 import { type Transform, place, transform, untransform } from "./transform";
 
@@ -19,10 +21,6 @@ export interface Shown {
   /** Shares of samples that have the class in focus, for quantile contours. */
   readonly shares: Float32Array | null;
 }
-
-/** Levels of quantile contours, with the width of their lines. */
-export const LEVELS: readonly (readonly [number, number, readonly number[]])[] = [[0.1, 1, [2, 3]], [0.5, 1.75, []], [0.9, 2.75, []]];
-const DASHES: readonly (readonly number[])[] = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
 
 export class Pane {
   readonly element = document.createElement("div");
@@ -111,8 +109,7 @@ export class Pane {
     if (state.crosshair || state.map === "correlation") this.paintCross(subject, state, shown.plane, view);
     const number = shown.plane.index + subject.header.shown.start[shown.plane.axis];
     const name = [...(state.compare ? ["AB"[this.slot]] : []), ...(subject.volume ? [`${orientation.name} ${number}`] : [])];
-    paintName(context, name.join(" · "));
-    paintLetters(context, orientation);
+    paintLetters(context, orientation, paintName(context, name.join(" · ")));
     if (subject.volume) paintScale(context, view);
     if (map && this.element.dataset.main === "true") paintBar(context, state.map, subject.header.classes[state.focus]);
   }
@@ -144,11 +141,13 @@ export class Pane {
       paintMap(pixels, map, state.map, state.mapOpacity);
     } else {
       const fills = (style: Style) => style === "fill" || style === "both";
+      const classes = subject.header.classes.length;
+      const fill = (labels: Uint8Array, mark: Mark) => paintLabels(pixels, labels, columns, mark, state.opacity);
       state.raterStyles.forEach((style, rater) => {
-        if (fills(style)) paintLabels(pixels, this.fixedLabels(subject, rater, shown.plane), state.opacity);
+        if (fills(style)) fill(this.fixedLabels(subject, rater, shown.plane), raterMark(rater, classes));
       });
-      if (fills(state.predictionStyle)) paintLabels(pixels, this.fixedLabels(subject, -1, shown.plane), state.opacity);
-      if (fills(state.sampleStyle)) paintLabels(pixels, shown.labels, state.opacity);
+      if (fills(state.predictionStyle)) fill(this.fixedLabels(subject, -1, shown.plane), predictionMark(classes));
+      if (fills(state.sampleStyle)) fill(shown.labels, sampleMark(classes));
     }
     this.overlay.finish();
   }
@@ -156,25 +155,21 @@ export class Pane {
   private paintContours(subject: Subject, state: State, shown: Shown, rows: number, columns: number, view: Transform): void {
     // Under a map, fills become contours: both at once could not be read.
     const drawn = (style: Style) => style === "contour" || style === "both" || (style === "fill" && state.map !== "none" && shown.map !== null);
-    const one = subject.header.classes.length === 2;
-    const stroke = (labels: Uint8Array, width: number, dash: readonly number[], colour: (label: number) => string) => {
+    const classes = subject.header.classes.length;
+    const stroke = (labels: Uint8Array, width: number, { dash, colour }: Mark) => {
       let paths = this.outlines.get(labels);
       if (!paths) this.outlines.set(labels, paths = labelOutlines(labels, rows, columns));
-      for (const [label, path] of paths) this.stroke(path, view, width, dash, colour(label));
+      for (const [label, path] of paths) this.stroke(path, view, width, dash, css(colour(label)));
     };
-    if (drawn(state.sampleStyle)) stroke(shown.labels, 2, [], (label) => css(classColour(label)));
-    if (drawn(state.predictionStyle)) {
-      stroke(this.fixedLabels(subject, -1, shown.plane), 1.5, [5, 4], (label) => css(one ? PREDICTION : classColour(label)));
-    }
+    if (drawn(state.sampleStyle)) stroke(shown.labels, 2, sampleMark(classes));
+    if (drawn(state.predictionStyle)) stroke(this.fixedLabels(subject, -1, shown.plane), 1.5, predictionMark(classes));
     state.raterStyles.forEach((style, rater) => {
-      if (!drawn(style)) return;
-      const labels = this.fixedLabels(subject, rater, shown.plane);
-      stroke(labels, 1.75, one ? [] : DASHES[rater % DASHES.length], (label) => css(one ? raterColour(rater) : classColour(label)));
+      if (drawn(style)) stroke(this.fixedLabels(subject, rater, shown.plane), 1.75, raterMark(rater, classes));
     });
     const { shares } = shown;
     if (!state.quantiles || !shares) return;
     for (const [level, width, dash] of LEVELS) {
-      this.stroke(outline(rows, columns, (i) => shares[i] >= level), view, width, dash, css(QUANTILES));
+      this.stroke(outline(rows, columns, (i) => atLeast(shares[i], level)), view, width, dash, css(QUANTILES));
     }
   }
 

@@ -1,6 +1,7 @@
 // Small pictures of a slice, a pixel per voxel, which a pane then enlarges: the image, and what is laid over it.
 
-import { SEQUENTIAL_TABLE, SIGNED_TABLE, classColour } from "../colour";
+import { SEQUENTIAL_TABLE, SIGNED_TABLE } from "../colour";
+import type { Mark } from "../marks";
 import type { MapKind } from "../state";
 
 /** A picture of one pixel per voxel. */
@@ -49,12 +50,13 @@ function over(out: Uint8ClampedArray, at: number, r: number, g: number, b: numbe
   out[at + 3] = total * 255;
 }
 
-/** Lays the classes of a label map over what is there. */
-export function paintLabels(out: Uint8ClampedArray, labels: Uint8Array, opacity: number): void {
+/** Lays the areas of a label map of so many columns over what is there. Stripes are weaker, never clear: each voxel is seen. */
+export function paintLabels(out: Uint8ClampedArray, labels: Uint8Array, columns: number, { colour, striped }: Mark, opacity: number): void {
   for (let i = 0; i < labels.length; i++) {
     if (labels[i] === 0) continue;
-    const [r, g, b] = classColour(labels[i]);
-    over(out, 4 * i, r, g, b, opacity);
+    const [r, g, b] = colour(labels[i]);
+    const weak = striped && (Math.floor(i / columns) + (i % columns)) % 4 < 2;
+    over(out, 4 * i, r, g, b, weak ? 0.4 * opacity : opacity);
   }
 }
 

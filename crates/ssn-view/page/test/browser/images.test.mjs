@@ -17,7 +17,7 @@ const raters = [0, 1].map((rater) => Uint8Array.from({ length: voxels }, (_, i) 
 
 let [server, chrome, url] = [];
 before(async () => {
-  server = serve(writeDataset(folder(), subject, { image, raters }));
+  server = serve(writeDataset(folder(), subject, { images: { image }, raters }));
   chrome = await browser();
   url = await server.url;
 });
@@ -71,7 +71,9 @@ test("the image has the greys of its window, and the readout its values", async 
   const [, told] = /value ([\d.,]+)/.exec(said);
   assert.ok(Math.abs(Number(told.replace(",", "")) - value) <= 0.5, `${said}, but the value is ${value}`);
   const label = (rater) => subject.classes[raters[rater][(z * 30 + y) * 26 + x]];
-  assert.match(said, new RegExp(`raters: ${label(0)}, ${label(1)}`));
+  assert.ok(said.endsWith(label(0) === label(1) ? `raters: ${label(0)} ×2` : `raters: ${label(0)} ×1, ${label(1)} ×1`), said);
+  const each = await page.locator(".readout").getAttribute("title");
+  assert.ok(each.endsWith(`rater 0: ${label(0)}\nrater 1: ${label(1)}`), each);
   assert.deepEqual(problems, []);
   await page.close();
 });

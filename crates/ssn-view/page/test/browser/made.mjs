@@ -137,16 +137,18 @@ export function writeVolume(path, values, d) {
   writeFileSync(path, Buffer.concat([header, bytes(values)]));
 }
 
-/** A folder of predictions with its dataset: images and label maps of raters beside the distributions. */
-export function writeDataset(folder, d, { image, raters }) {
+/** A folder of predictions with its dataset: images by name and label maps of raters, null for one who marked nothing, beside the distributions. */
+export function writeDataset(folder, d, { images, raters }) {
   const [set, predictions] = [join(folder, "set"), join(folder, "predictions")];
   mkdirSync(set);
   mkdirSync(predictions);
-  writeVolume(join(set, "image.nii"), image, d);
-  raters.forEach((labels, rater) => writeVolume(join(set, `seg_${rater}.nii`), labels, d));
-  const names = raters.map((_, rater) => `seg_${rater}`);
-  const columns = [["id", d.name], ["image", "image.nii"], ...names.map((name) => [name, `${name}.nii`])];
-  writeFileSync(join(set, "index.csv"), `${columns.map(([name]) => name).join(",")}\n${columns.map(([, file]) => file).join(",")}\n`);
+  const maps = [...Object.entries(images), ...raters.map((labels, rater) => [`seg_${rater}`, labels])];
+  for (const [name, values] of maps) if (values) writeVolume(join(set, `${name}.nii`), values, d);
+  const files = maps.map(([name, values]) => (values ? `${name}.nii` : ""));
+  // A rater has a number if any case has their marks: another case, without a prediction, has those that are missing here.
+  const any = files.at(-1);
+  const rows = [["id", ...maps.map(([name]) => name)], [d.name, ...files], ["other", ...files.map((file) => file || any)]];
+  writeFileSync(join(set, "index.csv"), rows.map((cells) => `${cells.join(",")}\n`).join(""));
   writeFileSync(join(predictions, "predictions.json"), JSON.stringify({
     version: 1, model: { sha256: "5f", name: "made for a test" }, seed: 0, dataset: join(set, "index.csv"), split: "all",
   }));

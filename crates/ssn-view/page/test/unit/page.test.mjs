@@ -1,10 +1,11 @@
-// The parts of the page that need no browser: addresses, planes, packages, surveys.
+// The parts of the page that need no browser: addresses, planes, packages, surveys, marks.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
-  NormalDrawer, Places, carry, caseAddress, caseOf, cut, defaultState, diverse, fieldOfRange, fragmentParts, niftiFile, orientations, readFragment, readPackage, strides, survey, writeFragment,
+  LEVELS, NormalDrawer, Places, SAMPLE_COUNTS, atLeast, carry, caseAddress, caseOf, cut, decimalsOf, defaultState, diverse, fieldOfRange, fragmentParts, niftiFile, orientations,
+  predictionMark, raterMark, readFragment, readPackage, rounded, sampleMark, strides, survey, wrap, writeFragment,
 } from "../../build/library.mjs";
 import { distribution, steering } from "./support.mjs";
 
@@ -93,6 +94,55 @@ test("another case takes over what has a meaning for it", () => {
   // What was not chosen is as the other case has it.
   const untouched = carry({ ...left, state: first }, own, header({ seed: "5" }), 0);
   assert.deepEqual([untouched.settings[0].seed, untouched.samples], [5n, 50]);
+});
+
+test("settings are used as they are stated, and tiny grey values are kept", () => {
+  const about = header();
+  const initial = defaultState("id", about, [1, 2, 3], false);
+  const read = (text) => readFragment(fragmentParts(text), initial, about, 0);
+  const { temperature, classScales, modeWeights } = read("t=1.23456789&w=1,0.99999,-0.00001&g=2.00004,0.33333333").settings[0];
+  assert.deepEqual([temperature, classScales, modeWeights], [1.2346, [1, 1, 0], [2, 0.3333]]);
+  assert.ok(!Object.is(classScales[2], -0));
+  for (const [x, decimals] of [[1, 0], [0.05, 2], [-1.2345, 4], [1.5, 1], [100, 0], [0.1 + 0.2, 1]]) {
+    assert.equal(decimalsOf(rounded(x)), decimals, String(x));
+    assert.equal(Number(rounded(x).toFixed(decimals)), rounded(x), String(x));
+  }
+  for (const window of [[1.25e-7, 3.5e-6], [-0.00012345, 0.00098765], [0.1, 1234567.5]]) {
+    assert.deepEqual(read(writeFragment({ ...initial, window }, initial, "name", null)).window, window);
+  }
+});
+
+test("quantile contours hold the voxels with at least so many of the samples", () => {
+  for (const samples of [...SAMPLE_COUNTS, 1, 3, 8, 10, 30, 70, 2000]) {
+    for (let count = 0; count <= samples; count++) {
+      const share = Float32Array.of(count / samples)[0];
+      for (const [level] of LEVELS) {
+        assert.equal(atLeast(share, level), 10 * count >= Math.round(10 * level) * samples, `${count} of ${samples}, ${level}`);
+      }
+    }
+  }
+});
+
+test("raters, the prediction and the sample are told apart", () => {
+  for (const classes of [2, 4]) {
+    const all = [sampleMark(classes), predictionMark(classes), ...Array.from({ length: 7 }, (_, rater) => raterMark(rater, classes))];
+    const lines = all.map(({ colour, dash }) => `${colour(1)} ${dash}`);
+    assert.equal(new Set(lines).size, lines.length, `outlines with ${classes} classes: ${lines.join("; ")}`);
+    if (classes > 2) assert.ok(all.every(({ colour }) => String(colour(2)) === String(all[0].colour(2))), "colours are those of classes");
+    if (classes > 2) continue;
+    const areas = all.map(({ colour, striped }) => `${colour(1)} ${striped}`);
+    assert.equal(new Set(areas).size, areas.length, "areas");
+  }
+});
+
+test("lines of text hold all of it, and none is wider than there is room", () => {
+  const measure = (text) => text.length;
+  const pieces = ["case ·", "--seed 0", "--class-scale tumour=-1.25", "--mode-weight 3=2"];
+  assert.deepEqual(wrap(pieces, 200, measure), [pieces.join(" ")]);
+  assert.deepEqual(wrap(pieces, 30, measure), ["case · --seed 0", "--class-scale tumour=-1.25", "--mode-weight 3=2"]);
+  const narrow = wrap(pieces, 10, measure);
+  assert.ok(narrow.every((line) => line.length <= 10), narrow.join("|"));
+  assert.equal(narrow.join("").replaceAll(" ", ""), pieces.join("").replaceAll(" ", ""));
 });
 
 test("planes stand as the patient does, however the volume was stored", () => {
