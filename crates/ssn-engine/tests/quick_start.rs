@@ -29,9 +29,14 @@ fn the_quick_start_works_as_it_is_written() {
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let mut count = 0;
     for command in commands(&page) {
-        let few = if command.starts_with("ssn train") { FEWER_STEPS } else { "" };
+        let more = match command.split(' ').nth(1) {
+            Some("train") => FEWER_STEPS,
+            // It would serve until somebody stops it.
+            Some("view") => " --export view.html",
+            _ => "",
+        };
         let output = Command::new("sh")
-            .args(["-c", &format!("{command}{few}")])
+            .args(["-c", &format!("{command}{more}")])
             .current_dir(folder.path())
             .env("PATH", &path)
             .env("OMP_NUM_THREADS", "1")
