@@ -2,7 +2,7 @@
 
 import { classColour, css } from "../colour";
 import { type Mark, predictionMark, raterMark, sampleMark } from "../marks";
-import { MAPS, type MapKind, SAMPLE_COUNTS, type State, type Style } from "../state";
+import { MAPS, type MapKind, type State, type Style, sampleCounts } from "../state";
 import { type Parts, type Scale, choice, dot, group, lineSample, note, select, slider, toggle } from "./controls";
 import { el, iconButton } from "./dom";
 import { whyNot } from "./steering";
@@ -47,8 +47,7 @@ export function mapsGroup({ store, subject: { header, stored }, follow }: Parts,
     name: "map-opacity", label: "map opacity", scale: { low: 0, high: 1, step: 0.01, usual: 0.75 }, change: (value) => store.update({ mapOpacity: value }),
   });
   const focus = select("class", header.classes.slice(1).map((name, i) => [String(i + 1), name] as const), (value) => store.update({ focus: Number(value) }));
-  const counts = header.kind === "sampled" ? [...SAMPLE_COUNTS.filter((count) => count < stored), stored] : SAMPLE_COUNTS;
-  const samples = select("samples", counts.map((count) => [String(count), String(count)] as const), (value) => store.update({ samples: Number(value) }));
+  const samples = select("samples", sampleCounts(header, stored).map((count) => [String(count), String(count)] as const), (value) => store.update({ samples: Number(value) }));
   const quantiles = toggle("quantiles", "quantile contours 10 · 50 · 90 %", "Outlines of the voxels that have the class in at least 10, 50 and 90 % of the samples", (on) => store.update({ quantiles: on }));
   follow((state) => {
     maps.set(state.map);

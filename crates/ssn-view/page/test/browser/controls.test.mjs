@@ -4,11 +4,11 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
 
 import { made, writeDistribution } from "./made.mjs";
-import { BARE, SSN, browser, differences, folder, go, labels, open, painted, readLabels, sampled, serve, shown } from "./viewer.mjs";
+import { BARE, SSN, chrome, control, differences, folder, go, labels, open, painted, part, pixels, readLabels, sampled, shown, url, viewing } from "./viewer.mjs";
 
 const data = folder();
 const cases = {
@@ -22,17 +22,10 @@ const file = (name) => join(data, `${name}.ssn.safetensors`);
 /** Where pictures of the page go, if anywhere. */
 const pictures = process.env.PICTURES;
 
-let [server, chrome, url] = [];
-before(async () => {
+viewing(() => {
   for (const [name, made] of Object.entries(cases)) writeDistribution(file(name), made);
   if (pictures) mkdirSync(pictures, { recursive: true });
-  server = serve(data);
-  chrome = await browser();
-  url = await server.url;
-});
-after(async () => {
-  await chrome?.close();
-  await server?.stop();
+  return data;
 });
 
 /** Moves a slider as its number does. */
@@ -42,11 +35,7 @@ async function slide(page, name, value) {
   await number.press("Enter");
   await shown(page);
 }
-const control = (page, name) => page.locator(`[data-control="${name}"]`);
 const fragment = (page) => page.evaluate(() => window.ssnViewer.fragment);
-const part = async (page, name) => new URLSearchParams((await fragment(page)).slice(1)).get(name);
-/** The pixels of the main view, as a number that changes with them. */
-const pixels = (page) => page.evaluate(() => document.querySelector(".pane canvas").toDataURL());
 
 test("the sliders and switches steer as the command line's options do", async () => {
   const { page, problems } = await open(chrome, `${url}&case=picture&${BARE}`);

@@ -2,10 +2,10 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { made, writeDistribution } from "./made.mjs";
-import { BARE, browser, differences, folder, go, labels, open, painted, plane, sampled, serve, shown } from "./viewer.mjs";
+import { BARE, chrome, differences, folder, go, labels, open, painted, plane, sampled, shown, url, viewing } from "./viewer.mjs";
 
 const data = folder();
 const cases = {
@@ -51,16 +51,9 @@ const more = {
   turned: { "class scale": ["seed=2&i=5&t=2.5&w=1,3,1", ["--seed", "2", "--first", "5", "--temperature", "2.5", "--class-scale", "lesion=3"]] },
 };
 
-let [server, chrome, url] = [];
-before(async () => {
+viewing(() => {
   for (const [name, made] of Object.entries(cases)) writeDistribution(file(name), made, { half: name === "volume" });
-  server = serve(data);
-  chrome = await browser();
-  url = await server.url;
-});
-after(async () => {
-  await chrome?.close();
-  await server?.stop();
+  return data;
 });
 
 /** Compares all labels, and those on the canvas across some planes, with the command line's. */

@@ -1,10 +1,10 @@
 // Images and raters of a dataset stand where they belong, in the colours that they should have.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { made, uniform, writeDataset } from "./made.mjs";
-import { BARE, browser, differences, folder, go, open, painted, plane, serve, shown } from "./viewer.mjs";
+import { BARE, chrome, differences, folder, go, open, painted, plane, shown, url, viewing } from "./viewer.mjs";
 
 const subject = made({
   name: "volume", classes: ["background", "lesion", "core"], size: [10, 30, 26], rank: 3, seed: 12, spacing: [1, 2, 1.5],
@@ -15,16 +15,7 @@ const random = uniform(4);
 const image = Float32Array.from({ length: voxels }, () => Math.floor(random() * 2000) / 4);
 const raters = [0, 1].map((rater) => Uint8Array.from({ length: voxels }, (_, i) => (random() < 0.1 * (rater + 1) ? 1 + (i % 2) : 0)));
 
-let [server, chrome, url] = [];
-before(async () => {
-  server = serve(writeDataset(folder(), subject, { images: { image }, raters }));
-  chrome = await browser();
-  url = await server.url;
-});
-after(async () => {
-  await chrome?.close();
-  await server?.stop();
-});
+viewing(() => writeDataset(folder(), subject, { images: { image }, raters }));
 
 test("raters are painted where they marked", async () => {
   const { page, problems } = await open(chrome, url);

@@ -2,10 +2,10 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { made, writeDistribution } from "./made.mjs";
-import { browser, folder, go, labels, open, serve, shown } from "./viewer.mjs";
+import { chrome, control, folder, go, labels, open, shown, url, viewing } from "./viewer.mjs";
 
 const data = folder();
 const cases = {
@@ -13,19 +13,10 @@ const cases = {
   volume: made({ name: "volume", classes: ["background", "oedema", "core"], size: [6, 30, 32], rank: 4, seed: 9 }),
 };
 
-let [server, chrome, url] = [];
-before(async () => {
+viewing(() => {
   for (const [name, made] of Object.entries(cases)) writeDistribution(join(data, `${name}.ssn.safetensors`), made);
-  server = serve(data);
-  chrome = await browser();
-  url = await server.url;
+  return data;
 });
-after(async () => {
-  await chrome?.close();
-  await server?.stop();
-});
-
-const control = (page, name) => page.locator(`[data-control="${name}"]`);
 
 /** Lets tests hold back answers of the worker, by their channel, and of the server. */
 async function holding(context) {

@@ -1,10 +1,10 @@
 // Seven raters of one class are told apart, have their own numbers everywhere, and each channel of the image its own contrast.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { made, uniform, writeDataset } from "./made.mjs";
-import { BARE, browser, folder, go, open, serve, shown } from "./viewer.mjs";
+import { BARE, chrome, folder, go, open, pixels, shown, url, viewing } from "./viewer.mjs";
 
 const [rows, columns] = [40, 48];
 const subject = made({ name: "picture", classes: ["background", "lesion"], size: [1, rows, columns], rank: 3, seed: 5 });
@@ -14,21 +14,13 @@ const values = (high) => Float32Array.from({ length: rows * columns }, () => hig
 const block = Uint8Array.from({ length: rows * columns }, (_, i) => Number(i % columns >= 8 && i % columns < 24 && i >= 8 * columns && i < 24 * columns));
 const numbers = [0, 2, 3, 4, 5, 6, 7];
 
-let [server, chrome, url] = [];
-before(async () => {
+viewing(() => {
   const raters = Array.from({ length: 8 }, (_, rater) => (rater === 1 ? null : block));
-  server = serve(writeDataset(folder(), subject, { images: { bright: values(500), faint: values(2e-5) }, raters }));
-  chrome = await browser();
-  url = await server.url;
-});
-after(async () => {
-  await chrome?.close();
-  await server?.stop();
+  return writeDataset(folder(), subject, { images: { bright: values(500), faint: values(2e-5) }, raters });
 });
 
 /** The letters of raters with one of them drawn. */
 const only = (rater, letter) => numbers.map((_, i) => (i === rater ? letter : "o")).join("");
-const pixels = (page) => page.evaluate(() => document.querySelector(".pane canvas").toDataURL());
 
 test("areas and outlines of raters and of the prediction look like no other's", async () => {
   const { page, problems } = await open(chrome, url);

@@ -3,30 +3,21 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { made, writeDistribution } from "./made.mjs";
-import { browser, folder, open, serve, shown } from "./viewer.mjs";
+import { chrome, control, folder, open, part, shown, url, viewing } from "./viewer.mjs";
 
 const data = folder();
-let [server, chrome, url] = [];
-before(async () => {
+viewing(() => {
   writeDistribution(join(data, "volume.ssn.safetensors"), made({
     name: "volume", classes: ["background", "oedema", "core", "enhancing"], size: [24, 36, 40], rank: 8, seed: 9, spacing: [2, 1, 1],
   }));
-  server = serve(data);
-  chrome = await browser();
-  url = await server.url;
-});
-after(async () => {
-  await chrome?.close();
-  await server?.stop();
+  return data;
 });
 
 /** Between words of one line, in pixels. */
 const GAP = 6;
-const control = (page, name) => page.locator(`[data-control="${name}"]`);
-const part = (page, name) => page.evaluate((key) => new URLSearchParams(window.ssnViewer.fragment.slice(1)).get(key), name);
 
 test("no text runs into another on the views of a comparison", async () => {
   const { page, problems } = await open(chrome, `${url}&x=20,20,20&compare=b&map=entropy`);

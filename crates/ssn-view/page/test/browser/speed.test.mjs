@@ -2,25 +2,18 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import { made, writeDistribution } from "./made.mjs";
-import { browser, folder, open, serve, shown } from "./viewer.mjs";
+import { chrome, folder, open, shown, url, viewing } from "./viewer.mjs";
 
 const data = folder();
-let [server, chrome, url] = [];
-before(async () => {
+viewing(() => {
   writeDistribution(join(data, "picture.ssn.safetensors"), made({ name: "picture", classes: ["background", "lesion"], size: [1, 128, 128], rank: 10, seed: 3 }));
   writeDistribution(join(data, "volume.ssn.safetensors"), made({
     name: "volume", classes: ["background", "oedema", "core", "enhancing"], size: [12, 240, 240], rank: 10, seed: 9, spacing: [1, 1, 1],
   }), { half: true });
-  server = serve(data);
-  chrome = await browser();
-  url = await server.url;
-});
-after(async () => {
-  await chrome?.close();
-  await server?.stop();
+  return data;
 });
 
 const ms = (times) => {

@@ -6,6 +6,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { after, before } from "node:test";
 import { gunzipSync } from "node:zlib";
 
 import { chromium } from "playwright-core";
@@ -53,6 +54,23 @@ export function serve(...paths) {
       child.kill("SIGTERM");
     }),
   };
+}
+
+/** The browser of a file's tests, and the address of what they look at. */
+export let [chrome, url] = [];
+
+/** Lets all tests of a file look at one folder, which `prepare` makes and names. */
+export function viewing(prepare) {
+  let server;
+  before(async () => {
+    server = serve(prepare());
+    chrome = await browser();
+    url = await server.url;
+  });
+  after(async () => {
+    await chrome?.close();
+    await server?.stop();
+  });
 }
 
 /** Writes what `ssn view --export` makes. */
@@ -112,6 +130,15 @@ export async function go(page, fragment) {
   await page.evaluate(() => new Promise((done) => setTimeout(done, 50)));
   await shown(page);
 }
+
+/** A control of the panel. */
+export const control = (page, name) => page.locator(`[data-control="${name}"]`);
+
+/** A part of the address, such as the temperature `t`. */
+export const part = (page, name) => page.evaluate((key) => new URLSearchParams(window.ssnViewer.fragment.slice(1)).get(key), name);
+
+/** The pixels of the main view, as a text that changes with them. */
+export const pixels = (page) => page.evaluate(() => document.querySelector(".pane canvas").toDataURL());
 
 /** The labels of the shown sample over the whole image. */
 export async function labels(page) {
