@@ -15,6 +15,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo:rerun-if-env-changed={name}");
     }
     let library = env::var("DEP_TCH_LIBTORCH_LIB").map(PathBuf::from);
+    if let Ok(library) = &library {
+        // For the tests of this crate.
+        println!("cargo:rustc-link-arg=-Wl,-rpath,{}", library.display());
+    }
     let torch = library.ok().and_then(|lib| lib.parent().map(Path::to_owned));
     let headers = torch.as_deref().and_then(|torch| Some((torch.join("include"), cuda_headers(torch)?)));
     let Some((torch, cuda)) = headers else {

@@ -2,6 +2,7 @@
 
 mod gpu;
 mod peer;
+mod ranks;
 mod step;
 mod table;
 
@@ -12,7 +13,7 @@ use crate::{checkout, process};
 use peer::Packages;
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How many times faster than PyTorch in float64 sampling must be.
 const SAMPLING_BAR: f64 = 20.0;
@@ -40,6 +41,8 @@ enum What {
     Augment,
     /// A training step of the paper's networks on the processor, beside PyTorch
     Step,
+    /// A training step of two ranks of MPI, beside one process; and what that makes of up to 256
+    Ranks,
     /// A training step of the paper's networks on an NVIDIA GPU, beside PyTorch
     Gpu(gpu::Args),
     /// Time and memory of 100 samples and all scores of a 240 × 240 × 155 case
@@ -51,6 +54,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let host = Host::from_env();
     match &args.what {
         What::Step => step::run(&host),
+        What::Ranks => ranks::run(&host),
         What::Gpu(args) => gpu::run(&host, args),
         What::Memory => {
             let mut command = process::cargo(&host);
@@ -115,17 +119,13 @@ fn both_sides(
 ) -> Result<(Value, Value), Error> {
     // The peer first makes sure that it can run at all, so that nothing is measured in vain.
     let python = peer::python(host, packages)?;
-    let mut build = process::cargo(host);
-    build.args(["build", "--release", "--package", package, "--example", example]);
-    if process::run(&mut build)? != Exit::Success {
-        return Err(Error::BadAnswer { command: process::shown(&build), reason: "it failed".to_owned() });
-    }
+    let program = built(host, package, example, &[])?;
     let target = process::target_directory(host)?;
     let folder = target.join("bench").join(example);
     fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
 
     eprintln!("Measuring ours …");
-    let mut ours = std::process::Command::new(target.join("release/examples").join(example));
+    let mut ours = std::process::Command::new(program);
     let ours = answer(ours.arg(&folder))?;
     eprintln!("Measuring the peer …");
     let script = checkout::peers().join(script);
@@ -133,6 +133,19 @@ fn both_sides(
     let theirs = answer(theirs.arg(script).args(peer_arguments(&ours, &folder.to_string_lossy())))?;
     remove(&folder)?;
     Ok((ours, theirs))
+}
+
+/// Builds an example of a package with features, and gives its program.
+fn built(host: &Host, package: &str, example: &str, features: &[&str]) -> Result<PathBuf, Error> {
+    let mut build = process::cargo(host);
+    build.args(["build", "--release", "--package", package, "--example", example]);
+    for feature in features {
+        build.args(["--features", feature]);
+    }
+    if process::run(&mut build)? != Exit::Success {
+        return Err(Error::BadAnswer { command: process::shown(&build), reason: "it failed".to_owned() });
+    }
+    Ok(process::target_directory(host)?.join("release/examples").join(example))
 }
 
 /// The JSON that a program prints.

@@ -16,7 +16,9 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ssn-core", &["ssn-volume"]),
     ("ssn-data", &["ssn-volume", "ssn-core"]),
     ("ssn-cuda", &[]),
-    ("ssn-net", &["ssn-volume", "ssn-core", "ssn-data", "ssn-predictions", "ssn-cuda"]),
+    ("ssn-autograd", &[]),
+    ("ssn-net", &["ssn-volume", "ssn-core", "ssn-data", "ssn-predictions", "ssn-autograd", "ssn-cuda"]),
+    ("ssn-mpi", &["ssn-net"]),
     ("ssn-predictions", &["ssn-volume", "ssn-core"]),
     ("ssn-report", &["ssn-volume", "ssn-core", "ssn-predictions"]),
     ("ssn-view", &["ssn-volume", "ssn-core", "ssn-predictions"]),
@@ -31,6 +33,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "ssn-predictions",
             "ssn-report",
             "ssn-cli",
+            "ssn-mpi",
             "ssn-cuda",
         ],
     ),
@@ -38,7 +41,7 @@ const CRATES: &[(&str, &[&str])] = &[
 ];
 
 /// The crates that may know torch.
-const TORCH_CRATES: &[&str] = &["ssn-cuda", "ssn-net", "ssn-engine"];
+const TORCH_CRATES: &[&str] = &["ssn-autograd", "ssn-cuda", "ssn-net", "ssn-engine"];
 
 /// The names under which torch is imported.
 const TORCH: &[&str] = &["tch", "torch_sys"];
@@ -93,6 +96,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "memory",
             "grid",
             "batch",
+            "share",
             "voxel_set",
             "plan",
             "noise",
@@ -102,6 +106,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "prepared",
             "patch",
             "cache",
+            "shard",
             "parallel",
             "recipe",
             "loader",
@@ -130,6 +135,7 @@ const MODULES: &[(&str, &[&str])] = &[
         "ssn-net",
         &[
             "error",
+            "ranks",
             "vector_functions",
             "purpose",
             "noise",
@@ -180,6 +186,8 @@ const MODULES: &[(&str, &[&str])] = &[
         "ssn-cli",
         &[
             "exit",
+            "launch",
+            "shard",
             "args",
             "loader",
             "libtorch",
@@ -204,7 +212,9 @@ const MODULES: &[(&str, &[&str])] = &[
             "failure",
             "device",
             "trained",
+            "ranks",
             "signals",
+            "supervise",
             "command",
             "markdown",
             "workplace",

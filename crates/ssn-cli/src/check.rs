@@ -5,7 +5,7 @@ use ssn_data::{DataConfig, Dataset};
 
 use crate::args::{CheckArgs, Global};
 use crate::datasets::{failure, is_config};
-use crate::exit::{Exit, Failure, print, style};
+use crate::exit::{Exit, Failure, json, print, style};
 use crate::progress::Progress;
 
 /// Checks a dataset, or the one that a config names.
@@ -21,11 +21,7 @@ pub fn run(args: &CheckArgs, global: &Global) -> Result<Exit, Failure> {
     let progress = Progress::new(dataset.entries.len(), "cases", global.quiet);
     let report = check(&dataset, parts.as_deref(), &|done| progress.reached(done));
     progress.finish();
-    let text = if global.json {
-        serde_json::to_string_pretty(&report).map_err(|error| Failure::new(Exit::Internal, error))? + "\n"
-    } else {
-        report.to_string().lines().map(coloured).collect()
-    };
+    let text = if global.json { json(&report)? } else { report.to_string().lines().map(coloured).collect() };
     print(&text)?;
     Ok(if report.is_clean() { Exit::Ok } else { Exit::ProblemsFound })
 }
@@ -33,9 +29,11 @@ pub fn run(args: &CheckArgs, global: &Global) -> Result<Exit, Failure> {
 /// A line of the report, with the word for how bad a finding is in its colour.
 fn coloured(line: &str) -> String {
     let words = [("error", style::ERROR), ("warning", style::WARNING), ("note", style::NOTE)];
-    // Findings begin with the word and at least one more space than a sentence has.
+    // Findings begin with the word, padded to a column.
     let found = words.into_iter().find_map(|(word, style)| {
-        line.strip_prefix(word).filter(|rest| rest.starts_with(' ')).map(|rest| (word, style, rest))
+        line.strip_prefix(word)
+            .filter(|_| line.starts_with(&format!("{word:<8} ")))
+            .map(|rest| (word, style, rest))
     });
     match found {
         Some((word, style, rest)) => format!("{style}{word}{style:#}{rest}\n"),

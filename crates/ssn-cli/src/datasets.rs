@@ -25,12 +25,14 @@ pub fn is_config(path: &Path) -> bool {
 
 /// Refuses to replace a file unless that was asked for.
 pub fn check_free(path: &Path, overwrite: bool) -> Result<(), Failure> {
+    check_free_or(path, overwrite, "choose another name with --out")
+}
+
+/// The same, with what else than replacing it can be done.
+pub fn check_free_or(path: &Path, overwrite: bool, advice: &str) -> Result<(), Failure> {
     if overwrite || !path.exists() {
         return Ok(());
     }
-    let message = format!(
-        "{} exists already; choose another name with --out or replace it with --overwrite",
-        path.display()
-    );
+    let message = format!("{} exists already; {advice} or replace it with --overwrite", path.display());
     Err(Failure::new(Exit::Usage, message))
 }

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 
+use serde::Serialize;
 use style::ERROR;
 
 /// Exit codes of `ssn` and `ssn-engine`.
@@ -53,9 +54,14 @@ impl Failure {
         Self { exit, message: message.to_string() }
     }
 
+    /// Tells the user on standard error.
+    pub fn tell(&self) {
+        tell(&format!("{ERROR}error:{ERROR:#} {}", self.message));
+    }
+
     /// Tells the user on standard error and gives the exit code.
     pub fn report(&self) -> ExitCode {
-        tell(&format!("{ERROR}error:{ERROR:#} {}", self.message));
+        self.tell();
         self.exit.into()
     }
 }
@@ -78,6 +84,12 @@ pub mod style {
 /// work goes on all the same.
 pub fn tell(line: &str) {
     let _ = anstream::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
+/// A value as JSON, as files hold it and `--json` prints it.
+pub fn json(value: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::new(Exit::Internal, error))?;
+    Ok(text + "\n")
 }
 
 /// Writes a result to standard output. A reader that has seen enough, such as `head`, is no error.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::engine::engine_path;
-use crate::exit::{Exit, Failure, print};
+use crate::exit::{Exit, Failure, json, print};
 use crate::libtorch::{self, Libtorch};
 use crate::loader::{Libraries, libraries_of, missing, section_size};
 
@@ -56,14 +56,9 @@ struct Cuda {
 }
 
 /// Prints the information, as text or as JSON.
-pub fn run(json: bool) -> Result<Exit, Failure> {
+pub fn run(as_json: bool) -> Result<Exit, Failure> {
     let info = gather();
-    let text = if json {
-        serde_json::to_string_pretty(&info).map_err(|error| Failure::new(Exit::Internal, error))? + "\n"
-    } else {
-        describe(&info)
-    };
-    print(&text)
+    print(&if as_json { json(&info)? } else { describe(&info) })
 }
 
 fn gather() -> Info {

@@ -9,7 +9,7 @@ use ssn_volume::write_atomically;
 
 use crate::args::{Global, InitArgs};
 use crate::datasets::{check_free, failure};
-use crate::exit::{Exit, Failure, print};
+use crate::exit::{Exit, Failure, json, print};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -43,9 +43,7 @@ pub fn run(args: &InitArgs, global: &Global) -> Result<Exit, Failure> {
             size: first.shape,
             config: &args.out,
         };
-        let json =
-            serde_json::to_string_pretty(&found).map_err(|error| Failure::new(Exit::Internal, error))?;
-        return print(&(json + "\n"));
+        return print(&json(&found)?);
     }
     let config = args.out.display();
     print(&format!("{}wrote {config}; next: ssn check {config}\n", describe(&dataset, &first)))

@@ -12,6 +12,7 @@ pub mod exit;
 pub mod info;
 pub mod init;
 pub mod inputs;
+pub mod launch;
 pub mod libtorch;
 pub mod loader;
 pub mod predictions;
@@ -19,6 +20,7 @@ pub mod prepare;
 pub mod progress;
 pub mod report;
 pub mod sample;
+pub mod shard;
 pub mod view;
 
 pub use args::{Cli, Verb};

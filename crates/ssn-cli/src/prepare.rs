@@ -8,6 +8,7 @@ use crate::args::{BratsArgs, Global, LidcArgs, PrepareArgs};
 use crate::datasets::{check_free, failure};
 use crate::exit::{Exit, Failure, print};
 use crate::progress::Progress;
+use crate::shard;
 
 /// Prepares a dataset.
 pub fn run(args: &PrepareArgs, global: &Global) -> Result<Exit, Failure> {
@@ -22,20 +23,30 @@ fn run_brats(args: &BratsArgs, global: &Global) -> Result<Exit, Failure> {
     std::fs::create_dir_all(&args.out).map_err(|error| {
         Failure::new(Exit::Io, format!("cannot create the folder {}: {error}", args.out.display()))
     })?;
-    let progress = Progress::new(dataset.entries.len(), "cases", global.quiet);
-    let made = brats(&dataset, &args.out, args.seed, args.overwrite, &|done| progress.reached(done));
+    let shard = shard::choose(args.shard, global.quiet);
+    let progress = Progress::new(shard.own(dataset.entries.len()).len(), "cases", global.quiet);
+    let made = brats(&dataset, &args.out, args.seed, shard, args.overwrite, &|done| progress.reached(done));
     progress.finish();
     let made = made.map_err(failure)?;
     let [train, validation, test] = made.parts;
     if global.json {
-        let json = serde_json::json!({
+        let mut json = serde_json::json!({
             "out": args.out, "prepared": made.prepared, "kept": made.kept,
             "train": train, "validation": validation, "test": test,
         });
+        if let Some(waiting) = made.waiting {
+            json["shards"] = serde_json::json!(waiting);
+        }
         return print(&format!("{json:#}\n"));
     }
     let (out, config) = (args.out.display(), args.out.join(BRATS_CONFIG));
     let config = config.display();
+    if let Some(waiting) = made.waiting {
+        return print(&format!(
+            "{} cases prepared, {} kept from before, in {out}\n{waiting}; the last one writes {config}\n",
+            made.prepared, made.kept
+        ));
+    }
     print(&format!(
         "{} cases prepared, {} kept from before, in {out}: {train} for training, {validation} for validation, \
          {test} for test\nwrote {config}; next: ssn check {config}\n",

@@ -4,10 +4,13 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
+#[path = "../../../tools/generated_page.rs"]
+mod generated_page;
+
 use std::fmt::Write as _;
-use std::path::Path;
 
 use clap::CommandFactory;
+use generated_page::is_that_of_the_code;
 use ssn_cli::Cli;
 
 const INTRODUCTION: &str = "\
@@ -31,13 +34,7 @@ fn the_command_line_reference_is_that_of_the_code() {
     for verb in command.get_subcommands_mut() {
         chapter(verb, &mut text);
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/command-line.md");
-    if std::env::var_os("SSN_UPDATE_DOCS").is_some() {
-        std::fs::write(&path, &text).unwrap();
-    }
-    let found = std::fs::read_to_string(&path).unwrap_or_default();
-    let message = "docs/reference/command-line.md is not that of the code; SSN_UPDATE_DOCS=1 writes it anew";
-    assert!(found == text, "{message}");
+    is_that_of_the_code("command-line.md", &text);
 }
 
 /// A verb, and the verbs below it.

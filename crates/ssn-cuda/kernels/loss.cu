@@ -2,7 +2,7 @@
 //
 // CLASSES, RANK, DRAWS and PAIRED (two mirrored samples of every draw) are constants. Noise is that of `StepNoise`: the
 // same numbers as on the processor. mean and diagonal [b, CLASSES, v], factor [b, RANK, CLASSES, v]; voxels and classes
-// are dense, `*_stride` is that of the batch. Targets [b, t, v].
+// are dense, `*_stride` is that of the batch. Targets [b, t, v]. `first` images of the batch are in front of these.
 
 #define SAMPLES (DRAWS * (1 + PAIRED))
 #define RANK_STREAM 0xffffffffu
@@ -25,18 +25,20 @@ __device__ __forceinline__ Voxel voxel(const float* mean, i64 mean_stride, const
 }
 
 // The noise of the factor's columns for this image, [DRAWS, RANK], the same for all voxels.
-__device__ __forceinline__ void fill_rank_noise(float* noise, uint2 key) {
+__device__ __forceinline__ void fill_rank_noise(float* noise, uint2 key, int first) {
+    const u32 image = first + blockIdx.y;
     for (int i = threadIdx.x; i < DRAWS * RANK; i += blockDim.x)
-        noise[i] = normal(key, RANK_STREAM, i / (RANK > 0 ? RANK : 1), blockIdx.y * RANK + i % (RANK > 0 ? RANK : 1));
+        noise[i] = normal(key, RANK_STREAM, i / (RANK > 0 ? RANK : 1), image * RANK + i % (RANK > 0 ? RANK : 1));
     __syncthreads();
 }
 
 // What a draw adds to the mean; `noise` gets that of the diagonal.
 __device__ __forceinline__ void draw(const Voxel& at, const float* rank_noise, uint2 key, u32 number, int v, int x,
-                                     float noise[CLASSES], float spread[CLASSES]) {
+                                     int first, float noise[CLASSES], float spread[CLASSES]) {
+    const u32 image = first + blockIdx.y;
 #pragma unroll
     for (int k = 0; k < CLASSES; ++k) {
-        noise[k] = normal(key, 0, number, (blockIdx.y * CLASSES + k) * (u32)v + x);
+        noise[k] = normal(key, 0, number, (image * CLASSES + k) * (u32)v + x);
         spread[k] = at.deviation[k] * noise[k];
 #pragma unroll
         for (int q = 0; q < RANK; ++q) spread[k] += rank_noise[number * RANK + q] * at.factor[q * CLASSES + k];
@@ -58,19 +60,19 @@ __device__ __forceinline__ void log_softmax(float logits[CLASSES]) {
 // log p(target | sample), summed over voxels: [SAMPLES, b, t], zeros before.
 extern "C" __global__ void log_probability(const float* mean, i64 mean_stride, const float* diagonal, i64 diagonal_stride,
                                            const float* factor, i64 factor_stride, const i64* target, const i64* seed,
-                                           double* log_p, int v, int t) {
+                                           double* log_p, int v, int t, int first) {
     extern __shared__ double sums[];  // [SAMPLES, t], then the rank noise
     float* rank_noise = reinterpret_cast<float*>(sums + SAMPLES * t);
     const uint2 key = key_of(*seed);
     for (int i = threadIdx.x; i < SAMPLES * t; i += blockDim.x) sums[i] = 0.0;
-    fill_rank_noise(rank_noise, key);
+    fill_rank_noise(rank_noise, key, first);
     const int x = blockIdx.x * blockDim.x + threadIdx.x;
     const bool inside = x < v;
     const int safe = inside ? x : v - 1;
     const Voxel at = voxel(mean, mean_stride, diagonal, diagonal_stride, factor, factor_stride, v, safe);
     for (int number = 0; number < DRAWS; ++number) {
         float noise[CLASSES], spread[CLASSES];
-        draw(at, rank_noise, key, number, v, safe, noise, spread);
+        draw(at, rank_noise, key, number, v, safe, first, noise, spread);
 #pragma unroll
         for (int side = 0; side <= PAIRED; ++side) {
             float logits[CLASSES];
@@ -92,8 +94,9 @@ extern "C" __global__ void log_probability(const float* mean, i64 mean_stride, c
         atomicAdd(&log_p[((i64)(i / t) * gridDim.y + blockIdx.y) * t + i % t], sums[i]);
 }
 
-// From log p [SAMPLES, b, t]: the loss [b], the effective samples [b, t], and the samples' shares of the sum [SAMPLES, b, t].
-extern "C" __global__ void shares_of_samples(const double* log_p, double* loss, double* effective, float* shares, int b, int t) {
+// From log p [SAMPLES, b, t] and a power of p: the loss [b], the effective samples [b, t], and the samples' shares of the sum [SAMPLES, b, t].
+extern "C" __global__ void shares_of_samples(const double* log_p, double* loss, double* effective, float* shares, int b, int t,
+                                             double power) {
     const int image = blockIdx.x * blockDim.x + threadIdx.x;
     if (image >= b) return;
     double total = 0.0;
@@ -102,13 +105,13 @@ extern "C" __global__ void shares_of_samples(const double* log_p, double* loss, 
         double largest = log_p[place];
         for (int m = 1; m < SAMPLES; ++m) largest = fmax(largest, log_p[m * step + place]);
         double sum = 0.0, squares = 0.0;
-        for (int m = 0; m < SAMPLES; ++m) sum += exp(log_p[m * step + place] - largest);
+        for (int m = 0; m < SAMPLES; ++m) sum += exp(power * (log_p[m * step + place] - largest));
         for (int m = 0; m < SAMPLES; ++m) {
-            const double share = exp(log_p[m * step + place] - largest) / sum;
+            const double share = exp(power * (log_p[m * step + place] - largest)) / sum;
             shares[m * step + place] = (float)share;
             squares += share * share;
         }
-        total += log((double)SAMPLES) - largest - log(sum);
+        total += (log((double)SAMPLES) - log(sum)) / power - largest;
         effective[place] = 1.0 / squares;
     }
     loss[image] = total / t;
@@ -118,10 +121,10 @@ extern "C" __global__ void shares_of_samples(const double* log_p, double* loss, 
 extern "C" __global__ void loss_gradient(const float* mean, i64 mean_stride, const float* diagonal, i64 diagonal_stride,
                                          const float* factor, i64 factor_stride, const i64* target, const i64* seed,
                                          const float* shares, const double* of_loss, float* mean_gradient,
-                                         float* diagonal_gradient, float* factor_gradient, int v, int t) {
+                                         float* diagonal_gradient, float* factor_gradient, int v, int t, int first) {
     extern __shared__ float rank_noise[];
     const uint2 key = key_of(*seed);
-    fill_rank_noise(rank_noise, key);
+    fill_rank_noise(rank_noise, key, first);
     const int x = blockIdx.x * blockDim.x + threadIdx.x;
     if (x >= v) return;
     const Voxel at = voxel(mean, mean_stride, diagonal, diagonal_stride, factor, factor_stride, v, x);
@@ -129,7 +132,7 @@ extern "C" __global__ void loss_gradient(const float* mean, i64 mean_stride, con
     float to_mean[CLASSES] = {}, to_deviation[CLASSES] = {}, to_factor[RANK > 0 ? RANK * CLASSES : 1] = {};
     for (int number = 0; number < DRAWS; ++number) {
         float noise[CLASSES], spread[CLASSES], to_spread[CLASSES] = {};
-        draw(at, rank_noise, key, number, v, x, noise, spread);
+        draw(at, rank_noise, key, number, v, x, first, noise, spread);
 #pragma unroll
         for (int side = 0; side <= PAIRED; ++side) {
             float logits[CLASSES];

@@ -71,6 +71,15 @@ extern "C" __global__ void statistics(const scalar* x, double* sums, i64 rows, i
     add_up<2>(values, shared, sums + (i64)blockIdx.y * C * 2, C, CP, at);
 }
 
+// Sums of x and x² themselves: what ranks can add up. For a single group.
+extern "C" __global__ void without_shift(const scalar* x, double* sums, i64 rows, int C) {
+    for (int c = blockIdx.x * blockDim.x + threadIdx.x; c < C; c += gridDim.x * blockDim.x) {
+        const double shift = load1(x + c), sum = sums[c * 2];
+        sums[c * 2] = sum + rows * shift;
+        sums[c * 2 + 1] += shift * (2 * sum + rows * shift);
+    }
+}
+
 // What dropout leaves of eight values: each is multiplied by 0 or by 1/(1 − p). Sixteen random bits for each value.
 __device__ __forceinline__ void keep8(i64 element, uint2 key, u32 layer, u32 threshold, float scale, float kept[8]) {
     const u64 index = (u64)element >> 3;
@@ -146,6 +155,7 @@ __device__ __forceinline__ float2 factor_and_offset(const Statistics& s, const d
 
 struct Drop {
     const i64* seed;
+    i64 first;  // Values of the batch in front of these.
     u32 layer, threshold;
     float scale;
 };
@@ -157,7 +167,7 @@ __device__ __forceinline__ void normalise8(const scalar* x, scalar* y, i64 eleme
     load8(x + element, v);
 #if DROPOUT
     float kept[8];
-    keep8(element, key, drop.layer, drop.threshold, drop.scale, kept);
+    keep8(drop.first + element, key, drop.layer, drop.threshold, drop.scale, kept);
 #endif
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
@@ -178,9 +188,9 @@ __device__ __forceinline__ uint2 key_for(const Drop& drop) {
 #endif
 }
 
-// y = activation(dropout(normalised x)).
+// y = activation(dropout(normalised x)). With `whole` > 0 the sums are those of so many rows over all ranks, without shift.
 extern "C" __global__ void normalise(const scalar* x, scalar* y, const double* sums, Statistics s, const float* prelu,
-                                     i64 rows, int C, int CP, Drop drop) {
+                                     i64 rows, i64 whole, int C, int CP, Drop drop) {
     extern __shared__ float shared[];
     float *a = shared, *b = shared + CP;
     const i64 base = (i64)blockIdx.y * rows * CP;
@@ -188,7 +198,8 @@ extern "C" __global__ void normalise(const scalar* x, scalar* y, const double* s
         float2 line = make_float2(0.0f, 0.0f);
         if (c < C) {
             const double* sum = sums ? sums + ((i64)blockIdx.y * C + c) * 2 : nullptr;
-            line = factor_and_offset(s, sum, load1(x + base + c), rows, c, C, blockIdx.x == 0);
+            const double shift = whole > 0 ? 0.0f : load1(x + base + c);
+            line = factor_and_offset(s, sum, shift, whole > 0 ? whole : rows, c, C, blockIdx.x == 0);
         }
         a[c] = line.x, b[c] = line.y;
     }
@@ -293,7 +304,7 @@ __device__ __forceinline__ void inner8(const scalar* x, const scalar* dy, i64 el
     load8(dy + element, gradient);
 #if DROPOUT
     float kept[8];
-    keep8(element, key, drop.layer, drop.threshold, drop.scale, kept);
+    keep8(drop.first + element, key, drop.layer, drop.threshold, drop.scale, kept);
 #endif
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
@@ -373,16 +384,18 @@ extern "C" __global__ void gradient_sums(const scalar* x, const scalar* dy, cons
 #endif
 }
 
-// The gradient of x; also those of weight, bias [groups, C] and slope from their sums.
+// The gradient of x; also those of weight, bias [groups, C] and slope from their sums. `all_sums` are those of all ranks,
+// over `whole` rows; without ranks, the sums again and 0.
 extern "C" __global__ void gradient(const scalar* x, const scalar* dy, scalar* dx, const float* saved, const float* weight,
-                                    const float* bias, const float* prelu, const double* sums, const double* slope_sum,
-                                    float* weight_gradient, float* bias_gradient, float* prelu_gradient, i64 rows, int C,
-                                    int CP, Drop drop, Skip skip) {
+                                    const float* bias, const float* prelu, const double* sums, const double* all_sums,
+                                    const double* slope_sum, float* weight_gradient, float* bias_gradient,
+                                    float* prelu_gradient, i64 rows, i64 whole, int C, int CP, Drop drop, Skip skip) {
     extern __shared__ Channel table[];
     const i64 base = (i64)blockIdx.y * rows * CP;
     for (int c = threadIdx.x; c < CP; c += blockDim.x) {
         const i64 i = (i64)blockIdx.y * C + c;
-        table[c] = channel_of(saved + (i64)blockIdx.y * C * 2, weight, bias, sums + i * 2, rows, c, C);
+        const i64 count = whole > 0 ? whole : rows;
+        table[c] = channel_of(saved + (i64)blockIdx.y * C * 2, weight, bias, all_sums + i * 2, count, c, C);
         if (blockIdx.x == 0 && c < C) {
             bias_gradient[i] = (float)sums[i * 2];
             weight_gradient[i] = (float)sums[i * 2 + 1];

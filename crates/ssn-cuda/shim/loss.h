@@ -8,6 +8,8 @@ namespace ssn {
 // The same in C and Rust.
 struct LossOptions {
     int64_t draws, paired;
+    int64_t first;  // Images of the batch that other ranks have in front of these.
+    double power;   // Of the likelihoods whose mean is taken.
 };
 
 struct MonteCarlo : torch::autograd::Function<MonteCarlo> {
@@ -17,7 +19,7 @@ struct MonteCarlo : torch::autograd::Function<MonteCarlo> {
                                  const Tensor& target, const Tensor& seed, LossOptions o) {
         const int64_t b = mean.size(0), c = mean.size(1), v = mean.size(2), r = factor.size(1), t = target.size(1);
         check(mean, {c, v}), check(diagonal, {c, v}), check(factor, {r, c, v});
-        TORCH_CHECK(target.is_contiguous() && b * c * v <= INT32_MAX, "the loss cannot take these sizes at once");
+        TORCH_CHECK(target.is_contiguous() && (o.first + b) * c * v <= INT32_MAX, "the loss cannot take these sizes at once");
         const Variant variant{"loss.cu", "CLASSES=" + std::to_string(c) + " RANK=" + std::to_string(r) +
                                              " DRAWS=" + std::to_string(o.draws) + " PAIRED=" + std::to_string(o.paired)};
         const int64_t samples = o.draws * (1 + o.paired);
@@ -29,14 +31,15 @@ struct MonteCarlo : torch::autograd::Function<MonteCarlo> {
                     " targets; lower it");
         launch(variant, "log_probability", grid, pointer<const float>(mean), mean.stride(0), pointer<const float>(diagonal),
                diagonal.stride(0), pointer<const float>(factor), factor.stride(0), pointer<const int64_t>(target),
-               pointer<const int64_t>(seed), pointer<double>(log_p), (int)v, (int)t);
+               pointer<const int64_t>(seed), pointer<double>(log_p), (int)v, (int)t, (int)o.first);
         Tensor loss = at::empty({b}, doubles), effective = at::empty({b, t}, doubles);
         Tensor shares = at::empty({samples, b, t}, mean.options());
         launch(variant, "shares_of_samples", Grid{(unsigned)((b + 31) / 32), 1, 32, 0}, pointer<const double>(log_p),
-               pointer<double>(loss), pointer<double>(effective), pointer<float>(shares), (int)b, (int)t);
+               pointer<double>(loss), pointer<double>(effective), pointer<float>(shares), (int)b, (int)t, o.power);
         ctx->save_for_backward({mean, diagonal, factor, target, seed, shares});
         ctx->saved_data["options"] = variant.options;
         ctx->saved_data["draws"] = o.draws;
+        ctx->saved_data["first"] = o.first;
         ctx->mark_non_differentiable({effective});
         return {loss, effective};
     }
@@ -54,7 +57,7 @@ struct MonteCarlo : torch::autograd::Function<MonteCarlo> {
                mean.stride(0), pointer<const float>(diagonal), diagonal.stride(0), pointer<const float>(factor),
                factor.stride(0), pointer<const int64_t>(target), pointer<const int64_t>(saved[4]),
                pointer<const float>(saved[5]), pointer<const double>(of_loss), pointer<float>(dmean),
-               pointer<float>(ddiagonal), pointer<float>(dfactor), (int)v, (int)t);
+               pointer<float>(ddiagonal), pointer<float>(dfactor), (int)v, (int)t, (int)ctx->saved_data["first"].toInt());
         return {dmean, ddiagonal, dfactor, Tensor(), Tensor(), Tensor()};
     }
 

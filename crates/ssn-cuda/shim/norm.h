@@ -6,6 +6,7 @@
 
 #include "arena.h"
 #include "kernel.h"
+#include "ranks.h"
 
 namespace ssn {
 
@@ -22,6 +23,8 @@ struct NormOptions {
     int64_t channels;    // The real ones of the map; those beyond hold zeros.
     int64_t per_image;   // Whether each image is normalised by itself.
     int64_t training;
+    int64_t first;  // Images of the batch that other ranks have in front of these.
+    int64_t whole;  // Images of the batch over all ranks, if statistics are those of all; else 0.
 };
 
 // The tensors of a normalisation; those that it has not are undefined.
@@ -51,23 +54,30 @@ T* pointer(const Tensor& t) {
     return t.defined() ? static_cast<T*>(t.data_ptr()) : nullptr;
 }
 
+// A thread for each piece of work, up to what the GPU can hold.
+inline Grid each(int64_t work) {
+    return Grid{(unsigned)std::max<int64_t>(1, std::min<int64_t>((work + 255) / 256, (int64_t)processors() * 16)), 1, 256, 0};
+}
+
 // The sizes of a launch over the rows of a map.
 struct Rows {
     static constexpr int THREADS = 256, SUMMING_THREADS = 512, SMALL = 4096;
     // Seven numbers for each in the memory of a block.
     static constexpr int MOST_CHANNELS = 1752;
     int64_t groups, rows;
+    int64_t whole;  // The rows over all ranks, if they share statistics; else 0.
     int channels, padded;
     Rows(const Tensor& x, const NormOptions& o)
         : groups(o.per_image ? x.size(0) : 1),
           rows(x.numel() / x.size(1) / groups),
+          whole(o.training && !o.per_image ? rows / std::max<int64_t>(1, x.size(0)) * o.whole : 0),
           channels((int)o.channels),
           padded((int)x.size(1)) {
         TORCH_CHECK(is_channels_last(x) && padded % 8 == 0 && padded <= MOST_CHANNELS && channels <= padded,
                     "a feature map has the wrong layout or more than 1752 channels: ", x.sizes());
     }
     // Whether a block can take eight channels of all rows.
-    bool small() const { return rows <= SMALL; }
+    bool small() const { return rows <= SMALL && whole == 0; }
     Grid small_grid() const { return Grid{(unsigned)padded / 8, (unsigned)groups, rows <= 512 ? 128u : 512u, 0}; }
     // One pass over all rows, with so much shared memory for each channel.
     Grid passing(size_t shared_per_channel) const {
@@ -97,10 +107,12 @@ struct Statistics {
 
 struct Drop {
     const int64_t* seed;
+    int64_t first;  // Values of the batch that other ranks have in front of these.
     unsigned layer, threshold;
     float scale;
-    Drop(const NormTensors& t, const NormOptions& o)
+    Drop(const Tensor& x, const NormTensors& t, const NormOptions& o)
         : seed(pointer<const int64_t>(t.seed)),
+          first(o.first * (x.numel() / std::max<int64_t>(1, x.size(0)))),
           layer((unsigned)o.layer),
           threshold((unsigned)std::lround(o.keep * 65536.0)),
           scale((float)(1.0 / o.keep)) {}
@@ -137,7 +149,7 @@ inline Tensor normalise_forward(const Tensor& x, const NormTensors& t, const Nor
                                 pointer<float>(saved),            o.eps,
                                 o.momentum};
     const float* prelu = pointer<const float>(t.prelu);
-    const Drop drop(t, o);
+    const Drop drop(x, t, o);
     if (measures && size.small()) {
         launch(variant, "normalise_small", size.small_grid(), pointer<const void>(x), pointer<void>(y), statistics, prelu,
                size.rows, size.channels, size.padded, drop);
@@ -147,9 +159,14 @@ inline Tensor normalise_forward(const Tensor& x, const NormTensors& t, const Nor
         sums = Arena::of_step().take(size.groups * size.channels * 2, x.options());
         launch(variant, "statistics", size.summing(), pointer<const void>(x), pointer<double>(sums), size.rows,
                size.channels, size.padded);
+        if (size.whole > 0) {
+            launch(variant, "without_shift", each(size.channels), pointer<const void>(x), pointer<double>(sums), size.rows,
+                   size.channels);
+            Ranks::all().add_up(sums);
+        }
     }
     launch(variant, "normalise", size.passing(2 * sizeof(float)), pointer<const void>(x), pointer<void>(y),
-           pointer<const double>(sums), statistics, prelu, size.rows, size.channels, size.padded, drop);
+           pointer<const double>(sums), statistics, prelu, size.rows, size.whole, size.channels, size.padded, drop);
     return y;
 }
 
@@ -158,7 +175,7 @@ inline variable_list normalise_backward(const Tensor& x, Tensor dy, const Tensor
                                         const NormOptions& o, const Tensor& skip) {
     const Rows size(x, o);
     const Variant variant = norm_variant(x, o);
-    const Drop drop(t, o);
+    const Drop drop(x, t, o);
     if (!is_channels_last(dy)) dy = channels_last(dy);
     const auto numbers = x.options().dtype(at::kFloat);
     Tensor dx = empty_map(x, x.sizes());
@@ -180,10 +197,16 @@ inline variable_list normalise_backward(const Tensor& x, Tensor dy, const Tensor
         launch(variant, "gradient_sums", size.summing(), pointer<const void>(x), pointer<const void>(dy),
                pointer<const float>(saved), weight, bias, prelu, pointer<double>(sums), slope_sum, size.rows,
                size.channels, size.padded, drop);
+        // Gradients of weight and bias are of the rows here: they are summed over the ranks with all others.
+        Tensor whole = sums;
+        if (size.whole > 0) {
+            whole = sums.narrow(0, 0, count).clone();
+            Ranks::all().add_up(whole);
+        }
         launch(variant, "gradient", size.passing(7 * sizeof(float)), pointer<const void>(x), pointer<const void>(dy),
                pointer<void>(dx), pointer<const float>(saved), weight, bias, prelu, pointer<const double>(sums),
-               (const double*)slope_sum, pointer<float>(dweight), pointer<float>(dbias), pointer<float>(dprelu), size.rows,
-               size.channels, size.padded, drop, skipped);
+               pointer<const double>(whole), (const double*)slope_sum, pointer<float>(dweight), pointer<float>(dbias),
+               pointer<float>(dprelu), size.rows, size.whole, size.channels, size.padded, drop, skipped);
     }
     const bool single = size.groups == 1;
     return {dx, single ? dweight[0] : dweight.sum(0), single ? dbias[0] : dbias.sum(0), dprelu};
@@ -193,7 +216,8 @@ inline void save_norm(AutogradContext* ctx, const NormTensors& t, const NormOpti
     ctx->saved_data["eps"] = o.eps;
     ctx->saved_data["momentum"] = o.momentum;
     ctx->saved_data["keep"] = o.keep;
-    ctx->saved_data["whole"] = std::vector<int64_t>{o.layer, o.activation, o.channels, o.per_image, o.training};
+    ctx->saved_data["whole"] = std::vector<int64_t>{o.layer,     o.activation, o.channels, o.per_image,
+                                                    o.training, o.first,      o.whole};
     // Not inputs with gradients of their own kind: kept as they are, since nothing changes them before the backward pass.
     ctx->saved_data["weight"] = t.weight.detach();
     ctx->saved_data["bias"] = t.bias.detach();
@@ -206,18 +230,14 @@ inline std::pair<NormTensors, NormOptions> saved_norm(AutogradContext* ctx) {
     const auto whole = data["whole"].toIntVector();
     NormOptions o{data["eps"].toDouble(), data["momentum"].toDouble(), data["keep"].toDouble(),
                   whole[0],               whole[1],                    whole[2],
-                  whole[3],               whole[4]};
+                  whole[3],               whole[4],                    whole[5],
+                  whole[6]};
     NormTensors t;
     t.weight = data["weight"].toTensor();
     t.bias = data["bias"].toTensor();
     if (data.count("prelu")) t.prelu = data["prelu"].toTensor();
     if (data.count("seed")) t.seed = data["seed"].toTensor();
     return {t, o};
-}
-
-// A thread for each piece of work, up to what the GPU can hold.
-inline Grid each(int64_t work) {
-    return Grid{(unsigned)std::max<int64_t>(1, std::min<int64_t>((work + 255) / 256, (int64_t)processors() * 16)), 1, 256, 0};
 }
 
 // activation(dropout(norm(x))).

@@ -13,6 +13,7 @@
 #include "kernel.h"
 #include "loss.h"
 #include "norm.h"
+#include "ranks.h"
 #include "unet.h"
 
 // Their header is not among those that come with libtorch.
@@ -45,6 +46,21 @@ c10::cuda::CUDAStream& copying() {
     return *stream;
 }
 
+// The stream of sums over ranks, beside that of the work.
+c10::cuda::CUDAStream& summing() {
+    static c10::cuda::CUDAStream* stream = new c10::cuda::CUDAStream(c10::cuda::getStreamFromPool(true));
+    return *stream;
+}
+
+// What a stream does next waits for what another has begun.
+void follow(const c10::cuda::CUDAStream& stream, const c10::cuda::CUDAStream& other) {
+    cudaEvent_t event;
+    C10_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    C10_CUDA_CHECK(cudaEventRecord(event, other.stream()));
+    C10_CUDA_CHECK(cudaStreamWaitEvent(stream.stream(), event, 0));
+    C10_CUDA_CHECK(cudaEventDestroy(event));
+}
+
 }  // namespace
 
 extern "C" {
@@ -66,7 +82,7 @@ char* ssn_enter_stream(int64_t device) {
         c10::cuda::set_device((c10::DeviceIndex)device);
         C10_CUDA_CHECK(cudaDeviceSynchronize());
         c10::cuda::setCurrentCUDAStream(c10::cuda::getStreamFromPool(true, (c10::DeviceIndex)device));
-        copying();
+        copying(), summing();
     });
 }
 
@@ -74,13 +90,14 @@ char* ssn_synchronise() {
     return guarded([&] { c10::cuda::getCurrentCUDAStream().synchronize(); });
 }
 
-// name gets at most 256 characters; memory: free and total.
-char* ssn_describe_device(int64_t device, char* name, int64_t* memory, int64_t* capability) {
+// name gets at most 256 characters; memory: free and total; identity: 16 bytes that no other GPU has.
+char* ssn_describe_device(int64_t device, char* name, int64_t* memory, int64_t* capability, char* identity) {
     return guarded([&] {
         cudaDeviceProp properties;
         C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, (int)device));
         snprintf(name, 256, "%s", properties.name);
         capability[0] = properties.major, capability[1] = properties.minor;
+        memcpy(identity, properties.uuid.bytes, sizeof properties.uuid.bytes);
         c10::cuda::CUDAGuard guard((c10::DeviceIndex)device);
         size_t available, total;
         C10_CUDA_CHECK(cudaMemGetInfo(&available, &total));
@@ -122,13 +139,7 @@ char* ssn_copy_beside(Tensor* to, const Tensor* from) {
 
 // The work waits for the copies so far.
 char* ssn_await_copies() {
-    return guarded([&] {
-        cudaEvent_t event;
-        C10_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-        C10_CUDA_CHECK(cudaEventRecord(event, copying().stream()));
-        C10_CUDA_CHECK(cudaStreamWaitEvent(c10::cuda::getCurrentCUDAStream().stream(), event, 0));
-        C10_CUDA_CHECK(cudaEventDestroy(event));
-    });
+    return guarded([&] { follow(c10::cuda::getCurrentCUDAStream(), copying()); });
 }
 
 // A copy on the stream of the work that does not wait.
@@ -137,6 +148,31 @@ char* ssn_copy(Tensor* to, const Tensor* from) {
         at::NoGradGuard guard;
         to->copy_(*from, true);
     });
+}
+
+// ---- Sums over ranks. ----
+
+// How normalisations sum their statistics over ranks; nothing to forget it.
+char* ssn_set_sum(ssn::Ranks::Sum sum, void* state) {
+    return guarded([&] { ssn::Ranks::all().set(sum, state); });
+}
+
+// The stream of the work.
+char* ssn_current_stream(cudaStream_t* stream) {
+    return guarded([&] { *stream = c10::cuda::getCurrentCUDAStream().stream(); });
+}
+
+// The stream of sums, after what the work has begun.
+char* ssn_summing_stream(cudaStream_t* stream) {
+    return guarded([&] {
+        follow(summing(), c10::cuda::getCurrentCUDAStream());
+        *stream = summing().stream();
+    });
+}
+
+// The work waits for the sums so far.
+char* ssn_await_sums() {
+    return guarded([&] { follow(c10::cuda::getCurrentCUDAStream(), summing()); });
 }
 
 // ---- Events. ----

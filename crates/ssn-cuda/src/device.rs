@@ -18,6 +18,8 @@ pub struct Description {
     pub free: i64,
     /// All bytes.
     pub total: i64,
+    /// What no other GPU has.
+    pub identity: [u8; 16],
 }
 
 /// The most memory used.
@@ -47,14 +49,15 @@ pub fn describe(device: Device) -> Result<Description> {
         let found = format!("this machine has {count}, counted from 0");
         return Err(CudaError::NoDevice { wanted: format!("GPU {index}"), found });
     }
-    let (mut name, mut memory, mut capability) = ([0; 256], [0; 2], [0; 2]);
+    let (mut name, mut memory, mut capability, mut identity) = ([0; 256], [0; 2], [0; 2], [0; 16]);
     // SAFETY: the arrays are as long as the function expects.
     call(|library| unsafe {
-        (library.ssn_describe_device)(index, name.as_mut_ptr(), memory.as_mut_ptr(), capability.as_mut_ptr())
+        let (memory, capability) = (memory.as_mut_ptr(), capability.as_mut_ptr());
+        (library.ssn_describe_device)(index, name.as_mut_ptr(), memory, capability, identity.as_mut_ptr())
     })?;
     // SAFETY: the function has written a string that ends in zero.
     let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
-    Ok(Description { name, capability, free: memory[0], total: memory[1] })
+    Ok(Description { name, capability, free: memory[0], total: memory[1], identity })
 }
 
 /// From now on this thread works on the device.

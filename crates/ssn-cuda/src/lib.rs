@@ -10,7 +10,9 @@ mod error;
 mod graph;
 mod lease;
 mod library;
+mod nccl;
 mod operators;
+mod shared;
 mod table;
 
 pub use copies::{Event, Pinned, await_copies, copy_beside, copy_later};
@@ -22,10 +24,12 @@ pub use error::{CudaError, Result, says_out_of_memory};
 pub use graph::Graph;
 pub use lease::Lease;
 pub use library::load;
+pub use nccl::{Nccl, await_sums};
 pub use operators::{
-    Activation, Dropout, JoinPath, MonteCarlo, NormTensors, Normalisation, ascend, descend,
-    is_linear_possible, join, linear, monte_carlo, normalise, normalised_convolution,
+    Activation, Dropout, JoinPath, LossOptions, MonteCarlo, NormTensors, Normalisation, Part, ascend,
+    descend, is_linear_possible, join, linear, monte_carlo, normalise, normalised_convolution,
 };
+pub use shared::SharedSums;
 pub use table::{Entry, Results, Rule, Settings, Table, Working};
 
 /// Feature maps have a multiple of so many channels: what a thread reads at once, and what tensor cores take.

@@ -63,13 +63,15 @@ macro_rules! functions {
 
 type In = *const C_tensor;
 type Out = *mut *mut C_tensor;
+/// Sums a tensor over ranks: a state, the tensor, and where to write why not, with its room.
+pub(crate) type Sum = extern "C" fn(*mut c_void, In, *mut c_char, i64) -> c_int;
 
 functions! {
     ssn_add_source: fn(*const c_char, *const c_char);
     ssn_use_device: fn(i64);
     ssn_enter_stream: fn(i64);
     ssn_synchronise: fn();
-    ssn_describe_device: fn(i64, *mut c_char, *mut i64, *mut i64);
+    ssn_describe_device: fn(i64, *mut c_char, *mut i64, *mut i64, *mut u8);
     ssn_peak_memory: fn(i64, *mut i64);
     ssn_empty_cache: fn();
     ssn_profile: fn(c_int);
@@ -77,6 +79,10 @@ functions! {
     ssn_copy_beside: fn(*mut C_tensor, In);
     ssn_await_copies: fn();
     ssn_copy: fn(*mut C_tensor, In);
+    ssn_set_sum: fn(Option<Sum>, *mut c_void);
+    ssn_current_stream: fn(*mut *mut c_void);
+    ssn_summing_stream: fn(*mut *mut c_void);
+    ssn_await_sums: fn();
     ssn_event_new: fn(*mut *mut c_void);
     ssn_event_record: fn(*mut c_void);
     ssn_event_between: fn(*mut c_void, *mut c_void, *mut f32);
@@ -175,7 +181,7 @@ pub(crate) fn pointer(tensor: Option<&Tensor>) -> In {
 }
 
 /// What is loaded stays: the driver does not survive being unloaded under running threads.
-fn keep(library: Opened) {
+pub(crate) fn keep(library: Opened) {
     std::mem::forget(library);
 }
 
@@ -185,7 +191,7 @@ fn told(error: &libloading::Error) -> String {
     cause.map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-fn open(name: &str, remedy: &'static str) -> Result<Opened> {
+pub(crate) fn open(name: &str, remedy: &'static str) -> Result<Opened> {
     // SAFETY: the initialisers of libtorch's libraries are those that Python's import runs.
     unsafe { Opened::open(Some(name), RTLD_NOW | RTLD_GLOBAL) }.map_err(|error| CudaError::Library {
         library: name.to_owned(),

@@ -50,6 +50,17 @@ pub struct Normalisation<'a> {
     pub dropout: Option<Dropout<'a>>,
     /// The activation.
     pub activation: Activation,
+    /// The place of the images in a batch that ranks share.
+    pub part: Part,
+}
+
+/// The place of a rank's images in a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Part {
+    /// Images that other ranks have in front of these: random numbers are those of the place in the whole batch.
+    pub first: i64,
+    /// Images of the whole batch, if statistics are to be those of all of it; see [`SharedSums`](crate::SharedSums).
+    pub whole: Option<i64>,
 }
 
 /// The tensors of a normalisation, each `[c]` in single precision.
@@ -76,6 +87,8 @@ pub(crate) struct NormOptions {
     channels: i64,
     per_image: i64,
     training: i64,
+    first: i64,
+    whole: i64,
 }
 
 impl Normalisation<'_> {
@@ -89,6 +102,8 @@ impl Normalisation<'_> {
             channels: self.channels,
             per_image: self.per_image.into(),
             training: self.training.into(),
+            first: self.part.first,
+            whole: self.part.whole.unwrap_or(0),
         }
     }
 
@@ -229,11 +244,18 @@ pub fn join(paths: &[JoinPath], size: [i64; 3]) -> Result<Tensor> {
     })
 }
 
-/// As the C++ part has it.
+/// What the Monte-Carlo loss is told; as the C++ part has it.
+#[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub(crate) struct LossOptions {
-    draws: i64,
-    paired: i64,
+pub struct LossOptions {
+    /// Draws of noise.
+    pub draws: i64,
+    /// 1 if each serves two mirrored samples, else 0.
+    pub paired: i64,
+    /// Images of the batch in front of these, on other ranks.
+    pub first: i64,
+    /// The power of the likelihoods whose mean is taken.
+    pub power: f64,
 }
 
 /// What the Monte-Carlo loss gives.
@@ -254,10 +276,8 @@ pub fn monte_carlo(
     [mean, diagonal, factor]: [&Tensor; 3],
     target: &Tensor,
     seed: &Tensor,
-    draws: i64,
-    paired: bool,
+    options: LossOptions,
 ) -> Result<MonteCarlo> {
-    let options = LossOptions { draws, paired: paired.into() };
     let (mut loss, mut effective) = (std::ptr::null_mut(), std::ptr::null_mut());
     let [mean, diagonal, factor, target, seed] =
         [mean, diagonal, factor, target, seed].map(|tensor| pointer(Some(tensor)));

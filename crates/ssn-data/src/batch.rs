@@ -7,6 +7,10 @@ use crate::grid::Grid;
 pub struct Batch {
     /// The number of the batch, from 0.
     pub number: u64,
+    /// Where the items of this part begin in the batch; 0 for a whole one.
+    pub first: usize,
+    /// The items of the whole batch: `b` if this is all of it.
+    pub of: usize,
     /// `[b, c, d, h, w]` of the patches.
     pub image_shape: [usize; 5],
     /// What there is of every patch: all of it, or several grids that a network sees.

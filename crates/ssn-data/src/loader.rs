@@ -15,6 +15,7 @@ use crate::case::Cases;
 use crate::error::{DataError, Result};
 use crate::plan::Plan;
 use crate::recipe::{BatchConfig, Recipe};
+use crate::share::Share;
 
 use queue::Queue;
 
@@ -25,7 +26,7 @@ pub const DEFAULT_PREFETCH_BYTES: usize = 1 << 30;
 /// How long the end of a loader waits for its threads; one that is still loading a case ends by itself afterwards.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// How batches are made ahead of time. Nothing here changes what they hold.
+/// How batches are made ahead of time. Nothing here changes what they hold; ranks may divide their items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoaderConfig {
     /// Threads; 0 makes every batch when it is asked for.
@@ -36,11 +37,19 @@ pub struct LoaderConfig {
     pub cache_bytes: Option<usize>,
     /// The first batch.
     pub start: u64,
+    /// Which items of each batch are made.
+    pub share: Share,
 }
 
 impl Default for LoaderConfig {
     fn default() -> Self {
-        Self { workers: 2, prefetch_bytes: DEFAULT_PREFETCH_BYTES, cache_bytes: None, start: 0 }
+        Self {
+            workers: 2,
+            prefetch_bytes: DEFAULT_PREFETCH_BYTES,
+            cache_bytes: None,
+            start: 0,
+            share: Share::WHOLE,
+        }
     }
 }
 
@@ -63,7 +72,7 @@ impl Loader {
         config: &LoaderConfig,
     ) -> Result<Self> {
         let cache_bytes = config.cache_bytes.unwrap_or_else(cache::default_bytes);
-        let recipe = Arc::new(Recipe::new(cases, seed, batches, cache_bytes)?);
+        let recipe = Arc::new(Recipe::new(cases, seed, batches, cache_bytes)?.shared(config.share)?);
         let queue = Arc::new(Queue::new(config.start, config.prefetch_bytes));
         let plan = recipe.plan()?;
         let threads = vec![];

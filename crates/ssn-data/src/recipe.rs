@@ -1,5 +1,6 @@
 //! How a batch is made: a function of the set, the settings, the seed and the batch's number, in one thread.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use crate::patch::{Chosen, PatchConfig};
 use crate::plan::{Order, Plan};
 use crate::prepared::Prepared;
 use crate::random::{Purpose, Stream};
+use crate::share::Share;
 
 /// What batches hold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,6 +47,8 @@ pub struct Recipe {
     cases: Arc<dyn Cases>,
     seed: u64,
     config: BatchConfig,
+    /// The items of every batch that are made.
+    items: Range<usize>,
     cache: Cache<Prepared>,
 }
 
@@ -57,8 +61,14 @@ impl Recipe {
         }
         config.patch.check()?;
         config.augment.check()?;
-        let recipe = Self { cases, seed, config, cache: Cache::new(cache_bytes) };
+        let items = 0..config.batch_size;
+        let recipe = Self { cases, seed, config, items, cache: Cache::new(cache_bytes) };
         recipe.plan().map(|_| recipe)
+    }
+
+    /// The same for the items of batches that fall to one of several ranks.
+    pub fn shared(self, share: Share) -> Result<Self> {
+        Ok(Self { items: share.items(self.config.batch_size)?, ..self })
     }
 
     /// The order of the cases. A plan that is used for one batch after the other saves work.
@@ -84,7 +94,7 @@ impl Recipe {
         stopped: &dyn Fn() -> bool,
     ) -> Result<Option<Batch>> {
         let mut batch = None;
-        for item in 0..self.config.batch_size {
+        for item in self.items.clone() {
             if stopped() {
                 return Ok(None);
             }
@@ -117,7 +127,11 @@ impl Recipe {
         })?;
         let chosen = patch.choose(&case, &mut Stream::new(self.seed, Purpose::Patch, q))?;
         let shapes = self.shapes(&case, &chosen);
-        let batch = batch.get_or_insert_with(|| empty(number, shapes, self.grids(chosen.window.size)));
+        let batch = batch.get_or_insert_with(|| Batch {
+            first: self.items.start,
+            of: self.config.batch_size,
+            ..empty(number, shapes, self.grids(chosen.window.size))
+        });
         if shapes != [batch.image_shape, batch.target_shape] {
             let reason = format!(
                 "its images and targets are {:?} and {:?}, but those of case {} are {:?} and {:?}",
@@ -130,7 +144,7 @@ impl Recipe {
             let advice = "give patches a size and choose one rater, or bring the cases to one shape";
             return Err(DataError::Case { id: case.id.clone(), reason, advice });
         }
-        self.fill(&case, &chosen, q, item, batch);
+        self.fill(&case, &chosen, q, item - self.items.start, batch);
         let rater = chosen.rater.map(|place| case.rater_number(place));
         let origin = Origin { case: index, id: case.id.clone(), rater, centre: chosen.centre };
         batch.origins.push(origin);
@@ -140,7 +154,7 @@ impl Recipe {
     /// `[b, c, d, h, w]` of images and `[b, t, d, h, w]` of targets.
     fn shapes(&self, case: &Prepared, chosen: &Chosen) -> [[usize; 5]; 2] {
         let targets = chosen.rater.map_or(case.raters.len(), |_| 1);
-        let shape = |n, [d, h, w]: [usize; 3]| [self.config.batch_size, n, d, h, w];
+        let shape = |n, [d, h, w]: [usize; 3]| [self.items.len(), n, d, h, w];
         [shape(case.image.channels(), chosen.window.size), shape(targets, chosen.target.size)]
     }
 
@@ -192,6 +206,8 @@ fn empty(number: u64, [image_shape, target_shape]: [[usize; 5]; 2], grids: Vec<G
     let voxels: usize = grids.iter().map(Grid::voxels).sum();
     Batch {
         number,
+        first: 0,
+        of: items,
         image_shape,
         images: vec![0.0; items * channels * voxels],
         grids,

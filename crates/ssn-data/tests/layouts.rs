@@ -376,7 +376,12 @@ fn grades_above_cases_and_files_beside_them() {
     assert!(dataset.findings.iter().any(|finding| finding.reason.contains("plans.pkl")));
     let out = folder.path().join("out");
     std::fs::create_dir(&out).unwrap();
-    assert_eq!(ssn_data::prepare::brats(&dataset, &out, 0, false, &unwatched).unwrap().prepared, 4);
+    assert_eq!(
+        ssn_data::prepare::brats(&dataset, &out, 0, ssn_data::Shard::WHOLE, false, &unwatched)
+            .unwrap()
+            .prepared,
+        4
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod common;
 use common::{Folder, dict, slice};
 use ssn_data::parallel::unwatched;
 use ssn_data::prepare::{brats, lidc};
-use ssn_data::{Cases, Dataset, Layout, Split};
+use ssn_data::{Cases, Dataset, Layout, Shard, Split};
 use ssn_volume::{Geometry, Voxels};
 
 #[test]
@@ -58,7 +58,9 @@ fn an_id_cannot_lead_out_of_the_folder() {
     folder.labels("seg.nii.gz", [2, 3, 4], 5, 1);
     folder.text("index.csv", "id,t1,seg\n../../x,t1.nii.gz,seg.nii.gz\n");
     let dataset = Dataset::open(folder.path()).unwrap();
-    let said = brats(&dataset, &folder.path().join("out"), 0, false, &unwatched).unwrap_err().to_string();
+    let said = brats(&dataset, &folder.path().join("out"), 0, Shard::WHOLE, false, &unwatched)
+        .unwrap_err()
+        .to_string();
     insta::assert_snapshot!(said);
 }
 
@@ -82,12 +84,12 @@ fn brats_is_prepared_and_goes_on() {
     let dataset = Dataset::open(&folder.path().join("in")).unwrap();
     let out = folder.path().join("out");
     std::fs::create_dir(&out).unwrap();
-    let made = brats(&dataset, &out, 5, false, &unwatched).unwrap();
+    let made = brats(&dataset, &out, 5, Shard::WHOLE, false, &unwatched).unwrap();
     assert_eq!((made.prepared, made.kept, made.parts), (3, 0, [1, 1, 1]));
     std::fs::remove_file(out.join("Brats17_B_1/seg.nii.gz")).unwrap();
-    let made = brats(&dataset, &out, 5, false, &unwatched).unwrap();
+    let made = brats(&dataset, &out, 5, Shard::WHOLE, false, &unwatched).unwrap();
     assert_eq!((made.prepared, made.kept), (1, 2));
-    assert_eq!(brats(&dataset, &out, 5, true, &unwatched).unwrap().prepared, 3);
+    assert_eq!(brats(&dataset, &out, 5, Shard::WHOLE, true, &unwatched).unwrap().prepared, 3);
 
     let ready = Dataset::open(&out).unwrap();
     assert_eq!(
@@ -111,7 +113,8 @@ fn labels_of_other_years_and_other_datasets() {
         let dataset = Dataset::open(&folder.path().join("in")).unwrap();
         let out = folder.path().join("out");
         std::fs::create_dir(&out).unwrap();
-        brats(&dataset, &out, 0, false, &unwatched).map_err(|error| folder.anonymous(&error.to_string()))?;
+        brats(&dataset, &out, 0, Shard::WHOLE, false, &unwatched)
+            .map_err(|error| folder.anonymous(&error.to_string()))?;
         let case = Dataset::open(&out).unwrap().load(0).unwrap();
         Ok::<_, String>([5, 15, 25, 35].map(|v| case.raters[0][v]))
     };
@@ -127,7 +130,9 @@ fn two_cases_of_one_id_are_refused() {
     folder.labels("seg.nii.gz", [2, 3, 4], 5, 1);
     folder.text("index.csv", "id,t1,seg\na,t1.nii.gz,seg.nii.gz\na,t1.nii.gz,seg.nii.gz\n");
     let dataset = Dataset::open(folder.path()).unwrap();
-    let said = brats(&dataset, &folder.path().join("out"), 0, false, &unwatched).unwrap_err().to_string();
+    let said = brats(&dataset, &folder.path().join("out"), 0, Shard::WHOLE, false, &unwatched)
+        .unwrap_err()
+        .to_string();
     insta::assert_snapshot!(said);
 }
 
@@ -138,8 +143,8 @@ fn a_split_of_another_seed_is_refused() {
     let dataset = Dataset::open(&folder.path().join("in")).unwrap();
     let out = folder.path().join("out");
     std::fs::create_dir(&out).unwrap();
-    brats(&dataset, &out, 5, false, &unwatched).unwrap();
-    let said = brats(&dataset, &out, 6, false, &unwatched).unwrap_err().to_string();
+    brats(&dataset, &out, 5, Shard::WHOLE, false, &unwatched).unwrap();
+    let said = brats(&dataset, &out, 6, Shard::WHOLE, false, &unwatched).unwrap_err().to_string();
     insta::assert_snapshot!(folder.anonymous(&said));
 }
 
@@ -150,7 +155,7 @@ fn a_prepared_dataset_has_its_own_config() {
     let dataset = Dataset::open(&folder.path().join("in")).unwrap();
     let out = folder.path().join("out");
     std::fs::create_dir(&out).unwrap();
-    brats(&dataset, &out, 5, false, &unwatched).unwrap();
+    brats(&dataset, &out, 5, Shard::WHOLE, false, &unwatched).unwrap();
     let config = ssn_data::DataConfig::read(&out.join("ssn.toml")).unwrap();
     assert_eq!(config.normalisation, ssn_data::Normalisation::None);
     let ready = config.open().unwrap();
@@ -161,4 +166,21 @@ fn a_prepared_dataset_has_its_own_config() {
     assert_eq!(suggested, ssn_data::Normalisation::None);
     let raw = dataset.load_raw(0).unwrap();
     assert_ne!(ssn_data::template::suggest_normalisation(&dataset, &raw), ssn_data::Normalisation::None);
+}
+
+#[test]
+fn brats_waits_for_all_shards() {
+    let folder = small_brats([1, 2, 4, 0]);
+    let dataset = Dataset::open(&folder.path().join("in")).unwrap();
+    let out = folder.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    let shard = |number: usize| {
+        let made = brats(&dataset, &out, 5, Shard::new(number, 2).unwrap(), false, &unwatched).unwrap();
+        (made.prepared, made.kept, made.waiting.map(|waiting| waiting.done))
+    };
+    assert_eq!(shard(1), (2, 0, Some(1)));
+    assert_eq!(shard(1), (0, 2, Some(1)));
+    assert!(!out.join("ssn.toml").exists() && !out.join("train.csv").exists());
+    assert_eq!(shard(2), (1, 0, None));
+    assert!(out.join("ssn.toml").exists() && out.join("train.csv").exists());
 }

@@ -10,7 +10,7 @@ use ssn_cli::args::{DemoArgs, Global};
 use ssn_cli::evaluate::{Evaluated, evaluate};
 use ssn_cli::exit::print;
 use ssn_cli::{Exit, Failure, Verb};
-use ssn_data::SyntheticConfig;
+use ssn_data::{Shard, SyntheticConfig};
 
 use crate::command::{command, wrong_verb};
 use crate::predict::predict;
@@ -128,12 +128,12 @@ fn compare(
     let device = args.device.to_string();
     train_command.extend(["--device", &device, "--workers", "1"].map(str::to_owned));
     if let Verb::Train(args) = command(&train_command, global)? {
-        let trained = train(&args, global)?;
+        let trained = train(&args, global, None)?;
         outcome(trained.ended, &trained.path).map_err(stopped)?;
     }
     let words = ["predict", &run_text, "--out", &predictions_text, "--device", &device].map(str::to_owned);
     if let Verb::Predict(args) = command(&words, global)? {
-        predict(&args, global.quiet)?;
+        predict(&args, Shard::WHOLE, global.quiet)?;
     }
     match command(&["evaluate".to_owned(), predictions_text], global)? {
         Verb::Evaluate(args) => evaluate(&args, global.quiet),

@@ -10,7 +10,8 @@ use tch::Device;
 /// What the driver makes when there is a GPU.
 const DRIVER: &str = "/dev/nvidiactl";
 
-/// The device, with what it is if it is a GPU.
+/// The device, with what it is if it is a GPU. Processes that a launcher started on one machine take its GPUs in turn, from
+/// the one that was named on.
 ///
 /// # Errors
 /// A GPU that was asked for by name and cannot be used. `auto` then takes the processors, and says so if there is one.
@@ -18,12 +19,12 @@ pub fn device(choice: DeviceChoice) -> Result<(Device, Option<Description>), Fai
     match choice {
         DeviceChoice::Cpu => Ok((Device::Cpu, None)),
         DeviceChoice::Cuda(number) => {
-            let device = Device::Cuda(number);
-            Ok((device, Some(gpu(device).map_err(failure)?)))
+            let (device, description) = gpu(number).map_err(failure)?;
+            Ok((device, Some(description)))
         }
         DeviceChoice::Auto if !Path::new(DRIVER).exists() => Ok((Device::Cpu, None)),
-        DeviceChoice::Auto => match gpu(Device::Cuda(0)) {
-            Ok(description) => Ok((Device::Cuda(0), Some(description))),
+        DeviceChoice::Auto => match gpu(0) {
+            Ok((device, description)) => Ok((device, Some(description))),
             Err(reason) => {
                 eprintln!("note: there is an NVIDIA driver, but the GPU is not used: {reason}");
                 Ok((Device::Cpu, None))
@@ -32,9 +33,13 @@ pub fn device(choice: DeviceChoice) -> Result<(Device, Option<Description>), Fai
     }
 }
 
-fn gpu(device: Device) -> Result<Description, CudaError> {
+fn gpu(number: usize) -> Result<(Device, Description), CudaError> {
     ssn_cuda::load()?;
-    ssn_cuda::describe(device)
+    let local = ssn_cli::launch::launched().map_or(0, |launched| launched.local);
+    let count = usize::try_from(tch::Cuda::device_count()).unwrap_or(0);
+    // A number that this machine does not have is refused as it is. No other GPU is touched than the one that is used.
+    let device = Device::Cuda(if number < count { (number + local) % count } else { number });
+    Ok((device, ssn_cuda::describe(device)?))
 }
 
 fn failure(error: CudaError) -> Failure {

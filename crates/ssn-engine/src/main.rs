@@ -9,7 +9,9 @@ mod failure;
 mod import;
 mod markdown;
 mod predict;
+mod ranks;
 mod signals;
+mod supervise;
 mod synthetic;
 mod toy;
 mod train;
@@ -23,6 +25,13 @@ use ssn_cli::{Cli, Exit, Failure, Verb};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if matches!(cli.verb, Verb::Train(_)) && ssn_cli::launch::launched().is_some() {
+        match supervise::supervised() {
+            Ok(Some(code)) => return code,
+            Ok(None) => {}
+            Err(failure) => return failure.report(),
+        }
+    }
     // A panic is a defect of this program, and ends like one: the message is above, the code is documented.
     let outcome =
         std::panic::catch_unwind(|| run(&cli)).unwrap_or_else(|panic| Err(failure::of_panic(&*panic)));

@@ -13,8 +13,10 @@ use ssn_cli::args::{Global, PredictArgs, Stored};
 use ssn_cli::exit::print;
 use ssn_cli::predictions;
 use ssn_cli::progress::Progress;
-use ssn_cli::{Exit, Failure};
+use ssn_cli::{Exit, Failure, shard};
 use ssn_cuda::Description;
+use ssn_data::Shard;
+use ssn_data::shard::Waiting;
 use ssn_net::tiles::TileConfig;
 use ssn_net::whole_image::{Draws, Storage, Timing, WholeImageConfig};
 use ssn_predictions::{About, Output, Predictions};
@@ -30,20 +32,25 @@ const LARGE_GPU: i64 = 24 << 30;
 
 /// Runs the verb.
 pub fn run(args: &PredictArgs, global: &Global) -> Result<Exit, Failure> {
-    let Predicted { model, made, kept, index, seconds, phases, .. } = predict(args, global.quiet)?;
+    let shard = shard::choose(args.shard, global.quiet);
+    let Predicted { model, made, kept, index, seconds, phases, .. } = predict(args, shard, global.quiet)?;
     print(&if global.json {
-        format!(
-            "{:#}\n",
-            json!({
-                "predicted": made, "kept": kept, "index": index, "seconds": seconds, "phases": phases
-            })
-        )
+        let mut json = json!({
+            "predicted": made, "kept": kept, "index": index.as_ref().ok(), "seconds": seconds, "phases": phases
+        });
+        if let Err(waiting) = index {
+            json["shards"] = json!(waiting);
+        }
+        format!("{json:#}\n")
     } else {
         let kept = if kept == 0 { String::new() } else { format!(", {kept} were there") };
+        let index = match index {
+            Ok(index) => index.display().to_string(),
+            Err(waiting) => format!("{waiting}; the last one writes it"),
+        };
         format!(
-            "model       {model}\npredicted   {made} cases in {seconds:.1} s{kept}\n{}\nindex       {}\n",
-            phases.line(),
-            index.display()
+            "model       {model}\npredicted   {made} cases in {seconds:.1} s{kept}\n{}\nindex       {index}\n",
+            phases.line()
         )
     })
 }
@@ -58,8 +65,8 @@ pub struct Predicted {
     made: usize,
     /// Cases that were there.
     kept: usize,
-    /// The index of the folder.
-    index: PathBuf,
+    /// The index of the folder, unless it waits for other shards.
+    index: Result<PathBuf, Waiting>,
     /// How long it took.
     seconds: f64,
     phases: Phases,
@@ -101,8 +108,8 @@ impl Phases {
     }
 }
 
-/// Predicts all cases that are not there yet.
-pub fn predict(args: &PredictArgs, quiet: bool) -> Result<Predicted, Failure> {
+/// Predicts the cases of a shard that are not there yet, and writes the index once all cases are there.
+pub fn predict(args: &PredictArgs, shard: Shard, quiet: bool) -> Result<Predicted, Failure> {
     let stop = signals::stop_flag().map_err(|error| Failure::new(Exit::Internal, error))?;
     let (device, gpu) = device(args.device)?;
     let config = tiling(args, gpu.as_ref())?;
@@ -112,16 +119,20 @@ pub fn predict(args: &PredictArgs, quiet: bool) -> Result<Predicted, Failure> {
     let folder = Predictions::create(&args.out, about).map_err(predictions::failure)?;
 
     let start = Instant::now();
-    let progress = Progress::new(cases.len(), "cases", quiet);
+    let own = shard.own(cases.len());
+    let id = |number: usize| &dataset.entries[cases[number]].id;
+    let progress = Progress::new(own.len(), "cases", quiet);
     let (mut made, mut phases) = (0, Phases::default());
-    for (done, &index) in cases.iter().enumerate() {
-        let id = dataset.entries[index].id.clone();
-        if args.overwrite || !is_finished(&folder, &id, args) {
+    for (done, &number) in own.iter().enumerate() {
+        let (index, id) = (cases[number], id(number));
+        if args.overwrite || !is_finished(&folder, id, args) {
             if stop.load(Ordering::Relaxed) {
                 progress.finish();
-                folder.write_index().map_err(predictions::failure)?;
+                if shard.is_whole() {
+                    folder.write_index().map_err(predictions::failure)?;
+                }
                 let message =
-                    format!("stopped after {done} of {} cases; the same command goes on", cases.len());
+                    format!("stopped after {done} of {} cases; the same command goes on", own.len());
                 return Err(Failure::new(Exit::Stopped, message));
             }
             let begin = Instant::now();
@@ -143,8 +154,11 @@ pub fn predict(args: &PredictArgs, quiet: bool) -> Result<Predicted, Failure> {
         progress.reached(done + 1);
     }
     progress.finish();
-    let index = folder.write_index().map_err(predictions::failure)?;
-    let (kept, seconds) = (cases.len() - made, start.elapsed().as_secs_f64());
+    let index = match shard.waiting(cases.len(), |number| is_finished(&folder, id(number), args)) {
+        None => Ok(folder.write_index().map_err(predictions::failure)?),
+        Some(waiting) => Err(waiting),
+    };
+    let (kept, seconds) = (own.len() - made, start.elapsed().as_secs_f64());
     let parameters = trained.model.parameters().count();
     Ok(Predicted { model: trained.id().name, parameters, made, kept, index, seconds, phases })
 }

@@ -10,7 +10,8 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use ssn_cli::args::{Global, Precision, ToyArgs};
-use ssn_cli::exit::print;
+use ssn_cli::datasets::check_free_or;
+use ssn_cli::exit::{json, print};
 use ssn_cli::progress::Progress;
 use ssn_cli::{Exit, Failure};
 use ssn_net::NetError;
@@ -46,7 +47,7 @@ pub fn run(args: &ToyArgs, global: &Global) -> Result<Exit, Failure> {
     let start = Instant::now();
     let outcomes = train_all(args, global.quiet)?;
     let summary = summarise(args, &outcomes, start.elapsed().as_secs_f64());
-    let json = serde_json::to_string_pretty(&summary).map_err(|e| Failure::new(Exit::Internal, e))? + "\n";
+    let json = json(&summary)?;
     let svg = figure(args, &summary, &outcomes)?;
     let png = png_from_svg(&svg, PNG_SCALE).map_err(|e| Failure::new(Exit::Internal, e))?;
     for (path, bytes) in files.iter().zip([svg.as_bytes(), &png, json.as_bytes()]) {
@@ -60,12 +61,8 @@ pub fn run(args: &ToyArgs, global: &Global) -> Result<Exit, Failure> {
 
 /// Creates the folder and makes sure that nothing is lost in it.
 fn prepare_folder(folder: &Path, files: &[PathBuf], overwrite: bool) -> Result<(), Failure> {
-    if let Some(existing) = files.iter().find(|path| path.exists()).filter(|_| !overwrite) {
-        let message = format!(
-            "{} exists already; choose another folder with --out or replace it with --overwrite",
-            existing.display()
-        );
-        return Err(Failure::new(Exit::Usage, message));
+    for path in files {
+        check_free_or(path, overwrite, "choose another folder with --out")?;
     }
     fs::create_dir_all(folder)
         .map_err(|e| Failure::new(Exit::Io, format!("cannot create the folder {}: {e}", folder.display())))

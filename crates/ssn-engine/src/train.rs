@@ -4,6 +4,7 @@ mod console;
 mod start;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -12,10 +13,12 @@ use ssn_cli::exit::print;
 use ssn_cli::{Exit, Failure};
 use ssn_data::LoaderConfig;
 use ssn_net::checkpoint::Best;
+use ssn_net::ranks::{Ranks, leads};
 use ssn_net::run::{Ended, Pace, Run};
 
 use crate::device::device;
 use crate::failure::failure;
+use crate::ranks::World;
 use crate::signals;
 use console::Console;
 
@@ -27,7 +30,18 @@ const MOST_WORKERS: usize = 16;
 /// Runs the verb.
 pub fn run(args: &TrainArgs, global: &Global) -> Result<Exit, Failure> {
     let begin = Instant::now();
-    let Trained { path, ended, steps, best, .. } = train(args, global)?;
+    let world = World::join()?;
+    let ranks = world.as_ref().map(World::ranks);
+    let leads = leads(ranks.as_ref());
+    let trained = train(args, global, ranks);
+    let Trained { path, ended, steps, best, .. } = match (trained, &world) {
+        (Err(failure), Some(world)) => world.end_all(&failure),
+        (trained, _) => trained?,
+    };
+    if !leads {
+        // The first rank tells; all end with its code.
+        return Ok(outcome(ended, &path).unwrap_or_else(|failure| failure.exit));
+    }
     let text = if global.json {
         let seconds = begin.elapsed().as_secs_f64();
         let best = best.map(|best| json!({ "step": best.step, "ged": best.score }));
@@ -61,18 +75,32 @@ pub struct Trained {
     pub pace: Option<Pace>,
 }
 
-/// Trains as far as it goes.
-pub fn train(args: &TrainArgs, global: &Global) -> Result<Trained, Failure> {
+/// Trains as far as it goes; alone, or as one of several ranks, of which the first writes and tells.
+pub fn train(args: &TrainArgs, global: &Global, ranks: Option<Arc<dyn Ranks>>) -> Result<Trained, Failure> {
     let begin = Instant::now();
     let stop = signals::stop_flag().map_err(|error| Failure::new(Exit::Internal, error))?;
     // Before anything is written.
     let (device, gpu) = device(args.device)?;
-    let (folder, resolved) = match &args.resume {
-        Some(path) => start::resumed(path, args.data.as_deref())?,
-        None => start::fresh(args, global, device)?,
+    let leads = leads(ranks.as_ref());
+    let (folder, resolved) = match (&ranks, &args.resume) {
+        (Some(ranks), _) if !leads => start::joined(args, &**ranks)?,
+        (_, Some(path)) => start::resumed(path, args.data.as_deref())?,
+        (_, None) => start::fresh(args, global, device)?,
     };
     let path = folder.path().to_owned();
-    let mut console = Console::new(&path, &resolved, stop, global.quiet)?;
+    let mut console = match leads {
+        true => Console::new(&path, &resolved, stop, global.quiet)?,
+        false => Console::silent(stop),
+    };
+    if let Some(ranks) = ranks.as_ref().filter(|_| leads) {
+        // The others open what is there now.
+        ranks.gather(&[]).map_err(failure)?;
+        let (items, count) = (resolved.config.batches.batch_size, ranks.size());
+        let norms = if resolved.config.shares_norm(count) { "whole batches" } else { "each rank's items" };
+        console.tell(&format!(
+            "trains over {count} ranks, which share batches of {items} items; batch norm is over {norms}"
+        ));
+    }
     if let Some(gpu) = &gpu {
         console.tell(&format!(
             "trains on {} with {:.0} GiB",
@@ -80,7 +108,10 @@ pub fn train(args: &TrainArgs, global: &Global) -> Result<Trained, Failure> {
             gpu.total as f64 / f64::from(1 << 30)
         ));
     }
-    let mut run = Run::start(folder, resolved, device, &mut console).map_err(failure)?;
+    let mut run = Run::start(folder, resolved, device, ranks, &mut console).map_err(failure)?;
+    if let Some(way) = run.gpu_sums() {
+        console.tell(&format!("GPUs sum gradients through {way}"));
+    }
     if args.resume.is_some() && run.steps_done() == 0 {
         console.tell("no checkpoint was saved yet: begins at step 0");
     }
@@ -98,7 +129,7 @@ pub fn train(args: &TrainArgs, global: &Global) -> Result<Trained, Failure> {
         failure(error)
     })?;
     let pace = run.pace();
-    if let Some(pace) = pace.filter(|_| gpu.is_some()) {
+    if let Some(pace) = pace {
         console.tell(&pace.to_string());
     }
     console.log(&format!("ended: {ended:?} after step {}", run.steps_done()));

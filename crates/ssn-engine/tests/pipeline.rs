@@ -8,9 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Images, Lab, ends, fails, finishes};
-use ssn_cli::Cli;
-use ssn_cli::args::{EvaluateArgs, Verb};
+use common::{Images, Lab, ends, evaluation_of, fails, finishes};
+use ssn_cli::args::EvaluateArgs;
 use ssn_cli::evaluate::evaluate;
 use ssn_net::run::{Trained, Which};
 use ssn_net::{Execution, Mode, Precision, Prediction};
@@ -25,14 +24,6 @@ fn predict(words: &[&Path]) -> Command {
     let mut predict = command();
     predict.arg("predict").args(words).arg("--quiet");
     predict
-}
-
-fn evaluation_of(predictions: &Path) -> EvaluateArgs {
-    use clap::Parser;
-    match Cli::parse_from(["ssn".as_ref(), "evaluate".as_ref(), predictions.as_os_str()]).verb {
-        Verb::Evaluate(args) => args,
-        _ => unreachable!("the verb is evaluate"),
-    }
 }
 
 #[test]

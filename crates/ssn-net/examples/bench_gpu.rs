@@ -35,6 +35,8 @@ fn task(network: &str) -> Result<(ModelConfig, Method, LossConfig, Batch), Box<d
         let voxels: usize = target_shape.iter().product();
         Ok::<_, NetError>(Batch {
             number: 0,
+            first: 0,
+            of: image_shape[0],
             image_shape,
             grids,
             images,

@@ -75,8 +75,7 @@ impl Learner {
     fn step(&mut self, task: &Task, number: u64) -> Result<[f64; 4], Box<dyn Error>> {
         let start = Instant::now();
         self.optimizer.zero_grad()?;
-        let prediction =
-            self.model.forward(&task.image, task.mask.as_ref(), Mode::Training { dropout: number })?;
+        let prediction = self.model.forward(&task.image, task.mask.as_ref(), Mode::training(number))?;
         let forward = start.elapsed().as_secs_f64();
         let loss = match &prediction {
             Prediction::Deterministic(logits) => mean_loss(logits, &task.target)?,

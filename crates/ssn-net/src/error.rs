@@ -103,6 +103,12 @@ pub enum NetError {
     /// A GPU that cannot be used, or work on it that failed.
     #[error(transparent)]
     Cuda(#[from] ssn_cuda::CudaError),
+    /// Ranks that cannot work together, or one that is gone.
+    #[error("training over ranks cannot go on: {reason}")]
+    Ranks {
+        /// What is wrong.
+        reason: String,
+    },
     /// A file or folder that could not be written.
     #[error("cannot write {}: {source}; what was saved before is still there", path.display())]
     Save {

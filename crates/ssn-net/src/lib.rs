@@ -36,6 +36,7 @@ pub mod noise;
 pub mod optim;
 pub mod parameters;
 mod purpose;
+pub mod ranks;
 pub mod run;
 pub mod schedule;
 pub mod space;

@@ -18,25 +18,44 @@ pub const LOGITS_AT_ONCE: i64 = 1 << 24;
 pub struct MonteCarloLoss {
     /// −log (1/M) Σ_m p(target | η⁽ᵐ⁾), the mean over an image's targets: `[b]` in double precision.
     pub loss: Tensor,
-    /// How many of the M samples the loss really rests on, 1 to M: (Σ p)² / Σ p². `[b, t]`, without gradient.
+    /// How many of the M samples the loss really rests on, 1 to M: (Σ pᵝ)² / Σ p²ᵝ. `[b, t]`, without gradient.
     pub effective_samples: Tensor,
 }
 
-/// −log (1/M) Σ_m p(target | η⁽ᵐ⁾) for each image, as −logsumexp_m log p(target | η⁽ᵐ⁾) + log M.
-///
-/// Memory does not grow with M: samples beyond [`LOGITS_AT_ONCE`] are taken in turns, with the same value and
-/// gradient. On GPUs samples are never in memory at all.
+/// −log (1/M) Σ_m p(target | η⁽ᵐ⁾) for each image, as −logsumexp_m log p(target | η⁽ᵐ⁾) + log M: the paper's loss.
 pub fn monte_carlo_loss(
     distribution: &LowRankNormal,
     target: &Target,
     noise: NoiseSource,
 ) -> Result<MonteCarloLoss> {
-    if let NoiseSource::OnGpu(GpuNoise { seed, samples, pairing }) = noise {
+    power_loss(distribution, target, noise, 1.0)
+}
+
+/// −(1/β) log (1/M) Σ_m p(target | η⁽ᵐ⁾)^β for each image, with the power β.
+///
+/// At β = 1 it is the paper's loss. Likelihoods of whole images differ by factors of e¹⁰⁰ between samples, so that there the
+/// best sample alone counts, and hardly how many fit; less than 1 lets more of them count. As log is concave, the mean
+/// over noise bounds the negative log-likelihood from above at every β up to 1.
+///
+/// Memory does not grow with M: samples beyond [`LOGITS_AT_ONCE`] are taken in turns, with the same value and
+/// gradient. On GPUs samples are never in memory at all.
+pub fn power_loss(
+    distribution: &LowRankNormal,
+    target: &Target,
+    noise: NoiseSource,
+    power: f64,
+) -> Result<MonteCarloLoss> {
+    if let NoiseSource::OnGpu(GpuNoise { seed, samples, pairing, first }) = noise {
         let [b, c, v] = distribution.dims();
         target.check(b, c, v)?;
         require(target.likelihood() == Likelihood::Categorical, "target", "switches", "classes, on a GPU")?;
-        let (draws, paired) = (pairing.draws(samples)?, pairing == Pairing::Antithetic);
-        let result = ssn_cuda::monte_carlo(distribution.parts(), target.maps(), seed, draws, paired)?;
+        let options = ssn_cuda::LossOptions {
+            draws: pairing.draws(samples)?,
+            paired: (pairing == Pairing::Antithetic).into(),
+            first: first as i64,
+            power,
+        };
+        let result = ssn_cuda::monte_carlo(distribution.parts(), target.maps(), seed, options)?;
         return Ok(MonteCarloLoss { loss: result.loss, effective_samples: result.effective_samples });
     }
     let [b, c, v] = distribution.dims();
@@ -46,7 +65,7 @@ pub fn monte_carlo_loss(
         Likelihood::Bernoulli => target.maps().size()[1],
     };
     let samples = LOGITS_AT_ONCE / (b * t * c * v).max(1);
-    chunked_loss(distribution, target, noise, (samples / noise.pairing().samples(1)).max(1))
+    chunked_loss(distribution, target, noise, power, (samples / noise.pairing().samples(1)).max(1))
 }
 
 /// The same with a given number of draws at once.
@@ -59,13 +78,14 @@ pub fn chunked_loss(
     distribution: &LowRankNormal,
     target: &Target,
     noise: NoiseSource,
+    power: f64,
     draws_at_once: i64,
 ) -> Result<MonteCarloLoss> {
     require(draws_at_once > 0, "draws_at_once", draws_at_once, "at least 1")?;
     let draws = noise.pairing().draws(noise.samples())?;
     let chunks = || (0..draws).step_by(draws_at_once as usize).map(|k| k..(k + draws_at_once).min(draws));
     if draws <= draws_at_once {
-        return Ok(of_samples(&log_probability(distribution, target, &noise.draws(0..draws)?)?));
+        return Ok(of_samples(&log_probability(distribution, target, &noise.draws(0..draws)?)?, power));
     }
     let leaves = distribution.detached();
     let samples_of = |draws: i64| noise.pairing().samples(draws);
@@ -84,12 +104,12 @@ pub fn chunked_loss(
         }
         Ok::<_, NetError>(())
     })?;
-    let MonteCarloLoss { loss, effective_samples } = of_samples(&log_p);
+    let MonteCarloLoss { loss, effective_samples } = of_samples(&log_p, power);
     if !distribution.requires_grad() {
         return Ok(MonteCarloLoss { loss, effective_samples });
     }
 
-    let shares = log_p.f_softmax(0, None::<Kind>)?; // [m, b, t]
+    let shares = log_p.f_mul_scalar(power)?.f_softmax(0, None::<Kind>)?; // [m, b, t]
     let leaves = leaves.trainable();
     for range in chunks() {
         let shares = part(&shares, &range)?;
@@ -117,10 +137,10 @@ fn log_probability(distribution: &LowRankNormal, target: &Target, noise: &Noise)
 }
 
 /// The loss of samples with the log-probabilities `[m, b, t]`.
-fn of_samples(log_p: &Tensor) -> MonteCarloLoss {
-    let samples = log_p.size()[0] as f64;
+fn of_samples(log_p: &Tensor, power: f64) -> MonteCarloLoss {
+    let (samples, log_p) = (log_p.size()[0] as f64, log_p * power);
     let shares = log_p.detach().softmax(0, None::<Kind>);
-    let each = samples.ln() - log_p.logsumexp([0i64].as_slice(), false); // [b, t]
+    let each = (samples.ln() - log_p.logsumexp([0i64].as_slice(), false)) / power; // [b, t]
     MonteCarloLoss {
         loss: over_targets(&each),
         effective_samples: 1.0 / shares.square().sum_dim_intlist([0i64].as_slice(), false, None::<Kind>),

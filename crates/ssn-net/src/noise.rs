@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use ssn_core::random::{RANK_STREAM, derive_seed, fill_normals};
+use ssn_core::random::{RANK_STREAM, derive_seed, fill_normals_from};
 use tch::Tensor;
 
 use crate::error::{NetError, Result, refused};
@@ -53,6 +53,8 @@ pub struct StepNoise {
     seed: u64,
     shape: NoiseShape,
     pairing: Pairing,
+    /// Where the items begin in the whole batch.
+    first: usize,
 }
 
 /// Where noise comes from.
@@ -75,6 +77,8 @@ pub struct GpuNoise<'a> {
     pub samples: i64,
     /// How the samples belong together.
     pub pairing: Pairing,
+    /// Where the items begin in the whole batch.
+    pub first: usize,
 }
 
 impl Noise {
@@ -88,7 +92,12 @@ impl StepNoise {
     /// The noise of a step: a function of seed and step alone. Draw i does not depend on how many there are.
     pub fn new(seed: u64, step: u64, shape: NoiseShape, pairing: Pairing) -> Result<Self> {
         pairing.draws(shape.samples)?;
-        Ok(Self { seed: Self::seed(seed, step), shape, pairing })
+        Ok(Self { seed: Self::seed(seed, step), shape, pairing, first: 0 })
+    }
+
+    /// The same for the items of a batch from `first` on; the batch of the shape counts from there.
+    pub fn from_item(self, first: usize) -> Self {
+        Self { first, ..self }
     }
 
     /// The seed of the noise of a step.
@@ -105,9 +114,11 @@ impl StepNoise {
         let NoiseShape { batch, rank, classes, voxels, .. } = self.shape;
         let tensor = |stream, shape: &[i64]| {
             let each = shape[1..].iter().product::<i64>() as usize;
+            let before = self.first * each / batch.max(1) as usize;
             let mut numbers = vec![0f32; each * shape[0] as usize];
             for (place, draw) in range.clone().enumerate() {
-                fill_normals(self.seed, stream, draw as u64, &mut numbers[place * each..(place + 1) * each]);
+                let numbers = &mut numbers[place * each..(place + 1) * each];
+                fill_normals_from(self.seed, stream, draw as u64, before, numbers);
             }
             Ok::<_, NetError>(Tensor::f_from_slice(&numbers)?.f_reshape(shape)?)
         };

@@ -4,9 +4,11 @@
 
 mod gpu;
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssn_core::random::{derive_seed, fill_normals};
+use ssn_core::random::{derive_seed, fill_normals_from};
 use ssn_data::{Batch, Grid};
 use tch::{Device, Kind, Tensor};
 
@@ -14,12 +16,13 @@ use crate::blocks::Mode;
 use crate::clip::clip_gradient_norm;
 use crate::error::{NetError, Result, refused, require};
 use crate::head::Prediction;
-use crate::loss::{dice_loss, mean_loss, monte_carlo_loss};
+use crate::loss::{dice_loss, mean_loss, power_loss};
 use crate::model::Model;
 use crate::noise::{NoiseSource, Pairing, StepNoise};
 use crate::optim::{Method, Optimizer};
 use crate::parameters::Role;
 use crate::purpose::DROPOUT;
+use crate::ranks::{Gradients, Ranks};
 use crate::schedule::LearningRate;
 use crate::space::Size;
 use crate::target::Target;
@@ -32,6 +35,9 @@ pub struct LossConfig {
     pub samples: i64,
     /// How they belong together.
     pub pairing: Pairing,
+    /// The power β of the likelihoods whose mean is taken, −(1/β) log (1/M) Σ pᵝ; 1 is the paper's. With less, how many samples
+    /// fit counts more beside how well the best one does: samples are less diverse and better calibrated.
+    pub power: f64,
     /// The first steps, which train the mean alone by cross-entropy.
     pub pretrain_steps: u64,
     /// The weight of the Dice term on the mean; 0 for none.
@@ -46,6 +52,7 @@ impl Default for LossConfig {
         Self {
             samples: 20,
             pairing: Pairing::Independent,
+            power: 1.0,
             pretrain_steps: 0,
             dice: 0.0,
             max_gradient_norm: None,
@@ -57,6 +64,8 @@ impl LossConfig {
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
         self.pairing.draws(self.samples)?;
+        let power = self.power;
+        require(power > 0.0 && power <= 1.0, "loss.power", power, "above 0, and 1 at most")?;
         require(self.dice.is_finite() && self.dice >= 0.0, "loss.dice", self.dice, "0 or more")?;
         match self.max_gradient_norm {
             Some(norm) => require(norm.is_finite() && norm > 0.0, "loss.max_gradient_norm", norm, "positive"),
@@ -107,6 +116,36 @@ pub struct Trainer {
     step: u64,
     place: Place,
     begun: Option<Begun>,
+    team: Option<Team>,
+}
+
+/// The ranks that a trainer on processors works with.
+#[derive(Debug)]
+struct Team {
+    ranks: Arc<dyn Ranks>,
+    gradients: Gradients,
+    /// Whether statistics of normalisations are those of whole batches.
+    shares_norm: bool,
+}
+
+impl Team {
+    /// Makes the running statistics the means of those of all ranks, each weighted by its share of the batch.
+    fn average_kept(&self, model: &Model, share: f64) -> Result<()> {
+        let _guard = tch::no_grad_guard();
+        let mut numbers = vec![];
+        for tensor in kept(model) {
+            let values = Vec::<f64>::try_from(tensor.f_to_kind(Kind::Double)?.f_view([-1])?)?;
+            numbers.extend(values.into_iter().map(|value| share * value));
+        }
+        self.ranks.sum_f64(&mut numbers)?;
+        let mut rest = numbers.as_slice();
+        for tensor in kept(model) {
+            let (values, after) = rest.split_at(tensor.numel());
+            rest = after;
+            tensor.shallow_clone().f_copy_(&Tensor::f_from_slice(values)?.f_view_as(tensor)?)?;
+        }
+        Ok(())
+    }
 }
 
 /// Where steps are computed, with what that needs.
@@ -143,7 +182,31 @@ impl Trainer {
             Device::Cpu => Place::Host { kept: kept(&model).map(Tensor::copy).collect() },
             _ => Place::Gpu(Box::new(gpu::Gpu::new(&model, &optimizer)?)),
         };
-        Ok(Self { model, optimizer, rate, loss, seed, step: 0, place, begun: None })
+        Ok(Self { model, optimizer, rate, loss, seed, step: 0, place, begun: None, team: None })
+    }
+
+    /// The same trainer as one of several ranks, which have the same model and each a part of every batch. Their steps are
+    /// those of the whole batches, up to rounding; with statistics of batch norm that are not shared, those of batches
+    /// whose parts are normalised by themselves.
+    pub fn with_ranks(mut self, ranks: Arc<dyn Ranks>, shares_norm: bool) -> Result<Self> {
+        match &mut self.place {
+            Place::Host { .. } => {
+                let parameters = self.optimizer.parameters().iter();
+                let parameters = parameters.map(|(_, tensor)| tensor.shallow_clone()).collect();
+                let gradients = Gradients::new(&*ranks, parameters)?;
+                self.team = Some(Team { ranks, gradients, shares_norm });
+            }
+            Place::Gpu(gpu) => gpu.join(ranks, shares_norm, &self.model)?,
+        }
+        Ok(self)
+    }
+
+    /// How the GPUs of several ranks sum, in words; nothing on processors, or for a rank alone.
+    pub fn gpu_sums(&self) -> Option<&'static str> {
+        match &self.place {
+            Place::Host { .. } => None,
+            Place::Gpu(gpu) => gpu.sums_in_words(),
+        }
     }
 
     /// The same trainer after so many steps, with the model and the optimiser of then.
@@ -248,11 +311,14 @@ impl Trainer {
         let Seen { parts, size, mask, target } = tensors(batch, self.model.config().classes)?;
         self.optimizer.zero_grad()?;
         let dropout = derive_seed(self.seed, DROPOUT, number);
-        let mode = Mode::Training { dropout };
+        let (first, share) = (batch.first, batch.image_shape[0] as f64 / batch.of as f64);
+        let ranks = self.team.as_ref().filter(|team| team.shares_norm).map(|team| &team.ranks);
+        let mode = Mode::Training { dropout, first, of: batch.of, ranks };
         let (loss, effective) = match self.model.latent() {
             Some(latent) => {
-                let mut noise = vec![0f32; parts[0].size()[0] as usize * latent.noise_count(size) as usize];
-                fill_latent_noise(self.seed, number, &mut noise);
+                let each = latent.noise_count(size) as usize;
+                let mut noise = vec![0f32; batch.image_shape[0] * each];
+                fill_latent_noise(self.seed, number, first * each, &mut noise);
                 let noise = Tensor::f_from_slice(&noise)?.f_view([parts[0].size()[0], -1])?;
                 (latent_loss(&self.model, &parts, &target, &noise, mode, &self.loss)?, None)
             }
@@ -261,7 +327,7 @@ impl Trainer {
                 let noise = match &prediction {
                     Prediction::Stochastic(d) if self.loss.samples_at(number) => {
                         let shape = d.noise_shape(self.loss.samples);
-                        Some(StepNoise::new(self.seed, number, shape, self.loss.pairing)?)
+                        Some(StepNoise::new(self.seed, number, shape, self.loss.pairing)?.from_item(first))
                     }
                     _ => None,
                 };
@@ -269,11 +335,28 @@ impl Trainer {
                 batch_loss(&prediction, &target, noise, &self.loss)?
             }
         };
-        let value = loss.f_double_value(&[])?;
+        let mut value = loss.f_double_value(&[])?;
+        let mut effective_samples = effective.map(|samples| samples.f_double_value(&[])).transpose()?;
+        // Means over the whole batch are sums of what the ranks have, each weighted by its share.
+        if let Some(team) = &self.team {
+            let mut both = [share * value, share * effective_samples.unwrap_or(0.0)];
+            team.ranks.sum_f64(&mut both)?;
+            value = both[0];
+            effective_samples = effective_samples.map(|_| both[1]);
+        }
         if !value.is_finite() {
             return self.report(number, Outcome::NotFinite("the loss".to_owned()));
         }
-        loss.f_backward()?;
+        match &self.team {
+            None => loss.f_backward()?,
+            Some(team) => {
+                loss.f_mul_scalar(share)?.f_backward()?;
+                team.gradients.finish()?;
+                if !team.shares_norm {
+                    team.average_kept(&self.model, share)?;
+                }
+            }
+        }
         let limit = self.loss.max_gradient_norm.unwrap_or(f64::MAX);
         let gradient_norm = match clip_gradient_norm(self.optimizer.parameters(), limit) {
             Ok(norm) => norm,
@@ -283,7 +366,6 @@ impl Trainer {
             Err(other) => return Err(other),
         };
         self.optimizer.step(self.rate.at(number))?;
-        let effective_samples = effective.map(|samples| samples.f_double_value(&[])).transpose()?;
         self.report(number, Outcome::Applied { loss: value, effective_samples, gradient_norm })
     }
 
@@ -317,7 +399,7 @@ fn batch_loss(
 ) -> Result<(Tensor, Option<Tensor>)> {
     let (mut loss, effective) = match (prediction, noise) {
         (Prediction::Stochastic(distribution), Some(noise)) => {
-            let result = monte_carlo_loss(distribution, target, noise)?;
+            let result = power_loss(distribution, target, noise, config.power)?;
             (result.loss, Some(result.effective_samples.f_mean(Kind::Double)?))
         }
         (prediction, _) => (mean_loss(prediction.mean(), target)?, None),
@@ -350,9 +432,9 @@ fn latent_loss(
     Ok(loss.f_mean(Kind::Double)?)
 }
 
-/// The noise of a step's latent variables: a function of seed and step alone.
-fn fill_latent_noise(seed: u64, step: u64, out: &mut [f32]) {
-    fill_normals(StepNoise::seed(seed, step), 0, 0, out);
+/// The noise of a step's latent variables from number `first` on: a function of seed and step alone.
+fn fill_latent_noise(seed: u64, step: u64, first: usize, out: &mut [f32]) {
+    fill_normals_from(StepNoise::seed(seed, step), 0, 0, first, out);
 }
 
 /// The tensors that a forward pass may change.

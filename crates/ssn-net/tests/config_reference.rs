@@ -4,9 +4,12 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
-use std::fmt::Write as _;
-use std::path::Path;
+#[path = "../../../tools/generated_page.rs"]
+mod generated_page;
 
+use std::fmt::Write as _;
+
+use generated_page::is_that_of_the_code;
 use schemars::transform::{Transform, transform_subschemas};
 use schemars::{Schema, schema_for};
 use serde_json::{Value, json};
@@ -28,18 +31,9 @@ This page is made of the code: `SSN_UPDATE_DOCS=1 cargo nextest run -p ssn-net -
 #[test]
 fn the_config_reference_is_that_of_the_code() {
     let schema = schema_for!(RunConfig).to_value();
-    same("config.md", &markdown(&schema));
+    is_that_of_the_code("config.md", &markdown(&schema));
     let file = serde_json::to_string_pretty(&file_schema(schema)).unwrap();
-    same("config.schema.json", &(file + "\n"));
-}
-
-fn same(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name);
-    if std::env::var_os("SSN_UPDATE_DOCS").is_some() {
-        std::fs::write(&path, text).unwrap();
-    }
-    let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == text, "docs/reference/{name} is not that of the code; SSN_UPDATE_DOCS=1 writes it anew");
+    is_that_of_the_code("config.schema.json", &(file + "\n"));
 }
 
 /// The schema of a file, which need not name what its preset gives.

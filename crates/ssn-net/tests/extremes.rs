@@ -30,7 +30,7 @@ fn all_finite(
             d = d.masked(mask, 1e-5).unwrap();
         }
         let noise = StepNoise::new(1, 2, d.noise_shape(20), pairing).unwrap();
-        let loss = chunked_loss(&d, target, NoiseSource::Step(&noise), draws_at_once).unwrap().loss;
+        let loss = chunked_loss(&d, target, NoiseSource::Step(&noise), 1.0, draws_at_once).unwrap().loss;
         if loss.isfinite().all().int64_value(&[]) != 1 {
             return false;
         }

@@ -227,7 +227,7 @@ fn a_whole_model_with_its_loss() {
         let worst = worst_difference(&leaves, NETWORK_STEP, || {
             let prediction = model.forward(&image, None, Mode::TRAINING).unwrap();
             let Prediction::Stochastic(d) = prediction else { unreachable!() };
-            chunked_loss(&d, &target, NoiseSource::Given(&noise), draws_at_once)
+            chunked_loss(&d, &target, NoiseSource::Given(&noise), 1.0, draws_at_once)
                 .unwrap()
                 .loss
                 .mean(Kind::Double)
@@ -263,6 +263,7 @@ struct Case {
     likelihood: Likelihood,
     pairing: Pairing,
     masked: bool,
+    power: f64,
     seed: i64,
 }
 
@@ -270,8 +271,9 @@ fn cases() -> impl Strategy<Value = Case> {
     let likelihood = prop_oneof![Just(Likelihood::Categorical), Just(Likelihood::Bernoulli)];
     let pairing = prop_oneof![Just(Pairing::Independent), Just(Pairing::Antithetic)];
     let shape = (1..4i64, 2..5i64, 1..30i64, 0..5i64, 1..7i64, 1..7i64);
-    (shape, likelihood, pairing, any::<bool>(), 0..1_000_000i64).prop_map(
-        |((b, c, v, r, draws, draws_at_once), likelihood, pairing, masked, seed)| Case {
+    let power = prop_oneof![Just(1.0), 0.05..1.0];
+    (shape, likelihood, pairing, any::<bool>(), power, 0..1_000_000i64).prop_map(
+        |((b, c, v, r, draws, draws_at_once), likelihood, pairing, masked, power, seed)| Case {
             b,
             c,
             v,
@@ -281,6 +283,7 @@ fn cases() -> impl Strategy<Value = Case> {
             likelihood,
             pairing,
             masked,
+            power,
             seed,
         },
     )
@@ -311,7 +314,8 @@ fn worst_of_case(case: &Case) -> f64 {
         if case.masked {
             distribution = distribution.masked(&mask, 1e-5).unwrap();
         }
-        let loss = chunked_loss(&distribution, &target, NoiseSource::Given(&noise), case.draws_at_once);
+        let loss =
+            chunked_loss(&distribution, &target, NoiseSource::Given(&noise), case.power, case.draws_at_once);
         loss.unwrap().loss.mean(Kind::Double)
     })
 }

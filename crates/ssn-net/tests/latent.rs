@@ -204,6 +204,8 @@ fn the_disagreement_of_raters_is_learnt() {
         for number in 0..STEPS {
             let batch = Batch {
                 number,
+                first: 0,
+                of: b,
                 images: image.repeat(b),
                 image_shape: [b, 1, 1, SIZE, SIZE],
                 grids: vec![Grid::whole([1, SIZE, SIZE])],

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
-use ssn_net::loss::{chunked_loss, dice_loss, mean_loss};
+use ssn_net::loss::{chunked_loss, dice_loss, mean_loss, power_loss};
 use ssn_net::{LowRankNormal, Noise, NoiseSource, Pairing, StepNoise, Target, monte_carlo_loss};
 use tch::{Device, Kind, Tensor};
 
@@ -194,13 +194,15 @@ fn samples_in_turns_give_the_same_loss_and_gradients() {
             let (target, noise) = (labels(3, [2, t, 7]), noise(&d, 4, 4, 12, pairing));
             // An uneven weight of the images, so that a mix-up of their gradients would show.
             let weights = Tensor::from_slice(&[0.3, 1.7]);
+            // A power of likelihoods is the harder case.
+            let power = if t == 1 { 1.0 } else { 0.4 };
             let run = |draws| {
                 for part in d.parts() {
                     if part.grad().defined() {
                         let _ = part.grad().zero_();
                     }
                 }
-                let result = chunked_loss(&d, &target, NoiseSource::Given(&noise), draws).unwrap();
+                let result = chunked_loss(&d, &target, NoiseSource::Given(&noise), power, draws).unwrap();
                 (&result.loss * &weights).sum(Kind::Double).backward();
                 (result, d.parts().map(|part| part.grad().copy()))
             };
@@ -218,6 +220,34 @@ fn samples_in_turns_give_the_same_loss_and_gradients() {
             }
         }
     }
+}
+
+#[test]
+fn a_power_of_likelihoods_lets_more_samples_count() {
+    tch::manual_seed(2);
+    let d = distribution(2, 3, 3, 40);
+    let (target, noise) = (labels(3, [2, 1, 40]), noise(&d, 9, 4, 8, Pairing::Independent));
+    let of = |power| power_loss(&d, &target, NoiseSource::Given(&noise), power).unwrap();
+    let log_p = target.log_probability(&d.sample(&noise).unwrap()).unwrap(); // [m, b, 1]
+    let mut last = of(1.0);
+    let most = |t: &Tensor| t.abs().max().double_value(&[]);
+    assert!(most(&(&last.loss - loss_of(&d, &target, &noise))) == 0.0);
+    for power in [0.5, 0.1, 1e-3] {
+        let found = of(power);
+        let mean = (&log_p * power).exp().mean_dim([0i64].as_slice(), false, None::<Kind>);
+        let expected = (mean.log() / -power).squeeze_dim(1);
+        assert!(most(&(&found.loss - expected)) < 1e-9);
+        // Power means grow with the power.
+        assert!((&found.loss - &last.loss).min().double_value(&[]) > 0.0, "{power}");
+        assert!(
+            (&found.effective_samples - &last.effective_samples).min().double_value(&[]) > 0.0,
+            "{power}"
+        );
+        last = found;
+    }
+    // In the limit, the mean of the log-likelihoods.
+    let mean = log_p.mean_dim([0i64].as_slice(), false, None::<Kind>).squeeze_dim(1);
+    assert!(most(&((&last.loss + &mean) / mean)) < 0.1);
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn memory_does_not_grow_with_the_samples() {
     let target = Target::classes(Tensor::randint(2, [1, 1, v], (Kind::Int64, Device::Cpu)), 2).unwrap();
     let run = |samples| {
         let noise = StepNoise::new(1, 1, d.noise_shape(samples), Pairing::Independent).unwrap();
-        let loss = chunked_loss(&d, &target, NoiseSource::Step(&noise), 4).unwrap().loss;
+        let loss = chunked_loss(&d, &target, NoiseSource::Step(&noise), 1.0, 4).unwrap().loss;
         loss.mean(Kind::Double).backward();
         peak().unwrap()
     };

@@ -327,7 +327,7 @@ fn dropout_is_a_function_of_the_seed_and_keeps_the_mean() {
     let model = Model::new(&ModelConfig::brats(), Execution::cpu(Precision::F32), 0).unwrap();
     tch::manual_seed(1);
     let image = randn(&[1, 4, 85, 85, 85], Kind::Float);
-    let run = |dropout| model.forward(&image, None, Mode::Training { dropout }).unwrap().mean().copy();
+    let run = |dropout| model.forward(&image, None, Mode::training(dropout)).unwrap().mean().copy();
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
 }

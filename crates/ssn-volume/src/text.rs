@@ -1,4 +1,4 @@
-//! Names and cells as people expect them: numbers in names count, and cells of a table are quoted where needed.
+//! Text as people expect it: numbers in names count, cells of a table are quoted where needed, and more than one is many.
 
 use std::cmp::Ordering;
 
@@ -27,6 +27,11 @@ pub fn natural_order(a: &str, b: &str) -> Ordering {
 fn leading_number(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     (text[..end].trim_start_matches('0'), &text[end..])
+}
+
+/// A number with its noun, which takes an s for all but one.
+pub fn counted(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 /// A cell of comma-separated values (RFC 4180): in quotes where it needs them.

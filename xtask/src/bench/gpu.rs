@@ -2,7 +2,7 @@
 
 mod report;
 
-use super::{answer, median, peer, peer::Packages};
+use super::{answer, built, median, peer, peer::Packages};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::host::Host;
@@ -67,7 +67,7 @@ pub fn run(host: &Host, args: &Args) -> Result<Exit, Error> {
     check_gpu(&python)?;
     let program = match &args.programs {
         Some(folder) => folder.join("bench_gpu"),
-        None => build(host)?,
+        None => built(host, "ssn-net", "bench_gpu", &[])?,
     };
     let mut comparisons = vec![];
     let mut peer = Value::Null;
@@ -145,15 +145,6 @@ fn check_gpu(python: &Path) -> Result<(), Error> {
     let errors = String::from_utf8_lossy(&output.stderr);
     let reason = errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("Python failed");
     Err(Error::NoGpu { python: python.to_owned(), reason: reason.to_owned() })
-}
-
-fn build(host: &Host) -> Result<PathBuf, Error> {
-    let mut build = process::cargo(host);
-    build.args(["build", "--release", "--package", "ssn-net", "--example", "bench_gpu"]);
-    if process::run(&mut build)? != Exit::Success {
-        return Err(Error::BadAnswer { command: process::shown(&build), reason: "it failed".to_owned() });
-    }
-    Ok(process::target_directory(host)?.join("release/examples/bench_gpu"))
 }
 
 #[cfg(unix)]

@@ -1,10 +1,10 @@
 //! `cargo xtask bench step`: a training step of the paper's networks on the processor, beside PyTorch.
 
-use super::{answer, median, peer, peer::Packages};
+use super::{answer, built, median, peer, peer::Packages};
+use crate::checkout;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::host::Host;
-use crate::{checkout, process};
 use std::path::Path;
 use std::process::Command;
 
@@ -23,12 +23,7 @@ const ENVIRONMENT: (&str, &str) =
 /// Runs the command.
 pub fn run(host: &Host) -> Result<Exit, Error> {
     let python = peer::python(host, Packages::Torch)?;
-    let mut build = process::cargo(host);
-    build.args(["build", "--release", "--package", "ssn-net", "--example", "bench_step"]);
-    if process::run(&mut build)? != Exit::Success {
-        return Err(Error::BadAnswer { command: process::shown(&build), reason: "it failed".to_owned() });
-    }
-    let program = process::target_directory(host)?.join("release/examples/bench_step");
+    let program = built(host, "ssn-net", "bench_step", &[])?;
     let mut reached = true;
     for (network, words) in [("unet", "U-Net, 4 images of 128²"), ("deepmedic", "DeepMedic, a patch of 110³")]
     {

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use ssn_data::Split;
+use ssn_data::{Shard, Split};
 use ssn_predictions::scores::{DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_TOLERANCE};
 
 use super::sample::weight;
@@ -77,6 +77,11 @@ pub struct EvaluateArgs {
     /// Score every case again, and replace an evaluation with other settings.
     #[arg(long)]
     pub overwrite: bool,
+
+    /// Work on share I of N of the cases: N processes, on any machines, do all of them, and the last to finish writes the table.
+    /// Without it, the share that mpirun or srun gives this process, or all cases.
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Shard>,
 }
 
 /// Cases of a dataset.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use ssn_data::Shard;
 
 use super::device::DeviceChoice;
 use super::evaluate::Part;
@@ -163,6 +164,11 @@ pub struct PredictArgs {
     /// Predict cases again that are there already.
     #[arg(long)]
     pub overwrite: bool,
+
+    /// Work on share I of N of the cases: N processes, on any machines, do all of them, and the last to finish writes the index.
+    /// Without it, the share that mpirun or srun gives this process, or all cases.
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Shard>,
 }
 
 /// Writes a trained network as one file that says everything about itself: weights, config, names of channels and classes,

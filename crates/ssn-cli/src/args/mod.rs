@@ -17,6 +17,7 @@ pub use experiment::RunExperimentArgs;
 pub use learning::{Checkpoint, DemoArgs, ExportArgs, ExportFormat, PredictArgs, Stored, TrainArgs};
 pub use report::ReportArgs;
 pub use sample::{MapFormat, SampleArgs};
+use ssn_data::Shard;
 pub use view::ViewArgs;
 
 /// Stochastic segmentation networks: one forward pass, any number of coherent segmentations.
@@ -189,6 +190,11 @@ pub struct BratsArgs {
     /// Prepare cases again that are there already.
     #[arg(long)]
     pub overwrite: bool,
+
+    /// Work on share I of N of the cases: N processes, on any machines, do all of them, and the last to finish writes CSV files and config.
+    /// Without it, the share that mpirun or srun gives this process, or all cases.
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Shard>,
 }
 
 /// Writes all slices and masks into one file.

@@ -9,7 +9,7 @@ use ssn_volume::{Limits, read_bytes, write_atomically};
 
 use super::default_folder;
 use crate::args::EvaluateArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, json};
 
 /// Where everything goes.
 pub(super) struct Folder {
@@ -63,13 +63,6 @@ impl Folder {
         write_text(&self.cases_csv(), &cases_csv(cases))?;
         write_text(&self.summary(), &json(evaluation)?)
     }
-}
-
-/// The summary as it is written and printed.
-pub(super) fn json(evaluation: &Evaluation) -> Result<String, Failure> {
-    let text =
-        serde_json::to_string_pretty(evaluation).map_err(|error| Failure::new(Exit::Internal, error))?;
-    Ok(text + "\n")
 }
 
 fn write_text(path: &Path, text: &str) -> Result<(), Failure> {

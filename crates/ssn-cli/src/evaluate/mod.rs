@@ -3,33 +3,37 @@
 mod folder;
 pub(crate) mod plan;
 pub(crate) mod raters;
+mod work;
 
 use std::path::{Path, PathBuf};
 
-use ssn_core::LabelMap;
-use ssn_data::parallel;
-use ssn_predictions::evaluation::{Record, key};
-use ssn_predictions::scores::{Group, memory, score};
-use ssn_predictions::{DistributionFile, Evaluation, Kind, Predictions, ScoreConfig, Scored, Settings};
-use ssn_volume::Limits;
+use ssn_data::Shard;
+use ssn_data::shard::Waiting;
+use ssn_predictions::scores::Group;
+use ssn_predictions::{Evaluation, Kind, Predictions, ScoreConfig, Scored, Settings};
 
 use crate::args::{EvaluateArgs, Global, Part};
-use crate::exit::{Exit, Failure, print};
+use crate::exit::{Exit, Failure, json, print};
 use crate::predictions::{failure, unknown_name};
-use crate::progress::Progress;
+use crate::shard;
 use folder::Folder;
-use plan::{Job, Plan};
+use plan::Plan;
+use work::Work;
 
 /// Cases of a list that are named in a message; the rest is counted.
 const SHOWN: usize = 10;
 
-/// Scores all cases and prints the table.
+/// Scores the cases of a shard, and prints the table once all are scored.
 pub fn run(args: &EvaluateArgs, global: &Global) -> Result<Exit, Failure> {
-    let Evaluated { evaluation, cases_csv, .. } = evaluate(args, global.quiet)?;
-    print(&if global.json {
-        folder::json(&evaluation)?
-    } else {
-        format!("{evaluation}\nscores of each case: {}\n", cases_csv.display())
+    let shard = shard::choose(args.shard, global.quiet);
+    let evaluated = evaluate_shard(args, shard, global.quiet)?;
+    print(&match (evaluated, global.json) {
+        (Ok(evaluated), true) => json(&evaluated.evaluation)?,
+        (Ok(Evaluated { evaluation, cases_csv, .. }), false) => {
+            format!("{evaluation}\nscores of each case: {}\n", cases_csv.display())
+        }
+        (Err(waiting), true) => json(&serde_json::json!({ "shards": waiting }))?,
+        (Err(waiting), false) => format!("{waiting}; the last one writes the table\n"),
     })
 }
 
@@ -45,6 +49,31 @@ pub struct Evaluated {
 
 /// Scores all cases and writes the files of the evaluation.
 pub fn evaluate(args: &EvaluateArgs, quiet: bool) -> Result<Evaluated, Failure> {
+    let work = plan_work(args, quiet)?;
+    let all: Vec<usize> = (0..work.plan.jobs.len()).collect();
+    let cases = work.score(&all, args.overwrite, quiet)?;
+    work.finish(cases)
+}
+
+/// Scores the cases of a shard, and writes the files of the evaluation once all cases are scored.
+pub fn evaluate_shard(
+    args: &EvaluateArgs,
+    shard: Shard,
+    quiet: bool,
+) -> Result<Result<Evaluated, Waiting>, Failure> {
+    if shard.is_whole() {
+        return evaluate(args, quiet).map(Ok);
+    }
+    let work = plan_work(args, quiet)?;
+    work.score(&shard.own(work.plan.jobs.len()), args.overwrite, quiet)?;
+    match work.collect(shard)? {
+        Ok(cases) => work.finish(cases).map(Ok),
+        Err(waiting) => Ok(Err(waiting)),
+    }
+}
+
+/// Finds out what is to be scored, and how.
+fn plan_work(args: &EvaluateArgs, quiet: bool) -> Result<Work, Failure> {
     let predictions = Predictions::open(&args.predictions).map_err(failure)?;
     let about = predictions.about();
     let part = args.split.or(Part::from_name(&about.split)).unwrap_or(Part::Test);
@@ -70,10 +99,7 @@ pub fn evaluate(args: &EvaluateArgs, quiet: bool) -> Result<Evaluated, Failure> 
     }
     let settings = settings(args, &predictions, &plan)?;
     let folder = Folder::open(args, &settings)?;
-    let cases = score_all(&plan, &settings, &folder, args.overwrite, quiet)?;
-    let evaluation = Evaluation::new(settings, &cases, plan.missing).map_err(failure)?;
-    folder.write(&evaluation, &cases)?;
-    Ok(Evaluated { evaluation, cases, cases_csv: folder.cases_csv() })
+    Ok(Work { plan, settings, folder })
 }
 
 /// What the flags ask for, in the terms of the classes.
@@ -123,50 +149,6 @@ fn settings(args: &EvaluateArgs, predictions: &Predictions, plan: &Plan) -> Resu
     let dataset = root.canonicalize().unwrap_or_else(|_| root.clone()).display().to_string();
     let (model, split) = (predictions.about().model.clone(), plan.part.to_owned());
     Ok(Settings { model, kind: plan.kind, dataset, split, scores })
-}
-
-/// Scores what is not scored yet, several cases at once where memory allows it.
-fn score_all(
-    plan: &Plan,
-    settings: &Settings,
-    folder: &Folder,
-    again: bool,
-    quiet: bool,
-) -> Result<Vec<Scored>, Failure> {
-    let progress = Progress::new(plan.jobs.len(), "cases", quiet);
-    let results = parallel::map(plan.jobs.len(), &|done| progress.reached(done), |index, meter| {
-        let job = &plan.jobs[index];
-        let (id, config) = (job.found.id(), &settings.scores);
-        let path = folder.record(id);
-        // Labels are read first: scores of labels that were corrected since are no longer theirs.
-        let raters = raters::load(&plan.dataset, job)?;
-        let key = key(config, &job.found.header.sha256, &raters).map_err(failure)?;
-        if let Some(record) = Record::read(&path, &key, id).filter(|_| !again) {
-            return Ok(record.scored);
-        }
-        meter.saw_all(memory(&job.found.header, raters.len(), config));
-        let scored = score_one(job, &raters, config)?;
-        let record = Record { key, scored };
-        record.write(&path).map_err(failure)?;
-        Ok(record.scored)
-    });
-    progress.finish();
-    let name = |index: usize| plan.jobs[index].found.id();
-    let one = |(index, result): (usize, Result<Result<Scored, Failure>, String>)| match result {
-        Ok(Ok(scored)) => Ok(scored),
-        Ok(Err(failure)) => Err(failure),
-        Err(panic) => {
-            let message = format!("case {}: the program failed: {panic}; please report this", name(index));
-            Err(Failure::new(Exit::Internal, message))
-        }
-    };
-    results.into_iter().enumerate().map(one).collect()
-}
-
-fn score_one(job: &Job, raters: &[LabelMap], config: &ScoreConfig) -> Result<Scored, Failure> {
-    let file = DistributionFile::read(&job.found.path, &Limits::default()).map_err(failure)?;
-    let scores = score(&file, raters, config).map_err(failure)?;
-    Ok(Scored { id: job.found.id().to_owned(), scores })
 }
 
 /// The first of many names, and how many there are besides.

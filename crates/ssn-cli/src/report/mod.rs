@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use ssn_predictions::Kind;
 
 use crate::args::{Global, ReportArgs};
-use crate::exit::{Exit, Failure, print, tell};
+use crate::exit::{Exit, Failure, json, print, tell};
 use crate::progress::Progress;
 use material::Material;
 use output::Report;
@@ -31,11 +31,7 @@ use training::Run;
 /// Makes the report and says where it is.
 pub fn run(args: &ReportArgs, global: &Global) -> Result<Exit, Failure> {
     let written = report(args, global.quiet)?;
-    if !global.json {
-        return print(&written.line());
-    }
-    let json = serde_json::to_string_pretty(&written).map_err(|error| Failure::new(Exit::Internal, error))?;
-    print(&(json + "\n"))
+    print(&if global.json { json(&written)? } else { written.line() })
 }
 
 /// Makes the report.

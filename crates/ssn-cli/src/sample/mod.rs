@@ -9,10 +9,10 @@ use serde::Serialize;
 use ssn_core::{SampleSummary, Sampler, Steering};
 use ssn_predictions::draw::blocks;
 use ssn_predictions::{DistributionFile, Draw, Found, Kind};
-use ssn_volume::Limits;
+use ssn_volume::{Limits, counted};
 
 use crate::args::{Global, SampleArgs};
-use crate::exit::{Exit, Failure, print};
+use crate::exit::{Exit, Failure, json, print};
 use crate::inputs;
 use crate::predictions::{core_failure, failure};
 use crate::progress::Progress;
@@ -44,16 +44,13 @@ pub fn run(args: &SampleArgs, global: &Global) -> Result<Exit, Failure> {
     outputs.write_table(&rows)?;
     if global.json {
         let drawn = Drawn { out: &args.out, seed: args.seed, samples: &rows };
-        let json =
-            serde_json::to_string_pretty(&drawn).map_err(|error| Failure::new(Exit::Internal, error))?;
-        return print(&(json + "\n"));
+        return print(&json(&drawn)?);
     }
     let (cases, out) = (cases.len(), args.out.display());
-    let plural = |n: u64, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
     print(&format!(
         "{} of {} with seed {} in {out}, their volumes in {}\n",
-        plural(args.samples, "sample"),
-        plural(cases as u64, "case"),
+        counted(args.samples as usize, "sample"),
+        counted(cases, "case"),
         args.seed,
         outputs.table().display()
     ))

@@ -7,9 +7,12 @@ use std::path::Path;
 
 use serde::Serialize;
 use ssn_view::{Exported, Library, Listed, Server, ServerLimits, ViewError, export};
+use ssn_volume::counted;
 
 use crate::args::{Global, ViewArgs};
-use crate::exit::{Exit, Failure, print, tell};
+use crate::datasets::check_free_or;
+use crate::exit::style::WARNING;
+use crate::exit::{Exit, Failure, json, print, tell};
 use crate::progress::Progress;
 use gather::Gathered;
 
@@ -17,7 +20,7 @@ use gather::Gathered;
 pub fn run(args: &ViewArgs, global: &Global) -> Result<Exit, Failure> {
     check_host(args)?;
     if let Some(path) = &args.export {
-        check_free(path, args.overwrite)?;
+        check_free_or(path, args.overwrite, "choose another name")?;
     }
     let gathered = Gathered::open(args)?;
     if let Some(note) = gathered.note.as_ref().filter(|_| !global.quiet) {
@@ -44,7 +47,7 @@ fn serve(args: &ViewArgs, gathered: Gathered, global: &Global) -> Result<Exit, F
         .map_err(failure)?;
     if !args.host.is_loopback() {
         tell(&format!(
-            "warning: every machine that reaches {} can see the cases if it knows the token, and the connection is not \
+            "{WARNING}warning:{WARNING:#} every machine that reaches {} can see the cases if it knows the token, and the connection is not \
              encrypted",
             args.host
         ));
@@ -52,10 +55,9 @@ fn serve(args: &ViewArgs, gathered: Gathered, global: &Global) -> Result<Exit, F
     let url = server.url();
     if global.json {
         let serving = Serving { url: &url, token: server.token(), port: server.port() };
-        print(&(json(&serving)? + "\n"))?;
+        print(&json(&serving)?)?;
     } else {
-        let cases = if count == 1 { "1 case".to_owned() } else { format!("{count} cases") };
-        print(&format!("{cases} of {title}: {url}\nCtrl-C ends it.\n"))?;
+        print(&format!("{} of {title}: {url}\nCtrl-C ends it.\n", counted(count, "case")))?;
     }
     if !args.no_open {
         browser::open(&server.opening_url());
@@ -76,7 +78,7 @@ fn library(gathered: Gathered) -> Library {
         cases: gathered.found.iter().map(listed).collect(),
         make: Box::new(move |number| {
             gathered.package(number).map_err(|failure| {
-                tell(&format!("error: {}", failure.message));
+                failure.tell();
                 failure.message
             })
         }),
@@ -103,9 +105,9 @@ fn write(path: &Path, gathered: &Gathered, global: &Global) -> Result<Exit, Fail
     progress.finish();
     let exported = exported?;
     if global.json {
-        return print(&(json(&Written { file: path, exported })? + "\n"));
+        return print(&json(&Written { file: path, exported })?);
     }
-    let cases = if exported.cases == 1 { "1 case".to_owned() } else { format!("{} cases", exported.cases) };
+    let cases = counted(exported.cases, "case");
     let size = exported.bytes as f64 / f64::from(1 << 20);
     print(&format!("{} ({size:.1} MiB) holds {cases}; open it in a browser\n", path.display()))
 }
@@ -125,19 +127,6 @@ fn check_host(args: &ViewArgs) -> Result<(), Failure> {
         ));
     }
     Ok(())
-}
-
-fn check_free(path: &Path, overwrite: bool) -> Result<(), Failure> {
-    if overwrite || !path.exists() {
-        return Ok(());
-    }
-    let message =
-        format!("{} exists already; choose another name or replace it with --overwrite", path.display());
-    Err(Failure::new(Exit::Usage, message))
-}
-
-fn json(value: &impl Serialize) -> Result<String, Failure> {
-    serde_json::to_string_pretty(value).map_err(|error| Failure::new(Exit::Internal, error))
 }
 
 impl From<ViewError> for Failure {

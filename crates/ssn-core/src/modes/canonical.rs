@@ -59,13 +59,20 @@ pub fn canonicalise(distribution: &LowRankNormal) -> Result<Modes> {
         rows
     };
 
-    let partial: Vec<Vec<f64>> = (0..chunks).into_par_iter().map(|chunk| gram(&read(chunk))).collect();
-    let mut gram = vec![0.0; r * r];
+    // Inner products and sums of the columns, in one pass.
+    let products = |chunk: usize| {
+        let rows = read(chunk);
+        let sums = rows.iter().map(|row| row.iter().map(|&x| f64::from(x)).sum());
+        gram(&rows).into_iter().chain(sums).collect()
+    };
+    let partial: Vec<Vec<f64>> = (0..chunks).into_par_iter().map(products).collect();
+    let mut total = vec![0.0; r * r + r];
     for part in &partial {
-        gram.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
+        total.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
     }
-    let mut pairs = symmetric_eigen(&gram, r);
-    orient(&mut pairs, &column_sums(distribution));
+    let (gram, column_sums) = total.split_at(r * r);
+    let mut pairs = symmetric_eigen(gram, r);
+    orient(&mut pairs, column_sums);
 
     let mut factor = vec![0f32; r * n];
     let mut split: Vec<Vec<&mut [f32]>> = (0..chunks).map(|_| vec![]).collect();
@@ -126,18 +133,6 @@ fn inner_product(a: &[f32], b: &[f32]) -> f64 {
     }
     let rest = rest_of_a.iter().zip(rest_of_b).map(|(&a, &b)| f64::from(a) * f64::from(b));
     lanes.into_iter().chain(rest).sum()
-}
-
-/// The sum of each column of the factor over all logits, `[r]`.
-fn column_sums(distribution: &LowRankNormal) -> Vec<f64> {
-    let n = distribution.classes() * distribution.voxels();
-    let mut row = vec![0f32; n];
-    (0..distribution.rank())
-        .map(|q| {
-            distribution.factor().read(q * n, &mut row);
-            row.iter().map(|&x| f64::from(x)).sum()
-        })
-        .collect()
 }
 
 /// Turns each eigenvector so that its mode has a sum of at least 0.

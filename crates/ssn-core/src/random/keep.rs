@@ -1,6 +1,6 @@
 //! Random choices of what to keep, by address: dropout.
 
-use super::normal::TILE;
+use super::normal::{TILE, tiles_from};
 use super::words::word_tile;
 use crate::simd::vectorised;
 
@@ -8,20 +8,31 @@ use crate::simd::vectorised;
 ///
 /// Word i of the stream, in the order of [`word_tile`], keeps it if it is below probability · 2³², rounded.
 pub fn fill_kept(seed: u64, stream: u32, draw: u64, probability: f64, value: f32, out: &mut [f32]) {
+    fill_kept_from(seed, (stream, draw), 0, (probability, value), out);
+}
+
+/// The same for the numbers from `first` on, of a stream and draw, with a probability and a value.
+pub fn fill_kept_from(
+    seed: u64,
+    (stream, draw): (u32, u64),
+    first: usize,
+    (probability, value): (f64, f32),
+    out: &mut [f32],
+) {
     let threshold = (probability.clamp(0.0, 1.0) * 4_294_967_296.0).round() as u64;
     // Certainty is beyond what a word can be below.
     let (threshold, always) = (threshold.min(u64::from(u32::MAX)) as u32, threshold > u64::from(u32::MAX));
     vectorised(
         #[inline(always)]
         || {
-            for (tile, chunk) in out.chunks_mut(TILE).enumerate() {
-                let words = word_tile(seed, stream, draw, tile as u32);
+            for (tile, skipped, chunk) in tiles_from(first, out) {
+                let words = word_tile(seed, stream, draw, tile);
                 let mut kept = [0.0; TILE];
                 for x in 0..TILE {
                     let keep = words[x] < threshold || always;
                     kept[x] = if keep { value } else { 0.0 };
                 }
-                chunk.copy_from_slice(&kept[..chunk.len()]);
+                chunk.copy_from_slice(&kept[skipped..skipped + chunk.len()]);
             }
         },
     );
@@ -35,6 +46,16 @@ mod tests {
         let mut out = vec![-1.0; count];
         fill_kept(seed, 3, draw, probability, 2.0, &mut out);
         out
+    }
+
+    #[test]
+    fn choices_are_the_same_from_wherever_one_begins() {
+        let all = kept(1, 2, 0.3, 3 * TILE + 9);
+        for (first, count) in [(1, TILE), (TILE, 5), (2 * TILE - 3, 8)] {
+            let mut part = vec![-1.0; count];
+            fill_kept_from(1, (3, 2), first, (0.3, 2.0), &mut part);
+            assert_eq!(part, all[first..first + count], "{count} from {first}");
+        }
     }
 
     #[test]

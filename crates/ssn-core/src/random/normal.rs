@@ -55,21 +55,49 @@ pub fn normal_tile(seed: u64, stream: u32, draw: u64, tile: u32, out: &mut [f32;
 
 /// The first `out.len()` numbers of a stream of one draw.
 pub fn fill_normals(seed: u64, stream: u32, draw: u64, out: &mut [f32]) {
+    fill_normals_from(seed, stream, draw, 0, out);
+}
+
+/// The numbers of a stream of one draw from number `first` on.
+pub fn fill_normals_from(seed: u64, stream: u32, draw: u64, first: usize, out: &mut [f32]) {
     vectorised(
         #[inline(always)]
         || {
             let mut numbers = [0.0; TILE];
-            for (tile, chunk) in out.chunks_mut(TILE).enumerate() {
-                normal_tile(seed, stream, draw, tile as u32, &mut numbers);
-                chunk.copy_from_slice(&numbers[..chunk.len()]);
+            for (tile, skipped, chunk) in tiles_from(first, out) {
+                normal_tile(seed, stream, draw, tile, &mut numbers);
+                chunk.copy_from_slice(&numbers[skipped..skipped + chunk.len()]);
             }
         },
     );
 }
 
+/// The parts of `out` that lie in one tile each, if it begins at number `first` of a stream: the tile, how many of its
+/// numbers come before, and the part.
+pub(super) fn tiles_from(first: usize, out: &mut [f32]) -> impl Iterator<Item = (u32, usize, &mut [f32])> {
+    let skipped = first % TILE;
+    let (begin, rest) = out.split_at_mut(out.len().min((TILE - skipped) % TILE));
+    let tile = (first / TILE) as u32;
+    let whole = tile + u32::from(!begin.is_empty());
+    let rest = rest.chunks_mut(TILE).zip(whole..).map(|(chunk, tile)| (tile, 0, chunk));
+    Some((tile, skipped, begin)).into_iter().filter(|(.., part)| !part.is_empty()).chain(rest)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_the_same_from_wherever_one_begins() {
+        let mut all = vec![0.0; 5 * TILE + 7];
+        fill_normals(3, 1, 4, &mut all);
+        for (first, count) in [(0, 10), (1, 3), (TILE - 1, 2), (TILE, TILE), (2 * TILE + 5, 2 * TILE), (7, 0)]
+        {
+            let mut part = vec![0.0; count];
+            fill_normals_from(3, 1, 4, first, &mut part);
+            assert_eq!(part, all[first..first + count], "{count} from {first}");
+        }
+    }
 
     #[test]
     fn box_muller_is_the_transform_it_claims_to_be() {

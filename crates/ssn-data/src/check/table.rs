@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use ssn_volume::counted;
+
 use super::Report;
 use crate::finding::{Finding, Kind, Severity};
 use crate::statistics::{Agreement, Statistics};
@@ -86,11 +88,6 @@ fn figures(f: &mut fmt::Formatter<'_>, statistics: &Statistics, cases: usize) ->
         )?;
     }
     Ok(())
-}
-
-/// A number with its noun.
-fn counted(n: usize, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 /// How often raters marked nothing, and, of several, how much they differ.

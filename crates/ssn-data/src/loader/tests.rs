@@ -43,7 +43,8 @@ fn batches(
 ) -> Vec<Batch> {
     // Room for few cases and few batches, so that both have to go and come again.
     let cache_bytes = Some(3 * set.0[0].bytes());
-    let settings = LoaderConfig { workers, prefetch_bytes: 200_000, cache_bytes, start };
+    let settings =
+        LoaderConfig { workers, prefetch_bytes: 200_000, cache_bytes, start, ..LoaderConfig::default() };
     let loader = Loader::new(set, 11, config.clone(), &settings).unwrap();
     loader.take(count).map(|batch| batch.unwrap()).collect()
 }
@@ -182,7 +183,7 @@ fn in_order(set: Arc<Moody>, workers: usize, prefetch_bytes: usize) -> Loader {
         augment: Preset::None.config(),
         seen: None,
     };
-    let settings = LoaderConfig { workers, prefetch_bytes, cache_bytes: Some(0), start: 0 };
+    let settings = LoaderConfig { workers, prefetch_bytes, cache_bytes: Some(0), ..LoaderConfig::default() };
     Loader::new(set, 0, config, &settings).unwrap()
 }
 

@@ -14,6 +14,7 @@ use crate::labels::LabelCoding;
 use crate::layouts::Known;
 use crate::normalise::{self, Normalisation};
 use crate::parallel::{self, Progress};
+use crate::shard::{Shard, Waiting};
 use crate::source::Source;
 use crate::split::{Ratios, Split};
 use crate::template::template_with;
@@ -39,14 +40,23 @@ pub struct Brats {
     pub kept: usize,
     /// Cases for training, validation and test.
     pub parts: [usize; 3],
+    /// The cases of other shards that are not all there yet, and without which CSV files and config are not written.
+    pub waiting: Option<Waiting>,
 }
 
-/// Prepares every case of a dataset into a folder of its own below `out`, and writes `train.csv`,
-/// `validation.csv`, `test.csv` and a config there.
+/// Prepares every case of a dataset, or of a shard of it, into a folder of its own below `out`; once all cases are there,
+/// writes `train.csv`, `validation.csv`, `test.csv` and a config there.
 ///
 /// A case whose files are all there is kept, so that a run that was stopped goes on; files are written
 /// atomically. `again` prepares every case anew. The split is kept in `split.toml` and reused.
-pub fn brats(dataset: &Dataset, out: &Path, seed: u64, again: bool, progress: Progress<'_>) -> Result<Brats> {
+pub fn brats(
+    dataset: &Dataset,
+    out: &Path,
+    seed: u64,
+    shard: Shard,
+    again: bool,
+    progress: Progress<'_>,
+) -> Result<Brats> {
     let rule = LabelRule::of(dataset)?;
     let source = MaskSource::of(dataset)?;
     dataset.entries.iter().try_for_each(|entry| check_id(&entry.id))?;
@@ -59,27 +69,34 @@ pub fn brats(dataset: &Dataset, out: &Path, seed: u64, again: bool, progress: Pr
     dataset.reading.coding = LabelCoding::Plain;
     dataset.classes = (0..STORED_LABELS).map(|label| label.to_string()).collect();
     let all = all_raters(&dataset);
-    let prepared = parallel::map(dataset.entries.len(), progress, |index, meter| -> Result<bool> {
-        let (entry, folder) = (&dataset.entries[index], out.join(&dataset.entries[index].id));
-        let names = names(&dataset, entry, &all);
-        if !again && names.iter().all(|name| folder.join(name).is_file()) {
+    let names = |index: usize| names(&dataset, &dataset.entries[index], &all);
+    let folder = |index: usize| out.join(&dataset.entries[index].id);
+    let is_there = |index: usize| names(index).iter().all(|name| folder(index).join(name).is_file());
+    let own = shard.own(dataset.entries.len());
+    let prepared = parallel::map(own.len(), progress, |number, meter| -> Result<bool> {
+        let index = own[number];
+        if !again && is_there(index) {
             return Ok(false);
         }
+        let folder = folder(index);
         let case = dataset.load_raw(index)?;
         meter.saw(case.bytes());
         let case = prepared_case(case, &rule, source)?;
         fs::create_dir_all(&folder).map_err(|error| Problem::Io(error).in_file(&folder))?;
-        write_case(&folder, &names, &case)?;
+        write_case(&folder, &names(index), &case)?;
         Ok(true)
     });
-    let prepared = parallel::all_or_error(prepared, |index| &dataset.entries[index].id)?;
+    let prepared = parallel::all_or_error(prepared, |number| &dataset.entries[own[number]].id)?;
     let prepared = prepared.into_iter().filter(|new| *new).count();
-    for split in Split::ALL {
-        write_index(&dataset, out, split, &parts)?;
+    let waiting = shard.waiting(dataset.entries.len(), is_there);
+    if waiting.is_none() {
+        for split in Split::ALL {
+            write_index(&dataset, out, split, &parts)?;
+        }
+        write_config(out)?;
     }
-    write_config(out)?;
     let count = |split| parts.iter().filter(|part| **part == split).count();
-    Ok(Brats { prepared, kept: dataset.entries.len() - prepared, parts: Split::ALL.map(count) })
+    Ok(Brats { prepared, kept: own.len() - prepared, parts: Split::ALL.map(count), waiting })
 }
 
 /// The config of the prepared dataset: its channels are normalised already.

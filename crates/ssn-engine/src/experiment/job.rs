@@ -8,7 +8,7 @@ use ssn_cli::args::{Global, RunExperimentArgs};
 use ssn_cli::evaluate::{Evaluated, evaluate};
 use ssn_cli::{Exit, Failure, Verb, predictions};
 use ssn_core::Steering;
-use ssn_data::Split;
+use ssn_data::{Shard, Split};
 use ssn_predictions::draw::blocks;
 use ssn_predictions::{DistributionFile, Draw, Kind, Predictions};
 use ssn_volume::Limits;
@@ -125,7 +125,7 @@ impl Job {
         words.extend(["--device".to_owned(), args.device.to_string()]);
         words.extend(args.workers.iter().flat_map(|n| ["--workers".to_owned(), n.to_string()]));
         let Verb::Train(train_args) = command(&words, global)? else { return Err(wrong_verb()) };
-        let trained = train(&train_args, global)?;
+        let trained = train(&train_args, global, None)?;
         let mut record = self.record();
         if let Some(pace) = trained.pace {
             record.measured_steps += pace.steps;
@@ -152,7 +152,7 @@ impl Job {
             words.extend(["--split", "validation"].map(str::to_owned));
         }
         let Verb::Predict(args) = command(&words, context.global)? else { return Err(wrong_verb()) };
-        let predicted = predict(&args, context.global.quiet).map_err(stopped)?;
+        let predicted = predict(&args, Shard::WHOLE, context.global.quiet).map_err(stopped)?;
         let mut record = self.record();
         (record.is_predicted, record.is_scored) = (true, false);
         record.parameters = Some(predicted.parameters);

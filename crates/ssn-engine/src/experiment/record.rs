@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use ssn_cli::{Exit, Failure};
+use ssn_cli::Failure;
+use ssn_cli::exit::json;
 use ssn_volume::{Limits, read_bytes};
 
 use crate::workplace::{make_folder, write_file};
@@ -52,8 +53,7 @@ impl Record {
     /// Writes the record.
     pub fn write(&self, path: &Path) -> Result<(), Failure> {
         make_folder(path.parent().unwrap_or(Path::new("")))?;
-        let text = serde_json::to_string_pretty(self).map_err(|error| Failure::new(Exit::Internal, error))?;
-        write_file(path, (text + "\n").as_bytes())
+        write_file(path, json(self)?.as_bytes())
     }
 }
 

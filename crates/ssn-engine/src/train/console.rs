@@ -18,7 +18,8 @@ const LOG: &str = "log.txt";
 pub struct Console {
     stop: Arc<AtomicBool>,
     progress: Progress,
-    log: File,
+    /// Nothing for a rank that is not the first.
+    log: Option<File>,
 }
 
 impl Console {
@@ -29,7 +30,7 @@ impl Console {
         let log =
             log.map_err(|error| Failure::new(Exit::Io, format!("cannot write {}: {error}", path.display())))?;
         let steps = resolved.config.training.steps as usize;
-        let mut console = Self { stop, progress: Progress::new(steps, "steps", quiet), log };
+        let mut console = Self { stop, progress: Progress::new(steps, "steps", quiet), log: Some(log) };
         let count = |split| resolved.parts.iter().filter(|part| **part == split).count();
         let [train, validation, test] = Split::ALL.map(count);
         let command: Vec<String> = std::env::args().collect();
@@ -48,6 +49,11 @@ impl Console {
         Ok(console)
     }
 
+    /// Only listens to signals: another rank shows the run.
+    pub fn silent(stop: Arc<AtomicBool>) -> Self {
+        Self { stop, progress: Progress::new(0, "steps", true), log: None }
+    }
+
     /// The bar starts where the run stands.
     pub fn begin(&self, run: &Run) {
         self.progress.reached(run.steps_done() as usize);
@@ -62,13 +68,17 @@ impl Console {
     pub fn log(&mut self, line: &str) {
         let seconds =
             SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
-        // In one write, so that a kill leaves no half of a line.
-        let _ = self.log.write_all(format!("{} {line}\n", utc(seconds)).as_bytes());
+        if let Some(log) = &mut self.log {
+            // In one write, so that a kill leaves no half of a line.
+            let _ = log.write_all(format!("{} {line}\n", utc(seconds)).as_bytes());
+        }
     }
 
     /// Writes a line for the user and to the log.
     pub fn tell(&mut self, line: &str) {
-        self.progress.say(line);
+        if self.log.is_some() {
+            self.progress.say(line);
+        }
         self.log(line);
     }
 }

@@ -10,6 +10,7 @@ use ssn_cli::{Exit, Failure};
 use ssn_data::check::check;
 use ssn_data::template::{suggest_normalisation, template, template_with};
 use ssn_data::{Dataset, Severity};
+use ssn_net::ranks::Ranks;
 use ssn_net::run::{Layers, Resolved, RunFolder, RunPreset, Setting, resolve};
 use ssn_volume::{Limits, read_bytes};
 use tch::Device;
@@ -20,6 +21,15 @@ use crate::failure::failure;
 pub fn resumed(path: &Path, data: Option<&Path>) -> Result<(RunFolder, Resolved), Failure> {
     let folder = RunFolder::open(path).map_err(failure)?;
     let resolved = folder.resolved(data).map_err(failure)?;
+    Ok((folder, resolved))
+}
+
+/// A run that the first rank has begun or opened, for another one.
+pub fn joined(args: &TrainArgs, ranks: &dyn Ranks) -> Result<(RunFolder, Resolved), Failure> {
+    ranks.gather(&[]).map_err(failure)?;
+    let folder = RunFolder::join(args.resume.as_deref().unwrap_or(&args.out)).map_err(failure)?;
+    let resolved =
+        folder.resolved(args.data.as_deref().filter(|_| args.resume.is_some())).map_err(failure)?;
     Ok((folder, resolved))
 }
 

@@ -1,6 +1,6 @@
 //! Dropout.
 
-use ssn_core::random::fill_kept;
+use ssn_core::random::fill_kept_from;
 use tch::Tensor;
 
 use super::Mode;
@@ -36,15 +36,16 @@ impl Dropout {
     }
 
     /// # Shapes
-    /// Any, unchanged.
+    /// `[b, …]`, unchanged.
     pub fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        let Mode::Training { dropout: seed } = mode else { return Ok(x.shallow_clone()) };
+        let Mode::Training { dropout: seed, first, .. } = mode else { return Ok(x.shallow_clone()) };
         if self.probability == 0.0 {
             return Ok(x.shallow_clone());
         }
         let keep = 1.0 - self.probability;
         let mut mask = vec![0f32; x.numel()];
-        fill_kept(seed, self.layer, 0, keep, (1.0 / keep) as f32, &mut mask);
+        let each = x.numel() / x.size()[0].max(1) as usize;
+        fill_kept_from(seed, (self.layer, 0), first * each, (keep, (1.0 / keep) as f32), &mut mask);
         let mask = Tensor::f_from_slice(&mask)?.f_view(x.size().as_slice())?.f_to_kind(x.kind())?;
         Ok(x.f_mul(&mask)?)
     }

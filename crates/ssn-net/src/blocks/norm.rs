@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
 use super::Mode;
+use super::shared_norm::{self, Running};
 use crate::error::{NetError, Result, require};
 use crate::parameters::{Initial, Scope};
 
@@ -112,6 +113,7 @@ impl Norm {
             training: mode.is_training(),
             dropout,
             activation,
+            part: mode.part(),
         };
         Ok((tensors, how))
     }
@@ -120,6 +122,8 @@ impl Norm {
     fn check(&self, x: &Tensor, mode: Mode) -> Result<()> {
         let size = x.size();
         let values = match self.statistics {
+            // Other ranks have values as well.
+            Statistics::Batch { .. } if matches!(mode, Mode::Training { ranks: Some(_), .. }) => 2,
             Statistics::Batch { .. } => size[0] * size[2..].iter().product::<i64>(),
             Statistics::Instance { .. } => size[2..].iter().product(),
         };
@@ -142,6 +146,10 @@ impl Norm {
         let (weight, bias) = (Some(&self.weight), Some(&self.bias));
         Ok(match &self.statistics {
             Statistics::Batch { running_mean, running_var, eps, momentum } => {
+                if let Mode::Training { ranks: Some(ranks), .. } = mode {
+                    let running = Running { mean: running_mean, variance: running_var, momentum: *momentum };
+                    return shared_norm::normalise(x, [&self.weight, &self.bias], &running, *eps, ranks);
+                }
                 let (mean, variance) = (Some(running_mean), Some(running_var));
                 x.f_batch_norm(weight, bias, mean, variance, mode.is_training(), *momentum, *eps, true)?
             }

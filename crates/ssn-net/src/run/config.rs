@@ -107,6 +107,36 @@ pub struct TrainingSection {
     pub validation_cases: Option<usize>,
     /// Validations without a better score after which the run ends; nothing means never.
     pub patience: Option<u32>,
+    /// Over several ranks: of what batch norm takes its statistics.
+    #[serde(default)]
+    pub shared_norm: SharedNorm,
+}
+
+/// Of what batch norm takes its statistics where ranks share a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SharedNorm {
+    /// Of the whole batch if a rank has fewer than 16 items of it, else of each rank's own.
+    #[default]
+    Auto,
+    /// Of the whole batch: training does not depend on the number of ranks, which wait for each other at every layer.
+    Always,
+    /// Of each rank's own items; running statistics are the mean of all ranks.
+    Never,
+}
+
+impl SharedNorm {
+    /// Statistics of so many items are as good as those of more.
+    const ENOUGH: usize = 16;
+
+    /// Whether statistics are those of the whole batch.
+    pub fn is_shared(self, batch_size: usize, ranks: usize) -> bool {
+        match self {
+            Self::Auto => batch_size / ranks.max(1) < Self::ENOUGH,
+            Self::Always => true,
+            Self::Never => false,
+        }
+    }
 }
 
 fn log_every() -> u64 {
@@ -173,8 +203,25 @@ impl RunConfig {
         }
     }
 
+    /// Whether batch norm has statistics of whole batches where so many ranks share them.
+    pub fn shares_norm(&self, ranks: usize) -> bool {
+        self.training.shared_norm.is_shared(self.batches.batch_size, ranks)
+    }
+
     /// The settings of batches, with their random changes.
     pub fn batches(&self) -> BatchConfig {
         BatchConfig { augment: self.augmentation.clone(), ..self.batches.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn norms_are_shared_by_themselves_where_ranks_have_few_items() {
+        let is_shared = |ranks| SharedNorm::Auto.is_shared(64, ranks);
+        assert!(!is_shared(1) && !is_shared(4) && is_shared(5) && is_shared(64));
+        assert!(SharedNorm::Always.is_shared(64, 2) && !SharedNorm::Never.is_shared(2, 2));
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! What happens after step k is a function of the config and k, so that a run that was stopped and one that was not
 //! write the same bytes.
+//!
+//! Ranks drive one run together: each decides the same, and the first writes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ssn_data::{Batch, Loader, LoaderConfig, Split};
+use ssn_data::{Batch, Loader, LoaderConfig, Share, Split};
 use tch::Device;
 
 use super::events::Events;
@@ -20,6 +22,7 @@ use crate::checkpoint::{Best, Checkpoints, Damaged, Newest, Progress};
 use crate::error::{NetError, Result};
 use crate::interval::Interval;
 use crate::model::{Execution, Model, Precision};
+use crate::ranks::{Ranks, gather_values, leads};
 use crate::train::Trainer;
 
 /// So many steps in a row that cannot be applied end a run.
@@ -90,15 +93,27 @@ pub enum Ended {
 
 /// A run, ready to go on.
 pub struct Run {
-    folder: RunFolder,
     resolved: Resolved,
     trainer: Trainer,
-    checkpoints: Checkpoints,
     progress: Progress,
     validator: Option<Validator>,
+    desk: Desk,
+    ranks: Option<Arc<dyn Ranks>>,
+    pace: Pace,
+}
+
+/// The folder of a run, for who writes into it.
+struct Desk {
+    folder: RunFolder,
+    checkpoints: Checkpoints,
+    /// Nothing at ranks that do not write.
+    pen: Option<Pen>,
+}
+
+/// What is written step by step.
+struct Pen {
     metrics: Metrics,
     events: Events,
-    pace: Pace,
 }
 
 /// How fast a run is, without its first steps.
@@ -132,18 +147,17 @@ impl Pace {
 impl std::fmt::Display for Pace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let milliseconds = 1e3 * self.seconds / self.steps.max(1) as f64;
-        let idle = 100.0 * (1.0 - self.gpu_seconds / self.seconds.max(f64::MIN_POSITIVE));
-        write!(
-            f,
-            "{milliseconds:.2} ms per step over {} steps, the GPU idle {:.1} % of that",
-            self.steps,
-            idle.max(0.0)
-        )
+        write!(f, "{milliseconds:.2} ms per step over {} steps", self.steps)?;
+        if self.gpu_seconds > 0.0 {
+            let idle = 100.0 * (1.0 - self.gpu_seconds / self.seconds.max(f64::MIN_POSITIVE));
+            write!(f, ", the GPU idle {:.1} % of that", idle.max(0.0))?;
+        }
+        Ok(())
     }
 }
 
 impl Run {
-    /// A run at its newest checkpoint that verifies, or at its beginning if it has none.
+    /// A run at its newest checkpoint that verifies, or at its beginning if it has none; alone, or as one of several ranks.
     ///
     /// # Errors
     /// Among others, checkpoints of which none verifies: to begin again would remove what is left of the run.
@@ -151,15 +165,22 @@ impl Run {
         folder: RunFolder,
         resolved: Resolved,
         device: Device,
+        ranks: Option<Arc<dyn Ranks>>,
         watch: &mut dyn Watch,
     ) -> Result<Self> {
         let config = &resolved.config;
         let seed = config.training.seed;
         let precision = config.training.precision.map_or_else(|| Precision::usual(device), Ok)?;
+        if let Some(ranks) = &ranks {
+            check_alike(&**ranks, device, precision)?;
+        }
         let execution = Execution::on(device, precision);
         let checkpoints = folder.checkpoints()?;
-        checkpoints.remove_unfinished()?;
-        let Newest { generation, damaged } = checkpoints.newest()?;
+        let writes = leads(ranks.as_ref());
+        if writes {
+            checkpoints.remove_unfinished()?;
+        }
+        let Newest { generation, damaged } = newest(&checkpoints, ranks.as_deref())?;
         if let (None, Some(first)) = (&generation, damaged.first()) {
             return Err(lost(folder.path(), first, damaged.len()));
         }
@@ -177,22 +198,38 @@ impl Run {
                 (trainer, generation.progress)
             }
         };
-        for (damaged, aside) in damaged.iter().zip(checkpoints.set_aside(&damaged)?) {
-            watch.saw(Event::PassedOver { reason: &damaged.reason, aside });
+        let trainer = match &ranks {
+            Some(ranks) => trainer.with_ranks(ranks.clone(), config.shares_norm(ranks.size()))?,
+            None => trainer,
+        };
+        if writes {
+            for (damaged, aside) in damaged.iter().zip(checkpoints.set_aside(&damaged)?) {
+                watch.saw(Event::PassedOver { reason: &damaged.reason, aside });
+            }
         }
         if progress.step > 0 {
             watch.saw(Event::Resumed { step: progress.step });
         }
-        let metrics = Metrics::open(folder.path(), progress.step)?;
-        let events = Events::create(folder.path())?;
+        let pen = match writes {
+            true => Some(Pen {
+                metrics: Metrics::open(folder.path(), progress.step)?,
+                events: Events::create(folder.path())?,
+            }),
+            false => None,
+        };
         let validator = Validator::new(&resolved);
-        let pace = Pace::default();
-        Ok(Self { folder, resolved, trainer, checkpoints, progress, validator, metrics, events, pace })
+        let desk = Desk { folder, checkpoints, pen };
+        Ok(Self { resolved, trainer, progress, validator, desk, ranks, pace: Pace::default() })
     }
 
     /// Steps done.
     pub fn steps_done(&self) -> u64 {
         self.progress.step
+    }
+
+    /// How GPUs of several ranks sum, in words.
+    pub fn gpu_sums(&self) -> Option<&'static str> {
+        self.trainer.gpu_sums()
     }
 
     /// How fast it was so far; nothing for a short run.
@@ -220,13 +257,16 @@ impl Run {
         if let Some(ended) = self.after_step(watch)? {
             return Ok(ended);
         }
-        let config = LoaderConfig { start: self.progress.step, ..loader.clone() };
+        let share = self.ranks.as_ref();
+        let share = share.map_or(Share::WHOLE, |ranks| Share { rank: ranks.rank(), ranks: ranks.size() });
+        let config = LoaderConfig { start: self.progress.step, share, ..loader.clone() };
         let cases = self.resolved.dataset.subset(&self.resolved.parts, Split::Train);
         let mut batches = Loader::new(Arc::new(cases), training.seed, self.resolved.batches()?, &config)?;
         let mut following = None;
         while self.progress.step < training.steps {
             let is_late = limit.is_some_and(|limit| start.elapsed() >= limit);
-            if watch.should_stop() || is_late {
+            let [is_stopped, is_late] = self.wished_by_any([watch.should_stop(), is_late])?;
+            if is_stopped || is_late {
                 self.save(watch)?;
                 return Ok(if is_late { Ended::OutOfTime } else { Ended::Stopped });
             }
@@ -261,6 +301,27 @@ impl Run {
         Ok(Ended::Finished)
     }
 
+    /// What any of the ranks wishes.
+    fn wished_by_any(&self, wishes: [bool; 2]) -> Result<[bool; 2]> {
+        let Some(ranks) = &self.ranks else { return Ok(wishes) };
+        let mut counts = wishes.map(f64::from);
+        ranks.sum_f64(&mut counts)?;
+        Ok(counts.map(|count| count > 0.0))
+    }
+
+    /// Writes what a step that was not applied was made of, on all ranks; gives the file to the one that writes.
+    fn incident(&self, batch: &Batch, reason: &NetError) -> Result<Option<PathBuf>> {
+        let mut items = incident::items(batch);
+        if let Some(ranks) = &self.ranks {
+            items = gather_values(&**ranks, &items)?.into_iter().flatten().collect();
+        }
+        if self.desk.pen.is_none() {
+            return Ok(None);
+        }
+        let rate = self.resolved.config.learning_rate()?.at(batch.number);
+        incident::write(self.desk.folder.path(), batch.number, &items, reason, rate).map(Some)
+    }
+
     /// The end of a step; gives the number of steps in a row that could not be applied.
     fn finish_step(&mut self, batch: &Batch, watch: &mut dyn Watch) -> Result<u32> {
         match self.trainer.finish() {
@@ -269,9 +330,9 @@ impl Run {
                 self.progress.incidents = 0;
             }
             Err(reason @ NetError::NonFinite { .. }) => {
-                let rate = self.resolved.config.learning_rate()?.at(batch.number);
-                let file = incident::write(self.folder.path(), batch, &reason, rate)?;
-                watch.saw(Event::Incident { reason: &reason, file });
+                if let Some(file) = self.incident(batch, &reason)? {
+                    watch.saw(Event::Incident { reason: &reason, file });
+                }
                 self.progress.incidents += 1;
             }
             Err(error) => return Err(error),
@@ -280,8 +341,10 @@ impl Run {
         let (step, training) = (self.progress.step, &self.resolved.config.training);
         watch.saw(Event::Step(&self.progress.interval));
         if step % training.log_every == 0 || step == training.steps {
-            self.metrics.training(step, &self.progress.interval)?;
-            self.events.add(step, &self.progress.interval.columns())?;
+            if let Some(pen) = &mut self.desk.pen {
+                pen.metrics.training(step, &self.progress.interval)?;
+                pen.events.add(step, &self.progress.interval.columns())?;
+            }
             self.progress.interval = Interval::default();
         }
         Ok(self.progress.incidents)
@@ -317,7 +380,7 @@ impl Run {
         if on_gpu {
             tch::Cuda::cudnn_set_benchmark(false);
         }
-        let validation = validator.validate(self.trainer.model(), watch);
+        let validation = validator.validate(self.trainer.model(), self.ranks.as_deref(), watch);
         if on_gpu {
             tch::Cuda::cudnn_set_benchmark(true);
         }
@@ -330,21 +393,66 @@ impl Run {
         self.progress.unimproved = if is_best { 0 } else { self.progress.unimproved + u32::from(is_whole) };
         if let Some(score) = validation.ged.filter(|_| is_best) {
             let best = Best { step, score };
-            self.checkpoints.name_best(&best)?;
+            if self.desk.pen.is_some() {
+                self.desk.checkpoints.name_best(&best)?;
+            }
             self.progress.best = Some(best);
         }
-        self.metrics.validation(step, &validation)?;
-        self.events.add(step, &validation.columns())?;
+        if let Some(pen) = &mut self.desk.pen {
+            pen.metrics.validation(step, &validation)?;
+            pen.events.add(step, &validation.columns())?;
+        }
         watch.saw(Event::Validated { step, validation: &validation, is_best });
         Ok(true)
     }
 
     fn save(&mut self, watch: &mut dyn Watch) -> Result<()> {
-        self.metrics.sync()?;
-        let folder = self.checkpoints.save(&self.progress, self.trainer.model(), self.trainer.optimizer())?;
-        watch.saw(Event::Saved(folder));
+        if let Some(pen) = &mut self.desk.pen {
+            pen.metrics.sync()?;
+            let (model, optimizer) = (self.trainer.model(), self.trainer.optimizer());
+            watch.saw(Event::Saved(self.desk.checkpoints.save(&self.progress, model, optimizer)?));
+        }
         Ok(())
     }
+}
+
+/// Refuses ranks that would compute in different ways: they would wait for each other at different places.
+fn check_alike(ranks: &dyn Ranks, device: Device, precision: Precision) -> Result<()> {
+    let all = gather_values(ranks, &(device != Device::Cpu, precision))?;
+    let words = |&(is_gpu, precision): &(bool, Precision)| {
+        format!("{} in {precision:?}", if is_gpu { "a GPU" } else { "processors" })
+    };
+    match all.iter().find(|other| **other != all[0]) {
+        None => Ok(()),
+        Some(other) => {
+            let (first, other) = (words(&all[0]), words(other));
+            let reason = format!(
+                "the first computes on {first} and another on {other}; give all the same --device and \
+                 training.precision"
+            );
+            Err(NetError::Ranks { reason })
+        }
+    }
+}
+
+/// The newest checkpoint, which is the same for all ranks.
+fn newest(checkpoints: &Checkpoints, ranks: Option<&dyn Ranks>) -> Result<Newest> {
+    let Some(ranks) = ranks else { return checkpoints.newest() };
+    let step = |newest: &Newest| newest.generation.as_ref().map(|generation| generation.progress.step);
+    let bytes = |newest: &Newest| format!("{:?}", step(newest)).into_bytes();
+    if ranks.rank() == 0 {
+        let newest = checkpoints.newest()?;
+        ranks.gather(&bytes(&newest))?;
+        return Ok(newest);
+    }
+    // The first rank has put the folder in order when it tells what it found.
+    let told = ranks.gather(&[])?;
+    let newest = checkpoints.newest()?;
+    if told.first() != Some(&bytes(&newest)) {
+        let reason = "this rank sees another checkpoint than the first one; put the run on a file system that all share";
+        return Err(NetError::Ranks { reason: reason.to_owned() });
+    }
+    Ok(newest)
 }
 
 /// The refusal of a run whose checkpoints are all damaged.

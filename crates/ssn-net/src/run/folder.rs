@@ -18,11 +18,12 @@ const SPLIT: &str = "split.toml";
 const CHECKPOINTS: &str = "checkpoints";
 const LOCK: &str = ".lock";
 
-/// The folder of a run, for this process alone as long as the value lives.
+/// The folder of a run, for this process alone as long as the value lives, or for ranks of which one writes.
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
-    _lock: File,
+    /// Held by the process that writes; other ranks read beside it.
+    _lock: Option<File>,
 }
 
 /// A run that is read from its folder, by anybody.
@@ -71,12 +72,25 @@ impl RunFolder {
         Self::lock(path)
     }
 
+    /// The folder of a run that the first rank has opened, for another one, which only reads.
+    pub fn join(path: &Path) -> Result<Self> {
+        if !path.join(CONFIG).is_file() {
+            let advice = "put it on a file system that all ranks share";
+            return Err(unusable(
+                path,
+                "this rank does not see the run that the first one has opened",
+                advice,
+            ));
+        }
+        Ok(Self { path: path.to_owned(), _lock: None })
+    }
+
     /// The lock of a process that died is free: the system releases it.
     fn lock(path: &Path) -> Result<Self> {
         let name = path.join(LOCK);
         let lock = File::create(&name).map_err(|source| NetError::Save { path: name, source })?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Ok(()) => Ok(Self { path: path.to_owned(), _lock: Some(lock) }),
             Err(fs::TryLockError::WouldBlock) => {
                 let advice = "wait for it, stop it, or name another folder with --out";
                 Err(unusable(path, "another process is working in this folder", advice))

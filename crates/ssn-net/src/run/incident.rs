@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use ssn_data::Batch;
 use ssn_volume::write_atomically;
 
@@ -20,37 +20,50 @@ struct Incident<'a> {
     reason: String,
     learning_rate: f64,
     /// The cases of the batch.
-    cases: Vec<Item<'a>>,
+    cases: &'a [Item],
 }
 
-#[derive(Serialize)]
-struct Item<'a> {
-    id: &'a str,
+/// An item of the batch of an incident.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Item {
+    id: String,
     /// The number of the target's rater; nothing if all raters were targets.
     rater: Option<usize>,
     /// The voxel at the centre of the patch.
     centre: [usize; 3],
     /// Values of the patch that are not finite.
     non_finite: usize,
-    /// The smallest and largest finite value of the patch.
-    range: [f32; 2],
+    /// The smallest and largest finite value of the patch, if there is one.
+    range: [Option<f32>; 2],
 }
 
-/// Writes what a step that was not applied was made of; gives the file.
-pub fn write(run: &Path, batch: &Batch, reason: &NetError, learning_rate: f64) -> Result<PathBuf> {
+/// What a batch was made of.
+pub fn items(batch: &Batch) -> Vec<Item> {
     let values = (batch.images.len() / batch.image_shape[0].max(1)).max(1);
-    let cases = batch.origins.iter().zip(batch.images.chunks(values)).map(|(origin, image)| {
+    let items = batch.origins.iter().zip(batch.images.chunks(values)).map(|(origin, image)| {
         let finite = image.iter().copied().filter(|x| x.is_finite());
+        let range = [finite.clone().fold(f32::INFINITY, f32::min), finite.fold(f32::NEG_INFINITY, f32::max)];
         Item {
-            id: &origin.id,
+            id: origin.id.clone(),
             rater: origin.rater,
             centre: origin.centre,
             non_finite: image.iter().filter(|x| !x.is_finite()).count(),
-            range: [finite.clone().fold(f32::INFINITY, f32::min), finite.fold(f32::NEG_INFINITY, f32::max)],
+            range: range.map(|end| Some(end).filter(|end| end.is_finite())),
         }
     });
-    let step = batch.number + 1;
-    let incident = Incident { step, reason: reason.to_string(), learning_rate, cases: cases.collect() };
+    items.collect()
+}
+
+/// Writes what a step that was not applied was made of; gives the file.
+pub fn write(
+    run: &Path,
+    number: u64,
+    cases: &[Item],
+    reason: &NetError,
+    learning_rate: f64,
+) -> Result<PathBuf> {
+    let step = number + 1;
+    let incident = Incident { step, reason: reason.to_string(), learning_rate, cases };
     let folder = run.join(FOLDER);
     let path = folder.join(format!("step-{step:09}.json"));
     let failed = |source| NetError::Save { path: path.clone(), source };

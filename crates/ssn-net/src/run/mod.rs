@@ -16,7 +16,7 @@ pub mod resolve;
 pub mod trained;
 pub mod validate;
 
-pub use config::{ModelSection, OptimiserSection, RunConfig, TrainingSection};
+pub use config::{ModelSection, OptimiserSection, RunConfig, SharedNorm, TrainingSection};
 pub use drive::{Ended, Event, Pace, Run, Watch};
 pub use folder::{CONFIG, Frozen, RunFolder};
 pub use layers::{Layers, Setting};

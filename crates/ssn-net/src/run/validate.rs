@@ -12,6 +12,7 @@ use super::predict::describe;
 use super::resolve::Resolved;
 use crate::error::{NetError, Result};
 use crate::model::Model;
+use crate::ranks::{Ranks, gather_values};
 use crate::tiles::TileConfig;
 use crate::whole_image::{Draws, Image, WholeImage, WholeImageConfig, predict};
 
@@ -40,37 +41,60 @@ impl Validator {
         wanted.then_some(Self { cases, chosen, samples: training.validation_samples as usize })
     }
 
-    /// The means over the cases; nothing if it was asked to stop on the way.
-    pub fn validate(&self, model: &Model, watch: &mut dyn Watch) -> Result<Option<Validation>> {
-        let tiles = TileConfig { overlap: OVERLAP, ..TileConfig::default() };
-        let mut scores = vec![];
-        for (done, &index) in self.chosen.iter().enumerate() {
+    /// The means over the cases; nothing if it was asked to stop on the way. Ranks divide the cases.
+    pub fn validate(
+        &self,
+        model: &Model,
+        ranks: Option<&dyn Ranks>,
+        watch: &mut dyn Watch,
+    ) -> Result<Option<Validation>> {
+        let (rank, size) = ranks.map_or((0, 1), |ranks| (ranks.rank(), ranks.size()));
+        let mut scores = Some(vec![]);
+        for (done, &index) in self.chosen.iter().skip(rank).step_by(size).enumerate() {
             if watch.should_stop() {
-                return Ok(None);
+                scores = None;
+                break;
             }
-            let case = self.cases.load(index)?;
-            let draws = Draws { count: self.samples, seed: case_seed(SEED, &case.id) };
-            let config = WholeImageConfig { tiles, draws, ..WholeImageConfig::default() };
-            let image = Image::new(&case.image, case.channels, case.shape, case.mask.as_deref());
-            let prediction = image.and_then(|image| predict(model, &image, &config, |_, _| {}));
-            let prediction = prediction.map_err(|error| match error {
-                NetError::Image(problem) => NetError::Case { id: case.id.clone(), problem },
-                other => other,
-            })?;
-            scores.push(score(case, prediction, &self.cases.dataset().classes, self.samples)?);
-            watch.saw(Event::Validating(done + 1));
+            let case = self.validate_case(index, model)?;
+            scores.iter_mut().for_each(|scores| scores.push(case));
+            watch.saw(Event::Validating((done + 1) * size));
         }
-        let mean = |part: fn(&CaseScores) -> Option<f64>| {
-            let values: Vec<Option<f64>> = scores.iter().map(part).collect();
+        let Some(scores) = together(scores, ranks)? else { return Ok(None) };
+        let mean = |part: usize| {
+            let values: Vec<Option<f64>> = scores.iter().map(|case| case[part]).collect();
             Ok::<_, ssn_core::CoreError>(Summary::of(&values)?.mean)
         };
-        Ok(Some(Validation {
-            ged: mean(CaseScores::ged_squared)?,
-            diversity: mean(|scores| Some(scores.sample_diversity))?,
-            rater_diversity: mean(|scores| Some(scores.rater_diversity))?,
-            dice: mean(CaseScores::mean_dice)?,
-        }))
+        Ok(Some(Validation { ged: mean(0)?, diversity: mean(1)?, rater_diversity: mean(2)?, dice: mean(3)? }))
     }
+
+    /// GED², diversity of samples and of raters, and Dice of a case.
+    fn validate_case(&self, index: usize, model: &Model) -> Result<Scores> {
+        let tiles = TileConfig { overlap: OVERLAP, ..TileConfig::default() };
+        let case = self.cases.load(index)?;
+        let draws = Draws { count: self.samples, seed: case_seed(SEED, &case.id) };
+        let config = WholeImageConfig { tiles, draws, ..WholeImageConfig::default() };
+        let image = Image::new(&case.image, case.channels, case.shape, case.mask.as_deref());
+        let prediction = image.and_then(|image| predict(model, &image, &config, |_, _| {}));
+        let prediction = prediction.map_err(|error| match error {
+            NetError::Image(problem) => NetError::Case { id: case.id.clone(), problem },
+            other => other,
+        })?;
+        let scores = score(case, prediction, &self.cases.dataset().classes, self.samples)?;
+        let diversities = [scores.sample_diversity, scores.rater_diversity].map(Some);
+        Ok([scores.ged_squared(), diversities[0], diversities[1], scores.mean_dice()])
+    }
+}
+
+/// The scores of a case that a validation is about.
+type Scores = [Option<f64>; 4];
+
+/// The scores of the cases of all ranks, in the order of the cases; nothing if a rank was asked to stop.
+fn together(scores: Option<Vec<Scores>>, ranks: Option<&dyn Ranks>) -> Result<Option<Vec<Scores>>> {
+    let Some(ranks) = ranks else { return Ok(scores) };
+    let parts: Option<Vec<Vec<Scores>>> = gather_values(ranks, &scores)?.into_iter().collect();
+    let Some(parts) = parts else { return Ok(None) };
+    let count = parts.iter().map(Vec::len).sum();
+    Ok(Some((0..count).map(|case| parts[case % parts.len()][case / parts.len()]).collect()))
 }
 
 /// The scores of one case.

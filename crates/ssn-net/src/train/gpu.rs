@@ -4,12 +4,17 @@
 //! like all others. Then forward pass, loss, backward pass and update are one graph, whose inputs are the batch, the
 //! seeds of noise and dropout, the learning rate and the counts of steps. The next batch is copied beside the work.
 
-use ssn_core::random::derive_seed;
-use ssn_cuda::{Event, Graph, Pinned, Results, Table};
-use ssn_data::{Batch, Grid};
-use tch::{COptimizer, Device, Kind, Tensor};
+mod inputs;
 
-use super::{LossConfig, Outcome, batch_loss, fill_latent_noise, latent_loss, parts, patch_size};
+use std::sync::Arc;
+
+use ssn_core::random::derive_seed;
+use ssn_cuda::{Event, Graph, Pinned, Results, SharedSums, Table};
+use ssn_data::Batch;
+use tch::{COptimizer, Kind, Tensor};
+
+use self::inputs::{Inputs, Shapes};
+use super::{LossConfig, Outcome, batch_loss, fill_latent_noise, latent_loss, patch_size};
 use crate::blocks::Mode;
 use crate::error::{NetError, Result, refused};
 use crate::model::Model;
@@ -17,7 +22,7 @@ use crate::noise::{GpuNoise, NoiseSource, StepNoise};
 use crate::optim::Optimizer;
 use crate::parameters::Parameter;
 use crate::purpose::DROPOUT;
-use crate::space::Size;
+use crate::ranks::{GpuGradients, GpuSums, Ranks, gather_values};
 use crate::target::Target;
 
 /// So many steps of a kind are done call by call before one is recorded.
@@ -42,7 +47,21 @@ pub(super) struct Gpu {
     started: Event,
     ended: Event,
     busy: f64,
+    team: Option<Team>,
+    /// Whether inputs were made anew since the last step.
+    has_new_inputs: bool,
+    /// Whether any batch so far had a mask, here or at another rank: from then on all have one.
+    has_masks: bool,
     _lease: ssn_cuda::Lease,
+}
+
+/// The ranks that a trainer on a GPU works with.
+struct Team {
+    ranks: Arc<dyn Ranks>,
+    sums: Arc<GpuSums>,
+    gradients: GpuGradients,
+    /// Set if statistics of normalisations are those of whole batches.
+    shared_norm: Option<SharedSums>,
 }
 
 /// Steps that reach the same parameters.
@@ -92,8 +111,29 @@ impl Gpu {
             started: Event::new()?,
             ended: Event::new()?,
             busy: 0.0,
+            team: None,
+            has_new_inputs: false,
+            has_masks: false,
             _lease: lease,
         })
+    }
+
+    /// Works with other ranks from now on.
+    pub(super) fn join(&mut self, ranks: Arc<dyn Ranks>, shares_norm: bool, model: &Model) -> Result<()> {
+        let sums = Arc::new(GpuSums::new(ranks.clone(), model.execution().device)?);
+        let tensors =
+            model.parameters().trained().map(|parameter| parameter.differentiated().shallow_clone());
+        let gradients = GpuGradients::new(&sums, tensors.collect())?;
+        let of_norms = sums.clone();
+        let sum = move |numbers: &Tensor| of_norms.sum(numbers).map_err(|error| error.to_string());
+        let shared_norm = shares_norm.then(|| SharedSums::new(sum)).transpose()?;
+        self.team = Some(Team { ranks, sums, gradients, shared_norm });
+        Ok(())
+    }
+
+    /// How ranks sum.
+    pub(super) fn sums_in_words(&self) -> Option<&'static str> {
+        self.team.as_ref().map(|team| team.sums.words())
     }
 
     /// Seconds in which the GPU has worked on steps.
@@ -104,21 +144,56 @@ impl Gpu {
     /// Copies a batch to where the step after those begun finds it.
     pub(super) fn stage(&mut self, batch: &Batch, model: &Model) -> Result<()> {
         let (device, classes) = (model.execution().device, model.config().classes);
-        if !self.inputs.as_ref().is_some_and(|inputs| inputs.fits(batch)) {
+        self.has_masks |= batch.masks.is_some();
+        let form = Shapes::of(batch, self.has_masks);
+        if self.inputs.as_ref().is_none_or(|inputs| inputs.shapes != form) {
             // Graphs read the old ones, and a step may still be under way; copies beside the work must not come before the
             // zeros of the new ones.
             ssn_cuda::synchronise()?;
-            for kind in self.kinds.iter_mut().flatten() {
-                (kind.graph, kind.steps) = (None, 0);
-            }
+            self.forget_graphs();
             let noise = model.latent().map_or(0, |latent| latent.noise_count(patch_size(batch)));
-            self.inputs = Some(Inputs::new(batch, device, noise)?);
+            self.inputs = Some(Inputs::new(form, batch, device, noise)?);
+            self.has_new_inputs = true;
             ssn_cuda::synchronise()?;
         }
         match &mut self.inputs {
             Some(inputs) => inputs.stage(batch, classes),
             None => Ok(()),
         }
+    }
+
+    /// Steps are recorded anew, after some that are done call by call.
+    fn forget_graphs(&mut self) {
+        for kind in self.kinds.iter_mut().flatten() {
+            (kind.graph, kind.steps) = (None, 0);
+        }
+    }
+
+    /// Agrees with the other ranks on the form of a step: all record it at the same time or none does, as NCCL demands, and all
+    /// have items of one size, as statistics of norms do.
+    fn agree(&mut self, batch: &Batch, model: &Model) -> Result<()> {
+        let Some(team) = &self.team else { return Ok(()) };
+        let ranks = team.ranks.clone();
+        let mut counts = [self.has_new_inputs, self.has_masks].map(|is| f64::from(u8::from(is)));
+        ranks.sum_f64(&mut counts)?;
+        let [new, masked] = counts;
+        if new > 0.0 {
+            self.forget_graphs();
+            let sizes = (&batch.image_shape[1..], &batch.target_shape[1..]);
+            let all: Vec<(Vec<usize>, Vec<usize>)> =
+                gather_values(&*ranks, &(sizes.0.to_vec(), sizes.1.to_vec()))?;
+            if all.iter().any(|other| *other != all[0]) {
+                let expected = "those of all items of a batch, on all ranks";
+                return refused("the sizes of an item", format!("{sizes:?}"), expected);
+            }
+        }
+        if masked > 0.0 && masked < ranks.size() as f64 {
+            self.forget_graphs();
+            self.has_masks = true;
+            self.stage(batch, model)?;
+        }
+        self.has_new_inputs = false;
+        Ok(())
     }
 
     /// Begins the step of a batch, which is staged already if it was announced.
@@ -134,8 +209,10 @@ impl Gpu {
         if self.inputs.as_ref().and_then(|inputs| inputs.staged) != Some(batch.number) {
             self.stage(batch, model)?;
         }
+        self.agree(batch, model)?;
         if let Some(Inputs { noise: Some((pinned, on_device)), .. }) = &mut self.inputs {
-            fill_latent_noise(seed, batch.number, pinned.values());
+            let each = on_device.size()[1] as usize;
+            fill_latent_noise(seed, batch.number, batch.first * each, pinned.values());
             let size = on_device.size();
             ssn_cuda::copy_later(on_device, &pinned.tensor(&size)?)?;
         }
@@ -194,7 +271,9 @@ impl Gpu {
     fn launch(&mut self, model: &Model, optimizer: &Optimizer, loss: &LossConfig, number: u64) -> Result<()> {
         let sampled = loss.samples_at(number);
         let place = usize::from(sampled);
-        let can_record = model.can_be_recorded();
+        // What goes through hosts cannot be recorded.
+        let sums_on_gpu = self.team.as_ref().is_none_or(|team| team.sums.can_be_recorded());
+        let can_record = model.can_be_recorded() && sums_on_gpu;
         if sampled {
             // Training the mean alone is over; its graph has as much memory as the one to come.
             self.kinds[0] = None;
@@ -250,28 +329,54 @@ impl Gpu {
         Ok(())
     }
 
-    /// Forward pass, loss and backward pass; gives the mean loss and the mean of the effective samples.
+    /// Forward pass, loss and backward pass of all ranks; gives the mean loss and the mean of the effective samples.
     fn learn(&mut self, model: &Model, loss: &LossConfig, sampled: bool) -> Result<(Tensor, Option<Tensor>)> {
-        let Some(Inputs { parts, size, mask, target, noise: latent_noise, .. }) = &self.inputs else {
-            return refused("a batch", "missing", "staged before its step");
-        };
         ssn_cuda::begin_step(model.execution().device)?;
         self.gradients.zero_grad()?;
+        let (value, effective, share) = self.forward(model, loss, sampled)?;
+        let Some(team) = &self.team else {
+            value.f_backward()?;
+            return Ok((value.detach(), effective));
+        };
+        // Means over the whole batch are sums of what the ranks have, each weighted by its share.
+        value.f_mul_scalar(share)?.f_backward()?;
+        team.gradients.finish()?;
+        let _guard = tch::no_grad_guard();
+        let both = [Some(&value), effective.as_ref()].into_iter().flatten().collect::<Vec<_>>();
+        let both = Tensor::f_stack(&both, 0)?.f_mul_scalar(share)?;
+        team.sums.sum(&both)?;
+        if team.shared_norm.is_none() && self.kept.numel() > 0 {
+            let _ = self.kept.f_mul_scalar_(share)?;
+            team.sums.sum(&self.kept)?;
+        }
+        Ok((both.f_get(0)?, effective.map(|_| both.f_get(1)).transpose()?))
+    }
+
+    /// The mean loss of the items here, with gradients, the mean of their effective samples, and their share of the batch.
+    fn forward(
+        &self,
+        model: &Model,
+        loss: &LossConfig,
+        sampled: bool,
+    ) -> Result<(Tensor, Option<Tensor>, f64)> {
+        let Some(Inputs { parts, size, mask, target, noise: latent_noise, shapes, .. }) = &self.inputs else {
+            return refused("a batch", "missing", "staged before its step");
+        };
+        let Shapes { first, of, image, .. } = *shapes;
+        let share = image[0] as f64 / of as f64;
+        let ranks = self.team.as_ref().filter(|team| team.shared_norm.is_some()).map(|team| &team.ranks);
+        let mode = Mode::Training { dropout: 0, first, of, ranks };
         let target = Target::checked(target.shallow_clone(), model.config().classes);
         if let Some((_, noise)) = latent_noise {
-            let value = latent_loss(model, parts, &target, noise, Mode::TRAINING, loss)?;
-            value.f_backward()?;
-            return Ok((value.detach(), None));
+            return Ok((latent_loss(model, parts, &target, noise, mode, loss)?, None, share));
         }
-        let prediction = model.forward_seen(parts, *size, mask.as_ref(), Mode::TRAINING)?;
+        let prediction = model.forward_seen(parts, *size, mask.as_ref(), mode)?;
         let seed = model.parameters().step_seeds().map(|seeds| seeds.narrow(0, 1, 1));
-        let noise = seed
-            .as_ref()
-            .filter(|_| sampled)
-            .map(|seed| NoiseSource::OnGpu(GpuNoise { seed, samples: loss.samples, pairing: loss.pairing }));
+        let noise = seed.as_ref().filter(|_| sampled).map(|seed| {
+            NoiseSource::OnGpu(GpuNoise { seed, samples: loss.samples, pairing: loss.pairing, first })
+        });
         let (value, effective) = batch_loss(&prediction, &target, noise, loss)?;
-        value.f_backward()?;
-        Ok((value.detach(), effective))
+        Ok((value, effective, share))
     }
 
     /// Decides whether the step counts, and updates all parameters.
@@ -325,122 +430,4 @@ fn culprit(kind: &StepKind, model: &Model) -> Result<String> {
         }
     }
     Ok("the gradient of all parameters together".to_owned())
-}
-
-/// A batch on the device, and the next one on its way.
-struct Inputs {
-    /// All numbers of the images, `[b, n]`, and the grids that they are.
-    images: Tensor,
-    parts: Vec<Tensor>,
-    size: Size,
-    mask: Option<Tensor>,
-    target: Tensor,
-    /// The noise of latent variables, `[b, n]`, if the network has any.
-    noise: Option<(Pinned<f32>, Tensor)>,
-    slots: [Slot; 2],
-    /// The batch that the next step finds.
-    staged: Option<u64>,
-    shapes: Shapes,
-}
-
-/// Shapes of images and targets, the grids, and whether there is a mask.
-type Shapes = ([usize; 5], [usize; 5], Vec<Grid>, bool);
-
-/// One of two batches on their way: host memory that the device reads, and where it goes.
-struct Slot {
-    images: Pinned<f32>,
-    labels: Pinned<u8>,
-    on_device: Tensor,
-    /// Targets, then masks.
-    bytes: Tensor,
-}
-
-impl Inputs {
-    /// Room for batches like this one, whose images take so many numbers of noise.
-    fn new(batch: &Batch, device: Device, noise: i64) -> Result<Self> {
-        let [b, t, d, h, w] = batch.target_shape.map(|n| n as i64);
-        let room = || {
-            let each = batch.images.len() as i64 / b.max(1);
-            Tensor::f_zeros([b, each], (Kind::Float, device))
-        };
-        let slot = || {
-            let labels = batch.targets.len() + batch.masks.as_ref().map_or(0, Vec::len);
-            Ok::<_, NetError>(Slot {
-                images: Pinned::new(batch.images.len())?,
-                labels: Pinned::new(labels)?,
-                on_device: room()?,
-                bytes: Tensor::f_zeros([labels as i64], (Kind::Uint8, device))?,
-            })
-        };
-        let mask = batch.masks.as_ref().map(|_| Tensor::f_zeros([b, d, h, w], (Kind::Uint8, device)));
-        let images = room()?;
-        let noise = match noise {
-            0 => None,
-            n => Some((Pinned::new((b * n) as usize)?, Tensor::f_zeros([b, n], (Kind::Float, device))?)),
-        };
-        Ok(Self {
-            parts: parts(&images, batch)?,
-            images,
-            size: patch_size(batch),
-            mask: mask.transpose()?,
-            target: Tensor::f_zeros([b, t, d * h * w], (Kind::Int64, device))?,
-            noise,
-            slots: [slot()?, slot()?],
-            staged: None,
-            shapes: shapes(batch),
-        })
-    }
-
-    fn fits(&self, batch: &Batch) -> bool {
-        self.shapes == shapes(batch)
-    }
-
-    /// Copies a batch to the device beside the work, and to its place after it.
-    fn stage(&mut self, batch: &Batch, classes: i64) -> Result<()> {
-        if let Some(&label) = batch.targets.iter().find(|&&label| i64::from(label) >= classes) {
-            return refused("target", label, "a class number, below the number of classes");
-        }
-        // The slot's last batch is two steps back, and the step after that has been waited for.
-        let slot = &mut self.slots[(batch.number % 2) as usize];
-        copy(&batch.images, slot.images.values());
-        let (targets, masks) = slot.labels.values().split_at_mut(batch.targets.len());
-        targets.copy_from_slice(&batch.targets);
-        if let Some(given) = &batch.masks {
-            masks.copy_from_slice(given);
-        }
-        let images = slot.images.tensor(&self.images.size())?;
-        ssn_cuda::copy_beside(&mut slot.on_device, &images)?;
-        ssn_cuda::copy_beside(&mut slot.bytes, &slot.labels.tensor(&[-1])?)?;
-        ssn_cuda::await_copies()?;
-        ssn_cuda::copy_later(&mut self.images, &slot.on_device)?;
-        let count = self.target.numel() as i64;
-        let labels = slot.bytes.f_narrow(0, 0, count)?.f_view(self.target.size().as_slice())?;
-        ssn_cuda::copy_later(&mut self.target, &labels)?;
-        if let Some(mask) = &mut self.mask {
-            let size = mask.size();
-            let bytes = slot.bytes.f_slice(0, count, None::<i64>, 1)?.f_view(size.as_slice())?;
-            ssn_cuda::copy_later(mask, &bytes)?;
-        }
-        self.staged = Some(batch.number);
-        Ok(())
-    }
-}
-
-fn shapes(batch: &Batch) -> Shapes {
-    (batch.image_shape, batch.target_shape, batch.grids.clone(), batch.masks.is_some())
-}
-
-/// Copies with several threads: a batch of volumes has hundreds of megabytes.
-fn copy(from: &[f32], to: &mut [f32]) {
-    const PART: usize = 1 << 22;
-    if from.len() <= PART {
-        return to.copy_from_slice(from);
-    }
-    std::thread::scope(|scope| {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8);
-        let part = from.len().div_ceil(threads);
-        for (from, to) in from.chunks(part).zip(to.chunks_mut(part)) {
-            scope.spawn(move || to.copy_from_slice(from));
-        }
-    });
 }

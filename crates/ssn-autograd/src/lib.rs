@@ -1,0 +1,228 @@
+//! Operators with gradients of our own, and gradients seen while they are computed.
+//!
+//! The bindings to libtorch have neither. Both call back into Rust from libtorch's backward pass: on processors in the
+//! thread that asked for it. What a callback refuses, or a panic of it, becomes the error of the backward pass.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tch::{TchError, Tensor};
+use torch_sys::C_tensor;
+
+/// What a callback answers: a value, or why there is none.
+pub type Answer<T> = Result<T, String>;
+
+type Backward = dyn Fn(&Tensor) -> Answer<Vec<Tensor>> + Send;
+type Look = dyn Fn(&Tensor) -> Answer<()> + Send;
+
+unsafe extern "C" {
+    fn ssn_autograd_node(
+        inputs: *const *const C_tensor,
+        count: usize,
+        result: *const C_tensor,
+        gradient: extern "C" fn(*mut c_void, *const C_tensor, *mut *mut C_tensor, usize) -> *mut c_char,
+        state: *mut c_void,
+        drop: extern "C" fn(*mut c_void),
+        out: *mut *mut C_tensor,
+    ) -> *mut c_char;
+    fn ssn_autograd_watch(
+        leaf: *const C_tensor,
+        look: extern "C" fn(*mut c_void, *const C_tensor) -> *mut c_char,
+        state: *mut c_void,
+        drop: extern "C" fn(*mut c_void),
+    ) -> *mut c_char;
+    fn ssn_autograd_norm_gradients(
+        gradient: *const C_tensor,
+        x: *const C_tensor,
+        weight: *const C_tensor,
+        mean: *const C_tensor,
+        variance: *const C_tensor,
+        eps: f64,
+        out: *mut *mut C_tensor,
+    ) -> *mut c_char;
+    fn ssn_autograd_free(text: *mut c_char);
+    fn ssn_autograd_text(text: *const c_char, length: usize) -> *mut c_char;
+}
+
+/// A result that was computed from inputs, with the way from its gradient to those of the inputs.
+///
+/// `result` must not need gradients itself: compute it under `tch::no_grad`. `backward` gets a tensor of the result's
+/// shape and gives one of the shape of each input, in their order.
+pub fn operator(
+    inputs: &[&Tensor],
+    result: &Tensor,
+    backward: impl Fn(&Tensor) -> Answer<Vec<Tensor>> + Send + 'static,
+) -> Result<Tensor, TchError> {
+    extern "C" fn gradient(
+        state: *mut c_void,
+        gradient: *const C_tensor,
+        out: *mut *mut C_tensor,
+        count: usize,
+    ) -> *mut c_char {
+        answered(|| {
+            // SAFETY: the state is the one made below, which lives as long as its node.
+            let backward = unsafe { &*state.cast::<Box<Backward>>() };
+            // SAFETY: the tensor lives during this call, and a clone shares its memory.
+            let gradient = unsafe { Tensor::clone_from_ptr(gradient.cast_mut()) };
+            let found = tch::no_grad(|| backward(&gradient))?;
+            if found.len() != count {
+                return Err(format!("an operator of {count} inputs has {} gradients", found.len()));
+            }
+            for (place, mut tensor) in found.into_iter().enumerate() {
+                // SAFETY: there are `count` places, and who called takes what is written there.
+                unsafe { out.add(place).write(tensor.as_mut_ptr()) };
+                std::mem::forget(tensor);
+            }
+            Ok(())
+        })
+    }
+    extern "C" fn release(state: *mut c_void) {
+        // SAFETY: the node gives back what it was given below, once.
+        drop(unsafe { Box::from_raw(state.cast::<Box<Backward>>()) });
+    }
+    let backward: Box<Backward> = Box::new(backward);
+    let state = Box::into_raw(Box::new(backward)).cast();
+    let pointers: Vec<*const C_tensor> = inputs.iter().map(|input| input.as_ptr()).collect();
+    let mut out = std::ptr::null_mut();
+    // SAFETY: the tensors live during the call; the state belongs to the node from here on, whatever comes of it.
+    told(unsafe {
+        let (inputs, count) = (pointers.as_ptr(), pointers.len());
+        ssn_autograd_node(inputs, count, result.as_ptr(), gradient, state, release, &mut out)
+    })?;
+    // SAFETY: without a failure there is a tensor, and it is ours.
+    Ok(unsafe { Tensor::from_ptr(out) })
+}
+
+/// Shows the gradient of a leaf, such as a parameter, whenever a backward pass has computed it, and before it is added
+/// to what the leaf has. For as long as the leaf lives.
+pub fn watch(leaf: &Tensor, look: impl Fn(&Tensor) -> Answer<()> + Send + 'static) -> Result<(), TchError> {
+    extern "C" fn seen(state: *mut c_void, gradient: *const C_tensor) -> *mut c_char {
+        answered(|| {
+            // SAFETY: the state is the one made below, which lives as long as its leaf.
+            let look = unsafe { &*state.cast::<Box<Look>>() };
+            // SAFETY: the tensor lives during this call, and a clone shares its memory.
+            look(&unsafe { Tensor::clone_from_ptr(gradient.cast_mut()) })
+        })
+    }
+    extern "C" fn release(state: *mut c_void) {
+        // SAFETY: the leaf gives back what it was given below, once.
+        drop(unsafe { Box::from_raw(state.cast::<Box<Look>>()) });
+    }
+    let look: Box<Look> = Box::new(look);
+    let state = Box::into_raw(Box::new(look)).cast();
+    // SAFETY: the leaf lives during the call; the state belongs to it from here on, whatever comes of it.
+    told(unsafe { ssn_autograd_watch(leaf.as_ptr(), seen, state, release) })
+}
+
+/// The gradients of x, weight and bias of a batch norm whose mean and variance are constants, which the bindings lack.
+///
+/// # Shapes
+/// `gradient` and `x` `[b, c, …]`; the others `[c]`.
+pub fn norm_gradients(
+    gradient: &Tensor,
+    x: &Tensor,
+    weight: &Tensor,
+    [mean, variance]: [&Tensor; 2],
+    eps: f64,
+) -> Result<[Tensor; 3], TchError> {
+    let mut out = [std::ptr::null_mut(); 3];
+    let [gradient, x, weight, mean, variance] = [gradient, x, weight, mean, variance].map(Tensor::as_ptr);
+    // SAFETY: tensors that live during the call, and places for three results.
+    told(unsafe { ssn_autograd_norm_gradients(gradient, x, weight, mean, variance, eps, out.as_mut_ptr()) })?;
+    // SAFETY: without a failure there are three tensors, and they are ours.
+    Ok(out.map(|tensor| unsafe { Tensor::from_ptr(tensor) }))
+}
+
+/// An answer as C++ takes it: nothing, or the text of a failure. Panics must not pass through C++.
+fn answered(work: impl FnOnce() -> Answer<()>) -> *mut c_char {
+    let answer = catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err("a computation within a backward pass failed, as told above".to_owned()));
+    match answer {
+        Ok(()) => std::ptr::null_mut(),
+        // SAFETY: the text lives during the call, which copies it.
+        Err(text) => unsafe { ssn_autograd_text(text.as_ptr().cast(), text.len()) },
+    }
+}
+
+/// What C++ said.
+fn told(failure: *mut c_char) -> Result<(), TchError> {
+    if failure.is_null() {
+        return Ok(());
+    }
+    // SAFETY: a failure is a text that ends with 0, and ours to free.
+    let text = unsafe {
+        let text = CStr::from_ptr(failure).to_string_lossy().into_owned();
+        ssn_autograd_free(failure);
+        text
+    };
+    Err(TchError::Torch(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+    use tch::{Device, Kind};
+
+    fn leaf(values: &[f64]) -> Tensor {
+        Tensor::from_slice(values).set_requires_grad(true)
+    }
+
+    #[test]
+    fn an_operator_has_the_gradient_it_says() {
+        let (a, b) = (leaf(&[1.0, 2.0]), leaf(&[3.0, 5.0]));
+        let product = tch::no_grad(|| &a * &b);
+        let (kept_a, kept_b) = (a.detach(), b.detach());
+        let c = operator(&[&a, &b], &product, move |g| Ok(vec![g * &kept_b, g * &kept_a])).unwrap();
+        // Through ordinary operators on both sides.
+        (c * Tensor::from_slice(&[1.0, 10.0])).sum(Kind::Double).backward();
+        assert_eq!(Vec::<f64>::try_from(a.grad()).unwrap(), [3.0, 50.0]);
+        assert_eq!(Vec::<f64>::try_from(b.grad()).unwrap(), [1.0, 20.0]);
+    }
+
+    #[test]
+    fn failures_and_panics_are_those_of_the_backward_pass() {
+        for panics in [false, true] {
+            let a = leaf(&[1.0]);
+            let same = tch::no_grad(|| a.copy());
+            let c = operator(&[&a], &same, move |_| {
+                assert!(!panics, "a panic that the test wants");
+                Err("the cable is cut".to_owned())
+            });
+            let error = c.unwrap().sum(Kind::Double).f_backward().unwrap_err().to_string();
+            assert!(error.contains(if panics { "as told above" } else { "the cable is cut" }), "{error}");
+        }
+    }
+
+    #[test]
+    fn gradients_are_seen_once_with_all_their_parts() {
+        let a = leaf(&[1.0, 2.0]);
+        let (send, seen) = channel();
+        watch(&a, move |g| {
+            send.send(Vec::<f64>::try_from(g).map_err(|error| error.to_string())?)
+                .map_err(|error| error.to_string())
+        })
+        .unwrap();
+        (&a * &a + &a).sum(Kind::Double).backward();
+        assert_eq!(seen.try_iter().collect::<Vec<_>>(), [vec![3.0, 5.0]]);
+        assert_eq!(Vec::<f64>::try_from(a.grad()).unwrap(), [3.0, 5.0]);
+        // What is watched is let go with the leaf.
+        drop(a);
+        assert!(seen.recv().is_err());
+    }
+
+    #[test]
+    fn what_a_node_keeps_is_let_go_with_its_graph() {
+        let (send, seen) = channel::<()>();
+        let a = leaf(&[1.0]);
+        let same = tch::no_grad(|| a.copy());
+        let c = operator(&[&a], &same, move |g| {
+            let _ = &send;
+            Ok(vec![g.shallow_clone()])
+        })
+        .unwrap();
+        assert_eq!(c.device(), Device::Cpu);
+        drop(c);
+        assert!(seen.recv().is_err());
+    }
+}

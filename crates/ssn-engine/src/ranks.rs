@@ -1,0 +1,59 @@
+//! Training by the processes that a launcher of parallel programs started, if it started several.
+
+use std::sync::Arc;
+
+use ssn_cli::Failure;
+use ssn_net::ranks::Ranks;
+
+/// The processes of a launcher.
+pub struct World {
+    #[cfg(feature = "mpi")]
+    mpi: ssn_mpi::World,
+    /// Without MPI nobody joins.
+    #[cfg(not(feature = "mpi"))]
+    mpi: std::convert::Infallible,
+}
+
+impl World {
+    /// Joins the others; nothing if this process is alone.
+    #[cfg(feature = "mpi")]
+    pub fn join() -> Result<Option<Self>, Failure> {
+        if ssn_cli::launch::launched().is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Self { mpi: ssn_mpi::World::join().map_err(crate::failure::failure)? }))
+    }
+
+    /// Refuses to be one of several without MPI: each would train a network of its own.
+    #[cfg(not(feature = "mpi"))]
+    pub fn join() -> Result<Option<Self>, Failure> {
+        match ssn_cli::launch::launched() {
+            None => Ok(None),
+            Some(launched) => Err(Failure::new(
+                ssn_cli::Exit::Unavailable,
+                format!(
+                    "a launcher started {} processes, but this ssn-engine was built without MPI; build it with \
+                     `cargo build --release --package ssn-engine --features mpi`, or start one process",
+                    launched.size
+                ),
+            )),
+        }
+    }
+
+    /// The processes as ranks.
+    pub fn ranks(&self) -> Arc<dyn Ranks> {
+        #[cfg(feature = "mpi")]
+        return self.mpi.ranks();
+        #[cfg(not(feature = "mpi"))]
+        match self.mpi {}
+    }
+
+    /// Tells why this process cannot go on, and ends all: the others would wait for it for ever.
+    pub fn end_all(&self, failure: &Failure) -> ! {
+        failure.tell();
+        #[cfg(feature = "mpi")]
+        self.mpi.abort(failure.exit as i32);
+        #[cfg(not(feature = "mpi"))]
+        match self.mpi {}
+    }
+}

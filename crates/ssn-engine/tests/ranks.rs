@@ -1,0 +1,225 @@
+//! Training by processes of MPI: the same curve as one process, killed, resumed by another number of them.
+//!
+//! Built with the feature `mpi`, and run where there is an `mpirun`.
+
+#![cfg(feature = "mpi")]
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use common::{Images, Lab, ends, finishes};
+
+/// The command of one process, started as so many ranks.
+fn ranks(count: usize, alone: &Command) -> Command {
+    let mut command = Command::new("mpirun");
+    command
+        .args(["-n", &count.to_string(), "--oversubscribe"])
+        .arg(alone.get_program())
+        .args(alone.get_args());
+    for (name, value) in alone.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    // Tests may run as any user; a machine for tests has few cores.
+    let allowed = ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"];
+    command.envs(allowed.map(|name| (name, "1")));
+    command
+}
+
+/// The numbers of every row of the metrics.
+fn metrics(run: &Path) -> Vec<Vec<f64>> {
+    let text = fs::read_to_string(run.join("metrics.csv")).unwrap();
+    let numbers = |row: &str| row.split(',').map(|cell| cell.parse().unwrap_or(f64::NAN)).collect();
+    text.lines().skip(1).map(numbers).collect()
+}
+
+fn assert_close(found: &Path, expected: &Path, most: f64) {
+    let (found, expected) = (metrics(found), metrics(expected));
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(&expected) {
+        assert_eq!(found.len(), expected.len());
+        for (a, b) in found.iter().zip(expected) {
+            let same = a.is_nan() && b.is_nan() || (a - b).abs() <= most * b.abs();
+            assert!(same, "{found:?} and {expected:?}");
+        }
+    }
+}
+
+/// The process of a rank, by what its launcher and its supervisor told it.
+fn process(run: &Path, rank: usize) -> Option<u32> {
+    let has = |environment: &[u8], entry: String| {
+        environment.split(|byte| *byte == 0).any(|e| e == entry.as_bytes())
+    };
+    fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
+        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let environment = fs::read(entry.path().join("environ")).ok()?;
+        let words = fs::read(entry.path().join("cmdline")).ok()?;
+        let ours = has(&environment, "SSN_SUPERVISED=1".to_owned())
+            && has(&environment, format!("OMPI_COMM_WORLD_RANK={rank}"))
+            && has(&words, run.display().to_string());
+        ours.then_some(pid)
+    })
+}
+
+fn wait_for(what: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !what() {
+        assert!(start.elapsed() < Duration::from_secs(120), "it did not come");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+fn started(command: &mut Command) -> Child {
+    command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+const DOUBLE: &[&str] = &["training.precision=f64", "batches.batch_size=4", "training.log_every=1"];
+
+#[test]
+fn two_and_four_ranks_train_as_one_process_does() {
+    for images in [Images::Flat, Images::Volumes] {
+        let lab = Lab::new(images).with(DOUBLE);
+        let alone = lab.uncut("alone");
+        for count in [2, 4] {
+            let run = lab.path(&format!("ranks-{count}"));
+            let ended = finishes(&mut ranks(count, &lab.begin(&run)));
+            assert!(ended.stderr.contains(&format!("trains over {count} ranks")), "{}", ended.stderr);
+            assert_close(&run, &alone, 1e-9);
+        }
+    }
+}
+
+#[test]
+fn a_killed_rank_ends_all_and_another_number_goes_on_as_if_uncut() {
+    let lab = Lab::new(Images::Flat).with(DOUBLE).with(&["training.steps=400"]);
+    let alone = lab.uncut("alone");
+    let run = lab.path("killed");
+    for (rank, count) in [(1, 2), (0, 3)] {
+        let command = if run.exists() { lab.resume(&run) } else { lab.begin(&run) };
+        let saved = || common::verified(&run).into_iter().max().unwrap_or(0);
+        let before = if run.exists() { saved() } else { 0 };
+        let mut job = started(&mut ranks(count, &command));
+        wait_for(|| run.join("checkpoints").exists() && saved() > before);
+        let pid = process(&run, rank).unwrap();
+        let start = Instant::now();
+        assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap().success());
+        let status = job.wait().unwrap();
+        eprintln!(
+            "rank {rank} of {count} was killed; all had ended after {:.1} s",
+            start.elapsed().as_secs_f64()
+        );
+        let mut said = String::new();
+        std::io::Read::read_to_string(&mut job.stderr.take().unwrap(), &mut said).unwrap();
+        assert_eq!(status.code(), Some(75), "{said}");
+        assert!(said.contains("a rank was killed"), "{said}");
+    }
+    finishes(&mut ranks(2, &lab.resume(&run)));
+    assert_close(&run, &alone, 1e-9);
+}
+
+#[test]
+fn a_signal_to_one_rank_stops_all_of_them() {
+    let lab = Lab::new(Images::Flat).with(DOUBLE).with(&["training.steps=4000"]);
+    let run = lab.path("stopped");
+    let mut job = started(&mut ranks(2, &lab.begin(&run)));
+    wait_for(|| run.join("checkpoints").exists() && !common::verified(&run).is_empty());
+    let pid = process(&run, 1).unwrap();
+    assert!(Command::new("kill").args(["-USR1", &pid.to_string()]).status().unwrap().success());
+    assert_eq!(job.wait().unwrap().code(), Some(75));
+    let steps = common::verified(&run).into_iter().max().unwrap();
+    assert_eq!(metrics(&run).last().unwrap()[0], steps as f64, "what is done is saved");
+}
+
+#[test]
+fn more_ranks_than_items_are_refused_by_all() {
+    let lab = Lab::new(Images::Flat);
+    let ended = ends(&mut ranks(3, &lab.begin(&lab.path("many"))));
+    assert_ne!(ended.code, Some(0));
+    assert!(ended.stderr.contains("an item for each of the ranks"), "{}", ended.stderr);
+}
+
+/// Two hosts that see each other by a cable and nothing else: namespaces of the network, for as long as the value lives.
+struct Hosts {
+    names: [String; 2],
+}
+
+impl Hosts {
+    const ADDRESSES: [&str; 2] = ["10.77.0.1", "10.77.0.2"];
+
+    /// Nothing where this user may not make them.
+    fn new() -> Option<Self> {
+        let names = ["one", "two"].map(|name| format!("ssn-{name}-{}", std::process::id()));
+        let ip = |words: &[&str]| {
+            Command::new("ip").args(words).output().is_ok_and(|output| output.status.success())
+        };
+        if !ip(&["netns", "add", &names[0]]) {
+            return None;
+        }
+        let hosts = Self { names };
+        let [one, two] = [0, 1].map(|i| hosts.names[i].as_str());
+        let cable =
+            ["link", "add", "cable", "netns", one, "type", "veth", "peer", "name", "cable", "netns", two];
+        let mut made = ip(&["netns", "add", two]) && ip(&cable);
+        for (name, address) in hosts.names.iter().zip(Self::ADDRESSES) {
+            made &= ip(&["-n", name, "addr", "add", &format!("{address}/24"), "dev", "cable"]);
+            made &= ip(&["-n", name, "link", "set", "lo", "up"])
+                && ip(&["-n", name, "link", "set", "cable", "up"]);
+        }
+        made.then_some(hosts)
+    }
+
+    /// The bytes that the second host has received.
+    fn received(&self) -> u64 {
+        let words = ["netns", "exec", &self.names[1], "cat", "/sys/class/net/cable/statistics/rx_bytes"];
+        let output = Command::new("ip").args(words).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).trim().parse().unwrap_or(0)
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for name in &self.names {
+            let _ = Command::new("ip").args(["netns", "del", name]).output();
+        }
+    }
+}
+
+#[test]
+fn two_hosts_train_over_a_network_as_one_process_does() {
+    let Some(hosts) = Hosts::new() else {
+        eprintln!("not tested: this user may not make network namespaces");
+        return;
+    };
+    let lab = Lab::new(Images::Flat).with(DOUBLE);
+    let (alone, run, agent) = (lab.uncut("alone"), lab.path("hosts"), lab.path("agent"));
+    // What takes the place of ssh: HOST COMMAND…
+    fs::write(&agent, format!("#!/bin/sh\nshift\nexec ip netns exec {} sh -c \"$*\"\n", hosts.names[1]))
+        .unwrap();
+    fs::set_permissions(&agent, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let local = ranks(2, &lab.begin(&run));
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", &hosts.names[0], "mpirun", "--host"]);
+    command.arg(Hosts::ADDRESSES.map(|address| format!("{address}:1")).join(","));
+    command
+        .args(["--mca", "plm_rsh_agent"])
+        .arg(&agent)
+        .args(["--mca", "btl", "tcp,self", "--mca", "pml", "ob1"]);
+    for part in ["btl_tcp_if_include", "oob_tcp_if_include"] {
+        command.args(["--mca", part, "10.77.0.0/24"]);
+    }
+    command.args(local.get_args());
+    command.envs(local.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    finishes(&mut command);
+    assert_close(&run, &alone, 1e-9);
+    let bytes = hosts.received();
+    eprintln!("{bytes} bytes went to the second host");
+    assert!(bytes > 100_000, "only {bytes} bytes went over the network");
+}
