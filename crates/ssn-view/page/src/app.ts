@@ -209,6 +209,8 @@ export class App {
 
   /** Follows an address that was changed by hand. */
   private async restore(): Promise<void> {
+    // What was to be written is older than this address.
+    window.clearTimeout(this.hash);
     const parts = fragmentParts(location.hash);
     this.written = location.hash;
     const wanted = parts.get("case") ?? this.current?.subject.id;
