@@ -210,6 +210,7 @@ const MODULES: &[(&str, &[&str])] = &[
         "ssn-engine",
         &[
             "failure",
+            "cores",
             "device",
             "trained",
             "ranks",

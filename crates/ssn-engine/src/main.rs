@@ -1,6 +1,7 @@
 //! The program `ssn-engine`: the verbs of `ssn` that need libtorch. Users call `ssn`, which becomes this.
 
 mod command;
+mod cores;
 mod demo;
 mod device;
 mod experiment;

@@ -18,10 +18,21 @@ impl World {
     /// Joins the others; nothing if this process is alone.
     #[cfg(feature = "mpi")]
     pub fn join() -> Result<Option<Self>, Failure> {
-        if ssn_cli::launch::launched().is_none() {
-            return Ok(None);
+        let Some(launched) = ssn_cli::launch::launched() else { return Ok(None) };
+        let mpi = ssn_mpi::World::join().map_err(crate::failure::failure)?;
+        let found = mpi.ranks().size();
+        if found != launched.size {
+            // Each would train a network of its own.
+            return Err(Failure::new(
+                ssn_cli::Exit::Unavailable,
+                format!(
+                    "a launcher started {} processes, but MPI sees {found} of them: start them with the mpirun of the MPI that \
+                     ssn-engine was built with, or by `srun --mpi=pmix`",
+                    launched.size
+                ),
+            ));
         }
-        Ok(Some(Self { mpi: ssn_mpi::World::join().map_err(crate::failure::failure)? }))
+        Ok(Some(Self { mpi }))
     }
 
     /// Refuses to be one of several without MPI: each would train a network of its own.

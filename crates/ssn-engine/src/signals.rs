@@ -1,4 +1,7 @@
-//! Signals that end long work: the first lets it save, the second ends it at once.
+//! Signals that end long work: any of them lets it save, and Ctrl-C after that ends it at once.
+//!
+//! Schedulers warn more than once: Slurm's signal before the end of the time goes to all processes of a rank, which hand it
+//! on to each other, and when one rank has ended the others are told to. None of that may keep a run from saving.
 //!
 //! A file that reaches the limit of the system for its size is no reason to die: the write fails, and is told like a
 //! full disk.
@@ -14,9 +17,9 @@ use ssn_cli::Exit;
 /// A flag that becomes true with the first signal.
 pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
+    // Handlers run in this order: the first signal finds the flag still down.
+    flag::register_conditional_shutdown(SIGINT, Exit::Stopped as i32, stop.clone())?;
     for signal in [SIGINT, SIGTERM, SIGUSR1] {
-        // Handlers run in this order: the first signal finds the flag still down.
-        flag::register_conditional_shutdown(signal, Exit::Stopped as i32, stop.clone())?;
         flag::register(signal, stop.clone())?;
     }
     // Any handler keeps the process alive; nobody looks at this flag.

@@ -16,6 +16,7 @@ use ssn_net::checkpoint::Best;
 use ssn_net::ranks::{Ranks, leads};
 use ssn_net::run::{Ended, Pace, Run};
 
+use crate::cores::cores;
 use crate::device::device;
 use crate::failure::failure;
 use crate::ranks::World;
@@ -81,6 +82,7 @@ pub fn train(args: &TrainArgs, global: &Global, ranks: Option<Arc<dyn Ranks>>) -
     let stop = signals::stop_flag().map_err(|error| Failure::new(Exit::Internal, error))?;
     // Before anything is written.
     let (device, gpu) = device(args.device)?;
+    let cores = cores(ranks.as_deref())?;
     let leads = leads(ranks.as_ref());
     let (folder, resolved) = match (&ranks, &args.resume) {
         (Some(ranks), _) if !leads => start::joined(args, &**ranks)?,
@@ -98,7 +100,9 @@ pub fn train(args: &TrainArgs, global: &Global, ranks: Option<Arc<dyn Ranks>>) -
         let (items, count) = (resolved.config.batches.batch_size, ranks.size());
         let norms = if resolved.config.shares_norm(count) { "whole batches" } else { "each rank's items" };
         console.tell(&format!(
-            "trains over {count} ranks, which share batches of {items} items; batch norm is over {norms}"
+            "trains over {count} ranks, which share batches of {items} items; batch norm is over {norms}; threads of \
+             this rank: {}",
+            tch::get_num_threads()
         ));
     }
     if let Some(gpu) = &gpu {
@@ -116,8 +120,8 @@ pub fn train(args: &TrainArgs, global: &Global, ranks: Option<Arc<dyn Ranks>>) -
         console.tell("no checkpoint was saved yet: begins at step 0");
     }
     console.begin(&run);
-    let all = std::thread::available_parallelism().map_or(WORKERS, usize::from).clamp(WORKERS, MOST_WORKERS);
-    let workers = args.workers.map_or(if gpu.is_some() { all } else { WORKERS }, usize::from);
+    let workers = if gpu.is_some() { cores.clamp(WORKERS, MOST_WORKERS) } else { WORKERS };
+    let workers = args.workers.map_or(workers, usize::from);
     let loader = LoaderConfig { workers, ..LoaderConfig::default() };
     // Opening and checking the dataset count as well; a limit beyond all time is none.
     let limit = args.time_limit.and_then(|minutes| Duration::try_from_secs_f64(60.0 * minutes).ok());

@@ -8,7 +8,7 @@
 mod common;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -53,20 +53,40 @@ fn assert_close(found: &Path, expected: &Path, most: f64) {
     }
 }
 
-/// The process of a rank, by what its launcher and its supervisor told it.
-fn process(run: &Path, rank: usize) -> Option<u32> {
-    let has = |environment: &[u8], entry: String| {
-        environment.split(|byte| *byte == 0).any(|e| e == entry.as_bytes())
+/// A process of a run's rank: its supervisor, or what that one started.
+struct Process {
+    pid: u32,
+    rank: usize,
+    is_supervised: bool,
+}
+
+/// The processes of a run, by what their launcher and supervisors told them.
+fn processes(run: &Path) -> Vec<Process> {
+    let parts = |path: PathBuf| -> Option<Vec<String>> {
+        let text = String::from_utf8(fs::read(path).ok()?).ok()?;
+        Some(text.split('\0').map(str::to_owned).collect())
     };
-    fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
-        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
-        let environment = fs::read(entry.path().join("environ")).ok()?;
-        let words = fs::read(entry.path().join("cmdline")).ok()?;
-        let ours = has(&environment, "SSN_SUPERVISED=1".to_owned())
-            && has(&environment, format!("OMPI_COMM_WORLD_RANK={rank}"))
-            && has(&words, run.display().to_string());
-        ours.then_some(pid)
-    })
+    let of_entry = |entry: fs::DirEntry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let environment = parts(entry.path().join("environ"))?;
+        let words = parts(entry.path().join("cmdline"))?;
+        let rank = environment.iter().find_map(|variable| variable.strip_prefix("OMPI_COMM_WORLD_RANK="))?;
+        let is_supervised = environment.iter().any(|variable| variable == "SSN_SUPERVISED=1");
+        let ours = words.contains(&run.display().to_string());
+        ours.then_some(Process { pid, rank: rank.parse().ok()?, is_supervised })
+    };
+    fs::read_dir("/proc").unwrap().flatten().filter_map(of_entry).collect()
+}
+
+/// The process of a rank.
+fn process(run: &Path, rank: usize) -> Option<u32> {
+    let found = processes(run).into_iter().find(|process| process.is_supervised && process.rank == rank);
+    found.map(|process| process.pid)
+}
+
+fn send(signal: &str, pid: u32) {
+    let sent = Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).status();
+    assert!(sent.unwrap().success());
 }
 
 fn wait_for(what: impl Fn() -> bool) {
@@ -110,7 +130,7 @@ fn a_killed_rank_ends_all_and_another_number_goes_on_as_if_uncut() {
         wait_for(|| run.join("checkpoints").exists() && saved() > before);
         let pid = process(&run, rank).unwrap();
         let start = Instant::now();
-        assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap().success());
+        send("KILL", pid);
         let status = job.wait().unwrap();
         eprintln!(
             "rank {rank} of {count} was killed; all had ended after {:.1} s",
@@ -132,10 +152,39 @@ fn a_signal_to_one_rank_stops_all_of_them() {
     let mut job = started(&mut ranks(2, &lab.begin(&run)));
     wait_for(|| run.join("checkpoints").exists() && !common::verified(&run).is_empty());
     let pid = process(&run, 1).unwrap();
-    assert!(Command::new("kill").args(["-USR1", &pid.to_string()]).status().unwrap().success());
+    send("USR1", pid);
     assert_eq!(job.wait().unwrap().code(), Some(75));
     let steps = common::verified(&run).into_iter().max().unwrap();
     assert_eq!(metrics(&run).last().unwrap()[0], steps as f64, "what is done is saved");
+}
+
+/// Slurm warns the supervisors and the ranks, and tells all that are left when the first has ended.
+#[test]
+fn signals_to_all_processes_stop_all_of_them_and_what_is_done_is_saved() {
+    let settings = ["training.steps=4000", "training.save_every=4000", "training.validate_every=0"];
+    let lab = Lab::new(Images::Flat).with(DOUBLE).with(&settings);
+    let run = lab.path("warned");
+    let mut job = started(&mut ranks(2, &lab.begin(&run)));
+    wait_for(|| run.join("metrics.csv").exists() && metrics(&run).len() > 4);
+    let all = processes(&run);
+    assert_eq!(all.len(), 4, "two ranks and their supervisors");
+    for signal in ["STOP", "USR1", "TERM", "CONT"] {
+        all.iter().for_each(|process| send(signal, process.pid));
+    }
+    assert_eq!(job.wait().unwrap().code(), Some(75));
+    let steps = common::verified(&run).into_iter().max().unwrap();
+    assert_eq!(metrics(&run).last().unwrap()[0], steps as f64);
+}
+
+#[test]
+fn processes_that_mpi_does_not_bring_together_are_refused() {
+    let lab = Lab::new(Images::Flat);
+    let run = lab.path("strangers");
+    // As the mpirun of another MPI starts them.
+    let ended = ends(lab.begin(&run).envs([("PMI_RANK", "0"), ("PMI_SIZE", "2")]));
+    assert_eq!(ended.code, Some(69), "{}", ended.stderr);
+    assert!(ended.stderr.contains("started 2 processes, but MPI sees 1 of them"), "{}", ended.stderr);
+    assert!(!run.exists());
 }
 
 #[test]

@@ -5,11 +5,11 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use common::cut::{Chance, comes_true, count, cut, end, last_row, send};
-use common::{Images, Lab, assert_same, ends, fails, finishes, generation, outcome, verified};
+use common::{Ended, Images, Lab, assert_same, ends, fails, finishes, generation, outcome, verified};
 
 /// Cuts per kind of images and number of workers.
 const CUTS: usize = 20;
@@ -127,18 +127,32 @@ fn a_cut_within_a_validation_changes_nothing() {
     panic!("the validations were not met: {hits:?}");
 }
 
-#[test]
-fn a_second_signal_ends_at_once() {
+/// A run that has no reason to end or to save, and how it ends when it is sent these signals before it executes another
+/// instruction.
+fn interrupted(run: &str, signals: &[&str]) -> (Lab, PathBuf, Ended) {
     let lab = Lab::new(Images::Flat).with(&["training.steps=100000", "training.save_every=100000"]);
-    let lab = lab.with(&["training.validate_every=0"]);
-    let run = lab.path("run");
+    let lab = lab.with(&["training.validate_every=0", "training.log_every=1"]);
+    let run = lab.path(run);
     let mut child = lab.begin(&run).spawn().unwrap();
     assert!(comes_true(&mut child, || last_row(&run) > 4));
-    // Both signals come before another instruction of the run is executed.
-    for signal in ["STOP", "TERM", "INT", "CONT"] {
+    for signal in [&["STOP"], signals, &["CONT"]].concat() {
         send(&child, signal);
     }
     let ended = end(child);
+    (lab, run, ended)
+}
+
+#[test]
+fn schedulers_that_warn_again_do_not_keep_a_run_from_saving() {
+    let (_lab, run, ended) = interrupted("run", &["USR1", "TERM", "USR1"]);
+    assert_eq!(ended.code, Some(75), "{}", ended.stderr);
+    assert!(ended.stderr.contains("stopped on request"), "{}", ended.stderr);
+    assert_eq!(verified(&run), [last_row(&run)]);
+}
+
+#[test]
+fn an_interrupt_after_another_signal_ends_at_once() {
+    let (_lab, run, ended) = interrupted("run", &["TERM", "INT"]);
     assert_eq!(ended.code, Some(75), "{}", ended.stderr);
     assert!(!ended.stderr.contains("error: "), "it had no time to say anything: {}", ended.stderr);
     assert!(verified(&run).is_empty(), "nor to save");

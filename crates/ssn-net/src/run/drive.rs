@@ -252,6 +252,21 @@ impl Run {
         limit: Option<Duration>,
         watch: &mut dyn Watch,
     ) -> Result<Ended> {
+        let ended = self.steps(loader, limit, watch)?;
+        if let Some(ranks) = &self.ranks {
+            // Launchers end all ranks soon after the first: none does before what is done is saved.
+            ranks.gather(&[])?;
+        }
+        Ok(ended)
+    }
+
+    /// Takes steps until one of them, or somebody, ends the run.
+    fn steps(
+        &mut self,
+        loader: &LoaderConfig,
+        limit: Option<Duration>,
+        watch: &mut dyn Watch,
+    ) -> Result<Ended> {
         let training = self.resolved.config.training.clone();
         let start = Instant::now();
         if let Some(ended) = self.after_step(watch)? {

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Packs what a machine without Rust needs: `ssn`, `ssn-engine` (with MPI), the GPU tests and benchmarks, the
+# experiments and the tools. Libraries are not in it: libtorch is that of the other machine's PyTorch, MPI its own.
+#
+#     tools/bundle.sh FOLDER        here
+#     . FOLDER/unpack.sh /tmp/bin   there: unpacks to /tmp/bin and lets programs find PyTorch's libraries
+#     gpu_tests --test-threads 1
+#     python3 FOLDER/gpu_ranks_differential.py --programs /tmp/bin
+#     xtask bench gpu --programs /tmp/bin
+set -euo pipefail
+[ $# -eq 1 ] || { sed -n '2,9s/^# \?//p' "$0" >&2; exit 2; }
+mkdir -p "$1"
+out=$(cd "$1" && pwd)
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-$PWD/target}
+
+# It brings CUDA's headers, without which the programs would have no CUDA part.
+cargo xtask check-cuda
+export CUDA_HOME=${CUDA_HOME:-$target/cuda-check/nvidia/cu13}
+cargo build --release --locked -p ssn-cli -p ssn-engine --features ssn-engine/mpi
+cargo build --release --locked -p xtask
+cargo build --release --locked -p ssn-net --example bench_gpu
+tests=$(cargo test --locked -p ssn-net --test gpu --no-run --message-format json |
+    python3 -c 'import json, sys
+for line in sys.stdin:
+    found = json.loads(line)
+    if found.get("executable") and found["target"]["name"] == "gpu": print(found["executable"])')
+
+pack() { strip -o "$out/$2" "$1" && xz --force --threads 0 "$out/$2"; }
+for program in ssn ssn-engine xtask; do pack "$target/release/$program" $program; done
+pack "$target/release/examples/bench_gpu" bench_gpu
+pack "$tests" gpu_tests
+cp experiments/*.toml tools/gpu_ranks_differential.py "$out"
+cat > "$out/unpack.sh" <<'THERE'
+# Unpacks the programs beside this file into the folder that is named, and lets them find PyTorch's libraries.
+mkdir -p "$1"
+for packed in "$(dirname "${BASH_SOURCE[0]}")"/*.xz; do
+    program=$1/$(basename "$packed" .xz)
+    [ -e "$program" ] || { xz --decompress --stdout "$packed" > "$program" && chmod +x "$program"; }
+done
+torch=$(python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))')
+export LD_LIBRARY_PATH=$torch/lib:$(ls -d "$torch"/../nvidia/*/lib | tr '\n' ':')
+export PATH=$1:$PATH
+THERE
+du -sh "$out"

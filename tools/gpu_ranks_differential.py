@@ -1,0 +1,94 @@
+"""Compares training by two ranks on GPUs with training by one process: losses and times of steps.
+
+    python tools/gpu_ranks_differential.py --programs target/release
+
+needs an `ssn-engine` with the feature `mpi`, `mpirun` and one GPU or more. Each way of summing runs: through the memory
+of the hosts, and by NCCL. Where there is a single GPU the two ranks share it; NCCL takes each of them for another
+host then (NCCL_HOSTID), so that it tells what is right, and nothing about speed. The exit status is 1 if a curve is
+not that of one process.
+"""
+
+import argparse
+import csv
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+# How far losses of the first steps may lie apart. Later, the last digits of sums in another order have grown.
+EARLY, APART = 10, {"f32": 1e-4, "bf16": 2e-2}
+ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+# Starts a rank, in NCCL's eyes on a host of its own.
+LAUNCH = 'NCCL_HOSTID=host$OMPI_COMM_WORLD_RANK exec "$@"'
+
+
+def run(command, environment, log):
+    with open(log, "w") as out:
+        code = subprocess.run(command, env=os.environ | ROOT | environment, stdout=out, stderr=out).returncode
+    if code != 0:
+        print(f"{' '.join(map(str, command))} ended with {code}:\n{log.read_text()[-3000:]}")
+    return code == 0
+
+
+def metrics(folder):
+    with open(folder / "metrics.csv") as file:
+        return [row for row in csv.DictReader(file) if row.get("loss")]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--programs", type=Path, required=True, help="the folder of ssn and ssn-engine")
+    parser.add_argument("--config", type=Path, help="what to train; without it, the images of `ssn demo`")
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--set", action="append", default=[], help="settings of all trainings, as for `ssn train`")
+    args = parser.parse_args()
+    ssn = str(args.programs / "ssn")
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        config = args.config
+        if config is None:
+            few = ["--set", "training.steps=2", "--set", "loss.pretrain_steps=0", "--set", "training.validate_every=0"]
+            demo = [ssn, "demo", "--out", str(folder / "demo"), "--cases", "60", "--device", "cpu", "--quiet", *few]
+            if not run(demo, {}, folder / "demo.log"):
+                sys.exit(1)
+            config = folder / "demo/demo.toml"
+        settings = [f"training.steps={args.steps}", "training.log_every=1", "training.validate_every=0", *args.set]
+
+        def train(name, precision, ranks=None, more=()):
+            out = folder / f"{name}-{precision}"
+            train = [ssn, "train", str(config), "--out", str(out), "--device", "cuda", "--seed", "3"]
+            for setting in [f'training.precision="{precision}"', *settings, *more]:
+                train += ["--set", setting]
+            launched = ["mpirun", "-n", "2", "--oversubscribe", "sh", "-c", LAUNCH, "rank", *train] if ranks else train
+            if not run(launched, {"SSN_GPU_SUMS": ranks} if ranks else {}, folder / "log"):
+                return None
+            said = (folder / "log").read_text()
+            return metrics(out), next((line.strip() for line in said.splitlines() if "ranks" in line), "")
+
+        failed = False
+        for precision in APART:
+            alone = train("alone", precision)
+            if alone is None:
+                sys.exit(1)
+            expected = [float(row["loss"]) for row in alone[0]]
+            for ranks, more in [("host", ()), ("nccl", ()), ("nccl", ('training.shared_norm="never"',))]:
+                name = f"two ranks, {ranks}{', ' + more[0] if more else ''}"
+                found = train(f"{ranks}{len(more)}", precision, ranks, more)
+                if found is None:
+                    failed = True
+                    continue
+                rows, said = found
+                losses = [float(row["loss"]) for row in rows]
+                apart = [abs(a - b) / abs(b) for a, b in zip(losses, expected)]
+                late = sum(losses[-50:]) / sum(expected[-50:])
+                # Norms of each rank's own items are another computation.
+                wrong = len(losses) != len(expected) or not more and max(apart[:EARLY]) > APART[precision]
+                failed |= wrong
+                print(f"{precision}, {name}: losses of the first {EARLY} steps {max(apart[:EARLY]):.1e} apart, "
+                      f"mean of the last 50 {late:.4f} of one process's{' WRONG' if wrong else ''}; {said}")
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
