@@ -6,13 +6,13 @@
 #     . FOLDER/unpack.sh /tmp/bin   there: unpacks to /tmp/bin and lets programs find PyTorch's libraries
 #     gpu_tests --test-threads 1
 #     python3 FOLDER/gpu_ranks_differential.py --programs /tmp/bin
-#     xtask bench gpu --programs /tmp/bin
+#     xtask bench gpu --programs /tmp/bin    (in a checkout)
 set -euo pipefail
 [ $# -eq 1 ] || { sed -n '2,9s/^# \?//p' "$0" >&2; exit 2; }
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
-target=${CARGO_TARGET_DIR:-$PWD/target}
+target=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-target}")
 
 # It brings CUDA's headers, without which the programs would have no CUDA part.
 cargo xtask check-cuda
@@ -20,11 +20,13 @@ export CUDA_HOME=${CUDA_HOME:-$target/cuda-check/nvidia/cu13}
 cargo build --release --locked -p ssn-cli -p ssn-engine --features ssn-engine/mpi
 cargo build --release --locked -p xtask
 cargo build --release --locked -p ssn-net --example bench_gpu
-tests=$(cargo test --locked -p ssn-net --test gpu --no-run --message-format json |
+tests=$(cargo test --locked -p ssn-net --test gpu --no-run --message-format json-render-diagnostics |
     python3 -c 'import json, sys
 for line in sys.stdin:
     found = json.loads(line)
     if found.get("executable") and found["target"]["name"] == "gpu": print(found["executable"])')
+
+[ -f "$tests" ] || { echo "the program of the GPU tests was not found: $tests" >&2; exit 1; }
 
 pack() { strip -o "$out/$2" "$1" && xz --force --threads 0 "$out/$2"; }
 for program in ssn ssn-engine xtask; do pack "$target/release/$program" $program; done
@@ -33,13 +35,14 @@ pack "$tests" gpu_tests
 cp experiments/*.toml tools/gpu_ranks_differential.py "$out"
 cat > "$out/unpack.sh" <<'THERE'
 # Unpacks the programs beside this file into the folder that is named, and lets them find PyTorch's libraries.
+[ -n "${1:-}" ] || { echo "name the folder to unpack to" >&2; return 2; }
 mkdir -p "$1"
 for packed in "$(dirname "${BASH_SOURCE[0]}")"/*.xz; do
     program=$1/$(basename "$packed" .xz)
-    [ -e "$program" ] || { xz --decompress --stdout "$packed" > "$program" && chmod +x "$program"; }
+    xz --decompress --stdout "$packed" > "$program.new" && chmod +x "$program.new" && mv "$program.new" "$program" || return 1
 done
-torch=$(python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))')
-export LD_LIBRARY_PATH=$torch/lib:$(ls -d "$torch"/../nvidia/*/lib | tr '\n' ':')
+torch=$(python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))') || return 1
+export LD_LIBRARY_PATH=$torch/lib:$(ls -d "$torch"/../nvidia/*/lib | tr '\n' ':')${LD_LIBRARY_PATH:-}
 export PATH=$1:$PATH
 THERE
 du -sh "$out"

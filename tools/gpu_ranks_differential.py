@@ -20,7 +20,7 @@ from pathlib import Path
 EARLY, APART = 10, {"f32": 1e-4, "bf16": 2e-2}
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 # Starts a rank, in NCCL's eyes on a host of its own.
-LAUNCH = 'NCCL_HOSTID=host$OMPI_COMM_WORLD_RANK exec "$@"'
+APART_FOR_NCCL = ["sh", "-c", 'NCCL_HOSTID=host$OMPI_COMM_WORLD_RANK exec "$@"', "rank"]
 
 
 def run(command, environment, log):
@@ -29,6 +29,10 @@ def run(command, environment, log):
     if code != 0:
         print(f"{' '.join(map(str, command))} ended with {code}:\n{log.read_text()[-3000:]}")
     return code == 0
+
+
+def gpus():
+    return len(subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True, check=True).stdout.splitlines())
 
 
 def metrics(folder):
@@ -60,18 +64,21 @@ def main():
             train = [ssn, "train", str(config), "--out", str(out), "--device", "cuda", "--seed", "3"]
             for setting in [f'training.precision="{precision}"', *settings, *more]:
                 train += ["--set", setting]
-            launched = ["mpirun", "-n", "2", "--oversubscribe", "sh", "-c", LAUNCH, "rank", *train] if ranks else train
+            launched = ["mpirun", "-n", "2", "--oversubscribe", *apart, *train] if ranks else train
             if not run(launched, {"SSN_GPU_SUMS": ranks} if ranks else {}, folder / "log"):
                 return None
-            said = (folder / "log").read_text()
-            return metrics(out), next((line.strip() for line in said.splitlines() if "ranks" in line), "")
+            said = (folder / "log").read_text().splitlines()
+            told = [line.strip() for line in said if "per step" in line or "GPUs sum" in line]
+            return metrics(out), "; ".join(told)
 
+        apart = APART_FOR_NCCL if gpus() == 1 else []
         failed = False
         for precision in APART:
             alone = train("alone", precision)
             if alone is None:
                 sys.exit(1)
             expected = [float(row["loss"]) for row in alone[0]]
+            print(f"{precision}, one process: {alone[1]}")
             for ranks, more in [("host", ()), ("nccl", ()), ("nccl", ('training.shared_norm="never"',))]:
                 name = f"two ranks, {ranks}{', ' + more[0] if more else ''}"
                 found = train(f"{ranks}{len(more)}", precision, ranks, more)

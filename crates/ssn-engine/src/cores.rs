@@ -9,8 +9,9 @@ use ssn_net::ranks::{Ranks, gather_values};
 
 use crate::failure::failure;
 
-/// Variables by which users choose the number of threads themselves.
-const CHOICES: [&str; 2] = ["OMP_NUM_THREADS", "MKL_NUM_THREADS"];
+/// Variables by which users choose threads and their places themselves.
+const CHOICES: [&str; 5] =
+    ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"];
 
 /// Where a rank computes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -19,18 +20,18 @@ struct Place {
     cores: Vec<usize>,
 }
 
-/// How many cores this process may count on. As one of several ranks it also computes with that many threads, unless the
-/// environment chooses: launchers that bind no ranks to cores let each of them see all, and threads that wait for each
-/// other's cores make steps many times slower.
+/// How many cores this process may count on. As one of several ranks it also computes with its part of the threads that
+/// it would have alone, unless the environment chooses: launchers that bind no ranks to cores let each of them see all, and
+/// threads that wait for each other's cores make steps many times slower.
 pub fn cores(ranks: Option<&dyn Ranks>) -> Result<usize, Failure> {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
     let Some(ranks) = ranks else { return Ok(all) };
     let places = gather_values(ranks, &Place::here(ranks.rank())).map_err(failure)?;
-    let share = share(&places, ranks.rank()).min(all);
+    let share = share(&places, ranks.rank());
     if CHOICES.iter().all(|name| std::env::var_os(name).is_none()) {
-        tch::set_num_threads(share as i32);
+        tch::set_num_threads(part(tch::get_num_threads() as usize, share) as i32);
     }
-    Ok(share)
+    Ok(part(all, share))
 }
 
 impl Place {
@@ -47,15 +48,23 @@ impl Place {
     }
 }
 
-/// A rank's part of its cores: a core that n ranks may use counts 1/n for each of them.
-fn share(places: &[Place], rank: usize) -> usize {
+/// The part of its cores that a rank has, from 0 to 1: a core that n ranks may use counts 1/n for each of them.
+fn share(places: &[Place], rank: usize) -> f64 {
     let here = &places[rank];
+    if here.cores.is_empty() {
+        return 1.0;
+    }
     let users = |core: &usize| {
         places.iter().filter(|place| place.machine == here.machine && place.cores.contains(core)).count()
     };
-    let share: f64 = here.cores.iter().map(|core| 1.0 / users(core) as f64).sum();
+    let own: f64 = here.cores.iter().map(|core| 1.0 / users(core) as f64).sum();
+    own / here.cores.len() as f64
+}
+
+/// That part of a number, at least 1.
+fn part(all: usize, share: f64) -> usize {
     // Thirds may add up to a little less than a whole.
-    ((share + 1e-6) as usize).max(1)
+    ((all as f64 * share + 1e-6) as usize).max(1)
 }
 
 #[cfg(test)]
@@ -66,19 +75,26 @@ mod tests {
         Place { machine: machine.to_owned(), cores: cores.collect() }
     }
 
+    fn parts(places: &[Place]) -> Vec<usize> {
+        (0..places.len()).map(|rank| part(places[rank].cores.len(), share(places, rank))).collect()
+    }
+
     #[test]
     fn ranks_of_a_machine_share_the_cores_that_they_have_in_common() {
         // Nobody is bound: six cores for three, and another machine for itself.
-        let free = [place("a", 0..6), place("a", 0..6), place("b", 0..6), place("a", 0..6)];
-        assert_eq!([0, 1, 2, 3].map(|rank| share(&free, rank)), [2, 2, 6, 2]);
+        assert_eq!(
+            parts(&[place("a", 0..6), place("a", 0..6), place("b", 0..6), place("a", 0..6)]),
+            [2, 2, 6, 2]
+        );
         // Each has cores of its own.
-        let bound = [place("a", 0..4), place("a", 4..8)];
-        assert_eq!([0, 1].map(|rank| share(&bound, rank)), [4, 4]);
+        assert_eq!(parts(&[place("a", 0..4), place("a", 4..8)]), [4, 4]);
         // Two of three are bound to one socket.
-        let sockets = [place("a", 0..8), place("a", 0..8), place("a", 8..16)];
-        assert_eq!([0, 1, 2].map(|rank| share(&sockets, rank)), [4, 4, 8]);
-        // More ranks than cores, and a system that does not tell.
-        assert_eq!(share(&[place("a", 0..1), place("a", 0..1)], 1), 1);
-        assert_eq!(share(&[place("that of rank 0", 0..0)], 0), 1);
+        assert_eq!(parts(&[place("a", 0..8), place("a", 0..8), place("a", 8..16)]), [4, 4, 8]);
+        // More ranks than cores.
+        assert_eq!(parts(&[place("a", 0..1), place("a", 0..1)]), [1, 1]);
+        // A container may use four cores' time of eight cores, which two ranks share.
+        assert_eq!(part(4, share(&[place("a", 0..8), place("a", 0..8)], 1)), 2);
+        // The system does not tell.
+        assert_eq!(part(6, share(&[place("that of rank 0", 0..0)], 0)), 6);
     }
 }

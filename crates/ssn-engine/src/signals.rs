@@ -14,15 +14,27 @@ use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::flag;
 use ssn_cli::Exit;
 
+/// Set for a process under a supervisor, which ends with it.
+pub const SUPERVISED: &str = "SSN_SUPERVISED";
+
 /// A flag that becomes true with the first signal.
 pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    // Handlers run in this order: the first signal finds the flag still down.
-    flag::register_conditional_shutdown(SIGINT, Exit::Stopped as i32, stop.clone())?;
+    if std::env::var_os(SUPERVISED).is_none() {
+        // Handlers run in this order: the first signal finds the flag still down.
+        flag::register_conditional_shutdown(SIGINT, Exit::Stopped as i32, stop.clone())?;
+    }
     for signal in [SIGINT, SIGTERM, SIGUSR1] {
         flag::register(signal, stop.clone())?;
     }
     // Any handler keeps the process alive; nobody looks at this flag.
     flag::register(SIGXFSZ, Arc::default())?;
     Ok(stop)
+}
+
+/// A flag that becomes true when a scheduler gives up waiting: SIGTERM, after which it kills.
+pub fn last_call_flag() -> io::Result<Arc<AtomicBool>> {
+    let called = Arc::new(AtomicBool::new(false));
+    flag::register(SIGTERM, called.clone())?;
+    Ok(called)
 }

@@ -3,6 +3,7 @@
 mod console;
 mod start;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +19,7 @@ use ssn_net::run::{Ended, Pace, Run};
 
 use crate::cores::cores;
 use crate::device::device;
-use crate::failure::failure;
+use crate::failure::{failure, of_panic};
 use crate::ranks::World;
 use crate::signals;
 use console::Console;
@@ -34,7 +35,9 @@ pub fn run(args: &TrainArgs, global: &Global) -> Result<Exit, Failure> {
     let world = World::join()?;
     let ranks = world.as_ref().map(World::ranks);
     let leads = leads(ranks.as_ref());
-    let trained = train(args, global, ranks);
+    // A rank that has panicked ends all while it still belongs to them; the others would wait for it.
+    let trained = catch_unwind(AssertUnwindSafe(|| train(args, global, ranks)));
+    let trained = trained.unwrap_or_else(|panic| Err(of_panic(&*panic)));
     let Trained { path, ended, steps, best, .. } = match (trained, &world) {
         (Err(failure), Some(world)) => world.end_all(&failure),
         (trained, _) => trained?,

@@ -10,7 +10,8 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use common::{Images, Lab, ends, finishes};
@@ -97,8 +98,36 @@ fn wait_for(what: impl Fn() -> bool) {
     }
 }
 
-fn started(command: &mut Command) -> Child {
-    command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+/// A job that is killed if it does not end in time, or if the test fails meanwhile.
+struct Job(Option<Child>);
+
+impl Job {
+    fn start(command: &mut Command) -> Self {
+        Self(Some(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()))
+    }
+
+    /// The exit code, and what was said.
+    fn end(mut self) -> (Option<i32>, String) {
+        let job = self.0.take().unwrap();
+        let (pid, (ended, has_ended)) = (job.id(), mpsc::channel::<()>());
+        let guard = thread::spawn(move || {
+            if has_ended.recv_timeout(Duration::from_secs(120)) == Err(RecvTimeoutError::Timeout) {
+                send("KILL", pid);
+            }
+        });
+        let output = job.wait_with_output().unwrap();
+        drop(ended);
+        guard.join().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        if let Some(job) = &mut self.0 {
+            let _ = job.kill();
+        }
+    }
 }
 
 const DOUBLE: &[&str] = &["training.precision=f64", "batches.batch_size=4", "training.log_every=1"];
@@ -126,19 +155,17 @@ fn a_killed_rank_ends_all_and_another_number_goes_on_as_if_uncut() {
         let command = if run.exists() { lab.resume(&run) } else { lab.begin(&run) };
         let saved = || common::verified(&run).into_iter().max().unwrap_or(0);
         let before = if run.exists() { saved() } else { 0 };
-        let mut job = started(&mut ranks(count, &command));
+        let job = Job::start(&mut ranks(count, &command));
         wait_for(|| run.join("checkpoints").exists() && saved() > before);
         let pid = process(&run, rank).unwrap();
         let start = Instant::now();
         send("KILL", pid);
-        let status = job.wait().unwrap();
+        let (code, said) = job.end();
         eprintln!(
             "rank {rank} of {count} was killed; all had ended after {:.1} s",
             start.elapsed().as_secs_f64()
         );
-        let mut said = String::new();
-        std::io::Read::read_to_string(&mut job.stderr.take().unwrap(), &mut said).unwrap();
-        assert_eq!(status.code(), Some(75), "{said}");
+        assert_eq!(code, Some(75), "{said}");
         assert!(said.contains("a rank was killed"), "{said}");
     }
     finishes(&mut ranks(2, &lab.resume(&run)));
@@ -149,11 +176,12 @@ fn a_killed_rank_ends_all_and_another_number_goes_on_as_if_uncut() {
 fn a_signal_to_one_rank_stops_all_of_them() {
     let lab = Lab::new(Images::Flat).with(DOUBLE).with(&["training.steps=4000"]);
     let run = lab.path("stopped");
-    let mut job = started(&mut ranks(2, &lab.begin(&run)));
+    let job = Job::start(&mut ranks(2, &lab.begin(&run)));
     wait_for(|| run.join("checkpoints").exists() && !common::verified(&run).is_empty());
     let pid = process(&run, 1).unwrap();
     send("USR1", pid);
-    assert_eq!(job.wait().unwrap().code(), Some(75));
+    let (code, said) = job.end();
+    assert_eq!(code, Some(75), "{said}");
     let steps = common::verified(&run).into_iter().max().unwrap();
     assert_eq!(metrics(&run).last().unwrap()[0], steps as f64, "what is done is saved");
 }
@@ -164,14 +192,15 @@ fn signals_to_all_processes_stop_all_of_them_and_what_is_done_is_saved() {
     let settings = ["training.steps=4000", "training.save_every=4000", "training.validate_every=0"];
     let lab = Lab::new(Images::Flat).with(DOUBLE).with(&settings);
     let run = lab.path("warned");
-    let mut job = started(&mut ranks(2, &lab.begin(&run)));
+    let job = Job::start(&mut ranks(2, &lab.begin(&run)));
     wait_for(|| run.join("metrics.csv").exists() && metrics(&run).len() > 4);
     let all = processes(&run);
     assert_eq!(all.len(), 4, "two ranks and their supervisors");
     for signal in ["STOP", "USR1", "TERM", "CONT"] {
         all.iter().for_each(|process| send(signal, process.pid));
     }
-    assert_eq!(job.wait().unwrap().code(), Some(75));
+    let (code, said) = job.end();
+    assert_eq!(code, Some(75), "{said}");
     let steps = common::verified(&run).into_iter().max().unwrap();
     assert_eq!(metrics(&run).last().unwrap()[0], steps as f64);
 }
@@ -185,6 +214,19 @@ fn processes_that_mpi_does_not_bring_together_are_refused() {
     assert_eq!(ended.code, Some(69), "{}", ended.stderr);
     assert!(ended.stderr.contains("started 2 processes, but MPI sees 1 of them"), "{}", ended.stderr);
     assert!(!run.exists());
+}
+
+#[test]
+fn ranks_that_nobody_binds_to_cores_share_them() {
+    let lab = Lab::new(Images::Flat);
+    let alone = lab.begin(&lab.path("free"));
+    let mut command = ranks(2, &alone);
+    command.env_remove("OMP_NUM_THREADS").env("OMPI_MCA_hwloc_base_binding_policy", "none");
+    let said = finishes(&mut command).stderr;
+    let threads = said.split("threads of this rank: ").nth(1).and_then(|rest| rest.lines().next());
+    let threads: usize = threads.unwrap_or_default().trim().parse().unwrap();
+    let cores = thread::available_parallelism().unwrap().get();
+    assert!(threads <= (cores / 2).max(1), "{threads} threads of {cores} cores: {said}");
 }
 
 #[test]

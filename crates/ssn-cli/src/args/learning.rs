@@ -43,7 +43,7 @@ pub struct DemoArgs {
 /// Trains a network as a config says, or at once on a dataset with settings that suit it.
 ///
 /// The folder of the run holds the config with everything filled in, metrics.csv, events for TensorBoard, log.txt and
-/// the checkpoints. Ctrl-C, SIGTERM or SIGUSR1 finish the step, save, and end with 75; a second signal ends at once.
+/// the checkpoints. Ctrl-C, SIGTERM or SIGUSR1 finish the step, save, and end with 75; a second Ctrl-C ends at once.
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = "Presets: general (data of your own), demo, lidc, lidc-as-coded, brats, brats-60mm. Examples:\n  \

@@ -156,6 +156,9 @@ impl std::fmt::Display for Pace {
     }
 }
 
+/// What a rank says where another has no batch.
+const LOST: &str = "another rank could not load a case, and says which";
+
 impl Run {
     /// A run at its newest checkpoint that verifies, or at its beginning if it has none; alone, or as one of several ranks.
     ///
@@ -279,20 +282,20 @@ impl Run {
         let mut batches = Loader::new(Arc::new(cases), training.seed, self.resolved.batches()?, &config)?;
         let mut following = None;
         while self.progress.step < training.steps {
-            let is_late = limit.is_some_and(|limit| start.elapsed() >= limit);
-            let [is_stopped, is_late] = self.wished_by_any([watch.should_stop(), is_late])?;
-            if is_stopped || is_late {
-                self.save(watch)?;
-                return Ok(if is_late { Ended::OutOfTime } else { Ended::Stopped });
-            }
             let (step_start, gpu_start) = (Instant::now(), self.trainer.gpu_seconds().unwrap_or(0.0));
-            let batch = match following.take().or_else(|| batches.next()) {
-                Some(Ok(batch)) => batch,
-                Some(Err(error)) => {
-                    self.save(watch)?;
-                    return Err(error.into());
-                }
-                None => return Ok(Ended::Stopped),
+            let batch = following.take().or_else(|| batches.next());
+            let is_late = limit.is_some_and(|limit| start.elapsed() >= limit);
+            let is_lost = matches!(batch, Some(Err(_)));
+            let [is_lost, is_stopped, is_late] = self.met_by_any([is_lost, watch.should_stop(), is_late])?;
+            if is_lost || is_stopped || is_late {
+                self.save(watch)?;
+            }
+            let batch = match batch {
+                Some(Err(error)) => return self.tell_all(error.into()),
+                _ if is_lost => return self.tell_all(NetError::Ranks { reason: LOST.to_owned() }),
+                _ if is_late => return Ok(Ended::OutOfTime),
+                Some(Ok(batch)) if !is_stopped => batch,
+                _ => return Ok(Ended::Stopped),
             };
             self.trainer.begin(&batch)?;
             // A GPU gets the next batch while it works on this one, which is finished whatever comes of that.
@@ -316,10 +319,18 @@ impl Run {
         Ok(Ended::Finished)
     }
 
-    /// What any of the ranks wishes.
-    fn wished_by_any(&self, wishes: [bool; 2]) -> Result<[bool; 2]> {
-        let Some(ranks) = &self.ranks else { return Ok(wishes) };
-        let mut counts = wishes.map(f64::from);
+    /// An error of which all know, once what is done is saved.
+    fn tell_all(&self, error: NetError) -> Result<Ended> {
+        if let Some(ranks) = &self.ranks {
+            ranks.gather(&[])?;
+        }
+        Err(error)
+    }
+
+    /// What any of the ranks meets.
+    fn met_by_any<const N: usize>(&self, met: [bool; N]) -> Result<[bool; N]> {
+        let Some(ranks) = &self.ranks else { return Ok(met) };
+        let mut counts = met.map(f64::from);
         ranks.sum_f64(&mut counts)?;
         Ok(counts.map(|count| count > 0.0))
     }
