@@ -229,6 +229,30 @@ fn ranks_that_nobody_binds_to_cores_share_them() {
     assert!(threads <= (cores / 2).max(1), "{threads} threads of {cores} cores: {said}");
 }
 
+/// Whichever rank it falls to.
+#[test]
+fn a_case_that_one_rank_cannot_load_is_named_and_loses_no_step() {
+    let settings = ["training.log_every=1", "training.save_every=1000", "training.validate_every=0"];
+    let lab = Lab::new(Images::Volumes).with(&settings);
+    let begun = lab.path("begun");
+    finishes(lab.begin(&begun).args(["--set", "training.steps=5"]));
+    let config = fs::read_to_string(begun.join("config.toml")).unwrap();
+    fs::write(begun.join("config.toml"), config.replace("\nsteps = 5\n", "\nsteps = 40\n")).unwrap();
+    let split: toml::Table = fs::read_to_string(begun.join("split.toml")).unwrap().parse().unwrap();
+    for id in split["train"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()) {
+        let (run, image) = (lab.path(id), lab.data().join(format!("images/{id}.nii.gz")));
+        common::copy(&begun, &run);
+        let healthy = fs::read(&image).unwrap();
+        fs::write(&image, "no image").unwrap();
+        let ended = ends(&mut ranks(2, &lab.resume(&run)));
+        fs::write(&image, healthy).unwrap();
+        assert!(![Some(0), Some(75)].contains(&ended.code), "{}", ended.stderr);
+        assert!(ended.stderr.contains(id), "{}", ended.stderr);
+        let steps = common::verified(&run).into_iter().max().unwrap();
+        assert_eq!(metrics(&run).last().unwrap()[0], steps as f64, "{id}");
+    }
+}
+
 #[test]
 fn more_ranks_than_items_are_refused_by_all() {
     let lab = Lab::new(Images::Flat);
