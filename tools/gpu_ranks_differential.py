@@ -59,19 +59,20 @@ def main():
             config = folder / "demo/demo.toml"
         settings = [f"training.steps={args.steps}", "training.log_every=1", "training.validate_every=0", *args.set]
 
+        launcher = ["mpirun", "-n", "2", "--oversubscribe", *(APART_FOR_NCCL if gpus() == 1 else [])]
+
         def train(name, precision, ranks=None, more=()):
             out = folder / f"{name}-{precision}"
             train = [ssn, "train", str(config), "--out", str(out), "--device", "cuda", "--seed", "3"]
             for setting in [f'training.precision="{precision}"', *settings, *more]:
                 train += ["--set", setting]
-            launched = ["mpirun", "-n", "2", "--oversubscribe", *apart, *train] if ranks else train
+            launched = [*launcher, *train] if ranks else train
             if not run(launched, {"SSN_GPU_SUMS": ranks} if ranks else {}, folder / "log"):
                 return None
             said = (folder / "log").read_text().splitlines()
             told = [line.strip() for line in said if "per step" in line or "GPUs sum" in line]
             return metrics(out), "; ".join(told)
 
-        apart = APART_FOR_NCCL if gpus() == 1 else []
         failed = False
         for precision in APART:
             alone = train("alone", precision)
@@ -87,12 +88,12 @@ def main():
                     continue
                 rows, said = found
                 losses = [float(row["loss"]) for row in rows]
-                apart = [abs(a - b) / abs(b) for a, b in zip(losses, expected)]
+                deviations = [abs(a - b) / abs(b) for a, b in zip(losses, expected)]
                 late = sum(losses[-50:]) / sum(expected[-50:])
                 # Norms of each rank's own items are another computation.
-                wrong = len(losses) != len(expected) or not more and max(apart[:EARLY]) > APART[precision]
+                wrong = len(losses) != len(expected) or not more and max(deviations[:EARLY]) > APART[precision]
                 failed |= wrong
-                print(f"{precision}, {name}: losses of the first {EARLY} steps {max(apart[:EARLY]):.1e} apart, "
+                print(f"{precision}, {name}: losses of the first {EARLY} steps {max(deviations[:EARLY]):.1e} apart, "
                       f"mean of the last 50 {late:.4f} of one process's{' WRONG' if wrong else ''}; {said}")
     sys.exit(failed)
 

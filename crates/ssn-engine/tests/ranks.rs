@@ -14,7 +14,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use common::{Images, Lab, ends, finishes};
+use common::cut::end;
+use common::{Ended, Images, Lab, ends, finishes};
 
 /// The command of one process, started as so many ranks.
 fn ranks(count: usize, alone: &Command) -> Command {
@@ -106,8 +107,7 @@ impl Job {
         Self(Some(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()))
     }
 
-    /// The exit code, and what was said.
-    fn end(mut self) -> (Option<i32>, String) {
+    fn end(mut self) -> Ended {
         let job = self.0.take().unwrap();
         let (pid, (ended, has_ended)) = (job.id(), mpsc::channel::<()>());
         let guard = thread::spawn(move || {
@@ -115,10 +115,10 @@ impl Job {
                 send("KILL", pid);
             }
         });
-        let output = job.wait_with_output().unwrap();
+        let how = end(job);
         drop(ended);
         guard.join().unwrap();
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+        how
     }
 }
 
@@ -160,7 +160,7 @@ fn a_killed_rank_ends_all_and_another_number_goes_on_as_if_uncut() {
         let pid = process(&run, rank).unwrap();
         let start = Instant::now();
         send("KILL", pid);
-        let (code, said) = job.end();
+        let Ended { code, stderr: said, .. } = job.end();
         eprintln!(
             "rank {rank} of {count} was killed; all had ended after {:.1} s",
             start.elapsed().as_secs_f64()
@@ -180,7 +180,7 @@ fn a_signal_to_one_rank_stops_all_of_them() {
     wait_for(|| run.join("checkpoints").exists() && !common::verified(&run).is_empty());
     let pid = process(&run, 1).unwrap();
     send("USR1", pid);
-    let (code, said) = job.end();
+    let Ended { code, stderr: said, .. } = job.end();
     assert_eq!(code, Some(75), "{said}");
     let steps = common::verified(&run).into_iter().max().unwrap();
     assert_eq!(metrics(&run).last().unwrap()[0], steps as f64, "what is done is saved");
@@ -199,7 +199,7 @@ fn signals_to_all_processes_stop_all_of_them_and_what_is_done_is_saved() {
     for signal in ["STOP", "USR1", "TERM", "CONT"] {
         all.iter().for_each(|process| send(signal, process.pid));
     }
-    let (code, said) = job.end();
+    let Ended { code, stderr: said, .. } = job.end();
     assert_eq!(code, Some(75), "{said}");
     let steps = common::verified(&run).into_iter().max().unwrap();
     assert_eq!(metrics(&run).last().unwrap()[0], steps as f64);

@@ -256,10 +256,7 @@ impl Run {
         watch: &mut dyn Watch,
     ) -> Result<Ended> {
         let ended = self.steps(loader, limit, watch)?;
-        if let Some(ranks) = &self.ranks {
-            // Launchers end all ranks soon after the first: none does before what is done is saved.
-            ranks.gather(&[])?;
-        }
+        self.wait_for_all()?;
         Ok(ended)
     }
 
@@ -290,9 +287,12 @@ impl Run {
             if is_lost || is_stopped || is_late {
                 self.save(watch)?;
             }
+            if is_lost {
+                self.wait_for_all()?;
+            }
             let batch = match batch {
-                Some(Err(error)) => return self.tell_all(error.into()),
-                _ if is_lost => return self.tell_all(NetError::Ranks { reason: LOST.to_owned() }),
+                Some(Err(error)) => return Err(error.into()),
+                _ if is_lost => return Err(NetError::Ranks { reason: LOST.to_owned() }),
                 _ if is_late => return Ok(Ended::OutOfTime),
                 Some(Ok(batch)) if !is_stopped => batch,
                 _ => return Ok(Ended::Stopped),
@@ -319,12 +319,12 @@ impl Run {
         Ok(Ended::Finished)
     }
 
-    /// An error of which all know, once what is done is saved.
-    fn tell_all(&self, error: NetError) -> Result<Ended> {
+    /// Launchers end all ranks soon after the first: none ends before the one that writes has saved what is done.
+    fn wait_for_all(&self) -> Result<()> {
         if let Some(ranks) = &self.ranks {
             ranks.gather(&[])?;
         }
-        Err(error)
+        Ok(())
     }
 
     /// What any of the ranks meets.
