@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
 use ssn_data::Shard;
 
 use super::device::DeviceChoice;
@@ -205,7 +206,8 @@ pub enum ExportFormat {
 }
 
 /// Which checkpoint of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Checkpoint {
     /// The one with the best validation, or the last if there was none.
     Best,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use ssn_cli::args::Checkpoint;
 use ssn_cli::{Exit, Failure};
 use ssn_data::config::explain;
 use ssn_volume::{Limits, read_bytes};
@@ -21,6 +22,9 @@ pub struct Experiment {
     /// Folds of a cross-validation; 0 for the dataset's own split, predicted on its test part.
     #[serde(default)]
     pub folds: usize,
+    /// The checkpoint of each run that is scored.
+    #[serde(default = "last")]
+    pub checkpoint: Checkpoint,
     /// Masks that are scored, as in `ssn evaluate --group`; without them, each class, and all together.
     #[serde(default)]
     pub masks: Vec<String>,
@@ -102,6 +106,11 @@ fn samples() -> usize {
     100
 }
 
+/// The checkpoint that is scored unless the file names one; also in marks that do not name it.
+pub fn last() -> Checkpoint {
+    Checkpoint::Last
+}
+
 fn seeds() -> Vec<u64> {
     vec![0]
 }
@@ -165,6 +174,11 @@ impl Experiment {
                     "{key} is 1, but it must be 0 for the dataset's own split, or at least 2"
                 ));
             }
+        }
+        if self.checkpoint == Checkpoint::Best && self.folds > 0 {
+            return Err("checkpoint is \"best\", but with folds the cases that are scored are those of the \
+                        validations, which would choose it; leave checkpoint or folds out"
+                .into());
         }
         if let Some(mask) = self.masks.iter().find(|mask| !mask.contains('=')) {
             return Err(format!("masks has {mask:?}, but each must be NAME=CLASS+CLASS"));

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use ssn_cli::args::{Global, RunExperimentArgs};
+use ssn_cli::args::{Checkpoint, Global, RunExperimentArgs};
 use ssn_cli::evaluate::{Evaluated, evaluate};
 use ssn_cli::{Exit, Failure, Verb, predictions};
 use ssn_core::Steering;
@@ -131,6 +131,7 @@ impl Job {
             record.measured_steps += pace.steps;
             record.measured_seconds += pace.seconds;
         }
+        record.best_validation = trained.best;
         let ended = outcome(trained.ended, &trained.path);
         record.steps = ended.is_ok().then_some(trained.steps);
         record.write(&self.record)?;
@@ -144,8 +145,12 @@ impl Job {
         }
         let mut words =
             vec!["predict".to_owned(), text(&self.run), "--out".to_owned(), text(&self.predictions)];
+        let checkpoint = match context.plan.checkpoint {
+            Checkpoint::Best => "best",
+            Checkpoint::Last => "last",
+        };
         words.extend(
-            ["--checkpoint", "last", "--device", &context.args.device.to_string()].map(str::to_owned),
+            ["--checkpoint", checkpoint, "--device", &context.args.device.to_string()].map(str::to_owned),
         );
         words.extend(["--samples".to_owned(), context.plan.samples.to_string()]);
         if self.fold.is_some() {

@@ -7,11 +7,12 @@ use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use ssn_cli::args::Checkpoint;
 use ssn_cli::{Exit, Failure};
 use ssn_data::SyntheticConfig;
 use toml::Table;
 
-use super::file::Row;
+use super::file::{Row, last};
 use super::plan::{EXPERIMENT, Plan};
 use crate::workplace::{is_begun, occupied, write_file};
 
@@ -25,6 +26,8 @@ const HEAD: &str = "# What the results in this folder depend on; `ssn run-experi
 pub struct Mark {
     samples: usize,
     folds: usize,
+    #[serde(default = "last")]
+    checkpoint: Checkpoint,
     masks: Vec<String>,
     /// The made-up images; nothing for a dataset, whose path is in the config.
     images: Option<SyntheticConfig>,
@@ -55,6 +58,7 @@ impl Mark {
         Ok(Self {
             samples: plan.samples,
             folds: plan.folds,
+            checkpoint: plan.checkpoint,
             masks: plan.masks.clone(),
             images: plan.images.clone(),
             config: toml::from_str(&plan.config).map_err(internal)?,
@@ -67,6 +71,7 @@ impl Mark {
         let pairs = [
             (self.samples == there.samples, "samples"),
             (self.folds == there.folds, "folds"),
+            (self.checkpoint == there.checkpoint, "checkpoint"),
             (self.masks == there.masks, "masks"),
             (self.images == there.images, "the made-up images"),
             (self.config.get("data") == there.config.get("data"), "the data of [config]"),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ssn_cli::args::RunExperimentArgs;
+use ssn_cli::args::{Checkpoint, RunExperimentArgs};
 use ssn_cli::{Exit, Failure};
 use ssn_data::SyntheticConfig;
 use ssn_net::NetError;
@@ -34,6 +34,8 @@ pub struct Plan {
     pub samples: usize,
     /// Folds, or 0.
     pub folds: usize,
+    /// The checkpoint of each run that is scored.
+    pub checkpoint: Checkpoint,
     /// Masks that are scored.
     pub masks: Vec<String>,
     /// The text of the config that all rows share.
@@ -84,6 +86,7 @@ impl Plan {
             title: experiment.title + version,
             samples: reduced.as_ref().and_then(|r| r.samples).unwrap_or(experiment.samples),
             folds,
+            checkpoint: experiment.checkpoint,
             // Made-up images have classes of their own.
             masks: if images.is_some() { vec![] } else { experiment.masks },
             config: config(args, experiment.config.unwrap_or_default(), images.as_ref(), &out)?,

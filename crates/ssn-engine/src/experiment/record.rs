@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use ssn_cli::Failure;
 use ssn_cli::exit::json;
+use ssn_net::checkpoint::Best;
 use ssn_volume::{Limits, read_bytes};
 
 use crate::workplace::{make_folder, write_file};
@@ -16,6 +17,8 @@ use crate::workplace::{make_folder, write_file};
 pub struct Record {
     /// Steps of the training, once it is over.
     pub steps: Option<u64>,
+    /// The best validation of the training.
+    pub best_validation: Option<Best>,
     /// Steps that were measured.
     pub measured_steps: u64,
     /// Seconds that they took.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use ssn_cli::args::Checkpoint;
 use ssn_volume::csv_cell;
 
 use super::averages::Average;
@@ -145,6 +146,9 @@ fn explanation(plan: &Plan, rows: &[Finished<'_>], has_seeds: bool) -> String {
     };
     let mut text = format!("{cases} {part}; up to {raters} raters; {samples} samples of each case, ");
     text += "and the prediction alone of deterministic networks. ";
+    if plan.checkpoint == Checkpoint::Best {
+        text += "Of each run, the checkpoint with the best validation. ";
+    }
     text += match has_seeds {
         false => "Mean ± standard error over the cases (DSC: over cases and raters).",
         true => {
