@@ -118,6 +118,11 @@ char* ssn_empty_cache() {
     return guarded([&] { c10::cuda::CUDACachingAllocator::emptyCache(); });
 }
 
+// Whether convolutions in single precision may round what they read to TF32.
+char* ssn_allow_tf32(int on) {
+    return guarded([&] { at::globalContext().setAllowTF32CuDNN(on != 0); });
+}
+
 // What happens between on and off is what a profiler sees that was told to wait.
 char* ssn_profile(int on) {
     return guarded([&] { C10_CUDA_CHECK(on ? cudaProfilerStart() : cudaProfilerStop()); });

@@ -95,6 +95,13 @@ pub fn peak_memory(device: Device) -> Result<Memory> {
     Ok(Memory { in_tensors: peak[0], taken: peak[1] })
 }
 
+/// Whether convolutions in single precision may round what they read to TF32, ten bits of mantissa. They may unless this
+/// forbids it.
+pub fn allow_tf32(on: bool) -> Result<()> {
+    // SAFETY: a plain number.
+    call(|library| unsafe { (library.ssn_allow_tf32)(on.into()) })
+}
+
 /// Tells a profiler that waits for it when to look.
 pub fn profile(on: bool) -> Result<()> {
     // SAFETY: a plain number.

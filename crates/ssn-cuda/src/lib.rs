@@ -17,8 +17,8 @@ mod table;
 
 pub use copies::{Event, Pinned, await_copies, copy_beside, copy_later};
 pub use device::{
-    Description, Memory, begin_step, describe, enter_stream, forget_unused_memory, peak_memory, profile,
-    synchronise, use_device,
+    Description, Memory, allow_tf32, begin_step, describe, enter_stream, forget_unused_memory, peak_memory,
+    profile, synchronise, use_device,
 };
 pub use error::{CudaError, Result, says_out_of_memory};
 pub use graph::Graph;
