@@ -155,6 +155,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "schedule",
             "clip",
             "optim",
+            "average",
             "train",
             "interval",
             "checkpoint",

@@ -1,6 +1,6 @@
 //! Checkpoints: generations of a run, each in a folder that is whole or not there.
 //!
-//! A generation holds the model, the state of the optimiser, where the run stands, and a manifest with the hash of
+//! A generation holds the model, what the next step begins with if that is something else, the state of the optimiser, where the run stands, and a manifest with the hash of
 //! every file. It is written aside, flushed to the disk and renamed; the newest one that verifies is used. It is what
 //! a run is after a step and before the validation that may follow, and so a function of the config and the step.
 
@@ -14,15 +14,19 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ssn_volume::{write_atomically, write_folder_atomically};
+use tch::Tensor;
 
 use crate::error::{NetError, Result};
 use crate::interval::Interval;
 use crate::model::{Execution, Model};
 use crate::optim::Optimizer;
+use crate::train::Trainer;
 use crate::weights::container::{Stored, decode, encode, hex, named};
-use crate::weights::{Loaded, load, to_bytes};
+use crate::weights::{Loaded, assign, load, to_bytes};
 
 const MODEL: &str = "model.safetensors";
+/// What the next step begins with, where the model is a mean over the last steps.
+const WEIGHTS: &str = "weights.safetensors";
 const OPTIMIZER: &str = "optimizer.safetensors";
 const PROGRESS: &str = "progress.json";
 const MANIFEST: &str = "manifest.json";
@@ -105,17 +109,21 @@ impl Checkpoints {
     }
 
     /// Saves a generation and removes those that are no longer needed. A step that is saved already is left as it is.
-    pub fn save(&self, progress: &Progress, model: &Model, optimizer: &Optimizer) -> Result<PathBuf> {
+    pub fn save(&self, progress: &Progress, trainer: &mut Trainer) -> Result<PathBuf> {
         let path = self.path_of(progress.step);
         if !path.exists() {
-            let state = optimizer.state()?;
-            let state =
-                state.iter().map(|(name, tensor)| Stored::new(name, tensor)).collect::<Result<_>>()?;
-            let files = [
-                (MODEL, to_bytes(model, None)?),
-                (OPTIMIZER, encode(progress, state).map_err(|reason| problem(&path, reason))?),
+            let encoded = |tensors: &[(String, Tensor)]| {
+                let stored = tensors.iter().map(|(name, tensor)| Stored::new(name, tensor));
+                encode(progress, stored.collect::<Result<_>>()?).map_err(|reason| problem(&path, reason))
+            };
+            let mut files = vec![
+                (MODEL, trainer.with_result(|model| to_bytes(model, None))?),
+                (OPTIMIZER, encoded(&trainer.optimizer().state()?)?),
                 (PROGRESS, serde_json::to_vec_pretty(progress).map_err(|error| problem(&path, error))?),
             ];
+            if trainer.has_average() {
+                files.push((WEIGHTS, encoded(&trainer.model().parameters().named())?));
+            }
             let hashes: BTreeMap<_, _> = files.iter().map(|(name, bytes)| (*name, digest(bytes))).collect();
             let manifest = serde_json::to_vec_pretty(&hashes).map_err(|error| problem(&path, error))?;
             write_folder_atomically(&path, |folder| {
@@ -203,8 +211,12 @@ impl Checkpoints {
             }
             Ok(bytes)
         };
-        verified(MODEL)?;
-        verified(OPTIMIZER)?;
+        for name in [MODEL, OPTIMIZER] {
+            verified(name)?;
+        }
+        if manifest.contains_key(WEIGHTS) {
+            verified(WEIGHTS)?;
+        }
         let progress =
             serde_json::from_slice(&verified(PROGRESS)?).map_err(|error| problem(&folder, error))?;
         Ok(Generation { folder, progress })
@@ -212,7 +224,7 @@ impl Checkpoints {
 }
 
 impl Generation {
-    /// The model as it was.
+    /// The model as it was: that for predictions.
     pub fn model(&self, execution: Execution) -> Result<Model> {
         Ok(self.load(execution)?.model)
     }
@@ -220,6 +232,20 @@ impl Generation {
     /// The model as it was, with its identity.
     pub fn load(&self, execution: Execution) -> Result<Loaded> {
         load(&self.folder.join(MODEL), execution)
+    }
+
+    /// Brings the same model to where the next step begins; only where it is a mean over the last steps is that another place.
+    pub fn restore_weights(&self, model: &Model) -> Result<()> {
+        let path = self.folder.join(WEIGHTS);
+        if !path.exists() {
+            return Ok(());
+        }
+        let bytes = fs::read(&path).map_err(|error| problem(&path, error))?;
+        let (_, stored) = decode::<Progress>(&bytes).map_err(|reason| problem(&path, reason))?;
+        match assign(model.parameters(), &named(&stored, model.execution().device)?)?.is_complete() {
+            true => Ok(()),
+            false => Err(problem(&path, "its tensors are not those of the model beside it")),
+        }
     }
 
     /// Brings an optimiser of the same model to where it was.

@@ -21,6 +21,7 @@
 //! # Ok::<(), ssn_net::NetError>(())
 //! ```
 
+pub mod average;
 pub mod backbones;
 pub mod blocks;
 pub mod checkpoint;

@@ -130,6 +130,11 @@ impl Parameters {
         self.trained().map(|parameter| (parameter.name.clone(), parameter.tensor.shallow_clone())).collect()
     }
 
+    /// All tensors with their names, sharing memory.
+    pub fn named(&self) -> Vec<(String, Tensor)> {
+        self.entries.iter().map(|entry| (entry.name.clone(), entry.tensor.shallow_clone())).collect()
+    }
+
     /// A tensor by name.
     pub fn get(&self, name: &str) -> Option<&Tensor> {
         self.places.get(name).map(|&place| &self.entries[place].tensor)

@@ -12,6 +12,7 @@ use ssn_core::random::{derive_seed, fill_normals_from};
 use ssn_data::{Batch, Grid};
 use tch::{Device, Kind, Tensor};
 
+use crate::average::WeightAverage;
 use crate::blocks::Mode;
 use crate::clip::clip_gradient_norm;
 use crate::error::{NetError, Result, refused, require};
@@ -117,6 +118,7 @@ pub struct Trainer {
     place: Place,
     begun: Option<Begun>,
     team: Option<Team>,
+    average: Option<WeightAverage>,
 }
 
 /// The ranks that a trainer on processors works with.
@@ -182,7 +184,24 @@ impl Trainer {
             Device::Cpu => Place::Host { kept: kept(&model).map(Tensor::copy).collect() },
             _ => Place::Gpu(Box::new(gpu::Gpu::new(&model, &optimizer)?)),
         };
-        Ok(Self { model, optimizer, rate, loss, seed, step: 0, place, begun: None, team: None })
+        Ok(Self {
+            model,
+            optimizer,
+            rate,
+            loss,
+            seed,
+            step: 0,
+            place,
+            begun: None,
+            team: None,
+            average: None,
+        })
+    }
+
+    /// The same trainer, which also takes the mean of what the network has over about the last so many steps; none for 0.
+    pub fn with_average(mut self, steps: u64) -> Result<Self> {
+        self.average = (steps > 0).then(|| WeightAverage::new(&self.model, steps)).transpose()?;
+        Ok(self)
     }
 
     /// The same trainer as one of several ranks, which have the same model and each a part of every batch. Their steps are
@@ -223,6 +242,20 @@ impl Trainer {
     /// The model.
     pub fn model(&self) -> &Model {
         &self.model
+    }
+
+    /// Whether a mean over the last steps is taken.
+    pub fn has_average(&self) -> bool {
+        self.average.is_some()
+    }
+
+    /// Does something with the network for others than the next step: with the mean over the last steps, if it is taken.
+    pub fn with_result<T>(&mut self, work: impl FnOnce(&Model) -> Result<T>) -> Result<T> {
+        let Some(average) = &mut self.average else { return work(&self.model) };
+        average.swap(&self.model)?;
+        let done = work(&self.model);
+        average.swap(&self.model)?;
+        done
     }
 
     /// The optimiser.
@@ -296,7 +329,7 @@ impl Trainer {
 
     /// What became of the step that was begun; see [`Trainer::step`].
     pub fn finish(&mut self) -> Result<StepReport> {
-        match (self.begun.take(), &mut self.place) {
+        let report = match (self.begun.take(), &mut self.place) {
             (Some(Begun::Host(result)), _) => result,
             (Some(Begun::Gpu(number)), Place::Gpu(gpu)) => {
                 let sampled = self.loss.samples_at(number);
@@ -304,7 +337,11 @@ impl Trainer {
                 self.report(number, outcome)
             }
             _ => refused("a step", "not begun", "begun before it is finished"),
+        }?;
+        if let Some(average) = &mut self.average {
+            average.add(&self.model, self.step)?;
         }
+        Ok(report)
     }
 
     fn attempt(&mut self, batch: &Batch, number: u64) -> Result<StepReport> {

@@ -720,6 +720,30 @@ fn a_step_that_is_not_finite_changes_nothing() {
 }
 
 #[test]
+fn a_mean_over_the_last_steps_predicts_and_leaves_the_steps_alone() {
+    let Some(_alone) = gpu() else { return };
+    for precision in [Precision::F32, Precision::Bf16] {
+        // A mean over one step is what the network had when it was taken up, after every tenth step.
+        let mut trainer = trainer(GPU, precision, 6).with_average(1).unwrap();
+        let predicted = |model: &Model| {
+            let image = Tensor::ones([2, 2, 1, 32, 24], (Kind::Float, Device::Cpu));
+            let prediction = tch::no_grad(|| model.forward(&image, None, Mode::Evaluation).unwrap());
+            Ok(prediction.mean().to_device(Device::Cpu))
+        };
+        let step = |trainer: &mut Trainer, k| trainer.step(&batch(k, false)).unwrap();
+        (0..20).for_each(|k| _ = step(&mut trainer, k));
+        let expected = predicted(trainer.model()).unwrap();
+        (20..25).for_each(|k| _ = step(&mut trainer, k));
+        let before = predicted(trainer.model()).unwrap();
+        let mean = trainer.with_result(predicted).unwrap();
+        assert_close("after the twentieth step", &mean, &expected, 1e-6);
+        assert!(distance(&before, &expected) > 1e-4, "the weights have changed since");
+        assert_close("the last weights are back", &predicted(trainer.model()).unwrap(), &before, 1e-6);
+        assert!(step(&mut trainer, 25).loss.is_finite());
+    }
+}
+
+#[test]
 fn predictions_are_those_of_the_processor() {
     let Some(_alone) = gpu() else { return };
     for config in [unet(None), ModelConfig::lidc(), ModelConfig::brats(), ModelConfig::brats_deterministic()]

@@ -97,7 +97,7 @@ fn a_resumed_run_is_the_uncut_run_to_the_bit() {
         for k in 0..5 {
             first.step(&recipe.batch(k).unwrap()).unwrap();
         }
-        checkpoints.save(&progress(5), first.model(), first.optimizer()).unwrap();
+        checkpoints.save(&progress(5), &mut first).unwrap();
         drop(first);
 
         let generation = checkpoints.newest().unwrap().generation.unwrap();
@@ -110,6 +110,57 @@ fn a_resumed_run_is_the_uncut_run_to_the_bit() {
         }
         assert_eq!(weights(resumed.model()), weights(uncut.model()));
     }
+}
+
+#[test]
+fn the_mean_over_the_last_steps_is_what_is_saved_and_goes_on_with_the_run() {
+    tch::set_num_threads(1);
+    let (recipe, patch) = recipe(false);
+    let step = |trainer: &mut Trainer, k: u64| trainer.step(&recipe.batch(k).unwrap()).unwrap();
+    let (mut plain, mut uncut) = (new_trainer(patch), new_trainer(patch).with_average(15).unwrap());
+    let mut after = vec![];
+    for k in 0..24 {
+        assert_eq!(step(&mut plain, k), step(&mut uncut, k), "a mean changes no step");
+        after.push(weights(plain.model()));
+    }
+    // After 10 steps the mean takes up all, as one over 15 steps has 20/9 of them behind it, and after 20 as over 30/9.
+    let [first, second] = [20.0f64, 30.0].map(|parts| 1.0 - (1.0 - 9.0 / parts).powi(10));
+    let result = |trainer: &mut Trainer| trainer.with_result(|model| Ok(weights(model))).unwrap();
+    let start = weights(new_trainer(patch).model());
+    for (k, (name, mean)) in result(&mut uncut).iter().enumerate() {
+        let expected = &start[k].1 + first * (&after[9][k].1 - &start[k].1);
+        let expected = &expected + second * (&after[19][k].1 - &expected);
+        assert!(mean.allclose(&expected, 1e-5, 1e-7, false), "{name}");
+    }
+    assert_eq!(weights(uncut.model()), after[23], "the next step begins with the last weights");
+
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::new(folder.path()).unwrap();
+    let mut first = new_trainer(patch).with_average(15).unwrap();
+    for k in 0..13 {
+        step(&mut first, k);
+    }
+    checkpoints.save(&progress(13), &mut first).unwrap();
+    let generation = checkpoints.newest().unwrap().generation.unwrap();
+    let saved = generation.model(CPU).unwrap();
+    assert_eq!(weights(&saved), result(&mut first), "predictions have the mean");
+    assert_ne!(weights(&saved), weights(first.model()));
+    let resumed = trainer(saved).with_average(15).unwrap();
+    generation.restore_weights(resumed.model()).unwrap();
+    let restore = |optimizer: &mut _| generation.restore_optimizer(optimizer, CPU);
+    let mut resumed = resumed.resumed_at(13, restore).unwrap();
+    for k in 13..24 {
+        step(&mut resumed, k);
+    }
+    assert_eq!(weights(resumed.model()), after[23]);
+    assert_eq!(result(&mut resumed), result(&mut uncut));
+
+    let path = folder.path().join("step-000000013/weights.safetensors");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    assert_eq!(checkpoints.newest().unwrap().damaged.len(), 1, "it is compared with what was saved");
 }
 
 #[test]
@@ -137,9 +188,9 @@ fn a_batch_out_of_order_is_refused() {
     assert_eq!(message, "the number of the batch is 3, but it must be that of the step");
 }
 
-fn save(checkpoints: &Checkpoints, trainer: &Trainer, step: u64, best: Option<u64>) {
+fn save(checkpoints: &Checkpoints, trainer: &mut Trainer, step: u64, best: Option<u64>) {
     let best = best.map(|step| Best { step, score: 0.5 });
-    checkpoints.save(&Progress { best, ..progress(step) }, trainer.model(), trainer.optimizer()).unwrap();
+    checkpoints.save(&Progress { best, ..progress(step) }, trainer).unwrap();
     best.iter().for_each(|best| checkpoints.name_best(best).unwrap());
 }
 
@@ -147,9 +198,9 @@ fn save(checkpoints: &Checkpoints, trainer: &Trainer, step: u64, best: Option<u6
 fn the_last_two_generations_and_the_best_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path()).unwrap();
-    let trainer = new_trainer([1, 32, 32]);
+    let mut trainer = new_trainer([1, 32, 32]);
     for (step, best) in [(10, Some(10)), (20, Some(20)), (30, Some(20)), (40, Some(20)), (50, Some(20))] {
-        save(&checkpoints, &trainer, step, best);
+        save(&checkpoints, &mut trainer, step, best);
     }
     assert_eq!(checkpoints.steps().unwrap(), [20, 40, 50]);
     assert_eq!(checkpoints.best().unwrap().unwrap().progress.step, 20);
@@ -160,9 +211,9 @@ fn the_last_two_generations_and_the_best_are_kept() {
 fn a_damaged_generation_is_passed_over() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path()).unwrap();
-    let trainer = new_trainer([1, 32, 32]);
+    let mut trainer = new_trainer([1, 32, 32]);
     for step in [10, 20] {
-        save(&checkpoints, &trainer, step, None);
+        save(&checkpoints, &mut trainer, step, None);
     }
     let damage = |file: &str, change: fn(&mut Vec<u8>)| {
         let path = folder.path().join("step-000000020").join(file);
@@ -190,7 +241,7 @@ fn a_damaged_generation_is_passed_over() {
 fn what_a_killed_save_leaves_is_no_generation_and_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path()).unwrap();
-    save(&checkpoints, &new_trainer([1, 32, 32]), 10, Some(10));
+    save(&checkpoints, &mut new_trainer([1, 32, 32]), 10, Some(10));
     for name in [".partial-abc", ".removed-5"] {
         std::fs::create_dir(folder.path().join(name)).unwrap();
         std::fs::write(folder.path().join(name).join("model.safetensors"), b"half").unwrap();
@@ -209,10 +260,10 @@ fn what_a_killed_save_leaves_is_no_generation_and_is_removed() {
 fn a_generation_that_was_set_aside_leaves_its_place_to_another() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path()).unwrap();
-    let trainer = new_trainer([1, 32, 32]);
+    let mut trainer = new_trainer([1, 32, 32]);
     // Twice, since what was set aside before must not be in the way.
     for _ in 0..2 {
-        save(&checkpoints, &trainer, 20, None);
+        save(&checkpoints, &mut trainer, 20, None);
         std::fs::remove_file(folder.path().join("step-000000020/progress.json")).unwrap();
         let newest = checkpoints.newest().unwrap();
         let aside = checkpoints.set_aside(&newest.damaged).unwrap();
@@ -220,6 +271,6 @@ fn a_generation_that_was_set_aside_leaves_its_place_to_another() {
         assert!(aside[0].join("model.safetensors").exists());
         assert!(checkpoints.steps().unwrap().is_empty());
     }
-    save(&checkpoints, &trainer, 20, None);
+    save(&checkpoints, &mut trainer, 20, None);
     assert_eq!(checkpoints.newest().unwrap().generation.unwrap().progress.step, 20);
 }

@@ -107,6 +107,10 @@ pub struct TrainingSection {
     pub validation_cases: Option<usize>,
     /// Validations without a better score after which the run ends; nothing means never.
     pub patience: Option<u32>,
+    /// Validations, checkpoints and so predictions have the mean of the weights over about the last so many steps, in which late
+    /// ones weigh most; 0 for the last weights.
+    #[serde(default)]
+    pub average: u64,
     /// Over several ranks: of what batch norm takes its statistics.
     #[serde(default)]
     pub shared_norm: SharedNorm,

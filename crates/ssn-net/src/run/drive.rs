@@ -188,13 +188,17 @@ impl Run {
             return Err(lost(folder.path(), first, damaged.len()));
         }
         let (method, rate, loss) = (config.optimiser.method, config.learning_rate()?, config.loss);
+        let average = config.training.average;
         let (trainer, progress) = match generation {
             None => {
                 let model = Model::new(&resolved.model, execution, seed)?;
-                (Trainer::new(model, method, rate, loss, seed)?, Progress::new(0, seed))
+                let trainer = Trainer::new(model, method, rate, loss, seed)?.with_average(average)?;
+                (trainer, Progress::new(0, seed))
             }
             Some(generation) => {
                 let trainer = Trainer::new(generation.model(execution)?, method, rate, loss, seed)?;
+                let trainer = trainer.with_average(average)?;
+                generation.restore_weights(trainer.model())?;
                 let step = generation.progress.step;
                 let trainer = trainer
                     .resumed_at(step, |optimizer| generation.restore_optimizer(optimizer, execution))?;
@@ -406,7 +410,8 @@ impl Run {
         if on_gpu {
             tch::Cuda::cudnn_set_benchmark(false);
         }
-        let validation = validator.validate(self.trainer.model(), self.ranks.as_deref(), watch);
+        let ranks = self.ranks.as_deref();
+        let validation = self.trainer.with_result(|model| validator.validate(model, ranks, watch));
         if on_gpu {
             tch::Cuda::cudnn_set_benchmark(true);
         }
@@ -435,8 +440,7 @@ impl Run {
     fn save(&mut self, watch: &mut dyn Watch) -> Result<()> {
         if let Some(pen) = &mut self.desk.pen {
             pen.metrics.sync()?;
-            let (model, optimizer) = (self.trainer.model(), self.trainer.optimizer());
-            watch.saw(Event::Saved(self.desk.checkpoints.save(&self.progress, model, optimizer)?));
+            watch.saw(Event::Saved(self.desk.checkpoints.save(&self.progress, &mut self.trainer)?));
         }
         Ok(())
     }
