@@ -12,7 +12,9 @@ use std::time::Duration;
 use common::cut::cut;
 use common::{Ended, fails, finishes, tree};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use ssn_data::{Synthetic, SyntheticConfig};
+use ssn_net::weights::container::hex;
 use tempfile::TempDir;
 
 /// What all rows share: a network and a run as small as they come.
@@ -342,6 +344,36 @@ fn the_toy_problem_is_an_experiment() {
 }
 
 #[test]
+fn the_checkpoint_with_the_best_validation_is_scored_if_asked_for() {
+    // Validations of small networks go up and down: of several runs, the best of some is not the last.
+    let row = r#"
+        [[rows]]
+        name = "low-rank"
+        seeds = [0, 1, 2, 3]
+        set = ["training.validate_every=6"]
+    "#;
+    for (checkpoint, is_best) in [("checkpoint = \"best\"", true), ("", false)] {
+        let lab = Lab::new(checkpoint, row);
+        let out = lab.path("out");
+        finishes(&mut lab.run("experiment.toml", "out"));
+        let hash = |seed: u64, step: u64| {
+            let run = out.join(format!("runs/low-rank/seed{seed}/checkpoints/step-{step:09}"));
+            hex(&Sha256::digest(fs::read(run.join("model.safetensors")).unwrap()))
+        };
+        let mut earlier = 0;
+        for run in results(&out)["rows"][0]["runs"].as_array().unwrap() {
+            let best = run["measured"]["best_validation"]["step"].as_u64().unwrap();
+            let step = if is_best { best } else { 30 };
+            assert_eq!(run["model"], hash(run["seed"].as_u64().unwrap(), step), "{run}");
+            earlier += u32::from(best < 30);
+        }
+        assert!(earlier > 0, "the best was the last in all runs");
+        let table = fs::read_to_string(out.join("table.md")).unwrap();
+        assert_eq!(table.contains("the checkpoint with the best validation"), is_best, "{table}");
+    }
+}
+
+#[test]
 fn mistakes_are_told_in_one_sentence() {
     let lab = Lab::new("", ROWS);
     let whole = |head: &str, rows: &str| format!("title = \"t\"\n{head}\n{CONFIG}{rows}");
@@ -351,6 +383,8 @@ fn mistakes_are_told_in_one_sentence() {
         (whole("samples = 0", ROWS), &["samples is 0"]),
         (whole("folds = 1", ROWS), &["folds is 1"]),
         (whole("", &format!("{ROWS}[reduced]\nsamples = 0\n")), &["reduced.samples is 0"]),
+        (whole("checkpoint = \"first\"", ROWS), &["line 2", "first", "`best` or `last`"]),
+        (whole("checkpoint = \"best\"\nfolds = 2", ROWS), &["checkpoint is \"best\"", "with folds"]),
         (whole("masks = [\"core\"]", ROWS), &["NAME=CLASS+CLASS"]),
         (whole("", ""), &["there are no [[rows]]"]),
         (format!("title = \"t\"\n{ROWS}"), &["[config] is missing"]),
