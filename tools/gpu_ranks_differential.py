@@ -22,7 +22,7 @@ import tempfile
 from pathlib import Path
 
 # How far the first losses may lie apart.
-FIRST = {"f32": 1e-6, "bf16": 2e-3}
+FIRST = {"f32": 1e-5, "bf16": 2e-3}
 # The steps after it that are compared, and how many times as far from each other as two trainings by one process they may lie.
 EARLY, MARGIN = 10, 3.0
 # Trainings by one process; the scatter is the largest distance between two of them.
@@ -58,7 +58,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--programs", type=Path, required=True, help="the folder of ssn and ssn-engine")
     parser.add_argument("--config", type=Path, help="what to train; without it, the images of `ssn demo`")
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--set", action="append", default=[], help="settings of all trainings, as for `ssn train`")
     args = parser.parse_args()
     ssn = str(args.programs / "ssn")
@@ -71,7 +71,9 @@ def main():
             if not run(demo, {}, folder / "demo.log"):
                 sys.exit(1)
             config = folder / "demo/demo.toml"
-        settings = [f"training.steps={args.steps}", "training.log_every=1", "training.validate_every=0", *args.set]
+        # Sampling from the first step on: its loss also tells whether ranks have the noise of their items.
+        settings = [f"training.steps={args.steps}", "loss.pretrain_steps=0", "training.log_every=1", "training.validate_every=0"]
+        settings += args.set
 
         launcher = ["mpirun", "-n", "2", "--oversubscribe", *(APART_FOR_NCCL if gpus() == 1 else [])]
 
@@ -108,8 +110,9 @@ def main():
                 first, early = deviations[0], max(deviations[1:EARLY])
                 late = sum(losses[-50:]) / sum(expected[-50:])
                 # Norms of each rank's own items are another computation.
-                is_other = first > FIRST[precision] or early > MARGIN * scatter
-                wrong = len(losses) != len(expected) or not more and is_other
+                # Written so that what is not a number is wrong.
+                is_same = first <= FIRST[precision] and early <= MARGIN * max(scatter, FIRST[precision])
+                wrong = len(losses) != len(expected) or not (more or is_same)
                 failed |= wrong
                 print(f"{precision}, {name}: the first loss {first:.1e} apart, those of the steps 2 to {EARLY} {early:.1e}, "
                       f"mean of the last 50 {late:.4f} of one process's{' WRONG' if wrong else ''}; {said}")

@@ -268,11 +268,17 @@ fn an_experiment_may_grow_but_not_change() {
     // Another number of samples, another config, other settings of a row.
     edit(&grown.replace("samples = 5", "samples = 6"));
     fails(&mut run(), 2, &["with other settings", "samples differ", "--out"]);
+    edit(&grown.replace("samples = 5", "samples = 5\ncheckpoint = \"best\""));
+    fails(&mut run(), 2, &["with other settings", "checkpoint differ", "--out"]);
     edit(&grown.replace("width = 2", "width = 3"));
     fails(&mut run(), 2, &["with other settings", "[config] differ", "--out"]);
     let changed = row("b", "set = [\"training.steps=31\"]");
     edit(&file(5, &format!("{}{changed}", row("a", "seeds = [0, 1]"))));
     fails(&mut run(), 2, &["the row \"b\" was trained with other settings", "out/runs/b", "--out"]);
+    // Folders from before there was a choice have the last checkpoint.
+    let mark = fs::read_to_string(lab.path("out/experiment.toml")).unwrap();
+    assert!(mark.contains("checkpoint = \"last\"\n"), "{mark}");
+    lab.write("out/experiment.toml", &mark.replace("checkpoint = \"last\"\n", ""));
     // A row that is left out for a while is not forgotten.
     edit(&file(5, &row("a", "")));
     assert_eq!(trainings(&finishes(&mut run())), 0);
@@ -385,6 +391,10 @@ fn mistakes_are_told_in_one_sentence() {
         (whole("", &format!("{ROWS}[reduced]\nsamples = 0\n")), &["reduced.samples is 0"]),
         (whole("checkpoint = \"first\"", ROWS), &["line 2", "first", "`best` or `last`"]),
         (whole("checkpoint = \"best\"\nfolds = 2", ROWS), &["checkpoint is \"best\"", "with folds"]),
+        (
+            whole("checkpoint = \"best\"", &row("set = [\"training.validate_every=0\"]")),
+            &["row \"a\"", "training.validate_every is 0", "checkpoint"],
+        ),
         (whole("masks = [\"core\"]", ROWS), &["NAME=CLASS+CLASS"]),
         (whole("", ""), &["there are no [[rows]]"]),
         (format!("title = \"t\"\n{ROWS}"), &["[config] is missing"]),

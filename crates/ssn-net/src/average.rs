@@ -8,9 +8,11 @@ use tch::Tensor;
 use crate::error::{Result, require};
 use crate::model::Model;
 
-/// The mean takes up the weights after every so many steps: in between they hardly change, and it costs time.
+/// The mean takes up the weights after each of so many steps,
+const EACH: u64 = 100;
+/// and then after every so many: in between they hardly change, and it costs time.
 const EVERY: u64 = 10;
-/// In the beginning, the mean is over the last of so many parts of all steps.
+/// The mean is over at most the last of so many parts of the steps done.
 const PARTS: f64 = 9.0;
 
 /// The mean of a network's tensors, trained or kept, over its last steps.
@@ -31,18 +33,10 @@ impl WeightAverage {
 
     /// Takes up what the network has after so many steps.
     pub fn add(&mut self, model: &Model, steps_done: u64) -> Result<()> {
-        if steps_done % EVERY != 0 {
-            return Ok(());
-        }
-        let share = share(self.steps, steps_done);
+        let Some(share) = share(self.steps, steps_done) else { return Ok(()) };
         let _guard = tch::no_grad_guard();
         for (mean, entry) in self.means.iter_mut().zip(model.parameters().entries()) {
-            // Counters of a foreign network have no mean.
-            if entry.tensor.is_floating_point() {
-                let _ = mean.f_lerp_(&entry.tensor, share)?;
-            } else {
-                mean.f_copy_(&entry.tensor)?;
-            }
+            let _ = mean.f_lerp_(&entry.tensor, share)?;
         }
         Ok(())
     }
@@ -50,19 +44,27 @@ impl WeightAverage {
     /// Gives the network the means, and keeps what it had; once more, and all is as before.
     pub fn swap(&mut self, model: &Model) -> Result<()> {
         let _guard = tch::no_grad_guard();
-        for (mean, entry) in self.means.iter_mut().zip(model.parameters().entries()) {
-            let had = entry.tensor.f_detach_copy()?;
+        let entries = model.parameters().entries();
+        let had =
+            entries.iter().map(|entry| Ok(entry.tensor.f_detach_copy()?)).collect::<Result<Vec<_>>>()?;
+        for (entry, mean) in entries.iter().zip(&self.means) {
             entry.tensor.shallow_clone().f_copy_(mean)?;
-            mean.f_copy_(&had)?;
         }
+        self.means = had;
         model.parameters().refresh()
     }
 }
 
-/// How much the weights after so many steps weigh in the new mean.
-fn share(steps: u64, steps_done: u64) -> f64 {
-    let steps = (steps as f64).min((steps_done + EVERY) as f64 / PARTS).max(1.0);
-    1.0 - (1.0 - 1.0 / steps).powf(EVERY as f64)
+/// How much the weights after so many steps weigh in the new mean; nothing if they are not taken up.
+fn share(steps: u64, steps_done: u64) -> Option<f64> {
+    let since = match steps_done {
+        0 => return None,
+        1..=EACH => 1,
+        _ if steps_done % EVERY == 0 => EVERY,
+        _ => return None,
+    };
+    let steps = (steps as f64).min(steps_done as f64 / PARTS).max(1.0);
+    Some(1.0 - (1.0 - 1.0 / steps).powf(since as f64))
 }
 
 #[cfg(test)]
@@ -70,21 +72,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mean_forgets_its_beginning_and_then_goes_back_so_many_steps() {
+    fn a_mean_goes_back_so_many_steps_and_at_most_a_ninth_of_all() {
         // Of a line that rises by 1 every step, the mean lies so many steps behind.
-        let mean_after = |last: u64| {
-            (1..=last / EVERY).fold(0.0, |mean, k| {
-                let step = k * EVERY;
-                mean + share(500, step) * (step as f64 - mean)
-            })
+        let behind = |last: u64| {
+            let add =
+                |mean: f64, step| share(500, step).map_or(mean, |share| mean + share * (step as f64 - mean));
+            last as f64 - (1..=last).fold(0.0, add)
         };
-        assert!((20_000.0 - mean_after(20_000) - 495.0).abs() < 1.0, "{}", mean_after(20_000));
-        let early = 900.0 - mean_after(900);
-        assert!((80.0..110.0).contains(&early), "{early}");
+        assert!((behind(20_000) - 495.0).abs() < 1.0, "{}", behind(20_000));
+        assert!((80.0..110.0).contains(&behind(900)), "{}", behind(900));
+        assert!((5.0..12.0).contains(&behind(90)), "{}", behind(90));
     }
 
     #[test]
-    fn a_mean_over_one_step_is_the_last() {
-        assert_eq!(share(1, 10), 1.0);
+    fn the_first_steps_are_taken_up_whole() {
+        assert_eq!((1..=9).map(|step| share(500, step)).collect::<Vec<_>>(), [Some(1.0); 9]);
+        assert_eq!([share(1, 100), share(1, 105), share(1, 110)], [Some(1.0), None, Some(1.0)]);
     }
 }

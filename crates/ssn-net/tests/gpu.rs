@@ -723,23 +723,27 @@ fn a_step_that_is_not_finite_changes_nothing() {
 fn a_mean_over_the_last_steps_predicts_and_leaves_the_steps_alone() {
     let Some(_alone) = gpu() else { return };
     for precision in [Precision::F32, Precision::Bf16] {
-        // A mean over one step is what the network had when it was taken up, after every tenth step.
+        // A mean over one step is what the network had when it was taken up: after 100 steps after every tenth.
+        let mut plain = trainer(GPU, precision, 6);
         let mut trainer = trainer(GPU, precision, 6).with_average(1).unwrap();
         let predicted = |model: &Model| {
             let image = Tensor::ones([2, 2, 1, 32, 24], (Kind::Float, Device::Cpu));
             let prediction = tch::no_grad(|| model.forward(&image, None, Mode::Evaluation).unwrap());
             Ok(prediction.mean().to_device(Device::Cpu))
         };
-        let step = |trainer: &mut Trainer, k| trainer.step(&batch(k, false)).unwrap();
-        (0..20).for_each(|k| _ = step(&mut trainer, k));
+        let step = |trainer: &mut Trainer, k| trainer.step(&batch(k, false)).unwrap().loss;
+        (0..110).for_each(|k| _ = step(&mut trainer, k));
         let expected = predicted(trainer.model()).unwrap();
-        (20..25).for_each(|k| _ = step(&mut trainer, k));
+        (110..115).for_each(|k| _ = step(&mut trainer, k));
         let before = predicted(trainer.model()).unwrap();
         let mean = trainer.with_result(predicted).unwrap();
-        assert_close("after the twentieth step", &mean, &expected, 1e-6);
+        assert_close("after step 110", &mean, &expected, 1e-6);
         assert!(distance(&before, &expected) > 1e-4, "the weights have changed since");
         assert_close("the last weights are back", &predicted(trainer.model()).unwrap(), &before, 1e-6);
-        assert!(step(&mut trainer, 25).loss.is_finite());
+        // Trainings on a GPU drift apart; one that went on from other weights would be far off.
+        let found: f64 = (115..125).map(|k| step(&mut trainer, k)).sum();
+        let expected: f64 = (0..125).map(|k| step(&mut plain, k)).skip(115).sum();
+        assert!((found / expected - 1.0).abs() < 0.1, "{found} and {expected}");
     }
 }
 

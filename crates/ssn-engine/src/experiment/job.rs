@@ -146,6 +146,11 @@ impl Job {
         let mut words =
             vec!["predict".to_owned(), text(&self.run), "--out".to_owned(), text(&self.predictions)];
         let checkpoint = match context.plan.checkpoint {
+            Checkpoint::Best if self.record().best_validation.is_none() => {
+                let message = "no validation scored it, so that no checkpoint is the best: the dataset has no \
+                               validation cases; give it some (data.split), or leave checkpoint out";
+                return Err(Failure::new(Exit::BadData, message));
+            }
             Checkpoint::Best => "best",
             Checkpoint::Last => "last",
         };

@@ -152,11 +152,17 @@ impl Plan {
         }
         let file = Some((self.out.join(CONFIG), self.config.clone()));
         let checked = Layers { preset, file, settings }.config();
-        checked.map(|_| ()).map_err(|error| match error {
+        let config = checked.map_err(|error| match error {
             // Lines are those of a file that is not there yet.
             NetError::Config { reason, .. } => wrong(without_line(&reason).to_owned()),
             other => wrong(other.to_string()),
-        })
+        })?;
+        if self.checkpoint == Checkpoint::Best && config.training.validate_every == 0 {
+            let reason = "training.validate_every is 0, but checkpoint is \"best\", which validations choose; \
+                          set validate_every, or leave checkpoint out";
+            return Err(wrong(reason.to_owned()));
+        }
+        Ok(())
     }
 }
 

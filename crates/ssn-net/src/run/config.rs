@@ -107,8 +107,8 @@ pub struct TrainingSection {
     pub validation_cases: Option<usize>,
     /// Validations without a better score after which the run ends; nothing means never.
     pub patience: Option<u32>,
-    /// Validations, checkpoints and so predictions have the mean of the weights over about the last so many steps, in which late
-    /// ones weigh most; 0 for the last weights.
+    /// Validations, checkpoints and so predictions have the mean of the weights over about the last so many steps, and at most the
+    /// last ninth of those done, in which late ones weigh most; 0 for the last weights.
     #[serde(default)]
     pub average: u64,
     /// Over several ranks: of what batch norm takes its statistics.
@@ -186,6 +186,10 @@ impl RunConfig {
         }
         match &self.model.backbone {
             Some(backbone) => {
+                let is_foreign = matches!(backbone, BackboneConfig::Torchscript(_));
+                let average = self.training.average;
+                let expected = "0 with a TorchScript backbone, whose running statistics have no mean";
+                require(average == 0 || !is_foreign, "training.average", average, expected)?;
                 backbone.check()?;
                 head.check_levels(backbone.unet_levels())
             }
