@@ -125,6 +125,7 @@ fn mistakes_are_told_with_their_place() {
             wrong(DATA, &["training.steps=many"]),
             wrong(DATA, &["model.head.stochastic.rank=ten"]),
             wrong(DATA, &["trainin.steps=10"]),
+            wrong(DATA, &["training.average=9", "model.backbone={torchscript=\"x.pt\", features=3}"]),
         ]
         .join("\n")
     );
