@@ -60,7 +60,7 @@ fn share(steps: u64, steps_done: u64) -> Option<f64> {
     let since = match steps_done {
         0 => return None,
         1..=EACH => 1,
-        _ if steps_done % EVERY == 0 => EVERY,
+        _ if steps_done.is_multiple_of(EVERY) => EVERY,
         _ => return None,
     };
     let steps = (steps as f64).min(steps_done as f64 / PARTS).max(1.0);
