@@ -23,7 +23,7 @@ pub enum Exit {
     Unavailable = 69,
     /// A defect of the program.
     Internal = 70,
-    /// Reading or writing failed, or the disk is full.
+    /// Reading or writing failed, the disk is full, or the GPU stopped working.
     Io = 74,
     /// Stopped on request; the same command with `--resume` goes on.
     Stopped = 75,

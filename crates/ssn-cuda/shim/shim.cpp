@@ -8,6 +8,7 @@
 
 #include <cstring>
 
+#include "ending.h"
 #include "head.h"
 #include "join.h"
 #include "kernel.h"
@@ -67,6 +68,11 @@ extern "C" {
 
 char* ssn_add_source(const char* file, const char* text) {
     return guarded([&] { ssn::Kernels::all().add_source(file, text); });
+}
+
+// What a failure of the GPU is told with where no error can be handed on, and the code of the program then.
+char* ssn_tell_failures(const char* advice, int code) {
+    return guarded([&] { ssn::Ending::tell(advice, code); });
 }
 
 void ssn_free(char* message) { free(message); }

@@ -51,3 +51,15 @@ pub fn says_out_of_memory(message: &str) -> bool {
     ];
     SIGNS.iter().any(|sign| message.contains(sign))
 }
+
+/// What the program ends with when the GPU stops working: the code for what cannot be read or written.
+pub const FAILURE_CODE: i32 = 74;
+/// What is said then, after why.
+pub const FAILURE_ADVICE: &str = ". What was saved before is whole: training goes on with `ssn train --resume RUN`, and predictions \
+                                  with the same command. If `nvidia-smi` finds nothing wrong and it comes again, please report it";
+
+/// What a message of libtorch says of a GPU that stopped working, in one line; nothing if it says something else.
+pub fn says_failed(message: &str) -> Option<&str> {
+    let told = &message[message.find("CUDA error: ")?..];
+    (!says_out_of_memory(message)).then(|| told.lines().next().unwrap_or(told))
+}

@@ -20,7 +20,7 @@ pub use device::{
     Description, Memory, allow_tf32, begin_step, describe, enter_stream, forget_unused_memory, peak_memory,
     profile, synchronise, use_device,
 };
-pub use error::{CudaError, Result, says_out_of_memory};
+pub use error::{CudaError, FAILURE_ADVICE, FAILURE_CODE, Result, says_failed, says_out_of_memory};
 pub use graph::Graph;
 pub use lease::Lease;
 pub use library::load;

@@ -11,7 +11,7 @@ use libloading::os::unix::{Library as Opened, RTLD_GLOBAL, RTLD_NOW};
 use tch::Tensor;
 use torch_sys::C_tensor;
 
-use crate::error::{CudaError, Result};
+use crate::error::{CudaError, FAILURE_ADVICE, FAILURE_CODE, Result};
 use crate::operators::{LossOptions, NormOptions, PathOptions};
 
 /// The C++ part; empty where it was not built. In a section of its own, which `ssn info` looks for in the engine's file.
@@ -68,6 +68,7 @@ pub(crate) type Sum = extern "C" fn(*mut c_void, In, *mut c_char, i64) -> c_int;
 
 functions! {
     ssn_add_source: fn(*const c_char, *const c_char);
+    ssn_tell_failures: fn(*const c_char, c_int);
     ssn_use_device: fn(i64);
     ssn_enter_stream: fn(i64);
     ssn_synchronise: fn();
@@ -138,6 +139,9 @@ pub fn load() -> Result<()> {
         // SAFETY: both strings outlive the call.
         told_by(&library, unsafe { (library.ssn_add_source)(file.as_ptr(), text.as_ptr()) })?;
     }
+    let advice = c_string(FAILURE_ADVICE)?;
+    // SAFETY: the string outlives the call, which copies it.
+    told_by(&library, unsafe { (library.ssn_tell_failures)(advice.as_ptr(), FAILURE_CODE) })?;
     let _ = LIBRARY.set(library);
     Ok(())
 }

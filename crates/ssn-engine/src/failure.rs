@@ -10,7 +10,7 @@ use ssn_net::error::ImageProblem;
 
 /// The failure of a verb that trains or predicts.
 pub fn failure(error: NetError) -> Failure {
-    if let Some(failure) = out_of_memory(&error.to_string()) {
+    if let Some(failure) = of_device(&error.to_string()) {
         return failure;
     }
     let exit = match error {
@@ -45,11 +45,20 @@ pub fn failure(error: NetError) -> Failure {
 pub fn of_panic(panic: &(dyn Any + Send)) -> Failure {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default();
-    out_of_memory(text).unwrap_or_else(|| {
+    of_device(text).unwrap_or_else(|| {
         Failure::new(
             Exit::Internal,
             "the program failed as told above; please report it with the command used",
         )
+    })
+}
+
+/// The failure for a message of libtorch about what it computes on.
+fn of_device(message: &str) -> Option<Failure> {
+    out_of_memory(message).or_else(|| {
+        let told = ssn_cuda::says_failed(message)?;
+        // The C++ part says the same where the failure ends the program.
+        Some(Failure::new(Exit::Io, format!("the GPU stopped working ({told}){}", ssn_cuda::FAILURE_ADVICE)))
     })
 }
 
@@ -93,5 +102,23 @@ mod tests {
         );
         assert!(!failure.message.contains("PYTORCH"), "{}", failure.message);
         assert_eq!(of_panic(&"index out of bounds").exit, Exit::Internal);
+    }
+
+    #[test]
+    fn a_gpu_that_stops_working_is_told_with_how_to_go_on() {
+        let message =
+            "CUDA error: an illegal memory access was encountered\nSearch for `cudaErrorIllegalAddress'";
+        let failure = of_panic(&message.to_owned());
+        assert_eq!(failure.exit, Exit::Io);
+        assert_eq!(failure.exit as i32, ssn_cuda::FAILURE_CODE, "the C++ part ends with the same code");
+        let beginning =
+            "the GPU stopped working (CUDA error: an illegal memory access was encountered). What was saved";
+        assert!(failure.message.starts_with(beginning), "{}", failure.message);
+        assert!(
+            failure.message.contains("--resume") && !failure.message.contains("Search"),
+            "{}",
+            failure.message
+        );
+        assert_eq!(of_panic(&"CUDA error: out of memory".to_owned()).exit, Exit::OutOfMemory);
     }
 }
