@@ -15,12 +15,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ssn_volume::{write_atomically, write_folder_atomically};
-use tch::Tensor;
+use tch::{Device, Tensor};
 
 use crate::error::{NetError, Result};
 use crate::interval::Interval;
 use crate::model::{Execution, Model};
-use crate::optim::Optimizer;
 use crate::train::Trainer;
 use crate::weights::container::{Stored, decode, encode, hex, named};
 use crate::weights::{Loaded, assign, load, to_bytes};
@@ -212,11 +211,9 @@ impl Checkpoints {
             }
             Ok(bytes)
         };
-        for name in [MODEL, OPTIMIZER] {
+        let weights = manifest.contains_key(WEIGHTS).then_some(WEIGHTS);
+        for name in [MODEL, OPTIMIZER].into_iter().chain(weights) {
             verified(name)?;
-        }
-        if manifest.contains_key(WEIGHTS) {
-            verified(WEIGHTS)?;
         }
         let progress =
             serde_json::from_slice(&verified(PROGRESS)?).map_err(|error| problem(&folder, error))?;
@@ -235,27 +232,27 @@ impl Generation {
         load(&self.folder.join(MODEL), execution)
     }
 
-    /// Brings the same model to where the next step begins; only where it is a mean over the last steps is that another place.
-    pub fn restore_weights(&self, model: &Model) -> Result<()> {
+    /// A trainer of the same model, brought to where it was.
+    pub fn resume(&self, trainer: Trainer) -> Result<Trainer> {
+        let device = trainer.model().execution().device;
+        // Only where the model is a mean does the next step begin with something else.
         let path = self.folder.join(WEIGHTS);
-        if !path.exists() {
-            return Ok(());
+        if path.exists() {
+            let report = assign(trainer.model().parameters(), &tensors(&path, device)?)?;
+            if !report.is_complete() {
+                return Err(problem(&path, "its tensors are not those of the model beside it"));
+            }
         }
-        let bytes = fs::read(&path).map_err(|error| problem(&path, error))?;
-        let (_, stored) = decode::<Progress>(&bytes).map_err(|reason| problem(&path, reason))?;
-        match assign(model.parameters(), &named(&stored, model.execution().device)?)?.is_complete() {
-            true => Ok(()),
-            false => Err(problem(&path, "its tensors are not those of the model beside it")),
-        }
+        let state = tensors(&self.folder.join(OPTIMIZER), device)?;
+        trainer.resumed_at(self.progress.step, |optimizer| optimizer.load_state(&state))
     }
+}
 
-    /// Brings an optimiser of the same model to where it was.
-    pub fn restore_optimizer(&self, optimizer: &mut Optimizer, execution: Execution) -> Result<()> {
-        let path = self.folder.join(OPTIMIZER);
-        let bytes = fs::read(&path).map_err(|error| problem(&path, error))?;
-        let (_, stored) = decode::<Progress>(&bytes).map_err(|reason| problem(&path, reason))?;
-        optimizer.load_state(&named(&stored, execution.device)?)
-    }
+/// The tensors of a file of a generation.
+fn tensors(path: &Path, device: Device) -> Result<Vec<(String, Tensor)>> {
+    let bytes = fs::read(path).map_err(|error| problem(path, error))?;
+    let (_, stored) = decode::<Progress>(&bytes).map_err(|reason| problem(path, reason))?;
+    named(&stored, device)
 }
 
 fn digest(bytes: &[u8]) -> String {

@@ -2,14 +2,14 @@
 //!
 //! Knows nothing of files, signals or progress: who drives it decides when to save, validate and stop.
 
+mod batch;
 mod gpu;
+mod objective;
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use ssn_core::random::{derive_seed, fill_normals_from};
-use ssn_data::{Batch, Grid};
+use ssn_core::random::derive_seed;
+use ssn_data::Batch;
 use tch::{Device, Kind, Tensor};
 
 use crate::average::WeightAverage;
@@ -17,68 +17,16 @@ use crate::blocks::Mode;
 use crate::clip::clip_gradient_norm;
 use crate::error::{NetError, Result, refused, require};
 use crate::head::Prediction;
-use crate::loss::{dice_loss, mean_loss, power_loss};
 use crate::model::Model;
-use crate::noise::{NoiseSource, Pairing, StepNoise};
+use crate::noise::{NoiseSource, StepNoise};
 use crate::optim::{Method, Optimizer};
 use crate::parameters::Role;
 use crate::purpose::DROPOUT;
 use crate::ranks::{Gradients, Ranks};
 use crate::schedule::LearningRate;
-use crate::space::Size;
-use crate::target::Target;
-
-/// What is minimised.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct LossConfig {
-    /// The Monte-Carlo samples M of every step.
-    pub samples: i64,
-    /// How they belong together.
-    pub pairing: Pairing,
-    /// The power β of the likelihoods whose mean is taken, −(1/β) log (1/M) Σ pᵝ; 1 is the paper's. With less, how many samples
-    /// fit counts more beside how well the best one does: samples are less diverse and better calibrated.
-    pub power: f64,
-    /// The first steps, which train the mean alone by cross-entropy.
-    pub pretrain_steps: u64,
-    /// The weight of the Dice term on the mean; 0 for none.
-    pub dice: f64,
-    /// The largest norm of the gradient; a longer one is shortened to it.
-    pub max_gradient_norm: Option<f64>,
-}
-
-impl Default for LossConfig {
-    fn default() -> Self {
-        // The paper: 20 samples. Both of its experiments train all parts from the beginning, without clipping.
-        Self {
-            samples: 20,
-            pairing: Pairing::Independent,
-            power: 1.0,
-            pretrain_steps: 0,
-            dice: 0.0,
-            max_gradient_norm: None,
-        }
-    }
-}
-
-impl LossConfig {
-    /// Refuses settings outside their ranges.
-    pub fn check(&self) -> Result<()> {
-        self.pairing.draws(self.samples)?;
-        let power = self.power;
-        require(power > 0.0 && power <= 1.0, "loss.power", power, "above 0, and 1 at most")?;
-        require(self.dice.is_finite() && self.dice >= 0.0, "loss.dice", self.dice, "0 or more")?;
-        match self.max_gradient_norm {
-            Some(norm) => require(norm.is_finite() && norm > 0.0, "loss.max_gradient_norm", norm, "positive"),
-            None => Ok(()),
-        }
-    }
-
-    /// Whether the step of a number trains the whole distribution, by sampling.
-    fn samples_at(&self, step: u64) -> bool {
-        step >= self.pretrain_steps
-    }
-}
+use batch::{Seen, tensors};
+pub use objective::LossConfig;
+use objective::{batch_loss, fill_latent_noise, latent_loss};
 
 /// What a step did.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -427,94 +375,7 @@ impl Trainer {
     }
 }
 
-/// The loss of a batch, a scalar with gradients, and the mean of its effective samples, if there is noise to sample with.
-fn batch_loss(
-    prediction: &Prediction,
-    target: &Target,
-    noise: Option<NoiseSource>,
-    config: &LossConfig,
-) -> Result<(Tensor, Option<Tensor>)> {
-    let (mut loss, effective) = match (prediction, noise) {
-        (Prediction::Stochastic(distribution), Some(noise)) => {
-            let result = power_loss(distribution, target, noise, config.power)?;
-            (result.loss, Some(result.effective_samples.f_mean(Kind::Double)?))
-        }
-        (prediction, _) => (mean_loss(prediction.mean(), target)?, None),
-    };
-    if config.dice > 0.0 {
-        loss = loss.f_add(&(dice_loss(prediction.mean(), target)? * config.dice))?;
-    }
-    Ok((loss.f_mean(Kind::Double)?, effective))
-}
-
-/// The loss of a batch for a network with latent variables, a scalar with gradients.
-///
-/// # Shapes
-/// `noise` `[b, n]`.
-fn latent_loss(
-    model: &Model,
-    parts: &[Tensor],
-    target: &Target,
-    noise: &Tensor,
-    mode: Mode,
-    config: &LossConfig,
-) -> Result<Tensor> {
-    let learnt = model.learn(parts, target, noise, mode)?;
-    let mut loss = learnt.loss(target)?;
-    if config.dice > 0.0
-        && let Some(logits) = learnt.logits.last()
-    {
-        loss = loss.f_add(&(dice_loss(logits, target)? * config.dice))?;
-    }
-    Ok(loss.f_mean(Kind::Double)?)
-}
-
-/// The noise of a step's latent variables from number `first` on: a function of seed and step alone.
-fn fill_latent_noise(seed: u64, step: u64, first: usize, out: &mut [f32]) {
-    fill_normals_from(StepNoise::seed(seed, step), 0, 0, first, out);
-}
-
 /// The tensors that a forward pass may change.
 fn kept(model: &Model) -> impl Iterator<Item = &Tensor> {
     model.parameters().entries().iter().filter(|entry| entry.role == Role::Kept).map(|entry| &entry.tensor)
-}
-
-/// A batch as tensors.
-pub struct Seen {
-    /// What there is of the patches, `[b, c, dᵢ, hᵢ, wᵢ]` for each grid.
-    pub parts: Vec<Tensor>,
-    /// The size of the patches.
-    pub size: Size,
-    /// `[b, d, h, w]`.
-    pub mask: Option<Tensor>,
-    /// The label maps.
-    pub target: Target,
-}
-
-/// The grids of a batch out of all its numbers, `[b, n]`, sharing memory.
-fn parts(images: &Tensor, batch: &Batch) -> Result<Vec<Tensor>> {
-    let [b, c] = [batch.image_shape[0], batch.image_shape[1]].map(|n| n as i64);
-    let mut start = 0;
-    let part = |grid: &Grid| {
-        let ([d, h, w], count) = (grid.count.map(|n| n as i64), c * grid.voxels() as i64);
-        start += count;
-        Ok(images.f_narrow(1, start - count, count)?.f_view([b, c, d, h, w])?)
-    };
-    batch.grids.iter().map(part).collect()
-}
-
-/// The size of the patches of a batch.
-fn patch_size(batch: &Batch) -> Size {
-    [2, 3, 4].map(|axis| batch.image_shape[axis] as i64)
-}
-
-/// A batch as tensors on the processor.
-pub fn tensors(batch: &Batch, classes: i64) -> Result<Seen> {
-    let images = Tensor::f_from_slice(&batch.images)?.f_view([batch.image_shape[0] as i64, -1])?;
-    let parts = parts(&images, batch)?;
-    let [b, t, d, h, w] = batch.target_shape.map(|n| n as i64);
-    let maps = Tensor::f_from_slice(&batch.targets)?.f_view([b, t, d * h * w])?.f_to_kind(Kind::Int64)?;
-    let mask =
-        batch.masks.as_ref().map(|mask| Tensor::f_from_slice(mask)?.f_view([b, d, h, w])).transpose()?;
-    Ok(Seen { parts, size: patch_size(batch), mask, target: Target::classes(maps, classes)? })
 }

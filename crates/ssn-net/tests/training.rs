@@ -101,10 +101,7 @@ fn a_resumed_run_is_the_uncut_run_to_the_bit() {
         drop(first);
 
         let generation = checkpoints.newest().unwrap().generation.unwrap();
-        let resumed = trainer(generation.model(CPU).unwrap());
-        let mut resumed = resumed
-            .resumed_at(generation.progress.step, |optimizer| generation.restore_optimizer(optimizer, CPU))
-            .unwrap();
+        let mut resumed = generation.resume(trainer(generation.model(CPU).unwrap())).unwrap();
         for k in 5..8 {
             assert_eq!(resumed.step(&recipe.batch(k).unwrap()).unwrap(), reports[k as usize]);
         }
@@ -145,10 +142,7 @@ fn the_mean_over_the_last_steps_is_what_is_saved_and_goes_on_with_the_run() {
     let saved = generation.model(CPU).unwrap();
     assert_eq!(weights(&saved), result(&mut first), "predictions have the mean");
     assert_ne!(weights(&saved), weights(first.model()));
-    let resumed = trainer(saved).with_average(15).unwrap();
-    generation.restore_weights(resumed.model()).unwrap();
-    let restore = |optimizer: &mut _| generation.restore_optimizer(optimizer, CPU);
-    let mut resumed = resumed.resumed_at(13, restore).unwrap();
+    let mut resumed = generation.resume(trainer(saved).with_average(15).unwrap()).unwrap();
     for k in 13..24 {
         step(&mut resumed, k);
     }

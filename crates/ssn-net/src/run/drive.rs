@@ -15,10 +15,11 @@ use tch::Device;
 use super::events::Events;
 use super::folder::{CONFIG, RunFolder};
 use super::incident;
-use super::metrics::{Metrics, Validation};
+use super::metrics::Metrics;
 use super::pace::Pace;
 use super::resolve::Resolved;
 use super::validate::Validator;
+use super::watch::{Event, Watch};
 use crate::checkpoint::{Best, Checkpoints, Damaged, Newest, Progress};
 use crate::error::{NetError, Result};
 use crate::interval::Interval;
@@ -28,54 +29,6 @@ use crate::train::Trainer;
 
 /// So many steps in a row that cannot be applied end a run.
 const MOST_INCIDENTS: u32 = 10;
-
-/// What happens in a run, for those who watch.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// It goes on from a checkpoint.
-    Resumed {
-        /// Steps done.
-        step: u64,
-    },
-    /// A checkpoint does not verify, and an older one is used.
-    PassedOver {
-        /// What is wrong with it.
-        reason: &'a str,
-        /// Where it lies now.
-        aside: PathBuf,
-    },
-    /// A step was done: the means since the last row.
-    Step(&'a Interval),
-    /// A step could not be applied.
-    Incident {
-        /// Why.
-        reason: &'a NetError,
-        /// The file that tells what it was made of.
-        file: PathBuf,
-    },
-    /// So many cases of a validation are done.
-    Validating(usize),
-    /// A validation was done.
-    Validated {
-        /// Steps done.
-        step: u64,
-        /// The means over its cases.
-        validation: &'a Validation,
-        /// Whether no earlier one was as good.
-        is_best: bool,
-    },
-    /// A checkpoint was written.
-    Saved(PathBuf),
-}
-
-/// Who watches a run and may stop it.
-pub trait Watch {
-    /// Whether the run should save and end.
-    fn should_stop(&self) -> bool;
-
-    /// Something happened.
-    fn saw(&mut self, event: Event<'_>);
-}
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,22 +102,14 @@ impl Run {
             return Err(lost(folder.path(), first, damaged.len()));
         }
         let (method, rate, loss) = (config.optimiser.method, config.learning_rate()?, config.loss);
-        let average = config.training.average;
-        let (trainer, progress) = match generation {
-            None => {
-                let model = Model::new(&resolved.model, execution, seed)?;
-                let trainer = Trainer::new(model, method, rate, loss, seed)?.with_average(average)?;
-                (trainer, Progress::new(0, seed))
-            }
-            Some(generation) => {
-                let trainer = Trainer::new(generation.model(execution)?, method, rate, loss, seed)?;
-                let trainer = trainer.with_average(average)?;
-                generation.restore_weights(trainer.model())?;
-                let step = generation.progress.step;
-                let trainer = trainer
-                    .resumed_at(step, |optimizer| generation.restore_optimizer(optimizer, execution))?;
-                (trainer, generation.progress)
-            }
+        let (model, progress) = match &generation {
+            None => (Model::new(&resolved.model, execution, seed)?, Progress::new(0, seed)),
+            Some(generation) => (generation.model(execution)?, generation.progress.clone()),
+        };
+        let trainer = Trainer::new(model, method, rate, loss, seed)?.with_average(config.training.average)?;
+        let trainer = match &generation {
+            None => trainer,
+            Some(generation) => generation.resume(trainer)?,
         };
         let trainer = match &ranks {
             Some(ranks) => trainer.with_ranks(ranks.clone(), config.shares_norm(ranks.size()))?,

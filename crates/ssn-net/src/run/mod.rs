@@ -16,12 +16,14 @@ pub mod presets;
 pub mod resolve;
 pub mod trained;
 pub mod validate;
+pub mod watch;
 
 pub use config::{ModelSection, OptimiserSection, RunConfig, SharedNorm, TrainingSection};
-pub use drive::{Ended, Event, Run, Watch};
+pub use drive::{Ended, Run};
 pub use folder::{CONFIG, Frozen, RunFolder};
 pub use layers::{Layers, Setting};
 pub use pace::Pace;
 pub use presets::RunPreset;
 pub use resolve::{Resolved, resolve};
 pub use trained::{Trained, Which};
+pub use watch::{Event, Watch};

@@ -6,10 +6,10 @@ use ssn_data::{Case, Cases, Split, Subset};
 use ssn_predictions::scores::{self, CaseScores, ScoreConfig};
 use ssn_predictions::{ModelId, case_seed};
 
-use super::drive::{Event, Watch};
 use super::metrics::Validation;
 use super::predict::describe;
 use super::resolve::Resolved;
+use super::watch::{Event, Watch};
 use crate::error::{NetError, Result};
 use crate::model::Model;
 use crate::ranks::{Ranks, gather_values};

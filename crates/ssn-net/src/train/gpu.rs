@@ -14,7 +14,9 @@ use ssn_data::Batch;
 use tch::{COptimizer, Kind, Tensor};
 
 use self::inputs::{Inputs, Shapes};
-use super::{LossConfig, Outcome, batch_loss, fill_latent_noise, latent_loss, patch_size};
+use super::batch::patch_size;
+use super::objective::{batch_loss, fill_latent_noise, latent_loss};
+use super::{LossConfig, Outcome};
 use crate::blocks::Mode;
 use crate::error::{NetError, Result, refused};
 use crate::model::Model;

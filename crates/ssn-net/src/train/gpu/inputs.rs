@@ -6,7 +6,7 @@ use tch::{Device, Kind, Tensor};
 
 use crate::error::{NetError, Result, refused};
 use crate::space::Size;
-use crate::train::{parts, patch_size};
+use crate::train::batch::{parts, patch_size};
 
 /// A batch on the device, and the next one on its way.
 pub(super) struct Inputs {
