@@ -5,16 +5,17 @@
 //! zero behind each; for a file that is refused, the file, `refused` and the reason. Fields are separated by tabs.
 
 use std::io::{self, BufRead, Write};
+use std::path::Path;
 
 use flate2::Crc;
 use ssn_volume::Limits;
-use ssn_volume::hdf5::{Dataset, parse};
+use ssn_volume::hdf5::{self, Dataset};
 
 fn main() -> io::Result<()> {
     let mut out = io::stdout().lock();
     for line in io::stdin().lock().lines() {
         let file = line?;
-        match parse(&std::fs::read(&file)?, &Limits::default()) {
+        match hdf5::read(Path::new(&file), &Limits::default()) {
             Ok(datasets) => {
                 for (path, dataset) in datasets {
                     let (kind, shape, bytes) = described(&dataset);

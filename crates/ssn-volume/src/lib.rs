@@ -35,6 +35,7 @@ pub mod pickle;
 pub mod raster;
 pub mod text;
 mod text_header;
+pub mod torch_file;
 pub mod volume;
 pub mod voxels;
 

@@ -2,11 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use proptest::prelude::*;
-use ssn_volume::pickle::{Value, encode, parse};
-use ssn_volume::{Array, Limits, Voxels};
+use ssn_volume::pickle::{Value, parse};
+use ssn_volume::{Array, Limits, Problem, Voxels};
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
@@ -16,96 +15,96 @@ fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(folder("pickle_files").join(name)).unwrap()
 }
 
-fn read(bytes: &[u8]) -> Result<Value, String> {
-    parse(bytes, &Limits::default()).map_err(|problem| problem.to_string())
+/// Reads a pickle and every array in it, as far as the first few levels of dictionaries and lists.
+fn read(bytes: &[u8]) -> Result<Vec<Array>, Problem> {
+    let pickle = parse(bytes, &Limits::default())?;
+    let mut arrays = vec![];
+    arrays_of(pickle.root(), 4, &mut arrays)?;
+    Ok(arrays)
 }
 
-fn text(text: &str) -> Value {
-    Value::Text(Arc::new(text.into()))
+fn arrays_of(value: Value<'_>, depth: usize, arrays: &mut Vec<Array>) -> Result<(), Problem> {
+    let parts = match (value.items(), value.entries()?) {
+        (Some(items), _) => items,
+        (_, Some(entries)) => entries.into_iter().map(|(_, value)| value).collect(),
+        _ => vec![],
+    };
+    parts.into_iter().filter(|_| depth > 0).try_for_each(|part| arrays_of(part, depth - 1, arrays))?;
+    value.array().transpose().map(|array| arrays.extend(array))
 }
 
-fn list(items: Vec<Value>) -> Value {
-    Value::List(Arc::new(items))
+fn message(bytes: &[u8]) -> String {
+    read(bytes).map_or_else(|problem| problem.to_string(), |_| "read".to_owned())
 }
 
-fn tuple(items: Vec<Value>) -> Value {
-    Value::Tuple(Arc::new(items))
-}
-
-fn dict(pairs: Vec<(&str, Value)>) -> Value {
-    Value::Dict(Arc::new(pairs.into_iter().map(|(key, value)| (text(key), value)).collect()))
-}
-
-fn array(values: Voxels, shape: &[usize]) -> Value {
-    Value::Array(Arc::new(Array { voxels: values, shape: shape.to_vec() }))
-}
-
-/// The object that the files in `pickle_files` hold.
-fn expected() -> Value {
-    let mask = || array(Voxels::U8(vec![0, 1, 2, 3, 4, 5]), &[2, 3]);
-    let image = Voxels::F64((0..6).map(|x| f64::from(x) / 4.0).collect());
-    let case = dict(vec![
-        ("image", array(image, &[2, 3])),
-        ("masks", list(vec![mask(), mask(), mask(), array(Voxels::U8(vec![0, 3, 1, 4, 2, 5]), &[3, 2])])),
-        ("series_uid", text("1.2.é")),
-    ]);
-    let mut numbers = [0, -1, 70_000, 1 << 40, i64::MIN].map(Value::Int).to_vec();
-    numbers.extend([Value::Float(1.5), Value::Bool(true), Value::None, Value::Float(0.25), Value::Int(-3)]);
-    dict(vec![
-        ("case", case),
-        ("half", array(Voxels::F32(vec![0.5, -2.0]), &[2])),
-        ("flags", array(Voxels::U8(vec![1, 0]), &[2])),
-        ("empty", array(Voxels::I32(vec![]), &[0, 2])),
-        ("single", array(Voxels::I64(vec![7]), &[])),
-        ("numbers", list(numbers)),
-        ("bytes", Value::Bytes(Arc::new(vec![0, 255]))),
-        ("mutable", Value::Bytes(Arc::new(b"ab".to_vec()))),
-        ("tuple", tuple(vec![Value::Int(1), tuple(vec![Value::Int(2)]), tuple(vec![])])),
-        ("set", Value::Set(Arc::new(vec![Value::Int(5)]))),
-        ("ordered", dict(vec![("b", Value::Int(1)), ("a", Value::Int(2))])),
-    ])
-}
-
+/// The object that `pickle_files` hold in every protocol.
 #[test]
-fn every_protocol_gives_the_same_object() {
-    for protocol in 0..=5 {
-        let value = read(&fixture(&format!("protocol{protocol}.pickle"))).unwrap();
-        assert_eq!(value, expected(), "protocol {protocol}");
+fn every_binary_protocol_gives_the_same_object() {
+    let names = (2..=5).map(|protocol| format!("protocol{protocol}.pickle"));
+    for name in names.chain(["protocol4.pickle.gz".to_owned()]) {
+        let bytes = fixture(&name);
+        let pickle = parse(&bytes, &Limits::default()).unwrap();
+        let (root, case) = (pickle.root(), pickle.root().get("case").unwrap());
+        let array =
+            |value: Value<'_>| value.array().unwrap().map(|array| (array.voxels, array.shape)).unwrap();
+        let image = Voxels::F64((0..6).map(|x| f64::from(x) / 4.0).collect());
+        assert_eq!(array(case.get("image").unwrap()), (image, vec![2, 3]), "{name}");
+        let masks: Vec<_> = case.get("masks").unwrap().items().unwrap().into_iter().map(array).collect();
+        let mask = (Voxels::U8(vec![0, 1, 2, 3, 4, 5]), vec![2, 3]);
+        let turned = (Voxels::U8(vec![0, 3, 1, 4, 2, 5]), vec![3, 2]);
+        assert_eq!(masks, [mask.clone(), mask.clone(), mask, turned], "{name}");
+        assert_eq!(case.get("series_uid").and_then(Value::as_text), Some("1.2.é"), "{name}");
+        for (key, values, shape) in [
+            ("half", Voxels::F32(vec![0.5, -2.0]), vec![2]),
+            ("flags", Voxels::U8(vec![1, 0]), vec![2]),
+            ("empty", Voxels::I32(vec![]), vec![0, 2]),
+            ("single", Voxels::I64(vec![7]), vec![]),
+        ] {
+            assert_eq!(array(root.get(key).unwrap()), (values, shape), "{key} of {name}");
+        }
+        let numbers = root.get("numbers").and_then(Value::items).unwrap();
+        let sizes: Vec<_> = numbers.into_iter().take(4).map(Value::as_size).collect();
+        assert_eq!(sizes, [Some(0), None, Some(70_000), Some(1 << 40)], "{name}");
+        let kinds: Vec<_> =
+            root.entries().unwrap().unwrap().into_iter().map(|(key, x)| (key, x.kind())).collect();
+        let more = [("tuple", "tuple"), ("set", "set"), ("ordered", "dict")];
+        assert!(more.iter().all(|pair| kinds.contains(pair)), "{name}: {kinds:?}");
+        let ordered = root.get("ordered").unwrap().entries().unwrap().unwrap();
+        assert_eq!(
+            ordered.iter().map(|(key, x)| (*key, x.as_size())).collect::<Vec<_>>(),
+            [("b", Some(1)), ("a", Some(2))]
+        );
     }
-    assert_eq!(read(&fixture("protocol4.pickle.gz")).unwrap(), expected());
-}
-
-#[test]
-fn shared_parts_stay_shared() {
-    let value = read(&fixture("protocol4.pickle")).unwrap();
-    let masks = value.get("case").and_then(|case| case.get("masks")).and_then(Value::as_list).unwrap();
-    assert!(Arc::ptr_eq(masks[0].as_array().unwrap(), masks[1].as_array().unwrap()));
-    let again = read(&encode(&value)).unwrap();
-    assert_eq!(again, value);
-    assert_eq!(encode(&again), encode(&value));
+    for name in ["protocol0.pickle", "protocol1.pickle"] {
+        let message = message(&fixture(name));
+        assert!(message.contains("the text form of protocols 0 and 1"), "{name}: {message}");
+    }
 }
 
 #[test]
 fn python_2_strings_are_text_or_the_content_of_arrays() {
-    assert_eq!(read(b"\x80\x02U\x02ab.").unwrap(), text("ab"));
-    assert!(read(b"\x80\x02U\x02a\xff.").unwrap_err().contains("string of Python 2"));
+    let bytes = b"\x80\x02U\x02ab.";
+    assert_eq!(parse(bytes, &Limits::default()).unwrap().root().as_text(), Some("ab"));
     let array_of_strings = b"\x80\x02cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\n\
         K\x00\x85U\x01b\x87R\
         (K\x01K\x02\x85cnumpy\ndtype\nU\x02u1K\x00K\x01\x87R\
         (K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\
         \x89U\x02\xfe\xfftb.";
-    assert_eq!(read(array_of_strings).unwrap(), array(Voxels::U8(vec![254, 255]), &[2]));
+    let array = Array { voxels: Voxels::U8(vec![254, 255]), shape: vec![2] };
+    assert_eq!(read(array_of_strings).unwrap(), [array]);
 }
 
 #[test]
 fn limits_are_kept() {
     let pickle = fixture("protocol4.pickle");
     let refuse = |limits: Limits, fragment: &str| {
-        let message = parse(&pickle, &limits).unwrap_err().to_string();
+        let arrays =
+            |pickle: ssn_volume::pickle::Pickle<'_>| pickle.root().get("single").unwrap().array().unwrap();
+        let message = parse(&pickle, &limits).and_then(arrays).unwrap_err().to_string();
         assert!(message.contains(fragment), "{message}");
     };
     refuse(Limits { objects: 20, ..Limits::default() }, "raise the limit `objects`");
-    refuse(Limits { values: 5, ..Limits::default() }, "raise the limit `values`");
+    refuse(Limits { values: 0, ..Limits::default() }, "raise the limit `values`");
     refuse(Limits { file_bytes: 5, ..Limits::default() }, "raise the limit `file_bytes`");
     let limits = Limits { expanded_bytes: 100, ..Limits::default() };
     let message = parse(&fixture("protocol4.pickle.gz"), &limits).unwrap_err().to_string();
@@ -121,7 +120,7 @@ fn a_flipped_bit_in_a_gzipped_pickle_is_refused() {
     for place in (10..good.len()).filter(|&place| place != padding) {
         let mut bad = good.clone();
         bad[place] ^= 1 << (place % 8);
-        assert!(read(&bad).is_err(), "byte {place}");
+        assert!(parse(&bad, &Limits::default()).is_err(), "byte {place}");
     }
 }
 
@@ -136,15 +135,15 @@ fn much_content_from_a_small_file_is_verified_first() {
     let mut gzip = flate2::write::GzEncoder::new(vec![], flate2::Compression::best());
     gzip.write_all(&pickle).unwrap();
     let mut gzip = gzip.finish().unwrap();
-    let Value::Bytes(bytes) = read(&gzip).unwrap() else { panic!("bytes") };
-    assert_eq!(bytes.len(), 40_000_000);
+    assert_eq!(parse(&gzip, &Limits::default()).unwrap().root().kind(), "bytes");
     let end = gzip.len();
     gzip[end - 5] ^= 1;
-    assert!(read(&gzip).unwrap_err().contains("damaged"));
+    assert!(message(&gzip).contains("damaged"));
 }
 
 #[test]
 fn hostile_files_are_refused() {
+    // Nothing is built of what is only named, so that shared, deep and endless objects cost nothing.
     let fragments = [
         ("os_system.pickle", "\"os.system\""),
         ("eval.pickle", "\"builtins.eval\" in a pickle is not supported; this reader builds data only"),
@@ -154,11 +153,11 @@ fn hostile_files_are_refused() {
         ("instance.pickle", "an object of a class of its own"),
         ("extension.pickle", "extension registry"),
         ("outside_buffer.pickle", "buffers outside the file"),
-        ("persistent.pickle", "PyTorch tensor in a plain pickle"),
-        ("cycle.pickle", "contains itself"),
-        ("doubling.pickle", "16 times larger"),
-        ("deep.pickle.gz", "200 levels deep"),
-        ("many_lists.pickle.gz", "the memory that the file asks for"),
+        ("persistent.pickle", "read"),
+        ("cycle.pickle", "read"),
+        ("doubling.pickle", "read"),
+        ("deep.pickle.gz", "the number of objects in the pickle is"),
+        ("many_lists.pickle.gz", "the number of objects in the pickle is"),
         ("wrong_crc.pickle.gz", "damaged"),
         ("claims_an_exabyte.pickle", "the pickle needs 1152921504606846987 bytes, but only 15 are there"),
         ("frame_beyond_the_end.pickle", "the last frame of the pickle needs"),
@@ -166,12 +165,12 @@ fn hostile_files_are_refused() {
         ("shape_is_negative.pickle", "state is not as NumPy writes it"),
         ("content_too_short.pickle", "10 bytes for the shape [2, 3]"),
         ("bool_of_seven.pickle", "a value of type bool is 7"),
-        ("array_of_objects.pickle", "NumPy dtype \"O8\""),
+        ("array_of_objects.pickle", "read"),
         ("array_never_filled.pickle", "array without content"),
         ("key_twice.pickle", "a key occurs twice"),
-        ("key_is_a_list.pickle", "a key of a dictionary or element of a set that is a list"),
+        ("key_is_a_list.pickle", "a key of a dictionary that is no text"),
         ("integer_of_800_bits.pickle", "a whole number of 100 bytes, beyond 64 bits"),
-        ("memo_gap.pickle", "memo number that leaves out thousands"),
+        ("memo_gap.pickle", "read"),
         ("two_pickles.pickle", "with more bytes behind it"),
         ("empty_stack.pickle", "more from the stack than there is"),
         ("protocol_9.pickle", "the protocol of the pickle is 9"),
@@ -185,10 +184,8 @@ fn hostile_files_are_refused() {
         }
         files += 1;
         let (_, fragment) = fragments.iter().find(|(known, _)| *known == name).unwrap();
-        match read(&std::fs::read(&path).unwrap()) {
-            Ok(_) => panic!("{name} was read"),
-            Err(message) => assert!(message.contains(fragment), "{name}: {message}"),
-        }
+        let message = message(&std::fs::read(&path).unwrap());
+        assert!(message.contains(fragment), "{name}: {message}");
     }
     assert_eq!(files, fragments.len());
 }
@@ -220,17 +217,13 @@ proptest! {
 
     #[test]
     fn damaged_files_are_refused_or_read(
-        bytes in damaged((0..6).map(|p| fixture(&format!("protocol{p}.pickle"))).collect())
+        bytes in damaged((2..6).map(|p| fixture(&format!("protocol{p}.pickle"))).collect())
     ) {
-        if let Ok(value) = parse(&bytes, &Limits::default()) {
-            let written = encode(&value);
-            prop_assert_eq!(encode(&read(&written).unwrap()), written);
-            let _ = format!("{value:?}");
-        }
+        let _ = read(&bytes);
     }
 
     #[test]
     fn damaged_gzip_is_refused_or_read(bytes in damaged(vec![fixture("protocol4.pickle.gz")])) {
-        let _ = parse(&bytes, &Limits::default());
+        let _ = read(&bytes);
     }
 }

@@ -38,9 +38,8 @@ mod reader {
     use std::path::Path;
     use std::sync::Arc;
 
-    use ssn_volume::Array;
-    use ssn_volume::hdf5::{Dataset, parse};
-    use ssn_volume::{Limits, read_bytes};
+    use ssn_volume::hdf5::{self, Dataset};
+    use ssn_volume::{Array, Limits};
 
     use crate::dataset::{Entry, Layout};
     use crate::error::{DataError, Result};
@@ -51,8 +50,7 @@ mod reader {
     use crate::split::Split;
 
     pub(in crate::layouts) fn open(path: &Path) -> Result<Draft> {
-        let bytes = read_bytes(path, &Limits::default())?;
-        let datasets = parse(&bytes, &Limits::default()).map_err(|problem| problem.in_file(path))?;
+        let datasets = hdf5::read(path, &Limits::default())?;
         let mut groups: BTreeMap<String, BTreeMap<String, Dataset>> = BTreeMap::new();
         for (name, dataset) in datasets {
             let (group, field) = name.rsplit_once('/').unwrap_or(("", &name));

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ssn_volume::pickle::{Value, parse};
+use ssn_volume::pickle::{self, Value};
 use ssn_volume::{Array, Limits, read_bytes};
 
 use super::draft::Draft;
@@ -48,12 +48,11 @@ pub(super) fn open(files: &[(Option<Split>, PathBuf)]) -> Result<Draft> {
 type Named = (String, Option<String>);
 
 fn read(path: &Path) -> Result<(Records, Vec<Named>)> {
-    let value = {
-        let bytes = read_bytes(path, &Limits::default())?;
-        parse(&bytes, &Limits::default()).map_err(|problem| problem.in_file(path))?
-    };
-    let pairs = value.as_dict().filter(|pairs| pairs.iter().all(|(key, _)| key.as_text().is_some()));
-    let Some(pairs) = pairs.filter(|pairs| pairs.iter().any(|(_, case)| case.get("image").is_some())) else {
+    let bytes = read_bytes(path, &Limits::default())?;
+    let pickle = pickle::parse(&bytes, &Limits::default()).map_err(|problem| problem.in_file(path))?;
+    let value = pickle.root();
+    let cases = value.entries().map_err(|problem| problem.in_file(path))?;
+    let Some(cases) = cases.filter(|cases| cases.iter().any(|(_, case)| case.get("image").is_some())) else {
         return Err(DataError::Dataset {
             path: path.to_owned(),
             reason: format!(
@@ -63,16 +62,15 @@ fn read(path: &Path) -> Result<(Records, Vec<Named>)> {
             advice: "write it in the layout of the LIDC pickle",
         });
     };
-    let (mut items, mut names) = (Vec::with_capacity(pairs.len()), Vec::with_capacity(pairs.len()));
-    for (name, case) in pairs {
-        let name = name.as_text().unwrap_or_default();
+    let (mut items, mut names) = (Vec::with_capacity(cases.len()), Vec::with_capacity(cases.len()));
+    for (name, case) in cases {
         items.push(record(case).map_err(|reason| format!("entry {name:?}: {reason}")));
         names.push((name.to_owned(), case.get("series_uid").and_then(Value::as_text).map(str::to_owned)));
     }
     Ok((Records { path: path.to_owned(), items }, names))
 }
 
-fn record(case: &Value) -> Result<Record, String> {
+fn record(case: Value<'_>) -> Result<Record, String> {
     let image = array(case.get("image"), "image")?;
     let (channels, shape) = match image.shape[..] {
         [h, w] => (1, [1, h, w]),
@@ -88,9 +86,9 @@ fn record(case: &Value) -> Result<Record, String> {
     Limits::default().check_values(&image.shape).map_err(|problem| format!("`image`: {problem}"))?;
     let masks = case.get("masks").ok_or("`masks` is missing")?;
     let masks = masks
-        .as_list()
+        .items()
         .ok_or_else(|| format!("`masks` is a {}, but it must be a list of arrays", masks.kind()))?;
-    let rater = |(number, mask): (usize, &Value)| {
+    let rater = |(number, mask): (usize, Value<'_>)| {
         let what = format!("masks[{number}]");
         let mask = array(Some(mask), &what)?;
         if mask.shape != image.shape {
@@ -106,11 +104,13 @@ fn record(case: &Value) -> Result<Record, String> {
         channels,
         shape,
         pixels: Pixels::pack(image.voxels.scaled_f32(1.0, 0.0)),
-        raters: masks.iter().enumerate().map(rater).collect::<Result<_, String>>()?,
+        raters: masks.into_iter().enumerate().map(rater).collect::<Result<_, String>>()?,
     })
 }
 
-fn array<'a>(value: Option<&'a Value>, what: &str) -> Result<&'a Arc<Array>, String> {
+fn array(value: Option<Value<'_>>, what: &str) -> Result<Array, String> {
     let value = value.ok_or_else(|| format!("`{what}` is missing"))?;
-    value.as_array().ok_or_else(|| format!("`{what}` is a {}, but it must be an array", value.kind()))
+    let array =
+        value.array().ok_or_else(|| format!("`{what}` is a {}, but it must be an array", value.kind()))?;
+    array.map_err(|problem| format!("`{what}`: {problem}"))
 }

@@ -3,10 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use ssn_volume::Array;
-use ssn_volume::pickle::{Value, encode};
 use ssn_volume::{Geometry, Image, Limits, Voxels, write};
 
 /// A folder that goes away with the test.
@@ -51,9 +48,9 @@ impl Folder {
     }
 
     /// A pickle, gzipped if its name says so.
-    pub fn pickle(&self, name: &str, value: &Value) {
+    pub fn pickle(&self, name: &str, object: &Object) {
         use std::io::Write;
-        let mut bytes = encode(value);
+        let mut bytes = [b"\x80\x04", object.as_slice(), b"."].concat();
         if name.ends_with(".gz") {
             let mut gzip = flate2::write::GzEncoder::new(vec![], flate2::Compression::fast());
             gzip.write_all(&bytes).unwrap();
@@ -68,24 +65,44 @@ impl Folder {
     }
 }
 
-pub fn text(text: &str) -> Value {
-    Value::Text(Arc::new(text.into()))
+/// The opcodes of a pickle that build an object.
+pub type Object = Vec<u8>;
+
+pub fn text(text: &str) -> Object {
+    [b"X", &(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat()
 }
 
-pub fn list(items: Vec<Value>) -> Value {
-    Value::List(Arc::new(items))
+pub fn list(items: Vec<Object>) -> Object {
+    [b"](", items.concat().as_slice(), b"e"].concat()
 }
 
-pub fn dict(pairs: Vec<(&str, Value)>) -> Value {
-    Value::Dict(Arc::new(pairs.into_iter().map(|(key, value)| (text(key), value)).collect()))
+pub fn dict(pairs: Vec<(&str, Object)>) -> Object {
+    let items: Vec<Object> = pairs.into_iter().map(|(key, value)| [text(key), value].concat()).collect();
+    [b"}(", items.concat().as_slice(), b"u"].concat()
 }
 
-pub fn array(values: Voxels, shape: &[usize]) -> Value {
-    Value::Array(Arc::new(Array { voxels: values, shape: shape.to_vec() }))
+pub fn array(values: Voxels, shape: &[usize]) -> Object {
+    let int = |&n: &usize| [b"J", &(n as u32).to_le_bytes()[..]].concat();
+    let (dtype, data) = (format!("{:?}", values.kind()).to_lowercase(), values.to_le_bytes());
+    let size = values.kind().bytes().to_string();
+    let dtype = format!("{}{size}", &dtype[..1]);
+    [
+        b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\0\x85C\x01b\x87R(K\x01(",
+        shape.iter().map(int).collect::<Vec<_>>().concat().as_slice(),
+        b"tcnumpy\ndtype\n",
+        &text(&dtype),
+        b"\x89\x88\x87R(K\x03",
+        &text("<"),
+        b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tb\x89B",
+        &(data.len() as u32).to_le_bytes(),
+        &data,
+        b"tb",
+    ]
+    .concat()
 }
 
 /// A case of the LIDC pickle: 4 × 6, two raters, the first of whom marked `marked` pixels.
-pub fn slice(series: &str, marked: usize) -> Value {
+pub fn slice(series: &str, marked: usize) -> Object {
     let image = Voxels::F64((0..24).map(|i| f64::from(i) / 255.0).collect());
     let mask = |marked| array(Voxels::U8((0..24).map(|i| u8::from(i < marked)).collect()), &[4, 6]);
     dict(vec![

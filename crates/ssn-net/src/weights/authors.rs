@@ -3,10 +3,8 @@
 //! The network is read off the names and shapes; the pickle inside the file is read as data and never executed.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use ssn_volume::pickle::torch_file;
-use ssn_volume::{Array, Limits, Voxels, read_bytes};
+use ssn_volume::{Array, Limits, Voxels, read_bytes, torch_file};
 use tch::{Kind, Tensor};
 
 use super::{Report, assign};
@@ -63,7 +61,7 @@ struct Found {
 }
 
 /// The network whose state dict this is, or why it is none of the authors'.
-fn config_of(tensors: &[(String, Arc<Array>)]) -> std::result::Result<Found, String> {
+fn config_of(tensors: &[(String, Array)]) -> std::result::Result<Found, String> {
     let unknown = "the names of its tensors are not those of the authors' DeepMedic; for other networks, export \
                    TorchScript and use it as backbone";
     let shape = |name: &str| tensors.iter().find(|(found, _)| found == name).map(|(_, array)| &array.shape);

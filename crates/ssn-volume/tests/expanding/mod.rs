@@ -1,10 +1,6 @@
 //! Valid files of at most 1 MB that expand as much as their format allows.
 
 mod archives;
-#[cfg(feature = "hdf5")]
-pub mod hdf5;
-#[cfg(feature = "hdf5")]
-mod hdf5_parts;
 mod jpeg;
 mod pickles;
 mod pictures;

@@ -1,10 +1,5 @@
 //! Pickles: contents in gzip, and objects that take more in memory than on disk.
 
-use std::sync::Arc;
-
-use ssn_volume::pickle::{Value, encode};
-use ssn_volume::{Array, Voxels};
-
 use super::{ANY, Case, MEMORY, MUCH, READ, SIZE, case, gzip, longer_gzip, most};
 
 /// Opcodes that make an object, or several, in a few bytes each.
@@ -26,19 +21,14 @@ const OBJECTS: [(&str, &[u8]); 14] = [
 ];
 
 pub fn cases() -> Vec<Case> {
-    let bytes = |count| encode(&Value::Bytes(Arc::new(vec![0; count])));
-    let array = |voxels: Voxels| {
-        let shape = vec![voxels.len()];
-        encode(&Value::Array(Arc::new(Array { voxels, shape })))
-    };
-    let half = replaced(array(Voxels::U16(vec![0; most(8) / 2])), b"u2", b"f2");
     let packed = |pickle: Vec<u8>| longer_gzip(&gzip(&pickle), SIZE);
+    let bytes = |count: usize| [b"\x80\x04", content(count).as_slice(), b"."].concat();
     let mut cases = vec![
         case("most-bytes.pickle", packed(bytes(most(7))), READ),
-        case("most-array.pickle", packed(array(Voxels::I8(vec![0; most(7)]))), READ),
-        case("most-half.pickle", packed(half), READ),
+        case("most-array.pickle", packed(array("i1", most(7))), READ),
+        case("most-half.pickle", packed(array("f2", most(10) / 2 * 2)), READ),
         case("much-bytes.pickle", packed(bytes(MUCH)), MEMORY),
-        case("much-array.pickle", packed(array(Voxels::U8(vec![0; MUCH]))), MEMORY),
+        case("much-array.pickle", packed(array("u1", MUCH)), MEMORY),
     ];
     for (name, object) in OBJECTS {
         let list = [b"\x80\x04(", &object.repeat((4 << 20) / object.len())[..], b"l."].concat();
@@ -47,8 +37,21 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-fn replaced(mut bytes: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
-    let at = bytes.windows(from.len()).position(|window| window == from).unwrap();
-    bytes[at..at + to.len()].copy_from_slice(to);
-    bytes
+fn content(count: usize) -> Vec<u8> {
+    [b"B", &(count as u32).to_le_bytes()[..], &vec![0; count]].concat()
+}
+
+/// A pickle of one array of zeros of so many bytes.
+fn array(dtype: &str, count: usize) -> Vec<u8> {
+    let size = usize::from(dtype.as_bytes()[1] - b'0');
+    [
+        b"\x80\x04cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\0\x85C\x01b\x87R(K\x01J",
+        &((count / size) as u32).to_le_bytes()[..],
+        b"\x85cnumpy\ndtype\nX\x02\0\0\0",
+        dtype.as_bytes(),
+        b"\x89\x88\x87R(K\x03X\x01\0\0\0<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tb\x89",
+        &content(count),
+        b"tb.",
+    ]
+    .concat()
 }
