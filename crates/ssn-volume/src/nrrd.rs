@@ -292,8 +292,8 @@ impl Axes {
         let good =
             |text: &str| -> Vec<bool> { text.split('"').skip(1).step_by(2).map(is_millimeter).collect() };
         let right = |text: &str| {
-            let wrong = |(good, in_space): (bool, &bool)| *in_space && !good;
-            good(text).len() == self.in_space.len() && !good(text).into_iter().zip(&self.in_space).any(wrong)
+            let (units, fits) = (good(text), |(good, in_space): (&bool, &bool)| *good || !in_space);
+            units.len() == self.in_space.len() && units.iter().zip(&self.in_space).all(fits)
         };
         let rule = ("\"mm\" or \"\" for every axis in space", "export the image in millimetres");
         fields.check("units", right, rule)?;
