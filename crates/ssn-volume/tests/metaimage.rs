@@ -82,6 +82,58 @@ fn a_hand_made_file_is_read() {
 }
 
 #[test]
+fn lines_become_fields() {
+    let rest = b"Note = a = b\nName = \xff\nElementType = MET_CHAR\nElementDataFile = LOCAL\r\ndata";
+    let image = METAIMAGE.read(&[&b"NDims = 2\r\n\nDimSize=2 2\n"[..], rest].concat()).unwrap();
+    assert_eq!((image.voxels, image.shape), (Voxels::I8(b"data".map(|x| x as i8).to_vec()), [1, 1, 2, 2]));
+}
+
+#[test]
+fn what_is_no_header_is_refused() {
+    for (text, fragment) in [
+        ("", "ElementDataFile is missing"),
+        ("NDims = 3\n", "ElementDataFile is missing"),
+        ("ElementDataFile = LOCAL\n", "NDims is missing"),
+        ("NDims 3\n", "`Field = text`"),
+        ("Ndims = 3\n", "upper and lower case"),
+        ("NDims = 3\nNDims = 3\n", "second line"),
+        ("Offset = 0 0\nOrigin = 1 1\n", "\"Origin = 1 1\""),
+    ] {
+        let message = METAIMAGE.refusal(text.as_bytes());
+        assert!(message.contains(fragment), "{text:?}: {message}");
+    }
+    assert!(METAIMAGE.refusal(b"NDims = \xff\n").contains("UTF-8"));
+}
+
+#[test]
+fn a_long_header_meets_the_limit() {
+    let lines = format!("NDims = 2\nNote = {}\nElementDataFile = LOCAL", "x".repeat(200)).into_bytes();
+    METAIMAGE.a_long_header_meets_the_limit(&[lines, vec![b'x'; 200]]);
+}
+
+#[test]
+fn only_plain_names_of_data_files_pass() {
+    METAIMAGE.only_plain_names_of_data_files_pass(|name| {
+        format!("{}\nElementDataFile = {name}\n", SHORTS.join("\n")).into_bytes()
+    });
+}
+
+#[test]
+fn spacings_that_cannot_be_worked_with_are_refused() {
+    METAIMAGE.spacings_that_cannot_be_worked_with_are_refused(|spacing| {
+        file(&[&SHORTS[..], &[&format!("ElementSpacing = 1 {spacing} 1")]].concat(), &DATA)
+    });
+}
+
+#[test]
+fn types_that_are_not_read_are_named() {
+    for name in ["MET_ASCII_CHAR", "MET_FLOAT_ARRAY", "MET_OTHER", "float", "met_float", ""] {
+        let message = refusal(&["NDims = 2", "DimSize = 1 1", &format!("ElementType = {name}")], &[0]);
+        assert!(message.starts_with(&format!("ElementType is {name:?}")), "{message}");
+    }
+}
+
+#[test]
 fn channels_are_interleaved_or_a_fourth_axis() {
     let bytes = |lines: &[&str]| parse(&[lines, &["ElementType = MET_UCHAR"]].concat(), &[1, 2, 3, 4, 5, 6]);
     let image = bytes(&["NDims = 2", "DimSize = 3 1", "ElementNumberOfChannels = 2"]);

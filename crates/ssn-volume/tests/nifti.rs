@@ -148,6 +148,72 @@ fn geometry_without_sform_is_the_qform_or_the_sizes() {
     assert_goes_round(&image);
 }
 
+/// NIfTI-1 with other dimensions, and as many values as these ask for.
+fn with_dims(dims: &[i16], intent: i16) -> ByHand {
+    let mut file = ByHand::new(false);
+    (0..8).for_each(|i| file.short(40 + 2 * i, dims.get(i).copied().unwrap_or(1)));
+    file.short(68, intent);
+    let extents = dims.iter().skip(1).take(dims[0].try_into().unwrap());
+    let values = extents.map(|&n| usize::try_from(n).unwrap_or(0)).product::<usize>();
+    file.bytes.resize(352 + 2 * values, 0);
+    file
+}
+
+#[test]
+fn axes_become_channels_depth_height_width() {
+    let shape = |dims: &[i16], intent: i16| {
+        let image = read(&with_dims(dims, intent).bytes).unwrap();
+        assert_goes_round(&image);
+        image.shape
+    };
+    assert_eq!(shape(&[1, 5], 0), [1, 1, 1, 5]);
+    assert_eq!(shape(&[2, 5, 4, 9, 9], 0), [1, 1, 4, 5]);
+    assert_eq!(shape(&[3, 5, 4, 3], 0), [1, 3, 4, 5]);
+    assert_eq!(shape(&[4, 5, 4, 3, 2], 0), [2, 3, 4, 5]);
+    assert_eq!(shape(&[5, 5, 4, 3, 1, 2], 1007), [2, 3, 4, 5]);
+    assert_eq!(shape(&[7, 5, 4, 3, 1, 1, 1, 1], 0), [1, 3, 4, 5]);
+}
+
+#[test]
+fn axes_that_are_unclear_are_refused() {
+    for (dims, intent, fragment) in [
+        (vec![0, 1], 0, "dim[0] is 0"),
+        (vec![8, 1], 0, "dim[0] is 8"),
+        (vec![3, 5, -4, 3], 0, "-4 along axis 2"),
+        (vec![3, 5, 4, 0], 0, "0 along axis 3"),
+        (vec![5, 5, 4, 3, 2, 2], 1007, "2 points in time and 2 components"),
+        (vec![5, 5, 4, 3, 1, 2], 1006, "intent_code 1006"),
+        (vec![6, 5, 4, 3, 1, 1, 2], 0, "6 axes"),
+        (vec![3, 27307, 1, 6], 0, "a FreeSurfer surface"),
+    ] {
+        let message = with_dims(&dims, intent).refusal();
+        assert!(message.contains(fragment), "{message}");
+    }
+}
+
+/// Channels stay points in time or components of a vector, whichever the source had.
+#[test]
+fn components_of_a_vector_stay_components() {
+    for (dims, intent) in [([4i16, 5, 4, 1, 3, 1], 0i16), ([5, 5, 4, 1, 1, 3], 1007)] {
+        let image = read(&with_dims(&dims, intent).bytes).unwrap();
+        let back = encode(&image, Version::One).unwrap();
+        let short = |at: usize| i16::from_le_bytes([back[at], back[at + 1]]);
+        assert_eq!(([0, 1, 2, 3, 4, 5].map(|i| short(40 + 2 * i)), short(68)), (dims, intent));
+    }
+}
+
+#[test]
+fn other_files_are_named() {
+    let message = read(b"\x89PNG....").unwrap_err().to_string();
+    assert!(
+        message.contains("sizeof_hdr is 1196314761, or -1991225785") && message.contains("348"),
+        "{message}"
+    );
+    let message = read(&[0, 0, 1, 0x5c, 0, 0]).unwrap_err().to_string();
+    assert!(message.contains("the header needs 348 bytes, but only 6"), "{message}");
+    assert!(read(&[]).unwrap_err().to_string().contains("the header needs 348 bytes, but only 0"));
+}
+
 #[test]
 fn slopes_without_meaning_are_ignored() {
     for slope in [0.0, f32::NAN, f32::INFINITY] {
@@ -293,6 +359,11 @@ fn what_a_header_cannot_hold_is_not_written() {
     assert!(refusal(&Image { geometry: far, ..image.clone() }).contains("write the image as NIfTI-2"));
     assert!(refusal(&Image { source: Source::Nifti(vec![1, 2]), ..image.clone() }).contains("the header"));
     assert!(encode(&Image { slope: 0.1, ..image.clone() }, Version::Two).is_ok());
+    let row = Voxels::U8(vec![0; 32768]);
+    let long = Image::new(row, [1, 1, 1, 32768], Geometry::default(), &Limits::default()).unwrap();
+    assert!(refusal(&long).contains("32768 along axis 1") && refusal(&long).contains("NIfTI-2"));
+    assert_eq!(Version::for_image(&long), Version::Two);
+    assert_goes_round(&long);
     assert!(encode_gz(&image, Version::One, 10).is_err());
 }
 

@@ -57,6 +57,117 @@ fn a_hand_made_file_is_read() {
 }
 
 #[test]
+fn lines_become_fields() {
+    let rest = "dimension: 2\nsizes: 1 1\nencoding: raw\nspace:=x\na: b:=c: d\ncontent: a:=b";
+    let text = format!("NRRD0005\r\n# note\r\nType: float\r\nENDIAN: little\n{rest}\r\n\r\n\0\0\u{1}\0");
+    let image = NRRD.read(text.as_bytes()).unwrap();
+    assert_eq!(image.voxels, Voxels::F32(vec![f32::from_bits(1 << 16)]));
+    let header = |text: &str| nrrd::parse_header(text.as_bytes(), &Limits::default()).unwrap().shape();
+    assert_eq!(header(&format!("NRRD0001\ntype: uchar\n{rest}")), [1, 1, 1, 1], "without an empty line");
+}
+
+#[test]
+fn what_is_no_header_is_refused() {
+    for (text, fragment) in [
+        ("", "is this a NRRD file"),
+        ("NRRD0006\n", "NRRD0001 to NRRD0005"),
+        ("NRRD0000\n", "NRRD0001 to NRRD0005"),
+        ("NRRD00041\n", "is this a NRRD file"),
+        ("NRRD0004\ntype: float\nTYPE: short\n\n", "second line for a field, \"TYPE: short\""),
+        ("NRRD0004\nbyte skip: 1\nbyteskip: 1\n\n", "second line for a field"),
+        ("NRRD0004\ncenters: cell\ncenterings: cell\n\n", "second line for a field"),
+        ("NRRD0004\ntype: float\ncontent: x\u{1b}\ncontent: y\u{1b}\n\n", r#"field, "content: y\u{1b}""#),
+        ("NRRD0004\ntype:float\n\n", "`field: text`"),
+        ("NRRD0004\nkind: domain\n\n", "with a field of the format"),
+        ("NRRD0004\ndata file: LIST\na.raw\nb.raw\n", "several files"),
+        ("NRRD0004\ndimension: 2\n\n", "type is missing"),
+        ("NRRD0004\ntype: float\n\n", "dimension is missing"),
+    ] {
+        let message = NRRD.refusal(text.as_bytes());
+        assert!(message.contains(fragment), "{text:?}: {message}");
+    }
+    assert!(NRRD.refusal(b"NRRD0004\ncontent: \xff\n\n").contains("a line of the header"));
+    let long = format!("NRRD0004\ntype: \u{1b}[2J{}\n\n", "x".repeat(1000));
+    let message = NRRD.refusal(long.as_bytes());
+    assert!(message.len() < 300 && !message.contains('\u{1b}') && message.contains("xxx\"…"), "{message}");
+}
+
+#[test]
+fn a_long_header_meets_the_limit() {
+    let lines = format!("NRRD0004\n# {}\n\n", "x".repeat(200)).into_bytes();
+    NRRD.a_long_header_meets_the_limit(&[lines, vec![b'x'; 200]]);
+}
+
+#[test]
+fn only_plain_names_of_data_files_pass() {
+    NRRD.only_plain_names_of_data_files_pass(|name| {
+        file(&[&SHORTS[..], &[&format!("data file: {name}")]].concat(), &[])
+    });
+}
+
+#[test]
+fn numbers_are_counted_and_parsed() {
+    for bad in ["4 3", "4 3 2 1", "4 3 x", "4 3 -2", "4 3 2.0", ""] {
+        let sizes = format!("sizes: {bad}");
+        let message = refusal(&["type: uchar", "dimension: 3", &sizes, "encoding: raw"], &[]);
+        assert!(
+            message.contains("sizes is") && message.contains("one whole number for each axis"),
+            "{message}"
+        );
+    }
+    assert_eq!(
+        parse(&["type: int8", "dimension: 3", "sizes:  4  3\t2 ", "encoding: raw"], &[0; 24]).shape,
+        [1, 2, 3, 4]
+    );
+}
+
+#[test]
+fn axes_are_in_space_or_hold_channels() {
+    let shape = |sizes: &str, lines: &[&str]| {
+        let dimension = format!("dimension: {}", sizes.split(' ').count());
+        let sizes = format!("sizes: {sizes}");
+        let all = [&["type: uchar", &dimension, &sizes, "encoding: raw"], lines].concat();
+        nrrd::parse_header(&file(&all, &[]), &Limits::default()).map(|header| header.shape())
+    };
+    let found = |sizes: &str, lines: &[&str]| shape(sizes, lines).unwrap();
+    assert_eq!(found("3 4 5 6", &["kinds: vector domain domain domain"]), [3, 6, 5, 4]);
+    assert_eq!(found("4 5 6 2", &["kinds: space space space list"]), [2, 6, 5, 4]);
+    assert_eq!(found("3 4 5", &["kinds: RGB-color domain domain"]), [3, 1, 5, 4]);
+    assert_eq!(found("1 4 5", &["kinds: Scalar domain domain"]), [1, 1, 5, 4]);
+    assert_eq!(found("4 5", &[]), [1, 1, 5, 4]);
+    assert_eq!(found("4 5 6", &["kinds: ??? none domain"]), [1, 6, 5, 4]);
+    let undirected = ["space: LPS", "space directions: none (1,0,0) (0,1,0) (0,0,1)"];
+    assert_eq!(found("3 4 5 6", &undirected), [3, 6, 5, 4]);
+    let vectors = ["space: LPS", "space directions: (1,0,0) (0,1,0) (0,0,1)"];
+    let cases: [(&str, &[&str], &str); 9] = [
+        ("3 4 5 6", &[], "4 axes of which 4 lie in space, but it must be 2 or 3 axes in space"),
+        ("3 4 5", &["kinds: domain list domain"], "first or the last"),
+        ("3 4 5", &["kinds: list domain list"], "3 axes of which 1 lie in space"),
+        ("3 4", &["kinds: list domain"], "first or the last"),
+        ("4 4 5", &["kinds: RGB-color domain domain"], "sizes is 4 on an axis of kind RGB-color"),
+        ("2 4 5", &["kinds: complex domain domain"], "channels of real numbers"),
+        ("2 4 5", &["kinds: domain domain"], "one word for each axis"),
+        ("2 4 5", &[vectors[0], vectors[1], "kinds: list domain domain"], "in space directions"),
+        (
+            "2 4 5",
+            &[vectors[0], "space directions: none (1,0,0) (0,1,0)", "kinds: space space space"],
+            "kinds is",
+        ),
+    ];
+    for (sizes, lines, fragment) in cases {
+        let message = shape(sizes, lines).unwrap_err().to_string();
+        assert!(message.contains(fragment), "{sizes}, {lines:?}: {message}");
+    }
+}
+
+#[test]
+fn spacings_that_cannot_be_worked_with_are_refused() {
+    NRRD.spacings_that_cannot_be_worked_with_are_refused(|spacing| {
+        file(&[&SHORTS[..], &[&format!("spacings: 1 {spacing} 1")]].concat(), &[0; 8])
+    });
+}
+
+#[test]
 fn channels_first_and_last_are_told_apart() {
     let lines = |sizes, kinds| ["type: uchar", "dimension: 4", sizes, kinds, "encoding: raw"];
     let data = [1, 2, 3, 4, 5, 6];
@@ -96,6 +207,11 @@ fn a_slice_lies_in_space() {
     let lines = [&lines[..], &["space directions: (2,0) (0,3)", "space origin: (5,6)"]].concat();
     let flat = parse(&lines, &[1, 2]).geometry;
     assert_eq!((flat.spacing, flat.origin), ([2.0, 3.0, 1.0], [-5.0, -6.0, 0.0]));
+    let lines = ["type: uchar", "dimension: 2", "sizes: 2 1", "encoding: raw", "space: RAS"];
+    for directions in ["space directions: (2,0,0) (4,0,0)", "space directions: (0,0,0) (4,0,0)"] {
+        let message = refusal(&[&lines[..], &[directions]].concat(), &[1, 2]);
+        assert!(message.contains("space directions is \"flat\""), "{message}");
+    }
 }
 
 #[test]
@@ -137,6 +253,9 @@ fn what_comes_before_the_data_is_skipped() {
     assert_eq!(parse(&[&lines[..], &["byte skip: 2"]].concat(), &packed).voxels, wanted);
     assert!(refusal(&[&lines[..], &["byte skip: -1"]].concat(), &packed).contains("byte skip is \"-1\""));
     assert!(refusal(&[&SHORTS[..], &["byte skip: -2"]].concat(), &data).contains("byte skip is \"-2\""));
+    assert!(refusal(&[&SHORTS[..], &["byte skip: -1"]].concat(), &data[1..]).contains("cut off"));
+    assert!(refusal(&[&SHORTS[..], &["line skip: 1"]].concat(), &data).contains("no line to skip"));
+    assert!(refusal(&[&SHORTS[..], &["line skip: 2"]].concat(), b"x\n").contains("fewer lines"));
 }
 
 #[test]
@@ -146,8 +265,13 @@ fn encodings_and_types_that_are_not_read_are_named() {
         let message = refusal(&["type: uchar", "dimension: 2", "sizes: 1 1", &line], &[0]);
         assert!(message.contains("raw or gzip") && message.contains(encoding), "{message}");
     }
-    let message = refusal(&["type: block", "dimension: 2", "sizes: 1 1", "encoding: raw"], &[0]);
-    assert!(message.contains("type is \"block\""), "{message}");
+    for name in ["char", "block", "long", "half", ""] {
+        let message =
+            refusal(&[&format!("type: {name}"), "dimension: 2", "sizes: 1 1", "encoding: raw"], &[0]);
+        assert!(message.starts_with(&format!("type is {name:?}")), "{message}");
+    }
+    let lines = ["type: Unsigned Short Int", "dimension: 2", "sizes: 1 1", "endian: big", "encoding: raw"];
+    assert_eq!(parse(&lines, &[1, 0]).voxels, Voxels::U16(vec![256]));
 }
 
 #[test]

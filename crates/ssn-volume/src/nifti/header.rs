@@ -1,168 +1,231 @@
-//! What a header means, checked.
+//! The numbers of a NIfTI header by field, read in either byte order and written in little-endian order.
+//!
+//! This module knows where numbers lie and how they are stored, not what they mean.
 
-use super::fields::Fields;
-use super::forms;
-use super::layout::Version;
-use super::shape::Shape;
 use crate::error::Problem;
-use crate::geometry::Geometry;
-use crate::voxels::VoxelType;
+use crate::voxels::ByteOrder;
 
-/// The bytes after the header that say whether extensions follow.
-pub(super) const EXTENSION_FLAG: usize = 4;
-
-/// Whether header and data share a file.
+/// The version of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Container {
-    Single,
-    Pair,
+pub enum Version {
+    /// NIfTI-1: a header of 348 bytes, geometry in single precision, at most 32767 voxels along an axis.
+    One,
+    /// NIfTI-2: a header of 540 bytes, geometry in double precision.
+    Two,
 }
 
-/// A header in which everything that matters for the values and their place is allowed.
+impl Version {
+    /// Bytes of the header.
+    pub(super) const fn bytes(self) -> usize {
+        match self {
+            Self::One => 348,
+            Self::Two => 540,
+        }
+    }
+
+    /// Where the magic starts.
+    fn magic_offset(self) -> usize {
+        match self {
+            Self::One => 344,
+            Self::Two => 4,
+        }
+    }
+
+    /// The magic of a single file.
+    pub(super) fn magic_single(self) -> &'static [u8] {
+        match self {
+            Self::One => b"n+1\0",
+            Self::Two => b"n+2\0\r\n\x1a\n",
+        }
+    }
+
+    /// The magic of a pair of header and data file.
+    pub(super) fn magic_pair(self) -> &'static [u8] {
+        match self {
+            Self::One => b"ni1\0",
+            Self::Two => b"ni2\0\r\n\x1a\n",
+        }
+    }
+}
+
+/// How a number is stored.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Byte,
+    I16,
+    I32,
+    I64,
+    F32,
+    F64,
+}
+
+impl Kind {
+    /// Bytes of one number.
+    fn bytes(self) -> usize {
+        match self {
+            Self::Byte => 1,
+            Self::I16 => 2,
+            Self::I32 | Self::F32 => 4,
+            Self::I64 | Self::F64 => 8,
+        }
+    }
+}
+
+/// One or several numbers of the same kind in a row: their offset and kind in `nifti1.h` and in `nifti2.h`, and how
+/// many there are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Field {
+    one: (usize, Kind),
+    two: (usize, Kind),
+    count: usize,
+}
+
+/// The fields that are read or written; the names are those of the standard.
+impl Field {
+    const SIZEOF_HDR: Self = Self::new((0, Kind::I32), (0, Kind::I32), 1);
+    pub const DIM: Self = Self::new((40, Kind::I16), (16, Kind::I64), 8);
+    pub const INTENT_CODE: Self = Self::new((68, Kind::I16), (504, Kind::I32), 1);
+    pub const DATATYPE: Self = Self::new((70, Kind::I16), (12, Kind::I16), 1);
+    pub const BITPIX: Self = Self::new((72, Kind::I16), (14, Kind::I16), 1);
+    pub const PIXDIM: Self = Self::new((76, Kind::F32), (104, Kind::F64), 8);
+    pub const VOX_OFFSET: Self = Self::new((108, Kind::F32), (168, Kind::I64), 1);
+    pub const SCL_SLOPE: Self = Self::new((112, Kind::F32), (176, Kind::F64), 1);
+    pub const SCL_INTER: Self = Self::new((116, Kind::F32), (184, Kind::F64), 1);
+    pub const XYZT_UNITS: Self = Self::new((123, Kind::Byte), (500, Kind::I32), 1);
+    pub const DESCRIP: Self = Self::new((148, Kind::Byte), (240, Kind::Byte), 80);
+    pub const QFORM_CODE: Self = Self::new((252, Kind::I16), (344, Kind::I32), 1);
+    pub const SFORM_CODE: Self = Self::new((254, Kind::I16), (348, Kind::I32), 1);
+    /// `quatern_b`, `quatern_c`, `quatern_d`.
+    pub const QUATERN: Self = Self::new((256, Kind::F32), (352, Kind::F64), 3);
+    /// `qoffset_x`, `qoffset_y`, `qoffset_z`.
+    pub const QOFFSET: Self = Self::new((268, Kind::F32), (376, Kind::F64), 3);
+    /// `srow_x`, `srow_y`, `srow_z`.
+    pub const SROW: Self = Self::new((280, Kind::F32), (400, Kind::F64), 12);
+
+    const fn new(one: (usize, Kind), two: (usize, Kind), count: usize) -> Self {
+        Self { one, two, count }
+    }
+}
+
+/// The bytes of a header with the order of its numbers.
 #[derive(Debug, Clone)]
-pub(super) struct Header {
-    pub fields: Fields,
-    pub shape: Shape,
-    pub kind: VoxelType,
-    /// Where the data starts in its file.
-    pub data_offset: u64,
-    pub slope: f64,
-    pub intercept: f64,
-    pub geometry: Geometry,
+pub(super) struct RawHeader {
+    pub version: Version,
+    pub order: ByteOrder,
+    bytes: Vec<u8>,
 }
 
-impl Header {
-    /// The header at the start of bytes.
-    pub fn read(bytes: &[u8], container: Container) -> Result<Self, Problem> {
-        let fields = Fields::read(bytes)?;
-        check_magic(&fields, container)?;
-        let shape = Shape::read(&fields)?;
-        let kind = kind(&fields)?;
-        let data_offset = data_offset(&fields, container)?;
-        let (slope, intercept) = scaling(&fields)?;
-        let geometry = forms::read(&fields, &shape)?;
-        Ok(Self { fields, shape, kind, data_offset, slope, intercept, geometry })
+impl RawHeader {
+    /// The header at the start of a file; the size that it gives for itself tells version and byte order.
+    pub fn read(file: &[u8]) -> Result<Self, Problem> {
+        let truncated = |needed: usize| Problem::Truncated {
+            part: "the header",
+            needed: needed as u64,
+            found: file.len() as u64,
+        };
+        let size = file.first_chunk::<4>().ok_or_else(|| truncated(Version::One.bytes()))?;
+        let (version, order) = match (i32::from_le_bytes(*size), i32::from_be_bytes(*size)) {
+            (348, _) => (Version::One, ByteOrder::Little),
+            (_, 348) => (Version::One, ByteOrder::Big),
+            (540, _) => (Version::Two, ByteOrder::Little),
+            (_, 540) => (Version::Two, ByteOrder::Big),
+            (little, big) => {
+                return Err(Problem::Field {
+                    field: "sizeof_hdr",
+                    found: format!("{little}, or {big} in the other byte order"),
+                    allowed: "348 (NIfTI-1) or 540 (NIfTI-2)",
+                    advice: "this is no NIfTI header: check which file was given",
+                });
+            }
+        };
+        let bytes = file.get(..version.bytes()).ok_or_else(|| truncated(version.bytes()))?;
+        Ok(Self { version, order, bytes: bytes.to_vec() })
     }
 
-    /// A header kept with an image, whichever kind of file it came from.
-    pub fn of_source(bytes: &[u8]) -> Result<Self, Problem> {
-        Self::read(bytes, Container::Single).or_else(|problem| {
-            let pair = Self::read(bytes, Container::Pair);
-            pair.map_err(|_| problem)
-        })
+    /// The header of a single file, in little-endian order, with all other numbers zero.
+    pub fn single(version: Version) -> Self {
+        let mut header = Self { version, order: ByteOrder::Little, bytes: vec![0; version.bytes()] };
+        header.put_integer(Field::SIZEOF_HDR, 0, version.bytes() as i64);
+        let (start, magic) = (version.magic_offset(), version.magic_single());
+        header.bytes[start..start + magic.len()].copy_from_slice(magic);
+        header
     }
-}
 
-fn check_magic(fields: &Fields, container: Container) -> Result<(), Problem> {
-    let layout = fields.layout();
-    let (expected, allowed) = match container {
-        Container::Single => {
-            (layout.magic_single, "that of a single file: `n+1` or, intact to the end, `n+2`")
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    pub fn magic(&self) -> &[u8] {
+        let start = self.version.magic_offset();
+        &self.bytes[start..start + self.version.magic_single().len()]
+    }
+
+    pub fn integer(&self, field: Field, index: usize) -> i64 {
+        let number = self.little(field, index);
+        let [a, b, c, d, ..] = number;
+        match self.place(field, index).1 {
+            Kind::Byte => a.into(),
+            Kind::I16 => i16::from_le_bytes([a, b]).into(),
+            Kind::I32 => i32::from_le_bytes([a, b, c, d]).into(),
+            Kind::I64 => i64::from_le_bytes(number),
+            Kind::F32 | Kind::F64 => self.float(field, index) as i64,
         }
-        Container::Pair => (layout.magic_pair, "that of a pair: `ni1` or, intact to the end, `ni2`"),
-    };
-    let found = fields.text(layout.magic);
-    if found == expected {
-        return Ok(());
     }
-    if found.iter().all(|&byte| byte == 0) {
-        return Err(Problem::Unsupported {
-            what: "a header without the magic of NIfTI, such as that of Analyze 7.5,".into(),
-            advice: "convert the image to NIfTI: Analyze does not say which side is left",
-        });
-    }
-    let advice = "give the file or files that belong to this header, or export the image again";
-    let found = format!("\"{}\"", found.escape_ascii());
-    Err(Problem::Field { field: "magic", found, allowed, advice })
-}
 
-fn kind(fields: &Fields) -> Result<VoxelType, Problem> {
-    let layout = fields.layout();
-    let code = fields.integer(layout.datatype, 0);
-    let kind = match code {
-        2 => VoxelType::U8,
-        4 => VoxelType::I16,
-        8 => VoxelType::I32,
-        16 => VoxelType::F32,
-        64 => VoxelType::F64,
-        256 => VoxelType::I8,
-        512 => VoxelType::U16,
-        768 => VoxelType::U32,
-        1024 => VoxelType::I64,
-        1280 => VoxelType::U64,
-        _ => {
-            let name = match code {
-                1 => "single bits",
-                32 | 1792 | 2048 => "complex numbers",
-                128 | 2304 => "colours",
-                1536 => "numbers of 128 bits",
-                _ => "an unknown type",
-            };
-            return Err(Problem::Unsupported {
-                what: format!("datatype {code} ({name})"),
-                advice: "convert the image to whole or real numbers of 8 to 64 bits",
-            });
+    pub fn float(&self, field: Field, index: usize) -> f64 {
+        let number = self.little(field, index);
+        let [a, b, c, d, ..] = number;
+        match self.place(field, index).1 {
+            Kind::F32 => f32::from_le_bytes([a, b, c, d]).into(),
+            Kind::F64 => f64::from_le_bytes(number),
+            Kind::Byte | Kind::I16 | Kind::I32 | Kind::I64 => self.integer(field, index) as f64,
         }
-    };
-    let bits = fields.integer(layout.bitpix, 0);
-    if bits == 8 * kind.bytes() as i64 {
-        return Ok(kind);
     }
-    Err(Problem::Field {
-        field: "bitpix",
-        found: format!("{bits} with datatype {code} ({kind:?})"),
-        allowed: "the number of bits of the datatype",
-        advice: "one of the two is wrong and the values cannot be told: export the image again",
-    })
-}
 
-/// The code of a type in the field `datatype`.
-pub(super) fn datatype(kind: VoxelType) -> i64 {
-    match kind {
-        VoxelType::U8 => 2,
-        VoxelType::I16 => 4,
-        VoxelType::I32 => 8,
-        VoxelType::F32 => 16,
-        VoxelType::F64 => 64,
-        VoxelType::I8 => 256,
-        VoxelType::U16 => 512,
-        VoxelType::U32 => 768,
-        VoxelType::I64 => 1024,
-        VoxelType::U64 => 1280,
+    pub fn put_integer(&mut self, field: Field, index: usize, value: i64) {
+        match self.place(field, index).1 {
+            Kind::F32 | Kind::F64 => self.put_float(field, index, value as f64),
+            Kind::Byte | Kind::I16 | Kind::I32 | Kind::I64 => self.put(field, index, &value.to_le_bytes()),
+        }
     }
-}
 
-fn data_offset(fields: &Fields, container: Container) -> Result<u64, Problem> {
-    let layout = fields.layout();
-    let found = fields.float(layout.vox_offset, 0);
-    let (least, allowed) = match (container, fields.version) {
-        (Container::Pair, _) => (0, "a whole number from 0"),
-        (Container::Single, Version::One) => (layout.bytes + EXTENSION_FLAG, "a whole number from 352"),
-        (Container::Single, Version::Two) => (layout.bytes + EXTENSION_FLAG, "a whole number from 544"),
-    };
-    let exact = fields.integer(layout.vox_offset, 0);
-    let whole = found.is_finite() && found.fract() == 0.0 && exact >= least as i64;
-    whole.then_some(exact as u64).ok_or_else(|| Problem::Field {
-        field: "vox_offset",
-        found: found.to_string(),
-        allowed,
-        advice: "where the data starts cannot be told: export the image again",
-    })
-}
+    /// Writes a number to a field of floating-point numbers.
+    pub fn put_float(&mut self, field: Field, index: usize, value: f64) {
+        match self.place(field, index).1 {
+            Kind::F32 => self.put(field, index, &(value as f32).to_le_bytes()),
+            _ => self.put(field, index, &value.to_le_bytes()),
+        }
+    }
 
-fn scaling(fields: &Fields) -> Result<(f64, f64), Problem> {
-    let layout = fields.layout();
-    let (slope, intercept) = (fields.float(layout.scl_slope, 0), fields.float(layout.scl_inter, 0));
-    if slope == 0.0 || !slope.is_finite() {
-        return Ok((1.0, 0.0));
+    /// Takes a field over from another header of the same version, bit by bit.
+    pub fn copy(&mut self, field: Field, from: &Self) {
+        (0..field.count).for_each(|index| self.put(field, index, &from.little(field, index)));
     }
-    if intercept.is_finite() {
-        return Ok((slope, intercept));
+
+    /// Where a number of a field starts, and how it is stored.
+    fn place(&self, field: Field, index: usize) -> (usize, Kind) {
+        let (offset, kind) = match self.version {
+            Version::One => field.one,
+            Version::Two => field.two,
+        };
+        (offset + index * kind.bytes(), kind)
     }
-    Err(Problem::Field {
-        field: "scl_inter",
-        found: format!("{intercept} with scl_slope {slope}"),
-        allowed: "finite, or scl_slope 0 for values as stored",
-        advice: "what the values mean cannot be told: export the image again",
-    })
+
+    /// The bytes of one number, least significant first.
+    fn little(&self, field: Field, index: usize) -> [u8; 8] {
+        let (start, kind) = self.place(field, index);
+        let width = kind.bytes();
+        let mut number = [0; 8];
+        number[..width].copy_from_slice(&self.bytes[start..start + width]);
+        if self.order == ByteOrder::Big {
+            number[..width].reverse();
+        }
+        number
+    }
+
+    /// Writes the first bytes of `little`, as many as the number has. Headers are written in little-endian order only.
+    fn put(&mut self, field: Field, index: usize, little: &[u8]) {
+        let (start, kind) = self.place(field, index);
+        self.bytes[start..start + kind.bytes()].copy_from_slice(&little[..kind.bytes()]);
+    }
 }

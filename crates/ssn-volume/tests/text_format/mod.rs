@@ -83,6 +83,43 @@ impl TextFormat {
         assert_eq!(fs::read_dir(folder).unwrap().count(), cases.len() + others, "a file without a test");
     }
 
+    /// A header may name one file beside it and nothing else; `header` makes one that names a file.
+    pub fn only_plain_names_of_data_files_pass(&self, header: impl Fn(&str) -> Vec<u8>) {
+        for good in ["a.raw", " scan 1.raw.gz ", "..a", ".hidden", "LISTE.raw"] {
+            let message = self.refusal(&header(good));
+            assert!(
+                message.contains(&format!("{:?} is not supported; open it with", good.trim())),
+                "{message}"
+            );
+        }
+        for bad in ["", ".", "..", "-", "/etc/passwd", "../a.raw", "a/b", "a\\b", "C:a.raw", "a\0b", "./a"] {
+            let message = self.refusal(&header(bad));
+            assert!(message.contains("plain name of one file"), "{message}");
+        }
+        for several in ["LIST", "LIST 2", "slice%03d.raw 1 10 1"] {
+            let message = self.refusal(&header(several));
+            assert!(message.contains("several files"), "{message}");
+        }
+    }
+
+    /// Distances of voxels are positive and not extreme; `file` makes a file with such a distance.
+    pub fn spacings_that_cannot_be_worked_with_are_refused(&self, file: impl Fn(&str) -> Vec<u8>) {
+        for bad in ["0", "-1", "nan", "inf", "1e-300", "1e10"] {
+            let message = self.refusal(&file(bad));
+            assert!(message.contains("a distance from 1e-9 to 1e9 mm along every axis"), "{bad}: {message}");
+        }
+        assert!(self.read(&file("1e9")).is_ok());
+    }
+
+    /// A header longer than the limit is not read on, whether its lines end or not.
+    pub fn a_long_header_meets_the_limit(&self, headers: &[Vec<u8>]) {
+        for header in headers {
+            let limits = Limits { header_bytes: 100, ..Limits::default() };
+            let message = (self.parse)(header, &limits).unwrap_err().to_string();
+            assert!(message.contains("raise the limit `header_bytes`"), "{message}");
+        }
+    }
+
     /// A file in one of four forms; the last is one of the format's own.
     pub fn sample(&self, form: usize, kind: VoxelType, own: Vec<u8>) -> Vec<u8> {
         match form {
