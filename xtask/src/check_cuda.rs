@@ -8,11 +8,10 @@ mod variants;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::host::Host;
-use crate::install::{self, Lock};
-use crate::manifest::Manifest;
-use crate::pins::{CUDA_COMPILER, Parts};
+use crate::install::{self, CUDA_COMPILER, Manifest};
+use crate::libtorch::CUDA_HEADERS;
 use crate::python::Python;
-use crate::{checkout, compiler, cuda_headers, process, setup};
+use crate::{checkout, compiler, process, setup};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -41,22 +40,16 @@ pub fn run(_: &Args) -> Result<Exit, Error> {
 
 /// Brings headers and compiler into the folder, unless they are there.
 fn fetch(folder: &Path, python: &Python) -> Result<(), Error> {
-    let is_there = || {
-        Manifest::read(folder).is_some_and(|manifest| {
-            manifest.holds(CUDA_COMPILER) && manifest.problem(folder, Parts::Cuda).is_none()
-        })
-    };
+    let is_there = || Manifest::read(folder).is_some_and(|manifest| manifest.fits(&CUDA_COMPILER));
     if is_there() {
         return Ok(());
     }
     setup::check_platform()?;
     python.check_pip()?;
-    let lock = Lock::acquire(folder)?;
+    eprintln!("Fetching CUDA's headers and run-time compiler ({}).", CUDA_COMPILER.sizes);
+    let _lock = install::lock(folder)?;
     // Another check may have fetched them while this one waited for the lock.
-    if !is_there() {
-        install::unpack(&lock, CUDA_COMPILER, |wheel, folder| python.download(wheel, folder))?;
-    }
-    Ok(())
+    if is_there() { Ok(()) } else { install::fill(folder, &CUDA_COMPILER, None, python) }
 }
 
 /// The libtorch that the project builds against.
@@ -74,7 +67,7 @@ fn check_shim(host: &Host, torch: &Path, folder: &Path) -> Result<(), Error> {
     // As the build script has them, but for the result.
     command.arg(format!("@{}", shim.join("flags").display())).arg("-fsyntax-only");
     command.arg("-isystem").arg(&include).arg("-isystem").arg(include.join("torch/csrc/api/include"));
-    command.arg("-isystem").arg(folder.join(cuda_headers::FOLDER)).arg(shim.join("shim.cpp"));
+    command.arg("-isystem").arg(folder.join(CUDA_HEADERS)).arg(shim.join("shim.cpp"));
     let output = process::capture(&mut command)?;
     if output.status.success() {
         return Ok(());

@@ -2,8 +2,6 @@
 
 use crate::exit::Exit;
 use crate::libtorch::VERSION;
-use crate::pins;
-use crate::units::size;
 use std::path::{Path, PathBuf};
 
 /// An error of any subcommand; each one has an exit code.
@@ -22,10 +20,19 @@ pub enum Error {
     NoPip { python: PathBuf },
 
     #[error(
-        "pip could not fetch {package} {version} (its last lines are above): check the network, pip's \
-         index settings and the free disk space, and run this again; what is already fetched is kept"
+        "pip could not fetch and unpack the wheels (its last lines are above): check the network, pip's index settings \
+         and the free disk space, and run this again; what was there before is unchanged"
     )]
-    PipFailed { package: String, version: String, last_lines: String },
+    PipFailed { last_lines: String },
+
+    #[error(
+        "pip fetched a wheel whose hash is not the pinned one (its last lines are above), and nothing is installed: \
+         check which index pip uses, and run this again"
+    )]
+    WrongHash { last_lines: String },
+
+    #[error("interrupted, and what was there before is unchanged: run this again")]
+    Interrupted,
 
     #[error(
         "no C++ compiler found ({}), and building `tch` needs one: install it (Debian: `apt install g++`, \
@@ -39,39 +46,21 @@ pub enum Error {
     )]
     UnsupportedPlatform,
 
-    #[error(
-        "{} has {} free and the installation needs {}: make room, or choose another folder with `--dir` and \
-         set LIBTORCH to its `torch` folder", folder.display(), size(*free), size(*needed)
-    )]
-    NoSpace { folder: PathBuf, free: u64, needed: u64 },
-
-    #[error("{subject} holds libtorch {found}, and {VERSION} is needed: {remedy}")]
-    WrongVersion { subject: String, found: String, remedy: &'static str },
-
-    #[error("{subject} has no {missing}, so it is not a usable libtorch {VERSION}: {remedy}")]
-    IncompleteLibtorch { subject: String, missing: String, remedy: &'static str },
+    #[error("{subject} {fault}: {remedy} and run `cargo xtask setup`")]
+    WrongLibtorch { subject: String, fault: String, remedy: &'static str },
 
     #[error(
-        "{subject} can serve a GPU, but CUDA's headers are not with it ({} is missing), and without them the CUDA part is \
-         not built: `pip install {}` there, or set CUDA_HOME to a CUDA toolkit of the same release, or {remedy}",
-        missing.display(), pins::requirements(pins::CUDA_HEADERS)
+        "{subject} can serve a GPU, but CUDA's headers are not in {}, and without them the CUDA part is not built: `pip \
+         install -r xtask/requirements/cuda-headers.txt` there, or set CUDA_HOME to a CUDA toolkit of the same release, \
+         or unset the variable and run `cargo xtask setup --cuda`", folder.display()
     )]
-    NoCudaHeaders { subject: String, missing: PathBuf, remedy: &'static str },
+    NoCudaHeaders { subject: String, folder: PathBuf },
 
     #[error(
         "LIBTORCH_USE_PYTORCH is set, but {} finds no PyTorch: install it with `pip install torch=={VERSION}`, \
          or unset LIBTORCH_USE_PYTORCH and run `cargo xtask setup`", python.display()
     )]
     NoPytorch { python: PathBuf },
-
-    #[error(
-        "pip brought a {package} {version} whose sha256 is {found} and not the pinned {expected}; it is \
-         deleted: check which index pip uses, and run this again"
-    )]
-    WrongWheel { package: String, version: String, found: String, expected: String },
-
-    #[error("the wheel {} is damaged ({reason}): run this again to fetch a new one", wheel.display())]
-    DamagedWheel { wheel: PathBuf, reason: String },
 
     #[error(
         "{} is not empty and was not made by `cargo xtask setup`: give `--dir` an empty or a new folder",
@@ -113,9 +102,9 @@ impl Error {
     /// Lines of another program that explain the error; they are printed before it.
     pub fn details(&self) -> Option<&String> {
         match self {
-            Self::PipFailed { last_lines: lines, .. } | Self::DoesNotCompile { message: lines, .. } => {
-                Some(lines).filter(|lines| !lines.is_empty())
-            }
+            Self::PipFailed { last_lines: lines }
+            | Self::WrongHash { last_lines: lines }
+            | Self::DoesNotCompile { message: lines, .. } => Some(lines).filter(|lines| !lines.is_empty()),
             _ => None,
         }
     }
@@ -131,14 +120,14 @@ impl Error {
             | Self::NoPytorch { .. }
             | Self::NoGpu { .. }
             | Self::Spawn { .. } => Exit::MissingTool,
-            Self::WrongVersion { .. }
-            | Self::IncompleteLibtorch { .. }
+            Self::WrongLibtorch { .. }
             | Self::NoCudaHeaders { .. }
-            | Self::WrongWheel { .. }
-            | Self::DamagedWheel { .. }
+            | Self::WrongHash { .. }
             | Self::DoesNotCompile { .. }
             | Self::BadAnswer { .. } => Exit::BadData,
-            Self::PipFailed { .. } | Self::NoSpace { .. } | Self::Io { .. } => Exit::Io,
+            Self::PipFailed { .. } | Self::Io { .. } => Exit::Io,
+            // As a shell says it: 128 and the number of the signal.
+            Self::Interrupted => Exit::Child(130),
         }
     }
 }

@@ -1,18 +1,16 @@
 //! `cargo xtask setup`: after it, a plain `cargo build` finds the right libtorch.
 //!
 //! The choice is made in this order: the one that the environment names; the one that is already installed; a
-//! link to the PyTorch of the active Python, if it is of the right version; the wheels.
+//! link to the PyTorch of the active Python, if it is of the right version; the pinned wheels.
 
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::host::Host;
-use crate::install::{self, Lock};
-use crate::libtorch::{self, Origin, VERSION};
-use crate::manifest::{Manifest, Source};
-use crate::pins::{CUDA_HEADERS, Parts, WHEELS, Wheel};
+use crate::install::{self, Manifest, WheelSet};
+use crate::libtorch::{self, CUDA_HEADERS, Parts, VERSION};
 use crate::python::Python;
-use crate::units::size;
-use crate::{checkout, compiler, cuda_headers, space};
+use crate::{checkout, compiler};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -20,7 +18,8 @@ use std::time::Instant;
 ///
 /// Nothing is fetched if LIBTORCH or LIBTORCH_USE_PYTORCH names a libtorch of the right version, if one is
 /// already installed, or if the active Python has the right PyTorch, to which a link is made then; with `--cuda`, the
-/// headers that a PyTorch lacks are put beside the link.
+/// headers that a PyTorch lacks are put beside the link. What is fetched is pinned in `xtask/requirements`; pip keeps it
+/// in its cache, too, unless PIP_NO_CACHE_DIR=1.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Install also what an NVIDIA GPU needs (about 2.5 GB to fetch instead of 0.5 GB).
@@ -85,173 +84,6 @@ pub fn ensure(host: &Host) -> Result<(), Error> {
     Ok(())
 }
 
-fn settle(host: &Host, request: &Request) -> Result<Outcome, Error> {
-    compiler::find(host)?;
-    if request.in_checkout {
-        if let Some(found) = named_by_environment(host, request.parts)? {
-            return Ok(Outcome::Found(found));
-        }
-    } else if !install::is_usable(&request.root)? {
-        return Err(Error::NotOurs { folder: request.root.clone() });
-    }
-    if !request.force {
-        match installed(request) {
-            Ok(Some(found)) => {
-                install::tidy(&request.root)?;
-                return Ok(Outcome::Found(found));
-            }
-            Ok(None) => {}
-            Err(problem) => eprintln!(
-                "The libtorch in {} cannot be used as it is ({problem}): installing it again.",
-                request.root.display()
-            ),
-        }
-    }
-    match linkable(host, request) {
-        Some((torch, python)) => link(&torch, &python, request),
-        None => download(host, request),
-    }
-}
-
-/// The libtorch that the user's environment names, in the order in which `torch-sys` looks.
-fn named_by_environment(host: &Host, parts: Parts) -> Result<Option<String>, Error> {
-    if host.use_pytorch {
-        let python = Python::find(host)?;
-        let folder = python.torch_folder()?.ok_or(Error::NoPytorch { python: python.program })?;
-        let remedy =
-            "install that version with pip, or unset LIBTORCH_USE_PYTORCH and run `cargo xtask setup`";
-        let subject = format!("LIBTORCH_USE_PYTORCH is set, but {}", folder.display());
-        let found = libtorch::check(&folder, parts, Origin { subject, remedy })?;
-        check_headers(host, &folder, parts, "unset LIBTORCH_USE_PYTORCH and run `cargo xtask setup --cuda`")?;
-        let folder = folder.display();
-        return Ok(Some(format!(
-            "LIBTORCH_USE_PYTORCH is set, and {folder} is PyTorch {VERSION} ({found})."
-        )));
-    }
-    let Some(folder) = &host.libtorch else { return Ok(None) };
-    let remedy = "point LIBTORCH to that version, or unset it and run `cargo xtask setup`";
-    let subject = format!("LIBTORCH={}", folder.display());
-    let found = libtorch::check(folder, parts, Origin { subject, remedy })?;
-    check_headers(host, folder, parts, "unset LIBTORCH and run `cargo xtask setup --cuda`")?;
-    Ok(Some(format!("LIBTORCH is set, and {} is libtorch {VERSION} ({found}).", folder.display())))
-}
-
-/// Refuses a libtorch against which the CUDA part that is asked for would not be built.
-fn check_headers(host: &Host, torch: &Path, parts: Parts, remedy: &'static str) -> Result<(), Error> {
-    if parts == Parts::Cpu || cuda_headers::find(host, torch).is_some() {
-        return Ok(());
-    }
-    let folder = torch.with_file_name(cuda_headers::FOLDER);
-    let missing = cuda_headers::missing(&folder).unwrap_or(folder);
-    Err(Error::NoCudaHeaders { subject: torch.display().to_string(), missing, remedy })
-}
-
-/// The complete installation in the folder, described; if it is there but of no use, the error says why.
-fn installed(request: &Request) -> Result<Option<String>, String> {
-    let root = request.root.as_path();
-    match Manifest::read(root) {
-        Some(Manifest { source: Source::Linked { .. }, .. }) if request.download => {
-            Err("it is a link, and `--download` asks for one of its own".into())
-        }
-        Some(manifest) => match manifest.problem(root, request.parts) {
-            None => Ok(Some(describe(root, &manifest))),
-            Some(problem) => Err(problem),
-        },
-        None if root.join("torch").symlink_metadata().is_ok() => {
-            Err("it has no manifest: it was interrupted, or made by hand".into())
-        }
-        None => Ok(None),
-    }
-}
-
-fn describe(root: &Path, manifest: &Manifest) -> String {
-    let (files, bytes) = manifest.weight();
-    let (root, parts) = (root.display(), manifest.parts);
-    match &manifest.source {
-        Source::Downloaded { .. } => {
-            format!("libtorch {VERSION} ({parts}) is complete in {root}: {files} files, {}.", size(bytes))
-        }
-        Source::Linked { target, .. } => {
-            format!("libtorch {VERSION} ({parts}) in {root} is a link to {}.", target.display())
-        }
-    }
-}
-
-/// The PyTorch of the active Python, if it can serve; that there is none is no error.
-fn linkable(host: &Host, request: &Request) -> Option<(PathBuf, Python)> {
-    if request.download || !cfg!(unix) {
-        return None;
-    }
-    let python = Python::find(host).ok()?;
-    let torch = python.torch_folder().ok()??;
-    let origin = Origin { subject: torch.display().to_string(), remedy: "it is not linked" };
-    libtorch::check(&torch, request.parts, origin).ok()?;
-    (request.parts == Parts::Cpu || libtorch::fits_pinned_cuda(&torch)).then_some((torch, python))
-}
-
-#[cfg(unix)]
-fn link(torch: &Path, python: &Python, request: &Request) -> Result<Outcome, Error> {
-    if request.parts == Parts::Cuda {
-        check_platform()?;
-        python.check_pip()?;
-    }
-    let lock = Lock::acquire(&request.root)?;
-    let fetch = |wheel: &Wheel<'_>, folder: &Path| python.download(wheel, folder);
-    let manifest = install::link(&lock, torch, CUDA_HEADERS, request.parts, fetch)?;
-    let (with, without_link) = match request.parts {
-        Parts::Cpu => ("", "LIBTORCH_USE_PYTORCH=1 would use it without the link; "),
-        Parts::Cuda => (", with CUDA's headers beside it,", ""),
-    };
-    eprintln!(
-        "The active Python has PyTorch {VERSION}: it is linked{with} instead of fetching {}. ({without_link}`--download` \
-         installs one that does not depend on that Python.)",
-        size(sum(WHEELS, request.parts, |wheel| wheel.bytes))
-    );
-    Ok(Outcome::Installed(describe(&request.root, &manifest)))
-}
-
-#[cfg(not(unix))]
-fn link(_: &Path, _: &Python, _: &Request) -> Result<Outcome, Error> {
-    Err(Error::UnsupportedPlatform)
-}
-
-/// Fetches and unpacks the wheels. Whatever can be found wanting is found before the folder is touched.
-fn download(host: &Host, request: &Request) -> Result<Outcome, Error> {
-    check_platform()?;
-    let (root, parts) = (request.root.as_path(), request.parts);
-    let python = Python::find(host)?;
-    python.check_pip()?;
-    let to_fetch: Vec<u64> = WHEELS
-        .iter()
-        .filter(|wheel| wheel.serves(parts) && install::fetched(root, wheel).is_none())
-        .map(|wheel| wheel.bytes)
-        .collect();
-    let unpacked = sum(WHEELS, parts, |wheel| wheel.unpacked(parts));
-    let needed = space::needed(&to_fetch, unpacked);
-    space::check(root, needed)?;
-    let fetches = match to_fetch.len() {
-        0 => "the wheels are already here and".into(),
-        count => format!("pip fetches {} ({count} wheels), which", size(to_fetch.iter().sum())),
-    };
-    eprintln!(
-        "Installing libtorch {VERSION} ({parts}) into {}: {fetches} unpack to {}; {} are needed meanwhile.",
-        root.display(),
-        size(unpacked),
-        size(needed),
-    );
-    let start = Instant::now();
-    let lock = Lock::acquire(root)?;
-    // Another setup may have finished while this one waited for the lock.
-    if !request.force
-        && let Ok(Some(found)) = installed(request)
-    {
-        return Ok(Outcome::Found(found));
-    }
-    let manifest = install::download(&lock, WHEELS, parts, |wheel, folder| python.download(wheel, folder))?;
-    let seconds = start.elapsed().as_secs();
-    Ok(Outcome::Installed(format!("{} It took {seconds} s.", describe(root, &manifest))))
-}
-
 /// Refuses a platform for which no wheels are pinned.
 pub fn check_platform() -> Result<(), Error> {
     if cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")) {
@@ -261,10 +93,123 @@ pub fn check_platform() -> Result<(), Error> {
     }
 }
 
-fn sum(wheels: &[Wheel<'_>], parts: Parts, weight: impl Fn(&Wheel<'_>) -> u64) -> u64 {
-    wheels.iter().filter(|wheel| wheel.serves(parts)).map(weight).sum()
+fn settle(host: &Host, request: &Request) -> Result<Outcome, Error> {
+    let Request { root, parts, .. } = request;
+    compiler::find(host)?;
+    if request.in_checkout {
+        if let Some(found) = named_by_environment(host, *parts)? {
+            return Ok(Outcome::Found(found));
+        }
+    } else if !install::is_usable(root)? {
+        return Err(Error::NotOurs { folder: root.clone() });
+    }
+    match installed(request) {
+        Ok(Some(found)) if !request.force => return Ok(Outcome::Found(found)),
+        Err(fault) if !request.force => eprintln!(
+            "The libtorch in {} cannot be used as it is ({fault}): installing it again.",
+            root.display()
+        ),
+        _ => {}
+    }
+    // Whatever can be found wanting is found before the folder is touched.
+    let python = Python::find(host)?;
+    let linked = linkable(&python, request);
+    let set = WheelSet::of(*parts, linked.is_some());
+    if !set.is_empty() {
+        check_platform()?;
+        python.check_pip()?;
+    }
+    let doing = match &linked {
+        Some(torch) => format!("Linking {}, which is PyTorch {VERSION},", torch.display()),
+        None => format!("Installing libtorch {VERSION} ({parts})"),
+    };
+    eprintln!("{doing} into {}: pip fetches {}.", root.display(), set.sizes);
+    let start = Instant::now();
+    let _lock = install::lock(root)?;
+    // Another setup may have finished while this one waited for the lock.
+    if !request.force
+        && let Ok(Some(found)) = installed(request)
+    {
+        return Ok(Outcome::Found(found));
+    }
+    install::fill(root, set, linked, &python)?;
+    match installed(request) {
+        Ok(Some(done)) => Ok(Outcome::Installed(format!("{done} It took {} s.", start.elapsed().as_secs()))),
+        Ok(None) => Err(install::not_believed("it left nothing")),
+        Err(fault) => Err(install::not_believed(&fault)),
+    }
 }
 
-#[cfg(target_os = "linux")]
-#[cfg(test)]
-mod tests;
+/// The libtorch that the user's environment names, in the order in which `torch-sys` looks.
+fn named_by_environment(host: &Host, parts: Parts) -> Result<Option<String>, Error> {
+    let (variable, folder, remedy) = if host.use_pytorch {
+        let python = Python::find(host)?;
+        let folder = python.torch_folder()?.ok_or(Error::NoPytorch { python: python.program })?;
+        ("LIBTORCH_USE_PYTORCH", folder, "install that version with pip, or unset LIBTORCH_USE_PYTORCH")
+    } else if let Some(folder) = &host.libtorch {
+        ("LIBTORCH", folder.clone(), "point LIBTORCH to that version, or unset it")
+    } else {
+        return Ok(None);
+    };
+    let subject = format!("{variable} is set, and {}", folder.display());
+    match libtorch::check(&folder, parts) {
+        Ok(found) if parts == Parts::Cpu || has_headers(host, &folder) => {
+            Ok(Some(format!("{subject} is libtorch {VERSION} ({found}).")))
+        }
+        Ok(_) => Err(Error::NoCudaHeaders { subject, folder: folder.with_file_name(CUDA_HEADERS) }),
+        Err(fault) => Err(Error::WrongLibtorch { subject, fault, remedy }),
+    }
+}
+
+/// Whether a build against this libtorch finds CUDA's headers: beside it, or in CUDA_HOME.
+fn has_headers(host: &Host, torch: &Path) -> bool {
+    let named = host.cuda_home.as_ref().map(|home| home.join("include"));
+    let mut folders = named.into_iter().chain([torch.with_file_name(CUDA_HEADERS)]);
+    folders.any(|folder| libtorch::missing_header(&folder).is_none())
+}
+
+/// The complete installation in the folder, described; if it is there but of no use, the error says why.
+fn installed(request: &Request) -> Result<Option<String>, String> {
+    let (root, torch) = (request.root.display(), request.root.join("torch"));
+    let Some(manifest) = Manifest::read(&request.root) else {
+        return match torch.symlink_metadata() {
+            Ok(_) => {
+                Err("it has no manifest: it was interrupted, or made by hand or by another version".into())
+            }
+            Err(_) => Ok(None),
+        };
+    };
+    let linked = manifest.linked.as_deref();
+    let fitting = |parts: &Parts| manifest.fits(WheelSet::of(*parts, linked.is_some()));
+    let parts = [Parts::Cpu, Parts::Cuda].into_iter().find(fitting);
+    let parts = parts.ok_or("its wheels are not the pinned ones")?;
+    if parts < request.parts {
+        return Err(format!("it is made for the {parts} alone"));
+    }
+    if request.download && linked.is_some() {
+        return Err("it is a link, and `--download` asks for one of its own".into());
+    }
+    if linked.is_some() && fs::read_link(&torch).ok().as_deref() != linked {
+        return Err("torch is not the link that was made".into());
+    }
+    libtorch::check(&torch, request.parts).map_err(|fault| format!("torch {fault}"))?;
+    if request.parts == Parts::Cuda {
+        if linked.is_some_and(|target| !libtorch::fits_pinned_cuda(target)) {
+            return Err("it links to a PyTorch for another CUDA".into());
+        }
+        if let Some(missing) = libtorch::missing_header(&request.root.join(CUDA_HEADERS)) {
+            return Err(format!("it has no {}, which building the CUDA part needs", missing.display()));
+        }
+    }
+    Ok(Some(match linked {
+        None => format!("libtorch {VERSION} ({parts}) is complete in {root}."),
+        Some(target) => format!("libtorch {VERSION} ({parts}) in {root} is a link to {}.", target.display()),
+    }))
+}
+
+/// The `torch` folder of the active Python, if it can serve.
+fn linkable(python: &Python, request: &Request) -> Option<PathBuf> {
+    let torch = python.torch_folder().ok().flatten().filter(|_| !request.download)?;
+    libtorch::check(&torch, request.parts).ok()?;
+    (request.parts == Parts::Cpu || libtorch::fits_pinned_cuda(&torch)).then_some(torch)
+}
