@@ -48,10 +48,10 @@ impl Scene {
 
     /// Installs into the folder.
     fn setup(&self, pip: &str, args: &[&str]) -> Ended {
-        ended(self.into_folder(pip, args))
+        ended(self.command(pip, args))
     }
 
-    fn into_folder(&self, pip: &str, args: &[&str]) -> Command {
+    fn command(&self, pip: &str, args: &[&str]) -> Command {
         let mut command = self.xtask(pip, args);
         command.arg("--dir").arg(self.path("libtorch"));
         command
@@ -59,7 +59,7 @@ impl Scene {
 
     /// Starts an installation whose pip waits in the middle of unpacking, and waits until it does.
     fn start(&self, seconds: &str, args: &[&str]) -> Child {
-        let mut command = self.into_folder("working", args);
+        let mut command = self.command("working", args);
         command.env("PIP_PAUSE", seconds).process_group(0).stderr(Stdio::piped());
         let child = command.spawn().unwrap();
         let limit = Instant::now() + Duration::from_secs(60);
@@ -167,7 +167,7 @@ fn a_fresh_folder_gets_what_builds_need_and_nothing_else() {
 fn each_missing_tool_has_its_own_refusal() {
     let scene = Scene::new();
     let without = |name: &str, value: &str| {
-        let mut command = scene.into_folder("working", &[]);
+        let mut command = scene.command("working", &[]);
         command.env(name, value);
         ended(command)
     };
@@ -222,6 +222,9 @@ fn what_a_killed_run_leaves_is_not_trusted_and_is_cleared() {
     assert_eq!(scene.setup("working", &[]).code, Some(0));
     signal("KILL", group);
     assert!(scene.names() == COMPLETE && scene.is_complete());
+    // A file that is removed is noticed as well.
+    fs::remove_file(scene.path("libtorch/torch/lib/libgomp.so.1")).unwrap();
+    assert_refused(&scene.setup("offline", &[]), 74, "(torch/lib/libgomp.so.1 is missing)");
     // Killed while it put files in place.
     fs::remove_file(scene.path("libtorch/manifest.json")).unwrap();
     fs::remove_file(scene.path("libtorch/torch/lib/libc10.so")).unwrap();
@@ -273,7 +276,7 @@ fn the_pytorch_of_the_active_python_is_linked_if_it_fits() {
     let scene = Scene::new();
     let torch = scene.libtorch("site-packages/torch", "2.11.0+cu130");
     let with_torch = |pip: &str, args: &[&str]| {
-        let mut command = scene.into_folder(pip, args);
+        let mut command = scene.command(pip, args);
         command.env("PYTHON_TORCH", &torch);
         ended(command)
     };
@@ -316,7 +319,7 @@ fn what_the_environment_names_is_taken_or_refused_but_never_replaced() {
     // LIBTORCH_USE_PYTORCH comes first, as in `torch-sys`.
     let pytorch = ("LIBTORCH_USE_PYTORCH", Path::new("1"));
     let refused = run(&[("LIBTORCH", &own), pytorch, ("PYTHON_TORCH", &old)], &[]);
-    assert_refused(&refused, 65, "install that version with pip, or unset LIBTORCH_USE_PYTORCH");
+    assert_refused(&refused, 65, "install that version there, or unset LIBTORCH_USE_PYTORCH");
     assert_refused(&run(&[("LIBTORCH", &own), pytorch], &[]), 69, "finds no PyTorch");
     assert_eq!(run(&[("LIBTORCH", &old), pytorch, ("PYTHON_TORCH", &own)], &[]).code, Some(0));
     // A GPU needs CUDA's headers, beside it or in CUDA_HOME.
