@@ -46,9 +46,8 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         What::Ranks => ranks::run(),
         What::Gpu(args) => gpu::run(args),
         What::Memory => {
-            let mut command = process::cargo();
-            command.args(["run", "--release", "--package", "ssn-core", "--example", "bench_memory"]);
-            process::run(&mut command)
+            let example = ["run", "--release", "--package", "ssn-core", "--example", "bench_memory"];
+            process::run(process::cargo().args(example))
         }
     }
 }

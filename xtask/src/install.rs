@@ -38,7 +38,7 @@ const LIBTORCH_CPU: WheelSet = WheelSet {
         "nvidia/cu13/lib/libcudart.so.13",
         "nvidia/cu13/lib/libcupti.so.13",
     ],
-    sizes: "0.54 GB, needs 1.8 GB meanwhile and keeps 0.50 GB",
+    sizes: "0.54 GB, needs 1.8 GB meanwhile and keeps 0.5 GB",
 };
 
 const LIBTORCH_CUDA: WheelSet = WheelSet {
@@ -137,16 +137,11 @@ pub fn lock(root: &Path) -> Result<File, Error> {
 /// Fills a folder, of which the caller holds the [`lock`], with what is kept of the wheels, and with a link to a PyTorch
 /// if there is one. What was there before stays until all of it has arrived.
 pub fn fill(root: &Path, set: &WheelSet, linked: Option<&Path>, python: &Path) -> Result<(), Error> {
-    for leftover in entries(root)?.iter().filter(|name| name.starts_with(STAGING)) {
-        // A pip whose parent was killed may still write there: what cannot be removed now is removed next time.
-        let _ = fs::remove_dir_all(root.join(leftover));
-    }
+    clear_staging(root)?;
     let staging = tempfile::Builder::new().prefix(STAGING).tempdir_in(root);
     let staging = staging.map_err(Error::io("create a folder in", root))?;
     let [tree, old] = ["tree", "old"].map(|name| staging.path().join(name));
-    for folder in [&tree, &old] {
-        fs::create_dir(folder).map_err(Error::io("create", folder))?;
-    }
+    fs::create_dir(&tree).and_then(|()| fs::create_dir(&old)).map_err(Error::io("fill", staging.path()))?;
     if !set.is_empty() {
         keep(set, &python::install(python, set.requirements, staging.path())?, &tree)?;
     }
@@ -170,9 +165,18 @@ pub fn fill(root: &Path, set: &WheelSet, linked: Option<&Path>, python: &Path) -
     for name in entries(&tree)? {
         rename(&tree, root, &name)?;
     }
-    staging.close().map_err(Error::io("tidy", root))?;
+    clear_staging(root)?;
     let record = json!({ "linked": linked, "wheels": set.pins() });
     fs::write(&manifest, format!("{record:#}\n")).map_err(Error::io("write", &manifest))
+}
+
+/// Removes the folders of this run and of interrupted ones.
+fn clear_staging(root: &Path) -> Result<(), Error> {
+    for name in entries(root)?.iter().filter(|name| name.starts_with(STAGING)) {
+        // A pip whose parent was killed may still write there: what cannot be removed now is removed next time.
+        let _ = fs::remove_dir_all(root.join(name));
+    }
+    Ok(())
 }
 
 /// Moves what is kept, and the licenses, from the unpacked wheels to the tree.

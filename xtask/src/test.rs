@@ -19,18 +19,15 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     setup::ensure()?;
     // nextest cannot run the examples of the documentation; Cargo can, and runs them on their own.
     let doc = process::run(process::cargo().args(["test", "--doc", "--workspace"]))?;
+    let nextest = process::capture(process::cargo().args(["nextest", "--version"]))?;
     // `--tests` keeps Cargo's own runner from running the examples a second time, and from closing with them.
-    let runner: &[&str] = if has_nextest()? { &["nextest", "run"] } else { &["test", "--tests"] };
+    let runner: &[&str] = if nextest.status.success() { &["nextest", "run"] } else { &["test", "--tests"] };
     let main = process::run(process::cargo().args(runner).args(scope(&args.args)).args(&args.args))?;
     if doc != Exit::Success && main == Exit::Success {
         eprintln!("error: the examples in the documentation failed (see above); all other tests passed");
         return Ok(doc);
     }
     Ok(main)
-}
-
-fn has_nextest() -> Result<bool, Error> {
-    Ok(process::capture(process::cargo().args(["nextest", "--version"]))?.status.success())
 }
 
 /// The whole workspace with the optional readers, unless the arguments choose packages: `--workspace` would
