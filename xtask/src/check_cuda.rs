@@ -3,21 +3,12 @@
 //! Elsewhere the C++ part of `ssn-cuda` is compiled only where CUDA's headers are installed, and its kernels only when a
 //! GPU first needs them.
 
-mod variants;
-
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::host::Host;
-use crate::install::{self, Lock};
-use crate::manifest::Manifest;
-use crate::pins::{CUDA_COMPILER, Parts};
-use crate::python::Python;
-use crate::{checkout, compiler, cuda_headers, process, setup};
-use std::path::{Path, PathBuf};
+use crate::error::{Error, Exit};
+use crate::install::{self, CUDA_COMPILER, Manifest};
+use crate::libtorch::CUDA_HEADERS;
+use crate::{checkout, host, process, python, setup};
+use std::path::Path;
 use std::process::Command;
-
-/// The folder of NVRTC's libraries in the wheels.
-const LIBRARIES: &str = "nvidia/cu13/lib";
 
 /// Compile the C++ part and the kernels of `ssn-cuda`, without a GPU.
 ///
@@ -27,88 +18,66 @@ pub struct Args {}
 
 /// Runs the command.
 pub fn run(_: &Args) -> Result<Exit, Error> {
-    let host = Host::from_env();
-    setup::ensure(&host)?;
-    let python = Python::find(&host)?;
-    let folder = process::target_directory(&host)?.join("cuda-check");
+    setup::ensure()?;
+    let python = host::python()?;
+    let folder = process::target_directory()?.join("cuda-check");
     fetch(&folder, &python)?;
-    check_shim(&host, &torch(&host, &python)?, &folder)?;
-    let variants = variants::all();
-    check_kernels(&python.program, &folder, &variants)?;
-    eprintln!("The C++ part of ssn-cuda compiles, and so do its kernels in {} variants.", variants.len());
+    let own = || checkout::libtorch().join("torch");
+    let torch = setup::named_by_environment()?.map_or_else(own, |(_, torch)| torch);
+    check_shim(host::compiler()?, &torch, &folder)?;
+    let variants = check_kernels(&python, &folder)?;
+    eprintln!("The C++ part of ssn-cuda compiles, and so do its kernels in {variants} variants.");
     Ok(Exit::Success)
 }
 
 /// Brings headers and compiler into the folder, unless they are there.
-fn fetch(folder: &Path, python: &Python) -> Result<(), Error> {
-    let is_there = || {
-        Manifest::read(folder).is_some_and(|manifest| {
-            manifest.holds(CUDA_COMPILER) && manifest.problem(folder, Parts::Cuda).is_none()
-        })
-    };
+fn fetch(folder: &Path, python: &Path) -> Result<(), Error> {
+    let fits = |manifest: Manifest| manifest.fits(&CUDA_COMPILER) && CUDA_COMPILER.missing(folder).is_none();
+    let is_there = || Manifest::read(folder).is_some_and(fits);
     if is_there() {
         return Ok(());
     }
-    setup::check_platform()?;
-    python.check_pip()?;
-    let lock = Lock::acquire(folder)?;
+    python::check_pip(python)?;
+    eprintln!("Fetching CUDA's headers and run-time compiler ({}).", CUDA_COMPILER.sizes);
+    let _lock = install::lock(folder)?;
     // Another check may have fetched them while this one waited for the lock.
-    if !is_there() {
-        install::unpack(&lock, CUDA_COMPILER, |wheel, folder| python.download(wheel, folder))?;
-    }
-    Ok(())
+    if is_there() { Ok(()) } else { install::fill(folder, &CUDA_COMPILER, None, python) }
 }
 
-/// The libtorch that the project builds against.
-fn torch(host: &Host, python: &Python) -> Result<PathBuf, Error> {
-    if host.use_pytorch {
-        return python.torch_folder()?.ok_or_else(|| Error::NoPytorch { python: python.program.clone() });
-    }
-    Ok(host.libtorch.clone().unwrap_or_else(|| checkout::libtorch().join("torch")))
-}
-
-fn check_shim(host: &Host, torch: &Path, folder: &Path) -> Result<(), Error> {
+fn check_shim(mut compiler: Command, torch: &Path, folder: &Path) -> Result<(), Error> {
     let shim = checkout::root().join("crates/ssn-cuda/shim");
     let include = torch.join("include");
-    let mut command = compiler::command(host)?;
     // As the build script has them, but for the result.
-    command.arg(format!("@{}", shim.join("flags").display())).arg("-fsyntax-only");
-    command.arg("-isystem").arg(&include).arg("-isystem").arg(include.join("torch/csrc/api/include"));
-    command.arg("-isystem").arg(folder.join(cuda_headers::FOLDER)).arg(shim.join("shim.cpp"));
-    let output = process::capture(&mut command)?;
+    compiler.arg(format!("@{}", shim.join("flags").display())).arg("-fsyntax-only");
+    compiler.arg("-isystem").arg(&include).arg("-isystem").arg(include.join("torch/csrc/api/include"));
+    compiler.arg("-isystem").arg(folder.join(CUDA_HEADERS)).arg(shim.join("shim.cpp"));
+    let output = process::capture(&mut compiler)?;
     if output.status.success() {
         return Ok(());
     }
-    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(Error::DoesNotCompile { what: "the C++ part of ssn-cuda does", message })
+    let lines = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(Error::DoesNotCompile { what: "the C++ part of ssn-cuda does", lines })
 }
 
-fn check_kernels(python: &Path, folder: &Path, variants: &[String]) -> Result<(), Error> {
-    let libraries = folder.join(LIBRARIES);
+/// Compiles the kernels, and gives the number of their variants.
+fn check_kernels(python: &Path, folder: &Path) -> Result<String, Error> {
+    let (libraries, scripts) = (folder.join("nvidia/cu13/lib"), checkout::root().join("xtask/check-cuda"));
     let mut command = Command::new(python);
-    command.arg(checkout::root().join("xtask/src/check_cuda/nvrtc.py"));
-    command.arg(libraries.join("libnvrtc.so.13")).arg(kernels()).args(variants);
+    command.arg(scripts.join("nvrtc.py")).arg(libraries.join("libnvrtc.so.13"));
+    command.arg(checkout::root().join("crates/ssn-cuda/kernels")).arg(scripts.join("variants.txt"));
     // NVRTC looks for a library of its own by name alone.
     let output = process::capture(command.env("LD_LIBRARY_PATH", &libraries))?;
-    if output.status.success() {
-        return Ok(());
-    }
     let message = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if message.is_empty() {
-        // Not the kernels' fault. A traceback ends with what happened.
-        let errors = String::from_utf8_lossy(&output.stderr);
-        let reason = errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it failed").to_owned();
-        return Err(Error::BadAnswer { command: "nvrtc.py".to_owned(), reason });
+        // Not the kernels' fault.
+        return Err(Error::BadAnswer { command: "nvrtc.py".to_owned(), reason: process::last_line(&output) });
     }
-    Err(Error::DoesNotCompile { what: "kernels of ssn-cuda do", message })
+    if output.status.success() {
+        return Ok(message);
+    }
+    Err(Error::DoesNotCompile { what: "kernels of ssn-cuda do", lines: message })
 }
 
-/// The folder of the kernels.
-fn kernels() -> PathBuf {
-    checkout::root().join("crates/ssn-cuda/kernels")
-}
-
-#[cfg(unix)]
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,8 +85,8 @@ mod tests {
     #[test]
     fn what_the_compiler_says_is_told() {
         // A shell fails on these arguments with a message of its own.
-        let host = Host { cxx: Some("/bin/sh -e".into()), ..Host::default() };
-        let error = check_shim(&host, Path::new("/nowhere"), Path::new("/nowhere")).unwrap_err();
+        let (compiler, nowhere) = (Command::new("/bin/sh"), Path::new("/nowhere"));
+        let error = check_shim(compiler, nowhere, nowhere).unwrap_err();
         assert!(error.to_string().starts_with("the C++ part of ssn-cuda does not compile"), "{error}");
         assert!(error.details().is_some_and(|message| message.contains("sh:")), "{:?}", error.details());
         assert_eq!(error.exit(), Exit::BadData);
@@ -125,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_script_that_fails_by_itself_is_not_taken_for_a_kernel_that_does() {
-        let error = check_kernels(Path::new("/bin/sh"), Path::new("/nowhere"), &[]).unwrap_err();
+        let error = check_kernels(Path::new("/bin/sh"), Path::new("/nowhere")).unwrap_err();
         assert!(matches!(error, Error::BadAnswer { .. }), "{error}");
     }
 }

@@ -10,13 +10,6 @@ pub fn root() -> &'static Path {
     xtask.parent().unwrap_or(xtask)
 }
 
-/// The folder of the peers' scripts: the one in the working directory, if there is one, so that a program that was built
-/// in another checkout finds them too.
-pub fn peers() -> PathBuf {
-    let here = PathBuf::from("benches/peer");
-    if here.is_dir() { here } else { root().join(here) }
-}
-
 /// The folder that `setup` fills; `.cargo/config.toml` points LIBTORCH to its `torch` folder.
 pub fn libtorch() -> PathBuf {
     root().join("libtorch")

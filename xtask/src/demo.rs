@@ -1,8 +1,6 @@
 //! `cargo xtask demo`: the shortest way from a fresh checkout to a figure.
 
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::host::Host;
+use crate::error::{Error, Exit};
 use crate::{checkout, process, setup};
 use std::process::Command;
 
@@ -15,18 +13,16 @@ pub struct Args {}
 
 /// Runs the command.
 pub fn run(_: &Args) -> Result<Exit, Error> {
-    let host = Host::from_env();
-    setup::ensure(&host)?;
-    let mut build = process::cargo(&host);
+    setup::ensure()?;
+    let mut build = process::cargo();
     // In one build: Cargo chooses the features of shared dependencies for both, and compiles them once.
     build.args(["build", "--release", "--package", "ssn-cli", "--package", "ssn-engine"]);
     let built = process::run(&mut build)?;
     if built != Exit::Success {
         return Ok(built);
     }
-    let ssn = process::target_directory(&host)?
-        .join("release")
-        .join(format!("ssn{}", std::env::consts::EXE_SUFFIX));
+    let ssn =
+        process::target_directory()?.join("release").join(format!("ssn{}", std::env::consts::EXE_SUFFIX));
     let mut demo = Command::new(ssn);
     // Once it has run, the same command shows the same again at once; remove the folder to begin anew.
     demo.args(["demo", "--out", OUTPUT]).current_dir(checkout::root());

@@ -1,10 +1,46 @@
-//! What can go wrong, one sentence each: what happened, and what to do about it.
+//! How a run ends: exit codes, and what can go wrong, one sentence each: what happened, and what to do about it.
 
-use crate::exit::Exit;
 use crate::libtorch::VERSION;
-use crate::pins;
-use crate::units::size;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// How a run of `cargo xtask` ended. The codes above 2 are those of `sysexits.h`, so that a script can tell a machine
+/// that lacks a tool from one that lost its network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything that was asked for is done.
+    Success,
+    /// The command line asks for something that cannot be done; `clap` uses the same number.
+    Usage,
+    /// A libtorch of the wrong version, or a file that does not hold what it should.
+    BadData,
+    /// A tool that the task needs is missing, or the platform is one for which nothing is pinned.
+    MissingTool,
+    /// The disk, the network or the file system failed.
+    Io,
+    /// A program that was run on the user's behalf failed; its code is passed on unchanged.
+    Child(u8),
+}
+
+impl Exit {
+    /// The number that the shell sees.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Usage => 2,
+            Self::BadData => 65,
+            Self::MissingTool => 69,
+            Self::Io => 74,
+            Self::Child(code) => code,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        exit.code().into()
+    }
+}
 
 /// An error of any subcommand; each one has an exit code.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +49,7 @@ pub enum Error {
         "`{program}` is not on the PATH, and `pip` is what fetches libtorch: install Python 3 (Debian: \
          `apt install python3 python3-pip`, Fedora: `dnf install python3 python3-pip`) and run this again"
     )]
-    NoPython { program: String },
+    NoPython { program: &'static str },
 
     #[error(
         "{} has no pip, which fetches libtorch: install it (Debian: `apt install python3-pip`, Fedora: \
@@ -22,16 +58,25 @@ pub enum Error {
     NoPip { python: PathBuf },
 
     #[error(
-        "pip could not fetch {package} {version} (its last lines are above): check the network, pip's \
-         index settings and the free disk space, and run this again; what is already fetched is kept"
+        "pip could not fetch and unpack the wheels (its last lines are above): check the network, pip's index settings \
+         and the free disk space, and run this again; what was there before is unchanged"
     )]
-    PipFailed { package: String, version: String, last_lines: String },
+    PipFailed { lines: String },
 
     #[error(
-        "no C++ compiler found ({}), and building `tch` needs one: install it (Debian: `apt install g++`, \
-         Fedora: `dnf install gcc-c++`) or set CXX, and run this again", tried.join(", ")
+        "pip fetched a wheel whose hash is not the pinned one (its last lines are above), and nothing is installed: \
+         check which index pip uses, and run this again"
     )]
-    NoCompiler { tried: Vec<String> },
+    WrongHash { lines: String },
+
+    #[error("interrupted, and what was there before is unchanged: run this again")]
+    Interrupted,
+
+    #[error(
+        "no C++ compiler found ({tried}), and building `tch` needs one: install it (Debian: `apt install g++`, \
+         Fedora: `dnf install gcc-c++`) or set CXX, and run this again"
+    )]
+    NoCompiler { tried: String },
 
     #[error(
         "libtorch {VERSION} is pinned for Linux on x86-64 with glibc only: here, install PyTorch with \
@@ -39,39 +84,21 @@ pub enum Error {
     )]
     UnsupportedPlatform,
 
-    #[error(
-        "{} has {} free and the installation needs {}: make room, or choose another folder with `--dir` and \
-         set LIBTORCH to its `torch` folder", folder.display(), size(*free), size(*needed)
-    )]
-    NoSpace { folder: PathBuf, free: u64, needed: u64 },
-
-    #[error("{subject} holds libtorch {found}, and {VERSION} is needed: {remedy}")]
-    WrongVersion { subject: String, found: String, remedy: &'static str },
-
-    #[error("{subject} has no {missing}, so it is not a usable libtorch {VERSION}: {remedy}")]
-    IncompleteLibtorch { subject: String, missing: String, remedy: &'static str },
+    #[error("{subject} {fault}: install that version there, or unset {variable} and run `cargo xtask setup`")]
+    WrongLibtorch { subject: String, fault: String, variable: &'static str },
 
     #[error(
-        "{subject} can serve a GPU, but CUDA's headers are not with it ({} is missing), and without them the CUDA part is \
-         not built: `pip install {}` there, or set CUDA_HOME to a CUDA toolkit of the same release, or {remedy}",
-        missing.display(), pins::requirements(pins::CUDA_HEADERS)
+        "{subject} can serve a GPU, but CUDA's headers are not in {}, and without them the CUDA part is not built: `pip \
+         install -r xtask/requirements/cuda-headers.txt` there, or set CUDA_HOME to a CUDA toolkit of the same release, \
+         or unset the variable and run `cargo xtask setup --cuda`", folder.display()
     )]
-    NoCudaHeaders { subject: String, missing: PathBuf, remedy: &'static str },
+    NoCudaHeaders { subject: String, folder: PathBuf },
 
     #[error(
         "LIBTORCH_USE_PYTORCH is set, but {} finds no PyTorch: install it with `pip install torch=={VERSION}`, \
          or unset LIBTORCH_USE_PYTORCH and run `cargo xtask setup`", python.display()
     )]
     NoPytorch { python: PathBuf },
-
-    #[error(
-        "pip brought a {package} {version} whose sha256 is {found} and not the pinned {expected}; it is \
-         deleted: check which index pip uses, and run this again"
-    )]
-    WrongWheel { package: String, version: String, found: String, expected: String },
-
-    #[error("the wheel {} is damaged ({reason}): run this again to fetch a new one", wheel.display())]
-    DamagedWheel { wheel: PathBuf, reason: String },
 
     #[error(
         "{} is not empty and was not made by `cargo xtask setup`: give `--dir` an empty or a new folder",
@@ -92,7 +119,7 @@ pub enum Error {
     NoGpu { python: PathBuf, reason: String },
 
     #[error("{what} not compile: the compiler's message is above")]
-    DoesNotCompile { what: &'static str, message: String },
+    DoesNotCompile { what: &'static str, lines: String },
 
     #[error("cannot {action} {}: {source}", path.display())]
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
@@ -113,8 +140,8 @@ impl Error {
     /// Lines of another program that explain the error; they are printed before it.
     pub fn details(&self) -> Option<&String> {
         match self {
-            Self::PipFailed { last_lines: lines, .. } | Self::DoesNotCompile { message: lines, .. } => {
-                Some(lines).filter(|lines| !lines.is_empty())
+            Self::PipFailed { lines } | Self::WrongHash { lines } | Self::DoesNotCompile { lines, .. } => {
+                Some(lines)
             }
             _ => None,
         }
@@ -131,14 +158,14 @@ impl Error {
             | Self::NoPytorch { .. }
             | Self::NoGpu { .. }
             | Self::Spawn { .. } => Exit::MissingTool,
-            Self::WrongVersion { .. }
-            | Self::IncompleteLibtorch { .. }
+            Self::WrongLibtorch { .. }
             | Self::NoCudaHeaders { .. }
-            | Self::WrongWheel { .. }
-            | Self::DamagedWheel { .. }
+            | Self::WrongHash { .. }
             | Self::DoesNotCompile { .. }
             | Self::BadAnswer { .. } => Exit::BadData,
-            Self::PipFailed { .. } | Self::NoSpace { .. } | Self::Io { .. } => Exit::Io,
+            Self::PipFailed { .. } | Self::Io { .. } => Exit::Io,
+            // As a shell says it: 128 and the number of the signal.
+            Self::Interrupted => Exit::Child(130),
         }
     }
 }

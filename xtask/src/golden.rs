@@ -1,10 +1,8 @@
 //! `cargo xtask golden`: our scores and networks beside golden values, for any folder that has them.
 
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::host::Host;
+use crate::error::{Error, Exit};
+use crate::install::entries;
 use crate::{checkout, process};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Compare our scores and networks with golden values: a table for every such file of a folder.
@@ -18,52 +16,35 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Exit, Error> {
-    let folders = match &args.dir {
-        None => {
-            let root = checkout::root();
-            vec![root.join("crates/ssn-core/tests/golden"), root.join("crates/ssn-net/tests/golden")]
-        }
-        Some(dir) => {
-            // The command runs in the checkout's root, and the user may be elsewhere.
-            let dir = std::path::absolute(dir).map_err(Error::io("find", dir))?;
-            let mut folders = vec![dir.clone()];
-            for entry in fs::read_dir(&dir).map_err(Error::io("read", &dir))? {
-                folders.push(entry.map_err(Error::io("read", &dir))?.path());
-            }
-            folders.sort();
-            folders
-        }
+    let dirs = match &args.dir {
+        None => ["ssn-core", "ssn-net"]
+            .map(|name| checkout::root().join(format!("crates/{name}/tests/golden")))
+            .to_vec(),
+        // The command runs in the checkout's root, and the user may be elsewhere.
+        Some(dir) => vec![std::path::absolute(dir).map_err(Error::io("find", dir))?],
     };
     let (mut compared, mut outcome) = (false, Exit::Success);
-    for folder in &folders {
-        for package in packages_for(folder) {
-            let mut command = process::cargo(&Host::from_env());
-            command.args(["run", "--quiet", "--package", package, "--example", "golden", "--"]).arg(folder);
-            let exit = process::run(&mut command)?;
-            compared = true;
-            if exit != Exit::Success {
-                outcome = exit;
+    for dir in &dirs {
+        let mut folders: Vec<PathBuf> = entries(dir)?.iter().map(|name| dir.join(name)).collect();
+        folders.push(dir.clone());
+        folders.sort();
+        for folder in &folders {
+            for package in packages_for(folder) {
+                let mut command = process::cargo();
+                command.args(["run", "--quiet", "--package", package, "--example", "golden", "--"]);
+                let exit = process::run(command.arg(folder))?;
+                (compared, outcome) = (true, if exit == Exit::Success { outcome } else { exit });
             }
         }
     }
-    if !compared {
-        let dir = folders[0].clone();
-        return Err(Error::NoGoldenValues { dir });
-    }
-    Ok(outcome)
+    if compared { Ok(outcome) } else { Err(Error::NoGoldenValues { dir: dirs[0].clone() }) }
 }
 
 /// The packages that have something to compare in a folder.
 fn packages_for(folder: &Path) -> Vec<&'static str> {
-    let mut packages = vec![];
-    if folder.join("ged.json").exists() {
-        packages.push("ssn-core");
-    }
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    if entries.map(|entry| entry.path()).any(|path| {
-        path.extension().is_some_and(|ending| ending == "json") && path.with_extension("pt").exists()
-    }) {
-        packages.push("ssn-net");
-    }
-    packages
+    let files = entries(folder).unwrap_or_default();
+    let is_network =
+        |name: &String| name.ends_with(".json") && folder.join(name).with_extension("pt").exists();
+    let scores = files.iter().any(|name| name == "ged.json").then_some("ssn-core");
+    scores.into_iter().chain(files.iter().any(is_network).then_some("ssn-net")).collect()
 }

@@ -1,49 +1,18 @@
-//! What the environment says, read once: no other module looks at environment variables.
+//! What the environment says about libtorch and its tools.
 
 use crate::checkout;
+use crate::error::Error;
 use std::env;
-use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-/// The environment variables that decide where libtorch and its tools come from.
-#[derive(Debug, Clone, Default)]
-pub struct Host {
-    /// PATH, in which tools are looked for.
-    pub path: OsString,
-    /// CXX, the C++ compiler that the user prefers.
-    pub cxx: Option<String>,
-    /// Whether a virtual environment is active; `torch-sys` then asks `python` and not `python3`.
-    pub virtual_env: bool,
-    /// Whether LIBTORCH_USE_PYTORCH is set; to `torch-sys` any value means yes.
-    pub use_pytorch: bool,
-    /// LIBTORCH, if it is the user's own and not the one that this checkout sets.
-    pub libtorch: Option<PathBuf>,
-    /// CUDA_HOME, whose headers serve a libtorch that comes without.
-    pub cuda_home: Option<PathBuf>,
-}
+/// The names under which systems keep their C++ compiler.
+const COMPILERS: [&str; 3] = ["c++", "g++", "clang++"];
 
-impl Host {
-    /// Reads the environment of this process.
-    pub fn from_env() -> Self {
-        Self {
-            path: env::var_os("PATH").unwrap_or_default(),
-            cxx: env::var("CXX").ok().filter(|value| !value.trim().is_empty()),
-            virtual_env: env::var_os("VIRTUAL_ENV").is_some(),
-            use_pytorch: env::var_os("LIBTORCH_USE_PYTORCH").is_some(),
-            libtorch: env::var_os("LIBTORCH").map(PathBuf::from).filter(|value| !is_ours(value)),
-            cuda_home: env::var_os("CUDA_HOME").map(PathBuf::from),
-        }
-    }
-
-    /// The first executable file of this name on the PATH; a name with a folder in it is taken as it is.
-    pub fn find(&self, program: &str) -> Option<PathBuf> {
-        let name =
-            format!("{}{}", program.trim_end_matches(env::consts::EXE_SUFFIX), env::consts::EXE_SUFFIX);
-        if Path::new(program).components().count() > 1 {
-            return is_executable(Path::new(program)).then(|| program.into());
-        }
-        env::split_paths(&self.path).map(|folder| folder.join(&name)).find(|file| is_executable(file))
-    }
+/// LIBTORCH, if it is the user's own and not the one that this checkout sets.
+pub fn libtorch() -> Option<PathBuf> {
+    env::var_os("LIBTORCH").map(PathBuf::from).filter(|value| !is_ours(value))
 }
 
 /// Whether this LIBTORCH is the checkout's own, which Cargo sets for every process that it runs.
@@ -52,15 +21,45 @@ fn is_ours(libtorch: &Path) -> bool {
     libtorch.components().eq(checkout::libtorch().join("torch").components())
 }
 
-#[cfg(unix)]
-fn is_executable(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+/// Whether LIBTORCH_USE_PYTORCH is set; to `torch-sys` any value means yes.
+pub fn uses_pytorch() -> bool {
+    env::var_os("LIBTORCH_USE_PYTORCH").is_some()
 }
 
-#[cfg(not(unix))]
-fn is_executable(file: &Path) -> bool {
-    file.is_file()
+/// The headers in CUDA_HOME, which serve a libtorch that comes without.
+pub fn cuda_headers() -> Option<PathBuf> {
+    env::var_os("CUDA_HOME").map(|home| Path::new(&home).join("include"))
+}
+
+/// The active Python interpreter, chosen as `torch-sys` chooses it.
+pub fn python() -> Result<PathBuf, Error> {
+    let program = if env::var_os("VIRTUAL_ENV").is_some() { "python" } else { "python3" };
+    find(program).ok_or(Error::NoPython { program })
+}
+
+/// The C++ compiler that the build of `tch` will find: CXX with its arguments if it is set, or else the usual names.
+pub fn compiler() -> Result<Command, Error> {
+    let cxx = env::var("CXX").unwrap_or_default();
+    // CXX may carry arguments or a wrapper, as in `ccache g++`; the first word is the program.
+    let mut words = cxx.split_whitespace();
+    let tried = words.next().map_or(COMPILERS.to_vec(), |program| vec![program]);
+    let Some(program) = tried.iter().find_map(|name| find(name)) else {
+        return Err(Error::NoCompiler { tried: tried.join(", ") });
+    };
+    let mut command = Command::new(program);
+    command.args(words);
+    Ok(command)
+}
+
+/// The first executable file of this name on the PATH; a name with a folder in it is taken as it is.
+fn find(program: &str) -> Option<PathBuf> {
+    let is_executable = |file: &PathBuf| {
+        file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    if program.contains('/') {
+        return Some(program.into()).filter(is_executable);
+    }
+    env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(program)).find(is_executable)
 }
 
 #[cfg(test)]
@@ -69,19 +68,7 @@ mod tests {
 
     #[test]
     fn the_checkouts_own_libtorch_is_not_the_users() {
-        assert!(is_ours(&checkout::libtorch().join("torch")));
         assert!(is_ours(&checkout::libtorch().join("torch/")));
-        assert!(!is_ours(Path::new("/opt/libtorch")));
-        assert!(!is_ours(Path::new("")));
-    }
-
-    #[test]
-    fn only_executable_files_on_the_path_are_found() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("tool"), "not executable").unwrap();
-        let host = Host { path: folder.path().into(), ..Host::default() };
-        assert_eq!(host.find("tool"), None);
-        assert_eq!(host.find("absent"), None);
-        assert_eq!(host.find("/bin/sh"), Some("/bin/sh".into()));
+        assert!(!is_ours(Path::new("/opt/libtorch")) && !is_ours(Path::new("")));
     }
 }

@@ -1,233 +1,198 @@
-//! Puts a libtorch into its folder so that an interruption at any moment leaves either the old installation
-//! or one that the next run recognises as incomplete.
+//! Fills a folder from pinned wheels so that an interruption at any moment leaves either what was there before or a
+//! folder that the next run recognizes as incomplete.
 //!
-//! Everything is made in `.partial-PID` inside the folder and then renamed into place; the manifest goes
-//! first on the way out and comes last on the way in. Wheels that arrived whole wait in `.downloads` until
-//! the installation is complete, so that a second attempt does not fetch them again.
+//! pip unpacks into `.partial-*` in the folder, and what is kept is renamed into place. The manifest is removed before
+//! anything in place changes and written last: a folder without one is never trusted, whatever it holds.
 
-use crate::digest;
 use crate::error::Error;
 use crate::libtorch::VERSION;
-use crate::manifest::{self, Files, Manifest, Source};
-use crate::pins::{Parts, Wheel};
-use crate::units::size;
-use crate::wheel;
-use std::fs::{self, File, TryLockError};
-use std::path::{Path, PathBuf};
+use crate::python;
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::path::Path;
 
-const DOWNLOADS: &str = ".downloads";
-const STAGING_PREFIX: &str = ".partial-";
+const MANIFEST: &str = "manifest.json";
 const LOCK: &str = ".lock";
+const STAGING: &str = ".partial-";
 
-/// The right to change an installation; the operating system takes it back when the process ends.
+/// Wheels, and what a folder keeps of them beside their licenses.
 #[derive(Debug)]
-pub struct Lock {
-    root: PathBuf,
-    _file: File,
+pub struct WheelSet {
+    /// A requirements file with hashes.
+    requirements: &'static str,
+    /// Files and folders; the rest of the wheels is deleted.
+    kept: &'static [&'static str],
+    /// How much is fetched, needed meanwhile, and kept.
+    pub sizes: &'static str,
 }
 
-impl Lock {
-    /// Makes the folder if it does not exist, and waits until nobody else changes it.
-    pub fn acquire(root: &Path) -> Result<Self, Error> {
-        fs::create_dir_all(root).map_err(Error::io("create", root))?;
-        let path = root.join(LOCK);
-        let file = File::options().create(true).append(true).open(&path).map_err(Error::io("open", &path))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                eprintln!("Another `cargo xtask setup` works in {}: waiting for it.", root.display());
-                file.lock().map_err(Error::io("lock", &path))?;
-            }
-            Err(TryLockError::Error(error)) => return Err(Error::io("lock", &path)(error)),
+const LIBTORCH_CPU: WheelSet = WheelSet {
+    requirements: include_str!("../requirements/libtorch-cpu.txt"),
+    kept: &[
+        "torch/include",
+        "torch/lib/libc10.so",
+        "torch/lib/libgomp.so.1",
+        // Needs libtorch_cuda.so to be loaded, but nothing loads it: the linker wants it for `-ltorch` alone.
+        "torch/lib/libtorch.so",
+        "torch/lib/libtorch_cpu.so",
+        "nvidia/cu13/lib/libcudart.so.13",
+        "nvidia/cu13/lib/libcupti.so.13",
+    ],
+    sizes: "0.54 GB, needs 1.8 GB meanwhile and keeps 0.5 GB",
+};
+
+const LIBTORCH_CUDA: WheelSet = WheelSet {
+    requirements: include_str!("../requirements/libtorch-cuda.txt"),
+    kept: &["torch/include", "torch/lib", "nvidia"],
+    sizes: "2.5 GB, needs 7 GB meanwhile and keeps 4 GB",
+};
+
+/// What a linked PyTorch lacks for the CPU.
+const NOTHING: WheelSet = WheelSet { requirements: "", kept: &[], sizes: "nothing" };
+
+/// What a linked PyTorch lacks for CUDA.
+const CUDA_HEADERS: WheelSet = WheelSet {
+    requirements: include_str!("../requirements/cuda-headers.txt"),
+    kept: &["nvidia/cu13/include"],
+    sizes: "2 MB",
+};
+
+/// What `cargo xtask check-cuda` compiles with.
+pub const CUDA_COMPILER: WheelSet = WheelSet {
+    requirements: include_str!("../requirements/cuda-compiler.txt"),
+    kept: &[
+        "nvidia/cu13/include",
+        "nvidia/cu13/lib/libnvrtc.so.13",
+        "nvidia/cu13/lib/libnvrtc-builtins.so.13.0",
+    ],
+    sizes: "93 MB",
+};
+
+impl WheelSet {
+    /// What a libtorch is made of, with its `torch` from the wheels or linked.
+    pub fn of_libtorch(cuda: bool, linked: bool) -> &'static Self {
+        match (linked, cuda) {
+            (false, false) => &LIBTORCH_CPU,
+            (false, true) => &LIBTORCH_CUDA,
+            (true, false) => &NOTHING,
+            (true, true) => &CUDA_HEADERS,
         }
-        Ok(Self { root: root.to_owned(), _file: file })
     }
 
-    /// Removes what interrupted runs left behind, except wheels that a new attempt can use.
-    fn clear_staging(&self) -> Result<(), Error> {
-        for name in entries(&self.root)?.iter().filter(|name| name.starts_with(STAGING_PREFIX)) {
-            remove(&self.root.join(name))?;
-        }
-        Ok(())
+    /// Whether there is nothing to fetch.
+    pub fn is_empty(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
+    /// The first kept file or folder that is not there.
+    pub fn missing(&self, folder: &Path) -> Option<&'static str> {
+        self.kept.iter().copied().find(|path| !folder.join(path).exists())
+    }
+
+    /// The pins without comments.
+    fn pins(&self) -> Vec<String> {
+        self.requirements.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
     }
 }
 
-/// Whether the folder is one that `setup` may fill: a new or empty one, or one that it has filled before.
+/// The record of a complete folder. The build script of `ssn-cuda` watches the file.
+#[derive(Debug)]
+pub struct Manifest(Value);
+
+impl Manifest {
+    /// The manifest of a folder; none if there is none that can be read.
+    pub fn read(root: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(root.join(MANIFEST)).ok()?).ok().map(Self)
+    }
+
+    /// The `torch` folder of a Python installation, if `torch` is a link to it.
+    pub fn linked(&self) -> Option<&Path> {
+        self.0["linked"].as_str().map(Path::new)
+    }
+
+    /// Whether the folder was made from these wheels, with these hashes.
+    pub fn fits(&self, set: &WheelSet) -> bool {
+        self.0["wheels"] == json!(set.pins())
+    }
+}
+
+/// Whether the folder is one that may be filled: a new or empty one, or one that was filled before.
 pub fn is_usable(root: &Path) -> Result<bool, Error> {
     Ok(!root.exists() || root.join(LOCK).exists() || entries(root)?.is_empty())
 }
 
-/// The wheel in `.downloads`, if it seems whole; its hash is checked before it is used.
-pub fn fetched(root: &Path, wheel: &Wheel<'_>) -> Option<PathBuf> {
-    let path = root.join(DOWNLOADS).join(wheel.file_name());
-    path.metadata().is_ok_and(|meta| meta.len() == wheel.bytes).then_some(path)
+/// Makes the folder if it does not exist, and waits until nobody else changes it. The operating system takes the lock
+/// back when the file is closed, however the process ends.
+pub fn lock(root: &Path) -> Result<File, Error> {
+    fs::create_dir_all(root).map_err(Error::io("create", root))?;
+    let path = root.join(LOCK);
+    let file = File::options().create(true).append(true).open(&path).map_err(Error::io("open", &path))?;
+    if file.try_lock().is_err() {
+        eprintln!("Another `cargo xtask` works in {}: waiting for it.", root.display());
+        file.lock().map_err(Error::io("lock", &path))?;
+    }
+    Ok(file)
 }
 
-/// Removes what an interrupted run left behind after it had completed its installation.
-pub fn tidy(root: &Path) -> Result<(), Error> {
-    let leftover = |name: &String| name == DOWNLOADS || name.starts_with(STAGING_PREFIX);
-    if entries(root)?.iter().any(leftover) {
-        let lock = Lock::acquire(root)?;
-        lock.clear_staging()?;
-        remove(&root.join(DOWNLOADS))?;
+/// Fills a folder, of which the caller holds the [`lock`], with what is kept of the wheels, and with a link to a PyTorch
+/// if there is one. What was there before stays until all of it has arrived.
+pub fn fill(root: &Path, set: &WheelSet, linked: Option<&Path>, python: &Path) -> Result<(), Error> {
+    clear_staging(root)?;
+    let staging = tempfile::Builder::new().prefix(STAGING).tempdir_in(root);
+    let staging = staging.map_err(Error::io("create a folder in", root))?;
+    let [tree, old] = ["tree", "old"].map(|name| staging.path().join(name));
+    fs::create_dir(&tree).and_then(|()| fs::create_dir(&old)).map_err(Error::io("fill", staging.path()))?;
+    if !set.is_empty() {
+        keep(set, &python::install(python, set.requirements, staging.path())?, &tree)?;
+    }
+    let torch = tree.join("torch");
+    if let Some(target) = linked {
+        std::os::unix::fs::symlink(target, &torch).map_err(Error::io("link", &torch))?;
+    } else if torch.is_dir() {
+        // `torch-sys` reads this file, which the archives of libtorch have and the wheels do not.
+        let path = torch.join("build-version");
+        fs::write(&path, format!("{VERSION}\n")).map_err(Error::io("write", &path))?;
+    }
+    let manifest = root.join(MANIFEST);
+    if manifest.exists() {
+        rename(root, &old, MANIFEST)?;
+    }
+    // Anything else in the folder is not touched.
+    let is_ours = |name: &String| matches!(name.as_str(), "torch" | "nvidia") || name.ends_with(".dist-info");
+    for name in entries(root)?.iter().filter(|name| is_ours(name)) {
+        rename(root, &old, name)?;
+    }
+    for name in entries(&tree)? {
+        rename(&tree, root, &name)?;
+    }
+    clear_staging(root)?;
+    let record = json!({ "linked": linked, "wheels": set.pins() });
+    fs::write(&manifest, format!("{record:#}\n")).map_err(Error::io("write", &manifest))
+}
+
+/// Removes the folders of this run and of interrupted ones.
+fn clear_staging(root: &Path) -> Result<(), Error> {
+    for name in entries(root)?.iter().filter(|name| name.starts_with(STAGING)) {
+        // A pip whose parent was killed may still write there: what cannot be removed now is removed next time.
+        let _ = fs::remove_dir_all(root.join(name));
     }
     Ok(())
 }
 
-/// Installs these parts from these wheels; `fetch` brings one into the empty folder that it is given.
-pub fn download(
-    lock: &Lock,
-    wheels: &[Wheel<'_>],
-    parts: Parts,
-    fetch: impl FnMut(&Wheel<'_>, &Path) -> Result<PathBuf, Error>,
-) -> Result<Manifest, Error> {
-    let staging = Staging::create(lock)?;
-    let mut files = staging.fill(wheels, parts, fetch)?;
-    // `torch-sys` reads this file, which the archives of libtorch have and the wheels do not.
-    let version_file = "torch/build-version";
-    let path = staging.tree().join(version_file);
-    let text = format!("{VERSION}\n");
-    fs::write(&path, &text).map_err(Error::io("write", &path))?;
-    let digest = digest::copy(text.as_bytes(), std::io::sink()).map_err(Error::io("read", &path))?;
-    files.insert(version_file.into(), digest.into());
-    let manifest = Manifest { version: VERSION.into(), parts, source: Source::Downloaded { files } };
-    staging.place(&manifest)?;
-    Ok(manifest)
-}
-
-/// Unpacks what the CUDA part keeps of these wheels, and nothing else.
-pub fn unpack(
-    lock: &Lock,
-    wheels: &[Wheel<'_>],
-    fetch: impl FnMut(&Wheel<'_>, &Path) -> Result<PathBuf, Error>,
-) -> Result<Manifest, Error> {
-    let staging = Staging::create(lock)?;
-    let (parts, files) = (Parts::Cuda, staging.fill(wheels, Parts::Cuda, fetch)?);
-    let manifest = Manifest { version: VERSION.into(), parts, source: Source::Downloaded { files } };
-    staging.place(&manifest)?;
-    Ok(manifest)
-}
-
-/// Makes `torch` a link to the PyTorch of a Python installation, which has been checked, and puts beside it what these
-/// parts need of these wheels.
-#[cfg(unix)]
-pub fn link(
-    lock: &Lock,
-    target: &Path,
-    wheels: &[Wheel<'_>],
-    parts: Parts,
-    fetch: impl FnMut(&Wheel<'_>, &Path) -> Result<PathBuf, Error>,
-) -> Result<Manifest, Error> {
-    let staging = Staging::create(lock)?;
-    let headers = staging.fill(wheels, parts, fetch)?;
-    let (tree, torch) = (staging.tree(), staging.tree().join("torch"));
-    fs::create_dir_all(&tree).map_err(Error::io("create", &tree))?;
-    std::os::unix::fs::symlink(target, &torch).map_err(Error::io("link", &torch))?;
-    let source = Source::Linked { target: target.to_owned(), headers };
-    let manifest = Manifest { version: VERSION.into(), parts, source };
-    staging.place(&manifest)?;
-    Ok(manifest)
-}
-
-/// The verified wheel: one that an earlier attempt left, or a new one.
-fn obtain(
-    root: &Path,
-    wheel: &Wheel<'_>,
-    staging: &Staging<'_>,
-    fetch: &mut impl FnMut(&Wheel<'_>, &Path) -> Result<PathBuf, Error>,
-) -> Result<PathBuf, Error> {
-    if let Some(path) = fetched(root, wheel).filter(|path| wheel::verify(path, wheel).is_ok()) {
-        eprintln!("  {} {} is already here", wheel.package, wheel.version);
-        return Ok(path);
+/// Moves what is kept, and the licenses, from the unpacked wheels to the tree.
+fn keep(set: &WheelSet, unpacked: &Path, tree: &Path) -> Result<(), Error> {
+    if let Some(missing) = set.missing(unpacked) {
+        let reason = format!("it succeeded and left no {missing}");
+        return Err(Error::BadAnswer { command: "pip install".into(), reason });
     }
-    eprintln!("  fetching {} {} ({})", wheel.package, wheel.version, size(wheel.bytes));
-    let folder = staging.folder.join(wheel.package);
-    fs::create_dir(&folder).map_err(Error::io("create", &folder))?;
-    let arrived = fetch(wheel, &folder)?;
-    // Verified before it is moved, and its folder goes with the staging folder if it is the wrong one.
-    wheel::verify(&arrived, wheel)?;
-    let path = root.join(DOWNLOADS).join(wheel.file_name());
-    fs::rename(&arrived, &path).map_err(Error::io("move", &arrived))?;
-    remove(&folder)?;
-    Ok(path)
-}
-
-/// The folder in which an installation is made; it is removed when the attempt ends, however it ends.
-struct Staging<'a> {
-    root: &'a Path,
-    folder: PathBuf,
-}
-
-impl<'a> Staging<'a> {
-    fn create(lock: &'a Lock) -> Result<Self, Error> {
-        lock.clear_staging()?;
-        // With the number of the process: a pip that outlived its killed parent may still write to the old one.
-        let folder = lock.root.join(format!("{STAGING_PREFIX}{}", std::process::id()));
-        fs::create_dir(&folder).map_err(Error::io("create", &folder))?;
-        Ok(Self { root: &lock.root, folder })
-    }
-
-    /// What will be renamed into place.
-    fn tree(&self) -> PathBuf {
-        self.folder.join("tree")
-    }
-
-    /// Unpacks what these parts keep of the wheels into the tree.
-    fn fill(
-        &self,
-        wheels: &[Wheel<'_>],
-        parts: Parts,
-        mut fetch: impl FnMut(&Wheel<'_>, &Path) -> Result<PathBuf, Error>,
-    ) -> Result<Files, Error> {
-        let downloads = self.root.join(DOWNLOADS);
-        fs::create_dir_all(&downloads).map_err(Error::io("create", &downloads))?;
-        let wheels: Vec<_> = wheels.iter().filter(|wheel| wheel.serves(parts)).collect();
-        let mut paths = Vec::new();
-        for wheel in &wheels {
-            paths.push(obtain(self.root, wheel, self, &mut fetch)?);
+    let licenses = entries(unpacked)?.into_iter().filter(|name| name.ends_with(".dist-info"));
+    for path in set.kept.iter().map(ToString::to_string).chain(licenses) {
+        if let Some(parent) = tree.join(&path).parent() {
+            fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
         }
-        let mut files = Files::new();
-        for (wheel, path) in wheels.iter().zip(&paths) {
-            eprintln!("  unpacking {} ({})", wheel.package, size(wheel.unpacked(parts)));
-            let unpacked = wheel::unpack(path, wheel, parts, &self.tree()).inspect_err(|error| {
-                if matches!(error, Error::DamagedWheel { .. }) {
-                    // Kept, it would be found damaged again; that it cannot be removed changes nothing.
-                    let _ = fs::remove_file(path);
-                }
-            })?;
-            files.extend(unpacked);
-        }
-        Ok(files)
+        rename(unpacked, tree, &path)?;
     }
-
-    /// Exchanges the old installation for the new one, vouches for it, and removes the wheels.
-    fn place(&self, manifest: &Manifest) -> Result<(), Error> {
-        remove(&self.root.join(manifest::FILE_NAME))?;
-        let old = self.folder.join("old");
-        fs::create_dir(&old).map_err(Error::io("create", &old))?;
-        for name in entries(self.root)?.iter().filter(|name| is_owned(name)) {
-            rename(self.root, &old, name)?;
-        }
-        for name in entries(&self.tree())? {
-            rename(&self.tree(), self.root, &name)?;
-        }
-        manifest.write(self.root, &self.folder)?;
-        remove(&self.root.join(DOWNLOADS))
-    }
-}
-
-impl Drop for Staging<'_> {
-    fn drop(&mut self) {
-        // A failure is harmless: the next run clears the folder before it does anything else.
-        let _ = fs::remove_dir_all(&self.folder);
-        // Removes an empty folder only: wheels in it are for the next attempt.
-        let _ = fs::remove_dir(self.root.join(DOWNLOADS));
-    }
-}
-
-/// Whether this entry of the folder belongs to an installation; anything else there is not touched.
-fn is_owned(name: &str) -> bool {
-    matches!(name, "torch" | "nvidia") || name.ends_with(".dist-info")
+    Ok(())
 }
 
 fn rename(from: &Path, to: &Path, name: &str) -> Result<(), Error> {
@@ -235,24 +200,29 @@ fn rename(from: &Path, to: &Path, name: &str) -> Result<(), Error> {
     fs::rename(&from, &to).map_err(Error::io("move", &from))
 }
 
-fn entries(folder: &Path) -> Result<Vec<String>, Error> {
+/// The names of what is in a folder.
+pub fn entries(folder: &Path) -> Result<Vec<String>, Error> {
     let list = fs::read_dir(folder).and_then(|list| list.collect::<Result<Vec<_>, _>>());
     let list = list.map_err(Error::io("list", folder))?;
     Ok(list.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
 }
 
-/// Removes a file, a link (not what it points to) or a folder; that there is none is fine.
-fn remove(path: &Path) -> Result<(), Error> {
-    let result = match fs::symlink_metadata(path) {
-        Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match result {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", path)(error)),
-        _ => Ok(()),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn every_wheel_has_one_pin_in_all_files() {
+        let mut pins = BTreeMap::new();
+        for line in [LIBTORCH_CUDA, LIBTORCH_CPU, CUDA_COMPILER, CUDA_HEADERS].iter().flat_map(WheelSet::pins)
+        {
+            let (package, pin) = line.split_once("==").unwrap();
+            let (_, hash) = pin.split_once(" --hash=sha256:").unwrap();
+            assert!(hash.len() == 64 && hash.chars().all(|c| c.is_ascii_hexdigit()), "{line}");
+            assert_eq!(pins.entry(package.to_owned()).or_insert(pin.to_owned()), pin);
+        }
+        assert_eq!(pins.len(), 17);
+        assert!(pins["torch"].starts_with(&format!("{VERSION} ")));
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,7 +1,7 @@
 //! The developer's command, `cargo xtask`: what a checkout needs beside `cargo build`.
 //!
 //! Each subcommand has a file of its own with a `run` function; adding one takes a module, a variant of
-//! [`Command`] and an arm in [`run`]. Nothing here links libtorch, so that the command that installs
+//! [`Command`] and an arm in [`main`]. Nothing here links libtorch, so that the command that installs
 //! libtorch builds without it.
 
 use clap::{Parser, Subcommand};
@@ -10,28 +10,16 @@ use std::process::ExitCode;
 mod bench;
 mod check_cuda;
 mod checkout;
-mod compiler;
-mod cuda_headers;
 mod demo;
-mod digest;
 mod error;
-mod exit;
 mod golden;
 mod host;
 mod install;
 mod libtorch;
-mod manifest;
-mod pins;
 mod process;
 mod python;
 mod setup;
-mod space;
 mod test;
-mod units;
-mod wheel;
-
-use error::Error;
-use exit::Exit;
 
 /// Tasks of a developer's checkout: install libtorch, run the tests, show the demonstration.
 #[derive(Debug, Parser)]
@@ -52,27 +40,22 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match run(Cli::parse().command) {
-        Ok(exit) => exit.into(),
-        Err(error) => {
-            if let Some(details) = error.details() {
-                eprintln!("{details}");
-            }
-            eprintln!("error: {error}");
-            error.exit().into()
-        }
-    }
-}
-
-fn run(command: Command) -> Result<Exit, Error> {
-    match command {
+    let result = match Cli::parse().command {
         Command::Setup(args) => setup::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Golden(args) => golden::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::CheckCuda(args) => check_cuda::run(&args),
-    }
+    };
+    let exit = result.unwrap_or_else(|error| {
+        if let Some(details) = error.details().filter(|details| !details.is_empty()) {
+            eprintln!("{details}");
+        }
+        eprintln!("error: {error}");
+        error.exit()
+    });
+    exit.into()
 }
 
 #[cfg(test)]
@@ -81,12 +64,8 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn the_command_line_is_consistent_and_test_passes_every_further_word_on() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn test_passes_every_further_word_on_to_the_runner() {
         let cli = Cli::parse_from(["xtask", "test", "-p", "ssn-core", "--", "--nocapture"]);
         let Command::Test(args) = cli.command else { panic!("not the test command") };
         assert_eq!(args.args, ["-p", "ssn-core", "--", "--nocapture"]);

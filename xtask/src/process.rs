@@ -1,24 +1,23 @@
 //! Runs other programs: Cargo in this checkout, and whatever it built.
 
 use crate::checkout;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::host::Host;
-use serde::Deserialize;
+use crate::error::{Error, Exit};
+use crate::host;
+use serde_json::Value;
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// The code of a child that a signal ended, which has none of its own.
 const ENDED_BY_SIGNAL: u8 = 1;
 
 /// A Cargo command in this checkout, with the environment that a Cargo started by hand would have.
-pub fn cargo(host: &Host) -> Command {
+pub fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(checkout::root());
     // The outer Cargo has set the checkout's LIBTORCH for this process. Passed on, it would make `torch-sys`
     // see a changed environment and compile for minutes at every change between `cargo` and `cargo xtask`.
-    if host.libtorch.is_none() {
+    if host::libtorch().is_none() {
         command.env_remove("LIBTORCH");
     }
     command
@@ -42,25 +41,35 @@ pub fn capture(command: &mut Command) -> Result<Output, Error> {
 
 /// The command as one would type it: the program by its name, the arguments as they are.
 pub fn shown(command: &Command) -> String {
-    let program = std::path::Path::new(command.get_program());
+    let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(command.get_program()).to_string_lossy();
     let args = command.get_args().map(|arg| arg.to_string_lossy());
     std::iter::once(name).chain(args).collect::<Vec<_>>().join(" ")
 }
 
-#[derive(Deserialize)]
-struct Metadata {
-    target_directory: PathBuf,
+/// The last line of what a program printed as errors, which is where a traceback says what happened.
+pub fn last_line(output: &Output) -> String {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it failed").to_owned()
+}
+
+/// Runs the command and reads the JSON that it prints.
+pub fn answer(command: &mut Command) -> Result<Value, Error> {
+    let output = capture(command)?;
+    let failed = |reason: String| Error::BadAnswer { command: shown(command), reason };
+    if !output.status.success() {
+        return Err(failed(String::from_utf8_lossy(&output.stderr).into_owned()));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))
 }
 
 /// Where Cargo puts what it builds, whatever the configuration and the environment say.
-pub fn target_directory(host: &Host) -> Result<PathBuf, Error> {
-    let mut command = cargo(host);
-    command.args(["metadata", "--no-deps", "--format-version", "1"]);
-    let output = capture(&mut command)?;
-    let metadata: Metadata = serde_json::from_slice(&output.stdout)
-        .map_err(|error| Error::BadAnswer { command: shown(&command), reason: error.to_string() })?;
-    Ok(metadata.target_directory)
+pub fn target_directory() -> Result<PathBuf, Error> {
+    let metadata = answer(cargo().args(["metadata", "--no-deps", "--format-version", "1"]))?;
+    metadata["target_directory"].as_str().map(PathBuf::from).ok_or_else(|| Error::BadAnswer {
+        command: "cargo metadata".to_owned(),
+        reason: "it names no target directory".to_owned(),
+    })
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! `cargo xtask test`: libtorch if it is missing, then every test of the workspace.
 
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::host::Host;
+use crate::error::{Error, Exit};
 use crate::{process, setup};
 
 /// Run every test of the workspace: first the examples in the documentation, then all others.
@@ -18,22 +16,18 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Exit, Error> {
-    let host = Host::from_env();
-    setup::ensure(&host)?;
+    setup::ensure()?;
     // nextest cannot run the examples of the documentation; Cargo can, and runs them on their own.
-    let doc = process::run(process::cargo(&host).args(["test", "--doc", "--workspace"]))?;
+    let doc = process::run(process::cargo().args(["test", "--doc", "--workspace"]))?;
+    let nextest = process::capture(process::cargo().args(["nextest", "--version"]))?;
     // `--tests` keeps Cargo's own runner from running the examples a second time, and from closing with them.
-    let runner: &[&str] = if has_nextest(&host)? { &["nextest", "run"] } else { &["test", "--tests"] };
-    let main = process::run(process::cargo(&host).args(runner).args(scope(&args.args)).args(&args.args))?;
+    let runner: &[&str] = if nextest.status.success() { &["nextest", "run"] } else { &["test", "--tests"] };
+    let main = process::run(process::cargo().args(runner).args(scope(&args.args)).args(&args.args))?;
     if doc != Exit::Success && main == Exit::Success {
         eprintln!("error: the examples in the documentation failed (see above); all other tests passed");
         return Ok(doc);
     }
     Ok(main)
-}
-
-fn has_nextest(host: &Host) -> Result<bool, Error> {
-    Ok(process::capture(process::cargo(host).args(["nextest", "--version"]))?.status.success())
 }
 
 /// The whole workspace with the optional readers, unless the arguments choose packages: `--workspace` would

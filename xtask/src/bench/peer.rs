@@ -1,68 +1,52 @@
 //! A Python with the peers' packages: the active one if it has them, else an environment of our own.
 
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::host::Host;
-use crate::{libtorch, process};
-use std::path::PathBuf;
+use crate::error::{Error, Exit};
+use crate::libtorch::VERSION;
+use crate::{checkout, process};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a peer needs.
-#[derive(Debug, Clone, Copy)]
-pub enum Packages {
-    /// PyTorch in the version of our libtorch, and NumPy.
-    Torch,
-    /// SciPy and NumPy.
-    Scipy,
-}
+/// PyTorch in the version of our libtorch, and NumPy.
+pub const TORCH: &[&str] = &["numpy", "torch"];
+pub const SCIPY: &[&str] = &["numpy", "scipy"];
 
-impl Packages {
-    /// Python that fails without them.
-    fn check(self) -> String {
-        match self {
-            Self::Torch => {
-                let version = libtorch::VERSION;
-                format!("import numpy, torch; assert torch.__version__.split('+')[0] == '{version}'")
-            }
-            Self::Scipy => "import numpy, scipy".to_owned(),
-        }
-    }
+/// Fails unless all requirements that follow are installed.
+const CHECK: &str = "\
+import sys
+for name, _, version in (word.partition('==') for word in sys.argv[1:]):
+    assert __import__(name).__version__.split('+')[0] == version or not version";
 
-    /// Their names for pip.
-    fn names(self) -> Vec<String> {
-        match self {
-            Self::Torch => vec!["numpy".to_owned(), format!("torch=={}", libtorch::VERSION)],
-            Self::Scipy => vec!["numpy".to_owned(), "scipy".to_owned()],
-        }
-    }
-
-    fn size(self) -> &'static str {
-        match self {
-            Self::Torch => "2.5 GB",
-            Self::Scipy => "60 MB",
-        }
-    }
+/// The command that runs a script of the peers: the one in the working directory, if there is one, so that a program that
+/// was built in another checkout finds it too.
+pub fn command(python: &Path, script: &str) -> Command {
+    let here = Path::new("benches/peer").join(script);
+    let mut command = Command::new(python);
+    command.arg(if here.exists() { here } else { checkout::root().join(here) });
+    command
 }
 
 /// The interpreter to run a peer with.
-pub fn python(host: &Host, packages: Packages) -> Result<PathBuf, Error> {
-    let environment = process::target_directory(host)?.join("peer-python");
+pub fn python(packages: &[&str]) -> Result<PathBuf, Error> {
+    let environment = process::target_directory()?.join("peer-python");
     let own = environment.join("bin/python");
-    for candidate in [PathBuf::from("python3"), own.clone()] {
-        if has_packages(&candidate, packages) {
-            return Ok(candidate);
-        }
+    let pinned = |name: &&str| if *name == "torch" { format!("torch=={VERSION}") } else { name.to_string() };
+    let requirements: Vec<String> = packages.iter().map(pinned).collect();
+    let has_packages = |python: &PathBuf| {
+        let output = Command::new(python).args(["-c", CHECK]).args(&requirements).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    if let Some(python) = [PathBuf::from("python3"), own.clone()].into_iter().find(has_packages) {
+        return Ok(python);
     }
-    let names = packages.names();
     eprintln!(
         "The peer needs {}: installing into {} (about {} to fetch, once).",
-        names.join(" and "),
+        requirements.join(" and "),
         environment.display(),
-        packages.size()
+        if packages == TORCH { "2.5 GB" } else { "60 MB" }
     );
     for command in [
         Command::new("python3").args(["-m", "venv"]).arg(&environment),
-        Command::new(&own).args(["-m", "pip", "install", "--quiet", "--no-cache-dir"]).args(&names),
+        Command::new(&own).args(["-m", "pip", "install", "--quiet", "--no-cache-dir"]).args(&requirements),
     ] {
         if process::run(command)? != Exit::Success {
             let reason = "the peer's Python environment could not be made".to_owned();
@@ -70,9 +54,4 @@ pub fn python(host: &Host, packages: Packages) -> Result<PathBuf, Error> {
         }
     }
     Ok(own)
-}
-
-fn has_packages(python: &PathBuf, packages: Packages) -> bool {
-    let check = packages.check();
-    Command::new(python).args(["-c", &check]).output().is_ok_and(|output| output.status.success())
 }

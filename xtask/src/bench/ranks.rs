@@ -1,10 +1,9 @@
 //! `cargo xtask bench ranks`: a training step of two ranks of MPI beside one process, sums over ranks, and what both say
 //! about more ranks.
 
-use super::{answer, built, median};
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::host::Host;
+use super::{built, median, number};
+use crate::error::{Error, Exit};
+use crate::process::answer;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -21,8 +20,8 @@ const ASSUMED: [(&str, f64, f64); 3] =
     [("1 Gbit/s, 50 µs", 1.0, 50e-6), ("10 Gbit/s, 25 µs", 10.0, 25e-6), ("100 Gbit/s, 3 µs", 100.0, 3e-6)];
 
 /// Runs the command.
-pub fn run(host: &Host) -> Result<Exit, Error> {
-    let program = built(host, "ssn-engine", "bench_ranks", &["mpi"])?;
+pub fn run() -> Result<Exit, Error> {
+    let program = built("ssn-engine", "bench_ranks", &["mpi"])?;
     let (mut two_threads, mut one_thread, mut ranks) = (vec![], vec![], vec![]);
     for round in 1..=ROUNDS {
         eprintln!("Round {round} of {ROUNDS} …");
@@ -42,7 +41,7 @@ pub fn run(host: &Host) -> Result<Exit, Error> {
     println!("  one process, two threads        {:>8.3} s", median(&two_threads, "seconds"));
     println!("  one process, one thread         {alone:>8.3} s");
     println!("  two ranks of one thread each    {:>8.3} s", median(&ranks, "seconds"));
-    println!("  the same over TCP               {:>8.3} s", tcp["seconds"].as_f64().unwrap_or(f64::NAN));
+    println!("  the same over TCP               {:>8.3} s", number(&tcp, "seconds"));
     println!("\nA sum over two ranks");
     println!("  {:>10} {:>15} {:>15}", "KiB", "shared memory", "TCP, loopback");
     let measured = ranks.last().map(sums).unwrap_or_default();
@@ -68,9 +67,8 @@ fn mpirun(program: &Path, options: &[&str]) -> Command {
 
 /// Bytes and seconds of every size.
 fn sums(answer: &Value) -> Vec<(f64, f64)> {
-    let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
     let rows = answer["sums"].as_array().into_iter().flatten();
-    rows.map(|row| (number(&row["bytes"]), number(&row["seconds"]))).collect()
+    rows.map(|row| (number(row, "bytes"), number(row, "seconds"))).collect()
 }
 
 /// What a rank does in a step: seconds of its own, parameters, and batch norms.

@@ -1,10 +1,8 @@
 //! `cargo xtask bench step`: a training step of the paper's networks on the processor, beside PyTorch.
 
-use super::{answer, built, median, peer, peer::Packages};
-use crate::checkout;
-use crate::error::Error;
-use crate::exit::Exit;
-use crate::host::Host;
+use super::{built, exit, median, peer, word};
+use crate::error::{Error, Exit};
+use crate::process;
 use std::path::Path;
 use std::process::Command;
 
@@ -21,16 +19,16 @@ const ENVIRONMENT: (&str, &str) =
     ("GLIBC_TUNABLES", "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184");
 
 /// Runs the command.
-pub fn run(host: &Host) -> Result<Exit, Error> {
-    let python = peer::python(host, Packages::Torch)?;
-    let program = built(host, "ssn-net", "bench_step", &[])?;
+pub fn run() -> Result<Exit, Error> {
+    let python = peer::python(peer::TORCH)?;
+    let program = built("ssn-net", "bench_step", &[])?;
     let mut reached = true;
     for (network, words) in [("unet", "U-Net, 4 images of 128²"), ("deepmedic", "DeepMedic, a patch of 110³")]
     {
         reached &= compare(network, words, &program, &python)?;
     }
     println!("\n{}", if reached { "every bar is reached" } else { "a bar is NOT reached" });
-    Ok(if reached { Exit::Success } else { Exit::Child(1) })
+    Ok(exit(reached))
 }
 
 fn compare(network: &str, words: &str, program: &Path, python: &Path) -> Result<bool, Error> {
@@ -39,12 +37,11 @@ fn compare(network: &str, words: &str, program: &Path, python: &Path) -> Result<
     let (mut theirs, mut ours) = (vec![], vec![vec![]; bars.len()]);
     for round in 1..=ROUNDS {
         eprintln!("{words}: round {round} of {ROUNDS} …");
-        let script = checkout::peers().join("step.py");
-        theirs.push(answer(Command::new(python).arg(script).args([network, "f32", STEPS]))?);
+        theirs.push(process::answer(peer::command(python, "step.py").args([network, "f32", STEPS]))?);
         for ((precision, _), answers) in bars.iter().zip(&mut ours) {
             let mut command = Command::new(program);
             command.args([network, precision, "first", STEPS]).env(ENVIRONMENT.0, ENVIRONMENT.1);
-            answers.push(answer(&mut command)?);
+            answers.push(process::answer(&mut command)?);
         }
     }
     let peer = median(&theirs, "seconds");
@@ -52,26 +49,22 @@ fn compare(network: &str, words: &str, program: &Path, python: &Path) -> Result<
         "\n{words}, rank 10, M = 20; {} threads; medians of {ROUNDS} turns of {STEPS} steps",
         theirs[0]["threads"]
     );
-    println!("  PyTorch {} eager, f32     {peer:>8.3} s", theirs[0]["torch"].as_str().unwrap_or("?"));
+    println!("  PyTorch {} eager, f32     {peer:>8.3} s", word(&theirs[0], "torch"));
     let mut reached = true;
     for ((precision, bar), answers) in bars.iter().zip(&ours) {
         let (step, overhead) = (median(answers, "seconds"), median(answers, "overhead"));
-        let parts = ["forward", "loss", "backward", "update"].map(|part| median(answers, part));
+        let [forward, loss, backward, update] =
+            ["forward", "loss", "backward", "update"].map(|part| median(answers, part));
+        let ratio = peer / step;
+        println!("  ssn-net, {precision:<4}                      {step:>8.3} s   {ratio:>6.2} × (bar {bar})");
         println!(
-            "  ssn-net, {precision:<4}                      {step:>8.3} s   {:>6.2} × (bar {bar})",
-            peer / step
-        );
-        println!(
-            "    forward {:.3}, loss {:.3}, backward {:.3}, update {:.3}; stochastic over deterministic {:+.1} % (bar {:.0} %)",
-            parts[0],
-            parts[1],
-            parts[2],
-            parts[3],
+            "    forward {forward:.3}, loss {loss:.3}, backward {backward:.3}, update {update:.3}; stochastic over \
+             deterministic {:+.1} % (bar {:.0} %)",
             100.0 * overhead,
             100.0 * OVERHEAD_BAR
         );
         // A missing number must not count as reached.
-        reached &= peer / step >= *bar && (*precision != "f32" || overhead <= OVERHEAD_BAR);
+        reached &= ratio >= *bar && (*precision != "f32" || overhead <= OVERHEAD_BAR);
     }
     if !bfloat16 {
         println!("  this processor has neither AMX nor AVX-512 instructions for bfloat16: not measured");

@@ -1,8 +1,8 @@
-"""Compiles kernels with NVRTC, which needs no GPU: nvrtc.py LIBRARY KERNELS VARIANT...
+"""Compiles kernels with NVRTC, which needs no GPU: nvrtc.py LIBRARY KERNELS VARIANTS
 
-LIBRARY is NVRTC's, whose folder must be in LD_LIBRARY_PATH, and KERNELS a folder. A variant is an architecture, a file and
-its definitions, such as "sm_90 norm.cu BF16 DROPOUT=1". What the compiler says of those that fail is printed, and the
-exit status is then 1.
+LIBRARY is NVRTC's, whose folder must be in LD_LIBRARY_PATH, KERNELS a folder, and VARIANTS a file: a kernel and its
+definitions in a line, such as "norm.cu BF16 DROPOUT=1". Prints how many were compiled, or what the compiler says of those
+that fail; the exit status is then 1.
 """
 
 import ctypes
@@ -10,6 +10,9 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+# The oldest architecture that is meant, with bfloat16, and the one that is measured.
+ARCHITECTURES = ["sm_80", "sm_90"]
 
 
 def failure(nvrtc, kernels, variant):
@@ -32,11 +35,13 @@ def failure(nvrtc, kernels, variant):
 
 
 def main():
-    library, kernels, *variants = sys.argv[1:]
+    library, kernels, variants = sys.argv[1:]
     nvrtc = ctypes.CDLL(library)
+    lines = [line for line in Path(variants).read_text().splitlines() if not line.startswith("#")]
+    variants = [f"{architecture} {line}" for architecture in ARCHITECTURES for line in lines]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         failures = list(filter(None, pool.map(lambda variant: failure(nvrtc, Path(kernels), variant), variants)))
-    print("\n\n".join(failures))
+    print("\n\n".join(failures) if failures else len(variants))
     sys.exit(1 if failures else 0)
 
 

@@ -1,1 +1,0 @@
-// Stands for a header in the tests of xtask.
