@@ -30,12 +30,12 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     Ok(main)
 }
 
-/// The whole workspace with the optional readers, unless the arguments choose packages: `--workspace` would
+/// The whole workspace, unless the arguments choose packages: `--workspace` would
 /// override them.
 fn scope(args: &[String]) -> &'static [&'static str] {
     let chooses = |arg: &String| arg.starts_with("--package") || (arg.starts_with("-p") && arg != "-");
     let mut own = args.iter().take_while(|arg| *arg != "--");
-    if own.any(chooses) { &[] } else { &["--workspace", "--features", "ssn-cli/hdf5"] }
+    if own.any(chooses) { &[] } else { &["--workspace"] }
 }
 
 #[cfg(test)]
