@@ -317,7 +317,12 @@ impl Header {
         let rest = usize::try_from(stored).ok().and_then(|stored| data.get(stored..));
         let data = rest.ok_or(Problem::Truncated { part, needed: stored, found })?;
         let (found, all) = (data.len() as u64, needed.saturating_add(expanded));
-        match self.packing {
+        let compression = match self.packing {
+            Packing::Raw if found > all => {
+                let allowed = "as long as sizes and type in the header say";
+                return Err(refused(DATA, format!("{found} bytes long"), allowed, NOT_TOGETHER));
+            }
+            Packing::Raw => return last(last(data, all)?, needed).map(Cow::Borrowed),
             Packing::Compressed(Some(needed)) if needed > found => {
                 return Err(Problem::Truncated { part: "the compressed data", needed, found });
             }
@@ -325,19 +330,11 @@ impl Header {
                 let allowed = "the number of bytes to the end of the file";
                 return Err(refused("CompressedDataSize", size.to_string(), allowed, NOT_TOGETHER));
             }
-            _ => {}
-        }
-        let size = self.kind.bytes();
-        limits.check_memory(memory_of(needed / size as u64, size).saturating_add(expanded), found)?;
-        let compression = match self.packing {
-            Packing::Raw if found > all => {
-                let allowed = "as long as sizes and type in the header say";
-                return Err(refused(DATA, format!("{found} bytes long"), allowed, NOT_TOGETHER));
-            }
-            Packing::Raw => return last(last(data, all)?, needed).map(Cow::Borrowed),
             Packing::Compressed(_) if !gzip::is_gzip(data) => Compression::Zlib,
             Packing::Compressed(_) | Packing::Gzip => Compression::Gzip,
         };
+        let size = self.kind.bytes();
+        limits.check_memory(memory_of(needed / size as u64, size).saturating_add(expanded), found)?;
         let mut bytes = gzip::expand_exactly(data, compression, all, DATA, limits)?;
         // There are at least as many bytes as are skipped.
         bytes.drain(..expanded as usize);
