@@ -61,6 +61,8 @@ pub fn install(python: &Path, requirements: &str, work: &Path) -> Result<PathBuf
         .arg(&list)
         // pip unpacks there first; the usual folder may be small, or memory.
         .env("TMPDIR", &temporary)
+        // They are about other folders than `--target`.
+        .envs([("PIP_USER", "0"), ("PIP_REQUIRE_VIRTUALENV", "0")])
         .stdin(Stdio::null())
         .stdout(if show { Stdio::from(io::stderr()) } else { Stdio::null() })
         .stderr(Stdio::piped());

@@ -197,14 +197,14 @@ fn a_pip_that_fails_is_shown_and_changes_nothing() {
 #[test]
 fn an_interrupted_installation_ends_with_a_sentence_and_leaves_nothing() {
     let scene = Scene::new();
-    let child = scene.start("600", &[]);
+    let child = scene.start("60", &[]);
     // As a terminal does it: to all processes of the group.
     signal("INT", -i64::from(child.id()));
     let interrupted = finished(child);
     assert_refused(&interrupted, 130, "error: interrupted, and what was there before is unchanged");
     assert_eq!(scene.names(), [".lock"]);
     scene.setup("working", &[]);
-    let child = scene.start("600", &["--force"]);
+    let child = scene.start("60", &["--force"]);
     signal("INT", -i64::from(child.id()));
     assert_eq!(finished(child).code, Some(130));
     assert!(scene.names() == COMPLETE && scene.is_complete());
@@ -213,7 +213,7 @@ fn an_interrupted_installation_ends_with_a_sentence_and_leaves_nothing() {
 #[test]
 fn what_a_killed_run_leaves_is_not_trusted_and_is_cleared() {
     let scene = Scene::new();
-    let mut child = scene.start("600", &[]);
+    let mut child = scene.start("60", &[]);
     let group = -i64::from(child.id());
     child.kill().unwrap();
     child.wait().unwrap();
