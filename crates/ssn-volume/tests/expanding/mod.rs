@@ -24,6 +24,7 @@ const MUCH: usize = 20 << 20;
 /// What becomes of a file: a part of what the reader says.
 const READ: &str = "read";
 const MEMORY: &str = "`memory_ratio`";
+#[cfg(feature = "hdf5")]
 const DAMAGED: &str = "is damaged";
 const ANY: &str = "";
 
