@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use half::{bf16, f16};
+
 use crate::error::Problem;
 use crate::geometry::Geometry;
 use crate::limits::Limits;
 use crate::volume::Image;
-use crate::voxels::Voxels;
+use crate::voxels::{ByteOrder, VoxelType, Voxels};
 
 /// An array of numbers in C order: the last axis runs fastest.
 #[derive(Clone, PartialEq)]
@@ -48,6 +50,112 @@ impl fmt::Debug for Array {
     }
 }
 
+/// The type of an array's elements.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Element {
+    /// A truth value of one byte.
+    Bool,
+    /// IEEE half precision.
+    F16,
+    /// The upper half of single precision.
+    Bf16,
+    /// A type of [`Voxels`].
+    Plain(VoxelType),
+}
+
+impl Element {
+    /// From NumPy's short name, such as `f8`.
+    pub(crate) fn named(name: &str) -> Result<Self, Problem> {
+        Ok(Self::Plain(match name {
+            "b1" => return Ok(Self::Bool),
+            "f2" => return Ok(Self::F16),
+            "u1" => VoxelType::U8,
+            "i1" => VoxelType::I8,
+            "u2" => VoxelType::U16,
+            "i2" => VoxelType::I16,
+            "u4" => VoxelType::U32,
+            "i4" => VoxelType::I32,
+            "u8" => VoxelType::U64,
+            "i8" => VoxelType::I64,
+            "f4" => VoxelType::F32,
+            "f8" => VoxelType::F64,
+            _ => {
+                return Err(Problem::Unsupported {
+                    what: format!("the NumPy dtype {:?}", name.chars().take(40).collect::<String>()),
+                    advice: "save arrays of bool, whole numbers of 8 to 64 bits, or floats of 16 to 64 bits",
+                });
+            }
+        }))
+    }
+
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Self::Bool => 1,
+            Self::F16 | Self::Bf16 => 2,
+            Self::Plain(kind) => kind.bytes(),
+        }
+    }
+
+    /// The values of bytes. Half precision becomes single precision.
+    pub(crate) fn read(self, bytes: &[u8], order: ByteOrder) -> Result<Voxels, Problem> {
+        let halves = |widen: fn(u16) -> f32| match Voxels::from_bytes(VoxelType::U16, bytes, order) {
+            Voxels::U16(bits) => Voxels::F32(bits.into_iter().map(widen).collect()),
+            other => other,
+        };
+        match self {
+            Self::Plain(kind) => Ok(Voxels::from_bytes(kind, bytes, order)),
+            Self::F16 => Ok(halves(|bits| f16::from_bits(bits).to_f32())),
+            Self::Bf16 => Ok(halves(|bits| bf16::from_bits(bits).to_f32())),
+            Self::Bool => match bytes.iter().find(|&&b| b > 1) {
+                None => Ok(Voxels::U8(bytes.to_vec())),
+                Some(b) => Err(Problem::Field {
+                    field: "a value of type bool",
+                    found: b.to_string(),
+                    allowed: "0 or 1",
+                    advice: "the file is damaged: save the array again",
+                }),
+            },
+        }
+    }
+}
+
+/// The distances between neighbors along each axis of an array whose last axis runs fastest.
+pub(crate) fn row_major(shape: &[usize]) -> Vec<usize> {
+    (0..shape.len()).map(|axis| shape[axis + 1..].iter().product()).collect()
+}
+
+/// A row-major copy of the values at `offset + Σ index · stride`, or the values where they are that already. All of them
+/// must exist.
+pub(crate) fn strided(values: Voxels, shape: &[usize], strides: &[usize], offset: usize) -> Array {
+    fn copy<T: Copy>(values: &[T], shape: &[usize], strides: &[usize], offset: usize, out: &mut Vec<T>) {
+        match (shape, strides) {
+            (&[n, ref shape @ ..], &[stride, ref strides @ ..]) => {
+                (0..n).for_each(|i| copy(values, shape, strides, offset + i * stride, out));
+            }
+            _ => out.extend(values.get(offset)),
+        }
+    }
+    let count: usize = shape.iter().product();
+    let in_place = offset == 0 && values.len() == count && strides == row_major(shape);
+    let voxels = if in_place {
+        values
+    } else {
+        macro_rules! each {
+            ($($kind:ident),*) => {
+                match &values {
+                    $(Voxels::$kind(values) => {
+                        let mut out = Vec::with_capacity(count);
+                        copy(values, shape, strides, offset, &mut out);
+                        Voxels::$kind(out)
+                    })*
+                }
+            };
+        }
+        each!(U8, I8, U16, I16, U32, I32, U64, I64, F32, F64)
+    };
+    Array { voxels, shape: shape.to_vec() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,5 +177,26 @@ mod tests {
         }
         let empty = Array { voxels: Voxels::U8(vec![]), shape: vec![0, 4] };
         assert!(empty.into_image(&limits).unwrap_err().to_string().contains("positive along every axis"));
+    }
+
+    #[test]
+    fn strides_are_followed() {
+        let values = || Voxels::U8((0..12).collect());
+        let copy =
+            |shape: &[usize], strides: &[usize], offset| strided(values(), shape, strides, offset).voxels;
+        // [2, 3] seen transposed, from the second value on.
+        assert_eq!(copy(&[3, 2], &[1, 3], 1), Voxels::U8(vec![1, 4, 2, 5, 3, 6]));
+        assert_eq!(copy(&[], &[], 7), Voxels::U8(vec![7]));
+        assert_eq!(copy(&[2, 2, 2], &[6, 0, 1], 0), Voxels::U8(vec![0, 1, 0, 1, 6, 7, 6, 7]));
+        assert_eq!(copy(&[2, 0], &[1, 1], 0), Voxels::U8(vec![]));
+        assert_eq!(copy(&[3, 4], &[4, 1], 0), values());
+    }
+
+    #[test]
+    fn dtypes_that_are_no_numbers_are_named() {
+        for name in ["O8", "U5", "S3", "c16", "V8", "M8", "f16", "", "é"] {
+            let message = Element::named(name).unwrap_err().to_string();
+            assert!(message.contains(&format!("{name:?}")), "{message}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use crate::atomic::write_atomically;
 use crate::error::{FileError, Problem};
 use crate::limits::Limits;
 use crate::volume::Image;
-use crate::{metaimage, nifti, nrrd, numpy, raster};
+use crate::{metaimage, nifti, npy, nrrd, raster};
 
 /// A format, as the name of a file tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub fn read(path: &Path, limits: &Limits) -> Result<Image, FileError> {
         Format::Png => raster::parse_png(&bytes, limits),
         Format::Jpeg => raster::parse_jpeg(&bytes, limits),
         Format::Tiff => raster::parse_tiff(&bytes, limits),
-        Format::Npy => numpy::parse_npy(&bytes, limits).and_then(|array| array.into_image(limits)),
+        Format::Npy => npy::parse(&bytes, limits).and_then(|array| array.into_image(limits)),
     }
     .map_err(named)
 }

@@ -14,13 +14,12 @@ use std::io::{BufRead, BufReader};
 use std::ops::Range;
 
 use flate2::bufread::MultiGzDecoder;
-use half::{bf16, f16};
 
-use crate::array::Array;
+use crate::array::{Array, Element, row_major, strided};
 use crate::error::Problem;
 use crate::gzip::{self, Compression, is_gzip};
 use crate::limits::{Limits, memory_of};
-use crate::voxels::{ByteOrder, VoxelType, Voxels};
+use crate::voxels::ByteOrder;
 
 /// The classes and functions that a pickle may name, by module.
 const NAMES: [(&[&str], &[&str]); 9] = [
@@ -305,80 +304,6 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The type of an array's elements.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Element {
-    /// A truth value of one byte.
-    Bool,
-    /// IEEE half precision.
-    F16,
-    /// The upper half of single precision.
-    Bf16,
-    /// A type of [`Voxels`].
-    Plain(VoxelType),
-}
-
-impl Element {
-    /// From NumPy's short name, such as `f8`.
-    fn named(name: &str) -> Result<Self, Problem> {
-        Ok(Self::Plain(match name {
-            "b1" => return Ok(Self::Bool),
-            "f2" => return Ok(Self::F16),
-            "u1" => VoxelType::U8,
-            "i1" => VoxelType::I8,
-            "u2" => VoxelType::U16,
-            "i2" => VoxelType::I16,
-            "u4" => VoxelType::U32,
-            "i4" => VoxelType::I32,
-            "u8" => VoxelType::U64,
-            "i8" => VoxelType::I64,
-            "f4" => VoxelType::F32,
-            "f8" => VoxelType::F64,
-            _ => {
-                return Err(Problem::Unsupported {
-                    what: format!("the NumPy dtype {:?}", name.chars().take(40).collect::<String>()),
-                    advice: "save arrays of bool, whole numbers of 8 to 64 bits, or floats of 16 to 64 bits",
-                });
-            }
-        }))
-    }
-
-    pub(crate) fn bytes(self) -> usize {
-        match self {
-            Self::Bool => 1,
-            Self::F16 | Self::Bf16 => 2,
-            Self::Plain(kind) => kind.bytes(),
-        }
-    }
-
-    /// The values of bytes. Half precision becomes single precision.
-    pub(crate) fn read(self, bytes: &[u8], order: ByteOrder) -> Result<Voxels, Problem> {
-        let halves = |widen: fn(u16) -> f32| match Voxels::from_bytes(VoxelType::U16, bytes, order) {
-            Voxels::U16(bits) => Voxels::F32(bits.into_iter().map(widen).collect()),
-            other => other,
-        };
-        match self {
-            Self::Plain(kind) => Ok(Voxels::from_bytes(kind, bytes, order)),
-            Self::F16 => Ok(halves(|bits| f16::from_bits(bits).to_f32())),
-            Self::Bf16 => Ok(halves(|bits| bf16::from_bits(bits).to_f32())),
-            Self::Bool => match bytes.iter().find(|&&b| b > 1) {
-                None => Ok(Voxels::U8(bytes.to_vec())),
-                Some(b) => Err(Problem::Field {
-                    field: "a value of type bool",
-                    found: b.to_string(),
-                    allowed: "0 or 1",
-                    advice: "the file is damaged: save the array again",
-                }),
-            },
-        }
-    }
-}
-
-/// The distances between neighbors along each axis of an array whose last axis runs fastest.
-fn row_major(shape: &[usize]) -> Vec<usize> {
-    (0..shape.len()).map(|axis| shape[axis + 1..].iter().product()).collect()
-}
-
 fn is_permutation(axes: &[usize], count: usize) -> bool {
     let mut sorted = axes.to_vec();
     sorted.sort_unstable();
@@ -389,38 +314,6 @@ fn latin1(text: &[u8]) -> Result<Vec<u8>, Problem> {
     let bytes = str::from_utf8(text).ok();
     let bytes = bytes.and_then(|text| text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect());
     bytes.ok_or_else(|| malformed("bytes written as text with characters beyond Latin-1"))
-}
-
-/// A row-major copy of the values at `offset + Σ index · stride`, or the values where they are that already. All of them
-/// must exist.
-pub(crate) fn strided(values: Voxels, shape: &[usize], strides: &[usize], offset: usize) -> Array {
-    fn copy<T: Copy>(values: &[T], shape: &[usize], strides: &[usize], offset: usize, out: &mut Vec<T>) {
-        match (shape, strides) {
-            (&[n, ref shape @ ..], &[stride, ref strides @ ..]) => {
-                (0..n).for_each(|i| copy(values, shape, strides, offset + i * stride, out));
-            }
-            _ => out.extend(values.get(offset)),
-        }
-    }
-    let count: usize = shape.iter().product();
-    let in_place = offset == 0 && values.len() == count && strides == row_major(shape);
-    let voxels = if in_place {
-        values
-    } else {
-        macro_rules! each {
-            ($($kind:ident),*) => {
-                match &values {
-                    $(Voxels::$kind(values) => {
-                        let mut out = Vec::with_capacity(count);
-                        copy(values, shape, strides, offset, &mut out);
-                        Voxels::$kind(out)
-                    })*
-                }
-            };
-        }
-        each!(U8, I8, U16, I16, U32, I32, U64, I64, F32, F64)
-    };
-    Array { voxels, shape: shape.to_vec() }
 }
 
 /// The bytes of a pickle, as they arrive.
@@ -803,31 +696,5 @@ fn refused(opcode: u8, position: u64) -> Problem {
     Problem::Unsupported {
         what: format!("{what} (opcode 0x{opcode:02x} at byte {})", position.saturating_sub(1)),
         advice: "this reader builds data only: save dictionaries, lists, numbers, text and NumPy arrays with protocol 4",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn strides_are_followed() {
-        let values = || Voxels::U8((0..12).collect());
-        let copy =
-            |shape: &[usize], strides: &[usize], offset| strided(values(), shape, strides, offset).voxels;
-        // [2, 3] seen transposed, from the second value on.
-        assert_eq!(copy(&[3, 2], &[1, 3], 1), Voxels::U8(vec![1, 4, 2, 5, 3, 6]));
-        assert_eq!(copy(&[], &[], 7), Voxels::U8(vec![7]));
-        assert_eq!(copy(&[2, 2, 2], &[6, 0, 1], 0), Voxels::U8(vec![0, 1, 0, 1, 6, 7, 6, 7]));
-        assert_eq!(copy(&[2, 0], &[1, 1], 0), Voxels::U8(vec![]));
-        assert_eq!(copy(&[3, 4], &[4, 1], 0), values());
-    }
-
-    #[test]
-    fn dtypes_that_are_no_numbers_are_named() {
-        for name in ["O8", "U5", "S3", "c16", "V8", "M8", "f16", "", "é"] {
-            let message = Element::named(name).unwrap_err().to_string();
-            assert!(message.contains(&format!("{name:?}")), "{message}");
-        }
     }
 }

@@ -11,10 +11,10 @@ use std::io::{Cursor, Read};
 use zip::result::ZipError;
 use zip::{CompressionMethod, ZipArchive};
 
-use crate::array::Array;
+use crate::array::{Array, Element, strided};
 use crate::error::Problem;
 use crate::limits::Limits;
-use crate::pickle::{self, Element, PERSISTENT, Value, strided};
+use crate::pickle::{self, PERSISTENT, Value};
 use crate::voxels::{ByteOrder, VoxelType, Voxels};
 
 const ADVICE: &str = "save the file again with torch.save";

@@ -117,18 +117,18 @@ fn pickled_data_sets_and_weights_are_read() {
         let Some(folder) = shared(part) else { return };
         let name = if raters == 7 { "brain_growth.pickle.gz" } else { "val.pickle.gz" };
         let bytes = ssn_volume::read_bytes(&folder.join(name), &Limits::default()).unwrap();
-        let value = ssn_volume::pickle::parse(&bytes, &Limits::default()).unwrap();
-        let dict = value.as_dict().unwrap();
-        assert_eq!(dict.len(), cases, "{part}");
-        for (_, case) in dict {
-            assert_eq!(case.get("image").and_then(|image| image.as_array()).unwrap().shape, [128, 128]);
-            assert_eq!(case.get("masks").and_then(|masks| masks.as_list()).unwrap().len(), raters);
+        let pickle = ssn_volume::pickle::parse(&bytes, &Limits::default()).unwrap();
+        let entries = pickle.root().entries().unwrap().unwrap();
+        assert_eq!(entries.len(), cases, "{part}");
+        for (_, case) in entries {
+            assert_eq!(case.get("image").and_then(|image| image.array()).unwrap().unwrap().shape, [128, 128]);
+            assert_eq!(case.get("masks").and_then(|masks| masks.items()).unwrap().len(), raters);
         }
     }
     let Some(folder) = shared("golden/deepmedic") else { return };
     for (name, tensors) in [("brats_full.pt", 195), ("small_2d.pt", 62), ("small_3d.pt", 83)] {
         let bytes = ssn_volume::read_bytes(&folder.join(name), &Limits::default()).unwrap();
-        let found = ssn_volume::pickle::torch_file::parse(&bytes, &Limits::default()).unwrap();
+        let found = ssn_volume::torch_file::parse(&bytes, &Limits::default()).unwrap();
         assert_eq!(found.len(), tensors, "{name}");
     }
 }

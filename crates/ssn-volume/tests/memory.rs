@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use expanding::{Case, SIZE};
-use ssn_volume::{Array, Image, Limits, Problem, numpy, pickle, read, read_bytes, torch_file};
+use ssn_volume::{Array, Limits, Problem, pickle, read, read_bytes, torch_file};
 
 /// 64 MB in the unit of the system's report.
 const ALLOWED_KIB: u64 = 64_000_000 / 1024;
@@ -91,12 +91,6 @@ fn use_file(path: &Path, limits: &Limits) -> String {
     let ending = path.extension().unwrap_or_default().to_string_lossy().into_owned();
     let bytes = || read_bytes(path, limits).map_err(|error| error.problem);
     let done = match ending.as_str() {
-        "npz" => bytes().and_then(|bytes| {
-            let arrays = numpy::parse_npz(&bytes, limits)?;
-            let images: Vec<Image> =
-                arrays.into_iter().filter_map(|(_, array)| array.into_image(limits).ok()).collect();
-            Ok(images.iter().map(|image| image.to_f32().data.len()).sum())
-        }),
         "pickle" => bytes().and_then(|bytes| {
             let pickle = pickle::parse(&bytes, limits)?;
             let array = pickle.root().array().transpose()?;

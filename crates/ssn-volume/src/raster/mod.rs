@@ -1,15 +1,14 @@
-//! Pictures: PNG, JPEG and TIFF.
+//! Pictures: PNG, JPEG and TIFF, decoded by the crates `png`, `jpeg-decoder` and `tiff`.
 //!
 //! Each reader gives the samples as the file stores them, `[c, d, h, w]`: one channel for grey, three for
-//! colour, and the pages of a TIFF as depth. Nothing is stretched, inverted, turned or matched to a colour
-//! profile; where a file asks for that in a way that would change values or places, it is refused.
+//! color, and the pages of a TIFF as depth. Nothing is stretched, inverted, turned or matched to a color
+//! profile; where a file asks for that in a way that would change values or places, it is refused. Sizes that
+//! a header claims are checked against the limits and the length of the file before anything is decoded.
 //!
 //! Pictures have no geometry here. The resolutions that PNG (`pHYs`), JPEG and TIFF can carry mean the size
 //! of a print at least as often as that of a voxel, so they are ignored and every picture gets the default
 //! geometry; the writers refuse images with another one rather than lose it.
 
-mod canvas;
-mod exif;
 mod jpeg;
 mod png;
 mod tiff;
@@ -22,10 +21,6 @@ use crate::error::Problem;
 use crate::geometry::Geometry;
 use crate::volume::Image;
 
-/// Pixels along a side: the limit that libpng sets by default (`PNG_USER_WIDTH_MAX`). It bounds what one row
-/// costs before any of it has arrived.
-const MAX_SIDE: u64 = 1_000_000;
-
 /// A field with a wrong value.
 fn field(field: &'static str, found: impl ToString, allowed: &'static str, advice: &'static str) -> Problem {
     Problem::Field { field, found: found.to_string(), allowed, advice }
@@ -36,33 +31,74 @@ fn unsupported(what: impl Into<String>, advice: &'static str) -> Problem {
     Problem::Unsupported { what: what.into(), advice }
 }
 
-/// Width and height as sizes, if both are positive and not absurd.
-fn check_sides(width: u64, height: u64) -> Result<[usize; 2], Problem> {
-    if (1..=MAX_SIDE).contains(&width) && (1..=MAX_SIDE).contains(&height) {
-        return Ok([height as usize, width as usize]);
+/// Refuses a picture that takes at least `needed` bytes, however well it is compressed, in `stored` bytes.
+fn check_claim([height, width]: [usize; 2], needed: u64, stored: u64) -> Result<(), Problem> {
+    if needed <= stored {
+        return Ok(());
     }
-    Err(field(
-        "the size of the picture",
-        format!("{width} × {height} pixels"),
-        "1 to 1,000,000 pixels along each side",
-        "export the picture again, in parts if it is genuine",
-    ))
+    let found = format!("{width} × {height} pixels in a file of {stored} bytes");
+    let advice = "the file is cut off or damaged: copy it again";
+    Err(field("the size of the picture", found, "what the file can hold", advice))
+}
+
+/// Refuses Exif data that ask for the picture to be turned. Data that cannot be read ask for nothing.
+fn check_exif(data: &[u8]) -> Result<(), Problem> {
+    let Ok(exif) = exif::Reader::new().read_raw(data.to_vec()) else { return Ok(()) };
+    let orientation = exif.get_field(exif::Tag::Orientation, exif::In::PRIMARY);
+    check_orientation(orientation.and_then(|field| field.value.get_uint(0)).unwrap_or(1))
+}
+
+/// Refuses every orientation except upright (1), and 0, which some cameras write for "unknown": some programs
+/// turn the others and some do not, and a label map made with the one kind does not fit the picture read with
+/// the other.
+fn check_orientation(orientation: u32) -> Result<(), Problem> {
+    if orientation <= 1 {
+        return Ok(());
+    }
+    let what = format!("a picture that is to be turned or mirrored (orientation {orientation})");
+    Err(unsupported(what, "turn it and save it upright, and check that it fits its label map"))
 }
 
 /// Refuses to write an image that has more to it than samples.
 fn check_plain(image: &Image) -> Result<(), Problem> {
     let advice = "write it as NIfTI, or give it up on purpose by setting the default";
     if image.geometry != Geometry::default() {
-        return Err(field(
-            "the geometry",
-            "not the default one",
-            "the default, for a picture holds none",
-            advice,
-        ));
+        let allowed = "the default, for a picture holds none";
+        return Err(field("the geometry", "not the default one", allowed, advice));
     }
     if (image.slope, image.intercept) != (1.0, 0.0) {
         let found = format!("{} and {}", image.slope, image.intercept);
         return Err(field("slope and intercept", found, "1 and 0, for a picture holds none", advice));
     }
     Ok(())
+}
+
+/// Pixels `[…, samples]`, each sample of `size` bytes, as `[channels, …]`. A sample beyond the channels is the
+/// opacity: it must be full, and is dropped.
+fn planes(pixels: Vec<u8>, channels: usize, samples: usize, size: usize) -> Result<Vec<u8>, Problem> {
+    if samples == 1 {
+        return Ok(pixels);
+    }
+    let mut out = Vec::with_capacity(pixels.len() / samples * channels);
+    for sample in 0..samples {
+        let values = pixels.chunks_exact(samples * size).map(|pixel| &pixel[sample * size..][..size]);
+        if sample < channels {
+            values.for_each(|value| out.extend_from_slice(value));
+        } else if values.flatten().any(|&byte| byte != u8::MAX) {
+            return Err(transparent());
+        }
+    }
+    Ok(out)
+}
+
+/// `[c, …]` as pixels `[…, c]`.
+fn interleave<T: Copy>(values: &[T], channels: usize) -> Vec<T> {
+    let pixels = values.len() / channels;
+    (0..pixels).flat_map(|pixel| (0..channels).map(move |c| values[c * pixels + pixel])).collect()
+}
+
+/// The refusal of a picture through which one can see.
+fn transparent() -> Problem {
+    let advice = "whether they count is not known: remove the alpha channel before using the picture";
+    unsupported("a picture with transparent pixels", advice)
 }

@@ -1,0 +1,130 @@
+//! NumPy arrays: `.npy`, whose header the crate `npyz` reads and writes.
+//!
+//! Arrays of numbers and booleans are read. Arrays of objects are refused: they hold pickles, which are programs.
+
+use npyz::{DType, Endianness, NpyHeader, Order, WriteOptions, WriterBuilder};
+
+use crate::array::{Array, Element, row_major, strided};
+use crate::error::Problem;
+use crate::limits::Limits;
+use crate::panics::catch_panic;
+use crate::voxels::ByteOrder;
+
+const MAGIC: &[u8; 6] = b"\x93NUMPY";
+/// Bytes of a header: what NumPy reads by default (`max_header_size`).
+const MOST_BYTES: usize = 10_000;
+/// Opening brackets in the header of an array of numbers. The time that the parser takes doubles with each level.
+const MOST_BRACKETS: usize = 2;
+/// Reads an `.npy` file of version 1.0, 2.0 or 3.0, of numbers or booleans in either byte order and either
+/// order of the axes. Exactly the bytes that the shape asks for must follow the header.
+pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Array, Problem> {
+    limits.check_file_bytes(bytes.len() as u64)?;
+    check_header(bytes)?;
+    let mut data = bytes;
+    let header = catch_panic("the header of the array", || {
+        let damaged = |error: std::io::Error| {
+            // The lines after the first one repeat the header.
+            let reason = error.to_string().lines().next().unwrap_or_default().trim().to_owned();
+            Problem::Damaged { part: "the header of the array", reason }
+        };
+        NpyHeader::from_reader(&mut data).map_err(damaged)
+    })?;
+    let dtype = header.dtype();
+    let (element, order) = number_type(&dtype)?;
+    let shape: Vec<usize> =
+        header.shape().iter().map(|&n| usize::try_from(n).unwrap_or(usize::MAX)).collect();
+    let values = if shape.contains(&0) { 0 } else { limits.check_values(&shape)? as u64 };
+    let (needed, found) = (values.saturating_mul(element.bytes() as u64), data.len() as u64);
+    if found < needed {
+        return Err(Problem::Truncated { part: "the data of the array", needed, found });
+    }
+    if found > needed {
+        return Err(Problem::Field {
+            field: "the data of the array",
+            found: format!("{found} bytes"),
+            allowed: "exactly as long as shape and descr ask for",
+            advice: "the file is inconsistent: save the array again",
+        });
+    }
+    let mut strides = row_major(&shape);
+    if header.order() == Order::Fortran {
+        strides = row_major(&shape.iter().rev().copied().collect::<Vec<_>>());
+        strides.reverse();
+    }
+    Ok(strided(element.read(data, order)?, &shape, &strides, 0))
+}
+
+/// Refuses a header that would cost memory or depth of the stack before it is known to be one.
+fn check_header(bytes: &[u8]) -> Result<(), Problem> {
+    if !bytes.starts_with(MAGIC) {
+        return Err(Problem::Field {
+            field: "the start of the file",
+            found: format!("{:02x?}", &bytes[..bytes.len().min(MAGIC.len())]),
+            allowed: "\\x93NUMPY",
+            advice: "this is not an .npy file: save the array with numpy.save",
+        });
+    }
+    let (length, text) = match bytes[6..] {
+        [1, 0, a, b, ref text @ ..] => (u32::from_le_bytes([a, b, 0, 0]), text),
+        [2 | 3, 0, a, b, c, d, ref text @ ..] => (u32::from_le_bytes([a, b, c, d]), text),
+        // Cut off, or of another version: the parser says so.
+        _ => return Ok(()),
+    };
+    if length as usize > MOST_BYTES {
+        return Err(Problem::Field {
+            field: "the header of the array",
+            found: format!("{length} bytes"),
+            allowed: "at most 10,000, as for NumPy",
+            advice: "save the array again with numpy.save",
+        });
+    }
+    let text = &text[..text.len().min(length as usize)];
+    if text.iter().filter(|byte| b"([{".contains(byte)).count() > MOST_BRACKETS {
+        return Err(Problem::Unsupported {
+            what: "an array of records, dates or other things than numbers".into(),
+            advice: "save each field as an array of its own",
+        });
+    }
+    Ok(())
+}
+
+/// The type of numbers or booleans, and the order of their bytes.
+fn number_type(dtype: &DType) -> Result<(Element, ByteOrder), Problem> {
+    if let DType::Plain(stored) = dtype
+        && let Ok(element) =
+            Element::named(&format!("{}{}", stored.type_char().to_str(), stored.size_field()))
+    {
+        let big = stored.endianness() == Endianness::Big;
+        return Ok((element, if big { ByteOrder::Big } else { ByteOrder::Little }));
+    }
+    Err(Problem::Field {
+        field: "descr of the array",
+        found: dtype.descr(),
+        allowed: "a boolean or a number of at most 8 bytes, such as '|u1', '<i2' or '>f4'",
+        advice: "save the array with such a type; arrays of objects hold programs and are never read",
+    })
+}
+
+/// The bytes of an `.npy` file of version 1.0, least significant byte first and in C order.
+pub fn encode(array: &Array) -> Result<Vec<u8>, Problem> {
+    let values = array.shape.iter().try_fold(1usize, |product, &n| product.checked_mul(n));
+    if values != Some(array.voxels.len()) {
+        return Err(Problem::Field {
+            field: "the shape of the array",
+            found: format!("{:?} for {} values", array.shape, array.voxels.len()),
+            allowed: "as many values as the shape asks for",
+            advice: "this is a mistake of the program: report it",
+        });
+    }
+    let kind = array.voxels.kind();
+    let letter = format!("{kind:?}").to_lowercase();
+    let sign = if kind.bytes() == 1 { '|' } else { '<' };
+    let descr = format!("{sign}{}{}", &letter[..1], kind.bytes());
+    let dtype = DType::Plain(descr.parse().expect("every type of voxels is one of NumPy's"));
+    let shape: Vec<u64> = array.shape.iter().map(|&n| n as u64).collect();
+    let mut out = vec![];
+    let options = WriteOptions::new_header_only().dtype(dtype).shape(&shape);
+    options.writer(&mut out).write_header_only()?;
+    out.extend(array.voxels.to_le_bytes());
+    Ok(out)
+}

@@ -1,0 +1,131 @@
+//! PNG, 8 and 16 bit.
+
+use std::io::Cursor;
+
+use png::{BitDepth, ColorType, DecodeOptions, Decoder, DecodingError, Encoder, EncodingError, Reader};
+
+use super::{check_claim, check_exif, check_plain, field, interleave, planes, transparent, unsupported};
+use crate::error::Problem;
+use crate::geometry::Geometry;
+use crate::limits::{Limits, memory_of};
+use crate::panics::catch_panic;
+use crate::volume::Image;
+use crate::voxels::{ByteOrder, VoxelType, Voxels};
+
+/// Bytes of the longest row: a million pixels with four samples of 16 bit.
+const ROW_BYTES: u64 = 8_000_000;
+/// Deflate never expands by more than this (RFC 1951: 258 bytes from 2 bits).
+const DEFLATE_RATIO: u64 = 1032;
+/// Rows that there is memory for at once, beside the picture.
+const ROWS_HELD: u64 = 4;
+
+/// Reads a PNG file: grey as `[1, 1, h, w]`, color as `[3, 1, h, w]`, in `u8` or, of 16 bit, in `u16`.
+///
+/// Samples keep their stored values: grey of 1, 2 or 4 bit is 0 … 1, 3 or 15 and not stretched to 255, and of
+/// a picture with a palette the *indices* are read, which in a label map are the labels. Opacity is dropped
+/// where all pixels are opaque; other pictures with transparency are refused, as are animations and pictures
+/// that ask to be turned. The check sums of all chunks, also of those that are not used, and of the
+/// compressed data are verified; bytes after the last chunk are ignored.
+pub fn parse_png(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
+    limits.check_file_bytes(bytes.len() as u64)?;
+    catch_panic("the PNG file", || read(bytes, limits))
+}
+
+fn read(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
+    let mut reader = open(bytes, limits)?;
+    let info = reader.info().clone();
+    let [h, w] = [info.height, info.width].map(|side| side as usize);
+    let (channels, samples) = match info.color_type {
+        ColorType::Grayscale | ColorType::Indexed => (1, 1),
+        ColorType::GrayscaleAlpha => (1, 2),
+        ColorType::Rgb => (3, 3),
+        ColorType::Rgba => (3, 4),
+    };
+    let shape = [channels, 1, h, w];
+    let kind = if info.bit_depth == BitDepth::Sixteen { VoxelType::U16 } else { VoxelType::U8 };
+    let stored = bytes.len() as u64;
+    let memory = memory_of(limits.check_values(&shape)? as u64, kind.bytes());
+    limits.check_memory(memory + ROWS_HELD * info.raw_row_length() as u64, stored)?;
+    check_claim([h, w], info.raw_bytes() as u64 / DEFLATE_RATIO, stored)?;
+    if info.animation_control.is_some() {
+        return Err(unsupported("an animated PNG", "save the frame that is meant as a picture of its own"));
+    }
+    info.exif_metadata.as_deref().map_or(Ok(()), check_exif)?;
+    let size = reader.output_buffer_size().ok_or_else(|| damaged(DecodingError::LimitsExceeded))?;
+    let mut pixels = vec![0; size];
+    reader.next_frame(&mut pixels).map_err(damaged)?;
+    reader.finish().map_err(damaged)?;
+    if (info.bit_depth as usize) < 8 {
+        pixels = unpack(&pixels, info.bit_depth as usize, w);
+    }
+    // In a picture with a palette the table says how opaque the colors are; the indices do not change.
+    let key = info.trns.as_deref().filter(|_| info.color_type != ColorType::Indexed);
+    if key.is_some_and(|key| pixels.chunks_exact(samples * kind.bytes()).any(|pixel| pixel == key)) {
+        return Err(transparent());
+    }
+    let voxels = match (kind, planes(pixels, channels, samples, kind.bytes())?) {
+        (VoxelType::U8, values) => Voxels::U8(values),
+        (_, values) => Voxels::from_bytes(kind, &values, ByteOrder::Big),
+    };
+    Image::new(voxels, shape, Geometry::default(), limits)
+}
+
+/// Reads the chunks before the data. Texts and color profiles, which may be compressed, are not expanded.
+fn open<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Reader<Cursor<&'a [u8]>>, Problem> {
+    let mut options = DecodeOptions::default();
+    options.set_ignore_checksums(false);
+    options.set_skip_ancillary_crc_failures(false);
+    options.set_ignore_text_chunk(true);
+    options.set_ignore_iccp_chunk(true);
+    let mut decoder = Decoder::new_with_options(Cursor::new(bytes), options);
+    let most = limits.header_bytes.saturating_add(ROW_BYTES);
+    decoder.set_limits(png::Limits { bytes: most.try_into().unwrap_or(usize::MAX) });
+    decoder.read_info().map_err(damaged)
+}
+
+/// Rows of samples of fewer than 8 bit, the first in the highest bits, with a byte for each sample.
+fn unpack(rows: &[u8], bits: usize, width: usize) -> Vec<u8> {
+    let stride = (width * bits).div_ceil(8);
+    let mut out = Vec::with_capacity(rows.len() / stride * width);
+    for row in rows.chunks_exact(stride) {
+        let samples = row.iter().flat_map(|byte| (0..8 / bits).rev().map(move |i| byte >> (i * bits)));
+        out.extend(samples.take(width).map(|sample| sample & (u8::MAX >> (8 - bits))));
+    }
+    out
+}
+
+fn damaged(error: DecodingError) -> Problem {
+    Problem::Damaged { part: "the PNG file", reason: error.to_string() }
+}
+
+/// The bytes of a PNG file, grey or RGB, of 8 or 16 bit.
+///
+/// # Shapes
+/// `[1, 1, h, w]` or `[3, 1, h, w]` in `u8` or `u16`, with the default geometry; others are refused.
+pub fn encode_png(image: &Image) -> Result<Vec<u8>, Problem> {
+    check_plain(image)?;
+    let [c, _, h, w] = image.shape;
+    let (depth, data) = match (&image.voxels, image.shape) {
+        (Voxels::U8(values), [1 | 3, 1, ..]) => (BitDepth::Eight, interleave(values, c)),
+        (Voxels::U16(values), [1 | 3, 1, ..]) => {
+            (BitDepth::Sixteen, interleave(values, c).into_iter().flat_map(u16::to_be_bytes).collect())
+        }
+        (voxels, shape) => {
+            let found = format!("{shape:?} of {:?}", voxels.kind());
+            let allowed = "[1, 1, h, w] or [3, 1, h, w] of u8 or u16";
+            return Err(field("the image", found, allowed, "write slices of their own, or another format"));
+        }
+    };
+    let part = "the PNG file to be written";
+    let failed = |error: EncodingError| Problem::Damaged { part, reason: error.to_string() };
+    // The encoder refuses sides of 0.
+    let [height, width] = [h, w].map(|side| u32::try_from(side).unwrap_or(0));
+    let mut out = vec![];
+    let mut encoder = Encoder::new(&mut out, width, height);
+    encoder.set_color(if c == 1 { ColorType::Grayscale } else { ColorType::Rgb });
+    encoder.set_depth(depth);
+    let mut writer = encoder.write_header().map_err(failed)?;
+    writer.write_image_data(&data).map_err(failed)?;
+    writer.finish().map_err(failed)?;
+    Ok(out)
+}

@@ -1,0 +1,346 @@
+//! TIFF, whose pages are the depth.
+
+use std::fmt;
+use std::io::{self, Cursor, Seek, Write};
+
+use flate2::bufread::ZlibDecoder;
+use half::f16;
+use tiff::decoder::{ChunkType, Decoder, DecodingSampleType as Sample, Limits as DecoderLimits};
+use tiff::encoder::{TiffEncoder, TiffKind, colortype};
+use tiff::tags::{Tag, Type, ValueBuffer};
+use tiff::{ColorType, TiffError};
+
+use super::{check_claim, check_orientation, check_plain, field, interleave, planes, unsupported};
+use crate::error::Problem;
+use crate::geometry::Geometry;
+use crate::limits::{Limits, memory_of};
+use crate::panics::catch_panic;
+use crate::volume::Image;
+use crate::voxels::{ByteOrder, VoxelType, Voxels};
+
+/// Neither LZW (4095 bytes from 12 bits) nor PackBits expand by more than this.
+const MOST_EXPANSION: u64 = 4096;
+/// Memory for a strip or tile: its place and length, in a list of the decoder, in another one, and in ours.
+const CHUNK_BYTES: u64 = 96;
+/// From this size on the offsets need BigTIFF; the margin is for the directories.
+const LARGE: usize = u32::MAX as usize - (1 << 24);
+const AGAIN: &str = "export the picture again";
+
+type Reader<'a> = Decoder<Cursor<&'a [u8]>>;
+
+/// Reads a TIFF or BigTIFF file in either byte order: its pages are the depth, `[c, d, h, w]`.
+///
+/// Grey of 8 to 64 bit whole or floating-point numbers (half precision is widened to single, which is exact) and
+/// RGB of 8 or 16 bit. Strips and tiles, together or by channel, without compression or with LZW, deflate or
+/// PackBits, with any predictor. Samples keep their stored values. Opacity is dropped where all pixels are
+/// opaque. All pages must have the same size and type. Of LZW and PackBits, which have no check sums, it is only
+/// known that there are enough data.
+pub fn parse_tiff(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
+    limits.check_file_bytes(bytes.len() as u64)?;
+    catch_panic("the TIFF file", || read(bytes, limits))
+}
+
+fn read(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
+    // The pictures are bounded here, and lists in directories by the default.
+    let mut decoder_limits = DecoderLimits::default();
+    decoder_limits.intermediate_buffer_size = usize::MAX;
+    let mut decoder = Decoder::new(Cursor::new(bytes)).map_err(refused)?.with_limits(decoder_limits);
+    let page = Page::new(&mut decoder)?;
+    let (mut depth, mut used) = (1, 0);
+    loop {
+        let values = limits.check_values(&page.shape(depth))? as u64;
+        limits.check_memory(page.memory(values, &mut decoder)?, bytes.len() as u64)?;
+        used += check_data(&mut decoder, &page, bytes)?;
+        if used > bytes.len() as u64 {
+            let found = "more bytes than the file has, so some are shared";
+            return Err(field("the data of all pages", found, "each in a place of its own", AGAIN));
+        }
+        if !decoder.more_images() {
+            break;
+        }
+        decoder.next_image().map_err(refused)?;
+        depth += 1;
+        let next = Page::new(&mut decoder)?;
+        if next != page {
+            let found = format!("{next} (page {depth}, while the first is {page})");
+            let advice = "save the pages that belong together as a file of their own";
+            return Err(field("a page", found, "of the size and type of the first", advice));
+        }
+    }
+    let shape @ [channels, _, h, w] = page.shape(depth);
+    let length = h * w * page.samples * page.bytes();
+    let mut pixels = vec![0; depth * length];
+    for (d, pixels) in pixels.chunks_exact_mut(length).enumerate() {
+        decoder.seek_to_image(d).map_err(refused)?;
+        if d == 0 {
+            let mut text = ValueBuffer::empty(Type::ASCII);
+            decoder.image_ifd().find_tag_buf(Tag::ImageDescription, &mut text).map_err(refused)?;
+            check_stack(&String::from_utf8_lossy(text.as_bytes()), depth, channels)?;
+        }
+        decoder.read_image_bytes(pixels).map_err(refused)?;
+        if decoder.image_buffer_layout().map_err(refused)?.planes > 1 {
+            let together = match page.sample {
+                Sample::U8 => interleave(pixels, page.samples),
+                _ => interleave(pixels.as_chunks::<2>().0, page.samples).into_flattened(),
+            };
+            pixels.copy_from_slice(&together);
+        }
+    }
+    let native = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
+    let voxels = match (page.sample, planes(pixels, channels, page.samples, page.bytes())?) {
+        (Sample::U8, values) => Voxels::U8(values),
+        (Sample::F16, values) => Voxels::F32(
+            values.as_chunks().0.iter().map(|&bytes| f16::from_ne_bytes(bytes).to_f32()).collect(),
+        ),
+        (_, values) => Voxels::from_bytes(page.kind(), &values, native),
+    };
+    Image::new(voxels, shape, Geometry::default(), limits)
+}
+
+/// What has to be the same on all pages.
+#[derive(PartialEq)]
+struct Page {
+    width: usize,
+    height: usize,
+    /// Samples of a pixel: one or three channels, and possibly the opacity.
+    samples: usize,
+    /// The type in which they are stored.
+    sample: Sample,
+}
+
+impl Page {
+    /// The page at which the decoder is, if it is one that is read.
+    fn new(decoder: &mut Reader<'_>) -> Result<Self, Problem> {
+        let mut number = |tag, default| {
+            decoder.find_tag_unsigned::<u32>(tag).map(|number| number.unwrap_or(default)).map_err(refused)
+        };
+        check_orientation(number(Tag::Orientation, 1)?)?;
+        if number(Tag::FillOrder, 1)? != 1 {
+            return Err(unsupported("a TIFF with reversed bits (FillOrder 2)", AGAIN));
+        }
+        if number(Tag::PhotometricInterpretation, 1)? == 0 {
+            let advice = "programs disagree on whether to invert it: save it with black as 0";
+            return Err(unsupported("a TIFF in which 0 is white", advice));
+        }
+        let samples = number(Tag::SamplesPerPixel, 1)? as usize;
+        let color = decoder.colortype().map_err(refused)?;
+        let layout = decoder.image_buffer_layout().map_err(refused)?;
+        let sample = layout.sample_type;
+        let read = match (color, samples) {
+            (ColorType::Gray(8 | 16 | 32 | 64), 1) => true,
+            (ColorType::Multiband { bit_depth, .. }, 2)
+            | (ColorType::RGB(bit_depth), 3)
+            | (ColorType::RGBA(bit_depth), 4) => {
+                matches!((bit_depth, sample), (8, Some(Sample::U8)) | (16, Some(Sample::U16)))
+            }
+            _ => false,
+        };
+        let (true, Some(sample)) = (read, sample) else {
+            let found = format!("{color:?} with {samples} samples of {sample:?}");
+            let allowed =
+                "grey of 8, 16, 32 or 64 bit or RGB of 8 or 16, and at most one sample more for opacity";
+            return Err(field("the color of the picture", found, allowed, "save it as one of these"));
+        };
+        // The decoder of version 0.11 panics on the tiles of the second channel.
+        if layout.planes > 1 && decoder.get_chunk_type() == ChunkType::Tile {
+            return Err(unsupported("a TIFF with tiles for each channel", "save the channels together"));
+        }
+        let (width, height) = decoder.dimensions().map_err(refused)?;
+        Ok(Self { width: width as usize, height: height as usize, samples, sample })
+    }
+
+    /// The shape of so many pages.
+    fn shape(&self, depth: usize) -> [usize; 4] {
+        [if self.samples < 3 { 1 } else { 3 }, depth, self.height, self.width]
+    }
+
+    /// Bytes of a stored sample.
+    fn bytes(&self) -> usize {
+        if self.sample == Sample::F16 { size_of::<f16>() } else { self.kind().bytes() }
+    }
+
+    /// The type of the values in memory.
+    fn kind(&self) -> VoxelType {
+        match self.sample {
+            Sample::U8 => VoxelType::U8,
+            Sample::U16 => VoxelType::U16,
+            Sample::U32 => VoxelType::U32,
+            Sample::U64 => VoxelType::U64,
+            Sample::I8 => VoxelType::I8,
+            Sample::I16 => VoxelType::I16,
+            Sample::I32 => VoxelType::I32,
+            Sample::I64 => VoxelType::I64,
+            Sample::F16 | Sample::F32 => VoxelType::F32,
+            Sample::F64 => VoxelType::F64,
+        }
+    }
+
+    /// What pages with so many values cost: beside the values a page whose channels are put together, a row of a
+    /// tile with its copy, and the lists of strips or tiles.
+    fn memory(&self, values: u64, decoder: &mut Reader<'_>) -> Result<u64, Problem> {
+        let chunks = decoder.tile_count().or_else(|_| decoder.strip_count()).map_err(refused)?;
+        let pixel = (self.samples * self.bytes()) as u64;
+        let page = if self.samples > 1 { pixel * (self.height * self.width) as u64 } else { 0 };
+        let row = pixel * u64::from(decoder.chunk_dimensions().0);
+        Ok(memory_of(values, self.kind().bytes()) + page + 2 * row + CHUNK_BYTES * u64::from(chunks))
+    }
+}
+
+impl fmt::Display for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} × {} with {} samples of {:?}", self.width, self.height, self.samples, self.sample)
+    }
+}
+
+/// Checks how long the strips or tiles of a page are; returns their bytes in the file.
+///
+/// The decoder reads as much as the picture needs and does not look further. So lengths without compression are
+/// compared, and deflated data are expanded once without keeping them: lengths and check sums must be right.
+fn check_data(decoder: &mut Reader<'_>, page: &Page, bytes: &[u8]) -> Result<u64, Problem> {
+    let part = "the data of a page of the TIFF file";
+    let tiled = decoder.get_chunk_type() == ChunkType::Tile;
+    let tags = match tiled {
+        true => [Tag::TileOffsets, Tag::TileByteCounts],
+        false => [Tag::StripOffsets, Tag::StripByteCounts],
+    };
+    let [starts, lengths] =
+        tags.map(|tag| decoder.find_tag_unsigned_vec::<u64>(tag).map(Option::unwrap_or_default));
+    let (starts, lengths) = (starts.map_err(refused)?, lengths.map_err(refused)?);
+    let pixel = (page.samples * page.bytes()) as u64;
+    let mut needed = (page.width * page.height) as u64 * pixel;
+    if tiled {
+        // Tiles are padded to their size.
+        let (width, height) = decoder.chunk_dimensions();
+        needed = (u64::from(width) * u64::from(height)).saturating_mul(pixel * starts.len() as u64);
+    }
+    let stored = lengths.iter().fold(0, |sum: u64, &length| sum.saturating_add(length));
+    let found = match decoder.find_tag_unsigned::<u16>(Tag::Compression).map_err(refused)? {
+        None | Some(1) => stored,
+        Some(8 | 32946) => {
+            let mut found = 0;
+            for (start, length) in starts.into_iter().zip(lengths) {
+                let data = bytes.get(start as usize..).unwrap_or_default();
+                let mut data = ZlibDecoder::new(&data[..data.len().min(length as usize)]);
+                let damaged = |error: io::Error| Problem::Damaged { part, reason: error.to_string() };
+                found += io::copy(&mut data, &mut io::sink()).map_err(damaged)?;
+            }
+            found
+        }
+        _ => check_claim([page.height, page.width], needed / MOST_EXPANSION, stored).map(|()| needed)?,
+    };
+    if found < needed {
+        return Err(Problem::Truncated { part, needed, found });
+    }
+    if found > needed {
+        return Err(field(part, format!("{found} bytes"), "what its size asks for", AGAIN));
+    }
+    Ok(stored)
+}
+
+/// Refuses a stack whose pages are more, or other, than slices.
+///
+/// Microscopes and ImageJ store channels and times as pages too, and ImageJ may leave the directories of all
+/// pages but the first out. Read as slices, such a stack would be wrong without anybody noticing.
+fn check_stack(description: &str, pages: usize, channels: usize) -> Result<(), Problem> {
+    let advice = "save one channel at one time as a stack of slices, each with a directory of its own";
+    let imagej = [("\nimages=", "images", pages), ("\nchannels=", "channels", 1), ("\nframes=", "frames", 1)];
+    let ome =
+        [(" SizeZ=\"", "slices", pages), (" SizeC=\"", "channels", channels), (" SizeT=\"", "times", 1)];
+    let counts = match description {
+        text if text.starts_with("ImageJ=") => imagej,
+        text if text.contains("<OME") => ome,
+        text if text.starts_with('{') && text.contains("\"truncated\": true") => {
+            return Err(unsupported("a stack with a directory for its first page alone", advice));
+        }
+        _ => return Ok(()),
+    };
+    for (key, name, allowed) in counts {
+        let rest = description.split_once(key).map_or("", |(_, rest)| rest);
+        let digits = &rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())];
+        if digits.parse().is_ok_and(|count: usize| count != allowed) {
+            let what = format!("a TIFF stack with {digits} {name}, where its {pages} pages make {allowed},");
+            return Err(unsupported(what, advice));
+        }
+    }
+    Ok(())
+}
+
+fn refused(error: TiffError) -> Problem {
+    match error {
+        TiffError::UnsupportedError(error) => {
+            unsupported(format!("this TIFF ({error})"), "save it as grey or RGB with deflate or LZW")
+        }
+        error => Problem::Damaged { part: "the TIFF file", reason: error.to_string() },
+    }
+}
+
+/// The bytes of a TIFF file with a page for every slice, without compression; BigTIFF where 4 GB are not
+/// enough.
+///
+/// # Shapes
+/// `[1, d, h, w]` in any type, or `[3, d, h, w]` in `u8` or `u16`, with the default geometry; others are
+/// refused.
+pub fn encode_tiff(image: &Image) -> Result<Vec<u8>, Problem> {
+    let bytes = image.voxels.len() * image.voxels.kind().bytes();
+    encode(image, bytes + 300 * image.shape[1] > LARGE)
+}
+
+fn encode(image: &Image, big: bool) -> Result<Vec<u8>, Problem> {
+    check_plain(image)?;
+    let mut out = Cursor::new(vec![]);
+    match big {
+        true => write(image, TiffEncoder::new_big(&mut out).map_err(refused)?)?,
+        false => write(image, TiffEncoder::new(&mut out).map_err(refused)?)?,
+    }
+    Ok(out.into_inner())
+}
+
+fn write<W: Write + Seek, K: TiffKind>(image: &Image, mut to: TiffEncoder<W, K>) -> Result<(), Problem> {
+    let [channels, d, h, w] = image.shape;
+    // The encoder refuses sides of 0.
+    let [height, width] = [h, w].map(|side| u32::try_from(side).unwrap_or(0));
+    macro_rules! pages {
+        ($color:ident, $values:expr) => {
+            for page in $values.chunks(image.voxels.len() / d) {
+                to.write_image::<colortype::$color>(width, height, page).map_err(refused)?;
+            }
+        };
+    }
+    match (&image.voxels, channels) {
+        (Voxels::U8(values), 1) => pages!(Gray8, values),
+        (Voxels::U8(values), 3) => pages!(RGB8, interleave(values, 3)),
+        (Voxels::U16(values), 1) => pages!(Gray16, values),
+        (Voxels::U16(values), 3) => pages!(RGB16, interleave(values, 3)),
+        (Voxels::U32(values), 1) => pages!(Gray32, values),
+        (Voxels::U64(values), 1) => pages!(Gray64, values),
+        (Voxels::I8(values), 1) => pages!(GrayI8, values),
+        (Voxels::I16(values), 1) => pages!(GrayI16, values),
+        (Voxels::I32(values), 1) => pages!(GrayI32, values),
+        (Voxels::I64(values), 1) => pages!(GrayI64, values),
+        (Voxels::F32(values), 1) => pages!(Gray32Float, values),
+        (Voxels::F64(values), 1) => pages!(Gray64Float, values),
+        (values, channels) => {
+            let found = format!("{channels} of {:?}", values.kind());
+            return Err(field(
+                "the channels",
+                found,
+                "1, or 3 of u8 or u16",
+                "write the channels one by one",
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_files_are_written_as_bigtiff() {
+        let voxels = Voxels::F64((0..30).map(f64::from).collect());
+        let image = Image::new(voxels, [1, 2, 5, 3], Geometry::default(), &Limits::default()).unwrap();
+        let bytes = encode(&image, true).unwrap();
+        assert_eq!((bytes[2], parse_tiff(&bytes, &Limits::default()).unwrap()), (43, image));
+    }
+}
