@@ -5,6 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use serde::Serialize;
+use ssn_volume::{FileError, Problem};
 use style::ERROR;
 
 /// Exit codes of `ssn` and `ssn-engine`.
@@ -54,6 +55,12 @@ impl Failure {
         Self { exit, message: message.to_string() }
     }
 
+    /// A file that cannot be read or written: bad data, unless the system refused.
+    pub fn of_file(error: FileError) -> Self {
+        let exit = if matches!(error.problem, Problem::Io(_)) { Exit::Io } else { Exit::BadData };
+        Self::new(exit, error)
+    }
+
     /// Tells the user on standard error.
     pub fn tell(&self) {
         tell(&format!("{ERROR}error:{ERROR:#} {}", self.message));
@@ -76,8 +83,6 @@ pub mod style {
     pub const WARNING: Style = AnsiColor::Yellow.on_default().bold();
     /// What is good to know.
     pub const NOTE: Style = AnsiColor::Cyan.on_default();
-    /// A heading.
-    pub const HEADING: Style = Style::new().bold();
 }
 
 /// Writes a line to standard error. Where nobody can be told, as on a full disk or after the terminal was closed, the

@@ -4,10 +4,7 @@
 
 mod common;
 
-use std::path::Path;
-
-use common::{ssn, told};
-use ssn_volume::{Geometry, Image, Limits, Voxels, write};
+use common::{picture, ssn, told};
 use tempfile::TempDir;
 
 /// A folder with a small dataset `set/`: two pictures with two raters each.
@@ -19,12 +16,6 @@ fn folder() -> TempDir {
         picture(&folder.path().join(format!("set/labels/{id}_1.png")), |i| u8::from(i < 10));
     }
     folder
-}
-
-fn picture(path: &Path, value: impl Fn(usize) -> u8) {
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let voxels = Voxels::U8((0..64).map(value).collect());
-    write(path, &Image::new(voxels, [1, 1, 8, 8], Geometry::default(), &Limits::default()).unwrap()).unwrap();
 }
 
 #[test]

@@ -4,14 +4,12 @@
 
 mod common;
 
-use std::path::Path;
 use std::process::Output;
 
-use common::{Prediction, model, ssn, told};
+use common::{Prediction, model, picture, ssn, told};
 use ssn_core::metrics::{PairStatistic, ged};
 use ssn_core::{BitPlanes, LabelMap};
 use ssn_predictions::{About, Kind, Predictions};
-use ssn_volume::{Geometry, Image, Limits, Voxels, write};
 use tempfile::TempDir;
 
 const CASES: [&str; 3] = ["case1", "case2", "case10"];
@@ -31,12 +29,6 @@ fn folder() -> TempDir {
     std::fs::write(folder.path().join("ssn.toml"), "[data]\npath = \"set\"\n").unwrap();
     predict(&folder, "predictions", Kind::Stochastic);
     folder
-}
-
-fn picture(path: &Path, value: impl Fn(usize) -> u8) {
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let voxels = Voxels::U8((0..64).map(value).collect());
-    write(path, &Image::new(voxels, [1, 1, 8, 8], Geometry::default(), &Limits::default()).unwrap()).unwrap();
 }
 
 fn predict(folder: &TempDir, name: &str, kind: Kind) -> Predictions {

@@ -7,7 +7,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use common::{Prediction, model, ssn, told};
+use common::{Prediction, model, picture, ssn, told};
 use ssn_predictions::{About, Kind, Predictions, file_stem};
 use ssn_volume::{Geometry, Image, Limits, Voxels, write};
 use tempfile::TempDir;
@@ -32,12 +32,6 @@ fn folder(cases: &[&'static str], kind: Kind) -> TempDir {
     std::fs::write(folder.path().join("set/index.csv"), index).unwrap();
     predict(&folder, "predictions", cases, kind);
     folder
-}
-
-fn picture(path: &Path, value: impl Fn(usize) -> u8) {
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let voxels = Voxels::U8((0..64).map(value).collect());
-    write(path, &Image::new(voxels, [1, 1, 8, 8], Geometry::default(), &Limits::default()).unwrap()).unwrap();
 }
 
 fn predict(folder: &TempDir, name: &str, cases: &[&'static str], kind: Kind) {

@@ -6,13 +6,11 @@ mod common;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use common::{Prediction, model, ssn, told};
+use common::{Prediction, model, picture, ssn, told};
 use serde_json::Value;
 use ssn_predictions::{About, Kind, Predictions};
-use ssn_volume::{Geometry, Image, Limits, Voxels, write};
 use tempfile::TempDir;
 
 /// A dataset `set/` of pictures of 8 × 8 with two raters, and predictions of them.
@@ -35,12 +33,6 @@ fn folder(cases: &[&'static str]) -> TempDir {
             .write(&predictions.distribution_path(id));
     }
     folder
-}
-
-fn picture(path: &Path, value: impl Fn(usize) -> u8) {
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let voxels = Voxels::U8((0..64).map(value).collect());
-    write(path, &Image::new(voxels, [1, 1, 8, 8], Geometry::default(), &Limits::default()).unwrap()).unwrap();
 }
 
 /// `ssn view` as it runs.

@@ -37,6 +37,7 @@ fn csv_files_that_cannot_be_used() {
         "name,flair,seg\na,x.nii,y.nii\n",
         "id,seg\na,y.nii\n",
         "id,flair,seg\na,x.nii\n",
+        "id,flair,seg\na,x.nii,y.nii\nb,\"x.nii,y.nii\nc,x.nii,y.nii\n",
         "id,flair,seg,split\na,x.nii,y.nii,later\n",
         "id,flair,seg\n,x.nii,y.nii\n",
         "id,flair,seg\n",

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use ssn_predictions::file_names::hex;
 use ssn_volume::{write_atomically, write_folder_atomically};
 use tch::{Device, Tensor};
 
@@ -21,7 +22,7 @@ use crate::error::{NetError, Result};
 use crate::interval::Interval;
 use crate::model::{Execution, Model};
 use crate::train::Trainer;
-use crate::weights::container::{Stored, decode, encode, hex, named};
+use crate::weights::container::{Stored, decode, encode, named};
 use crate::weights::{Loaded, assign, load, to_bytes};
 
 const MODEL: &str = "model.safetensors";

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ssn_volume::{csv_cell, write_atomically};
+use ssn_volume::{csv_text, write_atomically};
 
 use crate::error::Result;
 use crate::file_names::Output;
@@ -22,16 +22,15 @@ impl Predictions {
         let present = |&column: &usize| column == 0 || rows.iter().any(|row| row[column].is_some());
         let columns: Vec<usize> = (0..Output::ALL.len()).filter(present).collect();
 
-        let mut text = "id,distribution".to_owned();
-        columns.iter().for_each(|&column| text += &format!(",{}", Output::ALL[column].name()));
-        text.push('\n');
+        let names = columns.iter().map(|&column| Output::ALL[column].name());
+        let mut table = vec![["id", "distribution"].into_iter().chain(names).map(str::to_owned).collect()];
         for (case, row) in cases.iter().zip(&rows) {
-            let mut cells = vec![csv_cell(case.id()), relative(Some(&case.path))];
+            let mut cells = vec![case.id().to_owned(), relative(Some(&case.path))];
             cells.extend(columns.iter().map(|&column| relative(row[column].as_ref())));
-            text += &(cells.join(",") + "\n");
+            table.push(cells);
         }
         let path = self.root().join(INDEX_FILE);
-        write_atomically(&path, |out| out.write_all(text.as_bytes()))?;
+        write_atomically(&path, |out| out.write_all(csv_text(&table).as_bytes()))?;
         Ok(path)
     }
 }
@@ -39,5 +38,5 @@ impl Predictions {
 /// All files lie in the folder itself: relative to it, a path is its name. Empty where there is none.
 fn relative(path: Option<&PathBuf>) -> String {
     let name = path.and_then(|path| path.file_name()).unwrap_or_default();
-    csv_cell(&name.to_string_lossy())
+    name.to_string_lossy().into_owned()
 }

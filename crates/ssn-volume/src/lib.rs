@@ -44,6 +44,6 @@ pub use error::{FileError, Problem};
 pub use format::{Format, read, read_bytes, write};
 pub use geometry::{Difference, Differences, Geometry, Tolerance};
 pub use limits::Limits;
-pub use text::{counted, csv_cell, natural_order};
+pub use text::{CsvRow, UnclosedQuote, counted, csv_rows, csv_text, natural_order};
 pub use volume::{Image, Source, Volume};
 pub use voxels::{ByteOrder, VoxelType, Voxels};

@@ -1,6 +1,10 @@
-//! Text as people expect it: numbers in names count, cells of a table are quoted where needed, and more than one is many.
+//! Text as people expect it: numbers in names count, more than one is many, and tables.
+
+mod table;
 
 use std::cmp::Ordering;
+
+pub use table::{CsvRow, UnclosedQuote, csv_rows, csv_text};
 
 /// Compares names with numbers in them by the values of the numbers.
 pub fn natural_order(a: &str, b: &str) -> Ordering {
@@ -34,14 +38,6 @@ pub fn counted(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
-/// A cell of comma-separated values (RFC 4180): in quotes where it needs them.
-pub fn csv_cell(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        return format!("\"{}\"", text.replace('"', "\"\""));
-    }
-    text.to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,10 +48,5 @@ mod tests {
         names.sort_by(|a, b| natural_order(a, b));
         assert_eq!(names, ["b", "case", "case1", "case2", "case02b", "case10"]);
         assert_eq!(natural_order("a01", "a1"), Ordering::Less);
-    }
-
-    #[test]
-    fn cells_are_quoted_where_they_must_be() {
-        assert_eq!(["plain", "a b", "x,\"y\""].map(csv_cell), ["plain", "a b", "\"x,\"\"y\"\"\""]);
     }
 }

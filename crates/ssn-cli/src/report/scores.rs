@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use ssn_data::layouts::csv_rows;
 use ssn_predictions::evaluation::{Figure, Unit};
 use ssn_predictions::{Evaluation, Predictions};
 use ssn_report::table::{Cell, Row, Table};
-use ssn_volume::{Limits, Problem, read_bytes};
+use ssn_volume::{CsvRow, Limits, Problem, csv_rows, read_bytes};
 
 use crate::evaluate::default_folder;
 use crate::exit::{Exit, Failure};
@@ -55,18 +54,19 @@ impl Scores {
             Some(bytes) => String::from_utf8(bytes).map_err(|error| damaged(&cases, &error.to_string()))?,
             None => String::new(),
         };
-        let mut rows = csv_rows(&text).into_iter();
-        let keys = rows.next().map(|(_, keys)| keys).unwrap_or_default();
-        let mut cells = vec![];
-        for (line, row) in rows {
-            if row.len() != keys.len() {
+        let rows = csv_rows(&text).map_err(|error| damaged(&cases, &error.to_string()))?;
+        let mut rows = rows.into_iter();
+        let keys = rows.next().map(|row| row.cells).unwrap_or_default();
+        let whole = |CsvRow { line, cells }: CsvRow| match cells.len() == keys.len() {
+            true => Ok(cells),
+            false => {
                 let reason =
-                    format!("line {line} has {} cells, but there are {} columns", row.len(), keys.len());
-                return Err(damaged(&cases, &reason));
+                    format!("line {line} has {} cells, but there are {} columns", cells.len(), keys.len());
+                Err(damaged(&cases, &reason))
             }
-            cells.push(row);
-        }
-        Ok(Some(Self { evaluation, keys, rows: cells }))
+        };
+        let rows = rows.map(whole).collect::<Result<_, _>>()?;
+        Ok(Some(Self { evaluation, keys, rows }))
     }
 
     /// Means with standard errors: a row per figure.
@@ -148,8 +148,7 @@ fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) => match &error.problem {
             Problem::Io(io) if io.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Problem::Io(_) => Err(Failure::new(Exit::Io, error)),
-            _ => Err(Failure::new(Exit::BadData, error)),
+            _ => Err(Failure::of_file(error)),
         },
     }
 }

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use ssn_data::layouts::csv_rows;
 use ssn_report::figures::curves::{Axes, Curve, curves_figure};
-use ssn_volume::{Limits, Problem, read_bytes};
+use ssn_volume::{Limits, csv_rows, read_bytes};
 
 use super::output::Drawn;
 use crate::exit::{Exit, Failure};
@@ -26,12 +25,12 @@ impl Run {
     /// Reads what a run measured until now.
     pub(super) fn read(folder: &Path, name: String) -> Result<Self, Failure> {
         let path = folder.join(METRICS_FILE);
-        let bytes = read_bytes(&path, &Limits::default()).map_err(|error| {
-            let exit = if matches!(error.problem, Problem::Io(_)) { Exit::Io } else { Exit::BadData };
-            Failure::new(exit, error)
-        })?;
+        let bytes = read_bytes(&path, &Limits::default()).map_err(Failure::of_file)?;
         let text = String::from_utf8_lossy(&bytes);
-        let mut rows = csv_rows(&text).into_iter().map(|(_, row)| row);
+        let rows = csv_rows(&text).map_err(|error| {
+            Failure::new(Exit::BadData, format!("{} cannot be read: {error}", path.display()))
+        })?;
+        let mut rows = rows.into_iter().map(|row| row.cells);
         let columns = rows.next().unwrap_or_default();
         if columns.first().map(String::as_str) != Some("step") {
             let message =

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use ssn_core::LabelMap;
 use ssn_predictions::{DistributionFile, Found, Output, file_stem};
-use ssn_volume::{Image, Problem, csv_cell, write, write_atomically};
+use ssn_volume::{Image, csv_text, write, write_atomically};
 
 use crate::args::{MapFormat, SampleArgs};
 use crate::datasets::check_free;
@@ -104,13 +104,19 @@ impl Outputs {
 
     /// Writes the table of volumes.
     pub(super) fn write_table(&self, rows: &[Row]) -> Result<(), Failure> {
-        let mut text = "id,sample,file,class,voxels,millilitres\n".to_owned();
-        for row in rows {
-            let file = row.file.file_name().unwrap_or_default().to_string_lossy();
-            let cells = [csv_cell(&row.id), row.sample.to_string(), csv_cell(&file), csv_cell(&row.class)];
-            text += &format!("{},{},{}\n", cells.join(","), row.voxels, row.millilitres);
-        }
-        write_atomically(&self.table(), |out| out.write_all(text.as_bytes()))
+        let heading = ["id", "sample", "file", "class", "voxels", "millilitres"].map(str::to_owned);
+        let cells = |row: &Row| {
+            vec![
+                row.id.clone(),
+                row.sample.to_string(),
+                row.file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+                row.class.clone(),
+                row.voxels.to_string(),
+                row.millilitres.to_string(),
+            ]
+        };
+        let table: Vec<_> = std::iter::once(heading.to_vec()).chain(rows.iter().map(cells)).collect();
+        write_atomically(&self.table(), |out| out.write_all(csv_text(&table).as_bytes()))
             .map_err(|error| Failure::new(Exit::Io, error))
     }
 }
@@ -157,8 +163,5 @@ fn volumes(file: &DistributionFile, sample: u64, path: &Path, labels: &[u8]) -> 
 }
 
 fn write_image(path: &Path, image: &Image) -> Result<(), Failure> {
-    write(path, image).map_err(|error| {
-        let exit = if matches!(error.problem, Problem::Io(_)) { Exit::Io } else { Exit::BadData };
-        Failure::new(exit, error)
-    })
+    write(path, image).map_err(Failure::of_file)
 }

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use ssn_core::LowRankNormal;
 use ssn_core::random::{fill_normals, philox4x32};
 use ssn_predictions::{Description, DistributionFile, Kind, ModelId, Region};
-use ssn_volume::Geometry;
+use ssn_volume::{Geometry, Image, Limits, Voxels, write};
 use tempfile::TempDir;
 
 /// Runs `ssn` in a folder.
@@ -27,6 +27,13 @@ pub fn ssn(folder: &TempDir, arguments: &[&str]) -> Output {
 pub fn told(output: &Output) -> String {
     let text = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).unwrap();
     format!("exit {}\n{}{}", output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+/// Writes a picture of 8 × 8.
+pub fn picture(path: &Path, value: impl Fn(usize) -> u8) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let voxels = Voxels::U8((0..64).map(value).collect());
+    write(path, &Image::new(voxels, [1, 1, 8, 8], Geometry::default(), &Limits::default()).unwrap()).unwrap();
 }
 
 /// The model of all predictions here.

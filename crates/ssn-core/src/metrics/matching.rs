@@ -159,7 +159,7 @@ impl PairwiseDistances {
                 expected,
             });
         }
-        let size = (samples / gcd(samples, self.raters())).saturating_mul(self.raters());
+        let size = matched_pairs(samples, self.raters());
         if size > MAX_MATCHED {
             let expected = "at most 2048";
             let field = "least common multiple of samples and raters";
@@ -171,8 +171,13 @@ impl PairwiseDistances {
     }
 }
 
-fn gcd(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { gcd(b, a % b) }
+/// How many pairs HM-IoU matches: lcm(samples, raters), or as many as a number can be if that is more.
+pub fn matched_pairs(samples: usize, raters: usize) -> usize {
+    let (mut gcd, mut rest) = (samples, raters);
+    while rest > 0 {
+        (gcd, rest) = (rest, gcd % rest);
+    }
+    (samples / gcd.max(1)).saturating_mul(raters)
 }
 
 /// Max-Dice: for every rater the largest Dice that a sample reaches, averaged over the raters.

@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ssn_volume::{Limits, read_bytes};
+use ssn_volume::{CsvRow, Limits, csv_rows, read_bytes};
 
-use super::csv_text::rows;
 use super::draft::Draft;
 use super::files_by_part;
 use crate::dataset::{Entry, Layout};
@@ -57,12 +56,8 @@ pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
 fn is_index(path: &Path) -> bool {
     let Ok(bytes) = read_bytes(path, &Limits::default()) else { return false };
     let text = String::from_utf8_lossy(&bytes);
-    let columns: Vec<Column> = text
-        .lines()
-        .take(1)
-        .flat_map(|line| line.trim_start_matches('\u{feff}').split(','))
-        .map(|cell| Column::of(cell.trim().trim_matches('"')))
-        .collect();
+    let rows = csv_rows(text.lines().next().unwrap_or_default()).unwrap_or_default();
+    let columns: Vec<Column> = rows.iter().flat_map(|row| &row.cells).map(|cell| Column::of(cell)).collect();
     columns.contains(&Column::Id) && columns.iter().any(|column| matches!(column, Column::Rater(_)))
 }
 
@@ -88,7 +83,7 @@ pub(super) fn open(files: &[(Option<Split>, PathBuf)], labels: Labels) -> Result
 struct Index<'a> {
     path: &'a Path,
     columns: Vec<Column>,
-    rows: Vec<(usize, Vec<String>)>,
+    rows: Vec<CsvRow>,
     /// Names of the columns that are not used.
     others: Vec<String>,
 }
@@ -97,8 +92,8 @@ impl<'a> Index<'a> {
     fn read(path: &'a Path, labels: Labels) -> Result<Self> {
         let bytes = read_bytes(path, &Limits::default())?;
         let text = String::from_utf8(bytes).map_err(|error| wrong(path, error.to_string()))?;
-        let mut rows = rows(&text).into_iter();
-        let header = rows.next().map(|(_, header)| header).unwrap_or_default();
+        let mut rows = csv_rows(&text).map_err(|error| wrong(path, error.to_string()))?.into_iter();
+        let header = rows.next().map(|row| row.cells).unwrap_or_default();
         let rows: Vec<_> = rows.collect();
         let mut columns: Vec<Column> = header.iter().map(|name| Column::of(name)).collect();
         let mut others = vec![];
@@ -137,18 +132,18 @@ impl<'a> Index<'a> {
     }
 
     fn entries(&self, of_file: Option<Split>) -> Result<Vec<Entry>> {
-        self.rows.iter().map(|(line, row)| self.entry(*line, row, of_file)).collect()
+        self.rows.iter().map(|row| self.entry(row, of_file)).collect()
     }
 
-    fn entry(&self, line: usize, row: &[String], of_file: Option<Split>) -> Result<Entry> {
-        if row.len() != self.columns.len() {
+    fn entry(&self, CsvRow { line, cells }: &CsvRow, of_file: Option<Split>) -> Result<Entry> {
+        if cells.len() != self.columns.len() {
             let reason =
-                format!("line {line} has {} cells, but the header has {}", row.len(), self.columns.len());
+                format!("line {line} has {} cells, but the header has {}", cells.len(), self.columns.len());
             return Err(wrong(self.path, reason));
         }
         let (mut id, mut group, mut split) = (String::new(), None, of_file);
         let (mut files, mut raters) = (Files::default(), BTreeMap::new());
-        for (column, cell) in self.columns.iter().zip(row) {
+        for (column, cell) in self.columns.iter().zip(cells) {
             let path = (!cell.is_empty()).then(|| self.path.parent().unwrap_or(Path::new("")).join(cell));
             match (column, path) {
                 (Column::Id, _) => id.clone_from(cell),
@@ -179,10 +174,10 @@ impl<'a> Index<'a> {
 }
 
 /// Whether a column names files: a cell ends as images do, or there is a file of its name; an empty column may.
-fn holds_files(index: &Path, rows: &[(usize, Vec<String>)], place: usize) -> bool {
+fn holds_files(index: &Path, rows: &[CsvRow], place: usize) -> bool {
     let folder = index.parent().unwrap_or(Path::new(""));
     let mut cells =
-        rows.iter().filter_map(|(_, row)| row.get(place)).filter(|cell| !cell.is_empty()).peekable();
+        rows.iter().filter_map(|row| row.cells.get(place)).filter(|cell| !cell.is_empty()).peekable();
     cells.peek().is_none() || cells.any(|cell| is_image(Path::new(cell)) || folder.join(cell).is_file())
 }
 

@@ -3,7 +3,6 @@
 mod cache;
 mod case_folders;
 mod csv_index;
-mod csv_text;
 mod decathlon;
 mod draft;
 mod folder_pair;
@@ -32,7 +31,6 @@ use crate::split::Split;
 use draft::Draft;
 
 pub use cache::{CACHE_ENDING, encode as encode_cache};
-pub use csv_text::rows as csv_rows;
 
 /// What is already known about a dataset, from a config; what is not known is found out.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path};
 
-use ssn_volume::{Image, Limits, Problem, Voxels, csv_cell, write};
+use ssn_volume::{Image, Limits, Problem, Voxels, csv_text, write};
 
 use crate::case::Case;
 use crate::dataset::{Dataset, Entry};
@@ -255,10 +255,10 @@ fn write_index(dataset: &Dataset, out: &Path, split: Split, parts: &[Split]) -> 
     let seg_columns: Vec<String> = all.iter().map(|number| rater_name(*number, &all)).collect();
     let columns = ["id"].into_iter().chain(dataset.channels.iter().map(String::as_str));
     let columns = columns.chain(seg_columns.iter().map(String::as_str)).chain(["sampling_mask"]);
-    let mut text = columns.map(csv_cell).collect::<Vec<_>>().join(",") + "\n";
+    let mut table = vec![columns.map(str::to_owned).collect()];
     for entry in of_part {
-        let (present, file) = (raters(entry), |name: &str| csv_cell(&format!("{}/{name}.nii.gz", entry.id)));
-        let mut cells = vec![csv_cell(&entry.id)];
+        let (present, file) = (raters(entry), |name: &str| format!("{}/{name}.nii.gz", entry.id));
+        let mut cells = vec![entry.id.clone()];
         cells.extend(dataset.channels.iter().map(|name| file(name)));
         // A rater who did not look at the case leaves the cell empty.
         let seg = |number: &usize| match present.contains(number) {
@@ -266,9 +266,9 @@ fn write_index(dataset: &Dataset, out: &Path, split: Split, parts: &[Split]) -> 
             false => String::new(),
         };
         cells.extend(all.iter().map(seg));
-        cells.push(csv_cell(&format!("{}/{MASK_FILE}", entry.id)));
-        text += &(cells.join(",") + "\n");
+        cells.push(format!("{}/{MASK_FILE}", entry.id));
+        table.push(cells);
     }
     let path = out.join(format!("{split}.csv"));
-    Ok(ssn_volume::write_atomically(&path, |file| file.write_all(text.as_bytes()))?)
+    Ok(ssn_volume::write_atomically(&path, |file| file.write_all(csv_text(&table).as_bytes()))?)
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use ssn_cli::args::Checkpoint;
-use ssn_volume::csv_cell;
+use ssn_volume::csv_text;
 
 use super::averages::Average;
 use super::finished::Finished;
@@ -205,7 +205,5 @@ pub fn csv(rows: &[Finished<'_>]) -> String {
         cells.push(text(cost.samples_per_second));
         lines.push(cells);
     }
-    let line =
-        |cells: &Vec<String>| cells.iter().map(|cell| csv_cell(cell)).collect::<Vec<_>>().join(",") + "\n";
-    lines.iter().map(line).collect()
+    csv_text(&lines)
 }

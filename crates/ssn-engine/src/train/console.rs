@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
 
+use jiff::Timestamp;
 use ssn_cli::progress::Progress;
 use ssn_cli::{Exit, Failure};
 use ssn_data::Split;
@@ -66,11 +66,9 @@ impl Console {
 
     /// Writes a line to the log; a log that cannot be written must not end a run.
     pub fn log(&mut self, line: &str) {
-        let seconds =
-            SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
         if let Some(log) = &mut self.log {
-            // In one write, so that a kill leaves no half of a line.
-            let _ = log.write_all(format!("{} {line}\n", utc(seconds)).as_bytes());
+            // In one write, so that a kill leaves no half of a line. The time is as `2026-11-15T08:00:00Z`.
+            let _ = log.write_all(format!("{:.0} {line}\n", Timestamp::now()).as_bytes());
         }
     }
 
@@ -118,32 +116,5 @@ impl Watch for Console {
             }
             Event::Saved(folder) => self.log(&format!("saved {}", folder.display())),
         }
-    }
-}
-
-/// A time as `2026-11-15T08:00:00Z`.
-fn utc(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Civil date from days since 1970: years begin in March, so that leap days come last.
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_right() {
-        assert_eq!(utc(0), "1970-01-01T00:00:00Z");
-        assert_eq!(utc(951_782_400), "2000-02-29T00:00:00Z");
-        assert_eq!(utc(1_794_733_323), "2026-11-15T09:02:03Z");
     }
 }

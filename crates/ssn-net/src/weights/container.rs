@@ -7,6 +7,7 @@ use safetensors::{Dtype, SafeTensors};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use ssn_predictions::file_names::hex;
 use tch::{Device, Kind, Tensor};
 
 use crate::error::{NetError, Result};
@@ -138,9 +139,4 @@ fn hash(description: &str, tensors: &[Stored]) -> String {
         digest.update(bytes);
     }
     hex(&digest.finalize())
-}
-
-/// Bytes in hexadecimal.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -5,11 +5,12 @@ use std::path::Path;
 use safetensors::Dtype;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use ssn_predictions::file_names::hex;
 use ssn_volume::{Limits, read_bytes, write_atomically};
 
 use super::about::About;
 use super::assign;
-use super::container::{Stored, decode, encode, hex, named};
+use super::container::{Stored, decode, encode, named};
 use crate::backbones::{Backbone, BackboneConfig, TorchScript, TorchScriptConfig};
 use crate::error::{NetError, Result};
 use crate::model::{Execution, Model, ModelConfig};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ssn_volume::csv_cell;
+use ssn_volume::csv_text;
 
 use super::observations::observations;
 use super::summary::{Evaluation, Figure, Scored};
@@ -64,16 +64,16 @@ pub fn cases_csv(cases: &[Scored]) -> String {
             keys.push(found.key.clone());
         }
     }
-    let mut text = "id,samples,raters".to_owned();
-    keys.iter().for_each(|key| text += &format!(",{}", csv_cell(key)));
-    text.push('\n');
+    let mut table = vec![["id", "samples", "raters"].map(str::to_owned).to_vec()];
+    table[0].extend_from_slice(&keys);
     for (case, row) in cases.iter().zip(&rows) {
-        text += &format!("{},{},{}", csv_cell(&case.id), case.scores.samples, case.scores.raters);
-        for key in &keys {
+        let mut cells =
+            vec![case.id.clone(), case.scores.samples.to_string(), case.scores.raters.to_string()];
+        cells.extend(keys.iter().map(|key| {
             let value = row.iter().find(|found| found.key == *key).and_then(|found| mean(&found.values));
-            text += &value.map_or(",".to_owned(), |value| format!(",{value}"));
-        }
-        text.push('\n');
+            value.map_or(String::new(), |value| value.to_string())
+        }));
+        table.push(cells);
     }
-    text
+    csv_text(&table)
 }

@@ -10,7 +10,7 @@ mod samples;
 mod voxelwise;
 
 use serde::{Deserialize, Serialize};
-use ssn_core::metrics::matching::MAX_MATCHED;
+use ssn_core::metrics::matching::{MAX_MATCHED, matched_pairs};
 use ssn_core::metrics::{BothEmpty, ClassGroup, PairStatistic, PairwiseDistances, max_dice};
 use ssn_core::{BitPlanes, LabelMap};
 
@@ -91,7 +91,7 @@ pub fn score(file: &DistributionFile, raters: &[LabelMap], config: &ScoreConfig)
     let geds = distances.ged_at_each(&counts, PairStatistic::V)?;
     let all = distances.ged(PairStatistic::V)?;
     let (m, n) = (samples.planes.len(), raters.len());
-    let hm_iou = (lcm(m, n) <= MAX_MATCHED).then(|| distances.hm_iou_at(m)).transpose()?;
+    let hm_iou = (matched_pairs(m, n) <= MAX_MATCHED).then(|| distances.hm_iou_at(m)).transpose()?;
     let each_class = ClassGroup::each(file.labels());
     Ok(CaseScores {
         samples: m,
@@ -144,12 +144,4 @@ fn check_raters(file: &DistributionFile, raters: &[LabelMap]) -> Result<()> {
 pub(crate) fn mean(values: &[Option<f64>]) -> Option<f64> {
     let defined: Vec<f64> = values.iter().copied().flatten().collect();
     (!defined.is_empty()).then(|| defined.iter().sum::<f64>() / defined.len() as f64)
-}
-
-fn lcm(a: usize, b: usize) -> usize {
-    let (mut x, mut y) = (a, b);
-    while y > 0 {
-        (x, y) = (y, x % y);
-    }
-    (a / x.max(1)).saturating_mul(b)
 }
