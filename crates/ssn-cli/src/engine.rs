@@ -1,7 +1,9 @@
 //! Handing a verb to `ssn-engine`, the half of the program that knows libtorch.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
 
 use crate::exit::{Exit, Failure};
 use crate::libtorch::Libtorch;
@@ -9,10 +11,26 @@ use crate::libtorch::Libtorch;
 /// The name of the other program.
 pub const ENGINE: &str = "ssn-engine";
 
-/// Where the engine is: beside this program.
+/// Where the engine is: beside this program, and not this program itself.
 pub fn engine_path() -> Option<PathBuf> {
-    let path = std::env::current_exe().ok()?.canonicalize().ok()?.with_file_name(ENGINE);
-    path.is_file().then_some(path)
+    let program = std::env::current_exe().ok()?.canonicalize().ok()?;
+    let path = program.with_file_name(ENGINE);
+    (path != program && path.is_file()).then_some(path)
+}
+
+/// What only the engine knows of itself: its answer to `info`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct EngineInfo {
+    /// Whether it was built with its CUDA part.
+    pub cuda_part: bool,
+}
+
+impl EngineInfo {
+    /// Asks an engine, which loads libtorch for that; nothing if it does not answer.
+    pub fn of(engine: &Path) -> Option<Self> {
+        let output = Command::new(engine).args(["info", "--json"]).stdin(Stdio::null()).output().ok()?;
+        serde_json::from_slice(&output.stdout).ok()
+    }
 }
 
 /// Becomes the engine, with the arguments of this process. Signals and exit codes are then the engine's own.

@@ -1,21 +1,19 @@
-//! `ssn info`: what this machine offers and what is missing, without loading libtorch.
+//! `ssn info`: what this machine offers and what is missing.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::engine::engine_path;
+use crate::engine::{EngineInfo, engine_path};
 use crate::exit::{Exit, Failure, json, print};
 use crate::libtorch::{self, Libtorch};
-use crate::loader::{Libraries, libraries_of, missing, section_size};
+use crate::loader::libraries_of;
 
 /// The library that computations on a GPU need, loaded on demand.
 const LIBTORCH_CUDA: &str = "libtorch_cuda.so";
 /// The library through which kernels are compiled, loaded on demand as well.
 const LIBTORCH_NVRTC: &str = "libcaffe2_nvrtc.so";
-/// The section of the engine's file that holds its CUDA part.
-const CUDA_PART: &str = ".ssn_cuda";
 /// The driver's library; it comes with the driver, not with libtorch.
 const CUDA_DRIVER: &str = "libcuda.so.1";
 
@@ -25,7 +23,7 @@ struct Info {
     version: &'static str,
     processor: Processor,
     engine: Option<PathBuf>,
-    libtorch: Found,
+    libtorch: Libtorch,
     cuda: Cuda,
 }
 
@@ -35,13 +33,6 @@ struct Processor {
     cores: usize,
     memory_gib: Option<f64>,
     vectors: &'static str,
-}
-
-#[derive(Debug, Serialize)]
-struct Found {
-    folder: Option<PathBuf>,
-    version: Option<String>,
-    missing: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -64,12 +55,9 @@ pub fn run(as_json: bool) -> Result<Exit, Failure> {
 fn gather() -> Info {
     let engine = engine_path();
     let libtorch = engine.as_deref().map(Libtorch::of);
-    let found = libtorch.map_or(Found { folder: None, version: None, missing: vec![] }, |libtorch| {
-        let Libtorch { folder, version, missing } = libtorch;
-        Found { folder, version, missing }
-    });
-    let cuda = cuda(engine.as_deref(), found.folder.as_deref());
-    Info { version: env!("CARGO_PKG_VERSION"), processor: processor(), engine, libtorch: found, cuda }
+    let cuda = cuda(engine.as_deref().zip(libtorch.as_ref()));
+    let libtorch = libtorch.unwrap_or_default();
+    Info { version: env!("CARGO_PKG_VERSION"), processor: processor(), engine, libtorch, cuda }
 }
 
 fn processor() -> Processor {
@@ -103,31 +91,32 @@ fn vectors() -> &'static str {
     "the architecture's baseline"
 }
 
-fn cuda(engine: Option<&Path>, libtorch: Option<&Path>) -> Cuda {
+fn cuda(engine: Option<(&Path, &Libtorch)>) -> Cuda {
     let gpus = nvidia_gpus();
     let driver =
         std::fs::read_to_string("/proc/driver/nvidia/version").ok().and_then(|text| driver_version(&text));
+    let libtorch = engine.and_then(|(_, libtorch)| libtorch.folder.as_deref());
     let library = libtorch.map(|folder| folder.join(LIBTORCH_CUDA)).filter(|path| path.is_file());
     let mut lacks = vec![];
     // Under WSL the driver's files in /proc are missing, but its device is there.
     if gpus.is_empty() && driver.is_none() && !Path::new("/dev/dxg").exists() {
         lacks.push("an NVIDIA GPU with its driver".to_owned());
     }
-    match &library {
-        None if libtorch.is_some() => {
+    match (engine, &library) {
+        (Some((engine, _)), Some(library)) => {
+            let on_demand = [library.clone(), library.with_file_name(LIBTORCH_NVRTC)];
+            lacks.extend(libraries_of(engine, &on_demand).missing.iter().map(|name| missing_for_cuda(name)));
+        }
+        _ if libtorch.is_some() => {
             lacks.push(format!(
                 "{LIBTORCH_CUDA} beside libtorch's other libraries (run `cargo xtask setup --cuda`)"
             ));
         }
-        None => lacks.push("libtorch".to_owned()),
-        Some(path) => {
-            let mut libraries = libraries_of(path);
-            libraries.extend(libraries_of(&path.with_file_name(LIBTORCH_NVRTC)));
-            lacks.extend(missing_for_cuda(&libraries));
-        }
+        _ => lacks.push("libtorch".to_owned()),
     }
-    let engine_part = engine.is_some_and(|engine| section_size(engine, CUDA_PART) > 0);
-    if engine.is_some() && !engine_part {
+    let starts = engine.filter(|(_, libtorch)| libtorch.problem().is_none());
+    let engine_part = starts.and_then(|(engine, _)| EngineInfo::of(engine)).unwrap_or_default().cuda_part;
+    if starts.is_some() && !engine_part {
         lacks.push(
             "the CUDA part of ssn-engine (run `cargo xtask setup --cuda`, then build it again)".to_owned(),
         );
@@ -141,14 +130,11 @@ fn driver_version(text: &str) -> Option<String> {
     text.split_whitespace().find(number).map(str::to_owned)
 }
 
-fn missing_for_cuda(libraries: &Libraries) -> Vec<String> {
-    missing(libraries)
-        .into_iter()
-        .map(|name| match name {
-            CUDA_DRIVER => format!("{name} (comes with the NVIDIA driver)"),
-            _ => format!("{name} (run `cargo xtask setup --cuda`)"),
-        })
-        .collect()
+fn missing_for_cuda(name: &str) -> String {
+    match name {
+        CUDA_DRIVER => format!("{name} (comes with the NVIDIA driver)"),
+        _ => format!("{name} (run `cargo xtask setup --cuda`)"),
+    }
 }
 
 /// Names of the GPUs that the NVIDIA driver reports.
@@ -193,6 +179,9 @@ fn describe(info: &Info) -> String {
     );
     if info.libtorch.folder.is_some() && !info.libtorch.missing.is_empty() {
         row("", format!("missing: {}", info.libtorch.missing.join(", ")));
+    }
+    if let Some(said) = &info.libtorch.too_old {
+        row("", said.clone());
     }
     for gpu in &info.cuda.gpus {
         row("gpu", gpu.clone());

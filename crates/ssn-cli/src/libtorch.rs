@@ -1,8 +1,10 @@
-//! The libtorch that the engine will run with, found without loading it.
+//! The libtorch that the engine will run with.
 
 use std::path::{Path, PathBuf};
 
-use crate::loader::{Libraries, libraries_of, missing};
+use serde::Serialize;
+
+use crate::loader::libraries_of;
 
 /// The version that the engine is built for.
 pub const VERSION: &str = "2.11.0";
@@ -10,30 +12,27 @@ pub const VERSION: &str = "2.11.0";
 /// The library that every computation needs.
 const LIBTORCH: &str = "libtorch_cpu.so";
 
-/// How the names of the libraries begin that come with libtorch; others are the system's matter.
-const OURS: [&str; 4] = ["libtorch", "libc10", "libcu", "libgomp"];
-
 /// What is known of the engine's libtorch.
-#[derive(Debug)]
+#[derive(Debug, Default, Serialize)]
 pub struct Libtorch {
     /// The folder of its libraries.
     pub folder: Option<PathBuf>,
     /// The version that the folder states.
     pub version: Option<String>,
-    /// Names of libraries that it needs and that are not found.
+    /// Names of libraries that the engine needs and that are not found.
     pub missing: Vec<String>,
+    /// What the loader says of a library that is too old for the engine.
+    pub too_old: Option<String>,
 }
 
 impl Libtorch {
-    /// Looks where the dynamic loader will look for the libraries of `engine`.
+    /// Asks the dynamic loader for the libraries of `engine`.
     pub fn of(engine: &Path) -> Self {
-        let libraries: Libraries = libraries_of(engine);
-        let path = libraries.get(LIBTORCH).cloned().flatten();
+        let libraries = libraries_of(engine, &[]);
+        let path = libraries.found.iter().find(|path| path.ends_with(LIBTORCH));
         let folder = path.and_then(|path| Some(path.parent()?.to_owned()));
         let version = folder.as_deref().and_then(stated_version);
-        let ours = |name: &&str| OURS.iter().any(|start| name.starts_with(start));
-        let missing = missing(&libraries).into_iter().filter(ours).map(str::to_owned).collect();
-        Self { folder, version, missing }
+        Self { folder, version, missing: libraries.missing, too_old: libraries.too_old }
     }
 
     /// Why the engine cannot run with it, with what to do; nothing if it can.
@@ -43,6 +42,9 @@ impl Libtorch {
         if !self.missing.is_empty() {
             let verb = if self.missing.len() == 1 { "is" } else { "are" };
             return Some(format!("{} {verb} not found; {remedy}", self.missing.join(", ")));
+        }
+        if let Some(said) = &self.too_old {
+            return Some(format!("{said}; build it again on this machine"));
         }
         match (&self.version, &self.folder) {
             (Some(found), Some(folder)) if found.split('+').next() != Some(VERSION) => {

@@ -21,6 +21,26 @@ impl Lonely {
         Self { _folder: folder, program }
     }
 
+    /// Puts a program in the place of the engine.
+    fn put_engine(&self, program: &[u8]) {
+        use std::os::unix::fs::PermissionsExt;
+        let engine = self.program.with_file_name("ssn-engine");
+        std::fs::write(&engine, program).unwrap();
+        std::fs::set_permissions(&engine, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn script_as_engine(&self, script: &str) {
+        self.put_engine(format!("#!/bin/sh\n{script}\n").as_bytes());
+    }
+
+    /// A copy of `ssn` that claims to need something else than it does.
+    fn copy_as_engine(&self, needed: &[u8], claimed: &[u8]) {
+        let mut bytes = std::fs::read(&self.program).unwrap();
+        let at = bytes.windows(needed.len()).position(|window| window == needed).unwrap();
+        bytes[at..at + needed.len()].copy_from_slice(claimed);
+        self.put_engine(&bytes);
+    }
+
     fn run(&self, arguments: &[&str]) -> Output {
         Command::new(&self.program)
             .args(arguments)
@@ -86,28 +106,19 @@ fn info_works_without_libtorch() {
 /// A stand-in for the engine: tells its arguments and ends with a code of its own.
 #[test]
 fn the_engine_takes_over_arguments_and_exit_code() {
-    use std::os::unix::fs::PermissionsExt;
     let ssn = Lonely::new();
-    let engine = ssn.program.with_file_name("ssn-engine");
     for code in [0, 2, 76] {
-        std::fs::write(&engine, format!("#!/bin/sh\necho \"$@\"\nexit {code}\n")).unwrap();
-        std::fs::set_permissions(&engine, std::fs::Permissions::from_mode(0o755)).unwrap();
+        ssn.script_as_engine(&format!("echo \"$@\"\nexit {code}"));
         let output = ssn.run(&["toy", "--seeds", "3", "--quiet"]);
         assert_eq!(output.status.code(), Some(code));
         assert_eq!(stdout(&output), "toy --seeds 3 --quiet\n");
     }
 }
 
-/// A copy of `ssn` that claims to need a library of libtorch plays the engine.
 #[test]
 fn a_missing_library_is_a_sentence() {
     let ssn = Lonely::new();
-    let engine = ssn.program.with_file_name("ssn-engine");
-    let mut bytes = std::fs::read(&ssn.program).unwrap();
-    let (needed, claimed) = (b"libgcc_s.so.1\0", b"libtorch_x.so\0");
-    let at = bytes.windows(needed.len()).position(|window| window == needed).unwrap();
-    bytes[at..at + needed.len()].copy_from_slice(claimed);
-    std::fs::write(&engine, bytes).unwrap();
+    ssn.copy_as_engine(b"libgcc_s.so.1\0", b"libtorch_x.so\0");
     let output = ssn.run(&["toy"]);
     assert_eq!(output.status.code(), Some(69));
     let message = stderr(&output);
@@ -117,7 +128,32 @@ fn a_missing_library_is_a_sentence() {
     );
     let info: serde_json::Value = serde_json::from_slice(&ssn.run(&["info", "--json"]).stdout).unwrap();
     assert_eq!(info["libtorch"]["missing"][0], "libtorch_x.so");
-    let lacks: Vec<&str> =
-        info["cuda"]["lacks"].as_array().unwrap().iter().filter_map(|l| l.as_str()).collect();
-    assert!(lacks.iter().any(|lack| lack.starts_with("the CUDA part of ssn-engine")), "{lacks:?}");
+}
+
+/// As on a machine that is older than the one where the engine was built.
+#[test]
+fn a_library_that_is_too_old_is_a_sentence() {
+    let ssn = Lonely::new();
+    ssn.copy_as_engine(b"GLIBC_2.14\0", b"GLIBC_2.99\0");
+    let output = ssn.run(&["toy"]);
+    assert_eq!(output.status.code(), Some(69));
+    let message = stderr(&output);
+    assert!(message.contains("version `GLIBC_2.99' not found"), "{message}");
+    assert!(message.trim_end().ends_with("build it again on this machine"), "{message}");
+}
+
+#[test]
+fn info_asks_the_engine_for_its_cuda_part() {
+    let ssn = Lonely::new();
+    for (answer, has_part) in
+        [(r#"{"cuda_part": true}"#, true), (r#"{"cuda_part": false}"#, false), ("", false)]
+    {
+        ssn.script_as_engine(&format!("[ \"$*\" = 'info --json' ] && echo '{answer}'"));
+        let info: serde_json::Value = serde_json::from_slice(&ssn.run(&["info", "--json"]).stdout).unwrap();
+        assert_eq!(info["cuda"]["engine_part"], has_part, "{answer}");
+        let lacks = info["cuda"]["lacks"].as_array().unwrap();
+        let says =
+            |lack: &serde_json::Value| lack.as_str().unwrap().starts_with("the CUDA part of ssn-engine");
+        assert_eq!(lacks.iter().any(says), !has_part, "{lacks:?}");
+    }
 }

@@ -23,7 +23,7 @@ pub use device::{
 pub use error::{CudaError, FAILURE_ADVICE, FAILURE_CODE, Result, says_failed, says_out_of_memory};
 pub use graph::Graph;
 pub use lease::Lease;
-pub use library::load;
+pub use library::{is_built, load};
 pub use nccl::{Nccl, await_sums};
 pub use operators::{
     Activation, Dropout, JoinPath, LossOptions, MonteCarlo, NormTensors, Normalisation, Part, ascend,

@@ -14,10 +14,8 @@ use torch_sys::C_tensor;
 use crate::error::{CudaError, FAILURE_ADVICE, FAILURE_CODE, Result};
 use crate::operators::{LossOptions, NormOptions, PathOptions};
 
-/// The C++ part; empty where it was not built. In a section of its own, which `ssn info` looks for in the engine's file.
-#[unsafe(link_section = ".ssn_cuda")]
-static SHIM: [u8; include_bytes!(concat!(env!("OUT_DIR"), "/shim.so")).len()] =
-    *include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
+/// The C++ part; empty where it was not built.
+static SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
 
 /// The kernels, compiled at run time.
 const SOURCES: [(&str, &str); 6] = [
@@ -104,6 +102,11 @@ functions! {
 
 static LIBRARY: OnceLock<Library> = OnceLock::new();
 
+/// Whether the program was built with its CUDA part.
+pub fn is_built() -> bool {
+    !SHIM.is_empty()
+}
+
 /// Brings everything that a GPU needs into the process; further calls do nothing.
 ///
 /// # Errors
@@ -114,7 +117,7 @@ pub fn load() -> Result<()> {
     if LIBRARY.get().is_some() {
         return Ok(());
     }
-    if SHIM.is_empty() {
+    if !is_built() {
         return Err(CudaError::NotBuilt);
     }
     keep(open("libtorch_cuda.so", SETUP)?);
@@ -214,7 +217,7 @@ fn open_shim() -> Result<Opened> {
     let memory = rustix::fs::memfd_create("ssn-cuda", rustix::fs::MemfdFlags::CLOEXEC)
         .map_err(|error| failed(error.to_string()))?;
     let mut file = File::from(memory);
-    file.write_all(&SHIM).map_err(|error| failed(error.to_string()))?;
+    file.write_all(SHIM).map_err(|error| failed(error.to_string()))?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     // SAFETY: our own library has no initialisers but those of its static variables.
     unsafe { Opened::open(Some(path), RTLD_NOW) }.map_err(|error| failed(told(&error)))

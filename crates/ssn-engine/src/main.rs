@@ -22,6 +22,8 @@ mod workplace;
 use std::process::ExitCode;
 
 use clap::Parser;
+use ssn_cli::engine::EngineInfo;
+use ssn_cli::exit::{json, print};
 use ssn_cli::{Cli, Exit, Failure, Verb};
 
 fn main() -> ExitCode {
@@ -52,8 +54,8 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Verb::RunExperiment(args) => experiment::run(args, &cli.global),
         Verb::Export(args) => export::run(args, &cli.global),
         Verb::Import(args) => import::run(args, &cli.global),
-        Verb::Info
-        | Verb::Init(_)
+        Verb::Info => print(&json(&EngineInfo { cuda_part: ssn_cuda::is_built() })?),
+        Verb::Init(_)
         | Verb::Check(_)
         | Verb::Prepare(_)
         | Verb::Sample(_)
