@@ -6,7 +6,7 @@ use crate::error::{CoreError, Result};
 use crate::labels::LabelMap;
 use crate::random::TILE;
 use crate::sampling::{
-    CHUNK, Row, Sampler, count, label_count, split_rows, tile_labels, tile_log_probability, tile_softmax,
+    CHUNK, Row, Sampler, count, label_count, split_rows, tile_log_probability, tile_softmax,
 };
 
 /// Sums over samples of one distribution, and of the likelihood of some raters' label maps.
@@ -18,10 +18,6 @@ pub struct SampleSummary<'a> {
     voxels: usize,
     /// Σ over samples of the softmax, a row of `v` per class.
     probability_sums: Vec<Vec<f64>>,
-    /// How many samples give a voxel a label, a row of `v` per label.
-    label_counts: Vec<Vec<u32>>,
-    /// Voxels of each label, one entry of `[l]` per sample.
-    volumes: Vec<Vec<u64>>,
     /// log p(rater | logits of the sample), one entry of `[n]` per sample.
     log_probabilities: Vec<Vec<f64>>,
 }
@@ -32,9 +28,6 @@ const BLOCK: usize = 64;
 /// What one chunk of voxels contributes.
 struct ChunkState<'s> {
     probability_sums: Vec<&'s mut [f64]>,
-    label_counts: Vec<&'s mut [u32]>,
-    /// `[m, l]`.
-    volumes: Vec<u64>,
     /// `[m, n]`.
     log_probabilities: Vec<f64>,
     first_voxel: usize,
@@ -43,23 +36,10 @@ struct ChunkState<'s> {
 }
 
 impl ChunkState<'_> {
-    /// Adds one tile of one sample: its labels, its probabilities, and the likelihood of every rater.
+    /// Adds one tile of one sample: its probabilities, and the likelihood of every rater.
     #[inline(always)]
     fn add(&mut self, at: usize, sample: usize, logits: &[Row], raters: &[LabelMap]) {
         let count = TILE.min(self.probability_sums[0].len() - at);
-        let mut labels = [0; TILE];
-        tile_labels(logits, &mut labels);
-        let labels_count = self.label_counts.len();
-        for (label, row) in self.label_counts.iter_mut().enumerate() {
-            let mut volume = 0;
-            for (counter, &x) in row[at..at + count].iter_mut().zip(&labels) {
-                let is = u32::from(x == label as u8);
-                *counter += is;
-                volume += is;
-            }
-            self.volumes[sample * labels_count + label] += u64::from(volume);
-        }
-
         self.probabilities.copy_from_slice(logits);
         let mut normaliser = [0.0; TILE];
         tile_softmax(&mut self.probabilities, &mut normaliser);
@@ -109,8 +89,6 @@ impl<'a> SampleSummary<'a> {
             raters,
             voxels: v,
             probability_sums: vec![vec![0.0; v]; distribution.classes()],
-            label_counts: vec![vec![0; v]; labels],
-            volumes: vec![],
             log_probabilities: vec![],
         })
     }
@@ -135,16 +113,12 @@ impl<'a> SampleSummary<'a> {
     /// Adds at most [`BLOCK`] samples, which bounds what the chunks hold meanwhile.
     fn extend_block(&mut self, sampler: &Sampler<'_>, samples: Range<u64>) {
         let m = (samples.end - samples.start) as usize;
-        let (classes, labels) = (self.probability_sums.len(), self.label_counts.len());
-        let (raters, n) = (self.raters, self.raters.len());
+        let (classes, raters, n) = (self.probability_sums.len(), self.raters, self.raters.len());
         let mut states: Vec<ChunkState<'_>> = split_rows(&mut self.probability_sums)
             .into_iter()
-            .zip(split_rows(&mut self.label_counts))
             .enumerate()
-            .map(|(chunk, (probability_sums, label_counts))| ChunkState {
+            .map(|(chunk, probability_sums)| ChunkState {
                 probability_sums,
-                label_counts,
-                volumes: vec![0; m * labels],
                 log_probabilities: vec![0.0; m * n],
                 first_voxel: chunk * CHUNK,
                 probabilities: vec![[0.0; TILE]; classes],
@@ -158,18 +132,16 @@ impl<'a> SampleSummary<'a> {
         );
 
         // Chunks are added in their order, so that sums never depend on the thread count.
-        let (mut volumes, mut log_probabilities) = (vec![0; m * labels], vec![0.0; m * n]);
+        let mut log_probabilities = vec![0.0; m * n];
         for state in states {
-            volumes.iter_mut().zip(&state.volumes).for_each(|(sum, x)| *sum += x);
             log_probabilities.iter_mut().zip(&state.log_probabilities).for_each(|(sum, x)| *sum += x);
         }
-        self.volumes.extend(volumes.chunks(labels).map(<[u64]>::to_vec));
         self.log_probabilities.extend((0..m).map(|i| log_probabilities[i * n..(i + 1) * n].to_vec()));
     }
 
     /// How many samples have been added.
     pub fn samples(&self) -> usize {
-        self.volumes.len()
+        self.log_probabilities.len()
     }
 
     /// Mean over the samples of the softmax, p̄, a row per label, `[l, v]`: for a single class, off and on.
@@ -186,7 +158,7 @@ impl<'a> SampleSummary<'a> {
     pub fn marginal_entropy(&self) -> Result<Vec<f32>> {
         let m = self.some_samples()? as f64;
         let term = |p: f64| if p > 0.0 { -p * p.ln() } else { 0.0 };
-        let base = (self.label_counts.len() as f64).ln();
+        let base = (self.probability_sums.len().max(2) as f64).ln();
         Ok((0..self.voxels)
             .map(|x| {
                 let entropy = match self.probability_sums.as_slice() {
@@ -196,29 +168,6 @@ impl<'a> SampleSummary<'a> {
                 (entropy / base).clamp(0.0, 1.0) as f32
             })
             .collect())
-    }
-
-    /// Voxels of a label in each sample, in the order in which samples were added.
-    pub fn volumes(&self, label: u8) -> Result<Vec<u64>> {
-        let label = self.checked_label(label)?;
-        Ok(self.volumes.iter().map(|volumes| volumes[label]).collect())
-    }
-
-    /// The share of samples in which a label appears at all.
-    pub fn presence(&self, label: u8) -> Result<f64> {
-        let m = self.some_samples()? as f64;
-        Ok(self.volumes(label)?.iter().filter(|&&volume| volume > 0).count() as f64 / m)
-    }
-
-    /// The voxels that have a label in at least a share `level` of the samples, `[v]`: the inside of a quantile
-    /// contour. Levels are nested; 0.5 is the median outline.
-    pub fn quantile_region(&self, label: u8, level: f64) -> Result<Vec<bool>> {
-        if !(level > 0.0 && level <= 1.0) {
-            let expected = "above 0 and at most 1";
-            return Err(CoreError::OutOfRange { field: "level", index: 0, value: level, expected });
-        }
-        let m = self.some_samples()? as f64;
-        Ok(self.label_counts[self.checked_label(label)?].iter().map(|&n| f64::from(n) / m >= level).collect())
     }
 
     /// log (1/M) Σ_m p(rater | η⁽ᵐ⁾) of each rater, `[n]`, as logsumexp_m log p − log M.
@@ -257,14 +206,6 @@ impl<'a> SampleSummary<'a> {
         match self.samples() {
             0 => Err(CoreError::Empty { field: "samples" }),
             m => Ok(m),
-        }
-    }
-
-    fn checked_label(&self, label: u8) -> Result<usize> {
-        let classes = self.label_counts.len();
-        match usize::from(label) {
-            found if found < classes => Ok(found),
-            _ => Err(CoreError::Label { field: "label", index: 0, label, classes }),
         }
     }
 }

@@ -124,18 +124,8 @@ impl DataConfig {
                 advice: "correct data.path or data.layout in the config",
             });
         }
-        dataset.preprocessing = self.preprocessing();
-        Ok(dataset)
-    }
-
-    /// Opens images for a model that learned from the dataset of this config, and treats them alike; channels and
-    /// classes are those of the model. See [`Dataset::of_images`].
-    pub fn open_images(&self, paths: &[PathBuf], channels: &[String], classes: &[String]) -> Result<Dataset> {
-        let mut dataset = Dataset::of_images(paths, channels, classes)?;
-        if let Some(coding) = self.coding() {
-            dataset.reading.coding = coding;
-        }
-        dataset.preprocessing = self.preprocessing();
+        let Self { spacing, crop_to_mask, normalisation, .. } = *self;
+        dataset.preprocessing = Preprocessing { spacing, crop_to_mask, normalisation };
         Ok(dataset)
     }
 
@@ -143,11 +133,6 @@ impl DataConfig {
     pub fn coding(&self) -> Option<LabelCoding> {
         let values = self.label_values.clone().map(LabelCoding::Values);
         values.or(self.label_threshold.map(LabelCoding::Threshold))
-    }
-
-    fn preprocessing(&self) -> Preprocessing {
-        let Self { spacing, crop_to_mask, normalisation, .. } = *self;
-        Preprocessing { spacing, crop_to_mask, normalisation }
     }
 
     /// The part of each case, as [`SplitConfig::parts`] finds it.

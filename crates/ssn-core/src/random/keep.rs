@@ -4,14 +4,10 @@ use super::normal::{TILE, tiles_from};
 use super::words::word_tile;
 use crate::simd::vectorised;
 
-/// Fills `out` with `value` where number i of a stream is kept, which has the given probability, and 0 elsewhere.
+/// Fills `out` with `value` where number i of a stream and draw is kept, which has the given probability, and 0
+/// elsewhere, for the numbers from `first` on.
 ///
 /// Word i of the stream, in the order of [`word_tile`], keeps it if it is below probability · 2³², rounded.
-pub fn fill_kept(seed: u64, stream: u32, draw: u64, probability: f64, value: f32, out: &mut [f32]) {
-    fill_kept_from(seed, (stream, draw), 0, (probability, value), out);
-}
-
-/// The same for the numbers from `first` on, of a stream and draw, with a probability and a value.
 pub fn fill_kept_from(
     seed: u64,
     (stream, draw): (u32, u64),
@@ -44,7 +40,7 @@ mod tests {
 
     fn kept(seed: u64, draw: u64, probability: f64, count: usize) -> Vec<f32> {
         let mut out = vec![-1.0; count];
-        fill_kept(seed, 3, draw, probability, 2.0, &mut out);
+        fill_kept_from(seed, (3, draw), 0, (probability, 2.0), &mut out);
         out
     }
 

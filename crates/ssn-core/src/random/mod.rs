@@ -11,7 +11,7 @@ mod philox;
 mod words;
 
 pub use elementary::{exp_nonpositive, ln_lanes};
-pub use keep::{fill_kept, fill_kept_from};
+pub use keep::fill_kept_from;
 pub use normal::{RANK_STREAM, TILE, fill_normals, fill_normals_from, normal_tile};
 pub use philox::{LANES, philox4x32};
 pub use words::word_tile;
