@@ -119,9 +119,14 @@ impl Element {
     }
 }
 
+/// The number of values of a shape. That of an array without values may be claimed to overflow along other axes.
+fn count(shape: &[usize]) -> usize {
+    shape.iter().fold(1, |product, &n| product.saturating_mul(n))
+}
+
 /// The distances between neighbors along each axis of an array whose last axis runs fastest.
 pub(crate) fn row_major(shape: &[usize]) -> Vec<usize> {
-    (0..shape.len()).map(|axis| shape[axis + 1..].iter().product()).collect()
+    (0..shape.len()).map(|axis| count(&shape[axis + 1..])).collect()
 }
 
 /// A row-major copy of the values at `offset + Σ index · stride`, or the values where they are that already. All of them
@@ -129,13 +134,14 @@ pub(crate) fn row_major(shape: &[usize]) -> Vec<usize> {
 pub(crate) fn strided(values: Voxels, shape: &[usize], strides: &[usize], offset: usize) -> Array {
     fn copy<T: Copy>(values: &[T], shape: &[usize], strides: &[usize], offset: usize, out: &mut Vec<T>) {
         match (shape, strides) {
+            (shape, _) if shape.contains(&0) => {}
             (&[n, ref shape @ ..], &[stride, ref strides @ ..]) => {
                 (0..n).for_each(|i| copy(values, shape, strides, offset + i * stride, out));
             }
             _ => out.extend(values.get(offset)),
         }
     }
-    let count: usize = shape.iter().product();
+    let count = count(shape);
     let in_place = offset == 0 && values.len() == count && strides == row_major(shape);
     let voxels = if in_place {
         values
@@ -189,6 +195,7 @@ mod tests {
         assert_eq!(copy(&[], &[], 7), Voxels::U8(vec![7]));
         assert_eq!(copy(&[2, 2, 2], &[6, 0, 1], 0), Voxels::U8(vec![0, 1, 0, 1, 6, 7, 6, 7]));
         assert_eq!(copy(&[2, 0], &[1, 1], 0), Voxels::U8(vec![]));
+        assert_eq!(row_major(&[0, usize::MAX, 2]), [usize::MAX, 2, 1]);
         assert_eq!(copy(&[3, 4], &[4, 1], 0), values());
     }
 

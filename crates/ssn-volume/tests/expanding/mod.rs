@@ -20,7 +20,6 @@ const MUCH: usize = 20 << 20;
 /// What becomes of a file: a part of what the reader says.
 const READ: &str = "read";
 const MEMORY: &str = "`memory_ratio`";
-#[cfg(feature = "hdf5")]
 const ANY: &str = "";
 
 /// A file, and what becomes of it.
