@@ -10,6 +10,9 @@ use crate::limits::Limits;
 use crate::volume::Image;
 use crate::voxels::{ByteOrder, VoxelType, Voxels};
 
+/// Axes of an array (`NPY_MAXDIMS` of NumPy 2).
+pub(crate) const MOST_AXES: usize = 64;
+
 /// An array of numbers in C order: the last axis runs fastest.
 #[derive(Clone, PartialEq)]
 pub struct Array {

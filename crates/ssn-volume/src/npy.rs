@@ -4,7 +4,7 @@
 
 use npyz::{DType, Endianness, NpyHeader, Order, WriteOptions, WriterBuilder};
 
-use crate::array::{Array, Element, row_major, strided};
+use crate::array::{Array, Element, MOST_AXES, row_major, strided};
 use crate::error::Problem;
 use crate::limits::Limits;
 use crate::panics::catch_panic;
@@ -33,6 +33,14 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Array, Problem> {
     let (element, order) = number_type(&dtype)?;
     let shape: Vec<usize> =
         header.shape().iter().map(|&n| usize::try_from(n).unwrap_or(usize::MAX)).collect();
+    if shape.len() > MOST_AXES {
+        return Err(Problem::Field {
+            field: "the shape of the array",
+            found: format!("{} axes", shape.len()),
+            allowed: "at most 64 axes, as for NumPy",
+            advice: "reshape the array before saving it",
+        });
+    }
     let values = if shape.contains(&0) { 0 } else { limits.check_values(&shape)? as u64 };
     let (needed, found) = (values.saturating_mul(element.bytes() as u64), data.len() as u64);
     if found < needed {

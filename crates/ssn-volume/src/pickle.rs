@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use flate2::bufread::MultiGzDecoder;
 
-use crate::array::{Array, Element, row_major, strided};
+use crate::array::{Array, Element, MOST_AXES, row_major, strided};
 use crate::error::Problem;
 use crate::gzip::{self, Compression, is_gzip};
 use crate::limits::{Limits, memory_of};
@@ -47,8 +47,6 @@ const BYTES_PER_OBJECT: u64 = 8;
 const TEXT_PER_OBJECT: u64 = 32;
 /// Lines with names end within this many bytes.
 const LONGEST_LINE: usize = 1000;
-/// Axes of an array: NumPy has no more.
-const MOST_AXES: usize = 64;
 
 /// The number of an object.
 type Id = u32;

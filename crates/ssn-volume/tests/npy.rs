@@ -130,6 +130,14 @@ fn other_types_and_headers_are_refused() {
     }
 }
 
+#[test]
+fn axes_are_as_many_as_in_numpy() {
+    let header =
+        |axes| format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({})}}\n", "1,".repeat(axes));
+    assert_eq!(parse(&file(1, &header(64), &[7]), &Limits::default()).unwrap().shape, [1; 64]);
+    assert!(message(&file(1, &header(65), &[7])).contains("65 axes"));
+}
+
 /// The time that the parser of headers takes doubles with each bracket.
 #[test]
 fn brackets_are_counted_before_a_header_is_parsed() {

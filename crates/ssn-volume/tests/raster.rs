@@ -81,7 +81,7 @@ const ATTACKS: [(&str, &str); 48] = [
     ("tiff-many-entries.tif", "failed to fill whole buffer"),
     ("tiff-many-strips.tif", "decoder limits exceeded"),
     ("tiff-old-lzw.tif", "invalid code in LZW stream"),
-    ("tiff-pages-differ.tif", "page 2, while the first is 5 × 4"),
+    ("tiff-pages-differ.tif", "page 2, while the first is [1, 1, 4, 5] of U8"),
     ("tiff-shared-data.tif", "some are shared"),
     ("tiff-strip-long.tif", "24 bytes, but it must be what its size asks for"),
     ("tiff-strip-outside.tif", "1000000 bytes, but it must be"),
@@ -173,7 +173,7 @@ fn every_flipped_bit_of_a_png_is_noticed() {
 /// be there.
 #[test]
 fn missing_rows_of_a_png_are_noticed() {
-    let picture = image(Voxels::U8((0..200u32).map(|i| (i * i >> 3) as u8).collect()), [1, 1, 10, 20]);
+    let picture = image(Voxels::U8((0..200u32).map(|i| ((i * i) >> 3) as u8).collect()), [1, 1, 10, 20]);
     let bytes = encode_png(&picture).unwrap();
     // The header with its length and check sum ends at byte 33, and the data before the 12 bytes of the last chunk.
     let data = &bytes[33 + 8..bytes.len() - 12 - 4];
@@ -221,6 +221,19 @@ fn packed_samples_keep_their_values() {
             assert_eq!(parse("x.png", &bytes).unwrap(), picture, "{color:?} {depth:?}");
         }
     }
+}
+
+/// Many writers give a height for strips that is as large as can be.
+#[test]
+fn one_strip_may_claim_to_be_higher_than_the_picture() {
+    let mut bytes = attack("tiff-white-is-zero.tif");
+    let entry = |bytes: &[u8], tag: u16| bytes.windows(2).position(|pair| pair == tag.to_le_bytes()).unwrap();
+    let photometric = entry(&bytes, 262);
+    bytes[photometric + 8] = 1;
+    let rows = entry(&bytes, 278);
+    bytes[rows + 8..rows + 12].copy_from_slice(&u32::MAX.to_le_bytes());
+    bytes[rows + 2] = 4;
+    assert_eq!(parse("x.tif", &bytes).unwrap().shape, [1, 1, 4, 5]);
 }
 
 #[test]

@@ -14,17 +14,16 @@ use crate::voxels::Voxels;
 
 /// Scans of a file. Encoders write about ten; each one visits every block.
 const MOST_SCANS: usize = 100;
-/// A block of 8 × 8 samples takes at least one bit, so that a byte holds at most eight.
-const BLOCKS_PER_BYTE: u64 = 8;
+/// Samples that a byte can stand for: each block of 8 × 8 takes at least one bit.
+const SAMPLES_PER_BYTE: u64 = 8 * 64;
 /// Bits that are all 1, put before the end of the picture. No Huffman code consists of them (T.81, annex C), so
 /// that a decoder which runs out of data fails there; beyond the end it would read zeros, which are grey.
 const ONES: [u8; 16] = [0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0];
 
 /// Reads a JPEG file: grey as `[1, 1, h, w]`, color as RGB in `[3, 1, h, w]`, both `u8`.
 ///
-/// Baseline, extended and progressive files with Huffman codes and 8 bit. Refused: 12 bit, CMYK, arithmetic
-/// coding, lossless and hierarchical files, pictures that ask to be turned, and files whose colors can only be
-/// guessed. Bytes after the end of the picture are ignored.
+/// Baseline and progressive files with Huffman codes and 8 bit. Refused are also pictures that ask to be turned,
+/// and files whose colors can only be guessed. Bytes after the end of the picture are ignored.
 ///
 /// JPEG has no check sums. Data that are cut off are refused, but a changed byte may go unnoticed. Decoders round
 /// differently: grey values differ from libjpeg's by at most 1, most colors by at most 3.
@@ -52,7 +51,7 @@ pub fn parse_jpeg(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
         };
         let [h, w] = [info.height, info.width].map(usize::from);
         let values = limits.check_values(&[channels, h, w])? as u64;
-        check_claim([h, w], (h.div_ceil(8) * w.div_ceil(8)) as u64 / BLOCKS_PER_BYTE, stored)?;
+        check_claim([h, w], (h * w) as u64 / SAMPLES_PER_BYTE, stored)?;
         limits.check_memory(memory_of(values, 1), stored)?;
         let values = planes(decoder.decode().map_err(refused)?, channels, channels, 1)?;
         Image::new(Voxels::U8(values), [channels, 1, h, w], Geometry::default(), limits)
@@ -60,10 +59,8 @@ pub fn parse_jpeg(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
 }
 
 /// Walks the segments (T.81, annex B) to the end of the picture, which must be there with all of its scans; returns
-/// where it is, and what the components mean.
-///
-/// The decoder would render what there is of a progressive picture, and guesses colors in another order than
-/// libjpeg (`default_decompress_parms`).
+/// where it is, and what the components mean. The decoder would render what there is of a progressive picture, and
+/// guesses colors in another order than libjpeg (`default_decompress_parms`).
 fn walk(bytes: &[u8]) -> Result<(usize, ColorTransform), Problem> {
     let (mut at, mut scans, mut jfif, mut adobe, mut progressive) = (2, 0, false, None, false);
     // Each component's identifier with the lowest known bit of its coefficients.
@@ -120,13 +117,8 @@ fn walk(bytes: &[u8]) -> Result<(usize, ColorTransform), Problem> {
 fn segment(bytes: &[u8], at: usize) -> Result<(u8, &[u8], usize), Problem> {
     let rest = bytes.get(at..).unwrap_or_default();
     let fill = rest.iter().position(|&byte| byte != 0xff);
-    let Some(fill @ 1..) = fill else {
-        return Err(damaged(if fill.is_some() {
-            "a marker is missing"
-        } else {
-            "its end marker is missing"
-        }));
-    };
+    let missing = if fill.is_some() { "a marker is missing" } else { "its end marker is missing" };
+    let Some(fill @ 1..) = fill else { return Err(damaged(missing)) };
     let (marker, rest) = (rest[fill], &rest[fill + 1..]);
     let length = rest.first_chunk().map_or(0, |&length| usize::from(u16::from_be_bytes(length)));
     match rest.get(2..length) {
@@ -138,16 +130,13 @@ fn segment(bytes: &[u8], at: usize) -> Result<(u8, &[u8], usize), Problem> {
 
 /// Where the data of a scan end: at the next marker that is neither a byte 255 of the data nor a restart.
 fn end_of_scan(bytes: &[u8], start: usize) -> usize {
-    let end =
-        bytes[start..].windows(2).position(|pair| pair[0] == 0xff && !matches!(pair[1], 0 | 0xd0..=0xd7));
-    end.map_or(bytes.len(), |end| start + end)
+    let marker = |pair: &[u8]| pair[0] == 0xff && !matches!(pair[1], 0 | 0xd0..=0xd7);
+    bytes[start..].windows(2).position(marker).map_or(bytes.len(), |end| start + end)
 }
 
 fn refused(error: Error) -> Problem {
     match error {
-        Error::Unsupported(feature) => {
-            unsupported(format!("{feature:?} in a JPEG"), "save the picture as PNG")
-        }
+        Error::Unsupported(what) => unsupported(format!("{what:?} in a JPEG"), "save the picture as PNG"),
         error => damaged(error.to_string()),
     }
 }

@@ -61,16 +61,12 @@ fn check_orientation(orientation: u32) -> Result<(), Problem> {
 
 /// Refuses to write an image that has more to it than samples.
 fn check_plain(image: &Image) -> Result<(), Problem> {
+    if image.geometry == Geometry::default() && (image.slope, image.intercept) == (1.0, 0.0) {
+        return Ok(());
+    }
     let advice = "write it as NIfTI, or give it up on purpose by setting the default";
-    if image.geometry != Geometry::default() {
-        let allowed = "the default, for a picture holds none";
-        return Err(field("the geometry", "not the default one", allowed, advice));
-    }
-    if (image.slope, image.intercept) != (1.0, 0.0) {
-        let found = format!("{} and {}", image.slope, image.intercept);
-        return Err(field("slope and intercept", found, "1 and 0, for a picture holds none", advice));
-    }
-    Ok(())
+    let allowed = "the default, for a picture holds none";
+    Err(field("the geometry, slope or intercept", "not the default one", allowed, advice))
 }
 
 /// Pixels `[…, samples]`, each sample of `size` bytes, as `[channels, …]`. A sample beyond the channels is the

@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use png::{BitDepth, ColorType, DecodeOptions, Decoder, DecodingError, Encoder, EncodingError, Reader};
+use png::{BitDepth, ColorType, DecodeOptions, Decoder, DecodingError, Encoder, EncodingError};
 
 use super::{check_claim, check_exif, check_plain, field, interleave, planes, transparent, unsupported};
 use crate::error::Problem;
@@ -16,23 +16,29 @@ use crate::voxels::{ByteOrder, VoxelType, Voxels};
 const ROW_BYTES: u64 = 8_000_000;
 /// Deflate never expands by more than this (RFC 1951: 258 bytes from 2 bits).
 const DEFLATE_RATIO: u64 = 1032;
-/// Rows that there is memory for at once, beside the picture.
-const ROWS_HELD: u64 = 4;
 
 /// Reads a PNG file: grey as `[1, 1, h, w]`, color as `[3, 1, h, w]`, in `u8` or, of 16 bit, in `u16`.
 ///
 /// Samples keep their stored values: grey of 1, 2 or 4 bit is 0 … 1, 3 or 15 and not stretched to 255, and of
 /// a picture with a palette the *indices* are read, which in a label map are the labels. Opacity is dropped
-/// where all pixels are opaque; other pictures with transparency are refused, as are animations and pictures
-/// that ask to be turned. The check sums of all chunks, also of those that are not used, and of the
-/// compressed data are verified; bytes after the last chunk are ignored.
+/// where all pixels are opaque; other transparent pictures are refused, as are animations and pictures that ask
+/// to be turned. All check sums are verified, also of unused chunks; bytes after the last chunk are ignored.
 pub fn parse_png(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     limits.check_file_bytes(bytes.len() as u64)?;
     catch_panic("the PNG file", || read(bytes, limits))
 }
 
 fn read(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
-    let mut reader = open(bytes, limits)?;
+    let mut options = DecodeOptions::default();
+    options.set_ignore_checksums(false);
+    options.set_skip_ancillary_crc_failures(false);
+    // They may be compressed, and are not expanded.
+    options.set_ignore_text_chunk(true);
+    options.set_ignore_iccp_chunk(true);
+    let mut decoder = Decoder::new_with_options(Cursor::new(bytes), options);
+    let most = limits.header_bytes.saturating_add(ROW_BYTES);
+    decoder.set_limits(png::Limits { bytes: most.try_into().unwrap_or(usize::MAX) });
+    let mut reader = decoder.read_info().map_err(damaged)?;
     let info = reader.info().clone();
     let [h, w] = [info.height, info.width].map(|side| side as usize);
     let (channels, samples) = match info.color_type {
@@ -45,16 +51,17 @@ fn read(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     let kind = if info.bit_depth == BitDepth::Sixteen { VoxelType::U16 } else { VoxelType::U8 };
     let stored = bytes.len() as u64;
     let memory = memory_of(limits.check_values(&shape)? as u64, kind.bytes());
-    limits.check_memory(memory + ROWS_HELD * info.raw_row_length() as u64, stored)?;
+    // The decoder holds up to four rows beside the picture.
+    limits.check_memory(memory + 4 * info.raw_row_length() as u64, stored)?;
     check_claim([h, w], info.raw_bytes() as u64 / DEFLATE_RATIO, stored)?;
     if info.animation_control.is_some() {
         return Err(unsupported("an animated PNG", "save the frame that is meant as a picture of its own"));
     }
-    info.exif_metadata.as_deref().map_or(Ok(()), check_exif)?;
     let size = reader.output_buffer_size().ok_or_else(|| damaged(DecodingError::LimitsExceeded))?;
     let mut pixels = vec![0; size];
     reader.next_frame(&mut pixels).map_err(damaged)?;
     reader.finish().map_err(damaged)?;
+    reader.info().exif_metadata.as_deref().map_or(Ok(()), check_exif)?;
     if (info.bit_depth as usize) < 8 {
         pixels = unpack(&pixels, info.bit_depth as usize, w);
     }
@@ -68,19 +75,6 @@ fn read(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
         (_, values) => Voxels::from_bytes(kind, &values, ByteOrder::Big),
     };
     Image::new(voxels, shape, Geometry::default(), limits)
-}
-
-/// Reads the chunks before the data. Texts and color profiles, which may be compressed, are not expanded.
-fn open<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Reader<Cursor<&'a [u8]>>, Problem> {
-    let mut options = DecodeOptions::default();
-    options.set_ignore_checksums(false);
-    options.set_skip_ancillary_crc_failures(false);
-    options.set_ignore_text_chunk(true);
-    options.set_ignore_iccp_chunk(true);
-    let mut decoder = Decoder::new_with_options(Cursor::new(bytes), options);
-    let most = limits.header_bytes.saturating_add(ROW_BYTES);
-    decoder.set_limits(png::Limits { bytes: most.try_into().unwrap_or(usize::MAX) });
-    decoder.read_info().map_err(damaged)
 }
 
 /// Rows of samples of fewer than 8 bit, the first in the highest bits, with a byte for each sample.

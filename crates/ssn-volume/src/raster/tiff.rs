@@ -1,6 +1,5 @@
 //! TIFF, whose pages are the depth.
 
-use std::fmt;
 use std::io::{self, Cursor, Seek, Write};
 
 use flate2::bufread::ZlibDecoder;
@@ -31,10 +30,9 @@ type Reader<'a> = Decoder<Cursor<&'a [u8]>>;
 /// Reads a TIFF or BigTIFF file in either byte order: its pages are the depth, `[c, d, h, w]`.
 ///
 /// Grey of 8 to 64 bit whole or floating-point numbers (half precision is widened to single, which is exact) and
-/// RGB of 8 or 16 bit. Strips and tiles, together or by channel, without compression or with LZW, deflate or
-/// PackBits, with any predictor. Samples keep their stored values. Opacity is dropped where all pixels are
-/// opaque. All pages must have the same size and type. Of LZW and PackBits, which have no check sums, it is only
-/// known that there are enough data.
+/// RGB of 8 or 16 bit, without compression or with LZW, deflate or PackBits. Samples keep their stored values.
+/// Opacity is dropped where all pixels are opaque. All pages must have the same size and type. Of LZW and
+/// PackBits, which have no check sums, it is only known that there are enough data.
 pub fn parse_tiff(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     limits.check_file_bytes(bytes.len() as u64)?;
     catch_panic("the TIFF file", || read(bytes, limits))
@@ -46,11 +44,12 @@ fn read(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     decoder_limits.intermediate_buffer_size = usize::MAX;
     let mut decoder = Decoder::new(Cursor::new(bytes)).map_err(refused)?.with_limits(decoder_limits);
     let page = Page::new(&mut decoder)?;
+    let mut text = ValueBuffer::empty(Type::ASCII);
+    decoder.image_ifd().find_tag_buf(Tag::ImageDescription, &mut text).map_err(refused)?;
     let (mut depth, mut used) = (1, 0);
     loop {
         let values = limits.check_values(&page.shape(depth))? as u64;
-        limits.check_memory(page.memory(values, &mut decoder)?, bytes.len() as u64)?;
-        used += check_data(&mut decoder, &page, bytes)?;
+        used += check_data(&mut decoder, &page, values, bytes, limits)?;
         if used > bytes.len() as u64 {
             let found = "more bytes than the file has, so some are shared";
             return Err(field("the data of all pages", found, "each in a place of its own", AGAIN));
@@ -62,37 +61,35 @@ fn read(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
         depth += 1;
         let next = Page::new(&mut decoder)?;
         if next != page {
-            let found = format!("{next} (page {depth}, while the first is {page})");
+            let show = |page: &Page| format!("{:?} of {:?}", page.shape(1), page.kind);
+            let found = format!("{} (page {depth}, while the first is {})", show(&next), show(&page));
             let advice = "save the pages that belong together as a file of their own";
             return Err(field("a page", found, "of the size and type of the first", advice));
         }
     }
     let shape @ [channels, _, h, w] = page.shape(depth);
-    let length = h * w * page.samples * page.bytes();
+    check_stack(&String::from_utf8_lossy(text.as_bytes()), depth, channels)?;
+    let length = h * w * page.samples * page.bytes;
     let mut pixels = vec![0; depth * length];
     for (d, pixels) in pixels.chunks_exact_mut(length).enumerate() {
         decoder.seek_to_image(d).map_err(refused)?;
-        if d == 0 {
-            let mut text = ValueBuffer::empty(Type::ASCII);
-            decoder.image_ifd().find_tag_buf(Tag::ImageDescription, &mut text).map_err(refused)?;
-            check_stack(&String::from_utf8_lossy(text.as_bytes()), depth, channels)?;
-        }
         decoder.read_image_bytes(pixels).map_err(refused)?;
         if decoder.image_buffer_layout().map_err(refused)?.planes > 1 {
-            let together = match page.sample {
-                Sample::U8 => interleave(pixels, page.samples),
+            let together = match page.bytes {
+                1 => interleave(pixels, page.samples),
                 _ => interleave(pixels.as_chunks::<2>().0, page.samples).into_flattened(),
             };
             pixels.copy_from_slice(&together);
         }
     }
     let native = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
-    let voxels = match (page.sample, planes(pixels, channels, page.samples, page.bytes())?) {
-        (Sample::U8, values) => Voxels::U8(values),
-        (Sample::F16, values) => Voxels::F32(
-            values.as_chunks().0.iter().map(|&bytes| f16::from_ne_bytes(bytes).to_f32()).collect(),
-        ),
-        (_, values) => Voxels::from_bytes(page.kind(), &values, native),
+    let values = planes(pixels, channels, page.samples, page.bytes)?;
+    let voxels = match (page.kind, page.bytes) {
+        (VoxelType::U8, _) => Voxels::U8(values),
+        (VoxelType::F32, 2) => {
+            Voxels::F32(values.as_chunks().0.iter().map(|&half| f16::from_ne_bytes(half).to_f32()).collect())
+        }
+        (kind, _) => Voxels::from_bytes(kind, &values, native),
     };
     Image::new(voxels, shape, Geometry::default(), limits)
 }
@@ -104,8 +101,10 @@ struct Page {
     height: usize,
     /// Samples of a pixel: one or three channels, and possibly the opacity.
     samples: usize,
-    /// The type in which they are stored.
-    sample: Sample,
+    /// Bytes of a stored sample.
+    bytes: usize,
+    /// The type in memory: half precision is widened.
+    kind: VoxelType,
 }
 
 impl Page {
@@ -126,19 +125,15 @@ impl Page {
         let color = decoder.colortype().map_err(refused)?;
         let layout = decoder.image_buffer_layout().map_err(refused)?;
         let sample = layout.sample_type;
+        let small = matches!((color.bit_depth(), sample), (8, Some(Sample::U8)) | (16, Some(Sample::U16)));
         let read = match (color, samples) {
             (ColorType::Gray(8 | 16 | 32 | 64), 1) => true,
-            (ColorType::Multiband { bit_depth, .. }, 2)
-            | (ColorType::RGB(bit_depth), 3)
-            | (ColorType::RGBA(bit_depth), 4) => {
-                matches!((bit_depth, sample), (8, Some(Sample::U8)) | (16, Some(Sample::U16)))
-            }
+            (ColorType::Multiband { .. }, 2) | (ColorType::RGB(_), 3) | (ColorType::RGBA(_), 4) => small,
             _ => false,
         };
         let (true, Some(sample)) = (read, sample) else {
             let found = format!("{color:?} with {samples} samples of {sample:?}");
-            let allowed =
-                "grey of 8, 16, 32 or 64 bit or RGB of 8 or 16, and at most one sample more for opacity";
+            let allowed = "grey of 8 to 64 bit or RGB of 8 or 16, and at most one more sample for opacity";
             return Err(field("the color of the picture", found, allowed, "save it as one of these"));
         };
         // The decoder of version 0.11 panics on the tiles of the second channel.
@@ -146,73 +141,63 @@ impl Page {
             return Err(unsupported("a TIFF with tiles for each channel", "save the channels together"));
         }
         let (width, height) = decoder.dimensions().map_err(refused)?;
-        Ok(Self { width: width as usize, height: height as usize, samples, sample })
+        let bytes = usize::from(color.bit_depth() / 8);
+        Ok(Self { width: width as usize, height: height as usize, samples, bytes, kind: kind(sample) })
     }
 
     /// The shape of so many pages.
     fn shape(&self, depth: usize) -> [usize; 4] {
         [if self.samples < 3 { 1 } else { 3 }, depth, self.height, self.width]
     }
+}
 
-    /// Bytes of a stored sample.
-    fn bytes(&self) -> usize {
-        if self.sample == Sample::F16 { size_of::<f16>() } else { self.kind().bytes() }
-    }
-
-    /// The type of the values in memory.
-    fn kind(&self) -> VoxelType {
-        match self.sample {
-            Sample::U8 => VoxelType::U8,
-            Sample::U16 => VoxelType::U16,
-            Sample::U32 => VoxelType::U32,
-            Sample::U64 => VoxelType::U64,
-            Sample::I8 => VoxelType::I8,
-            Sample::I16 => VoxelType::I16,
-            Sample::I32 => VoxelType::I32,
-            Sample::I64 => VoxelType::I64,
-            Sample::F16 | Sample::F32 => VoxelType::F32,
-            Sample::F64 => VoxelType::F64,
-        }
-    }
-
-    /// What pages with so many values cost: beside the values a page whose channels are put together, a row of a
-    /// tile with its copy, and the lists of strips or tiles.
-    fn memory(&self, values: u64, decoder: &mut Reader<'_>) -> Result<u64, Problem> {
-        let chunks = decoder.tile_count().or_else(|_| decoder.strip_count()).map_err(refused)?;
-        let pixel = (self.samples * self.bytes()) as u64;
-        let page = if self.samples > 1 { pixel * (self.height * self.width) as u64 } else { 0 };
-        let row = pixel * u64::from(decoder.chunk_dimensions().0);
-        Ok(memory_of(values, self.kind().bytes()) + page + 2 * row + CHUNK_BYTES * u64::from(chunks))
+/// The type of stored values in memory.
+fn kind(sample: Sample) -> VoxelType {
+    match sample {
+        Sample::U8 => VoxelType::U8,
+        Sample::U16 => VoxelType::U16,
+        Sample::U32 => VoxelType::U32,
+        Sample::U64 => VoxelType::U64,
+        Sample::I8 => VoxelType::I8,
+        Sample::I16 => VoxelType::I16,
+        Sample::I32 => VoxelType::I32,
+        Sample::I64 => VoxelType::I64,
+        Sample::F16 | Sample::F32 => VoxelType::F32,
+        Sample::F64 => VoxelType::F64,
     }
 }
 
-impl fmt::Display for Page {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} × {} with {} samples of {:?}", self.width, self.height, self.samples, self.sample)
-    }
-}
-
-/// Checks how long the strips or tiles of a page are; returns their bytes in the file.
+/// Checks what a page, the last of some with so many values, costs, and its data; returns their bytes in the file.
 ///
 /// The decoder reads as much as the picture needs and does not look further. So lengths without compression are
 /// compared, and deflated data are expanded once without keeping them: lengths and check sums must be right.
-fn check_data(decoder: &mut Reader<'_>, page: &Page, bytes: &[u8]) -> Result<u64, Problem> {
+fn check_data(
+    decoder: &mut Reader<'_>,
+    page: &Page,
+    values: u64,
+    bytes: &[u8],
+    limits: &Limits,
+) -> Result<u64, Problem> {
     let part = "the data of a page of the TIFF file";
     let tiled = decoder.get_chunk_type() == ChunkType::Tile;
     let tags = match tiled {
         true => [Tag::TileOffsets, Tag::TileByteCounts],
         false => [Tag::StripOffsets, Tag::StripByteCounts],
     };
-    let [starts, lengths] =
-        tags.map(|tag| decoder.find_tag_unsigned_vec::<u64>(tag).map(Option::unwrap_or_default));
-    let (starts, lengths) = (starts.map_err(refused)?, lengths.map_err(refused)?);
-    let pixel = (page.samples * page.bytes()) as u64;
-    let mut needed = (page.width * page.height) as u64 * pixel;
-    if tiled {
+    let pixel = (page.samples * page.bytes) as u64;
+    let (width, height) = decoder.chunk_dimensions();
+    // The values, a row of a tile with its copy, and the lists of strips or tiles.
+    let chunks = decoder.image_ifd().find_entry(tags[0]).map_or(0, |entry| entry.count());
+    let memory = memory_of(values, page.kind.bytes()) + 2 * pixel * u64::from(width);
+    limits.check_memory(memory.saturating_add(chunks.saturating_mul(CHUNK_BYTES)), bytes.len() as u64)?;
+    let mut list =
+        |tag| decoder.find_tag_unsigned_vec::<u64>(tag).map(Option::unwrap_or_default).map_err(refused);
+    let (starts, lengths) = (list(tags[0])?, list(tags[1])?);
+    let needed = match tiled {
         // Tiles are padded to their size.
-        let (width, height) = decoder.chunk_dimensions();
-        needed = (u64::from(width) * u64::from(height)).saturating_mul(pixel * starts.len() as u64);
-    }
+        true => (u64::from(width) * u64::from(height)).saturating_mul(pixel * chunks),
+        false => (page.width * page.height) as u64 * pixel,
+    };
     let stored = lengths.iter().fold(0, |sum: u64, &length| sum.saturating_add(length));
     let found = match decoder.find_tag_unsigned::<u16>(Tag::Compression).map_err(refused)? {
         None | Some(1) => stored,
@@ -281,16 +266,12 @@ fn refused(error: TiffError) -> Problem {
 /// `[1, d, h, w]` in any type, or `[3, d, h, w]` in `u8` or `u16`, with the default geometry; others are
 /// refused.
 pub fn encode_tiff(image: &Image) -> Result<Vec<u8>, Problem> {
-    let bytes = image.voxels.len() * image.voxels.kind().bytes();
-    encode(image, bytes + 300 * image.shape[1] > LARGE)
-}
-
-fn encode(image: &Image, big: bool) -> Result<Vec<u8>, Problem> {
     check_plain(image)?;
     let mut out = Cursor::new(vec![]);
-    match big {
-        true => write(image, TiffEncoder::new_big(&mut out).map_err(refused)?)?,
-        false => write(image, TiffEncoder::new(&mut out).map_err(refused)?)?,
+    if image.voxels.len() * image.voxels.kind().bytes() + 300 * image.shape[1] > LARGE {
+        write(image, TiffEncoder::new_big(&mut out).map_err(refused)?)?;
+    } else {
+        write(image, TiffEncoder::new(&mut out).map_err(refused)?)?;
     }
     Ok(out.into_inner())
 }
@@ -337,10 +318,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_files_are_written_as_bigtiff() {
+    fn bigtiff_goes_round() {
         let voxels = Voxels::F64((0..30).map(f64::from).collect());
         let image = Image::new(voxels, [1, 2, 5, 3], Geometry::default(), &Limits::default()).unwrap();
-        let bytes = encode(&image, true).unwrap();
-        assert_eq!((bytes[2], parse_tiff(&bytes, &Limits::default()).unwrap()), (43, image));
+        let mut bytes = Cursor::new(vec![]);
+        write(&image, TiffEncoder::new_big(&mut bytes).unwrap()).unwrap();
+        assert_eq!(parse_tiff(bytes.get_ref(), &Limits::default()).unwrap(), image);
     }
 }
