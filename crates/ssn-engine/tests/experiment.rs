@@ -14,7 +14,7 @@ use common::{Ended, fails, finishes, tree};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use ssn_data::{Synthetic, SyntheticConfig};
-use ssn_net::weights::container::hex;
+use ssn_predictions::file_names::hex;
 use tempfile::TempDir;
 
 /// What all rows share: a network and a run as small as they come.

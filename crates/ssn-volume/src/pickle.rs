@@ -199,11 +199,11 @@ impl<'a> Value<'a> {
 
     /// The name and the arguments of an object, and its state.
     pub(crate) fn object(self) -> Option<(&'static str, Vec<Self>, Option<Self>)> {
-        match self.node() {
-            &Node::Object { name, arguments, state } => {
+        match *self.node() {
+            Node::Object { name, arguments, state } => {
                 Some((name, self.at(arguments).items()?, state.map(|id| self.at(id))))
             }
-            &Node::Name(name) => Some((name, vec![], None)),
+            Node::Name(name) => Some((name, vec![], None)),
             _ => None,
         }
     }
@@ -451,23 +451,23 @@ impl Machine<'_> {
                 self.count(1)
             }
             b'0' if self.marks.last() != Some(&self.stack.len()) => self.pop().map(drop),
-            b'0' | b'1' => self.to_mark().map(drop),
+            b'0' | b'1' => self.pop_to_mark().map(drop),
             b'2' => self.top().and_then(|id| self.push(id)),
             b')' => self.add(Node::Tuple(vec![])),
-            b't' => self.to_mark().and_then(|items| self.add(Node::Tuple(items))),
+            b't' => self.pop_to_mark().and_then(|items| self.add(Node::Tuple(items))),
             0x85..=0x87 => self.pop_several(opcode - 0x84).and_then(|items| self.add(Node::Tuple(items))),
             b']' => self.add(Node::List(vec![])),
-            b'l' => self.to_mark().and_then(|items| self.add(Node::List(items))),
+            b'l' => self.pop_to_mark().and_then(|items| self.add(Node::List(items))),
             b'}' => self.add(Node::Dict(vec![])),
             b'd' => {
-                let items = self.to_mark()?;
+                let items = self.pop_to_mark()?;
                 self.add(Node::Dict(vec![])).and_then(|()| self.extend(items))
             }
             0x8f => self.add(Node::Set),
-            0x91 => self.to_mark().and_then(|_| self.add(Node::Set)),
+            0x91 => self.pop_to_mark().and_then(|_| self.add(Node::Set)),
             b'a' => self.pop_several(1).and_then(|items| self.extend(items)),
             b's' => self.pop_several(2).and_then(|items| self.extend(items)),
-            b'e' | b'u' | 0x90 => self.to_mark().and_then(|items| self.extend(items)),
+            b'e' | b'u' | 0x90 => self.pop_to_mark().and_then(|items| self.extend(items)),
             b'q' => self.stream.length::<1>().and_then(|place| self.remember(place)),
             b'r' => self.stream.length::<4>().and_then(|place| self.remember(place)),
             0x94 => self.remember(self.memo.len() as u64),
@@ -552,7 +552,7 @@ impl Machine<'_> {
     }
 
     /// Takes all objects above the last mark, and the mark.
-    fn to_mark(&mut self) -> Result<Vec<Id>, Problem> {
+    fn pop_to_mark(&mut self) -> Result<Vec<Id>, Problem> {
         let height = self.marks.pop().ok_or_else(|| malformed("an opcode that needs a mark, without one"))?;
         Ok(self.stack.split_off(height))
     }
@@ -599,7 +599,7 @@ impl Machine<'_> {
         let top = self.top()? as usize;
         match &mut self.nodes[top] {
             Node::List(list) => list.extend(items),
-            Node::Dict(list) if items.len() % 2 == 0 => list.extend(items),
+            Node::Dict(list) if items.len().is_multiple_of(2) => list.extend(items),
             Node::Set => {}
             _ => return Err(malformed("items for an object that takes none")),
         }
