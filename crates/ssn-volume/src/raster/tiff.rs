@@ -1,5 +1,6 @@
 //! TIFF, whose pages are the depth.
 
+use std::cmp::Ordering;
 use std::io::{self, Cursor, Seek, Write};
 
 use flate2::bufread::ZlibDecoder;
@@ -122,13 +123,15 @@ impl Page {
             return Err(unsupported("a TIFF in which 0 is white", advice));
         }
         let samples = number(Tag::SamplesPerPixel, 1)? as usize;
+        let alpha = matches!(number(Tag::ExtraSamples, 0)?, 1 | 2);
         let color = decoder.colortype().map_err(refused)?;
         let layout = decoder.image_buffer_layout().map_err(refused)?;
         let sample = layout.sample_type;
         let small = matches!((color.bit_depth(), sample), (8, Some(Sample::U8)) | (16, Some(Sample::U16)));
         let read = match (color, samples) {
             (ColorType::Gray(8 | 16 | 32 | 64), 1) => true,
-            (ColorType::Multiband { .. }, 2) | (ColorType::RGB(_), 3) | (ColorType::RGBA(_), 4) => small,
+            (ColorType::RGB(_), 3) => small,
+            (ColorType::Multiband { .. }, 2) | (ColorType::RGBA(_), 4) => small && alpha,
             _ => false,
         };
         let (true, Some(sample)) = (read, sample) else {
@@ -213,13 +216,11 @@ fn check_data(
         }
         _ => check_claim([page.height, page.width], needed / MOST_EXPANSION, stored).map(|()| needed)?,
     };
-    if found < needed {
-        return Err(Problem::Truncated { part, needed, found });
+    match found.cmp(&needed) {
+        Ordering::Less => Err(Problem::Truncated { part, needed, found }),
+        Ordering::Equal => Ok(stored),
+        Ordering::Greater => Err(field(part, format!("{found} bytes"), "what its size asks for", AGAIN)),
     }
-    if found > needed {
-        return Err(field(part, format!("{found} bytes"), "what its size asks for", AGAIN));
-    }
-    Ok(stored)
 }
 
 /// Refuses a stack whose pages are more, or other, than slices.
