@@ -47,10 +47,10 @@ fn read(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     let page = Page::new(&mut decoder)?;
     let mut text = ValueBuffer::empty(Type::ASCII);
     decoder.image_ifd().find_tag_buf(Tag::ImageDescription, &mut text).map_err(refused)?;
-    let (mut depth, mut used) = (1, 0);
+    let (mut depth, mut used) = (1, 0u64);
     loop {
         let values = limits.check_values(&page.shape(depth))? as u64;
-        used += check_data(&mut decoder, &page, values, bytes, limits)?;
+        used = used.saturating_add(check_data(&mut decoder, &page, values, bytes, limits)?);
         if used > bytes.len() as u64 {
             let found = "more bytes than the file has, so some are shared";
             return Err(field("the data of all pages", found, "each in a place of its own", AGAIN));
