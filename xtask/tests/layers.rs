@@ -19,7 +19,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ssn-autograd", &[]),
     ("ssn-net", &["ssn-volume", "ssn-core", "ssn-data", "ssn-predictions", "ssn-autograd", "ssn-cuda"]),
     ("ssn-mpi", &["ssn-net"]),
-    ("ssn-predictions", &["ssn-volume", "ssn-core"]),
+    ("ssn-predictions", &["ssn-volume", "ssn-core", "ssn-data"]),
     ("ssn-report", &["ssn-volume", "ssn-core", "ssn-predictions"]),
     ("ssn-view", &["ssn-volume", "ssn-core", "ssn-predictions"]),
     ("ssn-cli", &["ssn-volume", "ssn-core", "ssn-data", "ssn-predictions", "ssn-report", "ssn-view"]),
@@ -51,7 +51,6 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "ssn-volume",
         &[
-            "text",
             "atomic",
             "error",
             "panics",
@@ -92,6 +91,7 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "ssn-data",
         &[
+            "text",
             "error",
             "random",
             "case",

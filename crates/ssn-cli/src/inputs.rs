@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use ssn_data::text::natural_order;
 use ssn_predictions::{DISTRIBUTION_ENDING, DistributionFile, Found};
-use ssn_volume::{Limits, natural_order};
+use ssn_volume::Limits;
 
 use crate::exit::{Exit, Failure};
 use crate::predictions::failure;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub use ssn_volume::natural_order;
+pub use crate::text::natural_order;
 use ssn_volume::{Format, Problem};
 
 use crate::error::Result;

@@ -64,6 +64,7 @@ pub mod split;
 pub mod statistics;
 pub mod synthetic;
 pub mod template;
+pub mod text;
 pub mod voxel_set;
 
 pub use augment::{AugmentConfig, Augmentation, Preset};

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use ssn_volume::{Limits, natural_order, read_bytes, write_atomically};
+use ssn_data::text::natural_order;
+use ssn_volume::{Limits, read_bytes, write_atomically};
 
 use crate::description::ModelId;
 use crate::distribution_file::DistributionFile;

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use ssn_volume::{csv_text, write_atomically};
+use ssn_data::text::csv_text;
+use ssn_volume::write_atomically;
 
 use crate::error::Result;
 use crate::file_names::Output;

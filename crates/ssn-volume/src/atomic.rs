@@ -24,10 +24,7 @@ pub fn write_atomically(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), WriteError> {
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let folder = parent(path);
     let write = || -> io::Result<()> {
         if !folder.exists() {
             let reason = format!("the folder {} does not exist", folder.display());
@@ -38,7 +35,7 @@ pub fn write_atomically(
         fill(&mut buffer)?;
         buffer.flush()?;
         drop(buffer);
-        set_default_permissions(temporary.as_file())?;
+        set_permissions(temporary.path(), 0o644)?;
         temporary.as_file().sync_all()?;
         temporary.persist(path).map_err(|error| error.error)?;
         // The new name itself lives in the folder and is durable only once the folder is.
@@ -54,10 +51,7 @@ pub fn write_folder_atomically(
     path: &Path,
     fill: impl FnOnce(&Path) -> io::Result<()>,
 ) -> Result<(), WriteError> {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let parent = parent(path);
     let write = || -> io::Result<()> {
         if path.exists() {
             return Err(io::Error::from(io::ErrorKind::AlreadyExists));
@@ -65,11 +59,11 @@ pub fn write_folder_atomically(
         let temporary = tempfile::Builder::new().prefix(".partial-").tempdir_in(parent)?;
         fill(temporary.path())?;
         for entry in std::fs::read_dir(temporary.path())? {
-            let file = File::open(entry?.path())?;
-            set_default_permissions(&file)?;
-            file.sync_all()?;
+            let path = entry?.path();
+            set_permissions(&path, 0o644)?;
+            File::open(path)?.sync_all()?;
         }
-        set_folder_permissions(temporary.path())?;
+        set_permissions(temporary.path(), 0o755)?;
         File::open(temporary.path())?.sync_all()?;
         std::fs::rename(temporary.path(), path)?;
         // It has its name: nothing is left to be removed.
@@ -79,26 +73,18 @@ pub fn write_folder_atomically(
     write().map_err(|source| WriteError { path: path.to_owned(), source })
 }
 
-/// Temporary files are private to the user; a result should be as readable as any other file.
-#[cfg(unix)]
-fn set_default_permissions(file: &File) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+/// The folder that a path lies in.
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-#[cfg(unix)]
-fn set_folder_permissions(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))
-}
-
-#[cfg(not(unix))]
-fn set_folder_permissions(_: &Path) -> io::Result<()> {
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn set_default_permissions(_: &File) -> io::Result<()> {
+/// Temporary files and folders are private to the user; a result should be as readable as any other.
+fn set_permissions(path: &Path, mode: u32) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    }
     Ok(())
 }
 

@@ -2,63 +2,59 @@
 
 use crate::error::Problem;
 
-/// The stored values of an image.
-#[derive(Debug, Clone, PartialEq)]
-#[expect(missing_docs, reason = "each variant is named after the type of its values")]
-pub enum Voxels {
-    U8(Vec<u8>),
-    I8(Vec<i8>),
-    U16(Vec<u16>),
-    I16(Vec<i16>),
-    U32(Vec<u32>),
-    I32(Vec<i32>),
-    U64(Vec<u64>),
-    I64(Vec<i64>),
-    F32(Vec<f32>),
-    F64(Vec<f64>),
-}
-
-/// The type of stored values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "each variant is named after the type of its values")]
-pub enum VoxelType {
-    U8,
-    I8,
-    U16,
-    I16,
-    U32,
-    I32,
-    U64,
-    I64,
-    F32,
-    F64,
-}
-
-impl VoxelType {
-    /// Every type.
-    pub const ALL: [Self; 10] = [
-        Self::U8,
-        Self::I8,
-        Self::U16,
-        Self::I16,
-        Self::U32,
-        Self::I32,
-        Self::U64,
-        Self::I64,
-        Self::F32,
-        Self::F64,
-    ];
-
-    /// Bytes of one value.
-    pub fn bytes(self) -> usize {
-        match self {
-            Self::U8 | Self::I8 => 1,
-            Self::U16 | Self::I16 => 2,
-            Self::U32 | Self::I32 | Self::F32 => 4,
-            Self::U64 | Self::I64 | Self::F64 => 8,
+/// Makes [`Voxels`] and [`VoxelType`] from the one list of types.
+macro_rules! voxel_types {
+    ($($kind:ident $number:ty),*) => {
+        /// The stored values of an image.
+        #[derive(Debug, Clone, PartialEq)]
+        #[expect(missing_docs, reason = "each variant is named after the type of its values")]
+        pub enum Voxels {
+            $($kind(Vec<$number>)),*
         }
-    }
+
+        /// The type of stored values.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[expect(missing_docs, reason = "each variant is named after the type of its values")]
+        pub enum VoxelType {
+            $($kind),*
+        }
+
+        impl VoxelType {
+            /// Every type.
+            pub const ALL: [Self; 10] = [$(Self::$kind),*];
+
+            /// Bytes of one value.
+            pub fn bytes(self) -> usize {
+                match self {
+                    $(Self::$kind => size_of::<$number>()),*
+                }
+            }
+        }
+
+        impl Voxels {
+            /// Numbers from their bytes; a rest that is too short for a number is ignored.
+            pub fn from_bytes(kind: VoxelType, bytes: &[u8], order: ByteOrder) -> Self {
+                match kind {
+                    $(VoxelType::$kind => {
+                        let numbers = bytes.as_chunks().0.iter().copied();
+                        Self::$kind(match order {
+                            ByteOrder::Little => numbers.map(<$number>::from_le_bytes).collect(),
+                            ByteOrder::Big => numbers.map(<$number>::from_be_bytes).collect(),
+                        })
+                    })*
+                }
+            }
+
+            /// The type of the values.
+            pub fn kind(&self) -> VoxelType {
+                match self {
+                    $(Self::$kind(_) => VoxelType::$kind),*
+                }
+            }
+        }
+    };
 }
+voxel_types!(U8 u8, I8 i8, U16 u16, I16 i16, U32 u32, I32 i32, U64 u64, I64 i64, F32 f32, F64 f64);
 
 /// The order of the bytes of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +65,7 @@ pub enum ByteOrder {
     Big,
 }
 
-/// Calls a macro-free closure per variant: binds `$values` to the vector of whichever variant it is.
+/// Evaluates an expression with `$values` bound to the vector of whichever variant it is.
 macro_rules! for_each_type {
     ($voxels:expr, $values:ident => $body:expr) => {
         match $voxels {
@@ -87,57 +83,10 @@ macro_rules! for_each_type {
     };
 }
 
-/// Reads numbers of `$type` from bytes in either order.
-macro_rules! read_numbers {
-    ($type:ty, $bytes:expr, $order:expr) => {{
-        let chunks = $bytes.chunks_exact(size_of::<$type>());
-        match $order {
-            ByteOrder::Little => {
-                chunks.map(|b| <$type>::from_le_bytes(b.try_into().unwrap_or_default())).collect()
-            }
-            ByteOrder::Big => {
-                chunks.map(|b| <$type>::from_be_bytes(b.try_into().unwrap_or_default())).collect()
-            }
-        }
-    }};
-}
-
 impl Voxels {
-    /// Numbers from their bytes; a rest that is too short for a number is ignored.
-    pub fn from_bytes(kind: VoxelType, bytes: &[u8], order: ByteOrder) -> Self {
-        match kind {
-            VoxelType::U8 => Self::U8(bytes.to_vec()),
-            VoxelType::I8 => Self::I8(bytes.iter().map(|&b| b as i8).collect()),
-            VoxelType::U16 => Self::U16(read_numbers!(u16, bytes, order)),
-            VoxelType::I16 => Self::I16(read_numbers!(i16, bytes, order)),
-            VoxelType::U32 => Self::U32(read_numbers!(u32, bytes, order)),
-            VoxelType::I32 => Self::I32(read_numbers!(i32, bytes, order)),
-            VoxelType::U64 => Self::U64(read_numbers!(u64, bytes, order)),
-            VoxelType::I64 => Self::I64(read_numbers!(i64, bytes, order)),
-            VoxelType::F32 => Self::F32(read_numbers!(f32, bytes, order)),
-            VoxelType::F64 => Self::F64(read_numbers!(f64, bytes, order)),
-        }
-    }
-
     /// The bytes of all numbers, least significant byte first.
     pub fn to_le_bytes(&self) -> Vec<u8> {
         for_each_type!(self, values => values.iter().flat_map(|x| x.to_le_bytes()).collect())
-    }
-
-    /// The type of the values.
-    pub fn kind(&self) -> VoxelType {
-        match self {
-            Self::U8(_) => VoxelType::U8,
-            Self::I8(_) => VoxelType::I8,
-            Self::U16(_) => VoxelType::U16,
-            Self::I16(_) => VoxelType::I16,
-            Self::U32(_) => VoxelType::U32,
-            Self::I32(_) => VoxelType::I32,
-            Self::U64(_) => VoxelType::U64,
-            Self::I64(_) => VoxelType::I64,
-            Self::F32(_) => VoxelType::F32,
-            Self::F64(_) => VoxelType::F64,
-        }
     }
 
     /// How many values there are.

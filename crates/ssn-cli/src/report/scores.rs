@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use ssn_data::text::{CsvRow, csv_rows};
 use ssn_predictions::evaluation::{Figure, Unit};
 use ssn_predictions::{Evaluation, Predictions};
 use ssn_report::table::{Cell, Row, Table};
-use ssn_volume::{CsvRow, Limits, Problem, csv_rows, read_bytes};
+use ssn_volume::{Limits, Problem, read_bytes};
 
 use crate::evaluate::default_folder;
 use crate::exit::{Exit, Failure};

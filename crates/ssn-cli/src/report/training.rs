@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use ssn_data::text::csv_rows;
 use ssn_report::figures::curves::{Axes, Curve, curves_figure};
-use ssn_volume::{Limits, csv_rows, read_bytes};
+use ssn_volume::{Limits, read_bytes};
 
 use super::output::Drawn;
 use crate::exit::{Exit, Failure};

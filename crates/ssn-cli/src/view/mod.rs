@@ -6,8 +6,8 @@ mod gather;
 use std::path::Path;
 
 use serde::Serialize;
+use ssn_data::text::counted;
 use ssn_view::{Exported, Library, Listed, Server, ServerLimits, ViewError, export};
-use ssn_volume::counted;
 
 use crate::args::{Global, ViewArgs};
 use crate::datasets::check_free_or;

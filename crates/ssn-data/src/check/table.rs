@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use ssn_volume::counted;
+use crate::text::counted;
 
 use super::Report;
 use crate::finding::{Finding, Kind, Severity};

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ssn_volume::{CsvRow, Limits, csv_rows, read_bytes};
+use crate::text::{CsvRow, csv_rows};
+use ssn_volume::{Limits, read_bytes};
 
 use super::draft::Draft;
 use super::files_by_part;

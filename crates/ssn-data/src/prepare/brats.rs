@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path};
 
-use ssn_volume::{Image, Limits, Problem, Voxels, csv_text, write};
+use crate::text::csv_text;
+use ssn_volume::{Image, Limits, Problem, Voxels, write};
 
 use crate::case::Case;
 use crate::dataset::{Dataset, Entry};

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use ssn_cli::args::Checkpoint;
-use ssn_volume::csv_text;
+use ssn_data::text::csv_text;
 
 use super::averages::Average;
 use super::finished::Finished;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ssn_volume::csv_text;
+use ssn_data::text::csv_text;
 
 use super::observations::observations;
 use super::summary::{Evaluation, Figure, Scored};
