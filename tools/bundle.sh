@@ -19,8 +19,8 @@ cargo xtask check-cuda
 export CUDA_HOME=${CUDA_HOME:-$target/cuda-check/nvidia/cu13}
 cargo build --release --locked -p ssn-cli -p ssn-engine --features ssn-engine/mpi
 cargo build --release --locked -p xtask
-cargo build --release --locked -p ssn-net --example bench_gpu
-tests=$(cargo test --locked -p ssn-net --test gpu --no-run --message-format json-render-diagnostics |
+cargo build --release --locked -p ssn-train --example bench_gpu
+tests=$(cargo test --locked -p ssn-train --test gpu --no-run --message-format json-render-diagnostics |
     python3 -c 'import json, sys
 for line in sys.stdin:
     found = json.loads(line)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Compares the HDF5 reader of ssn-volume with h5py.
+"""Compares the HDF5 reader of ssn-io with h5py.
 
     pip install numpy h5py
-    cargo build -p ssn-volume --features hdf5 --example hdf5_dump
+    cargo build -p ssn-io --features hdf5 --example hdf5_dump
     python tools/hdf5_differential.py target/debug/examples/hdf5_dump [--files 1000] [--seed 1]
 
 Random files are made over versions of the format, shapes, types, byte orders, chunks, axes that may grow, filters, fill

@@ -1,7 +1,7 @@
-"""Compares the NRRD and MetaImage readers and writers of ssn-volume with SimpleITK.
+"""Compares the NRRD and MetaImage readers and writers of ssn-io with SimpleITK.
 
     pip install SimpleITK pynrrd numpy
-    cargo build -p ssn-volume --example itk_exchange
+    cargo build -p ssn-io --example itk_exchange
     python tools/itk_differential.py target/debug/examples/itk_exchange
 
 Files come from SimpleITK and pynrrd over types, dimensions, channels, encodings, byte orders, spaces and turned

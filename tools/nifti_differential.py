@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the NIfTI reader of ssn-volume with nibabel and SimpleITK on generated, mutated and given files.
+"""Compares the NIfTI reader of ssn-io with nibabel and SimpleITK on generated, mutated and given files.
 
     pip install nibabel SimpleITK numpy
     python tools/nifti_differential.py                      # 3,000 generated and mutated files
@@ -9,8 +9,8 @@
 The goal is "same voxels and affine, or both refuse". Every kind of difference is printed with its number and the
 reason; the exit status is 1 if both read a file and disagree, or if a kind of difference has no reason below.
 
-nibabel and ssn-volume are compared bit by bit in the values (as doubles) and to 1e-12 in the affine. SimpleITK is
-compared with nibabel, to single precision, on the files that ssn-volume reads like nibabel.
+nibabel and ssn-io are compared bit by bit in the values (as doubles) and to 1e-12 in the affine. SimpleITK is
+compared with nibabel, to single precision, on the files that ssn-io reads like nibabel.
 """
 
 import argparse
@@ -41,7 +41,7 @@ UNSUPPORTED = {1: 1, 32: 64, 128: 24, 1536: 128, 1792: 128, 2048: 256, 2304: 32,
 MEMORY = 6 << 30
 PATIENCE = 20
 
-# Why ssn-volume refuses what nibabel reads, by the start of its sentence.
+# Why ssn-io refuses what nibabel reads, by the start of its sentence.
 STRICTER = {
     "sizeof_hdr": "nibabel knows NIfTI-1 by its magic and repairs the size; the size is the only sure sign of the byte order",
     "magic": "nibabel takes either magic in either kind of file, and zeros for the end-of-line check of NIfTI-2",
@@ -69,9 +69,9 @@ STRICTER = {
     "esize": "an extension that leads out of the header; nibabel reads on into the data",
     "the size of the header": "an extension above the limit",
 }
-# Why nibabel refuses what ssn-volume reads, by a part of its message.
+# Why nibabel refuses what ssn-io reads, by a part of its message.
 LAXER = {
-    "extension": "nibabel stops at extensions that ssn-volume only steps over",
+    "extension": "nibabel stops at extensions that ssn-io only steps over",
 }
 # Why SimpleITK differs from what the two others read.
 ITK = {
@@ -82,9 +82,9 @@ ITK = {
     "not finite": "ITK replaces values that are infinite or not a number with 0",
     "single precision": "ITK scales in single precision, and large values become infinite",
     "intercept without slope": "ITK adds the intercept even if the slope is not a number",
-    "units": "ITK converts metres and micrometres; nibabel and ssn-volume take numbers for millimetres",
+    "units": "ITK converts metres and micrometres; nibabel and ssn-io take numbers for millimetres",
     "no form": "ITK has the first voxel at the origin, x to the left and y to the back; the others the middle, left and front",
-    "two forms": "sform and qform differ; ITK may take the qform, nibabel and ssn-volume take the sform",
+    "two forms": "sform and qform differ; ITK may take the qform, nibabel and ssn-io take the sform",
     "sizes beside the sform": "ITK takes voxel sizes from pixdim even where the sform says otherwise",
     "two axes": "ITK cuts the directions of a flat image down to two components and makes them perpendicular",
 }
@@ -417,7 +417,7 @@ def quiet():
 
 
 def by_dump(dump, files):
-    """What ssn-volume makes of all files."""
+    """What ssn-io makes of all files."""
     text = "".join("\t".join(paths) + "\n" for paths in files)
     result = subprocess.run(dump, input=text, capture_output=True, text=True, check=True)
     lines = result.stdout.splitlines()
@@ -446,7 +446,7 @@ def compare(ours, theirs):
     if ours[0] == "refused":
         return "only nibabel reads", kind_of(ours[1], STRICTER, True)
     if theirs[0] in ("refused", "died"):
-        return "only ssn-volume reads", kind_of(theirs[1], LAXER, False)
+        return "only ssn-io reads", kind_of(theirs[1], LAXER, False)
     if ours[1] != theirs[1]:
         return "OTHER SHAPE", f"{ours[1]} {theirs[1]}"
     if ours[3] != theirs[3]:
@@ -478,7 +478,7 @@ def run_comparison(dump, files, labels):
             read_alike.append(paths)
         if kind.isupper() or key.startswith("?"):
             alarming.append((paths, label, kind, key, a[1] if a[0] == "refused" else "", b[1] if b[0] == "refused" else ""))
-    table(f"{len(files)} files: ssn-volume and nibabel {nibabel.__version__}", counts, {**STRICTER, **LAXER})
+    table(f"{len(files)} files: ssn-io and nibabel {nibabel.__version__}", counts, {**STRICTER, **LAXER})
     itk = collections.Counter()
     for paths, (kind, key) in zip(read_alike, in_worker(by_itk, read_alike)):
         if kind == "died":
@@ -510,7 +510,7 @@ def run_speed(dump, folder):
         seconds.append(time.perf_counter() - start)
     ours = [result[4] for result in by_dump(dump, [[str(path)]] * 5)]
     a, b = min(ours), min(seconds)
-    print(f"{path.stat().st_size} bytes: ssn-volume {a:.3f} s, nibabel {b:.3f} s, ratio {a / b:.2f}")
+    print(f"{path.stat().st_size} bytes: ssn-io {a:.3f} s, nibabel {b:.3f} s, ratio {a / b:.2f}")
 
 
 def main():
@@ -523,7 +523,7 @@ def main():
     parser.add_argument("--keep", type=pathlib.Path, help="a folder to keep generated files in")
     options = parser.parse_args()
     manifest = ["--manifest-path", str(ROOT / "Cargo.toml")]
-    dump = [options.dump] if options.dump else ["cargo", "run", "-q", "--release", *manifest, "-p", "ssn-volume",
+    dump = [options.dump] if options.dump else ["cargo", "run", "-q", "--release", *manifest, "-p", "ssn-io",
                                                 "--example", "dump"]
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or pathlib.Path(temporary)

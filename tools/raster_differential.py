@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Compares the PNG, JPEG, TIFF and NumPy readers and writers of ssn-volume with Pillow, tifffile and NumPy.
+"""Compares the PNG, JPEG, TIFF and NumPy readers and writers of ssn-io with Pillow, tifffile and NumPy.
 
     pip install numpy pillow tifffile imagecodecs
-    cargo build -p ssn-volume --example raster_exchange
+    cargo build -p ssn-io --example raster_exchange
     python tools/raster_differential.py target/debug/examples/raster_exchange [--files 3000] [--seed 1]
 
 Random files are made over sizes, types, depths, interlacing, compressions, predictors, byte orders, tiles, planes,
@@ -200,7 +200,7 @@ MAKERS = {"png": [png, png, pillow_png], "jpg": [jpeg], "tif": [tiff, tiff, pill
 
 
 def read_array(path, field):
-    """What ssn-volume read."""
+    """What ssn-io read."""
     kind, shape = field.split(" ")
     shape = [int(n) for n in shape.split(",") if n]
     return np.fromfile(f"{path}.raw", "<" + TYPES[kind]).reshape(shape)
@@ -213,7 +213,7 @@ def same(a, b):
 
 
 def again(path):
-    """What the other program reads from the file that ssn-volume wrote, in the order [c, d, h, w]."""
+    """What the other program reads from the file that ssn-io wrote, in the order [c, d, h, w]."""
     path = path.with_name(f"again.{path.name}")
     if not path.exists():
         return None

@@ -1,4 +1,5 @@
-//! Builds the C++ part against the headers of libtorch and CUDA, where both are there, and embeds it.
+//! Builds the C++ of autograd nodes against the headers of libtorch, and the CUDA part against those of libtorch and CUDA,
+//! where both are there, and embeds it.
 //!
 //! Without CUDA's headers the crate builds too, and says at run time that it has no CUDA part.
 
@@ -20,6 +21,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo:rustc-link-arg=-Wl,-rpath,{}", library.display());
     }
     let torch = library.ok().and_then(|lib| lib.parent().map(Path::to_owned));
+    if let Some(torch) = &torch {
+        autograd(&torch.join("include"));
+    }
     let headers = torch.as_deref().and_then(|torch| Some((torch.join("include"), cuda_headers(torch)?)));
     let Some((torch, cuda)) = headers else {
         return Ok(fs::write(result, [])?);
@@ -37,6 +41,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err(format!("{command:?} failed").into());
     }
     Ok(())
+}
+
+/// Compiles the autograd nodes, which are linked: CPUs need them too.
+fn autograd(torch: &Path) {
+    println!("cargo:rerun-if-changed=autograd.cpp");
+    let mut build = cc::Build::new();
+    for folder in [torch.to_owned(), torch.join("torch/csrc/api/include")] {
+        build.flag("-isystem").flag(folder.to_string_lossy().as_ref());
+    }
+    build.cpp(true).std("c++17").file("autograd.cpp").compile("ssn_autograd");
 }
 
 /// The folder of CUDA's headers: the one that comes with libtorch, or that of CUDA_HOME.

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ssn_volume::{Limits, hdf5};
+use ssn_io::{Limits, hdf5};
 
 fuzz_target!(|data: &[u8]| {
     let path = std::env::temp_dir().join(format!("ssn-fuzz-{}.h5", std::process::id()));

@@ -6,8 +6,8 @@ mod pictures;
 
 use libfuzzer_sys::fuzz_target;
 use pictures::goes_round;
-use ssn_volume::Limits;
-use ssn_volume::raster::{encode_png, parse_jpeg, parse_png};
+use ssn_io::Limits;
+use ssn_io::raster::{encode_png, parse_jpeg, parse_png};
 
 fuzz_target!(init: foreign::report_panics(), |data: &[u8]| {
     let limits = Limits { values: 1 << 24, ..Limits::default() };

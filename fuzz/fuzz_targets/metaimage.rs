@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ssn_volume::{Image, Limits, Tolerance, metaimage};
+use ssn_io::{Image, Limits, Tolerance, metaimage};
 
 /// Lengths are computed anew from vectors in the file; only their last digits may change.
 const CLOSE: Tolerance = Tolerance { spacing: 1e-9, origin: 1e-9, direction: 1e-9 };

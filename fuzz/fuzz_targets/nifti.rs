@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ssn_volume::{Image, Limits, nifti};
+use ssn_io::{Image, Limits, nifti};
 
 /// Small enough that one input stays below a second.
 fn limits() -> Limits {

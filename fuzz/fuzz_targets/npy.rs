@@ -4,7 +4,7 @@
 mod foreign;
 
 use libfuzzer_sys::fuzz_target;
-use ssn_volume::{Limits, npy};
+use ssn_io::{Limits, npy};
 
 fuzz_target!(init: foreign::report_panics(), |data: &[u8]| {
     let limits = Limits { values: 1 << 24, ..Limits::default() };

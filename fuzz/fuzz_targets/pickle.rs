@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ssn_volume::Limits;
-use ssn_volume::pickle::{Value, parse};
+use ssn_io::Limits;
+use ssn_io::pickle::{Value, parse};
 
 fuzz_target!(|data: &[u8]| {
     // Small, so that inputs which expand to megabytes do not slow the search down.

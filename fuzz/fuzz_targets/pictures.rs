@@ -1,6 +1,6 @@
 //! Whether pictures come back as they were.
 
-use ssn_volume::{Image, Limits, Problem};
+use ssn_io::{Image, Limits, Problem};
 
 /// Reads what was written of an image and compares.
 pub fn goes_round(

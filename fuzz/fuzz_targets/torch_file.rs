@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ssn_volume::{Limits, torch_file};
+use ssn_io::{Limits, torch_file};
 
 fuzz_target!(|data: &[u8]| {
     let limits = Limits { values: 1 << 20, ..Limits::default() };

@@ -12,66 +12,31 @@ use std::process::Command;
 
 /// Each crate of the workspace with the others that it may depend on.
 const CRATES: &[(&str, &[&str])] = &[
-    ("ssn-volume", &[]),
-    ("ssn-core", &["ssn-volume"]),
-    ("ssn-data", &["ssn-volume", "ssn-core"]),
+    ("ssn-core", &[]),
+    ("ssn-io", &[]),
+    ("ssn-data", &["ssn-io", "ssn-core"]),
+    ("ssn-eval", &["ssn-io", "ssn-core", "ssn-data"]),
+    ("ssn-view", &["ssn-io", "ssn-core", "ssn-eval"]),
     ("ssn-cuda", &[]),
-    ("ssn-autograd", &[]),
-    ("ssn-net", &["ssn-volume", "ssn-core", "ssn-data", "ssn-predictions", "ssn-autograd", "ssn-cuda"]),
-    ("ssn-mpi", &["ssn-net"]),
-    ("ssn-predictions", &["ssn-volume", "ssn-core", "ssn-data"]),
-    ("ssn-report", &["ssn-volume", "ssn-core", "ssn-predictions"]),
-    ("ssn-view", &["ssn-volume", "ssn-core", "ssn-predictions"]),
-    ("ssn-cli", &["ssn-volume", "ssn-core", "ssn-data", "ssn-predictions", "ssn-report", "ssn-view"]),
+    ("ssn-nn", &["ssn-io", "ssn-core", "ssn-data", "ssn-cuda"]),
+    ("ssn-train", &["ssn-io", "ssn-core", "ssn-data", "ssn-eval", "ssn-cuda", "ssn-nn"]),
+    ("ssn-cli", &["ssn-io", "ssn-core", "ssn-data", "ssn-eval", "ssn-view"]),
     (
         "ssn-engine",
-        &[
-            "ssn-volume",
-            "ssn-core",
-            "ssn-data",
-            "ssn-net",
-            "ssn-predictions",
-            "ssn-report",
-            "ssn-cli",
-            "ssn-mpi",
-            "ssn-cuda",
-        ],
+        &["ssn-io", "ssn-core", "ssn-data", "ssn-eval", "ssn-cuda", "ssn-nn", "ssn-train", "ssn-cli"],
     ),
     ("xtask", &[]),
 ];
 
 /// The crates that may know torch.
-const TORCH_CRATES: &[&str] = &["ssn-autograd", "ssn-cuda", "ssn-net", "ssn-engine"];
+const TORCH_CRATES: &[&str] = &["ssn-cuda", "ssn-nn", "ssn-train", "ssn-engine"];
 
 /// The names under which torch is imported.
 const TORCH: &[&str] = &["tch", "torch_sys"];
 
 /// The modules of each crate with more than one layer, lowest first.
 const MODULES: &[(&str, &[&str])] = &[
-    (
-        "ssn-volume",
-        &[
-            "atomic",
-            "error",
-            "panics",
-            "limits",
-            "gzip",
-            "voxels",
-            "geometry",
-            "volume",
-            "array",
-            "nifti",
-            "text_header",
-            "nrrd",
-            "metaimage",
-            "raster",
-            "npy",
-            "pickle",
-            "torch_file",
-            "hdf5",
-            "format",
-        ],
-    ),
+    ("ssn-io", &["atomic", "error", "panics", "limits", "voxels", "geometry", "volume", "array", "formats"]),
     (
         "ssn-core",
         &[
@@ -134,57 +99,25 @@ const MODULES: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "ssn-net",
+        "ssn-nn",
         &[
             "error",
-            "ranks",
-            "vector_functions",
-            "purpose",
-            "noise",
+            "communicator",
+            "random",
             "distribution",
-            "target",
-            "loss",
             "space",
             "parameters",
-            "blocks",
-            "head",
+            "layers",
+            "loss",
             "backbones",
-            "latent",
-            "tiles",
+            "heads",
             "model",
-            "whole_image",
-            "weights",
-            "schedule",
-            "clip",
             "optim",
-            "average",
-            "train",
-            "interval",
-            "checkpoint",
-            "run",
-            "toy",
         ],
     ),
-    (
-        "ssn-predictions",
-        &[
-            "error",
-            "seed",
-            "file_names",
-            "description",
-            "tensors",
-            "header",
-            "distribution_file",
-            "placement",
-            "draw",
-            "folder",
-            "index",
-            "scores",
-            "evaluation",
-        ],
-    ),
+    ("ssn-train", &["error", "vector_math", "toy", "inference", "parallel", "trainer", "checkpoint", "run"]),
+    ("ssn-eval", &["error", "figures", "predictions", "scores", "evaluation"]),
     ("ssn-view", &["error", "case", "keep", "shown", "image", "package", "page", "export", "server"]),
-    ("ssn-report", &["colour", "escape", "picture", "svg", "raster", "table", "html", "figures"]),
     (
         "ssn-cli",
         &[

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ssn_data::DataError;
-use ssn_volume::Problem;
+use ssn_io::Problem;
 
 use crate::exit::{Exit, Failure};
 

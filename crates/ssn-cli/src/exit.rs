@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use ssn_volume::{FileError, Problem};
+use ssn_io::{FileError, Problem};
 use style::ERROR;
 
 /// Exit codes of `ssn` and `ssn-engine`.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use ssn_data::template::{describe, template};
 use ssn_data::{Case, Dataset};
-use ssn_volume::write_atomically;
+use ssn_io::write_atomically;
 
 use crate::args::{Global, InitArgs};
 use crate::datasets::{check_free, failure};

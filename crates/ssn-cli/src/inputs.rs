@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use ssn_data::text::natural_order;
-use ssn_predictions::{DISTRIBUTION_ENDING, DistributionFile, Found};
-use ssn_volume::Limits;
+use ssn_eval::{DISTRIBUTION_ENDING, DistributionFile, Found};
+use ssn_io::Limits;
 
 use crate::exit::{Exit, Failure};
 use crate::predictions::failure;

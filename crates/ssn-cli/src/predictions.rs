@@ -4,8 +4,8 @@ use std::path::Path;
 
 use ssn_core::CoreError;
 use ssn_data::nearest::nearest;
-use ssn_predictions::PredictionError;
-use ssn_volume::Problem;
+use ssn_eval::PredictionError;
+use ssn_io::Problem;
 
 use crate::exit::{Exit, Failure};
 

@@ -9,7 +9,7 @@ use std::process::Output;
 use common::{Prediction, model, picture, ssn, told};
 use ssn_core::metrics::{PairStatistic, ged};
 use ssn_core::{BitPlanes, LabelMap};
-use ssn_predictions::{About, Kind, Predictions};
+use ssn_eval::{About, Kind, Predictions};
 use tempfile::TempDir;
 
 const CASES: [&str; 3] = ["case1", "case2", "case10"];
@@ -209,7 +209,7 @@ fn raters_follow_what_was_done_to_the_images() {
     for (number, id) in CASES.into_iter().enumerate() {
         let case = ssn_data::Cases::load(&dataset, number).unwrap();
         assert_eq!(case.shape, [1, 4, 4]);
-        let region = ssn_predictions::Region::whole(case.shape);
+        let region = ssn_eval::Region::whole(case.shape);
         let prediction =
             Prediction { size: case.shape, region, geometry: case.geometry, ..Prediction::picture(id, 1) };
         prediction.write(&predictions.distribution_path(id));

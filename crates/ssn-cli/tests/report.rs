@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use common::{Prediction, model, picture, ssn, told};
-use ssn_predictions::{About, Kind, Predictions, file_stem};
-use ssn_volume::{Geometry, Image, Limits, Voxels, write};
+use ssn_eval::{About, Kind, Predictions, file_stem};
+use ssn_io::{Geometry, Image, Limits, Voxels, write};
 use tempfile::TempDir;
 
 /// A name that must not become an element of the page.
@@ -240,7 +240,7 @@ fn a_volume_shows_the_slice_with_most_and_a_montage() {
     let about =
         About { model: model(), seed: 0, dataset: "set/index.csv".to_owned(), split: "all".to_owned() };
     let predictions = Predictions::create(&folder.path().join("predictions"), about).unwrap();
-    let region = ssn_predictions::Region::whole(size);
+    let region = ssn_eval::Region::whole(size);
     Prediction { size, region, ..Prediction::picture("a", 3) }.write(&predictions.distribution_path("a"));
     let html = page(&folder, &["predictions", "--samples", "6"], "predictions/report");
     assert!(html.contains("Slice 3, which has most marked voxels"));
@@ -336,7 +336,7 @@ fn a_report_of_sixty_cases_is_small() {
             write(&path, &image.unwrap()).unwrap();
         }
         index += &format!("{id},{id}.png,{id}_0.png,{id}_1.png\n");
-        let region = ssn_predictions::Region::whole(size);
+        let region = ssn_eval::Region::whole(size);
         Prediction { size, region, ..Prediction::picture(id, number as u64) }
             .write(&predictions.distribution_path(id));
     }

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use common::{Prediction, STORED, ssn, told};
 use ssn_core::{CategoricalSampler, LabelMap, SampleSummary, Sampler, Steering};
-use ssn_predictions::{DistributionFile, Kind, Region};
-use ssn_volume::{Geometry, Limits, read};
+use ssn_eval::{DistributionFile, Kind, Region};
+use ssn_io::{Geometry, Limits, read};
 use tempfile::TempDir;
 
 /// A volume of three classes whose distribution covers a box.
@@ -78,7 +78,7 @@ fn samples_are_those_of_seed_and_number_in_the_geometry_of_the_image() {
             let name = format!("{out}/p%201%2Fa_sample_{number}.{format}");
             assert_eq!(labels(&folder, &name), expected(&file, &Steering::default(), 7, number), "{name}");
             let found = read(&folder.path().join(&name), &Limits::default()).unwrap().geometry;
-            let same = found.differences(&volume().geometry, ssn_volume::Tolerance::default());
+            let same = found.differences(&volume().geometry, ssn_io::Tolerance::default());
             assert_eq!(same, None, "{name}");
         }
     }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use common::{Prediction, model, ssn, told};
-use ssn_predictions::{About, Predictions};
-use ssn_volume::{Geometry, Image, Limits, Voxels, write};
+use ssn_eval::{About, Predictions};
+use ssn_io::{Geometry, Image, Limits, Voxels, write};
 use tempfile::TempDir;
 
 const CASES: [&str; 5] = ["case1", "case2", "case3", "case10", "case11"];

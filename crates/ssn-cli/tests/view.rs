@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use common::{Prediction, model, picture, ssn, told};
 use serde_json::Value;
-use ssn_predictions::{About, Kind, Predictions};
+use ssn_eval::{About, Kind, Predictions};
 use tempfile::TempDir;
 
 /// A dataset `set/` of pictures of 8 × 8 with two raters, and predictions of them.

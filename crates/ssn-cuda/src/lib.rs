@@ -1,9 +1,10 @@
-//! What training on a GPU needs beyond the bindings to libtorch: graphs, streams, pinned memory, and operators that do in
-//! one pass over memory what libtorch does in several.
+//! What training needs beyond the bindings to libtorch: [`autograd`] nodes, and on a GPU graphs, streams, pinned memory, and
+//! operators that do in one pass over memory what libtorch does in several.
 //!
-//! Nothing of it is linked: [`load`] brings libtorch's CUDA libraries and the C++ part of this crate into the process
+//! Nothing of CUDA is linked: [`load`] brings libtorch's CUDA libraries and the C++ part of this crate into the process
 //! when somebody asks for a GPU, so that one program serves machines with and without one.
 
+pub mod autograd;
 mod copies;
 mod device;
 mod error;

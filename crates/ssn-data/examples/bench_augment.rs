@@ -10,7 +10,7 @@ use std::time::Instant;
 use ssn_core::random::fill_normals;
 use ssn_data::{AugmentConfig, PatchConfig, Place, Preset, RaterChoice};
 use ssn_data::{Augmentation, BatchConfig, Case, Loader, LoaderConfig, MemoryCases, Order};
-use ssn_volume::Geometry;
+use ssn_io::Geometry;
 
 const WORKERS: usize = 2;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use ssn_data::{BatchConfig, Cases, Loader, LoaderConfig, Order, PatchConfig, Place, Preset, RaterChoice};
 use ssn_data::{Synthetic, SyntheticConfig};
-use ssn_volume::raster::encode_png;
-use ssn_volume::{Geometry, Image, Limits, Voxels};
+use ssn_io::raster::encode_png;
+use ssn_io::{Geometry, Image, Limits, Voxels};
 
 /// Every voxel is a square of so many pixels.
 const ZOOM: usize = 2;

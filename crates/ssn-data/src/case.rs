@@ -1,6 +1,6 @@
 //! One image with its raters: the one type that every dataset becomes.
 
-use ssn_volume::Geometry;
+use ssn_io::Geometry;
 
 use crate::error::Result;
 

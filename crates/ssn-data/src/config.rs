@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssn_volume::{Limits, read_bytes};
+use ssn_io::{Limits, read_bytes};
 
 use crate::dataset::{Dataset, Layout, Preprocessing};
 use crate::division::{SplitConfig, SplitSource};

@@ -60,7 +60,7 @@ pub fn to_mask(case: Case, margin: usize) -> Case {
 
 #[cfg(test)]
 mod tests {
-    use ssn_volume::Geometry;
+    use ssn_io::Geometry;
 
     use super::*;
 

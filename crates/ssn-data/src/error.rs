@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ssn_volume::{FileError, WriteError};
+use ssn_io::{FileError, WriteError};
 use thiserror::Error;
 
 /// The result of every fallible function of this crate.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use ssn_volume::FileError;
+use ssn_io::FileError;
 
 use crate::error::DataError;
 

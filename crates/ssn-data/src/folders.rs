@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use crate::text::natural_order;
-use ssn_volume::{Format, Problem};
+use ssn_io::{Format, Problem};
 
 use crate::error::Result;
 

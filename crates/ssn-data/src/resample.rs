@@ -3,7 +3,7 @@
 //! The new grid covers the same region of the patient: the outer faces of the first and last voxels stay where
 //! they are, as far as whole voxels allow.
 
-use ssn_volume::Limits;
+use ssn_io::Limits;
 
 use crate::cache::available_bytes;
 use crate::case::Case;
@@ -165,7 +165,7 @@ fn refused(case: &Case, spacing: [f64; 3], why: &str) -> DataError {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use ssn_volume::Geometry;
+    use ssn_io::Geometry;
 
     use super::*;
 

@@ -212,7 +212,7 @@ fn part(facts: &[CaseFacts], split: Split) -> Option<PartFigures> {
 
 #[cfg(test)]
 mod tests {
-    use ssn_volume::Geometry;
+    use ssn_io::Geometry;
 
     use super::*;
 

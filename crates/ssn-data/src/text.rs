@@ -94,6 +94,11 @@ pub fn csv_text(rows: &[Vec<String>]) -> String {
     String::from_utf8(text).expect("cells are text")
 }
 
+/// Bytes in hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

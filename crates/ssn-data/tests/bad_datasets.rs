@@ -8,7 +8,7 @@ use common::{Folder, array, dict, list, slice, text};
 use ssn_data::check::check;
 use ssn_data::parallel::unwatched;
 use ssn_data::{Cases, Dataset, Known};
-use ssn_volume::{Geometry, Voxels};
+use ssn_io::{Geometry, Voxels};
 
 /// What opening the folder says.
 fn refusal(folder: &Folder) -> String {

@@ -11,7 +11,7 @@ use ssn_data::check::check;
 use ssn_data::finding::Kind;
 use ssn_data::parallel::unwatched;
 use ssn_data::{Case, Cases, DataConfig, Dataset, Layout, Result};
-use ssn_volume::Voxels;
+use ssn_io::Voxels;
 
 const SHAPE: [usize; 4] = [1, 2, 3, 4];
 

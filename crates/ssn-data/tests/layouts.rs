@@ -9,7 +9,7 @@ use ssn_data::check::check;
 use ssn_data::labels::LabelCoding;
 use ssn_data::parallel::unwatched;
 use ssn_data::{Case, Cases, Dataset, Known, Layout, Split};
-use ssn_volume::{Geometry, Voxels};
+use ssn_io::{Geometry, Voxels};
 
 fn opened(folder: &Folder, layout: Layout) -> Dataset {
     let dataset = Dataset::open(folder.path()).unwrap();
@@ -282,7 +282,7 @@ fn a_pair_of_folders_with_channels_raters_and_parts() {
 #[cfg(feature = "hdf5")]
 #[test]
 fn lidc_hdf5() {
-    let files = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../ssn-volume/tests/hdf5_files");
+    let files = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../ssn-io/tests/hdf5_files");
     let open = |name: &str| Dataset::open(&files.join(name)).unwrap();
     let dataset = open("chunked.h5");
     assert_eq!((dataset.layout, dataset.len()), (Layout::LidcHdf5, 6));

@@ -8,7 +8,7 @@ use common::{Folder, dict, slice};
 use ssn_data::parallel::unwatched;
 use ssn_data::prepare::{brats, lidc};
 use ssn_data::{Cases, Dataset, Layout, Shard, Split};
-use ssn_volume::{Geometry, Voxels};
+use ssn_io::{Geometry, Voxels};
 
 #[test]
 fn a_cache_holds_the_same_cases() {

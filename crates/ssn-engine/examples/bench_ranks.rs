@@ -10,10 +10,9 @@ use std::time::Instant;
 use serde_json::json;
 use ssn_core::random::fill_normals;
 use ssn_data::{Batch, Grid, Origin, Share};
-use ssn_net::ranks::{Ranks, leads};
-use ssn_net::{
-    Execution, LearningRate, LossConfig, Method, Model, ModelConfig, Precision, Schedule, Trainer, Warmup,
-};
+use ssn_nn::communicator::{Ranks, leads};
+use ssn_nn::{Execution, LearningRate, Method, Model, ModelConfig, Precision, Schedule, Warmup};
+use ssn_train::{LossConfig, Trainer};
 use tch::Device;
 
 const ITEMS: usize = 4;
@@ -96,8 +95,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("bench_ranks STEPS THREADS".into());
     };
     tch::set_num_threads(threads.parse()?);
-    let world = ssn_cli::launch::launched().map(|_| ssn_mpi::World::join()).transpose()?;
-    let ranks = world.as_ref().map(ssn_mpi::World::ranks);
+    let world = ssn_cli::launch::launched().map(|_| ssn_train::parallel::mpi::World::join()).transpose()?;
+    let ranks = world.as_ref().map(ssn_train::parallel::mpi::World::ranks);
     let model = Model::new(&ModelConfig::lidc(), Execution::on(Device::Cpu, Precision::F32), 1)?;
     let [parameters, norms] = exchanged(&model);
     let step = steps(model, count.parse()?, ranks.as_ref())?;

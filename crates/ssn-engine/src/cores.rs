@@ -5,7 +5,7 @@ use std::fs;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::{Deserialize, Serialize};
 use ssn_cli::Failure;
-use ssn_net::ranks::{Ranks, gather_values};
+use ssn_nn::communicator::{Ranks, gather_values};
 
 use crate::failure::failure;
 

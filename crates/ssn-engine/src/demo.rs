@@ -113,7 +113,7 @@ fn compare(
     let predictions = args.out.join("predictions").join(name);
     let [run_text, predictions_text] = [&run, &predictions].map(|path| path.display().to_string());
     let seed = args.seed.to_string();
-    let mut train_command = match run.join(ssn_net::run::CONFIG).exists() {
+    let mut train_command = match run.join(ssn_train::run::CONFIG).exists() {
         true => vec!["train".to_owned(), "--resume".to_owned(), run_text.clone()],
         false => {
             let mut words = ["train", &config.display().to_string(), "--out", &run_text, "--seed", &seed]

@@ -6,7 +6,7 @@ use serde_json::json;
 use ssn_cli::args::{ExportArgs, ExportFormat, Global};
 use ssn_cli::datasets::check_free;
 use ssn_cli::exit::{Exit, Failure, print};
-use ssn_net::weights::{save, save_torchscript};
+use ssn_nn::model::weights::{save, save_torchscript};
 use tch::Device;
 
 use crate::failure::failure;

@@ -5,38 +5,38 @@ use std::any::Any;
 use ssn_cli::{Exit, Failure};
 use ssn_cli::{datasets, predictions};
 use ssn_cuda::CudaError;
-use ssn_net::NetError;
-use ssn_net::error::ImageProblem;
+use ssn_nn::NnError;
+use ssn_train::TrainError;
+use ssn_train::error::ImageProblem;
 
 /// The failure of a verb that trains or predicts.
-pub fn failure(error: NetError) -> Failure {
+pub fn failure(error: impl Into<TrainError>) -> Failure {
+    let error = error.into();
     if let Some(failure) = of_device(&error.to_string()) {
         return failure;
     }
     let exit = match error {
-        NetError::Data(error) => return datasets::failure(error),
-        NetError::Prediction(error) => return predictions::failure(error),
-        NetError::Save { .. } => Exit::Io,
-        NetError::Cuda(CudaError::Library { .. } | CudaError::NotBuilt | CudaError::NoDevice { .. }) => {
-            Exit::Unavailable
-        }
-        NetError::Parameter { .. }
-        | NetError::Size { .. }
-        | NetError::Layer { .. }
-        | NetError::Run { .. } => Exit::Usage,
-        NetError::Config { .. }
-        | NetError::File { .. }
-        | NetError::Weights { .. }
-        | NetError::Shape { .. } => Exit::BadData,
-        NetError::NonFinite { .. } | NetError::GradientNorm { .. } | NetError::Diverged { .. } => {
-            Exit::NonFinite
-        }
-        NetError::Image(ref problem) | NetError::Case { ref problem, .. } => match problem {
+        TrainError::Data(error) => return datasets::failure(error),
+        TrainError::Prediction(error) => return predictions::failure(error),
+        TrainError::Save { .. } => Exit::Io,
+        TrainError::Run { .. } => Exit::Usage,
+        TrainError::Config { .. } | TrainError::File { .. } => Exit::BadData,
+        TrainError::NonFinite { .. } | TrainError::Diverged { .. } => Exit::NonFinite,
+        TrainError::Image(ref problem) | TrainError::Case { ref problem, .. } => match problem {
             ImageProblem::Output { .. } => Exit::NonFinite,
             ImageProblem::Memory { .. } => Exit::OutOfMemory,
             _ => Exit::BadData,
         },
-        _ => Exit::Internal,
+        TrainError::Network(ref error) => match error {
+            NnError::Save { .. } => Exit::Io,
+            NnError::Cuda(CudaError::Library { .. } | CudaError::NotBuilt | CudaError::NoDevice { .. }) => {
+                Exit::Unavailable
+            }
+            NnError::Parameter { .. } | NnError::Size { .. } | NnError::Layer { .. } => Exit::Usage,
+            NnError::File { .. } | NnError::Weights { .. } | NnError::Shape { .. } => Exit::BadData,
+            NnError::GradientNorm { .. } => Exit::NonFinite,
+            _ => Exit::Internal,
+        },
     };
     Failure::new(exit, error)
 }

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use serde_json::json;
 use ssn_cli::args::{Global, ImportArgs};
 use ssn_cli::exit::{Exit, Failure, print};
-use ssn_net::weights::{Imported, import, save};
-use ssn_net::{Execution, HeadConfig, Precision};
+use ssn_nn::model::weights::{Imported, import, save};
+use ssn_nn::{Execution, HeadConfig, Precision};
 
 use crate::failure::failure;
 

@@ -17,9 +17,9 @@ use ssn_cli::{Exit, Failure, shard};
 use ssn_cuda::Description;
 use ssn_data::Shard;
 use ssn_data::shard::Waiting;
-use ssn_net::tiles::TileConfig;
-use ssn_net::whole_image::{Draws, Storage, Timing, WholeImageConfig};
-use ssn_predictions::{About, Output, Predictions};
+use ssn_eval::{About, Output, Predictions};
+use ssn_train::inference::tiles::TileConfig;
+use ssn_train::inference::whole_image::{Draws, Storage, Timing, WholeImageConfig};
 
 use crate::device::device;
 use crate::failure::failure;

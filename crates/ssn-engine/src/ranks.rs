@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use ssn_cli::Failure;
-use ssn_net::ranks::Ranks;
+use ssn_nn::communicator::Ranks;
 
 /// The processes of a launcher.
 pub struct World {
     #[cfg(feature = "mpi")]
-    mpi: ssn_mpi::World,
+    mpi: ssn_train::parallel::mpi::World,
     /// Without MPI nobody joins.
     #[cfg(not(feature = "mpi"))]
     mpi: std::convert::Infallible,
@@ -19,7 +19,7 @@ impl World {
     #[cfg(feature = "mpi")]
     pub fn join() -> Result<Option<Self>, Failure> {
         let Some(launched) = ssn_cli::launch::launched() else { return Ok(None) };
-        let mpi = ssn_mpi::World::join().map_err(crate::failure::failure)?;
+        let mpi = ssn_train::parallel::mpi::World::join().map_err(crate::failure::failure)?;
         let found = mpi.ranks().size();
         if found != launched.size {
             // Each would train a network of its own.

@@ -14,10 +14,10 @@ use ssn_cli::datasets::check_free_or;
 use ssn_cli::exit::{json, print};
 use ssn_cli::progress::Progress;
 use ssn_cli::{Exit, Failure};
-use ssn_net::NetError;
-use ssn_net::toy::{Outcome, ToyConfig, ToyModel, train};
-use ssn_report::png_from_svg;
-use ssn_volume::write_atomically;
+use ssn_eval::figures::png_from_svg;
+use ssn_io::write_atomically;
+use ssn_train::TrainError;
+use ssn_train::toy::{Outcome, ToyConfig, ToyModel, train};
 
 use figure::figure;
 use summary::{name, summarise, table};
@@ -113,7 +113,7 @@ fn train_one(model: ToyModel, seed: u64, args: &ToyArgs, progress: &Progress) ->
         evaluation_samples: i64::from(args.eval_samples),
         double: args.precision == Precision::F64,
     };
-    let report = |p: ssn_net::toy::Progress| {
+    let report = |p: ssn_train::toy::Progress| {
         let since = p.step % REPORT_EVERY;
         if since == 0 || p.step == config.steps {
             let steps = if since == 0 { REPORT_EVERY } else { since };
@@ -121,7 +121,7 @@ fn train_one(model: ToyModel, seed: u64, args: &ToyArgs, progress: &Progress) ->
         }
     };
     train(model, &config, report).map_err(|error| match error {
-        NetError::NonFinite { .. } | NetError::Diverged { .. } => Failure::new(
+        TrainError::NonFinite { .. } | TrainError::Diverged { .. } => Failure::new(
             Exit::NonFinite,
             format!("{} model, seed {seed}: {error}; lower --learning-rate", name(model)),
         ),

@@ -13,9 +13,9 @@ use ssn_cli::args::{Global, TrainArgs};
 use ssn_cli::exit::print;
 use ssn_cli::{Exit, Failure};
 use ssn_data::LoaderConfig;
-use ssn_net::checkpoint::Best;
-use ssn_net::ranks::{Ranks, leads};
-use ssn_net::run::{Ended, Pace, Run};
+use ssn_nn::communicator::{Ranks, leads};
+use ssn_train::checkpoint::Best;
+use ssn_train::run::{Ended, Pace, Run};
 
 use crate::cores::cores;
 use crate::device::device;

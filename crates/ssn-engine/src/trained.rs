@@ -4,8 +4,8 @@ use std::path::Path;
 
 use ssn_cli::Failure;
 use ssn_cli::args::Checkpoint;
-use ssn_net::run::{Trained, Which};
-use ssn_net::{Execution, Precision};
+use ssn_nn::{Execution, Precision};
+use ssn_train::run::{Trained, Which};
 use tch::Device;
 
 use crate::failure::failure;

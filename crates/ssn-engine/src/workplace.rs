@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use ssn_cli::{Exit, Failure};
-use ssn_volume::write_atomically;
+use ssn_io::write_atomically;
 
 /// A made-up dataset, which is written before the folder is marked.
 pub const DATA: &str = "data";

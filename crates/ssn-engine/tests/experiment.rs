@@ -13,8 +13,8 @@ use common::cut::cut;
 use common::{Ended, fails, finishes, tree};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use ssn_data::text::hex;
 use ssn_data::{Synthetic, SyntheticConfig};
-use ssn_predictions::file_names::hex;
 use tempfile::TempDir;
 
 /// What all rows share: a network and a run as small as they come.

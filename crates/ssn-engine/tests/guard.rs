@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::cut::{Chance, cut, last_row};
 use common::{Images, Lab, assert_same, copy, fails, finishes, names, outcome, verified};
-use ssn_volume::{Limits, Voxels, read, write};
+use ssn_io::{Limits, Voxels, read, write};
 
 /// Finite, so that it can be read, and too large to be squared.
 const HUGE: f32 = 1e38;

@@ -11,10 +11,10 @@ use std::process::Command;
 use common::{Images, Lab, ends, evaluation_of, fails, finishes};
 use ssn_cli::args::EvaluateArgs;
 use ssn_cli::evaluate::evaluate;
-use ssn_net::run::{Trained, Which};
-use ssn_net::{Execution, Mode, Precision, Prediction};
-use ssn_predictions::{DistributionFile, Kind, Predictions};
-use ssn_volume::{Limits, read};
+use ssn_eval::{DistributionFile, Kind, Predictions};
+use ssn_io::{Limits, read};
+use ssn_nn::{Execution, Mode, Precision, Prediction};
+use ssn_train::run::{Trained, Which};
 
 fn command() -> Command {
     Command::new(env!("CARGO_BIN_EXE_ssn-engine"))

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use ssn_core::random::fill_normals;
 use ssn_core::{LowRankNormal, Sampler, Steering};
-use ssn_predictions::{About, Description, DistributionFile, Kind, ModelId, Precision, Predictions, Region};
-use ssn_volume::{Geometry, Image, Limits, Voxels, write};
+use ssn_eval::{About, Description, DistributionFile, Kind, ModelId, Precision, Predictions, Region};
+use ssn_io::{Geometry, Image, Limits, Voxels, write};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 

@@ -1,6 +1,6 @@
 //! What is known of a case before it becomes a package.
 
-use ssn_predictions::DistributionFile;
+use ssn_eval::DistributionFile;
 
 use crate::error::{Result, ViewError};
 

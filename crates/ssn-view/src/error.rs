@@ -4,8 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 
 use ssn_core::CoreError;
-use ssn_predictions::PredictionError;
-use ssn_volume::WriteError;
+use ssn_eval::PredictionError;
+use ssn_io::WriteError;
 use thiserror::Error;
 
 /// The result of every fallible function of this crate.

@@ -8,7 +8,7 @@ use base64::write::EncoderWriter;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
-use ssn_volume::{WriteError, write_atomically};
+use ssn_io::{WriteError, write_atomically};
 
 use crate::error::{Result, ViewError};
 use crate::page;

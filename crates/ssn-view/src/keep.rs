@@ -9,7 +9,7 @@
 
 use rayon::prelude::*;
 use ssn_core::{LowRankNormal, Values};
-use ssn_predictions::{DistributionFile, Kind};
+use ssn_eval::{DistributionFile, Kind};
 
 /// The largest temperature that the page offers.
 pub(crate) const TEMPERATURE: f64 = 3.0;

@@ -1,6 +1,6 @@
 //! The part of an image that a package shows.
 
-use ssn_predictions::Region;
+use ssn_eval::Region;
 
 /// Voxels that a cut image keeps around what can change or is marked.
 const MARGIN: usize = 8;

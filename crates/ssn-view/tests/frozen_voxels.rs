@@ -7,7 +7,7 @@ mod common;
 use common::{Parsed, about, noise};
 use ssn_core::random::philox4x32;
 use ssn_core::{LowRankNormal, Sampler, Steering};
-use ssn_predictions::{DistributionFile, Kind};
+use ssn_eval::{DistributionFile, Kind};
 use ssn_view::{Packing, ViewCase, package};
 
 /// Just large enough for voxels to be left out.

@@ -7,7 +7,7 @@ mod common;
 use common::{Parsed, about, boxed_case, distribution, noise};
 use half::f16;
 use serde_json::json;
-use ssn_predictions::{DistributionFile, Kind, Precision};
+use ssn_eval::{DistributionFile, Kind, Precision};
 use ssn_view::{Packing, Picture, ViewCase, ViewError, package};
 
 fn pack(case: &ViewCase) -> Parsed {
@@ -141,8 +141,8 @@ fn a_cut_image_shows_all_that_matters() {
     let size = [1, 60, 70];
     let about = about(Kind::Stochastic, size, &["background", "lesion"]);
     // The prediction is background but in one pixel, and only the box can change.
-    let region = ssn_predictions::Region { start: [0, 20, 30], size: [1, 4, 5] };
-    let about = ssn_predictions::Description { region, ..about };
+    let region = ssn_eval::Region { start: [0, 20, 30], size: [1, 4, 5] };
+    let about = ssn_eval::Description { region, ..about };
     let file = DistributionFile::new(about, distribution(2, 20, 1), None).unwrap();
     let mut labels = vec![0; 4200];
     labels[45 * 70 + 40] = 1;

@@ -95,7 +95,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     check_gpu(&python)?;
     let program = match &args.programs {
         Some(folder) => folder.join("bench_gpu"),
-        None => built("ssn-net", "bench_gpu", &[])?,
+        None => built("ssn-train", "bench_gpu", &[])?,
     };
     let (mut comparisons, mut peer) = (vec![], Value::Null);
     for network in &NETWORKS {

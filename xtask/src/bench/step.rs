@@ -21,7 +21,7 @@ const ENVIRONMENT: (&str, &str) =
 /// Runs the command.
 pub fn run() -> Result<Exit, Error> {
     let python = peer::python(peer::TORCH)?;
-    let program = built("ssn-net", "bench_step", &[])?;
+    let program = built("ssn-train", "bench_step", &[])?;
     let mut reached = true;
     for (network, words) in [("unet", "U-Net, 4 images of 128²"), ("deepmedic", "DeepMedic, a patch of 110³")]
     {
@@ -56,7 +56,9 @@ fn compare(network: &str, words: &str, program: &Path, python: &Path) -> Result<
         let [forward, loss, backward, update] =
             ["forward", "loss", "backward", "update"].map(|part| median(answers, part));
         let ratio = peer / step;
-        println!("  ssn-net, {precision:<4}                      {step:>8.3} s   {ratio:>6.2} × (bar {bar})");
+        println!(
+            "  ssn-train, {precision:<4}                      {step:>8.3} s   {ratio:>6.2} × (bar {bar})"
+        );
         println!(
             "    forward {forward:.3}, loss {loss:.3}, backward {backward:.3}, update {update:.3}; stochastic over \
              deterministic {:+.1} % (bar {:.0} %)",

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use ssn_data::{Shard, Split};
-use ssn_predictions::scores::{DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_TOLERANCE};
+use ssn_eval::scores::{DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_TOLERANCE};
 
 use super::sample::weight;
 

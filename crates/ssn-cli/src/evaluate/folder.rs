@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use ssn_predictions::evaluation::cases_csv;
-use ssn_predictions::{Evaluation, Scored, Settings, file_stem};
-use ssn_volume::{Limits, read_bytes, write_atomically};
+use ssn_eval::evaluation::cases_csv;
+use ssn_eval::{Evaluation, Scored, Settings, file_stem};
+use ssn_io::{Limits, read_bytes, write_atomically};
 
 use super::default_folder;
 use crate::args::EvaluateArgs;

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use ssn_data::Shard;
 use ssn_data::shard::Waiting;
-use ssn_predictions::scores::Group;
-use ssn_predictions::{Evaluation, Kind, Predictions, ScoreConfig, Scored, Settings};
+use ssn_eval::scores::Group;
+use ssn_eval::{Evaluation, Kind, Predictions, ScoreConfig, Scored, Settings};
 
 use crate::args::{EvaluateArgs, Global, Part};
 use crate::exit::{Exit, Failure, json, print};

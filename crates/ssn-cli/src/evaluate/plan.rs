@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ssn_data::division::check_unique;
 use ssn_data::{DataConfig, Dataset, Split};
-use ssn_predictions::{Description, Found, Kind, Predictions};
+use ssn_eval::{Description, Found, Kind, Predictions};
 
 use super::named;
 use crate::args::Part;

@@ -2,8 +2,8 @@
 
 use ssn_core::LabelMap;
 use ssn_data::{Case, Dataset, Normalisation, Preprocessing};
-use ssn_predictions::Description;
-use ssn_volume::Tolerance;
+use ssn_eval::Description;
+use ssn_io::Tolerance;
 
 use super::plan::Job;
 use crate::datasets::failure as data_failure;
@@ -70,8 +70,7 @@ fn differences(about: &Description, case: &Case) -> Option<String> {
         }
     }
     if let Some(found) = about.geometry.differences(&case.geometry, Tolerance::default()) {
-        let row =
-            |d: ssn_volume::Difference| (d.quantity, format!("{:.6}", d.first), format!("{:.6}", d.second));
+        let row = |d: ssn_io::Difference| (d.quantity, format!("{:.6}", d.first), format!("{:.6}", d.second));
         rows.extend(found.0.into_iter().map(row));
     }
     if rows.is_empty() {

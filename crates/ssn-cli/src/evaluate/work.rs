@@ -4,10 +4,10 @@ use ssn_core::LabelMap;
 use ssn_data::Shard;
 use ssn_data::parallel::{self, Meter, unwatched};
 use ssn_data::shard::Waiting;
-use ssn_predictions::evaluation::{Record, key};
-use ssn_predictions::scores::{memory, score};
-use ssn_predictions::{DistributionFile, Evaluation, ScoreConfig, Scored, Settings};
-use ssn_volume::Limits;
+use ssn_eval::evaluation::{Record, key};
+use ssn_eval::scores::{memory, score};
+use ssn_eval::{DistributionFile, Evaluation, ScoreConfig, Scored, Settings};
+use ssn_io::Limits;
 
 use super::folder::Folder;
 use super::plan::{Job, Plan};

@@ -1,7 +1,7 @@
 //! The part of a report about single cases.
 
-use ssn_predictions::Kind;
-use ssn_report::figures::sample_dice::{Row, sample_dice_figure};
+use ssn_eval::Kind;
+use ssn_eval::figures::sample_dice::{Row, sample_dice_figure};
 
 use super::choose::{Chosen, diverse};
 use super::material::Material;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use ssn_core::LabelMap;
-use ssn_predictions::Kind;
-use ssn_predictions::evaluation::Figure;
-use ssn_report::figures::strips::{Block, Strip, Tile, strips_with_legend};
-use ssn_report::table::{Cell, Row, Table};
+use ssn_eval::Kind;
+use ssn_eval::evaluation::Figure;
+use ssn_eval::figures::strips::{Block, Strip, Tile, strips_with_legend};
+use ssn_eval::figures::table::{Cell, Row, Table};
 
 use super::choose::{self, Chosen, diverse};
 use super::material::{Material, Subject};

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use ssn_core::{LabelMap, Steering};
 use ssn_data::{Case, Dataset};
-use ssn_predictions::{DistributionFile, Draw, Found, Kind, Predictions, case_seed};
-use ssn_volume::Limits;
+use ssn_eval::{DistributionFile, Draw, Found, Kind, Predictions, case_seed};
+use ssn_io::Limits;
 
 use crate::args::Part;
 use crate::evaluate::plan::{Job, Plan};

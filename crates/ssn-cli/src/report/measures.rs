@@ -2,8 +2,8 @@
 
 use ssn_core::metrics::{ClassGroup, PairwiseDistances, foreground_distance};
 use ssn_core::{BitPlanes, CoreError};
-use ssn_report::figures::histogram::{Volumes, volume_figure};
-use ssn_report::figures::matrix::distance_figure;
+use ssn_eval::figures::histogram::{Volumes, volume_figure};
+use ssn_eval::figures::matrix::distance_figure;
 
 use super::choose::chain;
 use super::material::Subject;

@@ -16,7 +16,7 @@ mod view;
 
 use std::path::{Path, PathBuf};
 
-use ssn_predictions::Kind;
+use ssn_eval::Kind;
 
 use crate::args::{Global, ReportArgs};
 use crate::exit::{Exit, Failure, json, print, tell};

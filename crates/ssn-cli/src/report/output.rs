@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde::Serialize;
-use ssn_predictions::file_stem;
-use ssn_report::html::{Figure, Page};
-use ssn_report::png_from_svg;
-use ssn_volume::write_atomically;
+use ssn_eval::figures::html::{Figure, Page};
+use ssn_eval::figures::png_from_svg;
+use ssn_eval::file_stem;
+use ssn_io::write_atomically;
 
 use crate::datasets::check_free;
 use crate::exit::{Exit, Failure};

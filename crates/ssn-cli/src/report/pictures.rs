@@ -1,9 +1,9 @@
 //! The pictures of one case: image, raters, prediction, entropy and samples.
 
 use ssn_core::{LabelMap, SampleSummary, Sampler, Steering};
-use ssn_predictions::Kind;
-use ssn_report::colour::{Colour, class};
-use ssn_report::figures::strips::{Block, Strip, Tile, strips_with_legend};
+use ssn_eval::Kind;
+use ssn_eval::figures::colour::{Colour, class};
+use ssn_eval::figures::strips::{Block, Strip, Tile, strips_with_legend};
 
 use super::material::{Material, Subject};
 use super::view::View;

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use ssn_data::text::{CsvRow, csv_rows};
-use ssn_predictions::evaluation::{Figure, Unit};
-use ssn_predictions::{Evaluation, Predictions};
-use ssn_report::table::{Cell, Row, Table};
-use ssn_volume::{Limits, Problem, read_bytes};
+use ssn_eval::evaluation::{Figure, Unit};
+use ssn_eval::figures::table::{Cell, Row, Table};
+use ssn_eval::{Evaluation, Predictions};
+use ssn_io::{Limits, Problem, read_bytes};
 
 use crate::evaluate::default_folder;
 use crate::exit::{Exit, Failure};

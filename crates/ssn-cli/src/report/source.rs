@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use ssn_predictions::Predictions;
-use ssn_predictions::folder::ABOUT_FILE;
+use ssn_eval::Predictions;
+use ssn_eval::predictions::folder::ABOUT_FILE;
 
 use super::training::{METRICS_FILE, Run};
 use crate::exit::{Exit, Failure};

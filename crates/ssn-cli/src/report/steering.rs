@@ -2,8 +2,8 @@
 
 use ssn_core::modes::{Modes, canonicalise};
 use ssn_core::{LabelMap, LowRankNormal, Sampler, Steering};
-use ssn_predictions::Kind;
-use ssn_report::figures::strips::{Block, Strip, Tile, strips_with_legend};
+use ssn_eval::Kind;
+use ssn_eval::figures::strips::{Block, Strip, Tile, strips_with_legend};
 
 use super::material::{Material, Subject, on_image};
 use super::output::Drawn;

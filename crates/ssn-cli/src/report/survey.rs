@@ -3,9 +3,9 @@
 use ssn_core::metrics::{BothEmpty, ClassGroup, Overlap, PairStatistic, PairwiseDistances, quantile};
 use ssn_core::{BitPlanes, CoreError};
 use ssn_data::parallel;
-use ssn_predictions::ScoreConfig;
-use ssn_predictions::scores::memory;
-use ssn_report::figures::sample_dice::Row;
+use ssn_eval::ScoreConfig;
+use ssn_eval::figures::sample_dice::Row;
+use ssn_eval::scores::memory;
 
 use super::material::{Material, Subject};
 use crate::exit::{Exit, Failure};

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use ssn_data::text::csv_rows;
-use ssn_report::figures::curves::{Axes, Curve, curves_figure};
-use ssn_volume::{Limits, read_bytes};
+use ssn_eval::figures::curves::{Axes, Curve, curves_figure};
+use ssn_io::{Limits, read_bytes};
 
 use super::output::Drawn;
 use crate::exit::{Exit, Failure};

@@ -1,9 +1,9 @@
 //! The part of an image that pictures show: a slice, cut to where something is marked.
 
 use ssn_core::LabelMap;
-use ssn_predictions::Description;
-use ssn_report::colour::{CLASSES, Colour, probability};
-use ssn_report::picture::Picture;
+use ssn_eval::Description;
+use ssn_eval::figures::colour::{CLASSES, Colour, probability};
+use ssn_eval::figures::picture::Picture;
 
 /// Pixels along the longer side of a picture; a little fewer for small ones, which are enlarged by a whole number.
 const PIXELS: usize = 192;
@@ -193,8 +193,8 @@ fn contrast(values: &[f32]) -> [f32; 2] {
 
 #[cfg(test)]
 mod tests {
-    use ssn_predictions::{Kind, ModelId, Region};
-    use ssn_volume::Geometry;
+    use ssn_eval::{Kind, ModelId, Region};
+    use ssn_io::Geometry;
 
     use super::*;
 

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use ssn_core::{SampleSummary, Sampler, Steering};
 use ssn_data::text::counted;
-use ssn_predictions::draw::blocks;
-use ssn_predictions::{DistributionFile, Draw, Found, Kind};
-use ssn_volume::Limits;
+use ssn_eval::predictions::draw::blocks;
+use ssn_eval::{DistributionFile, Draw, Found, Kind};
+use ssn_io::Limits;
 
 use crate::args::{Global, SampleArgs};
 use crate::exit::{Exit, Failure, json, print};

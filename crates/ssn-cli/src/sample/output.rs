@@ -7,8 +7,8 @@ use rayon::prelude::*;
 use serde::Serialize;
 use ssn_core::LabelMap;
 use ssn_data::text::csv_text;
-use ssn_predictions::{DistributionFile, Found, Output, file_stem};
-use ssn_volume::{Image, write, write_atomically};
+use ssn_eval::{DistributionFile, Found, Output, file_stem};
+use ssn_io::{Image, write, write_atomically};
 
 use crate::args::{MapFormat, SampleArgs};
 use crate::datasets::check_free;

@@ -1,7 +1,7 @@
 //! What the flags ask of a case's noise, in the terms of its distribution.
 
 use ssn_core::Steering;
-use ssn_predictions::{Found, Kind};
+use ssn_eval::{Found, Kind};
 
 use crate::args::SampleArgs;
 use crate::exit::{Exit, Failure};

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use ssn_data::Dataset;
 use ssn_data::nearest::nearest;
-use ssn_predictions::folder::ABOUT_FILE;
-use ssn_predictions::{Description, DistributionFile, Found, Predictions};
+use ssn_eval::predictions::folder::ABOUT_FILE;
+use ssn_eval::{Description, DistributionFile, Found, Predictions};
+use ssn_io::Limits;
 use ssn_view::{Packing, Picture, Rater, ViewCase, package};
-use ssn_volume::Limits;
 
 use crate::args::{Part, ViewArgs};
 use crate::evaluate::{plan, raters};

@@ -68,7 +68,7 @@ fn serve(args: &ViewArgs, gathered: Gathered, global: &Global) -> Result<Exit, F
 
 /// The cases as the server wants them.
 fn library(gathered: Gathered) -> Library {
-    let listed = |found: &ssn_predictions::Found| Listed {
+    let listed = |found: &ssn_eval::Found| Listed {
         name: found.id().to_owned(),
         size: found.header.description.size,
         bytes: std::fs::metadata(&found.path).map_or(0, |file| file.len()),

@@ -8,8 +8,8 @@ use std::process::{Command, Output};
 
 use ssn_core::LowRankNormal;
 use ssn_core::random::{fill_normals, philox4x32};
-use ssn_predictions::{Description, DistributionFile, Kind, ModelId, Region};
-use ssn_volume::{Geometry, Image, Limits, Voxels, write};
+use ssn_eval::{Description, DistributionFile, Kind, ModelId, Region};
+use ssn_io::{Geometry, Image, Limits, Voxels, write};
 use tempfile::TempDir;
 
 /// Runs `ssn` in a folder.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use safetensors::tensor::{SafeTensors, TensorView};
 use safetensors::{Dtype, serialize};
-use ssn_volume::{Limits, read_bytes};
+use ssn_io::{Limits, read_bytes};
 
 use super::draft::Draft;
 use super::files_by_part;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::text::{CsvRow, csv_rows};
-use ssn_volume::{Limits, read_bytes};
+use ssn_io::{Limits, read_bytes};
 
 use super::draft::Draft;
 use super::files_by_part;

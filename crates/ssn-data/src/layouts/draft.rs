@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use ssn_volume::{Limits, read};
+use ssn_io::{Limits, read};
 
 use super::Known;
 use super::values::values_in_use;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ssn_volume::Format;
+use ssn_io::Format;
 
 use super::draft::Draft;
 use super::nnunet::channel_of;

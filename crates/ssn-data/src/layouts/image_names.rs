@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use ssn_volume::{Limits, read};
+use ssn_io::{Limits, read};
 
 use super::nnunet::channel_of;
 use super::role::Role;

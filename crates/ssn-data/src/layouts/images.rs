@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ssn_volume::{Format, Limits, read};
+use ssn_io::{Format, Limits, read};
 
 use super::draft::Draft;
 use super::image_names::{Names, beside, role};

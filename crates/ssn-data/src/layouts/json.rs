@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use ssn_volume::{Limits, read_bytes};
+use ssn_io::{Limits, read_bytes};
 
 use crate::error::{DataError, Result};
 

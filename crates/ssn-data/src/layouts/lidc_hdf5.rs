@@ -38,8 +38,9 @@ mod reader {
     use std::path::Path;
     use std::sync::Arc;
 
-    use ssn_volume::hdf5::{self, Dataset};
-    use ssn_volume::{Array, Limits};
+    use ssn_io::hdf5;
+    use ssn_io::hdf5::Dataset;
+    use ssn_io::{Array, Limits};
 
     use crate::dataset::{Entry, Layout};
     use crate::error::{DataError, Result};

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ssn_volume::pickle::{self, Value};
-use ssn_volume::{Array, Limits, read_bytes};
+use ssn_io::pickle;
+use ssn_io::pickle::Value;
+use ssn_io::{Array, Limits, read_bytes};
 
 use super::draft::Draft;
 use super::{files_by_part, unique};

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ssn_volume::{Limits, read};
+use ssn_io::{Limits, read};
 
 use super::draft::Draft;
 use super::{parts, unique};

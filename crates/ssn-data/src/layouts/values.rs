@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ssn_volume::{Limits, read};
+use ssn_io::{Limits, read};
 
 use crate::dataset::Entry;
 use crate::parallel::{self, Meter};

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use ssn_volume::Geometry;
+use ssn_io::Geometry;
 
 use super::*;
 use crate::augment::{Augmentation, Preset};

@@ -1,7 +1,7 @@
 //! Promises about where patches lie and what they hold.
 
 use proptest::prelude::*;
-use ssn_volume::Geometry;
+use ssn_io::Geometry;
 
 use super::*;
 use crate::case::Case;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Component, Path};
 
 use crate::text::csv_text;
-use ssn_volume::{Image, Limits, Problem, Voxels, write};
+use ssn_io::{Image, Limits, Problem, Voxels, write};
 
 use crate::case::Case;
 use crate::dataset::{Dataset, Entry};
@@ -107,7 +107,7 @@ fn write_config(out: &Path) -> Result<()> {
     let dataset = Dataset::open_with(out, &known)?;
     let first = dataset.load_raw(0)?;
     let text = template_with(&dataset, Path::new("."), &first, Normalisation::None, "brats");
-    Ok(ssn_volume::write_atomically(&out.join(BRATS_CONFIG), |file| file.write_all(text.as_bytes()))?)
+    Ok(ssn_io::write_atomically(&out.join(BRATS_CONFIG), |file| file.write_all(text.as_bytes()))?)
 }
 
 /// Refuses an id that would lead out of the folder of results.
@@ -271,5 +271,5 @@ fn write_index(dataset: &Dataset, out: &Path, split: Split, parts: &[Split]) -> 
         table.push(cells);
     }
     let path = out.join(format!("{split}.csv"));
-    Ok(ssn_volume::write_atomically(&path, |file| file.write_all(csv_text(&table).as_bytes()))?)
+    Ok(ssn_io::write_atomically(&path, |file| file.write_all(csv_text(&table).as_bytes()))?)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ssn_volume::write_atomically;
+use ssn_io::write_atomically;
 
 use crate::dataset::Dataset;
 use crate::error::{DataError, Result};

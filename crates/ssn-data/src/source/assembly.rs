@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ssn_volume::{Geometry, Image, Limits, Tolerance, Volume, read};
+use ssn_io::{Geometry, Image, Limits, Tolerance, Volume, read};
 
 use super::grid::{Place, centre, grey, is_picture};
 use super::{Expected, Files, Labels, Maps, Rater, Reading};

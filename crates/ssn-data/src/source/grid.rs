@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ssn_volume::{Format, Geometry, Image, Volume, Voxels};
+use ssn_io::{Format, Geometry, Image, Volume, Voxels};
 
 /// The grid of a case, and the file that defined it.
 pub(super) struct Place {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde::Deserialize;
-use ssn_volume::{Limits, read_bytes, write_atomically};
+use ssn_io::{Limits, read_bytes, write_atomically};
 
 use super::{Ratios, Split, divide, fold};
 use crate::error::{DataError, Result};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use ssn_volume::{Image, Limits, Problem, Voxels, write};
+use ssn_io::{Image, Limits, Problem, Voxels, write};
 
 use super::Synthetic;
 use crate::case::{Case, Cases};

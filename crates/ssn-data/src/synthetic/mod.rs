@@ -18,7 +18,7 @@ pub use rater::Rater;
 pub use scene::Scene;
 
 use ssn_core::random::derive_seed;
-use ssn_volume::Geometry;
+use ssn_io::Geometry;
 
 use crate::case::{Case, Cases};
 use crate::error::{DataError, Result};

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ssn_volume::{Geometry, Image, Limits, Voxels, write};
+use ssn_io::{Geometry, Image, Limits, Voxels, write};
 
 /// A folder that goes away with the test.
 pub struct Folder(tempfile::TempDir);

@@ -5,11 +5,11 @@ use ssn_cli::evaluate::Evaluated;
 use ssn_cli::{Exit, Failure, datasets, predictions};
 use ssn_core::Steering;
 use ssn_data::{Case, DataConfig};
-use ssn_predictions::draw::Draw;
-use ssn_predictions::{DistributionFile, Predictions};
-use ssn_report::figures::strips::{Block, Strip, Tile, strips_figure};
-use ssn_report::picture::Picture;
-use ssn_report::png_from_svg;
+use ssn_eval::figures::picture::Picture;
+use ssn_eval::figures::png_from_svg;
+use ssn_eval::figures::strips::{Block, Strip, Tile, strips_figure};
+use ssn_eval::predictions::draw::Draw;
+use ssn_eval::{DistributionFile, Predictions};
 
 /// Images that are shown: those on which raters disagree most.
 const SHOWN: usize = 4;

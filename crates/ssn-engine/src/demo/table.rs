@@ -5,8 +5,8 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 use ssn_cli::args::DemoArgs;
 use ssn_cli::evaluate::Evaluated;
-use ssn_predictions::Evaluation;
-use ssn_predictions::evaluation::Figure;
+use ssn_eval::Evaluation;
+use ssn_eval::evaluation::Figure;
 
 use crate::markdown;
 

@@ -10,8 +10,8 @@ use serde::Serialize;
 use ssn_core::Result;
 use ssn_core::metrics::Summary;
 
-use ssn_predictions::Scored;
-use ssn_predictions::evaluation::observations;
+use ssn_eval::Scored;
+use ssn_eval::evaluation::observations;
 
 /// The values of one seed: by case, and by the number of the value within the case.
 type Values = BTreeMap<(String, usize), Option<f64>>;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use ssn_cli::args::Checkpoint;
 use ssn_cli::{Exit, Failure};
 use ssn_data::config::explain;
-use ssn_volume::{Limits, read_bytes};
+use ssn_io::{Limits, read_bytes};
 use toml::Table;
 
 /// An experiment: networks that are compared on one dataset, or the toy problem.

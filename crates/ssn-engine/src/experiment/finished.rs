@@ -3,7 +3,7 @@
 use ssn_cli::Failure;
 use ssn_cli::evaluate::Evaluated;
 use ssn_cli::predictions::core_failure;
-use ssn_predictions::Scored;
+use ssn_eval::Scored;
 
 use super::averages::{Average, averages};
 use super::file::Row;

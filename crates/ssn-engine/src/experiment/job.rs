@@ -9,9 +9,9 @@ use ssn_cli::evaluate::{Evaluated, evaluate};
 use ssn_cli::{Exit, Failure, Verb, predictions};
 use ssn_core::Steering;
 use ssn_data::{Shard, Split};
-use ssn_predictions::draw::blocks;
-use ssn_predictions::{DistributionFile, Draw, Kind, Predictions};
-use ssn_volume::Limits;
+use ssn_eval::predictions::draw::blocks;
+use ssn_eval::{DistributionFile, Draw, Kind, Predictions};
+use ssn_io::Limits;
 
 use super::network;
 use super::plan::{CONFIG, Plan, fold_settings};
@@ -69,7 +69,7 @@ impl Job {
 
     /// Whether it has been begun.
     pub fn is_begun(&self) -> bool {
-        self.run.join(ssn_net::run::CONFIG).exists()
+        self.run.join(ssn_train::run::CONFIG).exists()
     }
 
     fn is_trained(&self) -> bool {

@@ -5,8 +5,8 @@ use std::path::Path;
 use ssn_cli::args::{Checkpoint, DeviceChoice};
 use ssn_cli::{Failure, datasets};
 use ssn_data::Split;
-use ssn_net::tiles::TileConfig;
-use ssn_net::whole_image::{Draws, WholeImageConfig};
+use ssn_train::inference::tiles::TileConfig;
+use ssn_train::inference::whole_image::{Draws, WholeImageConfig};
 
 use crate::device::device;
 use crate::failure::failure;

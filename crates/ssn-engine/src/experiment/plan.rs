@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use ssn_cli::args::{Checkpoint, RunExperimentArgs};
 use ssn_cli::{Exit, Failure};
 use ssn_data::SyntheticConfig;
-use ssn_net::NetError;
-use ssn_net::run::{Layers, RunPreset, Setting};
+use ssn_train::TrainError;
+use ssn_train::run::{Layers, RunPreset, Setting};
 use toml::{Table, Value};
 
 use super::file::{Experiment, Reduced, Row};
@@ -154,7 +154,7 @@ impl Plan {
         let checked = Layers { preset, file, settings }.config();
         let config = checked.map_err(|error| match error {
             // Lines are those of a file that is not there yet.
-            NetError::Config { reason, .. } => wrong(without_line(&reason).to_owned()),
+            TrainError::Config { reason, .. } => wrong(without_line(&reason).to_owned()),
             other => wrong(other.to_string()),
         })?;
         if self.checkpoint == Checkpoint::Best && config.training.validate_every == 0 {

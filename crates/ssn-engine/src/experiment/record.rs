@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use ssn_cli::Failure;
 use ssn_cli::exit::json;
-use ssn_net::checkpoint::Best;
-use ssn_volume::{Limits, read_bytes};
+use ssn_io::{Limits, read_bytes};
+use ssn_train::checkpoint::Best;
 
 use crate::workplace::{make_folder, write_file};
 

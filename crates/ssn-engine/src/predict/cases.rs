@@ -6,8 +6,8 @@ use ssn_cli::args::{Part, PredictArgs};
 use ssn_cli::datasets::{failure, is_config};
 use ssn_cli::{Exit, Failure};
 use ssn_data::{DataConfig, Dataset};
-use ssn_net::run::{CONFIG, Trained};
-use ssn_net::weights::About;
+use ssn_nn::model::weights::About;
+use ssn_train::run::{CONFIG, Trained};
 
 /// The cases to predict.
 pub struct Chosen {

@@ -5,8 +5,8 @@ use ssn_cli::args::{PredictArgs, Stored};
 use ssn_cli::predictions::{core_failure, failure};
 use ssn_core::{SampleSummary, Sampler, Steering};
 use ssn_data::resample::labels_between;
-use ssn_predictions::{DistributionFile, Kind, Output, Precision, Predictions};
-use ssn_volume::{Geometry, Image, Limits, Voxels};
+use ssn_eval::{DistributionFile, Kind, Output, Precision, Predictions};
+use ssn_io::{Geometry, Image, Limits, Voxels};
 
 /// Samples behind probability maps.
 const SAMPLES: u64 = 100;
@@ -85,5 +85,5 @@ fn write_parts(folder: &Predictions, file: &DistributionFile) -> Result<(), Fail
 }
 
 fn write_image(folder: &Predictions, id: &str, output: Output, image: &Image) -> Result<(), Failure> {
-    ssn_volume::write(&folder.output_path(id, output), image).map_err(|error| failure(error.into()))
+    ssn_io::write(&folder.output_path(id, output), image).map_err(|error| failure(error.into()))
 }

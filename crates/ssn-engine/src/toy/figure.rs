@@ -2,8 +2,8 @@
 
 use ssn_cli::args::ToyArgs;
 use ssn_cli::{Exit, Failure};
-use ssn_net::toy::{Outcome, ToyModel, label_maps};
-use ssn_report::figures::toy::{Panel, toy_figure};
+use ssn_eval::figures::toy::{Panel, toy_figure};
+use ssn_train::toy::{Outcome, ToyModel, label_maps};
 
 use super::MODELS;
 use super::summary::{Summary, optimum};

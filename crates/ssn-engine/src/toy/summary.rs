@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 use ssn_cli::args::{Precision, ToyArgs};
-use ssn_net::toy::{DIAGONAL_OPTIMUM, LOW_RANK_OPTIMUM, Outcome, PAPER_STEPS, ToyModel};
+use ssn_train::toy::{DIAGONAL_OPTIMUM, LOW_RANK_OPTIMUM, Outcome, PAPER_STEPS, ToyModel};
 
 use super::MODELS;
 

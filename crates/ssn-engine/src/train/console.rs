@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use ssn_cli::progress::Progress;
 use ssn_cli::{Exit, Failure};
 use ssn_data::Split;
-use ssn_net::run::{Event, Resolved, Run, Watch};
+use ssn_train::run::{Event, Resolved, Run, Watch};
 
 const LOG: &str = "log.txt";
 

@@ -10,9 +10,9 @@ use ssn_cli::{Exit, Failure};
 use ssn_data::check::check;
 use ssn_data::template::{suggest_normalisation, template, template_with};
 use ssn_data::{Dataset, Severity};
-use ssn_net::ranks::Ranks;
-use ssn_net::run::{Layers, Resolved, RunFolder, RunPreset, Setting, resolve};
-use ssn_volume::{Limits, read_bytes};
+use ssn_io::{Limits, read_bytes};
+use ssn_nn::communicator::Ranks;
+use ssn_train::run::{Layers, Resolved, RunFolder, RunPreset, Setting, resolve};
 use tch::Device;
 
 use crate::failure::failure;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use ssn_predictions::{Kind, ModelId, Region};
+use ssn_eval::{Kind, ModelId, Region};
 
 use super::sections::{Place, Section, places};
 use crate::case::{Packing, ViewCase};

@@ -7,7 +7,7 @@ mod sections;
 
 use rayon::prelude::*;
 use ssn_core::LowRankNormal;
-use ssn_predictions::{Kind, Region};
+use ssn_eval::{Kind, Region};
 
 use crate::case::{Packing, ViewCase};
 use crate::error::{Result, ViewError};

@@ -8,9 +8,9 @@ pub mod client;
 use serde_json::Value;
 use ssn_core::LowRankNormal;
 use ssn_core::random::fill_normals;
-use ssn_predictions::{Description, DistributionFile, Kind, ModelId, Region};
+use ssn_eval::{Description, DistributionFile, Kind, ModelId, Region};
+use ssn_io::Geometry;
 use ssn_view::{Picture, Rater, ViewCase};
-use ssn_volume::Geometry;
 
 /// Normal numbers that a stream makes.
 pub fn noise(stream: u32, count: usize) -> Vec<f32> {

@@ -1,0 +1,115 @@
+//! How good the samples of each case are: their Dice, beside that of the mean prediction.
+
+use super::axis::marks;
+use crate::figures::colour::{FAINT, INK, PREDICTION, RULE, SAMPLE};
+use crate::figures::svg::{Anchor, Drawing};
+
+/// One case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The name of the case.
+    pub name: String,
+    /// The Dice of the prediction; nothing where it has none.
+    pub prediction: Option<f64>,
+    /// The Dice of each sample that has one.
+    pub samples: Vec<f64>,
+    /// Their quantile at 95 %.
+    pub high: Option<f64>,
+    /// The share of samples above the prediction.
+    pub above: Option<f64>,
+}
+
+const WIDTH: f64 = 860.0;
+const LEFT: f64 = 200.0;
+const RIGHT: f64 = 96.0;
+const TOP: f64 = 84.0;
+const BOTTOM: f64 = 40.0;
+const PITCH: f64 = 20.0;
+/// Letters of a name that have room.
+const LETTERS: usize = 26;
+
+/// Draws a row per case, in the order given.
+pub fn sample_dice_figure(title: &str, rows: &[Row]) -> String {
+    let height = TOP + rows.len() as f64 * PITCH + BOTTOM;
+    let across = |dice: f64| LEFT + dice.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT);
+    let mut drawing = Drawing::new(WIDTH, height);
+    drawing.text(12.0, 26.0, 16.0, Anchor::Start, INK, title);
+    legend(&mut drawing);
+    drawing.text(WIDTH - 12.0, TOP - 26.0, 12.0, Anchor::End, FAINT, "samples above");
+    drawing.text(WIDTH - 12.0, TOP - 11.0, 12.0, Anchor::End, FAINT, "the prediction");
+    for x in marks(0.0, 1.0) {
+        drawing.stroke((across(x), TOP - 4.0), (across(x), height - BOTTOM), 1.0, RULE);
+        drawing.text(
+            across(x),
+            height - BOTTOM + 18.0,
+            12.0,
+            Anchor::Middle,
+            INK,
+            &format!("{:.0}", 100.0 * x),
+        );
+    }
+    drawing.text(across(1.0), height - 6.0, 12.0, Anchor::End, FAINT, "DSC %");
+    for (i, row) in rows.iter().enumerate() {
+        let y = TOP + (i as f64 + 0.5) * PITCH;
+        drawing.text(LEFT - 12.0, y + 4.0, 12.0, Anchor::End, INK, &short(&row.name));
+        for (number, &dice) in row.samples.iter().enumerate() {
+            // Samples of equal Dice lie beside each other.
+            let aside = (number % 5) as f64 - 2.0;
+            drawing.faint_dot((across(dice), y + 1.6 * aside), 3.0, SAMPLE);
+        }
+        if let Some(high) = row.high {
+            drawing.stroke((across(high), y - 8.0), (across(high), y + 8.0), 1.5, INK);
+        }
+        if let Some(prediction) = row.prediction {
+            drawing.stroke((across(prediction), y - 9.0), (across(prediction), y + 9.0), 3.5, PREDICTION);
+        }
+        let above = row.above.map_or("–".to_owned(), |share| format!("{:.0} %", 100.0 * share));
+        drawing.text(WIDTH - 12.0, y + 4.0, 12.0, Anchor::End, INK, &above);
+    }
+    drawing.finish(title, "For each case the Dice of its samples and of its mean prediction.")
+}
+
+fn legend(drawing: &mut Drawing) {
+    let (mut x, y) = (LEFT, 50.0);
+    drawing.faint_dot((x, y - 4.0), 3.0, SAMPLE);
+    drawing.text(x + 9.0, y, 12.0, Anchor::Start, INK, "sample");
+    x += 76.0;
+    drawing.stroke((x, y - 13.0), (x, y + 4.0), 3.5, PREDICTION);
+    drawing.text(x + 9.0, y, 12.0, Anchor::Start, INK, "mean prediction");
+    x += 130.0;
+    drawing.stroke((x, y - 12.0), (x, y + 3.0), 1.5, INK);
+    drawing.text(x + 9.0, y, 12.0, Anchor::Start, INK, "95 % quantile of samples");
+}
+
+/// A name that fits beside the axes: the end of a long one, where names of cases differ.
+fn short(name: &str) -> String {
+    let letters = name.chars().count();
+    if letters <= LETTERS {
+        return name.to_owned();
+    }
+    format!("…{}", name.chars().skip(letters - LETTERS + 1).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sample_and_every_share_is_there() {
+        let row = |name: &str, prediction, above| Row {
+            name: name.to_owned(),
+            prediction,
+            samples: vec![0.5, 0.75, 1.0],
+            high: Some(0.975),
+            above,
+        };
+        let long = "a very long name of a case <1>";
+        let rows = [row("a", Some(0.6), Some(2.0 / 3.0)), row(long, None, None)];
+        let svg = sample_dice_figure("Samples", &rows);
+        assert_eq!(svg.matches("<circle").count(), 2 * 3 + 1);
+        assert!(svg.contains(">67 %<") && svg.contains(">–<") && svg.contains("of a case &lt;1&gt;<"));
+        // The predictions of one case and of the legend.
+        assert_eq!(svg.matches(&PREDICTION.hex()).count(), 2);
+        crate::figures::png_from_svg(&svg, 1.0).unwrap();
+    }
+}

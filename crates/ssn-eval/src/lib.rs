@@ -1,0 +1,35 @@
+//! What a network said about images, as files.
+//!
+//! A [`DistributionFile`] holds the distribution of the logits of one case with all that is needed to sample it and to put
+//! samples where they belong in the image; no network is needed any more. Of a network that draws samples itself, it
+//! holds these. A [`Predictions`] is a folder of such files
+//! from one model. [`score()`] compares a file with raters, and an [`Evaluation`] is what the scores of many cases say. Nothing here knows networks, torch or datasets.
+//!
+//! Letters in shapes: `c` classes, `d h w` space, `v` voxels, `r` rank, `m` samples, `n` raters.
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use ssn_core::Steering;
+//! use crate::{Draw, Predictions};
+//!
+//! // Ten samples of every case that `ssn predict` wrote to a folder, half as hot as the network is.
+//! let cool = Steering { temperature: 0.5, ..Steering::default() };
+//! let predictions = Predictions::open(Path::new("predictions"))?;
+//! for case in predictions.cases()? {
+//!     let file = predictions.read(case.id())?;
+//!     let samples = Draw::new(&file, 0, &cool)?.labels(0..10)?;
+//!     println!("{}: {} samples", case.id(), samples.len());
+//! }
+//! # Ok::<(), crate::PredictionError>(())
+//! ```
+
+pub mod error;
+pub mod evaluation;
+pub mod figures;
+pub mod predictions;
+pub mod scores;
+
+pub use error::{PredictionError, Result};
+pub use evaluation::{Evaluation, Scored, Settings};
+pub use predictions::*;
+pub use scores::{CaseScores, ScoreConfig, score};

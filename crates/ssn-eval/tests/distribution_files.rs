@@ -1,0 +1,144 @@
+//! A distribution file gives back what was written, to the bit, or says why not.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+mod common;
+
+use std::path::Path;
+
+use common::{description, distribution, file};
+use ssn_core::{LabelMap, LowRankNormal, Values};
+use ssn_eval::{DistributionFile, Kind, Precision, PredictionError, Region};
+use ssn_io::{Limits, Voxels};
+
+fn written(file: &DistributionFile, path: &Path) -> DistributionFile {
+    file.write(path).unwrap();
+    DistributionFile::read(path, &Limits::default()).unwrap()
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.ssn.safetensors");
+    let without_mask = DistributionFile::new(description("b"), distribution(3, 12, 0, 2), None).unwrap();
+    for precision in [Precision::Single, Precision::HalfFactor, Precision::Half] {
+        for file in [file("a/ü \"1\""), without_mask.clone()] {
+            let file = file.with_precision(precision).unwrap();
+            assert_eq!(written(&file, &path), file);
+        }
+    }
+    let half = file("a").with_precision(Precision::HalfFactor).unwrap();
+    assert!(matches!(half.distribution().factor(), Values::F16(_)));
+    assert!(matches!(half.distribution().mean(), Values::F32(_)));
+    assert_eq!(half.distribution().mean(), file("a").distribution().mean());
+}
+
+#[test]
+fn a_single_class_has_two_labels() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut about = description("a");
+    about.classes.pop();
+    let file = DistributionFile::new(about, distribution(1, 12, 1, 3), None).unwrap();
+    let back = written(&file, &folder.path().join("a"));
+    assert_eq!((back.labels(), back.distribution().classes()), (2, 1));
+}
+
+#[test]
+fn the_same_content_gives_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
+    file("x").write(&a).unwrap();
+    written(&file("x"), &b).write(&b).unwrap();
+    assert_eq!(std::fs::read(&a).unwrap(), std::fs::read(&b).unwrap());
+}
+
+#[test]
+fn other_tools_can_read_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    let file = file("x");
+    file.write(&path).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    assert_eq!(tensors.tensor("factor").unwrap().shape(), [2, 3, 12]);
+    let first = f32::from_le_bytes(tensors.tensor("mean").unwrap().data()[..4].try_into().unwrap());
+    assert_eq!(first, file.distribution().mean().get(0));
+    let (_, header) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
+    let about: serde_json::Value = serde_json::from_str(&header.metadata().as_ref().unwrap()["ssn"]).unwrap();
+    assert_eq!((&about["version"], &about["case"]), (&1.into(), &"x".into()));
+    assert_eq!(about["region"]["start"], serde_json::json!([1, 0, 2]));
+}
+
+#[test]
+fn the_header_is_read_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    file("x").write(&path).unwrap();
+    let header = DistributionFile::read_header(&path, &Limits::default()).unwrap();
+    assert_eq!((&header.description, header.rank), (&description("x"), 2));
+    let other = file("x").with_precision(Precision::Half).unwrap();
+    other.write(&path).unwrap();
+    let changed = DistributionFile::read_header(&path, &Limits::default()).unwrap();
+    assert_ne!(changed.sha256, header.sha256);
+}
+
+#[test]
+fn labels_take_their_place_and_come_back() {
+    let with_mask = file("a");
+    let labels: Vec<u8> = (0..12).map(|i| 1 + i % 2).collect();
+    let map = LabelMap::new(labels.clone(), 3).unwrap();
+    let image = with_mask.labels_on_image(&map).unwrap();
+    for (at, &label) in image.iter().enumerate() {
+        let (z, y, x) = (at / 20, at / 5 % 4, at % 5);
+        let inside = (1..3).contains(&z) && y < 3 && (2..4).contains(&x);
+        let region = if inside { ((z - 1) * 3 + y) * 2 + x - 2 } else { 3 };
+        let expected = if inside && region % 5 != 3 { labels[region] } else { 0 };
+        assert_eq!(label, expected, "{at}");
+    }
+    let everywhere = DistributionFile::new(description("a"), distribution(3, 12, 2, 1), None).unwrap();
+    let whole = everywhere.labels_on_image(&map).unwrap();
+    assert_eq!(everywhere.crop_to_region(&whole).unwrap(), labels);
+
+    let entropy = with_mask.values_on_image(&[0.5; 12], -1.0).unwrap();
+    assert_eq!(entropy.iter().filter(|&&x| x == 0.5).count(), 10);
+
+    let stored = with_mask.as_image(image.clone()).unwrap();
+    assert_eq!((stored.voxels, stored.shape), (Voxels::U8(image), [1, 3, 4, 5]));
+    assert_eq!(stored.geometry, description("a").geometry);
+    assert!(with_mask.crop_to_region(&[0; 12]).is_err() && with_mask.as_image(vec![0; 12]).is_err());
+    assert!(with_mask.labels_on_image(&LabelMap::new(vec![0; 11], 3).unwrap()).is_err());
+}
+
+#[test]
+fn parts_that_disagree_are_refused() {
+    let refuse = |change: &dyn Fn(&mut ssn_eval::Description), d: LowRankNormal, mask: Option<Vec<u8>>| {
+        let mut about = description("a");
+        change(&mut about);
+        DistributionFile::new(about, d, mask).unwrap_err().to_string()
+    };
+    let good = || distribution(3, 12, 2, 1);
+    insta::assert_snapshot!(
+        [
+            refuse(&|_| {}, distribution(2, 12, 1, 1), None),
+            refuse(&|_| {}, distribution(3, 11, 1, 1), None),
+            refuse(&|about| about.classes.clear(), good(), None),
+            refuse(&|about| about.kind = Kind::Deterministic, good(), None),
+            refuse(&|about| about.region.start[2] = 4, good(), None),
+            refuse(
+                &|about| about.region = Region { start: [usize::MAX, 0, 0], size: [2, 3, 2] },
+                good(),
+                None
+            ),
+            refuse(&|about| about.size = [0, 4, 5], good(), None),
+            refuse(&|about| about.geometry.spacing[1] = 0.0, good(), None),
+            refuse(&|about| about.geometry.origin[0] = f64::NAN, good(), None),
+            refuse(&|_| {}, good(), Some(vec![1; 3])),
+            refuse(&|_| {}, good(), Some(vec![2; 12])),
+        ]
+        .join("\n")
+    );
+    let large = LowRankNormal::new(3, 12, 0, vec![1e6f32; 36], vec![0f32; 36], vec![0f32; 0]).unwrap();
+    let file = DistributionFile::new(description("a"), large, None).unwrap();
+    let error = file.with_precision(Precision::Half).unwrap_err();
+    assert!(matches!(error, PredictionError::Core(_)), "{error}");
+}

@@ -1,0 +1,254 @@
+//! Samples that a network drew itself: its file gives them back, scores are theirs, and what it does not hold is refused.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+mod common;
+
+use common::{description, distribution, file, labels, log_mean, sampled};
+use ssn_core::metrics::{PairStatistic, brier, ged, hm_iou};
+use ssn_core::{BitPlanes, LabelMap, LowRankNormal, Steering, Values};
+use ssn_eval::evaluation::cases_csv;
+use ssn_eval::scores::memory;
+use ssn_eval::{
+    Description, DistributionFile, Draw, Evaluation, Kind, Precision, PredictionError, ScoreConfig, Scored,
+    Settings, score,
+};
+use ssn_io::Limits;
+
+/// Label maps of the whole image for three raters.
+fn raters() -> Vec<LabelMap> {
+    let of = |seed| LabelMap::new(labels(5, seed), 3).unwrap();
+    [of(20), of(21), of(22)].to_vec()
+}
+
+/// The first samples of the file on the whole image, put there voxel by voxel.
+fn on_image(count: usize) -> Vec<LabelMap> {
+    let drawn = labels(7, 1);
+    let one = |map: &[u8]| {
+        let at = |i: usize| {
+            let (z, y, x) = (i / 20, i / 5 % 4, i % 5);
+            let inside = (1..3).contains(&z) && y < 3 && (2..4).contains(&x);
+            let voxel = if inside { ((z - 1) * 3 + y) * 2 + x - 2 } else { 3 };
+            if inside && voxel % 5 != 3 { map[voxel] } else { 0 }
+        };
+        LabelMap::new((0..60).map(at).collect(), 3).unwrap()
+    };
+    drawn.chunks(12).take(count).map(one).collect()
+}
+
+fn planes(maps: &[LabelMap]) -> Vec<BitPlanes> {
+    maps.iter().map(BitPlanes::new).collect()
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.ssn.safetensors");
+    let about = Description { kind: Kind::Sampled, ..description("b") };
+    let drawn = labels(2, 5);
+    let without_mask = DistributionFile::sampled(about, log_mean(&drawn), drawn.clone(), None).unwrap();
+    for precision in [Precision::Single, Precision::HalfFactor, Precision::Half] {
+        for (file, expected) in [(sampled("a/ü"), labels(7, 1)), (without_mask.clone(), drawn.clone())] {
+            let file = file.with_precision(precision).unwrap();
+            file.write(&path).unwrap();
+            let back = DistributionFile::read(&path, &Limits::untrusted()).unwrap();
+            assert_eq!(back, file);
+            assert_eq!((back.samples(), back.sample_count()), (Some(&expected[..]), expected.len() / 12));
+            assert_eq!(back.description().region, description("a").region);
+            let header = DistributionFile::read_header(&path, &Limits::untrusted()).unwrap();
+            assert_eq!((header.samples, header.rank, header.classes), (expected.len() / 12, 0, 3));
+            let bytes = std::fs::read(&path).unwrap();
+            back.write(&path).unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), bytes);
+        }
+    }
+    assert_eq!(sampled("a").mask(), file("a").mask());
+    assert_eq!((file("a").samples(), file("a").sample_count()), (None, 0));
+    file("a").write(&path).unwrap();
+    assert_eq!(DistributionFile::read_header(&path, &Limits::default()).unwrap().samples, 0);
+}
+
+#[test]
+fn other_samples_are_another_content() {
+    let folder = tempfile::tempdir().unwrap();
+    let hash = |drawn: Vec<u8>| {
+        let path = folder.path().join("a");
+        let about = Description { kind: Kind::Sampled, ..description("a") };
+        DistributionFile::sampled(about, vec![0f32; 36], drawn, None).unwrap().write(&path).unwrap();
+        DistributionFile::read_header(&path, &Limits::default()).unwrap().sha256
+    };
+    assert_ne!(hash(vec![0; 24]), hash([vec![0; 23], vec![1]].concat()));
+    assert_ne!(hash(vec![0; 24]), hash(vec![0; 12]));
+}
+
+#[test]
+fn a_single_class_has_two_labels() {
+    let about = Description {
+        classes: ["off", "on"].map(str::to_owned).to_vec(),
+        kind: Kind::Sampled,
+        ..description("a")
+    };
+    for (mean, classes) in [(vec![0.5f32; 12], 1), (vec![0.5f32; 24], 2)] {
+        let file = DistributionFile::sampled(about.clone(), mean, vec![1; 36], None).unwrap();
+        assert_eq!((file.labels(), file.distribution().classes(), file.sample_count()), (2, classes, 3));
+        let draw = Draw::new(&file, 0, &Steering::default()).unwrap();
+        assert_eq!(draw.labels(2..3).unwrap(), [LabelMap::new(vec![1; 12], 2).unwrap()]);
+    }
+}
+
+#[test]
+fn parts_that_disagree_are_refused() {
+    let kind = |kind| Description { kind, ..description("a") };
+    let refuse = |mean: Vec<f32>, samples, mask| {
+        DistributionFile::sampled(kind(Kind::Sampled), mean, samples, mask).unwrap_err().to_string()
+    };
+    let mean = || log_mean(&labels(2, 1));
+    let zeros = LowRankNormal::new(3, 12, 0, mean(), vec![0f32; 36], vec![0f32; 0]).unwrap();
+    insta::assert_snapshot!(
+        [
+            refuse(mean(), vec![], None),
+            refuse(mean(), vec![0; 13], None),
+            refuse(mean(), [vec![2; 23], vec![3]].concat(), None),
+            refuse(vec![0.0; 35], labels(2, 1), None),
+            refuse(vec![f32::NEG_INFINITY; 36], labels(2, 1), None),
+            refuse(mean(), labels(2, 1), Some(vec![1; 3])),
+            DistributionFile::sampled(kind(Kind::Stochastic), mean(), labels(2, 1), None)
+                .unwrap_err()
+                .to_string(),
+            DistributionFile::sampled(kind(Kind::Deterministic), mean(), labels(2, 1), None)
+                .unwrap_err()
+                .to_string(),
+            DistributionFile::new(kind(Kind::Sampled), zeros, None).unwrap_err().to_string(),
+            DistributionFile::new(kind(Kind::Sampled), distribution(3, 12, 0, 1), None)
+                .unwrap_err()
+                .to_string(),
+        ]
+        .join("\n")
+    );
+}
+
+#[test]
+fn the_stored_maps_are_drawn_whatever_the_seed() {
+    let file = sampled("a/b");
+    for seed in [0, 9] {
+        let draw = Draw::new(&file, seed, &Steering::default()).unwrap();
+        for range in [0..7, 3..5, 6..7] {
+            let found = draw.labels(range.clone()).unwrap();
+            let drawn = labels(7, 1);
+            let expected = drawn.chunks(12).skip(range.start as usize).take(found.len());
+            assert_eq!(found.len() as u64, range.end - range.start);
+            assert!(found.iter().map(LabelMap::labels).eq(expected), "{range:?}");
+        }
+        assert!(matches!(draw.labels(2..2), Err(PredictionError::Core(_))));
+        for range in [0..8, 7..8, 3..u64::MAX] {
+            let error = draw.labels(range).unwrap_err();
+            assert!(matches!(error, PredictionError::TooFewSamples { stored: 7, .. }), "{error}");
+        }
+    }
+    let draw = Draw::new(&file, 0, &Steering::default()).unwrap();
+    assert_eq!(
+        draw.labels(5..20).unwrap_err().to_string(),
+        "case a/b holds 7 samples that its network drew, but 20 are needed; predict it again with --samples 20, or \
+         ask for fewer"
+    );
+}
+
+#[test]
+fn the_prediction_is_the_most_probable_label() {
+    let (file, drawn) = (sampled("a"), labels(7, 1));
+    let prediction = file.prediction().unwrap();
+    for (voxel, &label) in prediction.labels().iter().enumerate() {
+        let votes = |class: u8| drawn.chunks(12).filter(|map| map[voxel] == class).count();
+        assert_eq!(votes(label), (0..3).map(votes).max().unwrap(), "voxel {voxel}");
+    }
+}
+
+#[test]
+fn scores_are_those_of_the_stored_maps() {
+    let (file, raters) = (sampled("a"), raters());
+    let config = ScoreConfig { samples: 6, ged_counts: vec![1, 4, 50], ..ScoreConfig::default() };
+    let found = score(&file, &raters, &config).unwrap();
+    let (maps, marked) = (planes(&on_image(6)), planes(&raters));
+    assert_eq!((found.samples, found.raters, found.ged.len()), (6, 3, 3));
+    for (at, count) in found.ged.iter().zip([1, 4, 6]) {
+        let expected = ged(&maps[..count], &marked, PairStatistic::V).unwrap();
+        assert_eq!((at.samples, at.squared), (count, expected.squared));
+    }
+    let expected = ged(&maps, &marked, PairStatistic::V).unwrap();
+    assert!(expected.sample_diversity > 0.1);
+    assert_eq!(
+        (found.sample_diversity, found.cross_distance),
+        (expected.sample_diversity, expected.sample_rater_distance)
+    );
+    assert_eq!(found.hm_iou, Some(hm_iou(&maps, &marked).unwrap()));
+
+    // Neither the seed nor independent voxels have a part in samples that are there.
+    let other = ScoreConfig { seed: 5, categorical: true, ..config.clone() };
+    assert_eq!(score(&file, &raters, &other).unwrap(), found);
+
+    let error = score(&file, &raters, &ScoreConfig { samples: 8, ..config }).unwrap_err();
+    assert!(matches!(error, PredictionError::TooFewSamples { stored: 7, needed: 8, .. }), "{error}");
+}
+
+#[test]
+fn probabilities_are_those_of_the_mean_and_there_is_no_likelihood() {
+    let (file, raters) = (sampled("a"), raters());
+    let scores = score(&file, &raters, &ScoreConfig { samples: 7, ..ScoreConfig::default() }).unwrap();
+    let voxelwise = scores.voxelwise.as_ref().unwrap();
+    let mut probabilities = vec![];
+    for (class, row) in log_mean(&labels(7, 1)).chunks(12).enumerate() {
+        let row: Vec<f32> = row.iter().map(|x| x.exp()).collect();
+        probabilities.extend(file.values_on_image(&row, if class == 0 { 1.0 } else { 0.0 }).unwrap());
+    }
+    assert!((voxelwise.brier - brier(&probabilities, &raters).unwrap()).abs() < 1e-6);
+    assert!(voxelwise.log_likelihoods.is_empty() && voxelwise.effective_samples.is_empty());
+    assert!(voxelwise.variance_ncc.is_some() && voxelwise.s_ncc.is_some());
+
+    let settings = Settings {
+        model: description("a").model,
+        kind: Kind::Sampled,
+        dataset: "set".to_owned(),
+        split: "test".to_owned(),
+        scores: ScoreConfig { samples: 7, ..ScoreConfig::default() },
+    };
+    let cases = [Scored { id: "a".to_owned(), scores }];
+    let evaluation = Evaluation::new(settings, &cases, vec![]).unwrap();
+    for key in ["log_likelihood", "effective_samples"] {
+        let figure = evaluation.figure(key).unwrap();
+        assert_eq!((figure.mean, figure.standard_error, figure.values, figure.cases), (None, None, 0, 0));
+        let csv = cases_csv(&cases);
+        let [head, row] = [0, 1].map(|line| csv.lines().nth(line).unwrap().split(',').collect::<Vec<_>>());
+        assert_eq!(row[head.iter().position(|name| *name == key).unwrap()], "");
+    }
+    let table = evaluation.to_string();
+    assert!(table.starts_with("run 7 on test: 1 cases, 7 samples,"), "{table}");
+    let line = table.lines().find(|line| line.starts_with("log-likelihood of raters")).unwrap();
+    assert_eq!(line.split_whitespace().skip(3).collect::<Vec<_>>(), ["–", "0", "0"]);
+    let json = serde_json::to_string(&evaluation).unwrap();
+    assert_eq!(serde_json::from_str::<Evaluation>(&json).unwrap(), evaluation);
+    assert!(json.contains("\"kind\":\"sampled\""));
+}
+
+#[test]
+fn half_precision_keeps_the_samples() {
+    let half = sampled("a").with_precision(Precision::Half).unwrap();
+    assert!(matches!(half.distribution().mean(), Values::F16(_)));
+    assert_eq!(half.samples(), sampled("a").samples());
+}
+
+#[test]
+fn the_memory_of_samples_is_foreseen() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    sampled("a").write(&path).unwrap();
+    let header = DistributionFile::read_header(&path, &Limits::default()).unwrap();
+    let mut more = header.clone();
+    more.samples += 1000;
+    let config = ScoreConfig::default();
+    assert_eq!(memory(&more, 1, &config) - memory(&header, 1, &config), 12_000);
+    assert!(header.check_samples(7).is_ok());
+    assert!(matches!(header.check_samples(8), Err(PredictionError::TooFewSamples { needed: 8, .. })));
+    file("a").write(&path).unwrap();
+    let header = DistributionFile::read_header(&path, &Limits::default()).unwrap();
+    assert!(header.check_samples(u64::MAX).is_ok(), "a distribution gives any number of them");
+}

@@ -1,0 +1,255 @@
+//! The scores of a case are those of its samples, its prediction and its raters on the whole image.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+mod common;
+
+use common::{description, distribution, file};
+use ssn_core::metrics::{BothEmpty, ClassGroup, Overlap, PairStatistic, PairwiseDistances, ged, hm_iou};
+use ssn_core::random::philox4x32;
+use ssn_core::{BitPlanes, LabelMap, LowRankNormal, SampleSummary, Sampler, Steering};
+use ssn_eval::scores::{Group, memory, score};
+use ssn_eval::{CaseScores, DistributionFile, Kind, ScoreConfig};
+use ssn_io::Limits;
+
+/// Label maps of the whole image: noise, inside and outside the region of the files.
+fn raters(count: u32) -> Vec<LabelMap> {
+    let label = |rater, voxel| (philox4x32([voxel, rater, 0, 0], [4, 2])[0] % 3) as u8;
+    (0..count).map(|r| LabelMap::new((0..60).map(|x| label(r, x)).collect(), 3).unwrap()).collect()
+}
+
+/// The first samples of a file on the whole image.
+fn samples(file: &DistributionFile, seed: u64, count: u64) -> Vec<BitPlanes> {
+    let sampler = Sampler::new(file.distribution(), seed, &Steering::default()).unwrap();
+    let on_image = |map: &LabelMap| LabelMap::new(file.labels_on_image(map).unwrap(), 3).unwrap();
+    sampler.labels(0..count).unwrap().iter().map(|map| BitPlanes::new(&on_image(map))).collect()
+}
+
+fn planes(maps: &[LabelMap]) -> Vec<BitPlanes> {
+    maps.iter().map(BitPlanes::new).collect()
+}
+
+#[test]
+fn distances_are_those_of_samples_and_raters_on_the_image() {
+    let (file, raters) = (file("a"), raters(3));
+    let config = ScoreConfig { samples: 20, seed: 11, ged_counts: vec![1, 8, 50], ..ScoreConfig::default() };
+    let found = score(&file, &raters, &config).unwrap();
+    let all = samples(&file, config.seed_of("a"), 20);
+    for (at, count) in found.ged.iter().zip([1, 8, 20]) {
+        let expected = ged(&all[..count], &planes(&raters), PairStatistic::V).unwrap();
+        assert_eq!((at.samples, at.squared), (count, expected.squared));
+    }
+    let expected = ged(&all, &planes(&raters), PairStatistic::V).unwrap();
+    assert_eq!(
+        (found.sample_diversity, found.rater_diversity, found.cross_distance),
+        (expected.sample_diversity, expected.rater_diversity, expected.sample_rater_distance)
+    );
+    assert_eq!(found.hm_iou, Some(hm_iou(&all, &planes(&raters)).unwrap()));
+    assert_eq!((found.samples, found.raters), (20, 3));
+}
+
+#[test]
+fn masks_are_scored_with_every_rater() {
+    let (file, raters) = (file("a"), raters(2));
+    let group = Group { name: "both".to_owned(), classes: vec![1, 2] };
+    let found =
+        score(&file, &raters, &ScoreConfig { samples: 9, groups: vec![group], ..ScoreConfig::default() })
+            .unwrap();
+    let [both] = &found.groups[..] else { panic!("one group was asked for") };
+    let whole = ClassGroup::new(&[1, 2]).unwrap();
+    let prediction = LabelMap::new(file.labels_on_image(&file.prediction().unwrap()).unwrap(), 3).unwrap();
+    let dice = |map: &BitPlanes, rater: usize| {
+        Overlap::new(map, &BitPlanes::new(&raters[rater]), &whole).unwrap().dice(BothEmpty::Undefined)
+    };
+    let of_prediction = [0, 1].map(|rater| dice(&BitPlanes::new(&prediction), rater));
+    assert_eq!(both.dsc, of_prediction);
+    for (rater, scores) in both.samples.iter().enumerate() {
+        let all: Vec<f64> = samples(&file, ScoreConfig::default().seed_of("a"), 9)
+            .iter()
+            .map(|map| dice(map, rater).unwrap())
+            .collect();
+        let better = all.iter().filter(|&&x| Some(x) > of_prediction[rater]).count() as f64 / 9.0;
+        assert_eq!(scores.better_than_prediction, Some(better));
+        assert!((scores.mean.unwrap() - all.iter().sum::<f64>() / 9.0).abs() < 1e-12);
+    }
+    let voxel: f64 = description("a").geometry.spacing.iter().product::<f64>() / 1000.0;
+    assert_eq!(both.volumes.prediction, whole.volume(&BitPlanes::new(&prediction)) as f64 * voxel);
+    assert_eq!(both.surface.as_ref().unwrap().len(), 2);
+    let default = score(&file, &raters, &ScoreConfig::fast(2)).unwrap();
+    let names: Vec<&str> = default.groups.iter().map(|group| group.name.as_str()).collect();
+    assert_eq!(names, ["core", "oedema", "all classes"]);
+}
+
+#[test]
+fn what_raters_mark_outside_the_region_is_missed() {
+    let certain = |class: usize| {
+        let mean = (0..36).map(|i| if i / 12 == class { 50.0 } else { 0.0 }).collect::<Vec<f32>>();
+        let d = LowRankNormal::new(3, 12, 0, mean, vec![0f32; 36], vec![0f32; 0]).unwrap();
+        DistributionFile::new(description("a"), d, None).unwrap()
+    };
+    let everywhere = [LabelMap::new(vec![1; 60], 3).unwrap()];
+    let found = score(&certain(1), &everywhere, &ScoreConfig::fast(1)).unwrap();
+    assert_eq!(found.groups[0].dsc, [Some(2.0 * 12.0 / 72.0)]);
+    let inside =
+        LabelMap::new(certain(1).labels_on_image(&LabelMap::new(vec![1; 12], 3).unwrap()).unwrap(), 3);
+    let found = score(&certain(1), &[inside.unwrap()], &ScoreConfig::default()).unwrap();
+    assert_eq!((found.groups[0].dsc[0], found.ged_squared()), (Some(1.0), Some(0.0)));
+    let voxelwise = found.voxelwise.unwrap();
+    assert!(voxelwise.ece < 1e-6 && voxelwise.brier < 1e-6 && voxelwise.log_likelihoods[0] > -1e-3);
+}
+
+#[test]
+fn a_score_without_a_value_has_none() {
+    let mean = (0..36).map(|i| if i < 12 { 50.0 } else { 0.0 }).collect::<Vec<f32>>();
+    let d = LowRankNormal::new(3, 12, 0, mean, vec![0f32; 36], vec![0f32; 0]).unwrap();
+    let empty = DistributionFile::new(description("a"), d, None).unwrap();
+    let found = score(
+        &empty,
+        &[LabelMap::new(vec![0; 60], 3).unwrap()],
+        &ScoreConfig { samples: 3, ..ScoreConfig::default() },
+    )
+    .unwrap();
+    let group = &found.groups[0];
+    assert_eq!((group.dsc[0], group.dsc_nod[0], found.mean_dice()), (None, None, None));
+    assert_eq!((group.samples[0].mean, group.samples[0].better_than_prediction), (None, None));
+    assert_eq!(group.samples[0].quantiles, [None; 3]);
+    let surface = group.surface.as_ref().unwrap()[0];
+    assert_eq!((surface.hd95, surface.assd, surface.nsd), (None, None, None));
+    let voxelwise = found.voxelwise.as_ref().unwrap();
+    assert_eq!((voxelwise.variance_ncc, voxelwise.s_ncc), (None, None));
+    assert_eq!((found.ged_squared(), group.volumes.prediction), (Some(0.0), 0.0));
+    let json = serde_json::to_string(&found).unwrap();
+    assert_eq!(serde_json::from_str::<CaseScores>(&json).unwrap(), found);
+}
+
+#[test]
+fn likelihood_is_that_of_the_region() {
+    let (file, raters) = (file("a"), raters(2));
+    let found = score(&file, &raters, &ScoreConfig { samples: 30, ..ScoreConfig::default() }).unwrap();
+    let seed = ScoreConfig::default().seed_of("a");
+    let sampler = Sampler::new(file.distribution(), seed, &Steering::default()).unwrap();
+    let cropped: Vec<LabelMap> =
+        raters.iter().map(|r| LabelMap::new(file.crop_to_region(r.labels()).unwrap(), 3).unwrap()).collect();
+    let mut summary = SampleSummary::new(&sampler, &cropped).unwrap();
+    summary.extend(&sampler, 0..30).unwrap();
+    assert_eq!(found.voxelwise.unwrap().log_likelihoods, summary.log_likelihoods().unwrap());
+}
+
+#[test]
+fn steered_samples_are_scored_as_they_are_drawn() {
+    let (file, raters) = (file("a"), raters(2));
+    let config = ScoreConfig { samples: 12, ..ScoreConfig::default() };
+    let scored = |config: &ScoreConfig| score(&file, &raters, config).unwrap();
+    // Without any noise all samples are the prediction.
+    let cold = scored(&ScoreConfig { temperature: 0.0, ..config.clone() });
+    assert_eq!(cold.sample_diversity, 0.0);
+    let smooth = ScoreConfig { diagonal_noise: false, temperature: 0.7, ..config.clone() };
+    let steering = Steering { diagonal_noise: false, temperature: 0.7, ..Steering::default() };
+    let sampler = Sampler::new(file.distribution(), config.seed_of("a"), &steering).unwrap();
+    let planes: Vec<BitPlanes> = sampler
+        .labels(0..12)
+        .unwrap()
+        .iter()
+        .map(|map| BitPlanes::new(&LabelMap::new(file.labels_on_image(map).unwrap(), 3).unwrap()))
+        .collect();
+    let rater_planes: Vec<BitPlanes> = raters.iter().map(BitPlanes::new).collect();
+    let distances = PairwiseDistances::new(&planes, &rater_planes).unwrap();
+    let expected = distances.ged(PairStatistic::V).unwrap();
+    let found = scored(&smooth);
+    assert_eq!(
+        (found.ged_squared(), found.sample_diversity),
+        (Some(expected.squared), expected.sample_diversity)
+    );
+    assert_ne!(found.sample_diversity, scored(&config).sample_diversity);
+}
+
+#[test]
+fn a_deterministic_network_has_its_prediction_as_only_sample() {
+    let about = ssn_eval::Description { kind: Kind::Deterministic, ..description("a") };
+    let noise = distribution(3, 12, 0, 1);
+    let d = LowRankNormal::new(3, 12, 0, noise.mean().to_f32(), vec![0f32; 36], vec![0f32; 0]).unwrap();
+    let file = DistributionFile::new(about, d, None).unwrap();
+    let raters = raters(2);
+    let config = ScoreConfig { samples: 10, ..ScoreConfig::default() };
+    let found = score(&file, &raters, &config).unwrap();
+    assert_eq!((found.samples, found.ged.len(), found.sample_diversity), (1, 1, 0.0));
+    assert_eq!(found.ged_squared(), Some(2.0 * found.cross_distance - found.rater_diversity));
+    let categorical = score(&file, &raters, &ScoreConfig { categorical: true, ..config }).unwrap();
+    assert_eq!(categorical.samples, 10);
+    assert!(categorical.sample_diversity > 0.0);
+    // Σ log softmax of the logits at the rater's labels.
+    let labels = file.crop_to_region(raters[0].labels()).unwrap();
+    let logit = |class: usize, voxel: usize| f64::from(file.distribution().mean().get(class * 12 + voxel));
+    let likelihood: f64 = (0..12)
+        .map(|x| {
+            let total: f64 = (0..3).map(|k| logit(k, x).exp()).sum();
+            logit(usize::from(labels[x]), x) - total.ln()
+        })
+        .sum();
+    assert!((found.voxelwise.unwrap().log_likelihoods[0] - likelihood).abs() < 1e-4);
+}
+
+#[test]
+fn the_fast_scores_are_the_same() {
+    let (file, raters) = (file("a"), raters(3));
+    let full =
+        score(&file, &raters, &ScoreConfig { samples: 16, seed: 2, ..ScoreConfig::default() }).unwrap();
+    let fast = score(&file, &raters, &ScoreConfig { seed: 2, ..ScoreConfig::fast(16) }).unwrap();
+    assert_eq!((fast.ged_squared(), fast.mean_dice()), (full.ged_squared(), full.mean_dice()));
+    assert!(fast.voxelwise.is_none() && fast.groups[0].surface.is_none());
+    assert!(full.voxelwise.is_some() && full.groups[0].surface.is_some());
+}
+
+#[test]
+fn threads_change_nothing() {
+    let (file, raters) = (file("a"), raters(3));
+    let config = ScoreConfig { samples: 40, ..ScoreConfig::default() };
+    let with = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| score(&file, &raters, &config)).unwrap()
+    };
+    assert_eq!(with(1), with(2));
+    assert_ne!(with(1), score(&file, &raters, &ScoreConfig { seed: 1, ..config.clone() }).unwrap());
+}
+
+#[test]
+fn raters_and_settings_must_fit() {
+    let file = file("a");
+    let refuse =
+        |raters: &[LabelMap], config: &ScoreConfig| score(&file, raters, config).unwrap_err().to_string();
+    let fast = ScoreConfig::fast(2);
+    let group = Group { name: "x".to_owned(), classes: vec![3] };
+    insta::assert_snapshot!(
+        [
+            refuse(&[], &fast),
+            refuse(&[LabelMap::new(vec![0; 12], 3).unwrap()], &fast),
+            refuse(&[LabelMap::new(vec![0; 60], 4).unwrap()], &fast),
+            refuse(&raters(1), &ScoreConfig { samples: 0, ..fast.clone() }),
+            refuse(&raters(1), &ScoreConfig { groups: vec![group], ..fast.clone() }),
+        ]
+        .join("\n")
+    );
+}
+
+#[test]
+fn the_memory_of_a_brain_scan_is_foreseen() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    file("a").write(&path).unwrap();
+    let mut header = DistributionFile::read_header(&path, &Limits::default()).unwrap();
+    header.description.size = [155, 240, 240];
+    header.description.region = ssn_eval::Region::whole([155, 240, 240]);
+    (header.classes, header.rank) = (4, 10);
+    header.description.classes = vec![String::new(); 4];
+    let bytes = memory(&header, 1, &ScoreConfig::default());
+    assert!((2_500_000_000..5_000_000_000).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn cases_have_noise_of_their_own() {
+    let config = ScoreConfig::default();
+    assert_ne!(config.seed_of("a"), config.seed_of("b"));
+    assert_ne!(config.seed_of("a"), ScoreConfig { seed: 1, ..config.clone() }.seed_of("a"));
+    // The number of a name must never change: scores would.
+    assert_eq!(config.seed_of("patient 1"), ScoreConfig::fast(3).seed_of("patient 1"));
+}

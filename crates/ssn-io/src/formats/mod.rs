@@ -1,0 +1,164 @@
+//! Files by their names: images are read and written in the format that the extension says.
+
+pub mod gzip;
+#[cfg(feature = "hdf5")]
+pub mod hdf5;
+pub mod metaimage;
+pub mod nifti;
+pub mod npy;
+pub mod nrrd;
+pub mod pickle;
+pub mod raster;
+mod text_header;
+pub mod torch_file;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::atomic::write_atomically;
+use crate::error::{FileError, Problem};
+use crate::limits::Limits;
+use crate::volume::Image;
+
+/// A format, as the name of a file tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// `.nii`
+    Nifti,
+    /// `.nii.gz`
+    NiftiGz,
+    /// `.hdr` with `.img`, each possibly with `.gz`; either name serves.
+    NiftiPair,
+    /// `.nrrd`
+    Nrrd,
+    /// `.nhdr`, which names its data file.
+    NrrdHeader,
+    /// `.mha`
+    MetaImage,
+    /// `.mhd`, which names its data file.
+    MetaImageHeader,
+    /// `.png`
+    Png,
+    /// `.jpg`, `.jpeg`
+    Jpeg,
+    /// `.tif`, `.tiff`
+    Tiff,
+    /// `.npy`
+    Npy,
+}
+
+/// The endings of names, the longer ones first.
+const ENDINGS: [(&str, Format); 16] = [
+    (".nii.gz", Format::NiftiGz),
+    (".hdr.gz", Format::NiftiPair),
+    (".img.gz", Format::NiftiPair),
+    (".nii", Format::Nifti),
+    (".hdr", Format::NiftiPair),
+    (".img", Format::NiftiPair),
+    (".nrrd", Format::Nrrd),
+    (".nhdr", Format::NrrdHeader),
+    (".mha", Format::MetaImage),
+    (".mhd", Format::MetaImageHeader),
+    (".png", Format::Png),
+    (".jpg", Format::Jpeg),
+    (".jpeg", Format::Jpeg),
+    (".tif", Format::Tiff),
+    (".tiff", Format::Tiff),
+    (".npy", Format::Npy),
+];
+
+impl Format {
+    /// The format of a file, from its name; upper and lower case are the same.
+    pub fn of(path: &Path) -> Result<Self, Problem> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let found = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending));
+        found.map(|&(_, format)| format).ok_or_else(|| Problem::Unsupported {
+            what: format!("the format of {name:?}"),
+            advice: "images are .nii, .nii.gz, .hdr/.img, .nrrd, .nhdr, .mha, .mhd, .png, .jpg, .tif or .npy",
+        })
+    }
+}
+
+/// Reads an image.
+pub fn read(path: &Path, limits: &Limits) -> Result<Image, FileError> {
+    let named = |problem: Problem| problem.in_file(path);
+    let format = Format::of(path).map_err(named)?;
+    if format == Format::NiftiPair {
+        let [header, data] = pair(path);
+        let image = nifti::parse_pair(&read_bytes(&header, limits)?, &read_bytes(&data, limits)?, limits);
+        return image.map_err(|problem| problem.in_file(header));
+    }
+    let bytes = read_bytes(path, limits)?;
+    let beside = |name: &str| path.with_file_name(name);
+    match format {
+        Format::Nifti | Format::NiftiGz | Format::NiftiPair => nifti::parse(&bytes, limits),
+        Format::NrrdHeader => match nrrd::parse_header(&bytes, limits).map_err(named)?.data_file() {
+            Some(name) => nrrd::parse_detached(&bytes, &read_bytes(&beside(name), limits)?, limits),
+            None => nrrd::parse(&bytes, limits),
+        },
+        Format::Nrrd => nrrd::parse(&bytes, limits),
+        Format::MetaImageHeader => {
+            match metaimage::parse_header(&bytes, limits).map_err(named)?.data_file() {
+                Some(name) => metaimage::parse_detached(&bytes, &read_bytes(&beside(name), limits)?, limits),
+                None => metaimage::parse(&bytes, limits),
+            }
+        }
+        Format::MetaImage => metaimage::parse(&bytes, limits),
+        Format::Png => raster::parse_png(&bytes, limits),
+        Format::Jpeg => raster::parse_jpeg(&bytes, limits),
+        Format::Tiff => raster::parse_tiff(&bytes, limits),
+        Format::Npy => npy::parse(&bytes, limits).and_then(|array| array.into_image(limits)),
+    }
+    .map_err(named)
+}
+
+/// Writes an image, atomically; replaces a file of that name.
+pub fn write(path: &Path, image: &Image) -> Result<(), FileError> {
+    let named = |problem: Problem| problem.in_file(path);
+    let version = nifti::Version::for_image(image);
+    let bytes = match Format::of(path).map_err(named)? {
+        Format::Nifti => nifti::encode(image, version),
+        Format::NiftiGz => nifti::encode_gz(image, version, nifti::DEFAULT_GZIP_LEVEL),
+        Format::Nrrd => nrrd::encode_gzip(image),
+        Format::MetaImage => metaimage::encode_zlib(image),
+        Format::Png => raster::encode_png(image),
+        Format::Tiff => raster::encode_tiff(image),
+        format => Err(Problem::Unsupported {
+            what: format!("writing {format:?}"),
+            advice: "write .nii, .nii.gz, .nrrd, .mha, .png or .tif",
+        }),
+    }
+    .map_err(named)?;
+    write_atomically(path, |out| out.write_all(&bytes))
+        .map_err(|error| Problem::Io(error.source).in_file(path))
+}
+
+/// The whole file, within the limit of its size.
+pub fn read_bytes(path: &Path, limits: &Limits) -> Result<Vec<u8>, FileError> {
+    let read = || -> Result<Vec<u8>, Problem> {
+        let file = File::open(path)?;
+        limits.check_file_bytes(file.metadata()?.len())?;
+        let mut bytes = vec![];
+        // What is not a plain file has no length of its own: the limit also holds for what arrives.
+        file.take(limits.file_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+        limits.check_file_bytes(bytes.len() as u64)?;
+        Ok(bytes)
+    };
+    read().map_err(|problem| problem.in_file(path))
+}
+
+/// Header and data file of a NIfTI pair, given either; the other may or may not be compressed.
+fn pair(path: &Path) -> [PathBuf; 2] {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let (stem, gz) = match name.strip_suffix(".gz") {
+        Some(stem) => (stem.to_owned(), true),
+        None => (name, false),
+    };
+    let stem = stem.rsplit_once('.').map_or(stem.clone(), |(stem, _)| stem.to_owned());
+    [".hdr", ".img"].map(|ending| {
+        let [plain, compressed] = ["", ".gz"].map(|gz| path.with_file_name(format!("{stem}{ending}{gz}")));
+        let (first, second) = if gz { (compressed, plain) } else { (plain, compressed) };
+        if second.exists() && !first.exists() { second } else { first }
+    })
+}

@@ -1,0 +1,112 @@
+//! Networks of another making: a TorchScript file as backbone, trained with the rest.
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tch::{CModule, Kind, Tensor};
+
+use crate::error::{NnError, Result};
+use crate::layers::Mode;
+use crate::parameters::{Role, Scope};
+use crate::space;
+
+/// The settings of a foreign backbone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TorchScriptConfig {
+    /// The file, as `torch.jit.script(network).save(…)` writes it.
+    pub torchscript: PathBuf,
+    /// The channels of the feature map that it gives.
+    pub features: i64,
+}
+
+/// A network from a TorchScript file. It computes in its own precision, whatever the model's. It gets `[b, c, h, w]` where the depth is 1, and `[b, c, d, h, w]` otherwise.
+#[derive(Debug)]
+pub struct TorchScript {
+    // Training and evaluation are a state of the module; a forward pass says which it wants.
+    module: RefCell<CModule>,
+    /// The type of its numbers, which its input must have.
+    kind: Kind,
+    config: TorchScriptConfig,
+}
+
+impl TorchScript {
+    /// Loads the file and adopts its parameters under their own names.
+    pub fn new(scope: &mut Scope, config: &TorchScriptConfig) -> Result<Self> {
+        let bytes = fs::read(&config.torchscript).map_err(|error| config.problem(error))?;
+        Self::from_bytes(scope, config, &bytes)
+    }
+
+    /// The same from the bytes of the file, as a saved model holds them.
+    pub fn from_bytes(scope: &mut Scope, config: &TorchScriptConfig, mut bytes: &[u8]) -> Result<Self> {
+        let unreadable = |error: tch::TchError| {
+            let first = error.to_string().lines().next().unwrap_or_default().to_owned();
+            config.problem(format!(
+                "it is no TorchScript file ({first}); export it with torch.jit.script(network).save(…)"
+            ))
+        };
+        let module = CModule::load_data_on_device(&mut bytes, scope.device()).map_err(unreadable)?;
+        let (mut trained, mut kind) = (false, Kind::Float);
+        for (name, tensor) in module.named_parameters()? {
+            let role = if tensor.requires_grad() { Role::Trained } else { Role::Kept };
+            trained |= role == Role::Trained;
+            kind = tensor.kind();
+            let _ = scope.adopt(&name, tensor, role)?;
+        }
+        if !trained {
+            return Err(
+                config.problem("it has no parameters that can be trained; export it without freezing it")
+            );
+        }
+        Ok(Self { module: RefCell::new(module), kind, config: config.clone() })
+    }
+
+    /// The network with its present parameters and statistics, as a TorchScript file.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let folder = tempfile::tempdir().map_err(|error| self.config.problem(error))?;
+        let path = folder.path().join("backbone.pt");
+        // Training or evaluation is part of the file: the same network gives the same one.
+        let mut module = self.module.borrow_mut();
+        module.f_set_eval()?;
+        module.save(&path)?;
+        fs::read(&path).map_err(|error| self.config.problem(error))
+    }
+
+    /// # Shapes
+    /// `[b, c, d, h, w]` → `[b, f, d', h', w']`.
+    pub fn forward(&self, image: &Tensor, mode: Mode) -> Result<Tensor> {
+        let mut module = self.module.borrow_mut();
+        match mode {
+            Mode::Training { .. } => module.f_set_train()?,
+            Mode::Evaluation => module.f_set_eval()?,
+        }
+        let planar = space::spatial(image)?[0] == 1;
+        let input = if planar { space::flat(image)? } else { image.shallow_clone() };
+        let failed = |error: tch::TchError| {
+            let text = error.to_string();
+            let reason = text.lines().map(str::trim).rfind(|line| line.starts_with("RuntimeError"));
+            let reason = reason.or(text.lines().next()).unwrap_or_default().to_owned();
+            self.config.problem(format!("it fails on an image of shape {:?}: {reason}", input.size()))
+        };
+        let features = module.forward_ts(&[input.f_to_kind(self.kind)?]).map_err(failed)?;
+        let mut expected = input.size();
+        expected[1] = self.config.features;
+        if features.size() != expected {
+            return Err(self.config.problem(format!(
+                "its output has shape {:?}, but {expected:?} is needed; set backbone.features to the channels of its \
+                 last layer, and let it give features at every voxel of the image",
+                features.size(),
+            )));
+        }
+        if planar { space::deep(&features) } else { Ok(features) }
+    }
+}
+
+impl TorchScriptConfig {
+    fn problem(&self, reason: impl ToString) -> NnError {
+        NnError::File { path: self.torchscript.clone(), reason: reason.to_string() }
+    }
+}

@@ -1,0 +1,203 @@
+//! The U-Net: the paper's for LIDC, and the general one for users' own data.
+//!
+//! Levels of same-padded convolutions; between them average pooling on the way down and linear interpolation on
+//! the way up, where the map of the same level is concatenated; then a few 1×1×1 convolutions.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tch::Tensor;
+
+use super::encoder::Encoder;
+use super::unit::{Stack, UnitStyle};
+use crate::error::{NnError, Result, refused};
+use crate::layers::{ActivationKind, Mode, NormKind};
+use crate::parameters::Scope;
+use crate::space;
+use crate::space::{Form, Size};
+
+/// The settings of a U-Net.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UNetConfig {
+    /// The channels of each level, the finest first.
+    pub widths: Vec<i64>,
+    /// Between each level and the next, the factor along `d, h, w`: one fewer than widths.
+    pub strides: Vec<Size>,
+    /// The kernel of each level, odd along every axis: as many as widths.
+    pub kernels: Vec<Size>,
+    /// Convolutions per level and direction.
+    #[serde(default = "default_convolutions")]
+    pub convolutions: usize,
+    /// The channels of each level on the way up, the coarsest first: one fewer than widths.
+    pub decoder_widths: Vec<i64>,
+    /// The channels of the 1×1×1 convolutions at the end; the last are the features.
+    #[serde(default)]
+    pub pointwise: Vec<i64>,
+    /// The normalisation after each convolution.
+    pub norm: NormKind,
+    /// The activation after each normalisation.
+    pub activation: ActivationKind,
+}
+
+fn default_convolutions() -> usize {
+    2
+}
+
+/// Batch norm of the paper's 2D code: ε 1e-3, decay 0.99.
+const LIDC_NORM: NormKind = NormKind::Batch { eps: 1e-3, momentum: 0.01 };
+
+impl UNetConfig {
+    /// The network of the paper's LIDC experiments (REFERENCE: 7 levels, 10,320,568 parameters with its heads).
+    pub fn lidc() -> Self {
+        Self {
+            widths: vec![32, 64, 128, 192, 192, 192, 192],
+            strides: vec![[1, 2, 2]; 6],
+            kernels: vec![[1, 3, 3]; 7],
+            convolutions: 3,
+            decoder_widths: vec![192, 192, 192, 192, 128, 64],
+            pointwise: vec![32; 3],
+            norm: LIDC_NORM,
+            activation: ActivationKind::Relu,
+        }
+    }
+
+    /// The number of features.
+    pub fn features(&self) -> i64 {
+        let widths = [&self.pointwise, &self.decoder_widths, &self.widths];
+        widths.into_iter().find_map(|widths| widths.last().copied()).unwrap_or(0)
+    }
+
+    /// What follows every convolution.
+    pub fn style(&self) -> UnitStyle {
+        UnitStyle { norm: self.norm, activation: self.activation }
+    }
+
+    /// Refuses settings whose lengths do not fit together.
+    pub fn check(&self) -> Result<()> {
+        let levels = self.widths.len();
+        let between = levels.saturating_sub(1);
+        if levels == 0 {
+            return refused("unet.widths", "empty", "a list with one number per level");
+        }
+        if self.strides.len() != between {
+            let value = format!("a list of {} for {levels} levels", self.strides.len());
+            return refused("unet.strides", value, "one shorter than unet.widths");
+        }
+        if self.decoder_widths.len() != between {
+            let value = format!("a list of {} for {levels} levels", self.decoder_widths.len());
+            return refused("unet.decoder_widths", value, "one shorter than unet.widths");
+        }
+        if self.kernels.len() != levels {
+            let value = format!("a list of {} for {levels} levels", self.kernels.len());
+            return refused("unet.kernels", value, "as long as unet.widths");
+        }
+        if let Some(kernel) = self.kernels.iter().find(|kernel| kernel.iter().any(|k| k % 2 != 1 || *k < 1)) {
+            return refused("unet.kernels", format!("{kernel:?}"), "odd along every axis");
+        }
+        if let Some(stride) = self.strides.iter().find(|stride| stride.iter().any(|&s| s < 1)) {
+            return refused("unet.strides", format!("{stride:?}"), "at least 1 along every axis");
+        }
+        if self.convolutions == 0 {
+            return refused("unet.convolutions", "0", "at least 1");
+        }
+        self.norm.check()
+    }
+
+    /// The factor between the finest and the coarsest grid along each axis.
+    pub fn total_stride(&self) -> Size {
+        [0, 1, 2].map(|axis| self.strides.iter().map(|stride| stride[axis]).product())
+    }
+
+    /// The input's size, if it can be halved (or divided by the strides) down to the last level.
+    pub fn output_size(&self, input: Size) -> Result<Size> {
+        let total = self.total_stride();
+        if (0..3).all(|axis| input[axis] > 0 && input[axis] % total[axis] == 0) {
+            return Ok(input);
+        }
+        let below = [0, 1, 2].map(|axis| input[axis] / total[axis] * total[axis]);
+        let mut nearest = vec![self.input_size(input)];
+        if below.iter().all(|&n| n > 0) {
+            nearest.insert(0, below);
+        }
+        let rule = format!("the U-Net needs multiples of {} × {} × {}", total[0], total[1], total[2]);
+        Err(NnError::Size { what: "the image size", found: input, rule, nearest })
+    }
+
+    /// The next multiple of the strides.
+    pub fn input_size(&self, output: Size) -> Size {
+        let total = self.total_stride();
+        [0, 1, 2].map(|axis| (output[axis].max(1) + total[axis] - 1) / total[axis] * total[axis])
+    }
+
+    /// How many voxels along each axis one feature depends on at most.
+    ///
+    /// Counted from a feature back to the image: what a convolution or an interpolation reads, in voxels of its
+    /// own grid; pooling multiplies by its stride. The deepest way through the network reaches furthest.
+    pub fn receptive_field(&self) -> Size {
+        [0, 1, 2].map(|axis| {
+            // Reach to one side, in voxels of the grid of the level.
+            let convolutions = |level: usize| self.convolutions as i64 * (self.kernels[level][axis] / 2);
+            let mut reach = 0;
+            for level in 0..self.strides.len() {
+                reach += convolutions(level);
+                // An interpolated voxel lies between two coarse ones; the further is less than one block away.
+                let stride = self.strides[level][axis];
+                reach = if stride == 1 { reach } else { (reach + stride - 1) / stride + 1 };
+            }
+            reach += convolutions(self.strides.len());
+            for level in (0..self.strides.len()).rev() {
+                // Every voxel of the blocks reached, and a whole block for where in its block the voxel lies.
+                let stride = self.strides[level][axis];
+                reach = reach * stride + (stride - 1) + convolutions(level);
+            }
+            2 * reach + 1
+        })
+    }
+}
+
+/// A U-Net.
+#[derive(Debug)]
+pub struct UNet {
+    down: Encoder,
+    up: Vec<Stack>,
+    pointwise: Stack,
+    config: UNetConfig,
+}
+
+impl UNet {
+    /// Makes the tensors `down.LEVEL.I`, `up.LEVEL.I` and `pointwise.I`.
+    pub fn new(scope: &mut Scope, channels: i64, config: &UNetConfig) -> Result<Self> {
+        config.check()?;
+        let style = config.style();
+        let down = Encoder::new(&mut scope.sub("down"), channels, config)?;
+        let mut width = config.widths.last().copied().unwrap_or(channels);
+        let mut up = vec![];
+        let finer = config.widths.iter().zip(&config.kernels).enumerate().rev().skip(1);
+        for ((level, (&skip, &kernel)), &outputs) in finer.zip(&config.decoder_widths) {
+            let widths = vec![outputs; config.convolutions];
+            let mut scope = scope.sub("up");
+            up.push(Stack::new(&mut scope.sub(level), width + skip, &widths, kernel, style)?);
+            width = outputs;
+        }
+        let pointwise = Stack::new(&mut scope.sub("pointwise"), width, &config.pointwise, [1; 3], style)?;
+        Ok(Self { down, up, pointwise, config: config.clone() })
+    }
+
+    /// # Shapes
+    /// `[b, c, d, h, w]` → `[b, f, d, h, w]`, padded if the form is.
+    pub fn forward(&self, image: &Tensor, form: Form, mode: Mode) -> Result<Tensor> {
+        self.config.output_size(space::spatial(image)?)?;
+        let mut skips = self.down.forward(form.of(image)?, mode)?;
+        let Some(mut x) = skips.pop() else {
+            return refused("unet.widths", "empty", "a list with one number per level");
+        };
+        let mut width = self.config.widths.last().copied().unwrap_or(0);
+        for (units, &outputs) in self.up.iter().zip(&self.config.decoder_widths) {
+            let (level, Some(skip)) = (skips.len() - 1, skips.pop()) else { break };
+            let skip = (skip, self.config.widths[level]);
+            x = units.forward(space::ascend((x, width), skip, self.config.strides[level])?, mode)?;
+            width = outputs;
+        }
+        self.pointwise.forward(x, mode)
+    }
+}

@@ -1,0 +1,179 @@
+//! What can go wrong in this crate.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// The result of every fallible function of this crate.
+pub type Result<T, E = NnError> = std::result::Result<T, E>;
+
+/// A computation that cannot be done or has failed.
+#[derive(Debug, Error)]
+pub enum NnError {
+    /// Tensors whose shapes do not fit together.
+    #[error("{field} has shape {found:?}, but {expected} is needed")]
+    Shape {
+        /// The tensor.
+        field: &'static str,
+        /// The shape found.
+        found: Vec<i64>,
+        /// The shape needed, in words and letters.
+        expected: String,
+    },
+    /// A parameter outside its range.
+    #[error("{field} is {value}, but it must be {expected}")]
+    Parameter {
+        /// The parameter.
+        field: &'static str,
+        /// The value found.
+        value: String,
+        /// The range in words.
+        expected: &'static str,
+    },
+    /// An image of a size that a network cannot have.
+    #[error(
+        "{what} is {} along d, h, w, but {rule}; the nearest that fit are {}",
+        sizes(found),
+        nearest_sizes(nearest)
+    )]
+    Size {
+        /// The size, as the config file names it.
+        what: &'static str,
+        /// The size found.
+        found: [i64; 3],
+        /// What the network needs.
+        rule: String,
+        /// The next smaller, if there is one, and the next larger size that fit.
+        nearest: Vec<[i64; 3]>,
+    },
+    /// A layer that cannot be made.
+    #[error("{layer} would have the shape {shape:?}; {setting} must be at least 1")]
+    Layer {
+        /// The tensor, the path to its layer included.
+        layer: String,
+        /// The shape that the settings ask for.
+        shape: Vec<i64>,
+        /// The settings to change.
+        setting: &'static str,
+    },
+    /// Weights that do not fit the network.
+    #[error("{layer} has shape {found:?} in the file and {expected:?} in the network; {advice}")]
+    Weights {
+        /// The tensor.
+        layer: String,
+        /// The shape in the file.
+        found: Vec<i64>,
+        /// The shape in the network.
+        expected: Vec<i64>,
+        /// The setting to change.
+        advice: String,
+    },
+    /// A file of weights that cannot be used.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
+    /// A GPU that cannot be used, or work on it that failed.
+    #[error(transparent)]
+    Cuda(#[from] ssn_cuda::CudaError),
+    /// Ranks that cannot work together, or one that is gone.
+    #[error("training over ranks cannot go on: {reason}")]
+    Ranks {
+        /// What is wrong.
+        reason: String,
+    },
+    /// A file or folder that could not be written.
+    #[error("cannot write {}: {source}; what was saved before is still there", path.display())]
+    Save {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A parameter of a model that an optimiser cannot train.
+    #[error("the parameter {parameter} cannot be trained: {problem}")]
+    Trainable {
+        /// The name of the parameter.
+        parameter: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// Gradients whose norm is not finite, and which therefore cannot be clipped.
+    #[error("the gradient of {of} has the norm {norm}; no gradient was changed")]
+    GradientNorm {
+        /// The name of the first parameter with such a gradient, or all parameters together.
+        of: String,
+        /// The norm, infinite or not a number.
+        norm: f64,
+    },
+    /// A saved state that is not of this optimiser.
+    #[error("the state of the optimiser cannot be restored: {entry} {problem}")]
+    OptimizerState {
+        /// The name of the entry.
+        entry: String,
+        /// What is wrong with it.
+        problem: StateProblem,
+    },
+    /// A distribution that the host's checks refuse.
+    #[error(transparent)]
+    Core(#[from] ssn_core::CoreError),
+    /// An error of libtorch.
+    #[error("libtorch: {0}")]
+    Torch(#[from] tch::TchError),
+}
+
+/// `30 × 30 × 30`.
+fn sizes(size: &[i64; 3]) -> String {
+    size.map(|n| n.to_string()).join(" × ")
+}
+
+/// `16 × 16 × 16 and 32 × 32 × 32`.
+fn nearest_sizes(nearest: &[[i64; 3]]) -> String {
+    nearest.iter().map(sizes).collect::<Vec<_>>().join(" and ")
+}
+
+/// What can be wrong with an entry of an optimiser's saved state.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum StateProblem {
+    /// The optimiser needs the entry.
+    #[error("is missing")]
+    Missing,
+    /// The optimiser has no such entry: the state is of another model or method.
+    #[error("belongs to no parameter of this model and method")]
+    Unknown,
+    /// The entry occurs twice.
+    #[error("occurs twice")]
+    Twice,
+    /// A tensor of another shape.
+    #[error("has shape {found:?}, but its parameter needs {expected:?}")]
+    Shape {
+        /// The shape found.
+        found: Vec<i64>,
+        /// The shape needed.
+        expected: Vec<i64>,
+    },
+    /// A tensor of another element type.
+    #[error("holds {found:?}, but its parameter needs {expected:?}")]
+    Kind {
+        /// The element type found.
+        found: tch::Kind,
+        /// The element type needed.
+        expected: tch::Kind,
+    },
+    /// A count of steps below zero.
+    #[error("is {0}, but a count of steps is at least 0")]
+    Count(i64),
+}
+
+/// Refuses a setting that is outside its range.
+pub fn require(holds: bool, field: &'static str, value: impl ToString, expected: &'static str) -> Result<()> {
+    if holds { Ok(()) } else { refused(field, value, expected) }
+}
+
+/// The refusal of a setting that is outside its range.
+pub fn refused<T>(field: &'static str, value: impl ToString, expected: &'static str) -> Result<T> {
+    Err(NnError::Parameter { field, value: value.to_string(), expected })
+}

@@ -1,0 +1,186 @@
+//! Optimisers over plain tensors, with PyTorch's arithmetic and a state that is saved and restored to the bit.
+
+pub mod clip;
+mod gpu;
+mod method;
+mod rule;
+pub mod schedule;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tch::{COptimizer, Device, Kind, Tensor};
+
+use crate::error::{NnError, Result, StateProblem, require};
+pub use method::Method;
+use rule::{Rule, Update};
+
+/// The buffer name of a parameter's count of steps.
+const STEP: &str = "step";
+
+/// An optimiser of named parameters.
+///
+/// As in PyTorch, a step leaves out the parameters that have no gradient, and every parameter counts its own steps.
+#[derive(Debug)]
+pub struct Optimizer {
+    method: Method,
+    parameters: Vec<(String, Tensor)>,
+    states: Vec<State>,
+    /// Only ever drops gradients: the bindings can set one to zero, but not take it away from its parameter.
+    gradients: COptimizer,
+}
+
+/// What is kept for one parameter between steps.
+#[derive(Debug)]
+struct State {
+    rule: Rule,
+    steps: i64,
+}
+
+impl Optimizer {
+    /// An optimiser that has made no step, for parameters that it shares with their model.
+    ///
+    /// # Errors
+    /// [`NnError::Parameter`] for a setting outside its range, [`NnError::Trainable`] for a parameter that is not a
+    /// leaf with a gradient, is neither `f32` nor `f64`, or has the name of another.
+    pub fn new(method: Method, parameters: Vec<(String, Tensor)>) -> Result<Self> {
+        method.check()?;
+        let mut names = BTreeSet::new();
+        let mut states = vec![];
+        let mut gradients = COptimizer::sgd(0.0, 0.0, 0.0, 0.0, false)?;
+        for (name, parameter) in &parameters {
+            let problem = if !names.insert(name) {
+                Some("another one has the same name")
+            } else if !parameter.requires_grad() {
+                Some("it does not require a gradient")
+            } else if !parameter.f_is_leaf()? {
+                Some("it is computed from other tensors")
+            } else if !matches!(parameter.f_kind()?, Kind::Float | Kind::Double) {
+                Some("it is neither f32 nor f64")
+            } else {
+                None
+            };
+            if let Some(problem) = problem {
+                return Err(NnError::Trainable { parameter: name.clone(), problem });
+            }
+            states.push(State { rule: Rule::new(&method, parameter)?, steps: 0 });
+            gradients.add_parameters(parameter, 0)?;
+        }
+        Ok(Optimizer { method, parameters, states, gradients })
+    }
+
+    /// The method with its settings.
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// The parameters with their names, in the order given.
+    pub fn parameters(&self) -> &[(String, Tensor)] {
+        &self.parameters
+    }
+
+    /// Changes every parameter that has a gradient. Whether gradients are finite is for the caller to check before.
+    ///
+    /// # Errors
+    /// [`NnError::Parameter`] for a learning rate that is negative or not finite; nothing is changed then.
+    pub fn step(&mut self, learning_rate: f64) -> Result<()> {
+        let usable = learning_rate.is_finite() && learning_rate >= 0.0;
+        require(usable, "learning_rate", learning_rate, "0 or a positive number")?;
+        let _guard = tch::no_grad_guard();
+        for ((_, parameter), state) in self.parameters.iter_mut().zip(&mut self.states) {
+            let gradient = parameter.f_grad()?;
+            if gradient.defined() {
+                state.steps += 1;
+                state.rule.apply(Update { parameter, gradient, step: state.steps, learning_rate })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the gradients away, so that a parameter that the next backward pass does not reach has none.
+    pub fn zero_grad(&mut self) -> Result<()> {
+        Ok(self.gradients.zero_grad()?)
+    }
+
+    /// A copy of everything but the parameters and the settings that the next step depends on.
+    ///
+    /// For each parameter `NAME`: its count of steps, `METHOD.step/NAME`, a scalar of `i64`, and the method's buffers
+    /// under PyTorch's names, such as `adam.exp_avg/NAME`, with the shape and kind of the parameter.
+    pub fn state(&self) -> Result<Vec<(String, Tensor)>> {
+        let _guard = tch::no_grad_guard();
+        let mut entries = vec![];
+        for ((name, _), state) in self.parameters.iter().zip(&self.states) {
+            let steps = Tensor::f_full([0i64; 0], state.steps, (Kind::Int64, Device::Cpu))?;
+            entries.push((self.entry(STEP, name), steps));
+            for (buffer, tensor) in state.rule.buffers() {
+                entries.push((self.entry(buffer, name), tensor.f_detach_copy()?));
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Continues from a [`Self::state`] of an optimiser of the same method and parameters, on any device.
+    ///
+    /// # Errors
+    /// [`NnError::OptimizerState`] for an entry that is missing, unknown, given twice, or of another shape or kind;
+    /// nothing is changed then.
+    pub fn load_state(&mut self, entries: &[(String, Tensor)]) -> Result<()> {
+        let _guard = tch::no_grad_guard();
+        let mut given = BTreeMap::new();
+        for (entry, tensor) in entries {
+            if given.insert(entry.as_str(), tensor).is_some() {
+                return Err(state_error(entry, StateProblem::Twice));
+            }
+        }
+        let (mut steps, mut copies) = (vec![], vec![]);
+        for ((name, _), state) in self.parameters.iter().zip(&self.states) {
+            let entry = self.entry(STEP, name);
+            let count = take(&mut given, &entry, &[], Kind::Int64)?.f_int64_value(&[])?;
+            if count < 0 {
+                return Err(state_error(&entry, StateProblem::Count(count)));
+            }
+            steps.push(count);
+            for (buffer, tensor) in state.rule.buffers() {
+                let entry = self.entry(buffer, name);
+                let saved = take(&mut given, &entry, &tensor.size(), tensor.f_kind()?)?;
+                copies.push((tensor.shallow_clone(), saved));
+            }
+        }
+        if let Some((entry, _)) = given.first_key_value() {
+            return Err(state_error(entry, StateProblem::Unknown));
+        }
+        for (mut buffer, saved) in copies {
+            buffer.f_copy_(saved)?;
+        }
+        for (state, steps) in self.states.iter_mut().zip(steps) {
+            state.steps = steps;
+        }
+        Ok(())
+    }
+
+    fn entry(&self, buffer: &str, parameter: &str) -> String {
+        format!("{}.{buffer}/{parameter}", self.method.name())
+    }
+}
+
+/// Takes an entry out of a saved state, if it has the right form.
+fn take<'a>(
+    given: &mut BTreeMap<&str, &'a Tensor>,
+    entry: &str,
+    shape: &[i64],
+    kind: Kind,
+) -> Result<&'a Tensor> {
+    let tensor = given.remove(entry).ok_or_else(|| state_error(entry, StateProblem::Missing))?;
+    let found = tensor.size();
+    if found != shape {
+        return Err(state_error(entry, StateProblem::Shape { found, expected: shape.to_vec() }));
+    }
+    let found = tensor.f_kind()?;
+    if found != kind {
+        return Err(state_error(entry, StateProblem::Kind { found, expected: kind }));
+    }
+    Ok(tensor)
+}
+
+fn state_error(entry: &str, problem: StateProblem) -> NnError {
+    NnError::OptimizerState { entry: entry.to_owned(), problem }
+}

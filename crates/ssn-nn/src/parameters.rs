@@ -1,0 +1,287 @@
+//! The named tensors of a network: what is trained, what is only kept, how they start.
+
+use std::collections::HashMap;
+
+use ssn_core::random::{derive_seed, fill_normals, philox4x32};
+use tch::{Device, Kind, Tensor};
+
+use crate::error::{NnError, Result};
+use crate::random::INITIAL_VALUES;
+
+/// Whether a tensor is changed by training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It gets gradients, and the optimiser changes it.
+    Trained,
+    /// It is saved with the model, but changed by the forward pass at most (running statistics).
+    Kept,
+}
+
+/// What a tensor holds before training.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Initial {
+    /// One value everywhere.
+    Constant(f64),
+    /// Normal numbers of variance 2 / fan-in (He et al.), for layers followed by a rectifier.
+    HeNormal,
+    /// Uniform numbers within ± 1/√fan-in, as PyTorch starts a convolution.
+    UniformFanIn {
+        /// The number of inputs of one output.
+        fan_in: i64,
+    },
+}
+
+/// A tensor of a network.
+#[derive(Debug)]
+pub struct Parameter {
+    /// Its name, the path to its layer included.
+    pub name: String,
+    /// Its values, shared with the layer.
+    pub tensor: Tensor,
+    /// Whether it is trained.
+    pub role: Role,
+    /// The copy in which a GPU computes, with its gradient: in the precision of the backbone, channels fastest and
+    /// padded to a multiple of eight. It follows the values by [`Parameters::refresh`] and the optimiser.
+    pub working: Option<Tensor>,
+}
+
+/// All tensors of a network, in the order in which its layers were made.
+///
+/// The first values are a function of the seed and the tensor's place alone, the same on every machine.
+#[derive(Debug)]
+pub struct Parameters {
+    entries: Vec<Parameter>,
+    places: HashMap<String, usize>,
+    seed: u64,
+    kind: Kind,
+    device: Device,
+    /// The precision of working copies, on GPUs.
+    working: Option<Kind>,
+    /// The seed of a step's dropout and that of its noise, `[2]` on the GPU.
+    step_seeds: Option<Tensor>,
+}
+
+impl Parameters {
+    /// An empty set; tensors are made with the given precision on the given device.
+    pub fn new(seed: u64, kind: Kind, device: Device) -> Self {
+        let (working, step_seeds) = (None, None);
+        Self { entries: vec![], places: HashMap::new(), seed, kind, device, working, step_seeds }
+    }
+
+    /// An empty set on a GPU, whose convolutions compute with copies of this precision.
+    pub fn on_gpu(seed: u64, working: Kind, device: Device) -> Result<Self> {
+        let step_seeds = Some(Tensor::f_zeros([2], (Kind::Int64, device))?);
+        Ok(Self { working: Some(working), step_seeds, ..Self::new(seed, Kind::Float, device) })
+    }
+
+    /// The seed of a step's dropout and that of its noise, `[2]` on the GPU: what recorded work reads them from.
+    pub fn step_seeds(&self) -> Option<&Tensor> {
+        self.step_seeds.as_ref()
+    }
+
+    /// Renews the working copies after values were set.
+    pub fn refresh(&self) -> Result<()> {
+        let packed: Vec<_> = self.entries.iter().filter(|entry| entry.working.is_some()).collect();
+        if packed.is_empty() {
+            return Ok(());
+        }
+        let sizes: Vec<i64> = packed.iter().map(|entry| entry.tensor.numel() as i64).collect();
+        let mut table = ssn_cuda::Table::new(&sizes, self.device)?;
+        let entries: Vec<_> = packed.iter().map(|entry| entry.row(0)).collect();
+        table.fill(&entries)?;
+        Ok(table.pack()?)
+    }
+
+    /// Puts all kept tensors side by side in memory, so that one copy saves or restores them, and gives that memory.
+    pub fn gather_kept(&self) -> Result<Tensor> {
+        let kept: Vec<_> = self.entries.iter().filter(|entry| entry.role == Role::Kept).collect();
+        let flat: Vec<Tensor> = kept.iter().map(|entry| entry.tensor.reshape([-1])).collect();
+        if flat.is_empty() {
+            return Ok(Tensor::f_zeros([0], (self.kind, self.device))?);
+        }
+        let all = Tensor::f_cat(&flat, 0)?;
+        let mut start = 0;
+        for entry in kept {
+            let (count, shape) = (entry.tensor.numel() as i64, entry.tensor.size());
+            let place = all.f_narrow(0, start, count)?.f_view(shape.as_slice())?;
+            entry.tensor.shallow_clone().f_set_data(&place)?;
+            start += count;
+        }
+        Ok(all)
+    }
+
+    /// The top of the names.
+    pub fn root(&mut self) -> Scope<'_> {
+        Scope { parameters: self, path: String::new() }
+    }
+
+    /// All tensors.
+    pub fn entries(&self) -> &[Parameter] {
+        &self.entries
+    }
+
+    /// The tensors that training changes.
+    pub fn trained(&self) -> impl Iterator<Item = &Parameter> {
+        self.entries.iter().filter(|parameter| parameter.role == Role::Trained)
+    }
+
+    /// The tensors that training changes with their names, sharing memory: what an optimiser takes.
+    pub fn named_trained(&self) -> Vec<(String, Tensor)> {
+        self.trained().map(|parameter| (parameter.name.clone(), parameter.tensor.shallow_clone())).collect()
+    }
+
+    /// All tensors with their names, sharing memory.
+    pub fn named(&self) -> Vec<(String, Tensor)> {
+        self.entries.iter().map(|entry| (entry.name.clone(), entry.tensor.shallow_clone())).collect()
+    }
+
+    /// A tensor by name.
+    pub fn get(&self, name: &str) -> Option<&Tensor> {
+        self.places.get(name).map(|&place| &self.entries[place].tensor)
+    }
+
+    /// How many numbers are trained.
+    pub fn count(&self) -> i64 {
+        self.trained().map(|parameter| parameter.tensor.numel() as i64).sum()
+    }
+
+    /// The precision of the tensors.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The device of the tensors.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// Adds a tensor that exists already, such as those of a foreign network.
+    pub fn adopt(&mut self, name: String, tensor: Tensor, role: Role) -> Result<Tensor> {
+        let tensor = tensor.f_set_requires_grad(role == Role::Trained)?;
+        let previous = self.places.insert(name.clone(), self.entries.len());
+        debug_assert!(previous.is_none(), "two tensors are called {name}");
+        self.entries.push(Parameter { name, tensor: tensor.shallow_clone(), role, working: None });
+        Ok(tensor)
+    }
+
+    fn initial(&self, shape: &[i64], initial: Initial) -> Result<Tensor> {
+        let options = (self.kind, self.device);
+        let seed = derive_seed(self.seed, INITIAL_VALUES, self.entries.len() as u64);
+        let numbers = match initial {
+            Initial::Constant(value) => return Ok(Tensor::f_full(shape, value, options)?),
+            Initial::HeNormal => {
+                let deviation = (2.0 / shape[1..].iter().product::<i64>() as f64).sqrt() as f32;
+                let mut normals = vec![0f32; shape.iter().product::<i64>() as usize];
+                fill_normals(seed, 0, 0, &mut normals);
+                normals.iter_mut().for_each(|x| *x *= deviation);
+                normals
+            }
+            Initial::UniformFanIn { fan_in } => {
+                let bound = 1.0 / (fan_in as f32).sqrt();
+                let key = [seed as u32, (seed >> 32) as u32];
+                let mut uniform = Vec::with_capacity(shape.iter().product::<i64>() as usize + 3);
+                while uniform.len() < shape.iter().product::<i64>() as usize {
+                    let words = philox4x32([(uniform.len() / 4) as u32, 0, 0, 0], key);
+                    uniform.extend(words.map(|word| {
+                        let unit = (word >> 8) as f32 / (1 << 24) as f32; // [0, 1)
+                        bound * (2.0 * unit - 1.0)
+                    }));
+                }
+                uniform.truncate(shape.iter().product::<i64>() as usize);
+                uniform
+            }
+        };
+        let tensor = Tensor::f_from_slice(&numbers)?.f_reshape(shape)?;
+        Ok(tensor.f_to_kind(self.kind)?.f_to_device(self.device)?)
+    }
+}
+
+impl Parameter {
+    /// The row of an optimiser's table, without buffers; `number` is the place of its count of steps.
+    pub fn row(&self, number: usize) -> ssn_cuda::Entry<'_> {
+        let working = self.working.as_ref().map(|copy| {
+            let size = self.tensor.size();
+            ssn_cuda::Working { copy, inputs: size[1], kernel: size[2..].iter().product() }
+        });
+        ssn_cuda::Entry { master: &self.tensor, working, gradient: None, buffers: vec![], number }
+    }
+
+    /// The tensor that gets the gradient.
+    pub fn differentiated(&self) -> &Tensor {
+        self.working.as_ref().unwrap_or(&self.tensor)
+    }
+}
+
+/// A place in the names of a network, at which layers make their tensors.
+#[derive(Debug)]
+pub struct Scope<'a> {
+    parameters: &'a mut Parameters,
+    path: String,
+}
+
+impl Scope<'_> {
+    /// The place below this one.
+    pub fn sub(&mut self, name: impl std::fmt::Display) -> Scope<'_> {
+        let path = self.name_of(name);
+        Scope { parameters: self.parameters, path }
+    }
+
+    /// A tensor that is trained.
+    pub fn trained(&mut self, name: &str, shape: &[i64], initial: Initial) -> Result<Tensor> {
+        self.make(name, shape, initial, Role::Trained)
+    }
+
+    /// The weight of a convolution, `[o, i, d, h, w]`, and on GPUs its working copy, which is then to be used instead.
+    pub fn convolution(&mut self, name: &str, shape: &[i64; 5], initial: Initial) -> Result<Tensor> {
+        let weight = self.make(name, shape, initial, Role::Trained)?;
+        let (Some(kind), Some(entry)) = (self.parameters.working, self.parameters.entries.last_mut()) else {
+            return Ok(weight);
+        };
+        let &[o, i, d, h, w] = shape;
+        let [o, i] = [o, i].map(ssn_cuda::padded);
+        let copy = Tensor::f_zeros([o, d, h, w, i], (kind, weight.device()))?.f_permute([0, 4, 1, 2, 3])?;
+        let copy = copy.f_set_requires_grad(true)?;
+        entry.working = Some(copy.shallow_clone());
+        Ok(copy)
+    }
+
+    /// On GPUs, the seed of a step's dropout, `[1]`.
+    pub fn dropout_seed(&self) -> Option<Tensor> {
+        self.parameters.step_seeds.as_ref().map(|seeds| seeds.narrow(0, 0, 1))
+    }
+
+    /// A tensor that is kept.
+    pub fn kept(&mut self, name: &str, shape: &[i64], initial: Initial) -> Result<Tensor> {
+        self.make(name, shape, initial, Role::Kept)
+    }
+
+    /// Adds a tensor that exists already.
+    pub fn adopt(&mut self, name: &str, tensor: Tensor, role: Role) -> Result<Tensor> {
+        let name = self.name_of(name);
+        self.parameters.adopt(name, tensor, role)
+    }
+
+    /// The device of the network's tensors.
+    pub fn device(&self) -> Device {
+        self.parameters.device
+    }
+
+    /// The precision of the network's tensors.
+    pub fn kind(&self) -> Kind {
+        self.parameters.kind
+    }
+
+    fn make(&mut self, name: &str, shape: &[i64], initial: Initial, role: Role) -> Result<Tensor> {
+        let name = self.name_of(name);
+        if shape.iter().any(|&n| n < 1) {
+            let setting = "every number of channels, classes and features and every kernel";
+            return Err(NnError::Layer { layer: name, shape: shape.to_vec(), setting });
+        }
+        let tensor = self.parameters.initial(shape, initial)?;
+        self.parameters.adopt(name, tensor, role)
+    }
+
+    fn name_of(&self, name: impl std::fmt::Display) -> String {
+        if self.path.is_empty() { name.to_string() } else { format!("{}.{name}", self.path) }
+    }
+}

@@ -1,0 +1,182 @@
+//! What can go wrong in this crate.
+
+use std::path::PathBuf;
+
+use ssn_nn::NnError;
+use thiserror::Error;
+
+/// The result of every fallible function of this crate.
+pub type Result<T, E = TrainError> = std::result::Result<T, E>;
+
+/// Training or a prediction that cannot be done or has failed.
+#[derive(Debug, Error)]
+pub enum TrainError {
+    /// A network, its loss or its optimizer.
+    #[error(transparent)]
+    Network(#[from] NnError),
+    /// A dataset, a case or a setting of data that cannot be used.
+    #[error(transparent)]
+    Data(#[from] ssn_data::DataError),
+    /// A file of a run that cannot be used.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
+    /// A file or folder that could not be written.
+    #[error("cannot write {}: {source}; what was saved before is still there", path.display())]
+    Save {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A config that cannot be used.
+    #[error("{}: {reason}", path.display())]
+    Config {
+        /// The config file.
+        path: PathBuf,
+        /// What is wrong with it, where, and what to write instead.
+        reason: String,
+    },
+    /// A run folder that cannot be used.
+    #[error("{}: {reason}; {advice}", path.display())]
+    Run {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+        /// What to do next.
+        advice: &'static str,
+    },
+    /// A file of predictions that cannot be made or used.
+    #[error(transparent)]
+    Prediction(#[from] ssn_eval::PredictionError),
+    /// A training step with a loss or a gradient that is not finite.
+    #[error("{what} in step {step} is not finite; the step was not applied")]
+    NonFinite {
+        /// What is not finite.
+        what: String,
+        /// The step, counted from 1.
+        step: usize,
+    },
+    /// A model whose parameters left the range that a distribution may have.
+    #[error("the model cannot be used after step {step}: {reason}")]
+    Diverged {
+        /// The last step.
+        step: usize,
+        /// What is wrong with it.
+        reason: ssn_core::CoreError,
+    },
+    /// An image that cannot be predicted.
+    #[error(transparent)]
+    Image(#[from] ImageProblem),
+    /// A case of a validation that cannot be predicted.
+    #[error("case {id} of the validation: {problem}")]
+    Case {
+        /// The case.
+        id: String,
+        /// Why.
+        problem: ImageProblem,
+    },
+}
+
+impl From<ssn_core::CoreError> for TrainError {
+    fn from(error: ssn_core::CoreError) -> Self {
+        Self::Network(error.into())
+    }
+}
+
+impl From<ssn_cuda::CudaError> for TrainError {
+    fn from(error: ssn_cuda::CudaError) -> Self {
+        Self::Network(error.into())
+    }
+}
+
+impl From<tch::TchError> for TrainError {
+    fn from(error: tch::TchError) -> Self {
+        Self::Network(error.into())
+    }
+}
+
+/// What can be wrong with a whole image, or with what a network makes of it.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum ImageProblem {
+    /// An image with other channels than the network's.
+    #[error("the image has {found} channels, but the network was made for {expected}")]
+    Channels {
+        /// The channels of the image.
+        found: usize,
+        /// Those of the network.
+        expected: i64,
+    },
+    /// An image or a mask whose length does not follow from its shape.
+    #[error("{what} has {found} values, but its shape {shape:?} asks for {expected}")]
+    Length {
+        /// The image or the mask.
+        what: &'static str,
+        /// The values found.
+        found: usize,
+        /// The values needed.
+        expected: usize,
+        /// The shape.
+        shape: Vec<usize>,
+    },
+    /// A mask without a voxel inside.
+    #[error("the mask is 0 everywhere; leave it out to predict the whole image")]
+    EmptyMask,
+    /// A value of the image that is not finite.
+    #[error("channel {channel} of the image is {value} at voxel {voxel:?} (d, h, w), but must be finite")]
+    Value {
+        /// The channel, from 0.
+        channel: usize,
+        /// `[d, h, w]`, from 0.
+        voxel: [usize; 3],
+        /// The value.
+        value: f32,
+    },
+    /// A number of the network that cannot be kept.
+    #[error(
+        "the network's {part} is {value} for class {class} at voxel {voxel:?} (d, h, w), but must {rule}"
+    )]
+    Output {
+        /// The mean, the diagonal or the factor.
+        part: &'static str,
+        /// The class, from 0.
+        class: usize,
+        /// `[d, h, w]` in the whole image, from 0.
+        voxel: [usize; 3],
+        /// The value.
+        value: f32,
+        /// What can be kept.
+        rule: &'static str,
+    },
+    /// A distribution that does not fit into memory.
+    #[error(
+        "there is no memory for {values} numbers of the {part}; keep the factor as f16, or give a smaller \
+         image or a mask"
+    )]
+    Memory {
+        /// The mean, the diagonal or the factor.
+        part: &'static str,
+        /// How many numbers it has.
+        values: usize,
+    },
+}
+
+/// Refuses a setting that is outside its range.
+pub(crate) fn require(
+    holds: bool,
+    field: &'static str,
+    value: impl ToString,
+    expected: &'static str,
+) -> Result<()> {
+    if holds { Ok(()) } else { refused(field, value, expected) }
+}
+
+/// The refusal of a setting that is outside its range.
+pub(crate) fn refused<T>(field: &'static str, value: impl ToString, expected: &'static str) -> Result<T> {
+    Ok(ssn_nn::error::refused(field, value, expected)?)
+}

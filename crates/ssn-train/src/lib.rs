@@ -1,0 +1,15 @@
+//! Training of stochastic segmentation networks: the step, the run with its checkpoints and logs, data-parallel training,
+//! and inference on whole images in tiles.
+
+pub mod checkpoint;
+pub mod error;
+pub mod inference;
+pub mod parallel;
+pub mod run;
+pub mod toy;
+pub mod trainer;
+pub mod vector_math;
+
+pub use error::{Result, TrainError};
+pub use trainer::{LossConfig, StepReport, Trainer};
+pub use vector_math::settle_vector_functions;

@@ -1,0 +1,267 @@
+//! Sums over ranks of numbers on their GPUs: by NCCL where every rank has a GPU of its own, else through the memory of
+//! the hosts.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use ssn_cuda::Nccl;
+use tch::{Device, Kind, Tensor};
+
+use super::Gradients;
+use super::gradients::{BUCKET_BYTES, Layout, watch_all};
+use ssn_nn::communicator::{Ranks, gather_values};
+use ssn_nn::error::{NnError, Result};
+
+/// Says how GPUs sum, instead of the choice that is made by itself: `nccl` or `host`.
+pub const CHOICE: &str = "SSN_GPU_SUMS";
+
+/// How GPUs of several ranks sum.
+#[derive(Debug)]
+pub struct GpuSums {
+    ranks: Arc<dyn Ranks>,
+    nccl: Option<Nccl>,
+}
+
+/// What a rank tells the others about its GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Offer {
+    gpu: [u8; 16],
+    has_nccl: bool,
+    choice: Option<String>,
+}
+
+impl GpuSums {
+    /// Agrees with the other ranks on a way. The GPU is that of this thread.
+    pub fn new(ranks: Arc<dyn Ranks>, device: Device) -> Result<Self> {
+        let choice = std::env::var(CHOICE).ok().filter(|choice| !choice.is_empty());
+        let offer = Offer { gpu: ssn_cuda::describe(device)?.identity, has_nccl: Nccl::is_there(), choice };
+        let nccl = match takes_nccl(&gather_values(&*ranks, &offer)?)? {
+            true => {
+                // A failure is told after all know that there is no id.
+                let id = if ranks.rank() == 0 { Nccl::id().map(Vec::from) } else { Ok(vec![]) };
+                let told = ranks.gather(id.as_deref().unwrap_or_default())?;
+                id?;
+                let id = <[u8; Nccl::ID_BYTES]>::try_from(told[0].as_slice());
+                let id = id.map_err(|_| NnError::Ranks { reason: "rank 0 has no id of NCCL".to_owned() })?;
+                Some(Nccl::join(&id, ranks.rank(), ranks.size())?)
+            }
+            false => None,
+        };
+        Ok(Self { ranks, nccl })
+    }
+
+    /// Whether sums are work of the GPU, which can be recorded.
+    pub fn can_be_recorded(&self) -> bool {
+        self.nccl.is_some()
+    }
+
+    /// The way, in words.
+    pub fn words(&self) -> &'static str {
+        match self.nccl {
+            Some(_) => "NCCL",
+            None => "the memory of the hosts",
+        }
+    }
+
+    /// Sums over all ranks, in place, as work of this thread's stream.
+    ///
+    /// # Shapes
+    /// Any, dense, in single or double precision.
+    pub fn sum(&self, numbers: &Tensor) -> Result<()> {
+        let Some(nccl) = &self.nccl else { return self.sum_through_hosts(numbers) };
+        Ok(nccl.sum(numbers)?)
+    }
+
+    fn sum_through_hosts(&self, numbers: &Tensor) -> Result<()> {
+        let _guard = tch::no_grad_guard();
+        let flat = numbers.f_view([-1])?;
+        let sums = match numbers.kind() {
+            Kind::Double => {
+                let mut values = Vec::<f64>::try_from(&flat)?;
+                self.ranks.sum_f64(&mut values)?;
+                Tensor::f_from_slice(&values)?
+            }
+            _ => {
+                let mut values = Vec::<f32>::try_from(&flat)?;
+                self.ranks.sum_f32(&mut values)?;
+                Tensor::f_from_slice(&values)?
+            }
+        };
+        Ok(flat.shallow_clone().f_copy_(&sums)?)
+    }
+}
+
+/// Whether all ranks sum by NCCL: where all have it, and no two share a GPU, which it refuses.
+fn takes_nccl(offers: &[Offer]) -> Result<bool> {
+    let refused = |reason: String| Err(NnError::Ranks { reason });
+    let first = &offers[0].choice;
+    if let Some(other) = offers.iter().find(|offer| offer.choice != *first) {
+        let words = |choice: &Option<String>| choice.clone().unwrap_or("not set".to_owned());
+        let (first, other) = (words(first), words(&other.choice));
+        return refused(format!("{CHOICE} is {first} at rank 0 and {other} at another; give all the same"));
+    }
+    let can = offers.iter().all(|offer| offer.has_nccl);
+    match first.as_deref() {
+        Some("host") => Ok(false),
+        Some("nccl") if can => Ok(true),
+        Some("nccl") => refused(format!("{CHOICE} asks for NCCL, which not every rank has")),
+        Some(other) => refused(format!("{CHOICE} is {other:?}; it may be nccl or host")),
+        None => {
+            let mut gpus: Vec<_> = offers.iter().map(|offer| offer.gpu).collect();
+            gpus.sort_unstable();
+            gpus.dedup();
+            Ok(can && gpus.len() == offers.len())
+        }
+    }
+}
+
+/// The gradients of all ranks, summed in the way on which GPUs agreed, while the backward pass goes on.
+#[derive(Debug)]
+pub enum GpuGradients {
+    /// On the GPUs, in buckets.
+    Nccl(Buckets),
+    /// Through the memory of the hosts.
+    Host(Gradients),
+}
+
+impl GpuGradients {
+    /// Watches the gradients of tensors from now on.
+    pub fn new(sums: &Arc<GpuSums>, tensors: Vec<Tensor>) -> Result<Self> {
+        Ok(match sums.nccl {
+            Some(_) => Self::Nccl(Buckets::new(sums, tensors)?),
+            None => Self::Host(Gradients::new(&*sums.ranks, tensors)?),
+        })
+    }
+
+    /// Makes the sums the gradients of the tensors, after a backward pass.
+    pub fn finish(&self) -> Result<()> {
+        match self {
+            Self::Nccl(buckets) => buckets.finish(),
+            Self::Host(gradients) => gradients.finish(),
+        }
+    }
+}
+
+/// Gradients in buckets on the GPU, each of which is summed beside the work once it is full.
+#[derive(Debug)]
+pub struct Buckets {
+    tensors: Vec<Tensor>,
+    filling: Arc<Mutex<Filling>>,
+}
+
+/// The buckets of a step, as far as they are full.
+#[derive(Debug)]
+struct Filling {
+    sums: Arc<GpuSums>,
+    layout: Layout,
+    device: Device,
+    /// By tensor: its gradient, `[n]` in single precision.
+    gradients: Vec<Option<Tensor>>,
+    /// By bucket, those begun: sums over ranks.
+    begun: Vec<Tensor>,
+}
+
+impl Filling {
+    /// Takes the gradient of a tensor, and begins to sum the buckets that are full.
+    fn take(&mut self, tensor: usize, gradient: &Tensor) -> Result<()> {
+        let _guard = tch::no_grad_guard();
+        self.gradients[tensor] = Some(gradient.f_contiguous()?.f_to_kind(Kind::Float)?.f_view([-1])?);
+        self.begin(false)
+    }
+
+    /// Begins to sum the buckets that are full, in order; with `all`, those with gradients that will not come as well.
+    fn begin(&mut self, all: bool) -> Result<()> {
+        while self.begun.len() < self.layout.buckets() {
+            let members = self.layout.members(self.begun.len());
+            if !all && members.iter().any(|&member| self.gradients[member].is_none()) {
+                return Ok(());
+            }
+            let part = |&member: &usize| match self.gradients[member].take() {
+                Some(gradient) => Ok(gradient),
+                None => {
+                    let count = self.layout.place(member).2 as i64;
+                    Tensor::f_zeros([count], (Kind::Float, self.device))
+                }
+            };
+            let parts = members.iter().map(part).collect::<Result<Vec<_>, _>>()?;
+            let bucket = Tensor::f_cat(&parts, 0)?;
+            if let Some(nccl) = &self.sums.nccl {
+                nccl.sum_beside(&bucket)?;
+            }
+            self.begun.push(bucket);
+        }
+        Ok(())
+    }
+}
+
+impl Buckets {
+    fn new(sums: &Arc<GpuSums>, tensors: Vec<Tensor>) -> Result<Self> {
+        let counts: Vec<usize> = tensors.iter().map(Tensor::numel).collect();
+        let filling = Filling {
+            sums: sums.clone(),
+            layout: Layout::new(Kind::Float, &counts, BUCKET_BYTES),
+            device: tensors.first().map_or(Device::Cpu, Tensor::device),
+            gradients: tensors.iter().map(|_| None).collect(),
+            begun: vec![],
+        };
+        let filling = Arc::new(Mutex::new(filling));
+        watch_all(&tensors, &filling, Filling::take)?;
+        Ok(Self { tensors, filling })
+    }
+
+    fn finish(&self) -> Result<()> {
+        let _guard = tch::no_grad_guard();
+        let mut filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
+        filling.begin(true)?;
+        ssn_cuda::await_sums()?;
+        let sums = std::mem::take(&mut filling.begun);
+        for (member, tensor) in self.tensors.iter().enumerate() {
+            let mut gradient = tensor.f_grad()?;
+            if gradient.defined() {
+                let (bucket, start, count) = filling.layout.place(member);
+                let part = sums[bucket].f_narrow(0, start as i64, count as i64)?;
+                gradient.f_copy_(&part.f_view_as(&gradient)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offer(gpu: u8, has_nccl: bool, choice: Option<&str>) -> Offer {
+        Offer { gpu: [gpu; 16], has_nccl, choice: choice.map(str::to_owned) }
+    }
+
+    #[test]
+    fn nccl_is_taken_where_every_rank_has_it_and_a_gpu_of_its_own() {
+        let taken = |offers: &[Offer]| takes_nccl(offers).unwrap();
+        assert!(taken(&[offer(1, true, None), offer(2, true, None)]));
+        assert!(!taken(&[offer(1, true, None), offer(1, true, None)]));
+        assert!(!taken(&[offer(1, true, None), offer(2, false, None)]));
+        assert!(taken(&[offer(1, true, Some("nccl")), offer(1, true, Some("nccl"))]));
+        assert!(!taken(&[offer(1, true, Some("host")), offer(2, true, Some("host"))]));
+        let why = |offers: &[Offer]| takes_nccl(offers).unwrap_err().to_string();
+        let nccl = Some("nccl");
+        assert!(why(&[offer(1, true, nccl), offer(2, false, nccl)]).contains("not every rank has"));
+        assert!(why(&[offer(1, true, Some("mpi"))]).contains("nccl or host"));
+        assert!(why(&[offer(1, true, nccl), offer(2, true, None)]).contains("at another"));
+    }
+
+    #[test]
+    fn numbers_are_summed_through_hosts() {
+        let found: Vec<Vec<f64>> = std::thread::scope(|scope| {
+            let run = |ranks: Arc<ssn_nn::communicator::Threads>| {
+                let numbers = Tensor::from_slice(&[1.0f64, 2.0]) * (1.0 + ranks.rank() as f64);
+                GpuSums { ranks, nccl: None }.sum(&numbers).unwrap();
+                Vec::try_from(&numbers).unwrap()
+            };
+            let ranks = ssn_nn::communicator::Threads::new(2).into_iter();
+            let threads: Vec<_> = ranks.map(|ranks| scope.spawn(move || run(ranks))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(found, [[3.0, 6.0], [3.0, 6.0]]);
+    }
+}

@@ -1,0 +1,9 @@
+//! Data-parallel training: the sums of gradients over ranks, on CPUs and GPUs.
+
+mod gpu;
+mod gradients;
+#[cfg(feature = "mpi")]
+pub mod mpi;
+
+pub use gpu::{GpuGradients, GpuSums};
+pub use gradients::Gradients;

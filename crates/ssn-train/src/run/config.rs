@@ -1,0 +1,235 @@
+//! What a config file says about a run.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssn_data::{AugmentConfig, BatchConfig, DataConfig, Place, RaterChoice};
+
+use crate::error::{Result, TrainError, require};
+use crate::trainer::LossConfig;
+use ssn_nn::backbones::{BackboneConfig, Plan};
+use ssn_nn::heads::HeadConfig;
+use ssn_nn::model::Precision;
+use ssn_nn::optim::Method;
+use ssn_nn::optim::schedule::{LearningRate, Schedule, Warmup};
+
+/// Everything that a run depends on; together with the dataset it fixes every bit of the result on a processor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunConfig {
+    /// Which dataset, and what is done to it before training.
+    pub data: DataConfig,
+    /// What batches hold.
+    pub batches: BatchConfig,
+    /// How patches are changed at random.
+    #[serde(default)]
+    pub augmentation: AugmentConfig,
+    /// The network.
+    pub model: ModelSection,
+    /// What is minimised.
+    #[serde(default)]
+    pub loss: LossConfig,
+    /// How it is minimised.
+    pub optimiser: OptimiserSection,
+    /// How long, and what is done on the way.
+    pub training: TrainingSection,
+}
+
+/// The section `[model]`. The dataset gives the numbers of channels and classes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ModelSection {
+    /// The network that makes features of the image; nothing lets a U-Net be planned.
+    pub backbone: Option<BackboneConfig>,
+    /// Limits of a planned U-Net.
+    #[serde(default)]
+    pub plan: PlanSection,
+    /// What is predicted from the features.
+    pub head: HeadConfig,
+}
+
+/// Limits of a planned U-Net.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PlanSection {
+    /// The channels of the finest level; they double from level to level.
+    pub width: i64,
+    /// The most levels.
+    pub levels: usize,
+}
+
+impl Default for PlanSection {
+    fn default() -> Self {
+        Self { width: Plan::WIDTH, levels: Plan::LEVELS }
+    }
+}
+
+/// The section `[optimiser]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OptimiserSection {
+    /// The learning rate after the warm-up.
+    pub learning_rate: f64,
+    /// The method with its settings.
+    pub method: Method,
+    /// How the rate falls.
+    #[serde(default)]
+    pub decay: Schedule,
+    /// How the rate rises in the beginning.
+    #[serde(default)]
+    pub warmup: Warmup,
+}
+
+/// The section `[training]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingSection {
+    /// Steps of the run.
+    pub steps: u64,
+    /// The seed of first weights, batches, and noise.
+    #[serde(default)]
+    pub seed: u64,
+    /// The precision of the network's numbers; nothing means bfloat16 in the backbone on a GPU, and single precision on
+    /// processors.
+    pub precision: Option<Precision>,
+    /// Steps between two rows of `metrics.csv`; each is the mean of the steps since the last.
+    #[serde(default = "log_every")]
+    pub log_every: u64,
+    /// Steps between two checkpoints.
+    #[serde(default = "every")]
+    pub save_every: u64,
+    /// Steps between two validations; 0 for none.
+    #[serde(default = "every")]
+    pub validate_every: u64,
+    /// Samples per case in a validation.
+    #[serde(default = "validation_samples")]
+    pub validation_samples: u64,
+    /// The most cases of a validation, spread over the validation set; nothing means all.
+    pub validation_cases: Option<usize>,
+    /// Validations without a better score after which the run ends; nothing means never.
+    pub patience: Option<u32>,
+    /// Validations, checkpoints and so predictions have the mean of the weights over about the last so many steps, and at most the
+    /// last ninth of those done, in which late ones weigh most; 0 for the last weights.
+    #[serde(default)]
+    pub average: u64,
+    /// Over several ranks: of what batch norm takes its statistics.
+    #[serde(default)]
+    pub shared_norm: SharedNorm,
+}
+
+/// Of what batch norm takes its statistics where ranks share a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SharedNorm {
+    /// Of the whole batch if a rank has fewer than 16 items of it, else of each rank's own.
+    #[default]
+    Auto,
+    /// Of the whole batch: training does not depend on the number of ranks, which wait for each other at every layer.
+    Always,
+    /// Of each rank's own items; running statistics are the mean of all ranks.
+    Never,
+}
+
+impl SharedNorm {
+    /// Statistics of so many items are as good as those of more.
+    const ENOUGH: usize = 16;
+
+    /// Whether statistics are those of the whole batch.
+    pub fn is_shared(self, batch_size: usize, ranks: usize) -> bool {
+        match self {
+            Self::Auto => batch_size / ranks.max(1) < Self::ENOUGH,
+            Self::Always => true,
+            Self::Never => false,
+        }
+    }
+}
+
+fn log_every() -> u64 {
+    10
+}
+
+fn every() -> u64 {
+    500
+}
+
+fn validation_samples() -> u64 {
+    16
+}
+
+impl RunConfig {
+    /// Refuses settings outside their ranges.
+    pub fn check(&self) -> Result<()> {
+        self.data.check().map_err(TrainError::Data)?;
+        self.augmentation.check().map_err(TrainError::Data)?;
+        self.loss.check()?;
+        self.optimiser.method.check()?;
+        self.learning_rate()?;
+        let pretrain = self.loss.pretrain_steps;
+        let rest = pretrain < self.training.steps;
+        require(rest, "loss.pretrain_steps", pretrain, "less than training.steps")?;
+        let TrainingSection { log_every, save_every, validation_samples, .. } = self.training;
+        require(log_every > 0, "training.log_every", log_every, "at least 1")?;
+        require(save_every > 0, "training.save_every", save_every, "at least 1")?;
+        let samples = validation_samples;
+        require((1..=10_000).contains(&samples), "training.validation_samples", samples, "1 to 10000")?;
+        let cases = self.training.validation_cases;
+        require(cases != Some(0), "training.validation_cases", 0, "at least 1")?;
+        require(self.training.patience != Some(0), "training.patience", 0, "at least 1")?;
+        let PlanSection { width, levels } = self.model.plan;
+        require((1..=1024).contains(&width), "model.plan.width", width, "1 to 1024")?;
+        require((1..=10).contains(&levels), "model.plan.levels", levels, "1 to 10")?;
+        let head = self.model.head;
+        head.check()?;
+        if head.is_latent() {
+            let is_one = self.batches.patch.rater != RaterChoice::All;
+            let expected = "random or fixed: a network with latent variables learns from one rater per step";
+            require(is_one, "batches.patch.rater", "all", expected)?;
+        }
+        match &self.model.backbone {
+            Some(backbone) => {
+                let is_foreign = matches!(backbone, BackboneConfig::Torchscript(_));
+                let average = self.training.average;
+                let expected = "0 with a TorchScript backbone, whose running statistics have no mean";
+                require(average == 0 || !is_foreign, "training.average", average, expected)?;
+                backbone.check()?;
+                Ok(head.check_levels(backbone.unet_levels())?)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The learning rate of every step.
+    pub fn learning_rate(&self) -> Result<LearningRate> {
+        let OptimiserSection { learning_rate, decay, warmup, .. } = &self.optimiser;
+        Ok(LearningRate::new(*learning_rate, decay.clone(), *warmup, self.training.steps)?)
+    }
+
+    /// The size `[d, h, w]` of patches, where it is fixed.
+    pub fn patch(&self) -> Option<[usize; 3]> {
+        match self.batches.patch.place {
+            Place::Whole => None,
+            Place::Middle { size } | Place::Random { size, .. } => Some(size),
+        }
+    }
+
+    /// Whether batch norm has statistics of whole batches where so many ranks share them.
+    pub fn shares_norm(&self, ranks: usize) -> bool {
+        self.training.shared_norm.is_shared(self.batches.batch_size, ranks)
+    }
+
+    /// The settings of batches, with their random changes.
+    pub fn batches(&self) -> BatchConfig {
+        BatchConfig { augment: self.augmentation.clone(), ..self.batches.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn norms_are_shared_by_themselves_where_ranks_have_few_items() {
+        let is_shared = |ranks| SharedNorm::Auto.is_shared(64, ranks);
+        assert!(!is_shared(1) && !is_shared(4) && is_shared(5) && is_shared(64));
+        assert!(SharedNorm::Always.is_shared(64, 2) && !SharedNorm::Never.is_shared(2, 2));
+    }
+}

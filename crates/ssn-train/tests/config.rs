@@ -1,0 +1,134 @@
+//! Configs: presets are the paper's, layers win in order, and mistakes are told with their place.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+use ssn_data::{Order, Preset};
+use ssn_nn::backbones::BackboneConfig;
+use ssn_nn::{HeadConfig, Method, ModelConfig, Pairing, Schedule};
+use ssn_train::run::{Layers, RunConfig, RunPreset, Setting};
+
+const DATA: &str = "[data]\npath = \"set\"\n";
+
+fn layers(preset: Option<RunPreset>, text: &str, settings: &[&str]) -> Layers {
+    let settings = settings.iter().map(|text| Setting::parse(text).unwrap()).collect();
+    Layers { preset, file: Some(("folder/ssn.toml".into(), text.to_owned())), settings }
+}
+
+fn config(preset: RunPreset, settings: &[&str]) -> RunConfig {
+    layers(Some(preset), DATA, settings).config().unwrap()
+}
+
+fn wrong(text: &str, settings: &[&str]) -> String {
+    layers(None, text, settings).config().unwrap_err().to_string()
+}
+
+#[test]
+fn the_presets_are_the_papers_experiments() {
+    let lidc = config(RunPreset::Lidc, &[]);
+    assert_eq!(lidc.model.backbone.as_ref(), Some(&ModelConfig::lidc().backbone));
+    assert_eq!((lidc.model.head, lidc.batches.batch_size), (ModelConfig::lidc().head, 12));
+    assert_eq!((lidc.training.steps, lidc.loss.samples), (500_000, 20));
+    assert_eq!((lidc.loss.pairing, lidc.optimiser.method), (Pairing::Independent, Method::adam()));
+    assert_eq!((lidc.optimiser.learning_rate, &lidc.optimiser.decay), (1e-3, &Schedule::Constant));
+    assert_eq!(lidc.augmentation, Preset::Lidc.config());
+    let as_coded = config(RunPreset::LidcAsCoded, &[]);
+    assert_eq!(as_coded.augmentation, Preset::LidcAsCoded.config());
+    assert_eq!(RunConfig { augmentation: lidc.augmentation.clone(), ..as_coded }, lidc);
+
+    let brats = config(RunPreset::Brats, &[]);
+    assert_eq!(brats.model.backbone.as_ref(), Some(&ModelConfig::brats().backbone));
+    assert_eq!((brats.batches.batch_size, brats.batches.order), (10, Order::BRATS));
+    assert_eq!((brats.loss.pairing, brats.training.steps), (Pairing::Antithetic, 1_200 * 50 * 20 / 10));
+    let larger = config(RunPreset::Brats60mm, &[]);
+    assert_eq!((larger.batches.batch_size, larger.training.steps), (4, 1_200 * 50 * 20 / 4));
+    assert_eq!(larger.batches.patch.target_size, Some([60; 3]));
+    // Halved at the same epochs.
+    let milestones = |config: &RunConfig, steps_per_epoch: u64| match &config.optimiser.decay {
+        Schedule::MultiStep { milestones, .. } => {
+            milestones.iter().map(|step| step / steps_per_epoch).collect()
+        }
+        _ => vec![],
+    };
+    assert_eq!(milestones(&brats, 100), [440, 640, 800, 900, 980, 1050]);
+    assert_eq!(milestones(&larger, 250), [440, 640, 800, 900, 980, 1050]);
+}
+
+#[test]
+fn a_frozen_config_is_read_back_the_same() {
+    for preset in RunPreset::ALL {
+        let config = config(preset, &[]);
+        let text = toml::to_string(&config).unwrap();
+        assert_eq!(Layers::frozen("config.toml".into(), text).unwrap(), config, "{}", preset.name());
+    }
+}
+
+#[test]
+fn later_layers_win() {
+    let text =
+        format!("preset = \"lidc\"\n{DATA}[training]\nsteps = 7000\n[model]\nhead = \"deterministic\"\n");
+    let from_file = layers(None, &text, &[]).config().unwrap();
+    assert_eq!((from_file.training.steps, from_file.batches.batch_size), (7000, 12));
+    assert_eq!(from_file.model.head, HeadConfig::Deterministic);
+    assert_eq!(from_file.data.path, std::path::Path::new("folder/set"));
+    let settings = [
+        "training.steps=9",
+        "model.head.stochastic.rank=3",
+        "optimiser.method.sgd.momentum=0.9",
+        "loss.dice=1",
+    ];
+    let set = layers(Some(RunPreset::Demo), &text, &settings);
+    let set =
+        layers(set.preset, &text, &[&settings[..], &["loss.pretrain_steps=2"]].concat()).config().unwrap();
+    assert_eq!(set.training.steps, 9);
+    assert!(matches!(set.model.head, HeadConfig::Stochastic(head) if head.rank == 3));
+    assert_eq!(set.optimiser.method, Method::sgd(0.9));
+    assert_eq!(set.model.backbone, None);
+}
+
+#[test]
+fn another_choice_replaces_the_whole_of_the_old_one() {
+    let text = format!("preset = \"brats\"\n{DATA}[batches]\npatch = {{ place = {{ kind = \"whole\" }} }}\n");
+    let config = layers(None, &text, &[]).config().unwrap();
+    assert_eq!(config.batches.patch.place, ssn_data::Place::Whole);
+    assert_eq!(config.batches.patch.target_size, Some([30; 3]), "what was not named stays");
+    let unet = "[model.backbone.unet]\nwidths = [4]\nstrides = []\nkernels = [[1, 3, 3]]\ndecoder_widths = []\n\
+                norm = { kind = \"batch\", eps = 1e-5, momentum = 0.1 }\nactivation = \"relu\"\n";
+    let config = layers(None, &format!("preset = \"brats\"\n{DATA}{unet}"), &[]).config().unwrap();
+    assert!(matches!(config.model.backbone, Some(BackboneConfig::Unet(_))));
+}
+
+#[test]
+fn mistakes_are_told_with_their_place() {
+    let data = |line: &str| wrong(&format!("{DATA}{line}\n"), &[]);
+    insta::assert_snapshot!(
+        [
+            wrong("", &[]),
+            wrong("[data\n", &[]),
+            wrong(&format!("preset = \"lidd\"\n{DATA}"), &[]),
+            wrong(&format!("preset = 3\n{DATA}"), &[]),
+            data("pth = \"x\""),
+            data("[losss]"),
+            data("[loss]\n# how many\nsmaples = 10"),
+            data("[loss]\nsamples = \"many\""),
+            data("[loss]\nsamples = -1"),
+            data("[loss]\npairing = \"antithetics\""),
+            data("[training]\nsteps = 10"),
+            data("[training]\nvalidate = 10"),
+            data("[model]\nhead = { stochastic = { rnk = 3 } }"),
+            data("[model]\nhead = \"diagonal\""),
+            data("[model]\nbackbone = { unett = {} }"),
+            data("[model]\nplan = { width = 0 }"),
+            data("[optimiser]\nmethod = { adam = { beta = 0.9 } }"),
+            data("[optimiser]\nlearning_rate = 0"),
+            data("[batches]\npatch = { place = { kind = \"random\", sizes = [1, 2, 3] } }"),
+            wrong(DATA, &["training.stesp=10"]),
+            wrong(DATA, &["training.steps=many"]),
+            wrong(DATA, &["model.head.stochastic.rank=ten"]),
+            wrong(DATA, &["trainin.steps=10"]),
+            wrong(DATA, &["training.average=9", "model.backbone={torchscript=\"x.pt\", features=3}"]),
+        ]
+        .join("\n")
+    );
+    let parse = |text: &str| Setting::parse(text).unwrap_err();
+    insta::assert_snapshot!([parse("training.steps"), parse(".steps=3")].join("\n"));
+}
