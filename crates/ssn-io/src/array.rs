@@ -109,11 +109,11 @@ impl Element {
             Self::Plain(kind) => Ok(Voxels::from_bytes(kind, bytes, order)),
             Self::F16 => Ok(halves(|bits| f16::from_bits(bits).to_f32())),
             Self::Bf16 => Ok(halves(|bits| bf16::from_bits(bits).to_f32())),
-            Self::Bool => match bytes.iter().find(|&&b| b > 1) {
+            Self::Bool => match bytes.iter().position(|&b| b > 1) {
                 None => Ok(Voxels::U8(bytes.to_vec())),
-                Some(b) => Err(Problem::Field {
+                Some(place) => Err(Problem::Field {
                     field: "a value of type bool",
-                    found: b.to_string(),
+                    found: format!("{} at value {place}", bytes[place]),
                     allowed: "0 or 1",
                     advice: "the file is damaged: save the array again",
                 }),
