@@ -7,7 +7,7 @@
 
 Random files are made over sizes, types, depths, interlacing, compressions, predictors, byte orders, tiles, planes,
 pages, subsamplings and versions. Values, types and shapes must be those that were stored, bit by bit. Those of JPEG must
-be near what Pillow (libjpeg-turbo) decodes: within 1 for grey and within 5 for colors; where chroma has at most two columns
+be near what Pillow (libjpeg-turbo) decodes: within 1 for gray and within 5 for colors; where chroma has at most two columns
 libjpeg does not interpolate it, and any difference is counted only. What should be refused must be: pictures one can see
 through, TIFF with a palette or with tiles for each channel, and arrays of other things than numbers. Version 0.11 of the
 crate `tiff` cannot read all LZW data in tiles (its issue 395); such files are counted. Every PNG, TIFF and NumPy file that is read is written
@@ -33,7 +33,7 @@ TYPES = {"U8": "u1", "I8": "i1", "U16": "u2", "I16": "i2", "U32": "u4", "I32": "
 NUMBERS = list(TYPES.values())
 # First column and row, and steps, of the passes of an interlaced PNG.
 PASSES = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
-# Colour type of PNG: its depths and samples.
+# Color type of PNG: its depths and samples.
 COLOURS = {0: ([1, 2, 4, 8, 16], 1), 2: ([8, 16], 3), 3: ([1, 2, 4, 8], 1), 4: ([8, 16], 2), 6: ([8, 16], 4)}
 REFUSED = "refused"
 Near = collections.namedtuple("Near", "values tolerance")
@@ -76,9 +76,9 @@ def png_rows(pixels, bits):
 
 
 def png(r, path):
-    """A PNG chunk by chunk: every colour type and depth, interlaced or not, with a palette or a transparent colour."""
-    (h, w), colour, interlaced = size(r), r.choice(list(COLOURS)), r.random() < 0.5
-    depths, samples = COLOURS[colour]
+    """A PNG chunk by chunk: every color type and depth, interlaced or not, with a palette or a transparent color."""
+    (h, w), color, interlaced = size(r), r.choice(list(COLOURS)), r.random() < 0.5
+    depths, samples = COLOURS[color]
     bits = r.choice(depths)
     pixels = np.random.default_rng(r.randrange(1 << 32)).integers(0, 1 << bits, (h, w, samples)).astype("u2")
     expected = planes(pixels[..., :3 if samples > 2 else 1].astype("u2" if bits == 16 else "u1"))
@@ -88,16 +88,16 @@ def png(r, path):
         if r.random() < 0.3:
             pixels[r.randrange(h), r.randrange(w), -1] = r.randrange((1 << bits) - 1)
             expected = REFUSED
-    if colour == 3:
+    if color == 3:
         more = png_chunk(b"PLTE", r.randbytes(3 << bits)) + (png_chunk(b"tRNS", b"\0") if r.random() < 0.3 else b"")
-    elif colour in (0, 2) and r.random() < 0.2:
+    elif color in (0, 2) and r.random() < 0.2:
         key = pixels[r.randrange(h), r.randrange(w)]
         more, expected = png_chunk(b"tRNS", key.astype(">u2").tobytes()), REFUSED
     steps = PASSES if interlaced else [(0, 0, 1, 1)]
     rows = b"".join(png_rows(part, bits) for x, y, dx, dy in steps if (part := pixels[y::dy, x::dx]).size)
     data = zlib.compress(rows)
     cut = r.randrange(len(data))
-    header = struct.pack(">IIBBBBB", w, h, bits, colour, 0, 0, int(interlaced))
+    header = struct.pack(">IIBBBBB", w, h, bits, color, 0, 0, int(interlaced))
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", header) + more + png_chunk(b"IDAT", data[:cut])
                      + png_chunk(b"IDAT", data[cut:]) + png_chunk(b"IEND", b""))
     return expected
@@ -138,14 +138,14 @@ def jpeg(r, path):
 
 def tiff(r, path):
     """A TIFF as tifffile writes it: types, compressions, predictors, byte orders, strips, tiles, planes and pages."""
-    colour, (h, w) = r.random() < 0.3, size(r)
+    color, (h, w) = r.random() < 0.3, size(r)
     options = {"byteorder": r.choice("<>"), "bigtiff": r.random() < 0.2, "metadata": None,
                "compression": r.choice([None, "lzw", "zlib", "packbits"])}
     if r.random() < 0.3:
         options["tile"] = (16, 32)
     elif r.random() < 0.5:
         options["rowsperstrip"] = r.randrange(1, h + 1)
-    if colour:
+    if color:
         kind, samples = r.choice(["u1", "u2"]), r.choice([3, 4])
         pixels = values(r, (h, w, samples), kind)
         if samples == 4:
@@ -223,7 +223,7 @@ def again(path):
         with tifffile.TiffFile(path) as file:
             pages = np.stack([page.asarray() for page in file.pages])
         return np.moveaxis(pages, -1, 0) if pages.ndim == 4 else pages[None]
-    # Pillow reduces PNG with 16 bit colours to 8 bit, so those are left to the comparison of what is read.
+    # Pillow reduces PNG with 16 bit colors to 8 bit, so those are left to the comparison of what is read.
     image = Image.open(path)
     stored_bits = path.read_bytes()[24]
     if stored_bits == 16 and image.mode == "RGB":
@@ -259,7 +259,7 @@ def near(found, expected, tolerance):
         return "OTHER VALUES"
     if tolerance == 255:
         return "narrow chroma"
-    return f"{'grey' if len(found) == 1 else 'color'} within {most}"
+    return f"{'gray' if len(found) == 1 else 'color'} within {most}"
 
 
 def main():

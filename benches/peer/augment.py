@@ -44,8 +44,8 @@ def grid(size):
 
 def brats(image, labels, rng):
     size = np.array([110] * 3)
-    centre = np.array([rng.integers(n) for n in labels.shape])
-    start = centre - size // 2 + (size - 1) / 2
+    center = np.array([rng.integers(n) for n in labels.shape])
+    start = center - size // 2 + (size - 1) / 2
     points = grid(size)
     for axis in range(3):
         points[axis] = -points[axis]  # a flip along every axis

@@ -1,10 +1,10 @@
-"""The peer of `cargo xtask bench gpu`: the same networks, losses and optimisers in PyTorch on an NVIDIA GPU.
+"""The peer of `cargo xtask bench gpu`: the same networks, losses and optimizers in PyTorch on an NVIDIA GPU.
 
 gpu.py NETWORK MODE STEPS [cpu]: NETWORK is unet (12 images of 128²) or deepmedic (10 patches of 110³), MODE one of
 
   eager-f32   channels first, single precision, every setting as PyTorch has it: how the paper's code trains
   eager-bf16  channels last, the trunk autocast to bfloat16
-  graph-bf16  the same, but the whole step is a captured CUDA graph, with the optimiser's fastest variant and
+  graph-bf16  the same, but the whole step is a captured CUDA graph, with the optimizer's fastest variant and
               convolutions chosen by trial: the fastest of PyTorch without its compiler
   profile     the kernels of eager-bf16 by their time, as a table
 

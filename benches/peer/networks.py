@@ -1,4 +1,4 @@
-"""The paper's networks with their Monte-Carlo loss and optimisers in PyTorch: what the peers of a training step share."""
+"""The paper's networks with their Monte-Carlo loss and optimizers in PyTorch: what the peers of a training step share."""
 import math
 import torch
 from torch import nn
@@ -120,7 +120,7 @@ def loss(mean, diagonal, factor, target, antithetic):
 
 
 class Learner:
-    """A network of the paper with random images of its experiment and its optimiser, which takes further options."""
+    """A network of the paper with random images of its experiment and its optimizer, which takes further options."""
 
     def __init__(self, network, batch, device="cpu", bfloat16=False, channels_last=False, **options):
         torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""The peer of `cargo xtask bench step`: the same networks, losses and optimisers in PyTorch, eager.
+"""The peer of `cargo xtask bench step`: the same networks, losses and optimizers in PyTorch, eager.
 
 step.py NETWORK PRECISION STEPS: NETWORK is unet or deepmedic, PRECISION f32 or bf16 (autocast); prints JSON.
 """

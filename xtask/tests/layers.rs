@@ -83,7 +83,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "finding",
             "labels",
             "records",
-            "normalise",
+            "normalize",
             "crop",
             "resample",
             "split",

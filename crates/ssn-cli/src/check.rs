@@ -21,13 +21,13 @@ pub fn run(args: &CheckArgs, global: &Global) -> Result<Exit, Failure> {
     let progress = Progress::new(dataset.entries.len(), "cases", global.quiet);
     let report = check(&dataset, parts.as_deref(), &|done| progress.reached(done));
     progress.finish();
-    let text = if global.json { json(&report)? } else { report.to_string().lines().map(coloured).collect() };
+    let text = if global.json { json(&report)? } else { report.to_string().lines().map(colored).collect() };
     print(&text)?;
     Ok(if report.is_clean() { Exit::Ok } else { Exit::ProblemsFound })
 }
 
-/// A line of the report, with the word for how bad a finding is in its colour.
-fn coloured(line: &str) -> String {
+/// A line of the report, with the word for how bad a finding is in its color.
+fn colored(line: &str) -> String {
     let words = [("error", style::ERROR), ("warning", style::WARNING), ("note", style::NOTE)];
     // Findings begin with the word, padded to a column.
     let found = words.into_iter().find_map(|(word, style)| {

@@ -73,7 +73,7 @@ impl Failure {
     }
 }
 
-/// Colours for a terminal; they are taken out where there is none, and where `NO_COLOR` is set.
+/// Colors for a terminal; they are taken out where there is none, and where `NO_COLOR` is set.
 pub mod style {
     use anstyle::{AnsiColor, Style};
 

@@ -24,7 +24,7 @@ struct Found<'a> {
     config: &'a Path,
 }
 
-/// Recognises the dataset, writes the config, and prints what was found.
+/// Recognizes the dataset, writes the config, and prints what was found.
 pub fn run(args: &InitArgs, global: &Global) -> Result<Exit, Failure> {
     check_free(&args.out, args.overwrite)?;
     let dataset = Dataset::open(&args.dataset).map_err(failure)?;

@@ -17,7 +17,7 @@ const INTRODUCTION: &str = "\
 # Every verb and option
 
 What `ssn VERB --help` prints. [Exit codes](exit-codes.md) are the same for all verbs. Results go to standard output, progress and messages to standard
-error. Colours appear only on terminals, and not where `NO_COLOR` is set.
+error. Colors appear only on terminals, and not where `NO_COLOR` is set.
 
 This page is made of the code: `SSN_UPDATE_DOCS=1 cargo nextest run -p ssn-cli --test cli_reference`.
 ";

@@ -77,7 +77,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         SurfaceDistances::new(&prediction_map.mask(&[1, 2, 3]), &raters[0].mask(&[1, 2, 3]), &grid)?;
     let undefined = EmptyPolicy::UNDEFINED;
     let (hd95, nsd) = (surface.hd95(Hd95::LargerDirected, undefined), surface.nsd(2.0, undefined)?);
-    clock.tell("HD95 and normalised surface Dice");
+    clock.tell("HD95 and normalized surface Dice");
 
     let correlation = correlation_with(&d, 1, v / 2)?[0];
     clock.tell("correlation of all voxels with one");
@@ -99,8 +99,8 @@ fn distribution(v: usize) -> Result<LowRankNormal, Box<dyn Error>> {
     let [depth, height, width] = SHAPE;
     let shell = |x: usize| {
         let at = [x / (height * width), x / width % height, x % width];
-        let centre = [depth / 2, height / 2, width / 2];
-        let squared: f32 = at.iter().zip(centre).map(|(&a, c)| (a as f32 - c as f32).powi(2)).sum();
+        let center = [depth / 2, height / 2, width / 2];
+        let squared: f32 = at.iter().zip(center).map(|(&a, c)| (a as f32 - c as f32).powi(2)).sum();
         match squared.sqrt() {
             r if r < 12.0 => 1,
             r if r < 22.0 => 3,

@@ -48,7 +48,7 @@ impl LabelMap {
                 expected,
             });
         }
-        // The maximum runs vectorised over all labels; the search for the culprit only in the error case.
+        // The maximum runs vectorized over all labels; the search for the culprit only in the error case.
         let Some(largest) = labels.iter().copied().max() else {
             return Err(CoreError::Empty { field: "labels" });
         };

@@ -3,9 +3,9 @@
 /// Calls `body` compiled for the processor's vector instructions.
 ///
 /// Functions that `body` calls take part when they are `#[inline(always)]`; so must the closure itself be.
-/// Results do not change: without licence to reassociate, the compiler vectorises only what is exact.
+/// Results do not change: without license to reassociate, the compiler vectorizes only what is exact.
 #[inline(always)]
-pub fn vectorised<R>(body: impl FnMut() -> R) -> R {
+pub fn vectorized<R>(body: impl FnMut() -> R) -> R {
     pulp::Arch::new().dispatch(Body(body))
 }
 

@@ -41,8 +41,8 @@ impl ChunkState<'_> {
     fn add(&mut self, at: usize, sample: usize, logits: &[Row], raters: &[LabelMap]) {
         let count = TILE.min(self.probability_sums[0].len() - at);
         self.probabilities.copy_from_slice(logits);
-        let mut normaliser = [0.0; TILE];
-        tile_softmax(&mut self.probabilities, &mut normaliser);
+        let mut normalizer = [0.0; TILE];
+        tile_softmax(&mut self.probabilities, &mut normalizer);
         for (row, probabilities) in self.probability_sums.iter_mut().zip(&self.probabilities) {
             row[at..at + count].iter_mut().zip(probabilities).for_each(|(sum, &p)| *sum += f64::from(p));
         }
@@ -52,13 +52,13 @@ impl ChunkState<'_> {
             let mut target = [0; TILE];
             target[..count].copy_from_slice(&rater.labels()[self.first_voxel + at..][..count]);
             let mut log_p = [0.0; TILE];
-            tile_log_probability(logits, &normaliser, &target, &mut log_p);
+            tile_log_probability(logits, &normalizer, &target, &mut log_p);
             *sum += sum_of_tile(&log_p, count);
         }
     }
 }
 
-/// The sum of the first `count` values in double precision, over eight running sums that vectorise.
+/// The sum of the first `count` values in double precision, over eight running sums that vectorize.
 #[inline(always)]
 fn sum_of_tile(values: &Row, count: usize) -> f64 {
     const RUNNING: usize = 8;

@@ -13,7 +13,7 @@ typedef u64 index;
 typedef u32 index;
 #endif
 
-// ---- Eight neighbouring channels in one access. BF16 chooses the type of feature maps. ----
+// ---- Eight neighboring channels in one access. BF16 chooses the type of feature maps. ----
 
 #ifdef BF16
 typedef unsigned short scalar;

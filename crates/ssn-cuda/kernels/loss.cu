@@ -52,9 +52,9 @@ __device__ __forceinline__ void log_softmax(float logits[CLASSES]) {
     for (int k = 1; k < CLASSES; ++k) largest = fmaxf(largest, logits[k]);
 #pragma unroll
     for (int k = 0; k < CLASSES; ++k) sum += __expf(logits[k] - largest);
-    const float normaliser = largest + __logf(sum);
+    const float normalizer = largest + __logf(sum);
 #pragma unroll
-    for (int k = 0; k < CLASSES; ++k) logits[k] -= normaliser;
+    for (int k = 0; k < CLASSES; ++k) logits[k] -= normalizer;
 }
 
 // log p(target | sample), summed over voxels: [SAMPLES, b, t], zeros before.

@@ -1,4 +1,4 @@
-// Normalisation, dropout and activation in one pass, forward and backward.
+// Normalization, dropout and activation in one pass, forward and backward.
 //
 // A feature map is [groups, rows, CP] with channels fastest: all rows are one group for batch norm, those of an image
 // for instance norm. Of the CP channels, a multiple of 8, the first C are real; the others hold zeros and stay so.
@@ -161,7 +161,7 @@ struct Drop {
 };
 
 // Eight values of y = activation(dropout(factor · x + offset)).
-__device__ __forceinline__ void normalise8(const scalar* x, scalar* y, i64 element, const float factor[8],
+__device__ __forceinline__ void normalize8(const scalar* x, scalar* y, i64 element, const float factor[8],
                                            const float offset[8], float slope, uint2 key, const Drop& drop) {
     float v[8];
     load8(x + element, v);
@@ -188,8 +188,8 @@ __device__ __forceinline__ uint2 key_for(const Drop& drop) {
 #endif
 }
 
-// y = activation(dropout(normalised x)). With `whole` > 0 the sums are those of so many rows over all ranks, without shift.
-extern "C" __global__ void normalise(const scalar* x, scalar* y, const double* sums, Statistics s, const float* prelu,
+// y = activation(dropout(normalized x)). With `whole` > 0 the sums are those of so many rows over all ranks, without shift.
+extern "C" __global__ void normalize(const scalar* x, scalar* y, const double* sums, Statistics s, const float* prelu,
                                      i64 rows, i64 whole, int C, int CP, Drop drop) {
     extern __shared__ float shared[];
     float *a = shared, *b = shared + CP;
@@ -212,7 +212,7 @@ extern "C" __global__ void normalise(const scalar* x, scalar* y, const double* s
 #pragma unroll
     for (int i = 0; i < 8; ++i) factor[i] = a[at.channel + i], offset[i] = b[at.channel + i];
     for (i64 row = at.row; row < rows; row += at.step)
-        normalise8(x, y, base + row * CP + at.channel, factor, offset, slope, key, drop);
+        normalize8(x, y, base + row * CP + at.channel, factor, offset, slope, key, drop);
 }
 
 // Adds two arrays of eight numbers over all threads of a block; every thread gets the sums [8, 2].
@@ -236,7 +236,7 @@ __device__ __forceinline__ void block_sums(float (&values)[2][8], double* shared
 }
 
 // The same for small maps, statistics included: a block owns eight channels of a group.
-extern "C" __global__ void normalise_small(const scalar* x, scalar* y, Statistics s, const float* prelu, i64 rows, int C,
+extern "C" __global__ void normalize_small(const scalar* x, scalar* y, Statistics s, const float* prelu, i64 rows, int C,
                                            int CP, Drop drop) {
     __shared__ double sums[16];
     __shared__ float2 lines[8];
@@ -269,15 +269,15 @@ extern "C" __global__ void normalise_small(const scalar* x, scalar* y, Statistic
     for (int i = 0; i < 8; ++i) factor[i] = lines[i].x, offset[i] = lines[i].y;
 #pragma unroll 4
     for (i64 row = threadIdx.x; row < rows; row += blockDim.x)
-        normalise8(x, y, base + row * CP, factor, offset, slope, key, drop);
+        normalize8(x, y, base + row * CP, factor, offset, slope, key, drop);
 }
 
 // ---- Backward. ----
 
-// A channel on the way back: normalised values are x · deviation + offset.
+// A channel on the way back: normalized values are x · deviation + offset.
 struct Channel {
     float deviation, offset, weight, bias;
-    float mean, product, factor;  // The last pass only: dx = factor · (gradient − mean − normalised · product).
+    float mean, product, factor;  // The last pass only: dx = factor · (gradient − mean − normalized · product).
 };
 
 // Unreal channels have only zeros.
@@ -297,7 +297,7 @@ __device__ __forceinline__ Channel channel_of(const float* saved, const float* w
     return k;
 }
 
-// Of eight values: the normalised ones h, and the gradient before activation and dropout; adds to that of the slope.
+// Of eight values: the normalized ones h, and the gradient before activation and dropout; adds to that of the slope.
 __device__ __forceinline__ void inner8(const scalar* x, const scalar* dy, i64 element, const Channel k[8], float slope,
                                        uint2 key, const Drop& drop, float h[8], float gradient[8], float& of_slope) {
     load8(x + element, h);
@@ -351,7 +351,7 @@ __device__ __forceinline__ void outer8(scalar* dx, i64 element, i64 row, const C
     store8(dx + element, gradient);
 }
 
-// Sums of the inner gradient, alone and times the normalised value: [groups, C, 2]; and of the slope's gradient.
+// Sums of the inner gradient, alone and times the normalized value: [groups, C, 2]; and of the slope's gradient.
 extern "C" __global__ void gradient_sums(const scalar* x, const scalar* dy, const float* saved, const float* weight,
                                          const float* bias, const float* prelu, double* sums, double* slope_sum, i64 rows,
                                          int C, int CP, Drop drop) {

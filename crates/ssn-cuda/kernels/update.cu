@@ -1,4 +1,4 @@
-// The optimiser's step for all parameters at once, and the copies in which the network computes.
+// The optimizer's step for all parameters at once, and the copies in which the network computes.
 //
 // One row of the table per parameter. METHOD: 0 Adam, 1 AdamW, 2 SGD, 3 RMSprop.
 
@@ -90,7 +90,7 @@ extern "C" __global__ void decide(double* sum, const double* loss, const double*
 
 struct Settings {
     double beta1, beta2, eps, decay, momentum, dampening;
-    int nesterov, centred;
+    int nesterov, centerd;
 };
 
 // One step. steps[row] counts from 1.
@@ -134,7 +134,7 @@ extern "C" __global__ void update(const Row* table, int rows, const double* resu
 #else
         float square = (float)s.beta2 * row.first[i] + (float)(1.0 - s.beta2) * g * g;
         row.first[i] = square;
-        if (s.centred) {
+        if (s.centerd) {
             const float mean = row.second[i] + (float)(1.0 - s.beta2) * (g - row.second[i]);
             row.second[i] = mean;
             square -= mean * mean;

@@ -1,4 +1,4 @@
-// Normalisation, dropout and activation as one operator with gradients; alone, or in front of a convolution.
+// Normalization, dropout and activation as one operator with gradients; alone, or in front of a convolution.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -14,20 +14,20 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// What a normalisation is told; the same in C and Rust.
+// What a normalization is told; the same in C and Rust.
 struct NormOptions {
     double eps, momentum;
     double keep;         // The probability of dropout to keep a value; 1 for no dropout.
     int64_t layer;       // Chooses the random numbers of dropout.
     int64_t activation;  // 0 none, 1 ReLU, 2 leaky ReLU, 3 PReLU.
     int64_t channels;    // The real ones of the map; those beyond hold zeros.
-    int64_t per_image;   // Whether each image is normalised by itself.
+    int64_t per_image;   // Whether each image is normalized by itself.
     int64_t training;
     int64_t first;  // Images of the batch that other ranks have in front of these.
     int64_t whole;  // Images of the batch over all ranks, if statistics are those of all; else 0.
 };
 
-// The tensors of a normalisation; those that it has not are undefined.
+// The tensors of a normalization; those that it has not are undefined.
 struct NormTensors {
     Tensor weight, bias, prelu, running_mean, running_var, seed;
 };
@@ -137,8 +137,8 @@ inline Variant norm_variant(const Tensor& x, const NormOptions& o) {
                            (dropout ? "1" : "0") + wide_option(x)};
 }
 
-// The normalised map; in training, `saved` becomes mean and 1/σ of each group and channel.
-inline Tensor normalise_forward(const Tensor& x, const NormTensors& t, const NormOptions& o, Tensor& saved) {
+// The normalized map; in training, `saved` becomes mean and 1/σ of each group and channel.
+inline Tensor normalize_forward(const Tensor& x, const NormTensors& t, const NormOptions& o, Tensor& saved) {
     const Rows size(x, o);
     const Variant variant = norm_variant(x, o);
     const bool measures = o.training || o.per_image;
@@ -151,7 +151,7 @@ inline Tensor normalise_forward(const Tensor& x, const NormTensors& t, const Nor
     const float* prelu = pointer<const float>(t.prelu);
     const Drop drop(x, t, o);
     if (measures && size.small()) {
-        launch(variant, "normalise_small", size.small_grid(), pointer<const void>(x), pointer<void>(y), statistics, prelu,
+        launch(variant, "normalize_small", size.small_grid(), pointer<const void>(x), pointer<void>(y), statistics, prelu,
                size.rows, size.channels, size.padded, drop);
         return y;
     }
@@ -165,13 +165,13 @@ inline Tensor normalise_forward(const Tensor& x, const NormTensors& t, const Nor
             Ranks::all().add_up(sums);
         }
     }
-    launch(variant, "normalise", size.passing(2 * sizeof(float)), pointer<const void>(x), pointer<void>(y),
+    launch(variant, "normalize", size.passing(2 * sizeof(float)), pointer<const void>(x), pointer<void>(y),
            pointer<const double>(sums), statistics, prelu, size.rows, size.whole, size.channels, size.padded, drop);
     return y;
 }
 
 // Gradients of x, weight, bias and slope. `skip`, if defined, is the gradient of the middle of x, added to that of x.
-inline variable_list normalise_backward(const Tensor& x, Tensor dy, const Tensor& saved, const NormTensors& t,
+inline variable_list normalize_backward(const Tensor& x, Tensor dy, const Tensor& saved, const NormTensors& t,
                                         const NormOptions& o, const Tensor& skip) {
     const Rows size(x, o);
     const Variant variant = norm_variant(x, o);
@@ -241,12 +241,12 @@ inline std::pair<NormTensors, NormOptions> saved_norm(AutogradContext* ctx) {
 }
 
 // activation(dropout(norm(x))).
-struct Normalise : torch::autograd::Function<Normalise> {
+struct Normalize : torch::autograd::Function<Normalize> {
     static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& weight, const Tensor& bias,
                           const std::optional<Tensor>& prelu, NormTensors t, NormOptions o) {
         t.weight = weight, t.bias = bias, t.prelu = prelu.value_or(Tensor());
         Tensor saved;
-        Tensor y = normalise_forward(x, t, o, saved);
+        Tensor y = normalize_forward(x, t, o, saved);
         ctx->save_for_backward({x, saved});
         save_norm(ctx, t, o);
         return y;
@@ -255,19 +255,19 @@ struct Normalise : torch::autograd::Function<Normalise> {
     static variable_list backward(AutogradContext* ctx, variable_list gradients) {
         const auto saved = ctx->get_saved_variables();
         const auto [t, o] = saved_norm(ctx);
-        auto result = normalise_backward(saved[0], gradients[0], saved[1], t, o, Tensor());
+        auto result = normalize_backward(saved[0], gradients[0], saved[1], t, o, Tensor());
         return {result[0], result[1], result[2], result[3], Tensor(), Tensor()};
     }
 };
 
 // convolution(activation(dropout(norm(x)))) without padding, plus the middle of x if it has as many channels.
-struct NormalisedConvolution : torch::autograd::Function<NormalisedConvolution> {
+struct NormalizedConvolution : torch::autograd::Function<NormalizedConvolution> {
     static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& weight, const Tensor& bias,
                           const std::optional<Tensor>& prelu, const Tensor& kernel, NormTensors t, NormOptions o,
                           bool residual) {
         t.weight = weight, t.bias = bias, t.prelu = prelu.value_or(Tensor());
         Tensor saved;
-        const Tensor a = normalise_forward(x, t, o, saved);
+        const Tensor a = normalize_forward(x, t, o, saved);
         Tensor y = at::convolution(a, kernel, {}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, false, {0, 0, 0}, 1);
         if (!is_channels_last(y)) y = channels_last(y);
         if (residual) add_middle(y, x);
@@ -286,7 +286,7 @@ struct NormalisedConvolution : torch::autograd::Function<NormalisedConvolution> 
             at::convolution_backward(dy, saved[2], saved[3], std::nullopt, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, false,
                                      {0, 0, 0}, 1, {true, true, false});
         const bool residual = ctx->saved_data["residual"].toBool();
-        auto result = normalise_backward(saved[0], da, saved[1], t, o, residual ? dy : Tensor());
+        auto result = normalize_backward(saved[0], da, saved[1], t, o, residual ? dy : Tensor());
         return {result[0], result[1], result[2], result[3], dkernel, Tensor(), Tensor(), Tensor()};
     }
 

@@ -92,7 +92,7 @@ char* ssn_enter_stream(int64_t device) {
     });
 }
 
-char* ssn_synchronise() {
+char* ssn_synchronize() {
     return guarded([&] { c10::cuda::getCurrentCUDAStream().synchronize(); });
 }
 
@@ -163,7 +163,7 @@ char* ssn_copy(Tensor* to, const Tensor* from) {
 
 // ---- Sums over ranks. ----
 
-// How normalisations sum their statistics over ranks; nothing to forget it.
+// How normalizations sum their statistics over ranks; nothing to forget it.
 char* ssn_set_sum(ssn::Ranks::Sum sum, void* state) {
     return guarded([&] { ssn::Ranks::all().set(sum, state); });
 }
@@ -270,27 +270,27 @@ char* ssn_head(const Tensor* features, const Tensor* weight, const Tensor* bias,
 }
 
 // tensors: weight, bias, PReLU's slope, running mean, running variance, dropout's seed; the last four may be missing.
-char* ssn_normalise(const Tensor* x, const Tensor** tensors, const ssn::NormOptions* options, Tensor** result) {
+char* ssn_normalize(const Tensor* x, const Tensor** tensors, const ssn::NormOptions* options, Tensor** result) {
     return guarded([&] {
         ssn::NormTensors t;
         t.running_mean = or_none(tensors[3]), t.running_var = or_none(tensors[4]), t.seed = or_none(tensors[5]);
         if (options->training) {
-            *result = new Tensor(ssn::Normalise::apply(*x, *tensors[0], *tensors[1], maybe(tensors[2]), t, *options));
+            *result = new Tensor(ssn::Normalize::apply(*x, *tensors[0], *tensors[1], maybe(tensors[2]), t, *options));
         } else {
             at::NoGradGuard guard;
             t.weight = *tensors[0], t.bias = *tensors[1], t.prelu = or_none(tensors[2]);
             Tensor saved;
-            *result = new Tensor(ssn::normalise_forward(*x, t, *options, saved));
+            *result = new Tensor(ssn::normalize_forward(*x, t, *options, saved));
         }
     });
 }
 
-char* ssn_normalised_convolution(const Tensor* x, const Tensor** tensors, const Tensor* kernel,
+char* ssn_normalized_convolution(const Tensor* x, const Tensor** tensors, const Tensor* kernel,
                                  const ssn::NormOptions* options, int residual, Tensor** result) {
     return guarded([&] {
         ssn::NormTensors t;
         t.running_mean = or_none(tensors[3]), t.running_var = or_none(tensors[4]), t.seed = or_none(tensors[5]);
-        *result = new Tensor(ssn::NormalisedConvolution::apply(*x, *tensors[0], *tensors[1], maybe(tensors[2]), *kernel, t,
+        *result = new Tensor(ssn::NormalizedConvolution::apply(*x, *tensors[0], *tensors[1], maybe(tensors[2]), *kernel, t,
                                                                *options, residual != 0));
     });
 }

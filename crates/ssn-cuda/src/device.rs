@@ -82,9 +82,9 @@ pub fn begin_step(device: Device) -> Result<()> {
 }
 
 /// Waits for the work of this thread's stream.
-pub fn synchronise() -> Result<()> {
+pub fn synchronize() -> Result<()> {
     // SAFETY: no arguments.
-    call(|library| unsafe { (library.ssn_synchronise)() })
+    call(|library| unsafe { (library.ssn_synchronize)() })
 }
 
 /// The most memory used so far.

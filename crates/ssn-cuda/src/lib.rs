@@ -19,7 +19,7 @@ mod table;
 pub use copies::{Event, Pinned, await_copies, copy_beside, copy_later};
 pub use device::{
     Description, Memory, allow_tf32, begin_step, describe, enter_stream, forget_unused_memory, peak_memory,
-    profile, synchronise, use_device,
+    profile, synchronize, use_device,
 };
 pub use error::{CudaError, FAILURE_ADVICE, FAILURE_CODE, Result, says_failed, says_out_of_memory};
 pub use graph::Graph;
@@ -27,8 +27,8 @@ pub use lease::Lease;
 pub use library::{is_built, load};
 pub use nccl::{Nccl, await_sums};
 pub use operators::{
-    Activation, Dropout, JoinPath, LossOptions, MonteCarlo, NormTensors, Normalisation, Part, ascend,
-    descend, is_linear_possible, join, linear, monte_carlo, normalise, normalised_convolution,
+    Activation, Dropout, JoinPath, LossOptions, MonteCarlo, NormTensors, Normalization, Part, ascend,
+    descend, is_linear_possible, join, linear, monte_carlo, normalize, normalized_convolution,
 };
 pub use shared::SharedSums;
 pub use table::{Entry, Results, Rule, Settings, Table, Working};

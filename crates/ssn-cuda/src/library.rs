@@ -69,7 +69,7 @@ functions! {
     ssn_tell_failures: fn(*const c_char, c_int);
     ssn_use_device: fn(i64);
     ssn_enter_stream: fn(i64);
-    ssn_synchronise: fn();
+    ssn_synchronize: fn();
     ssn_describe_device: fn(i64, *mut c_char, *mut i64, *mut i64, *mut u8);
     ssn_peak_memory: fn(i64, *mut i64);
     ssn_empty_cache: fn();
@@ -90,8 +90,8 @@ functions! {
     ssn_graph_end: fn(*mut c_void);
     ssn_graph_replay: fn(*mut c_void);
     ssn_launch: fn(*const c_char, *const c_char, *const c_char, u32, u32, *mut *mut c_void);
-    ssn_normalise: fn(In, *const In, *const NormOptions, Out);
-    ssn_normalised_convolution: fn(In, *const In, In, *const NormOptions, c_int, Out);
+    ssn_normalize: fn(In, *const In, *const NormOptions, Out);
+    ssn_normalized_convolution: fn(In, *const In, In, *const NormOptions, c_int, Out);
     ssn_begin_step: fn(i64);
     ssn_descend: fn(In, *const i64, Out, Out);
     ssn_ascend: fn(In, In, *const i64, Out);
@@ -200,7 +200,7 @@ fn told(error: &libloading::Error) -> String {
 }
 
 pub(crate) fn open(name: &str, remedy: &'static str) -> Result<Opened> {
-    // SAFETY: the initialisers of libtorch's libraries are those that Python's import runs.
+    // SAFETY: the initializers of libtorch's libraries are those that Python's import runs.
     unsafe { Opened::open(Some(name), RTLD_NOW | RTLD_GLOBAL) }.map_err(|error| CudaError::Library {
         library: name.to_owned(),
         reason: told(&error),
@@ -219,7 +219,7 @@ fn open_shim() -> Result<Opened> {
     let mut file = File::from(memory);
     file.write_all(SHIM).map_err(|error| failed(error.to_string()))?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    // SAFETY: our own library has no initialisers but those of its static variables.
+    // SAFETY: our own library has no initializers but those of its static variables.
     unsafe { Opened::open(Some(path), RTLD_NOW) }.map_err(|error| failed(told(&error)))
 }
 

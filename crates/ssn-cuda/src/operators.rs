@@ -8,7 +8,7 @@ use tch::Tensor;
 use crate::error::Result;
 use crate::library::{call, call_for_tensor, pointer};
 
-/// The activation after a normalisation.
+/// The activation after a normalization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i64)]
 pub enum Activation {
@@ -22,7 +22,7 @@ pub enum Activation {
     Prelu = 3,
 }
 
-/// Dropout between a normalisation and its activation.
+/// Dropout between a normalization and its activation.
 #[derive(Debug, Clone, Copy)]
 pub struct Dropout<'a> {
     /// The probability to keep a value.
@@ -33,16 +33,16 @@ pub struct Dropout<'a> {
     pub seed: &'a Tensor,
 }
 
-/// How a map is normalised.
+/// How a map is normalized.
 #[derive(Debug, Clone, Copy)]
-pub struct Normalisation<'a> {
+pub struct Normalization<'a> {
     /// Added to the variance.
     pub eps: f64,
     /// The share of the newest batch in the running statistics.
     pub momentum: f64,
     /// The real channels of the map.
     pub channels: i64,
-    /// Whether each image is normalised by itself.
+    /// Whether each image is normalized by itself.
     pub per_image: bool,
     /// Whether statistics are those of the batch, and gradients wanted.
     pub training: bool,
@@ -63,7 +63,7 @@ pub struct Part {
     pub whole: Option<i64>,
 }
 
-/// The tensors of a normalisation, each `[c]` in single precision.
+/// The tensors of a normalization, each `[c]` in single precision.
 #[derive(Debug, Clone, Copy)]
 pub struct NormTensors<'a> {
     /// The slope of each channel.
@@ -91,7 +91,7 @@ pub(crate) struct NormOptions {
     whole: i64,
 }
 
-impl Normalisation<'_> {
+impl Normalization<'_> {
     fn options(&self) -> NormOptions {
         NormOptions {
             eps: self.eps,
@@ -124,11 +124,11 @@ impl Normalisation<'_> {
 ///
 /// # Shapes
 /// `[b, c, d, h, w]`, unchanged.
-pub fn normalise(x: &Tensor, tensors: &NormTensors, how: &Normalisation) -> Result<Tensor> {
+pub fn normalize(x: &Tensor, tensors: &NormTensors, how: &Normalization) -> Result<Tensor> {
     let (pointers, options) = (how.pointers(tensors), how.options());
     // SAFETY: six pointers to tensors or nothing, and options of the same layout.
     call_for_tensor(|library, out| unsafe {
-        (library.ssn_normalise)(pointer(Some(x)), pointers.as_ptr(), &options, out)
+        (library.ssn_normalize)(pointer(Some(x)), pointers.as_ptr(), &options, out)
     })
 }
 
@@ -136,18 +136,18 @@ pub fn normalise(x: &Tensor, tensors: &NormTensors, how: &Normalisation) -> Resu
 ///
 /// # Shapes
 /// `x` `[b, c, d, h, w]`, `kernel` `[o, c, kd, kh, kw]` with channels fastest → `[b, o, d', h', w']`.
-pub fn normalised_convolution(
+pub fn normalized_convolution(
     x: &Tensor,
     tensors: &NormTensors,
-    how: &Normalisation,
+    how: &Normalization,
     kernel: &Tensor,
     residual: bool,
 ) -> Result<Tensor> {
     let (pointers, options) = (how.pointers(tensors), how.options());
-    // SAFETY: as in `normalise`.
+    // SAFETY: as in `normalize`.
     call_for_tensor(|library, out| unsafe {
         let residual = residual.into();
-        (library.ssn_normalised_convolution)(
+        (library.ssn_normalized_convolution)(
             pointer(Some(x)),
             pointers.as_ptr(),
             pointer(Some(kernel)),

@@ -1,4 +1,4 @@
-//! Statistics that normalisations share with other ranks.
+//! Statistics that normalizations share with other ranks.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +12,7 @@ use crate::library::{call, loaded};
 /// Sums a tensor over ranks, in place, as work of the current stream; or says why not.
 type Sum = dyn Fn(&Tensor) -> std::result::Result<(), String> + Send + Sync;
 
-/// How normalisations of a [`Part`](crate::Part) sum their statistics over ranks, for as long as this lives.
+/// How normalizations of a [`Part`](crate::Part) sum their statistics over ranks, for as long as this lives.
 pub struct SharedSums(*mut Box<Sum>);
 
 // SAFETY: a pointer to something that may be sent, and that this value alone frees.

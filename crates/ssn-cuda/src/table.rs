@@ -1,4 +1,4 @@
-//! All parameters of a network in one table on the device, so that an optimiser's step is a handful of kernels.
+//! All parameters of a network in one table on the device, so that an optimizer's step is a handful of kernels.
 
 use std::ffi::c_void;
 
@@ -33,13 +33,13 @@ pub struct Entry<'a> {
     pub working: Option<Working<'a>>,
     /// The gradient, in the form of the copy if there is one, else of the parameter.
     pub gradient: Option<Tensor>,
-    /// The optimiser's buffers.
+    /// The optimizer's buffers.
     pub buffers: Vec<Option<&'a Tensor>>,
     /// The place of its count of steps.
     pub number: usize,
 }
 
-/// The rule of an optimiser.
+/// The rule of an optimizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     /// Buffers: mean and mean square.
@@ -71,7 +71,7 @@ pub struct Settings {
     /// Whether to look a step of momentum ahead.
     pub nesterov: i32,
     /// Whether the mean square is taken about the mean.
-    pub centred: i32,
+    pub centerd: i32,
 }
 
 /// Where the kernels leave what a step came to.

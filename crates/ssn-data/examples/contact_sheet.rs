@@ -44,19 +44,19 @@ impl Sheet {
     }
 }
 
-fn grey(image: &[f32]) -> Vec<[u8; 3]> {
+fn gray(image: &[f32]) -> Vec<[u8; 3]> {
     image.iter().map(|x| [(x.clamp(0.0, 1.0) * 255.0) as u8; 3]).collect()
 }
 
-/// The image with the label in colour on it.
+/// The image with the label in color on it.
 fn overlay(image: &[f32], labels: &[u8]) -> Vec<[u8; 3]> {
-    let colours = [[0, 0, 0], [255, 120, 40], [60, 160, 255]];
-    let mix = |grey: u8, colour: u8| ((u16::from(grey) + u16::from(colour)) / 2) as u8;
-    let pixel = |(grey, &label): ([u8; 3], &u8)| match label {
-        0 => grey,
-        _ => [0, 1, 2].map(|c| mix(grey[c], colours[usize::from(label).min(2)][c])),
+    let colors = [[0, 0, 0], [255, 120, 40], [60, 160, 255]];
+    let mix = |gray: u8, color: u8| ((u16::from(gray) + u16::from(color)) / 2) as u8;
+    let pixel = |(gray, &label): ([u8; 3], &u8)| match label {
+        0 => gray,
+        _ => [0, 1, 2].map(|c| mix(gray[c], colors[usize::from(label).min(2)][c])),
     };
-    grey(image).into_iter().zip(labels).map(pixel).collect()
+    gray(image).into_iter().zip(labels).map(pixel).collect()
 }
 
 fn cases(path: &Path, config: SyntheticConfig) -> Result<(), Box<dyn Error>> {
@@ -65,15 +65,15 @@ fn cases(path: &Path, config: SyntheticConfig) -> Result<(), Box<dyn Error>> {
     let mut rows = vec![];
     for index in 0..10 {
         // The slice through the first lesion.
-        let z = set.scene(index).lesions.first().map_or(d / 2, |lesion| lesion.centre[0].round() as usize);
+        let z = set.scene(index).lesions.first().map_or(d / 2, |lesion| lesion.center[0].round() as usize);
         let slice = z * h * w..(z + 1) * h * w;
         let case = set.load(index)?;
         let image = &case.image[slice.clone()];
-        let mut row = vec![grey(image)];
+        let mut row = vec![gray(image)];
         row.extend(set.label_maps(index, 0..7).iter().map(|labels| overlay(image, &labels[slice.clone()])));
         let marginal: Vec<f32> =
             set.scene(index).marginal()[slice.clone()].iter().map(|&p| p as f32).collect();
-        row.push(grey(&marginal));
+        row.push(gray(&marginal));
         rows.push(row);
     }
     Sheet { side: [h, w], rows }.write(path)

@@ -18,7 +18,7 @@ pub struct Batch {
     /// For each of the `b` items, and of these for each grid, `[c, d, h, w]` of the grid's count; `w` running fastest.
     pub images: Vec<f32>,
     /// `[b, t, d, h, w]`: the shape of `targets`. A network of valid convolutions has smaller targets than
-    /// images, with the same centre.
+    /// images, with the same center.
     pub target_shape: [usize; 5],
     /// The label maps: one rater's per image (`t` = 1), or all raters' (`t` = n).
     pub targets: Vec<u8>,
@@ -44,6 +44,6 @@ pub struct Origin {
     pub id: String,
     /// The number of the target's rater in the dataset, or nothing if all raters are targets.
     pub rater: Option<usize>,
-    /// The voxel at the centre of the patch, `[d, h, w]`.
-    pub centre: [usize; 3],
+    /// The voxel at the center of the patch, `[d, h, w]`.
+    pub center: [usize; 3],
 }

@@ -15,11 +15,11 @@ use crate::finding::Finding;
 use crate::labels::LabelCoding;
 use crate::layouts::Known;
 use crate::nearest::nearest;
-use crate::normalise::Normalisation;
+use crate::normalize::Normalization;
 use crate::split::Split;
 
 /// The sections that a config file may have.
-pub const SECTIONS: [&str; 7] = ["data", "batches", "augmentation", "model", "loss", "optimiser", "training"];
+pub const SECTIONS: [&str; 7] = ["data", "batches", "augmentation", "model", "loss", "optimizer", "training"];
 
 /// The key before all sections that names a preset.
 pub const PRESET: &str = "preset";
@@ -42,8 +42,8 @@ pub struct DataConfig {
     pub label_threshold: Option<u8>,
     /// The scale of intensities.
     #[serde(default)]
-    pub normalisation: Normalisation,
-    /// A common spacing along w, h, d in millimetres.
+    pub normalization: Normalization,
+    /// A common spacing along w, h, d in millimeters.
     pub spacing: Option<[f64; 3]>,
     /// Cut cases to the box of their region of interest.
     #[serde(default)]
@@ -89,7 +89,7 @@ impl DataConfig {
 
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
-        self.normalisation.check()?;
+        self.normalization.check()?;
         self.split.ratios.check()?;
         let bad = |field, value: String, expected: &str| {
             Err(DataError::Setting { field, value, expected: expected.to_owned() })
@@ -97,7 +97,7 @@ impl DataConfig {
         if let Some(spacing) =
             self.spacing.filter(|spacing| spacing.iter().any(|x| !(x.is_finite() && *x > 0.0)))
         {
-            return bad("data.spacing", format!("{spacing:?}"), "three positive numbers of millimetres");
+            return bad("data.spacing", format!("{spacing:?}"), "three positive numbers of millimeters");
         }
         if self.label_values.is_some() && self.label_threshold.is_some() {
             return bad("data.label_threshold", "set beside data.label_values".to_owned(), "set alone");
@@ -124,8 +124,8 @@ impl DataConfig {
                 advice: "correct data.path or data.layout in the config",
             });
         }
-        let Self { spacing, crop_to_mask, normalisation, .. } = *self;
-        dataset.preprocessing = Preprocessing { spacing, crop_to_mask, normalisation };
+        let Self { spacing, crop_to_mask, normalization, .. } = *self;
+        dataset.preprocessing = Preprocessing { spacing, crop_to_mask, normalization };
         Ok(dataset)
     }
 

@@ -12,7 +12,7 @@ use crate::crop;
 use crate::error::Result;
 use crate::finding::{Finding, Severity};
 use crate::gather::LabelInterpolation;
-use crate::normalise::Normalisation;
+use crate::normalize::Normalization;
 use crate::resample;
 use crate::source::{Expected, Labels, Reading, Source};
 use crate::split::{Member, Split};
@@ -108,12 +108,12 @@ pub struct Entry {
 /// What happens to a case after it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Preprocessing {
-    /// A common spacing along w, h, d in millimetres.
+    /// A common spacing along w, h, d in millimeters.
     pub spacing: Option<[f64; 3]>,
     /// Cut to the box of the region of interest.
     pub crop_to_mask: bool,
     /// The scale of intensities; computed on the whole image, before it is cut or resampled.
-    pub normalisation: Normalisation,
+    pub normalization: Normalization,
 }
 
 impl Preprocessing {
@@ -121,7 +121,7 @@ impl Preprocessing {
     pub fn apply(&self, mut case: Case) -> Result<Case> {
         let voxels = case.voxels().max(1);
         for channel in case.image.chunks_exact_mut(voxels) {
-            self.normalisation.apply(channel, case.mask.as_deref());
+            self.normalization.apply(channel, case.mask.as_deref());
         }
         if self.crop_to_mask {
             case = crop::to_mask(case, 0);
@@ -133,7 +133,7 @@ impl Preprocessing {
     }
 }
 
-/// A recognised dataset.
+/// A recognized dataset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
     /// The folder or file that it was found in; the first of several.
@@ -166,7 +166,7 @@ pub(crate) fn unnamed_channels(count: usize) -> Vec<String> {
 
 impl Dataset {
     /// Whether its channels are red, green and blue: three that one file holds, so that nothing names them.
-    pub fn is_colour(&self) -> bool {
+    pub fn is_color(&self) -> bool {
         self.channels.len() == 3 && self.channels == unnamed_channels(3)
     }
 

@@ -5,7 +5,7 @@
 pub struct Grid {
     /// The first voxel, `[d, h, w]`.
     pub start: [usize; 3],
-    /// The distance of neighbours, `[d, h, w]`.
+    /// The distance of neighbors, `[d, h, w]`.
     pub step: [usize; 3],
     /// How many there are, `[d, h, w]`.
     pub count: [usize; 3],

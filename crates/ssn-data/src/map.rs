@@ -1,6 +1,6 @@
 //! Where each voxel of a patch comes from: all spatial changes of a patch, composed into one map.
 //!
-//! Coordinates are `[d, h, w]` in voxels relative to the centre of the patch, on both sides of the map, so that a map
+//! Coordinates are `[d, h, w]` in voxels relative to the center of the patch, on both sides of the map, so that a map
 //! knows neither the patch's place in the image nor the image. It leads from the patch back to the image.
 
 use crate::grid::Grid;
@@ -54,7 +54,7 @@ impl Linear {
     }
 }
 
-/// A random smooth deformation: x ↦ x + amplitude · (noise(x / cell) − noise(0)). The centre stays where it is, so that
+/// A random smooth deformation: x ↦ x + amplitude · (noise(x / cell) − noise(0)). The center stays where it is, so that
 /// a patch that was cut around a lesion keeps it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Elastic {
@@ -108,7 +108,7 @@ impl SpatialMap {
     /// smaller. If `flat`, nothing moves along d.
     pub fn new(changes: &[Change], size: [usize; 3], flat: bool) -> Self {
         let mut map = Self { first: Linear::IDENTITY, rest: vec![] };
-        // Half of the box, around the centre, that the steps so far can reach.
+        // Half of the box, around the center, that the steps so far can reach.
         let mut reach = size.map(|n| n as f32 / 2.0);
         for (number, change) in changes.iter().rev().enumerate() {
             match change {
@@ -137,16 +137,16 @@ impl SpatialMap {
         (self.rest.is_empty() && self.first.is_signed_permutation()).then_some(self.first)
     }
 
-    /// The sources of row `[z, y]` of a grid of a patch of `size` whose centre lies at `centre` in the image.
+    /// The sources of row `[z, y]` of a grid of a patch of `size` whose center lies at `center` in the image.
     #[inline(always)]
-    pub fn row(&self, size: [usize; 3], grid: &Grid, [z, y]: [usize; 2], centre: [f32; 3], row: &mut Row) {
+    pub fn row(&self, size: [usize; 3], grid: &Grid, [z, y]: [usize; 2], center: [f32; 3], row: &mut Row) {
         let [z, y] = [grid.start[0] + grid.step[0] * z, grid.start[1] + grid.step[1] * y];
         let (first, step) = (grid.start[2] as i32, grid.step[2] as i32);
         let w = size[2];
         let from_middle = |at: usize, n: usize| at as f32 - (n as f32 - 1.0) / 2.0;
         let begin = self.first.at([from_middle(z, size[0]), from_middle(y, size[1]), from_middle(0, w)]);
-        // The centre is added last; without further steps, right here.
-        let shift = if self.rest.is_empty() { centre } else { [0.0; 3] };
+        // The center is added last; without further steps, right here.
+        let shift = if self.rest.is_empty() { center } else { [0.0; 3] };
         for k in 0..3 {
             let (from, slope) = (begin[k] + shift[k], self.first.matrix[k][2]);
             row.at[k].resize(grid.count[2], 0.0);
@@ -169,7 +169,7 @@ impl SpatialMap {
             }
         }
         for k in 0..3 {
-            row.at[k].iter_mut().for_each(|x| *x += centre[k]);
+            row.at[k].iter_mut().for_each(|x| *x += center[k]);
         }
     }
 }
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deformation_keeps_the_centre_and_moves_the_rest_smoothly() {
+    fn a_deformation_keeps_the_center_and_moves_the_rest_smoothly() {
         let size = [31, 31, 31];
         let mut stream = Stream::new(5, Purpose::Augment, 0);
         let field = Elastic::draw(16.0, 6.0, &mut stream);

@@ -57,7 +57,7 @@ fn half() -> f64 {
 pub struct PatchConfig {
     /// Where patches are cut.
     pub place: Place,
-    /// The size of targets and masks, `[d, h, w]`, around the same centre; nothing means that of the image.
+    /// The size of targets and masks, `[d, h, w]`, around the same center; nothing means that of the image.
     pub target_size: Option<[usize; 3]>,
     /// Which label map of a case is learnt from.
     pub rater: RaterChoice,
@@ -70,8 +70,8 @@ pub struct Chosen {
     pub window: Window,
     /// The part of the label maps.
     pub target: Window,
-    /// The voxel at the centre, `[d, h, w]`.
-    pub centre: [usize; 3],
+    /// The voxel at the center, `[d, h, w]`.
+    pub center: [usize; 3],
     /// The rater, by its place in the case, or nothing for all.
     pub rater: Option<usize>,
 }
@@ -129,7 +129,7 @@ impl PatchConfig {
         };
         let shape = case.shape();
         let middle = shape.map(|n| n / 2);
-        let (centre, size) = match self.place {
+        let (center, size) = match self.place {
             Place::Whole => (middle, shape),
             Place::Middle { size } => (middle, size),
             Place::Random { size, lesion_probability } => {
@@ -143,8 +143,8 @@ impl PatchConfig {
             Place::Whole => DataError::Load { id: case.id.clone(), source: Box::new(error) },
             _ => error,
         })?;
-        let window = Window::around(centre, size);
-        Ok(Chosen { window, target: window.shrunk(target), centre, rater })
+        let window = Window::around(center, size);
+        Ok(Chosen { window, target: window.shrunk(target), center, rater })
     }
 }
 

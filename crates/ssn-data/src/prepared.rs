@@ -37,7 +37,7 @@ pub struct Prepared {
     rater_numbers: Vec<usize>,
     /// The region of interest `[d, h, w]`.
     pub mask: Option<Vec<u8>>,
-    /// The distances of neighbouring voxels, `[d, h, w]`.
+    /// The distances of neighboring voxels, `[d, h, w]`.
     pub spacing: [f64; 3],
     places: Vec<Places>,
 }

@@ -67,7 +67,7 @@ impl Stream {
     /// A whole number below `n`, which must not be 0; every one equally often.
     pub fn below(&mut self, n: u64) -> u64 {
         debug_assert!(n > 0);
-        // Multiply and take the high half; the few values that would be favoured are drawn again.
+        // Multiply and take the high half; the few values that would be favored are drawn again.
         let limit = n.wrapping_neg() % n;
         loop {
             let bits = u64::from(self.next_u32()) << 32 | u64::from(self.next_u32());

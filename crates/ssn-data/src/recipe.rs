@@ -146,7 +146,7 @@ impl Recipe {
         }
         self.fill(&case, &chosen, q, item - self.items.start, batch);
         let rater = chosen.rater.map(|place| case.rater_number(place));
-        let origin = Origin { case: index, id: case.id.clone(), rater, centre: chosen.centre };
+        let origin = Origin { case: index, id: case.id.clone(), rater, center: chosen.center };
         batch.origins.push(origin);
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::case::Case;
 use crate::error::{DataError, Result};
 use crate::gather::LabelInterpolation;
 
-/// Where the samples of a new axis lie on the old one: two neighbours and the weight of the second.
+/// Where the samples of a new axis lie on the old one: two neighbors and the weight of the second.
 struct Axis {
     samples: Vec<(usize, usize, f32)>,
 }
@@ -19,7 +19,7 @@ impl Axis {
     /// `new` samples over the extent of `old` voxels, which are `step` old voxels apart.
     fn new(old: usize, new: usize, step: f64) -> Self {
         let last = old.saturating_sub(1);
-        // Centres of both grids coincide, so that the image does not wander.
+        // Centers of both grids coincide, so that the image does not wander.
         let shift = 0.5 * ((old as f64 - 1.0) - (new as f64 - 1.0) * step);
         let sample = |i: usize| {
             let place = (shift + i as f64 * step).clamp(0.0, last as f64);

@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use crate::case::Case;
 use crate::dataset::{Dataset, Entry, Layout};
 use crate::labels::LabelCoding;
-use crate::normalise::{Normalisation, looks_standardised};
+use crate::normalize::{Normalization, looks_standardized};
 use crate::source::{Maps, Source};
 use crate::split::{Ratios, Split, quoted};
 
 /// The window that shows soft tissue in CT, in Hounsfield units.
-const SOFT_TISSUE: Normalisation = Normalisation::CtWindow { centre: 40.0, width: 400.0 };
+const SOFT_TISSUE: Normalization = Normalization::CtWindow { center: 40.0, width: 400.0 };
 
 /// The scale of intensities that suits a dataset, judged by its first case.
-pub fn suggest_normalisation(dataset: &Dataset, first: &Case) -> Normalisation {
+pub fn suggest_normalization(dataset: &Dataset, first: &Case) -> Normalization {
     let (low, high) = first
         .image
         .iter()
@@ -24,17 +24,17 @@ pub fn suggest_normalisation(dataset: &Dataset, first: &Case) -> Normalisation {
     let within = |a: f32, b: f32| low >= a && high <= b;
     let whole = first.image.iter().all(|x| x.fract() == 0.0);
     let mut channels = first.image.chunks_exact(first.voxels().max(1));
-    let standardised =
-        low < 0.0 && channels.all(|channel| looks_standardised(channel, first.mask.as_deref()));
+    let standardized =
+        low < 0.0 && channels.all(|channel| looks_standardized(channel, first.mask.as_deref()));
     match () {
         () if dataset.channels.iter().any(|name| name.eq_ignore_ascii_case("ct")) => SOFT_TISSUE,
-        () if within(0.0, 1.0) => Normalisation::Scale { subtract: 0.5, divide: 1.0 },
-        () if within(-0.5, 0.5) => Normalisation::None,
+        () if within(0.0, 1.0) => Normalization::Scale { subtract: 0.5, divide: 1.0 },
+        () if within(-0.5, 0.5) => Normalization::None,
         () if first.shape[0] == 1 && whole && within(0.0, 255.0) => {
-            Normalisation::Scale { subtract: 127.5, divide: 255.0 }
+            Normalization::Scale { subtract: 127.5, divide: 255.0 }
         }
-        () if standardised => Normalisation::None,
-        () => Normalisation::ZScore { in_mask: first.mask.is_some() },
+        () if standardized => Normalization::None,
+        () => Normalization::ZScore { in_mask: first.mask.is_some() },
     }
 }
 
@@ -45,7 +45,7 @@ fn suggest_ratios(first: &Case) -> Ratios {
 
 /// The text of a config: what was found, with a comment for every key, and how to learn from it.
 pub fn template(dataset: &Dataset, path: &Path, first: &Case) -> String {
-    let text = template_with(dataset, path, first, suggest_normalisation(dataset, first), "general");
+    let text = template_with(dataset, path, first, suggest_normalization(dataset, first), "general");
     text + &learning::general(dataset, first)
 }
 
@@ -54,7 +54,7 @@ pub fn template_with(
     dataset: &Dataset,
     path: &Path,
     first: &Case,
-    scale: Normalisation,
+    scale: Normalization,
     preset: &str,
 ) -> String {
     let mut text = String::new();
@@ -69,7 +69,7 @@ fn write_data(
     dataset: &Dataset,
     path: &Path,
     first: &Case,
-    scale: Normalisation,
+    scale: Normalization,
 ) -> std::fmt::Result {
     writeln!(text, "[data]")?;
     writeln!(text, "# The folder or file of the dataset; relative paths start at this file.")?;
@@ -92,10 +92,10 @@ fn write_data(
         }
     }
     writeln!(text, "# The scale of intensities: none, scale, z-score, brats, percentile or ct-window.")?;
-    writeln!(text, "normalisation = {}", normalisation(scale))?;
+    writeln!(text, "normalization = {}", normalization(scale))?;
     if first.shape[0] > 1 {
         let [x, y, z] = first.geometry.spacing;
-        writeln!(text, "# Resample all cases to this spacing along width, height, depth, in millimetres.")?;
+        writeln!(text, "# Resample all cases to this spacing along width, height, depth, in millimeters.")?;
         writeln!(text, "# spacing = [{x:?}, {y:?}, {z:?}]")?;
     }
     if first.mask.is_some() {
@@ -137,19 +137,19 @@ fn raters(case: &Case) -> String {
     }
 }
 
-fn normalisation(rule: Normalisation) -> String {
+fn normalization(rule: Normalization) -> String {
     match rule {
-        Normalisation::None => "{ kind = \"none\" }".to_owned(),
-        Normalisation::Scale { subtract, divide } => {
+        Normalization::None => "{ kind = \"none\" }".to_owned(),
+        Normalization::Scale { subtract, divide } => {
             format!("{{ kind = \"scale\", subtract = {subtract:?}, divide = {divide:?} }}")
         }
-        Normalisation::ZScore { in_mask } => format!("{{ kind = \"z-score\", in_mask = {in_mask} }}"),
-        Normalisation::Brats => "{ kind = \"brats\" }".to_owned(),
-        Normalisation::Percentile { low, high } => {
+        Normalization::ZScore { in_mask } => format!("{{ kind = \"z-score\", in_mask = {in_mask} }}"),
+        Normalization::Brats => "{ kind = \"brats\" }".to_owned(),
+        Normalization::Percentile { low, high } => {
             format!("{{ kind = \"percentile\", low = {low:?}, high = {high:?} }}")
         }
-        Normalisation::CtWindow { centre, width } => {
-            format!("{{ kind = \"ct-window\", centre = {centre:?}, width = {width:?} }}")
+        Normalization::CtWindow { center, width } => {
+            format!("{{ kind = \"ct-window\", center = {center:?}, width = {width:?} }}")
         }
     }
 }

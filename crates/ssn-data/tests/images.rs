@@ -1,4 +1,4 @@
-//! Images that nobody has labelled are found, whatever their form, and labels that are there come along.
+//! Images that nobody has labeled are found, whatever their form, and labels that are there come along.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
@@ -52,10 +52,10 @@ fn a_file_with_all_channels() {
     assert_eq!((case.channels, case.shape, case.raters.len(), case.mask), (2, [2, 3, 4], 0, None));
     let some = opened(&folder, &["b10.nii.gz", "a.b.nii", "b10.nii.gz"], &["t1", "t2"]);
     assert_eq!(ids(&some), ["a.b", "b10"]);
-    folder.image("colour/slice_0001.png", [3, 1, 3, 4], 1);
-    folder.image("colour/slice_0002.png", [3, 1, 3, 4], 2);
-    let colour = opened(&folder, &["colour"], &["channel_0", "channel_1", "channel_2"]);
-    assert_eq!((ids(&colour), colour.load(1).unwrap().channels), (vec!["slice_0001", "slice_0002"], 3));
+    folder.image("color/slice_0001.png", [3, 1, 3, 4], 1);
+    folder.image("color/slice_0002.png", [3, 1, 3, 4], 2);
+    let color = opened(&folder, &["color"], &["channel_0", "channel_1", "channel_2"]);
+    assert_eq!((ids(&color), color.load(1).unwrap().channels), (vec!["slice_0001", "slice_0002"], 3));
 }
 
 #[test]

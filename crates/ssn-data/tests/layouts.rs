@@ -1,4 +1,4 @@
-//! A small dataset of every layout is recognised and loaded right.
+//! A small dataset of every layout is recognized and loaded right.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 

@@ -148,7 +148,7 @@ fn a_split_of_another_seed_is_refused() {
     insta::assert_snapshot!(folder.anonymous(&said));
 }
 
-/// What is prepared is not normalised once more.
+/// What is prepared is not normalized once more.
 #[test]
 fn a_prepared_dataset_has_its_own_config() {
     let folder = small_brats([1, 2, 4, 0]);
@@ -157,15 +157,15 @@ fn a_prepared_dataset_has_its_own_config() {
     std::fs::create_dir(&out).unwrap();
     brats(&dataset, &out, 5, Shard::WHOLE, false, &unwatched).unwrap();
     let config = ssn_data::DataConfig::read(&out.join("ssn.toml")).unwrap();
-    assert_eq!(config.normalisation, ssn_data::Normalisation::None);
+    assert_eq!(config.normalization, ssn_data::Normalization::None);
     let ready = config.open().unwrap();
     assert_eq!(ready.classes, ssn_data::prepare::BRATS_CLASSES);
     assert_eq!(config.parts(&ready).unwrap().0.len(), 3);
     let first = ready.load_raw(0).unwrap();
-    let suggested = ssn_data::template::suggest_normalisation(&ready, &first);
-    assert_eq!(suggested, ssn_data::Normalisation::None);
+    let suggested = ssn_data::template::suggest_normalization(&ready, &first);
+    assert_eq!(suggested, ssn_data::Normalization::None);
     let raw = dataset.load_raw(0).unwrap();
-    assert_ne!(ssn_data::template::suggest_normalisation(&dataset, &raw), ssn_data::Normalisation::None);
+    assert_ne!(ssn_data::template::suggest_normalization(&dataset, &raw), ssn_data::Normalization::None);
 }
 
 #[test]

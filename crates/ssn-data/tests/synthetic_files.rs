@@ -1,4 +1,4 @@
-//! A synthetic set on disk is recognised and read back as the set itself.
+//! A synthetic set on disk is recognized and read back as the set itself.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 

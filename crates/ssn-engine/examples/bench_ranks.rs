@@ -24,7 +24,7 @@ fn batch(number: u64, share: Share) -> Result<Batch, Box<dyn Error>> {
     let items = share.items(ITEMS)?;
     let mut images = vec![0.0; items.len() * SIDE * SIDE];
     fill_normals(number, 0, items.start as u64, &mut images);
-    let origin = Origin { case: 0, id: String::new(), rater: Some(0), centre: [0; 3] };
+    let origin = Origin { case: 0, id: String::new(), rater: Some(0), center: [0; 3] };
     let size = [items.len(), 1, 1, SIDE, SIDE];
     Ok(Batch {
         number,

@@ -137,7 +137,7 @@ pub fn predict(args: &PredictArgs, shard: Shard, quiet: bool) -> Result<Predicte
             }
             let begin = Instant::now();
             let case = dataset.load_raw(index).map_err(ssn_cli::datasets::failure)?;
-            if case.mask.is_none() && trained.about.normalisation.needs_mask() {
+            if case.mask.is_none() && trained.about.normalization.needs_mask() {
                 progress.say(&format!(
                     "warning: case {id} has no region of interest, but the network learnt intensities that were \
                      scaled inside one; put a mask beside the image"

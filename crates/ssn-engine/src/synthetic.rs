@@ -17,13 +17,13 @@ pub fn write(config: SyntheticConfig, folder: &Path, global: &Global) -> Result<
     Ok(())
 }
 
-/// What a config says about them: where they are, their scale (pictures have grey values of 16 bits), and how they are
+/// What a config says about them: where they are, their scale (pictures have gray values of 16 bits), and how they are
 /// divided.
 pub fn data_section(config: &SyntheticConfig, path: &str) -> String {
     let scale = match config.size[0] {
         1 => {
-            "# Grey values of 16 bits to -0.5 ... 0.5.\n\
-             normalisation = { kind = \"scale\", subtract = 32767.5, divide = 65535 }\n"
+            "# Gray values of 16 bits to -0.5 ... 0.5.\n\
+             normalization = { kind = \"scale\", subtract = 32767.5, divide = 65535 }\n"
         }
         _ => "",
     };

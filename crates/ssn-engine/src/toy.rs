@@ -20,7 +20,7 @@ use ssn_train::TrainError;
 use ssn_train::toy::{Outcome, ToyConfig, ToyModel, train};
 
 use figure::figure;
-use summary::{name, summarise, table};
+use summary::{name, summarize, table};
 
 /// Pixels of the PNG per pixel of the SVG.
 const PNG_SCALE: f32 = 2.0;
@@ -46,7 +46,7 @@ pub fn run(args: &ToyArgs, global: &Global) -> Result<Exit, Failure> {
 
     let start = Instant::now();
     let outcomes = train_all(args, global.quiet)?;
-    let summary = summarise(args, &outcomes, start.elapsed().as_secs_f64());
+    let summary = summarize(args, &outcomes, start.elapsed().as_secs_f64());
     let json = json(&summary)?;
     let svg = figure(args, &summary, &outcomes)?;
     let png = png_from_svg(&svg, PNG_SCALE).map_err(|e| Failure::new(Exit::Internal, e))?;

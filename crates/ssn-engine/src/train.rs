@@ -155,7 +155,7 @@ pub fn outcome(ended: Ended, run: &Path) -> Result<Exit, Failure> {
             format!(
                 "too many steps in a row had a loss or a gradient that is not finite, and none of them was applied; \
                  {} tells which cases they were made of. If the cases are wrong, repair them and {advice}; if not, \
-                 lower optimiser.learning_rate or set loss.max_gradient_norm in a new run",
+                 lower optimizer.learning_rate or set loss.max_gradient_norm in a new run",
                 run.join("incidents").display()
             ),
         )),

@@ -23,7 +23,7 @@ const CONFIG: &str = r#"
     preset = "demo"
     [config.data]
     path = "data"
-    normalisation = { kind = "scale", subtract = 32767.5, divide = 65535 }
+    normalization = { kind = "scale", subtract = 32767.5, divide = 65535 }
     [config.model]
     plan = { width = 2, levels = 2 }
     [config.loss]
@@ -175,7 +175,7 @@ fn rows_and_seeds_can_be_done_one_after_the_other() {
 
 #[test]
 fn a_row_that_fails_does_not_block_the_others() {
-    let wrong = "[[rows]]\nname = \"wrong\"\nset = [\"optimiser.learning_rate=1e30\"]\n";
+    let wrong = "[[rows]]\nname = \"wrong\"\nset = [\"optimizer.learning_rate=1e30\"]\n";
     let lab = Lab::new("", &format!("{wrong}{ROWS}"));
     let out = lab.path("out");
     let ended = fails(&mut lab.run("experiment.toml", "out"), 76, &["wrong, seed 0", "not finite"]);

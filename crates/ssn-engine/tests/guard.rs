@@ -17,7 +17,7 @@ const HUGE: f32 = 1e38;
 
 /// A training on the raw values of volumes.
 fn lab() -> Lab {
-    Lab::new(Images::Volumes).with(&["data.normalisation={ kind = \"none\" }"])
+    Lab::new(Images::Volumes).with(&["data.normalization={ kind = \"none\" }"])
 }
 
 fn image(lab: &Lab, id: &str) -> PathBuf {

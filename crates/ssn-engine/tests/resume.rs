@@ -180,8 +180,8 @@ fn a_run_without_a_checkpoint_says_that_it_begins_again() {
 /// With a learning rate that changes nothing, no validation after the first is better.
 #[test]
 fn patience_lasts_across_a_resume() {
-    let lab = Lab::new(Images::Flat).with(&["training.patience=3", "optimiser.learning_rate=1e-30"]);
-    let lab = lab.with(&["optimiser.decay=constant", "training.validate_every=4"]);
+    let lab = Lab::new(Images::Flat).with(&["training.patience=3", "optimizer.learning_rate=1e-30"]);
+    let lab = lab.with(&["optimizer.decay=constant", "training.validate_every=4"]);
     let uncut = lab.uncut("uncut");
     assert_eq!(
         *verified(&uncut).last().unwrap(),

@@ -5,13 +5,13 @@ use std::fmt;
 /// Place, direction and size of the voxels of a volume.
 ///
 /// Axes of the grid are i, j, k: i runs along a row (`w`), j along a column (`h`), k through the slices (`d`). The
-/// world is in millimetres and RAS+: x to the right, y to the front, z to the head. Readers of formats that point
+/// world is in millimeters and RAS+: x to the right, y to the front, z to the head. Readers of formats that point
 /// elsewhere (LPS in NRRD and MetaImage) convert.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Geometry {
-    /// Distance of neighbouring voxels along i, j, k; positive.
+    /// Distance of neighboring voxels along i, j, k; positive.
     pub spacing: [f64; 3],
-    /// World coordinates of the centre of voxel (0, 0, 0).
+    /// World coordinates of the center of voxel (0, 0, 0).
     pub origin: [f64; 3],
     /// `direction[row][axis]`: component `row` of the unit vector along grid axis `axis`.
     pub direction: [[f64; 3]; 3],
@@ -184,7 +184,7 @@ mod tests {
         b.spacing[2] = 2.6;
         b.origin[0] += 0.001;
         let differences = a.differences(&b, Tolerance::default()).unwrap();
-        assert_eq!(differences.0.len(), 1, "a micrometre is nothing");
+        assert_eq!(differences.0.len(), 1, "a micrometer is nothing");
         assert!(differences.to_string().contains("spacing[2]"), "{differences}");
         b.origin[1] = f64::NAN;
         assert_eq!(a.differences(&b, Tolerance::default()).unwrap().0.len(), 2);

@@ -166,7 +166,7 @@ fn fields_that_contradict_or_are_not_understood_are_refused() {
     let cases: [(&[&str], &str); 13] = [
         (&["ObjectType = Mesh"], "second line"),
         (&["AnatomicalOrientation = LPI"], "RAI where there is no TransformMatrix"),
-        (&["DistanceUnits = cm"], "millimetres"),
+        (&["DistanceUnits = cm"], "millimeters"),
         (&["Offset = 0 0"], "as many numbers"),
         (&["Offset = 0 0 0", "Origin = 1 0 0"], "second line"),
         (&["ElementSpacing = 1 -1 1"], "1e-9 to 1e9"),
@@ -237,7 +237,7 @@ fn hostile_files_are_refused_with_a_reason() {
     METAIMAGE.attacks_are_refused(&[
         ("axes-parallel.mha", "point in different directions"),
         ("byte-order-missing.mha", "BinaryDataByteOrderMSB is missing"),
-        ("centre-of-rotation.mha", "readers differ"),
+        ("center-of-rotation.mha", "readers differ"),
         ("channels-overflow.mha", "`values`"),
         ("compressed-size-huge.mha", "cut off"),
         ("data-file-absolute.mhd", "the plain name of one file"),

@@ -237,7 +237,7 @@ fn every_refusal_says_what_and_why() {
         (|f| f.short(40, 8), "dim[0] is 8"),
         (|f| f.short(42, -3), "-3 along axis 1"),
         (|f| f.short(70, 32), "complex numbers"),
-        (|f| f.short(70, 128), "colours"),
+        (|f| f.short(70, 128), "colors"),
         (|f| f.short(70, 1), "single bits"),
         (|f| f.short(70, 1536), "128 bits"),
         (|f| f.short(72, 8), "bitpix is 8 with datatype 4"),

@@ -224,12 +224,12 @@ fn places_that_contradict_are_refused() {
         (&["space directions: (1,0,0) (0,1,0) (0,0,1)"], "space is missing"),
         (&[vectors[0], vectors[1], "spacings: 1 1 1"], "the vectors hold the spacing"),
         (&[vectors[0], vectors[1], "space dimension: 3"], "remove one of them"),
-        (&[vectors[0], vectors[1], "space units: \"cm\" \"cm\" \"cm\""], "millimetres"),
+        (&[vectors[0], vectors[1], "space units: \"cm\" \"cm\" \"cm\""], "millimeters"),
         (&[vectors[0], vectors[1], "space origin: (0,0)"], "one number for each axis of the space"),
         (&[vectors[0], vectors[1], "space origin: (0,0,0) x"], "one vector"),
         (&[vectors[0], "space directions: (1,0,0) (0,1,0)"], "for each axis"),
         (&["spacings: 1 -1 1"], "1e-9 to 1e9"),
-        (&["units: \"m\" \"m\" \"m\""], "millimetres"),
+        (&["units: \"m\" \"m\" \"m\""], "millimeters"),
         (&["axis mins: 0 0 0"], "axis mins"),
     ];
     for (lines, fragment) in cases {

@@ -191,7 +191,7 @@ fn missing_rows_of_a_png_are_noticed() {
 }
 
 #[test]
-fn a_large_label_map_in_one_colour_is_read() {
+fn a_large_label_map_in_one_color_is_read() {
     let labels = image(Voxels::U8(vec![3; 4096 * 4096]), [1, 1, 4096, 4096]);
     let bytes = encode_png(&labels).unwrap();
     assert!(bytes.len() < 100_000, "{}", bytes.len());

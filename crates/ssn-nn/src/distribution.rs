@@ -134,7 +134,7 @@ impl LowRankNormal {
         NoiseShape { samples, batch, rank: self.rank(), classes, voxels }
     }
 
-    /// Samples by re-parameterisation, μ + P ε_r + √D ε, so that gradients reach all three parts. The noise follows
+    /// Samples by re-parameterization, μ + P ε_r + √D ε, so that gradients reach all three parts. The noise follows
     /// the precision and the device of the distribution.
     ///
     /// # Shapes

@@ -93,7 +93,7 @@ pub enum NnError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// A parameter of a model that an optimiser cannot train.
+    /// A parameter of a model that an optimizer cannot train.
     #[error("the parameter {parameter} cannot be trained: {problem}")]
     Trainable {
         /// The name of the parameter.
@@ -109,8 +109,8 @@ pub enum NnError {
         /// The norm, infinite or not a number.
         norm: f64,
     },
-    /// A saved state that is not of this optimiser.
-    #[error("the state of the optimiser cannot be restored: {entry} {problem}")]
+    /// A saved state that is not of this optimizer.
+    #[error("the state of the optimizer cannot be restored: {entry} {problem}")]
     OptimizerState {
         /// The name of the entry.
         entry: String,
@@ -135,13 +135,13 @@ fn nearest_sizes(nearest: &[[i64; 3]]) -> String {
     nearest.iter().map(sizes).collect::<Vec<_>>().join(" and ")
 }
 
-/// What can be wrong with an entry of an optimiser's saved state.
+/// What can be wrong with an entry of an optimizer's saved state.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StateProblem {
-    /// The optimiser needs the entry.
+    /// The optimizer needs the entry.
     #[error("is missing")]
     Missing,
-    /// The optimiser has no such entry: the state is of another model or method.
+    /// The optimizer has no such entry: the state is of another model or method.
     #[error("belongs to no parameter of this model and method")]
     Unknown,
     /// The entry occurs twice.

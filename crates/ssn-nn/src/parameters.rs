@@ -11,7 +11,7 @@ use crate::random::INITIAL_VALUES;
 /// Whether a tensor is changed by training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It gets gradients, and the optimiser changes it.
+    /// It gets gradients, and the optimizer changes it.
     Trained,
     /// It is saved with the model, but changed by the forward pass at most (running statistics).
     Kept,
@@ -41,7 +41,7 @@ pub struct Parameter {
     /// Whether it is trained.
     pub role: Role,
     /// The copy in which a GPU computes, with its gradient: in the precision of the backbone, channels fastest and
-    /// padded to a multiple of eight. It follows the values by [`Parameters::refresh`] and the optimiser.
+    /// padded to a multiple of eight. It follows the values by [`Parameters::refresh`] and the optimizer.
     pub working: Option<Tensor>,
 }
 
@@ -125,7 +125,7 @@ impl Parameters {
         self.entries.iter().filter(|parameter| parameter.role == Role::Trained)
     }
 
-    /// The tensors that training changes with their names, sharing memory: what an optimiser takes.
+    /// The tensors that training changes with their names, sharing memory: what an optimizer takes.
     pub fn named_trained(&self) -> Vec<(String, Tensor)> {
         self.trained().map(|parameter| (parameter.name.clone(), parameter.tensor.shallow_clone())).collect()
     }
@@ -197,7 +197,7 @@ impl Parameters {
 }
 
 impl Parameter {
-    /// The row of an optimiser's table, without buffers; `number` is the place of its count of steps.
+    /// The row of an optimizer's table, without buffers; `number` is the place of its count of steps.
     pub fn row(&self, number: usize) -> ssn_cuda::Entry<'_> {
         let working = self.working.as_ref().map(|copy| {
             let size = self.tensor.size();

@@ -143,7 +143,7 @@ pub fn join_scales(maps: &[Tensor], channels: i64, scales: &[Size], size: Size) 
             let start = [0, 1, 2].map(|axis| (found[axis] * scale[axis] - size[axis] + 1) / 2);
             paths.push(ssn_cuda::JoinPath { map, channels, scale, start });
         } else {
-            features.push(centre_crop(&nearest_upsample(map, scale)?, size, Margin::LargerInFront)?);
+            features.push(center_crop(&nearest_upsample(map, scale)?, size, Margin::LargerInFront)?);
         }
     }
     if on_gpu { Ok(ssn_cuda::join(&paths, size)?) } else { Ok(Tensor::f_cat(&features, 1)?) }
@@ -214,7 +214,7 @@ pub fn average_pool(x: &Tensor, stride: Size) -> Result<Tensor> {
     Ok(wide.f_avg_pool3d(stride, stride, [0i64, 0, 0], false, true, None::<i64>)?.f_to_kind(kind)?)
 }
 
-/// Linear interpolation to a size, voxel centres of the two grids aligned at the borders of the image.
+/// Linear interpolation to a size, voxel centers of the two grids aligned at the borders of the image.
 ///
 /// # Shapes
 /// `[b, c, d, h, w]` → `[b, c, size]`.
@@ -267,7 +267,7 @@ pub enum Margin {
 ///
 /// # Shapes
 /// `[b, c, d, h, w]` → `[b, c, size]`.
-pub fn centre_crop(x: &Tensor, size: Size, margin: Margin) -> Result<Tensor> {
+pub fn center_crop(x: &Tensor, size: Size, margin: Margin) -> Result<Tensor> {
     let found = spatial(x)?;
     let mut result = x.shallow_clone();
     for axis in 0..3 {

@@ -86,7 +86,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for number in 0..steps + WARM_UP {
         batch.number = number;
         trainer.stage(&batch)?;
-        ssn_cuda::synchronise()?;
+        ssn_cuda::synchronize()?;
         let start = Instant::now();
         let is_profiled = number + 1 == steps + WARM_UP;
         if is_profiled {

@@ -58,7 +58,7 @@ fn task(network: &str) -> Result<Task, Box<dyn Error>> {
     })
 }
 
-/// A network with its optimiser.
+/// A network with its optimizer.
 struct Learner {
     model: Model,
     optimizer: Optimizer,

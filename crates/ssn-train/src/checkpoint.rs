@@ -1,6 +1,6 @@
 //! Checkpoints: generations of a run, each in a folder that is whole or not there.
 //!
-//! A generation holds the model, what the next step begins with if that is something else, the state of the optimiser,
+//! A generation holds the model, what the next step begins with if that is something else, the state of the optimizer,
 //! where the run stands, and a manifest with the hash of every file. It is written aside, flushed to the disk and renamed;
 //! the newest one that verifies is used. It is what a run is after a step and before the validation that may follow, and
 //! so a function of the config and the step.

@@ -28,8 +28,8 @@ fn the_presets_are_the_papers_experiments() {
     assert_eq!(lidc.model.backbone.as_ref(), Some(&ModelConfig::lidc().backbone));
     assert_eq!((lidc.model.head, lidc.batches.batch_size), (ModelConfig::lidc().head, 12));
     assert_eq!((lidc.training.steps, lidc.loss.samples), (500_000, 20));
-    assert_eq!((lidc.loss.pairing, lidc.optimiser.method), (Pairing::Independent, Method::adam()));
-    assert_eq!((lidc.optimiser.learning_rate, &lidc.optimiser.decay), (1e-3, &Schedule::Constant));
+    assert_eq!((lidc.loss.pairing, lidc.optimizer.method), (Pairing::Independent, Method::adam()));
+    assert_eq!((lidc.optimizer.learning_rate, &lidc.optimizer.decay), (1e-3, &Schedule::Constant));
     assert_eq!(lidc.augmentation, Preset::Lidc.config());
     let as_coded = config(RunPreset::LidcAsCoded, &[]);
     assert_eq!(as_coded.augmentation, Preset::LidcAsCoded.config());
@@ -43,7 +43,7 @@ fn the_presets_are_the_papers_experiments() {
     assert_eq!((larger.batches.batch_size, larger.training.steps), (4, 1_200 * 50 * 20 / 4));
     assert_eq!(larger.batches.patch.target_size, Some([60; 3]));
     // Halved at the same epochs.
-    let milestones = |config: &RunConfig, steps_per_epoch: u64| match &config.optimiser.decay {
+    let milestones = |config: &RunConfig, steps_per_epoch: u64| match &config.optimizer.decay {
         Schedule::MultiStep { milestones, .. } => {
             milestones.iter().map(|step| step / steps_per_epoch).collect()
         }
@@ -73,7 +73,7 @@ fn later_layers_win() {
     let settings = [
         "training.steps=9",
         "model.head.stochastic.rank=3",
-        "optimiser.method.sgd.momentum=0.9",
+        "optimizer.method.sgd.momentum=0.9",
         "loss.dice=1",
     ];
     let set = layers(Some(RunPreset::Demo), &text, &settings);
@@ -81,7 +81,7 @@ fn later_layers_win() {
         layers(set.preset, &text, &[&settings[..], &["loss.pretrain_steps=2"]].concat()).config().unwrap();
     assert_eq!(set.training.steps, 9);
     assert!(matches!(set.model.head, HeadConfig::Stochastic(head) if head.rank == 3));
-    assert_eq!(set.optimiser.method, Method::sgd(0.9));
+    assert_eq!(set.optimizer.method, Method::sgd(0.9));
     assert_eq!(set.model.backbone, None);
 }
 
@@ -118,8 +118,8 @@ fn mistakes_are_told_with_their_place() {
             data("[model]\nhead = \"diagonal\""),
             data("[model]\nbackbone = { unett = {} }"),
             data("[model]\nplan = { width = 0 }"),
-            data("[optimiser]\nmethod = { adam = { beta = 0.9 } }"),
-            data("[optimiser]\nlearning_rate = 0"),
+            data("[optimizer]\nmethod = { adam = { beta = 0.9 } }"),
+            data("[optimizer]\nlearning_rate = 0"),
             data("[batches]\npatch = { place = { kind = \"random\", sizes = [1, 2, 3] } }"),
             wrong(DATA, &["training.stesp=10"]),
             wrong(DATA, &["training.steps=many"]),

@@ -61,7 +61,7 @@ fn file_schema(mut schema: Value) -> Value {
 
 fn markdown(schema: &Value) -> String {
     let mut page = Page { schema, text: INTRODUCTION.to_owned() };
-    for section in ["data", "batches", "augmentation", "model", "loss", "optimiser", "training"] {
+    for section in ["data", "batches", "augmentation", "model", "loss", "optimizer", "training"] {
         let described = &schema["properties"][section];
         write!(page.text, "\n## `[{section}]`\n\n{}\n", sentence(described)).unwrap();
         let choices = page.table(section, described);

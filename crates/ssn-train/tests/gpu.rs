@@ -5,8 +5,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ssn_cuda::{
-    Activation, Dropout, Entry, JoinPath, NormTensors, Normalisation, Part, Results, SharedSums, Table, join,
-    normalise, normalised_convolution,
+    Activation, Dropout, Entry, JoinPath, NormTensors, Normalization, Part, Results, SharedSums, Table, join,
+    normalize, normalized_convolution,
 };
 use ssn_data::{Batch, Grid};
 use ssn_nn::communicator::Ranks;
@@ -72,7 +72,7 @@ struct Case {
 }
 
 #[test]
-fn normalisation_has_the_values_and_gradients_of_its_parts() {
+fn normalization_has_the_values_and_gradients_of_its_parts() {
     let Some(_alone) = gpu() else { return };
     tch::manual_seed(1);
     let activations = [Activation::Identity, Activation::Relu, Activation::LeakyRelu, Activation::Prelu];
@@ -84,12 +84,12 @@ fn normalisation_has_the_values_and_gradients_of_its_parts() {
             kind: if number % 2 == 0 { Kind::Float } else { Kind::BFloat16 },
         };
         // Small and large maps have kernels of their own.
-        check_normalisation(&case, [5, 7, 9]);
-        check_normalisation(&case, [11, 25, 29]);
+        check_normalization(&case, [5, 7, 9]);
+        check_normalization(&case, [11, 25, 29]);
     }
 }
 
-fn check_normalisation(Case { channels, activation, per_image, kind }: &Case, [d, h, w]: [i64; 3]) {
+fn check_normalization(Case { channels, activation, per_image, kind }: &Case, [d, h, w]: [i64; 3]) {
     let what =
         format!("{channels} channels, {activation:?}, per image {per_image}, {kind:?}, {d} × {h} × {w}");
     let (x, host) = map([2, *channels, d, h, w], *kind);
@@ -107,7 +107,7 @@ fn check_normalisation(Case { channels, activation, per_image, kind }: &Case, [d
         prelu: (*activation == Activation::Prelu).then_some(&on_gpu[2]),
         running: (!per_image).then_some([&running[0], &running[1]]),
     };
-    let how = Normalisation {
+    let how = Normalization {
         eps: 1e-5,
         momentum: 0.1,
         channels: *channels,
@@ -117,19 +117,19 @@ fn check_normalisation(Case { channels, activation, per_image, kind }: &Case, [d
         activation: *activation,
         part: Part::default(),
     };
-    let y = normalise(&x, &tensors, &how).unwrap();
+    let y = normalize(&x, &tensors, &how).unwrap();
     let (w, b) = (Some(&on_host[0]), Some(&on_host[1]));
-    let normalised = if *per_image {
+    let normalized = if *per_image {
         host.instance_norm(w, b, None::<&Tensor>, None::<&Tensor>, true, 0.0, 1e-5, true)
     } else {
         host.batch_norm(w, b, Some(&host_running[0]), Some(&host_running[1]), true, 0.1, 1e-5, true)
     };
-    let z = normalised.detach();
+    let z = normalized.detach();
     let expected = match activation {
-        Activation::Identity => normalised,
-        Activation::Relu => normalised.relu(),
-        Activation::LeakyRelu => normalised.leaky_relu(),
-        Activation::Prelu => normalised.prelu(&on_host[2]),
+        Activation::Identity => normalized,
+        Activation::Relu => normalized.relu(),
+        Activation::LeakyRelu => normalized.leaky_relu(),
+        Activation::Prelu => normalized.prelu(&on_host[2]),
     };
     let most = if *kind == Kind::Float { 1e-5 } else { 6e-3 };
     assert_close(&format!("{what}: values"), &y.narrow(1, 0, *channels), &expected, most);
@@ -168,7 +168,7 @@ fn check_normalisation(Case { channels, activation, per_image, kind }: &Case, [d
 }
 
 #[test]
-fn a_rank_normalises_its_images_with_the_statistics_of_all() {
+fn a_rank_normalizes_its_images_with_the_statistics_of_all() {
     let Some(_alone) = gpu() else { return };
     tch::manual_seed(5);
     let channels = 30;
@@ -189,7 +189,7 @@ fn a_rank_normalises_its_images_with_the_statistics_of_all() {
         let running = [0.0, 1.0].map(|value| Tensor::full([channels], value, (Kind::Float, GPU)));
         let host_running =
             [0.0, 1.0].map(|value| Tensor::full([channels], value, (Kind::Double, Device::Cpu)));
-        let how = Normalisation {
+        let how = Normalization {
             eps: 1e-5,
             momentum: 0.1,
             channels,
@@ -202,7 +202,7 @@ fn a_rank_normalises_its_images_with_the_statistics_of_all() {
         let running_tensors = Some([&running[0], &running[1]]);
         let tensors =
             NormTensors { weight: &on_gpu[0], bias: &on_gpu[1], prelu: None, running: running_tensors };
-        let y = normalise(&x, &tensors, &how).unwrap();
+        let y = normalize(&x, &tensors, &how).unwrap();
         let both = Tensor::cat(&[&host, &host], 0);
         let (weight, bias) = (Some(&on_host[0]), Some(&on_host[1]));
         let [mean, variance] = [Some(&host_running[0]), Some(&host_running[1])];
@@ -232,7 +232,7 @@ fn dropout_keeps_the_share_it_should_and_its_gradient_is_its_own() {
     let drop_from = |first: i64, seed: i64, x: &Tensor| {
         let seed = Tensor::from_slice(&[seed]).to_device(GPU);
         let tensors = NormTensors { weight: &zeros, bias: &ones, prelu: None, running: None };
-        let how = Normalisation {
+        let how = Normalization {
             eps: 1e-5,
             momentum: 0.1,
             channels: 16,
@@ -242,7 +242,7 @@ fn dropout_keeps_the_share_it_should_and_its_gradient_is_its_own() {
             activation: Activation::Identity,
             part: Part { first, whole: None },
         };
-        normalise(x, &tensors, &how).unwrap()
+        normalize(x, &tensors, &how).unwrap()
     };
     let drop = |seed: i64, x: &Tensor| drop_from(0, seed, x);
     let y = drop(5, &x);
@@ -259,7 +259,7 @@ fn dropout_keeps_the_share_it_should_and_its_gradient_is_its_own() {
 }
 
 #[test]
-fn a_normalised_convolution_has_the_gradients_of_its_parts() {
+fn a_normalized_convolution_has_the_gradients_of_its_parts() {
     let Some(_alone) = gpu() else { return };
     tch::manual_seed(2);
     for (inputs, outputs) in [(30, 30), (30, 40), (50, 50)] {
@@ -276,7 +276,7 @@ fn a_normalised_convolution_has_the_gradients_of_its_parts() {
         let slope = Tensor::from_slice(&[0.25f32]).to_device(GPU).set_requires_grad(true);
         let (weight, bias) = (ones(Kind::Float, GPU), zeros(Kind::Float, GPU));
         let tensors = NormTensors { weight: &weight, bias: &bias, prelu: Some(&slope), running: None };
-        let how = Normalisation {
+        let how = Normalization {
             eps: 1e-5,
             momentum: 0.1,
             channels: inputs,
@@ -287,7 +287,7 @@ fn a_normalised_convolution_has_the_gradients_of_its_parts() {
             part: Part::default(),
         };
         let residual = inputs == outputs;
-        let y = normalised_convolution(&x, &tensors, &how, &on_gpu, residual).unwrap();
+        let y = normalized_convolution(&x, &tensors, &how, &on_gpu, residual).unwrap();
         let none = None::<&Tensor>;
         let (w, b) = (ones(Kind::Double, Device::Cpu), zeros(Kind::Double, Device::Cpu));
         let host_slope = Tensor::from_slice(&[0.25f64]).set_requires_grad(true);
@@ -450,7 +450,7 @@ fn the_loss_has_the_noise_the_value_and_the_gradients_of_the_processor() {
 }
 
 #[test]
-fn optimisers_step_as_on_the_processor() {
+fn optimizers_step_as_on_the_processor() {
     let Some(_alone) = gpu() else { return };
     tch::manual_seed(5);
     let rms = |momentum, centered| Method::RmsProp {

@@ -108,7 +108,7 @@ fn operators_in_space() {
         let grid = Grid { start: [0, 1, 1], step: [1, 3, 2], count: [image[2] as usize, 2, 2] };
         check("grid", &image, |_| (), |(), x| space::grid(x, &grid).unwrap());
         let size = [depth(2), 3, 2];
-        check("crop", &image, |_| (), |(), x| space::centre_crop(x, size, Margin::LargerInFront).unwrap());
+        check("crop", &image, |_| (), |(), x| space::center_crop(x, size, Margin::LargerInFront).unwrap());
         check("order", &image, |_| (), |(), x| space::channels_last(x).unwrap());
     }
 }

@@ -126,9 +126,9 @@ fn labels_that_are_no_classes_are_named() {
     assert_eq!(message(labels(-1)), "target is -1, but it must be a class number, 0 or more");
     let one = Target::classes(labels(0), 1).unwrap_err().to_string();
     assert!(one.starts_with("classes is 1, but it must be at least 2"), "{one}");
-    let grey =
+    let gray =
         Target::switches(Tensor::from_slice(&[0f32, 255.0]).view([1, 1, 1, 2])).unwrap_err().to_string();
-    assert_eq!(grey, "target is neither 0 nor 1 somewhere, but it must be 0 (off) or 1 (on) everywhere");
+    assert_eq!(gray, "target is neither 0 nor 1 somewhere, but it must be 0 (off) or 1 (on) everywhere");
     assert_eq!(
         message(labels(0).to_kind(Kind::Float)),
         "target is of type Float, but it must be of type Int64"

@@ -290,7 +290,7 @@ fn deterministic_heads_give_the_master_precision_too() {
 }
 
 #[test]
-fn one_value_per_channel_cannot_be_normalised() {
+fn one_value_per_channel_cannot_be_normalized() {
     let model = Model::new(&ModelConfig::lidc(), Execution::cpu(Precision::F32), 0).unwrap();
     let image = randn(&[1, 1, 1, 64, 64], Kind::Float);
     let message = model.forward(&image, None, Mode::TRAINING).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Optimisers, clipping and schedules against PyTorch's values, and the state that a resumed run continues from.
+//! Optimizers, clipping and schedules against PyTorch's values, and the state that a resumed run continues from.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
@@ -250,7 +250,7 @@ fn another_state_is_refused_and_changes_nothing() {
     let other = Optimizer::new(Method::adamw(), start(Kind::Double)).unwrap().state().unwrap();
     assert_eq!(refused(&other), ("adam.step/w".into(), StateProblem::Missing));
     let error = optimizer.load_state(&other).unwrap_err().to_string();
-    assert_eq!(error, "the state of the optimiser cannot be restored: adam.step/w is missing");
+    assert_eq!(error, "the state of the optimizer cannot be restored: adam.step/w is missing");
 
     same_bits("refused", &before, &optimizer.state().unwrap());
     optimizer.load_state(&fresh()).unwrap();

@@ -72,7 +72,7 @@ fn batch(number: u64, [image, target]: [[usize; 3]; 2], of: usize, share: Share)
         images.extend(values);
     }
     let (b, [d, h, w], [td, th, tw]) = (items.len(), image, target);
-    let origin = Origin { case: 0, id: String::new(), rater: Some(0), centre: [0; 3] };
+    let origin = Origin { case: 0, id: String::new(), rater: Some(0), center: [0; 3] };
     Batch {
         number,
         first: items.start,
@@ -193,7 +193,7 @@ fn ranks_train_other_norms_and_networks_as_one_process_does() {
 }
 
 #[test]
-fn ranks_that_normalise_by_themselves_agree_and_learn() {
+fn ranks_that_normalize_by_themselves_agree_and_learn() {
     let task = Task {
         config: unet("batch"),
         precision: Precision::F64,

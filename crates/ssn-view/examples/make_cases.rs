@@ -41,8 +41,8 @@ fn pictures(folder: &Path) -> Outcome {
     for (number, scene) in scenes.iter().enumerate() {
         let id = format!("case{}", number + 1);
         let whole = scene.file(&id, Region::whole(size), None)?;
-        let grey = scene.image(0, number as u64).iter().map(|x| (x * 200.0) as u8).collect();
-        save(folder, &format!("{id}.png"), Voxels::U8(grey), size, scene.geometry)?;
+        let gray = scene.image(0, number as u64).iter().map(|x| (x * 200.0) as u8).collect();
+        save(folder, &format!("{id}.png"), Voxels::U8(gray), size, scene.geometry)?;
         for (rater, labels) in raters(&whole, 4)?.into_iter().enumerate() {
             save(folder, &format!("{id}_{rater}.png"), Voxels::U8(labels), size, scene.geometry)?;
         }
@@ -121,15 +121,15 @@ struct Scene {
 }
 
 struct Body {
-    centre: [f64; 3],
+    center: [f64; 3],
     radii: [f64; 3],
 }
 
 impl Scene {
     fn picture(size: [usize; 3], number: usize) -> Self {
         let turn = number as f64 * 2.4;
-        let body = |centre: [f64; 2], radius: f64| Body {
-            centre: [0.0, centre[0], centre[1]],
+        let body = |center: [f64; 2], radius: f64| Body {
+            center: [0.0, center[0], center[1]],
             radii: [1.0, radius, radius * 1.25],
         };
         let lesion =
@@ -139,8 +139,8 @@ impl Scene {
 
     fn volume(size: [usize; 3]) -> Self {
         let unit = size.map(|n| n as f64);
-        let body = |centre: [f64; 3], radius: f64| Body {
-            centre: [0, 1, 2].map(|axis| centre[axis] * unit[axis]),
+        let body = |center: [f64; 3], radius: f64| Body {
+            center: [0, 1, 2].map(|axis| center[axis] * unit[axis]),
             radii: unit.map(|n| n * radius),
         };
         let bodies = vec![
@@ -156,7 +156,7 @@ impl Scene {
 
     /// How many voxels a place lies below the surface of a body.
     fn depth(&self, place: [usize; 3], body: &Body) -> f64 {
-        let far = |axis: usize| ((place[axis] as f64 - body.centre[axis]) / body.radii[axis]).powi(2);
+        let far = |axis: usize| ((place[axis] as f64 - body.center[axis]) / body.radii[axis]).powi(2);
         (1.0 - (0..3).map(far).sum::<f64>().sqrt()) * body.radii[1]
     }
 

@@ -21,7 +21,7 @@ pub struct Picture {
     /// The names of the channels.
     pub channels: Vec<String>,
     /// Whether they are red, green and blue.
-    pub colour: bool,
+    pub color: bool,
     /// `[channels, d, h, w]`.
     pub values: Vec<f32>,
 }

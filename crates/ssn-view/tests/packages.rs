@@ -53,7 +53,7 @@ fn the_header_says_what_the_case_is() {
         ("region", json!({ "start": [1, 2, 3], "size": [2, 3, 4] })),
         ("shown", json!({ "start": [0, 0, 0], "size": [4, 6, 8] })),
         ("seed", json!("18446744073709551615")),
-        ("colour", json!(false)),
+        ("color", json!(false)),
         ("raters", json!(["rater 0", "rater 1"])),
     ] {
         assert_eq!(header[key], value, "{key}");
@@ -149,7 +149,7 @@ fn a_cut_image_shows_all_that_matters() {
     let rater = ssn_view::Rater { name: "rater 3".to_owned(), labels };
     let picture = Picture {
         channels: vec!["x".to_owned()],
-        colour: false,
+        color: false,
         values: (0..4200).map(|i| (i % 200) as f32).collect(),
     };
     let case = ViewCase { file, picture: Some(picture), raters: vec![rater] };
@@ -199,13 +199,13 @@ fn a_single_class_has_one_row_and_two_names() {
 }
 
 #[test]
-fn colours_are_told_from_channels() {
+fn colors_are_told_from_channels() {
     let mut case = plain(Kind::Stochastic, [1, 4, 4]);
     let names = |count: usize| (0..count).map(|i| i.to_string()).collect::<Vec<_>>();
-    case.picture = Some(Picture { channels: names(3), colour: true, values: vec![7.0; 48] });
-    assert_eq!(pack(&case).header["colour"], true);
-    case.picture = Some(Picture { channels: names(2), colour: false, values: vec![7.0; 32] });
-    assert_eq!(pack(&case).header["colour"], false);
+    case.picture = Some(Picture { channels: names(3), color: true, values: vec![7.0; 48] });
+    assert_eq!(pack(&case).header["color"], true);
+    case.picture = Some(Picture { channels: names(2), color: false, values: vec![7.0; 32] });
+    assert_eq!(pack(&case).header["color"], false);
 }
 
 #[test]

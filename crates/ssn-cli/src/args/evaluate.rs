@@ -62,7 +62,7 @@ pub struct EvaluateArgs {
     #[arg(long, value_name = "NAME=CLASS+CLASS", value_parser = group)]
     pub group: Vec<(String, Vec<String>)>,
 
-    /// The tolerance of the surface Dice, in millimetres.
+    /// The tolerance of the surface Dice, in millimeters.
     #[arg(long, default_value_t = DEFAULT_TOLERANCE, value_name = "MM", value_parser = tolerance)]
     pub tolerance: f64,
 
@@ -139,7 +139,7 @@ fn whole_number(text: &str, range: RangeInclusive<usize>, expected: &str) -> Res
 fn tolerance(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
         Ok(x) if x.is_finite() && x >= 0.0 => Ok(x),
-        _ => Err("expected millimetres, 0 or more, such as 2".to_owned()),
+        _ => Err("expected millimeters, 0 or more, such as 2".to_owned()),
     }
 }
 

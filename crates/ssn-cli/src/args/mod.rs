@@ -133,10 +133,10 @@ pub struct ToyArgs {
     pub overwrite: bool,
 }
 
-/// Looks at a folder or file, recognises the layout of the dataset, and writes a commented config.
+/// Looks at a folder or file, recognizes the layout of the dataset, and writes a commented config.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Recognised are nnU-Net, Medical Segmentation Decathlon and QUBIQ folders, CSV indices, the \
+    after_help = "Recognized are nnU-Net, Medical Segmentation Decathlon and QUBIQ folders, CSV indices, the \
                   LIDC pickles, HDF5, PNG and JPEG folders, a folder per case, and images/ beside labels/. \
                   See docs/reference/datasets.md."
 )]
@@ -166,7 +166,7 @@ pub struct CheckArgs {
 /// The datasets that can be prepared.
 #[derive(Debug, Clone, Subcommand)]
 pub enum PrepareArgs {
-    /// BraTS: labels 0 to 3, a brain mask, normalised channels, and CSV files for training, validation, test.
+    /// BraTS: labels 0 to 3, a brain mask, normalized channels, and CSV files for training, validation, test.
     Brats(BratsArgs),
     /// LIDC in any of its layouts: one file that loads fast.
     Lidc(LidcArgs),

@@ -1,7 +1,7 @@
 //! The raters of a case, and its image, on the grid of its prediction.
 
 use ssn_core::LabelMap;
-use ssn_data::{Case, Dataset, Normalisation, Preprocessing};
+use ssn_data::{Case, Dataset, Normalization, Preprocessing};
 use ssn_eval::Description;
 use ssn_io::Tolerance;
 
@@ -44,7 +44,7 @@ fn on_grid(dataset: &Dataset, about: &Description, mut case: Case) -> Result<Cas
     if let Some(table) = differences(about, &case) {
         // Intensities play no part here, and predictions keep the size of the image.
         let prepare = Preprocessing {
-            normalisation: Normalisation::None,
+            normalization: Normalization::None,
             crop_to_mask: false,
             ..dataset.preprocessing
         };

@@ -125,7 +125,7 @@ fn case(
         Drawn {
             name: format!("{id}-distances"),
             svg: measured.matrix(id),
-            caption: "Distances 1 − IoU of all pairs; samples that are alike are neighbours. Where a rater's column is light \
+            caption: "Distances 1 − IoU of all pairs; samples that are alike are neighbors. Where a rater's column is light \
                       somewhere, a sample found what this rater marked."
                 .to_owned(),
         },

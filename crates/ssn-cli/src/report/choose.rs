@@ -68,7 +68,7 @@ pub(super) fn diverse(distances: &PairwiseDistances, count: usize) -> Vec<usize>
     chosen
 }
 
-/// All samples in an order in which neighbours are alike: from each to the nearest that is left.
+/// All samples in an order in which neighbors are alike: from each to the nearest that is left.
 pub(super) fn chain(distances: &PairwiseDistances) -> Vec<usize> {
     let mut rest: Vec<usize> = (0..distances.samples()).collect();
     let to_raters = |sample: &usize| distances.sample_to_raters(*sample).iter().sum::<f64>();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn chosen_samples_differ_and_neighbours_are_alike() {
+    fn chosen_samples_differ_and_neighbors_are_alike() {
         // Masks of 1, 2, … voxels from the left: the more their sizes differ, the farther apart they are.
         let map =
             |n: usize| BitPlanes::new(&LabelMap::new((0..16).map(|i| u8::from(i < n)).collect(), 2).unwrap());

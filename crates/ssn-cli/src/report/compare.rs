@@ -90,7 +90,7 @@ fn scores(materials: &[Material]) -> Result<Option<Table>, Failure> {
         .collect::<Result<Vec<_>, _>>()?;
     let mut figures: Vec<&Figure> = vec![];
     for figure in scores.iter().flatten().flat_map(|scores| &scores.evaluation.figures) {
-        // Scores that only some folders have stand where their neighbours do.
+        // Scores that only some folders have stand where their neighbors do.
         if figures.iter().all(|known| known.key != figure.key) {
             let place = figures.iter().rposition(|known| known.group == figure.group);
             figures.insert(place.map_or(figures.len(), |place| place + 1), figure);

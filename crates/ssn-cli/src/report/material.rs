@@ -34,7 +34,7 @@ pub(super) struct Material {
 pub(super) struct Subject {
     /// The distribution.
     pub(super) file: DistributionFile,
-    /// One channel of the image, or the mean of three, as of colours.
+    /// One channel of the image, or the mean of three, as of colors.
     pub(super) image: Option<Vec<f32>>,
     /// What raters marked; none where that is not known.
     pub(super) raters: Vec<LabelMap>,
@@ -94,7 +94,7 @@ impl Material {
             Some((dataset, places)) => {
                 let about = file.description();
                 let (case, raters) = raters::load_with_image(dataset, places[index], about)?;
-                (with_image.then(|| shown_channel(&case, dataset.is_colour())).flatten(), raters)
+                (with_image.then(|| shown_channel(&case, dataset.is_color())).flatten(), raters)
             }
         };
         let prediction = on_image(&file, &file.prediction().map_err(failure)?)?;
@@ -143,13 +143,13 @@ pub(super) fn on_image(file: &DistributionFile, map: &LabelMap) -> Result<LabelM
     LabelMap::new(labels, file.labels()).map_err(core_failure)
 }
 
-/// The mean of the colours of a picture; the first channel of other images.
-fn shown_channel(case: &Case, colour: bool) -> Option<Vec<f32>> {
+/// The mean of the colors of a picture; the first channel of other images.
+fn shown_channel(case: &Case, color: bool) -> Option<Vec<f32>> {
     let voxels = case.voxels();
     if case.image.len() < voxels || voxels == 0 {
         return None;
     }
-    if colour && case.channels == 3 && case.shape[0] == 1 {
+    if color && case.channels == 3 && case.shape[0] == 1 {
         return Some(
             (0..voxels).map(|i| (0..3).map(|c| case.image[c * voxels + i]).sum::<f32>() / 3.0).collect(),
         );

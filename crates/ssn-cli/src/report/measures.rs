@@ -8,7 +8,7 @@ use ssn_eval::figures::matrix::distance_figure;
 use super::choose::chain;
 use super::material::Subject;
 
-/// A voxel in cubic millimetres, a thousand of which make a millilitre.
+/// A voxel in cubic millimeters, a thousand of which make a milliliter.
 const CUBIC_MILLIMETRES: f64 = 1000.0;
 
 /// A case as planes of bits, and the distances between its maps.
@@ -65,7 +65,7 @@ impl Measured {
         volume_figure(&format!("Volumes, {}", about.case), unit, &classes)
     }
 
-    /// The heat map of distances, raters first; samples in an order in which neighbours are alike.
+    /// The heat map of distances, raters first; samples in an order in which neighbors are alike.
     pub(super) fn matrix(&self, id: &str) -> String {
         let (distances, raters, order) = (&self.distances, self.raters.len(), chain(&self.distances));
         let of_rater = |rater: usize| {

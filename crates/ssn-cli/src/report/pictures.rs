@@ -2,7 +2,7 @@
 
 use ssn_core::{LabelMap, SampleSummary, Sampler, Steering};
 use ssn_eval::Kind;
-use ssn_eval::figures::colour::{Colour, class};
+use ssn_eval::figures::color::{Color, class};
 use ssn_eval::figures::strips::{Block, Strip, Tile, strips_with_legend};
 
 use super::material::{Material, Subject};
@@ -24,8 +24,8 @@ pub(super) fn view(subject: &Subject) -> View {
     View::new(subject.file.description(), &raters, &others).with_contrast_of(subject.image.as_deref())
 }
 
-/// Colours of the classes, where there are several.
-pub(super) fn legend(classes: &[String]) -> Vec<(String, Colour)> {
+/// Colors of the classes, where there are several.
+pub(super) fn legend(classes: &[String]) -> Vec<(String, Color)> {
     let named = classes.iter().enumerate().skip(1);
     named.map(|(label, name)| (name.clone(), class(label as u8))).collect()
 }

@@ -135,7 +135,7 @@ impl Scores {
 fn whole_title(figure: &Figure) -> String {
     match (figure.title.strip_prefix('…'), figure.unit) {
         (None, _) => figure.title.clone(),
-        (Some(rest), Unit::Millilitres) => format!("volume{rest}, ml"),
+        (Some(rest), Unit::Milliliters) => format!("volume{rest}, ml"),
         (Some(rest), _) => format!("DSC of samples,{rest}"),
     }
 }

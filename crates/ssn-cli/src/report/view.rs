@@ -2,7 +2,7 @@
 
 use ssn_core::LabelMap;
 use ssn_eval::Description;
-use ssn_eval::figures::colour::{CLASSES, Colour, probability};
+use ssn_eval::figures::color::{CLASSES, Color, probability};
 use ssn_eval::figures::picture::Picture;
 
 /// Pixels along the longer side of a picture; a little fewer for small ones, which are enlarged by a whole number.
@@ -114,10 +114,10 @@ impl View {
     pub(super) fn image(&self, image: Option<&[f32]>, slice: usize) -> Picture {
         let Some(image) = image else {
             let (rows, columns) = (self.lines(0).len(), self.lines(1).len());
-            return Picture::grey(&vec![NO_IMAGE; rows * columns], columns, [0.0, 1.0], self.zoom());
+            return Picture::gray(&vec![NO_IMAGE; rows * columns], columns, [0.0, 1.0], self.zoom());
         };
         let (values, columns) = self.cut(image, slice);
-        Picture::grey(&values, columns, self.contrast, self.zoom())
+        Picture::gray(&values, columns, self.contrast, self.zoom())
     }
 
     /// The whole slice, with the window outlined if it shows only a part.
@@ -135,7 +135,7 @@ impl View {
             let last = lines.iter().rposition(inside).unwrap_or(0);
             [first * zoom, (last + 1) * zoom]
         };
-        const OUTLINE: Colour = CLASSES[4];
+        const OUTLINE: Color = CLASSES[4];
         whole.image(image, slice).with_box(edges(0), edges(1), OUTLINE)
     }
 
@@ -148,7 +148,7 @@ impl View {
     /// Values in 0 … 1, from light to dark.
     pub(super) fn heat(&self, values: &[f32], slice: usize) -> Picture {
         let (values, columns) = self.cut(values, slice);
-        Picture::coloured(&values, columns, |x| probability(f64::from(x)), self.zoom())
+        Picture::colored(&values, columns, |x| probability(f64::from(x)), self.zoom())
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Row {
     file: PathBuf,
     class: String,
     voxels: usize,
-    millilitres: f64,
+    milliliters: f64,
 }
 
 /// Where everything goes.
@@ -105,7 +105,7 @@ impl Outputs {
 
     /// Writes the table of volumes.
     pub(super) fn write_table(&self, rows: &[Row]) -> Result<(), Failure> {
-        let heading = ["id", "sample", "file", "class", "voxels", "millilitres"].map(str::to_owned);
+        let heading = ["id", "sample", "file", "class", "voxels", "milliliters"].map(str::to_owned);
         let cells = |row: &Row| {
             vec![
                 row.id.clone(),
@@ -113,7 +113,7 @@ impl Outputs {
                 row.file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
                 row.class.clone(),
                 row.voxels.to_string(),
-                row.millilitres.to_string(),
+                row.milliliters.to_string(),
             ]
         };
         let table: Vec<_> = std::iter::once(heading.to_vec()).chain(rows.iter().map(cells)).collect();
@@ -150,15 +150,15 @@ fn volumes(file: &DistributionFile, sample: u64, path: &Path, labels: &[u8]) -> 
     let description = file.description();
     let mut counts = vec![0usize; description.classes.len()];
     labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
-    // A voxel in cubic millimetres, a thousand of which make a millilitre.
-    let millilitres = description.geometry.spacing.iter().product::<f64>() / 1000.0;
+    // A voxel in cubic millimeters, a thousand of which make a milliliter.
+    let milliliters = description.geometry.spacing.iter().product::<f64>() / 1000.0;
     let row = |(class, voxels): (&String, usize)| Row {
         id: description.case.clone(),
         sample,
         file: path.to_owned(),
         class: class.clone(),
         voxels,
-        millilitres: voxels as f64 * millilitres,
+        milliliters: voxels as f64 * milliliters,
     };
     description.classes.iter().zip(counts).map(row).collect()
 }

@@ -84,7 +84,7 @@ fn material(
     let (case, maps) = raters::load_with_image(dataset, place, about)?;
     let picture = (case.channels > 0).then(|| Picture {
         channels: channel_names(dataset, case.channels),
-        colour: dataset.is_colour() && about.size[0] == 1,
+        color: dataset.is_color() && about.size[0] == 1,
         values: case.image,
     });
     let number = |index: usize| case.rater_numbers.get(index).copied().unwrap_or(index);

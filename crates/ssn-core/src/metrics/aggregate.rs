@@ -24,7 +24,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarises values; `None` are counted but otherwise left out.
+    /// Summarizes values; `None` are counted but otherwise left out.
     ///
     /// # Errors
     /// [`CoreError::NonFinite`] for a value that is infinite or not a number.

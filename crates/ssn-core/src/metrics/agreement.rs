@@ -1,6 +1,6 @@
 //! Whether samples are uncertain where raters disagree: correlations of voxel-wise uncertainty maps.
 //!
-//! The normalised cross-correlation of two maps is NCC(a, b) = Σ(a − ā)(b − b̄) / √(Σ(a − ā)² Σ(b − b̄)²). It
+//! The normalized cross-correlation of two maps is NCC(a, b) = Σ(a − ā)(b − b̄) / √(Σ(a − ā)² Σ(b − b̄)²). It
 //! has no value when a map is constant.
 //!
 //! - [`variance_ncc`] correlates V_s and V_y, where V = Σ_k p̄_k (1 − p̄_k) = 1 − Σ_k p̄_k² sums the
@@ -26,7 +26,7 @@ const LOG_OFFSET: f64 = 1e-8;
 ///
 /// # Errors
 /// [`CoreError::Length`] when the lengths differ, [`CoreError::NonFinite`] for a value that is not finite.
-pub fn normalised_cross_correlation(first: &[f64], second: &[f64]) -> Result<Option<f64>> {
+pub fn normalized_cross_correlation(first: &[f64], second: &[f64]) -> Result<Option<f64>> {
     if first.len() != second.len() {
         return Err(CoreError::Length { field: "second", expected: first.len(), found: second.len() });
     }
@@ -59,7 +59,7 @@ pub fn normalised_cross_correlation(first: &[f64], second: &[f64]) -> Result<Opt
 /// When the two differ in voxels or classes; the second is named `raters`.
 pub fn variance_ncc(samples: &LabelFrequencies, raters: &LabelFrequencies) -> Result<Option<f64>> {
     check::all_in(Space::from(samples), &check::RATERS, std::slice::from_ref(raters))?;
-    normalised_cross_correlation(&samples.variance(), &raters.variance())
+    normalized_cross_correlation(&samples.variance(), &raters.variance())
 }
 
 /// How often each class occurs at each voxel among several maps.
@@ -221,7 +221,7 @@ fn summary_over_raters(
     for rater in raters {
         let map: Vec<f64> =
             rater.labels().iter().enumerate().map(|(voxel, &label)| cross(voxel, label)).collect();
-        values.push(normalised_cross_correlation(own, &map)?);
+        values.push(normalized_cross_correlation(own, &map)?);
     }
     Ok(Summary::of_scores(&values))
 }
@@ -236,13 +236,13 @@ mod tests {
 
     #[test]
     fn correlation_by_hand() {
-        let ncc = |a: &[f64], b: &[f64]| normalised_cross_correlation(a, b).unwrap();
+        let ncc = |a: &[f64], b: &[f64]| normalized_cross_correlation(a, b).unwrap();
         assert!((ncc(&[1.0, 2.0, 3.0], &[2.0, 4.0, 6.5]).unwrap() - 0.997_948).abs() < 1e-6);
         assert!((ncc(&[0.0, 1.0], &[5.0, -5.0]).unwrap() + 1.0).abs() < 1e-15);
         assert_eq!(ncc(&[0.1; 3], &[1.0, 2.0, 3.0]), None);
         assert_eq!(ncc(&[], &[]), None);
-        assert!(normalised_cross_correlation(&[1.0], &[]).is_err());
-        assert!(normalised_cross_correlation(&[f64::NAN], &[1.0]).is_err());
+        assert!(normalized_cross_correlation(&[1.0], &[]).is_err());
+        assert!(normalized_cross_correlation(&[f64::NAN], &[1.0]).is_err());
     }
 
     #[test]

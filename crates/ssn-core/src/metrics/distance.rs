@@ -12,7 +12,7 @@ use crate::{CoreError, Result};
 /// The smallest and the largest spacing, so that no squared distance under- or overflows.
 pub const SPACING_RANGE: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 
-/// The extents `[d, h, w]` of a volume and the distance of neighbouring voxels along each. An image has d =
+/// The extents `[d, h, w]` of a volume and the distance of neighboring voxels along each. An image has d =
 /// 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Grid {
@@ -46,7 +46,7 @@ impl Grid {
         self.shape
     }
 
-    /// The distance of neighbouring voxels along d, h and w.
+    /// The distance of neighboring voxels along d, h and w.
     pub fn spacing(&self) -> [f64; 3] {
         self.spacing
     }

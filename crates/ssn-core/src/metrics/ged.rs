@@ -1,4 +1,4 @@
-//! The generalised energy distance between a set of samples and a set of raters.
+//! The generalized energy distance between a set of samples and a set of raters.
 //!
 //! GED² = 2 E d(s, y) − E d(s, s′) − E d(y, y′) with samples s, s′ and raters y, y′ drawn independently, and
 //! d of [`foreground_distance`](super::foreground_distance). The paper takes each expectation as the mean

@@ -37,7 +37,7 @@ pub mod samples;
 pub mod surface;
 
 pub use aggregate::{Bootstrap, Interval, Summary, quantile};
-pub use agreement::{LabelFrequencies, ProbabilityMaps, normalised_cross_correlation, variance_ncc};
+pub use agreement::{LabelFrequencies, ProbabilityMaps, normalized_cross_correlation, variance_ncc};
 pub use calibration::{Calibrated, Reliability, ReliabilityBin, brier, foreground_ece, reliability};
 pub use distance::{Grid, squared_distance_transform};
 pub use ged::{Ged, PairStatistic, ged};

@@ -60,7 +60,7 @@ impl SampleDice {
 
 /// The voxels of each group `[groups]` in each map: the distribution of volumes that samples or raters claim.
 ///
-/// Multiply by the volume of a voxel for millilitres.
+/// Multiply by the volume of a voxel for milliliters.
 ///
 /// # Errors
 /// When there is no map (named `samples`), when the maps differ in voxels or classes, or when they lack a

@@ -1,8 +1,8 @@
-//! Distances between the surfaces of two masks: HD, HD95, ASSD and normalised surface Dice.
+//! Distances between the surfaces of two masks: HD, HD95, ASSD and normalized surface Dice.
 //!
-//! The surface S of a mask are its voxels with a face neighbour outside the mask or at the border of the
-//! image: six neighbours in a volume, four in an image (d = 1), where the depth has no border. Distances run
-//! between centres of surface voxels and use the spacing. With d(a, S_B) the distance of a ∈ S_A to the
+//! The surface S of a mask are its voxels with a face neighbor outside the mask or at the border of the
+//! image: six neighbors in a volume, four in an image (d = 1), where the depth has no border. Distances run
+//! between centers of surface voxels and use the spacing. With d(a, S_B) the distance of a ∈ S_A to the
 //! nearest voxel of S_B:
 //!
 //! - HD = max(max_a d(a, S_B), max_b d(b, S_A)),
@@ -145,7 +145,7 @@ impl SurfaceDistances {
         })
     }
 
-    /// The normalised surface Dice at a tolerance in the unit of the spacing.
+    /// The normalized surface Dice at a tolerance in the unit of the spacing.
     ///
     /// # Errors
     /// [`CoreError::OutOfRange`] for a tolerance that is negative or not a number.
@@ -245,9 +245,9 @@ mod tests {
         let grid = Grid::new([3, 3, 3], [1.0; 3]).unwrap();
         let middle: Vec<bool> = (0..27).map(|i| i / 9 == 1).collect();
         assert_eq!(surface_voxels(&middle, &grid).unwrap(), middle);
-        let centre: Vec<bool> = (0..27).map(|i| i == 13).collect();
-        let found = SurfaceDistances::new(&middle, &centre, &grid).unwrap();
-        // The centre itself belongs to the surface of the slice, so one distance is 0 in each direction.
+        let center: Vec<bool> = (0..27).map(|i| i == 13).collect();
+        let found = SurfaceDistances::new(&middle, &center, &grid).unwrap();
+        // The center itself belongs to the surface of the slice, so one distance is 0 in each direction.
         let sum = 4.0 + 4.0 * 2f64.sqrt();
         assert!((found.assd(EmptyPolicy::UNDEFINED).unwrap() - sum / 10.0).abs() < 1e-15);
     }

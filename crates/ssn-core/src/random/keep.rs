@@ -2,7 +2,7 @@
 
 use super::normal::{TILE, tiles_from};
 use super::words::word_tile;
-use crate::simd::vectorised;
+use crate::simd::vectorized;
 
 /// Fills `out` with `value` where number i of a stream and draw is kept, which has the given probability, and 0
 /// elsewhere, for the numbers from `first` on.
@@ -18,7 +18,7 @@ pub fn fill_kept_from(
     let threshold = (probability.clamp(0.0, 1.0) * 4_294_967_296.0).round() as u64;
     // Certainty is beyond what a word can be below.
     let (threshold, always) = (threshold.min(u64::from(u32::MAX)) as u32, threshold > u64::from(u32::MAX));
-    vectorised(
+    vectorized(
         #[inline(always)]
         || {
             for (tile, skipped, chunk) in tiles_from(first, out) {

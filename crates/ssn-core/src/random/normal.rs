@@ -3,7 +3,7 @@
 use super::elementary::{LN_2, cos_sin_eighth, ln_parts};
 use super::philox::{LANES, philox_lanes};
 use super::{high, low};
-use crate::simd::vectorised;
+use crate::simd::vectorized;
 
 /// How many consecutive numbers of a stream are made together: four words from each of [`LANES`] counters.
 pub const TILE: usize = 4 * LANES;
@@ -60,7 +60,7 @@ pub fn fill_normals(seed: u64, stream: u32, draw: u64, out: &mut [f32]) {
 
 /// The numbers of a stream of one draw from number `first` on.
 pub fn fill_normals_from(seed: u64, stream: u32, draw: u64, first: usize, out: &mut [f32]) {
-    vectorised(
+    vectorized(
         #[inline(always)]
         || {
             let mut numbers = [0.0; TILE];
@@ -109,7 +109,7 @@ mod tests {
         for _ in 0..200_000 {
             let (a, b) = (next(), next());
             let u = (f64::from(a >> 1) + 0.5) / 2f64.powi(31);
-            // The place in the quadrant is centred: −45° … 45° around the quadrant's axis.
+            // The place in the quadrant is centerd: −45° … 45° around the quadrant's axis.
             let place = f64::from((b << 2) as i32) / 2f64.powi(31);
             let angle = std::f64::consts::FRAC_PI_2 * (f64::from(b >> 30) + place / 2.0);
             let r = (-2.0 * u.ln()).sqrt();

@@ -15,7 +15,7 @@ use crate::distribution::LowRankNormal;
 use crate::error::Result;
 use crate::labels::LabelMap;
 use crate::random::{CATEGORICAL_STREAM, TILE, word_tile};
-use crate::simd::vectorised;
+use crate::simd::vectorized;
 
 /// 2⁻²⁴: 24 bits make a number that binary32 holds exactly.
 const TWO_POW_MINUS_24: f32 = 1.0 / 16_777_216.0;
@@ -45,7 +45,7 @@ impl<'a> CategoricalSampler<'a> {
                 for (tile, at) in (0..rows[0].len()).step_by(TILE).enumerate() {
                     let tile = (chunk * (CHUNK / TILE) + tile) as u32;
                     load(self.distribution, tile as usize * TILE, probabilities);
-                    vectorised(
+                    vectorized(
                         #[inline(always)]
                         || {
                             cumulate(probabilities);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_choose_independently() {
+    fn neighbors_choose_independently() {
         let d = logits(2, 2);
         let maps = CategoricalSampler::new(&d, 3).labels(0..40_000).unwrap();
         let share = |event: &dyn Fn(&[u8]) -> bool| {

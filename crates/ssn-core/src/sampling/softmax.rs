@@ -8,9 +8,9 @@ use crate::random::{LANES, TILE, exp_nonpositive, ln_lanes};
 /// The largest logit contributes exactly 1 to the sum. The rest is summed apart, so that the logarithm keeps what
 /// 1 + rest would round away: the likelihood of confident voxels adds up over millions of them.
 ///
-/// A single class is the Bernoulli case: its logit becomes the sigmoid, and the normaliser is ln(1 + e^−|η|).
+/// A single class is the Bernoulli case: its logit becomes the sigmoid, and the normalizer is ln(1 + e^−|η|).
 #[inline(always)]
-pub(crate) fn tile_softmax(rows: &mut [Row], normaliser: &mut Row) {
+pub(crate) fn tile_softmax(rows: &mut [Row], normalizer: &mut Row) {
     for from in (0..TILE).step_by(LANES) {
         let mut rest = [0.0f32; LANES];
         if let [row] = rows {
@@ -42,7 +42,7 @@ pub(crate) fn tile_softmax(rows: &mut [Row], normaliser: &mut Row) {
                 }
             }
         }
-        normaliser[from..from + LANES].copy_from_slice(&ln_one_plus(&rest));
+        normalizer[from..from + LANES].copy_from_slice(&ln_one_plus(&rest));
     }
 }
 
@@ -60,14 +60,14 @@ fn ln_one_plus(x: &[f32; LANES]) -> [f32; LANES] {
     out
 }
 
-/// log p(label) for every voxel of a tile, from its logits and the normaliser of [`tile_softmax`]: η_label − max −
+/// log p(label) for every voxel of a tile, from its logits and the normalizer of [`tile_softmax`]: η_label − max −
 /// ln Σ exp(η − max), never the log of a probability.
 #[inline(always)]
-pub(crate) fn tile_log_probability(logits: &[Row], normaliser: &Row, labels: &[u8; TILE], out: &mut Row) {
+pub(crate) fn tile_log_probability(logits: &[Row], normalizer: &Row, labels: &[u8; TILE], out: &mut Row) {
     if let [row] = logits {
         for x in 0..TILE {
             let signed = if labels[x] == 0 { -row[x] } else { row[x] };
-            out[x] = (if signed < 0.0 { signed } else { 0.0 }) - normaliser[x];
+            out[x] = (if signed < 0.0 { signed } else { 0.0 }) - normalizer[x];
         }
         return;
     }
@@ -80,7 +80,7 @@ pub(crate) fn tile_log_probability(logits: &[Row], normaliser: &Row, labels: &[u
         }
     }
     for x in 0..TILE {
-        out[x] = (out[x] - largest[x]) - normaliser[x];
+        out[x] = (out[x] - largest[x]) - normalizer[x];
     }
 }
 

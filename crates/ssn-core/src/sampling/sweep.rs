@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::Sampler;
 use super::kernel::{Draw, Row, TileParameters, tile_logits};
 use crate::random::TILE;
-use crate::simd::vectorised;
+use crate::simd::vectorized;
 
 /// Voxels per unit of parallel work. Fixed, so that sums over a chunk never depend on the thread count.
 pub(crate) const CHUNK: usize = 32 * TILE;
@@ -37,7 +37,7 @@ impl Sampler<'_> {
                 let start = chunk * CHUNK;
                 for at in (start..voxels.min(start + CHUNK)).step_by(TILE) {
                     parameters.load(self.distribution, at);
-                    vectorised(
+                    vectorized(
                         #[inline(always)]
                         || {
                             for (sample, noise) in rank_noise.iter().enumerate() {

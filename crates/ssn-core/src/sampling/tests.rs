@@ -73,7 +73,7 @@ fn grouping_samples_changes_nothing() {
 }
 
 #[test]
-fn a_single_class_is_labelled_by_the_sign() {
+fn a_single_class_is_labeled_by_the_sign() {
     let d = example(1, 100, 1);
     let sampler = Sampler::new(&d, 1, &Steering::default()).unwrap();
     let logits = &sampler.logits(0..1).unwrap()[0];

@@ -35,7 +35,7 @@ pub enum Augmentation {
         /// How often.
         probability: f64,
     },
-    /// Rotates by a uniform angle, in millimetres, so that oblong voxels do not shear.
+    /// Rotates by a uniform angle, in millimeters, so that oblong voxels do not shear.
     Rotate {
         /// The largest angle within the slice.
         degrees: f64,
@@ -103,7 +103,7 @@ pub enum Augmentation {
         /// How often.
         probability: f64,
     },
-    /// Bends the grey values between the patch's smallest and largest by a power, anew for every channel.
+    /// Bends the gray values between the patch's smallest and largest by a power, anew for every channel.
     Gamma {
         /// The smallest exponent; its logarithm is uniform.
         low: f64,

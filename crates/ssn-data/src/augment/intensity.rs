@@ -1,7 +1,7 @@
 //! Changes of intensity, on finished patches.
 
 use ssn_core::random::{exp_nonpositive, fill_normals, ln_lanes};
-use ssn_core::simd::vectorised;
+use ssn_core::simd::vectorized;
 
 use super::Subject;
 use super::config::Augmentation;
@@ -99,7 +99,7 @@ fn for_each_plane(
 }
 
 fn linear(values: &mut [f32], [factor, summand]: [f32; 2]) {
-    vectorised(
+    vectorized(
         #[inline(always)]
         || values.iter_mut().for_each(|x| *x = *x * factor + summand),
     );
@@ -114,7 +114,7 @@ fn noise(seed: u64, stream: u32, size: [usize; 3]) -> Vec<f32> {
 
 fn add_noise(values: &mut [f32], deviation: f32, normals: &[f32], size: [usize; 3], grid: &Grid) {
     if *grid == Grid::whole(size) {
-        return vectorised(
+        return vectorized(
             #[inline(always)]
             || values.iter_mut().zip(normals).for_each(|(x, noise)| *x += deviation * noise),
         );
@@ -129,7 +129,7 @@ fn gamma(values: &mut [f32], exponent: f32, [low, high]: [f32; 2]) {
     if !(range > 0.0 && range.is_finite()) {
         return;
     }
-    vectorised(
+    vectorized(
         #[inline(always)]
         || {
             for chunk in values.chunks_mut(LANES) {

@@ -20,7 +20,7 @@ use crate::random::Stream;
 pub struct Subject {
     /// The size of the patch, `[d, h, w]`.
     pub size: [usize; 3],
-    /// The distances of neighbouring voxels, `[d, h, w]`.
+    /// The distances of neighboring voxels, `[d, h, w]`.
     pub spacing: [f64; 3],
     /// The number of channels.
     pub channels: usize,

@@ -68,7 +68,7 @@ pub(super) fn turn(quarters: u64) -> Matrix {
     [[1.0, 0.0, 0.0], [0.0, cos, -sin], [0.0, sin, cos]]
 }
 
-/// A rotation in a plane of the patient, in voxels: to millimetres, rotate, and back.
+/// A rotation in a plane of the patient, in voxels: to millimeters, rotate, and back.
 fn rotation([i, j]: [usize; 2], angle: f64, spacing: [f64; 3]) -> Matrix {
     let (sin, cos) = angle.sin_cos();
     let mut matrix = IDENTITY;
@@ -82,7 +82,7 @@ fn product(a: &Matrix, b: &Matrix) -> Matrix {
     [0, 1, 2].map(|i| [0, 1, 2].map(|j| (0..3).map(|k| a[i][k] * b[k][j]).sum()))
 }
 
-/// A random square of the slice, enlarged to the patch: neighbouring voxels of the patch are `share` voxels apart.
+/// A random square of the slice, enlarged to the patch: neighboring voxels of the patch are `share` voxels apart.
 fn crop(smallest: usize, largest: usize, subject: &Subject, stream: &mut Stream) -> Change {
     let [_, height, width] = subject.size;
     let most = largest.min(width);

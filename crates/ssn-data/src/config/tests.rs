@@ -12,7 +12,7 @@ fn a_whole_config_is_understood() {
         channels = ["flair"]
         classes = ["background", "lesion"]
         label_values = [0, 255]
-        normalisation = { kind = "scale", subtract = 0.5 }
+        normalization = { kind = "scale", subtract = 0.5 }
         spacing = [1.0, 1.0, 2.0]
         crop_to_mask = true
         split = { ratios = [60, 10, 30], seed = 4 }
@@ -24,9 +24,9 @@ fn a_whole_config_is_understood() {
         (config.layout, config.split.ratios, config.split.seed),
         (Some(Layout::NnUnet), Ratios::BRATS, 4)
     );
-    assert_eq!(config.normalisation, Normalisation::Scale { subtract: 0.5, divide: 1.0 });
+    assert_eq!(config.normalization, Normalization::Scale { subtract: 0.5, divide: 1.0 });
     let least = DataConfig::parse("[data]\npath = \"x\"").unwrap();
-    assert_eq!((least.normalisation, least.split), (Normalisation::None, SplitConfig::default()));
+    assert_eq!((least.normalization, least.split), (Normalization::None, SplitConfig::default()));
 }
 
 #[test]
@@ -37,8 +37,8 @@ fn mistakes_are_explained() {
         [
             data("chanels = [\"a\"]"),
             data("layout = \"nnunet\""),
-            data("normalisation = { kind = \"z-scor\" }"),
-            data("normalisation = { kind = \"ct-window\", center = 40, width = 400 }"),
+            data("normalization = { kind = \"z-scor\" }"),
+            data("normalization = { kind = \"ct-window\", center = 40, width = 400 }"),
             data("split = { ratio = [1, 1, 1] }"),
             data("split = { ratios = [0, 1, 1] }"),
             data("split = { folds = 5, fold = 5 }"),

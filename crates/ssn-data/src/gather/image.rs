@@ -1,13 +1,13 @@
 //! Images: linear interpolation, with the value at the border repeated outside.
 
-use ssn_core::simd::vectorised;
+use ssn_core::simd::vectorized;
 
 use super::interleaved::{Group, Interleaved};
 use super::{Line, Lines, Window, limited, whole};
 use crate::grid::Grid;
 use crate::map::{Row, SpatialMap};
 
-/// Where the values of a row lie: the lowest of the neighbouring voxels and the distances from it.
+/// Where the values of a row lie: the lowest of the neighboring voxels and the distances from it.
 #[derive(Debug, Default)]
 struct Places {
     base: Vec<u32>,
@@ -45,10 +45,10 @@ fn gather_group<const L: usize>(
 ) {
     let lines = map.as_grid_change().and_then(|change| Lines::new(change, window));
     let [depth, height, width] = grid.count;
-    let centre = window.centre();
+    let center = window.center();
     let (mut row, mut places) = (Row::default(), Places::default());
     let mut values = vec![[0.0f32; L]; width];
-    vectorised(
+    vectorized(
         #[inline(always)]
         || {
             for z in 0..depth {
@@ -56,7 +56,7 @@ fn gather_group<const L: usize>(
                     if let Some(lines) = &lines {
                         copy_line(data, shape, lines.line(grid, [z, y]), &mut values);
                     } else {
-                        map.row(window.size, grid, [z, y], centre, &mut row);
+                        map.row(window.size, grid, [z, y], center, &mut row);
                         places.find(shape, &row);
                         if shape[0] == 1 {
                             interpolate_flat(data, shape, &places, &mut values);

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssn_core::simd::vectorised;
+use ssn_core::simd::vectorized;
 
 use super::{Line, Lines, Window, limited, whole};
 use crate::grid::Grid;
@@ -33,10 +33,10 @@ pub fn gather_labels(
 ) {
     let lines = map.as_grid_change().and_then(|change| Lines::new(change, window));
     let [depth, height, width] = window.size;
-    let (centre, grid) = (window.centre(), Grid::whole(window.size));
+    let (center, grid) = (window.center(), Grid::whole(window.size));
     let mut row = Row::default();
     let mut voxels = vec![OUTSIDE; width];
-    vectorised(
+    vectorized(
         #[inline(always)]
         || {
             for z in 0..depth {
@@ -46,7 +46,7 @@ pub fn gather_labels(
                     if let Some(lines) = &lines {
                         find_line(shape, lines.line(&grid, [z, y]), &mut voxels);
                     } else {
-                        map.row(window.size, &grid, [z, y], centre, &mut row);
+                        map.row(window.size, &grid, [z, y], center, &mut row);
                         if interpolation == LabelInterpolation::Linear {
                             for (labels, out) in rows {
                                 for (i, out) in out.iter_mut().enumerate() {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_those_of_neighbours_and_0_outside() {
+    fn labels_are_those_of_neighbors_and_0_outside() {
         let labels = [3, 3, 0, 5, 5];
         for how in [LabelInterpolation::Nearest, LabelInterpolation::Linear] {
             assert_eq!(shifted(&labels, [1, 1, 5], 0.25, how), [3, 3, 0, 5, 5]);

@@ -29,14 +29,14 @@ impl Window {
         Self { start: [0, 1, 2].map(|k| voxel[k] as isize - (size[k] / 2) as isize), size }
     }
 
-    /// The window of `size` with the same centre; sizes must differ by even numbers.
+    /// The window of `size` with the same center; sizes must differ by even numbers.
     pub fn shrunk(&self, size: [usize; 3]) -> Self {
         let start = [0, 1, 2].map(|k| self.start[k] + (self.size[k] as isize - size[k] as isize) / 2);
         Self { start, size }
     }
 
-    /// The centre, which for even sizes lies between voxels.
-    pub fn centre(&self) -> [f32; 3] {
+    /// The center, which for even sizes lies between voxels.
+    pub fn center(&self) -> [f32; 3] {
         [0, 1, 2].map(|k| self.start[k] as f32 + (self.size[k] as f32 - 1.0) / 2.0)
     }
 }
@@ -70,8 +70,8 @@ impl Lines {
     fn begin(&self, [z, y]: [usize; 2]) -> [f32; 3] {
         let middle = self.window.size.map(|n| (n as f32 - 1.0) / 2.0);
         let from = self.map.at([z as f32 - middle[0], y as f32 - middle[1], -middle[2]]);
-        let centre = self.window.centre();
-        [0, 1, 2].map(|k| from[k] + centre[k])
+        let center = self.window.center();
+        [0, 1, 2].map(|k| from[k] + center[k])
     }
 
     /// The line of row `[z, y]` of a grid.

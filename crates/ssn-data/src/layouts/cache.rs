@@ -27,7 +27,7 @@ use crate::split::Split;
 pub const CACHE_ENDING: &str = ".cache.safetensors";
 const FORMAT: &str = "ssn-cache-1";
 
-pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
+pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     match files_by_part(root, &[CACHE_ENDING], &|path| open(path).is_ok())?.as_slice() {
         [(_, file)] => open(file).map(Some),
         _ => Ok(None),

@@ -26,7 +26,7 @@ struct Folder {
     files: BTreeMap<String, PathBuf>,
 }
 
-pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
+pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     let (mut folders, mut taken) = (vec![], BTreeSet::new());
     for (split, part) in parts(root)? {
         for (case, above) in cases(&part)? {
@@ -141,7 +141,7 @@ fn looks_like_labels(path: &Path) -> bool {
     labels.is_some_and(|labels| labels.data.into_iter().collect::<BTreeSet<u8>>().len() <= MOST_LABELS)
 }
 
-/// Names without an ending that all of them share: `T1c_normalised` and `Flair_normalised` are `T1c` and `Flair`.
+/// Names without an ending that all of them share: `T1c_normalized` and `Flair_normalized` are `T1c` and `Flair`.
 fn short_names(names: &[String]) -> Vec<String> {
     let ending = names.first().and_then(|name| name.find('_').map(|at| &name[at..]));
     let shared = ending.filter(|ending| names.len() > 1 && names.iter().all(|name| name.ends_with(ending)));

@@ -47,7 +47,7 @@ impl Column {
     }
 }
 
-pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
+pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     let mut files = files_by_part(root, &[".csv"], &is_index)?;
     files.retain(|(_, path)| is_index(path));
     if files.is_empty() { Ok(None) } else { open(&files, Labels::Needed).map(Some) }

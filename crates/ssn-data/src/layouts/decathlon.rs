@@ -15,7 +15,7 @@ use crate::source::{Files, Rater, Source};
 const TRAINING: &str =
     "a list such as [{\"image\": \"./imagesTr/a.nii.gz\", \"label\": \"./labelsTr/a.nii.gz\"}]";
 
-pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
+pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     let path = root.join("dataset.json");
     if !path.is_file() {
         return Ok(None);
@@ -36,13 +36,13 @@ pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
     }
     // Training needs no list `test`, so that an odd one stops nothing.
     let test = description.list("test", TRAINING).map_or(&[][..], Vec::as_slice);
-    let unlabelled = test
+    let unlabeled = test
         .iter()
         .filter_map(|image| image.as_str().or_else(|| image.get("image")?.as_str()))
         .map(|image| entry(root.join(image), vec![], channels.len()))
         .collect();
     let draft = Draft::new(Layout::Decathlon, entries);
-    Ok(Some(Draft { channels: Some(channels), classes: Some(classes), unlabelled, ..draft }))
+    Ok(Some(Draft { channels: Some(channels), classes: Some(classes), unlabeled, ..draft }))
 }
 
 fn entry(image: PathBuf, raters: Vec<Rater>, channels: usize) -> Entry {

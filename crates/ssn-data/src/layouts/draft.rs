@@ -24,7 +24,7 @@ pub(super) struct Draft {
     pub reading: Reading,
     pub entries: Vec<Entry>,
     /// Cases that the layout says have no labels, as the test images of a challenge: only prediction uses them.
-    pub unlabelled: Vec<Entry>,
+    pub unlabeled: Vec<Entry>,
     pub findings: Vec<Finding>,
 }
 
@@ -37,7 +37,7 @@ impl Draft {
             classes: None,
             reading: Reading::default(),
             entries,
-            unlabelled: vec![],
+            unlabeled: vec![],
             findings: vec![],
         }
     }

@@ -42,7 +42,7 @@ struct Found {
     mask: Option<PathBuf>,
 }
 
-pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
+pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     let (mut found, mut findings, mut taken) = (vec![], vec![], BTreeSet::new());
     let mut lossy = false;
     for (split, folder) in parts(root)? {
@@ -130,7 +130,7 @@ fn are_channels(files: &[PathBuf], labels: &[PathBuf]) -> bool {
         return false;
     }
     // A case that lacks a channel is still one if a label is named after it.
-    let labelled = |id: &&str| {
+    let labeled = |id: &&str| {
         labels.iter().any(|label| {
             let label = stem(label);
             label.strip_prefix(*id).is_some_and(|rest| rest.is_empty() || rest.starts_with(['_', '-']))
@@ -138,7 +138,7 @@ fn are_channels(files: &[PathBuf], labels: &[PathBuf]) -> bool {
     };
     let first = sets.values().next();
     let alike = sets.values().all(|set| Some(set) == first);
-    (alike || sets.keys().all(labelled)) && sets.values().any(|set| set.contains(&0))
+    (alike || sets.keys().all(labeled)) && sets.values().any(|set| set.contains(&0))
 }
 
 /// Label files by case and rater; tells of those without an image, and of two for one rater.

@@ -18,7 +18,7 @@ pub(super) struct Names<'a> {
     channels: &'a [String],
     /// Four digits at the end of names are channels, as in nnU-Net.
     numbered: bool,
-    /// What all names have behind the channel, as `_normalised` in `flair_normalised`.
+    /// What all names have behind the channel, as `_normalized` in `flair_normalized`.
     ending: String,
 }
 

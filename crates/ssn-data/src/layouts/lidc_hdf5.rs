@@ -11,7 +11,7 @@ use crate::error::Result;
 /// How such files are named.
 pub(super) const ENDINGS: [&str; 2] = [".hdf5", ".h5"];
 
-pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
+pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     let files = super::files_by_part(root, &ENDINGS, &|path| open(path).is_ok())?;
     // The file holds all parts itself, so that there is one.
     match files.as_slice() {

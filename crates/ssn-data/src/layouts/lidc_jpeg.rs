@@ -16,7 +16,7 @@ use crate::source::{Files, Rater, Reading, Source};
 /// Half of the largest value of a byte.
 pub(super) const THRESHOLD: u8 = 127;
 
-pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
+pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     let (mut entries, mut findings, mut taken) = (vec![], vec![], BTreeSet::new());
     for (split, folder) in parts(root)? {
         for case in subfolders(&folder)? {

@@ -22,7 +22,7 @@ use crate::split::Split;
 /// How such files are named.
 pub(super) const ENDINGS: [&str; 4] = [".pickle", ".pickle.gz", ".pkl", ".pkl.gz"];
 
-pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
+pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     let files = files_by_part(root, &ENDINGS, &|path| read(path).is_ok())?;
     if files.is_empty() { Ok(None) } else { open(&files).map(Some) }
 }

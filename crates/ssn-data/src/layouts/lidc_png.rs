@@ -18,7 +18,7 @@ use crate::source::{Files, Rater, Reading, Source};
 const STORED_SIDE: usize = 180;
 const USED_SIDE: usize = 128;
 
-pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
+pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     let mut entries = vec![];
     for (split, folder) in parts(root)? {
         let (pictures, masks) = (folder.join("images"), folder.join("gt"));
@@ -44,9 +44,9 @@ pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
         Source::Record(..) => None,
     };
     let stored_side = side.is_some_and(|image| image.shape[2..] == [STORED_SIDE; 2]);
-    let centre_crop = stored_side.then_some(USED_SIDE);
+    let center_crop = stored_side.then_some(USED_SIDE);
     // Masks are 0 and 255 in some copies, 0 and 1 in others.
-    let reading = Reading { coding: LabelCoding::Threshold(0), centre_crop, ..Reading::default() };
+    let reading = Reading { coding: LabelCoding::Threshold(0), center_crop, ..Reading::default() };
     Ok(Some(Draft { reading, ..Draft::new(Layout::LidcPng, entries) }))
 }
 

@@ -1,4 +1,4 @@
-//! Layouts, recognised by looking. Each file knows one; all give a [`Draft`], which becomes a [`Dataset`].
+//! Layouts, recognized by looking. Each file knows one; all give a [`Draft`], which becomes a [`Dataset`].
 
 mod cache;
 mod case_folders;
@@ -44,14 +44,14 @@ pub struct Known {
 }
 
 impl Dataset {
-    /// Recognises a dataset by looking at a folder or file.
+    /// Recognizes a dataset by looking at a folder or file.
     pub fn open(path: &Path) -> Result<Self> {
         Self::open_with(path, &Known::default())
     }
 
     /// The same with what is already known; label files are then not looked through for their values.
     pub fn open_with(path: &Path, known: &Known) -> Result<Self> {
-        recognise(path)?.complete(path, known)
+        recognize(path)?.complete(path, known)
     }
 }
 
@@ -59,21 +59,21 @@ impl Dataset {
 type Attempt = fn(&Path) -> Result<Option<Draft>>;
 
 /// Layouts with a description or an index, the most telling ones first.
-const DESCRIBED: [Attempt; 3] = [nnunet::recognise, decathlon::recognise, csv_index::recognise];
+const DESCRIBED: [Attempt; 3] = [nnunet::recognize, decathlon::recognize, csv_index::recognize];
 /// Layouts of one file with all cases. Such a file may also lie beside a dataset that is none of these.
-const OF_ONE_FILE: [Attempt; 3] = [cache::recognise, lidc_pickle::recognise, lidc_hdf5::recognise];
+const OF_ONE_FILE: [Attempt; 3] = [cache::recognize, lidc_pickle::recognize, lidc_hdf5::recognize];
 /// Layouts of many files.
 const OF_FOLDERS: [Attempt; 4] =
-    [qubiq::recognise, lidc_png::recognise, lidc_jpeg::recognise, folder_pair::recognise];
+    [qubiq::recognize, lidc_png::recognize, lidc_jpeg::recognize, folder_pair::recognize];
 
-fn recognise(path: &Path) -> Result<Draft> {
+fn recognize(path: &Path) -> Result<Draft> {
     check_exists(path)?;
     if path.is_file() {
         return of_file(path, Labels::Needed);
     }
     let (found, strays) = in_folder(path)?;
     let found = match found {
-        None => case_folders::recognise(path)?,
+        None => case_folders::recognize(path)?,
         found => found,
     };
     match (found, strays) {
@@ -142,7 +142,7 @@ fn of_file(path: &Path, labels: Labels) -> Result<Draft> {
     let lower = name(path).to_lowercase();
     let ends = |endings: &[&str]| endings.iter().any(|ending| lower.ends_with(ending));
     if lower == "dataset.json" {
-        return recognise(path.parent().unwrap_or(Path::new(".")));
+        return recognize(path.parent().unwrap_or(Path::new(".")));
     }
     if ends(&[".csv"]) {
         return csv_index::open(&[(None, path.to_owned())], labels);

@@ -16,10 +16,10 @@ use crate::source::{Files, Rater, Source};
 /// Digits of the channel at the end of the name of an image.
 const CHANNEL_DIGITS: usize = 4;
 
-pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
+pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     let description = root.join("dataset.json");
-    let [labelled, unlabelled] = ["imagesTr", "imagesTs"].map(|name| root.join(name));
-    if !description.is_file() || !(labelled.is_dir() || unlabelled.is_dir()) {
+    let [labeled, unlabeled] = ["imagesTr", "imagesTs"].map(|name| root.join(name));
+    if !description.is_file() || !(labeled.is_dir() || unlabeled.is_dir()) {
         return Ok(None);
     }
     let description = Description::read(&description)?;
@@ -29,10 +29,10 @@ pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
     let channels = description.names_by_number("channel_names")?;
     let classes = classes(&description)?;
     let ending = description.text("file_ending").unwrap_or(".nii.gz").to_owned();
-    let entries = cases(&labelled, Some(&root.join("labelsTr")), &ending, channels.len())?;
-    let unlabelled = cases(&unlabelled, None, &ending, channels.len())?;
+    let entries = cases(&labeled, Some(&root.join("labelsTr")), &ending, channels.len())?;
+    let unlabeled = cases(&unlabeled, None, &ending, channels.len())?;
     let draft = Draft::new(Layout::NnUnet, entries);
-    Ok(Some(Draft { channels: Some(channels), classes: Some(classes), unlabelled, ..draft }))
+    Ok(Some(Draft { channels: Some(channels), classes: Some(classes), unlabeled, ..draft }))
 }
 
 /// Names of the classes in the order of their labels.

@@ -13,7 +13,7 @@ use crate::folders::is_image;
 use crate::source::Labels;
 
 impl Dataset {
-    /// Images for a model with these channels and classes, labelled or not.
+    /// Images for a model with these channels and classes, labeled or not.
     ///
     /// A path is an image, a folder of images or of cases, or a dataset of any layout, of which all images are
     /// taken. Labels and regions of interest come along where they are there.
@@ -66,7 +66,7 @@ fn images_in(folder: &Path, strays: Vec<DataError>) -> Result<Vec<PathBuf>> {
 
 /// A dataset with the channels and classes of a model.
 fn for_model(mut draft: Draft, root: &Path, channels: &[String], classes: &[String]) -> Result<Dataset> {
-    draft.entries.append(&mut draft.unlabelled);
+    draft.entries.append(&mut draft.unlabeled);
     let stored = match draft.channels.take() {
         Some(channels) => channels,
         None => draft.channels_of_the_first(root)?,

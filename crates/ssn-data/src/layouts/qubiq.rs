@@ -18,7 +18,7 @@ use crate::source::{Files, Maps, Rater, Reading, Source};
 /// The masks of a case: by rater, then by task.
 type Masks = BTreeMap<usize, BTreeMap<usize, PathBuf>>;
 
-pub(super) fn recognise(root: &Path) -> Result<Option<Draft>> {
+pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     let (mut found, mut taken, mut tasks) = (vec![], BTreeSet::new(), BTreeSet::new());
     for (split, folder) in parts(root)? {
         for case in subfolders(&folder)? {

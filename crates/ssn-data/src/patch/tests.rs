@@ -89,34 +89,34 @@ proptest! {
     }
 }
 
-/// How often each voxel is the centre of 2,000 patches.
-fn centres(case: &Prepared, config: PatchConfig) -> Vec<usize> {
+/// How often each voxel is the center of 2,000 patches.
+fn centers(case: &Prepared, config: PatchConfig) -> Vec<usize> {
     let [_, h, w] = case.shape();
     let mut counts = vec![0; case.shape().iter().product()];
     for q in 0..2000 {
         let chosen = config.choose(case, &mut Stream::new(1, Purpose::Patch, q)).unwrap();
-        let [z, y, x] = chosen.centre;
+        let [z, y, x] = chosen.center;
         counts[(z * h + y) * w + x] += 1;
     }
     counts
 }
 
 #[test]
-fn centres_are_lesion_or_background_inside_the_mask_as_often_as_asked() {
+fn centers_are_lesion_or_background_inside_the_mask_as_often_as_asked() {
     let raters = vec![vec![1, 0, 0, 0, 0, 2, 0, 0], vec![0, 0, 0, 3, 0, 0, 0, 0]];
     let mask = Some(vec![1, 1, 1, 1, 1, 0, 1, 0]);
     let case = |raters| Prepared::new(case([2, 2, 2], raters, mask.clone()), Index::EachRater).unwrap();
     let size = [3, 3, 3];
-    let first = centres(&case(raters.clone()), config(size, 0.5, RaterChoice::Fixed { rater: 0 }));
+    let first = centers(&case(raters.clone()), config(size, 0.5, RaterChoice::Fixed { rater: 0 }));
     // Voxel 5 is marked, but outside of the mask.
     assert!((870..1130).contains(&first[0]) && first[5] == 0 && first[7] == 0, "{first:?}");
     assert!(first[1..5].iter().all(|&n| (120..280).contains(&n)), "{first:?}");
-    let always = centres(&case(raters), config(size, 1.0, RaterChoice::Fixed { rater: 1 }));
+    let always = centers(&case(raters), config(size, 1.0, RaterChoice::Fixed { rater: 1 }));
     assert_eq!(always[3], 2000);
     // Without a lesion, patches are cut around the background, and the other way round.
-    let none = centres(&case(vec![vec![0; 8]]), config(size, 1.0, RaterChoice::Random));
+    let none = centers(&case(vec![vec![0; 8]]), config(size, 1.0, RaterChoice::Random));
     assert!(none[0] > 200 && none[5] == 0);
-    let full = centres(&case(vec![vec![1; 8]]), config(size, 0.0, RaterChoice::Random));
+    let full = centers(&case(vec![vec![1; 8]]), config(size, 0.0, RaterChoice::Random));
     assert!(full[0] > 200 && full[5] == 0);
 }
 
@@ -126,13 +126,13 @@ fn an_empty_mask_gives_the_middle_and_all_raters_share_an_index() {
     let empty = Prepared::new(empty, Index::EachRater).unwrap();
     let chosen =
         config([1, 2, 2], 0.5, RaterChoice::Random).choose(&empty, &mut Stream::new(0, Purpose::Patch, 0));
-    assert_eq!(chosen.unwrap().centre, [0, 2, 2]);
+    assert_eq!(chosen.unwrap().center, [0, 2, 2]);
 
     let mut raters = vec![vec![0; 16]; 3];
     raters[2][9] = 1;
     let all = config([1, 2, 2], 1.0, RaterChoice::All);
     let shared = Prepared::new(case([1, 4, 4], raters, None), all.index()).unwrap();
-    assert_eq!(centres(&shared, all)[9], 2000);
+    assert_eq!(centers(&shared, all)[9], 2000);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! BraTS as the paper trains on it: labels 0 to 3, a brain mask, normalised channels, and the authors' CSV files.
+//! BraTS as the paper trains on it: labels 0 to 3, a brain mask, normalized channels, and the authors' CSV files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::division::{SplitConfig, check_unique};
 use crate::error::{DataError, Result};
 use crate::labels::LabelCoding;
 use crate::layouts::Known;
-use crate::normalise::{self, Normalisation};
+use crate::normalize::{self, Normalization};
 use crate::parallel::{self, Progress};
 use crate::shard::{Shard, Waiting};
 use crate::source::Source;
@@ -100,13 +100,13 @@ pub fn brats(
     Ok(Brats { prepared, kept: own.len() - prepared, parts: Split::ALL.map(count), waiting })
 }
 
-/// The config of the prepared dataset: its channels are normalised already.
+/// The config of the prepared dataset: its channels are normalized already.
 fn write_config(out: &Path) -> Result<()> {
     let classes = BRATS_CLASSES.map(str::to_owned).to_vec();
     let known = Known { classes: Some(classes), coding: Some(LabelCoding::Plain), ..Known::default() };
     let dataset = Dataset::open_with(out, &known)?;
     let first = dataset.load_raw(0)?;
-    let text = template_with(&dataset, Path::new("."), &first, Normalisation::None, "brats");
+    let text = template_with(&dataset, Path::new("."), &first, Normalization::None, "brats");
     Ok(ssn_io::write_atomically(&out.join(BRATS_CONFIG), |file| file.write_all(text.as_bytes()))?)
 }
 
@@ -181,7 +181,7 @@ impl MaskSource {
     }
 }
 
-/// The case with classes 0 to 3, its brain mask, and normalised channels.
+/// The case with classes 0 to 3, its brain mask, and normalized channels.
 fn prepared_case(mut case: Case, rule: &LabelRule, source: MaskSource) -> Result<Case> {
     for label in case.raters.iter_mut().flatten() {
         *label = rule.0.get(usize::from(*label)).copied().flatten().unwrap_or(0);
@@ -196,7 +196,7 @@ fn prepared_case(mut case: Case, rule: &LabelRule, source: MaskSource) -> Result
         return Err(DataError::Case { id: case.id, reason, advice: "check T1, or the file of the mask" });
     }
     for channel in case.image.chunks_exact_mut(voxels) {
-        normalise::brats(channel, case.mask.as_deref());
+        normalize::brats(channel, case.mask.as_deref());
     }
     Ok(case)
 }

@@ -21,7 +21,7 @@ pub struct Lidc {
 
 /// Writes all cases of a dataset into one cache file, atomically; replaces a file of that name.
 ///
-/// Images keep their values; normalisation is for those who read the cache.
+/// Images keep their values; normalization is for those who read the cache.
 pub fn lidc(dataset: &Dataset, out: &Path, progress: Progress<'_>) -> Result<Lidc> {
     let records = parallel::map(dataset.entries.len(), progress, |index, meter| -> Result<Record> {
         let case = dataset.load_raw(index)?;

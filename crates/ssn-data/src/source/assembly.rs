@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ssn_io::{Geometry, Image, Limits, Tolerance, Volume, read};
 
-use super::grid::{Place, centre, grey, is_picture};
+use super::grid::{Place, center, gray, is_picture};
 use super::{Expected, Files, Labels, Maps, Rater, Reading};
 use crate::case::Case;
 use crate::finding::{Finding, Kind, Severity};
@@ -113,7 +113,7 @@ impl Assembly<'_> {
 
     /// A label file as it is stored.
     fn labels(&mut self, path: &Path, place: &mut Option<Place>) -> Option<Vec<u8>> {
-        let image = grey(self.read(path)?);
+        let image = gray(self.read(path)?);
         if image.shape[0] != 1 {
             let reason = format!("the label map has {} channels, but it must have 1", image.shape[0]);
             self.error(path, Kind::SizeMismatch, reason, "store one label per voxel");
@@ -152,7 +152,7 @@ impl Assembly<'_> {
 
     /// The region of interest: what is above one half, for masks may be stored with a slope.
     fn mask(&mut self, path: &Path, place: &mut Option<Place>) -> Option<Vec<u8>> {
-        let mask = grey(self.read(path)?).to_f32();
+        let mask = gray(self.read(path)?).to_f32();
         let mask = self.cropped(mask);
         if mask.shape[0] != 1 {
             let reason = format!("the mask has {} channels, but it must have 1", mask.shape[0]);
@@ -171,8 +171,8 @@ impl Assembly<'_> {
     }
 
     fn cropped<T: Copy>(&self, volume: Volume<T>) -> Volume<T> {
-        match self.reading.centre_crop {
-            Some(side) => centre(volume, side),
+        match self.reading.center_crop {
+            Some(side) => center(volume, side),
             None => volume,
         }
     }

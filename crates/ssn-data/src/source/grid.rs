@@ -16,8 +16,8 @@ pub(super) fn is_picture(path: &Path) -> bool {
     matches!(Format::of(path), Ok(Format::Png | Format::Jpeg | Format::Tiff | Format::Npy))
 }
 
-/// A picture in grey that was stored in colour, as one channel; anything else as it is.
-pub(super) fn grey(image: Image) -> Image {
+/// A picture in gray that was stored in color, as one channel; anything else as it is.
+pub(super) fn gray(image: Image) -> Image {
     let [channels, d, h, w] = image.shape;
     let Voxels::U8(values) = &image.voxels else { return image };
     let voxels = d * h * w;
@@ -30,7 +30,7 @@ pub(super) fn grey(image: Image) -> Image {
 }
 
 /// The middle of `side` pixels along height and width; a shorter side stays as it is.
-pub(super) fn centre<T: Copy>(volume: Volume<T>, side: usize) -> Volume<T> {
+pub(super) fn center<T: Copy>(volume: Volume<T>, side: usize) -> Volume<T> {
     let [c, d, h, w] = volume.shape;
     let (new_h, new_w) = (h.min(side), w.min(side));
     let (top, left) = ((h - new_h) / 2, (w - new_w) / 2);
@@ -45,10 +45,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_centre_is_in_the_middle() {
+    fn the_center_is_in_the_middle() {
         let volume = Volume { data: (0..40).collect(), shape: [2, 1, 4, 5], geometry: Geometry::default() };
-        let part = centre(volume.clone(), 2);
+        let part = center(volume.clone(), 2);
         assert_eq!((part.shape, part.data), ([2, 1, 2, 2], vec![6, 7, 11, 12, 26, 27, 31, 32]));
-        assert_eq!(centre(volume.clone(), 9), volume);
+        assert_eq!(center(volume.clone(), 9), volume);
     }
 }

@@ -86,8 +86,8 @@ pub struct Reading {
     pub coding: LabelCoding,
     /// The third axis of images holds channels, not slices.
     pub depth_is_channels: bool,
-    /// Only the centre of this many pixels a side is used.
-    pub centre_crop: Option<usize>,
+    /// Only the center of this many pixels a side is used.
+    pub center_crop: Option<usize>,
     /// Only these channels are used, in this order; nothing means all.
     pub pick: Option<Vec<usize>>,
     /// Whether cases must have labels.

@@ -33,7 +33,7 @@ impl Synthetic {
             save(
                 &images,
                 String::new(),
-                if flat { Voxels::U16(grey(&case)) } else { Voxels::F32(case.image.clone()) },
+                if flat { Voxels::U16(gray(&case)) } else { Voxels::F32(case.image.clone()) },
             )?;
             for (number, rater) in case.raters.iter().enumerate() {
                 save(&labels, format!("_{number}"), Voxels::U8(self.stored(rater, flat)))?;
@@ -53,7 +53,7 @@ impl Synthetic {
 }
 
 /// Values from 0 to 1 as 16 bits: finer than the noise.
-fn grey(case: &Case) -> Vec<u16> {
+fn gray(case: &Case) -> Vec<u16> {
     case.image.iter().map(|x| (x.clamp(0.0, 1.0) * f32::from(u16::MAX)).round() as u16).collect()
 }
 

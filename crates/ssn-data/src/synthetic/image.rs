@@ -6,7 +6,7 @@ use super::lesion::{CORE, Lesion, Seen};
 use super::scene::{Scene, Vessel};
 use crate::noise::{Noise, Rank};
 
-/// The grey value of air, of tissue, and of the skin around it.
+/// The gray value of air, of tissue, and of the skin around it.
 const AIR: f32 = 0.05;
 const TISSUE: f32 = 0.42;
 const SKIN: f32 = 0.6;

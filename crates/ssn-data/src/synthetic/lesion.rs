@@ -3,7 +3,7 @@
 use crate::noise::{Noise, Rank};
 use crate::random::Stream;
 
-/// How much the border's distance from the centre varies with direction, around its mean.
+/// How much the border's distance from the center varies with direction, around its mean.
 const SHAPE: f32 = 0.45;
 /// How fast it varies: cells of noise per unit of direction.
 const SHAPE_CELLS: f32 = 1.2;
@@ -19,8 +19,8 @@ pub(super) const CORE: f32 = 0.5;
 /// A lesion of a scene.
 #[derive(Debug, Clone)]
 pub struct Lesion {
-    /// The centre, `[d, h, w]` in voxels.
-    pub centre: [f32; 3],
+    /// The center, `[d, h, w]` in voxels.
+    pub center: [f32; 3],
     /// The mean distance of the border in voxels.
     pub radius: f32,
     /// How much brighter than its surroundings the lesion is.
@@ -39,7 +39,7 @@ pub struct Lesion {
 /// A voxel as seen from a lesion.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
-    /// The distance from the centre; 1 is the border.
+    /// The distance from the center; 1 is the border.
     pub distance: f32,
     /// How much further the border lies for those who follow the spikes.
     pub spike: f32,
@@ -47,7 +47,7 @@ pub(super) struct Seen {
 
 impl Lesion {
     /// A lesion at a place; `faint` ones are missed by some raters.
-    pub(super) fn draw(centre: [f32; 3], radius: f32, faint: bool, stream: &mut Stream) -> Self {
+    pub(super) fn draw(center: [f32; 3], radius: f32, faint: bool, stream: &mut Stream) -> Self {
         // Faint: a probability of about ¼ to ¾ of being marked. Otherwise at least 99.9 %.
         let (contrast, visibility) = if faint {
             let share = stream.uniform() as f32;
@@ -64,7 +64,7 @@ impl Lesion {
         };
         let (shape, spike) = (noise(SHAPE_CELLS), noise(SPIKE_CELLS));
         let phase = [0; 3].map(|_| stream.uniform_in(0.2, 0.8) as f32);
-        Self { centre, radius, contrast, visibility, rim, spikes, shape, spike, phase }
+        Self { center, radius, contrast, visibility, rim, spikes, shape, spike, phase }
     }
 
     /// The distance in voxels beyond which neither image nor raters show anything of the lesion.
@@ -78,7 +78,7 @@ impl Lesion {
     }
 
     pub(super) fn see(&self, voxel: [f32; 3]) -> Seen {
-        let from = [0, 1, 2].map(|k| voxel[k] - self.centre[k]);
+        let from = [0, 1, 2].map(|k| voxel[k] - self.center[k]);
         let length = from.iter().map(|x| x * x).sum::<f32>().sqrt();
         let unit = from.map(|x| x / length.max(1e-3));
         let at = |cells: f32| [0, 1, 2].map(|k| unit[k] * cells + self.phase[k]);

@@ -26,7 +26,7 @@ pub struct Scene {
     pub(super) classes: usize,
     pub(super) spiky: f64,
     pub(super) noise: f32,
-    /// Half-axes and centre of the body.
+    /// Half-axes and center of the body.
     pub(super) axes: [f32; 3],
     pub(super) middle: [f32; 3],
     pub(super) vessels: Vec<Vessel>,
@@ -87,8 +87,8 @@ impl Scene {
     /// The voxels of the body that a lesion can reach.
     fn around(&self, lesion: &Lesion) -> Vec<(usize, Seen)> {
         let range = |k: usize| {
-            let low = (lesion.centre[k] - lesion.reach()).floor().max(0.0) as usize;
-            let high = (lesion.centre[k] + lesion.reach()).ceil().max(0.0) as usize;
+            let low = (lesion.center[k] - lesion.reach()).floor().max(0.0) as usize;
+            let high = (lesion.center[k] + lesion.reach()).ceil().max(0.0) as usize;
             low..(high + 1).min(self.size[k])
         };
         let mut seen = vec![];
@@ -129,7 +129,7 @@ impl Scene {
             let length = direction.iter().map(|x| x * x).sum::<f32>().sqrt().max(1e-3);
             let to = [0, 1, 2].map(|k| from[k] + 3.5 * scale * direction[k] / length);
             let free = |lesion: &Lesion| {
-                (0..3).map(|k| (lesion.centre[k] - to[k]).powi(2)).sum::<f32>().sqrt() > 1.8 * lesion.radius
+                (0..3).map(|k| (lesion.center[k] - to[k]).powi(2)).sum::<f32>().sqrt() > 1.8 * lesion.radius
             };
             if self.depth(to) > 0.88 || !self.lesions.iter().all(free) {
                 return;
@@ -150,7 +150,7 @@ impl Scene {
             let radius = side * stream.uniform_in(0.07, 0.14) as f32;
             let lesion = Lesion::draw(self.inner_point(0.68, stream), radius, faint, stream);
             let clear = |other: &Lesion| {
-                let apart = (0..3).map(|k| (other.centre[k] - lesion.centre[k]).powi(2)).sum::<f32>().sqrt();
+                let apart = (0..3).map(|k| (other.center[k] - lesion.center[k]).powi(2)).sum::<f32>().sqrt();
                 apart > other.reach() + lesion.reach()
             };
             if self.lesions.is_empty() || self.lesions.iter().all(clear) {

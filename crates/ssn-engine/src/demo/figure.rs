@@ -60,7 +60,7 @@ fn most_disputed(evaluated: &[(&str, Evaluated)]) -> Vec<String> {
 fn picture(case: &Case) -> Picture {
     let (low, high) =
         case.image.iter().fold((f32::MAX, f32::MIN), |(low, high), &x| (low.min(x), high.max(x)));
-    Picture::grey(&case.image, case.shape[2], [low, high], ZOOM)
+    Picture::gray(&case.image, case.shape[2], [low, high], ZOOM)
 }
 
 fn tile(case: &Case, labels: &[u8], caption: String) -> Tile {

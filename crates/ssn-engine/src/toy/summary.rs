@@ -40,7 +40,7 @@ pub struct Run {
 }
 
 /// Gathers the numbers.
-pub fn summarise(args: &ToyArgs, outcomes: &[Outcome], seconds: f64) -> Summary {
+pub fn summarize(args: &ToyArgs, outcomes: &[Outcome], seconds: f64) -> Summary {
     let models = MODELS.iter().map(|&model| {
         let runs: Vec<Run> = outcomes
             .iter()

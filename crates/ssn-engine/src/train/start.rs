@@ -8,7 +8,7 @@ use ssn_cli::init::first_readable;
 use ssn_cli::progress::Progress;
 use ssn_cli::{Exit, Failure};
 use ssn_data::check::check;
-use ssn_data::template::{suggest_normalisation, template, template_with};
+use ssn_data::template::{suggest_normalization, template, template_with};
 use ssn_data::{Dataset, Severity};
 use ssn_io::{Limits, read_bytes};
 use ssn_nn::communicator::Ranks;
@@ -77,7 +77,7 @@ fn layers(args: &TrainArgs) -> Result<Layers, Failure> {
             let text = match preset {
                 // A preset of the paper says everything about learning by itself.
                 Some(preset) if preset != RunPreset::General => {
-                    let scale = suggest_normalisation(&dataset, &first);
+                    let scale = suggest_normalization(&dataset, &first);
                     template_with(&dataset, data, &first, scale, preset.name())
                 }
                 _ => template(&dataset, data, &first),

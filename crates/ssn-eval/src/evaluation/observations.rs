@@ -12,10 +12,10 @@ pub enum Unit {
     Score,
     /// A share, shown in per cent.
     Percent,
-    /// Millimetres.
-    Millimetres,
-    /// Millilitres.
-    Millilitres,
+    /// Millimeters.
+    Millimeters,
+    /// Milliliters.
+    Milliliters,
     /// Natural logarithms, or counts.
     Number,
 }
@@ -26,7 +26,7 @@ impl Unit {
         match self {
             Self::Score => format!("{x:.3}"),
             Self::Percent => format!("{:.1}", 100.0 * x),
-            Self::Millimetres | Self::Millilitres => format!("{x:.2}"),
+            Self::Millimeters | Self::Milliliters => format!("{x:.2}"),
             Self::Number => format!("{x:.1}"),
         }
     }
@@ -127,19 +127,19 @@ fn of_group(group: &GroupScores) -> Vec<Observations> {
     if let Some(surface) = &group.surface {
         let values = |value: fn(&SurfaceScores) -> Option<f64>| surface.iter().map(value).collect();
         all.extend([
-            row("hd95", "HD95, mm", Unit::Millimetres, values(|s| s.hd95)),
-            row("assd", "ASSD, mm", Unit::Millimetres, values(|s| s.assd)),
+            row("hd95", "HD95, mm", Unit::Millimeters, values(|s| s.hd95)),
+            row("assd", "ASSD, mm", Unit::Millimeters, values(|s| s.assd)),
             row("nsd", "surface Dice %", Unit::Percent, values(|s| s.nsd)),
         ]);
     }
     let volumes = &group.volumes;
     let raters = volumes.raters.iter().copied().map(Some).collect();
     all.extend([
-        row("volume", "volume of the prediction, ml", Unit::Millilitres, vec![Some(volumes.prediction)]),
-        row("sample_volume_05", "… of samples, 5 % quantile", Unit::Millilitres, vec![volumes.samples[0]]),
-        row("sample_volume_50", "… of samples, median", Unit::Millilitres, vec![volumes.samples[1]]),
-        row("sample_volume_95", "… of samples, 95 % quantile", Unit::Millilitres, vec![volumes.samples[2]]),
-        row("rater_volume", "… of raters", Unit::Millilitres, raters),
+        row("volume", "volume of the prediction, ml", Unit::Milliliters, vec![Some(volumes.prediction)]),
+        row("sample_volume_05", "… of samples, 5 % quantile", Unit::Milliliters, vec![volumes.samples[0]]),
+        row("sample_volume_50", "… of samples, median", Unit::Milliliters, vec![volumes.samples[1]]),
+        row("sample_volume_95", "… of samples, 95 % quantile", Unit::Milliliters, vec![volumes.samples[2]]),
+        row("rater_volume", "… of raters", Unit::Milliliters, raters),
     ]);
     all
 }

@@ -1,13 +1,13 @@
 //! Curves over the steps of runs.
 
 use super::axis::{marks, range, shown};
-use crate::figures::colour::{FAINT, INK, RULE, distinct};
+use crate::figures::color::{FAINT, INK, RULE, distinct};
 use crate::figures::svg::{Anchor, Drawing};
 
 /// One curve.
 #[derive(Debug, Clone)]
 pub struct Curve {
-    /// Its name. Curves of one name share a colour and an entry of the legend.
+    /// Its name. Curves of one name share a color and an entry of the legend.
     pub name: String,
     /// Points `(step, value)`, in the order of steps.
     pub points: Vec<(f64, f64)>,

@@ -1,7 +1,7 @@
 //! Volumes of samples, with those of raters and of the prediction marked.
 
 use super::axis::{marks, range, shown};
-use crate::figures::colour::{FAINT, INK, PREDICTION, RULE, SAMPLE};
+use crate::figures::color::{FAINT, INK, PREDICTION, RULE, SAMPLE};
 use crate::figures::svg::{Anchor, Drawing};
 
 /// The volumes of one class.

@@ -1,6 +1,6 @@
 //! Distances between raters and samples as a heat map.
 
-use crate::figures::colour::{FAINT, INK, PAPER, probability};
+use crate::figures::color::{FAINT, INK, PAPER, probability};
 use crate::figures::picture::Picture;
 use crate::figures::svg::{Anchor, Drawing};
 
@@ -19,7 +19,7 @@ pub fn distance_figure(title: &str, raters: usize, distances: &[Vec<f64>]) -> St
     let mut drawing = Drawing::new(LEFT + SIDE + 90.0, TOP + SIDE + 24.0);
     drawing.text(12.0, 26.0, 16.0, Anchor::Start, INK, title);
     let values: Vec<f32> = distances.iter().flatten().map(|&distance| distance as f32).collect();
-    let cells = Picture::coloured(&values, count, |x| probability(f64::from(x)), cell.ceil() as usize);
+    let cells = Picture::colored(&values, count, |x| probability(f64::from(x)), cell.ceil() as usize);
     drawing.picture(LEFT, TOP, SIDE, SIDE, &cells);
     drawing.frame(LEFT, TOP, SIDE, SIDE);
     let border = raters as f64 * cell;
@@ -44,7 +44,7 @@ pub fn distance_figure(title: &str, raters: usize, distances: &[Vec<f64>]) -> St
     drawing.finish(title, "Distances between raters and samples: light is close, dark is far.")
 }
 
-/// The scale of colours.
+/// The scale of colors.
 fn bar(drawing: &mut Drawing) {
     const STEPS: usize = 64;
     let (x, step) = (LEFT + SIDE + 22.0, SIDE / STEPS as f64);
@@ -78,7 +78,7 @@ mod tests {
             let cell = SIDE / 3.0;
             let middle = |start: f64, k: usize| (start + (k as f64 + 0.4) * cell) as usize;
             let first = 4 * (middle(TOP, i) * width + middle(LEFT, j));
-            crate::figures::colour::Colour(pixels[first], pixels[first + 1], pixels[first + 2])
+            crate::figures::color::Color(pixels[first], pixels[first + 1], pixels[first + 2])
         };
         for (i, row) in distances.iter().enumerate() {
             for (j, &distance) in row.iter().enumerate() {

@@ -3,7 +3,7 @@
 //! PNG is the same drawing rasterized with an embedded font, so that it looks the same on every machine.
 
 mod axis;
-pub mod colour;
+pub mod color;
 pub mod curves;
 pub mod escape;
 pub mod histogram;

@@ -16,9 +16,9 @@ static FONTS: LazyLock<Arc<usvg::fontdb::Database>> = LazyLock::new(|| {
     Arc::new(fonts)
 });
 
-/// A drawing that could not be rasterised.
+/// A drawing that could not be rasterized.
 #[derive(Debug, Error)]
-#[error("cannot rasterise the figure: {0}")]
+#[error("cannot rasterize the figure: {0}")]
 pub struct RasterError(String);
 
 /// The drawing as a PNG file, `scale` pixels for each of its own.
@@ -36,7 +36,7 @@ pub fn png_from_svg(svg: &str, scale: f32) -> Result<Vec<u8>, RasterError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::colour::INK;
+    use crate::figures::color::INK;
     use crate::figures::svg::{Anchor, Drawing};
 
     /// Every sign beyond ASCII that figures use has a glyph of its own in the embedded font.

@@ -1,7 +1,7 @@
 //! How good the samples of each case are: their Dice, beside that of the mean prediction.
 
 use super::axis::marks;
-use crate::figures::colour::{FAINT, INK, PREDICTION, RULE, SAMPLE};
+use crate::figures::color::{FAINT, INK, PREDICTION, RULE, SAMPLE};
 use crate::figures::svg::{Anchor, Drawing};
 
 /// One case.

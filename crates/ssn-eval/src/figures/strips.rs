@@ -1,6 +1,6 @@
 //! Strips of pictures: a case per block, a row per rater set or model, samples side by side.
 
-use crate::figures::colour::{Colour, FAINT, INK};
+use crate::figures::color::{Color, FAINT, INK};
 use crate::figures::picture::Picture;
 use crate::figures::svg::{Anchor, Drawing};
 
@@ -42,7 +42,7 @@ const BLOCK_GAP: f64 = 14.0;
 const LETTER: f64 = 6.6;
 /// The same of the title.
 const TITLE_LETTER: f64 = 9.0;
-/// What an entry of the legend takes beside its letters: its colour, and room on both sides.
+/// What an entry of the legend takes beside its letters: its color, and room on both sides.
 const ENTRY: f64 = 32.0;
 /// The height of a legend that has a line of its own.
 const LEGEND_LINE: f64 = 22.0;
@@ -52,11 +52,11 @@ pub fn strips_figure(title: &str, description: &str, blocks: &[Block]) -> String
     strips_with_legend(title, description, &[], blocks)
 }
 
-/// The same with colours and what they stand for.
+/// The same with colors and what they stand for.
 pub fn strips_with_legend(
     title: &str,
     description: &str,
-    legend: &[(String, Colour)],
+    legend: &[(String, Color)],
     blocks: &[Block],
 ) -> String {
     let pitch = TILE + GAP;
@@ -76,9 +76,9 @@ pub fn strips_with_legend(
     let mut drawing = Drawing::new(width, height);
     drawing.text(MARGIN, MARGIN + 14.0, 16.0, Anchor::Start, INK, title);
     let mut right = width - MARGIN;
-    for (name, colour) in legend.iter().rev() {
+    for (name, color) in legend.iter().rev() {
         right -= entry(name);
-        drawing.rectangle(right + 14.0, MARGIN + 3.0 + line, 12.0, 12.0, *colour);
+        drawing.rectangle(right + 14.0, MARGIN + 3.0 + line, 12.0, 12.0, *color);
         drawing.text(right + 31.0, MARGIN + 13.0 + line, 12.0, Anchor::Start, INK, name);
     }
     let mut top = MARGIN + TITLE + line;
@@ -87,7 +87,7 @@ pub fn strips_with_legend(
         drawing.line((MARGIN, top), (width - MARGIN, top));
         let mut y = top + title_of(block);
         for strip in &block.strips {
-            // Lines of a label stand below each other, centred.
+            // Lines of a label stand below each other, centerd.
             let lines: Vec<&str> = strip.label.lines().collect();
             for (i, line) in lines.iter().enumerate() {
                 let down = (i as f64 - (lines.len() as f64 - 1.0) / 2.0) * 16.0;
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn every_picture_is_there() {
-        let picture = Picture::grey(&[0.0, 1.0], 2, [0.0, 1.0], 4);
+        let picture = Picture::gray(&[0.0, 1.0], 2, [0.0, 1.0], 4);
         let tile = |caption: &str| Tile { picture: picture.clone(), caption: caption.to_owned() };
         let strips = vec![
             Strip { label: "raters".into(), tiles: vec![tile("rater 0"), tile("rater 1")] },
@@ -131,15 +131,15 @@ mod tests {
     }
 
     #[test]
-    fn a_legend_names_colours_and_labels_have_lines() {
+    fn a_legend_names_colors_and_labels_have_lines() {
         let strips = vec![Strip { label: "mode 1\n63 %".into(), tiles: vec![] }];
-        let legend = [("core".to_owned(), Colour(1, 2, 3)), ("rim".to_owned(), Colour(4, 5, 6))];
+        let legend = [("core".to_owned(), Color(1, 2, 3)), ("rim".to_owned(), Color(4, 5, 6))];
         let svg = strips_with_legend("t", "d", &legend, &[Block { title: String::new(), strips }]);
         assert!(svg.contains(">core<") && svg.contains("#010203") && svg.contains("#040506"));
         assert!(svg.contains(">mode 1<") && svg.contains(">63 %<"));
         // Beside a long title there is no room: the names stand below it.
         let baseline = |title: &str| {
-            let tile = || Tile { picture: Picture::grey(&[0.0], 1, [0.0, 1.0], 1), caption: String::new() };
+            let tile = || Tile { picture: Picture::gray(&[0.0], 1, [0.0, 1.0], 1), caption: String::new() };
             let strips = vec![Strip { label: String::new(), tiles: vec![tile(), tile()] }];
             let svg = strips_with_legend(title, "d", &legend, &[Block { title: String::new(), strips }]);
             svg.lines().find(|line| line.contains(">core<")).unwrap().split('"').nth(3).unwrap().to_owned()

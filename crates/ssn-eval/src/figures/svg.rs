@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::figures::colour::{Colour, INK, PAPER};
+use crate::figures::color::{Color, INK, PAPER};
 use crate::figures::escape::escape;
 use crate::figures::picture::Picture;
 
@@ -14,7 +14,7 @@ pub const FONT_FAMILY: &str = "Noto Sans";
 pub enum Anchor {
     /// Text starts at the point.
     Start,
-    /// Text is centred on the point.
+    /// Text is centerd on the point.
     Middle,
     /// Text ends at the point.
     End,
@@ -36,8 +36,8 @@ impl Drawing {
         drawing
     }
 
-    /// A filled rectangle without border. Neighbours share exact edges, so no seam shows between them.
-    pub fn rectangle(&mut self, x: f64, y: f64, width: f64, height: f64, fill: Colour) {
+    /// A filled rectangle without border. Neighbors share exact edges, so no seam shows between them.
+    pub fn rectangle(&mut self, x: f64, y: f64, width: f64, height: f64, fill: Color) {
         let fill = fill.hex();
         self.element(format_args!(
             r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{fill}" shape-rendering="crispEdges"/>"#
@@ -69,44 +69,44 @@ impl Drawing {
     }
 
     /// A line through points.
-    pub fn curve(&mut self, points: &[(f64, f64)], colour: Colour) {
+    pub fn curve(&mut self, points: &[(f64, f64)], color: Color) {
         let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        let (points, stroke) = (points.join(" "), colour.hex());
+        let (points, stroke) = (points.join(" "), color.hex());
         self.element(format_args!(
             r#"<polyline points="{points}" fill="none" stroke="{stroke}" stroke-width="1.4" stroke-linejoin="round"/>"#
         ));
     }
 
     /// A filled circle.
-    pub fn dot(&mut self, (x, y): (f64, f64), radius: f64, fill: Colour) {
+    pub fn dot(&mut self, (x, y): (f64, f64), radius: f64, fill: Color) {
         let fill = fill.hex();
         self.element(format_args!(r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius}" fill="{fill}"/>"#));
     }
 
     /// A filled circle through which others shine.
-    pub fn faint_dot(&mut self, (x, y): (f64, f64), radius: f64, fill: Colour) {
+    pub fn faint_dot(&mut self, (x, y): (f64, f64), radius: f64, fill: Color) {
         let fill = fill.hex();
         self.element(format_args!(
             r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius}" fill="{fill}" fill-opacity="0.45"/>"#
         ));
     }
 
-    /// A straight line of a colour and a width.
-    pub fn stroke(&mut self, from: (f64, f64), to: (f64, f64), width: f64, colour: Colour) {
-        let ((x1, y1), (x2, y2), colour) = (from, to, colour.hex());
+    /// A straight line of a color and a width.
+    pub fn stroke(&mut self, from: (f64, f64), to: (f64, f64), width: f64, color: Color) {
+        let ((x1, y1), (x2, y2), color) = (from, to, color.hex());
         self.element(format_args!(
-            r#"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" stroke="{colour}" stroke-width="{width}"/>"#
+            r#"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" stroke="{color}" stroke-width="{width}"/>"#
         ));
     }
 
     /// One line of text; `y` is its baseline.
-    pub fn text(&mut self, x: f64, y: f64, size: f64, anchor: Anchor, colour: Colour, text: &str) {
+    pub fn text(&mut self, x: f64, y: f64, size: f64, anchor: Anchor, color: Color, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
             Anchor::End => "end",
         };
-        let (fill, text) = (colour.hex(), escape(text));
+        let (fill, text) = (color.hex(), escape(text));
         self.element(format_args!(
             r#"<text x="{x}" y="{y}" font-size="{size}" text-anchor="{anchor}" fill="{fill}">{text}</text>"#
         ));

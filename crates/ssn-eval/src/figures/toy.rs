@@ -2,7 +2,7 @@
 
 use ssn_core::{CoreError, LowRankNormal, Sampler, Steering};
 
-use crate::figures::colour::{Colour, FAINT, INK, probability, signed};
+use crate::figures::color::{Color, FAINT, INK, probability, signed};
 use crate::figures::svg::{Anchor, Drawing};
 
 /// How many samples a model shows, as in the paper.
@@ -111,11 +111,11 @@ fn draw_panel(
         strip(drawing, layout.samples + i as f64 * pitch, top, sample);
     }
     let ticks = [(0.0, "0"), (0.5, "0.5"), (1.0, "1")];
-    colour_bar(drawing, (layout.probability_bar, top), layout.side, &ticks, probability);
+    color_bar(drawing, (layout.probability_bar, top), layout.side, &ticks, probability);
     Ok(())
 }
 
-/// The matrix with its colour bar, symmetric about zero.
+/// The matrix with its color bar, symmetric about zero.
 fn draw_covariance(drawing: &mut Drawing, layout: &Layout, top: f64, distribution: &LowRankNormal) {
     let n = distribution.classes() * distribution.voxels();
     let values: Vec<f64> = (0..n * n).map(|i| distribution.covariance(i / n, i % n)).collect();
@@ -129,7 +129,7 @@ fn draw_covariance(drawing: &mut Drawing, layout: &Layout, top: f64, distributio
     let (low, high) = (short_number(-largest), short_number(largest));
     let ticks = [(0.0, low.as_str()), (0.5, "0"), (1.0, high.as_str())];
     let at = (layout.covariance + layout.side + 8.0, top);
-    colour_bar(drawing, at, layout.side, &ticks, |t| signed(2.0 * t - 1.0));
+    color_bar(drawing, at, layout.side, &ticks, |t| signed(2.0 * t - 1.0));
 }
 
 /// A line of probabilities drawn downwards, each widened to a bar.
@@ -140,19 +140,19 @@ fn strip(drawing: &mut Drawing, x: f64, top: f64, probabilities: &[f32]) {
     drawing.frame(x, top, STRIP_WIDTH, probabilities.len() as f64 * CELL);
 }
 
-/// A vertical scale of colours with labels at places in 0 … 1, 0 at the bottom.
-fn colour_bar(
+/// A vertical scale of colors with labels at places in 0 … 1, 0 at the bottom.
+fn color_bar(
     drawing: &mut Drawing,
     (x, top): (f64, f64),
     height: f64,
     ticks: &[(f64, &str)],
-    colour: impl Fn(f64) -> Colour,
+    color: impl Fn(f64) -> Color,
 ) {
     const STEPS: usize = 63;
     let step = height / STEPS as f64;
     for i in 0..STEPS {
         let t = 1.0 - (i as f64 + 0.5) / STEPS as f64;
-        drawing.rectangle(x, top + i as f64 * step, BAR_WIDTH, step, colour(t));
+        drawing.rectangle(x, top + i as f64 * step, BAR_WIDTH, step, color(t));
     }
     drawing.frame(x, top, BAR_WIDTH, height);
     for &(t, label) in ticks {
@@ -186,7 +186,7 @@ mod tests {
         let panel = Panel { title: "Low-rank".into(), caption: "−0.70".into(), distribution: &d, seed: 0 };
         let maps = [vec![0.0; n], vec![1.0; n]];
         let svg = toy_figure(&maps, &[panel]).unwrap();
-        // Paper, two label maps, mean, samples, matrix, two colour bars; a frame around each part.
+        // Paper, two label maps, mean, samples, matrix, two color bars; a frame around each part.
         let parts = 1 + (2 + 1 + SAMPLES) * (n + 1) + n * n + 1 + 2 * (63 + 1);
         assert_eq!(svg.matches("<rect").count(), parts);
         assert!(svg.contains("Low-rank") && svg.contains("−4.1"));

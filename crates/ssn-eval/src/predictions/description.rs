@@ -200,7 +200,7 @@ impl Description {
                 samples.len()
             ));
         }
-        // The maximum runs vectorised over all labels.
+        // The maximum runs vectorized over all labels.
         match samples.iter().max() {
             Some(&label) if usize::from(label) >= labels => {
                 Err(format!("a sample has the label {label}, but the labels are 0 to {}", labels - 1))

@@ -12,7 +12,7 @@ use crate::predictions::seed::case_seed;
 pub const DEFAULT_SAMPLES: usize = 100;
 /// The sample counts at which the field reports GED².
 pub const GED_COUNTS: [usize; 8] = [1, 2, 4, 8, 16, 32, 50, 100];
-/// The tolerance of the normalised surface Dice, in millimetres.
+/// The tolerance of the normalized surface Dice, in millimeters.
 pub const DEFAULT_TOLERANCE: f64 = 2.0;
 /// The bins of the calibration error, as most papers have them.
 pub const DEFAULT_BINS: usize = 15;
@@ -47,7 +47,7 @@ pub struct ScoreConfig {
     pub voxelwise: bool,
     /// Tell the distances between surfaces.
     pub surfaces: bool,
-    /// The tolerance of the normalised surface Dice, in millimetres.
+    /// The tolerance of the normalized surface Dice, in millimeters.
     pub tolerance: f64,
     /// The bins of the calibration error.
     pub bins: usize,

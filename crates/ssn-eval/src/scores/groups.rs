@@ -39,18 +39,18 @@ pub struct SampleScores {
     pub better_than_prediction: Option<f64>,
 }
 
-/// Surface scores against one rater, in millimetres; none where a mask is empty.
+/// Surface scores against one rater, in millimeters; none where a mask is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SurfaceScores {
     /// HD95, the larger of both directions.
     pub hd95: Option<f64>,
     /// The average symmetric surface distance.
     pub assd: Option<f64>,
-    /// The normalised surface Dice at the tolerance.
+    /// The normalized surface Dice at the tolerance.
     pub nsd: Option<f64>,
 }
 
-/// Volumes in millilitres.
+/// Volumes in milliliters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Volumes {
     /// Of the prediction.
@@ -75,7 +75,7 @@ pub(super) fn score(
     config: &ScoreConfig,
 ) -> Result<Vec<GroupScores>> {
     let spacing = file.description().geometry.spacing;
-    // A cubic millimetre is a thousandth of a millilitre.
+    // A cubic millimeter is a thousandth of a milliliter.
     let voxel = spacing.iter().product::<f64>() / 1000.0;
     // Grid axes are i, j, k, and the grid is [d, h, w].
     let [along_w, along_h, along_d] = spacing;
@@ -138,15 +138,15 @@ fn of_volumes(
     group: &ClassGroup,
     voxel: f64,
 ) -> Result<Volumes> {
-    let millilitres = |maps: &[BitPlanes]| -> Result<Vec<f64>> {
+    let milliliters = |maps: &[BitPlanes]| -> Result<Vec<f64>> {
         let counts = volumes(maps, std::slice::from_ref(group))?;
         Ok(counts.into_iter().flatten().map(|count| count as f64 * voxel).collect())
     };
-    let of_samples = millilitres(samples)?;
+    let of_samples = milliliters(samples)?;
     let [low, middle, high] = QUANTILES.map(|q| quantile(&of_samples, q));
     Ok(Volumes {
         prediction: group.volume(prediction) as f64 * voxel,
         samples: [low?, middle?, high?],
-        raters: millilitres(raters)?,
+        raters: milliliters(raters)?,
     })
 }

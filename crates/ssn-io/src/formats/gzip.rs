@@ -17,7 +17,7 @@ pub enum Compression {
 }
 
 /// Expanded bytes up to this size are kept while they arrive, whatever the ratio: a label map of 4096 × 4096 in one
-/// colour is this large and takes some 20 KB of PNG.
+/// color is this large and takes some 20 KB of PNG.
 const KEPT_AT_ONCE: u64 = 16 << 20;
 /// Up to this ratio of expanded to stored bytes, larger data is kept while it arrives too.
 const TRUSTED_RATIO: u64 = 32;

@@ -186,7 +186,7 @@ fn byte_order(fields: &Fields<'_>, kind: VoxelType) -> Result<ByteOrder, Problem
 fn geometry(fields: &Fields<'_>, dimension: usize) -> Result<Geometry, Problem> {
     let allowed = "as many numbers as the axes ask for";
     let get = |name, count| fields.get(name).map(|x| x.numbers::<f64>(count, allowed)).transpose();
-    let rule = ("mm", "export the image in millimetres");
+    let rule = ("mm", "export the image in millimeters");
     fields.check("DistanceUnits", |text| matches!(text, "mm" | "?"), rule)?;
     if fields.get("TransformMatrix").is_none() {
         // Without a matrix this field, else only a summary of it, must agree with the axes of the world, whose name
@@ -197,7 +197,7 @@ fn geometry(fields: &Fields<'_>, dimension: usize) -> Result<Geometry, Problem> 
     }
     if let Some(center) = get("CenterOfRotation", dimension)?.filter(|all| all.iter().any(|&x| x != 0.0)) {
         let center = Field { name: "CenterOfRotation", text: &format!("{center:?}") };
-        let allowed = "zero: readers differ in what another centre means";
+        let allowed = "zero: readers differ in what another center means";
         return Err(center.refused(allowed, "export the image without it"));
     }
     // Without a spacing the size of the voxels stands in for it, as in ITK.

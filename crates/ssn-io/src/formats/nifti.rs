@@ -252,7 +252,7 @@ fn kind(raw: &RawHeader) -> Result<VoxelType, Problem> {
         let name = match code {
             1 => "single bits",
             32 | 1792 | 2048 => "complex numbers",
-            128 | 2304 => "colours",
+            128 | 2304 => "colors",
             1536 => "numbers of 128 bits",
             _ => "an unknown type",
         };

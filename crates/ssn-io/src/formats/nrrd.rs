@@ -286,7 +286,7 @@ impl Axes {
     /// Refuses lengths in other units than millimeters: `units` of the axes in space, and `space units`.
     fn check_units(&self, fields: &Fields<'_>) -> Result<(), Problem> {
         // An empty unit, and `???` of early versions, say nothing; the world is then in millimeters as everywhere.
-        let names = ["", "???", "mm", "millimeter", "millimeters", "millimetre", "millimetres"];
+        let names = ["", "???", "mm", "millimeter", "millimeters", "millimeter", "millimeters"];
         let is_millimeter = |unit: &str| names.iter().any(|name| unit.trim().eq_ignore_ascii_case(name));
         // Units are the texts between pairs of quotation marks.
         let good =
@@ -295,7 +295,7 @@ impl Axes {
             let (units, fits) = (good(text), |(good, in_space): (&bool, &bool)| *good || !in_space);
             units.len() == self.in_space.len() && units.iter().zip(&self.in_space).all(fits)
         };
-        let rule = ("\"mm\" or \"\" for every axis in space", "export the image in millimetres");
+        let rule = ("\"mm\" or \"\" for every axis in space", "export the image in millimeters");
         fields.check("units", right, rule)?;
         fields.check("space units", |text| !good(text).contains(&false), rule)
     }

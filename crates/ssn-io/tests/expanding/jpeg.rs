@@ -8,7 +8,7 @@ const PROGRESSIVE: u8 = 0xc2;
 pub fn cases() -> Vec<Case> {
     vec![
         case("most.jpg", jpeg(most(6), 1, BASELINE), READ),
-        case("most-colour.jpg", jpeg(most(18), 3, BASELINE), READ),
+        case("most-color.jpg", jpeg(most(18), 3, BASELINE), READ),
         case("most-progressive.jpg", jpeg(most(18), 3, PROGRESSIVE), READ),
         case("much.jpg", jpeg(MUCH, 1, BASELINE), MEMORY),
         case("much-progressive.jpg", jpeg(MUCH / 3, 3, PROGRESSIVE), MEMORY),

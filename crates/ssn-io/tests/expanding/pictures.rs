@@ -10,15 +10,15 @@ use super::{Case, MEMORY, MUCH, READ, SIZE, case, most, zlib};
 const WIDEST: usize = 1_000_000;
 
 pub fn cases() -> Vec<Case> {
-    let (grey, rgba) = (ColorType::Grayscale, ColorType::Rgba);
+    let (gray, rgba) = (ColorType::Grayscale, ColorType::Rgba);
     let side = |pixels: usize| [4000, pixels / 4000];
     vec![
-        case("most.png", png(side(most(6)), grey, BitDepth::Eight), READ),
-        case("most-bits.png", png(side(most(6)), grey, BitDepth::One), READ),
-        case("most-16.png", png(side(most(8)), grey, BitDepth::Sixteen), READ),
+        case("most.png", png(side(most(6)), gray, BitDepth::Eight), READ),
+        case("most-bits.png", png(side(most(6)), gray, BitDepth::One), READ),
+        case("most-16.png", png(side(most(8)), gray, BitDepth::Sixteen), READ),
         case("most-opaque.png", opaque(most(18)), READ),
-        case("most-wide.png", png([WIDEST, 3], grey, BitDepth::Sixteen), READ),
-        case("much.png", png(side(MUCH), grey, BitDepth::Eight), MEMORY),
+        case("most-wide.png", png([WIDEST, 3], gray, BitDepth::Sixteen), READ),
+        case("much.png", png(side(MUCH), gray, BitDepth::Eight), MEMORY),
         case("much-wide.png", png([WIDEST, 2], rgba, BitDepth::Sixteen), MEMORY),
         case("most-deflate.tif", deflated(side(most(6)), 8, 1), READ),
         case("most-deflate-64.tif", deflated(side(most(20)), 64, 3), READ),
@@ -35,9 +35,9 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-fn png([width, height]: [usize; 2], colour: ColorType, depth: BitDepth) -> Vec<u8> {
-    let row = (width * colour.samples() * depth as usize).div_ceil(8);
-    encode_png([width, height], colour, depth, &vec![0; row * height])
+fn png([width, height]: [usize; 2], color: ColorType, depth: BitDepth) -> Vec<u8> {
+    let row = (width * color.samples() * depth as usize).div_ceil(8);
+    encode_png([width, height], color, depth, &vec![0; row * height])
 }
 
 /// A picture with an alpha channel that is dropped.
@@ -48,12 +48,12 @@ fn opaque(pixels: usize) -> Vec<u8> {
 }
 
 /// A PNG file that is filled up with text.
-fn encode_png([width, height]: [usize; 2], colour: ColorType, depth: BitDepth, rows: &[u8]) -> Vec<u8> {
+fn encode_png([width, height]: [usize; 2], color: ColorType, depth: BitDepth, rows: &[u8]) -> Vec<u8> {
     /// Bytes of the signature and the first chunk.
     const START: usize = 33;
     let mut bytes = vec![];
     let mut encoder = png::Encoder::new(&mut bytes, width as u32, height as u32);
-    encoder.set_color(colour);
+    encoder.set_color(color);
     encoder.set_depth(depth);
     encoder.write_header().unwrap().write_image_data(rows).unwrap();
     let mut text = b"tEXtComment\0".to_vec();

@@ -1,4 +1,4 @@
-//! DeepMedic as in the paper's 3D experiments: paths of valid convolutions at several scales around one centre.
+//! DeepMedic as in the paper's 3D experiments: paths of valid convolutions at several scales around one center.
 //!
 //! Names of layers and tensors follow the authors' published weights where they can.
 
@@ -8,7 +8,7 @@ use ssn_data::Grid;
 use tch::Tensor;
 
 use crate::error::{NnError, Result, refused};
-use crate::layers::{ActivationKind, Convolution, ConvolutionShape, Dropout, Mode, NormKind, Normalised};
+use crate::layers::{ActivationKind, Convolution, ConvolutionShape, Dropout, Mode, NormKind, Normalized};
 use crate::parameters::{Initial, Scope};
 use crate::space;
 use crate::space::{Form, Size};
@@ -132,7 +132,7 @@ impl DeepMedicConfig {
     /// What each path sees of an image: its middle, every so many voxels.
     ///
     /// Of an odd margin the image loses the smaller half in front and the map the larger, so that both crops together
-    /// leave every map centred on the image.
+    /// leave every map centerd on the image.
     pub fn seen(&self, input: Size) -> Result<Vec<Grid>> {
         let output = self.output_size(input)?;
         let grid = |&scale: &Size| {
@@ -170,10 +170,10 @@ fn least_common(a: i64, b: i64) -> i64 {
     a / divisor * b
 }
 
-/// Normalisation, dropout, activation, convolution; the first block of a path is the convolution alone.
+/// Normalization, dropout, activation, convolution; the first block of a path is the convolution alone.
 #[derive(Debug)]
 struct Block {
-    normalised: Normalised,
+    normalized: Normalized,
     convolution: Convolution,
     bare: bool,
     residual: bool,
@@ -185,7 +185,7 @@ impl Block {
         let (before, after) = ((NormKind::BATCH, dropout), (ActivationKind::Prelu, "prelu"));
         Ok(Self {
             // The authors' first blocks have a norm and a slope too, though nothing uses them.
-            normalised: Normalised::new(scope, shape.inputs, before, after)?,
+            normalized: Normalized::new(scope, shape.inputs, before, after)?,
             convolution: Convolution::new(&mut scope.sub("conv"), shape, initial)?,
             bare,
             residual: shape.inputs == shape.outputs,
@@ -196,7 +196,7 @@ impl Block {
         if self.bare {
             return self.convolution.forward(x);
         }
-        self.normalised.then(x, &self.convolution, self.residual, mode)
+        self.normalized.then(x, &self.convolution, self.residual, mode)
     }
 }
 

@@ -33,9 +33,9 @@ pub struct UNetConfig {
     /// The channels of the 1×1×1 convolutions at the end; the last are the features.
     #[serde(default)]
     pub pointwise: Vec<i64>,
-    /// The normalisation after each convolution.
+    /// The normalization after each convolution.
     pub norm: NormKind,
-    /// The activation after each normalisation.
+    /// The activation after each normalization.
     pub activation: ActivationKind,
 }
 

@@ -1,33 +1,33 @@
-//! Convolutions in a row, each with its normalisation and activation: what U-Nets are made of.
+//! Convolutions in a row, each with its normalization and activation: what U-Nets are made of.
 
 use tch::Tensor;
 
 use crate::error::Result;
-use crate::layers::{ActivationKind, Convolution, ConvolutionShape, Dropout, Mode, NormKind, Normalised};
+use crate::layers::{ActivationKind, Convolution, ConvolutionShape, Dropout, Mode, NormKind, Normalized};
 use crate::parameters::{Initial, Scope};
 use crate::space::Size;
 
 /// What follows every convolution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UnitStyle {
-    /// The normalisation.
+    /// The normalization.
     pub norm: NormKind,
     /// The activation.
     pub activation: ActivationKind,
 }
 
-/// Convolution, normalisation, activation.
+/// Convolution, normalization, activation.
 #[derive(Debug)]
 struct Unit {
     convolution: Convolution,
-    normalised: Normalised,
+    normalized: Normalized,
 }
 
 impl Unit {
     fn new(scope: &mut Scope, shape: ConvolutionShape, style: UnitStyle) -> Result<Self> {
         Ok(Self {
             convolution: Convolution::new(&mut scope.sub("conv"), shape, Initial::HeNormal)?,
-            normalised: Normalised::new(
+            normalized: Normalized::new(
                 scope,
                 shape.outputs,
                 (style.norm, Dropout::new(scope, 0.0, 0)?),
@@ -37,7 +37,7 @@ impl Unit {
     }
 
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        self.normalised.forward(&self.convolution.forward(x)?, mode)
+        self.normalized.forward(&self.convolution.forward(x)?, mode)
     }
 }
 

@@ -45,7 +45,7 @@ impl Activation {
         })
     }
 
-    /// What a GPU does in one with the normalisation before, and PReLU's slope.
+    /// What a GPU does in one with the normalization before, and PReLU's slope.
     pub(super) fn fused(&self) -> (ssn_cuda::Activation, Option<&Tensor>) {
         match self {
             Self::Relu => (ssn_cuda::Activation::Relu, None),

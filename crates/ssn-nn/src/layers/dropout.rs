@@ -11,7 +11,7 @@ use crate::parameters::Scope;
 ///
 /// On processors the choice is a function of the step's seed, the layer and the place of the value, whatever the
 /// number of threads; it also takes a tenth of the time of libtorch's generator, which is a single sequence. On GPUs it
-/// is a function of the same, with the place in memory, and is part of the normalisation before it.
+/// is a function of the same, with the place in memory, and is part of the normalization before it.
 #[derive(Debug)]
 pub struct Dropout {
     probability: f64,
@@ -29,7 +29,7 @@ impl Dropout {
         Ok(Self { probability, layer, seed: scope.dropout_seed() })
     }
 
-    /// What a GPU does in one with the normalisation; nothing is dropped outside training.
+    /// What a GPU does in one with the normalization; nothing is dropped outside training.
     pub(super) fn fused(&self, mode: Mode) -> Option<ssn_cuda::Dropout<'_>> {
         let seed = self.seed.as_ref().filter(|_| mode.is_training() && self.probability > 0.0)?;
         Some(ssn_cuda::Dropout { keep: 1.0 - self.probability, layer: self.layer, seed })

@@ -5,7 +5,7 @@ mod convolution;
 mod dropout;
 mod linear;
 mod norm;
-mod normalised;
+mod normalized;
 mod shared_norm;
 
 pub use activation::{Activation, ActivationKind};
@@ -13,7 +13,7 @@ pub use convolution::{Convolution, ConvolutionShape};
 pub use dropout::Dropout;
 pub use linear::{LinearMaps, LinearStart};
 pub use norm::{Norm, NormKind};
-pub use normalised::Normalised;
+pub use normalized::Normalized;
 
 use std::sync::Arc;
 

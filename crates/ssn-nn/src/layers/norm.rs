@@ -1,4 +1,4 @@
-//! Normalisation of each channel.
+//! Normalization of each channel.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::shared_norm::{self, Running};
 use crate::error::{NnError, Result, require};
 use crate::parameters::{Initial, Scope};
 
-/// Over what a channel is normalised.
+/// Over what a channel is normalized.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, tag = "kind")]
 pub enum NormKind {
@@ -57,7 +57,7 @@ impl NormKind {
     }
 }
 
-/// A normalisation with a slope and an offset per channel.
+/// A normalization with a slope and an offset per channel.
 #[derive(Debug)]
 pub struct Norm {
     weight: Tensor,
@@ -96,7 +96,7 @@ impl Norm {
         dropout: Option<ssn_cuda::Dropout<'a>>,
         (activation, prelu): (ssn_cuda::Activation, Option<&'a Tensor>),
         mode: Mode,
-    ) -> Result<(ssn_cuda::NormTensors<'a>, ssn_cuda::Normalisation<'a>)> {
+    ) -> Result<(ssn_cuda::NormTensors<'a>, ssn_cuda::Normalization<'a>)> {
         self.check(x, mode)?;
         let (eps, momentum, running) = match &self.statistics {
             Statistics::Batch { running_mean, running_var, eps, momentum } => {
@@ -105,7 +105,7 @@ impl Norm {
             Statistics::Instance { eps } => (*eps, 0.0, None),
         };
         let tensors = ssn_cuda::NormTensors { weight: &self.weight, bias: &self.bias, prelu, running };
-        let how = ssn_cuda::Normalisation {
+        let how = ssn_cuda::Normalization {
             eps,
             momentum,
             channels: self.weight.size()[0],
@@ -129,7 +129,7 @@ impl Norm {
         };
         if mode.is_training() && values < 2 {
             // The variance of a single value is 0/0 and would make the running statistics NaN for ever.
-            let expected = "a map with at least 2 values per channel to normalise over: enlarge the patch or the batch, \
+            let expected = "a map with at least 2 values per channel to normalize over: enlarge the patch or the batch, \
                             or take fewer levels"
                 .to_owned();
             return Err(NnError::Shape { field: "a feature map in training", found: size, expected });
@@ -148,7 +148,7 @@ impl Norm {
             Statistics::Batch { running_mean, running_var, eps, momentum } => {
                 if let Mode::Training { ranks: Some(ranks), .. } = mode {
                     let running = Running { mean: running_mean, variance: running_var, momentum: *momentum };
-                    return shared_norm::normalise(x, [&self.weight, &self.bias], &running, *eps, ranks);
+                    return shared_norm::normalize(x, [&self.weight, &self.bias], &running, *eps, ranks);
                 }
                 let (mean, variance) = (Some(running_mean), Some(running_var));
                 x.f_batch_norm(weight, bias, mean, variance, mode.is_training(), *momentum, *eps, true)?

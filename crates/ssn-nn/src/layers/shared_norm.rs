@@ -21,7 +21,7 @@ pub struct Running<'a> {
 ///
 /// # Shapes
 /// `x` `[b, c, d, h, w]` with any `b`; `weight` and `bias` `[c]`. The result is like `x`.
-pub fn normalise(
+pub fn normalize(
     x: &Tensor,
     [weight, bias]: [&Tensor; 2],
     running: &Running,
@@ -114,7 +114,7 @@ impl Whole {
         ranks.sum_f64(&mut sums)?;
         let means =
             Tensor::f_from_slice(&sums)?.f_div_scalar(self.count)?.f_to_kind(kind)?.f_view([2, -1])?;
-        // weight / σ · (mean of dy + normalised x · mean of dy · normalised x), in one pass over x.
+        // weight / σ · (mean of dy + normalized x · mean of dy · normalized x), in one pass over x.
         let scaled = means.f_mul(&self.slope.f_mul(weight)?)?;
         let (offset, factor) = (scaled.f_get(0)?, scaled.f_get(1)?);
         let [mean, variance] = constants.map(Some);
@@ -142,7 +142,7 @@ mod tests {
         let y = match ranks {
             Some(ranks) => {
                 let running = Running { mean: &mean, variance: &variance, momentum: 0.1 };
-                normalise(&x, [&weight, &bias], &running, 1e-5, ranks).unwrap()
+                normalize(&x, [&weight, &bias], &running, 1e-5, ranks).unwrap()
             }
             None => {
                 let running = [Some(&mean), Some(&variance)];

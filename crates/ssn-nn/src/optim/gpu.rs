@@ -1,4 +1,4 @@
-//! An optimiser as the kernels of a GPU see it.
+//! An optimizer as the kernels of a GPU see it.
 
 use ssn_cuda::{Rule as GpuRule, Settings};
 use tch::Tensor;
@@ -17,7 +17,7 @@ impl Optimizer {
             momentum: 0.0,
             dampening: 0.0,
             nesterov: 0,
-            centred: 0,
+            centerd: 0,
         };
         match self.method {
             Method::Adam { beta1, beta2, eps, weight_decay: decay } => {
@@ -30,8 +30,8 @@ impl Optimizer {
                 (GpuRule::Sgd, Settings { momentum, dampening, decay, nesterov: nesterov.into(), ..none })
             }
             Method::RmsProp { alpha, momentum, eps, weight_decay: decay, centered } => {
-                let centred = centered.into();
-                (GpuRule::RmsProp, Settings { beta2: alpha, momentum, eps, decay, centred, ..none })
+                let centerd = centered.into();
+                (GpuRule::RmsProp, Settings { beta2: alpha, momentum, eps, decay, centerd, ..none })
             }
         }
     }

@@ -1,11 +1,11 @@
-//! The optimisers to choose from and their settings, with PyTorch's names and defaults.
+//! The optimizers to choose from and their settings, with PyTorch's names and defaults.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, require};
 
-/// An optimiser with its settings; the learning rate is given to every step instead.
+/// An optimizer with its settings; the learning rate is given to every step instead.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Method {

@@ -1,4 +1,4 @@
-//! Optimisers over plain tensors, with PyTorch's arithmetic and a state that is saved and restored to the bit.
+//! Optimizers over plain tensors, with PyTorch's arithmetic and a state that is saved and restored to the bit.
 
 pub mod clip;
 mod gpu;
@@ -17,7 +17,7 @@ use rule::{Rule, Update};
 /// The buffer name of a parameter's count of steps.
 const STEP: &str = "step";
 
-/// An optimiser of named parameters.
+/// An optimizer of named parameters.
 ///
 /// As in PyTorch, a step leaves out the parameters that have no gradient, and every parameter counts its own steps.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ struct State {
 }
 
 impl Optimizer {
-    /// An optimiser that has made no step, for parameters that it shares with their model.
+    /// An optimizer that has made no step, for parameters that it shares with their model.
     ///
     /// # Errors
     /// [`NnError::Parameter`] for a setting outside its range, [`NnError::Trainable`] for a parameter that is not a
@@ -118,7 +118,7 @@ impl Optimizer {
         Ok(entries)
     }
 
-    /// Continues from a [`Self::state`] of an optimiser of the same method and parameters, on any device.
+    /// Continues from a [`Self::state`] of an optimizer of the same method and parameters, on any device.
     ///
     /// # Errors
     /// [`NnError::OptimizerState`] for an entry that is missing, unknown, given twice, or of another shape or kind;

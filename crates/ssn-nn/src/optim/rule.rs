@@ -94,7 +94,7 @@ impl Adam {
                 let _ = parameter.f_mul_scalar_(1.0 - learning_rate * self.weight_decay)?;
             }
         } else {
-            gradient = penalised(gradient, parameter, self.weight_decay)?;
+            gradient = penalized(gradient, parameter, self.weight_decay)?;
         }
         let _ = self.exp_avg.f_lerp_(&gradient, 1.0 - self.beta1)?;
         decay_square(&mut self.exp_avg_sq, self.beta2, &gradient)?;
@@ -121,7 +121,7 @@ pub(super) struct Sgd {
 impl Sgd {
     fn apply(&mut self, update: Update) -> Result<(), TchError> {
         let Update { parameter, gradient, step, learning_rate } = update;
-        let gradient = penalised(gradient, parameter, self.weight_decay)?;
+        let gradient = penalized(gradient, parameter, self.weight_decay)?;
         let Some(buffer) = &mut self.buffer else {
             return add_scaled(parameter, &gradient, -learning_rate);
         };
@@ -155,7 +155,7 @@ pub(super) struct RmsProp {
 impl RmsProp {
     fn apply(&mut self, update: Update) -> Result<(), TchError> {
         let Update { parameter, gradient, step: _, learning_rate } = update;
-        let gradient = penalised(gradient, parameter, self.weight_decay)?;
+        let gradient = penalized(gradient, parameter, self.weight_decay)?;
         decay_square(&mut self.square_avg, self.alpha, &gradient)?;
         let mut denominator = match &mut self.grad_avg {
             Some(grad_avg) => {
@@ -179,7 +179,7 @@ impl RmsProp {
 }
 
 /// The gradient plus that of the L2 penalty.
-fn penalised(gradient: Tensor, parameter: &Tensor, weight_decay: f64) -> Result<Tensor, TchError> {
+fn penalized(gradient: Tensor, parameter: &Tensor, weight_decay: f64) -> Result<Tensor, TchError> {
     if weight_decay == 0.0 {
         return Ok(gradient);
     }

@@ -86,12 +86,12 @@ impl LearningRate {
     /// # Errors
     /// [`NnError::Parameter`](crate::error::NnError::Parameter) that names the setting outside its range.
     pub fn new(base: f64, schedule: Schedule, warmup: Warmup, total_steps: u64) -> Result<Self> {
-        require(base.is_finite() && base > 0.0, "optimiser.learning_rate", base, "a positive number")?;
+        require(base.is_finite() && base > 0.0, "optimizer.learning_rate", base, "a positive number")?;
         require(total_steps > 0, "training.steps", total_steps, "at least 1")?;
         let shorter = warmup.steps == 0 || warmup.steps < total_steps;
-        require(shorter, "optimiser.warmup.steps", warmup.steps, "less than training.steps")?;
+        require(shorter, "optimizer.warmup.steps", warmup.steps, "less than training.steps")?;
         let fraction = warmup.start > 0.0 && warmup.start <= 1.0;
-        require(fraction, "optimiser.warmup.start", warmup.start, "above 0 and at most 1")?;
+        require(fraction, "optimizer.warmup.start", warmup.start, "above 0 and at most 1")?;
         match &schedule {
             Schedule::Constant => {}
             Schedule::MultiStep { milestones, gamma } => {
@@ -151,16 +151,16 @@ mod tests {
     fn bad_settings_are_named() {
         let none = Warmup::default();
         for base in [0.0, -0.1, f64::NAN, f64::INFINITY] {
-            assert_eq!(refused(base, Schedule::Constant, none, 10), "optimiser.learning_rate");
+            assert_eq!(refused(base, Schedule::Constant, none, 10), "optimizer.learning_rate");
         }
         assert_eq!(refused(0.1, Schedule::Constant, none, 0), "training.steps");
         let long = |steps| Warmup { steps, ..none };
-        assert_eq!(refused(0.1, Schedule::Constant, long(10), 10), "optimiser.warmup.steps");
-        assert_eq!(refused(0.1, Schedule::Constant, long(11), 10), "optimiser.warmup.steps");
+        assert_eq!(refused(0.1, Schedule::Constant, long(10), 10), "optimizer.warmup.steps");
+        assert_eq!(refused(0.1, Schedule::Constant, long(11), 10), "optimizer.warmup.steps");
         for start in [0.0, -1.0, 1.5, f64::NAN] {
             assert_eq!(
                 refused(0.1, Schedule::Constant, Warmup { steps: 2, start }, 10),
-                "optimiser.warmup.start"
+                "optimizer.warmup.start"
             );
         }
         let multi =

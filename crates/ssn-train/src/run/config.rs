@@ -25,11 +25,11 @@ pub struct RunConfig {
     pub augmentation: AugmentConfig,
     /// The network.
     pub model: ModelSection,
-    /// What is minimised.
+    /// What is minimized.
     #[serde(default)]
     pub loss: LossConfig,
-    /// How it is minimised.
-    pub optimiser: OptimiserSection,
+    /// How it is minimized.
+    pub optimizer: OptimizerSection,
     /// How long, and what is done on the way.
     pub training: TrainingSection,
 }
@@ -63,10 +63,10 @@ impl Default for PlanSection {
     }
 }
 
-/// The section `[optimiser]`.
+/// The section `[optimizer]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct OptimiserSection {
+pub struct OptimizerSection {
     /// The learning rate after the warm-up.
     pub learning_rate: f64,
     /// The method with its settings.
@@ -161,7 +161,7 @@ impl RunConfig {
         self.data.check().map_err(TrainError::Data)?;
         self.augmentation.check().map_err(TrainError::Data)?;
         self.loss.check()?;
-        self.optimiser.method.check()?;
+        self.optimizer.method.check()?;
         self.learning_rate()?;
         let pretrain = self.loss.pretrain_steps;
         let rest = pretrain < self.training.steps;
@@ -199,7 +199,7 @@ impl RunConfig {
 
     /// The learning rate of every step.
     pub fn learning_rate(&self) -> Result<LearningRate> {
-        let OptimiserSection { learning_rate, decay, warmup, .. } = &self.optimiser;
+        let OptimizerSection { learning_rate, decay, warmup, .. } = &self.optimizer;
         Ok(LearningRate::new(*learning_rate, decay.clone(), *warmup, self.training.steps)?)
     }
 

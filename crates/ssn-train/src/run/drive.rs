@@ -102,7 +102,7 @@ impl Run {
         if let (None, Some(first)) = (&generation, damaged.first()) {
             return Err(lost(folder.path(), first, damaged.len()));
         }
-        let (method, rate, loss) = (config.optimiser.method, config.learning_rate()?, config.loss);
+        let (method, rate, loss) = (config.optimizer.method, config.learning_rate()?, config.loss);
         let (model, progress) = match &generation {
             None => (Model::new(&resolved.model, execution, seed)?, Progress::new(0, seed)),
             Some(generation) => (generation.model(execution)?, generation.progress.clone()),

@@ -29,8 +29,8 @@ pub struct Item {
     id: String,
     /// The number of the target's rater; nothing if all raters were targets.
     rater: Option<usize>,
-    /// The voxel at the centre of the patch.
-    centre: [usize; 3],
+    /// The voxel at the center of the patch.
+    center: [usize; 3],
     /// Values of the patch that are not finite.
     non_finite: usize,
     /// The smallest and largest finite value of the patch, if there is one.
@@ -46,7 +46,7 @@ pub fn items(batch: &Batch) -> Vec<Item> {
         Item {
             id: origin.id.clone(),
             rater: origin.rater,
-            centre: origin.centre,
+            center: origin.center,
             non_finite: image.iter().filter(|x| !x.is_finite()).count(),
             range: range.map(|end| Some(end).filter(|end| end.is_finite())),
         }

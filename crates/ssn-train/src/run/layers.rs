@@ -13,7 +13,7 @@ use super::presets::RunPreset;
 use crate::error::{Result, TrainError};
 
 /// Tables that are one choice: a layer that names another choice replaces the whole.
-const CHOICES: [&str; 4] = ["model.backbone", "model.head", "optimiser.method", "optimiser.decay"];
+const CHOICES: [&str; 4] = ["model.backbone", "model.head", "optimizer.method", "optimizer.decay"];
 /// The key of tables that say themselves which choice they are.
 const KIND: &str = "kind";
 

@@ -18,7 +18,7 @@ pub mod trained;
 pub mod validate;
 pub mod watch;
 
-pub use config::{ModelSection, OptimiserSection, RunConfig, SharedNorm, TrainingSection};
+pub use config::{ModelSection, OptimizerSection, RunConfig, SharedNorm, TrainingSection};
 pub use drive::{Ended, Run};
 pub use folder::{CONFIG, Frozen, RunFolder};
 pub use layers::{Layers, Setting};

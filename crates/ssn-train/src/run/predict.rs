@@ -32,7 +32,7 @@ impl Trained {
         let preprocessing = Preprocessing {
             spacing: self.about.spacing,
             crop_to_mask: false,
-            normalisation: self.about.normalisation,
+            normalization: self.about.normalization,
         };
         let case = preprocessing.apply(case)?;
         let image = Image::new(&case.image, case.channels, case.shape, case.mask.as_deref())?;

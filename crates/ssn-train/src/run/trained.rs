@@ -96,7 +96,7 @@ fn about(run: &Path, config: &RunConfig, progress: &Progress, validation: Option
     Ok(About {
         channels: config.data.channels.clone().ok_or_else(|| whole("data.channels"))?,
         classes: config.data.classes.clone().ok_or_else(|| whole("data.classes"))?,
-        normalisation: config.data.normalisation,
+        normalization: config.data.normalization,
         spacing: config.data.spacing,
         patch: config.batches.patch.target_size.or_else(|| config.patch()).ok_or_else(|| whole("patches"))?,
         provenance,

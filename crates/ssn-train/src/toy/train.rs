@@ -48,8 +48,8 @@ pub fn train(model: ToyModel, config: &ToyConfig, mut progress: impl FnMut(Progr
     let kind = config.kind();
     let targets = Target::switches(label_maps(kind))?;
     let parameters = Parameters::new(model, config.seed, kind);
-    let mean_optimiser = adam(config.learning_rate, &[&parameters.mean])?;
-    let spread_optimiser = adam(config.learning_rate, &parameters.spread())?;
+    let mean_optimizer = adam(config.learning_rate, &[&parameters.mean])?;
+    let spread_optimizer = adam(config.learning_rate, &parameters.spread())?;
     let mut at_paper_steps = None;
 
     for step in 1..=config.steps {
@@ -67,15 +67,15 @@ pub fn train(model: ToyModel, config: &ToyConfig, mut progress: impl FnMut(Progr
         if !value.is_finite() {
             return Err(TrainError::NonFinite { what: "the loss".to_owned(), step });
         }
-        mean_optimiser.zero_grad()?;
-        spread_optimiser.zero_grad()?;
+        mean_optimizer.zero_grad()?;
+        spread_optimizer.zero_grad()?;
         loss.backward();
         if !parameters.gradients_are_finite() {
             return Err(TrainError::NonFinite { what: "a gradient".to_owned(), step });
         }
-        mean_optimiser.step()?;
+        mean_optimizer.step()?;
         if !pretraining {
-            spread_optimiser.step()?;
+            spread_optimizer.step()?;
         }
         if step == PAPER_STEPS {
             at_paper_steps = Some(log_likelihood(&parameters.distribution()?, &targets, config)?);
@@ -115,9 +115,9 @@ fn log_likelihood(distribution: &LowRankNormal, targets: &Target, config: &ToyCo
 }
 
 fn adam(learning_rate: f64, parameters: &[&Tensor]) -> Result<COptimizer> {
-    let mut optimiser = COptimizer::adam(learning_rate, 0.9, 0.999, 0.0, 1e-8, false)?;
+    let mut optimizer = COptimizer::adam(learning_rate, 0.9, 0.999, 0.0, 1e-8, false)?;
     for parameter in parameters {
-        optimiser.add_parameters(parameter, 0)?;
+        optimizer.add_parameters(parameter, 0)?;
     }
-    Ok(optimiser)
+    Ok(optimizer)
 }

@@ -32,7 +32,7 @@ use ssn_nn::random::noise::{GpuNoise, NoiseSource, StepNoise};
 /// So many steps of a kind are done call by call before one is recorded.
 const STEPS_BEFORE_GRAPH: u32 = 3;
 
-/// What training keeps on a GPU beside model and optimiser.
+/// What training keeps on a GPU beside model and optimizer.
 pub(super) struct Gpu {
     inputs: Option<Inputs>,
     /// Steps that train the mean alone, and those that sample.
@@ -64,7 +64,7 @@ struct Team {
     ranks: Arc<dyn Ranks>,
     sums: Arc<GpuSums>,
     gradients: GpuGradients,
-    /// Set if statistics of normalisations are those of whole batches.
+    /// Set if statistics of normalizations are those of whole batches.
     shared_norm: Option<SharedSums>,
 }
 
@@ -153,12 +153,12 @@ impl Gpu {
         if self.inputs.as_ref().is_none_or(|inputs| inputs.shapes != form) {
             // Graphs read the old ones, and a step may still be under way; copies beside the work must not come before the
             // zeros of the new ones.
-            ssn_cuda::synchronise()?;
+            ssn_cuda::synchronize()?;
             self.forget_graphs();
             let noise = model.latent().map_or(0, |latent| latent.noise_count(patch_size(batch)));
             self.inputs = Some(Inputs::new(form, batch, device, noise)?);
             self.has_new_inputs = true;
-            ssn_cuda::synchronise()?;
+            ssn_cuda::synchronize()?;
         }
         match &mut self.inputs {
             Some(inputs) => inputs.stage(batch, classes),
@@ -248,7 +248,7 @@ impl Gpu {
         optimizer: &mut Optimizer,
         sampled: bool,
     ) -> Result<Outcome> {
-        ssn_cuda::synchronise()?;
+        ssn_cuda::synchronize()?;
         self.busy += self.ended.seconds_since(&self.started)?;
         let &mut [loss, effective, gradient_norm, applied, _] = self.read.values() else {
             return refused("the results of a step", "incomplete", "five numbers");

@@ -77,7 +77,7 @@ pub struct Trainer {
 struct Team {
     ranks: Arc<dyn Ranks>,
     gradients: Gradients,
-    /// Whether statistics of normalisations are those of whole batches.
+    /// Whether statistics of normalizations are those of whole batches.
     shares_norm: bool,
 }
 
@@ -157,7 +157,7 @@ impl Trainer {
 
     /// The same trainer as one of several ranks, which have the same model and each a part of every batch. Their steps are
     /// those of the whole batches, up to rounding; with statistics of batch norm that are not shared, those of batches
-    /// whose parts are normalised by themselves.
+    /// whose parts are normalized by themselves.
     pub fn with_ranks(mut self, ranks: Arc<dyn Ranks>, shares_norm: bool) -> Result<Self> {
         match &mut self.place {
             Place::Host { .. } => {
@@ -179,7 +179,7 @@ impl Trainer {
         }
     }
 
-    /// The same trainer after so many steps, with the model and the optimiser of then.
+    /// The same trainer after so many steps, with the model and the optimizer of then.
     pub fn resumed_at(
         mut self,
         step: u64,
@@ -209,7 +209,7 @@ impl Trainer {
         done
     }
 
-    /// The optimiser.
+    /// The optimizer.
     pub fn optimizer(&self) -> &Optimizer {
         &self.optimizer
     }

@@ -1,4 +1,4 @@
-//! What training minimises.
+//! What training minimizes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use ssn_nn::loss::{dice_loss, mean_loss, power_loss};
 use ssn_nn::model::Model;
 use ssn_nn::random::noise::{NoiseSource, Pairing, StepNoise};
 
-/// What is minimised.
+/// What is minimized.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LossConfig {

@@ -1,4 +1,4 @@
-"""Makes optim.json: 50 steps of PyTorch's optimisers, clipping and learning-rate schedules, to compare with.
+"""Makes optim.json: 50 steps of PyTorch's optimizers, clipping and learning-rate schedules, to compare with.
 
 optim.py FOLDER writes FOLDER/optim.json. Needs torch 2.11. Everything is computed from formulas, without a random
 generator; `problem` is written a second time in tests/optim.rs.
@@ -29,7 +29,7 @@ def loss(p, step, kind):
 
 METHODS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop}
 
-def optimiser(method, parameters, rate):
+def optimizer(method, parameters, rate):
     (name, settings), = method.items()
     settings = dict(settings)
     if "beta1" in settings or "beta2" in settings:
@@ -59,7 +59,7 @@ def scheduler(opt, schedule, warmup):
 
 def run(case, kind, every):
     p = problem(kind)
-    opt = optimiser(case["method"], list(p.values()), case["rate"])
+    opt = optimizer(case["method"], list(p.values()), case["rate"])
     plan = scheduler(opt, case["schedule"], case["warmup"])
     checkpoints = []
     for step in range(STEPS):

@@ -16,7 +16,7 @@ function named<T extends string>(table: Readonly<Record<T, string>>, text: strin
 
 const number = (x: number) => String(rounded(x));
 const numbers = (list: readonly number[]) => list.map(number).join(",");
-/** Grey values may be tiny: nine digits are what single precision holds. */
+/** Gray values may be tiny: nine digits are what single precision holds. */
 const greys = (list: readonly number[]) => list.map((x) => String(Number(x.toPrecision(9)))).join(",");
 
 /** The fragment of a state of a case; `initial` is the state without one, and `address` names the case. */
@@ -45,7 +45,7 @@ export function writeFragment(state: State, initial: State, address: string, tok
   changed("axis", "axis", String);
   changed("layout", "layout", String);
   changed("zoom", "zoom", number);
-  changed("at", "centre", (centre) => (centre ? numbers(centre) : ""));
+  changed("at", "center", (center) => (center ? numbers(center) : ""));
   changed("sample", "sampleStyle", (style) => EFFECTS[style]);
   changed("prediction", "predictionStyle", (style) => EFFECTS[style]);
   changed("raters", "raterStyles", (styles) => styles.map((style) => EFFECTS[style]).join(""));
@@ -137,7 +137,7 @@ export function readFragment(parts: ReadonlyMap<string, string>, initial: State,
     axis: volume ? (whole("axis", 0, 2) as Axis | undefined) ?? initial.axis : 0,
     layout: volume ? choice<Layout>("layout", ["single", "three"]) ?? initial.layout : "single",
     zoom: one("zoom", 0.2, 40) ?? initial.zoom,
-    centre: place("at", false) ?? initial.centre,
+    center: place("at", false) ?? initial.center,
     sampleStyle: style(parts.get("sample")) ?? initial.sampleStyle,
     predictionStyle: style(parts.get("prediction")) ?? initial.predictionStyle,
     raterStyles: raterStyles ?? initial.raterStyles,

@@ -91,8 +91,8 @@ export function orientations(header: Header): Orientation[] {
   });
 }
 
-/** Millimetres (right, front, up) of a voxel of the image. */
-export function millimetres(header: Header, [z, y, x]: Triple): Triple {
+/** Millimeters (right, front, up) of a voxel of the image. */
+export function millimeters(header: Header, [z, y, x]: Triple): Triple {
   const row = (a: readonly number[]) => a[0] * x + a[1] * y + a[2] * z + a[3];
   return [row(header.affine[0]), row(header.affine[1]), row(header.affine[2])];
 }

@@ -37,7 +37,7 @@ export interface Header {
   };
   readonly seed: string;
   readonly channels: readonly Channel[];
-  readonly colour: boolean;
+  readonly color: boolean;
   readonly raters: readonly string[];
   readonly modes: readonly { readonly share: number }[];
   readonly sections: Readonly<Record<string, Section>>;

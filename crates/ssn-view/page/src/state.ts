@@ -28,7 +28,7 @@ export interface State {
   readonly layout: Layout;
   readonly zoom: number;
   /** The voxel of the image in the middle of the views; null for the middle of what is shown. */
-  readonly centre: Triple | null;
+  readonly center: Triple | null;
   readonly sampleStyle: Style;
   readonly predictionStyle: Style;
   readonly raterStyles: readonly Style[];
@@ -83,7 +83,7 @@ export function defaultState(id: string, header: Header, cross: Triple, heavy: b
   const settings = defaultSettings(header);
   return {
     case: id, settings: [settings, settings], compare: false, active: 0,
-    cross, axis: 0, layout: header.size[0] > 1 ? "three" : "single", zoom: 1, centre: null,
+    cross, axis: 0, layout: header.size[0] > 1 ? "three" : "single", zoom: 1, center: null,
     // Of independent voxels, outlines would hide all else.
     sampleStyle: header.kind === "deterministic" ? "fill" : "both", // With several classes, two sets of outlines are too many to begin with.
     predictionStyle: header.classes.length > 2 ? "off" : "contour", raterStyles: header.raters.map(() => "off"), opacity: 0.35, mapOpacity: 0.75,

@@ -44,7 +44,7 @@ export class Subject {
     return counts.map((_, label) => found[label]);
   }
 
-  /** What one voxel is in volumes: a pixel, or millilitres. */
+  /** What one voxel is in volumes: a pixel, or milliliters. */
   get unit(): { name: string; scale: number } {
     const [z, y, x] = this.header.spacing;
     return this.volume ? { name: "ml", scale: (z * y * x) / 1000 } : { name: "pixels", scale: 1 };
@@ -93,8 +93,8 @@ export class Subject {
     return out;
   }
 
-  /** The grey values 0 … 255 of a slice between black and white. */
-  grey(channel: number, plane: Plane, [black, white]: readonly [number, number]): Uint8ClampedArray {
+  /** The gray values 0 … 255 of a slice between black and white. */
+  gray(channel: number, plane: Plane, [black, white]: readonly [number, number]): Uint8ClampedArray {
     const stored = this.stored16(channel, plane);
     const { low, high } = this.header.channels[channel];
     const step = (high - low) / this.levels;
@@ -122,7 +122,7 @@ export class Subject {
     if (!this.hasImage) return [0, 1];
     if (this.windows[channel]) return this.windows[channel];
     const { low, high } = this.header.channels[channel];
-    if (this.header.colour) return (this.windows[channel] = [low, high]);
+    if (this.header.color) return (this.windows[channel] = [low, high]);
     const v = voxels(this.size);
     const values = this.opened.image!.subarray(channel * v, (channel + 1) * v);
     const counts = new Uint32Array(this.levels + 1);

@@ -37,7 +37,7 @@ pub(super) struct Header<'a> {
     seed: String,
     channels: Vec<Channel<'a>>,
     /// Whether the channels are red, green and blue.
-    colour: bool,
+    color: bool,
     raters: Vec<&'a str>,
     modes: Vec<Mode>,
     sections: BTreeMap<&'static str, Place>,
@@ -103,7 +103,7 @@ impl<'a> Header<'a> {
             shown,
             frozen: Frozen { voxels: kept.frozen, rule: RULE, limit },
             seed: packing.seed.to_string(),
-            colour: case.picture.as_ref().is_some_and(|picture| picture.colour && channels.len() == 3),
+            color: case.picture.as_ref().is_some_and(|picture| picture.color && channels.len() == 3),
             channels,
             raters: case.raters.iter().map(|rater| rater.name.as_str()).collect(),
             modes: shares.into_iter().map(|share| Mode { share }).collect(),

@@ -48,7 +48,7 @@ pub fn boxed_case() -> ViewCase {
     let file = DistributionFile::new(about, distribution(2, 24, 3), Some(mask)).unwrap();
     let picture = Picture {
         channels: vec!["t1".to_owned(), "t2".to_owned()],
-        colour: false,
+        color: false,
         values: noise(9, 2 * 192),
     };
     let rater = |number: usize| Rater {

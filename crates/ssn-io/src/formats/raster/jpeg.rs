@@ -17,16 +17,16 @@ const MOST_SCANS: usize = 100;
 /// Samples that a byte can stand for: each block of 8 × 8 takes at least one bit.
 const SAMPLES_PER_BYTE: u64 = 8 * 64;
 /// Bits that are all 1, put before the end of the picture. No Huffman code consists of them (T.81, annex C), so
-/// that a decoder which runs out of data fails there; beyond the end it would read zeros, which are grey.
+/// that a decoder which runs out of data fails there; beyond the end it would read zeros, which are gray.
 const ONES: [u8; 16] = [0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0];
 
-/// Reads a JPEG file: grey as `[1, 1, h, w]`, color as RGB in `[3, 1, h, w]`, both `u8`.
+/// Reads a JPEG file: gray as `[1, 1, h, w]`, color as RGB in `[3, 1, h, w]`, both `u8`.
 ///
 /// Baseline and progressive files with Huffman codes and 8 bit. Refused are also pictures that ask to be turned,
 /// and files whose colors can only be guessed. Bytes after the end of the picture are ignored.
 ///
 /// JPEG has no check sums. Data that are cut off are refused, but a changed byte may go unnoticed. Decoders round
-/// differently: grey values differ from libjpeg's by at most 1, most colors by at most 3.
+/// differently: gray values differ from libjpeg's by at most 1, most colors by at most 3.
 pub fn parse_jpeg(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     let stored = bytes.len() as u64;
     limits.check_file_bytes(stored)?;
@@ -46,7 +46,7 @@ pub fn parse_jpeg(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
             (PixelFormat::RGB24, CodingProcess::DctSequential | CodingProcess::DctProgressive) => 3,
             (format, process) => {
                 let what = format!("a JPEG of {format:?}, {process:?},");
-                return Err(unsupported(what, "save the picture in grey or RGB of 8 bit"));
+                return Err(unsupported(what, "save the picture in gray or RGB of 8 bit"));
             }
         };
         let [h, w] = [info.height, info.width].map(usize::from);

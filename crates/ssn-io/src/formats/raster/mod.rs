@@ -1,6 +1,6 @@
 //! Pictures: PNG, JPEG and TIFF, decoded by the crates `png`, `jpeg-decoder` and `tiff`.
 //!
-//! Each reader gives the samples as the file stores them, `[c, d, h, w]`: one channel for grey, three for
+//! Each reader gives the samples as the file stores them, `[c, d, h, w]`: one channel for gray, three for
 //! color, and the pages of a TIFF as depth. Nothing is stretched, inverted, turned or matched to a color
 //! profile; where a file asks for that in a way that would change values or places, it is refused. Sizes that
 //! a header claims are checked against the limits and the length of the file before anything is decoded.

@@ -17,9 +17,9 @@ const ROW_BYTES: u64 = 8_000_000;
 /// Deflate never expands by more than this (RFC 1951: 258 bytes from 2 bits).
 const DEFLATE_RATIO: u64 = 1032;
 
-/// Reads a PNG file: grey as `[1, 1, h, w]`, color as `[3, 1, h, w]`, in `u8` or, of 16 bit, in `u16`.
+/// Reads a PNG file: gray as `[1, 1, h, w]`, color as `[3, 1, h, w]`, in `u8` or, of 16 bit, in `u16`.
 ///
-/// Samples keep their stored values: grey of 1, 2 or 4 bit is 0 … 1, 3 or 15 and not stretched to 255, and of
+/// Samples keep their stored values: gray of 1, 2 or 4 bit is 0 … 1, 3 or 15 and not stretched to 255, and of
 /// a picture with a palette the *indices* are read, which in a label map are the labels. Opacity is dropped
 /// where all pixels are opaque; other transparent pictures are refused, as are animations and pictures that ask
 /// to be turned. All check sums are verified, also of unused chunks; bytes after the last chunk are ignored.
@@ -92,7 +92,7 @@ fn damaged(error: DecodingError) -> Problem {
     Problem::Damaged { part: "the PNG file", reason: error.to_string() }
 }
 
-/// The bytes of a PNG file, grey or RGB, of 8 or 16 bit.
+/// The bytes of a PNG file, gray or RGB, of 8 or 16 bit.
 ///
 /// # Shapes
 /// `[1, 1, h, w]` or `[3, 1, h, w]` in `u8` or `u16`, with the default geometry; others are refused.

@@ -30,7 +30,7 @@ type Reader<'a> = Decoder<Cursor<&'a [u8]>>;
 
 /// Reads a TIFF or BigTIFF file in either byte order: its pages are the depth, `[c, d, h, w]`.
 ///
-/// Grey of 8 to 64 bit whole or floating-point numbers (half precision is widened to single, which is exact) and
+/// Gray of 8 to 64 bit whole or floating-point numbers (half precision is widened to single, which is exact) and
 /// RGB of 8 or 16 bit, without compression or with LZW, deflate or PackBits. Samples keep their stored values.
 /// Opacity is dropped where all pixels are opaque. All pages must have the same size and type. Of LZW and
 /// PackBits, which have no check sums, it is only known that there are enough data.
@@ -136,7 +136,7 @@ impl Page {
         };
         let (true, Some(sample)) = (read, sample) else {
             let found = format!("{color:?} with {samples} samples of {sample:?}");
-            let allowed = "grey of 8 to 64 bit or RGB of 8 or 16, and at most one more sample for opacity";
+            let allowed = "gray of 8 to 64 bit or RGB of 8 or 16, and at most one more sample for opacity";
             return Err(field("the color of the picture", found, allowed, "save it as one of these"));
         };
         // The decoder of version 0.11 panics on the tiles of the second channel.
@@ -254,7 +254,7 @@ fn check_stack(description: &str, pages: usize, channels: usize) -> Result<(), P
 fn refused(error: TiffError) -> Problem {
     match error {
         TiffError::UnsupportedError(error) => {
-            unsupported(format!("this TIFF ({error})"), "save it as grey or RGB with deflate or LZW")
+            unsupported(format!("this TIFF ({error})"), "save it as gray or RGB with deflate or LZW")
         }
         error => Problem::Damaged { part: "the TIFF file", reason: error.to_string() },
     }

@@ -19,7 +19,7 @@ bomb = zlib.compress(bytes(8 << 20))
 compressed = {"CompressedData": "True", "CompressedDataSize": str(len(packed))}
 write("axes-parallel.mha", TransformMatrix="1 0 0 1 0 0 0 0 1")
 write("byte-order-missing.mha", BinaryDataByteOrderMSB=None)
-write("centre-of-rotation.mha", TransformMatrix="0 1 0 -1 0 0 0 0 1", CenterOfRotation="5 5 5")
+write("center-of-rotation.mha", TransformMatrix="0 1 0 -1 0 0 0 0 1", CenterOfRotation="5 5 5")
 write("channels-overflow.mha", ElementNumberOfChannels=str(2**62))
 write("compressed-size-huge.mha", packed, **compressed | {"CompressedDataSize": HUGE})
 write("data-file-absolute.mhd", b"", "/etc/passwd")

@@ -1,7 +1,7 @@
 //! Networks with latent variables, which the paper compares with: every sample takes a part of a forward pass.
 //!
 //! A prior says from the image which values the latent variables may have; a posterior, in training, which values explain
-//! the labels of one rater. What is minimised is the cross-entropy of the labels given a draw of the posterior, and
+//! the labels of one rater. What is minimized is the cross-entropy of the labels given a draw of the posterior, and
 //! its divergence from the prior. The noise of draws is an input everywhere, as for all networks here.
 
 mod gaussian;
@@ -119,10 +119,10 @@ impl Latent {
         let targets = target.maps().size()[1];
         let expected = "one rater per step (batches.patch.rater), for a network with latent variables";
         require(targets == 1, "target", format!("{targets} label maps at once"), expected)?;
-        let labelled = with_labels(image, target)?;
+        let labeled = with_labels(image, target)?;
         match self {
-            Self::ProbUnet(network) => network.learn([image, &labelled], noise, form, mode),
-            Self::Phiseg(network) => network.learn([image, &labelled], noise, form, mode),
+            Self::ProbUnet(network) => network.learn([image, &labeled], noise, form, mode),
+            Self::Phiseg(network) => network.learn([image, &labeled], noise, form, mode),
         }
     }
 

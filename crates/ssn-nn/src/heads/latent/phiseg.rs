@@ -247,7 +247,7 @@ impl Phiseg {
     /// Learns from an image, and from the image with its labels; see [`Latent::learn`](super::Latent::learn).
     pub(super) fn learn(
         &self,
-        [image, labelled]: [&Tensor; 2],
+        [image, labeled]: [&Tensor; 2],
         noise: &Tensor,
         form: Form,
         mode: Mode,
@@ -255,7 +255,7 @@ impl Phiseg {
         let size = space::spatial(image)?;
         let (grids, first) = (self.levels.grids(size), self.levels.first());
         let of_prior = self.prior.encoder.forward(form.of(image)?, mode)?;
-        let of_posterior = self.posterior.encoder.forward(form.of(labelled)?, mode)?;
+        let of_posterior = self.posterior.encoder.forward(form.of(labeled)?, mode)?;
         let (parts, voxels) = (self.parts(noise, size)?, self.voxels(size));
         let mut draws: Vec<Tensor> = vec![];
         let mut divergence = Tensor::f_zeros([image.size()[0]], (Kind::Double, image.device()))?;

@@ -96,13 +96,13 @@ impl ProbUnet {
     /// Learns from an image, and from the image with its labels; see [`Latent::learn`](super::Latent::learn).
     pub(super) fn learn(
         &self,
-        [image, labelled]: [&Tensor; 2],
+        [image, labeled]: [&Tensor; 2],
         noise: &Tensor,
         form: Form,
         mode: Mode,
     ) -> Result<Learnt> {
         let prior = self.prior.forward(image, form, mode)?;
-        let posterior = self.posterior.forward(labelled, form, mode)?;
+        let posterior = self.posterior.forward(labeled, form, mode)?;
         let features = self.trunk.forward(image, form, mode)?;
         let logits = vec![self.logits(features, &posterior.draw(noise)?, mode)?];
         Ok(Learnt { logits, divergence: posterior.divergence(&prior)? * self.config.kl_weight })

@@ -1,7 +1,7 @@
 //! What must be known beside weights to use a network on new images, and where it came from.
 
 use serde::{Deserialize, Serialize};
-use ssn_data::Normalisation;
+use ssn_data::Normalization;
 
 /// Everything that a prediction needs beside the network itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -12,8 +12,8 @@ pub struct About {
     /// Names of the classes, the background first.
     pub classes: Vec<String>,
     /// The scale of intensities.
-    pub normalisation: Normalisation,
-    /// The spacing along w, h, d in millimetres that images are brought to; nothing means their own.
+    pub normalization: Normalization,
+    /// The spacing along w, h, d in millimeters that images are brought to; nothing means their own.
     pub spacing: Option<[f64; 3]>,
     /// The size `[d, h, w]` of what the network predicted at once in training.
     pub patch: [usize; 3],

@@ -104,7 +104,7 @@ impl Canvas {
             Values::F16(_) => f16::MAX.to_f32(),
         };
         let fits = |value: &f32| value.abs() <= largest;
-        // Without a way out of the loop it is vectorised.
+        // Without a way out of the loop it is vectorized.
         if line.iter().fold(true, |all, value| all & fits(value)) {
             return Ok(());
         }

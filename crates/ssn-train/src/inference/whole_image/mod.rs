@@ -172,7 +172,7 @@ fn stitch_on_gpu(
         moments.push((begin, end));
         done += batch.len();
     }
-    ssn_cuda::synchronise()?;
+    ssn_cuda::synchronize()?;
     progress(done, total);
     let network = start.elapsed().as_secs_f64();
     let mut gpu = 0.0;

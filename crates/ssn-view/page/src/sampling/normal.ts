@@ -96,7 +96,7 @@ function single(at: Address, stream: number, index: number): number {
 
 /**
  * The numbers of a stream with the first `count` of ascending `indices`, to `out` from `from` on.
- * Neighbours come from the same tile of 64, which is made once.
+ * Neighbors come from the same tile of 64, which is made once.
  */
 export function normalsAt(
   at: Address, stream: number, indices: Uint32Array, count: number, out: Float32Array, from: number,

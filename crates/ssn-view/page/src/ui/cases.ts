@@ -35,7 +35,7 @@ export class Cases {
     this.name.textContent = place < 0 ? " " : this.cases[place].name + count;
   }
 
-  /** Goes to a neighbour. */
+  /** Goes to a neighbor. */
   step(by: number): void {
     const place = this.cases.findIndex((one) => one.id === this.current) + by;
     if (this.cases[place]) this.choose(this.cases[place].id);

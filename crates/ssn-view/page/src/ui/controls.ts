@@ -1,6 +1,6 @@
 // The kinds of controls that the panel is made of. Each is made once, and follows the state by `set`.
 
-import { INK, css } from "../colour";
+import { INK, css } from "../color";
 import type { Mark } from "../marks";
 import { decimalsOf, rounded } from "../rounding";
 import type { State, Store } from "../state";
@@ -177,9 +177,9 @@ export function lineSample(mark: Mark): SVGSVGElement {
   return svg("svg", { viewBox: "0 0 26 12", class: "line-sample", "aria-hidden": "true" }, line);
 }
 
-/** The colour of something, as a dot; set by script, since the page has no styles in its markup. */
-export function dot(colour: string, hollow = false): HTMLElement {
+/** The color of something, as a dot; set by script, since the page has no styles in its markup. */
+export function dot(color: string, hollow = false): HTMLElement {
   const element = el("span", { class: hollow ? "dot hollow" : "dot" });
-  element.style.setProperty("--colour", colour);
+  element.style.setProperty("--color", color);
   return element;
 }

@@ -104,8 +104,8 @@ export class Gallery {
     else context.setTransform(0, y, x, 0, e, f);
     const raster = new Raster();
     if (state.image && subject.hasImage) {
-      const channels = subject.header.colour && subject.header.channels.length === 3 ? [0, 1, 2] : [state.channel];
-      paintImage(raster.start(rows, columns), channels.map((channel) => subject.grey(channel, plane, state.window)));
+      const channels = subject.header.color && subject.header.channels.length === 3 ? [0, 1, 2] : [state.channel];
+      paintImage(raster.start(rows, columns), channels.map((channel) => subject.gray(channel, plane, state.window)));
       raster.finish();
       context.drawImage(raster.canvas, 0, 0);
     }

@@ -3,7 +3,7 @@
 import type { Survey } from "../messages";
 import type { State } from "../state";
 import type { Subject } from "../subject";
-import { classColour, css } from "../colour";
+import { classColor, css } from "../color";
 import { raterMark } from "../marks";
 import { el, svg } from "./dom";
 
@@ -105,14 +105,14 @@ export class Histogram {
       return line;
     };
     mark(prediction, 18, "prediction", `mean prediction: ${figure(prediction)} ${unit}`);
-    // Neighbours are written at different heights.
+    // Neighbors are written at different heights.
     const order = raters.map((_, rater) => rater).sort((a, b) => raters[a] - raters[b]);
     order.forEach((rater, place) => {
       const volume = raters[rater];
       const level = 9 + 9 * (place % 3);
       const line = mark(volume, level, "rater", `${subject.header.raters[rater]}: ${figure(volume)} ${unit}`);
       const { own, dash } = raterMark(rater, subject.header.classes.length);
-      line.style.setProperty("--colour", own ? css(own) : "var(--text)");
+      line.style.setProperty("--color", own ? css(own) : "var(--text)");
       line.setAttribute("stroke-dasharray", dash.join(" "));
       const text = svg("text", { x: across(volume) + (across(volume) > WIDTH - 16 ? -2 : 2), y: level + 2, class: "rater", "text-anchor": across(volume) > WIDTH - 16 ? "end" : "start" }, shortName(subject.header.raters[rater]));
       parts.push(text);
@@ -122,7 +122,7 @@ export class Histogram {
       const triangle = svg("path", { d: `M${x} ${floor}l-5 8h10z`, class: "current" }, svg("title", {}, `the sample that is shown: ${figure(current)} ${unit}`));
       parts.push(triangle);
     }
-    this.drawing.style.setProperty("--class", css(classColour(focus)));
+    this.drawing.style.setProperty("--class", css(classColor(focus)));
     this.drawing.replaceChildren(...parts);
     this.text.textContent = this.sentence(volumes, sorted, prediction, current, end, unit);
   }

@@ -87,13 +87,13 @@ export function listenToKeys(stage: Stage, store: Store, actions: KeyActions): v
       case "h": return patch({ crosshair: !state.crosshair });
       case "i": return patch({ image: !state.image });
       case "j": {
-        if (header.colour || header.channels.length < 2) return false;
+        if (header.color || header.channels.length < 2) return false;
         const channel = (state.channel + 1) % header.channels.length;
         return patch({ channel, window: subject.autoWindow(channel) });
       }
       case "+": case "=": return does(() => zoomAt(stage, store, stage.main(), 1.25, null));
       case "-": case "−": return does(() => zoomAt(stage, store, stage.main(), 0.8, null));
-      case "0": return patch({ zoom: 1, centre: null });
+      case "0": return patch({ zoom: 1, center: null });
       case "w": return does(actions.contrast);
       case "[": return does(() => actions.case(-1));
       case "]": return does(() => actions.case(1));

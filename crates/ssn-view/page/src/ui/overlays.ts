@@ -1,6 +1,6 @@
 // The groups of controls that say what is laid over the image, and how the image looks.
 
-import { classColour, css } from "../colour";
+import { classColor, css } from "../color";
 import { type Mark, predictionMark, raterMark, sampleMark } from "../marks";
 import { MAPS, type MapKind, type State, type Style, sampleCounts } from "../state";
 import { type Parts, type Scale, choice, dot, group, lineSample, note, select, slider, toggle } from "./controls";
@@ -11,7 +11,7 @@ import { whyNot } from "./steering";
 const ROOMY = window.innerHeight >= 1150;
 
 const STYLE_NAMES: readonly (readonly [Style, string, string])[] = [
-  ["off", "off", "not shown"], ["fill", "fill", "coloured areas"], ["contour", "line", "outlines"], ["both", "both", "areas with outlines"],
+  ["off", "off", "not shown"], ["fill", "fill", "colored areas"], ["contour", "line", "outlines"], ["both", "both", "areas with outlines"],
 ];
 const MAP_NAMES: Readonly<Record<MapKind, readonly [string, string]>> = {
   none: ["none", "no map"],
@@ -28,11 +28,11 @@ export function overlaysGroup({ store, subject: { header }, follow }: Parts): HT
     return el("div", { class: "row overlay" }, el("span", { class: "named label", title: text }, lineSample(mark), el("span", {}, text)), styles.element);
   };
   const opacity = slider({
-    name: "opacity", label: "opacity", title: "Opacity of coloured areas", scale: { low: 0, high: 1, step: 0.01, usual: 0.35 },
+    name: "opacity", label: "opacity", title: "Opacity of colored areas", scale: { low: 0, high: 1, step: 0.01, usual: 0.35 },
     change: (value) => store.update({ opacity: value }),
   });
   follow((state) => opacity.set(state.opacity));
-  const classes = count === 2 ? null : el("div", { class: "classes" }, ...header.classes.slice(1).map((name, i) => el("span", { class: "named" }, dot(css(classColour(i + 1))), name)));
+  const classes = count === 2 ? null : el("div", { class: "classes" }, ...header.classes.slice(1).map((name, i) => el("span", { class: "named" }, dot(css(classColor(i + 1))), name)));
   return group("Overlays", true, [], classes,
     row("sample-style", "sample", sampleMark(count), (state) => state.sampleStyle, (style) => store.update({ sampleStyle: style })),
     row("prediction-style", "mean prediction", predictionMark(count), (state) => state.predictionStyle, (style) => store.update({ predictionStyle: style })),
@@ -106,12 +106,12 @@ export function imageGroup({ store, subject, follow }: Parts): HTMLElement {
     black.set(state.window[0]);
     white.set(state.window[1]);
   });
-  const several = header.channels.length > 1 && !header.colour;
+  const several = header.channels.length > 1 && !header.color;
   const reset = iconButton("reset", "Usual contrast", () => store.update({ window: subject.autoWindow(store.state.channel) }), "w");
   return group("Image", ROOMY, [reset],
     el("div", { class: "row toggles" }, shown.element, smooth.element, cross.element),
     several ? el("div", { class: "row" }, el("span", { class: "label" }, "channel"), channel.element) : null,
-    ...(header.colour ? [] : [black.element, white.element]));
+    ...(header.color ? [] : [black.element, white.element]));
 }
 
 export function aboutGroup({ subject: { header } }: Parts): HTMLElement {

@@ -1,6 +1,6 @@
 // What is at a voxel, in a line.
 
-import { COLUMNS, ROWS, millimetres } from "../geometry";
+import { COLUMNS, ROWS, millimeters } from "../geometry";
 import type { Triple } from "../package";
 import type { State } from "../state";
 import type { Subject } from "../subject";
@@ -12,9 +12,9 @@ export function describe(subject: Subject, state: State, voxel: Triple | null, p
   const { header } = subject;
   const at = voxel ?? state.cross;
   const parts = [subject.volume ? `voxel ${at[2]}, ${at[1]}, ${at[0]}` : `pixel ${at[2]}, ${at[1]}`];
-  if (subject.volume) parts.push(`${millimetres(header, at).map((length) => length.toFixed(1)).join(", ")} mm`);
+  if (subject.volume) parts.push(`${millimeters(header, at).map((length) => length.toFixed(1)).join(", ")} mm`);
   if (subject.hasImage) {
-    const channels = header.colour ? header.channels.map((_, i) => i) : [state.channel];
+    const channels = header.color ? header.channels.map((_, i) => i) : [state.channel];
     parts.push(`value ${channels.map((channel) => figure(subject.value(channel, at))).join(", ")}`);
   }
   if (voxel && pane?.shown) {

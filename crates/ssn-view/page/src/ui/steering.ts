@@ -1,6 +1,6 @@
 // The groups of controls that say which sample is drawn, and how its noise is steered.
 
-import { classColour, css } from "../colour";
+import { classColor, css } from "../color";
 import { type Header, voxels } from "../package";
 import { LARGEST_SAMPLE, LARGEST_SEED } from "../sampling/address";
 import { defaultSettings, limits } from "../state";
@@ -79,7 +79,7 @@ export function steeringGroup({ store, subject: { header }, follow }: Parts): HT
   for (const k of order) {
     const shown = label(k);
     const one = slider({
-      name: `class-${k}`, label: el("span", { class: "named" }, dot(shown === 0 ? "transparent" : css(classColour(shown)), shown === 0), names[k]),
+      name: `class-${k}`, label: el("span", { class: "named" }, dot(shown === 0 ? "transparent" : css(classColor(shown)), shown === 0), names[k]),
       title: `The noise of ${names[k]} times this`,
       scale: { low: -bound.class, high: bound.class, step: 0.05, usual: 1 }, stated: true,
       change: (value) => store.steer({ classScales: store.settings.classScales.map((now, i) => (i === k ? value : now)) }),

@@ -1,6 +1,6 @@
-// What is written on a view: its name, the letters of the patient's sides, a scale, and the colours of a map.
+// What is written on a view: its name, the letters of the patient's sides, a scale, and the colors of a map.
 
-import { INK as LIGHT, SEQUENTIAL_TABLE, SIGNED_TABLE, css } from "../colour";
+import { INK as LIGHT, SEQUENTIAL_TABLE, SIGNED_TABLE, css } from "../color";
 import type { Orientation } from "../geometry";
 import type { MapKind } from "../state";
 import type { Transform } from "./transform";
@@ -10,7 +10,7 @@ type Context = CanvasRenderingContext2D;
 const INK = css(LIGHT);
 /** Between text and the edge of the canvas, in pixels of the page. */
 const MARGIN = 10;
-/** Lengths of the scale, in millimetres. */
+/** Lengths of the scale, in millimeters. */
 const LENGTHS = [100, 50, 20, 10, 5, 2, 1, 0.5, 0.1];
 
 const ratio = () => window.devicePixelRatio || 1;
@@ -49,19 +49,19 @@ export function paintLetters(context: Context, { letters: [left, right, top, bot
 /** A length of the patient. */
 export function paintScale(context: Context, view: Transform): void {
   const { width, height } = context.canvas;
-  const length = LENGTHS.find((millimetres) => millimetres * view.scale <= width * 0.25);
+  const length = LENGTHS.find((millimeters) => millimeters * view.scale <= width * 0.25);
   if (!length) return;
   const margin = MARGIN * ratio();
   const y = height - margin;
-  for (const [colour, thick] of [["rgb(0 0 0 / 0.65)", 4], [INK, 2]] as const) {
-    context.fillStyle = colour;
+  for (const [color, thick] of [["rgb(0 0 0 / 0.65)", 4], [INK, 2]] as const) {
+    context.fillStyle = color;
     const rim = ((thick - 2) / 2) * ratio();
     context.fillRect(margin - rim, y - ratio() - rim, length * view.scale + 2 * rim, thick * ratio());
   }
   write(context, `${length} mm`, margin, y - 5 * ratio(), "left", "bottom");
 }
 
-/** The colours of a map, with what their ends mean. */
+/** The colors of a map, with what their ends mean. */
 export function paintBar(context: Context, map: MapKind, focus: string): void {
   const { width: room, height: floor } = context.canvas;
   const [width, height, margin] = [Math.min(130 * ratio(), room * 0.4), 8 * ratio(), MARGIN * ratio()];

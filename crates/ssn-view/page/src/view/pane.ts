@@ -1,6 +1,6 @@
 // One view of a slice: its canvas, and what is painted on it.
 
-import { QUANTILES, css } from "../colour";
+import { QUANTILES, css } from "../color";
 import { COLUMNS, type Orientation, type Plane, ROWS, strides } from "../geometry";
 import { type Mark, predictionMark, raterMark, sampleMark } from "../marks";
 import type { Triple } from "../package";
@@ -89,7 +89,7 @@ export class Pane {
     if (!shown) return;
     const { rows, columns } = strides(subject.size, shown.plane);
     const orientation = this.orientation(subject);
-    const view = transform(subject.header, orientation, shown.plane, canvas.width, canvas.height, state.zoom, state.centre);
+    const view = transform(subject.header, orientation, shown.plane, canvas.width, canvas.height, state.zoom, state.center);
     this.transform = view;
 
     context.setTransform(...view.matrix);
@@ -117,8 +117,8 @@ export class Pane {
   private makeImage(subject: Subject, state: State, plane: Plane, rows: number, columns: number): void {
     const key = [plane.axis, plane.index, state.channel, ...state.window].join(" ");
     if (key === this.imageOf) return;
-    const channels = subject.header.colour && subject.header.channels.length === 3 ? [0, 1, 2] : [state.channel];
-    paintImage(this.image.start(rows, columns), channels.map((channel) => subject.grey(channel, plane, state.window)));
+    const channels = subject.header.color && subject.header.channels.length === 3 ? [0, 1, 2] : [state.channel];
+    paintImage(this.image.start(rows, columns), channels.map((channel) => subject.gray(channel, plane, state.window)));
     this.image.finish();
     this.imageOf = key;
   }
@@ -156,10 +156,10 @@ export class Pane {
     // Under a map, fills become contours: both at once could not be read.
     const drawn = (style: Style) => style === "contour" || style === "both" || (style === "fill" && state.map !== "none" && shown.map !== null);
     const classes = subject.header.classes.length;
-    const stroke = (labels: Uint8Array, width: number, { dash, colour }: Mark) => {
+    const stroke = (labels: Uint8Array, width: number, { dash, color }: Mark) => {
       let paths = this.outlines.get(labels);
       if (!paths) this.outlines.set(labels, paths = labelOutlines(labels, rows, columns));
-      for (const [label, path] of paths) this.stroke(path, view, width, dash, css(colour(label)));
+      for (const [label, path] of paths) this.stroke(path, view, width, dash, css(color(label)));
     };
     if (drawn(state.sampleStyle)) stroke(shown.labels, 2, sampleMark(classes));
     if (drawn(state.predictionStyle)) stroke(this.fixedLabels(subject, -1, shown.plane), 1.5, predictionMark(classes));
@@ -174,7 +174,7 @@ export class Pane {
   }
 
   /** Strokes a path of voxels in the pixels of the screen, with a dark rim that sets it off from bright images. */
-  private stroke(path: Path2D, view: Transform, width: number, dash: readonly number[], colour: string): void {
+  private stroke(path: Path2D, view: Transform, width: number, dash: readonly number[], color: string): void {
     const { context } = this;
     const ratio = window.devicePixelRatio || 1;
     const placed = new Path2D();
@@ -184,7 +184,7 @@ export class Pane {
     context.strokeStyle = dash.length === 0 ? "rgb(0 0 0 / 0.45)" : "rgb(0 0 0 / 0.6)";
     context.lineWidth = (width + 1.5) * ratio;
     context.stroke(placed);
-    context.strokeStyle = colour;
+    context.strokeStyle = color;
     context.lineWidth = width * ratio;
     context.stroke(placed);
     context.setLineDash([]);
@@ -204,8 +204,8 @@ export class Pane {
       context.moveTo(fromX, fromY);
       context.lineTo(toX, toY);
     }
-    for (const [colour, width] of [["rgb(0 0 0 / 0.3)", 3], ["rgb(120 200 255 / 0.8)", 1]] as const) {
-      context.strokeStyle = colour;
+    for (const [color, width] of [["rgb(0 0 0 / 0.3)", 3], ["rgb(120 200 255 / 0.8)", 1]] as const) {
+      context.strokeStyle = color;
       context.lineWidth = width * ratio;
       context.stroke();
     }

@@ -58,7 +58,7 @@ export function listenToPointer(stage: Stage, store: Store, events: PointerEvent
   });
   element.addEventListener("pointercancel", () => { [gesture, pane] = [null, null]; });
   element.addEventListener("pointerleave", () => events.hover(null, null));
-  element.addEventListener("dblclick", () => store.update({ zoom: 1, centre: null }));
+  element.addEventListener("dblclick", () => store.update({ zoom: 1, center: null }));
   element.addEventListener("wheel", (event) => {
     const over = paneAt(event.target);
     if (!over || !stage.subject) return;
@@ -86,15 +86,15 @@ export function listenToPointer(stage: Stage, store: Store, events: PointerEvent
     const { across, down, flipAcross, flipDown } = over.orientation(subject);
     const ratio = (window.devicePixelRatio || 1) / over.transform.scale;
     const { start: from, size } = subject.header.shown;
-    const centre = [0, 1, 2].map((axis) => store.state.centre?.[axis] ?? from[axis] + (size[axis] - 1) / 2);
+    const center = [0, 1, 2].map((axis) => store.state.center?.[axis] ?? from[axis] + (size[axis] - 1) / 2);
     const { spacing } = subject.header;
     const move = (axis: Axis, by: number, flip: boolean) => {
-      const place = centre[axis] - (flip ? -1 : 1) * by * ratio / spacing[axis];
-      centre[axis] = Math.min(Math.max(place, from[axis]), from[axis] + size[axis] - 1);
+      const place = center[axis] - (flip ? -1 : 1) * by * ratio / spacing[axis];
+      center[axis] = Math.min(Math.max(place, from[axis]), from[axis] + size[axis] - 1);
     };
     move(across, dx, flipAcross);
     move(down, dy, flipDown);
-    store.update({ centre: centre as unknown as Triple });
+    store.update({ center: center as unknown as Triple });
   }
 
   function moveWindow(dx: number, dy: number): void {
@@ -116,21 +116,21 @@ export function zoomAt(stage: Stage, store: Store, pane: Pane, factor: number, p
   const zoom = Math.min(Math.max(store.state.zoom * factor, ZOOM_RANGE[0]), ZOOM_RANGE[1]);
   const { start, size } = subject.header.shown;
   const { across, down, flipAcross, flipDown } = pane.orientation(subject);
-  const centre = [0, 1, 2].map((axis) => store.state.centre?.[axis] ?? start[axis] + (size[axis] - 1) / 2);
+  const center = [0, 1, 2].map((axis) => store.state.center?.[axis] ?? start[axis] + (size[axis] - 1) / 2);
   if (point) {
     const box = pane.canvas.getBoundingClientRect();
     const ratio = window.devicePixelRatio || 1;
     const scale = pane.transform.scale;
     const grow = zoom / store.state.zoom;
     const keep = (axis: Axis, offset: number, flip: boolean) => {
-      const millimetres = (offset * ratio) / scale;
-      const moved = centre[axis] + ((flip ? -1 : 1) * millimetres * (1 - 1 / grow)) / subject.header.spacing[axis];
-      centre[axis] = Math.min(Math.max(moved, start[axis]), start[axis] + size[axis] - 1);
+      const millimeters = (offset * ratio) / scale;
+      const moved = center[axis] + ((flip ? -1 : 1) * millimeters * (1 - 1 / grow)) / subject.header.spacing[axis];
+      center[axis] = Math.min(Math.max(moved, start[axis]), start[axis] + size[axis] - 1);
     };
     keep(across, point.clientX - box.left - box.width / 2, flipAcross);
     keep(down, point.clientY - box.top - box.height / 2, flipDown);
   }
-  store.update(Math.abs(zoom - 1) < 0.01 ? { zoom: 1, centre: null } : { zoom, centre: centre as unknown as Triple });
+  store.update(Math.abs(zoom - 1) < 0.01 ? { zoom: 1, center: null } : { zoom, center: center as unknown as Triple });
 }
 
 /** Moves through slices along an axis. */

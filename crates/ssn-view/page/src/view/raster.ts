@@ -1,6 +1,6 @@
 // Small pictures of a slice, a pixel per voxel, which a pane then enlarges: the image, and what is laid over it.
 
-import { SEQUENTIAL_TABLE, SIGNED_TABLE } from "../colour";
+import { SEQUENTIAL_TABLE, SIGNED_TABLE } from "../color";
 import type { Mark } from "../marks";
 import type { MapKind } from "../state";
 
@@ -28,7 +28,7 @@ export class Raster {
   }
 }
 
-/** Grey values, or three channels of colours. */
+/** Gray values, or three channels of colors. */
 export function paintImage(out: Uint8ClampedArray, channels: readonly Uint8ClampedArray[]): void {
   const [red, green, blue] = channels.length === 3 ? channels : [channels[0], channels[0], channels[0]];
   for (let i = 0; i < red.length; i++) {
@@ -39,7 +39,7 @@ export function paintImage(out: Uint8ClampedArray, channels: readonly Uint8Clamp
   }
 }
 
-/** Lays a colour over what is there. */
+/** Lays a color over what is there. */
 function over(out: Uint8ClampedArray, at: number, r: number, g: number, b: number, alpha: number): void {
   const below = (out[at + 3] / 255) * (1 - alpha);
   const total = alpha + below;
@@ -51,10 +51,10 @@ function over(out: Uint8ClampedArray, at: number, r: number, g: number, b: numbe
 }
 
 /** Lays the areas of a label map of so many columns over what is there. Stripes are weaker, never clear: each voxel is seen. */
-export function paintLabels(out: Uint8ClampedArray, labels: Uint8Array, columns: number, { colour, striped }: Mark, opacity: number): void {
+export function paintLabels(out: Uint8ClampedArray, labels: Uint8Array, columns: number, { color, striped }: Mark, opacity: number): void {
   for (let i = 0; i < labels.length; i++) {
     if (labels[i] === 0) continue;
-    const [r, g, b] = colour(labels[i]);
+    const [r, g, b] = color(labels[i]);
     const weak = striped && (Math.floor(i / columns) + (i % columns)) % 4 < 2;
     over(out, 4 * i, r, g, b, weak ? 0.4 * opacity : opacity);
   }

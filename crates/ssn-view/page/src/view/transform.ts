@@ -6,19 +6,19 @@ import type { Header, Triple } from "../package";
 export interface Transform {
   /** As a canvas takes it: x = a·column + c·row + e, y = b·column + d·row + f. */
   readonly matrix: readonly [number, number, number, number, number, number];
-  /** Canvas pixels per millimetre. */
+  /** Canvas pixels per millimeter. */
   readonly scale: number;
 }
 
-/** The transform of a plane of what is shown onto a canvas of so many pixels; `centre` is a voxel of the image. */
+/** The transform of a plane of what is shown onto a canvas of so many pixels; `center` is a voxel of the image. */
 export function transform(
-  header: Header, orientation: Orientation, plane: Plane, width: number, height: number, zoom: number, centre: Triple | null,
+  header: Header, orientation: Orientation, plane: Plane, width: number, height: number, zoom: number, center: Triple | null,
 ): Transform {
   const { across, down, flipAcross, flipDown } = orientation;
   const { size, start } = header.shown;
   const [stepAcross, stepDown] = [header.spacing[across], header.spacing[down]];
   const scale = zoom * Math.min(width / (size[across] * stepAcross), height / (size[down] * stepDown));
-  const middle = (axis: number) => (centre ? centre[axis] - start[axis] + 0.5 : size[axis] / 2);
+  const middle = (axis: number) => (center ? center[axis] - start[axis] + 0.5 : size[axis] / 2);
   const x = scale * stepAcross * (flipAcross ? -1 : 1);
   const y = scale * stepDown * (flipDown ? -1 : 1);
   const left = width / 2 - x * middle(across);

@@ -1,4 +1,4 @@
-// Images and raters of a dataset stand where they belong, in the colours that they should have.
+// Images and raters of a dataset stand where they belong, in the colors that they should have.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -51,9 +51,9 @@ test("the image has the greys of its window, and the readout its values", async 
       });
     });
     // Letters stand over some voxels at the edges.
-    const wrong = greys.filter((grey, i) => {
+    const wrong = greys.filter((gray, i) => {
       const value = image[z * 30 * 26 + i];
-      return Math.abs(grey - Math.min(Math.max(((value - black) / (white - black)) * 255, 0), 255)) > 1;
+      return Math.abs(gray - Math.min(Math.max(((value - black) / (white - black)) * 255, 0), 255)) > 1;
     });
     assert.ok(wrong.length <= 12, `${wrong.length} greys are wrong`);
   }

@@ -34,8 +34,8 @@ test("areas and outlines of raters and of the prediction look like no other's", 
     }
     assert.equal(seen.size, numbers.length, letter);
   }
-  // The colours in the middle of areas, where there is no other.
-  const colour = (at) => page.evaluate(([row, column]) => {
+  // The colors in the middle of areas, where there is no other.
+  const color = (at) => page.evaluate(([row, column]) => {
     const { matrix: [a, b, c, d, e, f] } = window.ssnViewer.slice();
     const canvas = document.querySelector(".pane canvas");
     const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d");
@@ -43,9 +43,9 @@ test("areas and outlines of raters and of the prediction look like no other's", 
     return Array.from(copy.getImageData(a * (column + 0.5) + c * (row + 0.5) + e, b * (column + 0.5) + d * (row + 0.5) + f, 1, 1).data.subarray(0, 3)).join(" ");
   }, at);
   await go(page, `${bare}&raters=${only(0, "f")}`);
-  assert.equal(await colour([16, 16]), "86 180 233");
+  assert.equal(await color([16, 16]), "86 180 233");
   await go(page, bare.replace("prediction=o", "prediction=f"));
-  assert.equal(await colour([rows / 2, columns / 2]), "255 255 255");
+  assert.equal(await color([rows / 2, columns / 2]), "255 255 255");
   assert.deepEqual(problems, []);
   await page.close();
 });

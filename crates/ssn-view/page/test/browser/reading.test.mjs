@@ -51,10 +51,10 @@ test("a pressed choice is as readable under the mouse as without it", async () =
     const { page, problems } = await open(chrome, url, { scheme });
     await shown(page);
     const pressed = page.locator('.choice button[aria-pressed="true"]:visible').first();
-    const colour = () => pressed.evaluate((button) => getComputedStyle(button).color);
-    const before = await colour();
+    const color = () => pressed.evaluate((button) => getComputedStyle(button).color);
+    const before = await color();
     await pressed.hover();
-    assert.equal(await colour(), before, scheme);
+    assert.equal(await color(), before, scheme);
     assert.deepEqual(problems, []);
     await page.close();
   }

@@ -170,12 +170,12 @@ export function plane(volume, [d, h, w], axis, index) {
   return Uint8Array.from(out);
 }
 
-/** Colours of the classes, as in reports. */
+/** Colors of the classes, as in reports. */
 const COLOURS = [[0xe6, 0x9f, 0x00], [0x56, 0xb4, 0xe9], [0xcc, 0x79, 0xa7]];
 
 /** The labels that the pixels of the main view show, where only the sample is painted, opaque: read off the canvas. */
 export async function painted(page) {
-  return page.evaluate((colours) => {
+  return page.evaluate((colors) => {
     const slice = window.ssnViewer.slice();
     const canvas = document.querySelector('.pane[data-active="true"] canvas, .pane canvas');
     const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
@@ -190,7 +190,7 @@ export async function painted(page) {
         const y = Math.floor(b * (column + 0.5) + d * (row + 0.5) + f);
         if (x < 0 || y < 0 || x >= canvas.width || y >= canvas.height) outside++;
         const at = 4 * (y * canvas.width + x);
-        found.push(1 + colours.findIndex((colour) => colour.every((part, i) => Math.abs(part - data[at + i]) <= 1)));
+        found.push(1 + colors.findIndex((color) => color.every((part, i) => Math.abs(part - data[at + i]) <= 1)));
       }
     }
     return { axis: slice.axis, index: slice.index, labels: found, outside, listed: Array.from(slice.data) };

@@ -15,7 +15,7 @@ function header(parts = {}) {
   return {
     version: 1, name: "case", kind: "stochastic", model: { name: "m", sha256: "5f" }, classes: ["background", "a", "b"], logits: 3, rank: 2, size,
     spacing: [2, 1, 0.5], affine: [[0.5, 0, 0, 7], [0, 1, 0, 8], [0, 0, 2, 9]], region: { start: [0, 0, 0], size }, shown: { start: [0, 0, 0], size },
-    seed: "12345678901234567890", channels: [], colour: false, raters: ["r0", "r1"], modes: [{ share: 0.7 }, { share: 0.3 }], sections: {}, ...parts,
+    seed: "12345678901234567890", channels: [], color: false, raters: ["r0", "r1"], modes: [{ share: 0.7 }, { share: 0.3 }], sections: {}, ...parts,
   };
 }
 
@@ -28,7 +28,7 @@ test("an address restores the state that it was written from", () => {
       { ...initial.settings[0], seed: 2n ** 64n - 1n, sample: 2 ** 53 - 1, temperature: 1.35, classScales: [1, -3, 0.05], modeWeights: [0, 2.95] },
       { ...initial.settings[1], diagonalNoise: false },
     ],
-    cross: [3, 0, 5], axis: 2, layout: "single", zoom: 2.5, centre: [1.5, 2.25, 3], sampleStyle: "contour", predictionStyle: "fill", raterStyles: ["both", "off"],
+    cross: [3, 0, 5], axis: 2, layout: "single", zoom: 2.5, center: [1.5, 2.25, 3], sampleStyle: "contour", predictionStyle: "fill", raterStyles: ["both", "off"],
     opacity: 0.5, mapOpacity: 0.1, map: "correlation", focus: 2, samples: 500, quantiles: true, gallery: false, window: [-5, 17.5], image: false, smooth: false,
     crosshair: false, theme: "dark",
   };
@@ -69,7 +69,7 @@ test("another case takes over what has a meaning for it", () => {
   const first = defaultState("id", about, [1, 2, 3], false);
   const chosen = { ...first.settings[0], seed: 7n, sample: 30, temperature: 1.5, classScales: [0.5, 2, -1], modeWeights: [0.25, -2], diagonalNoise: false };
   const state = {
-    ...first, settings: [chosen, { ...chosen, temperature: 3 }], compare: true, active: 1, cross: [3, 0, 5], axis: 2, layout: "single", zoom: 4, centre: [1, 1, 1],
+    ...first, settings: [chosen, { ...chosen, temperature: 3 }], compare: true, active: 1, cross: [3, 0, 5], axis: 2, layout: "single", zoom: 4, center: [1, 1, 1],
     sampleStyle: "contour", raterStyles: ["fill", "both"], opacity: 0.9, map: "correlation", focus: 2, samples: 200, quantiles: true, window: [3, 4],
   };
   const left = { header: about, initial: first, state };
@@ -84,7 +84,7 @@ test("another case takes over what has a meaning for it", () => {
   assert.deepEqual(found.settings[0].modeWeights, [0.25, -2]);
   assert.deepEqual([found.compare, found.active, found.focus, found.samples, found.map], [true, 1, 1, 200, "correlation"]);
   assert.deepEqual([found.sampleStyle, found.raterStyles, found.opacity, found.quantiles, found.layout, found.axis], ["contour", ["both", "off"], 0.9, true, "single", 2]);
-  assert.deepEqual([found.case, found.cross, found.zoom, found.centre, found.window], ["other", own.cross, 1, null, own.window], "where one looks begins anew");
+  assert.deepEqual([found.case, found.cross, found.zoom, found.center, found.window], ["other", own.cross, 1, null, own.window], "where one looks begins anew");
   assert.deepEqual(other({ rank: 3 }).found.settings[0].modeWeights, [1, 1, 1], "other modes");
   const frozen = { voxels: 1, rule: "", limit: { temperature: 1.2, class: 1, mode: 1 } };
   const bounded = other({ frozen }).found.settings[0];
@@ -96,7 +96,7 @@ test("another case takes over what has a meaning for it", () => {
   assert.deepEqual([untouched.settings[0].seed, untouched.samples], [5n, 50]);
 });
 
-test("settings are used as they are stated, and tiny grey values are kept", () => {
+test("settings are used as they are stated, and tiny gray values are kept", () => {
   const about = header();
   const initial = defaultState("id", about, [1, 2, 3], false);
   const read = (text) => readFragment(fragmentParts(text), initial, about, 0);
@@ -126,11 +126,11 @@ test("quantile contours hold the voxels with at least so many of the samples", (
 test("raters, the prediction and the sample are told apart", () => {
   for (const classes of [2, 4]) {
     const all = [sampleMark(classes), predictionMark(classes), ...Array.from({ length: 7 }, (_, rater) => raterMark(rater, classes))];
-    const lines = all.map(({ colour, dash }) => `${colour(1)} ${dash}`);
+    const lines = all.map(({ color, dash }) => `${color(1)} ${dash}`);
     assert.equal(new Set(lines).size, lines.length, `outlines with ${classes} classes: ${lines.join("; ")}`);
-    if (classes > 2) assert.ok(all.every(({ colour }) => String(colour(2)) === String(all[0].colour(2))), "colours are those of classes");
+    if (classes > 2) assert.ok(all.every(({ color }) => String(color(2)) === String(all[0].color(2))), "colors are those of classes");
     if (classes > 2) continue;
-    const areas = all.map(({ colour, striped }) => `${colour(1)} ${striped}`);
+    const areas = all.map(({ color, striped }) => `${color(1)} ${striped}`);
     assert.equal(new Set(areas).size, areas.length, "areas");
   }
 });

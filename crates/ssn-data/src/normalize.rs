@@ -8,7 +8,7 @@ use crate::error::{DataError, Result};
 /// How the values of each channel are changed when a case is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Normalisation {
+pub enum Normalization {
     /// Not at all.
     #[default]
     None,
@@ -39,7 +39,7 @@ pub enum Normalisation {
     /// A window of Hounsfield units becomes 0…1, and values beyond it are clipped.
     CtWindow {
         /// The middle of the window.
-        centre: f32,
+        center: f32,
         /// Its width.
         width: f32,
     },
@@ -52,7 +52,7 @@ fn one() -> f32 {
 /// The percentiles between which a voxel must lie to count in the BraTS rule (authors' preparation script).
 const BRATS_PERCENTILES: [f64; 2] = [5.0, 95.0];
 
-impl Normalisation {
+impl Normalization {
     /// Refuses parameters that would divide by nothing.
     pub fn check(self) -> Result<Self> {
         let bad = |field, value: String, expected: &str| {
@@ -60,15 +60,15 @@ impl Normalisation {
         };
         match self {
             Self::Scale { divide, .. } if !(divide.is_finite() && divide != 0.0) => {
-                bad("data.normalisation.divide", divide.to_string(), "a number other than 0")
+                bad("data.normalization.divide", divide.to_string(), "a number other than 0")
             }
             Self::Percentile { low, high } if !(0.0 <= low && low < high && high <= 100.0) => bad(
-                "data.normalisation",
+                "data.normalization",
                 format!("percentile {low} to {high}"),
                 "two percentiles from 0 to 100, the lower one first",
             ),
             Self::CtWindow { width, .. } if !(width.is_finite() && width > 0.0) => {
-                bad("data.normalisation.width", width.to_string(), "a positive number of Hounsfield units")
+                bad("data.normalization.width", width.to_string(), "a positive number of Hounsfield units")
             }
             checked => Ok(checked),
         }
@@ -93,7 +93,7 @@ impl Normalisation {
                 let mask = mask.filter(|_| in_mask);
                 let inside = (0..channel.len()).filter(|&i| mask.is_none_or(|mask| mask[i] > 0));
                 let moments = Moments::of(inside.map(|i| channel[i]));
-                moments.standardise(channel);
+                moments.standardize(channel);
             }
             Self::Brats => brats(channel, mask),
             Self::Percentile { low, high } => {
@@ -101,7 +101,7 @@ impl Normalisation {
                 sorted.sort_unstable_by(f32::total_cmp);
                 clip(channel, percentile(&sorted, low) as f32, percentile(&sorted, high) as f32);
             }
-            Self::CtWindow { centre, width } => clip(channel, centre - 0.5 * width, centre + 0.5 * width),
+            Self::CtWindow { center, width } => clip(channel, center - 0.5 * width, center + 0.5 * width),
         }
     }
 }
@@ -115,23 +115,23 @@ pub fn brats(channel: &mut [f32], mask: Option<&[u8]>) {
     let [low, high] = BRATS_PERCENTILES.map(|p| percentile(&sorted, p));
     let overall = Moments::of(channel.iter().copied()).mean;
     let counts = |x: f32| f64::from(x) > low && f64::from(x) < high && f64::from(x) > overall;
-    Moments::of(sorted.into_iter().filter(|&x| counts(x))).standardise(channel);
+    Moments::of(sorted.into_iter().filter(|&x| counts(x))).standardize(channel);
 }
 
-/// Mean and deviation, within the mask, of values that were standardised before: by this rule or another, on this mask
+/// Mean and deviation, within the mask, of values that were standardized before: by this rule or another, on this mask
 /// or another, so that both are near 0 and 1 and not equal to them. Raw intensities are far from this.
 const STANDARDISED_MEAN: f64 = 2.0;
 const STANDARDISED_DEVIATION: [f64; 2] = [0.4, 2.5];
 
-/// Whether the values of a channel look as if they were standardised already.
-pub fn looks_standardised(channel: &[f32], mask: Option<&[u8]>) -> bool {
+/// Whether the values of a channel look as if they were standardized already.
+pub fn looks_standardized(channel: &[f32], mask: Option<&[u8]>) -> bool {
     let inside = (0..channel.len()).filter(|&i| mask.is_none_or(|mask| mask[i] > 0));
     let Moments { mean, deviation } = Moments::of(inside.map(|i| channel[i]));
     let [low, high] = STANDARDISED_DEVIATION;
     mean.abs() <= STANDARDISED_MEAN && (low..=high).contains(&deviation)
 }
 
-/// A percentile of sorted values, linear between neighbours as in NumPy; 0 of nothing.
+/// A percentile of sorted values, linear between neighbors as in NumPy; 0 of nothing.
 pub fn percentile(sorted: &[f32], percent: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let place = percent / 100.0 * last as f64;
@@ -162,7 +162,7 @@ impl Moments {
     }
 
     /// (x − mean) / deviation; without deviation the mean alone is taken away.
-    fn standardise(self, channel: &mut [f32]) {
+    fn standardize(self, channel: &mut [f32]) {
         let deviation = if self.deviation > 0.0 { self.deviation } else { 1.0 };
         channel.iter_mut().for_each(|x| *x = ((f64::from(*x) - self.mean) / deviation) as f32);
     }
@@ -178,7 +178,7 @@ fn clip(channel: &mut [f32], low: f32, high: f32) {
 mod tests {
     use super::*;
 
-    fn applied(rule: Normalisation, values: &[f32], mask: Option<&[u8]>) -> Vec<f32> {
+    fn applied(rule: Normalization, values: &[f32], mask: Option<&[u8]>) -> Vec<f32> {
         let mut channel = values.to_vec();
         rule.check().unwrap().apply(&mut channel, mask);
         channel
@@ -187,21 +187,21 @@ mod tests {
     #[test]
     fn rules_by_hand() {
         let values = [0.0, 1.0, 2.0, 5.0];
-        assert_eq!(applied(Normalisation::None, &values, None), values);
-        let lidc = Normalisation::Scale { subtract: 0.5, divide: 1.0 };
+        assert_eq!(applied(Normalization::None, &values, None), values);
+        let lidc = Normalization::Scale { subtract: 0.5, divide: 1.0 };
         assert_eq!(applied(lidc, &values, None), [-0.5, 0.5, 1.5, 4.5]);
         let mask = [0, 1, 0, 1];
         assert_eq!(
-            applied(Normalisation::ZScore { in_mask: true }, &values, Some(&mask)),
+            applied(Normalization::ZScore { in_mask: true }, &values, Some(&mask)),
             [-1.5, -1.0, -0.5, 1.0]
         );
-        let all = applied(Normalisation::ZScore { in_mask: false }, &values, Some(&mask));
+        let all = applied(Normalization::ZScore { in_mask: false }, &values, Some(&mask));
         assert!(all.iter().sum::<f32>().abs() < 1e-6);
-        let window = Normalisation::CtWindow { centre: 2.0, width: 2.0 };
+        let window = Normalization::CtWindow { center: 2.0, width: 2.0 };
         assert_eq!(applied(window, &values, None), [0.0, 0.0, 0.5, 1.0]);
-        let percentiles = Normalisation::Percentile { low: 0.0, high: 50.0 };
+        let percentiles = Normalization::Percentile { low: 0.0, high: 50.0 };
         assert_eq!(applied(percentiles, &values, None), [0.0, 1.0 / 1.5, 1.0, 1.0]);
-        assert_eq!(applied(Normalisation::ZScore { in_mask: false }, &[3.0, 3.0], None), [0.0, 0.0]);
+        assert_eq!(applied(Normalization::ZScore { in_mask: false }, &[3.0, 3.0], None), [0.0, 0.0]);
     }
 
     /// Values 1…100 in the mask and a hundred zeros outside: the mean of all is 25.25, the percentiles of the
@@ -210,7 +210,7 @@ mod tests {
     fn the_brats_rule_by_hand() {
         let values: Vec<f32> = (0..200).map(|i| if i < 100 { i as f32 + 1.0 } else { 0.0 }).collect();
         let mask: Vec<u8> = (0..200).map(|i| u8::from(i < 100)).collect();
-        let result = applied(Normalisation::Brats, &values, Some(&mask));
+        let result = applied(Normalization::Brats, &values, Some(&mask));
         let deviation = ((70.0f64 * 70.0 - 1.0) / 12.0).sqrt();
         for (x, y) in values.iter().zip(result) {
             assert!((f64::from(y) - (f64::from(*x) - 60.5) / deviation).abs() < 1e-6, "{x} {y}");
@@ -226,12 +226,12 @@ mod tests {
 
     #[test]
     fn parameters_are_checked() {
-        let message = |rule: Normalisation| rule.check().unwrap_err().to_string();
+        let message = |rule: Normalization| rule.check().unwrap_err().to_string();
         insta::assert_snapshot!(
             [
-                message(Normalisation::Scale { subtract: 1.0, divide: 0.0 }),
-                message(Normalisation::Percentile { low: 99.0, high: 1.0 }),
-                message(Normalisation::CtWindow { centre: 40.0, width: -1.0 }),
+                message(Normalization::Scale { subtract: 1.0, divide: 0.0 }),
+                message(Normalization::Percentile { low: 99.0, high: 1.0 }),
+                message(Normalization::CtWindow { center: 40.0, width: -1.0 }),
             ]
             .join("\n")
         );

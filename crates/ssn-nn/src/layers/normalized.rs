@@ -1,4 +1,4 @@
-//! Normalisation, dropout and activation in a row: three passes over memory on processors, one on GPUs.
+//! Normalization, dropout and activation in a row: three passes over memory on processors, one on GPUs.
 
 use tch::{Device, Tensor};
 
@@ -10,13 +10,13 @@ use crate::space::Margin;
 
 /// activation(dropout(norm(x))).
 #[derive(Debug)]
-pub struct Normalised {
+pub struct Normalized {
     norm: Norm,
     dropout: Dropout,
     activation: Activation,
 }
 
-impl Normalised {
+impl Normalized {
     /// Makes the tensors of the norm below `norm`, and those of the activation below `activation`.
     pub fn new(
         scope: &mut Scope,
@@ -37,7 +37,7 @@ impl Normalised {
         if x.device() != Device::Cpu {
             let (tensors, how) =
                 self.norm.fused(x, self.dropout.fused(mode), self.activation.fused(), mode)?;
-            return Ok(ssn_cuda::normalise(x, &tensors, &how)?);
+            return Ok(ssn_cuda::normalize(x, &tensors, &how)?);
         }
         self.activation.forward(&self.dropout.forward(&self.norm.forward(x, mode)?, mode)?)
     }
@@ -51,12 +51,12 @@ impl Normalised {
             let (tensors, how) =
                 self.norm.fused(x, self.dropout.fused(mode), self.activation.fused(), mode)?;
             let kernel = convolution.weight();
-            return Ok(ssn_cuda::normalised_convolution(x, &tensors, &how, kernel, residual)?);
+            return Ok(ssn_cuda::normalized_convolution(x, &tensors, &how, kernel, residual)?);
         }
         let y = convolution.forward(&self.forward(x, mode)?)?;
         if !residual {
             return Ok(y);
         }
-        Ok(y.f_add(&space::centre_crop(x, space::spatial(&y)?, Margin::SmallerInFront)?)?)
+        Ok(y.f_add(&space::center_crop(x, space::spatial(&y)?, Margin::SmallerInFront)?)?)
     }
 }
