@@ -4,23 +4,24 @@ use ssn_data::check::check;
 use ssn_data::{DataConfig, Dataset};
 
 use crate::args::{CheckArgs, Global};
-use crate::datasets::{failure, is_config};
 use crate::exit::{Exit, Failure, json, print, style};
-use crate::progress::Progress;
+use crate::progress;
+use ssn_core::Phase;
 
 /// Checks a dataset, or the one that a config names.
 pub fn run(args: &CheckArgs, global: &Global) -> Result<Exit, Failure> {
-    let (dataset, parts) = if is_config(&args.dataset) {
-        let config = DataConfig::read(&args.dataset).map_err(failure)?;
-        let mut dataset = config.open().map_err(failure)?;
+    let (dataset, parts) = if ssn_eval::is_config(&args.dataset) {
+        let config = DataConfig::read(&args.dataset)?;
+        let mut dataset = config.open()?;
         let parts = config.parts_or_finding(&mut dataset);
         (dataset, parts)
     } else {
-        (Dataset::open(&args.dataset).map_err(failure)?, None)
+        (Dataset::open(&args.dataset)?, None)
     };
-    let progress = Progress::new(dataset.entries.len(), "cases", global.quiet);
-    let report = check(&dataset, parts.as_deref(), &|done| progress.reached(done));
-    progress.finish();
+    let show = progress::show(global.quiet);
+    let phase = Phase::new(&show, dataset.entries.len(), "cases");
+    let report = check(&dataset, parts.as_deref(), &|done| phase.reached(done));
+    drop(phase);
     let text = if global.json { json(&report)? } else { report.to_string().lines().map(colored).collect() };
     print(&text)?;
     Ok(if report.is_clean() { Exit::Ok } else { Exit::ProblemsFound })

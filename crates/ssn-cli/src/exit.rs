@@ -5,6 +5,9 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use serde::Serialize;
+use ssn_core::CoreError;
+use ssn_data::DataError;
+use ssn_eval::EvalError;
 use ssn_io::{FileError, Problem};
 use style::ERROR;
 
@@ -70,6 +73,41 @@ impl Failure {
     pub fn report(&self) -> ExitCode {
         self.tell();
         self.exit.into()
+    }
+}
+
+impl From<DataError> for Failure {
+    fn from(error: DataError) -> Self {
+        let exit = match &error {
+            DataError::File(file) if matches!(file.problem, Problem::Io(_)) => Exit::Io,
+            DataError::Write(_) => Exit::Io,
+            DataError::Setting { .. } => Exit::Usage,
+            _ => Exit::BadData,
+        };
+        Self::new(exit, error)
+    }
+}
+
+impl From<EvalError> for Failure {
+    fn from(error: EvalError) -> Self {
+        let exit = match error {
+            EvalError::Data(error) => return error.into(),
+            EvalError::File(error) => return Self::of_file(error),
+            EvalError::Write(_) | EvalError::System { .. } => Exit::Io,
+            EvalError::TooFewSamples { .. } | EvalError::Settings(_) => Exit::Usage,
+            EvalError::Internal(_) => Exit::Internal,
+            EvalError::Unusable { .. }
+            | EvalError::Parts(_)
+            | EvalError::Core(_)
+            | EvalError::Mismatch(_) => Exit::BadData,
+        };
+        Self::new(exit, error)
+    }
+}
+
+impl From<CoreError> for Failure {
+    fn from(error: CoreError) -> Self {
+        Self::new(Exit::BadData, error)
     }
 }
 

@@ -8,7 +8,6 @@ use ssn_data::{Case, Dataset};
 use ssn_io::write_atomically;
 
 use crate::args::{Global, InitArgs};
-use crate::datasets::{check_free, failure};
 use crate::exit::{Exit, Failure, json, print};
 
 /// What `--json` prints.
@@ -26,8 +25,8 @@ struct Found<'a> {
 
 /// Recognizes the dataset, writes the config, and prints what was found.
 pub fn run(args: &InitArgs, global: &Global) -> Result<Exit, Failure> {
-    check_free(&args.out, args.overwrite)?;
-    let dataset = Dataset::open(&args.dataset).map_err(failure)?;
+    ssn_eval::check_free(&args.out, args.overwrite)?;
+    let dataset = Dataset::open(&args.dataset)?;
     let first = first_readable(&dataset)?;
     let text = template(&dataset, &path_from(&args.out, &args.dataset), &first);
     write_atomically(&args.out, |out| out.write_all(text.as_bytes()))
@@ -58,7 +57,7 @@ pub fn first_readable(dataset: &Dataset) -> Result<Case, Failure> {
             Err(error) => first_error = first_error.or(Some(error)),
         }
     }
-    Err(first_error.map_or_else(|| Failure::new(Exit::BadData, "the dataset has no cases"), failure))
+    Err(first_error.map_or_else(|| Failure::new(Exit::BadData, "the dataset has no cases"), Failure::from))
 }
 
 /// The path of the dataset as the config file sees it.

@@ -5,17 +5,14 @@
 
 pub mod args;
 pub mod check;
-pub mod datasets;
 pub mod engine;
 pub mod evaluate;
 pub mod exit;
 pub mod info;
 pub mod init;
-pub mod inputs;
 pub mod launch;
 pub mod libtorch;
 pub mod loader;
-pub mod predictions;
 pub mod prepare;
 pub mod progress;
 pub mod report;

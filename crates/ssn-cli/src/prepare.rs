@@ -5,10 +5,10 @@ use ssn_data::layouts::CACHE_ENDING;
 use ssn_data::prepare::{BRATS_CONFIG, brats, lidc};
 
 use crate::args::{BratsArgs, Global, LidcArgs, PrepareArgs};
-use crate::datasets::{check_free, failure};
 use crate::exit::{Exit, Failure, print};
-use crate::progress::Progress;
+use crate::progress;
 use crate::shard;
+use ssn_core::Phase;
 
 /// Prepares a dataset.
 pub fn run(args: &PrepareArgs, global: &Global) -> Result<Exit, Failure> {
@@ -19,15 +19,16 @@ pub fn run(args: &PrepareArgs, global: &Global) -> Result<Exit, Failure> {
 }
 
 fn run_brats(args: &BratsArgs, global: &Global) -> Result<Exit, Failure> {
-    let dataset = Dataset::open(&args.dataset).map_err(failure)?;
+    let dataset = Dataset::open(&args.dataset)?;
     std::fs::create_dir_all(&args.out).map_err(|error| {
         Failure::new(Exit::Io, format!("cannot create the folder {}: {error}", args.out.display()))
     })?;
     let shard = shard::choose(args.shard, global.quiet);
-    let progress = Progress::new(shard.own(dataset.entries.len()).len(), "cases", global.quiet);
-    let made = brats(&dataset, &args.out, args.seed, shard, args.overwrite, &|done| progress.reached(done));
-    progress.finish();
-    let made = made.map_err(failure)?;
+    let show = progress::show(global.quiet);
+    let phase = Phase::new(&show, shard.own(dataset.entries.len()).len(), "cases");
+    let made = brats(&dataset, &args.out, args.seed, shard, args.overwrite, &|done| phase.reached(done));
+    drop(phase);
+    let made = made?;
     let [train, validation, test] = made.parts;
     if global.json {
         let mut json = serde_json::json!({
@@ -59,12 +60,13 @@ fn run_lidc(args: &LidcArgs, global: &Global) -> Result<Exit, Failure> {
         let message = format!("--out is {}, but its name must end in {CACHE_ENDING}", args.out.display());
         return Err(Failure::new(Exit::Usage, message));
     }
-    check_free(&args.out, args.overwrite)?;
-    let dataset = Dataset::open(&args.dataset).map_err(failure)?;
-    let progress = Progress::new(dataset.entries.len(), "cases", global.quiet);
-    let made = lidc(&dataset, &args.out, &|done| progress.reached(done));
-    progress.finish();
-    let made = made.map_err(failure)?;
+    ssn_eval::check_free(&args.out, args.overwrite)?;
+    let dataset = Dataset::open(&args.dataset)?;
+    let show = progress::show(global.quiet);
+    let phase = Phase::new(&show, dataset.entries.len(), "cases");
+    let made = lidc(&dataset, &args.out, &|done| phase.reached(done));
+    drop(phase);
+    let made = made?;
     if global.json {
         let json = serde_json::json!({ "out": args.out, "cases": made.cases, "bytes": made.bytes });
         return print(&format!("{json:#}\n"));

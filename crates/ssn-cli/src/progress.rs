@@ -1,89 +1,70 @@
 //! Progress of long work on standard error: a bar on a terminal, a line now and then elsewhere.
 
 use std::io::IsTerminal;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use ssn_core::progress::Progress;
 
 use crate::exit::tell;
 
 /// How often plain lines are written where there is no terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A count of things on their way to a total, shared by threads.
-pub struct Progress {
+/// The phase of the work that goes on, as it is shown.
+struct Shown {
     bar: ProgressBar,
-    noun: &'static str,
-    /// When the last plain line was written; nothing on a terminal or when quiet.
-    last_line: Option<Mutex<Instant>>,
+    items: &'static str,
+    current: String,
+    last_line: Instant,
 }
 
-impl Progress {
-    /// Starts at 0 of `total` things, such as `cases`.
-    pub fn new(total: usize, noun: &'static str, quiet: bool) -> Self {
+/// A callback that shows progress, or nothing when `quiet`.
+pub fn show(quiet: bool) -> impl Fn(Progress<'_>) + Sync {
+    let shown: Mutex<Option<Shown>> = Mutex::new(None);
+    let is_terminal = std::io::stderr().is_terminal();
+    move |event| {
         if quiet {
-            return Self { bar: ProgressBar::hidden(), noun, last_line: None };
+            return;
         }
-        if !std::io::stderr().is_terminal() {
-            let bar = ProgressBar::hidden();
-            bar.set_length(total as u64);
-            return Self { bar, noun, last_line: Some(Mutex::new(Instant::now())) };
+        let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        match (event, &mut *shown) {
+            (Progress::Begin { total, items }, shown) => {
+                let bar = if is_terminal { bar(total, items) } else { ProgressBar::hidden() };
+                bar.set_length(total as u64);
+                *shown = Some(Shown { bar, items, current: String::new(), last_line: Instant::now() });
+            }
+            (Progress::Done(done), Some(phase)) => {
+                phase.bar.set_position(done as u64);
+                if !is_terminal && phase.last_line.elapsed() >= LINE_INTERVAL {
+                    phase.last_line = Instant::now();
+                    let total = phase.bar.length().unwrap_or(0);
+                    tell(&format!("{done}/{total} {}{}", phase.items, phase.current));
+                }
+            }
+            (Progress::Current(what), Some(phase)) => {
+                phase.current = format!(" · {what}");
+                phase.bar.set_message(phase.current.clone());
+            }
+            (Progress::Message(line), Some(phase)) if is_terminal => phase.bar.println(line),
+            (Progress::Message(line), _) => tell(line),
+            (Progress::End, shown) => {
+                if let Some(phase) = shown.take() {
+                    phase.bar.finish_and_clear();
+                }
+            }
+            (Progress::Done(_) | Progress::Current(_), None) => {}
         }
-        let bar = ProgressBar::new(total as u64);
-        let template = format!("{{wide_bar}} {{human_pos}}/{{human_len}} {noun}{{msg}} · {{eta}} left");
-        if let Ok(style) = ProgressStyle::with_template(&template) {
-            bar.set_style(style);
-        }
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Self { bar, noun, last_line: None }
     }
+}
 
-    /// `done` of the total are done; smaller numbers that come late are ignored.
-    pub fn reached(&self, done: usize) {
-        let done = (done as u64).max(self.bar.position());
-        self.bar.set_position(done);
-        self.write_line(String::new);
+fn bar(total: usize, items: &str) -> ProgressBar {
+    let bar = ProgressBar::new(total as u64);
+    let template = format!("{{wide_bar}} {{human_pos}}/{{human_len}} {items}{{msg}} · {{eta}} left");
+    if let Ok(style) = ProgressStyle::with_template(&template) {
+        bar.set_style(style);
     }
-
-    /// `more` are done; `message` says what is going on.
-    pub fn advance(&self, more: usize, message: impl FnOnce() -> String) {
-        self.bar.inc(more as u64);
-        let message = || format!(" · {}", message());
-        match &self.last_line {
-            Some(_) => self.write_line(message),
-            None => self.bar.set_message(message()),
-        }
-    }
-
-    /// Writes a line where there is no terminal, if the last one is long ago.
-    fn write_line(&self, message: impl FnOnce() -> String) {
-        let Some(last) = &self.last_line else { return };
-        let Ok(mut last) = last.lock() else { return };
-        if last.elapsed() >= LINE_INTERVAL {
-            *last = Instant::now();
-            let (done, total) = (self.bar.position(), self.bar.length().unwrap_or(0));
-            tell(&format!("{done}/{total} {}{}", self.noun, message()));
-        }
-    }
-
-    /// Says on the bar what is going on; nothing where there is no terminal.
-    pub fn note(&self, message: impl FnOnce() -> String) {
-        if self.last_line.is_none() && !self.bar.is_hidden() {
-            self.bar.set_message(format!(" · {}", message()));
-        }
-    }
-
-    /// Writes a line above the bar, or alone; nothing when quiet.
-    pub fn say(&self, line: &str) {
-        match &self.last_line {
-            Some(_) => tell(line),
-            None => self.bar.println(line),
-        }
-    }
-
-    /// Removes the bar.
-    pub fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
 }

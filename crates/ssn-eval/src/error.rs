@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use ssn_core::CoreError;
+use ssn_data::DataError;
 use ssn_io::{FileError, Problem, WriteError};
 use thiserror::Error;
 
 /// The result of every fallible function of this crate.
-pub type Result<T, E = PredictionError> = std::result::Result<T, E>;
+pub type Result<T, E = EvalError> = std::result::Result<T, E>;
 
 /// A file, a folder or values that cannot be used.
 #[derive(Debug, Error)]
-pub enum PredictionError {
+pub enum EvalError {
     /// A file that cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
@@ -48,9 +49,46 @@ pub enum PredictionError {
     /// Values that cannot be sampled or scored.
     #[error(transparent)]
     Core(#[from] CoreError),
+    /// A dataset or a case that cannot be used.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// Settings that contradict each other or what they are for.
+    #[error("{0}")]
+    Settings(String),
+    /// Predictions and a dataset that do not belong together.
+    #[error("{0}")]
+    Mismatch(String),
+    /// A file or folder that the system refuses.
+    #[error("cannot {action} {}: {source}", path.display())]
+    System {
+        /// What was to be done with it.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A defect of the program.
+    #[error("{0}")]
+    Internal(String),
 }
 
-impl PredictionError {
+impl EvalError {
+    /// Refuses settings.
+    pub(crate) fn settings(message: impl ToString) -> Self {
+        Self::Settings(message.to_string())
+    }
+
+    /// Refuses predictions for a dataset.
+    pub(crate) fn mismatch(message: impl ToString) -> Self {
+        Self::Mismatch(message.to_string())
+    }
+
+    /// Reports a defect.
+    pub(crate) fn internal(message: impl ToString) -> Self {
+        Self::Internal(message.to_string())
+    }
+
     /// What the system said about a path.
     pub(crate) fn io(path: &Path, error: std::io::Error) -> Self {
         Self::File(Problem::Io(error).in_file(path))

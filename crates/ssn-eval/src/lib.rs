@@ -20,16 +20,22 @@
 //!     let samples = Draw::new(&file, 0, &cool)?.labels(0..10)?;
 //!     println!("{}: {} samples", case.id(), samples.len());
 //! }
-//! # Ok::<(), crate::PredictionError>(())
+//! # Ok::<(), crate::EvalError>(())
 //! ```
 
 pub mod error;
 pub mod evaluation;
 pub mod figures;
 pub mod predictions;
+pub mod report;
+pub mod sampling;
 pub mod scores;
 
-pub use error::{PredictionError, Result};
-pub use evaluation::{Evaluation, Scored, Settings};
+pub use error::{EvalError, Result};
+pub use evaluation::{
+    EvaluateConfig, Evaluated, Evaluation, Part, Scored, Settings, evaluate, evaluate_shard,
+};
 pub use predictions::*;
+pub use report::{ReportConfig, ReportFiles, report};
+pub use sampling::{MapFormat, SampleConfig, SampledFiles, sample};
 pub use scores::{CaseScores, ScoreConfig, score};

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use common::{description, distribution, file};
 use ssn_core::{LabelMap, LowRankNormal, Values};
-use ssn_eval::{DistributionFile, Kind, Precision, PredictionError, Region};
+use ssn_eval::{DistributionFile, EvalError, Kind, Precision, Region};
 use ssn_io::{Limits, Voxels};
 
 fn written(file: &DistributionFile, path: &Path) -> DistributionFile {
@@ -140,5 +140,5 @@ fn parts_that_disagree_are_refused() {
     let large = LowRankNormal::new(3, 12, 0, vec![1e6f32; 36], vec![0f32; 36], vec![0f32; 0]).unwrap();
     let file = DistributionFile::new(description("a"), large, None).unwrap();
     let error = file.with_precision(Precision::Half).unwrap_err();
-    assert!(matches!(error, PredictionError::Core(_)), "{error}");
+    assert!(matches!(error, EvalError::Core(_)), "{error}");
 }

@@ -10,7 +10,7 @@ use ssn_core::{BitPlanes, LabelMap, LowRankNormal, Steering, Values};
 use ssn_eval::evaluation::cases_csv;
 use ssn_eval::scores::memory;
 use ssn_eval::{
-    Description, DistributionFile, Draw, Evaluation, Kind, Precision, PredictionError, ScoreConfig, Scored,
+    Description, DistributionFile, Draw, EvalError, Evaluation, Kind, Precision, ScoreConfig, Scored,
     Settings, score,
 };
 use ssn_io::Limits;
@@ -139,10 +139,10 @@ fn the_stored_maps_are_drawn_whatever_the_seed() {
             assert_eq!(found.len() as u64, range.end - range.start);
             assert!(found.iter().map(LabelMap::labels).eq(expected), "{range:?}");
         }
-        assert!(matches!(draw.labels(2..2), Err(PredictionError::Core(_))));
+        assert!(matches!(draw.labels(2..2), Err(EvalError::Core(_))));
         for range in [0..8, 7..8, 3..u64::MAX] {
             let error = draw.labels(range).unwrap_err();
-            assert!(matches!(error, PredictionError::TooFewSamples { stored: 7, .. }), "{error}");
+            assert!(matches!(error, EvalError::TooFewSamples { stored: 7, .. }), "{error}");
         }
     }
     let draw = Draw::new(&file, 0, &Steering::default()).unwrap();
@@ -187,7 +187,7 @@ fn scores_are_those_of_the_stored_maps() {
     assert_eq!(score(&file, &raters, &other).unwrap(), found);
 
     let error = score(&file, &raters, &ScoreConfig { samples: 8, ..config }).unwrap_err();
-    assert!(matches!(error, PredictionError::TooFewSamples { stored: 7, needed: 8, .. }), "{error}");
+    assert!(matches!(error, EvalError::TooFewSamples { stored: 7, needed: 8, .. }), "{error}");
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn the_memory_of_samples_is_foreseen() {
     let config = ScoreConfig::default();
     assert_eq!(memory(&more, 1, &config) - memory(&header, 1, &config), 12_000);
     assert!(header.check_samples(7).is_ok());
-    assert!(matches!(header.check_samples(8), Err(PredictionError::TooFewSamples { needed: 8, .. })));
+    assert!(matches!(header.check_samples(8), Err(EvalError::TooFewSamples { needed: 8, .. })));
     file("a").write(&path).unwrap();
     let header = DistributionFile::read_header(&path, &Limits::default()).unwrap();
     assert!(header.check_samples(u64::MAX).is_ok(), "a distribution gives any number of them");

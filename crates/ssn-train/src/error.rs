@@ -53,7 +53,7 @@ pub enum TrainError {
     },
     /// A file of predictions that cannot be made or used.
     #[error(transparent)]
-    Prediction(#[from] ssn_eval::PredictionError),
+    Prediction(#[from] ssn_eval::EvalError),
     /// A training step with a loss or a gradient that is not finite.
     #[error("{what} in step {step} is not finite; the step was not applied")]
     NonFinite {

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use ssn_core::CoreError;
-use ssn_eval::PredictionError;
+use ssn_eval::EvalError;
 use ssn_io::WriteError;
 use thiserror::Error;
 
@@ -24,7 +24,7 @@ pub enum ViewError {
     },
     /// A distribution that cannot be used.
     #[error(transparent)]
-    Prediction(#[from] PredictionError),
+    Prediction(#[from] EvalError),
     /// Values that cannot be sampled.
     #[error(transparent)]
     Core(#[from] CoreError),

@@ -3,8 +3,9 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use ssn_data::{Shard, Split};
+use clap::Args;
+use ssn_data::Shard;
+use ssn_eval::Part;
 use ssn_eval::scores::{DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_TOLERANCE};
 
 use super::sample::weight;
@@ -26,7 +27,7 @@ pub struct EvaluateArgs {
     pub data: Option<PathBuf>,
 
     /// The cases to score: train, validation, test or all; without it, those that were predicted for.
-    #[arg(long, value_enum, hide_possible_values = true)]
+    #[arg(long, value_parser = part)]
     pub split: Option<Part>,
 
     /// How many samples to draw of each case.
@@ -84,44 +85,8 @@ pub struct EvaluateArgs {
     pub shard: Option<Shard>,
 }
 
-/// Cases of a dataset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Part {
-    /// Those to learn from.
-    Train,
-    /// Those to choose by.
-    Validation,
-    /// Those to judge by.
-    Test,
-    /// All of them.
-    All,
-}
-
-impl Part {
-    /// The part that a folder of predictions says it is of.
-    pub fn from_name(name: &str) -> Option<Self> {
-        match Split::from_name(name) {
-            Some(Split::Train) => Some(Self::Train),
-            Some(Split::Validation) => Some(Self::Validation),
-            Some(Split::Test) => Some(Self::Test),
-            None => (name == "all").then_some(Self::All),
-        }
-    }
-
-    /// The part of a dataset, or nothing for all of it.
-    pub fn split(self) -> Option<Split> {
-        match self {
-            Self::Train => Some(Split::Train),
-            Self::Validation => Some(Split::Validation),
-            Self::Test => Some(Split::Test),
-            Self::All => None,
-        }
-    }
-
-    /// The name in files.
-    pub fn name(self) -> &'static str {
-        self.split().map_or("all", Split::name)
-    }
+pub(super) fn part(text: &str) -> Result<Part, String> {
+    Part::from_name(text).ok_or_else(|| "expected train, validation, test or all".to_owned())
 }
 
 fn sample_count(text: &str) -> Result<usize, String> {

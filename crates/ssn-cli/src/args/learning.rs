@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use ssn_data::Shard;
+use ssn_eval::Part;
 
 use super::device::DeviceChoice;
-use super::evaluate::Part;
+use super::evaluate::part;
 use super::positive;
 
 /// Makes a synthetic dataset with four raters, trains a deterministic, a diagonal and a low-rank network with the same
@@ -122,7 +123,7 @@ pub struct PredictArgs {
     pub data: Vec<PathBuf>,
 
     /// The part of the dataset; without it, test, and all of what is named on the command line.
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = part)]
     pub split: Option<Part>,
 
     /// The folder to write to.

@@ -12,11 +12,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use device::DeviceChoice;
-pub use evaluate::{EvaluateArgs, Part};
+pub use evaluate::EvaluateArgs;
 pub use experiment::RunExperimentArgs;
 pub use learning::{Checkpoint, DemoArgs, ExportArgs, ExportFormat, PredictArgs, Stored, TrainArgs};
 pub use report::ReportArgs;
-pub use sample::{MapFormat, SampleArgs};
+pub use sample::SampleArgs;
 use ssn_data::Shard;
 pub use view::ViewArgs;
 

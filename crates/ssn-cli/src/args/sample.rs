@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use ssn_eval::MapFormat;
 
 /// Draws label maps from distribution files, each a function of the seed and its number, and steers them if asked to.
 #[derive(Debug, Clone, Args)]
@@ -60,7 +61,7 @@ pub struct SampleArgs {
     pub entropy: bool,
 
     /// The format of the files: nii.gz, nrrd, mha, or png for label maps of pictures.
-    #[arg(long, value_enum, hide_possible_values = true, default_value_t = MapFormat::NiiGz)]
+    #[arg(long, default_value = "nii.gz", value_parser = format)]
     pub format: MapFormat,
 
     /// Replace files that are there already.
@@ -68,40 +69,10 @@ pub struct SampleArgs {
     pub overwrite: bool,
 }
 
-impl SampleArgs {
-    /// Whether anything is asked for that a network without noise does not have.
-    pub fn steers(&self) -> bool {
-        self.temperature.is_some()
-            || !self.class_scale.is_empty()
-            || !self.mode_weight.is_empty()
-            || self.no_diagonal_noise
-    }
-}
-
-/// Formats of label maps and maps of numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MapFormat {
-    /// NIfTI, compressed.
-    #[value(name = "nii.gz")]
-    NiiGz,
-    /// NRRD, compressed.
-    Nrrd,
-    /// MetaImage, compressed.
-    Mha,
-    /// PNG, for label maps of pictures.
-    Png,
-}
-
-impl MapFormat {
-    /// The ending of names.
-    pub fn ending(self) -> &'static str {
-        match self {
-            Self::NiiGz => ".nii.gz",
-            Self::Nrrd => ".nrrd",
-            Self::Mha => ".mha",
-            Self::Png => ".png",
-        }
-    }
+fn format(text: &str) -> Result<MapFormat, String> {
+    let known = [MapFormat::NiiGz, MapFormat::Nrrd, MapFormat::Mha, MapFormat::Png];
+    let found = known.into_iter().find(|format| format.ending()[1..] == *text);
+    found.ok_or_else(|| "expected nii.gz, nrrd, mha or png".to_owned())
 }
 
 pub(super) fn weight(text: &str) -> Result<f32, String> {

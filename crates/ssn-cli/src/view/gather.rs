@@ -10,11 +10,9 @@ use ssn_eval::{Description, DistributionFile, Found, Predictions};
 use ssn_io::Limits;
 use ssn_view::{Packing, Picture, Rater, ViewCase, package};
 
-use crate::args::{Part, ViewArgs};
-use crate::evaluate::{plan, raters};
+use crate::args::ViewArgs;
 use crate::exit::{Exit, Failure};
-use crate::inputs;
-use crate::predictions::failure;
+use ssn_eval::evaluation::{matching, raters};
 
 /// A dataset, and the place in it of each case that it has.
 type Placed = (Dataset, Vec<Option<usize>>);
@@ -39,7 +37,7 @@ impl Gathered {
     /// No distribution files or ones that cannot be read, cases that are not there, and a dataset that was named but
     /// cannot be used.
     pub(super) fn open(args: &ViewArgs) -> Result<Self, Failure> {
-        let found = chosen(inputs::find(std::slice::from_ref(&args.input))?, &args.cases, &args.input)?;
+        let found = chosen(ssn_eval::find(std::slice::from_ref(&args.input))?, &args.cases, &args.input)?;
         let title = whole(&args.input).file_name().unwrap_or_default().to_string_lossy().into_owned();
         let packing = Packing { seed: args.seed, crop: args.crop };
         let (dataset, note) = match dataset(args, &found) {
@@ -68,7 +66,7 @@ impl Gathered {
             None => Ok((None, vec![])),
             Some((dataset, place)) => material(dataset, place, &found.header.description),
         };
-        let read = || DistributionFile::read(&found.path, &Limits::default()).map_err(failure);
+        let read = || DistributionFile::read(&found.path, &Limits::default());
         let (file, beside) = rayon::join(read, beside);
         let (file, (picture, raters)) = (file?, beside?);
         Ok(package(&ViewCase { file, picture, raters }, &self.packing)?)
@@ -132,9 +130,9 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 /// The dataset that was named, or that the predictions name, with the place of each case; nothing where none is named.
 fn dataset(args: &ViewArgs, found: &[Found]) -> Result<Option<Placed>, Failure> {
     let Some(data) = data_path(args)? else { return Ok(None) };
-    let (dataset, _) = plan::open(&data, Part::All)?;
+    let (dataset, _) = matching::open(&data, ssn_eval::Part::All)?;
     let dataset = dataset.with_optional_labels();
-    plan::check_classes(&dataset, found)?;
+    matching::check_classes(&dataset, found)?;
     let places: BTreeMap<&str, usize> =
         dataset.entries.iter().enumerate().map(|(place, entry)| (entry.id.as_str(), place)).collect();
     let places = found.iter().map(|case| places.get(case.id()).copied()).collect();
@@ -150,7 +148,7 @@ fn data_path(args: &ViewArgs) -> Result<Option<PathBuf>, Failure> {
     if !folder.join(ABOUT_FILE).is_file() {
         return Ok(None);
     }
-    let predictions = Predictions::open(folder).map_err(failure)?;
+    let predictions = Predictions::open(folder)?;
     Ok(Some(PathBuf::from(&predictions.about().dataset)))
 }
 

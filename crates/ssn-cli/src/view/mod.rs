@@ -10,17 +10,17 @@ use ssn_data::text::counted;
 use ssn_view::{Exported, Library, Listed, Server, ServerLimits, ViewError, export};
 
 use crate::args::{Global, ViewArgs};
-use crate::datasets::check_free_or;
 use crate::exit::style::WARNING;
 use crate::exit::{Exit, Failure, json, print, tell};
-use crate::progress::Progress;
+use crate::progress;
 use gather::Gathered;
+use ssn_core::Phase;
 
 /// Serves the cases until it is stopped, or writes them to a file.
 pub fn run(args: &ViewArgs, global: &Global) -> Result<Exit, Failure> {
     check_host(args)?;
     if let Some(path) = &args.export {
-        check_free_or(path, args.overwrite, "choose another name")?;
+        ssn_eval::check_free_or(path, args.overwrite, "choose another name")?;
     }
     let gathered = Gathered::open(args)?;
     if let Some(note) = gathered.note.as_ref().filter(|_| !global.quiet) {
@@ -43,8 +43,7 @@ struct Serving<'a> {
 fn serve(args: &ViewArgs, gathered: Gathered, global: &Global) -> Result<Exit, Failure> {
     let count = gathered.found.len();
     let title = gathered.title.clone();
-    let server = Server::bind(args.host, args.port.unwrap_or(0), library(gathered), ServerLimits::default())
-        .map_err(failure)?;
+    let server = Server::bind(args.host, args.port.unwrap_or(0), library(gathered), ServerLimits::default())?;
     if !args.host.is_loopback() {
         tell(&format!(
             "{WARNING}warning:{WARNING:#} every machine that reaches {} can see the cases if it knows the token, and the connection is not \
@@ -62,7 +61,7 @@ fn serve(args: &ViewArgs, gathered: Gathered, global: &Global) -> Result<Exit, F
     if !args.no_open {
         browser::open(&server.opening_url());
     }
-    server.run_until_stopped().map_err(failure)?;
+    server.run_until_stopped()?;
     Ok(Exit::Ok)
 }
 
@@ -94,15 +93,16 @@ struct Written<'a> {
 }
 
 fn write(path: &Path, gathered: &Gathered, global: &Global) -> Result<Exit, Failure> {
-    let progress = Progress::new(gathered.found.len(), "cases", global.quiet);
+    let show = progress::show(global.quiet);
+    let phase = Phase::new(&show, gathered.found.len(), "cases");
     let cases = (0..gathered.found.len()).map(|number| {
         let name = gathered.found[number].id().to_owned();
         let package = gathered.package(number)?;
-        progress.advance(1, || name.clone());
+        phase.advance(1, &name);
         Ok((name, package))
     });
     let exported = export::<Failure>(path, cases);
-    progress.finish();
+    drop(phase);
     let exported = exported?;
     if global.json {
         return print(&json(&Written { file: path, exported })?);
@@ -138,7 +138,7 @@ impl From<ViewError> for Failure {
 /// A failure of the viewer: of the system, of what was asked for, or of the data.
 pub(crate) fn failure(error: ViewError) -> Failure {
     let exit = match error {
-        ViewError::Prediction(error) => return crate::predictions::failure(error),
+        ViewError::Prediction(error) => return error.into(),
         ViewError::Write(_) | ViewError::Listen { .. } => Exit::Io,
         ViewError::PortInUse { .. } | ViewError::ExportTooLarge { .. } => Exit::Usage,
         ViewError::Start(_) | ViewError::Page(_) => Exit::Internal,

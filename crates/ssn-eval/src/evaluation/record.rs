@@ -8,7 +8,7 @@ use ssn_core::LabelMap;
 use ssn_io::{Limits, read_bytes, write_atomically};
 
 use super::summary::Scored;
-use crate::error::{PredictionError, Result};
+use crate::error::{EvalError, Result};
 use crate::scores::ScoreConfig;
 use ssn_data::text::hex;
 
@@ -32,7 +32,7 @@ pub struct Record {
 /// When the settings cannot be written as JSON.
 pub fn key(config: &ScoreConfig, distribution_sha256: &str, raters: &[LabelMap]) -> Result<String> {
     let text = serde_json::to_string(&(VERSION, config, distribution_sha256))
-        .map_err(|error| PredictionError::Parts(error.to_string()))?;
+        .map_err(|error| EvalError::Parts(error.to_string()))?;
     let mut digest = Sha256::new_with_prefix(text);
     for rater in raters {
         digest.update((rater.labels().len() as u64).to_le_bytes());
@@ -51,7 +51,7 @@ impl Record {
 
     /// Writes the record, atomically.
     pub fn write(&self, path: &Path) -> Result<()> {
-        let text = serde_json::to_string(self).map_err(|error| PredictionError::Parts(error.to_string()))?;
+        let text = serde_json::to_string(self).map_err(|error| EvalError::Parts(error.to_string()))?;
         Ok(write_atomically(path, |out| out.write_all(text.as_bytes()))?)
     }
 }

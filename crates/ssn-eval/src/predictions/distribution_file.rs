@@ -8,7 +8,7 @@ use half::f16;
 use ssn_core::{LowRankNormal, Values};
 use ssn_io::{Limits, write_atomically};
 
-use crate::error::{PredictionError, Result};
+use crate::error::{EvalError, Result};
 use crate::predictions::description::Description;
 use crate::predictions::header::{Header, header, refuse, text};
 use crate::predictions::tensors;
@@ -43,7 +43,7 @@ impl DistributionFile {
     /// `mask` `[v]`: 1 in the region of interest, 0 elsewhere; nothing means everywhere.
     ///
     /// # Errors
-    /// [`PredictionError::Parts`] when they disagree in classes or voxels, when the region is not in the image, and for
+    /// [`EvalError::Parts`] when they disagree in classes or voxels, when the region is not in the image, and for
     /// [`Kind::Sampled`](crate::Kind::Sampled), which needs samples.
     pub fn new(description: Description, distribution: LowRankNormal, mask: Option<Vec<u8>>) -> Result<Self> {
         Self::of_parts(description, distribution, mask, None)
@@ -57,16 +57,16 @@ impl DistributionFile {
     /// `samples` `[m, v]`: the labels of the samples. `mask` `[v]` as in [`DistributionFile::new`].
     ///
     /// # Errors
-    /// [`PredictionError::Parts`] unless the kind is [`Kind::Sampled`](crate::Kind::Sampled), there is at least one
+    /// [`EvalError::Parts`] unless the kind is [`Kind::Sampled`](crate::Kind::Sampled), there is at least one
     /// sample, all have as many voxels as the region, and all labels have a name, and as [`DistributionFile::new`];
-    /// [`PredictionError::Core`] for a mean of another length, or with a value that is not finite.
+    /// [`EvalError::Core`] for a mean of another length, or with a value that is not finite.
     pub fn sampled(
         description: Description,
         mean: impl Into<Values>,
         samples: Vec<u8>,
         mask: Option<Vec<u8>>,
     ) -> Result<Self> {
-        description.check().map_err(PredictionError::Parts)?;
+        description.check().map_err(EvalError::Parts)?;
         let (mean, labels, v) = (mean.into(), description.classes.len(), description.region.voxels());
         let rows = if labels == 2 && mean.len() == v { 1 } else { labels };
         let (diagonal, factor) = (vec![0f32; mean.len()], vec![0f32; 0]);
@@ -85,14 +85,14 @@ impl DistributionFile {
             .check()
             .and_then(|()| description.check_against(&distribution, mask.as_deref()))
             .and_then(|()| description.check_samples(samples.as_deref()))
-            .map_err(PredictionError::Parts)?;
+            .map_err(EvalError::Parts)?;
         Ok(Self { description, distribution, mask, samples })
     }
 
     /// The same with its numbers in another precision.
     ///
     /// # Errors
-    /// [`PredictionError::Core`] for a number beyond 65504 that half precision cannot hold: keep single precision then.
+    /// [`EvalError::Core`] for a number beyond 65504 that half precision cannot hold: keep single precision then.
     pub fn with_precision(self, precision: Precision) -> Result<Self> {
         let d = &self.distribution;
         let (rest, factor) = match precision {

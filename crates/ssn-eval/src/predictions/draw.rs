@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ssn_core::{CategoricalSampler, CoreError, LabelMap, Sampler, Steering};
 
-use crate::error::{PredictionError, Result};
+use crate::error::{EvalError, Result};
 use crate::predictions::description::Kind;
 use crate::predictions::distribution_file::DistributionFile;
 
@@ -45,7 +45,7 @@ impl<'a> Draw<'a> {
     /// The label maps `[v]` of the samples with these numbers, on the region of the file.
     ///
     /// # Errors
-    /// When there are no numbers, and [`PredictionError::TooFewSamples`] for numbers beyond the samples that the network
+    /// When there are no numbers, and [`EvalError::TooFewSamples`] for numbers beyond the samples that the network
     /// drew itself.
     pub fn labels(&self, samples: Range<u64>) -> Result<Vec<LabelMap>> {
         Ok(match self {
@@ -65,7 +65,7 @@ impl Stored<'_> {
         let (stored, v) = (self.file.sample_count(), self.file.distribution().voxels());
         if samples.end > stored as u64 {
             let case = self.file.description().case.clone();
-            return Err(PredictionError::TooFewSamples { case, stored, needed: samples.end });
+            return Err(EvalError::TooFewSamples { case, stored, needed: samples.end });
         }
         let labels = &self.labels[samples.start as usize * v..samples.end as usize * v];
         labels.chunks_exact(v).map(|map| Ok(LabelMap::new(map.to_vec(), self.file.labels())?)).collect()

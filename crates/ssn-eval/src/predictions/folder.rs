@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use ssn_data::text::natural_order;
 use ssn_io::{Limits, read_bytes, write_atomically};
 
-use crate::error::{PredictionError, Result};
+use crate::error::{EvalError, Result};
 use crate::predictions::description::ModelId;
 use crate::predictions::distribution_file::DistributionFile;
 use crate::predictions::file_names::{DISTRIBUTION_ENDING, Output, file_stem};
@@ -69,17 +69,17 @@ impl Predictions {
     /// # Errors
     /// A sentence when the folder holds predictions of another model, or with other settings.
     pub fn create(root: &Path, about: About) -> Result<Self> {
-        fs::create_dir_all(root).map_err(|error| PredictionError::io(root, error))?;
+        fs::create_dir_all(root).map_err(|error| EvalError::io(root, error))?;
         if root.join(ABOUT_FILE).exists() {
             let there = Self::open(root)?.about;
             if let Some(reason) = difference(&there, &about) {
                 let advice = "choose another folder, or remove this one";
-                return Err(PredictionError::Unusable { path: root.to_owned(), reason, advice });
+                return Err(EvalError::Unusable { path: root.to_owned(), reason, advice });
             }
         }
         let stored = Stored { version: VERSION, about };
-        let text = serde_json::to_string_pretty(&stored)
-            .map_err(|error| PredictionError::Parts(error.to_string()))?;
+        let text =
+            serde_json::to_string_pretty(&stored).map_err(|error| EvalError::Parts(error.to_string()))?;
         write_atomically(&root.join(ABOUT_FILE), |out| writeln!(out, "{text}"))?;
         Ok(Self { root: root.to_owned(), about: stored.about })
     }
@@ -90,7 +90,7 @@ impl Predictions {
     /// A sentence when it is no folder of predictions.
     pub fn open(root: &Path) -> Result<Self> {
         let path = root.join(ABOUT_FILE);
-        let refuse = |reason: String| PredictionError::Unusable {
+        let refuse = |reason: String| EvalError::Unusable {
             path: root.to_owned(),
             reason,
             advice: "choose a folder that `ssn predict` wrote",
@@ -152,15 +152,15 @@ impl Predictions {
     /// The first file that cannot be used, or that is from another model.
     pub fn cases(&self) -> Result<Vec<Found>> {
         let mut found = vec![];
-        for entry in fs::read_dir(&self.root).map_err(|error| PredictionError::io(&self.root, error))? {
-            let path = entry.map_err(|error| PredictionError::io(&self.root, error))?.path();
+        for entry in fs::read_dir(&self.root).map_err(|error| EvalError::io(&self.root, error))? {
+            let path = entry.map_err(|error| EvalError::io(&self.root, error))?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if name.starts_with('.') || !name.ends_with(DISTRIBUTION_ENDING) {
                 continue;
             }
             let header = DistributionFile::read_header(&path, &Limits::default())?;
             if let Some((reason, advice)) = self.stranger(&name, &header) {
-                return Err(PredictionError::Unusable { path, reason, advice });
+                return Err(EvalError::Unusable { path, reason, advice });
             }
             found.push(Found { path, header });
         }

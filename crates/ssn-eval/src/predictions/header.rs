@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use ssn_io::{Limits, Problem};
 
-use crate::error::{PredictionError, Result};
+use crate::error::{EvalError, Result};
 use crate::predictions::description::{Description, Kind};
 use crate::predictions::tensors::{CHOOSE, Reader};
 
@@ -34,10 +34,10 @@ impl Header {
     /// that draws them itself left so many in the file.
     ///
     /// # Errors
-    /// [`PredictionError::TooFewSamples`] with both numbers.
+    /// [`EvalError::TooFewSamples`] with both numbers.
     pub fn check_samples(&self, needed: u64) -> Result<()> {
         match self.description.kind {
-            Kind::Sampled if needed > self.samples as u64 => Err(PredictionError::TooFewSamples {
+            Kind::Sampled if needed > self.samples as u64 => Err(EvalError::TooFewSamples {
                 case: self.description.case.clone(),
                 stored: self.samples,
                 needed,
@@ -64,7 +64,7 @@ struct Version {
 /// The text in the metadata of a file that is about something.
 pub(crate) fn text(description: &Description) -> Result<String> {
     let envelope = Envelope { version: VERSION, description };
-    serde_json::to_string(&envelope).map_err(|error| PredictionError::Parts(error.to_string()))
+    serde_json::to_string(&envelope).map_err(|error| EvalError::Parts(error.to_string()))
 }
 
 /// What the header says, once it is consistent in itself.
@@ -142,6 +142,6 @@ fn check_samples(description: &Description, reader: &Reader) -> Result<usize, St
 }
 
 /// That a file cannot be used, why, and what to do.
-pub(crate) fn refuse(path: &Path, reason: String, advice: &'static str) -> PredictionError {
-    PredictionError::Unusable { path: path.to_owned(), reason, advice }
+pub(crate) fn refuse(path: &Path, reason: String, advice: &'static str) -> EvalError {
+    EvalError::Unusable { path: path.to_owned(), reason, advice }
 }

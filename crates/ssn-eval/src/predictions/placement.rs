@@ -3,7 +3,7 @@
 use ssn_core::LabelMap;
 use ssn_io::{Image, Limits, Voxels};
 
-use crate::error::{PredictionError, Result};
+use crate::error::{EvalError, Result};
 use crate::predictions::description::Description;
 use crate::predictions::distribution_file::DistributionFile;
 
@@ -77,7 +77,7 @@ impl DistributionFile {
     fn image(&self, voxels: Voxels, channels: usize) -> Result<Image> {
         let ([d, h, w], geometry) = (self.description().size, self.description().geometry);
         Image::new(voxels, [channels, d, h, w], geometry, &Limits::default())
-            .map_err(|problem| PredictionError::Parts(problem.to_string()))
+            .map_err(|problem| EvalError::Parts(problem.to_string()))
     }
 
     fn on_image<T: Copy>(&self, values: &[T], outside: T) -> Result<Vec<T>> {
@@ -104,8 +104,6 @@ impl DistributionFile {
             return Ok(());
         }
         let case = &self.description().case;
-        Err(PredictionError::Parts(format!(
-            "case {case}: {what} has {found} voxels, but {of} has {expected}"
-        )))
+        Err(EvalError::Parts(format!("case {case}: {what} has {found} voxels, but {of} has {expected}")))
     }
 }

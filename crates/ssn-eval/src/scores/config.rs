@@ -5,7 +5,7 @@ use ssn_core::Steering;
 use ssn_core::metrics::ClassGroup;
 use ssn_core::metrics::calibration::MAX_BINS;
 
-use crate::error::{PredictionError, Result};
+use crate::error::{EvalError, Result};
 use crate::predictions::seed::case_seed;
 
 /// Samples of the paper's figures on LIDC.
@@ -96,9 +96,9 @@ impl ScoreConfig {
     /// Refuses settings with which nothing can be scored.
     ///
     /// # Errors
-    /// [`PredictionError::Parts`] with the setting, what it is and what it must be.
+    /// [`EvalError::Parts`] with the setting, what it is and what it must be.
     pub fn check(&self) -> Result<()> {
-        let wrong = |message: String| Err(PredictionError::Parts(message));
+        let wrong = |message: String| Err(EvalError::Parts(message));
         if self.samples == 0 {
             return wrong("samples is 0, but at least one is needed".to_owned());
         }

@@ -18,7 +18,7 @@ pub use config::{DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_TOLERANCE, GED_COUNTS, G
 pub use groups::{GroupScores, SampleScores, SurfaceScores, Volumes};
 pub use voxelwise::VoxelScores;
 
-use crate::error::{PredictionError, Result};
+use crate::error::{EvalError, Result};
 use crate::predictions::distribution_file::DistributionFile;
 use crate::predictions::header::Header;
 use samples::Samples;
@@ -127,12 +127,12 @@ pub fn memory(header: &Header, raters: usize, config: &ScoreConfig) -> usize {
 fn check_raters(file: &DistributionFile, raters: &[LabelMap]) -> Result<()> {
     let case = &file.description().case;
     if raters.is_empty() {
-        return Err(PredictionError::Parts(format!("case {case}: there is no rater to compare with")));
+        return Err(EvalError::Parts(format!("case {case}: there is no rater to compare with")));
     }
     let (voxels, labels) = (file.description().voxels(), file.labels());
     match raters.iter().find(|rater| (rater.voxels(), rater.classes()) != (voxels, labels)) {
         None => Ok(()),
-        Some(rater) => Err(PredictionError::Parts(format!(
+        Some(rater) => Err(EvalError::Parts(format!(
             "case {case}: a rater has {} voxels and {} classes, but the prediction has {voxels} and {labels}",
             rater.voxels(),
             rater.classes()

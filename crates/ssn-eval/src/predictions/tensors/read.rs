@@ -11,7 +11,7 @@ use ssn_core::Values;
 use ssn_io::{Limits, Problem};
 
 use super::{BLOCK, CHOOSE, ContentHash, HASH, PREFIX, TEXT};
-use crate::error::{PredictionError, Result};
+use crate::error::{EvalError, Result};
 
 /// An open file whose header has been read and fits the length of the file.
 pub(crate) struct Reader {
@@ -32,9 +32,9 @@ pub(crate) struct Reader {
 impl Reader {
     /// Reads the header.
     pub(crate) fn open(path: &Path, limits: &Limits) -> Result<Self> {
-        let problem = |problem: Problem| PredictionError::File(problem.in_file(path));
+        let problem = |problem: Problem| EvalError::File(problem.in_file(path));
         let (file, length, header) = read_header(path, limits).map_err(problem)?;
-        let foreign = |reason: &str| PredictionError::Unusable {
+        let foreign = |reason: &str| EvalError::Unusable {
             path: path.to_owned(),
             reason: format!("it is no distribution file ({reason})"),
             advice: CHOOSE,
@@ -115,19 +115,19 @@ impl Reader {
 
     /// Goes to a tensor; gives its type and how many numbers it has.
     fn begin(&mut self, name: &'static str) -> Result<(Dtype, usize)> {
-        let info = self.metadata.info(name).ok_or_else(|| PredictionError::Unusable {
+        let info = self.metadata.info(name).ok_or_else(|| EvalError::Unusable {
             path: self.path.clone(),
             reason: format!("it has no tensor `{name}`"),
             advice: CHOOSE,
         })?;
         self.hash.begin(name, info.dtype, &info.shape);
         let place = SeekFrom::Start(self.start + info.data_offsets.0 as u64);
-        self.file.seek(place).map_err(|error| PredictionError::io(&self.path, error))?;
+        self.file.seek(place).map_err(|error| EvalError::io(&self.path, error))?;
         // The header was checked against the length of the file: this allocates no more than is there.
         Ok((info.dtype, info.shape.iter().product()))
     }
 
-    fn wrong_type(&self, field: &'static str, found: Dtype, allowed: &'static str) -> PredictionError {
+    fn wrong_type(&self, field: &'static str, found: Dtype, allowed: &'static str) -> EvalError {
         let found = format!("{found:?}");
         Problem::Field { field, found, allowed, advice: CHOOSE }.in_file(&self.path).into()
     }
@@ -136,7 +136,7 @@ impl Reader {
         let mut buffer = vec![0; BLOCK.min(left)];
         while left > 0 {
             let block = &mut buffer[..BLOCK.min(left)];
-            self.file.read_exact(block).map_err(|error| PredictionError::io(&self.path, error))?;
+            self.file.read_exact(block).map_err(|error| EvalError::io(&self.path, error))?;
             self.hash.add(block);
             take(block);
             left -= block.len();

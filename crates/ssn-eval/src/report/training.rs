@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use crate::error::{EvalError, Result};
+use crate::figures::curves::{Axes, Curve, curves_figure};
 use ssn_data::text::csv_rows;
-use ssn_eval::figures::curves::{Axes, Curve, curves_figure};
 use ssn_io::{Limits, read_bytes};
 
 use super::output::Drawn;
-use crate::exit::{Exit, Failure};
 
 /// What a run measured.
 pub(super) const METRICS_FILE: &str = "metrics.csv";
@@ -24,19 +24,18 @@ pub(super) struct Run {
 
 impl Run {
     /// Reads what a run measured until now.
-    pub(super) fn read(folder: &Path, name: String) -> Result<Self, Failure> {
+    pub(super) fn read(folder: &Path, name: String) -> Result<Self> {
         let path = folder.join(METRICS_FILE);
-        let bytes = read_bytes(&path, &Limits::default()).map_err(Failure::of_file)?;
+        let bytes = read_bytes(&path, &Limits::default())?;
         let text = String::from_utf8_lossy(&bytes);
-        let rows = csv_rows(&text).map_err(|error| {
-            Failure::new(Exit::BadData, format!("{} cannot be read: {error}", path.display()))
-        })?;
+        let rows = csv_rows(&text)
+            .map_err(|error| EvalError::mismatch(format!("{} cannot be read: {error}", path.display())))?;
         let mut rows = rows.into_iter().map(|row| row.cells);
         let columns = rows.next().unwrap_or_default();
         if columns.first().map(String::as_str) != Some("step") {
             let message =
                 format!("{} does not begin with the column `step`; is this a run's?", path.display());
-            return Err(Failure::new(Exit::BadData, message));
+            return Err(EvalError::mismatch(message));
         }
         // A run that is still learning may be writing its last row.
         let whole = rows.filter(|row| row.len() == columns.len());

@@ -1,9 +1,10 @@
 //! The measured figures of one case: volumes, and distances.
 
+use crate::error::Result;
+use crate::figures::histogram::{Volumes, volume_figure};
+use crate::figures::matrix::distance_figure;
 use ssn_core::metrics::{ClassGroup, PairwiseDistances, foreground_distance};
 use ssn_core::{BitPlanes, CoreError};
-use ssn_eval::figures::histogram::{Volumes, volume_figure};
-use ssn_eval::figures::matrix::distance_figure;
 
 use super::choose::chain;
 use super::material::Subject;

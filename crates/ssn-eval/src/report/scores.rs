@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
+use crate::error::{EvalError, Result};
+use crate::evaluation::{Figure, Unit};
+use crate::figures::table::{Cell, Row, Table};
+use crate::{Evaluation, Predictions};
 use ssn_data::text::{CsvRow, csv_rows};
-use ssn_eval::evaluation::{Figure, Unit};
-use ssn_eval::figures::table::{Cell, Row, Table};
-use ssn_eval::{Evaluation, Predictions};
 use ssn_io::{Limits, Problem, read_bytes};
 
-use crate::evaluate::default_folder;
-use crate::exit::{Exit, Failure};
+use crate::evaluation::default_folder;
 
 /// Figures of `cases.csv` that the table of cases leaves out: those that only refine others.
 const LEFT_OUT: [&str; 11] = [
@@ -44,7 +44,7 @@ pub(super) struct Scores {
 
 impl Scores {
     /// The evaluation of a folder of predictions; nothing where there is none.
-    pub(super) fn read(predictions: &Predictions) -> Result<Option<Self>, Failure> {
+    pub(super) fn read(predictions: &Predictions) -> Result<Option<Self>> {
         let folder = default_folder(predictions.root());
         let summary = folder.join("summary.json");
         let Some(bytes) = read_if_there(&summary)? else { return Ok(None) };
@@ -144,17 +144,17 @@ fn count(n: usize) -> Cell {
     Cell { text: n.to_string(), key: n.to_string() }
 }
 
-fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>> {
     match read_bytes(path, &Limits::default()) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) => match &error.problem {
             Problem::Io(io) if io.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            _ => Err(Failure::of_file(error)),
+            _ => Err(error.into()),
         },
     }
 }
 
-fn damaged(path: &Path, reason: &str) -> Failure {
+fn damaged(path: &Path, reason: &str) -> EvalError {
     let message = format!("{} cannot be read: {reason}; run `ssn evaluate` again", path.display());
-    Failure::new(Exit::BadData, message)
+    EvalError::mismatch(message)
 }

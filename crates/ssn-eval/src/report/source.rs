@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use ssn_eval::Predictions;
-use ssn_eval::predictions::folder::ABOUT_FILE;
+use crate::Predictions;
+use crate::error::{EvalError, Result};
+use crate::predictions::folder::ABOUT_FILE;
 
 use super::training::{METRICS_FILE, Run};
-use crate::exit::{Exit, Failure};
-use crate::predictions::failure;
 
 /// The frozen config in the folder of a run.
 const CONFIG_FILE: &str = "config.toml";
@@ -27,7 +26,7 @@ impl Sources {
     ///
     /// # Errors
     /// A sentence for a folder that is neither, and for one that cannot be read.
-    pub(super) fn open(paths: &[PathBuf]) -> Result<Self, Failure> {
+    pub(super) fn open(paths: &[PathBuf]) -> Result<Self> {
         let (mut predictions, mut runs) = (vec![], vec![]);
         for path in paths {
             if path.join(ABOUT_FILE).is_file() {
@@ -40,7 +39,7 @@ impl Sources {
         }
         let mut sources = Self::default();
         for (path, name) in predictions.iter().zip(names(&predictions)) {
-            sources.predictions.push((name, Predictions::open(path).map_err(failure)?));
+            sources.predictions.push((name, Predictions::open(path)?));
         }
         for (path, name) in runs.iter().zip(names(&runs)) {
             sources.runs.push(Run::read(path, name)?);
@@ -49,16 +48,16 @@ impl Sources {
     }
 }
 
-fn unknown(path: &Path) -> Failure {
+fn unknown(path: &Path) -> EvalError {
     if !path.exists() {
-        return Failure::new(Exit::Io, format!("{} does not exist", path.display()));
+        return EvalError::io(path, std::io::Error::new(std::io::ErrorKind::NotFound, "it does not exist"));
     }
     let message = format!(
         "{} is neither a folder of predictions, for it has no {ABOUT_FILE}, nor one of a run, for it lacks \
          {CONFIG_FILE} or {METRICS_FILE}; name what `ssn predict` or `ssn train` wrote",
         path.display()
     );
-    Failure::new(Exit::BadData, message)
+    EvalError::mismatch(message)
 }
 
 /// As many of the last parts of each path as it takes to tell all from each other.

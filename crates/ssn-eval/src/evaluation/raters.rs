@@ -1,14 +1,12 @@
 //! The raters of a case, and its image, on the grid of its prediction.
 
+use crate::Description;
+use crate::error::{EvalError, Result};
 use ssn_core::LabelMap;
 use ssn_data::{Case, Dataset, Normalization, Preprocessing};
-use ssn_eval::Description;
 use ssn_io::Tolerance;
 
-use super::plan::Job;
-use crate::datasets::failure as data_failure;
-use crate::exit::{Exit, Failure};
-use crate::predictions::core_failure;
+use super::matching::Job;
 
 /// Loads the label maps `[d, h, w]` of all raters.
 ///
@@ -16,31 +14,31 @@ use crate::predictions::core_failure;
 ///
 /// # Errors
 /// A table of the differences where they lie on neither.
-pub(crate) fn load(dataset: &Dataset, job: &Job) -> Result<Vec<LabelMap>, Failure> {
-    let mut case = dataset.load_raw(job.index).map_err(data_failure)?;
+pub fn load(dataset: &Dataset, job: &Job) -> Result<Vec<LabelMap>> {
+    let mut case = dataset.load_raw(job.index)?;
     case.image = vec![];
     case.channels = 0;
     label_maps(on_grid(dataset, &job.found.header.description, case)?.raters, dataset.classes.len())
 }
 
 /// The same with the image in the intensities in which it is stored.
-pub(crate) fn load_with_image(
+pub fn load_with_image(
     dataset: &Dataset,
     index: usize,
     about: &Description,
-) -> Result<(Case, Vec<LabelMap>), Failure> {
-    let case = dataset.load_raw(index).map_err(data_failure)?;
+) -> Result<(Case, Vec<LabelMap>)> {
+    let case = dataset.load_raw(index)?;
     let mut case = on_grid(dataset, about, case)?;
     let raters = label_maps(std::mem::take(&mut case.raters), dataset.classes.len())?;
     Ok((case, raters))
 }
 
-fn label_maps(raters: Vec<Vec<u8>>, classes: usize) -> Result<Vec<LabelMap>, Failure> {
-    raters.into_iter().map(|labels| LabelMap::new(labels, classes).map_err(core_failure)).collect()
+fn label_maps(raters: Vec<Vec<u8>>, classes: usize) -> Result<Vec<LabelMap>> {
+    raters.into_iter().map(|labels| Ok(LabelMap::new(labels, classes)?)).collect()
 }
 
 /// The case on the grid of its prediction.
-fn on_grid(dataset: &Dataset, about: &Description, mut case: Case) -> Result<Case, Failure> {
+fn on_grid(dataset: &Dataset, about: &Description, mut case: Case) -> Result<Case> {
     if let Some(table) = differences(about, &case) {
         // Intensities play no part here, and predictions keep the size of the image.
         let prepare = Preprocessing {
@@ -48,14 +46,14 @@ fn on_grid(dataset: &Dataset, about: &Description, mut case: Case) -> Result<Cas
             crop_to_mask: false,
             ..dataset.preprocessing
         };
-        case = prepare.apply(case).map_err(data_failure)?;
+        case = prepare.apply(case)?;
         if differences(about, &case).is_some() {
             let message = format!(
                 "case {}: the prediction does not lie on the grid of the dataset; is this the dataset that was \
                  predicted?\n{table}",
                 case.id
             );
-            return Err(Failure::new(Exit::BadData, message));
+            return Err(EvalError::mismatch(message));
         }
     }
     Ok(case)

@@ -2,16 +2,15 @@
 
 use std::path::Path;
 
+use crate::error::{EvalError, Result};
+use crate::{DistributionFile, Draw, Found, Kind, Predictions, case_seed};
 use ssn_core::{LabelMap, Steering};
 use ssn_data::{Case, Dataset};
-use ssn_eval::{DistributionFile, Draw, Found, Kind, Predictions, case_seed};
 use ssn_io::Limits;
 
-use crate::args::Part;
-use crate::evaluate::plan::{Job, Plan};
-use crate::evaluate::raters;
-use crate::exit::{Exit, Failure};
-use crate::predictions::{core_failure, failure};
+use crate::evaluation::Part;
+use crate::evaluation::matching::{Job, Plan};
+use crate::evaluation::raters;
 
 /// The folder, and the dataset if it can be opened.
 pub(super) struct Material {
@@ -55,14 +54,14 @@ impl Material {
         data: Option<&Path>,
         samples: usize,
         seed: u64,
-    ) -> Result<Self, Failure> {
-        let found = predictions.cases().map_err(failure)?;
+    ) -> Result<Self> {
+        let found = predictions.cases()?;
         if found.is_empty() {
             let message = format!(
                 "{} holds no distribution files; run `ssn predict` to its end",
                 predictions.root().display()
             );
-            return Err(Failure::new(Exit::BadData, message));
+            return Err(EvalError::mismatch(message));
         }
         let place = data.unwrap_or_else(|| Path::new(&predictions.about().dataset));
         let (found, dataset, note) = match Plan::new(&predictions, place, Part::All) {
@@ -71,24 +70,24 @@ impl Material {
                 (found, Some((dataset.with_optional_labels(), places)), None)
             }
             Err(failure) if data.is_some() => return Err(failure),
-            Err(failure) => (found, None, Some(failure.message)),
+            Err(failure) => (found, None, Some(failure.to_string())),
         };
         Ok(Self { name, predictions, found, dataset, note, samples, seed })
     }
 
     /// Reads a case without its image, and draws its samples.
-    pub(super) fn subject(&self, index: usize) -> Result<Subject, Failure> {
+    pub(super) fn subject(&self, index: usize) -> Result<Subject> {
         self.read(index, false)
     }
 
     /// Reads a case with its image, and draws its samples.
-    pub(super) fn pictured(&self, index: usize) -> Result<Subject, Failure> {
+    pub(super) fn pictured(&self, index: usize) -> Result<Subject> {
         self.read(index, true)
     }
 
-    fn read(&self, index: usize, with_image: bool) -> Result<Subject, Failure> {
+    fn read(&self, index: usize, with_image: bool) -> Result<Subject> {
         let found = &self.found[index];
-        let file = DistributionFile::read(&found.path, &Limits::default()).map_err(failure)?;
+        let file = DistributionFile::read(&found.path, &Limits::default())?;
         let (image, raters) = match &self.dataset {
             None => (None, vec![]),
             Some((dataset, places)) => {
@@ -97,7 +96,7 @@ impl Material {
                 (with_image.then(|| shown_channel(&case, dataset.is_color())).flatten(), raters)
             }
         };
-        let prediction = on_image(&file, &file.prediction().map_err(failure)?)?;
+        let prediction = on_image(&file, &file.prediction()?)?;
         let samples = self.draw(&file, &Steering::default(), 0..self.count(found) as u64)?;
         Ok(Subject { file, image, raters, prediction, samples })
     }
@@ -108,9 +107,9 @@ impl Material {
         file: &DistributionFile,
         steering: &Steering,
         numbers: std::ops::Range<u64>,
-    ) -> Result<Vec<LabelMap>, Failure> {
-        let draw = Draw::new(file, self.seed_of(file), steering).map_err(failure)?;
-        draw.labels(numbers).map_err(failure)?.iter().map(|map| on_image(file, map)).collect()
+    ) -> Result<Vec<LabelMap>> {
+        let draw = Draw::new(file, self.seed_of(file), steering)?;
+        draw.labels(numbers)?.iter().map(|map| on_image(file, map)).collect()
     }
 
     /// The seed of the samples of a case: that of `ssn evaluate`.
@@ -138,9 +137,9 @@ impl Material {
 }
 
 /// Labels on the region as a map of the whole image.
-pub(super) fn on_image(file: &DistributionFile, map: &LabelMap) -> Result<LabelMap, Failure> {
-    let labels = file.labels_on_image(map).map_err(failure)?;
-    LabelMap::new(labels, file.labels()).map_err(core_failure)
+pub(super) fn on_image(file: &DistributionFile, map: &LabelMap) -> Result<LabelMap> {
+    let labels = file.labels_on_image(map)?;
+    Ok(LabelMap::new(labels, file.labels())?)
 }
 
 /// The mean of the colors of a picture; the first channel of other images.

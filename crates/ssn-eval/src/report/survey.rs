@@ -1,16 +1,15 @@
 //! What is measured of every case, to draw the Dice of its samples and to choose the cases that get pictures.
 
+use crate::ScoreConfig;
+use crate::error::{EvalError, Result};
+use crate::figures::sample_dice::Row;
+use crate::scores::memory;
 use ssn_core::metrics::{BothEmpty, ClassGroup, Overlap, PairStatistic, PairwiseDistances, quantile};
 use ssn_core::{BitPlanes, CoreError};
+use ssn_core::{OnProgress, Phase};
 use ssn_data::parallel;
-use ssn_eval::ScoreConfig;
-use ssn_eval::figures::sample_dice::Row;
-use ssn_eval::scores::memory;
 
 use super::material::{Material, Subject};
-use crate::exit::{Exit, Failure};
-use crate::predictions::core_failure;
-use crate::progress::Progress;
 
 /// Raters that are reckoned with before their number is known.
 const RATERS: usize = 8;
@@ -80,23 +79,22 @@ impl Survey {
 }
 
 /// Measures all cases, several at once where memory allows it.
-pub(super) fn survey(material: &Material, quiet: bool) -> Result<Vec<Survey>, Failure> {
-    let progress = Progress::new(material.found.len(), "cases", quiet);
+pub(super) fn survey(material: &Material, progress: OnProgress<'_>) -> Result<Vec<Survey>> {
+    let phase = Phase::new(progress, material.found.len(), "cases");
     let one = |index: usize, meter: &parallel::Meter| {
         let found = &material.found[index];
         let samples = material.count(found);
         let maps = found.header.description.voxels().saturating_mul(samples + RATERS);
         meter.saw_all(memory(&found.header, RATERS, &ScoreConfig::fast(samples)).saturating_add(maps));
-        Survey::of(&material.subject(index)?).map_err(core_failure)
+        Ok(Survey::of(&material.subject(index)?)?)
     };
-    let results = parallel::map(material.found.len(), &|done| progress.reached(done), one);
-    progress.finish();
-    let unpack = |(index, result): (usize, Result<Result<Survey, Failure>, String>)| match result {
+    let results = parallel::map(material.found.len(), &|done| phase.reached(done), one);
+    let unpack = |(index, result): (usize, Result<Result<Survey>, String>)| match result {
         Ok(result) => result,
         Err(panic) => {
             let id = material.found[index].id();
             let message = format!("case {id}: the program failed: {panic}; please report this");
-            Err(Failure::new(Exit::Internal, message))
+            Err(EvalError::internal(message))
         }
     };
     results.into_iter().enumerate().map(unpack).collect()

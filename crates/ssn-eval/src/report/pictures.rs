@@ -1,14 +1,13 @@
 //! The pictures of one case: image, raters, prediction, entropy and samples.
 
+use crate::Kind;
+use crate::error::Result;
+use crate::figures::color::{Color, class};
+use crate::figures::strips::{Block, Strip, Tile, strips_with_legend};
 use ssn_core::{LabelMap, SampleSummary, Sampler, Steering};
-use ssn_eval::Kind;
-use ssn_eval::figures::color::{Color, class};
-use ssn_eval::figures::strips::{Block, Strip, Tile, strips_with_legend};
 
 use super::material::{Material, Subject};
 use super::view::View;
-use crate::exit::Failure;
-use crate::predictions::{core_failure, failure};
 
 /// Pictures beside each other at most.
 pub(super) const COLUMNS: usize = 8;
@@ -36,7 +35,7 @@ pub(super) fn overview(
     subject: &Subject,
     view: &View,
     samples: &[usize],
-) -> Result<String, Failure> {
+) -> Result<String> {
     let (image, slice) = (subject.image.as_deref(), view.slice);
     let tile = |map: &LabelMap, caption: String| Tile { picture: view.labels(image, map, slice), caption };
     let mut strips = given(subject, view);
@@ -105,16 +104,16 @@ fn montage(subject: &Subject, view: &View) -> Vec<Strip> {
 }
 
 /// The entropy of the mean probabilities, on the whole image.
-fn entropy(material: &Material, subject: &Subject) -> Result<Vec<f32>, Failure> {
+fn entropy(material: &Material, subject: &Subject) -> Result<Vec<f32>> {
     let file = &subject.file;
     let seed = material.seed_of(file);
-    let sampler = Sampler::new(file.distribution(), seed, &Steering::default()).map_err(core_failure)?;
-    let mut summary = SampleSummary::new(&sampler, &[]).map_err(core_failure)?;
+    let sampler = Sampler::new(file.distribution(), seed, &Steering::default())?;
+    let mut summary = SampleSummary::new(&sampler, &[])?;
     // Without noise, every sample has the same probabilities; those of samples that the network drew itself are in the mean.
     let samples = match file.description().kind {
         Kind::Stochastic => 0..subject.samples.len() as u64,
         Kind::Deterministic | Kind::Sampled => 0..1,
     };
-    summary.extend(&sampler, samples).map_err(core_failure)?;
-    file.values_on_image(&summary.marginal_entropy().map_err(core_failure)?, 0.0).map_err(failure)
+    summary.extend(&sampler, samples)?;
+    file.values_on_image(&summary.marginal_entropy()?, 0.0)
 }

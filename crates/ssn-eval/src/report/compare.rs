@@ -1,12 +1,14 @@
 //! Several folders of predictions side by side: scores in one table, and samples of the same cases below each other.
 
+use ssn_core::{OnProgress, Phase};
 use std::collections::BTreeMap;
 
+use crate::Kind;
+use crate::error::Result;
+use crate::evaluation::Figure;
+use crate::figures::strips::{Block, Strip, Tile, strips_with_legend};
+use crate::figures::table::{Cell, Row, Table};
 use ssn_core::LabelMap;
-use ssn_eval::Kind;
-use ssn_eval::evaluation::Figure;
-use ssn_eval::figures::strips::{Block, Strip, Tile, strips_with_legend};
-use ssn_eval::figures::table::{Cell, Row, Table};
 
 use super::choose::{self, Chosen, diverse};
 use super::material::{Material, Subject};
@@ -17,9 +19,6 @@ use super::scores::{DIRECTIONS, Scores};
 use super::survey::{Survey, survey};
 use super::view::View;
 use super::{cases, kind};
-use crate::exit::Failure;
-use crate::predictions::core_failure;
-use crate::progress::Progress;
 
 /// Letters of a line that have room beside the pictures.
 const LINE: usize = 15;
@@ -29,8 +28,8 @@ pub(super) fn compare(
     report: &mut Report,
     materials: &[Material],
     count: usize,
-    quiet: bool,
-) -> Result<(), Failure> {
+    progress: OnProgress<'_>,
+) -> Result<()> {
     report.page.section("Predictions");
     report.page.table(&folders(materials));
     report.page.section("Scores");
@@ -45,7 +44,8 @@ pub(super) fn compare(
             .page
             .paragraph("None of these predictions was scored yet: run `ssn evaluate` on each folder."),
     }
-    let surveys = materials.iter().map(|material| survey(material, quiet)).collect::<Result<Vec<_>, _>>()?;
+    let surveys =
+        materials.iter().map(|material| survey(material, progress)).collect::<Result<Vec<_>, _>>()?;
     let figures: Vec<Drawn> = materials
         .iter()
         .zip(&surveys)
@@ -60,7 +60,7 @@ pub(super) fn compare(
         report.page.paragraph(cases::DICE);
         figures.into_iter().for_each(|figure| report.show(vec![figure]));
     }
-    same_cases(report, materials, &surveys, count, quiet)
+    same_cases(report, materials, &surveys, count, progress)
 }
 
 /// What each folder is.
@@ -83,7 +83,7 @@ fn folders(materials: &[Material]) -> Table {
 }
 
 /// A row per score and a column per folder; nothing where no folder was scored.
-fn scores(materials: &[Material]) -> Result<Option<Table>, Failure> {
+fn scores(materials: &[Material]) -> Result<Option<Table>> {
     let scores = materials
         .iter()
         .map(|material| Scores::read(&material.predictions))
@@ -131,8 +131,8 @@ fn same_cases(
     materials: &[Material],
     surveys: &[Vec<Survey>],
     count: usize,
-    quiet: bool,
-) -> Result<(), Failure> {
+    progress: OnProgress<'_>,
+) -> Result<()> {
     let places: Vec<BTreeMap<&str, usize>> = materials
         .iter()
         .map(|material| material.found.iter().enumerate().map(|(i, found)| (found.id(), i)).collect())
@@ -157,7 +157,7 @@ fn same_cases(
          farthest from those before.",
         materials[0].name
     ));
-    let progress = Progress::new(chosen.len(), "cases with pictures", quiet);
+    let phase = Phase::new(progress, chosen.len(), "cases with pictures");
     for Chosen { index, why } in chosen {
         let id = &common[index].id;
         let subjects = materials
@@ -178,14 +178,13 @@ fn same_cases(
             svg,
             caption: format!("Of the samples of this report, {}.", caption.join("; ")),
         }]);
-        progress.advance(1, || id.clone());
+        phase.advance(1, id);
     }
-    progress.finish();
     Ok(())
 }
 
 /// One case: image and raters, and a row per folder.
-fn drawing(materials: &[Material], subjects: &[Subject], id: &str) -> Result<String, Failure> {
+fn drawing(materials: &[Material], subjects: &[Subject], id: &str) -> Result<String> {
     let view = shared_view(subjects);
     let mut strips = pictures::given(&subjects[0], &view);
     for (material, subject) in materials.iter().zip(subjects) {
@@ -196,7 +195,7 @@ fn drawing(materials: &[Material], subjects: &[Subject], id: &str) -> Result<Str
             let picture = view.labels(image, map, view.slice);
             Tile { picture, caption }
         };
-        let distances = Measured::of(subject).map_err(core_failure)?.distances;
+        let distances = Measured::of(subject)?.distances;
         let mut tiles = vec![tile(&subject.prediction, "mean prediction".to_owned())];
         let samples = diverse(&distances, COLUMNS - 1);
         tiles.extend(samples.iter().map(|&i| tile(&subject.samples[i], format!("sample {i}"))));

@@ -1,17 +1,17 @@
 //! The files of a report: the page, and its figures as SVG and PNG.
 
+use ssn_core::{OnProgress, Progress};
 use std::path::{Path, PathBuf};
 
+use crate::error::{EvalError, Result};
+use crate::figures::html::{Figure, Page};
+use crate::figures::png_from_svg;
+use crate::file_stem;
 use rayon::prelude::*;
 use serde::Serialize;
-use ssn_eval::figures::html::{Figure, Page};
-use ssn_eval::figures::png_from_svg;
-use ssn_eval::file_stem;
 use ssn_io::write_atomically;
 
-use crate::datasets::check_free;
-use crate::exit::{Exit, Failure};
-use crate::progress::Progress;
+use crate::predictions::check_free;
 
 /// The page.
 const PAGE: &str = "report.html";
@@ -40,7 +40,7 @@ pub(super) struct Drawn {
 
 /// What was written.
 #[derive(Debug, Serialize)]
-pub struct Written {
+pub struct ReportFiles {
     /// The page.
     pub report: PathBuf,
     /// Its size.
@@ -56,7 +56,7 @@ impl Report {
     ///
     /// # Errors
     /// When there is one already, unless it may be replaced.
-    pub(super) fn new(folder: PathBuf, title: &str, overwrite: bool) -> Result<Self, Failure> {
+    pub(super) fn new(folder: PathBuf, title: &str, overwrite: bool) -> Result<Self> {
         check_free(&folder.join(PAGE), overwrite)?;
         Ok(Self { folder, page: Page::new(title), figures: vec![] })
     }
@@ -73,17 +73,17 @@ impl Report {
     }
 
     /// Writes everything; the page comes last, so that a page that is there is whole.
-    pub(super) fn write(self, progress: &Progress) -> Result<Written, Failure> {
+    pub(super) fn write(self, progress: OnProgress<'_>) -> Result<ReportFiles> {
         let figures = self.folder.join(FIGURES);
         self.remove_old(&figures)?;
         std::fs::create_dir_all(&figures).map_err(|error| cannot("create the folder", &figures, error))?;
-        progress.say(&format!("drawing {} figures", self.figures.len()));
-        let written: Result<Vec<_>, Failure> = self
+        progress(Progress::Message(&format!("drawing {} figures", self.figures.len())));
+        let written: Result<Vec<_>> = self
             .figures
             .par_iter()
             .map(|(name, svg)| {
                 let png = png_from_svg(svg, PNG_SCALE)
-                    .map_err(|error| Failure::new(Exit::Internal, format!("figure {name}: {error}")))?;
+                    .map_err(|error| EvalError::internal(format!("figure {name}: {error}")))?;
                 let paths = ["svg", "png"].map(|ending| figures.join(format!("{name}.{ending}")));
                 for (path, bytes) in paths.iter().zip([svg.as_bytes(), &png]) {
                     std::fs::write(path, bytes).map_err(|error| cannot("write", path, error))?;
@@ -93,9 +93,8 @@ impl Report {
             .collect();
         let written = written?;
         let (report, html) = (self.folder.join(PAGE), self.page.finish());
-        write_atomically(&report, |out| out.write_all(html.as_bytes()))
-            .map_err(|error| Failure::new(Exit::Io, error))?;
-        Ok(Written {
+        write_atomically(&report, |out| out.write_all(html.as_bytes()))?;
+        Ok(ReportFiles {
             report,
             bytes: html.len() as u64,
             figure_bytes: written.iter().map(|(_, bytes)| bytes).sum(),
@@ -104,7 +103,7 @@ impl Report {
     }
 
     /// Removes the figures of an earlier report, which may be of other cases.
-    fn remove_old(&self, figures: &Path) -> Result<(), Failure> {
+    fn remove_old(&self, figures: &Path) -> Result<()> {
         let page = self.folder.join(PAGE);
         if !page.exists() {
             return Ok(());
@@ -120,11 +119,11 @@ impl Report {
     }
 }
 
-impl Written {
-    /// The line that is printed.
-    pub(super) fn line(&self) -> String {
-        format!(
-            "{} ({}), and {} figures as SVG and PNG beside it ({})\n",
+impl std::fmt::Display for ReportFiles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} ({}), and {} figures as SVG and PNG beside it ({})",
             self.report.display(),
             size(self.bytes),
             self.figures.len() / 2,
@@ -133,8 +132,8 @@ impl Written {
     }
 }
 
-fn cannot(verb: &str, path: &Path, error: std::io::Error) -> Failure {
-    Failure::new(Exit::Io, format!("cannot {verb} {}: {error}", path.display()))
+fn cannot(action: &'static str, path: &Path, error: std::io::Error) -> EvalError {
+    EvalError::System { action, path: path.to_owned(), source: error }
 }
 
 fn size(bytes: u64) -> String {

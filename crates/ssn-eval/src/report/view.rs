@@ -1,9 +1,9 @@
 //! The part of an image that pictures show: a slice, cut to where something is marked.
 
+use crate::Description;
+use crate::figures::color::{CLASSES, Color, probability};
+use crate::figures::picture::Picture;
 use ssn_core::LabelMap;
-use ssn_eval::Description;
-use ssn_eval::figures::color::{CLASSES, Color, probability};
-use ssn_eval::figures::picture::Picture;
 
 /// Pixels along the longer side of a picture; a little fewer for small ones, which are enlarged by a whole number.
 const PIXELS: usize = 192;
@@ -193,7 +193,7 @@ fn contrast(values: &[f32]) -> [f32; 2] {
 
 #[cfg(test)]
 mod tests {
-    use ssn_eval::{Kind, ModelId, Region};
+    use crate::{Kind, ModelId, Region};
     use ssn_io::Geometry;
 
     use super::*;

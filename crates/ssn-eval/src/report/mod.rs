@@ -1,4 +1,4 @@
-//! `ssn report`: what predictions and runs have to show, in one file.
+//! Reports: what predictions and runs have to show, in one file.
 
 mod cases;
 mod choose;
@@ -16,44 +16,64 @@ mod view;
 
 use std::path::{Path, PathBuf};
 
-use ssn_eval::Kind;
+use ssn_core::{OnProgress, Progress};
 
-use crate::args::{Global, ReportArgs};
-use crate::exit::{Exit, Failure, json, print, tell};
-use crate::progress::Progress;
+use crate::Kind;
+
+use crate::error::Result;
 use material::Material;
 use output::Report;
-pub use output::Written;
+pub use output::ReportFiles;
 use scores::Scores;
 use source::Sources;
 use training::Run;
 
-/// Makes the report and says where it is.
-pub fn run(args: &ReportArgs, global: &Global) -> Result<Exit, Failure> {
-    let written = report(args, global.quiet)?;
-    print(&if global.json { json(&written)? } else { written.line() })
+/// What is shown, and where.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReportConfig {
+    /// Folders of predictions, and of runs.
+    pub paths: Vec<PathBuf>,
+    /// The folder to write to; without it, `report` in the folder, or beside the first of several.
+    pub out: Option<PathBuf>,
+    /// How many cases get pictures.
+    pub cases: usize,
+    /// Samples of each case that figures are made of.
+    pub samples: usize,
+    /// The seed of the samples.
+    pub seed: u64,
+    /// The folder or file of the dataset, or a config that names it; without it, what was predicted.
+    pub data: Option<PathBuf>,
+    /// Replace a report that is there already.
+    pub overwrite: bool,
+}
+
+impl ReportConfig {
+    /// Six cases with pictures of 20 samples.
+    pub fn new(paths: Vec<PathBuf>) -> Self {
+        Self { paths, out: None, cases: 6, samples: 20, seed: 0, data: None, overwrite: false }
+    }
 }
 
 /// Makes the report.
 ///
 /// # Errors
 /// A sentence for a folder that is none of ours or cannot be read, and for a report that is there already.
-pub fn report(args: &ReportArgs, quiet: bool) -> Result<Written, Failure> {
-    let sources = Sources::open(&args.paths)?;
-    let out = args.out.clone().unwrap_or_else(|| default_out(&args.paths));
-    let mut report = Report::new(out, &title(&sources), args.overwrite)?;
+pub fn report(config: &ReportConfig, progress: OnProgress<'_>) -> Result<ReportFiles> {
+    let sources = Sources::open(&config.paths)?;
+    let out = config.out.clone().unwrap_or_else(|| default_out(&config.paths));
+    let mut report = Report::new(out, &title(&sources), config.overwrite)?;
     let runs = sources.runs;
     let open = |(name, predictions)| {
-        Material::open(name, predictions, args.data.as_deref(), args.samples, args.seed)
+        Material::open(name, predictions, config.data.as_deref(), config.samples, config.seed)
     };
     let materials = sources.predictions.into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
     for material in &materials {
-        missing_data(&mut report, material, quiet);
+        missing_data(&mut report, material, progress);
     }
     match materials.as_slice() {
         [] => {}
-        [one] => one_folder(&mut report, one, args, quiet)?,
-        many => compare::compare(&mut report, many, args.cases, quiet)?,
+        [one] => one_folder(&mut report, one, config, progress)?,
+        many => compare::compare(&mut report, many, config.cases, progress)?,
     }
     if !runs.is_empty() {
         let steps = |run: &Run| format!("{}, {} steps", run.name, run.steps().unwrap_or(0.0));
@@ -65,24 +85,21 @@ pub fn report(args: &ReportArgs, quiet: bool) -> Result<Written, Failure> {
             figures => report.show(figures),
         }
     }
-    let progress = Progress::new(0, "cases", quiet);
-    let written = report.write(&progress);
-    progress.finish();
-    written
+    report.write(progress)
 }
 
 /// All about one folder of predictions.
 fn one_folder(
     report: &mut Report,
     material: &Material,
-    args: &ReportArgs,
-    quiet: bool,
-) -> Result<(), Failure> {
+    config: &ReportConfig,
+    progress: OnProgress<'_>,
+) -> Result<()> {
     head(report, material);
     score_tables(report, material)?;
-    let surveys = survey::survey(material, quiet)?;
+    let surveys = survey::survey(material, progress)?;
     cases::sample_dice(report, material, &surveys);
-    cases::chosen(report, material, &surveys, &choose::cases(&surveys, args.cases), quiet)
+    cases::chosen(report, material, &surveys, &choose::cases(&surveys, config.cases), progress)
 }
 
 /// What the folder is of.
@@ -98,19 +115,17 @@ fn head(report: &mut Report, material: &Material) {
 }
 
 /// Says that there is no dataset, and why.
-fn missing_data(report: &mut Report, material: &Material, quiet: bool) {
+fn missing_data(report: &mut Report, material: &Material, progress: OnProgress<'_>) {
     let Some(note) = &material.note else { return };
     let what = format!("Images and raters of {} are left out", material.name);
-    if !quiet {
-        tell(&format!("{what}: {note}"));
-    }
+    progress(Progress::Message(&format!("{what}: {note}")));
     report
         .page
         .paragraph(&format!("{what}, because the dataset cannot be opened: {note}. Name it with --data."));
 }
 
 /// What `ssn evaluate` found.
-fn score_tables(report: &mut Report, material: &Material) -> Result<(), Failure> {
+fn score_tables(report: &mut Report, material: &Material) -> Result<()> {
     let scores = Scores::read(&material.predictions)?;
     report.page.section("Scores");
     match &scores {

@@ -1,7 +1,9 @@
 //! The part of a report about single cases.
 
-use ssn_eval::Kind;
-use ssn_eval::figures::sample_dice::{Row, sample_dice_figure};
+use crate::Kind;
+use crate::error::Result;
+use crate::figures::sample_dice::{Row, sample_dice_figure};
+use ssn_core::{OnProgress, Phase};
 
 use super::choose::{Chosen, diverse};
 use super::material::Material;
@@ -10,9 +12,6 @@ use super::output::{Drawn, Report};
 use super::pictures::{self, COLUMNS};
 use super::steering::{Steered, impossible};
 use super::survey::Survey;
-use crate::exit::Failure;
-use crate::predictions::core_failure;
-use crate::progress::Progress;
 
 /// Cases in the figure of sample Dice at most; more are taken evenly.
 const MOST_ROWS: usize = 80;
@@ -69,8 +68,8 @@ pub(super) fn chosen(
     material: &Material,
     surveys: &[Survey],
     chosen: &[Chosen],
-    quiet: bool,
-) -> Result<(), Failure> {
+    progress: OnProgress<'_>,
+) -> Result<()> {
     if chosen.is_empty() {
         return Ok(());
     }
@@ -82,14 +81,13 @@ pub(super) fn chosen(
     let unsteerable = impossible(material.kind());
     unsteerable.into_iter().for_each(|sentence| report.page.paragraph(sentence));
     let steered = if unsteerable.is_some() { 0 } else { STEERED };
-    let progress = Progress::new(chosen.len(), "cases with pictures", quiet);
+    let phase = Phase::new(progress, chosen.len(), "cases with pictures");
     for (place, one) in chosen.iter().enumerate() {
         let id = material.found[one.index].id();
-        progress.note(|| id.to_owned());
+        phase.current(id);
         case(report, material, &surveys[one.index], *one, place < steered)?;
-        progress.advance(1, || id.to_owned());
+        phase.advance(1, id);
     }
-    progress.finish();
     Ok(())
 }
 
@@ -99,12 +97,12 @@ fn case(
     survey: &Survey,
     Chosen { index, why }: Chosen,
     steered: bool,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let subject = material.pictured(index)?;
     let id = &survey.id;
     report.page.part(&format!("{id} · {why}"));
     report.page.paragraph(&facts(survey));
-    let measured = Measured::of(&subject).map_err(core_failure)?;
+    let measured = Measured::of(&subject)?;
     let view = pictures::view(&subject);
     let mut caption =
         "Samples are chosen to differ: the most typical one first, then always the one farthest from those before. \
@@ -131,7 +129,7 @@ fn case(
         },
     ]);
     if steered {
-        let samples = [samples[0], measured.lively().map_err(core_failure)?];
+        let samples = [samples[0], measured.lively()?];
         let strips = Steered { material, subject: &subject, view: &view, samples };
         strips.figures()?.into_iter().for_each(|drawn| report.show(vec![drawn]));
     }

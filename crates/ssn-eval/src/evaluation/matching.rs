@@ -3,38 +3,77 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use crate::error::{EvalError, Result};
+use crate::{Description, Found, Kind, Predictions};
 use ssn_data::division::check_unique;
 use ssn_data::{DataConfig, Dataset, Split};
-use ssn_eval::{Description, Found, Kind, Predictions};
 
-use super::named;
-use crate::args::Part;
-use crate::datasets::{failure as data_failure, is_config};
-use crate::exit::{Exit, Failure};
-use crate::predictions::failure;
+use crate::predictions::{is_config, named};
+
+/// Cases of a dataset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Those to learn from.
+    Train,
+    /// Those to choose by.
+    Validation,
+    /// Those to judge by.
+    Test,
+    /// All of them.
+    All,
+}
+
+impl Part {
+    /// The part that a folder of predictions says it is of.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match Split::from_name(name) {
+            Some(Split::Train) => Some(Self::Train),
+            Some(Split::Validation) => Some(Self::Validation),
+            Some(Split::Test) => Some(Self::Test),
+            None => (name == "all").then_some(Self::All),
+        }
+    }
+
+    /// The part of a dataset, or nothing for all of it.
+    pub fn split(self) -> Option<Split> {
+        match self {
+            Self::Train => Some(Split::Train),
+            Self::Validation => Some(Split::Validation),
+            Self::Test => Some(Split::Test),
+            Self::All => None,
+        }
+    }
+
+    /// The name in files.
+    pub fn name(self) -> &'static str {
+        self.split().map_or("all", Split::name)
+    }
+}
 
 /// A prediction and the case of the dataset that it is of.
-pub(crate) struct Job {
-    pub(crate) found: Found,
+pub struct Job {
+    /// The prediction.
+    pub found: Found,
     /// The place of the case in the dataset.
-    pub(crate) index: usize,
+    pub index: usize,
 }
 
 /// What is to be scored.
-pub(crate) struct Plan {
-    pub(crate) dataset: Dataset,
+pub struct Plan {
+    /// The dataset.
+    pub dataset: Dataset,
     /// The name of the part.
-    pub(crate) part: &'static str,
+    pub part: &'static str,
     /// In natural order of the ids.
-    pub(crate) jobs: Vec<Job>,
+    pub jobs: Vec<Job>,
     /// Cases of the part without a prediction.
-    pub(crate) missing: Vec<String>,
+    pub missing: Vec<String>,
     /// Predictions of cases of other parts.
-    pub(crate) others: usize,
+    pub others: usize,
     /// The kind of the network.
-    pub(crate) kind: Kind,
+    pub kind: Kind,
     /// The names of its classes.
-    pub(crate) classes: Vec<String>,
+    pub classes: Vec<String>,
 }
 
 impl Plan {
@@ -42,9 +81,9 @@ impl Plan {
     ///
     /// # Errors
     /// Predictions of cases that the dataset does not know, of another number of classes, and none at all.
-    pub(crate) fn new(predictions: &Predictions, data: &Path, part: Part) -> Result<Self, Failure> {
+    pub fn new(predictions: &Predictions, data: &Path, part: Part) -> Result<Self> {
         let (dataset, parts) = open(data, part)?;
-        let found = predictions.cases().map_err(failure)?;
+        let found = predictions.cases()?;
         check_classes(&dataset, &found)?;
         let places: BTreeMap<&str, usize> =
             dataset.entries.iter().enumerate().map(|(i, entry)| (entry.id.as_str(), i)).collect();
@@ -63,7 +102,7 @@ impl Plan {
                 dataset.root.display(),
                 named(&unknown)
             );
-            return Err(Failure::new(Exit::BadData, message));
+            return Err(EvalError::mismatch(message));
         }
         let wanted = |index: usize| part.split().is_none_or(|split| parts.get(index) == Some(&split));
         let all = found.len();
@@ -79,7 +118,7 @@ impl Plan {
                 predictions.root().display(),
                 part.name()
             );
-            return Err(Failure::new(Exit::BadData, message));
+            return Err(EvalError::mismatch(message));
         };
         let (kind, classes) = (*kind, classes.clone());
         let predicted: BTreeSet<usize> = jobs.iter().map(|job| job.index).collect();
@@ -93,17 +132,17 @@ impl Plan {
 }
 
 /// The dataset, and the part of each of its cases; no parts where all cases are asked for.
-pub(crate) fn open(data: &Path, part: Part) -> Result<(Dataset, Vec<Split>), Failure> {
+pub fn open(data: &Path, part: Part) -> Result<(Dataset, Vec<Split>)> {
     let (dataset, parts) = if is_config(data) {
-        let config = DataConfig::read(data).map_err(data_failure)?;
-        let dataset = config.open().map_err(data_failure)?;
+        let config = DataConfig::read(data)?;
+        let dataset = config.open()?;
         let parts = match part {
             Part::All => vec![],
-            _ => config.parts(&dataset).map_err(data_failure)?.0,
+            _ => config.parts(&dataset)?.0,
         };
         (dataset, parts)
     } else {
-        let dataset = Dataset::open(data).map_err(data_failure)?;
+        let dataset = Dataset::open(data)?;
         let given: Option<Vec<Split>> = dataset.entries.iter().map(|entry| entry.split).collect();
         let parts = match (part, given) {
             (Part::All, _) => vec![],
@@ -115,17 +154,17 @@ pub(crate) fn open(data: &Path, part: Part) -> Result<(Dataset, Vec<Split>), Fai
                     data.display(),
                     part.name()
                 );
-                return Err(Failure::new(Exit::Usage, message));
+                return Err(EvalError::settings(message));
             }
         };
         (dataset, parts)
     };
-    check_unique(&dataset.members()).map_err(data_failure)?;
+    check_unique(&dataset.members())?;
     Ok((dataset, parts))
 }
 
 /// Refuses predictions of other classes than the dataset has.
-pub(crate) fn check_classes(dataset: &Dataset, found: &[Found]) -> Result<(), Failure> {
+pub fn check_classes(dataset: &Dataset, found: &[Found]) -> Result<()> {
     let ours = &dataset.classes;
     let Some(case) = found.iter().find(|case| case.header.description.classes.len() != ours.len()) else {
         return Ok(());
@@ -140,5 +179,5 @@ pub(crate) fn check_classes(dataset: &Dataset, found: &[Found]) -> Result<(), Fa
         ours.len(),
         ours.join(", ")
     );
-    Err(Failure::new(Exit::BadData, message))
+    Err(EvalError::mismatch(message))
 }

@@ -1,16 +1,15 @@
 //! What steering does to the samples of a case, and the modes of variation of its distribution.
 
+use crate::Kind;
+use crate::error::Result;
+use crate::figures::strips::{Block, Strip, Tile, strips_with_legend};
 use ssn_core::modes::{Modes, canonicalise};
 use ssn_core::{LabelMap, LowRankNormal, Sampler, Steering};
-use ssn_eval::Kind;
-use ssn_eval::figures::strips::{Block, Strip, Tile, strips_with_legend};
 
 use super::material::{Material, Subject, on_image};
 use super::output::Drawn;
 use super::pictures::legend;
 use super::view::View;
-use crate::exit::Failure;
-use crate::predictions::core_failure;
 
 /// Scales of the noise of a class, as in the paper, and standard deviations of a mode.
 const SCALES: [f32; 7] = [-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0];
@@ -45,14 +44,14 @@ pub(super) struct Steered<'a> {
 
 impl Steered<'_> {
     /// The strips of a case whose distribution has noise.
-    pub(super) fn figures(&self) -> Result<Vec<Drawn>, Failure> {
+    pub(super) fn figures(&self) -> Result<Vec<Drawn>> {
         let mut drawn = vec![self.classes()?, self.temperatures()?];
         drawn.extend(self.modes()?);
         Ok(drawn)
     }
 
     /// The noise of each foreground class, scaled.
-    fn classes(&self) -> Result<Drawn, Failure> {
+    fn classes(&self) -> Result<Drawn> {
         let classes = self.subject.file.distribution().classes();
         // A single class that is off or on has one row of logits, that of `on`.
         let names = self.material.classes();
@@ -78,7 +77,7 @@ impl Steered<'_> {
     }
 
     /// All noise, scaled.
-    fn temperatures(&self) -> Result<Drawn, Failure> {
+    fn temperatures(&self) -> Result<Drawn> {
         let mut strips = vec![];
         for sample in self.samples {
             let mut tiles = vec![];
@@ -93,12 +92,12 @@ impl Steered<'_> {
     }
 
     /// The modes that explain most; nothing for independent voxels.
-    fn modes(&self) -> Result<Option<Drawn>, Failure> {
+    fn modes(&self) -> Result<Option<Drawn>> {
         let distribution = self.subject.file.distribution();
         if distribution.rank() == 0 {
             return Ok(None);
         }
-        let modes = canonicalise(distribution).map_err(core_failure)?;
+        let modes = canonicalise(distribution)?;
         let (shares, total) = (modes.shares(), modes.shares_of_total());
         let mut strips = vec![];
         for (mode, share) in shares.iter().enumerate().take(MODES) {
@@ -119,7 +118,7 @@ impl Steered<'_> {
         Ok(Some(self.drawn("modes", "Modes of variation", caption, strips)))
     }
 
-    fn draw(&self, steering: &Steering, sample: usize) -> Result<LabelMap, Failure> {
+    fn draw(&self, steering: &Steering, sample: usize) -> Result<LabelMap> {
         let numbers = sample as u64..sample as u64 + 1;
         Ok(self.material.draw(&self.subject.file, steering, numbers)?.remove(0))
     }
@@ -138,17 +137,15 @@ impl Steered<'_> {
 }
 
 /// The labels of the mean, moved along a mode.
-fn along(modes: &Modes, mode: usize, deviations: f32) -> Result<LabelMap, Failure> {
+fn along(modes: &Modes, mode: usize, deviations: f32) -> Result<LabelMap> {
     let distribution = &modes.distribution;
     let (c, v) = (distribution.classes(), distribution.voxels());
     let mut moved = vec![0f32; c * v];
     distribution.factor().read(mode * c * v, &mut moved);
     let mean = distribution.mean().to_f32();
     moved.iter_mut().zip(&mean).for_each(|(x, mean)| *x = mean + deviations * *x);
-    let moved = LowRankNormal::new(c, v, 0, moved, vec![0f32; c * v], vec![0f32; 0]).map_err(core_failure)?;
-    let mut maps = Sampler::new(&moved, 0, &Steering::default())
-        .and_then(|sampler| sampler.labels(0..1))
-        .map_err(core_failure)?;
+    let moved = LowRankNormal::new(c, v, 0, moved, vec![0f32; c * v], vec![0f32; 0])?;
+    let mut maps = Sampler::new(&moved, 0, &Steering::default()).and_then(|sampler| sampler.labels(0..1))?;
     Ok(maps.remove(0))
 }
 

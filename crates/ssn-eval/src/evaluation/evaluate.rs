@@ -1,0 +1,359 @@
+//! Predictions against raters, case by case, and what the scores say together.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use ssn_core::{LabelMap, OnProgress, Phase, Progress};
+use ssn_data::Shard;
+use ssn_data::parallel::{self, Meter, unwatched};
+use ssn_data::shard::Waiting;
+use ssn_io::{Limits, read_bytes, write_atomically};
+
+use super::matching::{Job, Part, Plan};
+use super::{Evaluation, Record, Scored, Settings, cases_csv, key, raters};
+use crate::error::{EvalError, Result};
+use crate::predictions::{DistributionFile, Kind, Predictions, file_stem, named, unknown_name};
+use crate::scores::{DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_TOLERANCE, Group, ScoreConfig, memory, score};
+
+/// What is scored, against what, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EvaluateConfig {
+    /// The folder of predictions.
+    pub predictions: PathBuf,
+    /// The folder or file of the dataset, or a config that names it; without it, what was predicted.
+    pub data: Option<PathBuf>,
+    /// The cases to score; without it, those that were predicted for.
+    pub split: Option<Part>,
+    /// Samples of each case.
+    pub samples: usize,
+    /// The seed of the samples.
+    pub seed: u64,
+    /// The folder to write to; without it, `evaluation` in that of the predictions.
+    pub out: Option<PathBuf>,
+    /// Only GED² and Dice.
+    pub fast: bool,
+    /// Draw every voxel of a deterministic network by itself; its only sample is its prediction otherwise.
+    pub categorical: bool,
+    /// The scale of all noise.
+    pub temperature: f32,
+    /// Whether samples have the independent noise of voxels.
+    pub diagonal_noise: bool,
+    /// Classes that are scored as one mask: a name and the names of the classes. Without any, each class and all of them
+    /// together.
+    pub groups: Vec<(String, Vec<String>)>,
+    /// The tolerance of the surface Dice, in millimeters.
+    pub tolerance: f64,
+    /// The bins of the calibration error.
+    pub bins: usize,
+    /// Go on where predictions are missing.
+    pub allow_missing: bool,
+    /// Score every case again, and replace an evaluation with other settings.
+    pub overwrite: bool,
+}
+
+impl EvaluateConfig {
+    /// The usual scores of a folder of predictions.
+    pub fn new(predictions: impl Into<PathBuf>) -> Self {
+        Self {
+            predictions: predictions.into(),
+            data: None,
+            split: None,
+            samples: DEFAULT_SAMPLES,
+            seed: 0,
+            out: None,
+            fast: false,
+            categorical: false,
+            temperature: 1.0,
+            diagonal_noise: true,
+            groups: vec![],
+            tolerance: DEFAULT_TOLERANCE,
+            bins: DEFAULT_BINS,
+            allow_missing: false,
+            overwrite: false,
+        }
+    }
+}
+
+/// What an evaluation found.
+pub struct Evaluated {
+    /// The means over the cases.
+    pub evaluation: Evaluation,
+    /// The scores of each case.
+    pub cases: Vec<Scored>,
+    /// The file with the scores of each case.
+    pub cases_csv: PathBuf,
+}
+
+/// Scores all cases against the raters of the dataset, and writes the files of the evaluation.
+///
+/// Cases whose prediction, raters and settings are the same as before are not scored again.
+pub fn evaluate(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Evaluated> {
+    let work = plan_work(config, progress)?;
+    let all: Vec<usize> = (0..work.plan.jobs.len()).collect();
+    let cases = work.score(&all, config.overwrite, progress)?;
+    work.finish(cases)
+}
+
+/// Scores the cases of a shard, and writes the files of the evaluation once all cases are scored.
+pub fn evaluate_shard(
+    config: &EvaluateConfig,
+    shard: Shard,
+    progress: OnProgress<'_>,
+) -> Result<Result<Evaluated, Waiting>> {
+    if shard.is_whole() {
+        return evaluate(config, progress).map(Ok);
+    }
+    let work = plan_work(config, progress)?;
+    work.score(&shard.own(work.plan.jobs.len()), config.overwrite, progress)?;
+    match work.collect(shard)? {
+        Ok(cases) => work.finish(cases).map(Ok),
+        Err(waiting) => Ok(Err(waiting)),
+    }
+}
+
+/// Finds out what is to be scored, and how.
+fn plan_work(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Work> {
+    let predictions = Predictions::open(&config.predictions)?;
+    let about = predictions.about();
+    let part = config.split.or(Part::from_name(&about.split)).unwrap_or(Part::Test);
+    let data = config.data.clone().unwrap_or_else(|| about.dataset.clone().into());
+    let plan = Plan::new(&predictions, &data, part)?;
+    if !plan.missing.is_empty() && !config.allow_missing {
+        let message = format!(
+            "{} of {} cases of the part {} have no prediction in {}: {}; predict them, or go on without them \
+             with --allow-missing",
+            plan.missing.len(),
+            plan.missing.len() + plan.jobs.len(),
+            plan.part,
+            config.predictions.display(),
+            named(&plan.missing)
+        );
+        return Err(EvalError::mismatch(message));
+    }
+    if plan.others > 0 {
+        progress(Progress::Message(&format!(
+            "{} predictions are of other cases than those of the part {}",
+            plan.others, plan.part
+        )));
+    }
+    for job in &plan.jobs {
+        job.found.header.check_samples(config.samples as u64)?;
+    }
+    let settings = settings(config, &predictions, &plan)?;
+    let folder = Folder::open(config, &settings)?;
+    Ok(Work { plan, settings, folder })
+}
+
+/// What the flags ask for, in the terms of the classes.
+fn settings(config: &EvaluateConfig, predictions: &Predictions, plan: &Plan) -> Result<Settings> {
+    let classes = &plan.classes;
+    let mut groups = vec![];
+    for (name, members) in &config.groups {
+        let mut numbers = vec![];
+        for member in members {
+            match classes.iter().position(|class| class == member) {
+                Some(0) => {
+                    let message =
+                        format!("--group {name}: {member:?} is the background, which is not scored");
+                    return Err(EvalError::settings(message));
+                }
+                Some(number) => numbers.push(number as u8),
+                None => {
+                    let message =
+                        format!("--group {name}: {}", unknown_name(member, classes, &config.predictions));
+                    return Err(EvalError::settings(message));
+                }
+            }
+        }
+        groups.push(Group { name: name.clone(), classes: numbers });
+    }
+    let base = if config.fast { ScoreConfig::fast(config.samples) } else { ScoreConfig::default() };
+    let scores = ScoreConfig {
+        samples: config.samples,
+        seed: config.seed,
+        categorical: config.categorical,
+        temperature: config.temperature,
+        diagonal_noise: config.diagonal_noise,
+        tolerance: config.tolerance,
+        bins: config.bins,
+        groups,
+        ..base
+    };
+    if scores.steers() && plan.kind != Kind::Stochastic {
+        let message = format!(
+            "the predictions in {} have no distribution whose noise could be steered; leave out --temperature and \
+             --no-diagonal-noise",
+            config.predictions.display()
+        );
+        return Err(EvalError::settings(message));
+    }
+    let root = &plan.dataset.root;
+    let dataset = root.canonicalize().unwrap_or_else(|_| root.clone()).display().to_string();
+    let (model, split) = (predictions.about().model.clone(), plan.part.to_owned());
+    Ok(Settings { model, kind: plan.kind, dataset, split, scores })
+}
+
+/// The folder in which an evaluation lies unless another is named.
+pub fn default_folder(predictions: &Path) -> PathBuf {
+    predictions.join("evaluation")
+}
+
+/// The cases of an evaluation, how they are scored, and where the scores go.
+struct Work {
+    plan: Plan,
+    settings: Settings,
+    folder: Folder,
+}
+
+impl Work {
+    /// Scores those of some cases that are not scored yet, or all of them `again`.
+    fn score(&self, cases: &[usize], again: bool, progress: OnProgress<'_>) -> Result<Vec<Scored>> {
+        let phase = Phase::new(progress, cases.len(), "cases");
+        self.each(cases, &|done| phase.reached(done), |job, meter| {
+            let (raters, key) = self.raters(job)?;
+            let (path, config) = (self.folder.record(job.found.id()), &self.settings.scores);
+            if let Some(record) = Record::read(&path, &key, job.found.id()).filter(|_| !again) {
+                return Ok(record.scored);
+            }
+            meter.saw_all(memory(&job.found.header, raters.len(), config));
+            let scored = score_one(job, &raters, config)?;
+            let record = Record { key, scored };
+            record.write(&path)?;
+            Ok(record.scored)
+        })
+    }
+
+    /// The scores of all cases, if all shards have left theirs.
+    fn collect(&self, shard: Shard) -> Result<Result<Vec<Scored>, Waiting>> {
+        let jobs = &self.plan.jobs;
+        // Labels take time to read: only once every case has a file.
+        let is_there = |index: usize| self.folder.record(jobs[index].found.id()).is_file();
+        if let Some(waiting) = shard.waiting(jobs.len(), is_there) {
+            return Ok(Err(waiting));
+        }
+        let all: Vec<usize> = (0..jobs.len()).collect();
+        let found = self.each(&all, &unwatched, |job, _| {
+            let (id, (_, key)) = (job.found.id(), self.raters(job)?);
+            Ok(Record::read(&self.folder.record(id), &key, id).map(|record| record.scored))
+        })?;
+        Ok(match shard.waiting(jobs.len(), |index| found[index].is_some()) {
+            Some(waiting) => Err(waiting),
+            None => Ok(found.into_iter().flatten().collect()),
+        })
+    }
+
+    /// Writes the files of the evaluation.
+    fn finish(self, cases: Vec<Scored>) -> Result<Evaluated> {
+        let Self { plan, settings, folder } = self;
+        let evaluation = Evaluation::new(settings, &cases, plan.missing)?;
+        folder.write(&evaluation, &cases)?;
+        Ok(Evaluated { evaluation, cases, cases_csv: folder.cases_csv() })
+    }
+
+    /// The labels of a case's raters, and the key of its scores. Labels come first: scores of labels that were corrected
+    /// since are no longer theirs.
+    fn raters(&self, job: &Job) -> Result<(Vec<LabelMap>, String)> {
+        let raters = raters::load(&self.plan.dataset, job)?;
+        let key = key(&self.settings.scores, &job.found.header.sha256, &raters)?;
+        Ok((raters, key))
+    }
+
+    /// Something of each of some cases, or the first failure.
+    fn each<T: Send>(
+        &self,
+        cases: &[usize],
+        progress: parallel::Progress<'_>,
+        work: impl Fn(&Job, &Meter) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let job = |number: usize| &self.plan.jobs[cases[number]];
+        let results = parallel::map(cases.len(), progress, |number, meter| work(job(number), meter));
+        let one = |(number, result): (usize, Result<Result<T>, String>)| match result {
+            Ok(result) => result,
+            Err(panic) => {
+                let id = job(number).found.id();
+                let message = format!("case {id}: the program failed: {panic}; please report this");
+                Err(EvalError::internal(message))
+            }
+        };
+        results.into_iter().enumerate().map(one).collect()
+    }
+}
+
+fn score_one(job: &Job, raters: &[LabelMap], config: &ScoreConfig) -> Result<Scored> {
+    let file = DistributionFile::read(&job.found.path, &Limits::default())?;
+    let scores = score(&file, raters, config)?;
+    Ok(Scored { id: job.found.id().to_owned(), scores })
+}
+
+/// The folder of an evaluation.
+struct Folder {
+    root: PathBuf,
+}
+
+impl Folder {
+    /// Makes the folder, or goes on with one that is of the same settings.
+    ///
+    /// # Errors
+    /// When it holds an evaluation with other settings, unless it may be replaced.
+    fn open(config: &EvaluateConfig, settings: &Settings) -> Result<Self> {
+        let root = config.out.clone().unwrap_or_else(|| default_folder(&config.predictions));
+        let folder = Self { root };
+        let there = read_bytes(&folder.summary(), &Limits::default()).ok();
+        let there = there.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+        let asked = serde_json::to_value(settings).map_err(EvalError::internal)?;
+        if let Some(there) = there.filter(|_| !config.overwrite)
+            && let Some((what, old, new)) = difference("", &there["settings"], &asked)
+        {
+            let message = format!(
+                "{} holds an evaluation with {what} {old}, but {new} is asked for; choose another folder with --out \
+                 or replace it with --overwrite",
+                folder.root.display()
+            );
+            return Err(EvalError::settings(message));
+        }
+        let cases = folder.root.join("cases");
+        std::fs::create_dir_all(&cases).map_err(|error| EvalError::System {
+            action: "create the folder",
+            path: cases.clone(),
+            source: error,
+        })?;
+        Ok(folder)
+    }
+
+    /// The file that keeps the scores of a case.
+    fn record(&self, id: &str) -> PathBuf {
+        self.root.join("cases").join(file_stem(id) + ".json")
+    }
+
+    /// The table of all cases.
+    fn cases_csv(&self) -> PathBuf {
+        self.root.join("cases.csv")
+    }
+
+    fn summary(&self) -> PathBuf {
+        self.root.join("summary.json")
+    }
+
+    /// Writes the table of cases, and then the summary.
+    fn write(&self, evaluation: &Evaluation, cases: &[Scored]) -> Result<()> {
+        write_text(&self.cases_csv(), &cases_csv(cases))?;
+        let text = serde_json::to_string_pretty(evaluation).map_err(EvalError::internal)?;
+        write_text(&self.summary(), &(text + "\n"))
+    }
+}
+
+fn write_text(path: &Path, text: &str) -> Result<()> {
+    Ok(write_atomically(path, |out| out.write_all(text.as_bytes()))?)
+}
+
+/// The first field in which two settings differ, with both values.
+fn difference(name: &str, there: &Value, asked: &Value) -> Option<(String, String, String)> {
+    if let (Value::Object(old), Value::Object(new)) = (there, asked) {
+        let field = |key: &String| if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+        let none = Value::Null;
+        return new
+            .iter()
+            .find_map(|(key, value)| difference(&field(key), old.get(key).unwrap_or(&none), value));
+    }
+    (there != asked).then(|| (name.to_owned(), there.to_string(), asked.to_string()))
+}

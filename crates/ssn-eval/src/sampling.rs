@@ -1,0 +1,401 @@
+//! Segmentations out of distribution files, without a network.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use serde::Serialize;
+use ssn_core::{LabelMap, OnProgress, Phase, SampleSummary, Sampler, Steering};
+use ssn_data::text::csv_text;
+use ssn_io::{Image, Limits, write, write_atomically};
+
+use crate::error::{EvalError, Result};
+use crate::predictions::draw::blocks;
+use crate::predictions::{
+    DistributionFile, Draw, Found, Kind, Output, check_free, file_stem, find, unknown_name,
+};
+
+/// What is drawn, and how it is written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SampleConfig {
+    /// Distribution files, or folders of them.
+    pub inputs: Vec<PathBuf>,
+    /// The folder to write to.
+    pub out: PathBuf,
+    /// Samples of each case.
+    pub samples: u64,
+    /// The seed; sample `i` of a seed is always the same.
+    pub seed: u64,
+    /// The number of the first sample.
+    pub first: u64,
+    /// The scale of all noise.
+    pub temperature: Option<f32>,
+    /// The scale of the noise of a class, by its name.
+    pub class_scales: Vec<(String, f32)>,
+    /// The weight of a column of the factor, by its number.
+    pub mode_weights: Vec<(usize, f32)>,
+    /// Whether samples have the independent noise of voxels.
+    pub diagonal_noise: bool,
+    /// Write the mean of the samples' probabilities.
+    pub probabilities: bool,
+    /// Write the entropy of these probabilities.
+    pub entropy: bool,
+    /// The format of the files.
+    pub format: MapFormat,
+    /// Replace files that are there already.
+    pub overwrite: bool,
+}
+
+impl SampleConfig {
+    /// Ten samples of each case as NIfTI files.
+    pub fn new(inputs: Vec<PathBuf>, out: impl Into<PathBuf>) -> Self {
+        Self {
+            inputs,
+            out: out.into(),
+            samples: 10,
+            seed: 0,
+            first: 0,
+            temperature: None,
+            class_scales: vec![],
+            mode_weights: vec![],
+            diagonal_noise: true,
+            probabilities: false,
+            entropy: false,
+            format: MapFormat::NiiGz,
+            overwrite: false,
+        }
+    }
+
+    /// Whether anything is asked for that a network without noise does not have.
+    fn steers(&self) -> bool {
+        let scales = !self.class_scales.is_empty() || !self.mode_weights.is_empty();
+        self.temperature.is_some() || scales || !self.diagonal_noise
+    }
+}
+
+/// Formats of label maps and maps of numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MapFormat {
+    /// NIfTI, compressed.
+    NiiGz,
+    /// NRRD, compressed.
+    Nrrd,
+    /// MetaImage, compressed.
+    Mha,
+    /// PNG, for label maps of pictures.
+    Png,
+}
+
+impl MapFormat {
+    /// The ending of names.
+    pub fn ending(self) -> &'static str {
+        match self {
+            Self::NiiGz => ".nii.gz",
+            Self::Nrrd => ".nrrd",
+            Self::Mha => ".mha",
+            Self::Png => ".png",
+        }
+    }
+}
+
+/// What was drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SampledFiles {
+    /// The number of cases.
+    pub cases: usize,
+    /// Every class of every sample.
+    pub rows: Vec<SampledClass>,
+    /// The table of volumes.
+    pub table: PathBuf,
+}
+
+/// Draws samples of every file and writes them.
+pub fn sample(config: &SampleConfig, progress: OnProgress<'_>) -> Result<SampledFiles> {
+    let cases = find(&config.inputs)?;
+    refuse_twins(&cases)?;
+    let steerings = cases.iter().map(|case| steering(config, case)).collect::<Result<Vec<_>, _>>()?;
+    for case in &cases {
+        case.header.check_samples(config.first + config.samples)?;
+    }
+    let outputs = Outputs::new(config, &cases)?;
+    let phase = Phase::new(progress, cases.len() * config.samples as usize, "samples");
+    let mut rows = vec![];
+    for (case, steering) in cases.iter().zip(&steerings) {
+        rows.extend(draw(config, case, steering, &outputs, &phase)?);
+    }
+    drop(phase);
+    outputs.write_table(&rows)?;
+    Ok(SampledFiles { cases: cases.len(), rows, table: outputs.table() })
+}
+
+/// Refuses two files of one case.
+fn refuse_twins(cases: &[Found]) -> Result<()> {
+    let mut places = BTreeMap::new();
+    for case in cases {
+        if let Some(first) = places.insert(case.id(), &case.path) {
+            let message = format!(
+                "{} and {} are both of case {:?}, so their samples would have the same names; sample them into \
+                 folders of their own",
+                first.display(),
+                case.path.display(),
+                case.id()
+            );
+            return Err(EvalError::settings(message));
+        }
+    }
+    Ok(())
+}
+
+/// Draws and writes the samples of one case, block by block, and the maps of what they say together.
+fn draw(
+    config: &SampleConfig,
+    case: &Found,
+    steering: &Steering,
+    outputs: &Outputs,
+    phase: &Phase<'_>,
+) -> Result<Vec<SampledClass>> {
+    let file = DistributionFile::read(&case.path, &Limits::default())?;
+    let source = Draw::new(&file, config.seed, steering)?;
+    let numbers = config.first..config.first + config.samples;
+    let mut rows = vec![];
+    for block in blocks(numbers.clone(), file.description().voxels()) {
+        let maps = source.labels(block.clone())?;
+        let count = maps.len();
+        rows.extend(outputs.write_samples(&file, block, maps)?);
+        phase.advance(count, case.id());
+    }
+    if config.probabilities || config.entropy {
+        write_summary(config, &file, steering, outputs)?;
+    }
+    Ok(rows)
+}
+
+/// Writes the mean probabilities of the samples, and their entropy.
+fn write_summary(
+    config: &SampleConfig,
+    file: &DistributionFile,
+    steering: &Steering,
+    outputs: &Outputs,
+) -> Result<()> {
+    let sampler = Sampler::new(file.distribution(), config.seed, steering)?;
+    let mut summary = SampleSummary::new(&sampler, &[])?;
+    // Without noise every sample has the same probabilities: those of the voxels by themselves. Those of samples that the
+    // network drew itself are in the mean, over all of them.
+    let samples = match file.description().kind {
+        Kind::Stochastic => config.first..config.first + config.samples,
+        Kind::Deterministic | Kind::Sampled => 0..1,
+    };
+    summary.extend(&sampler, samples)?;
+    if config.probabilities {
+        outputs.write_probabilities(file, &summary.mean_probabilities()?)?;
+    }
+    if config.entropy {
+        outputs.write_entropy(file, &summary.marginal_entropy()?)?;
+    }
+    Ok(())
+}
+
+/// One class of one sample.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SampledClass {
+    /// The case.
+    pub id: String,
+    /// The number of the sample.
+    pub sample: u64,
+    /// Its file.
+    pub file: PathBuf,
+    /// The class.
+    pub class: String,
+    /// Its voxels.
+    pub voxels: usize,
+    /// Its volume.
+    pub milliliters: f64,
+}
+
+/// The files of a folder of samples.
+struct Outputs {
+    folder: PathBuf,
+    ending: &'static str,
+}
+
+impl Outputs {
+    /// Makes the folder, once it is sure that every file can be written and none is lost.
+    fn new(config: &SampleConfig, cases: &[Found]) -> Result<Self> {
+        let outputs = Self { folder: config.out.clone(), ending: config.format.ending() };
+        check_format(config, cases)?;
+        check_free(&outputs.table(), config.overwrite)?;
+        for case in cases {
+            let samples = config.first..config.first + config.samples;
+            for path in samples.map(|number| outputs.sample(case.id(), number)) {
+                check_free(&path, config.overwrite)?;
+            }
+            for (asked, output) in
+                [(config.probabilities, Output::Probabilities), (config.entropy, Output::Entropy)]
+            {
+                if asked {
+                    check_free(&outputs.map(case.id(), output), config.overwrite)?;
+                }
+            }
+        }
+        std::fs::create_dir_all(&config.out).map_err(|error| EvalError::System {
+            action: "create the folder",
+            path: config.out.clone(),
+            source: error,
+        })?;
+        Ok(outputs)
+    }
+
+    /// The table of volumes.
+    fn table(&self) -> PathBuf {
+        self.folder.join("samples.csv")
+    }
+
+    fn sample(&self, id: &str, number: u64) -> PathBuf {
+        self.folder.join(format!("{}_sample_{number}{}", file_stem(id), self.ending))
+    }
+
+    fn map(&self, id: &str, output: Output) -> PathBuf {
+        self.folder.join(format!("{}_{}{}", file_stem(id), output.name(), self.ending))
+    }
+
+    /// Writes some samples of a case as label maps of the whole image, and gives their volumes.
+    fn write_samples(
+        &self,
+        file: &DistributionFile,
+        numbers: Range<u64>,
+        maps: Vec<LabelMap>,
+    ) -> Result<Vec<SampledClass>> {
+        let rows: Result<Vec<_>> = maps
+            .into_par_iter()
+            .zip(numbers.collect::<Vec<_>>())
+            .map(|(map, number)| {
+                let labels = file.labels_on_image(&map)?;
+                let path = self.sample(&file.description().case, number);
+                let rows = volumes(file, number, &path, &labels);
+                write_image(&path, &file.as_image(labels)?)?;
+                Ok(rows)
+            })
+            .collect();
+        Ok(rows?.concat())
+    }
+
+    /// Writes mean probabilities `[l, v]` of a region as an image with a channel per label; outside, all is background.
+    fn write_probabilities(&self, file: &DistributionFile, rows: &[f32]) -> Result<()> {
+        let image = file.probabilities_as_image(rows)?;
+        write_image(&self.map(&file.description().case, Output::Probabilities), &image)
+    }
+
+    /// Writes the entropy `[v]` of a region; outside, nothing is uncertain.
+    fn write_entropy(&self, file: &DistributionFile, entropy: &[f32]) -> Result<()> {
+        let image = file.rows_as_image(entropy, |_| 0.0)?;
+        write_image(&self.map(&file.description().case, Output::Entropy), &image)
+    }
+
+    /// Writes the table of volumes.
+    fn write_table(&self, rows: &[SampledClass]) -> Result<()> {
+        let heading = ["id", "sample", "file", "class", "voxels", "milliliters"].map(str::to_owned);
+        let cells = |row: &SampledClass| {
+            vec![
+                row.id.clone(),
+                row.sample.to_string(),
+                row.file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+                row.class.clone(),
+                row.voxels.to_string(),
+                row.milliliters.to_string(),
+            ]
+        };
+        let table: Vec<_> = std::iter::once(heading.to_vec()).chain(rows.iter().map(cells)).collect();
+        Ok(write_atomically(&self.table(), |out| out.write_all(csv_text(&table).as_bytes()))?)
+    }
+}
+
+/// Refuses what a PNG cannot hold before anything is drawn.
+fn check_format(config: &SampleConfig, cases: &[Found]) -> Result<()> {
+    if config.format != MapFormat::Png {
+        return Ok(());
+    }
+    if config.probabilities || config.entropy {
+        let message = "--format png holds labels, but --probabilities and --entropy are numbers; choose nii.gz, \
+                       nrrd or mha";
+        return Err(EvalError::settings(message));
+    }
+    match cases.iter().find(|case| case.header.description.size[0] > 1) {
+        None => Ok(()),
+        Some(case) => {
+            let message = format!(
+                "--format png is for pictures, but {} is of a volume of {} slices; choose nii.gz, nrrd or mha",
+                case.path.display(),
+                case.header.description.size[0]
+            );
+            Err(EvalError::settings(message))
+        }
+    }
+}
+
+/// The volume of every class of a sample.
+fn volumes(file: &DistributionFile, sample: u64, path: &Path, labels: &[u8]) -> Vec<SampledClass> {
+    let description = file.description();
+    let mut counts = vec![0usize; description.classes.len()];
+    labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
+    // A voxel in cubic millimeters, a thousand of which make a milliliter.
+    let milliliters = description.geometry.spacing.iter().product::<f64>() / 1000.0;
+    let row = |(class, voxels): (&String, usize)| SampledClass {
+        id: description.case.clone(),
+        sample,
+        file: path.to_owned(),
+        class: class.clone(),
+        voxels,
+        milliliters: voxels as f64 * milliliters,
+    };
+    description.classes.iter().zip(counts).map(row).collect()
+}
+
+fn write_image(path: &Path, image: &Image) -> Result<()> {
+    Ok(write(path, image)?)
+}
+
+/// The steering of one case.
+///
+/// # Errors
+/// A sentence for a class or a column that the distribution does not have, and where there is no noise that could be steered.
+fn steering(config: &SampleConfig, case: &Found) -> Result<Steering> {
+    let path = case.path.display();
+    let unsteerable = match case.header.description.kind {
+        Kind::Stochastic => None,
+        Kind::Deterministic => Some("a deterministic network, which has no noise that could be steered"),
+        Kind::Sampled => Some("a network that draws samples itself, which cannot be steered"),
+    };
+    if let Some(network) = unsteerable.filter(|_| config.steers()) {
+        let message = format!(
+            "{path} is of {network}; leave out --temperature, --class-scale, --mode-weight and --no-diagonal-noise"
+        );
+        return Err(EvalError::settings(message));
+    }
+    let (classes, rank) = (case.header.classes, case.header.rank);
+    // A single class that is off or on has one row of logits, that of `on`.
+    let names = &case.header.description.classes;
+    let names = &names[names.len() - classes..];
+    let mut class_scales = vec![1.0; classes];
+    for (name, scale) in &config.class_scales {
+        let Some(class) = names.iter().position(|known| known == name) else {
+            let message = format!("--class-scale: {}", unknown_name(name, names, &case.path));
+            return Err(EvalError::settings(message));
+        };
+        class_scales[class] = *scale;
+    }
+    let mut mode_weights = vec![1.0; rank];
+    for &(column, weight) in &config.mode_weights {
+        let Some(place) = mode_weights.get_mut(column) else {
+            let known = match rank {
+                0 => "has none".to_owned(),
+                _ => format!("has 0 to {}", rank - 1),
+            };
+            let message = format!("--mode-weight: there is no column {column}: the factor in {path} {known}");
+            return Err(EvalError::settings(message));
+        };
+        *place = weight;
+    }
+    let temperature = config.temperature.unwrap_or(1.0);
+    Ok(Steering { temperature, class_scales, mode_weights, diagonal_noise: config.diagonal_noise })
+}
