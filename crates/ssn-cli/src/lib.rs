@@ -10,7 +10,6 @@ pub mod evaluate;
 pub mod exit;
 pub mod info;
 pub mod init;
-pub mod launch;
 pub mod libtorch;
 pub mod loader;
 pub mod prepare;

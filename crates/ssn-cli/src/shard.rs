@@ -3,7 +3,7 @@
 use ssn_data::Shard;
 
 use crate::exit::tell;
-use crate::launch::{Launched, launched};
+use ssn_data::launch::{Launched, launched};
 
 /// The share that is asked for, or that of this process among those of a launcher, which is told unless `quiet`.
 pub fn choose(asked: Option<Shard>, quiet: bool) -> Shard {

@@ -41,6 +41,7 @@ pub mod folders;
 pub mod gather;
 pub mod grid;
 pub mod labels;
+pub mod launch;
 pub mod layouts;
 pub mod loader;
 pub mod map;

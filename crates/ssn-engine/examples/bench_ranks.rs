@@ -95,7 +95,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("bench_ranks STEPS THREADS".into());
     };
     tch::set_num_threads(threads.parse()?);
-    let world = ssn_cli::launch::launched().map(|_| ssn_train::parallel::mpi::World::join()).transpose()?;
+    let world = ssn_data::launch::launched().map(|_| ssn_train::parallel::mpi::World::join()).transpose()?;
     let ranks = world.as_ref().map(ssn_train::parallel::mpi::World::ranks);
     let model = Model::new(&ModelConfig::lidc(), Execution::on(Device::Cpu, Precision::F32), 1)?;
     let [parameters, norms] = exchanged(&model);

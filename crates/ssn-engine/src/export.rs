@@ -1,54 +1,73 @@
-//! `ssn export`: a trained network as one file.
+//! `ssn export` and `ssn import`: a trained network as one file, and the authors' weights as a model of ours.
 
-use std::path::PathBuf;
+use std::fmt::Write;
 
 use serde_json::json;
-use ssn_cli::args::{ExportArgs, ExportFormat, Global};
-use ssn_cli::datasets::check_free;
-use ssn_cli::exit::{Exit, Failure, print};
-use ssn_nn::model::weights::{save, save_torchscript};
-use tch::Device;
+use ssn::{ExportFormat, export};
+use ssn_cli::args::{self, ExportArgs, Global, ImportArgs};
+use ssn_cli::exit::{Exit, Failure, json, print};
+use ssn_nn::HeadConfig;
 
-use crate::failure::failure;
-use crate::trained::trained;
+use crate::failure::{failure, which};
 
-/// Runs the verb.
+/// Runs `ssn export`.
 pub fn run(args: &ExportArgs, global: &Global) -> Result<Exit, Failure> {
-    let trained = trained(&args.model, args.checkpoint, Device::Cpu)?;
-    let ending = match args.format {
-        ExportFormat::Safetensors => "safetensors",
-        ExportFormat::Torchscript => "pt",
+    let format = match args.format {
+        args::ExportFormat::Safetensors => ExportFormat::Safetensors,
+        args::ExportFormat::Torchscript => ExportFormat::TorchScript,
     };
-    let about = trained.about.clone();
-    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.{ending}", about.provenance.run)));
-    check_free(&out, args.overwrite)?;
-    let (parameters, name) = (trained.model.parameters().count(), trained.id().name);
-    let patch = trained.model.config().backbone.input_size(about.patch.map(|n| n as i64)).map_err(failure)?;
-    match args.format {
-        ExportFormat::Safetensors => save(&out, &trained.model, Some(&about)).map_err(failure)?,
-        ExportFormat::Torchscript => {
-            let [d, h, w] = patch;
-            save_torchscript(&out, trained.model, [1, about.channels.len() as i64, d, h, w])
-                .map_err(failure)?;
-        }
+    let exported = export(&args.model, which(args.checkpoint), format, args.out.clone(), args.overwrite)
+        .map_err(failure)?;
+    if global.json {
+        return print(&json(&exported)?);
     }
-    print(&if global.json {
-        format!("{:#}\n", json!({ "written": out, "parameters": parameters, "about": about }))
-    } else {
-        let mut text = format!(
-            "model       {name}\nparameters  {parameters}\nchannels    {}\nclasses     {}\n",
-            about.channels.join(", "),
-            about.classes.join(", ")
-        );
-        if args.format == ExportFormat::Torchscript {
-            text += &format!(
-                "input       [1, {}, {}, {}, {}]\n",
-                about.channels.len(),
-                patch[0],
-                patch[1],
-                patch[2]
-            );
-        }
-        text + &format!("written     {}\n", out.display())
-    })
+    let (about, [d, h, w]) = (&exported.about, exported.patch);
+    let mut text = format!(
+        "model       {}\nparameters  {}\nchannels    {}\nclasses     {}\n",
+        exported.name,
+        exported.parameters,
+        about.channels.join(", "),
+        about.classes.join(", ")
+    );
+    if format == ExportFormat::TorchScript {
+        text += &format!("input       [1, {}, {d}, {h}, {w}]\n", about.channels.len());
+    }
+    print(&(text + &format!("written     {}\n", exported.written.display())))
+}
+
+/// Runs `ssn import`.
+pub fn import(args: &ImportArgs, global: &Global) -> Result<Exit, Failure> {
+    let imported = ssn::import(&args.weights, &args.out, args.overwrite).map_err(failure)?;
+    let (config, report) = (imported.model.config(), &imported.report);
+    let parameters = imported.model.parameters().count();
+    if global.json {
+        let answer = json!({
+            "model": config,
+            "parameters": parameters,
+            "matched": report.matched.len(),
+            "missing": report.missing,
+            "unexpected": report.unexpected,
+            "written": args.out,
+        });
+        return print(&format!("{answer:#}\n"));
+    }
+    let kind = match config.head {
+        HeadConfig::Stochastic(head) => format!("stochastic, rank {}", head.rank),
+        HeadConfig::Deterministic | HeadConfig::Identity => "deterministic".to_owned(),
+        HeadConfig::ProbUnet(_) | HeadConfig::Phiseg(_) => config.head.name().to_owned(),
+    };
+    let mut text = format!(
+        "network     DeepMedic, {kind}\nchannels    {}\nclasses     {}\nparameters  {parameters}\n\
+         matched     {} tensors\nmissing     {}\nunexpected  {}\n",
+        config.channels,
+        config.classes,
+        report.matched.len(),
+        report.missing.len(),
+        report.unexpected.len()
+    );
+    for name in &report.unexpected {
+        let _ = writeln!(text, "            {name}");
+    }
+    let _ = writeln!(text, "written     {}", args.out.display());
+    print(&text)
 }

@@ -1,23 +1,15 @@
 //! The program `ssn-engine`: the verbs of `ssn` that need libtorch. Users call `ssn`, which becomes this.
 
-mod command;
-mod cores;
 mod demo;
-mod device;
 mod experiment;
 mod export;
 mod failure;
-mod import;
-mod markdown;
 mod predict;
 mod ranks;
 mod signals;
 mod supervise;
-mod synthetic;
 mod toy;
 mod train;
-mod trained;
-mod workplace;
 
 use std::process::ExitCode;
 
@@ -28,7 +20,7 @@ use ssn_cli::{Cli, Exit, Failure, Verb};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    if matches!(cli.verb, Verb::Train(_)) && ssn_cli::launch::launched().is_some() {
+    if matches!(cli.verb, Verb::Train(_)) && ssn::data::launch::launched().is_some() {
         match supervise::supervised() {
             Ok(Some(code)) => return code,
             Ok(None) => {}
@@ -36,8 +28,8 @@ fn main() -> ExitCode {
         }
     }
     // A panic is a defect of this program, and ends like one: the message is above, the code is documented.
-    let outcome =
-        std::panic::catch_unwind(|| run(&cli)).unwrap_or_else(|panic| Err(failure::of_panic(&*panic)));
+    let outcome = std::panic::catch_unwind(|| run(&cli))
+        .unwrap_or_else(|panic| Err(failure::failure(ssn::of_panic(&*panic))));
     match outcome {
         Ok(exit) => exit.into(),
         Err(failure) => failure.report(),
@@ -45,7 +37,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<Exit, Failure> {
-    ssn_train::settle_vector_functions();
+    ssn::training::settle_vector_functions();
     match &cli.verb {
         Verb::Demo(args) => demo::run(args, &cli.global),
         Verb::Toy(args) => toy::run(args, &cli.global),
@@ -53,7 +45,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Verb::Predict(args) => predict::run(args, &cli.global),
         Verb::RunExperiment(args) => experiment::run(args, &cli.global),
         Verb::Export(args) => export::run(args, &cli.global),
-        Verb::Import(args) => import::run(args, &cli.global),
+        Verb::Import(args) => export::import(args, &cli.global),
         Verb::Info => print(&json(&EngineInfo { cuda_part: ssn_cuda::is_built() })?),
         Verb::Init(_)
         | Verb::Check(_)

@@ -18,8 +18,9 @@ impl World {
     /// Joins the others; nothing if this process is alone.
     #[cfg(feature = "mpi")]
     pub fn join() -> Result<Option<Self>, Failure> {
-        let Some(launched) = ssn_cli::launch::launched() else { return Ok(None) };
-        let mpi = ssn_train::parallel::mpi::World::join().map_err(crate::failure::failure)?;
+        let Some(launched) = ssn::data::launch::launched() else { return Ok(None) };
+        let mpi =
+            ssn_train::parallel::mpi::World::join().map_err(|error| crate::failure::failure(error.into()))?;
         let found = mpi.ranks().size();
         if found != launched.size {
             // Each would train a network of its own.
@@ -38,7 +39,7 @@ impl World {
     /// Refuses to be one of several without MPI: each would train a network of its own.
     #[cfg(not(feature = "mpi"))]
     pub fn join() -> Result<Option<Self>, Failure> {
-        match ssn_cli::launch::launched() {
+        match ssn::data::launch::launched() {
             None => Ok(None),
             Some(launched) => Err(Failure::new(
                 ssn_cli::Exit::Unavailable,

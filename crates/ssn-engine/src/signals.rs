@@ -12,13 +12,17 @@ use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::flag;
-use ssn_cli::Exit;
+use ssn_cli::{Exit, Failure};
 
 /// Set for a process under a supervisor, which ends with it.
 pub const SUPERVISED: &str = "SSN_SUPERVISED";
 
 /// A flag that becomes true with the first signal.
-pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
+pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    register().map_err(|error| Failure::new(Exit::Internal, error))
+}
+
+fn register() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     if std::env::var_os(SUPERVISED).is_none() {
         // Handlers run in this order: the first signal finds the flag still down.

@@ -31,7 +31,7 @@ pub fn supervised() -> Result<Option<ExitCode>, Failure> {
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| failed(error.into()))?;
         return Ok(None);
     }
-    let stop = signals::stop_flag().map_err(failed)?;
+    let stop = signals::stop_flag()?;
     let last_call = signals::last_call_flag().map_err(failed)?;
     let program = std::env::current_exe().map_err(failed)?;
     let mut rank = Command::new(program)

@@ -8,10 +8,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Images, Lab, ends, evaluation_of, fails, finishes};
-use ssn_cli::args::EvaluateArgs;
-use ssn_cli::evaluate::evaluate;
+use common::{Images, Lab, ends, fails, finishes};
+use ssn_core::progress::silent;
 use ssn_eval::{DistributionFile, Kind, Predictions};
+use ssn_eval::{EvaluateConfig, evaluate};
 use ssn_io::{Limits, read};
 use ssn_nn::{Execution, Mode, Precision, Prediction};
 use ssn_train::run::{Trained, Which};
@@ -62,7 +62,7 @@ fn a_run_predicts_its_test_cases_and_they_are_scored() {
             "columns are no modes: {first} {mixed} {second}"
         );
 
-        let evaluated = evaluate(&evaluation_of(&out), true).unwrap();
+        let evaluated = evaluate(&EvaluateConfig::new(&out), &silent).unwrap();
         assert_eq!((evaluated.evaluation.cases, evaluated.cases[0].scores.samples), (8, 100));
 
         // Labels that are corrected are scored anew.
@@ -73,7 +73,7 @@ fn a_run_predicts_its_test_cases_and_they_are_scored() {
         for rater in 1..4 {
             fs::copy(label(0), label(rater)).unwrap();
         }
-        let again = evaluate(&evaluation_of(&out), true).unwrap();
+        let again = evaluate(&EvaluateConfig::new(&out), &silent).unwrap();
         let changed: Vec<&str> = (evaluated.cases.iter().zip(&again.cases))
             .filter(|(old, new)| old.scores != new.scores)
             .map(|(old, _)| old.id.as_str())
@@ -162,8 +162,8 @@ fn networks_with_latent_variables_go_the_same_way() {
         let (json, _, _) = drawn("9");
         assert!(json.contains("\"predicted\": 0"), "{json}");
 
-        let args = EvaluateArgs { samples: 9, ..evaluation_of(&out) };
-        let evaluated = evaluate(&args, true).unwrap();
+        let args = EvaluateConfig { samples: 9, ..EvaluateConfig::new(&out) };
+        let evaluated = evaluate(&args, &silent).unwrap();
         assert_eq!((evaluated.evaluation.cases, evaluated.cases[0].scores.samples), (cases, 9));
         fails(
             command()

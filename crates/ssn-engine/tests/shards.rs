@@ -10,9 +10,10 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use common::{Images, Lab, cut, evaluation_of, fails, finishes, tree};
-use ssn_cli::evaluate::{evaluate, evaluate_shard};
+use common::{Images, Lab, cut, fails, finishes, tree};
+use ssn_core::progress::silent;
 use ssn_data::Shard;
+use ssn_eval::{EvaluateConfig, evaluate, evaluate_shard};
 
 /// A run and what one process makes of its eight cases.
 struct Whole {
@@ -27,7 +28,7 @@ impl Whole {
         let (run, out) = (lab.uncut("run"), lab.path("whole"));
         let mut whole = Self { lab, run, expected: BTreeMap::new() };
         finishes(&mut whole.predict(&out));
-        evaluate(&evaluation_of(&out), true).unwrap();
+        evaluate(&EvaluateConfig::new(&out), &silent).unwrap();
         whole.expected = tree(&out);
         assert!(whole.expected.contains_key(Path::new("evaluation/summary.json")));
         whole
@@ -77,8 +78,8 @@ fn shards_in_any_order_come_to_the_bytes_of_one_process() {
     assert!(last.contains(&format!("index       {}", index.display())), "{last}");
 
     // The second shard is run twice, and the first one last.
-    let args = evaluation_of(&out);
-    let score = |number| evaluate_shard(&args, Shard::new(number, 3).unwrap(), true).unwrap();
+    let args = EvaluateConfig::new(&out);
+    let score = |number| evaluate_shard(&args, Shard::new(number, 3).unwrap(), &silent).unwrap();
     for (number, done) in [(2, 1), (3, 2), (2, 2)] {
         assert_eq!(score(number).err().map(|waiting| waiting.done), Some(done));
     }
@@ -87,7 +88,7 @@ fn shards_in_any_order_come_to_the_bytes_of_one_process() {
     whole.assert_same(&out);
     // All is there: any shard, of any number, finds that, and changes nothing.
     finishes(&mut whole.shard(&out, "2/5"));
-    assert!(evaluate_shard(&args, Shard::new(4, 5).unwrap(), true).unwrap().is_ok());
+    assert!(evaluate_shard(&args, Shard::new(4, 5).unwrap(), &silent).unwrap().is_ok());
     whole.assert_same(&out);
 }
 
@@ -114,8 +115,9 @@ fn shards_at_once_come_to_the_bytes_of_one_process() {
         let own = if rank < 8 { "predicted   1 cases" } else { "predicted   0 cases" };
         assert!(ended.stdout.contains(own), "{}", ended.stdout);
     }
-    let args = evaluation_of(&out);
-    let score = |number: usize| evaluate_shard(&args, Shard::new(number, 4).unwrap(), true).unwrap().is_ok();
+    let args = EvaluateConfig::new(&out);
+    let score =
+        |number: usize| evaluate_shard(&args, Shard::new(number, 4).unwrap(), &silent).unwrap().is_ok();
     let complete = thread::scope(|scope| {
         let all: Vec<_> = (1..=4).map(|number| scope.spawn(move || score(number))).collect();
         all.into_iter().map(|one| one.join().unwrap()).filter(|complete| *complete).count()
@@ -140,9 +142,9 @@ fn the_whole_command_does_what_a_lost_shard_left() {
     // An option goes before what a launcher says.
     let rest = finishes(whole.shard(&out, "1/1").env("PMI_RANK", "1").env("PMI_SIZE", "2")).stdout;
     assert!(rest.contains("predicted   4 cases") && rest.contains(", 4 were there"), "{rest}");
-    let args = evaluation_of(&out);
-    assert!(evaluate_shard(&args, Shard::new(2, 2).unwrap(), true).unwrap().is_err());
-    evaluate(&args, true).unwrap();
+    let args = EvaluateConfig::new(&out);
+    assert!(evaluate_shard(&args, Shard::new(2, 2).unwrap(), &silent).unwrap().is_err());
+    evaluate(&args, &silent).unwrap();
     whole.assert_same(&out);
 }
 

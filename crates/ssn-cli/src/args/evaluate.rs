@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use ssn_data::Shard;
 use ssn_eval::Part;
-use ssn_eval::scores::{DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_TOLERANCE};
+use ssn_eval::scores::{DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_TOLERANCE, Group};
 
 use super::sample::weight;
 
@@ -60,7 +60,7 @@ pub struct EvaluateArgs {
 
     /// Score classes as one mask, as in "whole tumour=core+oedema". May be repeated; without it, each class
     /// and all of them together.
-    #[arg(long, value_name = "NAME=CLASS+CLASS", value_parser = group)]
+    #[arg(long, value_name = "NAME=CLASS+CLASS", value_parser = Group::parse)]
     pub group: Vec<(String, Vec<String>)>,
 
     /// The tolerance of the surface Dice, in millimeters.
@@ -108,23 +108,18 @@ fn tolerance(text: &str) -> Result<f64, String> {
     }
 }
 
-fn group(text: &str) -> Result<(String, Vec<String>), String> {
-    let expected = "expected NAME=CLASS+CLASS, such as \"whole tumour=core+oedema\"";
-    let (name, classes) = text.split_once('=').ok_or(expected)?;
-    let classes: Vec<String> = classes.split('+').map(|class| class.trim().to_owned()).collect();
-    let empty = name.trim().is_empty() || classes.iter().any(String::is_empty);
-    if empty { Err(expected.to_owned()) } else { Ok((name.trim().to_owned(), classes)) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn groups_have_a_name_and_classes() {
-        assert_eq!(group("core = a + b"), Ok(("core".to_owned(), vec!["a".to_owned(), "b".to_owned()])));
+        assert_eq!(
+            Group::parse("core = a + b"),
+            Ok(("core".to_owned(), vec!["a".to_owned(), "b".to_owned()]))
+        );
         for wrong in ["core", "=a", "core=", "core=a+"] {
-            assert!(group(wrong).is_err(), "{wrong}");
+            assert!(Group::parse(wrong).is_err(), "{wrong}");
         }
         assert!(sample_count("0").is_err() && bin_count("x").is_err() && tolerance("-1").is_err());
     }

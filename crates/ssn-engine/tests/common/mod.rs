@@ -12,8 +12,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use sha2::{Digest, Sha256};
-use ssn_cli::Cli;
-use ssn_cli::args::{EvaluateArgs, Verb};
 use ssn_data::{Synthetic, SyntheticConfig};
 use tempfile::TempDir;
 
@@ -139,15 +137,6 @@ impl Lab {
         command.env("OMP_NUM_THREADS", "1").arg("train").args(["--workers", &self.workers.to_string()]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
-    }
-}
-
-/// What `ssn evaluate` of a folder takes.
-pub fn evaluation_of(predictions: &Path) -> EvaluateArgs {
-    use clap::Parser;
-    match Cli::parse_from(["ssn".as_ref(), "evaluate".as_ref(), predictions.as_os_str()]).verb {
-        Verb::Evaluate(args) => args,
-        _ => unreachable!("the verb is evaluate"),
     }
 }
 

@@ -26,6 +26,17 @@ pub struct Group {
     pub classes: Vec<u8>,
 }
 
+impl Group {
+    /// A name and the names of classes, from `NAME=CLASS+CLASS`.
+    pub fn parse(text: &str) -> Result<(String, Vec<String>), String> {
+        let expected = "expected NAME=CLASS+CLASS, such as \"whole tumour=core+oedema\"";
+        let (name, classes) = text.split_once('=').ok_or(expected)?;
+        let classes: Vec<String> = classes.split('+').map(|class| class.trim().to_owned()).collect();
+        let empty = name.trim().is_empty() || classes.iter().any(String::is_empty);
+        if empty { Err(expected.to_owned()) } else { Ok((name.trim().to_owned(), classes)) }
+    }
+}
+
 /// What is scored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScoreConfig {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use ssn_data::split::Assignment;
 use ssn_data::{DataConfig, SplitFile};
 
@@ -13,7 +14,8 @@ use ssn_nn::model::weights::{About, Loaded, Provenance, load};
 use ssn_nn::model::{Execution, Model};
 
 /// Which checkpoint of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Which {
     /// The one with the best validation; without validations, the last.
     Best,

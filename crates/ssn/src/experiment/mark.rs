@@ -3,18 +3,18 @@
 //! An experiment may grow: rows, seeds and comments can be added. Where a setting changed, results would no longer
 //! belong to what the file says, so that is refused, row by row.
 
+use ssn_train::run::Which;
 use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use ssn_cli::args::Checkpoint;
-use ssn_cli::{Exit, Failure};
 use ssn_data::SyntheticConfig;
 use toml::Table;
 
 use super::file::{Row, last};
 use super::plan::{EXPERIMENT, Plan};
-use crate::workplace::{is_begun, occupied, write_file};
+use crate::error::{Error, ErrorKind, Result};
+use crate::work_folder::{is_begun, occupied, write_file};
 
 /// What is said of a folder that belongs to something else.
 pub const ANOTHER: &str = "another experiment, or this one with other settings, is in it";
@@ -27,7 +27,7 @@ pub struct Mark {
     samples: usize,
     folds: usize,
     #[serde(default = "last")]
-    checkpoint: Checkpoint,
+    checkpoint: Which,
     masks: Vec<String>,
     /// The made-up images; nothing for a dataset, whose path is in the config.
     images: Option<SyntheticConfig>,
@@ -54,12 +54,12 @@ impl RowMark {
 
 impl Mark {
     /// What a plan asks for.
-    fn of(plan: &Plan) -> Result<Self, Failure> {
+    fn of(plan: &Plan) -> Result<Self> {
         Ok(Self {
             samples: plan.samples,
             folds: plan.folds,
             checkpoint: plan.checkpoint,
-            masks: plan.masks.clone(),
+            masks: plan.masks.iter().map(|(name, classes)| format!("{name}={}", classes.join("+"))).collect(),
             images: plan.images.clone(),
             config: toml::from_str(&plan.config).map_err(internal)?,
             rows: plan.rows.iter().map(RowMark::of).collect(),
@@ -80,7 +80,7 @@ impl Mark {
         pairs.into_iter().find(|(is_same, _)| !is_same).map(|(_, name)| name)
     }
 
-    fn text(&self) -> Result<String, Failure> {
+    fn text(&self) -> Result<String> {
         Ok(format!("{HEAD}{}", toml::to_string(self).map_err(internal)?))
     }
 }
@@ -89,7 +89,7 @@ impl Mark {
 ///
 /// # Errors
 /// A folder with something else, or with a row that was trained with other settings.
-pub fn goes_on(plan: &Plan) -> Result<bool, Failure> {
+pub fn goes_on(plan: &Plan) -> Result<bool> {
     let path = plan.out.join(EXPERIMENT);
     if !path.exists() {
         return is_begun(&plan.out, EXPERIMENT, "", ANOTHER);
@@ -119,12 +119,12 @@ pub fn goes_on(plan: &Plan) -> Result<bool, Failure> {
 }
 
 /// Marks the folder of a plan that begins.
-pub fn begin(plan: &Plan) -> Result<(), Failure> {
+pub fn begin(plan: &Plan) -> Result<()> {
     write_file(&plan.out.join(EXPERIMENT), Mark::of(plan)?.text()?.as_bytes())
 }
 
 /// Refuses a row with other settings than before, unless nothing is left of it.
-fn check_changed(plan: &Plan, number: usize) -> Result<(), Failure> {
+fn check_changed(plan: &Plan, number: usize) -> Result<()> {
     let row = &plan.rows[number];
     let runs = plan.out.join("runs").join(row.slug());
     if !holds_anything(&runs) {
@@ -136,13 +136,13 @@ fn check_changed(plan: &Plan, number: usize) -> Result<(), Failure> {
         row.label(),
         runs.display()
     );
-    Err(Failure::new(Exit::Usage, message))
+    Err(Error::new(ErrorKind::Usage, message))
 }
 
 fn holds_anything(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
 }
 
-fn internal(error: impl std::fmt::Display) -> Failure {
-    Failure::new(Exit::Internal, error)
+fn internal(error: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Internal, error)
 }

@@ -1,15 +1,15 @@
 //! Every figure of every row and of every training, for programs.
 
 use serde_json::{Map, Value, json};
-use ssn_cli::{Exit, Failure};
 
 use super::finished::{Finished, Run};
 use super::plan::Plan;
+use crate::error::{Error, ErrorKind, Result};
 
 /// The text of `results.json`.
-pub fn json(plan: &Plan, rows: &[Finished<'_>], failed: &[String]) -> Result<String, Failure> {
+pub fn json(plan: &Plan, rows: &[Finished<'_>], failed: &[String]) -> Result<String> {
     let rows = rows.iter().map(row).collect::<Result<Vec<Value>, _>>();
-    let rows = rows.map_err(|error| Failure::new(Exit::Internal, error))?;
+    let rows = rows.map_err(|error| Error::new(ErrorKind::Internal, error))?;
     let all = json!({
         "title": plan.title, "samples": plan.samples, "folds": plan.folds, "rows": rows, "failed": failed
     });

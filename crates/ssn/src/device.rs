@@ -1,13 +1,81 @@
-//! The processor cores of this process, which ranks of one machine share.
+//! Where a network computes: the device, and the CPU cores of this process.
 
-use std::fs;
+use std::path::Path;
+use std::{fmt, fs};
 
+use crate::control::Control;
+use crate::error::{Error, ErrorKind, Result};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::{Deserialize, Serialize};
-use ssn_cli::Failure;
 use ssn_nn::communicator::{Ranks, gather_values};
 
-use crate::failure::failure;
+use ssn_cuda::{CudaError, Description};
+use tch::Device;
+
+/// What the driver makes when there is a GPU.
+const DRIVER: &str = "/dev/nvidiactl";
+
+/// A choice of the CPU or a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DeviceChoice {
+    /// The first GPU if there is one that can be used, else the CPU.
+    #[default]
+    Auto,
+    /// The CPU.
+    Cpu,
+    /// An NVIDIA GPU, counted from 0.
+    Cuda(usize),
+}
+
+impl fmt::Display for DeviceChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Cpu => f.write_str("cpu"),
+            Self::Cuda(number) => write!(f, "cuda:{number}"),
+        }
+    }
+}
+
+/// The device, with what it is if it is a GPU. Processes that a launcher started on one machine take its GPUs in turn, from
+/// the one that was named on.
+///
+/// # Errors
+/// A GPU that was asked for by name and cannot be used. `auto` then takes the processors, and says so if there is one.
+pub(crate) fn device(choice: DeviceChoice, control: Control<'_>) -> Result<(Device, Option<Description>)> {
+    match choice {
+        DeviceChoice::Cpu => Ok((Device::Cpu, None)),
+        DeviceChoice::Cuda(number) => {
+            let (device, description) = gpu(number).map_err(unusable)?;
+            Ok((device, Some(description)))
+        }
+        DeviceChoice::Auto if !Path::new(DRIVER).exists() => Ok((Device::Cpu, None)),
+        DeviceChoice::Auto => match gpu(0) {
+            Ok((device, description)) => Ok((device, Some(description))),
+            Err(reason) => {
+                control
+                    .message(&format!("note: there is an NVIDIA driver, but the GPU is not used: {reason}"));
+                Ok((Device::Cpu, None))
+            }
+        },
+    }
+}
+
+fn gpu(number: usize) -> Result<(Device, Description), CudaError> {
+    ssn_cuda::load()?;
+    let local = ssn_data::launch::launched().map_or(0, |launched| launched.local);
+    let count = usize::try_from(tch::Cuda::device_count()).unwrap_or(0);
+    // A number that this machine does not have is refused as it is. No other GPU is touched than the one that is used.
+    let device = Device::Cuda(if number < count { (number + local) % count } else { number });
+    Ok((device, ssn_cuda::describe(device)?))
+}
+
+fn unusable(error: CudaError) -> Error {
+    Error::new(
+        ErrorKind::Unavailable,
+        format!("the GPU cannot be used: {error}; or compute with --device cpu"),
+    )
+}
 
 /// Variables by which users choose threads and their places themselves.
 const CHOICES: [&str; 5] =
@@ -15,7 +83,7 @@ const CHOICES: [&str; 5] =
 
 /// Where a rank computes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Place {
+struct Machine {
     machine: String,
     cores: Vec<usize>,
 }
@@ -23,10 +91,10 @@ struct Place {
 /// How many cores this process may count on. As one of several ranks it also computes with its part of the threads that
 /// it would have alone, unless the environment chooses: launchers that bind no ranks to cores let each of them see all, and
 /// threads that wait for each other's cores make steps many times slower.
-pub fn cores(ranks: Option<&dyn Ranks>) -> Result<usize, Failure> {
+pub(crate) fn cores(ranks: Option<&dyn Ranks>) -> Result<usize> {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
     let Some(ranks) = ranks else { return Ok(all) };
-    let places = gather_values(ranks, &Place::here(ranks.rank())).map_err(failure)?;
+    let places = gather_values(ranks, &Machine::here(ranks.rank()))?;
     let share = share(&places, ranks.rank());
     if CHOICES.iter().all(|name| std::env::var_os(name).is_none()) {
         tch::set_num_threads(part(tch::get_num_threads() as usize, share) as i32);
@@ -34,7 +102,7 @@ pub fn cores(ranks: Option<&dyn Ranks>) -> Result<usize, Failure> {
     Ok(part(all, share))
 }
 
-impl Place {
+impl Machine {
     fn here(rank: usize) -> Self {
         // The same for all containers of a machine. Where the system does not tell, a rank counts as alone.
         let machine = fs::read_to_string("/proc/sys/kernel/random/boot_id");
@@ -49,7 +117,7 @@ impl Place {
 }
 
 /// The part of its cores that a rank has, from 0 to 1: a core that n ranks may use counts 1/n for each of them.
-fn share(places: &[Place], rank: usize) -> f64 {
+fn share(places: &[Machine], rank: usize) -> f64 {
     let here = &places[rank];
     if here.cores.is_empty() {
         return 1.0;
@@ -71,11 +139,11 @@ fn part(all: usize, share: f64) -> usize {
 mod tests {
     use super::*;
 
-    fn place(machine: &str, cores: std::ops::Range<usize>) -> Place {
-        Place { machine: machine.to_owned(), cores: cores.collect() }
+    fn place(machine: &str, cores: std::ops::Range<usize>) -> Machine {
+        Machine { machine: machine.to_owned(), cores: cores.collect() }
     }
 
-    fn parts(places: &[Place]) -> Vec<usize> {
+    fn parts(places: &[Machine]) -> Vec<usize> {
         (0..places.len()).map(|rank| part(places[rank].cores.len(), share(places, rank))).collect()
     }
 

@@ -2,18 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use ssn_cli::args::{Checkpoint, RunExperimentArgs};
-use ssn_cli::{Exit, Failure};
 use ssn_data::SyntheticConfig;
 use ssn_train::TrainError;
-use ssn_train::run::{Layers, RunPreset, Setting};
+use ssn_train::run::{Layers, RunPreset, Setting, Which};
 use toml::{Table, Value};
 
+use super::ExperimentConfig;
 use super::file::{Experiment, Reduced, Row};
 use super::job::Job;
-use crate::command::quoted;
+use crate::error::{Error, ErrorKind, Result};
+use crate::shell::quoted;
 use crate::synthetic;
-use crate::workplace::DATA;
+use crate::work_folder::DATA;
 
 /// The experiment in its folder: the settings that its results depend on, which mark the folder.
 pub const EXPERIMENT: &str = "experiment.toml";
@@ -35,9 +35,9 @@ pub struct Plan {
     /// Folds, or 0.
     pub folds: usize,
     /// The checkpoint of each run that is scored.
-    pub checkpoint: Checkpoint,
+    pub checkpoint: Which,
     /// Masks that are scored.
-    pub masks: Vec<String>,
+    pub masks: Vec<(String, Vec<String>)>,
     /// The text of the config that all rows share.
     pub config: String,
     /// The images that are made up first.
@@ -53,9 +53,9 @@ impl Plan {
     ///
     /// # Errors
     /// Settings that a training would refuse, of any row: an experiment must not fail after days.
-    pub fn new(args: &RunExperimentArgs, experiment: Experiment, text: &str) -> Result<Self, Failure> {
-        let reduced = chosen(args, experiment.reduced)?;
-        let images = reduced.as_ref().filter(|_| args.data.is_none()).map(images);
+    pub fn new(options: &ExperimentConfig, experiment: Experiment, text: &str) -> Result<Self> {
+        let reduced = chosen(options, experiment.reduced)?;
+        let images = reduced.as_ref().filter(|_| options.data.is_none()).map(images);
         let seeds = reduced.as_ref().and_then(|r| r.seeds);
         let of_all = reduced.as_ref().map_or(&[][..], |r| &r.set);
         let rows: Vec<Row> = experiment
@@ -64,7 +64,7 @@ impl Plan {
             .map(|mut row| {
                 row.set.extend_from_slice(of_all);
                 row.set.extend(std::mem::take(&mut row.made_up).into_iter().filter(|_| images.is_some()));
-                row.set.extend_from_slice(&args.settings);
+                row.set.extend_from_slice(&options.settings);
                 row.set = last_of_each(row.set);
                 row.seeds.truncate(seeds.unwrap_or(usize::MAX).max(1));
                 row
@@ -80,23 +80,23 @@ impl Plan {
             (Some(_), None) => " (reduced)",
             (Some(_), Some(_)) => " (reduced, on made-up images)",
         };
-        let out = out(args);
+        let out = out(options);
         let plan = Self {
-            mark: mark(args, text),
+            mark: mark(options, text),
             title: experiment.title + version,
             samples: reduced.as_ref().and_then(|r| r.samples).unwrap_or(experiment.samples),
             folds,
             checkpoint: experiment.checkpoint,
             // Made-up images have classes of their own.
-            masks: if images.is_some() { vec![] } else { experiment.masks },
-            config: config(args, experiment.config.unwrap_or_default(), images.as_ref(), &out)?,
+            masks: if images.is_some() { vec![] } else { groups(options, &experiment.masks)? },
+            config: config(options, experiment.config.unwrap_or_default(), images.as_ref(), &out)?,
             images,
             rows,
-            seeds: args.seeds.map_or(usize::MAX, usize::from),
+            seeds: options.seeds.unwrap_or(usize::MAX),
             out,
         };
         for row in &plan.rows {
-            plan.check(args, row)?;
+            plan.check(options, row)?;
         }
         Ok(plan)
     }
@@ -121,7 +121,7 @@ impl Plan {
     ///
     /// # Errors
     /// When none is: the sentence names all.
-    pub fn wanted(&self, only: &[String]) -> Result<Vec<bool>, Failure> {
+    pub fn wanted(&self, only: &[String]) -> Result<Vec<bool>> {
         let mut wanted = vec![only.is_empty(); self.rows.len()];
         for part in only.iter().map(|part| part.to_lowercase()) {
             let is_it = |row: &Row| [&row.name, &row.label()].iter().any(|name| name.to_lowercase() == part);
@@ -137,13 +137,16 @@ impl Plan {
         let rows: Vec<String> = self.rows.iter().map(Row::label).collect();
         let message =
             format!("no row has {} in its name; the rows are: {}", only.join(" or "), rows.join(", "));
-        Err(Failure::new(Exit::Usage, message))
+        Err(Error::new(ErrorKind::Usage, message))
     }
 
     /// Refuses settings of a row that a training would refuse.
-    fn check(&self, args: &RunExperimentArgs, row: &Row) -> Result<(), Failure> {
+    fn check(&self, options: &ExperimentConfig, row: &Row) -> Result<()> {
         let wrong = |reason: String| {
-            Failure::new(Exit::BadData, format!("{}, row {:?}: {reason}", args.file.display(), row.label()))
+            Error::new(
+                ErrorKind::BadData,
+                format!("{}, row {:?}: {reason}", options.file.display(), row.label()),
+            )
         };
         let preset = row.preset.as_deref().map(RunPreset::parse).transpose().map_err(wrong)?;
         let mut settings = vec![];
@@ -157,7 +160,7 @@ impl Plan {
             TrainError::Config { reason, .. } => wrong(without_line(&reason).to_owned()),
             other => wrong(other.to_string()),
         })?;
-        if self.checkpoint == Checkpoint::Best && config.training.validate_every == 0 {
+        if self.checkpoint == Which::Best && config.training.validate_every == 0 {
             let reason = "training.validate_every is 0, but checkpoint is \"best\", which validations choose; \
                           set validate_every, or leave checkpoint out";
             return Err(wrong(reason.to_owned()));
@@ -188,38 +191,50 @@ pub fn fold_settings(folds: usize, fold: usize) -> Vec<String> {
 }
 
 /// The folder for everything.
-pub fn out(args: &RunExperimentArgs) -> PathBuf {
-    let name = args.file.file_stem().unwrap_or_default().to_string_lossy();
-    let name = format!("{name}{}", if args.reduced { "-reduced" } else { "" });
-    args.out.clone().unwrap_or_else(|| Path::new(OUT).join(name))
+pub fn out(options: &ExperimentConfig) -> PathBuf {
+    let name = options.file.file_stem().unwrap_or_default().to_string_lossy();
+    let name = format!("{name}{}", if options.reduced { "-reduced" } else { "" });
+    options.out.clone().unwrap_or_else(|| Path::new(OUT).join(name))
 }
 
 /// The text that marks the folder of the toy problem: the file, and the command as far as it changes results.
-pub fn mark(args: &RunExperimentArgs, text: &str) -> String {
+pub fn mark(options: &ExperimentConfig, text: &str) -> String {
     let mut words = vec![];
-    if let Some(data) = &args.data {
+    if let Some(data) = &options.data {
         words.extend(["--data".to_owned(), absolute(data).display().to_string()]);
     }
-    for setting in &args.settings {
+    for setting in &options.settings {
         words.extend(["--set".to_owned(), setting.clone()]);
     }
-    words.extend(args.reduced.then(|| "--reduced".to_owned()));
+    words.extend(options.reduced.then(|| "--reduced".to_owned()));
     let words: String = words.iter().map(|word| format!(" {}", quoted(word))).collect();
-    let name = args.file.file_name().unwrap_or_default().to_string_lossy();
+    let name = options.file.file_name().unwrap_or_default().to_string_lossy();
     format!("# ssn run-experiment {name}{words}\n{text}")
 }
 
 /// The reduced version, if it is asked for.
-pub fn chosen(args: &RunExperimentArgs, reduced: Option<Reduced>) -> Result<Option<Reduced>, Failure> {
-    match (args.reduced, reduced) {
+pub fn chosen(options: &ExperimentConfig, reduced: Option<Reduced>) -> Result<Option<Reduced>> {
+    match (options.reduced, reduced) {
         (false, _) => Ok(None),
         (true, Some(reduced)) => Ok(Some(reduced)),
         (true, None) => {
-            let message =
-                format!("{} has no section [reduced]; add one, or leave --reduced out", args.file.display());
-            Err(Failure::new(Exit::Usage, message))
+            let message = format!(
+                "{} has no section [reduced]; add one, or leave --reduced out",
+                options.file.display()
+            );
+            Err(Error::new(ErrorKind::Usage, message))
         }
     }
+}
+
+/// Masks as `name=class+class`.
+fn groups(options: &ExperimentConfig, masks: &[String]) -> Result<Vec<(String, Vec<String>)>> {
+    let parse = |mask: &String| {
+        ssn_eval::scores::Group::parse(mask).map_err(|reason| {
+            Error::new(ErrorKind::BadData, format!("{}, masks: {mask:?}: {reason}", options.file.display()))
+        })
+    };
+    masks.iter().map(parse).collect()
 }
 
 fn images(reduced: &Reduced) -> SyntheticConfig {
@@ -229,18 +244,18 @@ fn images(reduced: &Reduced) -> SyntheticConfig {
 
 /// The config of all rows; paths of the file start where it lies.
 fn config(
-    args: &RunExperimentArgs,
+    options: &ExperimentConfig,
     mut table: Table,
     images: Option<&SyntheticConfig>,
     out: &Path,
-) -> Result<String, Failure> {
-    let internal = |error: &dyn std::fmt::Display| Failure::new(Exit::Internal, error);
+) -> Result<String> {
+    let internal = |error: &dyn std::fmt::Display| Error::new(ErrorKind::Internal, error);
     if let Some(images) = images {
         let section: Table =
             toml::from_str(&synthetic::data_section(images, DATA)).map_err(|error| internal(&error))?;
         table.extend(section);
     } else if let Some(data) = table.entry("data").or_insert_with(|| Table::new().into()).as_table_mut() {
-        let folder = absolute(&args.file).parent().unwrap_or(Path::new("")).to_owned();
+        let folder = absolute(&options.file).parent().unwrap_or(Path::new("")).to_owned();
         let from_here = |path: &str| Value::String(folder.join(path).display().to_string());
         if let Some(path) = data.get_mut("path") {
             *path = path.as_str().map_or_else(|| path.clone(), from_here);
@@ -248,7 +263,7 @@ fn config(
         if let Some(file) = data.get_mut("split").and_then(|split| split.get_mut("file")) {
             *file = file.as_str().map_or_else(|| file.clone(), from_here);
         }
-        if let Some(given) = &args.data {
+        if let Some(given) = &options.data {
             data.insert("path".to_owned(), Value::String(absolute(given).display().to_string()));
         }
     }

@@ -1,25 +1,26 @@
-//! One training of a row, with its prediction and its scores: each by the command that a user could give.
+//! One training of a row, with its prediction and its scores.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use ssn_cli::args::{Checkpoint, Global, RunExperimentArgs};
-use ssn_cli::evaluate::{Evaluated, evaluate};
-use ssn_cli::{Exit, Failure, Verb, predictions};
 use ssn_core::Steering;
-use ssn_data::{Shard, Split};
+use ssn_core::progress::silent;
+use ssn_data::Split;
 use ssn_eval::predictions::draw::blocks;
-use ssn_eval::{DistributionFile, Draw, Kind, Predictions};
+use ssn_eval::{DistributionFile, Draw, EvaluateConfig, Evaluated, Kind, Part, Predictions, evaluate};
 use ssn_io::Limits;
+use ssn_train::run::Which;
 
-use super::network;
 use super::plan::{CONFIG, Plan, fold_settings};
 use super::record::{Drawing, Record};
-use crate::command::{command, wrong_verb};
-use crate::predict::predict;
-use crate::train::{outcome, train};
-use crate::workplace::stopped;
+use super::{ExperimentConfig, network};
+use crate::control::Control;
+use crate::error::{Error, ErrorKind, Result};
+use crate::predict::{PredictConfig, predict};
+use crate::shell::command_line;
+use crate::train::{TrainConfig, train};
+use crate::work_folder::stopped;
 
 /// Cases that are predicted again, and whose samples are drawn, to see how long it takes.
 const MEASURED_CASES: usize = 5;
@@ -43,8 +44,8 @@ pub struct Job {
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     pub plan: &'a Plan,
-    pub args: &'a RunExperimentArgs,
-    pub global: &'a Global,
+    pub config: &'a ExperimentConfig,
+    pub control: Control<'a>,
 }
 
 impl Job {
@@ -84,7 +85,7 @@ impl Job {
     /// Forgets what belongs to an earlier run in the same place, which somebody removed: its record and what it
     /// predicted, which would be scored as if this run had predicted it. The record first: what it counts as predicted
     /// must be there.
-    fn forget(&self) -> Result<(), Failure> {
+    fn forget(&self) -> Result<()> {
         if self.record() != Record::default() {
             Record::default().write(&self.record)?;
         }
@@ -95,7 +96,7 @@ impl Job {
                 let message = format!(
                     "cannot remove {path}, the predictions of an earlier run: {error}; remove them by hand"
                 );
-                Failure::new(Exit::Io, message)
+                Error::new(ErrorKind::Io, message)
             }),
         }
     }
@@ -103,66 +104,68 @@ impl Job {
     /// Trains to the end, unless that was done.
     ///
     /// The dataset is checked by the first training of an experiment alone.
-    pub fn train(&self, context: Context<'_>, is_checked: bool) -> Result<(), Failure> {
+    pub fn train(&self, context: Context<'_>, is_checked: bool) -> Result<()> {
         if self.is_trained() {
             return Ok(());
         }
-        let Context { plan, args, global } = context;
+        let Context { plan, config, control } = context;
         let row = &plan.rows[self.row];
-        let mut words = vec!["train".to_owned()];
-        if self.is_begun() {
-            words.extend(["--resume".to_owned(), text(&self.run)]);
+        let mut train_config = if self.is_begun() {
+            TrainConfig::resume(&self.run)
         } else {
             self.forget()?;
-            words.extend([text(&plan.out.join(CONFIG)), "--out".to_owned(), text(&self.run)]);
-            words.extend(["--seed".to_owned(), self.seed.to_string()]);
-            words.extend(row.preset.iter().flat_map(|preset| ["--preset".to_owned(), preset.clone()]));
-            for setting in row.set.iter().cloned().chain(fold_settings(plan.folds, self.fold.unwrap_or(0))) {
-                words.extend(["--set".to_owned(), setting]);
+            TrainConfig {
+                seed: Some(self.seed),
+                preset: row.preset.clone(),
+                settings: [row.set.clone(), fold_settings(plan.folds, self.fold.unwrap_or(0))].concat(),
+                skip_check: is_checked,
+                ..TrainConfig::from_file(plan.out.join(CONFIG), &self.run)
             }
-            words.extend(is_checked.then(|| "--skip-check".to_owned()));
-        }
-        words.extend(["--device".to_owned(), args.device.to_string()]);
-        words.extend(args.workers.iter().flat_map(|n| ["--workers".to_owned(), n.to_string()]));
-        let Verb::Train(train_args) = command(&words, global)? else { return Err(wrong_verb()) };
-        let trained = train(&train_args, global, None)?;
+        };
+        (train_config.device, train_config.workers) = (config.device, config.workers);
+        control.message(&command_line(&train_config.words()));
+        let trained = train(&train_config, control)?;
         let mut record = self.record();
         if let Some(pace) = trained.pace {
             record.measured_steps += pace.steps;
             record.measured_seconds += pace.seconds;
         }
         record.best_validation = trained.best;
-        let ended = outcome(trained.ended, &trained.path);
+        let ended = trained.outcome();
         record.steps = ended.is_ok().then_some(trained.steps);
         record.write(&self.record)?;
-        ended.map(|_| ()).map_err(stopped)
+        ended.map_err(stopped)
     }
 
     /// Predicts the cases that it is scored on, unless that was done.
-    pub fn predict(&self, context: Context<'_>) -> Result<(), Failure> {
+    pub fn predict(&self, context: Context<'_>) -> Result<()> {
         if self.is_predicted() {
             return Ok(());
         }
-        let mut words =
-            vec!["predict".to_owned(), text(&self.run), "--out".to_owned(), text(&self.predictions)];
-        let checkpoint = match context.plan.checkpoint {
-            Checkpoint::Best if self.record().best_validation.is_none() => {
-                let message = "no validation scored it, so that no checkpoint is the best: the dataset has no \
-                               validation cases; give it some (data.split), or leave checkpoint out";
-                return Err(Failure::new(Exit::BadData, message));
-            }
-            Checkpoint::Best => "best",
-            Checkpoint::Last => "last",
-        };
-        words.extend(
-            ["--checkpoint", checkpoint, "--device", &context.args.device.to_string()].map(str::to_owned),
-        );
-        words.extend(["--samples".to_owned(), context.plan.samples.to_string()]);
-        if self.fold.is_some() {
-            words.extend(["--split", "validation"].map(str::to_owned));
+        let checkpoint = context.plan.checkpoint;
+        if checkpoint == Which::Best && self.record().best_validation.is_none() {
+            let message = "no validation scored it, so that no checkpoint is the best: the dataset has no \
+                           validation cases; give it some (data.split), or leave checkpoint out";
+            return Err(Error::new(ErrorKind::BadData, message));
         }
-        let Verb::Predict(args) = command(&words, context.global)? else { return Err(wrong_verb()) };
-        let predicted = predict(&args, Shard::WHOLE, context.global.quiet).map_err(stopped)?;
+        let device = context.config.device;
+        let config = PredictConfig {
+            checkpoint,
+            device,
+            samples: context.plan.samples,
+            split: self.fold.map(|_| Part::Validation),
+            ..PredictConfig::new(&self.run, &self.predictions)
+        };
+        let name = if checkpoint == Which::Best { "best" } else { "last" };
+        let mut words =
+            ["predict", &text(&self.run), "--out", &text(&self.predictions), "--checkpoint", name]
+                .map(str::to_owned)
+                .to_vec();
+        words.extend(["--device".to_owned(), device.to_string()]);
+        words.extend(["--samples".to_owned(), config.samples.to_string()]);
+        words.extend(self.fold.iter().flat_map(|_| ["--split".to_owned(), "validation".to_owned()]));
+        context.control.message(&command_line(&words));
+        let predicted = predict(&config, context.control).map_err(stopped)?;
         let mut record = self.record();
         (record.is_predicted, record.is_scored) = (true, false);
         record.parameters = Some(predicted.parameters);
@@ -170,14 +173,24 @@ impl Job {
     }
 
     /// Scores the predictions; what is scored already is kept. Shows no progress, since something else may be shown.
-    pub fn evaluate(&self, context: Context<'_>) -> Result<Evaluated, Failure> {
-        let Context { plan, global, .. } = context;
-        let mut words = vec!["evaluate".to_owned(), text(&self.predictions)];
-        words.extend(["--samples".to_owned(), plan.samples.to_string()]);
-        words.extend(plan.rows[self.row].categorical.then(|| "--categorical".to_owned()));
-        words.extend(plan.masks.iter().flat_map(|mask| ["--group".to_owned(), mask.clone()]));
-        let Verb::Evaluate(args) = command(&words, global)? else { return Err(wrong_verb()) };
-        let evaluated = evaluate(&args, true)?;
+    pub fn evaluate(&self, context: Context<'_>) -> Result<Evaluated> {
+        let plan = context.plan;
+        let categorical = plan.rows[self.row].categorical;
+        let mut words = ["evaluate", &text(&self.predictions), "--samples", &plan.samples.to_string()]
+            .map(str::to_owned)
+            .to_vec();
+        words.extend(categorical.then(|| "--categorical".to_owned()));
+        for (name, classes) in &plan.masks {
+            words.extend(["--group".to_owned(), format!("{name}={}", classes.join("+"))]);
+        }
+        context.control.message(&command_line(&words));
+        let config = EvaluateConfig {
+            samples: plan.samples,
+            categorical,
+            groups: plan.masks.clone(),
+            ..EvaluateConfig::new(&self.predictions)
+        };
+        let evaluated = evaluate(&config, &silent)?;
         let record = self.record();
         if !record.is_scored {
             Record { is_scored: true, ..record }.write(&self.record)?;
@@ -187,26 +200,25 @@ impl Job {
 
     /// Measures how long the network and samples take, unless that was done. The only sample of a deterministic network is its
     /// prediction, unless categoricals are asked for.
-    pub fn measure(&self, context: Context<'_>) -> Result<(), Failure> {
+    pub fn measure(&self, context: Context<'_>) -> Result<()> {
         let mut record = self.record();
         if record.drawing.is_some() {
             return Ok(());
         }
         let categorical = context.plan.rows[self.row].categorical;
-        let folder = Predictions::open(&self.predictions).map_err(predictions::failure)?;
-        let found = folder.cases().map_err(predictions::failure)?;
+        let folder = Predictions::open(&self.predictions)?;
+        let found = folder.cases()?;
         let mut drawing = Drawing { cases: 0, samples: context.plan.samples as u64, seconds: 0.0 };
         for case in found.iter().take(MEASURED_CASES) {
-            let file =
-                DistributionFile::read(&case.path, &Limits::default()).map_err(predictions::failure)?;
+            let file = DistributionFile::read(&case.path, &Limits::default())?;
             let start = Instant::now();
             if file.description().kind == Kind::Deterministic && !categorical {
                 drawing.samples = 1;
-                file.prediction().map_err(predictions::failure)?;
+                file.prediction()?;
             } else {
-                let draw = Draw::new(&file, 0, &Steering::default()).map_err(predictions::failure)?;
+                let draw = Draw::new(&file, 0, &Steering::default())?;
                 for block in blocks(0..drawing.samples, file.description().voxels()) {
-                    draw.labels(block).map_err(predictions::failure)?;
+                    draw.labels(block)?;
                 }
             }
             drawing.seconds += start.elapsed().as_secs_f64();
@@ -214,7 +226,7 @@ impl Job {
         }
         record.drawing = (drawing.cases > 0).then_some(drawing);
         let part = if self.fold.is_some() { Split::Validation } else { Split::Test };
-        let (device, samples) = (context.args.device, context.plan.samples);
+        let (device, samples) = (context.config.device, context.plan.samples);
         record.network_seconds = network::seconds(&self.run, device, part, samples, MEASURED_CASES)?;
         record.write(&self.record)
     }

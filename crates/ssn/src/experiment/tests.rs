@@ -3,20 +3,24 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
-use ssn_cli::args::RunExperimentArgs;
-use ssn_cli::{Cli, Verb};
-
+use super::ExperimentConfig;
 use super::file::Experiment;
 use super::plan::Plan;
 
-fn args(file: &Path, options: &[&str]) -> RunExperimentArgs {
-    let words = ["ssn".as_ref(), "run-experiment".as_ref(), file.as_os_str()];
-    let words = words.into_iter().chain(options.iter().map(|option| option.as_ref()));
-    match Cli::parse_from(words).verb {
-        Verb::RunExperiment(args) => args,
-        _ => unreachable!("the verb is run-experiment"),
+fn args(file: &Path, options: &[&str]) -> ExperimentConfig {
+    let mut config = ExperimentConfig::new(file);
+    let mut options = options.iter();
+    while let Some(option) = options.next() {
+        let mut value = || options.next().unwrap().to_string();
+        match *option {
+            "--reduced" => config.reduced = true,
+            "--data" => config.data = Some(value().into()),
+            "--set" => config.settings.push(value()),
+            "--seeds" => config.seeds = value().parse().ok(),
+            other => unreachable!("{other}"),
+        }
     }
+    config
 }
 
 fn experiments() -> Vec<PathBuf> {

@@ -1,15 +1,12 @@
 //! Scoring in the background: training may keep a GPU busy, scores are work for the processors.
 
+use crate::error::{Error, ErrorKind, Result, of_panic};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
-use ssn_cli::{Exit, Failure};
-
-use crate::failure::of_panic;
-
 /// What became of a job, with its number.
-pub type Scored<T> = (usize, Result<T, Failure>);
+pub type Scored<T> = (usize, Result<T>);
 
 /// A thread that scores what it is given, one after the other.
 pub struct Scorer<'scope, T> {
@@ -21,7 +18,7 @@ impl<'scope, T: Send + 'scope> Scorer<'scope, T> {
     /// Starts the thread; `score` gets the numbers that are added. A job that fails does not keep others from theirs.
     pub fn start<'env>(
         scope: &'scope Scope<'scope, 'env>,
-        score: impl Fn(usize) -> Result<T, Failure> + Send + 'scope,
+        score: impl Fn(usize) -> Result<T> + Send + 'scope,
     ) -> Self {
         let (jobs, received) = channel();
         let one = move |job| {
@@ -42,9 +39,10 @@ impl<'scope, T: Send + 'scope> Scorer<'scope, T> {
     ///
     /// # Errors
     /// When the thread itself failed.
-    pub fn finish(self) -> Result<Vec<Scored<T>>, Failure> {
+    pub fn finish(self) -> Result<Vec<Scored<T>>> {
         drop(self.jobs);
-        let internal = |_| Failure::new(Exit::Internal, "the thread that scores failed; please report this");
+        let internal =
+            |_| Error::new(ErrorKind::Internal, "the thread that scores failed; please report this");
         self.thread.join().map_err(internal)
     }
 }
@@ -57,7 +55,7 @@ mod tests {
     fn scores_come_in_order_and_a_failure_is_that_of_one_job() {
         std::thread::scope(|scope| {
             let score = |job| match job {
-                1 => Err(Failure::new(Exit::BadData, "no raters")),
+                1 => Err(Error::new(ErrorKind::BadData, "no raters")),
                 2 => panic!("a defect"),
                 _ => Ok(10 * job),
             };
@@ -70,8 +68,8 @@ mod tests {
                 scored.iter().map(|(_, found)| found.as_ref().ok().copied()).collect();
             assert_eq!(found, [Some(0), None, None, Some(30)]);
             let exits =
-                scored.iter().filter_map(|(_, found)| found.as_ref().err().map(|failure| failure.exit));
-            assert_eq!(exits.collect::<Vec<_>>(), [Exit::BadData, Exit::Internal]);
+                scored.iter().filter_map(|(_, found)| found.as_ref().err().map(|failure| failure.kind));
+            assert_eq!(exits.collect::<Vec<_>>(), [ErrorKind::BadData, ErrorKind::Internal]);
         });
     }
 }

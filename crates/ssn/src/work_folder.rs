@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use ssn_cli::{Exit, Failure};
 use ssn_io::write_atomically;
+
+use crate::error::{Error, ErrorKind, Result};
 
 /// A made-up dataset, which is written before the folder is marked.
 pub const DATA: &str = "data";
@@ -13,10 +14,10 @@ pub const DATA: &str = "data";
 pub const STOPPED: &str = "stopped on request; the same command goes on";
 
 /// What was stopped on the way goes on with the command of the whole.
-pub fn stopped(failure: Failure) -> Failure {
-    match failure.exit {
-        Exit::Stopped => Failure::new(Exit::Stopped, STOPPED),
-        _ => failure,
+pub fn stopped(error: Error) -> Error {
+    match error.kind {
+        ErrorKind::Stopped => Error::new(ErrorKind::Stopped, STOPPED),
+        _ => error,
     }
 }
 
@@ -25,7 +26,7 @@ pub fn stopped(failure: Failure) -> Failure {
 ///
 /// # Errors
 /// A folder with other settings (`what` is in it), or with anything else.
-pub fn is_begun(folder: &Path, mark: &str, text: &str, what: &str) -> Result<bool, Failure> {
+pub fn is_begun(folder: &Path, mark: &str, text: &str, what: &str) -> Result<bool> {
     let path = folder.join(mark);
     if path.exists() {
         return match fs::read_to_string(&path).is_ok_and(|old| old == text) {
@@ -39,21 +40,21 @@ pub fn is_begun(folder: &Path, mark: &str, text: &str, what: &str) -> Result<boo
 }
 
 /// That a folder cannot be used, with the reason.
-pub fn occupied(folder: &Path, why: &str) -> Failure {
+pub fn occupied(folder: &Path, why: &str) -> Error {
     let message = format!("{}: {why}; name another folder with --out, or remove it", folder.display());
-    Failure::new(Exit::Usage, message)
+    Error::new(ErrorKind::Usage, message)
 }
 
 /// Makes a folder and all above it.
-pub fn make_folder(path: &Path) -> Result<(), Failure> {
+pub fn make_folder(path: &Path) -> Result<()> {
     fs::create_dir_all(path).map_err(|error| {
-        Failure::new(Exit::Io, format!("cannot create the folder {}: {error}", path.display()))
+        Error::new(ErrorKind::Io, format!("cannot create the folder {}: {error}", path.display()))
     })
 }
 
 /// Writes a file, whole or not at all.
-pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    write_atomically(path, |out| out.write_all(bytes)).map_err(|error| Failure::new(Exit::Io, error))
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    Ok(write_atomically(path, |out| out.write_all(bytes))?)
 }
 
 #[cfg(test)]

@@ -1,14 +1,16 @@
 //! What an experiment file says, and what is said about mistakes in it.
 
+use ssn_train::run::Which;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use ssn_cli::args::Checkpoint;
-use ssn_cli::{Exit, Failure};
 use ssn_data::config::explain;
 use ssn_io::{Limits, read_bytes};
 use toml::Table;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::toy::ToyProblem;
 
 /// An experiment: networks that are compared on one dataset, or the toy problem.
 #[derive(Debug, Clone, Deserialize)]
@@ -24,7 +26,7 @@ pub struct Experiment {
     pub folds: usize,
     /// The checkpoint of each run that is scored.
     #[serde(default = "last")]
-    pub checkpoint: Checkpoint,
+    pub checkpoint: Which,
     /// Masks that are scored, as in `ssn evaluate --group`; without them, each class, and all together.
     #[serde(default)]
     pub masks: Vec<String>,
@@ -107,8 +109,8 @@ fn samples() -> usize {
 }
 
 /// The checkpoint that is scored unless the file names one; also in marks that do not name it.
-pub fn last() -> Checkpoint {
-    Checkpoint::Last
+pub fn last() -> Which {
+    Which::Last
 }
 
 fn seeds() -> Vec<u64> {
@@ -132,10 +134,10 @@ impl Experiment {
     ///
     /// # Errors
     /// One sentence about the first thing that is wrong, with its line where it has one.
-    pub fn read(path: &Path) -> Result<(Self, String), Failure> {
-        let wrong = |reason: &str| Failure::new(Exit::BadData, format!("{}: {reason}", path.display()));
+    pub fn read(path: &Path) -> Result<(Self, String)> {
+        let wrong = |reason: &str| Error::new(ErrorKind::BadData, format!("{}: {reason}", path.display()));
         let bytes =
-            read_bytes(path, &Limits::default()).map_err(|error| Failure::new(Exit::BadData, error))?;
+            read_bytes(path, &Limits::default()).map_err(|error| Error::new(ErrorKind::BadData, error))?;
         let text = String::from_utf8(bytes).map_err(|_| wrong("it is no text; name an experiment file"))?;
         let experiment: Self = toml::from_str(&text).map_err(|error| wrong(&explain(&text, &error)))?;
         experiment.check().map_err(|reason| wrong(&reason))?;
@@ -175,7 +177,7 @@ impl Experiment {
                 ));
             }
         }
-        if self.checkpoint == Checkpoint::Best && self.folds > 0 {
+        if self.checkpoint == Which::Best && self.folds > 0 {
             return Err("checkpoint is \"best\", but with folds the cases that are scored are those of the \
                         validations, which would choose it; leave checkpoint or folds out"
                 .into());
@@ -222,16 +224,19 @@ impl Row {
 }
 
 impl Toy {
-    /// The command, with the settings of the reduced version over these.
-    pub fn words(&self, reduced: Option<&Self>) -> Result<Vec<String>, Failure> {
-        let table = |toy: &Self| Table::try_from(toy).map_err(|error| Failure::new(Exit::Internal, error));
-        let mut settings = table(self)?;
-        if let Some(reduced) = reduced {
-            settings.extend(table(reduced)?);
+    /// The problem, with the settings of the reduced version over these.
+    pub fn problem(&self, reduced: Option<&Self>, out: &Path) -> ToyProblem {
+        let mut problem = ToyProblem { overwrite: true, ..ToyProblem::new(out) };
+        for toy in std::iter::once(self).chain(reduced) {
+            problem.seed = toy.seed.map_or(problem.seed, u64::from);
+            problem.seeds = toy.seeds.unwrap_or(problem.seeds);
+            problem.steps = toy.steps.unwrap_or(problem.steps);
+            problem.pretrain = toy.pretrain.unwrap_or(problem.pretrain);
+            problem.samples = toy.samples.unwrap_or(problem.samples);
+            problem.eval_samples = toy.eval_samples.unwrap_or(problem.eval_samples);
+            problem.learning_rate = toy.learning_rate.unwrap_or(problem.learning_rate);
         }
-        let option =
-            |(key, value): (String, toml::Value)| [format!("--{}", key.replace('_', "-")), value.to_string()];
-        Ok(std::iter::once("toy".to_owned()).chain(settings.into_iter().flat_map(option)).collect())
+        problem
     }
 }
 
@@ -255,10 +260,10 @@ mod tests {
     }
 
     #[test]
-    fn toy_settings_become_a_command() {
+    fn the_reduced_toy_problem_wins() {
         let toy = Toy { seeds: Some(3), steps: Some(100), ..Toy::default() };
         let reduced = Toy { steps: Some(10), eval_samples: Some(5), ..Toy::default() };
-        let words = toy.words(Some(&reduced)).unwrap().join(" ");
-        assert_eq!(words, "toy --eval-samples 5 --seeds 3 --steps 10");
+        let problem = toy.problem(Some(&reduced), Path::new("out"));
+        assert_eq!((problem.seeds, problem.steps, problem.eval_samples), (3, 10, 5));
     }
 }

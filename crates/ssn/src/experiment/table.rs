@@ -1,8 +1,8 @@
 //! The table of an experiment in the form of the paper's, and what its networks cost.
 
+use ssn_train::run::Which;
 use std::fmt::Write;
 
-use ssn_cli::args::Checkpoint;
 use ssn_data::text::csv_text;
 
 use super::averages::Average;
@@ -146,7 +146,7 @@ fn explanation(plan: &Plan, rows: &[Finished<'_>], has_seeds: bool) -> String {
     };
     let mut text = format!("{cases} {part}; up to {raters} raters; {samples} samples of each case, ");
     text += "and the prediction alone of deterministic networks. ";
-    if plan.checkpoint == Checkpoint::Best {
+    if plan.checkpoint == Which::Best {
         text += "Of each run, the checkpoint with the best validation. ";
     }
     text += match has_seeds {

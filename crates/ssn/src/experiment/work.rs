@@ -3,14 +3,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ssn_cli::evaluate::Evaluated;
-use ssn_cli::exit::tell;
-use ssn_cli::{Exit, Failure};
+use ssn_eval::Evaluated;
 
 use super::job::{Context, Job};
 use super::scorer::Scorer;
-use crate::signals;
-use crate::workplace::STOPPED;
+use crate::error::{Error, ErrorKind, Result};
+use crate::work_folder::STOPPED;
 
 /// What came of all jobs.
 #[derive(Default)]
@@ -18,35 +16,35 @@ pub struct Done<'a> {
     /// Those that are scored, in the order of the table.
     pub scored: Vec<(&'a Job, Evaluated)>,
     /// Those that failed, with what to tell of each.
-    pub failed: Vec<(&'a Job, Failure)>,
+    pub failed: Vec<(&'a Job, Error)>,
     /// Whether somebody asked to stop.
     pub is_stopped: bool,
 }
 
 impl<'a> Done<'a> {
     /// Notes that a job failed, and says so at once; being stopped is no failure.
-    fn note(&mut self, job: &'a Job, failure: Failure, context: Context<'_>) {
-        if failure.exit == Exit::Stopped {
+    fn note(&mut self, job: &'a Job, error: Error, context: Context<'_>) {
+        if error.kind == ErrorKind::Stopped {
             self.is_stopped = true;
             return;
         }
         let label = job.label(context.plan);
         // At once, since it may take days until the end.
-        say(context, &format!("failed: {label}: {}", failure.message));
-        self.failed.push((job, failure));
+        say(context, &format!("failed: {label}: {}", error.message));
+        self.failed.push((job, error));
     }
 
     /// The sentences about what failed.
     pub fn notes(&self, context: Context<'_>) -> Vec<String> {
         let note =
-            |(job, failure): &(&Job, Failure)| format!("{}: {}", job.label(context.plan), failure.message);
+            |(job, failure): &(&Job, Error)| format!("{}: {}", job.label(context.plan), failure.message);
         self.failed.iter().map(note).collect()
     }
 
     /// How the verb ends: as the first that failed, unless it was stopped.
-    pub fn outcome(&self, context: Context<'_>) -> Result<(), Failure> {
+    pub fn outcome(&self, context: Context<'_>) -> Result<()> {
         if self.is_stopped {
-            return Err(Failure::new(Exit::Stopped, STOPPED));
+            return Err(Error::new(ErrorKind::Stopped, STOPPED));
         }
         let Some((_, first)) = self.failed.first() else { return Ok(()) };
         let notes = self.notes(context);
@@ -54,7 +52,7 @@ impl<'a> Done<'a> {
             1 => String::new(),
             count => format!(" ({count} trainings failed; table.md tells of all)"),
         };
-        Err(Failure::new(first.exit, format!("{}{more}", notes[0])))
+        Err(Error::new(first.kind, format!("{}{more}", notes[0])))
     }
 }
 
@@ -62,15 +60,16 @@ impl<'a> Done<'a> {
 ///
 /// # Errors
 /// When nothing could be done at all. What single jobs met is in what comes back.
-pub fn do_all<'a>(jobs: &'a [(Job, bool)], context: Context<'_>) -> Result<Done<'a>, Failure> {
-    let stop = signals::stop_flag().map_err(|error| Failure::new(Exit::Internal, error))?;
-    let stop: &AtomicBool = &stop;
+pub fn do_all<'a>(jobs: &'a [(Job, bool)], context: Context<'_>) -> Result<Done<'a>> {
+    // Set here as well when a training or prediction says that it was stopped.
+    let stopped = AtomicBool::new(false);
+    let should_stop = || context.control.should_stop() || stopped.load(Ordering::Relaxed);
     let score = |number: usize| {
         let job = &jobs[number].0;
         let is_new = !job.record().is_scored;
-        if is_new && stop.load(Ordering::Relaxed) {
+        if is_new && should_stop() {
             // It is scored when the experiment goes on; what was scored before is only read.
-            return Err(Failure::new(Exit::Stopped, STOPPED));
+            return Err(Error::new(ErrorKind::Stopped, STOPPED));
         }
         let evaluated = job.evaluate(context)?;
         say(context, &told(job, &evaluated, context));
@@ -102,9 +101,9 @@ pub fn do_all<'a>(jobs: &'a [(Job, bool)], context: Context<'_>) -> Result<Done<
                     same && !job.is_begun()
                 }
             };
-            if stop.load(Ordering::Relaxed) || done.is_stopped {
+            if should_stop() || done.is_stopped {
                 // What waits for its first scores gets them when the experiment goes on.
-                stop.store(true, Ordering::Relaxed);
+                stopped.store(true, Ordering::Relaxed);
                 done.is_stopped = true;
                 break;
             }
@@ -144,7 +143,5 @@ fn told(job: &Job, evaluated: &Evaluated, context: Context<'_>) -> String {
 }
 
 fn say(context: Context<'_>, line: &str) {
-    if !context.global.quiet {
-        tell(line);
-    }
+    context.control.message(line);
 }

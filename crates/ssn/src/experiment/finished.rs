@@ -1,14 +1,12 @@
 //! A row with those of its trainings that are scored.
 
-use ssn_cli::Failure;
-use ssn_cli::evaluate::Evaluated;
-use ssn_cli::predictions::core_failure;
-use ssn_eval::Scored;
+use ssn_eval::{Evaluated, Scored};
 
 use super::averages::{Average, averages};
 use super::file::Row;
 use super::job::Job;
 use super::record::{Cost, Record};
+use crate::error::Result;
 
 /// A row with its figures.
 pub struct Finished<'a> {
@@ -36,7 +34,7 @@ pub struct Run<'a> {
 impl<'a> Finished<'a> {
     /// Puts the trainings of a row together: folds of a seed are pooled, seeds are averaged. A seed without some of
     /// its `folds` is left out, since other cases are other scores.
-    pub fn new(row: &'a Row, mut runs: Vec<Run<'a>>, folds: usize) -> Result<Self, Failure> {
+    pub fn new(row: &'a Row, mut runs: Vec<Run<'a>>, folds: usize) -> Result<Self> {
         let count = |seed: u64| runs.iter().filter(|run| run.job.seed == seed).count();
         let seeds: Vec<u64> = row.seeds.iter().copied().filter(|&seed| count(seed) == folds.max(1)).collect();
         runs.retain(|run| seeds.contains(&run.job.seed));
@@ -45,7 +43,7 @@ impl<'a> Finished<'a> {
             folds.flat_map(|run| &run.evaluated.cases).collect()
         };
         let scored: Vec<Vec<&Scored>> = seeds.iter().map(of_seed).collect();
-        let averages = averages(&scored).map_err(core_failure)?;
+        let averages = averages(&scored)?;
         let cases = scored.first().map_or(0, Vec::len);
         let records: Vec<Record> = runs.iter().map(|run| run.record.clone()).collect();
         Ok(Self { row, seeds, averages, cost: Cost::of(&records), cases, runs })

@@ -2,18 +2,16 @@
 
 use std::path::Path;
 
-use ssn_cli::args::Global;
-use ssn_cli::progress::Progress;
-use ssn_cli::{Failure, datasets};
+use crate::control::Control;
+use crate::error::Result;
 use ssn_data::{Synthetic, SyntheticConfig};
 
 /// Writes the images into a folder.
-pub fn write(config: SyntheticConfig, folder: &Path, global: &Global) -> Result<(), Failure> {
+pub fn write(config: SyntheticConfig, folder: &Path, control: Control<'_>) -> Result<()> {
     let cases = config.cases;
-    let set = Synthetic::new(config).map_err(datasets::failure)?;
-    let progress = Progress::new(cases, "images made", global.quiet);
-    set.write(folder, &|done| progress.reached(done)).map_err(datasets::failure)?;
-    progress.finish();
+    let set = Synthetic::new(config)?;
+    let phase = control.phase(cases, "images made");
+    set.write(folder, &|done| phase.reached(done))?;
     Ok(())
 }
 

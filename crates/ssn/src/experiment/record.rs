@@ -4,12 +4,11 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use ssn_cli::Failure;
-use ssn_cli::exit::json;
 use ssn_io::{Limits, read_bytes};
 use ssn_train::checkpoint::Best;
 
-use crate::workplace::{make_folder, write_file};
+use crate::error::{Error, ErrorKind, Result};
+use crate::work_folder::{make_folder, write_file};
 
 /// The record of one training.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -54,9 +53,11 @@ impl Record {
     }
 
     /// Writes the record.
-    pub fn write(&self, path: &Path) -> Result<(), Failure> {
+    pub fn write(&self, path: &Path) -> Result<()> {
         make_folder(path.parent().unwrap_or(Path::new("")))?;
-        write_file(path, json(self)?.as_bytes())
+        let text =
+            serde_json::to_string_pretty(self).map_err(|error| Error::new(ErrorKind::Internal, error))?;
+        write_file(path, (text + "\n").as_bytes())
     }
 }
 

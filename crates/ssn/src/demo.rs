@@ -1,0 +1,293 @@
+//! The demo: the whole way from images to samples and scores, with nothing but the program.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use ssn_core::Steering;
+use ssn_data::{Case, DataConfig, SyntheticConfig};
+use ssn_eval::evaluation::Figure;
+use ssn_eval::figures::picture::Picture;
+use ssn_eval::figures::png_from_svg;
+use ssn_eval::figures::strips::{Block, Strip, Tile, strips_figure};
+use ssn_eval::{
+    DistributionFile, Draw, EvaluateConfig, Evaluated, Evaluation, Predictions, ReportConfig, evaluate,
+    report,
+};
+
+use crate::control::Control;
+use crate::device::DeviceChoice;
+use crate::error::{Error, ErrorKind, Result};
+use crate::predict::{PredictConfig, predict};
+use crate::shell::command_line;
+use crate::train::{TrainConfig, train};
+use crate::work_folder::{DATA, is_begun, stopped, write_file};
+use crate::{markdown, synthetic};
+
+/// The config of the demo, which marks its folder.
+const CONFIG: &str = "demo.toml";
+
+/// The networks that are compared: name, and how their head differs from the preset.
+const MODELS: [(&str, Option<&str>); 3] = [
+    ("deterministic", Some("model.head=deterministic")),
+    ("diagonal", Some("model.head={stochastic={rank=0}}")),
+    ("low-rank", None),
+];
+
+/// What the demo does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DemoConfig {
+    /// The folder for everything.
+    pub out: PathBuf,
+    /// The seed of the images and of training.
+    pub seed: u64,
+    /// Images of the dataset.
+    pub cases: usize,
+    /// Changed settings of all three trainings.
+    pub settings: Vec<String>,
+    /// Where to compute.
+    pub device: DeviceChoice,
+}
+
+/// What the demo made.
+#[derive(Debug)]
+pub struct Demo {
+    /// The scores as Markdown.
+    pub table: String,
+    /// The scores as JSON.
+    pub json: String,
+    /// The report on the three networks.
+    pub comparison: PathBuf,
+    /// The report on the low-rank network.
+    pub detail: PathBuf,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// Makes a synthetic dataset, and trains, predicts and scores three networks. A demo that was stopped goes on.
+pub fn demo(config: &DemoConfig, control: Control<'_>) -> Result<Demo> {
+    let start = Instant::now();
+    let file = prepare(config, control)?;
+    let mut evaluated = vec![];
+    for (name, head) in MODELS {
+        evaluated.push((name, compare(config, control, &file, name, head)?));
+    }
+    let table = scores_table(&evaluated);
+    let svg = samples_figure(config, &evaluated)?;
+    let png = png(&svg)?;
+    let json = scores_json(config, &evaluated, start.elapsed().as_secs_f64());
+    for (name, bytes) in [
+        ("scores.md", table.as_bytes()),
+        ("samples.svg", svg.as_bytes()),
+        ("samples.png", &png),
+        ("demo.json", json.as_bytes()),
+    ] {
+        write_file(&config.out.join(name), bytes)?;
+    }
+    let comparison = show(config, control, &["low-rank", "diagonal", "deterministic"], "report")?;
+    let detail = show(config, control, &["low-rank"], "report-low-rank")?;
+    Ok(Demo { table, json, comparison, detail, seconds: start.elapsed().as_secs_f64() })
+}
+
+/// Shows some of the networks, with their training, on a page in a folder of the demo's.
+fn show(config: &DemoConfig, control: Control<'_>, models: &[&str], folder: &str) -> Result<PathBuf> {
+    let folders =
+        |kind: &str| models.iter().map(|model| config.out.join(kind).join(model)).collect::<Vec<_>>();
+    let paths = [folders("predictions"), folders("runs")].concat();
+    let out = config.out.join(folder);
+    let text = |path: &PathBuf| path.display().to_string();
+    let words: Vec<String> = std::iter::once("report".to_owned())
+        .chain(paths.iter().map(text))
+        .chain(["--out".to_owned(), text(&out), "--overwrite".to_owned()])
+        .collect();
+    control.message(&command_line(&words));
+    let report_config = ReportConfig { out: Some(out), overwrite: true, ..ReportConfig::new(paths) };
+    Ok(report(&report_config, control.progress)?.report)
+}
+
+/// Writes the dataset and the config; both stay as they are in a demo that goes on.
+fn prepare(config: &DemoConfig, control: Control<'_>) -> Result<PathBuf> {
+    let path = config.out.join(CONFIG);
+    let set = SyntheticConfig { cases: config.cases, seed: config.seed, ..SyntheticConfig::default() };
+    let settings: String = config.settings.iter().map(|setting| format!(" --set {setting}")).collect();
+    let text = format!(
+        "# The config of `ssn demo --seed {} --cases {}{settings}`.\npreset = \"demo\"\n\n{}",
+        config.seed,
+        config.cases,
+        synthetic::data_section(&set, DATA)
+    );
+    if !is_begun(&config.out, CONFIG, &text, "a demo with other settings is in it")? {
+        synthetic::write(set, &config.out.join(DATA), control)?;
+        write_file(&path, text.as_bytes())?;
+    }
+    Ok(path)
+}
+
+/// Trains, predicts and scores one network.
+fn compare(
+    config: &DemoConfig,
+    control: Control<'_>,
+    file: &Path,
+    name: &str,
+    head: Option<&str>,
+) -> Result<Evaluated> {
+    let run = config.out.join("runs").join(name);
+    let predictions = config.out.join("predictions").join(name);
+    let mut train_config = match run.join(ssn_train::run::CONFIG).exists() {
+        true => TrainConfig::resume(&run),
+        false => {
+            let settings =
+                head.map(str::to_owned).into_iter().chain(config.settings.iter().cloned()).collect();
+            TrainConfig { seed: Some(config.seed), settings, ..TrainConfig::from_file(file, &run) }
+        }
+    };
+    (train_config.device, train_config.workers) = (config.device, Some(1));
+    control.message(&command_line(&train_config.words()));
+    train(&train_config, control)?.outcome().map_err(stopped)?;
+    let [run_text, predictions_text] = [&run, &predictions].map(|path| path.display().to_string());
+    let device = config.device.to_string();
+    let words = ["predict", &run_text, "--out", &predictions_text, "--device", &device].map(str::to_owned);
+    control.message(&command_line(&words));
+    predict(&PredictConfig { device: config.device, ..PredictConfig::new(&run, &predictions) }, control)?;
+    control.message(&command_line(&["evaluate".to_owned(), predictions_text]));
+    Ok(evaluate(&EvaluateConfig::new(&predictions), control.progress)?)
+}
+
+/// Heading, the beginning of the figure's key, factor, and decimals of each column.
+const COLUMNS: [(&str, &str, f64, usize); 5] = [
+    ("GED²", "ged2_", 1.0, 3),
+    ("diversity", "sample_diversity", 1.0, 3),
+    ("DSC %", "dsc ", 100.0, 1),
+    ("DSC_nod %", "dsc_nod ", 100.0, 1),
+    ("HM-IoU", "hm_iou", 1.0, 3),
+];
+
+/// The figure of a column: GED² of all samples, which is the last.
+fn figure<'a>(evaluation: &'a Evaluation, key: &str) -> Option<&'a Figure> {
+    evaluation.figures.iter().rfind(|figure| figure.key.starts_with(key))
+}
+
+fn cell(figure: Option<&Figure>, factor: f64, decimals: usize) -> String {
+    let (mean, error) = figure.map_or((None, None), |figure| (figure.mean, figure.standard_error));
+    markdown::mean(mean, error, factor, decimals)
+}
+
+/// The table, as Markdown.
+fn scores_table(evaluated: &[(&str, Evaluated)]) -> String {
+    let mut rows =
+        vec![std::iter::once("network").chain(COLUMNS.map(|column| column.0)).map(str::to_owned).collect()];
+    for (name, Evaluated { evaluation, .. }) in evaluated {
+        let cells = COLUMNS.map(|(_, key, factor, decimals)| cell(figure(evaluation, key), factor, decimals));
+        rows.push(std::iter::once((*name).to_owned()).chain(cells).collect::<Vec<_>>());
+    }
+    if let Some((_, Evaluated { evaluation, .. })) = evaluated.last() {
+        let raters = cell(figure(evaluation, "rater_diversity"), 1.0, 3);
+        rows.push(vec!["raters".into(), String::new(), raters]);
+    }
+    let mut text = markdown::table(&rows, 1);
+    let cases = evaluated.first().map_or(0, |(_, evaluated)| evaluated.evaluation.cases);
+    let samples = evaluated.last().map_or(0, |(_, e)| e.cases.first().map_or(0, |case| case.scores.samples));
+    let _ = writeln!(
+        text,
+        "\n{cases} test images; {samples} samples of each distribution, the prediction alone of the deterministic \
+         network; mean ± standard error."
+    );
+    text
+}
+
+/// The same for programs.
+fn scores_json(config: &DemoConfig, evaluated: &[(&str, Evaluated)], seconds: f64) -> String {
+    let models: serde_json::Map<String, Value> = evaluated
+        .iter()
+        .map(|(name, Evaluated { evaluation, .. })| {
+            let figures: serde_json::Map<String, Value> = evaluation
+                .figures
+                .iter()
+                .map(|figure| {
+                    let value = json!({ "mean": figure.mean, "standard_error": figure.standard_error });
+                    (figure.key.clone(), value)
+                })
+                .collect();
+            ((*name).to_owned(), Value::Object(figures))
+        })
+        .collect();
+    format!(
+        "{:#}\n",
+        json!({ "seed": config.seed, "cases": config.cases, "seconds": seconds, "networks": models })
+    )
+}
+
+/// Images that are shown: those on which raters disagree most.
+const SHOWN: usize = 4;
+/// Samples of each network.
+const SAMPLES: u64 = 6;
+/// Pixels of the pictures per pixel of an image.
+const ZOOM: usize = 4;
+/// Pixels of the PNG per pixel of the SVG.
+const PNG_SCALE: f32 = 1.5;
+
+/// The figure as SVG.
+fn samples_figure(config: &DemoConfig, evaluated: &[(&str, Evaluated)]) -> Result<String> {
+    let data = DataConfig::read(&config.out.join("demo.toml"))?;
+    let dataset = data.open()?;
+    let mut blocks = vec![];
+    for id in most_disputed(evaluated) {
+        let place = dataset.entries.iter().position(|entry| entry.id == id);
+        let place = place.ok_or_else(|| Error::new(ErrorKind::Internal, format!("the case {id} is gone")))?;
+        let case = dataset.load_raw(place)?;
+        let mut strips = vec![raters(&case)];
+        for (name, _) in evaluated {
+            let folder = Predictions::open(&config.out.join("predictions").join(name))?;
+            let file = folder.read(&id)?;
+            strips.push(network(name, &case, &file)?);
+        }
+        blocks.push(Block { title: id, strips });
+    }
+    let title = "What four raters marked, and what each network draws";
+    let description =
+        "For each image: the image, the raters' contours, and for each network its prediction and samples.";
+    Ok(strips_figure(title, description, &blocks))
+}
+
+/// The figure as PNG.
+fn png(svg: &str) -> Result<Vec<u8>> {
+    png_from_svg(svg, PNG_SCALE).map_err(|error| Error::new(ErrorKind::Internal, error))
+}
+
+/// The cases on which raters differ most, by the distance of their label maps.
+fn most_disputed(evaluated: &[(&str, Evaluated)]) -> Vec<String> {
+    let Some((_, first)) = evaluated.first() else { return vec![] };
+    let mut cases: Vec<_> = first.cases.iter().collect();
+    cases.sort_by(|a, b| b.scores.rater_diversity.total_cmp(&a.scores.rater_diversity));
+    cases.iter().take(SHOWN).map(|case| case.id.clone()).collect()
+}
+
+fn picture(case: &Case) -> Picture {
+    let (low, high) =
+        case.image.iter().fold((f32::MAX, f32::MIN), |(low, high), &x| (low.min(x), high.max(x)));
+    Picture::gray(&case.image, case.shape[2], [low, high], ZOOM)
+}
+
+fn tile(case: &Case, labels: &[u8], caption: String) -> Tile {
+    Tile { picture: picture(case).with_labels(labels, case.shape[2]), caption }
+}
+
+fn raters(case: &Case) -> Strip {
+    let mut tiles = vec![Tile { picture: picture(case), caption: "image".to_owned() }];
+    let each = case.raters.iter().enumerate();
+    tiles.extend(each.map(|(number, labels)| tile(case, labels, format!("rater {number}"))));
+    Strip { label: "raters".to_owned(), tiles }
+}
+
+fn network(name: &str, case: &Case, file: &DistributionFile) -> Result<Strip> {
+    let on_image = |map| file.labels_on_image(&map);
+    let mean = on_image(file.prediction()?)?;
+    let mut tiles = vec![tile(case, &mean, "prediction".to_owned())];
+    let draw = Draw::new(file, 0, &Steering::default())?;
+    let samples = draw.labels(0..SAMPLES)?;
+    for (number, map) in samples.into_iter().enumerate() {
+        tiles.push(tile(case, &on_image(map)?, format!("sample {number}")));
+    }
+    Ok(Strip { label: name.to_owned(), tiles })
+}

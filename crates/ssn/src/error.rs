@@ -1,0 +1,232 @@
+//! Errors of the library, with a kind that programs can act on.
+
+use std::any::Any;
+use std::fmt::Display;
+
+use ssn_core::CoreError;
+use ssn_cuda::CudaError;
+use ssn_data::DataError;
+use ssn_eval::EvalError;
+use ssn_io::{FileError, Problem, WriteError};
+use ssn_nn::NnError;
+use ssn_train::TrainError;
+use ssn_train::error::ImageProblem;
+
+/// The result of every function of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What kind of error it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// A check of a dataset found problems.
+    ProblemsFound,
+    /// Settings that make no sense.
+    Usage,
+    /// A file or dataset that cannot be used.
+    BadData,
+    /// Something that is needed is not installed, such as CUDA.
+    Unavailable,
+    /// A defect of the program.
+    Internal,
+    /// Reading or writing failed, the disk is full, or the GPU stopped working.
+    Io,
+    /// Stopped on request; the same call goes on.
+    Stopped,
+    /// The computation met values that are not finite.
+    NonFinite,
+    /// The device has too little memory.
+    OutOfMemory,
+}
+
+/// What went wrong: its kind, and a sentence that says what happened and what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    /// The kind.
+    pub kind: ErrorKind,
+    /// The sentence.
+    pub message: String,
+}
+
+impl Error {
+    /// An error of a kind.
+    pub fn new(kind: ErrorKind, message: impl Display) -> Self {
+        Self { kind, message: message.to_string() }
+    }
+
+    /// The error with something before its sentence.
+    pub(crate) fn within(self, place: impl Display) -> Self {
+        Self { message: format!("{place}: {}", self.message), ..self }
+    }
+}
+
+impl From<CoreError> for Error {
+    fn from(error: CoreError) -> Self {
+        Self::new(ErrorKind::BadData, error)
+    }
+}
+
+impl From<WriteError> for Error {
+    fn from(error: WriteError) -> Self {
+        Self::new(ErrorKind::Io, error)
+    }
+}
+
+impl From<FileError> for Error {
+    fn from(error: FileError) -> Self {
+        let is_refused = matches!(error.problem, Problem::Io(_));
+        Self::new(if is_refused { ErrorKind::Io } else { ErrorKind::BadData }, error)
+    }
+}
+
+impl From<DataError> for Error {
+    fn from(error: DataError) -> Self {
+        let kind = match error {
+            DataError::File(error) => return error.into(),
+            DataError::Write(error) => return error.into(),
+            DataError::Setting { .. } => ErrorKind::Usage,
+            _ => ErrorKind::BadData,
+        };
+        Self::new(kind, error)
+    }
+}
+
+impl From<EvalError> for Error {
+    fn from(error: EvalError) -> Self {
+        let kind = match error {
+            EvalError::Data(error) => return error.into(),
+            EvalError::File(error) => return error.into(),
+            EvalError::Write(_) | EvalError::System { .. } => ErrorKind::Io,
+            EvalError::TooFewSamples { .. } | EvalError::Settings(_) => ErrorKind::Usage,
+            EvalError::Internal(_) => ErrorKind::Internal,
+            EvalError::Unusable { .. }
+            | EvalError::Parts(_)
+            | EvalError::Core(_)
+            | EvalError::Mismatch(_) => ErrorKind::BadData,
+        };
+        Self::new(kind, error)
+    }
+}
+
+impl From<NnError> for Error {
+    fn from(error: NnError) -> Self {
+        TrainError::from(error).into()
+    }
+}
+
+impl From<TrainError> for Error {
+    fn from(error: TrainError) -> Self {
+        if let Some(error) = of_device(&error.to_string()) {
+            return error;
+        }
+        let kind = match error {
+            TrainError::Data(error) => return error.into(),
+            TrainError::Prediction(error) => return error.into(),
+            TrainError::Save { .. } => ErrorKind::Io,
+            TrainError::Run { .. } => ErrorKind::Usage,
+            TrainError::Config { .. } | TrainError::File { .. } => ErrorKind::BadData,
+            TrainError::NonFinite { .. } | TrainError::Diverged { .. } => ErrorKind::NonFinite,
+            TrainError::Image(ref problem) | TrainError::Case { ref problem, .. } => match problem {
+                ImageProblem::Output { .. } => ErrorKind::NonFinite,
+                ImageProblem::Memory { .. } => ErrorKind::OutOfMemory,
+                _ => ErrorKind::BadData,
+            },
+            TrainError::Network(ref error) => match error {
+                NnError::Save { .. } => ErrorKind::Io,
+                NnError::Cuda(
+                    CudaError::Library { .. } | CudaError::NotBuilt | CudaError::NoDevice { .. },
+                ) => ErrorKind::Unavailable,
+                NnError::Parameter { .. } | NnError::Size { .. } | NnError::Layer { .. } => ErrorKind::Usage,
+                NnError::File { .. } | NnError::Weights { .. } | NnError::Shape { .. } => ErrorKind::BadData,
+                NnError::GradientNorm { .. } => ErrorKind::NonFinite,
+                _ => ErrorKind::Internal,
+            },
+        };
+        Self::new(kind, error)
+    }
+}
+
+/// The error for a panic, whose message was shown. The bindings to libtorch panic where memory does not suffice.
+pub fn of_panic(panic: &(dyn Any + Send)) -> Error {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default();
+    of_device(text).unwrap_or_else(|| {
+        Error::new(
+            ErrorKind::Internal,
+            "the program failed as told above; please report it with the command used",
+        )
+    })
+}
+
+/// The failure for a message of libtorch about what it computes on.
+fn of_device(message: &str) -> Option<Error> {
+    out_of_memory(message).or_else(|| {
+        let told = ssn_cuda::says_failed(message)?;
+        // The C++ part says the same where the failure ends the program.
+        Some(Error::new(
+            ErrorKind::Io,
+            format!("the GPU stopped working ({told}){}", ssn_cuda::FAILURE_ADVICE),
+        ))
+    })
+}
+
+/// The failure for a message of libtorch that says that memory did not suffice, with the sizes it tells.
+fn out_of_memory(message: &str) -> Option<Error> {
+    let on_host = message.contains("DefaultCPUAllocator: can't allocate memory");
+    if !on_host && !ssn_cuda::says_out_of_memory(message) {
+        return None;
+    }
+    // The first sentences say how much was wanted, how much there is, and who has it; advice to programmers follows.
+    let start = ["CUDA out of memory", "DefaultCPUAllocator"]
+        .iter()
+        .find_map(|begin| message.find(begin))
+        .unwrap_or(0);
+    let told = message[start..].lines().next().unwrap_or_default();
+    let told = told.split(" If reserved but unallocated").next().unwrap_or(told).trim_end_matches('.');
+    let what = if on_host { "the machine's memory" } else { "the GPU's memory" };
+    Some(Error::new(
+        ErrorKind::OutOfMemory,
+        format!(
+            "{what} does not suffice ({told}). In training, lower batches.batch_size, the patch (batches.patch) or the widths of \
+             the network; loss.samples costs no memory on a GPU. In predictions, lower --voxels-at-once or set --tile"
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_does_not_suffice_has_its_own_code_and_tells_sizes() {
+        let message = "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 139.80 GiB of which \
+                       9.00 GiB is free. If reserved but unallocated memory is large try setting PYTORCH_ALLOC_CONF";
+        let failure = of_panic(&message.to_owned());
+        assert_eq!(failure.kind, ErrorKind::OutOfMemory);
+        assert!(
+            failure.message.contains("20.00 GiB. GPU 0 has a total capacity of 139.80 GiB"),
+            "{}",
+            failure.message
+        );
+        assert!(!failure.message.contains("PYTORCH"), "{}", failure.message);
+        assert_eq!(of_panic(&"index out of bounds").kind, ErrorKind::Internal);
+    }
+
+    #[test]
+    fn a_gpu_that_stops_working_is_told_with_how_to_go_on() {
+        let message =
+            "CUDA error: an illegal memory access was encountered\nSearch for `cudaErrorIllegalAddress'";
+        let failure = of_panic(&message.to_owned());
+        assert_eq!(failure.kind, ErrorKind::Io);
+        assert_eq!(74, ssn_cuda::FAILURE_CODE, "the C++ part ends with the same code");
+        let beginning =
+            "the GPU stopped working (CUDA error: an illegal memory access was encountered). What was saved";
+        assert!(failure.message.starts_with(beginning), "{}", failure.message);
+        assert!(
+            failure.message.contains("--resume") && !failure.message.contains("Search"),
+            "{}",
+            failure.message
+        );
+        assert_eq!(of_panic(&"CUDA error: out of memory".to_owned()).kind, ErrorKind::OutOfMemory);
+    }
+}

@@ -1,0 +1,61 @@
+//! Stochastic segmentation networks: one forward pass, any number of coherent segmentations.
+//!
+//! The functions of this crate are what the command `ssn` calls: [`train`], [`predict`], [`sample`], [`evaluate`] and
+//! [`report`], each over a plain config struct, with a callback for progress and a typed result. The crates below it
+//! are re-exported for those who want more than files: [`core`] has the distribution, its samples and the scores,
+//! [`io`] image files, [`data`] datasets, [`nn`] networks and losses, [`training`] the training step, [`eval`] prediction
+//! files and reports.
+//!
+//! ```no_run
+//! use ssn::prelude::*;
+//!
+//! // A folder of images with the masks of one or more raters.
+//! train(&TrainConfig::from_data("dataset", "run"), Control::default())?.outcome()?;
+//! predict(&PredictConfig::new("run", "predictions"), Control::default())?;
+//! let evaluated = evaluate(&EvaluateConfig::new("predictions"), &silent)?;
+//! println!("{}", evaluated.evaluation);
+//! # Ok::<(), ssn::Error>(())
+//! ```
+
+mod control;
+mod demo;
+mod device;
+mod error;
+mod experiment;
+mod export;
+mod markdown;
+mod predict;
+mod shell;
+mod synthetic;
+mod toy;
+mod train;
+mod work_folder;
+
+pub use control::Control;
+pub use demo::{Demo, DemoConfig, demo};
+pub use device::DeviceChoice;
+pub use error::{Error, ErrorKind, Result, of_panic};
+pub use experiment::{ExperimentConfig, ExperimentOutcome, run_experiment};
+pub use export::{ExportFormat, Exported, export, import};
+pub use predict::{Phases, PredictConfig, Predicted, predict};
+pub use ssn_core as core;
+pub use ssn_data as data;
+pub use ssn_eval as eval;
+pub use ssn_eval::{EvaluateConfig, ReportConfig, SampleConfig, evaluate, report, sample};
+pub use ssn_io as io;
+pub use ssn_nn as nn;
+pub use ssn_train as training;
+pub use toy::{ToyProblem, ToySolution, solve_toy};
+pub use train::{TrainConfig, TrainedRun, train, train_parallel};
+
+/// What most programs need.
+pub mod prelude {
+    pub use ssn_core::progress::silent;
+    pub use ssn_core::{LabelMap, LowRankNormal, Progress, Sampler, Steering};
+    pub use ssn_eval::{DistributionFile, Draw, Predictions};
+
+    pub use crate::{
+        Control, DeviceChoice, Error, EvaluateConfig, PredictConfig, ReportConfig, SampleConfig, TrainConfig,
+        evaluate, predict, report, sample, train,
+    };
+}

@@ -1,0 +1,388 @@
+//! Predictions: the distribution of each case of a dataset, or of images, as files.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde::Serialize;
+use ssn_core::{SampleSummary, Sampler, Steering};
+use ssn_cuda::Description;
+use ssn_data::resample::labels_between;
+use ssn_data::shard::Waiting;
+use ssn_data::{DataConfig, Dataset, Shard};
+use ssn_eval::{About, DistributionFile, Kind, Output, Part, Precision as Stored, Predictions, is_config};
+use ssn_io::{Geometry, Image, Limits, Voxels};
+use ssn_nn::model::weights::About as BundleAbout;
+use ssn_nn::{Execution, Precision};
+use ssn_train::inference::tiles::TileConfig;
+use ssn_train::inference::whole_image::{Draws, Storage, Timing, WholeImageConfig};
+use ssn_train::run::{CONFIG, Trained, Which};
+
+use crate::control::Control;
+use crate::device::{DeviceChoice, device};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Bytes of a GPU from which on tiles may be larger.
+const LARGE_GPU: i64 = 24 << 30;
+
+/// What is predicted, with which network, and what is written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PredictConfig {
+    /// The folder of a run, or a bundle.
+    pub model: PathBuf,
+    /// A dataset, a config, or images; without any, the dataset of the run.
+    pub data: Vec<PathBuf>,
+    /// The part of the dataset; without it, test, and all of what `data` names.
+    pub split: Option<Part>,
+    /// The folder to write to.
+    pub out: PathBuf,
+    /// Which checkpoint of the run.
+    pub checkpoint: Which,
+    /// How precisely the distribution is stored.
+    pub precision: Stored,
+    /// Where to compute.
+    pub device: DeviceChoice,
+    /// The size of tiles `[d, h, w]`, for images that are too large to be computed at once.
+    pub tile: Option<[usize; 3]>,
+    /// Voxels that are computed at once.
+    pub voxels_at_once: Option<usize>,
+    /// Samples of each case of a network that draws them itself.
+    pub samples: usize,
+    /// Also write the mean probabilities and the entropy of 100 samples.
+    pub probabilities: bool,
+    /// Also write mean, diagonal and factor as NIfTI.
+    pub nifti: bool,
+    /// Predict cases again that are there already.
+    pub overwrite: bool,
+    /// The share of the cases that is predicted.
+    pub shard: Shard,
+}
+
+impl PredictConfig {
+    /// The test cases of a run's dataset, with its best checkpoint.
+    pub fn new(model: impl Into<PathBuf>, out: impl Into<PathBuf>) -> Self {
+        Self {
+            model: model.into(),
+            data: vec![],
+            split: None,
+            out: out.into(),
+            checkpoint: Which::Best,
+            precision: Stored::HalfFactor,
+            device: DeviceChoice::Auto,
+            tile: None,
+            voxels_at_once: None,
+            samples: 100,
+            probabilities: false,
+            nifti: false,
+            overwrite: false,
+            shard: Shard::WHOLE,
+        }
+    }
+}
+
+/// What was predicted.
+#[derive(Debug)]
+pub struct Predicted {
+    /// The name of the model.
+    pub model: String,
+    /// Its numbers that were learnt.
+    pub parameters: i64,
+    /// Cases that were predicted now.
+    pub made: usize,
+    /// Cases that were there.
+    pub kept: usize,
+    /// The index of the folder, unless it waits for other shards.
+    pub index: Result<PathBuf, Waiting>,
+    /// How long it took.
+    pub seconds: f64,
+    /// Where the time went.
+    pub phases: Phases,
+}
+
+/// Where the time went, in seconds.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Phases {
+    /// Reading and preparing cases, and fetching results from a GPU.
+    pub prepare: f64,
+    /// The network, from the image to the last tile.
+    pub network: f64,
+    /// The part of that in which a GPU worked.
+    pub gpu: Option<f64>,
+    /// Writing files.
+    pub write: f64,
+}
+
+impl Phases {
+    fn add<T>(&mut self, begin: Instant, timing: &Timing, write: impl FnOnce() -> T) -> T {
+        self.prepare += begin.elapsed().as_secs_f64() - timing.network;
+        self.network += timing.network;
+        self.gpu = timing.gpu.map(|gpu| gpu + self.gpu.unwrap_or(0.0)).or(self.gpu);
+        let start = Instant::now();
+        let result = write();
+        self.write += start.elapsed().as_secs_f64();
+        result
+    }
+}
+
+/// Predicts the cases of a shard that are not there yet, and writes the index once all cases are there.
+pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted> {
+    let (device, gpu) = device(config.device, control)?;
+    let whole_image = tiling(config, gpu.as_ref())?;
+    let shard = config.shard;
+    let trained = Trained::open(&config.model, config.checkpoint, Execution::on(device, Precision::F32))?;
+    let Chosen { dataset, cases, split, named } = choose(config, &trained, control)?;
+    let about = About { model: trained.id(), seed: 0, dataset: named.display().to_string(), split };
+    let folder = Predictions::create(&config.out, about)?;
+
+    let start = Instant::now();
+    let own = shard.own(cases.len());
+    let id = |number: usize| &dataset.entries[cases[number]].id;
+    let phase = control.phase(own.len(), "cases");
+    let (mut made, mut phases) = (0, Phases::default());
+    for (done, &number) in own.iter().enumerate() {
+        let (index, id) = (cases[number], id(number));
+        if config.overwrite || !is_finished(&folder, id, config) {
+            if control.should_stop() {
+                drop(phase);
+                if shard.is_whole() {
+                    folder.write_index()?;
+                }
+                let message =
+                    format!("stopped after {done} of {} cases; the same command goes on", own.len());
+                return Err(Error::new(ErrorKind::Stopped, message));
+            }
+            let begin = Instant::now();
+            let case = dataset.load_raw(index)?;
+            if case.mask.is_none() && trained.about.normalization.needs_mask() {
+                phase.message(&format!(
+                    "warning: case {id} has no region of interest, but the network learnt intensities that were \
+                     scaled inside one; put a mask beside the image"
+                ));
+            }
+            let grid = (case.shape, case.geometry);
+            let told = |error| Error::from(error).within(format!("case {id}"));
+            let what = if trained.model.latent().is_some() { "sample" } else { "tile" };
+            let tiles = |done: usize, of: usize| phase.current(&format!("{id}, {what} {done} of {of}"));
+            let (file, timing) = trained.predict(case, &whole_image, tiles).map_err(told)?;
+            phases.add(begin, &timing, || write(&folder, file, grid, config))?;
+            made += 1;
+        }
+        phase.reached(done + 1);
+    }
+    drop(phase);
+    let index = match shard.waiting(cases.len(), |number| is_finished(&folder, id(number), config)) {
+        None => Ok(folder.write_index()?),
+        Some(waiting) => Err(waiting),
+    };
+    let (kept, seconds) = (own.len() - made, start.elapsed().as_secs_f64());
+    let parameters = trained.model.parameters().count();
+    Ok(Predicted { model: trained.id().name, parameters, made, kept, index, seconds, phases })
+}
+
+/// Whether all files that are asked for are there.
+fn is_finished(folder: &Predictions, id: &str, config: &PredictConfig) -> bool {
+    let asked = [
+        (true, Output::Prediction),
+        (config.probabilities, Output::Probabilities),
+        (config.nifti, Output::Mean),
+    ];
+    folder.is_finished(id, config.samples as u64)
+        && asked.iter().all(|(asked, output)| !asked || folder.find_output(id, *output).is_some())
+}
+
+/// Voxels that are computed at once: larger tiles share less of their surroundings, where there is memory for them.
+pub(crate) fn voxels_at_once(gpu: Option<&Description>) -> usize {
+    let usual = TileConfig::default().voxels_at_once;
+    if gpu.is_some_and(|gpu| gpu.free >= LARGE_GPU) { 4 * usual } else { usual }
+}
+
+/// How images are divided.
+fn tiling(config: &PredictConfig, gpu: Option<&Description>) -> Result<WholeImageConfig> {
+    let usual = TileConfig::default();
+    let most = voxels_at_once(gpu);
+    let voxels_at_once = config.voxels_at_once.unwrap_or(most);
+    let tiles = TileConfig { tile: config.tile, voxels_at_once, ..usual };
+    tiles.check()?;
+    let factor = if config.precision == Stored::Single { Storage::F32 } else { Storage::F16 };
+    let draws = Draws { count: config.samples, seed: 0 };
+    Ok(WholeImageConfig { tiles, factor, draws })
+}
+
+/// The cases to predict.
+struct Chosen {
+    /// Their dataset.
+    dataset: Dataset,
+    /// Their places in it.
+    cases: Vec<usize>,
+    /// The part of the dataset that they are.
+    split: String,
+    /// The config or dataset that an evaluation reads.
+    named: PathBuf,
+}
+
+/// Finds the cases that the arguments name.
+fn choose(config: &PredictConfig, trained: &Trained, control: Control<'_>) -> Result<Chosen> {
+    let chosen = match (config.data.as_slice(), &trained.data) {
+        ([], None) => {
+            let message = "a bundle has no dataset of its own; name a dataset, a config or images";
+            return Err(Error::new(ErrorKind::Usage, message));
+        }
+        ([], Some(data)) => divided(data, &config.model.join(CONFIG), config.split)?,
+        ([path], _) if is_config(path) => divided(&DataConfig::read(path)?, path, config.split)?,
+        (paths, _) => given(paths, config.split, trained, control)?,
+    };
+    check_channels(&chosen.dataset, trained, control)?;
+    match chosen.cases.is_empty() {
+        false => Ok(chosen),
+        true => Err(Error::new(
+            ErrorKind::BadData,
+            format!(
+                "{} has no case in the part {}; choose another with --split validation, train or all",
+                chosen.dataset.root.display(),
+                chosen.split
+            ),
+        )),
+    }
+}
+
+/// A part of the dataset of a config.
+fn divided(data: &DataConfig, file: &Path, part: Option<Part>) -> Result<Chosen> {
+    let dataset = data.open()?;
+    let (parts, _) = data.parts(&dataset)?;
+    let dataset = dataset.with_optional_labels();
+    let part = part.unwrap_or(Part::Test);
+    let wanted = |index: &usize| part.split().is_none_or(|split| parts[*index] == split);
+    let cases = (0..parts.len()).filter(wanted).collect();
+    Ok(Chosen { dataset, cases, split: part.name().to_owned(), named: absolute(file) })
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// What the command line names: images, or a dataset with or without labels.
+fn given(paths: &[PathBuf], part: Option<Part>, trained: &Trained, control: Control<'_>) -> Result<Chosen> {
+    if let Some(part) = part.filter(|part| *part != Part::All) {
+        let message = format!("--split {} needs a division: name a config instead of files", part.name());
+        return Err(Error::new(ErrorKind::Usage, message));
+    }
+    let BundleAbout { channels, classes, .. } = &trained.about;
+    let mut dataset = Dataset::of_images(paths, channels, classes)?;
+    if let Some(coding) = trained.data.as_ref().and_then(DataConfig::coding) {
+        dataset.reading.coding = coding;
+    }
+    for finding in &dataset.findings {
+        control.message(&format!("{}: {}", finding.severity, finding.reason));
+    }
+    let named = absolute(paths.first().map_or(Path::new("."), PathBuf::as_path));
+    let cases = (0..dataset.entries.len()).collect();
+    Ok(Chosen { dataset, cases, split: Part::All.name().to_owned(), named })
+}
+
+/// A network sees channels by their place: those of another dataset must be as many.
+fn check_channels(dataset: &Dataset, trained: &Trained, control: Control<'_>) -> Result<()> {
+    let (found, expected) = (&dataset.channels, &trained.about.channels);
+    let same_set = found.iter().all(|name| expected.contains(name));
+    if found.len() == expected.len() && same_set && found != expected {
+        let message = format!(
+            "the channels of {} come as {}, but the network was trained with {}; set data.channels to that order",
+            dataset.root.display(),
+            found.join(", "),
+            expected.join(", ")
+        );
+        return Err(Error::new(ErrorKind::BadData, message));
+    }
+    if found.len() == expected.len() {
+        if !same_set {
+            control.message(&format!(
+                "note: channels {} are taken for {}",
+                found.join(", "),
+                expected.join(", ")
+            ));
+        }
+        return Ok(());
+    }
+    let message = format!(
+        "{} has {} channels ({}), but the network was trained with {} ({}); choose them with data.channels in a config",
+        dataset.root.display(),
+        found.len(),
+        found.join(", "),
+        expected.len(),
+        expected.join(", ")
+    );
+    Err(Error::new(ErrorKind::BadData, message))
+}
+
+/// Samples behind probability maps.
+const SAMPLES: u64 = 100;
+
+/// Writes the label map of the mean on the grid of the image, what else is asked for, and at last the distribution,
+/// which marks the case as done.
+fn write(
+    folder: &Predictions,
+    file: DistributionFile,
+    (shape, geometry): ([usize; 3], Geometry),
+    config: &PredictConfig,
+) -> Result<()> {
+    let id = file.description().case.clone();
+    let labels = file.prediction().and_then(|map| file.labels_on_image(&map))?;
+    let description = file.description();
+    let labels = match description.size == shape {
+        true => labels,
+        false => labels_between(
+            &labels,
+            (description.size, description.geometry.spacing),
+            (shape, geometry.spacing),
+        ),
+    };
+    let [d, h, w] = shape;
+    let path = folder.output_path(&id, Output::Prediction);
+    let image = Image::new(Voxels::U8(labels), [1, d, h, w], geometry, &Limits::default())
+        .map_err(|problem| problem.in_file(&path))?;
+    write_image(folder, &id, Output::Prediction, &image)?;
+
+    if config.probabilities {
+        write_probabilities(folder, &file)?;
+    }
+    if config.nifti {
+        write_parts(folder, &file)?;
+    }
+    let file = file.with_precision(config.precision)?;
+    Ok(file.write(&folder.distribution_path(&id))?)
+}
+
+/// The mean probabilities of samples and their entropy; without a distribution, those of the logits. Of samples that the
+/// network drew itself, the mean has the logarithms of the mean probabilities.
+fn write_probabilities(folder: &Predictions, file: &DistributionFile) -> Result<()> {
+    let id = &file.description().case;
+    let samples = match file.description().kind {
+        Kind::Stochastic => SAMPLES,
+        Kind::Deterministic | Kind::Sampled => 1,
+    };
+    let sampler = Sampler::new(file.distribution(), 0, &Steering::default())?;
+    let mut summary = SampleSummary::new(&sampler, &[])?;
+    summary.extend(&sampler, 0..samples)?;
+    let probabilities = summary.mean_probabilities()?;
+    let entropy = summary.marginal_entropy()?;
+    let image = file.probabilities_as_image(&probabilities)?;
+    write_image(folder, id, Output::Probabilities, &image)?;
+    write_image(folder, id, Output::Entropy, &file.rows_as_image(&entropy, |_| 0.0)?)
+}
+
+/// Mean, diagonal and factor as the authors' tool writes them; channel rank·c + class of the factor.
+fn write_parts(folder: &Predictions, file: &DistributionFile) -> Result<()> {
+    let distribution = file.distribution();
+    let parts = [
+        (Output::Mean, distribution.mean()),
+        (Output::Diagonal, distribution.diagonal()),
+        (Output::Factor, distribution.factor()),
+    ];
+    for (output, values) in parts.into_iter().filter(|(_, values)| !values.is_empty()) {
+        let image = file.rows_as_image(&values.to_f32(), |_| 0.0)?;
+        write_image(folder, &file.description().case, output, &image)?;
+    }
+    Ok(())
+}
+
+fn write_image(folder: &Predictions, id: &str, output: Output, image: &Image) -> Result<()> {
+    Ok(ssn_io::write(&folder.output_path(id, output), image)?)
+}

@@ -1,0 +1,345 @@
+//! The paper's toy problem: trains both models for every seed, and draws what they learned.
+
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Instant;
+
+use serde::Serialize;
+use ssn_core::Phase;
+use ssn_eval::check_free_or;
+use ssn_eval::figures::png_from_svg;
+use ssn_eval::figures::toy::{Panel, toy_figure};
+use ssn_io::write_atomically;
+use ssn_train::TrainError;
+use ssn_train::toy::{
+    DIAGONAL_OPTIMUM, LOW_RANK_OPTIMUM, Outcome, PAPER_STEPS, ToyConfig, ToyModel, label_maps, train,
+};
+
+use crate::control::Control;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Pixels of the PNG per pixel of the SVG.
+const PNG_SCALE: f32 = 2.0;
+/// Steps between two updates of the progress bar.
+const REPORT_EVERY: usize = 100;
+/// In the order in which tables and figures show them, as in the paper.
+const MODELS: [ToyModel; 2] = [ToyModel::Diagonal, ToyModel::LowRank];
+
+/// How the toy problem is solved, and where the result goes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToyProblem {
+    /// Trainings of each model, with the seeds `seed`, `seed` + 1, …
+    pub seeds: u32,
+    /// The first seed.
+    pub seed: u64,
+    /// Training steps, those of the mean alone included.
+    pub steps: u32,
+    /// The first steps, which train the mean alone.
+    pub pretrain: u32,
+    /// Monte-Carlo samples per label map in each step.
+    pub samples: u32,
+    /// Samples per label map for the log-likelihood at the end.
+    pub eval_samples: u32,
+    /// The learning rate of Adam.
+    pub learning_rate: f64,
+    /// Double precision instead of single.
+    pub double: bool,
+    /// The folder for figure and numbers.
+    pub out: PathBuf,
+    /// Replace the files of an earlier run.
+    pub overwrite: bool,
+}
+
+impl ToyProblem {
+    /// One seed, with the settings that reach the optimum.
+    pub fn new(out: impl Into<PathBuf>) -> Self {
+        Self {
+            seeds: 1,
+            seed: 0,
+            steps: 20_000,
+            pretrain: 5_000,
+            samples: 200,
+            eval_samples: 100_000,
+            learning_rate: 1e-3,
+            double: true,
+            out: out.into(),
+            overwrite: false,
+        }
+    }
+}
+
+/// The solved toy problem.
+#[derive(Debug)]
+pub struct ToySolution {
+    /// The numbers as JSON.
+    pub json: String,
+    /// The numbers as a table.
+    pub table: String,
+    /// The figure as PNG.
+    pub figure: PathBuf,
+}
+
+/// Trains both models with every seed, and writes `toy.svg`, `toy.png` and `toy.json`.
+pub fn solve_toy(config: &ToyProblem, control: Control<'_>) -> Result<ToySolution> {
+    if config.pretrain >= config.steps {
+        let (pretrain, steps) = (config.pretrain, config.steps);
+        let message =
+            format!("--pretrain {pretrain} leaves nothing of --steps {steps}; lower it or raise the steps");
+        return Err(Error::new(ErrorKind::Usage, message));
+    }
+    if config.seed.checked_add(u64::from(config.seeds)).is_none() {
+        let message = format!("--seed {} leaves no room for --seeds {}; lower it", config.seed, config.seeds);
+        return Err(Error::new(ErrorKind::Usage, message));
+    }
+    let files = ["toy.svg", "toy.png", "toy.json"].map(|name| config.out.join(name));
+    prepare_folder(&config.out, &files, config.overwrite)?;
+    let start = Instant::now();
+    let outcomes = train_all(config, control)?;
+    let summary = summarize(config, &outcomes, start.elapsed().as_secs_f64());
+    let json = serde_json::to_string_pretty(&summary).map_err(|e| Error::new(ErrorKind::Internal, e))? + "\n";
+    let svg = figure(config, &summary, &outcomes)?;
+    let png = png_from_svg(&svg, PNG_SCALE).map_err(|e| Error::new(ErrorKind::Internal, e))?;
+    for (path, bytes) in files.iter().zip([svg.as_bytes(), &png, json.as_bytes()]) {
+        write_atomically(path, |out| out.write_all(bytes))?;
+    }
+    let [_, figure, _] = files;
+    Ok(ToySolution { json, table: table(config, &summary), figure })
+}
+
+/// Creates the folder and makes sure that nothing is lost in it.
+fn prepare_folder(folder: &Path, files: &[PathBuf], overwrite: bool) -> Result<()> {
+    for path in files {
+        check_free_or(path, overwrite, "choose another folder with --out")?;
+    }
+    fs::create_dir_all(folder)
+        .map_err(|e| Error::new(ErrorKind::Io, format!("cannot create the folder {}: {e}", folder.display())))
+}
+
+/// Trains every model with every seed, as many at once as there are cores. Sorted by model, then seed.
+fn train_all(config: &ToyProblem, control: Control<'_>) -> Result<Vec<Outcome>> {
+    let seeds = config.seed..config.seed + u64::from(config.seeds);
+    let jobs: VecDeque<_> =
+        MODELS.iter().flat_map(|&model| seeds.clone().map(move |seed| (model, seed))).collect();
+    let total = jobs.len() * config.steps as usize;
+    let (jobs, outcomes) = (Mutex::new(jobs), Mutex::new(vec![]));
+    let phase = control.phase(total, "steps");
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                // The tensors are tiny: one thread each, and several trainings side by side.
+                tch::set_num_threads(1);
+                while let Some((model, seed)) = jobs.lock().ok().and_then(|mut jobs| jobs.pop_front()) {
+                    let outcome = train_one(model, seed, config, &phase);
+                    let failed = outcome.is_err();
+                    if let Ok(mut outcomes) = outcomes.lock() {
+                        outcomes.push(outcome);
+                    }
+                    if failed && let Ok(mut jobs) = jobs.lock() {
+                        jobs.clear();
+                    }
+                }
+            });
+        }
+    });
+    drop(phase);
+    let outcomes =
+        outcomes.into_inner().map_err(|_| Error::new(ErrorKind::Internal, "a training thread failed"))?;
+    let mut outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
+    outcomes.sort_by_key(|outcome| (MODELS.iter().position(|&m| m == outcome.model), outcome.seed));
+    Ok(outcomes)
+}
+
+fn train_one(model: ToyModel, seed: u64, config: &ToyProblem, phase: &Phase<'_>) -> Result<Outcome> {
+    let config = ToyConfig {
+        seed,
+        steps: config.steps as usize,
+        pretrain_steps: config.pretrain as usize,
+        learning_rate: config.learning_rate,
+        samples: i64::from(config.samples),
+        evaluation_samples: i64::from(config.eval_samples),
+        double: config.double,
+    };
+    let report = |p: ssn_train::toy::Progress| {
+        let since = p.step % REPORT_EVERY;
+        if since == 0 || p.step == config.steps {
+            let steps = if since == 0 { REPORT_EVERY } else { since };
+            phase.advance(steps, &format!("{}, seed {seed}, loss {:.3}", name(model), p.loss));
+        }
+    };
+    train(model, &config, report).map_err(|error| match error {
+        TrainError::NonFinite { .. } | TrainError::Diverged { .. } => Error::new(
+            ErrorKind::NonFinite,
+            format!("{} model, seed {seed}: {error}; lower --learning-rate", name(model)),
+        ),
+        _ => Error::new(ErrorKind::Internal, error),
+    })
+}
+
+/// The result as JSON.
+#[derive(Serialize)]
+pub struct ToySummary {
+    steps: u32,
+    pretrain_steps: u32,
+    samples: u32,
+    evaluation_samples: u32,
+    learning_rate: f64,
+    precision: &'static str,
+    seconds: f64,
+    models: Vec<ModelSummary>,
+}
+
+#[derive(Serialize)]
+struct ModelSummary {
+    model: &'static str,
+    optimum: f64,
+    paper: f64,
+    mean_log_likelihood: f64,
+    mean_log_likelihood_at_10000_steps: Option<f64>,
+    runs: Vec<ToyRun>,
+}
+
+#[derive(Serialize)]
+struct ToyRun {
+    seed: u64,
+    log_likelihood: f64,
+    log_likelihood_at_10000_steps: Option<f64>,
+    largest_deviation: f64,
+}
+
+/// Gathers the numbers.
+fn summarize(config: &ToyProblem, outcomes: &[Outcome], seconds: f64) -> ToySummary {
+    let models = MODELS.iter().map(|&model| {
+        let runs: Vec<ToyRun> = outcomes
+            .iter()
+            .filter(|outcome| outcome.model == model)
+            .map(|outcome| ToyRun {
+                seed: outcome.seed,
+                log_likelihood: outcome.log_likelihood,
+                log_likelihood_at_10000_steps: outcome.log_likelihood_at_paper_steps,
+                largest_deviation: outcome.largest_deviation,
+            })
+            .collect();
+        let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+        let at_paper_steps: Option<Vec<f64>> =
+            runs.iter().map(|run| run.log_likelihood_at_10000_steps).collect();
+        ModelSummary {
+            model: name(model),
+            optimum: optimum(model),
+            paper: paper(model),
+            mean_log_likelihood: mean(runs.iter().map(|run| run.log_likelihood).collect()),
+            mean_log_likelihood_at_10000_steps: at_paper_steps.map(mean),
+            runs,
+        }
+    });
+    ToySummary {
+        steps: config.steps,
+        pretrain_steps: config.pretrain,
+        samples: config.samples,
+        evaluation_samples: config.eval_samples,
+        learning_rate: config.learning_rate,
+        precision: if config.double { "f64" } else { "f32" },
+        seconds,
+        models: models.collect(),
+    }
+}
+
+/// The table for the terminal.
+fn table(config: &ToyProblem, summary: &ToySummary) -> String {
+    let mut text = String::new();
+    let mut line = |arguments: std::fmt::Arguments<'_>| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{arguments}");
+    };
+    let show_paper_steps = config.steps as usize > PAPER_STEPS;
+    let optional = |value: Option<f64>| value.map_or(String::new(), |x| format!("{x:.4}"));
+    line(format_args!(
+        "Toy problem: {} steps, the first {} on the mean alone, {} samples per label map, {}",
+        summary.steps, summary.pretrain_steps, summary.samples, summary.precision
+    ));
+    line(format_args!(
+        "Mean log-likelihood of the two label maps, {} samples each ({:.1} s)",
+        summary.evaluation_samples, summary.seconds
+    ));
+    line(format_args!(""));
+    let at_paper = if show_paper_steps { format!("{PAPER_STEPS} steps") } else { String::new() };
+    line(format_args!(
+        "{:<10} {:>5} {:>12} {:>12} {:>10} {:>8}",
+        "model",
+        "seed",
+        at_paper,
+        format!("{} steps", summary.steps),
+        "optimum",
+        "paper"
+    ));
+    for model in &summary.models {
+        let mut row = |seed: &str, at_paper: Option<f64>, score: f64| {
+            let at_paper = optional(at_paper.filter(|_| show_paper_steps));
+            let (name, optimum, paper) = (model.model, model.optimum, model.paper);
+            line(format_args!(
+                "{name:<10} {seed:>5} {at_paper:>12} {score:>12.4} {optimum:>10.4} {paper:>8.2}"
+            ));
+        };
+        for run in &model.runs {
+            row(&run.seed.to_string(), run.log_likelihood_at_10000_steps, run.log_likelihood);
+        }
+        if model.runs.len() > 1 {
+            row("mean", model.mean_log_likelihood_at_10000_steps, model.mean_log_likelihood);
+        }
+    }
+    line(format_args!(""));
+    text
+}
+
+/// The model's name in tables and files.
+fn name(model: ToyModel) -> &'static str {
+    match model {
+        ToyModel::LowRank => "low-rank",
+        ToyModel::Diagonal => "diagonal",
+    }
+}
+
+/// The best log-likelihood that the model can reach.
+fn optimum(model: ToyModel) -> f64 {
+    match model {
+        ToyModel::LowRank => LOW_RANK_OPTIMUM,
+        ToyModel::Diagonal => DIAGONAL_OPTIMUM,
+    }
+}
+
+/// The log-likelihood that the paper reports (section 4.1).
+fn paper(model: ToyModel) -> f64 {
+    match model {
+        ToyModel::LowRank => -0.93,
+        ToyModel::Diagonal => -4.87,
+    }
+}
+
+/// The figure shows the first seed of each model.
+fn figure(config: &ToyProblem, summary: &ToySummary, outcomes: &[Outcome]) -> Result<String> {
+    let maps = Vec::<f32>::try_from(label_maps(tch::Kind::Float).view([-1]))
+        .map_err(|e| Error::new(ErrorKind::Internal, e))?;
+    let maps: Vec<Vec<f32>> = maps.chunks(maps.len() / 2).map(<[f32]>::to_vec).collect();
+    let panels: Vec<Panel<'_>> = MODELS
+        .iter()
+        .filter_map(|&model| outcomes.iter().find(|outcome| outcome.model == model))
+        .map(|outcome| Panel {
+            title: match outcome.model {
+                ToyModel::Diagonal => "Diagonal covariance".to_owned(),
+                ToyModel::LowRank => "Low-rank covariance, rank 2".to_owned(),
+            },
+            caption: format!(
+                "log-likelihood −{:.3} after {} steps, best possible −{:.3}",
+                outcome.log_likelihood.abs(),
+                summary.steps,
+                optimum(outcome.model).abs()
+            ),
+            distribution: &outcome.distribution,
+            seed: config.seed,
+        })
+        .collect();
+    toy_figure(&maps, &panels).map_err(|e| Error::new(ErrorKind::Internal, e))
+}

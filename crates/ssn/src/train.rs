@@ -1,0 +1,440 @@
+//! Training: a run from a config or a dataset, or the rest of one that was stopped.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use ssn_core::Phase;
+use ssn_core::progress::silent;
+use ssn_data::check::check;
+use ssn_data::template::{suggest_normalization, template, template_with};
+use ssn_data::{Dataset, LoaderConfig, Severity, Split};
+use ssn_io::{Limits, read_bytes};
+use ssn_nn::communicator::{Ranks, leads};
+use ssn_train::checkpoint::Best;
+use ssn_train::run::{
+    Ended, Event, Layers, Pace, Resolved, Run, RunFolder, RunPreset, Setting, Watch, resolve,
+};
+use tch::Device;
+
+use crate::control::Control;
+use crate::device::{DeviceChoice, cores, device};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Threads that prepare batches for the CPU, which is busy itself.
+const WORKERS: usize = 2;
+/// Threads that prepare batches for a GPU; more have not been needed.
+const MOST_WORKERS: usize = 16;
+
+/// What is trained, on what, and where.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrainConfig {
+    /// The config file.
+    pub config: Option<PathBuf>,
+    /// A dataset to train on without a config file; with `resume`, where the dataset of the run lies now.
+    pub data: Option<PathBuf>,
+    /// The settings to start from, instead of those that the config names.
+    pub preset: Option<String>,
+    /// Changed settings, such as `training.steps=1000`.
+    pub settings: Vec<String>,
+    /// The seed of initial weights, batches and noise, instead of `training.seed`.
+    pub seed: Option<u64>,
+    /// The folder of the new run.
+    pub out: PathBuf,
+    /// Go on with the run in this folder; only `data`, `time_limit`, `device` and `workers` count then.
+    pub resume: Option<PathBuf>,
+    /// Save and end after this time.
+    pub time_limit: Option<Duration>,
+    /// Where to compute.
+    pub device: DeviceChoice,
+    /// Threads that prepare batches; they change no result.
+    pub workers: Option<usize>,
+    /// Do not check the dataset first.
+    pub skip_check: bool,
+}
+
+impl TrainConfig {
+    fn new(out: impl Into<PathBuf>) -> Self {
+        Self {
+            config: None,
+            data: None,
+            preset: None,
+            settings: vec![],
+            seed: None,
+            out: out.into(),
+            resume: None,
+            time_limit: None,
+            device: DeviceChoice::Auto,
+            workers: None,
+            skip_check: false,
+        }
+    }
+
+    /// A new run as a config file says.
+    pub fn from_file(config: impl Into<PathBuf>, out: impl Into<PathBuf>) -> Self {
+        Self { config: Some(config.into()), ..Self::new(out) }
+    }
+
+    /// A new run on a dataset, with settings that suit it.
+    pub fn from_data(data: impl Into<PathBuf>, out: impl Into<PathBuf>) -> Self {
+        Self { data: Some(data.into()), ..Self::new(out) }
+    }
+
+    /// The rest of a run.
+    pub fn resume(run: impl Into<PathBuf>) -> Self {
+        let run = run.into();
+        Self { resume: Some(run.clone()), ..Self::new(run) }
+    }
+
+    /// The command of the same training, for messages.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let mut words = vec!["train".to_owned()];
+        let mut option = |name: &str, value: Option<String>| {
+            words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
+        };
+        let text = |path: &PathBuf| path.display().to_string();
+        option("--resume", self.resume.as_ref().map(text));
+        if self.resume.is_none() {
+            option("--data", self.data.as_ref().map(text));
+            option("--out", Some(text(&self.out)));
+            option("--seed", self.seed.map(|seed| seed.to_string()));
+            option("--preset", self.preset.clone());
+            self.settings.iter().for_each(|setting| option("--set", Some(setting.clone())));
+        }
+        option("--device", Some(self.device.to_string()));
+        option("--workers", self.workers.map(|workers| workers.to_string()));
+        if let Some(config) = self.config.as_ref().filter(|_| self.resume.is_none()) {
+            words.insert(1, text(config));
+        }
+        words.extend(self.skip_check.then(|| "--skip-check".to_owned()));
+        words
+    }
+}
+
+/// What training came to.
+#[derive(Debug)]
+pub struct TrainedRun {
+    /// The folder of the run.
+    pub path: PathBuf,
+    /// How it ended.
+    pub ended: Ended,
+    /// Steps done.
+    pub steps: u64,
+    /// The best validation.
+    pub best: Option<Best>,
+    /// How fast it was; nothing if too few steps were done now.
+    pub pace: Option<Pace>,
+}
+
+/// Trains a network, or goes on with a run that was stopped.
+pub fn train(config: &TrainConfig, control: Control<'_>) -> Result<TrainedRun> {
+    train_parallel(config, control, None)
+}
+
+/// Trains as one of several ranks, of which the first writes and reports.
+pub fn train_parallel(
+    config: &TrainConfig,
+    control: Control<'_>,
+    ranks: Option<Arc<dyn Ranks>>,
+) -> Result<TrainedRun> {
+    let begin = Instant::now();
+    // Before anything is written.
+    let (device, gpu) = device(config.device, control)?;
+    let cores = cores(ranks.as_deref())?;
+    let leads = leads(ranks.as_ref());
+    let (folder, resolved) = match (&ranks, &config.resume) {
+        (Some(ranks), _) if !leads => joined(config, &**ranks)?,
+        (_, Some(path)) => resumed(path, config.data.as_deref())?,
+        (_, None) => fresh(config, control, device)?,
+    };
+    let path = folder.path().to_owned();
+    let mut log = match leads {
+        true => RunLog::new(&path, &resolved, control)?,
+        false => RunLog::silent(control),
+    };
+    if let Some(ranks) = ranks.as_ref().filter(|_| leads) {
+        // The others open what is there now.
+        ranks.gather(&[])?;
+        let (items, count) = (resolved.config.batches.batch_size, ranks.size());
+        let norms = if resolved.config.shares_norm(count) { "whole batches" } else { "each rank's items" };
+        log.tell(&format!(
+            "trains over {count} ranks, which share batches of {items} items; batch norm is over {norms}; threads of \
+             this rank: {}",
+            tch::get_num_threads()
+        ));
+    }
+    if let Some(gpu) = &gpu {
+        log.tell(&format!("trains on {} with {:.0} GiB", gpu.name, gpu.total as f64 / f64::from(1 << 30)));
+    }
+    let mut run = Run::start(folder, resolved, device, ranks, &mut log)?;
+    if let Some(way) = run.gpu_sums() {
+        log.tell(&format!("GPUs sum gradients through {way}"));
+    }
+    if config.resume.is_some() && run.steps_done() == 0 {
+        log.tell("no checkpoint was saved yet: begins at step 0");
+    }
+    log.begin(&run);
+    let workers = if gpu.is_some() { cores.clamp(WORKERS, MOST_WORKERS) } else { WORKERS };
+    let workers = config.workers.map_or(workers, usize::from);
+    let loader = LoaderConfig { workers, ..LoaderConfig::default() };
+    // Opening and checking the dataset count as well.
+    let limit = config.time_limit.map(|limit| limit.saturating_sub(begin.elapsed()));
+    let ended = run.go(&loader, limit, &mut log);
+    let ended = ended.map_err(|error| {
+        log.write(&format!("failed: {error}"));
+        Error::from(error)
+    })?;
+    let pace = run.pace();
+    if let Some(pace) = pace {
+        log.tell(&pace.to_string());
+    }
+    log.write(&format!("ended: {ended:?} after step {}", run.steps_done()));
+    Ok(TrainedRun { path, ended, steps: run.steps_done(), best: run.progress().best, pace })
+}
+
+impl TrainedRun {
+    /// Whether the run is finished.
+    ///
+    /// # Errors
+    /// What to do next, if it was stopped or gave up.
+    pub fn outcome(&self) -> Result<()> {
+        outcome(self.ended, &self.path)
+    }
+}
+
+fn outcome(ended: Ended, run: &Path) -> Result<()> {
+    let advice = format!("go on with: ssn train --resume {}", run.display());
+    match ended {
+        Ended::Finished | Ended::Early => Ok(()),
+        Ended::Stopped => Err(Error::new(ErrorKind::Stopped, format!("stopped on request; {advice}"))),
+        Ended::OutOfTime => Err(Error::new(ErrorKind::Stopped, format!("the time is up; {advice}"))),
+        Ended::NonFinite => Err(Error::new(
+            ErrorKind::NonFinite,
+            format!(
+                "too many steps in a row had a loss or a gradient that is not finite, and none of them was applied; \
+                 {} tells which cases they were made of. If the cases are wrong, repair them and {advice}; if not, \
+                 lower optimizer.learning_rate or set loss.max_gradient_norm in a new run",
+                run.join("incidents").display()
+            ),
+        )),
+    }
+}
+
+/// A run that goes on, with its dataset where it was or where it is now.
+fn resumed(path: &Path, data: Option<&Path>) -> Result<(RunFolder, Resolved)> {
+    let folder = RunFolder::open(path)?;
+    let resolved = folder.resolved(data)?;
+    Ok((folder, resolved))
+}
+
+/// A run that the first rank has begun or opened, for another one.
+fn joined(config: &TrainConfig, ranks: &dyn Ranks) -> Result<(RunFolder, Resolved)> {
+    ranks.gather(&[])?;
+    let folder = RunFolder::join(config.resume.as_deref().unwrap_or(&config.out))?;
+    let resolved = folder.resolved(config.data.as_deref().filter(|_| config.resume.is_some()))?;
+    Ok((folder, resolved))
+}
+
+/// A new run, on a dataset that was checked.
+fn fresh(config: &TrainConfig, control: Control<'_>, device: Device) -> Result<(RunFolder, Resolved)> {
+    RunFolder::is_free(&config.out)?;
+    let run_config = layers(config, control)?.config()?;
+    if let Some(precision) = run_config.training.precision {
+        precision.check(device)?;
+    }
+    let resolved = resolve(run_config)?;
+    if !config.skip_check {
+        check_dataset(&resolved, control)?;
+    }
+    if config.config.is_some() {
+        // Other runs with this config share the split.
+        resolved.config.data.keep_parts(&resolved.dataset)?;
+    }
+    let folder = RunFolder::create(&config.out, &resolved)?;
+    Ok((folder, resolved))
+}
+
+/// What the config is put together from.
+fn layers(config: &TrainConfig, control: Control<'_>) -> Result<Layers> {
+    let usage = |message: String| Error::new(ErrorKind::Usage, message);
+    let preset = config.preset.as_deref().map(RunPreset::parse).transpose().map_err(usage)?;
+    let mut settings = vec![];
+    for written in &config.settings {
+        settings.push(Setting::parse(written).map_err(|reason| usage(format!("--set {written}: {reason}")))?);
+    }
+    if let Some(seed) = config.seed {
+        settings.push(Setting::parse(&format!("training.seed={seed}")).map_err(usage)?);
+    }
+    let file = match (&config.config, &config.data) {
+        (Some(path), _) => {
+            let bytes = read_bytes(path, &Limits::default())
+                .map_err(|error| Error::new(ErrorKind::BadData, error))?;
+            let text = String::from_utf8(bytes)
+                .map_err(|_| usage(format!("{} is no text; name a config file", path.display())))?;
+            Some((path.clone(), text))
+        }
+        (None, Some(data)) => {
+            let dataset = Dataset::open(data)?;
+            let first = first_readable(&dataset)?;
+            let text = match preset {
+                // A preset of the paper says everything about learning by itself.
+                Some(preset) if preset != RunPreset::General => {
+                    let scale = suggest_normalization(&dataset, &first);
+                    template_with(&dataset, data, &first, scale, preset.name())
+                }
+                _ => template(&dataset, data, &first),
+            };
+            // The run keeps the split; a split.toml that happens to lie here belongs to something else.
+            let split = format!("data.split.file={}", config.out.join("split.toml").display());
+            settings.push(Setting::parse(&split).map_err(usage)?);
+            Some((data.file_name().unwrap_or_default().into(), text))
+        }
+        (None, None) => None,
+    };
+    let layers = Layers { preset, file, settings };
+    if config.config.is_some() && config.preset.is_some() {
+        let sections = layers.learning_sections();
+        if !sections.is_empty() {
+            let sections = sections.join(", ");
+            control.message(&format!("note: the config's own {sections} win over those of the preset"));
+        }
+    }
+    Ok(layers)
+}
+
+/// Learning from a dataset with errors would hide them in a model.
+fn check_dataset(resolved: &Resolved, control: Control<'_>) -> Result<()> {
+    let phase = control.phase(resolved.dataset.entries.len(), "cases checked");
+    let report = check(&resolved.dataset, Some(&resolved.parts), &|done| phase.reached(done));
+    drop(phase);
+    if report.errors == 0 {
+        for finding in report.findings.iter().filter(|finding| finding.severity == Severity::Warning) {
+            let place = finding.case.as_deref().unwrap_or("the dataset");
+            control.message(&format!("warning: {place}: {}", finding.reason));
+        }
+        return Ok(());
+    }
+    control.message(report.to_string().trim_end());
+    let message = "the dataset has problems, which are listed above; repair them, or train with --skip-check";
+    Err(Error::new(ErrorKind::ProblemsFound, message))
+}
+
+/// The first case that loads: one damaged file is for the check to tell, not a reason to stop here.
+fn first_readable(dataset: &Dataset) -> Result<ssn_data::Case> {
+    let mut first_error = None;
+    for index in 0..dataset.entries.len() {
+        match dataset.load_raw(index) {
+            Ok(case) => return Ok(case),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    Err(first_error.map_or_else(|| Error::new(ErrorKind::BadData, "the dataset has no cases"), Error::from))
+}
+
+const LOG: &str = "log.txt";
+
+/// Reports a run to the caller and to `log.txt`.
+struct RunLog<'a> {
+    control: Control<'a>,
+    phase: Phase<'a>,
+    /// Nothing for a rank that is not the first.
+    log: Option<File>,
+}
+
+impl<'a> RunLog<'a> {
+    /// Opens the log and says what is about to be trained.
+    fn new(run: &Path, resolved: &Resolved, control: Control<'a>) -> Result<Self> {
+        let path = run.join(LOG);
+        let log = OpenOptions::new().create(true).append(true).open(&path);
+        let log = log.map_err(|error| {
+            Error::new(ErrorKind::Io, format!("cannot write {}: {error}", path.display()))
+        })?;
+        let steps = resolved.config.training.steps as usize;
+        let phase = control.phase(steps, "steps");
+        let mut this = Self { control, phase, log: Some(log) };
+        let count = |split| resolved.parts.iter().filter(|part| **part == split).count();
+        let [train, validation, test] = Split::ALL.map(count);
+        let command: Vec<String> = std::env::args().collect();
+        this.write(&format!("ssn {}: {}", env!("CARGO_PKG_VERSION"), command.join(" ")));
+        this.tell(&format!(
+            "{} cases for training, {} for validation, {} for test; run folder {}",
+            train,
+            validation,
+            test,
+            run.display()
+        ));
+        if validation == 0 && resolved.config.training.validate_every > 0 {
+            this.tell("no case is for validation: there is no best checkpoint, and patience has no effect");
+        }
+        Ok(this)
+    }
+
+    /// Only looks whether to stop: another rank reports the run.
+    fn silent(control: Control<'a>) -> Self {
+        Self { control, phase: Phase::new(&silent, 0, "steps"), log: None }
+    }
+
+    /// Progress begins where the run stands.
+    fn begin(&self, run: &Run) {
+        self.phase.reached(run.steps_done() as usize);
+    }
+
+    /// Writes a line to the log; a log that cannot be written must not end a run.
+    fn write(&mut self, line: &str) {
+        if let Some(log) = &mut self.log {
+            // In one write, so that a kill leaves no half of a line. The time is as `2026-11-15T08:00:00Z`.
+            let _ = log.write_all(format!("{:.0} {line}\n", Timestamp::now()).as_bytes());
+        }
+    }
+
+    /// Writes a line for the user and to the log.
+    fn tell(&mut self, line: &str) {
+        if self.log.is_some() {
+            self.phase.message(line);
+        }
+        self.write(line);
+    }
+}
+
+impl Watch for RunLog<'_> {
+    fn should_stop(&self) -> bool {
+        self.control.should_stop()
+    }
+
+    fn saw(&mut self, event: Event<'_>) {
+        match event {
+            Event::PassedOver { reason, aside } => self.tell(&format!(
+                "passed over a damaged checkpoint, which is now {}: {reason}",
+                aside.display()
+            )),
+            Event::Resumed { step } => self.tell(&format!("goes on after step {step}")),
+            Event::Step(interval) => {
+                let loss = interval.loss().map_or(String::new(), |loss| format!("loss {loss:.4}"));
+                let samples = interval.effective_samples();
+                let samples =
+                    samples.map_or(String::new(), |samples| format!(", effective samples {samples:.1}"));
+                self.phase.advance(1, &(loss + &samples));
+            }
+            Event::Incident { reason, file } => self.tell(&format!("{reason}; see {}", file.display())),
+            Event::Validating(done) => self.phase.current(&format!("validation, {done} cases done")),
+            Event::Validated { step, validation, is_best } => {
+                let show = |name: &str, value: Option<f64>| value.map(|value| format!("{name} {value:.4}"));
+                let parts: Vec<String> = [
+                    show("GED²", validation.ged),
+                    show("diversity", validation.diversity),
+                    show("of raters", validation.rater_diversity),
+                    show("Dice", validation.dice),
+                ]
+                .into_iter()
+                .flatten()
+                .collect();
+                let best = if is_best { ", the best so far" } else { "" };
+                self.tell(&format!("step {step}: {}{best}", parts.join(", ")));
+            }
+            Event::Saved(folder) => self.write(&format!("saved {}", folder.display())),
+        }
+    }
+}
