@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::error::{EvalError, Result};
-use crate::{Description, Found, Kind, Predictions};
+use crate::predictions::{Description, Found, Kind, Predictions};
 use ssn_data::division::check_unique;
 use ssn_data::{DataConfig, Dataset, Split};
 

@@ -1,7 +1,7 @@
 //! The raters of a case, and its image, on the grid of its prediction.
 
-use crate::Description;
 use crate::error::{EvalError, Result};
+use crate::predictions::Description;
 use ssn_core::LabelMap;
 use ssn_data::{Case, Dataset, Normalization, Preprocessing};
 use ssn_io::Tolerance;

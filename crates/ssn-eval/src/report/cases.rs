@@ -1,8 +1,8 @@
 //! The part of a report about single cases.
 
-use crate::Kind;
 use crate::error::Result;
 use crate::figures::sample_dice::{Row, sample_dice_figure};
+use crate::predictions::Kind;
 use ssn_core::{OnProgress, Phase};
 
 use super::choose::{Chosen, diverse};

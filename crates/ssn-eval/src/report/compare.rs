@@ -3,11 +3,11 @@
 use ssn_core::{OnProgress, Phase};
 use std::collections::BTreeMap;
 
-use crate::Kind;
 use crate::error::Result;
 use crate::evaluation::Figure;
 use crate::figures::strips::{Block, Strip, Tile, strips_with_legend};
 use crate::figures::table::{Cell, Row, Table};
+use crate::predictions::Kind;
 use ssn_core::LabelMap;
 
 use super::choose::{self, Chosen, diverse};

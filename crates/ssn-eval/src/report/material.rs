@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::{EvalError, Result};
-use crate::{DistributionFile, Draw, Found, Kind, Predictions, case_seed};
+use crate::predictions::{DistributionFile, Draw, Found, Kind, Predictions, case_seed};
 use ssn_core::{LabelMap, Steering};
 use ssn_data::{Case, Dataset};
 use ssn_io::Limits;

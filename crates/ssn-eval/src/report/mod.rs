@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use ssn_core::{OnProgress, Progress};
 
-use crate::Kind;
+use crate::predictions::Kind;
 
 use crate::error::Result;
 use material::Material;

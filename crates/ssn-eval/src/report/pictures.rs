@@ -1,9 +1,9 @@
 //! The pictures of one case: image, raters, prediction, entropy and samples.
 
-use crate::Kind;
 use crate::error::Result;
 use crate::figures::color::{Color, class};
 use crate::figures::strips::{Block, Strip, Tile, strips_with_legend};
+use crate::predictions::Kind;
 use ssn_core::{LabelMap, SampleSummary, Sampler, Steering};
 
 use super::material::{Material, Subject};

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use crate::error::{EvalError, Result};
+use crate::evaluation::Evaluation;
 use crate::evaluation::{Figure, Unit};
 use crate::figures::table::{Cell, Row, Table};
-use crate::{Evaluation, Predictions};
+use crate::predictions::Predictions;
 use ssn_data::text::{CsvRow, csv_rows};
 use ssn_io::{Limits, Problem, read_bytes};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::Predictions;
 use crate::error::{EvalError, Result};
+use crate::predictions::Predictions;
 use crate::predictions::folder::ABOUT_FILE;
 
 use super::training::{METRICS_FILE, Run};

@@ -1,8 +1,8 @@
 //! What steering does to the samples of a case, and the modes of variation of its distribution.
 
-use crate::Kind;
 use crate::error::Result;
 use crate::figures::strips::{Block, Strip, Tile, strips_with_legend};
+use crate::predictions::Kind;
 use ssn_core::modes::{Modes, canonicalise};
 use ssn_core::{LabelMap, LowRankNormal, Sampler, Steering};
 

@@ -1,8 +1,8 @@
 //! What is measured of every case, to draw the Dice of its samples and to choose the cases that get pictures.
 
-use crate::ScoreConfig;
 use crate::error::{EvalError, Result};
 use crate::figures::sample_dice::Row;
+use crate::scores::ScoreConfig;
 use crate::scores::memory;
 use ssn_core::metrics::{BothEmpty, ClassGroup, Overlap, PairStatistic, PairwiseDistances, quantile};
 use ssn_core::{BitPlanes, CoreError};

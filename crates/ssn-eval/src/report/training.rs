@@ -131,6 +131,6 @@ mod tests {
         assert_eq!(names, ["training-loss", "training-learning-rate", "training-validation-diversity"]);
         assert!(drawn[2].svg.contains(">raters</text>"));
         std::fs::write(folder.path().join(METRICS_FILE), "a,b\n").unwrap();
-        assert!(Run::read(folder.path(), "a".to_owned()).unwrap_err().message.contains("`step`"));
+        assert!(Run::read(folder.path(), "a".to_owned()).unwrap_err().to_string().contains("`step`"));
     }
 }

@@ -1,8 +1,8 @@
 //! The part of an image that pictures show: a slice, cut to where something is marked.
 
-use crate::Description;
 use crate::figures::color::{CLASSES, Color, probability};
 use crate::figures::picture::Picture;
+use crate::predictions::Description;
 use ssn_core::LabelMap;
 
 /// Pixels along the longer side of a picture; a little fewer for small ones, which are enlarged by a whole number.
@@ -193,7 +193,7 @@ fn contrast(values: &[f32]) -> [f32; 2] {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Kind, ModelId, Region};
+    use crate::predictions::{Kind, ModelId, Region};
     use ssn_io::Geometry;
 
     use super::*;
