@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ssn_data::Shard;
 use ssn_eval::Part;
 use ssn_eval::scores::{DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_TOLERANCE, Group};
@@ -27,7 +28,7 @@ pub struct EvaluateArgs {
     pub data: Option<PathBuf>,
 
     /// The cases to score: train, validation, test or all; without it, those that were predicted for.
-    #[arg(long, value_parser = part)]
+    #[arg(long, value_parser = part(), hide_possible_values = true)]
     pub split: Option<Part>,
 
     /// How many samples to draw of each case.
@@ -85,8 +86,9 @@ pub struct EvaluateArgs {
     pub shard: Option<Shard>,
 }
 
-pub(super) fn part(text: &str) -> Result<Part, String> {
-    Part::from_name(text).ok_or_else(|| "expected train, validation, test or all".to_owned())
+pub(super) fn part() -> impl TypedValueParser<Value = Part> {
+    PossibleValuesParser::new(["train", "validation", "test", "all"])
+        .map(|name| Part::from_name(&name).unwrap_or(Part::All))
 }
 
 fn sample_count(text: &str) -> Result<usize, String> {

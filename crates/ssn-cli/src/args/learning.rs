@@ -123,7 +123,7 @@ pub struct PredictArgs {
     pub data: Vec<PathBuf>,
 
     /// The part of the dataset; without it, test, and all of what is named on the command line.
-    #[arg(long, value_parser = part)]
+    #[arg(long, value_parser = part())]
     pub split: Option<Part>,
 
     /// The folder to write to.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ssn_eval::MapFormat;
 
 /// Draws label maps from distribution files, each a function of the seed and its number, and steers them if asked to.
@@ -61,7 +62,7 @@ pub struct SampleArgs {
     pub entropy: bool,
 
     /// The format of the files: nii.gz, nrrd, mha, or png for label maps of pictures.
-    #[arg(long, default_value = "nii.gz", value_parser = format)]
+    #[arg(long, default_value = "nii.gz", value_parser = format(), hide_possible_values = true)]
     pub format: MapFormat,
 
     /// Replace files that are there already.
@@ -69,10 +70,10 @@ pub struct SampleArgs {
     pub overwrite: bool,
 }
 
-fn format(text: &str) -> Result<MapFormat, String> {
-    let known = [MapFormat::NiiGz, MapFormat::Nrrd, MapFormat::Mha, MapFormat::Png];
-    let found = known.into_iter().find(|format| format.ending()[1..] == *text);
-    found.ok_or_else(|| "expected nii.gz, nrrd, mha or png".to_owned())
+fn format() -> impl TypedValueParser<Value = MapFormat> {
+    let known = || [MapFormat::NiiGz, MapFormat::Nrrd, MapFormat::Mha, MapFormat::Png].into_iter();
+    PossibleValuesParser::new(known().map(|format| &format.ending()[1..]))
+        .map(move |name| known().find(|format| format.ending()[1..] == name).unwrap_or(MapFormat::NiiGz))
 }
 
 pub(super) fn weight(text: &str) -> Result<f32, String> {
