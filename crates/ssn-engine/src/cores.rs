@@ -5,7 +5,7 @@ use std::fs;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::{Deserialize, Serialize};
 use ssn_cli::Failure;
-use ssn_nn::communicator::{Ranks, gather_values};
+use ssn_nn::communicator::{Communicator, all_gather_values};
 
 use crate::failure::failure;
 
@@ -23,10 +23,10 @@ struct Place {
 /// How many cores this process may count on. As one of several ranks it also computes with its part of the threads that
 /// it would have alone, unless the environment chooses: launchers that bind no ranks to cores let each of them see all, and
 /// threads that wait for each other's cores make steps many times slower.
-pub fn cores(ranks: Option<&dyn Ranks>) -> Result<usize, Failure> {
+pub fn cores(ranks: Option<&dyn Communicator>) -> Result<usize, Failure> {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
     let Some(ranks) = ranks else { return Ok(all) };
-    let places = gather_values(ranks, &Place::here(ranks.rank())).map_err(failure)?;
+    let places = all_gather_values(ranks, &Place::here(ranks.rank())).map_err(failure)?;
     let share = share(&places, ranks.rank());
     if CHOICES.iter().all(|name| std::env::var_os(name).is_none()) {
         tch::set_num_threads(part(tch::get_num_threads() as usize, share) as i32);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ssn_cli::args::DeviceChoice;
 use ssn_cli::{Exit, Failure};
-use ssn_cuda::{CudaError, Description};
+use ssn_cuda::{CudaError, DeviceProperties};
 use tch::Device;
 
 /// What the driver makes when there is a GPU.
@@ -15,7 +15,7 @@ const DRIVER: &str = "/dev/nvidiactl";
 ///
 /// # Errors
 /// A GPU that was asked for by name and cannot be used. `auto` then takes the processors, and says so if there is one.
-pub fn device(choice: DeviceChoice) -> Result<(Device, Option<Description>), Failure> {
+pub fn device(choice: DeviceChoice) -> Result<(Device, Option<DeviceProperties>), Failure> {
     match choice {
         DeviceChoice::Cpu => Ok((Device::Cpu, None)),
         DeviceChoice::Cuda(number) => {
@@ -33,13 +33,13 @@ pub fn device(choice: DeviceChoice) -> Result<(Device, Option<Description>), Fai
     }
 }
 
-fn gpu(number: usize) -> Result<(Device, Description), CudaError> {
+fn gpu(number: usize) -> Result<(Device, DeviceProperties), CudaError> {
     ssn_cuda::load()?;
     let local = ssn_cli::launch::launched().map_or(0, |launched| launched.local);
     let count = usize::try_from(tch::Cuda::device_count()).unwrap_or(0);
     // A number that this machine does not have is refused as it is. No other GPU is touched than the one that is used.
     let device = Device::Cuda(if number < count { (number + local) % count } else { number });
-    Ok((device, ssn_cuda::describe(device)?))
+    Ok((device, ssn_cuda::device_properties(device)?))
 }
 
 fn failure(error: CudaError) -> Failure {

@@ -6,7 +6,7 @@ use serde_json::json;
 use ssn_cli::args::{ExportArgs, ExportFormat, Global};
 use ssn_cli::datasets::check_free;
 use ssn_cli::exit::{Exit, Failure, print};
-use ssn_nn::model::weights::{save, save_torchscript};
+use ssn_nn::weights::{save, save_torchscript};
 use tch::Device;
 
 use crate::failure::failure;
@@ -19,7 +19,7 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<Exit, Failure> {
         ExportFormat::Safetensors => "safetensors",
         ExportFormat::Torchscript => "pt",
     };
-    let about = trained.about.clone();
+    let about = trained.metadata.clone();
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.{ending}", about.provenance.run)));
     check_free(&out, args.overwrite)?;
     let (parameters, name) = (trained.model.parameters().count(), trained.id().name);

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::json;
 use ssn_cli::args::{Global, ImportArgs};
 use ssn_cli::exit::{Exit, Failure, print};
-use ssn_nn::model::weights::{Imported, import, save};
+use ssn_nn::weights::{ImportedModel, import, save};
 use ssn_nn::{Execution, HeadConfig, Precision};
 
 use crate::failure::failure;
@@ -28,7 +28,7 @@ pub fn run(args: &ImportArgs, global: &Global) -> Result<Exit, Failure> {
     print(&if global.json { as_json(&imported, args) } else { as_text(&imported, args) })
 }
 
-fn as_json(imported: &Imported, args: &ImportArgs) -> String {
+fn as_json(imported: &ImportedModel, args: &ImportArgs) -> String {
     let report = &imported.report;
     let answer = json!({
         "model": imported.model.config(),
@@ -41,7 +41,7 @@ fn as_json(imported: &Imported, args: &ImportArgs) -> String {
     format!("{answer:#}\n")
 }
 
-fn as_text(imported: &Imported, args: &ImportArgs) -> String {
+fn as_text(imported: &ImportedModel, args: &ImportArgs) -> String {
     let (config, report) = (imported.model.config(), &imported.report);
     let kind = match config.head {
         HeadConfig::Stochastic(head) => format!("stochastic, rank {}", head.rank),

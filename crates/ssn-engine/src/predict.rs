@@ -14,12 +14,12 @@ use ssn_cli::exit::print;
 use ssn_cli::predictions;
 use ssn_cli::progress::Progress;
 use ssn_cli::{Exit, Failure, shard};
-use ssn_cuda::Description;
+use ssn_cuda::DeviceProperties;
 use ssn_data::Shard;
 use ssn_data::shard::Waiting;
 use ssn_eval::{About, Output, Predictions};
 use ssn_train::inference::tiles::TileConfig;
-use ssn_train::inference::whole_image::{Draws, Storage, Timing, WholeImageConfig};
+use ssn_train::inference::{LatentSamples, Storage, Timing, WholeImageConfig};
 
 use crate::device::device;
 use crate::failure::failure;
@@ -137,7 +137,7 @@ pub fn predict(args: &PredictArgs, shard: Shard, quiet: bool) -> Result<Predicte
             }
             let begin = Instant::now();
             let case = dataset.load_raw(index).map_err(ssn_cli::datasets::failure)?;
-            if case.mask.is_none() && trained.about.normalization.needs_mask() {
+            if case.mask.is_none() && trained.metadata.normalization.needs_mask() {
                 progress.say(&format!(
                     "warning: case {id} has no region of interest, but the network learnt intensities that were \
                      scaled inside one; put a mask beside the image"
@@ -172,13 +172,13 @@ fn is_finished(folder: &Predictions, id: &str, args: &PredictArgs) -> bool {
 }
 
 /// Voxels that are computed at once: larger tiles share less of their surroundings, where there is memory for them.
-pub fn voxels_at_once(gpu: Option<&Description>) -> usize {
+pub fn voxels_at_once(gpu: Option<&DeviceProperties>) -> usize {
     let usual = TileConfig::default().voxels_at_once;
     if gpu.is_some_and(|gpu| gpu.free >= LARGE_GPU) { 4 * usual } else { usual }
 }
 
 /// How images are divided.
-fn tiling(args: &PredictArgs, gpu: Option<&Description>) -> Result<WholeImageConfig, Failure> {
+fn tiling(args: &PredictArgs, gpu: Option<&DeviceProperties>) -> Result<WholeImageConfig, Failure> {
     let tile = match args.tile.as_slice() {
         [] => None,
         &[d, h, w] => Some([d, h, w]),
@@ -194,6 +194,6 @@ fn tiling(args: &PredictArgs, gpu: Option<&Description>) -> Result<WholeImageCon
     let tiles = TileConfig { tile, voxels_at_once, ..usual };
     tiles.check().map_err(failure)?;
     let factor = if args.precision == Stored::Single { Storage::F32 } else { Storage::F16 };
-    let draws = Draws { count: args.samples as usize, seed: 0 };
-    Ok(WholeImageConfig { tiles, factor, draws })
+    let draws = LatentSamples { count: args.samples as usize, seed: 0 };
+    Ok(WholeImageConfig { tiles, factor, latent_samples: draws })
 }

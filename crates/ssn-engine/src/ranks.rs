@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use ssn_cli::Failure;
-use ssn_nn::communicator::Ranks;
+use ssn_nn::communicator::Communicator;
 
 /// The processes of a launcher.
 pub struct World {
     #[cfg(feature = "mpi")]
-    mpi: ssn_train::parallel::mpi::World,
+    mpi: ssn_train::parallel::mpi::MpiWorld,
     /// Without MPI nobody joins.
     #[cfg(not(feature = "mpi"))]
     mpi: std::convert::Infallible,
@@ -19,8 +19,8 @@ impl World {
     #[cfg(feature = "mpi")]
     pub fn join() -> Result<Option<Self>, Failure> {
         let Some(launched) = ssn_cli::launch::launched() else { return Ok(None) };
-        let mpi = ssn_train::parallel::mpi::World::join().map_err(crate::failure::failure)?;
-        let found = mpi.ranks().size();
+        let mpi = ssn_train::parallel::mpi::MpiWorld::join().map_err(crate::failure::failure)?;
+        let found = mpi.ranks().world_size();
         if found != launched.size {
             // Each would train a network of its own.
             return Err(Failure::new(
@@ -52,7 +52,7 @@ impl World {
     }
 
     /// The processes as ranks.
-    pub fn ranks(&self) -> Arc<dyn Ranks> {
+    pub fn ranks(&self) -> Arc<dyn Communicator> {
         #[cfg(feature = "mpi")]
         return self.mpi.ranks();
         #[cfg(not(feature = "mpi"))]

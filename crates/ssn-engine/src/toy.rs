@@ -17,7 +17,7 @@ use ssn_cli::{Exit, Failure};
 use ssn_eval::figures::png_from_svg;
 use ssn_io::write_atomically;
 use ssn_train::TrainError;
-use ssn_train::toy::{Outcome, ToyConfig, ToyModel, train};
+use ssn_train::toy::{ToyConfig, ToyModel, ToyResult, train};
 
 use figure::figure;
 use summary::{name, summarize, table};
@@ -69,7 +69,7 @@ fn prepare_folder(folder: &Path, files: &[PathBuf], overwrite: bool) -> Result<(
 }
 
 /// Trains every model with every seed, as many at once as there are cores. Sorted by model, then seed.
-fn train_all(args: &ToyArgs, quiet: bool) -> Result<Vec<Outcome>, Failure> {
+fn train_all(args: &ToyArgs, quiet: bool) -> Result<Vec<ToyResult>, Failure> {
     let seeds = args.seed..args.seed + u64::from(args.seeds);
     let jobs: VecDeque<_> =
         MODELS.iter().flat_map(|&model| seeds.clone().map(move |seed| (model, seed))).collect();
@@ -103,7 +103,7 @@ fn train_all(args: &ToyArgs, quiet: bool) -> Result<Vec<Outcome>, Failure> {
     Ok(outcomes)
 }
 
-fn train_one(model: ToyModel, seed: u64, args: &ToyArgs, progress: &Progress) -> Result<Outcome, Failure> {
+fn train_one(model: ToyModel, seed: u64, args: &ToyArgs, progress: &Progress) -> Result<ToyResult, Failure> {
     let config = ToyConfig {
         seed,
         steps: args.steps as usize,
@@ -113,7 +113,7 @@ fn train_one(model: ToyModel, seed: u64, args: &ToyArgs, progress: &Progress) ->
         evaluation_samples: i64::from(args.eval_samples),
         double: args.precision == Precision::F64,
     };
-    let report = |p: ssn_train::toy::Progress| {
+    let report = |p: ssn_train::toy::ToyProgress| {
         let since = p.step % REPORT_EVERY;
         if since == 0 || p.step == config.steps {
             let steps = if since == 0 { REPORT_EVERY } else { since };

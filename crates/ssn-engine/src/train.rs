@@ -13,9 +13,9 @@ use ssn_cli::args::{Global, TrainArgs};
 use ssn_cli::exit::print;
 use ssn_cli::{Exit, Failure};
 use ssn_data::LoaderConfig;
-use ssn_nn::communicator::{Ranks, leads};
-use ssn_train::checkpoint::Best;
-use ssn_train::run::{Ended, Pace, Run};
+use ssn_nn::communicator::{Communicator, is_root};
+use ssn_train::checkpoint::BestValidation;
+use ssn_train::run::{Run, StopReason, Throughput};
 
 use crate::cores::cores;
 use crate::device::device;
@@ -34,7 +34,7 @@ pub fn run(args: &TrainArgs, global: &Global) -> Result<Exit, Failure> {
     let begin = Instant::now();
     let world = World::join()?;
     let ranks = world.as_ref().map(World::ranks);
-    let leads = leads(ranks.as_ref());
+    let is_root = is_root(ranks.as_ref());
     // A rank that has panicked ends all while it still belongs to them; the others would wait for it.
     let trained = catch_unwind(AssertUnwindSafe(|| train(args, global, ranks)));
     let trained = trained.unwrap_or_else(|panic| Err(of_panic(&*panic)));
@@ -42,7 +42,7 @@ pub fn run(args: &TrainArgs, global: &Global) -> Result<Exit, Failure> {
         (Err(failure), Some(world)) => world.end_all(&failure),
         (trained, _) => trained?,
     };
-    if !leads {
+    if !is_root {
         // The first rank tells; all end with its code.
         return Ok(outcome(ended, &path).unwrap_or_else(|failure| failure.exit));
     }
@@ -70,38 +70,43 @@ pub struct Trained {
     /// The folder of the run.
     pub path: PathBuf,
     /// How it ended.
-    pub ended: Ended,
+    pub ended: StopReason,
     /// Steps done.
     pub steps: u64,
     /// The best validation.
-    pub best: Option<Best>,
+    pub best: Option<BestValidation>,
     /// How fast it was; nothing if too few steps were done now.
-    pub pace: Option<Pace>,
+    pub pace: Option<Throughput>,
 }
 
 /// Trains as far as it goes; alone, or as one of several ranks, of which the first writes and tells.
-pub fn train(args: &TrainArgs, global: &Global, ranks: Option<Arc<dyn Ranks>>) -> Result<Trained, Failure> {
+pub fn train(
+    args: &TrainArgs,
+    global: &Global,
+    ranks: Option<Arc<dyn Communicator>>,
+) -> Result<Trained, Failure> {
     let begin = Instant::now();
     let stop = signals::stop_flag().map_err(|error| Failure::new(Exit::Internal, error))?;
     // Before anything is written.
     let (device, gpu) = device(args.device)?;
     let cores = cores(ranks.as_deref())?;
-    let leads = leads(ranks.as_ref());
+    let is_root = is_root(ranks.as_ref());
     let (folder, resolved) = match (&ranks, &args.resume) {
-        (Some(ranks), _) if !leads => start::joined(args, &**ranks)?,
+        (Some(ranks), _) if !is_root => start::joined(args, &**ranks)?,
         (_, Some(path)) => start::resumed(path, args.data.as_deref())?,
         (_, None) => start::fresh(args, global, device)?,
     };
     let path = folder.path().to_owned();
-    let mut console = match leads {
+    let mut console = match is_root {
         true => Console::new(&path, &resolved, stop, global.quiet)?,
         false => Console::silent(stop),
     };
-    if let Some(ranks) = ranks.as_ref().filter(|_| leads) {
+    if let Some(ranks) = ranks.as_ref().filter(|_| is_root) {
         // The others open what is there now.
-        ranks.gather(&[]).map_err(failure)?;
-        let (items, count) = (resolved.config.batches.batch_size, ranks.size());
-        let norms = if resolved.config.shares_norm(count) { "whole batches" } else { "each rank's items" };
+        ranks.all_gather(&[]).map_err(failure)?;
+        let (items, count) = (resolved.config.batches.batch_size, ranks.world_size());
+        let norms =
+            if resolved.config.syncs_batch_norm(count) { "whole batches" } else { "each rank's items" };
         console.tell(&format!(
             "trains over {count} ranks, which share batches of {items} items; batch norm is over {norms}; threads of \
              this rank: {}",
@@ -116,7 +121,7 @@ pub fn train(args: &TrainArgs, global: &Global, ranks: Option<Arc<dyn Ranks>>) -
         ));
     }
     let mut run = Run::start(folder, resolved, device, ranks, &mut console).map_err(failure)?;
-    if let Some(way) = run.gpu_sums() {
+    if let Some(way) = run.all_reduce_backend() {
         console.tell(&format!("GPUs sum gradients through {way}"));
     }
     if args.resume.is_some() && run.steps_done() == 0 {
@@ -129,13 +134,13 @@ pub fn train(args: &TrainArgs, global: &Global, ranks: Option<Arc<dyn Ranks>>) -
     // Opening and checking the dataset count as well; a limit beyond all time is none.
     let limit = args.time_limit.and_then(|minutes| Duration::try_from_secs_f64(60.0 * minutes).ok());
     let limit = limit.map(|limit| limit.saturating_sub(begin.elapsed()));
-    let ended = run.go(&loader, limit, &mut console);
+    let ended = run.train(&loader, limit, &mut console);
     console.finish();
     let ended = ended.map_err(|error| {
         console.log(&format!("failed: {error}"));
         failure(error)
     })?;
-    let pace = run.pace();
+    let pace = run.throughput();
     if let Some(pace) = pace {
         console.tell(&pace.to_string());
     }
@@ -144,13 +149,13 @@ pub fn train(args: &TrainArgs, global: &Global, ranks: Option<Arc<dyn Ranks>>) -
 }
 
 /// The exit code of a run, and what to do next.
-pub fn outcome(ended: Ended, run: &Path) -> Result<Exit, Failure> {
+pub fn outcome(ended: StopReason, run: &Path) -> Result<Exit, Failure> {
     let advice = format!("go on with: ssn train --resume {}", run.display());
     match ended {
-        Ended::Finished | Ended::Early => Ok(Exit::Ok),
-        Ended::Stopped => Err(Failure::new(Exit::Stopped, format!("stopped on request; {advice}"))),
-        Ended::OutOfTime => Err(Failure::new(Exit::Stopped, format!("the time is up; {advice}"))),
-        Ended::NonFinite => Err(Failure::new(
+        StopReason::Finished | StopReason::Early => Ok(Exit::Ok),
+        StopReason::Stopped => Err(Failure::new(Exit::Stopped, format!("stopped on request; {advice}"))),
+        StopReason::OutOfTime => Err(Failure::new(Exit::Stopped, format!("the time is up; {advice}"))),
+        StopReason::NonFinite => Err(Failure::new(
             Exit::NonFinite,
             format!(
                 "too many steps in a row had a loss or a gradient that is not finite, and none of them was applied; \
@@ -163,12 +168,12 @@ pub fn outcome(ended: Ended, run: &Path) -> Result<Exit, Failure> {
 }
 
 /// How a run ended, in JSON.
-fn word(ended: Ended) -> &'static str {
+fn word(ended: StopReason) -> &'static str {
     match ended {
-        Ended::Finished => "finished",
-        Ended::Early => "early",
-        Ended::Stopped => "stopped",
-        Ended::OutOfTime => "out-of-time",
-        Ended::NonFinite => "non-finite",
+        StopReason::Finished => "finished",
+        StopReason::Early => "early",
+        StopReason::Stopped => "stopped",
+        StopReason::OutOfTime => "out-of-time",
+        StopReason::NonFinite => "non-finite",
     }
 }

@@ -5,16 +5,16 @@ use std::path::Path;
 use ssn_cli::Failure;
 use ssn_cli::args::Checkpoint;
 use ssn_nn::{Execution, Precision};
-use ssn_train::run::{Trained, Which};
+use ssn_train::run::{CheckpointChoice, TrainedModel};
 use tch::Device;
 
 use crate::failure::failure;
 
 /// The network of a run or of a bundle, on a device.
-pub fn trained(model: &Path, checkpoint: Checkpoint, device: Device) -> Result<Trained, Failure> {
+pub fn trained(model: &Path, checkpoint: Checkpoint, device: Device) -> Result<TrainedModel, Failure> {
     let which = match checkpoint {
-        Checkpoint::Best => Which::Best,
-        Checkpoint::Last => Which::Last,
+        Checkpoint::Best => CheckpointChoice::Best,
+        Checkpoint::Last => CheckpointChoice::Last,
     };
-    Trained::open(model, which, Execution::on(device, Precision::F32)).map_err(failure)
+    TrainedModel::open(model, which, Execution::on(device, Precision::F32)).map_err(failure)
 }

@@ -9,7 +9,7 @@ use tch::{Device, Kind, Tensor};
 /// call ([pytorch#188792]), and a run would not repeat itself to the bit. So programs call this before they start threads.
 ///
 /// [pytorch#188792]: https://github.com/pytorch/pytorch/issues/188792
-pub fn settle_vector_functions() {
+pub fn warm_up_vector_math() {
     let functions: [fn(&Tensor) -> Tensor; 19] = [
         Tensor::exp,
         Tensor::expm1,

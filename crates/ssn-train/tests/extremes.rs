@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
 use ssn_nn::heads::Head;
-use ssn_nn::layers::LinearStart;
+use ssn_nn::layers::LinearInit;
 use ssn_nn::loss::{chunked_loss, dice_loss, mean_loss};
 use ssn_nn::parameters::Parameters;
 use ssn_nn::{
@@ -52,7 +52,7 @@ fn targets() -> [Target; 3] {
         Target::classes(maps(3), 3).unwrap(),
         // A single class everywhere.
         Target::classes(maps(1) + 2, 3).unwrap(),
-        Target::switches(switches).unwrap(),
+        Target::binary(switches).unwrap(),
     ]
 }
 
@@ -113,7 +113,7 @@ fn the_losses_of_the_mean_at_a_million() {
 fn what_a_network_says_outside_the_mask_does_not_matter() {
     let config = StochasticConfig { rank: 1, ..StochasticConfig::default() };
     let mut parameters = Parameters::new(0, Kind::Float, Device::Cpu);
-    let head = Head::new(&mut parameters.root(), 4, 2, HeadConfig::Stochastic(config), LinearStart::HeNormal)
+    let head = Head::new(&mut parameters.root(), 4, 2, HeadConfig::Stochastic(config), LinearInit::HeNormal)
         .unwrap();
     // A log-diagonal far beyond what single precision can raise e to, outside only.
     let mask = Tensor::from_slice(&[1f32, 1.0, 0.0, 0.0]).view([1, 1, 1, 4]);
@@ -122,7 +122,7 @@ fn what_a_network_says_outside_the_mask_does_not_matter() {
     let Prediction::Stochastic(d) = head.forward(&features, Some(&mask)).unwrap() else { unreachable!() };
     assert_eq!(d.diagonal().isfinite().all().int64_value(&[]), 1);
     d.diagonal().sum(Kind::Float).backward();
-    for parameter in parameters.trained().filter(|parameter| parameter.tensor.grad().defined()) {
+    for parameter in parameters.trainable().filter(|parameter| parameter.tensor.grad().defined()) {
         assert_eq!(parameter.tensor.grad().isfinite().all().int64_value(&[]), 1, "{}", parameter.name);
     }
 }
@@ -131,7 +131,7 @@ fn what_a_network_says_outside_the_mask_does_not_matter() {
 fn the_soft_limit_keeps_the_log_diagonal_where_it_says() {
     let config = StochasticConfig { rank: 1, log_diagonal_limit: Some(5.0), ..StochasticConfig::default() };
     let mut parameters = Parameters::new(0, Kind::Double, Device::Cpu);
-    let head = Head::new(&mut parameters.root(), 4, 2, HeadConfig::Stochastic(config), LinearStart::HeNormal)
+    let head = Head::new(&mut parameters.root(), 4, 2, HeadConfig::Stochastic(config), LinearInit::HeNormal)
         .unwrap();
     let features = randn(&[1, 4, 1, 8, 8], Kind::Double) * 1e4;
     let Prediction::Stochastic(d) = head.forward(&features, None).unwrap() else { unreachable!() };

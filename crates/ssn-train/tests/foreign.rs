@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use ssn_nn::backbones::{BackboneConfig, TorchScriptConfig};
-use ssn_nn::model::weights;
+use ssn_nn::weights;
 use ssn_nn::{
     Execution, HeadConfig, Method, Mode, Model, ModelConfig, NoiseSource, Optimizer, Pairing, Precision,
     Prediction, StepNoise, StochasticConfig, Target, monte_carlo_loss,
@@ -42,7 +42,7 @@ fn task() -> (Tensor, Target) {
 }
 
 fn loss(model: &Model, step: u64, image: &Tensor, target: &Target) -> Tensor {
-    let prediction = model.forward(image, None, Mode::TRAINING).unwrap();
+    let prediction = model.forward(image, None, Mode::Training).unwrap();
     let Prediction::Stochastic(d) = prediction else { unreachable!() };
     let noise = StepNoise::new(1, step, d.noise_shape(10), Pairing::Independent).unwrap();
     monte_carlo_loss(&d, target, NoiseSource::Step(&noise)).unwrap().loss.mean(Kind::Double)
@@ -50,7 +50,7 @@ fn loss(model: &Model, step: u64, image: &Tensor, target: &Target) -> Tensor {
 
 fn train(model: &Model, steps: u64) -> Vec<f64> {
     let (image, target) = task();
-    let mut optimizer = Optimizer::new(Method::adam(), model.parameters().named_trained()).unwrap();
+    let mut optimizer = Optimizer::new(Method::adam(), model.parameters().named_trainable()).unwrap();
     let mut losses = vec![];
     for step in 0..steps {
         optimizer.zero_grad().unwrap();

@@ -8,13 +8,13 @@ use proptest::prelude::*;
 use ssn_data::Grid;
 use ssn_nn::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput, UNetConfig};
 use ssn_nn::heads::Head;
-use ssn_nn::layers::LinearStart;
+use ssn_nn::layers::LinearInit;
 use ssn_nn::layers::{Activation, ActivationKind, Convolution, ConvolutionShape, Norm, NormKind};
-use ssn_nn::loss::target::Likelihood;
+use ssn_nn::loss::Likelihood;
 use ssn_nn::loss::{chunked_loss, dice_loss, mean_loss};
-use ssn_nn::parameters::{Initial, Parameters};
+use ssn_nn::parameters::{Init, Parameters};
 use ssn_nn::space;
-use ssn_nn::space::{Form, Margin, Size};
+use ssn_nn::space::{FeatureLayout, Margin, Size};
 use ssn_nn::{
     Execution, HeadConfig, LowRankNormal, Mode, Model, ModelConfig, Noise, NoiseSource, Pairing, Precision,
     Prediction, StochasticConfig, Target,
@@ -86,13 +86,13 @@ fn check_with<Block>(
     let block = build(&mut parameters);
     let image = randn(image).set_requires_grad(true);
     let weights = randn(&tch::no_grad(|| forward(&block, &image)).size());
-    let leaves: Vec<&Tensor> = parameters.trained().map(|p| &p.tensor).chain([&image]).collect();
+    let leaves: Vec<&Tensor> = parameters.trainable().map(|p| &p.tensor).chain([&image]).collect();
     let worst = worst_difference(&leaves, step, || (forward(&block, &image) * &weights).sum(Kind::Double));
     assert!(worst <= TOLERANCE, "{what}: relative difference {worst:e}");
 }
 
 /// How backbones compute here.
-const FORM: Form = Form { kind: Kind::Double, channels_last: false, padded: false };
+const FORM: FeatureLayout = FeatureLayout { kind: Kind::Double, channels_last: false, padded: false };
 
 const FLAT: [i64; 5] = [2, 3, 1, 6, 5];
 const DEEP: [i64; 5] = [2, 3, 4, 6, 5];
@@ -117,8 +117,7 @@ fn operators_in_space() {
 fn convolutions() {
     for (image, kernel) in [(FLAT, [1, 3, 3]), (DEEP, [3, 3, 3]), (DEEP, [1, 3, 3])] {
         for shape in [ConvolutionShape::same(3, 4, kernel), ConvolutionShape::valid(3, 4, kernel)] {
-            let build =
-                |p: &mut Parameters| Convolution::new(&mut p.root(), shape, Initial::HeNormal).unwrap();
+            let build = |p: &mut Parameters| Convolution::new(&mut p.root(), shape, Init::HeNormal).unwrap();
             check("convolution", &image, build, |block, x| block.forward(x).unwrap());
         }
     }
@@ -128,7 +127,7 @@ fn convolutions() {
 fn norms() {
     for image in [FLAT, DEEP] {
         for kind in [NormKind::BATCH, NormKind::INSTANCE] {
-            for mode in [Mode::TRAINING, Mode::Evaluation] {
+            for mode in [Mode::Training, Mode::Evaluation] {
                 let build = |p: &mut Parameters| Norm::new(&mut p.root(), 3, kind).unwrap();
                 check("norm", &image, build, |block, x| block.forward(x, mode).unwrap());
             }
@@ -156,7 +155,7 @@ fn heads() {
     {
         for mask in [None, Some(&mask)] {
             let build =
-                |p: &mut Parameters| Head::new(&mut p.root(), 3, 4, config, LinearStart::HeNormal).unwrap();
+                |p: &mut Parameters| Head::new(&mut p.root(), 3, 4, config, LinearInit::HeNormal).unwrap();
             check("head", &DEEP, build, |head, x| match head.forward(x, mask).unwrap() {
                 Prediction::Deterministic(logits) => logits,
                 Prediction::Stochastic(d) => Tensor::cat(&d.parts().map(|part| part.flatten(0, -1)), 0),
@@ -176,7 +175,7 @@ fn small_unet(patch: Size, norm: NormKind) -> BackboneConfig {
 
 #[test]
 fn unets() {
-    for mode in [Mode::TRAINING, Mode::Evaluation] {
+    for mode in [Mode::Training, Mode::Evaluation] {
         check_network("flat U-Net", &small_unet([1, 16, 16], NormKind::BATCH), &[2, 2, 1, 16, 16], mode);
         check_network("deep U-Net", &small_unet([8, 8, 8], NormKind::INSTANCE), &[2, 1, 8, 8, 8], mode);
     }
@@ -195,7 +194,7 @@ fn small_deepmedic(kernel: Size, scales: [Size; 2]) -> BackboneConfig {
 
 #[test]
 fn deepmedics() {
-    for mode in [Mode::TRAINING, Mode::Evaluation] {
+    for mode in [Mode::Training, Mode::Evaluation] {
         let flat = small_deepmedic([1, 3, 3], [[1, 3, 3], [1, 1, 1]]);
         check_network("flat DeepMedic", &flat, &[2, 2, 1, 24, 27], mode);
         let deep = small_deepmedic([3, 3, 3], [[2, 2, 2], [1, 1, 1]]);
@@ -219,14 +218,14 @@ fn a_whole_model_with_its_loss() {
         Noise { rank: randn(&[4, 2, 2]), diagonal: randn(&[4, 2, 3, 64]), pairing: Pairing::Antithetic };
     let target = Target::classes(Tensor::randint(3, [2, 2, 64], (Kind::Int64, Device::Cpu)), 3).unwrap();
     for draws_at_once in [4, 1] {
-        for parameter in model.parameters().trained() {
+        for parameter in model.parameters().trainable() {
             if parameter.tensor.grad().defined() {
                 let _ = parameter.tensor.grad().zero_();
             }
         }
-        let leaves: Vec<&Tensor> = model.parameters().trained().map(|p| &p.tensor).collect();
+        let leaves: Vec<&Tensor> = model.parameters().trainable().map(|p| &p.tensor).collect();
         let worst = worst_difference(&leaves, NETWORK_STEP, || {
-            let prediction = model.forward(&image, None, Mode::TRAINING).unwrap();
+            let prediction = model.forward(&image, None, Mode::Training).unwrap();
             let Prediction::Stochastic(d) = prediction else { unreachable!() };
             chunked_loss(&d, &target, NoiseSource::Given(&noise), 1.0, draws_at_once)
                 .unwrap()
@@ -243,7 +242,7 @@ fn losses_of_the_mean() {
     tch::manual_seed(2);
     let mean = randn(&[2, 3, 20]).set_requires_grad(true);
     let labels = Target::classes(Tensor::randint(3, [2, 2, 20], (Kind::Int64, Device::Cpu)), 3).unwrap();
-    let switches = Target::switches(Tensor::randint(2, [2, 2, 3, 20], (Kind::Double, Device::Cpu))).unwrap();
+    let switches = Target::binary(Tensor::randint(2, [2, 2, 3, 20], (Kind::Double, Device::Cpu))).unwrap();
     for target in [labels, switches] {
         for loss in [mean_loss, dice_loss] {
             let _ = mean.grad().defined().then(|| mean.grad().zero_());
@@ -304,7 +303,7 @@ fn worst_of_case(case: &Case) -> f64 {
             Target::classes(Tensor::randint(c, [b, 1, v], (Kind::Int64, Device::Cpu)), c).unwrap()
         }
         Likelihood::Bernoulli => {
-            Target::switches(Tensor::randint(2, [b, 1, c, v], (Kind::Double, Device::Cpu))).unwrap()
+            Target::binary(Tensor::randint(2, [b, 1, c, v], (Kind::Double, Device::Cpu))).unwrap()
         }
     };
     let mask = Tensor::randint(2, [b, v], (Kind::Double, Device::Cpu));

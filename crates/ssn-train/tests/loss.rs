@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
-use ssn_nn::loss::{chunked_loss, dice_loss, mean_loss, power_loss};
+use ssn_nn::loss::{chunked_loss, dice_loss, mean_loss, tempered_loss};
 use ssn_nn::{LowRankNormal, Noise, NoiseSource, Pairing, StepNoise, Target, monte_carlo_loss};
 use tch::{Device, Kind, Tensor};
 
@@ -126,8 +126,7 @@ fn labels_that_are_no_classes_are_named() {
     assert_eq!(message(labels(-1)), "target is -1, but it must be a class number, 0 or more");
     let one = Target::classes(labels(0), 1).unwrap_err().to_string();
     assert!(one.starts_with("classes is 1, but it must be at least 2"), "{one}");
-    let gray =
-        Target::switches(Tensor::from_slice(&[0f32, 255.0]).view([1, 1, 1, 2])).unwrap_err().to_string();
+    let gray = Target::binary(Tensor::from_slice(&[0f32, 255.0]).view([1, 1, 1, 2])).unwrap_err().to_string();
     assert_eq!(gray, "target is neither 0 nor 1 somewhere, but it must be 0 (off) or 1 (on) everywhere");
     assert_eq!(
         message(labels(0).to_kind(Kind::Float)),
@@ -210,7 +209,7 @@ fn samples_in_turns_give_the_same_loss_and_gradients() {
             let (turns, turns_gradients) = run(draws_at_once);
             let close = |a: &Tensor, b: &Tensor| (a - b).abs().max().double_value(&[]) < 1e-11;
             assert!(close(&whole.loss, &turns.loss));
-            assert!(close(&whole.effective_samples, &turns.effective_samples));
+            assert!(close(&whole.ess, &turns.ess));
             for (whole, turns) in whole_gradients.iter().zip(&turns_gradients) {
                 assert!(whole.abs().max().double_value(&[]) > 1e-3);
                 assert!(
@@ -227,7 +226,7 @@ fn a_power_of_likelihoods_lets_more_samples_count() {
     tch::manual_seed(2);
     let d = distribution(2, 3, 3, 40);
     let (target, noise) = (labels(3, [2, 1, 40]), noise(&d, 9, 4, 8, Pairing::Independent));
-    let of = |power| power_loss(&d, &target, NoiseSource::Given(&noise), power).unwrap();
+    let of = |power| tempered_loss(&d, &target, NoiseSource::Given(&noise), power).unwrap();
     let log_p = target.log_probability(&d.sample(&noise).unwrap()).unwrap(); // [m, b, 1]
     let mut last = of(1.0);
     let most = |t: &Tensor| t.abs().max().double_value(&[]);
@@ -239,10 +238,7 @@ fn a_power_of_likelihoods_lets_more_samples_count() {
         assert!(most(&(&found.loss - expected)) < 1e-9);
         // Power means grow with the power.
         assert!((&found.loss - &last.loss).min().double_value(&[]) > 0.0, "{power}");
-        assert!(
-            (&found.effective_samples - &last.effective_samples).min().double_value(&[]) > 0.0,
-            "{power}"
-        );
+        assert!((&found.ess - &last.ess).min().double_value(&[]) > 0.0, "{power}");
         last = found;
     }
     // In the limit, the mean of the log-likelihoods.
@@ -269,7 +265,7 @@ fn effective_samples_count_the_samples_that_matter() {
     let target = Target::classes(Tensor::from_slice(&[1i64]).view([1, 1, 1]), 2).unwrap();
     let effective = |d: &LowRankNormal| {
         let result = monte_carlo_loss(d, &target, NoiseSource::Given(&given)).unwrap();
-        result.effective_samples.double_value(&[0, 0])
+        result.ess.double_value(&[0, 0])
     };
     assert!((effective(&sharp(0.0, 100.0)) - 2.0).abs() < 1e-9);
     assert!((effective(&sharp(0.3, 0.0)) - 4.0).abs() < 1e-9);

@@ -5,10 +5,11 @@
 mod common;
 
 use proptest::prelude::*;
-use ssn_nn::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput, Plan, UNetConfig, plan_unet};
+use ssn_nn::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput, UNetConfig, UNetPlan, plan_unet};
 use ssn_nn::layers::NormKind;
+use ssn_nn::parameters::StepContext;
 use ssn_nn::space::Size;
-use ssn_nn::{Execution, HeadConfig, MemoryOrder, Mode, Model, ModelConfig, Precision, StochasticConfig};
+use ssn_nn::{Execution, HeadConfig, MemoryFormat, Mode, Model, ModelConfig, Precision, StochasticConfig};
 use tch::{Device, Kind, Tensor};
 
 fn model(config: &ModelConfig) -> Model {
@@ -49,7 +50,7 @@ fn a_flat_network_is_the_deep_one_at_depth_1() {
     tch::manual_seed(1);
     let cases = [(small_unet([1, 16, 16], NormKind::BATCH), 16), (flat_deepmedic(), 27)];
     for (backbone, n) in cases {
-        for mode in [Mode::TRAINING, Mode::Evaluation] {
+        for mode in [Mode::Training, Mode::Evaluation] {
             let model = model(&config(backbone.clone()));
             let slices = randn(&[3, 2, 1, n, n], Kind::Double);
             let stacked = slices.transpose(0, 2); // [1, 2, 3, n, n]
@@ -105,18 +106,18 @@ fn precision_and_order_change_rounding_only() {
         let run = |precision, order| {
             let execution = Execution { precision, order, device: Device::Cpu };
             let model = Model::new(&config, execution, 3).unwrap();
-            let prediction = model.forward(&image, None, Mode::TRAINING).unwrap();
+            let prediction = model.forward(&image, None, Mode::Training).unwrap();
             assert_eq!(prediction.mean().kind(), precision.master());
             prediction.mean().sum(Kind::Float).backward();
-            let gradients = model.parameters().trained().map(|parameter| parameter.tensor.grad());
+            let gradients = model.parameters().trainable().map(|parameter| parameter.tensor.grad());
             let gradients: Vec<Tensor> = gradients.filter(Tensor::defined).collect();
             assert!(gradients.len() > 10, "gradients reach the master weights");
             assert!(gradients.iter().all(|gradient| gradient.kind() == precision.master()));
             prediction.mean().to_kind(Kind::Double)
         };
-        let reference = run(Precision::F64, MemoryOrder::ChannelsFirst);
+        let reference = run(Precision::F64, MemoryFormat::ChannelsFirst);
         let scale = reference.abs().max().double_value(&[]);
-        for order in [MemoryOrder::ChannelsFirst, MemoryOrder::ChannelsLast] {
+        for order in [MemoryFormat::ChannelsFirst, MemoryFormat::ChannelsLast] {
             assert!(close(&run(Precision::F64, order), &reference, 1e-12 * scale), "{order:?}");
             assert!(close(&run(Precision::F32, order), &reference, 1e-5 * scale), "{order:?}");
             // bfloat16 has 8 bits: single layers round to 2⁻⁹ ≈ 0.002, and the errors of the layers add up.
@@ -178,7 +179,7 @@ proptest! {
         patch in [1..100i64, 8..200, 8..200],
         spacing in [0.5..6.0f64, 0.3..2.0, 0.3..2.0],
     ) {
-        let (config, size) = plan_unet(Plan::new(patch, spacing, 2)).unwrap();
+        let (config, size) = plan_unet(UNetPlan::new(patch, spacing, 2)).unwrap();
         prop_assert!(config.check().is_ok());
         prop_assert_eq!(config.output_size(size).unwrap(), size);
         prop_assert!((0..3).all(|axis| size[axis] >= patch[axis]));
@@ -264,7 +265,7 @@ fn images_that_do_not_fit_are_named() {
     };
     assert_eq!(
         message(&[1, 3, 1, 16, 16], None),
-        "the image has shape [1, 3, 1, 16, 16], but [b, 2, d, h, w], as the setting channels says, is needed"
+        "the image has shape [1, 3, 1, 16, 16], but [b, 2, d, h, w], as the setting channels output, is needed"
     );
     assert_eq!(
         message(&[1, 2, 16, 16], None),
@@ -284,7 +285,7 @@ fn deterministic_heads_give_the_master_precision_too() {
     ] {
         let model = Model::new(&config, Execution::cpu(Precision::Bf16), 0).unwrap();
         let prediction =
-            model.forward(&randn(&[1, 2, 1, 27, 27], Kind::Float), None, Mode::TRAINING).unwrap();
+            model.forward(&randn(&[1, 2, 1, 27, 27], Kind::Float), None, Mode::Training).unwrap();
         assert_eq!(prediction.mean().kind(), Kind::Float);
     }
 }
@@ -293,7 +294,7 @@ fn deterministic_heads_give_the_master_precision_too() {
 fn one_value_per_channel_cannot_be_normalized() {
     let model = Model::new(&ModelConfig::lidc(), Execution::cpu(Precision::F32), 0).unwrap();
     let image = randn(&[1, 1, 1, 64, 64], Kind::Float);
-    let message = model.forward(&image, None, Mode::TRAINING).unwrap_err().to_string();
+    let message = model.forward(&image, None, Mode::Training).unwrap_err().to_string();
     assert!(message.contains("enlarge the patch or the batch"), "{message}");
     let running = model.parameters().get("backbone.down.6.0.norm.running_var").unwrap();
     assert_eq!(running.isfinite().all().int64_value(&[]), 1);
@@ -327,7 +328,10 @@ fn dropout_is_a_function_of_the_seed_and_keeps_the_mean() {
     let model = Model::new(&ModelConfig::brats(), Execution::cpu(Precision::F32), 0).unwrap();
     tch::manual_seed(1);
     let image = randn(&[1, 4, 85, 85, 85], Kind::Float);
-    let run = |dropout| model.forward(&image, None, Mode::training(dropout)).unwrap().mean().copy();
+    let run = |dropout_seed| {
+        model.parameters().set_step(StepContext { dropout_seed, ..StepContext::default() });
+        model.forward(&image, None, Mode::Training).unwrap().mean().copy()
+    };
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
 }

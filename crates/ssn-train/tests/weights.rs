@@ -4,15 +4,15 @@
 
 use std::path::Path;
 
-use ssn_nn::backbones::{BackboneConfig, Plan, plan_unet};
-use ssn_nn::model::weights::{assign, import, load, save};
+use ssn_nn::backbones::{BackboneConfig, UNetPlan, plan_unet};
+use ssn_nn::weights::{assign, import, load, save};
 use ssn_nn::{Execution, HeadConfig, Model, ModelConfig, Precision, StochasticConfig};
 use tch::Tensor;
 
 const F32: Precision = Precision::F32;
 
 fn small() -> ModelConfig {
-    let (unet, _) = plan_unet(Plan::new([1, 16, 16], [1.0; 3], 4)).unwrap();
+    let (unet, _) = plan_unet(UNetPlan::new([1, 16, 16], [1.0; 3], 4)).unwrap();
     ModelConfig { backbone: BackboneConfig::Unet(unet), ..ModelConfig::lidc() }
 }
 

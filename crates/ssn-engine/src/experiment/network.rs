@@ -6,7 +6,7 @@ use ssn_cli::args::{Checkpoint, DeviceChoice};
 use ssn_cli::{Failure, datasets};
 use ssn_data::Split;
 use ssn_train::inference::tiles::TileConfig;
-use ssn_train::inference::whole_image::{Draws, WholeImageConfig};
+use ssn_train::inference::{LatentSamples, WholeImageConfig};
 
 use crate::device::device;
 use crate::failure::failure;
@@ -32,8 +32,11 @@ pub fn seconds(
     let (parts, _) = data.parts(&dataset).map_err(datasets::failure)?;
     let dataset = dataset.with_optional_labels();
     let tiles = TileConfig { voxels_at_once: voxels_at_once(gpu.as_ref()), ..TileConfig::default() };
-    let config =
-        WholeImageConfig { tiles, draws: Draws { count: samples, seed: 0 }, ..WholeImageConfig::default() };
+    let config = WholeImageConfig {
+        tiles,
+        latent_samples: LatentSamples { count: samples, seed: 0 },
+        ..WholeImageConfig::default()
+    };
     let mut seconds = vec![];
     for index in (0..parts.len()).filter(|&index| parts[index] == part).take(cases) {
         let case = dataset.load_raw(index).map_err(datasets::failure)?;

@@ -6,7 +6,7 @@ use ssn_cli::args::{Checkpoint, RunExperimentArgs};
 use ssn_cli::{Exit, Failure};
 use ssn_data::SyntheticConfig;
 use ssn_train::TrainError;
-use ssn_train::run::{Layers, RunPreset, Setting};
+use ssn_train::run::{ConfigSources, Override, RunPreset};
 use toml::{Table, Value};
 
 use super::file::{Experiment, Reduced, Row};
@@ -148,10 +148,10 @@ impl Plan {
         let preset = row.preset.as_deref().map(RunPreset::parse).transpose().map_err(wrong)?;
         let mut settings = vec![];
         for written in row.set.iter().chain(&fold_settings(self.folds, 0)) {
-            settings.push(Setting::parse(written).map_err(|reason| wrong(format!("{written}: {reason}")))?);
+            settings.push(Override::parse(written).map_err(|reason| wrong(format!("{written}: {reason}")))?);
         }
         let file = Some((self.out.join(CONFIG), self.config.clone()));
-        let checked = Layers { preset, file, settings }.config();
+        let checked = ConfigSources { preset, file, overrides: settings }.config();
         let config = checked.map_err(|error| match error {
             // Lines are those of a file that is not there yet.
             TrainError::Config { reason, .. } => wrong(without_line(&reason).to_owned()),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use ssn_cli::Failure;
 use ssn_cli::exit::json;
 use ssn_io::{Limits, read_bytes};
-use ssn_train::checkpoint::Best;
+use ssn_train::checkpoint::BestValidation;
 
 use crate::workplace::{make_folder, write_file};
 
@@ -18,7 +18,7 @@ pub struct Record {
     /// Steps of the training, once it is over.
     pub steps: Option<u64>,
     /// The best validation of the training.
-    pub best_validation: Option<Best>,
+    pub best_validation: Option<BestValidation>,
     /// Steps that were measured.
     pub measured_steps: u64,
     /// Seconds that they took.

@@ -6,8 +6,8 @@ use ssn_cli::args::{Part, PredictArgs};
 use ssn_cli::datasets::{failure, is_config};
 use ssn_cli::{Exit, Failure};
 use ssn_data::{DataConfig, Dataset};
-use ssn_nn::model::weights::About;
-use ssn_train::run::{CONFIG, Trained};
+use ssn_nn::weights::ModelMetadata;
+use ssn_train::run::{CONFIG, TrainedModel};
 
 /// The cases to predict.
 pub struct Chosen {
@@ -22,7 +22,7 @@ pub struct Chosen {
 }
 
 /// Finds the cases that the arguments name.
-pub fn choose(args: &PredictArgs, trained: &Trained) -> Result<Chosen, Failure> {
+pub fn choose(args: &PredictArgs, trained: &TrainedModel) -> Result<Chosen, Failure> {
     let chosen = match (args.data.as_slice(), &trained.data) {
         ([], None) => {
             let message = "a bundle has no dataset of its own; name a dataset, a config or images";
@@ -64,12 +64,12 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// What the command line names: images, or a dataset with or without labels.
-fn given(paths: &[PathBuf], part: Option<Part>, trained: &Trained) -> Result<Chosen, Failure> {
+fn given(paths: &[PathBuf], part: Option<Part>, trained: &TrainedModel) -> Result<Chosen, Failure> {
     if let Some(part) = part.filter(|part| *part != Part::All) {
         let message = format!("--split {} needs a division: name a config instead of files", part.name());
         return Err(Failure::new(Exit::Usage, message));
     }
-    let About { channels, classes, .. } = &trained.about;
+    let ModelMetadata { channels, classes, .. } = &trained.metadata;
     let mut dataset = Dataset::of_images(paths, channels, classes).map_err(failure)?;
     if let Some(coding) = trained.data.as_ref().and_then(DataConfig::coding) {
         dataset.reading.coding = coding;
@@ -83,8 +83,8 @@ fn given(paths: &[PathBuf], part: Option<Part>, trained: &Trained) -> Result<Cho
 }
 
 /// A network sees channels by their place: those of another dataset must be as many.
-fn check_channels(dataset: &Dataset, trained: &Trained) -> Result<(), Failure> {
-    let (found, expected) = (&dataset.channels, &trained.about.channels);
+fn check_channels(dataset: &Dataset, trained: &TrainedModel) -> Result<(), Failure> {
+    let (found, expected) = (&dataset.channels, &trained.metadata.channels);
     let same_set = found.iter().all(|name| expected.contains(name));
     if found.len() == expected.len() && same_set && found != expected {
         let message = format!(

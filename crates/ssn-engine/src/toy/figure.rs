@@ -3,13 +3,13 @@
 use ssn_cli::args::ToyArgs;
 use ssn_cli::{Exit, Failure};
 use ssn_eval::figures::toy::{Panel, toy_figure};
-use ssn_train::toy::{Outcome, ToyModel, label_maps};
+use ssn_train::toy::{ToyModel, ToyResult, label_maps};
 
 use super::MODELS;
 use super::summary::{Summary, optimum};
 
 /// The figure shows the first seed of each model.
-pub fn figure(args: &ToyArgs, summary: &Summary, outcomes: &[Outcome]) -> Result<String, Failure> {
+pub fn figure(args: &ToyArgs, summary: &Summary, outcomes: &[ToyResult]) -> Result<String, Failure> {
     let maps = Vec::<f32>::try_from(label_maps(tch::Kind::Float).view([-1]))
         .map_err(|e| Failure::new(Exit::Internal, e))?;
     let maps: Vec<Vec<f32>> = maps.chunks(maps.len() / 2).map(<[f32]>::to_vec).collect();

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 use ssn_cli::args::{Precision, ToyArgs};
-use ssn_train::toy::{DIAGONAL_OPTIMUM, LOW_RANK_OPTIMUM, Outcome, PAPER_STEPS, ToyModel};
+use ssn_train::toy::{DIAGONAL_OPTIMUM, LOW_RANK_OPTIMUM, PAPER_STEPS, ToyModel, ToyResult};
 
 use super::MODELS;
 
@@ -40,7 +40,7 @@ pub struct Run {
 }
 
 /// Gathers the numbers.
-pub fn summarize(args: &ToyArgs, outcomes: &[Outcome], seconds: f64) -> Summary {
+pub fn summarize(args: &ToyArgs, outcomes: &[ToyResult], seconds: f64) -> Summary {
     let models = MODELS.iter().map(|&model| {
         let runs: Vec<Run> = outcomes
             .iter()

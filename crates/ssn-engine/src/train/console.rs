@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use ssn_cli::progress::Progress;
 use ssn_cli::{Exit, Failure};
 use ssn_data::Split;
-use ssn_train::run::{Event, Resolved, Run, Watch};
+use ssn_train::run::{Callback, ResolvedRun, Run, TrainingEvent};
 
 const LOG: &str = "log.txt";
 
@@ -24,7 +24,12 @@ pub struct Console {
 
 impl Console {
     /// Opens the log and says what is about to be trained.
-    pub fn new(run: &Path, resolved: &Resolved, stop: Arc<AtomicBool>, quiet: bool) -> Result<Self, Failure> {
+    pub fn new(
+        run: &Path,
+        resolved: &ResolvedRun,
+        stop: Arc<AtomicBool>,
+        quiet: bool,
+    ) -> Result<Self, Failure> {
         let path = run.join(LOG);
         let log = OpenOptions::new().create(true).append(true).open(&path);
         let log =
@@ -81,26 +86,30 @@ impl Console {
     }
 }
 
-impl Watch for Console {
+impl Callback for Console {
     fn should_stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn saw(&mut self, event: Event<'_>) {
+    fn on_event(&mut self, event: TrainingEvent<'_>) {
         match event {
-            Event::PassedOver { reason, aside } => self.tell(&format!(
+            TrainingEvent::PassedOver { reason, aside } => self.tell(&format!(
                 "passed over a damaged checkpoint, which is now {}: {reason}",
                 aside.display()
             )),
-            Event::Resumed { step } => self.tell(&format!("goes on after step {step}")),
-            Event::Step(interval) => self.progress.advance(1, || {
+            TrainingEvent::Resumed { step } => self.tell(&format!("goes on after step {step}")),
+            TrainingEvent::Step(interval) => self.progress.advance(1, || {
                 let loss = interval.loss().map_or(String::new(), |loss| format!("loss {loss:.4}"));
-                let samples = interval.effective_samples();
+                let samples = interval.ess();
                 loss + &samples.map_or(String::new(), |samples| format!(", effective samples {samples:.1}"))
             }),
-            Event::Incident { reason, file } => self.tell(&format!("{reason}; see {}", file.display())),
-            Event::Validating(done) => self.progress.note(|| format!("validation, {done} cases done")),
-            Event::Validated { step, validation, is_best } => {
+            TrainingEvent::Incident { reason, file } => {
+                self.tell(&format!("{reason}; see {}", file.display()))
+            }
+            TrainingEvent::Validating(done) => {
+                self.progress.note(|| format!("validation, {done} cases done"))
+            }
+            TrainingEvent::Validated { step, validation, is_best } => {
                 let show = |name: &str, value: Option<f64>| value.map(|value| format!("{name} {value:.4}"));
                 let parts: Vec<String> = [
                     show("GED²", validation.ged),
@@ -114,7 +123,7 @@ impl Watch for Console {
                 let best = if is_best { ", the best so far" } else { "" };
                 self.tell(&format!("step {step}: {}{best}", parts.join(", ")));
             }
-            Event::Saved(folder) => self.log(&format!("saved {}", folder.display())),
+            TrainingEvent::Saved(folder) => self.log(&format!("saved {}", folder.display())),
         }
     }
 }

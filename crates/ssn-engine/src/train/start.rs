@@ -11,22 +11,22 @@ use ssn_data::check::check;
 use ssn_data::template::{suggest_normalization, template, template_with};
 use ssn_data::{Dataset, Severity};
 use ssn_io::{Limits, read_bytes};
-use ssn_nn::communicator::Ranks;
-use ssn_train::run::{Layers, Resolved, RunFolder, RunPreset, Setting, resolve};
+use ssn_nn::communicator::Communicator;
+use ssn_train::run::{ConfigSources, Override, ResolvedRun, RunFolder, RunPreset, resolve};
 use tch::Device;
 
 use crate::failure::failure;
 
 /// A run that goes on, with its dataset where it was or where it is now.
-pub fn resumed(path: &Path, data: Option<&Path>) -> Result<(RunFolder, Resolved), Failure> {
+pub fn resumed(path: &Path, data: Option<&Path>) -> Result<(RunFolder, ResolvedRun), Failure> {
     let folder = RunFolder::open(path).map_err(failure)?;
     let resolved = folder.resolved(data).map_err(failure)?;
     Ok((folder, resolved))
 }
 
 /// A run that the first rank has begun or opened, for another one.
-pub fn joined(args: &TrainArgs, ranks: &dyn Ranks) -> Result<(RunFolder, Resolved), Failure> {
-    ranks.gather(&[]).map_err(failure)?;
+pub fn joined(args: &TrainArgs, ranks: &dyn Communicator) -> Result<(RunFolder, ResolvedRun), Failure> {
+    ranks.all_gather(&[]).map_err(failure)?;
     let folder = RunFolder::join(args.resume.as_deref().unwrap_or(&args.out)).map_err(failure)?;
     let resolved =
         folder.resolved(args.data.as_deref().filter(|_| args.resume.is_some())).map_err(failure)?;
@@ -34,9 +34,9 @@ pub fn joined(args: &TrainArgs, ranks: &dyn Ranks) -> Result<(RunFolder, Resolve
 }
 
 /// A new run, on a dataset that was checked.
-pub fn fresh(args: &TrainArgs, global: &Global, device: Device) -> Result<(RunFolder, Resolved), Failure> {
+pub fn fresh(args: &TrainArgs, global: &Global, device: Device) -> Result<(RunFolder, ResolvedRun), Failure> {
     RunFolder::is_free(&args.out).map_err(failure)?;
-    let config = layers(args)?.config().map_err(failure)?;
+    let config = sources(args)?.config().map_err(failure)?;
     if let Some(precision) = config.training.precision {
         precision.check(device).map_err(failure)?;
     }
@@ -53,15 +53,16 @@ pub fn fresh(args: &TrainArgs, global: &Global, device: Device) -> Result<(RunFo
 }
 
 /// What the config is put together from.
-fn layers(args: &TrainArgs) -> Result<Layers, Failure> {
+fn sources(args: &TrainArgs) -> Result<ConfigSources, Failure> {
     let usage = |message: String| Failure::new(Exit::Usage, message);
     let preset = args.preset.as_deref().map(RunPreset::parse).transpose().map_err(usage)?;
-    let mut settings = vec![];
+    let mut overrides = vec![];
     for written in &args.settings {
-        settings.push(Setting::parse(written).map_err(|reason| usage(format!("--set {written}: {reason}")))?);
+        overrides
+            .push(Override::parse(written).map_err(|reason| usage(format!("--set {written}: {reason}")))?);
     }
     if let Some(seed) = args.seed {
-        settings.push(Setting::parse(&format!("training.seed={seed}")).map_err(usage)?);
+        overrides.push(Override::parse(&format!("training.seed={seed}")).map_err(usage)?);
     }
     let file = match (&args.config, &args.data) {
         (Some(path), _) => {
@@ -84,23 +85,23 @@ fn layers(args: &TrainArgs) -> Result<Layers, Failure> {
             };
             // The run keeps the split; a split.toml that happens to lie here belongs to something else.
             let split = format!("data.split.file={}", args.out.join("split.toml").display());
-            settings.push(Setting::parse(&split).map_err(usage)?);
+            overrides.push(Override::parse(&split).map_err(usage)?);
             Some((data.file_name().unwrap_or_default().into(), text))
         }
         (None, None) => None,
     };
-    let layers = Layers { preset, file, settings };
+    let sources = ConfigSources { preset, file, overrides };
     if args.config.is_some() && args.preset.is_some() {
-        let sections = layers.learning_sections();
+        let sections = sources.learning_sections();
         if !sections.is_empty() {
             eprintln!("note: the config's own {} win over those of the preset", sections.join(", "));
         }
     }
-    Ok(layers)
+    Ok(sources)
 }
 
 /// Learning from a dataset with errors would hide them in a model.
-fn check_dataset(resolved: &Resolved, global: &Global) -> Result<(), Failure> {
+fn check_dataset(resolved: &ResolvedRun, global: &Global) -> Result<(), Failure> {
     let progress = Progress::new(resolved.dataset.entries.len(), "cases checked", global.quiet);
     let report = check(&resolved.dataset, Some(&resolved.parts), &|done| progress.reached(done));
     progress.finish();

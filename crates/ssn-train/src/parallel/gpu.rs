@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use ssn_cuda::Nccl;
 use tch::{Device, Kind, Tensor};
 
-use super::Gradients;
-use super::gradients::{BUCKET_BYTES, Layout, watch_all};
-use ssn_nn::communicator::{Ranks, gather_values};
+use super::GradientReducer;
+use super::gradients::{BUCKET_BYTES, Layout, register_hooks};
+use ssn_nn::communicator::{Communicator, all_gather_values};
 use ssn_nn::error::{NnError, Result};
 
 /// Says how GPUs sum, instead of the choice that is made by itself: `nccl` or `host`.
@@ -17,8 +17,8 @@ pub const CHOICE: &str = "SSN_GPU_SUMS";
 
 /// How GPUs of several ranks sum.
 #[derive(Debug)]
-pub struct GpuSums {
-    ranks: Arc<dyn Ranks>,
+pub struct GpuAllReduce {
+    comm: Arc<dyn Communicator>,
     nccl: Option<Nccl>,
 }
 
@@ -30,24 +30,26 @@ struct Offer {
     choice: Option<String>,
 }
 
-impl GpuSums {
+impl GpuAllReduce {
     /// Agrees with the other ranks on a way. The GPU is that of this thread.
-    pub fn new(ranks: Arc<dyn Ranks>, device: Device) -> Result<Self> {
+    pub fn new(comm: Arc<dyn Communicator>, device: Device) -> Result<Self> {
         let choice = std::env::var(CHOICE).ok().filter(|choice| !choice.is_empty());
-        let offer = Offer { gpu: ssn_cuda::describe(device)?.identity, has_nccl: Nccl::is_there(), choice };
-        let nccl = match takes_nccl(&gather_values(&*ranks, &offer)?)? {
+        let offer =
+            Offer { gpu: ssn_cuda::device_properties(device)?.identity, has_nccl: Nccl::is_there(), choice };
+        let nccl = match takes_nccl(&all_gather_values(&*comm, &offer)?)? {
             true => {
                 // A failure is told after all know that there is no id.
-                let id = if ranks.rank() == 0 { Nccl::id().map(Vec::from) } else { Ok(vec![]) };
-                let told = ranks.gather(id.as_deref().unwrap_or_default())?;
+                let id = if comm.rank() == 0 { Nccl::id().map(Vec::from) } else { Ok(vec![]) };
+                let told = comm.all_gather(id.as_deref().unwrap_or_default())?;
                 id?;
                 let id = <[u8; Nccl::ID_BYTES]>::try_from(told[0].as_slice());
-                let id = id.map_err(|_| NnError::Ranks { reason: "rank 0 has no id of NCCL".to_owned() })?;
-                Some(Nccl::join(&id, ranks.rank(), ranks.size())?)
+                let id =
+                    id.map_err(|_| NnError::Communicator { reason: "rank 0 has no id of NCCL".to_owned() })?;
+                Some(Nccl::join(&id, comm.rank(), comm.world_size())?)
             }
             false => None,
         };
-        Ok(Self { ranks, nccl })
+        Ok(Self { comm, nccl })
     }
 
     /// Whether sums are work of the GPU, which can be recorded.
@@ -69,7 +71,7 @@ impl GpuSums {
     /// Any, dense, in single or double precision.
     pub fn sum(&self, numbers: &Tensor) -> Result<()> {
         let Some(nccl) = &self.nccl else { return self.sum_through_hosts(numbers) };
-        Ok(nccl.sum(numbers)?)
+        Ok(nccl.all_reduce(numbers)?)
     }
 
     fn sum_through_hosts(&self, numbers: &Tensor) -> Result<()> {
@@ -78,12 +80,12 @@ impl GpuSums {
         let sums = match numbers.kind() {
             Kind::Double => {
                 let mut values = Vec::<f64>::try_from(&flat)?;
-                self.ranks.sum_f64(&mut values)?;
+                self.comm.all_reduce_f64(&mut values)?;
                 Tensor::f_from_slice(&values)?
             }
             _ => {
                 let mut values = Vec::<f32>::try_from(&flat)?;
-                self.ranks.sum_f32(&mut values)?;
+                self.comm.all_reduce_f32(&mut values)?;
                 Tensor::f_from_slice(&values)?
             }
         };
@@ -93,7 +95,7 @@ impl GpuSums {
 
 /// Whether all ranks sum by NCCL: where all have it, and no two share a GPU, which it refuses.
 fn takes_nccl(offers: &[Offer]) -> Result<bool> {
-    let refused = |reason: String| Err(NnError::Ranks { reason });
+    let refused = |reason: String| Err(NnError::Communicator { reason });
     let first = &offers[0].choice;
     if let Some(other) = offers.iter().find(|offer| offer.choice != *first) {
         let words = |choice: &Option<String>| choice.clone().unwrap_or("not set".to_owned());
@@ -117,19 +119,19 @@ fn takes_nccl(offers: &[Offer]) -> Result<bool> {
 
 /// The gradients of all ranks, summed in the way on which GPUs agreed, while the backward pass goes on.
 #[derive(Debug)]
-pub enum GpuGradients {
+pub enum GpuGradientReducer {
     /// On the GPUs, in buckets.
     Nccl(Buckets),
     /// Through the memory of the hosts.
-    Host(Gradients),
+    Host(GradientReducer),
 }
 
-impl GpuGradients {
+impl GpuGradientReducer {
     /// Watches the gradients of tensors from now on.
-    pub fn new(sums: &Arc<GpuSums>, tensors: Vec<Tensor>) -> Result<Self> {
+    pub fn new(sums: &Arc<GpuAllReduce>, tensors: Vec<Tensor>) -> Result<Self> {
         Ok(match sums.nccl {
             Some(_) => Self::Nccl(Buckets::new(sums, tensors)?),
-            None => Self::Host(Gradients::new(&*sums.ranks, tensors)?),
+            None => Self::Host(GradientReducer::new(&*sums.comm, tensors)?),
         })
     }
 
@@ -152,7 +154,7 @@ pub struct Buckets {
 /// The buckets of a step, as far as they are full.
 #[derive(Debug)]
 struct Filling {
-    sums: Arc<GpuSums>,
+    sums: Arc<GpuAllReduce>,
     layout: Layout,
     device: Device,
     /// By tensor: its gradient, `[n]` in single precision.
@@ -186,7 +188,7 @@ impl Filling {
             let parts = members.iter().map(part).collect::<Result<Vec<_>, _>>()?;
             let bucket = Tensor::f_cat(&parts, 0)?;
             if let Some(nccl) = &self.sums.nccl {
-                nccl.sum_beside(&bucket)?;
+                nccl.all_reduce_async(&bucket)?;
             }
             self.begun.push(bucket);
         }
@@ -195,7 +197,7 @@ impl Filling {
 }
 
 impl Buckets {
-    fn new(sums: &Arc<GpuSums>, tensors: Vec<Tensor>) -> Result<Self> {
+    fn new(sums: &Arc<GpuAllReduce>, tensors: Vec<Tensor>) -> Result<Self> {
         let counts: Vec<usize> = tensors.iter().map(Tensor::numel).collect();
         let filling = Filling {
             sums: sums.clone(),
@@ -205,7 +207,7 @@ impl Buckets {
             begun: vec![],
         };
         let filling = Arc::new(Mutex::new(filling));
-        watch_all(&tensors, &filling, Filling::take)?;
+        register_hooks(&tensors, &filling, Filling::take)?;
         Ok(Self { tensors, filling })
     }
 
@@ -213,7 +215,7 @@ impl Buckets {
         let _guard = tch::no_grad_guard();
         let mut filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
         filling.begin(true)?;
-        ssn_cuda::await_sums()?;
+        ssn_cuda::wait_for_all_reduce()?;
         let sums = std::mem::take(&mut filling.begun);
         for (member, tensor) in self.tensors.iter().enumerate() {
             let mut gradient = tensor.f_grad()?;
@@ -253,13 +255,13 @@ mod tests {
     #[test]
     fn numbers_are_summed_through_hosts() {
         let found: Vec<Vec<f64>> = std::thread::scope(|scope| {
-            let run = |ranks: Arc<ssn_nn::communicator::Threads>| {
-                let numbers = Tensor::from_slice(&[1.0f64, 2.0]) * (1.0 + ranks.rank() as f64);
-                GpuSums { ranks, nccl: None }.sum(&numbers).unwrap();
+            let run = |comm: Arc<ssn_nn::communicator::ThreadCommunicator>| {
+                let numbers = Tensor::from_slice(&[1.0f64, 2.0]) * (1.0 + comm.rank() as f64);
+                GpuAllReduce { comm, nccl: None }.sum(&numbers).unwrap();
                 Vec::try_from(&numbers).unwrap()
             };
-            let ranks = ssn_nn::communicator::Threads::new(2).into_iter();
-            let threads: Vec<_> = ranks.map(|ranks| scope.spawn(move || run(ranks))).collect();
+            let comm = ssn_nn::communicator::ThreadCommunicator::new(2).into_iter();
+            let threads: Vec<_> = comm.map(|comm| scope.spawn(move || run(comm))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert_eq!(found, [[3.0, 6.0], [3.0, 6.0]]);

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use tch::{Kind, Tensor};
 
-use ssn_nn::communicator::Ranks;
+use ssn_nn::communicator::Communicator;
 use ssn_nn::error::{NnError, Result};
 
 /// The bytes of a bucket: large enough that sending it is not mostly waiting, small enough to begin early.
@@ -18,7 +18,7 @@ pub(super) const BUCKET_BYTES: usize = 4 << 20;
 
 /// Sums the gradients of parameters over ranks.
 #[derive(Debug)]
-pub struct Gradients {
+pub struct GradientReducer {
     parameters: Vec<Tensor>,
     filling: Arc<Mutex<Filling>>,
     /// Sums, in the order of the buckets.
@@ -143,14 +143,14 @@ impl Filling {
 }
 
 /// Shows the gradient of every tensor, with its place, to what fills buckets, for as long as that lives.
-pub(super) fn watch_all<F: Send + 'static>(
+pub(super) fn register_hooks<F: Send + 'static>(
     tensors: &[Tensor],
     filling: &Arc<Mutex<F>>,
     take: fn(&mut F, usize, &Tensor) -> Result<()>,
 ) -> Result<()> {
     for (place, tensor) in tensors.iter().enumerate() {
         let filling = Arc::downgrade(filling);
-        ssn_cuda::autograd::watch(tensor, move |gradient| match filling.upgrade() {
+        ssn_cuda::autograd::register_hook(tensor, move |gradient| match filling.upgrade() {
             Some(filling) => {
                 let mut filling = filling.lock().unwrap_or_else(PoisonError::into_inner);
                 take(&mut filling, place, gradient).map_err(|error| error.to_string())
@@ -162,16 +162,16 @@ pub(super) fn watch_all<F: Send + 'static>(
 }
 
 fn ended() -> NnError {
-    NnError::Ranks { reason: "the thread that sums gradients has ended".to_owned() }
+    NnError::Communicator { reason: "the thread that sums gradients has ended".to_owned() }
 }
 
-impl Gradients {
+impl GradientReducer {
     /// Watches the gradients of parameters from now on, and starts the thread that sums them.
-    pub fn new(ranks: &dyn Ranks, parameters: Vec<Tensor>) -> Result<Self> {
-        Self::with_buckets(ranks, parameters, BUCKET_BYTES)
+    pub fn new(comm: &dyn Communicator, parameters: Vec<Tensor>) -> Result<Self> {
+        Self::with_buckets(comm, parameters, BUCKET_BYTES)
     }
 
-    fn with_buckets(ranks: &dyn Ranks, parameters: Vec<Tensor>, bucket_bytes: usize) -> Result<Self> {
+    fn with_buckets(comm: &dyn Communicator, parameters: Vec<Tensor>, bucket_bytes: usize) -> Result<Self> {
         // Working copies on GPUs have less than single precision; sums do not.
         let is_double = parameters.first().is_some_and(|parameter| parameter.kind() == Kind::Double);
         let kind = if is_double { Kind::Double } else { Kind::Float };
@@ -179,12 +179,12 @@ impl Gradients {
         let layout = Layout::new(kind, &counts, bucket_bytes);
         let (send, receive) = channel::<Numbers>();
         let (give, summed) = channel();
-        let ranks = ranks.beside()?;
+        let comm = comm.duplicate()?;
         let work = move || {
             for mut numbers in receive {
                 let result = match &mut numbers {
-                    Numbers::Single(numbers) => ranks.sum_f32(numbers),
-                    Numbers::Double(numbers) => ranks.sum_f64(numbers),
+                    Numbers::Single(numbers) => comm.all_reduce_f32(numbers),
+                    Numbers::Double(numbers) => comm.all_reduce_f64(numbers),
                 };
                 let failed = result.is_err();
                 if give.send(result.map(|()| numbers)).is_err() || failed {
@@ -193,10 +193,10 @@ impl Gradients {
             }
         };
         let thread = std::thread::Builder::new().name("gradients".to_owned()).spawn(work);
-        let thread = thread.map_err(|error| NnError::Ranks { reason: error.to_string() })?;
+        let thread = thread.map_err(|error| NnError::Communicator { reason: error.to_string() })?;
         let buckets = layout.empty();
         let filling = Arc::new(Mutex::new(Filling { layout, buckets, next: 0, send: Some(send) }));
-        watch_all(&parameters, &filling, Filling::take)?;
+        register_hooks(&parameters, &filling, Filling::take)?;
         Ok(Self { parameters, filling, summed, thread: Some(thread) })
     }
 
@@ -224,7 +224,7 @@ impl Gradients {
     }
 }
 
-impl Drop for Gradients {
+impl Drop for GradientReducer {
     fn drop(&mut self) {
         let mut filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
         filling.send = None;
@@ -239,7 +239,7 @@ impl Drop for Gradients {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ssn_nn::communicator::Threads;
+    use ssn_nn::communicator::ThreadCommunicator;
 
     #[test]
     fn buckets_are_filled_from_the_last_parameter_on() {
@@ -252,13 +252,13 @@ mod tests {
     #[test]
     fn gradients_become_the_sums_of_those_of_all_ranks() {
         let found: Vec<Vec<Vec<f64>>> = std::thread::scope(|scope| {
-            let run = |ranks: Arc<Threads>| {
+            let run = |comm: Arc<ThreadCommunicator>| {
                 let leaf = |count: i64| {
                     Tensor::ones([count], (Kind::Double, tch::Device::Cpu)).set_requires_grad(true)
                 };
                 let (a, b, unused) = (leaf(3), leaf(4), leaf(2));
                 let all = [&a, &b, &unused].map(Tensor::shallow_clone).into();
-                let gradients = Gradients::with_buckets(&*ranks, all, 32).unwrap();
+                let gradients = GradientReducer::with_buckets(&*comm, all, 32).unwrap();
                 let mut found = vec![];
                 for step in 0..3 {
                     [&a, &b].iter().for_each(|leaf| {
@@ -267,7 +267,7 @@ mod tests {
                             let _ = gradient.zero_();
                         }
                     });
-                    let weight = 1.0 + step as f64 + ranks.rank() as f64;
+                    let weight = 1.0 + step as f64 + comm.rank() as f64;
                     ((&a * &a).sum(Kind::Double) * weight + b.sum(Kind::Double) * weight).backward();
                     gradients.finish().unwrap();
                     found.push(Vec::try_from(a.grad()).unwrap());
@@ -277,7 +277,7 @@ mod tests {
                 found
             };
             let threads: Vec<_> =
-                Threads::new(2).into_iter().map(|ranks| scope.spawn(move || run(ranks))).collect();
+                ThreadCommunicator::new(2).into_iter().map(|comm| scope.spawn(move || run(comm))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert_eq!(found[0], found[1]);

@@ -7,7 +7,7 @@ use std::path::Path;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 use ssn_nn::backbones::BackboneConfig;
-use ssn_nn::model::weights::{assign, import, our_name};
+use ssn_nn::weights::{assign, import, our_name};
 use ssn_nn::{
     Execution, Mode, Model, Noise, NoiseSource, Pairing, Precision, Prediction, Target, monte_carlo_loss,
 };
@@ -116,7 +116,7 @@ impl<'a> Golden<'a> {
         lines: &mut Vec<Line>,
     ) -> Result<(), Box<dyn Error>> {
         let model = without_dropout(imported, precision)?;
-        let prediction = model.forward(&self.image, Some(&self.mask()?), Mode::TRAINING)?;
+        let prediction = model.forward(&self.image, Some(&self.mask()?), Mode::Training)?;
         self.outputs("train", &prediction, precision, lines)?;
         let Prediction::Stochastic(distribution) = prediction else {
             return Err("the network is not stochastic".into());
