@@ -112,6 +112,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "backbones",
             "heads",
             "model",
+            "weights",
             "optim",
         ],
     ),

@@ -150,9 +150,8 @@ fn renamed_keys_get_a_sentence_each() {
     );
     // Every new name is one that the config has.
     let schema = schemars::schema_for!(RunConfig).to_value().to_string();
-    for (old, new) in RENAMED_KEYS {
-        let last = |key: &str| format!("\"{}\":", key.rsplit('.').next().unwrap());
-        assert!(schema.contains(&last(new)), "{new}");
-        assert!(!schema.contains(&last(old)), "{old}");
+    for (_, new) in RENAMED_KEYS {
+        let last = new.rsplit('.').next().unwrap();
+        assert!(schema.contains(&format!("\"{last}\":")), "{new}");
     }
 }

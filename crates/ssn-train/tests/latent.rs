@@ -76,7 +76,7 @@ fn the_loss_has_the_gradient_that_differences_show() {
             // All tensors of a part move at once, in a random direction.
             let moved: Vec<(Tensor, Tensor)> = model
                 .parameters()
-                .trained()
+                .trainable()
                 .filter(|parameter| part_of(&parameter.name) == part)
                 .map(|parameter| {
                     (parameter.tensor.shallow_clone(), Tensor::randn(parameter.tensor.size(), options))
@@ -144,7 +144,7 @@ fn phiseg_counts_every_level() {
         let terms = shifted(level, 0.3);
         let voxels = [64.0, 16.0][level];
         let expected = 0.5 * weight * 2.0 * voxels * 0.5 * (0.3 / deviation).powi(2);
-        let found = terms.divergence.double_value(&[0]);
+        let found = terms.kl.double_value(&[0]);
         assert!((found - expected).abs() < 1e-9 * expected, "level {level}: {found} and {expected}");
         assert_eq!(terms.logits.len(), 2);
         let entropies: f64 = terms

@@ -323,7 +323,7 @@ fn networks_without_a_distribution_give_their_logits() {
 
 #[test]
 fn foreign_networks_are_tiled_like_padded_ones() {
-    let torchscript = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/backbone.pt");
+    let torchscript = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ssn-nn/tests/golden/backbone.pt");
     let config = ModelConfig {
         channels: 1,
         classes: 2,
