@@ -160,7 +160,7 @@ pub fn copy_async(to: &mut Tensor, from: &Tensor) -> Result<()> {
     call(|library| unsafe { (library.ssn_copy)(to.as_mut_ptr(), pointer(Some(from))) })
 }
 
-/// Copies on the stream of the copies, beside the work.
+/// Copies on the side stream.
 pub fn copy_on_side_stream(to: &mut Tensor, from: &Tensor) -> Result<()> {
     // SAFETY: both are tensors.
     call(|library| unsafe { (library.ssn_copy_on_side_stream)(to.as_mut_ptr(), pointer(Some(from))) })

@@ -132,7 +132,7 @@ impl Nccl {
         self.all_reduce_on(stream, numbers)
     }
 
-    /// The same beside the work that comes after it: [`wait_for_all_reduce`] waits. The numbers must live until then.
+    /// The same on a side stream: [`wait_for_all_reduce`] waits for it. The numbers must live until then.
     pub fn all_reduce_async(&self, numbers: &Tensor) -> Result<()> {
         let mut stream = std::ptr::null_mut();
         // SAFETY: the stream is written to the place given.

@@ -244,7 +244,7 @@ pub fn join(paths: &[JoinPath], size: [i64; 3]) -> Result<Tensor> {
     })
 }
 
-/// What the Monte-Carlo loss is told; as the C++ part has it.
+/// The options of the Monte-Carlo loss; as the C++ part has them.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct LossOptions {
@@ -258,7 +258,7 @@ pub struct LossOptions {
     pub exponent: f64,
 }
 
-/// What the Monte-Carlo loss gives.
+/// The result of the Monte-Carlo loss.
 #[derive(Debug)]
 pub struct MonteCarlo {
     /// `[b]`, in double precision.

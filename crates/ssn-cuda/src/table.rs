@@ -74,10 +74,10 @@ pub struct UpdateSettings {
     pub centered: i32,
 }
 
-/// Where the kernels leave what a step came to.
+/// The results of a step on the device.
 #[derive(Debug)]
 pub struct StepResults {
-    /// Loss, effective samples (negative if there are none), norm of the gradient, whether the step was applied, clipping.
+    /// Loss, effective sample size (negative if there is none), norm of the gradient, whether the step was applied, clipping.
     pub values: Tensor,
     sum: Tensor,
 }

@@ -20,7 +20,7 @@ impl World {
     pub fn join() -> Result<Option<Self>, Failure> {
         let Some(launched) = ssn_cli::launch::launched() else { return Ok(None) };
         let mpi = ssn_train::parallel::mpi::MpiWorld::join().map_err(crate::failure::failure)?;
-        let found = mpi.ranks().world_size();
+        let found = mpi.communicator().world_size();
         if found != launched.size {
             // Each would train a network of its own.
             return Err(Failure::new(
@@ -54,7 +54,7 @@ impl World {
     /// The processes as ranks.
     pub fn ranks(&self) -> Arc<dyn Communicator> {
         #[cfg(feature = "mpi")]
-        return self.mpi.ranks();
+        return self.mpi.communicator();
         #[cfg(not(feature = "mpi"))]
         match self.mpi {}
     }

@@ -70,8 +70,8 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// The precision of training on a device, if nobody says otherwise: the fastest that learns as well.
-    pub fn usual(device: Device) -> Result<Self> {
+    /// The default precision of training on a device: the fastest that trains as well.
+    pub fn default_on(device: Device) -> Result<Self> {
         Ok(if device != Device::Cpu && has_bfloat16(device)? { Self::Bf16 } else { Self::F32 })
     }
 
@@ -326,8 +326,8 @@ impl Model {
         latent.elbo_terms(&image, target, &noise, self.execution.layout(), mode)
     }
 
-    /// Whether its work can be recorded: foreign networks may do what cannot.
-    pub fn can_be_recorded(&self) -> bool {
+    /// Whether its work can be captured as a CUDA graph: TorchScript networks may do what cannot.
+    pub fn can_be_captured(&self) -> bool {
         !matches!(self.backbone(), Some(Backbone::Torchscript(_)))
     }
 

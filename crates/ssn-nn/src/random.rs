@@ -22,7 +22,7 @@ pub const EVALUATION_NOISE: u32 = 3;
 /// Dropout, one seed per step.
 pub const DROPOUT: u32 = 4;
 
-/// How the samples of a Monte-Carlo estimate belong together.
+/// Whether the samples of a Monte-Carlo estimate are independent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pairing {
@@ -86,7 +86,7 @@ pub struct GpuNoise<'a> {
     pub seed: &'a Tensor,
     /// The number of samples.
     pub samples: i64,
-    /// How the samples belong together.
+    /// Whether the samples are independent.
     pub pairing: Pairing,
     /// Where the items begin in the whole batch.
     pub first: usize,
@@ -116,7 +116,7 @@ impl StepNoise {
         derive_seed(seed, TRAINING_NOISE, step)
     }
 
-    /// All draws at once, in single precision on the processor.
+    /// All draws at once, in single precision on the CPU.
     pub fn all(&self) -> Result<Noise> {
         self.draws(0..self.pairing.draws(self.shape.samples)?)
     }
@@ -143,7 +143,7 @@ impl StepNoise {
 }
 
 impl NoiseSource<'_> {
-    /// How the samples belong together.
+    /// Whether the samples are independent.
     pub fn pairing(&self) -> Pairing {
         match self {
             Self::Given(noise) => noise.pairing,

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
+#[path = "../../ssn-nn/tests/common/mod.rs"]
 mod common;
 
 use std::sync::Arc;

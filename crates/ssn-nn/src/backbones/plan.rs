@@ -31,7 +31,7 @@ pub struct UNetPlan {
 impl UNetPlan {
     /// Levels beyond this add parameters, but no context.
     pub const LEVELS: usize = 7;
-    /// The channels of the finest level, if nobody says otherwise.
+    /// The default number of channels of the finest level.
     pub const WIDTH: i64 = 32;
 
     /// A plan with the usual width and levels.

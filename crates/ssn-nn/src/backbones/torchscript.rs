@@ -26,7 +26,7 @@ pub struct TorchScriptConfig {
 /// A network from a TorchScript file. It computes in its own precision, whatever the model's. It gets `[b, c, h, w]` where the depth is 1, and `[b, c, d, h, w]` otherwise.
 #[derive(Debug)]
 pub struct TorchScript {
-    // Training and evaluation are a state of the module; a forward pass says which it wants.
+    // Training and evaluation are a state of the module; a forward pass sets it.
     module: RefCell<CModule>,
     /// The type of its numbers, which its input must have.
     kind: Kind,

@@ -19,7 +19,7 @@ use crate::layers::{LinearInit, PointwiseConvs};
 use crate::parameters::Scope;
 use crate::space;
 
-/// What a network says about a batch of images; space is flat from here on.
+/// The prediction of a network for a batch of images; space is flat from here on.
 #[derive(Debug)]
 pub enum Prediction {
     /// A distribution over logits.
@@ -124,7 +124,7 @@ impl Head {
         }
         let mask = mask.map(|mask| mask.f_to_device(mean.device())?.f_flatten(1, -1)).transpose()?; // [b, v]
         if let Some(mask) = &mask {
-            // What the network says outside must not matter, were it beyond the number range.
+            // Outputs outside of the mask must not matter, even if they overflow.
             let inside = mask.f_to_kind(Kind::Bool)?.f_unsqueeze(1)?;
             log_diagonal = log_diagonal.f_where_self(&inside, &log_diagonal.f_zeros_like()?)?;
         }

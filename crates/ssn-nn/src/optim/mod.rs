@@ -30,7 +30,7 @@ pub struct Optimizer {
     gradients: COptimizer,
 }
 
-/// What is kept for one parameter between steps.
+/// The optimizer state of one parameter.
 #[derive(Debug)]
 struct State {
     rule: Rule,

@@ -24,7 +24,7 @@ const HEADS: [(&str, &str); 3] =
 /// Counters that PyTorch keeps and nothing here needs.
 const IGNORED: &str = ".num_batches_tracked";
 
-/// A network made of foreign weights.
+/// A network made of imported weights.
 #[derive(Debug)]
 pub struct ImportedModel {
     /// The network.

@@ -87,10 +87,10 @@ fn setting_of(name: &str) -> &'static str {
     }
 }
 
-/// The name under which the file holds a foreign backbone, as a TorchScript file in bytes.
-const FOREIGN: &str = "backbone.torchscript";
+/// The name under which the file holds a TorchScript backbone, as the bytes of its file.
+const TORCHSCRIPT: &str = "backbone.torchscript";
 
-/// What the file says beside its tensors.
+/// The description in the file, beside its tensors.
 #[derive(Serialize, Deserialize)]
 struct Description {
     model: ModelConfig,
@@ -116,7 +116,7 @@ pub fn save(path: &Path, model: &Model, metadata: Option<&ModelMetadata>) -> Res
         .map_err(|error| NnError::Save { path: path.to_owned(), source: error.source })
 }
 
-/// Reads a network. Nothing in the file is executed, unless its backbone is a foreign one.
+/// Reads a network. Nothing in the file is executed, unless its backbone is TorchScript.
 ///
 /// # Errors
 /// [`NnError::File`] when the file is not one of ours, is damaged, or is incomplete.
@@ -124,21 +124,21 @@ pub fn load(path: &Path, execution: Execution) -> Result<LoadedModel> {
     let problem = |reason: String| NnError::File { path: path.to_owned(), reason };
     let bytes = read_bytes(path, &Limits::default()).map_err(|error| problem(error.problem.to_string()))?;
     let (Description { model: config, metadata }, tensors) = decode(&bytes).map_err(problem)?;
-    let foreign = tensors.iter().find(|stored| stored.name == FOREIGN).map(|stored| &stored.bytes);
-    let model = Model::build(&config, execution, 0, |config, scope, channels| match (config, foreign) {
+    let torchscript = tensors.iter().find(|stored| stored.name == TORCHSCRIPT).map(|stored| &stored.bytes);
+    let model = Model::build(&config, execution, 0, |config, scope, channels| match (config, torchscript) {
         (BackboneConfig::Torchscript(config), Some(bytes)) => {
             // Its errors name this file, which holds it now.
             let config = TorchScriptConfig { torchscript: path.to_owned(), ..config.clone() };
             Ok(Backbone::Torchscript(TorchScript::from_bytes(scope, &config, bytes)?))
         }
         (BackboneConfig::Torchscript(_), None) => {
-            Err(problem(format!("it has no tensor {FOREIGN}, which its network needs")))
+            Err(problem(format!("it has no tensor {TORCHSCRIPT}, which its network needs")))
         }
         (config, _) => config.build(scope, channels),
     })?;
-    let weights = named(tensors.iter().filter(|stored| stored.name != FOREIGN), execution.device)?;
+    let weights = named(tensors.iter().filter(|stored| stored.name != TORCHSCRIPT), execution.device)?;
     let report = assign(model.parameters(), &weights)?;
-    let missing = report.missing.iter().find(|name| foreign.is_none() || !name.starts_with("backbone."));
+    let missing = report.missing.iter().find(|name| torchscript.is_none() || !name.starts_with("backbone."));
     if let Some(name) = missing {
         return Err(problem(format!("it has no tensor {name}, which its network needs")));
     }
@@ -151,18 +151,18 @@ pub fn load(path: &Path, execution: Execution) -> Result<LoadedModel> {
 /// The bytes of a network's file.
 pub fn to_bytes(model: &Model, metadata: Option<&ModelMetadata>) -> Result<Vec<u8>> {
     let mut tensors = vec![];
-    let foreign = match model.backbone() {
+    let torchscript = match model.backbone() {
         Some(Backbone::Torchscript(backbone)) => {
             let bytes = backbone.to_bytes()?;
             let shape = vec![bytes.len()];
-            tensors.push(StoredTensor { name: FOREIGN.to_owned(), kind: Dtype::U8, shape, bytes });
+            tensors.push(StoredTensor { name: TORCHSCRIPT.to_owned(), kind: Dtype::U8, shape, bytes });
             true
         }
         _ => false,
     };
     for entry in model.parameters().entries() {
-        // A foreign backbone's tensors are inside its own file.
-        if !(foreign && entry.name.starts_with("backbone.")) {
+        // The tensors of a TorchScript backbone are inside its own file.
+        if !(torchscript && entry.name.starts_with("backbone.")) {
             tensors.push(StoredTensor::new(&entry.name, &entry.tensor)?);
         }
     }
@@ -205,7 +205,7 @@ pub fn save_torchscript(path: &Path, model: Model, image: [i64; 5]) -> Result<()
     write_atomically(path, |out| out.write_all(&bytes)).map_err(|error| save(error.source))
 }
 
-/// What a network says metadata an image, as rows of voxels.
+/// The output of a network for an image, as rows of voxels.
 fn rows(model: &Model, image: &Tensor) -> Result<Tensor> {
     Ok(match model.forward(image, None, Mode::Evaluation)? {
         Prediction::Deterministic(logits) => logits,
@@ -224,7 +224,8 @@ pub struct ModelMetadata {
     pub channels: Vec<String>,
     /// Names of the classes, the background first.
     pub classes: Vec<String>,
-    /// The scale of intensities.
+    /// The scale of intensities; files of version 0.1 have the British spelling.
+    #[serde(alias = "normalisation")]
     pub normalization: Normalization,
     /// The spacing along w, h, d in millimeters that images are brought to; nothing means their own.
     pub spacing: Option<[f64; 3]>,

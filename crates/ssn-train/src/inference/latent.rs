@@ -11,10 +11,10 @@ use crate::error::{ImageProblem, Result, require};
 use ssn_nn::heads::LatentModel;
 use ssn_nn::model::Model;
 
-/// The least mean probability that is told.
+/// The smallest mean probability that is reported.
 const LEAST_PROBABILITY: f64 = 1e-30;
 
-/// Draws the samples of an image. `progress` is told how many are there, and of how many.
+/// Draws the samples of an image. `progress` gets the number of samples done, and of all.
 pub(super) fn sample(
     model: &Model,
     latent: &LatentModel,

@@ -34,7 +34,7 @@ use tiles::{Tile, TileConfig, Tiles};
 pub struct WholeImageConfig {
     /// How it is divided.
     pub tiles: TileConfig,
-    /// How the factor is kept, by far the largest part of a distribution. Where tiles overlap, it is rounded once for
+    /// How the factor is stored, by far the largest part of a distribution. Where tiles overlap, it is rounded once for
     /// each.
     pub factor: Storage,
     /// The samples that a network with latent variables draws; other networks have any number afterwards.
@@ -84,7 +84,7 @@ impl WholeImagePrediction {
 /// The output of a network on the voxels of a region, in the order of the image.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ImageOutput {
-    /// A distribution of logits. Outside the mask the mean is what the network says, the factor is 0 and the diagonal ε.
+    /// A distribution of logits. Outside the mask the mean is the output of the network, the factor is 0 and the diagonal ε.
     Distribution(ssn_core::LowRankNormal),
     /// Logits alone: the mean holds them, the rank and the diagonal are 0.
     Logits(ssn_core::LowRankNormal),
@@ -108,8 +108,8 @@ pub struct Timing {
     pub gpu: Option<f64>,
 }
 
-/// Predicts a whole image, in evaluation mode and without gradients. `progress` is told how many tiles are done, and of
-/// how many.
+/// Predicts a whole image, in evaluation mode and without gradients. `progress` gets the number of tiles
+/// done, and of all.
 pub fn predict(
     model: &Model,
     image: &InputImage,
@@ -151,7 +151,7 @@ pub fn predict(
     Ok(WholeImagePrediction { size: image.size(), region: image.region(), output, timing })
 }
 
-/// Computes and adds up all tiles on a GPU. `progress` is told what is begun; the GPU follows.
+/// Computes and adds up all tiles on a GPU. `progress` gets what is launched; the GPU follows.
 fn predict_on_gpu(
     model: &Model,
     mut aggregator: GpuAggregator,

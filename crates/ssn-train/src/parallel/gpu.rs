@@ -1,5 +1,4 @@
-//! Sums over ranks of numbers on their GPUs: by NCCL where every rank has a GPU of its own, else through the memory of
-//! the hosts.
+//! All-reduce over the GPUs of several ranks: by NCCL where every rank has a GPU of its own, else through host memory.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,23 +7,23 @@ use ssn_cuda::Nccl;
 use tch::{Device, Kind, Tensor};
 
 use super::GradientReducer;
-use super::gradients::{BUCKET_BYTES, Layout, register_hooks};
+use super::gradients::{BUCKET_BYTES, BucketLayout, register_hooks};
 use ssn_nn::communicator::{Communicator, all_gather_values};
 use ssn_nn::error::{NnError, Result};
 
-/// Says how GPUs sum, instead of the choice that is made by itself: `nccl` or `host`.
+/// The environment variable that chooses how GPUs reduce, `nccl` or `host`, instead of the automatic choice.
 pub const CHOICE: &str = "SSN_GPU_SUMS";
 
-/// How GPUs of several ranks sum.
+/// The all-reduce of the GPUs of several ranks.
 #[derive(Debug)]
 pub struct GpuAllReduce {
     comm: Arc<dyn Communicator>,
     nccl: Option<Nccl>,
 }
 
-/// What a rank tells the others about its GPU.
+/// What a rank sends the others about its GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Offer {
+struct GpuOffer {
     gpu: [u8; 16],
     has_nccl: bool,
     choice: Option<String>,
@@ -34,11 +33,14 @@ impl GpuAllReduce {
     /// Agrees with the other ranks on a way. The GPU is that of this thread.
     pub fn new(comm: Arc<dyn Communicator>, device: Device) -> Result<Self> {
         let choice = std::env::var(CHOICE).ok().filter(|choice| !choice.is_empty());
-        let offer =
-            Offer { gpu: ssn_cuda::device_properties(device)?.identity, has_nccl: Nccl::is_there(), choice };
+        let offer = GpuOffer {
+            gpu: ssn_cuda::device_properties(device)?.identity,
+            has_nccl: Nccl::is_there(),
+            choice,
+        };
         let nccl = match takes_nccl(&all_gather_values(&*comm, &offer)?)? {
             true => {
-                // A failure is told after all know that there is no id.
+                // A failure is reported after all ranks know that there is no id.
                 let id = if comm.rank() == 0 { Nccl::id().map(Vec::from) } else { Ok(vec![]) };
                 let told = comm.all_gather(id.as_deref().unwrap_or_default())?;
                 id?;
@@ -53,7 +55,7 @@ impl GpuAllReduce {
     }
 
     /// Whether sums are work of the GPU, which can be recorded.
-    pub fn can_be_recorded(&self) -> bool {
+    pub fn can_be_captured(&self) -> bool {
         self.nccl.is_some()
     }
 
@@ -61,7 +63,7 @@ impl GpuAllReduce {
     pub fn words(&self) -> &'static str {
         match self.nccl {
             Some(_) => "NCCL",
-            None => "the memory of the hosts",
+            None => "host memory",
         }
     }
 
@@ -94,7 +96,7 @@ impl GpuAllReduce {
 }
 
 /// Whether all ranks sum by NCCL: where all have it, and no two share a GPU, which it refuses.
-fn takes_nccl(offers: &[Offer]) -> Result<bool> {
+fn takes_nccl(offers: &[GpuOffer]) -> Result<bool> {
     let refused = |reason: String| Err(NnError::Communicator { reason });
     let first = &offers[0].choice;
     if let Some(other) = offers.iter().find(|offer| offer.choice != *first) {
@@ -117,11 +119,11 @@ fn takes_nccl(offers: &[Offer]) -> Result<bool> {
     }
 }
 
-/// The gradients of all ranks, summed in the way on which GPUs agreed, while the backward pass goes on.
+/// Reduces gradients over ranks in the way on which the GPUs agreed, while the backward pass goes on.
 #[derive(Debug)]
 pub enum GpuGradientReducer {
     /// On the GPUs, in buckets.
-    Nccl(Buckets),
+    Nccl(NcclBuckets),
     /// Through the memory of the hosts.
     Host(GradientReducer),
 }
@@ -130,7 +132,7 @@ impl GpuGradientReducer {
     /// Watches the gradients of tensors from now on.
     pub fn new(sums: &Arc<GpuAllReduce>, tensors: Vec<Tensor>) -> Result<Self> {
         Ok(match sums.nccl {
-            Some(_) => Self::Nccl(Buckets::new(sums, tensors)?),
+            Some(_) => Self::Nccl(NcclBuckets::new(sums, tensors)?),
             None => Self::Host(GradientReducer::new(&*sums.comm, tensors)?),
         })
     }
@@ -144,18 +146,18 @@ impl GpuGradientReducer {
     }
 }
 
-/// Gradients in buckets on the GPU, each of which is summed beside the work once it is full.
+/// Gradients in buckets on the GPU, each of which is reduced on a side stream once it is full.
 #[derive(Debug)]
-pub struct Buckets {
+pub struct NcclBuckets {
     tensors: Vec<Tensor>,
-    filling: Arc<Mutex<Filling>>,
+    filling: Arc<Mutex<NcclFilling>>,
 }
 
 /// The buckets of a step, as far as they are full.
 #[derive(Debug)]
-struct Filling {
+struct NcclFilling {
     sums: Arc<GpuAllReduce>,
-    layout: Layout,
+    layout: BucketLayout,
     device: Device,
     /// By tensor: its gradient, `[n]` in single precision.
     gradients: Vec<Option<Tensor>>,
@@ -163,7 +165,7 @@ struct Filling {
     begun: Vec<Tensor>,
 }
 
-impl Filling {
+impl NcclFilling {
     /// Takes the gradient of a tensor, and begins to sum the buckets that are full.
     fn take(&mut self, tensor: usize, gradient: &Tensor) -> Result<()> {
         let _guard = tch::no_grad_guard();
@@ -196,18 +198,18 @@ impl Filling {
     }
 }
 
-impl Buckets {
+impl NcclBuckets {
     fn new(sums: &Arc<GpuAllReduce>, tensors: Vec<Tensor>) -> Result<Self> {
         let counts: Vec<usize> = tensors.iter().map(Tensor::numel).collect();
-        let filling = Filling {
+        let filling = NcclFilling {
             sums: sums.clone(),
-            layout: Layout::new(Kind::Float, &counts, BUCKET_BYTES),
+            layout: BucketLayout::new(Kind::Float, &counts, BUCKET_BYTES),
             device: tensors.first().map_or(Device::Cpu, Tensor::device),
             gradients: tensors.iter().map(|_| None).collect(),
             begun: vec![],
         };
         let filling = Arc::new(Mutex::new(filling));
-        register_hooks(&tensors, &filling, Filling::take)?;
+        register_hooks(&tensors, &filling, NcclFilling::take)?;
         Ok(Self { tensors, filling })
     }
 
@@ -233,19 +235,19 @@ impl Buckets {
 mod tests {
     use super::*;
 
-    fn offer(gpu: u8, has_nccl: bool, choice: Option<&str>) -> Offer {
-        Offer { gpu: [gpu; 16], has_nccl, choice: choice.map(str::to_owned) }
+    fn offer(gpu: u8, has_nccl: bool, choice: Option<&str>) -> GpuOffer {
+        GpuOffer { gpu: [gpu; 16], has_nccl, choice: choice.map(str::to_owned) }
     }
 
     #[test]
     fn nccl_is_taken_where_every_rank_has_it_and_a_gpu_of_its_own() {
-        let taken = |offers: &[Offer]| takes_nccl(offers).unwrap();
+        let taken = |offers: &[GpuOffer]| takes_nccl(offers).unwrap();
         assert!(taken(&[offer(1, true, None), offer(2, true, None)]));
         assert!(!taken(&[offer(1, true, None), offer(1, true, None)]));
         assert!(!taken(&[offer(1, true, None), offer(2, false, None)]));
         assert!(taken(&[offer(1, true, Some("nccl")), offer(1, true, Some("nccl"))]));
         assert!(!taken(&[offer(1, true, Some("host")), offer(2, true, Some("host"))]));
-        let why = |offers: &[Offer]| takes_nccl(offers).unwrap_err().to_string();
+        let why = |offers: &[GpuOffer]| takes_nccl(offers).unwrap_err().to_string();
         let nccl = Some("nccl");
         assert!(why(&[offer(1, true, nccl), offer(2, false, nccl)]).contains("not every rank has"));
         assert!(why(&[offer(1, true, Some("mpi"))]).contains("nccl or host"));

@@ -1,4 +1,4 @@
-//! MPI's world of processes.
+//! Ranks that are processes of an MPI launcher.
 
 #![allow(unsafe_code, reason = "what MPI promises about threads no compiler can check")]
 
@@ -18,7 +18,7 @@ const MOST_AT_ONCE: usize = 1 << 28;
 
 /// This process among those that a launcher started. MPI ends with this value.
 pub struct MpiWorld {
-    ranks: Arc<MpiCommunicator>,
+    comm: Arc<MpiCommunicator>,
     _universe: Universe,
 }
 
@@ -36,18 +36,18 @@ impl MpiWorld {
                 "this MPI does not allow calls from several threads at once (MPI_THREAD_MULTIPLE)",
             ));
         }
-        let ranks = Arc::new(MpiCommunicator::new(universe.world().duplicate()));
-        Ok(Self { ranks, _universe: universe })
+        let comm = Arc::new(MpiCommunicator::new(universe.world().duplicate()));
+        Ok(Self { comm, _universe: universe })
     }
 
-    /// The processes as ranks.
-    pub fn ranks(&self) -> Arc<dyn Communicator> {
-        self.ranks.clone()
+    /// The communicator of all processes.
+    pub fn communicator(&self) -> Arc<dyn Communicator> {
+        self.comm.clone()
     }
 
     /// Ends all processes at once with an exit code.
     pub fn abort(&self, code: i32) -> ! {
-        self.ranks.communicator.0.abort(code)
+        self.comm.communicator.0.abort(code)
     }
 }
 

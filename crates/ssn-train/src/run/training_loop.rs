@@ -157,7 +157,7 @@ struct RunLogs {
     events: SummaryWriter,
 }
 
-/// What a rank says where another has no batch.
+/// The error of a rank where another one has no batch.
 const LOST: &str = "another rank could not load a case, and output which";
 
 impl Run {
@@ -174,7 +174,7 @@ impl Run {
     ) -> Result<Self> {
         let config = &resolved.config;
         let seed = config.training.seed;
-        let precision = config.training.precision.map_or_else(|| Precision::usual(device), Ok)?;
+        let precision = config.training.precision.map_or_else(|| Precision::default_on(device), Ok)?;
         if let Some(comm) = &comm {
             check_alike(&**comm, device, precision)?;
         }
@@ -247,7 +247,7 @@ impl Run {
     /// Goes on to the end, until somebody stops it, or until the time is up.
     ///
     /// # Errors
-    /// What cannot be gone on from. A case that cannot be loaded is told after a checkpoint was saved.
+    /// What training cannot go on from. A case that cannot be loaded is reported after a checkpoint was saved.
     pub fn train(
         &mut self,
         loader: &LoaderConfig,

@@ -190,8 +190,8 @@ impl CudaBackend {
         let place = usize::from(sampled);
         // What goes through host memory cannot be captured.
         let reduces_on_gpu =
-            self.data_parallel.as_ref().is_none_or(|parallel| parallel.all_reduce.can_be_recorded());
-        let can_record = model.can_be_recorded() && reduces_on_gpu;
+            self.data_parallel.as_ref().is_none_or(|parallel| parallel.all_reduce.can_be_captured());
+        let can_record = model.can_be_captured() && reduces_on_gpu;
         if sampled {
             // Training the mean alone is over; its graph has as much memory as the one to come.
             self.kinds[0] = None;
