@@ -98,7 +98,7 @@ def main():
             expected = curves[0]
             scatter = max(max(apart(a[1:EARLY], b[1:EARLY])) for a, b in itertools.combinations(curves, 2))
             print(f"{precision}, one process {ALONE} times: losses of the steps 2 to {EARLY} up to {scatter:.1e} apart; {alone[0][1]}")
-            for ranks, more in [("host", ()), ("nccl", ()), ("nccl", ('training.shared_norm="never"',))]:
+            for ranks, more in [("host", ()), ("nccl", ()), ("nccl", ('training.sync_batch_norm="never"',))]:
                 name = f"two ranks, {ranks}{', ' + more[0] if more else ''}"
                 found = train(f"{ranks}{len(more)}", precision, ranks, more)
                 if found is None:

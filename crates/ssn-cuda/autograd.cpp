@@ -23,7 +23,7 @@ struct Held : torch::CustomClassHolder {
 // Writes `count` new tensors for the gradient of a result; the text of a failure, or null.
 using Gradient = char* (*)(void* state, const Tensor* gradient, Tensor** out, size_t count);
 // Looks at a gradient; the text of a failure, or null.
-using Look = char* (*)(void* state, const Tensor* gradient);
+using Hook = char* (*)(void* state, const Tensor* gradient);
 
 void check(char* failure) {
     if (!failure) return;
@@ -85,10 +85,10 @@ char* ssn_autograd_node(const Tensor* const* inputs, size_t count, const Tensor*
     });
 }
 
-char* ssn_autograd_watch(const Tensor* leaf, Look look, void* state, void (*drop)(void*)) {
+char* ssn_autograd_hook(const Tensor* leaf, Hook hook, void* state, void (*drop)(void*)) {
     const auto held = c10::make_intrusive<Held>(state, drop);
     return guarded([&] {
-        leaf->register_hook([held, look](Tensor gradient) { check(look(held->state, &gradient)); });
+        leaf->register_hook([held, hook](Tensor gradient) { check(hook(held->state, &gradient)); });
     });
 }
 

@@ -17,7 +17,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let dirs = match &args.dir {
-        None => ["ssn-core", "ssn-train"]
+        None => ["ssn-core", "ssn-nn"]
             .map(|name| checkout::root().join(format!("crates/{name}/tests/golden")))
             .to_vec(),
         // The command runs in the checkout's root, and the user may be elsewhere.
@@ -46,5 +46,5 @@ fn packages_for(folder: &Path) -> Vec<&'static str> {
     let is_network =
         |name: &String| name.ends_with(".json") && folder.join(name).with_extension("pt").exists();
     let scores = files.iter().any(|name| name == "ged.json").then_some("ssn-core");
-    scores.into_iter().chain(files.iter().any(is_network).then_some("ssn-train")).collect()
+    scores.into_iter().chain(files.iter().any(is_network).then_some("ssn-nn")).collect()
 }

@@ -115,6 +115,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "backbones",
             "heads",
             "model",
+            "weights",
             "optim",
         ],
     ),

@@ -159,7 +159,7 @@ fn a_run_shows_how_it_learnt() {
         let run = folder.path().join("runs").join(name);
         std::fs::create_dir_all(&run).unwrap();
         std::fs::write(run.join("config.toml"), "").unwrap();
-        let header = "step,loss,effective_samples,gradient_norm,learning_rate,validation_ged,\
+        let header = "step,loss,ess,gradient_norm,learning_rate,validation_ged,\
                       validation_diversity,validation_rater_diversity,validation_dice";
         let rows = format!("10,{loss},1,1,0.001,,,,\n10,,,,,0.5,0.2,0.3,0.7\n20,1,1,1,0.0005,,,,\n");
         std::fs::write(run.join("metrics.csv"), format!("{header}\n{rows}")).unwrap();

@@ -1,7 +1,7 @@
 // The Monte-Carlo loss without its samples in memory: every thread draws those of its voxel, forward and again backward.
 //
 // CLASSES, RANK, DRAWS and PAIRED (two mirrored samples of every draw) are constants. Noise is that of `StepNoise`: the
-// same numbers as on the processor. mean and diagonal [b, CLASSES, v], factor [b, RANK, CLASSES, v]; voxels and classes
+// same numbers as on the CPU. mean and diagonal [b, CLASSES, v], factor [b, RANK, CLASSES, v]; voxels and classes
 // are dense, `*_stride` is that of the batch. Targets [b, t, v]. `first` images of the batch are in front of these.
 
 #define SAMPLES (DRAWS * (1 + PAIRED))
@@ -94,9 +94,9 @@ extern "C" __global__ void log_probability(const float* mean, i64 mean_stride, c
         atomicAdd(&log_p[((i64)(i / t) * gridDim.y + blockIdx.y) * t + i % t], sums[i]);
 }
 
-// From log p [SAMPLES, b, t] and a power of p: the loss [b], the effective samples [b, t], and the samples' shares of the sum [SAMPLES, b, t].
-extern "C" __global__ void shares_of_samples(const double* log_p, double* loss, double* effective, float* shares, int b, int t,
-                                             double power) {
+// From log p [SAMPLES, b, t] and an exponent of p: the loss [b], the effective sample size [b, t], and the samples' shares of the sum [SAMPLES, b, t].
+extern "C" __global__ void shares_of_samples(const double* log_p, double* loss, double* ess, float* shares, int b, int t,
+                                             double exponent) {
     const int image = blockIdx.x * blockDim.x + threadIdx.x;
     if (image >= b) return;
     double total = 0.0;
@@ -105,14 +105,14 @@ extern "C" __global__ void shares_of_samples(const double* log_p, double* loss, 
         double largest = log_p[place];
         for (int m = 1; m < SAMPLES; ++m) largest = fmax(largest, log_p[m * step + place]);
         double sum = 0.0, squares = 0.0;
-        for (int m = 0; m < SAMPLES; ++m) sum += exp(power * (log_p[m * step + place] - largest));
+        for (int m = 0; m < SAMPLES; ++m) sum += exp(exponent * (log_p[m * step + place] - largest));
         for (int m = 0; m < SAMPLES; ++m) {
-            const double share = exp(power * (log_p[m * step + place] - largest)) / sum;
+            const double share = exp(exponent * (log_p[m * step + place] - largest)) / sum;
             shares[m * step + place] = (float)share;
             squares += share * share;
         }
-        total += (log((double)SAMPLES) - log(sum)) / power - largest;
-        effective[place] = 1.0 / squares;
+        total += (log((double)SAMPLES) - log(sum)) / exponent - largest;
+        ess[place] = 1.0 / squares;
     }
     loss[image] = total / t;
 }

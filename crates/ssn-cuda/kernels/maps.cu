@@ -179,7 +179,7 @@ __device__ __forceinline__ Between between(int at, int stride, int n) {
 }
 
 // y [b, fine, CX + CS]: x [b, coarse, CX] interpolated, then skip [b, fine, CS].
-extern "C" __global__ void ascend(const scalar* x, const scalar* skip, scalar* y, i64 voxels, int CX, int CS, Size3 coarse,
+extern "C" __global__ void upsample(const scalar* x, const scalar* skip, scalar* y, i64 voxels, int CX, int CS, Size3 coarse,
                                   Size3 stride) {
     const int lanes = (CX + CS) / 8;
     const Size3 fine = {coarse.d * stride.d, coarse.h * stride.h, coarse.w * stride.w};
@@ -224,7 +224,7 @@ __device__ __forceinline__ float use(int fine, int at, int stride, int n) {
 }
 
 // The gradient of x.
-extern "C" __global__ void ascend_gradient(const scalar* dy, scalar* dx, i64 voxels, int CX, int CS, Size3 coarse, Size3 stride) {
+extern "C" __global__ void upsample_gradient(const scalar* dy, scalar* dx, i64 voxels, int CX, int CS, Size3 coarse, Size3 stride) {
     const int lanes = CX / 8;
     const Size3 fine = {coarse.d * stride.d, coarse.h * stride.h, coarse.w * stride.w};
     FOR_EACH(i, voxels * lanes) {

@@ -75,13 +75,13 @@ extern "C" __global__ void squared_norm(const Row* table, int rows, double* sum)
     }
 }
 
-// results: loss, effective samples, norm of the gradient, whether the step is applied, what gradients are multiplied by.
+// results: loss, effective sample size, norm of the gradient, whether the step is applied, what gradients are multiplied by.
 // Clears the sum for the next step.
-extern "C" __global__ void decide(double* sum, const double* loss, const double* effective, double* results, double most) {
+extern "C" __global__ void decide(double* sum, const double* loss, const double* ess, double* results, double most) {
     const double norm = sqrt(*sum);
     const bool finite = isfinite(*loss) && isfinite(norm);
     results[0] = *loss;
-    results[1] = effective ? *effective : -1.0;
+    results[1] = ess ? *ess : -1.0;
     results[2] = norm;
     results[3] = finite;
     results[4] = fmin(1.0, most / (norm + 1e-6));
@@ -90,7 +90,7 @@ extern "C" __global__ void decide(double* sum, const double* loss, const double*
 
 struct Settings {
     double beta1, beta2, eps, decay, momentum, dampening;
-    int nesterov, centerd;
+    int nesterov, centered;
 };
 
 // One step. steps[row] counts from 1.
@@ -134,7 +134,7 @@ extern "C" __global__ void update(const Row* table, int rows, const double* resu
 #else
         float square = (float)s.beta2 * row.first[i] + (float)(1.0 - s.beta2) * g * g;
         row.first[i] = square;
-        if (s.centerd) {
+        if (s.centered) {
             const float mean = row.second[i] + (float)(1.0 - s.beta2) * (g - row.second[i]);
             row.second[i] = mean;
             square -= mean * mean;

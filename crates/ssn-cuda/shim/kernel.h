@@ -119,7 +119,7 @@ void launch(const Variant& variant, const char* name, Grid grid, Arguments... ar
                                     c10::cuda::getCurrentCUDAStream().stream()));
 }
 
-inline int processors() {
+inline int multiprocessors() {
     int device, count;
     C10_CUDA_CHECK(cudaGetDevice(&device));
     C10_CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));

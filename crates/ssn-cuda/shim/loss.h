@@ -9,7 +9,7 @@ namespace ssn {
 struct LossOptions {
     int64_t draws, paired;
     int64_t first;  // Images of the batch that other ranks have in front of these.
-    double power;   // Of the likelihoods whose mean is taken.
+    double exponent;  // Of the likelihoods whose mean is taken.
 };
 
 struct MonteCarlo : torch::autograd::Function<MonteCarlo> {
@@ -32,16 +32,16 @@ struct MonteCarlo : torch::autograd::Function<MonteCarlo> {
         launch(variant, "log_probability", grid, pointer<const float>(mean), mean.stride(0), pointer<const float>(diagonal),
                diagonal.stride(0), pointer<const float>(factor), factor.stride(0), pointer<const int64_t>(target),
                pointer<const int64_t>(seed), pointer<double>(log_p), (int)v, (int)t, (int)o.first);
-        Tensor loss = at::empty({b}, doubles), effective = at::empty({b, t}, doubles);
+        Tensor loss = at::empty({b}, doubles), ess = at::empty({b, t}, doubles);
         Tensor shares = at::empty({samples, b, t}, mean.options());
         launch(variant, "shares_of_samples", Grid{(unsigned)((b + 31) / 32), 1, 32, 0}, pointer<const double>(log_p),
-               pointer<double>(loss), pointer<double>(effective), pointer<float>(shares), (int)b, (int)t, o.power);
+               pointer<double>(loss), pointer<double>(ess), pointer<float>(shares), (int)b, (int)t, o.exponent);
         ctx->save_for_backward({mean, diagonal, factor, target, seed, shares});
         ctx->saved_data["options"] = variant.options;
         ctx->saved_data["draws"] = o.draws;
         ctx->saved_data["first"] = o.first;
-        ctx->mark_non_differentiable({effective});
-        return {loss, effective};
+        ctx->mark_non_differentiable({ess});
+        return {loss, ess};
     }
 
     static variable_list backward(AutogradContext* ctx, variable_list gradients) {

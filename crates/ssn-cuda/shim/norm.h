@@ -56,7 +56,7 @@ T* pointer(const Tensor& t) {
 
 // A thread for each piece of work, up to what the GPU can hold.
 inline Grid each(int64_t work) {
-    return Grid{(unsigned)std::max<int64_t>(1, std::min<int64_t>((work + 255) / 256, (int64_t)processors() * 16)), 1, 256, 0};
+    return Grid{(unsigned)std::max<int64_t>(1, std::min<int64_t>((work + 255) / 256, (int64_t)multiprocessors() * 16)), 1, 256, 0};
 }
 
 // The sizes of a launch over the rows of a map.
@@ -92,7 +92,7 @@ struct Rows {
    private:
     Grid grid(int threads, int per_processor, size_t shared) const {
         const int64_t at_once = threads / (padded / 8);
-        const int64_t most = std::max<int64_t>(1, (int64_t)processors() * per_processor / groups);
+        const int64_t most = std::max<int64_t>(1, (int64_t)multiprocessors() * per_processor / groups);
         const int64_t wanted = (rows + at_once * 2 - 1) / (at_once * 2);
         return Grid{(unsigned)std::max<int64_t>(1, std::min(wanted, most)), (unsigned)groups, (unsigned)threads, shared};
     }

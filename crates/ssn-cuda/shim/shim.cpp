@@ -47,8 +47,8 @@ c10::cuda::CUDAStream& copying() {
     return *stream;
 }
 
-// The stream of sums over ranks, beside that of the work.
-c10::cuda::CUDAStream& summing() {
+// The stream of all-reduce operations, beside that of the work.
+c10::cuda::CUDAStream& reducing() {
     static c10::cuda::CUDAStream* stream = new c10::cuda::CUDAStream(c10::cuda::getStreamFromPool(true));
     return *stream;
 }
@@ -88,7 +88,7 @@ char* ssn_enter_stream(int64_t device) {
         c10::cuda::set_device((c10::DeviceIndex)device);
         C10_CUDA_CHECK(cudaDeviceSynchronize());
         c10::cuda::setCurrentCUDAStream(c10::cuda::getStreamFromPool(true, (c10::DeviceIndex)device));
-        copying(), summing();
+        copying(), reducing();
     });
 }
 
@@ -141,7 +141,7 @@ char* ssn_pinned(int64_t bytes, Tensor** result) {
 }
 
 // Copies on the copying stream.
-char* ssn_copy_beside(Tensor* to, const Tensor* from) {
+char* ssn_copy_on_side_stream(Tensor* to, const Tensor* from) {
     return guarded([&] {
         c10::cuda::CUDAStreamGuard guard(copying());
         to->copy_(*from, true);
@@ -149,7 +149,7 @@ char* ssn_copy_beside(Tensor* to, const Tensor* from) {
 }
 
 // The work waits for the copies so far.
-char* ssn_await_copies() {
+char* ssn_wait_for_copies() {
     return guarded([&] { follow(c10::cuda::getCurrentCUDAStream(), copying()); });
 }
 
@@ -174,16 +174,16 @@ char* ssn_current_stream(cudaStream_t* stream) {
 }
 
 // The stream of sums, after what the work has begun.
-char* ssn_summing_stream(cudaStream_t* stream) {
+char* ssn_all_reduce_stream(cudaStream_t* stream) {
     return guarded([&] {
-        follow(summing(), c10::cuda::getCurrentCUDAStream());
-        *stream = summing().stream();
+        follow(reducing(), c10::cuda::getCurrentCUDAStream());
+        *stream = reducing().stream();
     });
 }
 
 // The work waits for the sums so far.
-char* ssn_await_sums() {
-    return guarded([&] { follow(c10::cuda::getCurrentCUDAStream(), summing()); });
+char* ssn_wait_for_all_reduce() {
+    return guarded([&] { follow(c10::cuda::getCurrentCUDAStream(), reducing()); });
 }
 
 // ---- Events. ----
@@ -249,16 +249,16 @@ char* ssn_begin_step(int64_t device) {
     });
 }
 
-char* ssn_descend(const Tensor* x, const int64_t* stride, Tensor** pooled, Tensor** same) {
+char* ssn_downsample(const Tensor* x, const int64_t* stride, Tensor** pooled, Tensor** same) {
     return guarded([&] {
-        auto results = ssn::Descend::apply(*x, std::vector<int64_t>(stride, stride + 3));
+        auto results = ssn::Downsample::apply(*x, std::vector<int64_t>(stride, stride + 3));
         *pooled = new Tensor(results[0]);
         *same = new Tensor(results[1]);
     });
 }
 
-char* ssn_ascend(const Tensor* x, const Tensor* skip, const int64_t* stride, Tensor** result) {
-    return guarded([&] { *result = new Tensor(ssn::Ascend::apply(*x, *skip, std::vector<int64_t>(stride, stride + 3))); });
+char* ssn_upsample(const Tensor* x, const Tensor* skip, const int64_t* stride, Tensor** result) {
+    return guarded([&] { *result = new Tensor(ssn::Upsample::apply(*x, *skip, std::vector<int64_t>(stride, stride + 3))); });
 }
 
 char* ssn_head(const Tensor* features, const Tensor* weight, const Tensor* bias, const int64_t* rows, int64_t count,
@@ -305,11 +305,11 @@ char* ssn_join(const Tensor** maps, const ssn::PathOptions* paths, int64_t count
 }
 
 char* ssn_monte_carlo(const Tensor* mean, const Tensor* diagonal, const Tensor* factor, const Tensor* target,
-                      const Tensor* seed, const ssn::LossOptions* options, Tensor** loss, Tensor** effective) {
+                      const Tensor* seed, const ssn::LossOptions* options, Tensor** loss, Tensor** ess) {
     return guarded([&] {
         auto results = ssn::MonteCarlo::apply(*mean, *diagonal, *factor, *target, *seed, *options);
         *loss = new Tensor(results[0]);
-        *effective = new Tensor(results[1]);
+        *ess = new Tensor(results[1]);
     });
 }
 

@@ -1,4 +1,4 @@
-// The ways down and up of a U-Net.
+// Downsampling and upsampling of a U-Net.
 #pragma once
 
 #include "norm.h"
@@ -10,7 +10,7 @@ inline Size3 size_of(const std::vector<int64_t>& n) { return {(int)n[0], (int)n[
 inline Variant map_variant(const Tensor& x) { return {"maps.cu", scalar_option(x) + wide_option(x)}; }
 
 // The mean of blocks of a map, and the map itself: what both get back is added in one pass.
-struct Descend : torch::autograd::Function<Descend> {
+struct Downsample : torch::autograd::Function<Downsample> {
     static variable_list forward(AutogradContext* ctx, const Tensor& x, std::vector<int64_t> stride) {
         TORCH_CHECK(is_channels_last(x) && x.size(1) % 8 == 0, "a map to be pooled has the wrong layout");
         Tensor y = empty_map(x, {x.size(0), x.size(1), x.size(2) / stride[0], x.size(3) / stride[1], x.size(4) / stride[2]});
@@ -44,12 +44,12 @@ struct Descend : torch::autograd::Function<Descend> {
 };
 
 // A map interpolated to the grid of another, and that one beside it. Strides are 1 or 2.
-struct Ascend : torch::autograd::Function<Ascend> {
+struct Upsample : torch::autograd::Function<Upsample> {
     static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& skip, std::vector<int64_t> stride) {
         TORCH_CHECK(is_channels_last(x) && is_channels_last(skip) && x.size(1) % 8 == 0 && skip.size(1) % 8 == 0,
                     "a map to be interpolated has the wrong layout");
         Tensor y = empty_map(x, {skip.size(0), x.size(1) + skip.size(1), skip.size(2), skip.size(3), skip.size(4)});
-        launch(map_variant(y), "ascend", each(y.numel() / 8), pointer<const void>(x), pointer<const void>(skip),
+        launch(map_variant(y), "upsample", each(y.numel() / 8), pointer<const void>(x), pointer<const void>(skip),
                pointer<void>(y), y.numel() / y.size(1), (int)x.size(1), (int)skip.size(1), size_of(x), size_of(stride));
         ctx->saved_data["stride"] = stride;
         ctx->saved_data["channels"] = x.size(1);
@@ -63,7 +63,7 @@ struct Ascend : torch::autograd::Function<Ascend> {
         if (!is_channels_last(dy)) dy = channels_last(dy);
         const int64_t rest = dy.size(1) - channels;
         Tensor dx = empty_map(dy, {dy.size(0), channels, dy.size(2) / stride[0], dy.size(3) / stride[1], dy.size(4) / stride[2]});
-        launch(map_variant(dy), "ascend_gradient", each(dx.numel() / 8), pointer<const void>(dy), pointer<void>(dx),
+        launch(map_variant(dy), "upsample_gradient", each(dx.numel() / 8), pointer<const void>(dy), pointer<void>(dx),
                dx.numel() / channels, (int)channels, (int)rest, size_of(dx), size_of(stride));
         return {dx, dy.narrow(1, channels, rest), Tensor()};
     }

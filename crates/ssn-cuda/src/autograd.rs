@@ -1,6 +1,6 @@
-//! Operators with gradients of our own, and gradients seen while they are computed.
+//! Custom autograd functions, and hooks on gradients.
 //!
-//! The bindings to libtorch have neither. Both call back into Rust from libtorch's backward pass: on processors in the
+//! The bindings to libtorch have neither. Both call back into Rust from libtorch's backward pass: on a CPU in the
 //! thread that asked for it. What a callback refuses, or a panic of it, becomes the error of the backward pass.
 
 use std::ffi::{CStr, c_char, c_void};
@@ -9,11 +9,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tch::{TchError, Tensor};
 use torch_sys::C_tensor;
 
-/// What a callback answers: a value, or why there is none.
-pub type Answer<T> = Result<T, String>;
+/// The result of a callback, or the reason why there is none.
+pub type CallbackResult<T> = Result<T, String>;
 
-type Backward = dyn Fn(&Tensor) -> Answer<Vec<Tensor>> + Send;
-type Look = dyn Fn(&Tensor) -> Answer<()> + Send;
+type Backward = dyn Fn(&Tensor) -> CallbackResult<Vec<Tensor>> + Send;
+type Hook = dyn Fn(&Tensor) -> CallbackResult<()> + Send;
 
 unsafe extern "C" {
     fn ssn_autograd_node(
@@ -25,9 +25,9 @@ unsafe extern "C" {
         drop: extern "C" fn(*mut c_void),
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
-    fn ssn_autograd_watch(
+    fn ssn_autograd_hook(
         leaf: *const C_tensor,
-        look: extern "C" fn(*mut c_void, *const C_tensor) -> *mut c_char,
+        hook: extern "C" fn(*mut c_void, *const C_tensor) -> *mut c_char,
         state: *mut c_void,
         drop: extern "C" fn(*mut c_void),
     ) -> *mut c_char;
@@ -48,10 +48,10 @@ unsafe extern "C" {
 ///
 /// `result` must not need gradients itself: compute it under `tch::no_grad`. `backward` gets a tensor of the result's
 /// shape and gives one of the shape of each input, in their order.
-pub fn operator(
+pub fn custom_function(
     inputs: &[&Tensor],
     result: &Tensor,
-    backward: impl Fn(&Tensor) -> Answer<Vec<Tensor>> + Send + 'static,
+    backward: impl Fn(&Tensor) -> CallbackResult<Vec<Tensor>> + Send + 'static,
 ) -> Result<Tensor, TchError> {
     extern "C" fn gradient(
         state: *mut c_void,
@@ -93,25 +93,28 @@ pub fn operator(
     Ok(unsafe { Tensor::from_ptr(out) })
 }
 
-/// Shows the gradient of a leaf, such as a parameter, whenever a backward pass has computed it, and before it is added
-/// to what the leaf has. For as long as the leaf lives.
-pub fn watch(leaf: &Tensor, look: impl Fn(&Tensor) -> Answer<()> + Send + 'static) -> Result<(), TchError> {
+/// Calls `hook` with the gradient of a leaf, such as a parameter, whenever a backward pass has computed it and before it
+/// is accumulated, for as long as the leaf lives: `Tensor.register_hook` of PyTorch.
+pub fn register_hook(
+    leaf: &Tensor,
+    hook: impl Fn(&Tensor) -> CallbackResult<()> + Send + 'static,
+) -> Result<(), TchError> {
     extern "C" fn seen(state: *mut c_void, gradient: *const C_tensor) -> *mut c_char {
         answered(|| {
             // SAFETY: the state is the one made below, which lives as long as its leaf.
-            let look = unsafe { &*state.cast::<Box<Look>>() };
+            let hook = unsafe { &*state.cast::<Box<Hook>>() };
             // SAFETY: the tensor lives during this call, and a clone shares its memory.
-            look(&unsafe { Tensor::clone_from_ptr(gradient.cast_mut()) })
+            hook(&unsafe { Tensor::clone_from_ptr(gradient.cast_mut()) })
         })
     }
     extern "C" fn release(state: *mut c_void) {
         // SAFETY: the leaf gives back what it was given below, once.
-        drop(unsafe { Box::from_raw(state.cast::<Box<Look>>()) });
+        drop(unsafe { Box::from_raw(state.cast::<Box<Hook>>()) });
     }
-    let look: Box<Look> = Box::new(look);
-    let state = Box::into_raw(Box::new(look)).cast();
+    let hook: Box<Hook> = Box::new(hook);
+    let state = Box::into_raw(Box::new(hook)).cast();
     // SAFETY: the leaf lives during the call; the state belongs to it from here on, whatever comes of it.
-    told(unsafe { ssn_autograd_watch(leaf.as_ptr(), seen, state, release) })
+    told(unsafe { ssn_autograd_hook(leaf.as_ptr(), seen, state, release) })
 }
 
 /// The gradients of x, weight and bias of a batch norm whose mean and variance are constants, which the bindings lack.
@@ -134,7 +137,7 @@ pub fn norm_gradients(
 }
 
 /// An answer as C++ takes it: nothing, or the text of a failure. Panics must not pass through C++.
-fn answered(work: impl FnOnce() -> Answer<()>) -> *mut c_char {
+fn answered(work: impl FnOnce() -> CallbackResult<()>) -> *mut c_char {
     let answer = catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err("a computation within a backward pass failed, as told above".to_owned()));
     match answer {
@@ -173,7 +176,7 @@ mod tests {
         let (a, b) = (leaf(&[1.0, 2.0]), leaf(&[3.0, 5.0]));
         let product = tch::no_grad(|| &a * &b);
         let (kept_a, kept_b) = (a.detach(), b.detach());
-        let c = operator(&[&a, &b], &product, move |g| Ok(vec![g * &kept_b, g * &kept_a])).unwrap();
+        let c = custom_function(&[&a, &b], &product, move |g| Ok(vec![g * &kept_b, g * &kept_a])).unwrap();
         // Through ordinary operators on both sides.
         (c * Tensor::from_slice(&[1.0, 10.0])).sum(Kind::Double).backward();
         assert_eq!(Vec::<f64>::try_from(a.grad()).unwrap(), [3.0, 50.0]);
@@ -185,7 +188,7 @@ mod tests {
         for panics in [false, true] {
             let a = leaf(&[1.0]);
             let same = tch::no_grad(|| a.copy());
-            let c = operator(&[&a], &same, move |_| {
+            let c = custom_function(&[&a], &same, move |_| {
                 assert!(!panics, "a panic that the test wants");
                 Err("the cable is cut".to_owned())
             });
@@ -198,7 +201,7 @@ mod tests {
     fn gradients_are_seen_once_with_all_their_parts() {
         let a = leaf(&[1.0, 2.0]);
         let (send, seen) = channel();
-        watch(&a, move |g| {
+        register_hook(&a, move |g| {
             send.send(Vec::<f64>::try_from(g).map_err(|error| error.to_string())?)
                 .map_err(|error| error.to_string())
         })
@@ -216,7 +219,7 @@ mod tests {
         let (send, seen) = channel::<()>();
         let a = leaf(&[1.0]);
         let same = tch::no_grad(|| a.copy());
-        let c = operator(&[&a], &same, move |g| {
+        let c = custom_function(&[&a], &same, move |g| {
             let _ = &send;
             Ok(vec![g.shallow_clone()])
         })

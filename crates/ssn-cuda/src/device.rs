@@ -1,15 +1,17 @@
-//! The device: what it is, its memory, its streams.
+//! Devices, streams and events, pinned memory and asynchronous copies, CUDA graphs.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use tch::Device;
+use tch::{Device, Tensor};
 
 use crate::error::{CudaError, Result};
-use crate::library::call;
+use crate::library::{call, call_for_tensor, loaded, pointer};
 
-/// What a GPU is.
+/// The properties of a GPU, as `torch.cuda.get_device_properties`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Description {
+pub struct DeviceProperties {
     /// Its name.
     pub name: String,
     /// Its compute capability.
@@ -18,16 +20,16 @@ pub struct Description {
     pub free: i64,
     /// All bytes.
     pub total: i64,
-    /// What no other GPU has.
+    /// Its UUID.
     pub identity: [u8; 16],
 }
 
-/// The most memory used.
+/// The peak of the memory used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Memory {
-    /// Bytes in tensors.
+pub struct PeakMemory {
+    /// Bytes allocated in tensors.
     pub in_tensors: i64,
-    /// Bytes taken from the device.
+    /// Bytes reserved on the device.
     pub taken: i64,
 }
 
@@ -41,8 +43,8 @@ fn index(device: Device) -> Result<i64> {
     }
 }
 
-/// What a device is.
-pub fn describe(device: Device) -> Result<Description> {
+/// The properties of a device.
+pub fn device_properties(device: Device) -> Result<DeviceProperties> {
     let index = index(device)?;
     let count = tch::Cuda::device_count();
     if index >= count {
@@ -57,7 +59,7 @@ pub fn describe(device: Device) -> Result<Description> {
     })?;
     // SAFETY: the function has written a string that ends in zero.
     let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
-    Ok(Description { name, capability, free: memory[0], total: memory[1], identity })
+    Ok(DeviceProperties { name, capability, free: memory[0], total: memory[1], identity })
 }
 
 /// From now on this thread works on the device.
@@ -87,12 +89,12 @@ pub fn synchronize() -> Result<()> {
     call(|library| unsafe { (library.ssn_synchronize)() })
 }
 
-/// The most memory used so far.
-pub fn peak_memory(device: Device) -> Result<Memory> {
+/// The peak of the memory used so far.
+pub fn peak_memory(device: Device) -> Result<PeakMemory> {
     let (index, mut peak) = (index(device)?, [0; 2]);
     // SAFETY: the array is as long as the function expects.
     call(|library| unsafe { (library.ssn_peak_memory)(index, peak.as_mut_ptr()) })?;
-    Ok(Memory { in_tensors: peak[0], taken: peak[1] })
+    Ok(PeakMemory { in_tensors: peak[0], taken: peak[1] })
 }
 
 /// Whether convolutions in single precision may round what they read to TF32, ten bits of mantissa. They may unless this
@@ -108,8 +110,177 @@ pub fn profile(on: bool) -> Result<()> {
     call(|library| unsafe { (library.ssn_profile)(on.into()) })
 }
 
-/// Gives memory back to the device that was kept for later.
-pub fn forget_unused_memory() -> Result<()> {
+/// Returns cached memory to the device, as `torch.cuda.empty_cache`.
+pub fn empty_cache() -> Result<()> {
     // SAFETY: no arguments.
     call(|library| unsafe { (library.ssn_empty_cache)() })
+}
+
+/// Numbers in host memory that the device copies by itself.
+#[derive(Debug)]
+pub struct PinnedBuffer<T> {
+    tensor: Tensor,
+    count: usize,
+    values: PhantomData<T>,
+}
+
+/// Plain numbers.
+pub trait Number: Copy + tch::kind::Element {}
+impl Number for f32 {}
+impl Number for f64 {}
+impl Number for i64 {}
+impl Number for u8 {}
+
+impl<T: Number> PinnedBuffer<T> {
+    /// Room for so many numbers, all zero.
+    pub fn new(count: usize) -> Result<Self> {
+        let bytes = (count * size_of::<T>()).max(1) as i64;
+        // SAFETY: the tensor is written to the place given.
+        let mut tensor = call_for_tensor(|library, out| unsafe { (library.ssn_pinned)(bytes, out) })?;
+        let _ = tensor.f_zero_()?;
+        Ok(Self { tensor, count, values: PhantomData })
+    }
+
+    /// The numbers. No copy that was begun may still be under way.
+    pub fn values(&mut self) -> &mut [T] {
+        // SAFETY: the tensor has `count` numbers of this size, aligned far more than they need, and is borrowed with us.
+        unsafe { std::slice::from_raw_parts_mut(self.tensor.data_ptr() as *mut T, self.count) }
+    }
+
+    /// The numbers as a tensor of this shape, sharing memory.
+    pub fn tensor(&self, shape: &[i64]) -> Result<Tensor> {
+        let bytes = (self.count * size_of::<T>()) as i64;
+        Ok(self.tensor.f_narrow(0, 0, bytes)?.f_view_dtype(T::KIND)?.f_view(shape)?)
+    }
+}
+
+/// Copies on the stream of the work, without waiting; the host's side must be pinned and stay as it is until then.
+pub fn copy_async(to: &mut Tensor, from: &Tensor) -> Result<()> {
+    // SAFETY: both are tensors.
+    call(|library| unsafe { (library.ssn_copy)(to.as_mut_ptr(), pointer(Some(from))) })
+}
+
+/// Copies on the side stream.
+pub fn copy_on_side_stream(to: &mut Tensor, from: &Tensor) -> Result<()> {
+    // SAFETY: both are tensors.
+    call(|library| unsafe { (library.ssn_copy_on_side_stream)(to.as_mut_ptr(), pointer(Some(from))) })
+}
+
+/// What the work does next waits for the copies begun so far.
+pub fn wait_for_copies() -> Result<()> {
+    // SAFETY: no arguments.
+    call(|library| unsafe { (library.ssn_wait_for_copies)() })
+}
+
+/// A CUDA event: a point in the work of a stream.
+#[derive(Debug)]
+pub struct CudaEvent(*mut c_void);
+
+impl CudaEvent {
+    /// An event that is not recorded yet.
+    pub fn new() -> Result<Self> {
+        let mut event = std::ptr::null_mut();
+        // SAFETY: the event is written to the place given.
+        call(|library| unsafe { (library.ssn_event_new)(&mut event) })?;
+        Ok(Self(event))
+    }
+
+    /// Records the end of the work launched so far.
+    pub fn record(&self) -> Result<()> {
+        // SAFETY: the event lives.
+        call(|library| unsafe { (library.ssn_event_record)(self.0) })
+    }
+
+    /// Seconds from an earlier event to this one; both must have completed.
+    pub fn seconds_since(&self, earlier: &Self) -> Result<f64> {
+        let mut milliseconds = 0.0;
+        // SAFETY: both events live.
+        call(|library| unsafe { (library.ssn_event_between)(earlier.0, self.0, &mut milliseconds) })?;
+        Ok(f64::from(milliseconds) / 1e3)
+    }
+}
+
+impl Drop for CudaEvent {
+    fn drop(&mut self) {
+        if let Some(library) = loaded() {
+            // SAFETY: made by the same library, and dropped once.
+            unsafe { (library.ssn_event_free)(self.0) }
+        }
+    }
+}
+
+/// A captured CUDA graph: work that is replayed as a whole, without a launch for every kernel. Every tensor that it reads
+/// or writes keeps its address.
+#[derive(Debug)]
+pub struct Graph(*mut c_void);
+
+impl Graph {
+    /// Captures the work of a function on this thread's stream; nothing is computed.
+    ///
+    /// The memory of tensors made inside belongs to the graph.
+    pub fn record<T, E: From<CudaError>>(
+        work: impl FnOnce() -> std::result::Result<T, E>,
+    ) -> std::result::Result<(Self, T), E> {
+        let mut graph = std::ptr::null_mut();
+        // SAFETY: the graph is written to the place given.
+        call(|library| unsafe { (library.ssn_graph_begin)(&mut graph) })?;
+        let graph = Self(graph);
+        let result = work();
+        // SAFETY: the graph lives. A capture must be ended even if the work failed.
+        let ended = call(|library| unsafe { (library.ssn_graph_end)(graph.0) });
+        let result = result?;
+        ended?;
+        Ok((graph, result))
+    }
+
+    /// Launches the captured work.
+    pub fn replay(&self) -> Result<()> {
+        // SAFETY: the graph lives and was recorded.
+        call(|library| unsafe { (library.ssn_graph_replay)(self.0) })
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        if let Some(library) = loaded() {
+            // SAFETY: made by the same library, and dropped once.
+            unsafe { (library.ssn_graph_free)(self.0) }
+        }
+    }
+}
+
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The right to train on a GPU, which one trainer of a process has at a time: the sums of a step are shared by the
+/// process.
+#[derive(Debug)]
+pub struct TrainingLock(());
+
+impl TrainingLock {
+    /// Acquires the lock, or fails if another trainer has it.
+    pub fn take() -> Result<Self> {
+        match TAKEN.swap(true, Ordering::AcqRel) {
+            false => Ok(Self(())),
+            true => Err(CudaError::Call("a process trains one network on a GPU at a time".to_owned())),
+        }
+    }
+}
+
+impl Drop for TrainingLock {
+    fn drop(&mut self) {
+        TAKEN.store(false, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_one() {
+        let first = TrainingLock::take().ok();
+        assert!(first.is_some() && TrainingLock::take().is_err());
+        drop(first);
+        assert!(TrainingLock::take().is_ok());
+    }
 }

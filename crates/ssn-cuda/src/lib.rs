@@ -5,33 +5,26 @@
 //! when somebody asks for a GPU, so that one program serves machines with and without one.
 
 pub mod autograd;
-mod copies;
 mod device;
 mod error;
-mod graph;
-mod lease;
 mod library;
 mod nccl;
 mod operators;
-mod shared;
 mod table;
 
-pub use copies::{Event, Pinned, await_copies, copy_beside, copy_later};
 pub use device::{
-    Description, Memory, allow_tf32, begin_step, describe, enter_stream, forget_unused_memory, peak_memory,
-    profile, synchronize, use_device,
+    CudaEvent, DeviceProperties, Graph, PeakMemory, PinnedBuffer, TrainingLock, allow_tf32, begin_step,
+    copy_async, copy_on_side_stream, device_properties, empty_cache, enter_stream, peak_memory, profile,
+    synchronize, use_device, wait_for_copies,
 };
 pub use error::{CudaError, FAILURE_ADVICE, FAILURE_CODE, Result, says_failed, says_out_of_memory};
-pub use graph::Graph;
-pub use lease::Lease;
 pub use library::{is_built, load};
-pub use nccl::{Nccl, await_sums};
+pub use nccl::{Nccl, SyncNormReduce, wait_for_all_reduce};
 pub use operators::{
-    Activation, Dropout, JoinPath, LossOptions, MonteCarlo, NormTensors, Normalization, Part, ascend,
-    descend, is_linear_possible, join, linear, monte_carlo, normalize, normalized_convolution,
+    Activation, BatchSlice, Dropout, JoinPath, LossOptions, MonteCarlo, NormTensors, Normalization,
+    downsample, is_linear_possible, join, linear, monte_carlo, normalize, normalized_convolution, upsample,
 };
-pub use shared::SharedSums;
-pub use table::{Entry, Results, Rule, Settings, Table, Working};
+pub use table::{ParameterRow, ParameterTable, StepResults, UpdateRule, UpdateSettings, Working};
 
 /// Feature maps have a multiple of so many channels: what a thread reads at once, and what tensor cores take.
 pub const CHANNEL_UNIT: i64 = 8;

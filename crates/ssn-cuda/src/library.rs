@@ -76,13 +76,13 @@ functions! {
     ssn_allow_tf32: fn(c_int);
     ssn_profile: fn(c_int);
     ssn_pinned: fn(i64, Out);
-    ssn_copy_beside: fn(*mut C_tensor, In);
-    ssn_await_copies: fn();
+    ssn_copy_on_side_stream: fn(*mut C_tensor, In);
+    ssn_wait_for_copies: fn();
     ssn_copy: fn(*mut C_tensor, In);
     ssn_set_sum: fn(Option<Sum>, *mut c_void);
     ssn_current_stream: fn(*mut *mut c_void);
-    ssn_summing_stream: fn(*mut *mut c_void);
-    ssn_await_sums: fn();
+    ssn_all_reduce_stream: fn(*mut *mut c_void);
+    ssn_wait_for_all_reduce: fn();
     ssn_event_new: fn(*mut *mut c_void);
     ssn_event_record: fn(*mut c_void);
     ssn_event_between: fn(*mut c_void, *mut c_void, *mut f32);
@@ -93,8 +93,8 @@ functions! {
     ssn_normalize: fn(In, *const In, *const NormOptions, Out);
     ssn_normalized_convolution: fn(In, *const In, In, *const NormOptions, c_int, Out);
     ssn_begin_step: fn(i64);
-    ssn_descend: fn(In, *const i64, Out, Out);
-    ssn_ascend: fn(In, In, *const i64, Out);
+    ssn_downsample: fn(In, *const i64, Out, Out);
+    ssn_upsample: fn(In, In, *const i64, Out);
     ssn_head: fn(In, In, In, *const i64, i64, Out);
     ssn_join: fn(*const In, *const PathOptions, i64, *const i64, Out);
     ssn_monte_carlo: fn(In, In, In, In, In, *const LossOptions, Out, Out);

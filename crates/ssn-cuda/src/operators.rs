@@ -50,16 +50,16 @@ pub struct Normalization<'a> {
     pub dropout: Option<Dropout<'a>>,
     /// The activation.
     pub activation: Activation,
-    /// The place of the images in a batch that ranks share.
-    pub part: Part,
+    /// The images within a batch that ranks share.
+    pub slice: BatchSlice,
 }
 
-/// The place of a rank's images in a batch.
+/// The images of a rank within the whole batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Part {
+pub struct BatchSlice {
     /// Images that other ranks have in front of these: random numbers are those of the place in the whole batch.
     pub first: i64,
-    /// Images of the whole batch, if statistics are to be those of all of it; see [`SharedSums`](crate::SharedSums).
+    /// Images of the whole batch, if statistics are to be those of all of it; see [`SyncNormReduce`](crate::SharedSums).
     pub whole: Option<i64>,
 }
 
@@ -102,8 +102,8 @@ impl Normalization<'_> {
             channels: self.channels,
             per_image: self.per_image.into(),
             training: self.training.into(),
-            first: self.part.first,
-            whole: self.part.whole.unwrap_or(0),
+            first: self.slice.first,
+            whole: self.slice.whole.unwrap_or(0),
         }
     }
 
@@ -158,15 +158,15 @@ pub fn normalized_convolution(
     })
 }
 
-/// The mean of blocks of `stride`, and the map itself, whose gradients are added in one pass.
+/// Average pooling by `stride`, and the map itself for the skip connection, whose gradients are added in one pass.
 ///
 /// # Shapes
 /// `[b, c, d, h, w]` → `[b, c, d/sd, h/sh, w/sw]` and `[b, c, d, h, w]`.
-pub fn descend(x: &Tensor, stride: [i64; 3]) -> Result<[Tensor; 2]> {
+pub fn downsample(x: &Tensor, stride: [i64; 3]) -> Result<[Tensor; 2]> {
     let (mut pooled, mut same) = (std::ptr::null_mut(), std::ptr::null_mut());
     // SAFETY: a tensor, three numbers, and places for two results.
     call(|library| unsafe {
-        (library.ssn_descend)(pointer(Some(x)), stride.as_ptr(), &mut pooled, &mut same)
+        (library.ssn_downsample)(pointer(Some(x)), stride.as_ptr(), &mut pooled, &mut same)
     })?;
     // SAFETY: without a message both tensors are made, and ours.
     unsafe { Ok([Tensor::from_ptr(pooled), Tensor::from_ptr(same)]) }
@@ -176,10 +176,10 @@ pub fn descend(x: &Tensor, stride: [i64; 3]) -> Result<[Tensor; 2]> {
 ///
 /// # Shapes
 /// `x` `[b, c, d, h, w]` without padded channels, `skip` `[b, s, d·sd, h·sh, w·sw]` → `[b, c + s, d·sd, h·sh, w·sw]`.
-pub fn ascend(x: &Tensor, skip: &Tensor, stride: [i64; 3]) -> Result<Tensor> {
+pub fn upsample(x: &Tensor, skip: &Tensor, stride: [i64; 3]) -> Result<Tensor> {
     // SAFETY: two tensors and three numbers.
     call_for_tensor(|library, out| unsafe {
-        (library.ssn_ascend)(pointer(Some(x)), pointer(Some(skip)), stride.as_ptr(), out)
+        (library.ssn_upsample)(pointer(Some(x)), pointer(Some(skip)), stride.as_ptr(), out)
     })
 }
 
@@ -244,7 +244,7 @@ pub fn join(paths: &[JoinPath], size: [i64; 3]) -> Result<Tensor> {
     })
 }
 
-/// What the Monte-Carlo loss is told; as the C++ part has it.
+/// The options of the Monte-Carlo loss; as the C++ part has them.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct LossOptions {
@@ -254,17 +254,17 @@ pub struct LossOptions {
     pub paired: i64,
     /// Images of the batch in front of these, on other ranks.
     pub first: i64,
-    /// The power of the likelihoods whose mean is taken.
-    pub power: f64,
+    /// The exponent of the likelihoods whose mean is taken.
+    pub exponent: f64,
 }
 
-/// What the Monte-Carlo loss gives.
+/// The result of the Monte-Carlo loss.
 #[derive(Debug)]
 pub struct MonteCarlo {
     /// `[b]`, in double precision.
     pub loss: Tensor,
-    /// `[b, t]`.
-    pub effective_samples: Tensor,
+    /// The effective sample size, `[b, t]`.
+    pub ess: Tensor,
 }
 
 /// The Monte-Carlo loss with the noise of a seed, whose samples are never in memory.
@@ -286,5 +286,5 @@ pub fn monte_carlo(
         (library.ssn_monte_carlo)(mean, diagonal, factor, target, seed, &options, &mut loss, &mut effective)
     })?;
     // SAFETY: without a message both tensors are made, and ours.
-    unsafe { Ok(MonteCarlo { loss: Tensor::from_ptr(loss), effective_samples: Tensor::from_ptr(effective) }) }
+    unsafe { Ok(MonteCarlo { loss: Tensor::from_ptr(loss), ess: Tensor::from_ptr(effective) }) }
 }

@@ -26,7 +26,7 @@ pub struct Working<'a> {
 
 /// A parameter.
 #[derive(Debug)]
-pub struct Entry<'a> {
+pub struct ParameterRow<'a> {
     /// Its values in single precision, dense.
     pub master: &'a Tensor,
     /// The copy in which the network computes.
@@ -41,7 +41,7 @@ pub struct Entry<'a> {
 
 /// The rule of an optimizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
+pub enum UpdateRule {
     /// Buffers: mean and mean square.
     Adam = 0,
     /// As Adam.
@@ -55,7 +55,7 @@ pub enum Rule {
 /// The numbers of a rule, as the kernels have them; those that a rule does not know are not read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C)]
-pub struct Settings {
+pub struct UpdateSettings {
     /// Decay of the mean.
     pub beta1: f64,
     /// Decay of the mean square.
@@ -71,19 +71,19 @@ pub struct Settings {
     /// Whether to look a step of momentum ahead.
     pub nesterov: i32,
     /// Whether the mean square is taken about the mean.
-    pub centerd: i32,
+    pub centered: i32,
 }
 
-/// Where the kernels leave what a step came to.
+/// The results of a step on the device.
 #[derive(Debug)]
-pub struct Results {
-    /// Loss, effective samples (negative if there are none), norm of the gradient, whether the step was applied, clipping.
+pub struct StepResults {
+    /// Loss, effective sample size (negative if there is none), norm of the gradient, whether the step was applied, clipping.
     pub values: Tensor,
     sum: Tensor,
 }
 
-impl Results {
-    /// Numbers of [`Results::values`].
+impl StepResults {
+    /// Numbers of [`StepResults::values`].
     pub const COUNT: usize = 5;
 
     /// Room for the results of one step after another.
@@ -95,14 +95,14 @@ impl Results {
 
 /// A table, whose rows may be filled after work with it was recorded.
 #[derive(Debug)]
-pub struct Table {
+pub struct ParameterTable {
     rows: Tensor,
     count: i32,
     blocks: u32,
 }
 
-impl Table {
-    /// A table for parameters of these sizes. Every entry of [`Table::fill`] must be one of them, in this order.
+impl ParameterTable {
+    /// A table for parameters of these sizes. Every entry of [`ParameterTable::fill`] must be one of them, in this order.
     pub fn new(sizes: &[i64], device: Device) -> Result<Self> {
         let blocks = sizes.iter().map(|&size| blocks(size)).sum::<i64>();
         let rows = Tensor::f_zeros([sizes.len().max(1) as i64, FIELDS], (Kind::Int64, device))?;
@@ -110,7 +110,7 @@ impl Table {
     }
 
     /// Says where everything is.
-    pub fn fill(&mut self, entries: &[Entry]) -> Result<()> {
+    pub fn fill(&mut self, entries: &[ParameterRow]) -> Result<()> {
         let address = |tensor: Option<&Tensor>| tensor.map_or(0, |tensor| tensor.data_ptr() as i64);
         let (mut rows, mut first_block) = (vec![], 0);
         for entry in entries {
@@ -149,7 +149,7 @@ impl Table {
     /// `loss` and `effective` are scalars of double precision on the device.
     pub fn decide(
         &self,
-        results: &Results,
+        results: &StepResults,
         loss: &Tensor,
         effective: Option<&Tensor>,
         most: f64,
@@ -167,9 +167,9 @@ impl Table {
     /// the count of steps of every parameter, from 1.
     pub fn update(
         &self,
-        results: &Results,
-        rule: Rule,
-        settings: &Settings,
+        results: &StepResults,
+        rule: UpdateRule,
+        settings: &UpdateSettings,
         rate: &Tensor,
         steps: &Tensor,
     ) -> Result<()> {

@@ -10,7 +10,7 @@ use std::time::Instant;
 use serde_json::json;
 use ssn_core::random::fill_normals;
 use ssn_data::{Batch, Grid, Origin, Share};
-use ssn_nn::communicator::{Ranks, leads};
+use ssn_nn::communicator::{Communicator, is_root};
 use ssn_nn::{Execution, LearningRate, Method, Model, ModelConfig, Precision, Schedule, Warmup};
 use ssn_train::{LossConfig, Trainer};
 use tch::Device;
@@ -53,13 +53,13 @@ fn exchanged(model: &Model) -> [usize; 2] {
     [parameters, entries.filter(|entry| entry.name.ends_with("running_mean")).count()]
 }
 
-fn steps(model: Model, count: u64, ranks: Option<&Arc<dyn Ranks>>) -> Result<f64, Box<dyn Error>> {
+fn steps(model: Model, count: u64, ranks: Option<&Arc<dyn Communicator>>) -> Result<f64, Box<dyn Error>> {
     let rate = LearningRate::new(1e-4, Schedule::Constant, Warmup::default(), count + 2)?;
     let mut trainer = Trainer::new(model, Method::adam(), rate, LossConfig::default(), 1)?;
     let mut share = Share::WHOLE;
     if let Some(ranks) = ranks {
-        share = Share { rank: ranks.rank(), ranks: ranks.size() };
-        trainer = trainer.with_ranks(ranks.clone(), true)?;
+        share = Share { rank: ranks.rank(), ranks: ranks.world_size() };
+        trainer = trainer.with_communicator(ranks.clone(), true)?;
     }
     let mut seconds = vec![];
     for number in 0..count + 2 {
@@ -74,14 +74,14 @@ fn steps(model: Model, count: u64, ranks: Option<&Arc<dyn Ranks>>) -> Result<f64
     Ok(median(seconds))
 }
 
-fn sums(bytes: usize, ranks: &dyn Ranks) -> Result<f64, Box<dyn Error>> {
+fn sums(bytes: usize, ranks: &dyn Communicator) -> Result<f64, Box<dyn Error>> {
     let mut numbers = vec![1.0f32; bytes / 4];
     let turns = if bytes > 1 << 20 { 20 } else { 500 };
     let mut seconds = vec![];
     for turn in 0..turns + 5 {
         numbers.fill(1.0);
         let start = Instant::now();
-        ranks.sum_f32(&mut numbers)?;
+        ranks.all_reduce_f32(&mut numbers)?;
         if turn >= 5 {
             seconds.push(start.elapsed().as_secs_f64());
         }
@@ -95,8 +95,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("bench_ranks STEPS THREADS".into());
     };
     tch::set_num_threads(threads.parse()?);
-    let world = ssn_data::launch::launched().map(|_| ssn_train::parallel::mpi::World::join()).transpose()?;
-    let ranks = world.as_ref().map(ssn_train::parallel::mpi::World::ranks);
+    let world =
+        ssn_data::launch::launched().map(|_| ssn_train::parallel::mpi::MpiWorld::join()).transpose()?;
+    let ranks = world.as_ref().map(ssn_train::parallel::mpi::MpiWorld::ranks);
     let model = Model::new(&ModelConfig::lidc(), Execution::on(Device::Cpu, Precision::F32), 1)?;
     let [parameters, norms] = exchanged(&model);
     let step = steps(model, count.parse()?, ranks.as_ref())?;
@@ -106,7 +107,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             found.push(json!({ "bytes": bytes, "seconds": sums(bytes, &**ranks)? }));
         }
     }
-    if leads(ranks.as_ref()) {
+    if is_root(ranks.as_ref()) {
         println!("{}", json!({ "parameters": parameters, "norms": norms, "seconds": step, "sums": found }));
     }
     Ok(())

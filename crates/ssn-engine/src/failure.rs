@@ -3,7 +3,7 @@
 use ssn::{DeviceChoice, Error, ErrorKind};
 use ssn_cli::args;
 use ssn_cli::{Exit, Failure};
-use ssn_train::run::Which;
+use ssn_train::run::CheckpointChoice;
 
 /// The failure for an error of the library.
 pub fn failure(error: Error) -> Failure {
@@ -30,10 +30,10 @@ pub fn device(choice: args::DeviceChoice) -> DeviceChoice {
     }
 }
 
-/// Which checkpoint of a run.
-pub fn which(checkpoint: args::Checkpoint) -> Which {
+/// CheckpointChoice checkpoint of a run.
+pub fn which(checkpoint: args::Checkpoint) -> CheckpointChoice {
     match checkpoint {
-        args::Checkpoint::Best => Which::Best,
-        args::Checkpoint::Last => Which::Last,
+        args::Checkpoint::Best => CheckpointChoice::Best,
+        args::Checkpoint::Last => CheckpointChoice::Last,
     }
 }

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<Exit, Failure> {
-    ssn::training::settle_vector_functions();
+    ssn::training::warm_up_vector_math();
     match &cli.verb {
         Verb::Demo(args) => demo::run(args, &cli.global),
         Verb::Toy(args) => toy::run(args, &cli.global),

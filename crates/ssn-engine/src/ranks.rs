@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use ssn_cli::Failure;
-use ssn_nn::communicator::Ranks;
+use ssn_nn::communicator::Communicator;
 
 /// The processes of a launcher.
 pub struct World {
     #[cfg(feature = "mpi")]
-    mpi: ssn_train::parallel::mpi::World,
+    mpi: ssn_train::parallel::mpi::MpiWorld,
     /// Without MPI nobody joins.
     #[cfg(not(feature = "mpi"))]
     mpi: std::convert::Infallible,
@@ -19,9 +19,9 @@ impl World {
     #[cfg(feature = "mpi")]
     pub fn join() -> Result<Option<Self>, Failure> {
         let Some(launched) = ssn::data::launch::launched() else { return Ok(None) };
-        let mpi =
-            ssn_train::parallel::mpi::World::join().map_err(|error| crate::failure::failure(error.into()))?;
-        let found = mpi.ranks().size();
+        let mpi = ssn_train::parallel::mpi::MpiWorld::join()
+            .map_err(|error| crate::failure::failure(error.into()))?;
+        let found = mpi.communicator().world_size();
         if found != launched.size {
             // Each would train a network of its own.
             return Err(Failure::new(
@@ -53,9 +53,9 @@ impl World {
     }
 
     /// The processes as ranks.
-    pub fn ranks(&self) -> Arc<dyn Ranks> {
+    pub fn ranks(&self) -> Arc<dyn Communicator> {
         #[cfg(feature = "mpi")]
-        return self.mpi.ranks();
+        return self.mpi.communicator();
         #[cfg(not(feature = "mpi"))]
         match self.mpi {}
     }

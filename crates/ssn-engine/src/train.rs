@@ -8,8 +8,8 @@ use ssn::{Control, TrainConfig, TrainedRun, of_panic, train_parallel};
 use ssn_cli::args::{Global, TrainArgs};
 use ssn_cli::exit::print;
 use ssn_cli::{Exit, Failure, progress};
-use ssn_nn::communicator::leads;
-use ssn_train::run::Ended;
+use ssn_nn::communicator::is_root;
+use ssn_train::run::StopReason;
 
 use crate::failure::{device, failure};
 use crate::ranks::World;
@@ -20,7 +20,7 @@ pub fn run(args: &TrainArgs, global: &Global) -> Result<Exit, Failure> {
     let begin = Instant::now();
     let world = World::join()?;
     let ranks = world.as_ref().map(World::ranks);
-    let leads = leads(ranks.as_ref());
+    let is_root = is_root(ranks.as_ref());
     let (stop, show) = (signals::stop_flag()?, progress::show(global.quiet));
     let control = Control { progress: &show, stop: &stop };
     // A rank that has panicked ends all while it still belongs to them; the others would wait for it.
@@ -31,7 +31,7 @@ pub fn run(args: &TrainArgs, global: &Global) -> Result<Exit, Failure> {
         (trained, _) => trained?,
     };
     let outcome = trained.outcome().map(|()| Exit::Ok).map_err(failure);
-    if !leads {
+    if !is_root {
         // The first rank tells; all end with its code.
         return Ok(outcome.unwrap_or_else(|failure| failure.exit));
     }
@@ -72,12 +72,12 @@ fn config(args: &TrainArgs) -> TrainConfig {
 }
 
 /// How a run ended, in JSON.
-fn word(ended: Ended) -> &'static str {
+fn word(ended: StopReason) -> &'static str {
     match ended {
-        Ended::Finished => "finished",
-        Ended::Early => "early",
-        Ended::Stopped => "stopped",
-        Ended::OutOfTime => "out-of-time",
-        Ended::NonFinite => "non-finite",
+        StopReason::Finished => "finished",
+        StopReason::Early => "early",
+        StopReason::Stopped => "stopped",
+        StopReason::OutOfTime => "out-of-time",
+        StopReason::NonFinite => "non-finite",
     }
 }

@@ -14,7 +14,7 @@ use ssn_eval::{DistributionFile, Kind, Predictions};
 use ssn_eval::{EvaluateConfig, evaluate};
 use ssn_io::{Limits, read};
 use ssn_nn::{Execution, Mode, Precision, Prediction};
-use ssn_train::run::{Trained, Which};
+use ssn_train::run::{CheckpointChoice, TrainedModel};
 
 fn command() -> Command {
     Command::new(env!("CARGO_BIN_EXE_ssn-engine"))
@@ -213,7 +213,7 @@ fn torchscript_gives_what_the_network_gives() {
     let image = tch::Tensor::randn([1, 1, 1, 16, 16], (tch::Kind::Float, tch::Device::Cpu));
     let rows = module.forward_ts(&[&image]).unwrap();
     assert_eq!(rows.size(), [1, (2 + 2) * 2, 256]);
-    let trained = Trained::open(&run, Which::Best, Execution::cpu(Precision::F32)).unwrap();
+    let trained = TrainedModel::open(&run, CheckpointChoice::Best, Execution::cpu(Precision::F32)).unwrap();
     let Prediction::Stochastic(expected) = trained.model.forward(&image, None, Mode::Evaluation).unwrap()
     else {
         panic!("the network is stochastic");

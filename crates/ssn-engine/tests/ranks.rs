@@ -131,7 +131,7 @@ impl Drop for Job {
 }
 
 const DOUBLE: &[&str] =
-    &["training.precision=f64", "batches.batch_size=4", "training.log_every=1", "training.average=12"];
+    &["training.precision=f64", "batches.batch_size=4", "training.log_every=1", "training.ema=12"];
 
 #[test]
 fn two_and_four_ranks_train_as_one_process_does() {

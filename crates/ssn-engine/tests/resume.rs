@@ -44,7 +44,7 @@ fn cut_often(lab: &Lab, run: &Path, chance: &mut Chance, most: usize) -> usize {
 
 fn cuts_change_nothing(images: Images, workers: u16) {
     // Those with workers have a mean over the last steps beside the weights.
-    let average = format!("training.average={}", 8 * workers);
+    let average = format!("training.ema={}", 8 * workers);
     let lab = Lab::new(images).workers(workers).with(&[&average]);
     let expected = outcome(&lab.uncut("uncut"));
     let mut chance = Chance::new(u64::from(workers) + if images == Images::Flat { 10 } else { 20 });

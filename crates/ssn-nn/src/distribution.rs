@@ -3,7 +3,7 @@
 use tch::{Kind, Tensor};
 
 use crate::error::{NnError, Result};
-use crate::random::noise::{Noise, NoiseShape, Pairing};
+use crate::random::{Noise, NoiseShape, Pairing};
 
 /// Added to every variance: the ε of the paper.
 pub const EPSILON: f64 = 1e-5;

@@ -81,7 +81,7 @@ pub enum NnError {
     Cuda(#[from] ssn_cuda::CudaError),
     /// Ranks that cannot work together, or one that is gone.
     #[error("training over ranks cannot go on: {reason}")]
-    Ranks {
+    Communicator {
         /// What is wrong.
         reason: String,
     },

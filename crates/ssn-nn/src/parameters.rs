@@ -1,10 +1,12 @@
-//! The named tensors of a network: what is trained, what is only kept, how they start.
+//! The named tensors of a network: trainable parameters and buffers, and their initialization.
 
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ssn_core::random::{derive_seed, fill_normals, philox4x32};
 use tch::{Device, Kind, Tensor};
 
+use crate::communicator::Communicator;
 use crate::error::{NnError, Result};
 use crate::random::INITIAL_VALUES;
 
@@ -12,14 +14,14 @@ use crate::random::INITIAL_VALUES;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// It gets gradients, and the optimizer changes it.
-    Trained,
-    /// It is saved with the model, but changed by the forward pass at most (running statistics).
-    Kept,
+    Trainable,
+    /// As PyTorch's buffers: saved with the model, changed at most by the forward pass (running statistics).
+    Buffer,
 }
 
-/// What a tensor holds before training.
+/// The values of a tensor before training.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Initial {
+pub enum Init {
     /// One value everywhere.
     Constant(f64),
     /// Normal numbers of variance 2 / fan-in (He et al.), for layers followed by a rectifier.
@@ -29,6 +31,47 @@ pub enum Initial {
         /// The number of inputs of one output.
         fan_in: i64,
     },
+}
+
+/// What a training step shares with the layers; the default is a single process with dropout seed 0.
+#[derive(Debug, Clone, Default)]
+pub struct StepContext {
+    /// The seed of this step's dropout on a CPU; on GPUs it is [`Parameters::step_seeds`].
+    pub dropout_seed: u64,
+    /// The index of the first item of this rank in the whole batch: random numbers are a function of it.
+    pub first: usize,
+    /// The number of items of the whole batch.
+    pub batch_size: usize,
+    /// The ranks that have the rest of the batch, if batch norm is to be synchronized.
+    pub communicator: Option<Arc<dyn Communicator>>,
+}
+
+/// The [`StepContext`] of a network, which its layers read in every forward pass of training.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SharedStep(Arc<Mutex<StepContext>>);
+
+impl SharedStep {
+    fn lock(&self) -> MutexGuard<'_, StepContext> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The seed of dropout, and the index of the first item.
+    pub(crate) fn dropout(&self) -> (u64, usize) {
+        let step = self.lock();
+        (step.dropout_seed, step.first)
+    }
+
+    /// The ranks over which batch norm is synchronized.
+    pub(crate) fn communicator(&self) -> Option<Arc<dyn Communicator>> {
+        self.lock().communicator.clone()
+    }
+
+    /// The items of this rank in the whole batch, for GPU kernels.
+    pub(crate) fn batch_slice(&self) -> ssn_cuda::BatchSlice {
+        let step = self.lock();
+        let whole = step.communicator.as_ref().map(|_| step.batch_size as i64);
+        ssn_cuda::BatchSlice { first: step.first as i64, whole }
+    }
 }
 
 /// A tensor of a network.
@@ -59,13 +102,14 @@ pub struct Parameters {
     working: Option<Kind>,
     /// The seed of a step's dropout and that of its noise, `[2]` on the GPU.
     step_seeds: Option<Tensor>,
+    step: SharedStep,
 }
 
 impl Parameters {
     /// An empty set; tensors are made with the given precision on the given device.
     pub fn new(seed: u64, kind: Kind, device: Device) -> Self {
-        let (working, step_seeds) = (None, None);
-        Self { entries: vec![], places: HashMap::new(), seed, kind, device, working, step_seeds }
+        let (entries, places, step) = (vec![], HashMap::new(), SharedStep::default());
+        Self { entries, places, seed, kind, device, working: None, step_seeds: None, step }
     }
 
     /// An empty set on a GPU, whose convolutions compute with copies of this precision.
@@ -79,6 +123,11 @@ impl Parameters {
         self.step_seeds.as_ref()
     }
 
+    /// Sets what the next training step shares with the layers.
+    pub fn set_step(&self, step: StepContext) {
+        *self.step.lock() = step;
+    }
+
     /// Renews the working copies after values were set.
     pub fn refresh(&self) -> Result<()> {
         let packed: Vec<_> = self.entries.iter().filter(|entry| entry.working.is_some()).collect();
@@ -86,22 +135,22 @@ impl Parameters {
             return Ok(());
         }
         let sizes: Vec<i64> = packed.iter().map(|entry| entry.tensor.numel() as i64).collect();
-        let mut table = ssn_cuda::Table::new(&sizes, self.device)?;
+        let mut table = ssn_cuda::ParameterTable::new(&sizes, self.device)?;
         let entries: Vec<_> = packed.iter().map(|entry| entry.row(0)).collect();
         table.fill(&entries)?;
         Ok(table.pack()?)
     }
 
-    /// Puts all kept tensors side by side in memory, so that one copy saves or restores them, and gives that memory.
-    pub fn gather_kept(&self) -> Result<Tensor> {
-        let kept: Vec<_> = self.entries.iter().filter(|entry| entry.role == Role::Kept).collect();
-        let flat: Vec<Tensor> = kept.iter().map(|entry| entry.tensor.reshape([-1])).collect();
+    /// Moves all buffers into one contiguous tensor, so that one copy saves or restores them, and returns it.
+    pub fn flatten_buffers(&self) -> Result<Tensor> {
+        let buffers: Vec<_> = self.entries.iter().filter(|entry| entry.role == Role::Buffer).collect();
+        let flat: Vec<Tensor> = buffers.iter().map(|entry| entry.tensor.reshape([-1])).collect();
         if flat.is_empty() {
             return Ok(Tensor::f_zeros([0], (self.kind, self.device))?);
         }
         let all = Tensor::f_cat(&flat, 0)?;
         let mut start = 0;
-        for entry in kept {
+        for entry in buffers {
             let (count, shape) = (entry.tensor.numel() as i64, entry.tensor.size());
             let place = all.f_narrow(0, start, count)?.f_view(shape.as_slice())?;
             entry.tensor.shallow_clone().f_set_data(&place)?;
@@ -110,7 +159,7 @@ impl Parameters {
         Ok(all)
     }
 
-    /// The top of the names.
+    /// The scope without a prefix.
     pub fn root(&mut self) -> Scope<'_> {
         Scope { parameters: self, path: String::new() }
     }
@@ -120,14 +169,14 @@ impl Parameters {
         &self.entries
     }
 
-    /// The tensors that training changes.
-    pub fn trained(&self) -> impl Iterator<Item = &Parameter> {
-        self.entries.iter().filter(|parameter| parameter.role == Role::Trained)
+    /// The trainable tensors.
+    pub fn trainable(&self) -> impl Iterator<Item = &Parameter> {
+        self.entries.iter().filter(|parameter| parameter.role == Role::Trainable)
     }
 
-    /// The tensors that training changes with their names, sharing memory: what an optimizer takes.
-    pub fn named_trained(&self) -> Vec<(String, Tensor)> {
-        self.trained().map(|parameter| (parameter.name.clone(), parameter.tensor.shallow_clone())).collect()
+    /// The trainable tensors with their names, sharing memory: what an optimizer takes.
+    pub fn named_trainable(&self) -> Vec<(String, Tensor)> {
+        self.trainable().map(|parameter| (parameter.name.clone(), parameter.tensor.shallow_clone())).collect()
     }
 
     /// All tensors with their names, sharing memory.
@@ -140,9 +189,9 @@ impl Parameters {
         self.places.get(name).map(|&place| &self.entries[place].tensor)
     }
 
-    /// How many numbers are trained.
+    /// The number of trainable values.
     pub fn count(&self) -> i64 {
-        self.trained().map(|parameter| parameter.tensor.numel() as i64).sum()
+        self.trainable().map(|parameter| parameter.tensor.numel() as i64).sum()
     }
 
     /// The precision of the tensors.
@@ -155,39 +204,40 @@ impl Parameters {
         self.device
     }
 
-    /// Adds a tensor that exists already, such as those of a foreign network.
-    pub fn adopt(&mut self, name: String, tensor: Tensor, role: Role) -> Result<Tensor> {
-        let tensor = tensor.f_set_requires_grad(role == Role::Trained)?;
+    /// Registers a tensor that exists already, such as those of a TorchScript module.
+    pub fn register(&mut self, name: String, tensor: Tensor, role: Role) -> Result<Tensor> {
+        let tensor = tensor.f_set_requires_grad(role == Role::Trainable)?;
         let previous = self.places.insert(name.clone(), self.entries.len());
         debug_assert!(previous.is_none(), "two tensors are called {name}");
         self.entries.push(Parameter { name, tensor: tensor.shallow_clone(), role, working: None });
         Ok(tensor)
     }
 
-    fn initial(&self, shape: &[i64], initial: Initial) -> Result<Tensor> {
+    fn initialized(&self, shape: &[i64], init: Init) -> Result<Tensor> {
         let options = (self.kind, self.device);
         let seed = derive_seed(self.seed, INITIAL_VALUES, self.entries.len() as u64);
-        let numbers = match initial {
-            Initial::Constant(value) => return Ok(Tensor::f_full(shape, value, options)?),
-            Initial::HeNormal => {
+        let numbers = match init {
+            Init::Constant(value) => return Ok(Tensor::f_full(shape, value, options)?),
+            Init::HeNormal => {
                 let deviation = (2.0 / shape[1..].iter().product::<i64>() as f64).sqrt() as f32;
                 let mut normals = vec![0f32; shape.iter().product::<i64>() as usize];
                 fill_normals(seed, 0, 0, &mut normals);
                 normals.iter_mut().for_each(|x| *x *= deviation);
                 normals
             }
-            Initial::UniformFanIn { fan_in } => {
+            Init::UniformFanIn { fan_in } => {
                 let bound = 1.0 / (fan_in as f32).sqrt();
                 let key = [seed as u32, (seed >> 32) as u32];
-                let mut uniform = Vec::with_capacity(shape.iter().product::<i64>() as usize + 3);
-                while uniform.len() < shape.iter().product::<i64>() as usize {
+                let count = shape.iter().product::<i64>() as usize;
+                let mut uniform = Vec::with_capacity(count + 3);
+                while uniform.len() < count {
                     let words = philox4x32([(uniform.len() / 4) as u32, 0, 0, 0], key);
                     uniform.extend(words.map(|word| {
                         let unit = (word >> 8) as f32 / (1 << 24) as f32; // [0, 1)
                         bound * (2.0 * unit - 1.0)
                     }));
                 }
-                uniform.truncate(shape.iter().product::<i64>() as usize);
+                uniform.truncate(count);
                 uniform
             }
         };
@@ -198,12 +248,12 @@ impl Parameters {
 
 impl Parameter {
     /// The row of an optimizer's table, without buffers; `number` is the place of its count of steps.
-    pub fn row(&self, number: usize) -> ssn_cuda::Entry<'_> {
+    pub fn row(&self, number: usize) -> ssn_cuda::ParameterRow<'_> {
         let working = self.working.as_ref().map(|copy| {
             let size = self.tensor.size();
             ssn_cuda::Working { copy, inputs: size[1], kernel: size[2..].iter().product() }
         });
-        ssn_cuda::Entry { master: &self.tensor, working, gradient: None, buffers: vec![], number }
+        ssn_cuda::ParameterRow { master: &self.tensor, working, gradient: None, buffers: vec![], number }
     }
 
     /// The tensor that gets the gradient.
@@ -212,7 +262,7 @@ impl Parameter {
     }
 }
 
-/// A place in the names of a network, at which layers make their tensors.
+/// A prefix of tensor names, under which a layer makes its tensors.
 #[derive(Debug)]
 pub struct Scope<'a> {
     parameters: &'a mut Parameters,
@@ -220,20 +270,20 @@ pub struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// The place below this one.
+    /// The scope `name` below this one.
     pub fn sub(&mut self, name: impl std::fmt::Display) -> Scope<'_> {
         let path = self.name_of(name);
         Scope { parameters: self.parameters, path }
     }
 
-    /// A tensor that is trained.
-    pub fn trained(&mut self, name: &str, shape: &[i64], initial: Initial) -> Result<Tensor> {
-        self.make(name, shape, initial, Role::Trained)
+    /// A new trainable tensor.
+    pub fn parameter(&mut self, name: &str, shape: &[i64], init: Init) -> Result<Tensor> {
+        self.make(name, shape, init, Role::Trainable)
     }
 
     /// The weight of a convolution, `[o, i, d, h, w]`, and on GPUs its working copy, which is then to be used instead.
-    pub fn convolution(&mut self, name: &str, shape: &[i64; 5], initial: Initial) -> Result<Tensor> {
-        let weight = self.make(name, shape, initial, Role::Trained)?;
+    pub fn convolution(&mut self, name: &str, shape: &[i64; 5], init: Init) -> Result<Tensor> {
+        let weight = self.make(name, shape, init, Role::Trainable)?;
         let (Some(kind), Some(entry)) = (self.parameters.working, self.parameters.entries.last_mut()) else {
             return Ok(weight);
         };
@@ -250,15 +300,20 @@ impl Scope<'_> {
         self.parameters.step_seeds.as_ref().map(|seeds| seeds.narrow(0, 0, 1))
     }
 
-    /// A tensor that is kept.
-    pub fn kept(&mut self, name: &str, shape: &[i64], initial: Initial) -> Result<Tensor> {
-        self.make(name, shape, initial, Role::Kept)
+    /// A new buffer.
+    pub fn buffer(&mut self, name: &str, shape: &[i64], init: Init) -> Result<Tensor> {
+        self.make(name, shape, init, Role::Buffer)
     }
 
-    /// Adds a tensor that exists already.
-    pub fn adopt(&mut self, name: &str, tensor: Tensor, role: Role) -> Result<Tensor> {
+    /// Registers a tensor that exists already.
+    pub fn register(&mut self, name: &str, tensor: Tensor, role: Role) -> Result<Tensor> {
         let name = self.name_of(name);
-        self.parameters.adopt(name, tensor, role)
+        self.parameters.register(name, tensor, role)
+    }
+
+    /// The context of training steps.
+    pub(crate) fn step(&self) -> SharedStep {
+        self.parameters.step.clone()
     }
 
     /// The device of the network's tensors.
@@ -271,14 +326,14 @@ impl Scope<'_> {
         self.parameters.kind
     }
 
-    fn make(&mut self, name: &str, shape: &[i64], initial: Initial, role: Role) -> Result<Tensor> {
+    fn make(&mut self, name: &str, shape: &[i64], init: Init, role: Role) -> Result<Tensor> {
         let name = self.name_of(name);
         if shape.iter().any(|&n| n < 1) {
             let setting = "every number of channels, classes and features and every kernel";
             return Err(NnError::Layer { layer: name, shape: shape.to_vec(), setting });
         }
-        let tensor = self.parameters.initial(shape, initial)?;
-        self.parameters.adopt(name, tensor, role)
+        let tensor = self.parameters.initialized(shape, init)?;
+        self.parameters.register(name, tensor, role)
     }
 
     fn name_of(&self, name: impl std::fmt::Display) -> String {

@@ -9,9 +9,9 @@ use crate::error::{NnError, Result};
 /// Sizes, strides or offsets along `d`, `h` and `w`.
 pub type Size = [i64; 3];
 
-/// How a backbone keeps its feature maps in memory.
+/// The precision and memory format of a backbone's feature maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Form {
+pub struct FeatureLayout {
     /// The precision.
     pub kind: Kind,
     /// Whether channels run fastest.
@@ -20,12 +20,12 @@ pub struct Form {
     pub padded: bool,
 }
 
-impl Form {
-    /// An image in this form.
+impl FeatureLayout {
+    /// An image in this layout.
     ///
     /// # Shapes
     /// `[b, c, d, h, w]` → `[b, c', d, h, w]`.
-    pub fn of(self, image: &Tensor) -> Result<Tensor> {
+    pub fn apply(self, image: &Tensor) -> Result<Tensor> {
         if self.padded {
             let &[b, c, d, h, w] = image.size().as_slice() else { return Err(not_an_image(image)) };
             let options = (self.kind, image.device());
@@ -39,24 +39,24 @@ impl Form {
     }
 }
 
-/// Values in the form of a backbone, with their gradient; see [`Form::of`], which is for images.
+/// A tensor in a memory layout, with its gradient; see [`FeatureLayout::apply`] for images.
 ///
 /// # Shapes
 /// `[b, c, d, h, w]` → `[b, c', d, h, w]`.
-pub fn in_form(x: &Tensor, form: Form) -> Result<Tensor> {
-    let x = x.f_to_kind(form.kind)?;
-    if form.padded {
+pub fn to_layout(x: &Tensor, layout: FeatureLayout) -> Result<Tensor> {
+    let x = x.f_to_kind(layout.kind)?;
+    if layout.padded {
         let channels = x.size()[1];
         return join_channels(&[(x, channels)]);
     }
-    if form.channels_last { channels_last(&x) } else { Ok(x) }
+    if layout.channels_last { channels_last(&x) } else { Ok(x) }
 }
 
-/// Linear interpolation to a finer grid that keeps the form of the map.
+/// Linear interpolation to a size that keeps the memory format of the map.
 ///
 /// # Shapes
 /// `[b, c, d, h, w]` → `[b, c, size]`.
-pub fn enlarge(x: &Tensor, size: Size) -> Result<Tensor> {
+pub fn upsample_to(x: &Tensor, size: Size) -> Result<Tensor> {
     let larger = linear_upsample(x, size)?;
     if x.device() == Device::Cpu { Ok(larger) } else { channels_last(&larger) }
 }
@@ -75,23 +75,23 @@ pub fn first_channels(x: &Tensor, channels: i64) -> Result<Tensor> {
     if x.size()[1] == channels { Ok(x.shallow_clone()) } else { Ok(x.f_narrow(1, 0, channels)?) }
 }
 
-/// One level of a U-Net down: the mean of blocks of `stride`, and the map itself for the way up.
+/// One level of the encoder of a U-Net: the map pooled by `stride`, and the map itself for the skip connection.
 ///
 /// # Shapes
 /// `[b, c, d, h, w]` → `[b, c, d/sd, h/sh, w/sw]` and `[b, c, d, h, w]`.
-pub fn descend(x: &Tensor, stride: Size) -> Result<[Tensor; 2]> {
+pub fn downsample(x: &Tensor, stride: Size) -> Result<[Tensor; 2]> {
     if x.device() != Device::Cpu {
-        return Ok(ssn_cuda::descend(x, stride)?);
+        return Ok(ssn_cuda::downsample(x, stride)?);
     }
     Ok([average_pool(x, stride)?, x.shallow_clone()])
 }
 
-/// One level of a U-Net up: a map interpolated by `stride` to the grid of the one that is put beside it; each with the
-/// number of its real channels.
+/// One level of the decoder of a U-Net: a map upsampled by `stride` and concatenated with the skip connection; each
+/// with the number of its real channels.
 ///
 /// # Shapes
 /// `x` `[b, c, d, h, w]`, `skip` `[b, s, d·sd, h·sh, w·sw]` → `[b, c + s, d·sd, h·sh, w·sw]`, padded if a map is.
-pub fn ascend(
+pub fn upsample(
     (x, channels): (Tensor, i64),
     (skip, skip_channels): (Tensor, i64),
     stride: Size,
@@ -99,7 +99,7 @@ pub fn ascend(
     let is_fused =
         x.device() != Device::Cpu && x.size()[1] == channels && stride.iter().all(|s| (1..=2).contains(s));
     if is_fused {
-        return Ok(ssn_cuda::ascend(&x, &skip, stride)?);
+        return Ok(ssn_cuda::upsample(&x, &skip, stride)?);
     }
     let upsampled = linear_upsample(&x, spatial(&skip)?)?;
     join_channels(&[(upsampled, channels), (skip, skip_channels)])
@@ -156,8 +156,8 @@ pub fn join_scales(maps: &[Tensor], channels: i64, scales: &[Size], size: Size) 
 pub fn convolution(x: &Tensor, weight: &Tensor, padding: Size) -> Result<Tensor> {
     let (weight, bias) = (weight.f_to_kind(x.kind())?, None::<&Tensor>);
     if x.size()[2] == 1 && weight.size()[2] == 1 && padding[0] == 0 {
-        let (x, weight) = (flat(x)?, flat(&weight)?);
-        return deep(&x.f_conv2d(&weight, bias, [1i64, 1], &padding[1..], [1i64, 1], 1)?);
+        let (x, weight) = (squeeze_depth(x)?, squeeze_depth(&weight)?);
+        return unsqueeze_depth(&x.f_conv2d(&weight, bias, [1i64, 1], &padding[1..], [1i64, 1], 1)?);
     }
     let convolve = |x: &Tensor, padding: Size| {
         Ok::<_, NnError>(x.f_conv3d(&weight, bias, [1i64, 1, 1], padding, [1i64, 1, 1], 1)?)
@@ -180,7 +180,7 @@ pub fn convolution(x: &Tensor, weight: &Tensor, padding: Size) -> Result<Tensor>
     Ok(Tensor::f_cat(&[both.f_narrow(0, 0, 1)?, back], 2)?)
 }
 
-/// Whether libtorch would leave its fast kernels for this input: a single small volume on a processor.
+/// Whether libtorch would leave its fast kernels for this input: a single small volume on a CPU.
 ///
 /// Its rule for 3D convolution in single precision sends one image with c·d·h up to 20480 to a kernel that unfolds the
 /// image, ten times slower in training. Halves of the volume, overlapping by the kernel, are a batch of two.
@@ -199,7 +199,7 @@ fn is_slow_in_libtorch(x: &Tensor) -> bool {
 /// `[b, c, d, h, w]` → `[b, c, d/sd, h/sh, w/sw]`.
 pub fn average_pool(x: &Tensor, stride: Size) -> Result<Tensor> {
     if x.size()[2] == 1 {
-        return deep(&flat(x)?.f_avg_pool2d(
+        return unsqueeze_depth(&squeeze_depth(x)?.f_avg_pool2d(
             &stride[1..],
             &stride[1..],
             [0i64, 0],
@@ -208,7 +208,7 @@ pub fn average_pool(x: &Tensor, stride: Size) -> Result<Tensor> {
             None::<i64>,
         )?);
     }
-    // libtorch has no such kernel for bfloat16 on processors.
+    // libtorch has no such kernel for bfloat16 on CPUs.
     let kind = x.kind();
     let wide = if kind == Kind::BFloat16 { x.f_to_kind(Kind::Float)? } else { x.shallow_clone() };
     Ok(wide.f_avg_pool3d(stride, stride, [0i64, 0, 0], false, true, None::<i64>)?.f_to_kind(kind)?)
@@ -220,7 +220,7 @@ pub fn average_pool(x: &Tensor, stride: Size) -> Result<Tensor> {
 /// `[b, c, d, h, w]` → `[b, c, size]`.
 pub fn linear_upsample(x: &Tensor, size: Size) -> Result<Tensor> {
     if x.size()[2] == 1 && size[0] == 1 {
-        return deep(&flat(x)?.f_upsample_bilinear2d(&size[1..], false, None, None)?);
+        return unsqueeze_depth(&squeeze_depth(x)?.f_upsample_bilinear2d(&size[1..], false, None, None)?);
     }
     Ok(x.f_upsample_trilinear3d(size, false, None, None, None)?)
 }
@@ -236,7 +236,7 @@ pub fn nearest_upsample(x: &Tensor, scale: Size) -> Result<Tensor> {
     let size = spatial(x)?;
     let size = [0, 1, 2].map(|axis| size[axis] * scale[axis]);
     if size[0] == 1 {
-        return deep(&flat(x)?.f_upsample_nearest2d(&size[1..], None, None)?);
+        return unsqueeze_depth(&squeeze_depth(x)?.f_upsample_nearest2d(&size[1..], None, None)?);
     }
     Ok(x.f_upsample_nearest3d(size, None, None, None)?)
 }
@@ -309,11 +309,11 @@ pub fn channels_last(x: &Tensor) -> Result<Tensor> {
 }
 
 /// `[b, c, 1, h, w]` as `[b, c, h, w]`.
-pub fn flat(x: &Tensor) -> Result<Tensor> {
+pub fn squeeze_depth(x: &Tensor) -> Result<Tensor> {
     Ok(x.f_squeeze_dim(2)?)
 }
 
 /// `[b, c, h, w]` as `[b, c, 1, h, w]`.
-pub fn deep(x: &Tensor) -> Result<Tensor> {
+pub fn unsqueeze_depth(x: &Tensor) -> Result<Tensor> {
     Ok(x.f_unsqueeze(2)?)
 }

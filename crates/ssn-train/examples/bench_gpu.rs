@@ -19,7 +19,7 @@ const WARM_UP: u64 = 8;
 fn task(network: &str) -> Result<(ModelConfig, Method, LossConfig, Batch), Box<dyn Error>> {
     let batch = |config: &ModelConfig, image_shape: [usize; 5], target_shape: [usize; 5], mask: bool| {
         let size = [2, 3, 4].map(|axis| image_shape[axis]);
-        let seen = config.backbone.seen(size.map(|n| n as i64))?;
+        let seen = config.backbone.input_grids(size.map(|n| n as i64))?;
         let grids = seen.unwrap_or_else(|| vec![Grid::whole(size)]);
         let each: usize = grids.iter().map(Grid::voxels).sum();
         let mut state = 1u32;
@@ -110,7 +110,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         serde_json::json!({
             "seconds": seconds[seconds.len() / 2], "gpu_seconds": on_gpu, "ready_seconds": ready, "steps": steps,
             "loss": last, "peak_bytes": memory.in_tensors, "reserved_bytes": memory.taken,
-            "device": ssn_cuda::describe(device)?.name,
+            "device": ssn_cuda::device_properties(device)?.name,
         })
     );
     Ok(())

@@ -9,8 +9,9 @@ use std::error::Error;
 use std::time::Instant;
 
 use ssn_nn::loss::mean_loss;
+use ssn_nn::parameters::StepContext;
 use ssn_nn::{
-    Execution, HeadConfig, MemoryOrder, Method, Mode, Model, ModelConfig, NoiseSource, Optimizer, Pairing,
+    Execution, HeadConfig, MemoryFormat, Method, Mode, Model, ModelConfig, NoiseSource, Optimizer, Pairing,
     Precision, Prediction, StepNoise, Target, monte_carlo_loss,
 };
 use tch::{Device, Kind, Tensor};
@@ -67,7 +68,7 @@ struct Learner {
 impl Learner {
     fn new(config: &ModelConfig, task: &Task, execution: Execution) -> Result<Self, Box<dyn Error>> {
         let model = Model::new(config, execution, 0)?;
-        let optimizer = Optimizer::new(task.method, model.parameters().named_trained())?;
+        let optimizer = Optimizer::new(task.method, model.parameters().named_trainable())?;
         Ok(Self { model, optimizer })
     }
 
@@ -75,7 +76,9 @@ impl Learner {
     fn step(&mut self, task: &Task, number: u64) -> Result<[f64; 4], Box<dyn Error>> {
         let start = Instant::now();
         self.optimizer.zero_grad()?;
-        let prediction = self.model.forward(&task.image, task.mask.as_ref(), Mode::training(number))?;
+        let step = StepContext { dropout_seed: number, ..StepContext::default() };
+        self.model.parameters().set_step(step);
+        let prediction = self.model.forward(&task.image, task.mask.as_ref(), Mode::Training)?;
         let forward = start.elapsed().as_secs_f64();
         let loss = match &prediction {
             Prediction::Deterministic(logits) => mean_loss(logits, &task.target)?,
@@ -125,8 +128,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         other => return Err(format!("{other} is no precision of this benchmark: f32 or bf16").into()),
     };
     let order = match order.as_str() {
-        "first" => MemoryOrder::ChannelsFirst,
-        "last" => MemoryOrder::ChannelsLast,
+        "first" => MemoryFormat::ChannelsFirst,
+        "last" => MemoryFormat::ChannelsLast,
         other => return Err(format!("{other} is no order: first or last").into()),
     };
     let steps: u64 = steps.parse()?;

@@ -1,12 +1,9 @@
-//! Checkpoints: generations of a run, each in a folder that is whole or not there.
+//! Checkpoints of a run, each in a folder that is complete or absent.
 //!
-//! A generation holds the model, what the next step begins with if that is something else, the state of the optimizer,
+//! A checkpoint holds the model, what the next step begins with if that is something else, the state of the optimizer,
 //! where the run stands, and a manifest with the hash of every file. It is written aside, flushed to the disk and renamed;
 //! the newest one that verifies is used. It is what a run is after a step and before the validation that may follow, and
 //! so a function of the config and the step.
-
-pub mod interval;
-mod upkeep;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,25 +14,34 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ssn_data::text::hex;
 use ssn_io::{write_atomically, write_folder_atomically};
+use ssn_nn::model::{Execution, Model};
+use ssn_nn::weights::container::{StoredTensor, decode, encode, named};
+use ssn_nn::weights::{LoadedModel, assign, load, to_bytes};
 use tch::{Device, Tensor};
 
-use crate::checkpoint::interval::Interval;
 use crate::error::{Result, TrainError};
-use crate::trainer::Trainer;
-use ssn_nn::model::weights::container::{Stored, decode, encode, named};
-use ssn_nn::model::weights::{Loaded, assign, load, to_bytes};
-use ssn_nn::model::{Execution, Model};
+use crate::trainer::{StepReport, Trainer};
 
 const MODEL: &str = "model.safetensors";
-/// What the next step begins with, where the model is a mean over the last steps.
+/// The weights that training goes on with, where the model has the EMA weights.
 const WEIGHTS: &str = "weights.safetensors";
 const OPTIMIZER: &str = "optimizer.safetensors";
 const PROGRESS: &str = "progress.json";
 const MANIFEST: &str = "manifest.json";
-/// The file beside the generations that names the best.
+/// The file beside the checkpoints that names the best.
 const BEST: &str = "best.json";
-/// What a generation's folder is called before its number.
-const GENERATION: &str = "step-";
+/// What a checkpoint's folder is called before its number.
+const CHECKPOINT: &str = "step-";
+
+/// What a checkpoint that does not verify is called before its number, so that it is in nobody's way and can be
+/// looked into.
+const DAMAGED: &str = "damaged-";
+/// What names begin with while a file or folder is written.
+const WRITTEN: &str = ".partial-";
+/// What names begin with while a folder is removed.
+const REMOVED: &str = ".removed-";
+/// How many of the newest checkpoints are kept, beside the best.
+const NEWEST_KEPT: usize = 2;
 
 /// Where a run stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,58 +52,58 @@ pub struct Progress {
     /// The seed of the run.
     pub seed: u64,
     /// The best validation so far.
-    pub best: Option<Best>,
+    pub best: Option<BestValidation>,
     /// Validations since the best.
     pub unimproved: u32,
     /// The last steps, one after another, that could not be applied.
     pub incidents: u32,
     /// The steps since the last row of the metrics.
-    pub interval: Interval,
+    pub interval: AverageMeter,
 }
 
 impl Progress {
     /// A run before its first validation.
     pub fn new(step: u64, seed: u64) -> Self {
-        Self { step, seed, best: None, unimproved: 0, incidents: 0, interval: Interval::default() }
+        Self { step, seed, best: None, unimproved: 0, incidents: 0, interval: AverageMeter::default() }
     }
 }
 
 /// The best validation of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Best {
+pub struct BestValidation {
     /// The step after which it was.
     pub step: u64,
     /// Its score; lower is better.
     pub score: f64,
 }
 
-/// The generations of a run, in a folder.
+/// The checkpoints of a run, in a folder.
 #[derive(Debug, Clone)]
 pub struct Checkpoints {
     folder: PathBuf,
 }
 
-/// A generation whose files are what was saved.
+/// A checkpoint whose files are what was saved.
 #[derive(Debug)]
-pub struct Generation {
+pub struct Checkpoint {
     folder: PathBuf,
     /// Where the run stood.
     pub progress: Progress,
 }
 
-/// The newest generation that verifies, and those newer ones that do not.
+/// The newest checkpoint that verifies, and those newer ones that do not.
 #[derive(Debug)]
-pub struct Newest {
+pub struct NewestCheckpoint {
     /// The one to go on from, if there is any.
-    pub generation: Option<Generation>,
+    pub checkpoint: Option<Checkpoint>,
     /// Generations that were passed over, the newest first.
-    pub damaged: Vec<Damaged>,
+    pub damaged: Vec<DamagedCheckpoint>,
 }
 
-/// A generation that does not verify.
+/// A checkpoint that does not verify.
 #[derive(Debug)]
-pub struct Damaged {
+pub struct DamagedCheckpoint {
     step: u64,
     /// Which file, and what is wrong with it.
     pub reason: String,
@@ -110,20 +116,20 @@ impl Checkpoints {
         Ok(Self { folder: folder.to_owned() })
     }
 
-    /// Saves a generation and removes those that are no longer needed. A step that is saved already is left as it is.
+    /// Saves a checkpoint and removes those that are no longer needed. A step that is saved already is left as it is.
     pub fn save(&self, progress: &Progress, trainer: &mut Trainer) -> Result<PathBuf> {
         let path = self.path_of(progress.step);
         if !path.exists() {
             let encoded = |tensors: &[(String, Tensor)]| {
-                let stored = tensors.iter().map(|(name, tensor)| Stored::new(name, tensor));
+                let stored = tensors.iter().map(|(name, tensor)| StoredTensor::new(name, tensor));
                 encode(progress, stored.collect::<Result<_, _>>()?).map_err(|reason| problem(&path, reason))
             };
             let mut files = vec![
-                (MODEL, trainer.with_result(|model| Ok(to_bytes(model, None)?))?),
+                (MODEL, trainer.with_eval_model(|model| Ok(to_bytes(model, None)?))?),
                 (OPTIMIZER, encoded(&trainer.optimizer().state()?)?),
                 (PROGRESS, serde_json::to_vec_pretty(progress).map_err(|error| problem(&path, error))?),
             ];
-            if trainer.has_average() {
+            if trainer.has_ema() {
                 files.push((WEIGHTS, encoded(&trainer.model().parameters().named())?));
             }
             let hashes: BTreeMap<_, _> = files.iter().map(|(name, bytes)| (*name, digest(bytes))).collect();
@@ -140,32 +146,32 @@ impl Checkpoints {
         Ok(path)
     }
 
-    /// Says which generation is the best.
-    pub fn name_best(&self, best: &Best) -> Result<()> {
+    /// Says which checkpoint is the best.
+    pub fn name_best(&self, best: &BestValidation) -> Result<()> {
         let path = self.folder.join(BEST);
         let bytes = serde_json::to_vec_pretty(best).map_err(|error| problem(&path, error))?;
         write_atomically(&path, |out| out.write_all(&bytes)).map_err(|error| unsaved(&path, error.source))
     }
 
-    /// The newest generation that verifies.
-    pub fn newest(&self) -> Result<Newest> {
+    /// The newest checkpoint that verifies.
+    pub fn newest(&self) -> Result<NewestCheckpoint> {
         let mut damaged = vec![];
         for step in self.steps()?.into_iter().rev() {
             match self.open(step) {
-                Ok(generation) => return Ok(Newest { generation: Some(generation), damaged }),
-                Err(error) => damaged.push(Damaged { step, reason: error.to_string() }),
+                Ok(checkpoint) => return Ok(NewestCheckpoint { checkpoint: Some(checkpoint), damaged }),
+                Err(error) => damaged.push(DamagedCheckpoint { step, reason: error.to_string() }),
             }
         }
-        Ok(Newest { generation: None, damaged })
+        Ok(NewestCheckpoint { checkpoint: None, damaged })
     }
 
-    /// The generation with the best validation, if there was one.
-    pub fn best(&self) -> Result<Option<Generation>> {
+    /// The checkpoint with the best validation, if there was one.
+    pub fn best(&self) -> Result<Option<Checkpoint>> {
         self.best_validation()?.map(|best| self.open(best.step)).transpose()
     }
 
-    /// The best validation, if there was one. Its generation was saved before it and cannot tell.
-    pub fn best_validation(&self) -> Result<Option<Best>> {
+    /// The best validation, if there was one. Its checkpoint was saved before it and cannot tell.
+    pub fn best_validation(&self) -> Result<Option<BestValidation>> {
         let path = self.folder.join(BEST);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
@@ -175,13 +181,13 @@ impl Checkpoints {
         serde_json::from_slice(&bytes).map(Some).map_err(|error| problem(&path, error))
     }
 
-    /// The steps that have a generation, in order.
+    /// The steps that have a checkpoint, in order.
     pub fn steps(&self) -> Result<Vec<u64>> {
         let entries = fs::read_dir(&self.folder).map_err(|error| problem(&self.folder, error))?;
         let mut steps = vec![];
         for entry in entries {
             let name = entry.map_err(|error| problem(&self.folder, error))?.file_name();
-            let step = name.to_str().and_then(|name| name.strip_prefix(GENERATION)?.parse::<u64>().ok());
+            let step = name.to_str().and_then(|name| name.strip_prefix(CHECKPOINT)?.parse::<u64>().ok());
             // Other ways to write the number are somebody else's folders.
             steps.extend(step.filter(|step| self.path_of(*step).ends_with(&name)));
         }
@@ -190,15 +196,58 @@ impl Checkpoints {
     }
 
     fn path_of(&self, step: u64) -> PathBuf {
-        self.named(GENERATION, step)
+        self.named(CHECKPOINT, step)
     }
 
     fn named(&self, prefix: &str, step: u64) -> PathBuf {
         self.folder.join(format!("{prefix}{step:09}"))
     }
 
-    /// Opens a generation and compares every file with the manifest.
-    fn open(&self, step: u64) -> Result<Generation> {
+    /// Removes what a process that was killed had begun to write or to remove. For the one process that works on the
+    /// run: what another is about to write looks the same.
+    pub fn remove_unfinished(&self) -> Result<()> {
+        for entry in fs::read_dir(&self.folder).map_err(|error| problem(&self.folder, error))? {
+            let entry = entry.map_err(|error| problem(&self.folder, error))?;
+            let name = entry.file_name();
+            if [WRITTEN, REMOVED].iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
+            {
+                let path = entry.path();
+                let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+                removed.map_err(|error| unsaved(&path, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes checkpoints that do not verify out of the way of new ones of their steps; gives their new places.
+    pub fn set_aside(&self, damaged: &[DamagedCheckpoint]) -> Result<Vec<PathBuf>> {
+        let aside = |damaged: &DamagedCheckpoint| {
+            let (path, aside) = (self.path_of(damaged.step), self.named(DAMAGED, damaged.step));
+            if aside.exists() {
+                fs::remove_dir_all(&aside).map_err(|error| unsaved(&aside, error))?;
+            }
+            fs::rename(&path, &aside).map_err(|error| unsaved(&path, error))?;
+            Ok(aside)
+        };
+        damaged.iter().map(aside).collect()
+    }
+
+    /// Removes checkpoints that are neither new nor the best.
+    fn prune(&self, best: Option<u64>) -> Result<()> {
+        let steps = self.steps()?;
+        let old = &steps[..steps.len().saturating_sub(NEWEST_KEPT)];
+        for step in old.iter().filter(|step| Some(**step) != best) {
+            let path = self.path_of(*step);
+            // Renamed first, so that a folder with a checkpoint's name is never half removed.
+            let condemned = self.folder.join(format!("{REMOVED}{step}"));
+            fs::rename(&path, &condemned).map_err(|error| unsaved(&path, error))?;
+            fs::remove_dir_all(&condemned).map_err(|error| unsaved(&condemned, error))?;
+        }
+        Ok(())
+    }
+
+    /// Opens a checkpoint and compares every file with the manifest.
+    fn open(&self, step: u64) -> Result<Checkpoint> {
         let folder = self.path_of(step);
         let read = |name: &str| {
             let path = folder.join(name);
@@ -219,25 +268,25 @@ impl Checkpoints {
         }
         let progress =
             serde_json::from_slice(&verified(PROGRESS)?).map_err(|error| problem(&folder, error))?;
-        Ok(Generation { folder, progress })
+        Ok(Checkpoint { folder, progress })
     }
 }
 
-impl Generation {
+impl Checkpoint {
     /// The model as it was: that for predictions.
     pub fn model(&self, execution: Execution) -> Result<Model> {
         Ok(self.load(execution)?.model)
     }
 
     /// The model as it was, with its identity.
-    pub fn load(&self, execution: Execution) -> Result<Loaded> {
+    pub fn load(&self, execution: Execution) -> Result<LoadedModel> {
         Ok(load(&self.folder.join(MODEL), execution)?)
     }
 
     /// A trainer of the same model, brought to where it was.
     pub fn resume(&self, trainer: Trainer) -> Result<Trainer> {
         let device = trainer.model().execution().device;
-        // Only where the model is a mean does the next step begin with something else.
+        // Only where the model has the EMA weights does training go on with others.
         let path = self.folder.join(WEIGHTS);
         if path.exists() {
             let report = assign(trainer.model().parameters(), &tensors(&path, device)?)?;
@@ -250,7 +299,7 @@ impl Generation {
     }
 }
 
-/// The tensors of a file of a generation.
+/// The tensors of a file of a checkpoint.
 fn tensors(path: &Path, device: Device) -> Result<Vec<(String, Tensor)>> {
     let bytes = fs::read(path).map_err(|error| problem(path, error))?;
     let (_, stored) = decode::<Progress>(&bytes).map_err(|reason| problem(path, reason))?;
@@ -267,4 +316,65 @@ fn unsaved(path: &Path, source: io::Error) -> TrainError {
 
 fn problem(path: &Path, reason: impl ToString) -> TrainError {
     TrainError::File { path: path.to_owned(), reason: reason.to_string() }
+}
+
+/// Means over the steps between two rows of a run's metrics: part of a checkpoint, so that a row may span two processes.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AverageMeter {
+    steps: u64,
+    loss: f64,
+    sampled_steps: u64,
+    #[serde(rename = "effective_samples")]
+    ess: f64,
+    gradient_norm: f64,
+    learning_rate: f64,
+}
+
+impl AverageMeter {
+    /// Adds a step.
+    pub fn add(&mut self, report: &StepReport) {
+        self.steps += 1;
+        self.loss += report.loss;
+        self.gradient_norm += report.gradient_norm;
+        self.learning_rate = report.learning_rate;
+        if let Some(ess) = report.ess {
+            self.sampled_steps += 1;
+            self.ess += ess;
+        }
+    }
+
+    /// The mean loss; nothing before the first step.
+    pub fn loss(&self) -> Option<f64> {
+        mean(self.loss, self.steps)
+    }
+
+    /// The mean effective sample size; nothing where no samples were drawn.
+    pub fn ess(&self) -> Option<f64> {
+        mean(self.ess, self.sampled_steps)
+    }
+
+    /// The mean norm of the gradient.
+    pub fn gradient_norm(&self) -> Option<f64> {
+        mean(self.gradient_norm, self.steps)
+    }
+
+    /// The learning rate of the last step.
+    pub fn learning_rate(&self) -> Option<f64> {
+        (self.steps > 0).then_some(self.learning_rate)
+    }
+
+    /// The columns of a row, with their names in TensorBoard.
+    pub fn columns(&self) -> [(&'static str, Option<f64>); 4] {
+        [
+            ("training/loss", self.loss()),
+            ("training/ess", self.ess()),
+            ("training/gradient_norm", self.gradient_norm()),
+            ("training/learning_rate", self.learning_rate()),
+        ]
+    }
+}
+
+fn mean(sum: f64, count: u64) -> Option<f64> {
+    (count > 0).then(|| sum / count as f64)
 }

@@ -12,4 +12,4 @@ pub mod vector_math;
 
 pub use error::{Result, TrainError};
 pub use trainer::{LossConfig, StepReport, Trainer};
-pub use vector_math::settle_vector_functions;
+pub use vector_math::warm_up_vector_math;

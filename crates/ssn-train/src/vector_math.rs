@@ -1,15 +1,15 @@
-//! The elementary functions of the processor, made ready before several threads use them.
+//! The elementary functions of the CPU, warmed up before several threads use them.
 
 use tch::{Device, Kind, Tensor};
 
 /// Calls every elementary function once, with one number of each precision.
 ///
-/// MKL, which computes them for libtorch, chooses the variant for this processor when a function is called for the
+/// MKL, which computes them for libtorch, chooses the variant for this CPU when a function is called for the
 /// first time. Where two threads do so at the same moment, one of them may be given a less exact variant for that
 /// call ([pytorch#188792]), and a run would not repeat itself to the bit. So programs call this before they start threads.
 ///
 /// [pytorch#188792]: https://github.com/pytorch/pytorch/issues/188792
-pub fn settle_vector_functions() {
+pub fn warm_up_vector_math() {
     let functions: [fn(&Tensor) -> Tensor; 19] = [
         Tensor::exp,
         Tensor::expm1,

@@ -5,21 +5,21 @@
 use ssn_data::{Order, Preset};
 use ssn_nn::backbones::BackboneConfig;
 use ssn_nn::{HeadConfig, Method, ModelConfig, Pairing, Schedule};
-use ssn_train::run::{Layers, RunConfig, RunPreset, Setting};
+use ssn_train::run::{ConfigSources, Override, RENAMED_KEYS, RunConfig, RunPreset};
 
 const DATA: &str = "[data]\npath = \"set\"\n";
 
-fn layers(preset: Option<RunPreset>, text: &str, settings: &[&str]) -> Layers {
-    let settings = settings.iter().map(|text| Setting::parse(text).unwrap()).collect();
-    Layers { preset, file: Some(("folder/ssn.toml".into(), text.to_owned())), settings }
+fn sources(preset: Option<RunPreset>, text: &str, settings: &[&str]) -> ConfigSources {
+    let overrides = settings.iter().map(|text| Override::parse(text).unwrap()).collect();
+    ConfigSources { preset, file: Some(("folder/ssn.toml".into(), text.to_owned())), overrides }
 }
 
 fn config(preset: RunPreset, settings: &[&str]) -> RunConfig {
-    layers(Some(preset), DATA, settings).config().unwrap()
+    sources(Some(preset), DATA, settings).config().unwrap()
 }
 
 fn wrong(text: &str, settings: &[&str]) -> String {
-    layers(None, text, settings).config().unwrap_err().to_string()
+    sources(None, text, settings).config().unwrap_err().to_string()
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn a_frozen_config_is_read_back_the_same() {
     for preset in RunPreset::ALL {
         let config = config(preset, &[]);
         let text = toml::to_string(&config).unwrap();
-        assert_eq!(Layers::frozen("config.toml".into(), text).unwrap(), config, "{}", preset.name());
+        assert_eq!(ConfigSources::frozen("config.toml".into(), text).unwrap(), config, "{}", preset.name());
     }
 }
 
@@ -66,7 +66,7 @@ fn a_frozen_config_is_read_back_the_same() {
 fn later_layers_win() {
     let text =
         format!("preset = \"lidc\"\n{DATA}[training]\nsteps = 7000\n[model]\nhead = \"deterministic\"\n");
-    let from_file = layers(None, &text, &[]).config().unwrap();
+    let from_file = sources(None, &text, &[]).config().unwrap();
     assert_eq!((from_file.training.steps, from_file.batches.batch_size), (7000, 12));
     assert_eq!(from_file.model.head, HeadConfig::Deterministic);
     assert_eq!(from_file.data.path, std::path::Path::new("folder/set"));
@@ -76,9 +76,9 @@ fn later_layers_win() {
         "optimizer.method.sgd.momentum=0.9",
         "loss.dice=1",
     ];
-    let set = layers(Some(RunPreset::Demo), &text, &settings);
+    let set = sources(Some(RunPreset::Demo), &text, &settings);
     let set =
-        layers(set.preset, &text, &[&settings[..], &["loss.pretrain_steps=2"]].concat()).config().unwrap();
+        sources(set.preset, &text, &[&settings[..], &["loss.pretrain_steps=2"]].concat()).config().unwrap();
     assert_eq!(set.training.steps, 9);
     assert!(matches!(set.model.head, HeadConfig::Stochastic(head) if head.rank == 3));
     assert_eq!(set.optimizer.method, Method::sgd(0.9));
@@ -88,12 +88,12 @@ fn later_layers_win() {
 #[test]
 fn another_choice_replaces_the_whole_of_the_old_one() {
     let text = format!("preset = \"brats\"\n{DATA}[batches]\npatch = {{ place = {{ kind = \"whole\" }} }}\n");
-    let config = layers(None, &text, &[]).config().unwrap();
+    let config = sources(None, &text, &[]).config().unwrap();
     assert_eq!(config.batches.patch.place, ssn_data::Place::Whole);
     assert_eq!(config.batches.patch.target_size, Some([30; 3]), "what was not named stays");
     let unet = "[model.backbone.unet]\nwidths = [4]\nstrides = []\nkernels = [[1, 3, 3]]\ndecoder_widths = []\n\
                 norm = { kind = \"batch\", eps = 1e-5, momentum = 0.1 }\nactivation = \"relu\"\n";
-    let config = layers(None, &format!("preset = \"brats\"\n{DATA}{unet}"), &[]).config().unwrap();
+    let config = sources(None, &format!("preset = \"brats\"\n{DATA}{unet}"), &[]).config().unwrap();
     assert!(matches!(config.model.backbone, Some(BackboneConfig::Unet(_))));
 }
 
@@ -125,10 +125,33 @@ fn mistakes_are_told_with_their_place() {
             wrong(DATA, &["training.steps=many"]),
             wrong(DATA, &["model.head.stochastic.rank=ten"]),
             wrong(DATA, &["trainin.steps=10"]),
-            wrong(DATA, &["training.average=9", "model.backbone={torchscript=\"x.pt\", features=3}"]),
+            wrong(DATA, &["training.ema=9", "model.backbone={torchscript=\"x.pt\", features=3}"]),
         ]
         .join("\n")
     );
-    let parse = |text: &str| Setting::parse(text).unwrap_err();
+    let parse = |text: &str| Override::parse(text).unwrap_err();
     insta::assert_snapshot!([parse("training.steps"), parse(".steps=3")].join("\n"));
+}
+
+#[test]
+fn renamed_keys_get_a_sentence_each() {
+    let old = format!(
+        "{DATA}normalisation = {{ kind = \"ct-window\", centre = 40, width = 400 }}\n[training]\naverage = 9\nshared_norm = \"never\"\n\
+         [optimiser]\nlearning_rate = 1\n"
+    );
+    assert_eq!(
+        wrong(&old, &["loss.power=0.3"]),
+        "folder/ssn.toml: line 3: `data.normalisation` is now `data.normalization`; \
+         line 3: `data.normalisation.centre` is now `data.normalization.center`; \
+         --set loss.power=0.3: `loss.power` is now `loss.likelihood_exponent`; \
+         line 7: `optimiser` is now `optimizer`; \
+         line 5: `training.average` is now `training.ema`; \
+         line 6: `training.shared_norm` is now `training.sync_batch_norm`"
+    );
+    // Every new name is one that the config has.
+    let schema = schemars::schema_for!(RunConfig).to_value().to_string();
+    for (_, new) in RENAMED_KEYS {
+        let last = new.rsplit('.').next().unwrap();
+        assert!(schema.contains(&format!("\"{last}\":")), "{new}");
+    }
 }

@@ -5,22 +5,24 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ssn_cuda::{
-    Activation, Dropout, Entry, JoinPath, NormTensors, Normalization, Part, Results, SharedSums, Table, join,
-    normalize, normalized_convolution,
+    Activation, BatchSlice, Dropout, JoinPath, NormTensors, Normalization, ParameterRow, ParameterTable,
+    StepResults, SyncNormReduce, join, normalize, normalized_convolution,
 };
 use ssn_data::{Batch, Grid};
-use ssn_nn::communicator::Ranks;
-use ssn_nn::communicator::Threads;
-use ssn_nn::loss::power_loss;
-use ssn_nn::random::noise::GpuNoise;
+use ssn_nn::communicator::Communicator;
+use ssn_nn::communicator::ThreadCommunicator;
+use ssn_nn::loss::tempered_loss;
+use ssn_nn::random::GpuNoise;
 use ssn_nn::space;
-use ssn_nn::space::{Form, join_scales};
+use ssn_nn::space::{FeatureLayout, join_scales};
 use ssn_nn::{
     Execution, HeadConfig, LearningRate, LowRankNormal, Method, Mode, Model, ModelConfig, NoiseSource,
     Optimizer, Pairing, PhisegConfig, Precision, ProbUnetConfig, Schedule, StepNoise, Target, Warmup,
 };
 use ssn_train::inference::tiles::TileConfig;
-use ssn_train::inference::whole_image::{Draws, Image, Says, Storage, WholeImage, WholeImageConfig, predict};
+use ssn_train::inference::{
+    ImageOutput, InputImage, LatentSamples, Storage, WholeImageConfig, WholeImagePrediction, predict,
+};
 use ssn_train::{LossConfig, TrainError, Trainer};
 use tch::{Device, Kind, Tensor};
 
@@ -56,8 +58,8 @@ fn assert_close(what: &str, found: &Tensor, expected: &Tensor, most: f64) {
 fn map(shape: [i64; 5], kind: Kind) -> (Tensor, Tensor) {
     let x = Tensor::randn(shape, (Kind::Float, Device::Cpu)) * 2.0 + 3.0;
     let x = x.to_kind(kind).to_kind(Kind::Double);
-    let form = Form { kind, channels_last: true, padded: true };
-    (form.of(&x.to_kind(Kind::Float).to_device(GPU)).unwrap(), x)
+    let form = FeatureLayout { kind, channels_last: true, padded: true };
+    (form.apply(&x.to_kind(Kind::Float).to_device(GPU)).unwrap(), x)
 }
 
 fn leaf(t: &Tensor) -> Tensor {
@@ -115,7 +117,7 @@ fn check_normalization(Case { channels, activation, per_image, kind }: &Case, [d
         training: true,
         dropout: None,
         activation: *activation,
-        part: Part::default(),
+        slice: BatchSlice::default(),
     };
     let y = normalize(&x, &tensors, &how).unwrap();
     let (w, b) = (Some(&on_host[0]), Some(&on_host[1]));
@@ -142,8 +144,12 @@ fn check_normalization(Case { channels, activation, per_image, kind }: &Case, [d
 
     let upstream = expected.randn_like();
     (&expected * &upstream).sum(Kind::Double).backward();
-    let (given, _) =
-        (Form { kind: *kind, channels_last: true, padded: true }.of(&upstream.to_device(GPU)).unwrap(), ());
+    let (given, _) = (
+        FeatureLayout { kind: *kind, channels_last: true, padded: true }
+            .apply(&upstream.to_device(GPU))
+            .unwrap(),
+        (),
+    );
     (&y * &given).sum(Kind::Float).backward();
     let most = if *kind == Kind::Float { 1e-4 } else { 2e-2 };
     assert_close(&format!("{what}: gradient"), &x.grad().narrow(1, 0, *channels), &host.grad(), most);
@@ -174,7 +180,7 @@ fn a_rank_normalizes_its_images_with_the_statistics_of_all() {
     let channels = 30;
     for [d, h, w] in [[3, 5, 7], [11, 25, 29]] {
         // Two ranks that have the same images: every sum over both is twice that of one.
-        let _sums = SharedSums::new(|numbers| {
+        let _sums = SyncNormReduce::new(|numbers| {
             let _ = numbers.shallow_clone().f_mul_scalar_(2.0).map_err(|error| error.to_string())?;
             Ok(())
         })
@@ -197,7 +203,7 @@ fn a_rank_normalizes_its_images_with_the_statistics_of_all() {
             training: true,
             dropout: None,
             activation: Activation::LeakyRelu,
-            part: Part { first: 2, whole: Some(4) },
+            slice: BatchSlice { first: 2, whole: Some(4) },
         };
         let running_tensors = Some([&running[0], &running[1]]);
         let tensors =
@@ -210,8 +216,8 @@ fn a_rank_normalizes_its_images_with_the_statistics_of_all() {
         assert_close("values", &y.narrow(1, 0, channels), &expected.narrow(0, 2, 2), 1e-5);
         let upstream = host.randn_like();
         (&expected * Tensor::cat(&[&upstream, &upstream], 0)).sum(Kind::Double).backward();
-        let form = Form { kind: Kind::Float, channels_last: true, padded: true };
-        (&y * form.of(&upstream.to_kind(Kind::Float).to_device(GPU)).unwrap()).sum(Kind::Float).backward();
+        let form = FeatureLayout { kind: Kind::Float, channels_last: true, padded: true };
+        (&y * form.apply(&upstream.to_kind(Kind::Float).to_device(GPU)).unwrap()).sum(Kind::Float).backward();
         // The images serve twice on the host: so do their gradients, and those of the parameters.
         let half = |t: &Tensor| t.grad() * 0.5;
         assert_close("gradient", &x.grad().narrow(1, 0, channels), &half(&host), 1e-4);
@@ -240,7 +246,7 @@ fn dropout_keeps_the_share_it_should_and_its_gradient_is_its_own() {
             training: true,
             dropout: Some(Dropout { keep: 0.7, layer: 3, seed: &seed }),
             activation: Activation::Identity,
-            part: Part { first, whole: None },
+            slice: BatchSlice { first, whole: None },
         };
         normalize(x, &tensors, &how).unwrap()
     };
@@ -284,7 +290,7 @@ fn a_normalized_convolution_has_the_gradients_of_its_parts() {
             training: true,
             dropout: None,
             activation: Activation::Prelu,
-            part: Part::default(),
+            slice: BatchSlice::default(),
         };
         let residual = inputs == outputs;
         let y = normalized_convolution(&x, &tensors, &how, &on_gpu, residual).unwrap();
@@ -304,8 +310,8 @@ fn a_normalized_convolution_has_the_gradients_of_its_parts() {
         let total = (&expected * &upstream).sum(Kind::Double);
         let of_a = Tensor::run_backward(&[&total], &[&a], true, false).remove(0);
         total.backward();
-        let form = Form { kind: Kind::Float, channels_last: true, padded: true };
-        (&y * form.of(&upstream.to_device(GPU)).unwrap()).sum(Kind::Float).backward();
+        let form = FeatureLayout { kind: Kind::Float, channels_last: true, padded: true };
+        (&y * form.apply(&upstream.to_device(GPU)).unwrap()).sum(Kind::Float).backward();
         assert_close(&format!("{what}: gradient"), &x.grad().narrow(1, 0, inputs), &host.grad(), 2e-3);
         let found = on_gpu.grad().narrow(0, 0, outputs).narrow(1, 0, inputs);
         assert_close(&format!("{what}: kernel"), &found, &kernel.grad(), 2e-3);
@@ -337,8 +343,8 @@ fn maps_of_several_scales_are_joined_as_on_the_processor() {
     assert_close("values", &joined.narrow(1, 0, 150), &expected, 1e-7);
     let upstream = expected.randn_like();
     (&expected * &upstream).sum(Kind::Double).backward();
-    let form = Form { kind: Kind::Float, channels_last: true, padded: true };
-    (&joined * form.of(&upstream.to_device(GPU)).unwrap()).sum(Kind::Float).backward();
+    let form = FeatureLayout { kind: Kind::Float, channels_last: true, padded: true };
+    (&joined * form.apply(&upstream.to_device(GPU)).unwrap()).sum(Kind::Float).backward();
     for (i, (map, host)) in pairs.iter().enumerate() {
         assert_close(&format!("gradient of path {i}"), &map.grad().narrow(1, 0, 50), &host.grad(), 1e-5);
     }
@@ -353,15 +359,15 @@ fn the_ways_down_and_up_are_those_of_the_processor() {
         let (x, host) = map([2, 16, d, h, w], Kind::Float);
         let (x, host) = (leaf(&x), leaf(&host));
         let both = |x: &Tensor| {
-            let [pooled, same] = space::descend(x, stride).unwrap();
-            space::ascend((pooled * 2.0, 16), (same, 16), stride).unwrap()
+            let [pooled, same] = space::downsample(x, stride).unwrap();
+            space::upsample((pooled * 2.0, 16), (same, 16), stride).unwrap()
         };
         let (found, expected) = (both(&x), both(&host));
         assert_close(&format!("{size:?}"), &found, &expected, 1e-6);
         let upstream = expected.randn_like();
         (&expected * &upstream).sum(Kind::Double).backward();
-        let form = Form { kind: Kind::Float, channels_last: true, padded: true };
-        (&found * form.of(&upstream.to_device(GPU)).unwrap()).sum(Kind::Float).backward();
+        let form = FeatureLayout { kind: Kind::Float, channels_last: true, padded: true };
+        (&found * form.apply(&upstream.to_device(GPU)).unwrap()).sum(Kind::Float).backward();
         assert_close(&format!("{size:?}: gradient"), &x.grad(), &host.grad(), 1e-6);
     }
 }
@@ -419,7 +425,7 @@ fn the_loss_has_the_noise_the_value_and_the_gradients_of_the_processor() {
         let noise = StepNoise::new(seed, step, distribution.noise_shape(samples), pairing).unwrap();
         let noise = noise.from_item(first);
         let target = Target::classes(maps.shallow_clone(), c).unwrap();
-        let expected = power_loss(&distribution, &target, NoiseSource::Step(&noise), power).unwrap();
+        let expected = tempered_loss(&distribution, &target, NoiseSource::Step(&noise), power).unwrap();
         expected.loss.mean(Kind::Double).backward();
 
         let device: Vec<Tensor> = [&mean, &diagonal, &factor].map(|t| leaf(&t.to_device(GPU))).into();
@@ -432,10 +438,10 @@ fn the_loss_has_the_noise_the_value_and_the_gradients_of_the_processor() {
         let numbers = Tensor::from_slice(&[StepNoise::seed(seed, step) as i64]).to_device(GPU);
         let noise = NoiseSource::OnGpu(GpuNoise { seed: &numbers, samples, pairing, first });
         let target = Target::classes(maps, c).unwrap().on(GPU).unwrap();
-        let found = power_loss(&distribution, &target, noise, power).unwrap();
+        let found = tempered_loss(&distribution, &target, noise, power).unwrap();
         found.loss.mean(Kind::Double).backward();
         assert_close(&format!("{what}: loss"), &found.loss, &expected.loss, 1e-6);
-        let effective = distance(&found.effective_samples, &expected.effective_samples);
+        let effective = distance(&found.ess, &expected.ess);
         assert!(effective < 1e-3, "{what}: effective samples {effective}");
         for (name, found, expected) in [
             ("mean", &device[0], &host[0]),
@@ -484,8 +490,8 @@ fn optimizers_step_as_on_the_processor() {
             Optimizer::new(method, named(host.iter().map(Tensor::shallow_clone).collect())).unwrap();
         let mut on_gpu =
             Optimizer::new(method, named(device.iter().map(Tensor::shallow_clone).collect())).unwrap();
-        let mut table = Table::new(&[5000, 21], GPU).unwrap();
-        let results = Results::new(GPU).unwrap();
+        let mut table = ParameterTable::new(&[5000, 21], GPU).unwrap();
+        let results = StepResults::new(GPU).unwrap();
         for step in 0..5u32 {
             let gradients: Vec<Tensor> = start.iter().map(|t| t.randn_like() * 2.0).collect();
             on_host.zero_grad().unwrap();
@@ -500,8 +506,8 @@ fn optimizers_step_as_on_the_processor() {
             on_host.step(rate).unwrap();
 
             let gradients: Vec<Tensor> = gradients.iter().map(|t| t.to_device(GPU)).collect();
-            let entries: Vec<Entry> = (0..2)
-                .map(|i| Entry {
+            let entries: Vec<ParameterRow> = (0..2)
+                .map(|i| ParameterRow {
                     master: &device[i],
                     working: None,
                     gradient: Some(gradients[i].shallow_clone()),
@@ -619,28 +625,28 @@ fn training_follows_that_on_the_processor() {
 #[derive(Debug)]
 struct Silent;
 
-impl Ranks for Silent {
+impl Communicator for Silent {
     fn rank(&self) -> usize {
         0
     }
 
-    fn size(&self) -> usize {
+    fn world_size(&self) -> usize {
         2
     }
 
-    fn sum_f32(&self, _: &mut [f32]) -> ssn_nn::error::Result<()> {
+    fn all_reduce_f32(&self, _: &mut [f32]) -> ssn_nn::error::Result<()> {
         Ok(())
     }
 
-    fn sum_f64(&self, _: &mut [f64]) -> ssn_nn::error::Result<()> {
+    fn all_reduce_f64(&self, _: &mut [f64]) -> ssn_nn::error::Result<()> {
         Ok(())
     }
 
-    fn gather(&self, bytes: &[u8]) -> ssn_nn::error::Result<Vec<Vec<u8>>> {
+    fn all_gather(&self, bytes: &[u8]) -> ssn_nn::error::Result<Vec<Vec<u8>>> {
         Ok(vec![bytes.to_vec(); 2])
     }
 
-    fn beside(&self) -> ssn_nn::error::Result<Arc<dyn Ranks>> {
+    fn duplicate(&self) -> ssn_nn::error::Result<Arc<dyn Communicator>> {
         Ok(Arc::new(Self))
     }
 }
@@ -648,23 +654,24 @@ impl Ranks for Silent {
 #[test]
 fn a_rank_trains_as_without_ranks_by_nccl_and_through_the_host() {
     let Some(_alone) = gpu() else { return };
-    let losses = |ranks: Option<Arc<dyn Ranks>>, shares_norm: bool, words: Option<&str>| -> Vec<f64> {
-        let mut trainer = trainer(GPU, Precision::F32, 3);
-        if let Some(ranks) = ranks {
-            trainer = trainer.with_ranks(ranks, shares_norm).unwrap();
-        }
-        assert_eq!(trainer.gpu_sums(), words);
-        (0..20).map(|k| trainer.step(&batch(k, false)).unwrap().loss).collect()
-    };
+    let losses =
+        |comm: Option<Arc<dyn Communicator>>, syncs_batch_norm: bool, words: Option<&str>| -> Vec<f64> {
+            let mut trainer = trainer(GPU, Precision::F32, 3);
+            if let Some(comm) = comm {
+                trainer = trainer.with_communicator(comm, syncs_batch_norm).unwrap();
+            }
+            assert_eq!(trainer.all_reduce_backend(), words);
+            (0..20).map(|k| trainer.step(&batch(k, false)).unwrap().loss).collect()
+        };
     let expected = losses(None, true, None);
-    for shares_norm in [true, false] {
+    for syncs_batch_norm in [true, false] {
         // Two ranks on one GPU go through the host; one alone has a GPU of its own, and its steps are recorded. NCCL adds up
         // nothing for one rank: what shows is that buckets are made, awaited and copied back in a recorded step.
-        let one: Arc<dyn Ranks> = Threads::new(1).remove(0);
-        let ways: [(Arc<dyn Ranks>, &str); 2] =
+        let one: Arc<dyn Communicator> = ThreadCommunicator::new(1).remove(0);
+        let ways: [(Arc<dyn Communicator>, &str); 2] =
             [(one, "NCCL"), (Arc::new(Silent), "the memory of the hosts")];
-        for (ranks, words) in ways {
-            let found = losses(Some(ranks), shares_norm, Some(words));
+        for (comm, words) in ways {
+            let found = losses(Some(comm), syncs_batch_norm, Some(words));
             for (k, (found, expected)) in found.iter().zip(&expected).enumerate() {
                 let most = if k < 8 { 0.002 } else { 0.02 };
                 assert!((found / expected - 1.0).abs() < most, "{words}, step {k}: {found} of {expected}");
@@ -687,7 +694,7 @@ fn replayed_steps_are_those_done_call_by_call() {
         losses.push(found.loss);
         assert!((found.loss / expected.loss - 1.0).abs() < 0.02, "{number}: {found:?} {expected:?}");
         // How many samples carry the loss depends on differences that rounding changes; here it must only be possible.
-        let effective = found.effective_samples.unwrap();
+        let effective = found.ess.unwrap();
         assert!((1.0..=20.0).contains(&effective), "{number}: {effective}");
     }
     losses.dedup();
@@ -727,7 +734,7 @@ fn a_mean_over_the_last_steps_predicts_and_leaves_the_steps_alone() {
     for precision in [Precision::F32, Precision::Bf16] {
         // A mean over one step is what the network had when it was taken up: after 100 steps after every tenth.
         let mut plain = trainer(GPU, precision, 6);
-        let mut trainer = trainer(GPU, precision, 6).with_average(1).unwrap();
+        let mut trainer = trainer(GPU, precision, 6).with_ema(1).unwrap();
         let predicted = |model: &Model| {
             let image = Tensor::ones([2, 2, 1, 32, 24], (Kind::Float, Device::Cpu));
             let prediction = tch::no_grad(|| model.forward(&image, None, Mode::Evaluation).unwrap());
@@ -738,7 +745,7 @@ fn a_mean_over_the_last_steps_predicts_and_leaves_the_steps_alone() {
         let expected = predicted(trainer.model()).unwrap();
         (110..115).for_each(|k| _ = step(&mut trainer, k));
         let before = predicted(trainer.model()).unwrap();
-        let mean = trainer.with_result(predicted).unwrap();
+        let mean = trainer.with_eval_model(predicted).unwrap();
         assert_close("after step 110", &mean, &expected, 1e-6);
         assert!(distance(&before, &expected) > 1e-4, "the weights have changed since");
         assert_close("the last weights are back", &predicted(trainer.model()).unwrap(), &before, 1e-6);
@@ -788,7 +795,7 @@ fn whole_images_are_those_of_the_processor() {
         let values: Vec<f32> = Tensor::randn([count], (Kind::Float, Device::Cpu)).try_into().unwrap();
         let mask: Vec<u8> = (0..voxels).map(|i| u8::from(i % voxels > voxels / 9 && i % 7 != 0)).collect();
         for mask in [None, Some(mask.as_slice())] {
-            let image = Image::new(&values, config.channels as usize, size, mask).unwrap();
+            let image = InputImage::new(&values, config.channels as usize, size, mask).unwrap();
             let predicted = |device| {
                 let model = Model::new(&config, Execution::on(device, Precision::F32), 4).unwrap();
                 let tiles = TileConfig { tile, voxels_at_once: 2000, ..TileConfig::default() };
@@ -798,7 +805,7 @@ fn whole_images_are_those_of_the_processor() {
             let (expected, found) = (predicted(Device::Cpu), predicted(GPU));
             assert_eq!((found.size, found.region), (expected.size, expected.region));
             assert!(found.timing.gpu.is_some());
-            let parts = |prediction: &WholeImage| {
+            let parts = |prediction: &WholeImagePrediction| {
                 let d = prediction.distribution().unwrap();
                 [d.mean(), d.diagonal(), d.factor()].map(|part| Tensor::from_slice(&part.to_f32()))
             };
@@ -828,11 +835,13 @@ fn networks_with_latent_variables_learn_and_draw_as_on_the_processor() {
             let losses: Vec<f64> = (0..12).map(|k| trainer.step(&batch(k, false)).unwrap().loss).collect();
             let size = [1, 30, 24];
             let values: Vec<f32> = (0..2 * 720).map(|i| (i as f32 * 0.37).sin()).collect();
-            let image = Image::new(&values, 2, size, None).unwrap();
-            let config =
-                WholeImageConfig { draws: Draws { count: 9, seed: 2 }, ..WholeImageConfig::default() };
-            match predict(trainer.model(), &image, &config, |_, _| {}).unwrap().says {
-                Says::Samples { mean, labels } => (losses, Tensor::from_slice(&mean), labels),
+            let image = InputImage::new(&values, 2, size, None).unwrap();
+            let config = WholeImageConfig {
+                latent_samples: LatentSamples { count: 9, seed: 2 },
+                ..WholeImageConfig::default()
+            };
+            match predict(trainer.model(), &image, &config, |_, _| {}).unwrap().output {
+                ImageOutput::Samples { mean, labels } => (losses, Tensor::from_slice(&mean), labels),
                 other => panic!("{other:?}"),
             }
         };

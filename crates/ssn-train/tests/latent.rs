@@ -10,7 +10,7 @@ use ssn_nn::{
     ProbUnetConfig, Schedule, Target, Warmup,
 };
 use ssn_train::inference::tiles::TileConfig;
-use ssn_train::inference::whole_image::{Draws, Image, Says, WholeImageConfig, predict};
+use ssn_train::inference::{ImageOutput, InputImage, LatentSamples, WholeImageConfig, predict};
 use ssn_train::{LossConfig, Trainer};
 use tch::{Device, Kind, Tensor};
 
@@ -60,12 +60,12 @@ fn the_loss_has_the_gradient_that_differences_show() {
         let target = Target::classes(maps, 2).unwrap();
         let noise = Tensor::randn([3, latent.noise_count([1, 16, 16])], options);
         let loss = || {
-            let learnt = model.learn(&[image.shallow_clone()], &target, &noise, Mode::TRAINING).unwrap();
-            learnt.loss(&target).unwrap().sum(Kind::Double)
+            let terms = model.elbo_terms(&[image.shallow_clone()], &target, &noise, Mode::Training).unwrap();
+            terms.loss(&target).unwrap().sum(Kind::Double)
         };
         loss().backward();
         let mut parts: Vec<&str> = vec![];
-        for parameter in model.parameters().trained() {
+        for parameter in model.parameters().trainable() {
             assert!(parameter.tensor.grad().defined(), "{}: nothing depends on it", parameter.name);
             let part = part_of(&parameter.name);
             if !parts.contains(&part) {
@@ -76,7 +76,7 @@ fn the_loss_has_the_gradient_that_differences_show() {
             // All tensors of a part move at once, in a random direction.
             let moved: Vec<(Tensor, Tensor)> = model
                 .parameters()
-                .trained()
+                .trainable()
                 .filter(|parameter| part_of(&parameter.name) == part)
                 .map(|parameter| {
                     (parameter.tensor.shallow_clone(), Tensor::randn(parameter.tensor.size(), options))
@@ -123,7 +123,7 @@ fn phiseg_counts_every_level() {
     let model = Model::new(&config(head, batch_norm()), Execution::cpu(Precision::F64), 4).unwrap();
     // Posterior and prior are the same everywhere, but for the mean of one level, which is a constant further.
     tch::no_grad(|| {
-        for parameter in model.parameters().trained() {
+        for parameter in model.parameters().trainable() {
             if parameter.name.contains(".mean.") || parameter.name.contains(".deviation.") {
                 let _ = parameter.tensor.shallow_clone().zero_();
             }
@@ -134,27 +134,27 @@ fn phiseg_counts_every_level() {
         let name = format!("head.posterior.mean.{level}.bias");
         let mut bias = model.parameters().get(&name).unwrap().shallow_clone();
         tch::no_grad(|| drop(bias.fill_(shift)));
-        let learnt = model.learn(&[image.shallow_clone()], &target, &noise, Mode::TRAINING).unwrap();
+        let terms = model.elbo_terms(&[image.shallow_clone()], &target, &noise, Mode::Training).unwrap();
         tch::no_grad(|| drop(bias.fill_(0.0)));
-        learnt
+        terms
     };
     let deviation = 2f64.ln() + 1e-4;
     // Two variables at each voxel; a level of 8² and one of 4², which counts four times.
     for (level, weight) in [(0, 1.0), (1, 4.0)] {
-        let learnt = shifted(level, 0.3);
+        let terms = shifted(level, 0.3);
         let voxels = [64.0, 16.0][level];
         let expected = 0.5 * weight * 2.0 * voxels * 0.5 * (0.3 / deviation).powi(2);
-        let found = learnt.divergence.double_value(&[0]);
+        let found = terms.kl.double_value(&[0]);
         assert!((found - expected).abs() < 1e-9 * expected, "level {level}: {found} and {expected}");
-        assert_eq!(learnt.logits.len(), 2);
-        let entropies: f64 = learnt
+        assert_eq!(terms.logits.len(), 2);
+        let entropies: f64 = terms
             .logits
             .iter()
             .map(|logits| {
                 -logits.log_softmax(1, Kind::Double).get(0).get(0).sum(Kind::Double).double_value(&[])
             })
             .sum();
-        let loss = learnt.loss(&target).unwrap().double_value(&[0]);
+        let loss = terms.loss(&target).unwrap().double_value(&[0]);
         assert!((loss - found - entropies).abs() < 1e-9 * loss, "{loss} = {found} + {entropies}");
     }
 }
@@ -168,15 +168,18 @@ fn a_sample_does_not_depend_on_the_others() {
         let (size, mut mask) = ([1, 15, 13], vec![0u8; 15 * 13]);
         mask[3 * 13 + 2..14 * 13].fill(1);
         let values: Vec<f32> = (0..15 * 13).map(|i| (i as f32 * 0.37).sin()).collect();
-        let image = Image::new(&values, 1, size, Some(&mask)).unwrap();
+        let image = InputImage::new(&values, 1, size, Some(&mask)).unwrap();
         let draw = |count, seed, voxels_at_once| {
             let tiles = TileConfig { voxels_at_once, ..TileConfig::default() };
-            let config =
-                WholeImageConfig { tiles, draws: Draws { count, seed }, ..WholeImageConfig::default() };
+            let config = WholeImageConfig {
+                tiles,
+                latent_samples: LatentSamples { count, seed },
+                ..WholeImageConfig::default()
+            };
             let whole = predict(&model, &image, &config, |_, _| {}).unwrap();
             let voxels = whole.region.voxels();
-            match whole.says {
-                Says::Samples { mean, labels } => (mean, labels, voxels),
+            match whole.output {
+                ImageOutput::Samples { mean, labels } => (mean, labels, voxels),
                 other => panic!("{other:?}"),
             }
         };
@@ -228,9 +231,13 @@ fn the_disagreement_of_raters_is_learnt() {
             };
             trainer.step(&batch).unwrap();
         }
-        let image = Image::new(&image, 1, [1, SIZE, SIZE], None).unwrap();
-        let config = WholeImageConfig { draws: Draws { count: 64, seed: 1 }, ..WholeImageConfig::default() };
-        let Says::Samples { labels, .. } = predict(trainer.model(), &image, &config, |_, _| {}).unwrap().says
+        let image = InputImage::new(&image, 1, [1, SIZE, SIZE], None).unwrap();
+        let config = WholeImageConfig {
+            latent_samples: LatentSamples { count: 64, seed: 1 },
+            ..WholeImageConfig::default()
+        };
+        let ImageOutput::Samples { labels, .. } =
+            predict(trainer.model(), &image, &config, |_, _| {}).unwrap().output
         else {
             panic!("no samples")
         };
@@ -293,7 +300,7 @@ fn what_does_not_fit_is_refused() {
                 let maps = Tensor::zeros([1, 4, 256], (Kind::Int64, Device::Cpu));
                 let noise = Tensor::zeros([1, 3], (Kind::Float, Device::Cpu));
                 let target = Target::classes(maps, 2).unwrap();
-                model.learn(&[image], &target, &noise, Mode::TRAINING).unwrap_err().to_string()
+                model.elbo_terms(&[image], &target, &noise, Mode::Training).unwrap_err().to_string()
             },
         ]
         .join("\n")

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
+#[path = "../../ssn-nn/tests/common/mod.rs"]
 mod common;
 
 use ssn_nn::backbones::BackboneConfig;
@@ -11,7 +12,7 @@ use ssn_nn::{
     Execution, LowRankNormal, Model, ModelConfig, NoiseSource, Pairing, Precision, StepNoise, Target,
 };
 use ssn_train::inference::tiles::TileConfig;
-use ssn_train::inference::whole_image::{Image, Storage, WholeImageConfig, predict};
+use ssn_train::inference::{InputImage, Storage, WholeImageConfig, predict};
 use tch::{Device, Kind, Tensor};
 
 /// The most memory that this process ever had, in MiB; nothing where the system does not say.
@@ -60,7 +61,7 @@ fn a_larger_image_needs_memory_for_its_distribution_only() {
     let tiles = TileConfig { tile: Some([1, 128, 128]), voxels_at_once: 1 << 16, overlap: 0.1 };
     let run = |n: usize| {
         let values = vec![0.5; n * n];
-        let image = Image::new(&values, 1, [1, n, n], None).unwrap();
+        let image = InputImage::new(&values, 1, [1, n, n], None).unwrap();
         predict(
             &model,
             &image,

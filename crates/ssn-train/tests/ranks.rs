@@ -8,8 +8,8 @@ use std::thread;
 use ssn_core::random::fill_normals;
 use ssn_data::{Batch, Grid, Origin, Share};
 use ssn_nn::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput};
-use ssn_nn::communicator::Ranks;
-use ssn_nn::communicator::Threads;
+use ssn_nn::communicator::Communicator;
+use ssn_nn::communicator::ThreadCommunicator;
 use ssn_nn::{
     Execution, HeadConfig, LearningRate, Method, Model, ModelConfig, Precision, ProbUnetConfig, Schedule,
     StochasticConfig, Warmup,
@@ -94,23 +94,23 @@ struct Task {
     precision: Precision,
     sizes: [[usize; 3]; 2],
     batch: usize,
-    shares_norm: bool,
+    syncs_batch_norm: bool,
 }
 
 /// The losses of all steps, and all tensors of the model after them.
 type Outcome = (Vec<f64>, Vec<(String, Vec<f64>)>);
 
 /// Trains alone, or as one of several ranks.
-fn train(task: &Task, ranks: Option<Arc<dyn Ranks>>) -> Outcome {
+fn train(task: &Task, comm: Option<Arc<dyn Communicator>>) -> Outcome {
     tch::set_num_threads(1);
     let model = Model::new(&task.config, Execution::on(Device::Cpu, task.precision), 3).unwrap();
     let rate = LearningRate::new(1e-3, Schedule::Constant, Warmup::default(), 1000).unwrap();
     let loss = LossConfig { samples: 4, pretrain_steps: 5, ..LossConfig::default() };
     let mut trainer = Trainer::new(model, Method::adam(), rate, loss, 9).unwrap();
     let share =
-        ranks.as_ref().map_or(Share::WHOLE, |ranks| Share { rank: ranks.rank(), ranks: ranks.size() });
-    if let Some(ranks) = ranks {
-        trainer = trainer.with_ranks(ranks, task.shares_norm).unwrap();
+        comm.as_ref().map_or(Share::WHOLE, |comm| Share { rank: comm.rank(), ranks: comm.world_size() });
+    if let Some(comm) = comm {
+        trainer = trainer.with_communicator(comm, task.syncs_batch_norm).unwrap();
     }
     let losses =
         (0..STEPS).map(|k| trainer.step(&batch(k, task.sizes, task.batch, share)).unwrap().loss).collect();
@@ -124,9 +124,9 @@ fn train(task: &Task, ranks: Option<Arc<dyn Ranks>>) -> Outcome {
 
 fn train_by(task: &Task, count: usize) -> Vec<Outcome> {
     thread::scope(|scope| {
-        let threads: Vec<_> = Threads::new(count)
+        let threads: Vec<_> = ThreadCommunicator::new(count)
             .into_iter()
-            .map(|ranks| scope.spawn(move || train(task, Some(ranks as Arc<dyn Ranks>))))
+            .map(|comm| scope.spawn(move || train(task, Some(comm as Arc<dyn Communicator>))))
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
@@ -144,19 +144,18 @@ fn all(tensors: &[(String, Vec<f64>)]) -> Vec<f64> {
 
 fn agree(task: &Task, counts: &[usize], most: f64) {
     let alone = train(task, None);
-    assert!(alone.0[STEPS as usize - 1] < alone.0[5], "nothing was learnt: {:?}", alone.0);
+    assert!(alone.0[STEPS as usize - 1] < alone.0[5], "nothing was terms: {:?}", alone.0);
     for &count in counts {
-        let ranks = train_by(task, count);
-        for (rank, found) in ranks.iter().enumerate() {
-            assert_eq!(found, &ranks[0], "rank {rank} of {count} has other weights than rank 0");
+        let comm = train_by(task, count);
+        for (rank, found) in comm.iter().enumerate() {
+            assert_eq!(found, &comm[0], "rank {rank} of {count} has other weights than rank 0");
         }
-        let (losses, weights) =
-            (distance(&ranks[0].0, &alone.0), distance(&all(&ranks[0].1), &all(&alone.1)));
+        let (losses, weights) = (distance(&comm[0].0, &alone.0), distance(&all(&comm[0].1), &all(&alone.1)));
         eprintln!(
-            "{count} ranks, {:?}: losses differ by {losses:.1e}, weights by {weights:.1e}",
+            "{count} comm, {:?}: losses differ by {losses:.1e}, weights by {weights:.1e}",
             task.precision
         );
-        assert!(losses < most && weights < most, "{count} ranks: {losses:e} and {weights:e}");
+        assert!(losses < most && weights < most, "{count} comm: {losses:e} and {weights:e}");
     }
 }
 
@@ -165,7 +164,8 @@ const IN_PLANE: [[usize; 3]; 2] = [[1, 16, 16], [1, 16, 16]];
 #[test]
 fn ranks_train_a_unet_as_one_process_does() {
     for (precision, most) in [(Precision::F64, 1e-9), (Precision::F32, 1e-4)] {
-        let task = Task { config: unet("batch"), precision, sizes: IN_PLANE, batch: 6, shares_norm: true };
+        let task =
+            Task { config: unet("batch"), precision, sizes: IN_PLANE, batch: 6, syncs_batch_norm: true };
         agree(&task, &[2, 4], most);
     }
 }
@@ -174,7 +174,11 @@ fn ranks_train_a_unet_as_one_process_does() {
 fn ranks_train_a_deepmedic_as_one_process_does() {
     for (precision, most) in [(Precision::F64, 1e-9), (Precision::F32, 1e-4)] {
         let sizes = [[30; 3], [6; 3]];
-        agree(&Task { config: deepmedic(), precision, sizes, batch: 4, shares_norm: true }, &[2, 4], most);
+        agree(
+            &Task { config: deepmedic(), precision, sizes, batch: 4, syncs_batch_norm: true },
+            &[2, 4],
+            most,
+        );
     }
 }
 
@@ -183,9 +187,9 @@ fn ranks_train_other_norms_and_networks_as_one_process_does() {
     let latent = HeadConfig::ProbUnet(ProbUnetConfig { latent: 3, ..ProbUnetConfig::default() });
     let latent = ModelConfig { head: latent, ..unet("batch") };
     // Norms of single images do not care.
-    for (config, shares_norm) in [(unet("instance"), true), (unet("instance"), false), (latent, true)] {
+    for (config, syncs_batch_norm) in [(unet("instance"), true), (unet("instance"), false), (latent, true)] {
         agree(
-            &Task { config, precision: Precision::F64, sizes: IN_PLANE, batch: 3, shares_norm },
+            &Task { config, precision: Precision::F64, sizes: IN_PLANE, batch: 3, syncs_batch_norm },
             &[3],
             1e-9,
         );
@@ -199,15 +203,15 @@ fn ranks_that_normalize_by_themselves_agree_and_learn() {
         precision: Precision::F64,
         sizes: IN_PLANE,
         batch: 5,
-        shares_norm: false,
+        syncs_batch_norm: false,
     };
-    let (alone, ranks) = (train(&task, None), train_by(&task, 2));
+    let (alone, comm) = (train(&task, None), train_by(&task, 2));
     // Weights and running statistics, though each has seen other items.
-    assert_eq!(ranks[0], ranks[1]);
-    let weights = distance(&all(&ranks[0].1), &all(&alone.1));
+    assert_eq!(comm[0], comm[1]);
+    let weights = distance(&all(&comm[0].1), &all(&alone.1));
     assert!(weights > 1e-6, "statistics were those of the whole batch: {weights:e}");
     let last = |losses: &[f64]| losses[40..].iter().sum::<f64>() / 10.0;
-    let ratio = last(&ranks[0].0) / last(&alone.0);
+    let ratio = last(&comm[0].0) / last(&alone.0);
     eprintln!("the last losses are {ratio:.3} times those of whole batches");
     assert!((0.8..1.25).contains(&ratio), "{ratio}");
 }
@@ -219,14 +223,14 @@ fn a_step_that_is_not_finite_on_one_rank_is_applied_on_none() {
         precision: Precision::F32,
         sizes: IN_PLANE,
         batch: 4,
-        shares_norm: true,
+        syncs_batch_norm: true,
     };
-    let run = |ranks: Arc<Threads>| {
-        let share = Share { rank: ranks.rank(), ranks: 2 };
+    let run = |comm: Arc<ThreadCommunicator>| {
+        let share = Share { rank: comm.rank(), ranks: 2 };
         let model = Model::new(&task.config, Execution::on(Device::Cpu, task.precision), 3).unwrap();
         let rate = LearningRate::new(1e-3, Schedule::Constant, Warmup::default(), 1000).unwrap();
         let trainer = Trainer::new(model, Method::adam(), rate, LossConfig::default(), 9).unwrap();
-        let mut trainer = trainer.with_ranks(ranks, true).unwrap();
+        let mut trainer = trainer.with_communicator(comm, true).unwrap();
         let weights = |trainer: &Trainer| -> Vec<Vec<f32>> {
             let entries = trainer.model().parameters().entries().iter();
             entries.map(|entry| entry.tensor.detach().view([-1]).try_into().unwrap()).collect()
@@ -243,7 +247,8 @@ fn a_step_that_is_not_finite_on_one_rank_is_applied_on_none() {
         trainer.step(&batch(2, task.sizes, task.batch, share)).unwrap().loss
     };
     let losses: Vec<f64> = thread::scope(|scope| {
-        let threads: Vec<_> = Threads::new(2).into_iter().map(|ranks| scope.spawn(|| run(ranks))).collect();
+        let threads: Vec<_> =
+            ThreadCommunicator::new(2).into_iter().map(|comm| scope.spawn(|| run(comm))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(losses[0], losses[1]);

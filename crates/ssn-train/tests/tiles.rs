@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
+#[path = "../../ssn-nn/tests/common/mod.rs"]
 mod common;
 
 use std::path::Path;
@@ -13,7 +14,9 @@ use ssn_nn::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput, TorchS
 use ssn_nn::layers::NormKind;
 use ssn_nn::{Execution, HeadConfig, Mode, Model, ModelConfig, Precision, Prediction, StochasticConfig};
 use ssn_train::inference::tiles::TileConfig;
-use ssn_train::inference::whole_image::{Image, Says, Storage, WholeImage, WholeImageConfig, predict};
+use ssn_train::inference::{
+    ImageOutput, InputImage, Storage, WholeImageConfig, WholeImagePrediction, predict,
+};
 use tch::{Device, Kind, Tensor};
 
 const CLASSES: usize = 3;
@@ -71,8 +74,8 @@ fn run(
     size: [usize; 3],
     mask: Option<&[u8]>,
     config: WholeImageConfig,
-) -> WholeImage {
-    let image = Image::new(values, 2, size, mask).unwrap();
+) -> WholeImagePrediction {
+    let image = InputImage::new(values, 2, size, mask).unwrap();
     predict(model, &image, &config, |_, _| {}).unwrap()
 }
 
@@ -145,7 +148,7 @@ fn deepmedic_by_tiles_is_deepmedic_at_once() {
                 let values = noise(size);
                 let whole = run(&model, &values, size, None, tiled(tile));
                 assert_eq!((whole.size, whole.region), (size, Region { start: [0; 3], size }));
-                assert!(matches!(whole.says, Says::Distribution(_)));
+                assert!(matches!(whole.output, ImageOutput::Distribution(_)));
                 assert_close(whole.distribution().unwrap(), &at_once(&model, &values, size, unit), 1e-5);
             }
         }
@@ -308,7 +311,7 @@ fn networks_without_a_distribution_give_their_logits() {
         let model = Model::new(&config, Execution::cpu(Precision::F32), 4).unwrap();
         let whole = run(&model, &values, size, None, tiled([1, 5, 6]));
         let one = run(&model, &values, size, None, settings(None, usize::MAX));
-        assert!(matches!(whole.says, Says::Logits(_)));
+        assert!(matches!(whole.output, ImageOutput::Logits(_)));
         assert_eq!(
             (whole.distribution().unwrap().classes(), whole.distribution().unwrap().rank()),
             (classes as usize, 0)
@@ -321,7 +324,7 @@ fn networks_without_a_distribution_give_their_logits() {
 
 #[test]
 fn foreign_networks_are_tiled_like_padded_ones() {
-    let torchscript = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/backbone.pt");
+    let torchscript = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ssn-nn/tests/golden/backbone.pt");
     let config = ModelConfig {
         channels: 1,
         classes: 2,
@@ -330,7 +333,7 @@ fn foreign_networks_are_tiled_like_padded_ones() {
     };
     let model = Model::new(&config, Execution::cpu(Precision::F32), 0).unwrap();
     let (size, values) = ([1, 26, 44], noise([1, 26, 44]));
-    let image = Image::new(&values[..26 * 44], 1, size, None).unwrap();
+    let image = InputImage::new(&values[..26 * 44], 1, size, None).unwrap();
     let predict =
         |config| predict(&model, &image, &config, |_, _| {}).unwrap().distribution().unwrap().clone();
     let (whole, tiles) = (predict(WholeImageConfig::default()), predict(tiled([1, 16, 16])));
@@ -343,7 +346,7 @@ fn foreign_networks_are_tiled_like_padded_ones() {
 fn progress_counts_tiles_up_to_their_number() {
     let (size, model) = ([1, 50, 70], model(unet([1, 16, 16]), Precision::F32));
     let values = noise(size);
-    let image = Image::new(&values, 2, size, None).unwrap();
+    let image = InputImage::new(&values, 2, size, None).unwrap();
     let mut seen = vec![];
     let config = settings(Some([1, 16, 16]), 16 * 256);
     predict(&model, &image, &config, |done, total| seen.push((done, total))).unwrap();
@@ -356,7 +359,7 @@ fn what_cannot_be_predicted_is_named() {
     let (size, model) = ([1, 12, 13], model(flat_deepmedic(), Precision::F32));
     let values = noise([3, 12, 13]);
     let message = |channels: usize, config: WholeImageConfig| {
-        let image = Image::new(&values[..channels * 156], channels, size, None).unwrap();
+        let image = InputImage::new(&values[..channels * 156], channels, size, None).unwrap();
         predict(&model, &image, &config, |_, _| {}).unwrap_err().to_string()
     };
     assert_eq!(

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
+#[path = "../../ssn-nn/tests/common/mod.rs"]
 mod common;
 
 use std::sync::Arc;
@@ -16,14 +17,14 @@ use ssn_nn::{
     Execution, HeadConfig, LearningRate, Method, Model, ModelConfig, Precision, Schedule, StochasticConfig,
     Warmup,
 };
-use ssn_train::checkpoint::{Best, Checkpoints, Progress};
+use ssn_train::checkpoint::{BestValidation, Checkpoints, Progress};
 use ssn_train::{LossConfig, TrainError, Trainer};
 use tch::Tensor;
 
 const SEED: u64 = 11;
 const CPU: Execution = Execution {
     precision: Precision::F32,
-    order: ssn_nn::MemoryOrder::ChannelsFirst,
+    order: ssn_nn::MemoryFormat::ChannelsFirst,
     device: tch::Device::Cpu,
 };
 
@@ -101,8 +102,8 @@ fn a_resumed_run_is_the_uncut_run_to_the_bit() {
         checkpoints.save(&progress(5), &mut first).unwrap();
         drop(first);
 
-        let generation = checkpoints.newest().unwrap().generation.unwrap();
-        let mut resumed = generation.resume(trainer(generation.model(CPU).unwrap())).unwrap();
+        let checkpoint = checkpoints.newest().unwrap().checkpoint.unwrap();
+        let mut resumed = checkpoint.resume(trainer(checkpoint.model(CPU).unwrap())).unwrap();
         for k in 5..8 {
             assert_eq!(resumed.step(&recipe.batch(k).unwrap()).unwrap(), reports[k as usize]);
         }
@@ -115,14 +116,14 @@ fn the_mean_over_the_last_steps_is_what_is_saved_and_goes_on_with_the_run() {
     tch::set_num_threads(1);
     let (recipe, patch) = recipe(false);
     let step = |trainer: &mut Trainer, k: u64| trainer.step(&recipe.batch(k).unwrap()).unwrap();
-    let (mut plain, mut uncut) = (new_trainer(patch), new_trainer(patch).with_average(15).unwrap());
+    let (mut plain, mut uncut) = (new_trainer(patch), new_trainer(patch).with_ema(15).unwrap());
     let mut after = vec![];
     for k in 0..24 {
         assert_eq!(step(&mut plain, k), step(&mut uncut, k), "a mean changes no step");
         after.push(weights(plain.model()));
     }
     // Steps weigh 1 up to the ninth, and then 9 over their number.
-    let result = |trainer: &mut Trainer| trainer.with_result(|model| Ok(weights(model))).unwrap();
+    let result = |trainer: &mut Trainer| trainer.with_eval_model(|model| Ok(weights(model))).unwrap();
     for (tensor, (name, mean)) in result(&mut uncut).iter().enumerate() {
         let mut expected = after[0][tensor].1.copy();
         for (k, weights) in after.iter().enumerate().skip(1) {
@@ -134,16 +135,16 @@ fn the_mean_over_the_last_steps_is_what_is_saved_and_goes_on_with_the_run() {
 
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path()).unwrap();
-    let mut first = new_trainer(patch).with_average(15).unwrap();
+    let mut first = new_trainer(patch).with_ema(15).unwrap();
     for k in 0..13 {
         step(&mut first, k);
     }
     checkpoints.save(&progress(13), &mut first).unwrap();
-    let generation = checkpoints.newest().unwrap().generation.unwrap();
-    let saved = generation.model(CPU).unwrap();
+    let checkpoint = checkpoints.newest().unwrap().checkpoint.unwrap();
+    let saved = checkpoint.model(CPU).unwrap();
     assert_eq!(weights(&saved), result(&mut first), "predictions have the mean");
     assert_ne!(weights(&saved), weights(first.model()));
-    let mut resumed = generation.resume(trainer(saved).with_average(15).unwrap()).unwrap();
+    let mut resumed = checkpoint.resume(trainer(saved).with_ema(15).unwrap()).unwrap();
     for k in 13..24 {
         step(&mut resumed, k);
     }
@@ -184,7 +185,7 @@ fn a_batch_out_of_order_is_refused() {
 }
 
 fn save(checkpoints: &Checkpoints, trainer: &mut Trainer, step: u64, best: Option<u64>) {
-    let best = best.map(|step| Best { step, score: 0.5 });
+    let best = best.map(|step| BestValidation { step, score: 0.5 });
     checkpoints.save(&Progress { best, ..progress(step) }, trainer).unwrap();
     best.iter().for_each(|best| checkpoints.name_best(best).unwrap());
 }
@@ -199,7 +200,7 @@ fn the_last_two_generations_and_the_best_are_kept() {
     }
     assert_eq!(checkpoints.steps().unwrap(), [20, 40, 50]);
     assert_eq!(checkpoints.best().unwrap().unwrap().progress.step, 20);
-    assert_eq!(checkpoints.newest().unwrap().generation.unwrap().progress.step, 50);
+    assert_eq!(checkpoints.newest().unwrap().checkpoint.unwrap().progress.step, 50);
 }
 
 #[test]
@@ -217,11 +218,11 @@ fn a_damaged_generation_is_passed_over() {
         change(&mut bytes);
         std::fs::write(&path, bytes).unwrap();
         let newest = checkpoints.newest().unwrap();
-        assert_eq!(newest.generation.unwrap().progress.step, 10, "{file}");
+        assert_eq!(newest.checkpoint.unwrap().progress.step, 10, "{file}");
         assert_eq!(newest.damaged.len(), 1);
         assert!(newest.damaged[0].reason.contains("step-000000020"), "{:?}", newest.damaged);
         std::fs::write(&path, whole).unwrap();
-        assert_eq!(checkpoints.newest().unwrap().generation.unwrap().progress.step, 20);
+        assert_eq!(checkpoints.newest().unwrap().checkpoint.unwrap().progress.step, 20);
     };
     for file in ["model.safetensors", "optimizer.safetensors", "progress.json", "manifest.json"] {
         damage(file, |bytes| bytes.truncate(bytes.len() / 2));
@@ -243,7 +244,7 @@ fn what_a_killed_save_leaves_is_no_generation_and_is_removed() {
     }
     std::fs::write(folder.path().join(".partial-def"), b"half").unwrap();
     let newest = checkpoints.newest().unwrap();
-    assert!(newest.generation.unwrap().progress.step == 10 && newest.damaged.is_empty());
+    assert!(newest.checkpoint.unwrap().progress.step == 10 && newest.damaged.is_empty());
     checkpoints.remove_unfinished().unwrap();
     let entries = std::fs::read_dir(folder.path()).unwrap();
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
@@ -267,5 +268,5 @@ fn a_generation_that_was_set_aside_leaves_its_place_to_another() {
         assert!(checkpoints.steps().unwrap().is_empty());
     }
     save(&checkpoints, &mut trainer, 20, None);
-    assert_eq!(checkpoints.newest().unwrap().generation.unwrap().progress.step, 20);
+    assert_eq!(checkpoints.newest().unwrap().checkpoint.unwrap().progress.step, 20);
 }

@@ -4,8 +4,8 @@
 //! `[b, f, d, h, w]` serves; docs/guides/any-architecture.md has the way for networks of PyTorch.
 
 use ssn::nn::heads::Head;
-use ssn::nn::layers::{Convolution, ConvolutionShape, LinearStart};
-use ssn::nn::parameters::{Initial, Parameters, Scope};
+use ssn::nn::layers::{Convolution, ConvolutionShape, LinearInit};
+use ssn::nn::parameters::{Init, Parameters, Scope};
 use ssn::nn::{
     HeadConfig, Method, NoiseSource, Optimizer, Pairing, Prediction, StepNoise, StochasticConfig, Target,
     monte_carlo_loss,
@@ -25,7 +25,7 @@ impl TwoConvolutions {
         let kernel = [1, 5, 5]; // 2D images have depth 1
         let mut layer = |name, inputs| {
             let shape = ConvolutionShape::same(inputs, FEATURES, kernel);
-            Convolution::new(&mut scope.sub(name), shape, Initial::HeNormal)
+            Convolution::new(&mut scope.sub(name), shape, Init::HeNormal)
         };
         Ok(Self { first: layer("first", channels)?, second: layer("second", FEATURES)? })
     }
@@ -40,11 +40,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut root = parameters.root();
     let backbone = TwoConvolutions::new(&mut root.sub("backbone"), 1)?;
     let config = HeadConfig::Stochastic(StochasticConfig { rank: 4, ..StochasticConfig::default() });
-    let head = Head::new(&mut root.sub("head"), FEATURES, 2, config, LinearStart::HeNormal)?;
+    let head = Head::new(&mut root.sub("head"), FEATURES, 2, config, LinearInit::HeNormal)?;
     println!("{} parameters", parameters.count());
 
     let (image, target) = squares()?;
-    let mut optimizer = Optimizer::new(Method::adam(), parameters.named_trained())?;
+    let mut optimizer = Optimizer::new(Method::adam(), parameters.named_trainable())?;
     let mut losses = vec![];
     for step in 0..60 {
         optimizer.zero_grad()?;

@@ -7,7 +7,7 @@ use ssn::{ToyProblem, solve_toy};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let steps = std::env::args().nth(1).map_or(Ok(20_000), |text| text.parse())?;
-    ssn::training::settle_vector_functions();
+    ssn::training::warm_up_vector_math();
     let problem = ToyProblem {
         steps,
         pretrain: steps / 4,

@@ -10,7 +10,7 @@ use ssn::eval::MapFormat;
 use ssn::prelude::*;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    ssn::training::settle_vector_functions();
+    ssn::training::warm_up_vector_math();
     let work = tempfile::tempdir()?;
     let given = std::env::args().nth(1).map(PathBuf::from);
     let data = match &given {

@@ -7,9 +7,9 @@ use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::{Deserialize, Serialize};
-use ssn_nn::communicator::{Ranks, gather_values};
+use ssn_nn::communicator::{Communicator, all_gather_values};
 
-use ssn_cuda::{CudaError, Description};
+use ssn_cuda::{CudaError, DeviceProperties};
 use tch::Device;
 
 /// What the driver makes when there is a GPU.
@@ -42,7 +42,10 @@ impl fmt::Display for DeviceChoice {
 ///
 /// # Errors
 /// A GPU that was asked for by name and cannot be used. `auto` then takes the processors, and says so if there is one.
-pub(crate) fn device(choice: DeviceChoice, control: Control<'_>) -> Result<(Device, Option<Description>)> {
+pub(crate) fn device(
+    choice: DeviceChoice,
+    control: Control<'_>,
+) -> Result<(Device, Option<DeviceProperties>)> {
     match choice {
         DeviceChoice::Cpu => Ok((Device::Cpu, None)),
         DeviceChoice::Cuda(number) => {
@@ -61,13 +64,13 @@ pub(crate) fn device(choice: DeviceChoice, control: Control<'_>) -> Result<(Devi
     }
 }
 
-fn gpu(number: usize) -> Result<(Device, Description), CudaError> {
+fn gpu(number: usize) -> Result<(Device, DeviceProperties), CudaError> {
     ssn_cuda::load()?;
     let local = ssn_data::launch::launched().map_or(0, |launched| launched.local);
     let count = usize::try_from(tch::Cuda::device_count()).unwrap_or(0);
     // A number that this machine does not have is refused as it is. No other GPU is touched than the one that is used.
     let device = Device::Cuda(if number < count { (number + local) % count } else { number });
-    Ok((device, ssn_cuda::describe(device)?))
+    Ok((device, ssn_cuda::device_properties(device)?))
 }
 
 fn unusable(error: CudaError) -> Error {
@@ -91,10 +94,10 @@ struct Machine {
 /// How many cores this process may count on. As one of several ranks it also computes with its part of the threads that
 /// it would have alone, unless the environment chooses: launchers that bind no ranks to cores let each of them see all, and
 /// threads that wait for each other's cores make steps many times slower.
-pub(crate) fn cores(ranks: Option<&dyn Ranks>) -> Result<usize> {
+pub(crate) fn cores(ranks: Option<&dyn Communicator>) -> Result<usize> {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
     let Some(ranks) = ranks else { return Ok(all) };
-    let places = gather_values(ranks, &Machine::here(ranks.rank()))?;
+    let places = all_gather_values(ranks, &Machine::here(ranks.rank()))?;
     let share = share(&places, ranks.rank());
     if CHOICES.iter().all(|name| std::env::var_os(name).is_none()) {
         tch::set_num_threads(part(tch::get_num_threads() as usize, share) as i32);

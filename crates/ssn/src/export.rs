@@ -1,12 +1,12 @@
-//! Trained networks as files: bundles, TorchScript, and the authors' weights.
+//! TrainedModel networks as files: bundles, TorchScript, and the authors' weights.
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use ssn_eval::check_free;
-use ssn_nn::model::weights::{self, About, Imported, save, save_torchscript};
+use ssn_nn::weights::{self, ImportedModel, ModelMetadata, save, save_torchscript};
 use ssn_nn::{Execution, Precision};
-use ssn_train::run::{Trained, Which};
+use ssn_train::run::{CheckpointChoice, TrainedModel};
 use tch::Device;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -28,7 +28,7 @@ pub struct Exported {
     /// The number of learned parameters.
     pub parameters: i64,
     /// What the network is for.
-    pub about: About,
+    pub about: ModelMetadata,
     /// The name of the model.
     #[serde(skip)]
     pub name: String,
@@ -40,17 +40,17 @@ pub struct Exported {
 /// Makes one file of a trained network; without `out`, it is named after the run.
 pub fn export(
     model: &Path,
-    checkpoint: Which,
+    checkpoint: CheckpointChoice,
     format: ExportFormat,
     out: Option<PathBuf>,
     overwrite: bool,
 ) -> Result<Exported> {
-    let trained = Trained::open(model, checkpoint, Execution::on(Device::Cpu, Precision::F32))?;
+    let trained = TrainedModel::open(model, checkpoint, Execution::on(Device::Cpu, Precision::F32))?;
     let ending = match format {
         ExportFormat::Safetensors => "safetensors",
         ExportFormat::TorchScript => "pt",
     };
-    let about = trained.about.clone();
+    let about = trained.metadata.clone();
     let written = out.unwrap_or_else(|| PathBuf::from(format!("{}.{ending}", about.provenance.run)));
     check_free(&written, overwrite)?;
     let (parameters, name) = (trained.model.parameters().count(), trained.id().name);
@@ -69,7 +69,7 @@ pub fn export(
 ///
 /// # Errors
 /// When weights are missing: a network with holes would predict noise without saying so.
-pub fn import(weights: &Path, out: &Path, overwrite: bool) -> Result<Imported> {
+pub fn import(weights: &Path, out: &Path, overwrite: bool) -> Result<ImportedModel> {
     if out.exists() && !overwrite {
         let advice = "choose another name with --out, or replace it with --overwrite";
         return Err(Error::new(ErrorKind::Usage, format!("{} exists; {advice}", out.display())));

@@ -5,17 +5,17 @@ use std::time::Instant;
 
 use serde::Serialize;
 use ssn_core::{SampleSummary, Sampler, Steering};
-use ssn_cuda::Description;
+use ssn_cuda::DeviceProperties;
 use ssn_data::resample::labels_between;
 use ssn_data::shard::Waiting;
 use ssn_data::{DataConfig, Dataset, Shard};
 use ssn_eval::{About, DistributionFile, Kind, Output, Part, Precision as Stored, Predictions, is_config};
 use ssn_io::{Geometry, Image, Limits, Voxels};
-use ssn_nn::model::weights::About as BundleAbout;
+use ssn_nn::weights::ModelMetadata;
 use ssn_nn::{Execution, Precision};
 use ssn_train::inference::tiles::TileConfig;
-use ssn_train::inference::whole_image::{Draws, Storage, Timing, WholeImageConfig};
-use ssn_train::run::{CONFIG, Trained, Which};
+use ssn_train::inference::{LatentSamples, Storage, Timing, WholeImageConfig};
+use ssn_train::run::{CONFIG, CheckpointChoice, TrainedModel};
 
 use crate::control::Control;
 use crate::device::{DeviceChoice, device};
@@ -35,8 +35,8 @@ pub struct PredictConfig {
     pub split: Option<Part>,
     /// The folder to write to.
     pub out: PathBuf,
-    /// Which checkpoint of the run.
-    pub checkpoint: Which,
+    /// CheckpointChoice checkpoint of the run.
+    pub checkpoint: CheckpointChoice,
     /// How precisely the distribution is stored.
     pub precision: Stored,
     /// Where to compute.
@@ -65,7 +65,7 @@ impl PredictConfig {
             data: vec![],
             split: None,
             out: out.into(),
-            checkpoint: Which::Best,
+            checkpoint: CheckpointChoice::Best,
             precision: Stored::HalfFactor,
             device: DeviceChoice::Auto,
             tile: None,
@@ -128,7 +128,8 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
     let (device, gpu) = device(config.device, control)?;
     let whole_image = tiling(config, gpu.as_ref())?;
     let shard = config.shard;
-    let trained = Trained::open(&config.model, config.checkpoint, Execution::on(device, Precision::F32))?;
+    let trained =
+        TrainedModel::open(&config.model, config.checkpoint, Execution::on(device, Precision::F32))?;
     let Chosen { dataset, cases, split, named } = choose(config, &trained, control)?;
     let about = About { model: trained.id(), seed: 0, dataset: named.display().to_string(), split };
     let folder = Predictions::create(&config.out, about)?;
@@ -152,7 +153,7 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
             }
             let begin = Instant::now();
             let case = dataset.load_raw(index)?;
-            if case.mask.is_none() && trained.about.normalization.needs_mask() {
+            if case.mask.is_none() && trained.metadata.normalization.needs_mask() {
                 phase.message(&format!(
                     "warning: case {id} has no region of interest, but the network learnt intensities that were \
                      scaled inside one; put a mask beside the image"
@@ -190,21 +191,21 @@ fn is_finished(folder: &Predictions, id: &str, config: &PredictConfig) -> bool {
 }
 
 /// Voxels that are computed at once: larger tiles share less of their surroundings, where there is memory for them.
-pub(crate) fn voxels_at_once(gpu: Option<&Description>) -> usize {
+pub(crate) fn voxels_at_once(gpu: Option<&DeviceProperties>) -> usize {
     let usual = TileConfig::default().voxels_at_once;
     if gpu.is_some_and(|gpu| gpu.free >= LARGE_GPU) { 4 * usual } else { usual }
 }
 
 /// How images are divided.
-fn tiling(config: &PredictConfig, gpu: Option<&Description>) -> Result<WholeImageConfig> {
+fn tiling(config: &PredictConfig, gpu: Option<&DeviceProperties>) -> Result<WholeImageConfig> {
     let usual = TileConfig::default();
     let most = voxels_at_once(gpu);
     let voxels_at_once = config.voxels_at_once.unwrap_or(most);
     let tiles = TileConfig { tile: config.tile, voxels_at_once, ..usual };
     tiles.check()?;
     let factor = if config.precision == Stored::Single { Storage::F32 } else { Storage::F16 };
-    let draws = Draws { count: config.samples, seed: 0 };
-    Ok(WholeImageConfig { tiles, factor, draws })
+    let draws = LatentSamples { count: config.samples, seed: 0 };
+    Ok(WholeImageConfig { tiles, factor, latent_samples: draws })
 }
 
 /// The cases to predict.
@@ -220,7 +221,7 @@ struct Chosen {
 }
 
 /// Finds the cases that the arguments name.
-fn choose(config: &PredictConfig, trained: &Trained, control: Control<'_>) -> Result<Chosen> {
+fn choose(config: &PredictConfig, trained: &TrainedModel, control: Control<'_>) -> Result<Chosen> {
     let chosen = match (config.data.as_slice(), &trained.data) {
         ([], None) => {
             let message = "a bundle has no dataset of its own; name a dataset, a config or images";
@@ -260,12 +261,17 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// What the command line names: images, or a dataset with or without labels.
-fn given(paths: &[PathBuf], part: Option<Part>, trained: &Trained, control: Control<'_>) -> Result<Chosen> {
+fn given(
+    paths: &[PathBuf],
+    part: Option<Part>,
+    trained: &TrainedModel,
+    control: Control<'_>,
+) -> Result<Chosen> {
     if let Some(part) = part.filter(|part| *part != Part::All) {
         let message = format!("--split {} needs a division: name a config instead of files", part.name());
         return Err(Error::new(ErrorKind::Usage, message));
     }
-    let BundleAbout { channels, classes, .. } = &trained.about;
+    let ModelMetadata { channels, classes, .. } = &trained.metadata;
     let mut dataset = Dataset::of_images(paths, channels, classes)?;
     if let Some(coding) = trained.data.as_ref().and_then(DataConfig::coding) {
         dataset.reading.coding = coding;
@@ -279,8 +285,8 @@ fn given(paths: &[PathBuf], part: Option<Part>, trained: &Trained, control: Cont
 }
 
 /// A network sees channels by their place: those of another dataset must be as many.
-fn check_channels(dataset: &Dataset, trained: &Trained, control: Control<'_>) -> Result<()> {
-    let (found, expected) = (&dataset.channels, &trained.about.channels);
+fn check_channels(dataset: &Dataset, trained: &TrainedModel, control: Control<'_>) -> Result<()> {
+    let (found, expected) = (&dataset.channels, &trained.metadata.channels);
     let same_set = found.iter().all(|name| expected.contains(name));
     if found.len() == expected.len() && same_set && found != expected {
         let message = format!(

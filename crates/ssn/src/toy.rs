@@ -15,7 +15,7 @@ use ssn_eval::figures::toy::{Panel, toy_figure};
 use ssn_io::write_atomically;
 use ssn_train::TrainError;
 use ssn_train::toy::{
-    DIAGONAL_OPTIMUM, LOW_RANK_OPTIMUM, Outcome, PAPER_STEPS, ToyConfig, ToyModel, label_maps, train,
+    DIAGONAL_OPTIMUM, LOW_RANK_OPTIMUM, PAPER_STEPS, ToyConfig, ToyModel, ToyResult, label_maps, train,
 };
 
 use crate::control::Control;
@@ -119,7 +119,7 @@ fn prepare_folder(folder: &Path, files: &[PathBuf], overwrite: bool) -> Result<(
 }
 
 /// Trains every model with every seed, as many at once as there are cores. Sorted by model, then seed.
-fn train_all(config: &ToyProblem, control: Control<'_>) -> Result<Vec<Outcome>> {
+fn train_all(config: &ToyProblem, control: Control<'_>) -> Result<Vec<ToyResult>> {
     let seeds = config.seed..config.seed + u64::from(config.seeds);
     let jobs: VecDeque<_> =
         MODELS.iter().flat_map(|&model| seeds.clone().map(move |seed| (model, seed))).collect();
@@ -153,7 +153,7 @@ fn train_all(config: &ToyProblem, control: Control<'_>) -> Result<Vec<Outcome>> 
     Ok(outcomes)
 }
 
-fn train_one(model: ToyModel, seed: u64, config: &ToyProblem, phase: &Phase<'_>) -> Result<Outcome> {
+fn train_one(model: ToyModel, seed: u64, config: &ToyProblem, phase: &Phase<'_>) -> Result<ToyResult> {
     let config = ToyConfig {
         seed,
         steps: config.steps as usize,
@@ -163,7 +163,7 @@ fn train_one(model: ToyModel, seed: u64, config: &ToyProblem, phase: &Phase<'_>)
         evaluation_samples: i64::from(config.eval_samples),
         double: config.double,
     };
-    let report = |p: ssn_train::toy::Progress| {
+    let report = |p: ssn_train::toy::ToyProgress| {
         let since = p.step % REPORT_EVERY;
         if since == 0 || p.step == config.steps {
             let steps = if since == 0 { REPORT_EVERY } else { since };
@@ -211,7 +211,7 @@ struct ToyRun {
 }
 
 /// Gathers the numbers.
-fn summarize(config: &ToyProblem, outcomes: &[Outcome], seconds: f64) -> ToySummary {
+fn summarize(config: &ToyProblem, outcomes: &[ToyResult], seconds: f64) -> ToySummary {
     let models = MODELS.iter().map(|&model| {
         let runs: Vec<ToyRun> = outcomes
             .iter()
@@ -319,7 +319,7 @@ fn paper(model: ToyModel) -> f64 {
 }
 
 /// The figure shows the first seed of each model.
-fn figure(config: &ToyProblem, summary: &ToySummary, outcomes: &[Outcome]) -> Result<String> {
+fn figure(config: &ToyProblem, summary: &ToySummary, outcomes: &[ToyResult]) -> Result<String> {
     let maps = Vec::<f32>::try_from(label_maps(tch::Kind::Float).view([-1]))
         .map_err(|e| Error::new(ErrorKind::Internal, e))?;
     let maps: Vec<Vec<f32>> = maps.chunks(maps.len() / 2).map(<[f32]>::to_vec).collect();

@@ -13,10 +13,11 @@ use ssn_data::check::check;
 use ssn_data::template::{suggest_normalization, template, template_with};
 use ssn_data::{Dataset, LoaderConfig, Severity, Split};
 use ssn_io::{Limits, read_bytes};
-use ssn_nn::communicator::{Ranks, leads};
-use ssn_train::checkpoint::Best;
+use ssn_nn::communicator::{Communicator, is_root};
+use ssn_train::checkpoint::BestValidation;
 use ssn_train::run::{
-    Ended, Event, Layers, Pace, Resolved, Run, RunFolder, RunPreset, Setting, Watch, resolve,
+    Callback, ConfigSources, Override, ResolvedRun, Run, RunFolder, RunPreset, StopReason, Throughput,
+    TrainingEvent, resolve,
 };
 use tch::Device;
 
@@ -120,13 +121,13 @@ pub struct TrainedRun {
     /// The folder of the run.
     pub path: PathBuf,
     /// How it ended.
-    pub ended: Ended,
+    pub ended: StopReason,
     /// Steps done.
     pub steps: u64,
     /// The best validation.
-    pub best: Option<Best>,
+    pub best: Option<BestValidation>,
     /// How fast it was; nothing if too few steps were done now.
-    pub pace: Option<Pace>,
+    pub pace: Option<Throughput>,
 }
 
 /// Trains a network, or goes on with a run that was stopped.
@@ -138,28 +139,29 @@ pub fn train(config: &TrainConfig, control: Control<'_>) -> Result<TrainedRun> {
 pub fn train_parallel(
     config: &TrainConfig,
     control: Control<'_>,
-    ranks: Option<Arc<dyn Ranks>>,
+    ranks: Option<Arc<dyn Communicator>>,
 ) -> Result<TrainedRun> {
     let begin = Instant::now();
     // Before anything is written.
     let (device, gpu) = device(config.device, control)?;
     let cores = cores(ranks.as_deref())?;
-    let leads = leads(ranks.as_ref());
+    let is_root = is_root(ranks.as_ref());
     let (folder, resolved) = match (&ranks, &config.resume) {
-        (Some(ranks), _) if !leads => joined(config, &**ranks)?,
+        (Some(ranks), _) if !is_root => joined(config, &**ranks)?,
         (_, Some(path)) => resumed(path, config.data.as_deref())?,
         (_, None) => fresh(config, control, device)?,
     };
     let path = folder.path().to_owned();
-    let mut log = match leads {
+    let mut log = match is_root {
         true => RunLog::new(&path, &resolved, control)?,
         false => RunLog::silent(control),
     };
-    if let Some(ranks) = ranks.as_ref().filter(|_| leads) {
+    if let Some(ranks) = ranks.as_ref().filter(|_| is_root) {
         // The others open what is there now.
-        ranks.gather(&[])?;
-        let (items, count) = (resolved.config.batches.batch_size, ranks.size());
-        let norms = if resolved.config.shares_norm(count) { "whole batches" } else { "each rank's items" };
+        ranks.all_gather(&[])?;
+        let (items, count) = (resolved.config.batches.batch_size, ranks.world_size());
+        let norms =
+            if resolved.config.syncs_batch_norm(count) { "whole batches" } else { "each rank's items" };
         log.tell(&format!(
             "trains over {count} ranks, which share batches of {items} items; batch norm is over {norms}; threads of \
              this rank: {}",
@@ -170,7 +172,7 @@ pub fn train_parallel(
         log.tell(&format!("trains on {} with {:.0} GiB", gpu.name, gpu.total as f64 / f64::from(1 << 30)));
     }
     let mut run = Run::start(folder, resolved, device, ranks, &mut log)?;
-    if let Some(way) = run.gpu_sums() {
+    if let Some(way) = run.all_reduce_backend() {
         log.tell(&format!("GPUs sum gradients through {way}"));
     }
     if config.resume.is_some() && run.steps_done() == 0 {
@@ -182,12 +184,12 @@ pub fn train_parallel(
     let loader = LoaderConfig { workers, ..LoaderConfig::default() };
     // Opening and checking the dataset count as well.
     let limit = config.time_limit.map(|limit| limit.saturating_sub(begin.elapsed()));
-    let ended = run.go(&loader, limit, &mut log);
+    let ended = run.train(&loader, limit, &mut log);
     let ended = ended.map_err(|error| {
         log.write(&format!("failed: {error}"));
         Error::from(error)
     })?;
-    let pace = run.pace();
+    let pace = run.throughput();
     if let Some(pace) = pace {
         log.tell(&pace.to_string());
     }
@@ -205,13 +207,13 @@ impl TrainedRun {
     }
 }
 
-fn outcome(ended: Ended, run: &Path) -> Result<()> {
+fn outcome(ended: StopReason, run: &Path) -> Result<()> {
     let advice = format!("go on with: ssn train --resume {}", run.display());
     match ended {
-        Ended::Finished | Ended::Early => Ok(()),
-        Ended::Stopped => Err(Error::new(ErrorKind::Stopped, format!("stopped on request; {advice}"))),
-        Ended::OutOfTime => Err(Error::new(ErrorKind::Stopped, format!("the time is up; {advice}"))),
-        Ended::NonFinite => Err(Error::new(
+        StopReason::Finished | StopReason::Early => Ok(()),
+        StopReason::Stopped => Err(Error::new(ErrorKind::Stopped, format!("stopped on request; {advice}"))),
+        StopReason::OutOfTime => Err(Error::new(ErrorKind::Stopped, format!("the time is up; {advice}"))),
+        StopReason::NonFinite => Err(Error::new(
             ErrorKind::NonFinite,
             format!(
                 "too many steps in a row had a loss or a gradient that is not finite, and none of them was applied; \
@@ -224,22 +226,22 @@ fn outcome(ended: Ended, run: &Path) -> Result<()> {
 }
 
 /// A run that goes on, with its dataset where it was or where it is now.
-fn resumed(path: &Path, data: Option<&Path>) -> Result<(RunFolder, Resolved)> {
+fn resumed(path: &Path, data: Option<&Path>) -> Result<(RunFolder, ResolvedRun)> {
     let folder = RunFolder::open(path)?;
     let resolved = folder.resolved(data)?;
     Ok((folder, resolved))
 }
 
 /// A run that the first rank has begun or opened, for another one.
-fn joined(config: &TrainConfig, ranks: &dyn Ranks) -> Result<(RunFolder, Resolved)> {
-    ranks.gather(&[])?;
+fn joined(config: &TrainConfig, ranks: &dyn Communicator) -> Result<(RunFolder, ResolvedRun)> {
+    ranks.all_gather(&[])?;
     let folder = RunFolder::join(config.resume.as_deref().unwrap_or(&config.out))?;
     let resolved = folder.resolved(config.data.as_deref().filter(|_| config.resume.is_some()))?;
     Ok((folder, resolved))
 }
 
 /// A new run, on a dataset that was checked.
-fn fresh(config: &TrainConfig, control: Control<'_>, device: Device) -> Result<(RunFolder, Resolved)> {
+fn fresh(config: &TrainConfig, control: Control<'_>, device: Device) -> Result<(RunFolder, ResolvedRun)> {
     RunFolder::is_free(&config.out)?;
     let run_config = layers(config, control)?.config()?;
     if let Some(precision) = run_config.training.precision {
@@ -258,15 +260,16 @@ fn fresh(config: &TrainConfig, control: Control<'_>, device: Device) -> Result<(
 }
 
 /// What the config is put together from.
-fn layers(config: &TrainConfig, control: Control<'_>) -> Result<Layers> {
+fn layers(config: &TrainConfig, control: Control<'_>) -> Result<ConfigSources> {
     let usage = |message: String| Error::new(ErrorKind::Usage, message);
     let preset = config.preset.as_deref().map(RunPreset::parse).transpose().map_err(usage)?;
     let mut settings = vec![];
     for written in &config.settings {
-        settings.push(Setting::parse(written).map_err(|reason| usage(format!("--set {written}: {reason}")))?);
+        settings
+            .push(Override::parse(written).map_err(|reason| usage(format!("--set {written}: {reason}")))?);
     }
     if let Some(seed) = config.seed {
-        settings.push(Setting::parse(&format!("training.seed={seed}")).map_err(usage)?);
+        settings.push(Override::parse(&format!("training.seed={seed}")).map_err(usage)?);
     }
     let file = match (&config.config, &config.data) {
         (Some(path), _) => {
@@ -289,12 +292,12 @@ fn layers(config: &TrainConfig, control: Control<'_>) -> Result<Layers> {
             };
             // The run keeps the split; a split.toml that happens to lie here belongs to something else.
             let split = format!("data.split.file={}", config.out.join("split.toml").display());
-            settings.push(Setting::parse(&split).map_err(usage)?);
+            settings.push(Override::parse(&split).map_err(usage)?);
             Some((data.file_name().unwrap_or_default().into(), text))
         }
         (None, None) => None,
     };
-    let layers = Layers { preset, file, settings };
+    let layers = ConfigSources { preset, file, overrides: settings };
     if config.config.is_some() && config.preset.is_some() {
         let sections = layers.learning_sections();
         if !sections.is_empty() {
@@ -306,7 +309,7 @@ fn layers(config: &TrainConfig, control: Control<'_>) -> Result<Layers> {
 }
 
 /// Learning from a dataset with errors would hide them in a model.
-fn check_dataset(resolved: &Resolved, control: Control<'_>) -> Result<()> {
+fn check_dataset(resolved: &ResolvedRun, control: Control<'_>) -> Result<()> {
     let phase = control.phase(resolved.dataset.entries.len(), "cases checked");
     let report = check(&resolved.dataset, Some(&resolved.parts), &|done| phase.reached(done));
     drop(phase);
@@ -346,7 +349,7 @@ struct RunLog<'a> {
 
 impl<'a> RunLog<'a> {
     /// Opens the log and says what is about to be trained.
-    fn new(run: &Path, resolved: &Resolved, control: Control<'a>) -> Result<Self> {
+    fn new(run: &Path, resolved: &ResolvedRun, control: Control<'a>) -> Result<Self> {
         let path = run.join(LOG);
         let log = OpenOptions::new().create(true).append(true).open(&path);
         let log = log.map_err(|error| {
@@ -399,28 +402,29 @@ impl<'a> RunLog<'a> {
     }
 }
 
-impl Watch for RunLog<'_> {
+impl Callback for RunLog<'_> {
     fn should_stop(&self) -> bool {
         self.control.should_stop()
     }
 
-    fn saw(&mut self, event: Event<'_>) {
+    fn on_event(&mut self, event: TrainingEvent<'_>) {
         match event {
-            Event::PassedOver { reason, aside } => self.tell(&format!(
+            TrainingEvent::PassedOver { reason, aside } => self.tell(&format!(
                 "passed over a damaged checkpoint, which is now {}: {reason}",
                 aside.display()
             )),
-            Event::Resumed { step } => self.tell(&format!("goes on after step {step}")),
-            Event::Step(interval) => {
+            TrainingEvent::Resumed { step } => self.tell(&format!("goes on after step {step}")),
+            TrainingEvent::Step(interval) => {
                 let loss = interval.loss().map_or(String::new(), |loss| format!("loss {loss:.4}"));
-                let samples = interval.effective_samples();
-                let samples =
-                    samples.map_or(String::new(), |samples| format!(", effective samples {samples:.1}"));
+                let samples = interval.ess();
+                let samples = samples.map_or(String::new(), |samples| format!(", ESS {samples:.1}"));
                 self.phase.advance(1, &(loss + &samples));
             }
-            Event::Incident { reason, file } => self.tell(&format!("{reason}; see {}", file.display())),
-            Event::Validating(done) => self.phase.current(&format!("validation, {done} cases done")),
-            Event::Validated { step, validation, is_best } => {
+            TrainingEvent::Incident { reason, file } => {
+                self.tell(&format!("{reason}; see {}", file.display()))
+            }
+            TrainingEvent::Validating(done) => self.phase.current(&format!("validation, {done} cases done")),
+            TrainingEvent::Validated { step, validation, is_best } => {
                 let show = |name: &str, value: Option<f64>| value.map(|value| format!("{name} {value:.4}"));
                 let parts: Vec<String> = [
                     show("GED²", validation.ged),
@@ -434,7 +438,7 @@ impl Watch for RunLog<'_> {
                 let best = if is_best { ", the best so far" } else { "" };
                 self.tell(&format!("step {step}: {}{best}", parts.join(", ")));
             }
-            Event::Saved(folder) => self.write(&format!("saved {}", folder.display())),
+            TrainingEvent::Saved(folder) => self.write(&format!("saved {}", folder.display())),
         }
     }
 }

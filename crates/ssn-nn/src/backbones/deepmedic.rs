@@ -8,10 +8,9 @@ use ssn_data::Grid;
 use tch::Tensor;
 
 use crate::error::{NnError, Result, refused};
-use crate::layers::{ActivationKind, Convolution, ConvolutionShape, Dropout, Mode, NormKind, Normalized};
-use crate::parameters::{Initial, Scope};
-use crate::space;
-use crate::space::{Form, Size};
+use crate::layers::{ActivationKind, Convolution, ConvolutionShape, Dropout, Mode, NormAct, NormKind};
+use crate::parameters::{Init, Scope};
+use crate::space::{self, FeatureLayout, Size};
 
 /// What the last layer gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -129,17 +128,17 @@ impl DeepMedicConfig {
         Err(NnError::Size { what: "the image size", found: input, rule, nearest })
     }
 
-    /// What each path sees of an image: its middle, every so many voxels.
+    /// The voxels that each path reads of an image: its center, every `scale` voxels.
     ///
     /// Of an odd margin the image loses the smaller half in front and the map the larger, so that both crops together
     /// leave every map centerd on the image.
-    pub fn seen(&self, input: Size) -> Result<Vec<Grid>> {
+    pub fn input_grids(&self, input: Size) -> Result<Vec<Grid>> {
         let output = self.output_size(input)?;
         let grid = |&scale: &Size| {
-            let seen = self.path_input(output, scale);
-            let start = [0, 1, 2].map(|axis| ((input[axis] - seen[axis]) / 2 + scale[axis] / 2) as usize);
+            let size = self.path_input(output, scale);
+            let start = [0, 1, 2].map(|axis| ((input[axis] - size[axis]) / 2 + scale[axis] / 2) as usize);
             let step = scale.map(|s| s as usize);
-            let count = [0, 1, 2].map(|axis| (seen[axis] / scale[axis]) as usize);
+            let count = [0, 1, 2].map(|axis| (size[axis] / scale[axis]) as usize);
             Grid { start, step, count }
         };
         Ok(self.scales.iter().map(grid).collect())
@@ -173,7 +172,7 @@ fn least_common(a: i64, b: i64) -> i64 {
 /// Normalization, dropout, activation, convolution; the first block of a path is the convolution alone.
 #[derive(Debug)]
 struct Block {
-    normalized: Normalized,
+    norm_act: NormAct,
     convolution: Convolution,
     bare: bool,
     residual: bool,
@@ -181,11 +180,11 @@ struct Block {
 
 impl Block {
     fn new(scope: &mut Scope, shape: ConvolutionShape, dropout: Dropout, bare: bool) -> Result<Self> {
-        let initial = Initial::UniformFanIn { fan_in: shape.fan_in() };
+        let initial = Init::UniformFanIn { fan_in: shape.fan_in() };
         let (before, after) = ((NormKind::BATCH, dropout), (ActivationKind::Prelu, "prelu"));
         Ok(Self {
             // The authors' first blocks have a norm and a slope too, though nothing uses them.
-            normalized: Normalized::new(scope, shape.inputs, before, after)?,
+            norm_act: NormAct::new(scope, shape.inputs, before, after)?,
             convolution: Convolution::new(&mut scope.sub("conv"), shape, initial)?,
             bare,
             residual: shape.inputs == shape.outputs,
@@ -196,7 +195,7 @@ impl Block {
         if self.bare {
             return self.convolution.forward(x);
         }
-        self.normalized.then(x, &self.convolution, self.residual, mode)
+        self.norm_act.then(x, &self.convolution, self.residual, mode)
     }
 }
 
@@ -238,24 +237,30 @@ impl DeepMedic {
 
     /// # Shapes
     /// `[b, c, d, h, w]` → `[b, f, d', h', w']`, the sizes as [`DeepMedicConfig::output_size`] says; channels are padded if
-    /// the form is.
-    pub fn forward(&self, image: &Tensor, form: Form, mode: Mode) -> Result<Tensor> {
+    /// the layout is.
+    pub fn forward(&self, image: &Tensor, layout: FeatureLayout, mode: Mode) -> Result<Tensor> {
         let input = space::spatial(image)?;
-        let grids = self.config.seen(input)?;
+        let grids = self.config.input_grids(input)?;
         let parts: Vec<Tensor> = grids.iter().map(|grid| space::grid(image, grid)).collect::<Result<_>>()?;
-        self.forward_seen(&parts, input, form, mode)
+        self.forward_grids(&parts, input, layout, mode)
     }
 
-    /// The same from what each path sees of an image of a size.
+    /// The same from the grids of each path, of an image of a size; see [`DeepMedicConfig::input_grids`].
     ///
     /// # Shapes
     /// `[b, c, dᵢ, hᵢ, wᵢ]` → `[b, f, d', h', w']`.
-    pub fn forward_seen(&self, parts: &[Tensor], input: Size, form: Form, mode: Mode) -> Result<Tensor> {
+    pub fn forward_grids(
+        &self,
+        parts: &[Tensor],
+        input: Size,
+        layout: FeatureLayout,
+        mode: Mode,
+    ) -> Result<Tensor> {
         let output = self.config.output_size(input)?;
         let mut maps = vec![];
         for (blocks, part) in self.paths.iter().zip(parts) {
             // Only the voxels that a path sees are brought into form: a tenth of those of the image.
-            let mut x = form.of(&part.f_contiguous()?)?;
+            let mut x = layout.apply(&part.f_contiguous()?)?;
             for block in blocks {
                 x = block.forward(&x, mode)?;
             }

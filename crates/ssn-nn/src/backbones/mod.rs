@@ -4,11 +4,9 @@
 //! backbone is one file with a config and a type, and one arm in [`BackboneConfig`] and [`Backbone`].
 
 mod deepmedic;
-mod encoder;
 mod plan;
 mod torchscript;
 mod unet;
-mod unit;
 
 use std::path::PathBuf;
 
@@ -18,26 +16,24 @@ use ssn_data::Grid;
 use tch::Tensor;
 
 pub use deepmedic::{DeepMedic, DeepMedicConfig, DeepMedicOutput};
-pub use encoder::Encoder;
-pub use plan::{Plan, plan_unet};
+pub use plan::{UNetPlan, plan_unet};
 pub use torchscript::{TorchScript, TorchScriptConfig};
-pub use unet::{UNet, UNetConfig};
-pub use unit::{Stack, UnitStyle};
+pub use unet::{ConvStack, Encoder, NormActConfig, UNet, UNetConfig};
 
 use crate::error::{Result, refused};
-use crate::layers::{LinearStart, Mode};
+use crate::layers::{LinearInit, Mode};
 use crate::parameters::Scope;
-use crate::space::{Form, Size};
+use crate::space::{FeatureLayout, Size};
 
 /// The settings of a backbone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", try_from = "Written")]
+#[serde(rename_all = "kebab-case", try_from = "BackboneTable")]
 pub enum BackboneConfig {
     /// A U-Net in 2D or 3D.
     Unet(UNetConfig),
     /// The DeepMedic of the paper's 3D experiments, in 2D or 3D.
     Deepmedic(DeepMedicConfig),
-    /// A network of another making.
+    /// A TorchScript network.
     #[serde(untagged)]
     Torchscript(TorchScriptConfig),
 }
@@ -45,35 +41,35 @@ pub enum BackboneConfig {
 /// A backbone as a config file has it: exactly one of the three.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct BackboneTable {
     /// A U-Net in 2D or 3D.
     unet: Option<UNetConfig>,
     /// The DeepMedic of the paper's 3D experiments, in 2D or 3D.
     deepmedic: Option<DeepMedicConfig>,
-    /// A network of another making: the file, as `torch.jit.script(network).save(…)` writes it.
+    /// A TorchScript network: the file, as `torch.jit.script(network).save(…)` writes it.
     torchscript: Option<PathBuf>,
     /// The channels of the feature map that a TorchScript file gives.
     features: Option<i64>,
 }
 
-impl TryFrom<Written> for BackboneConfig {
+impl TryFrom<BackboneTable> for BackboneConfig {
     type Error = &'static str;
 
-    fn try_from(written: Written) -> std::result::Result<Self, &'static str> {
-        match written {
-            Written { unet: Some(config), deepmedic: None, torchscript: None, features: None } => {
+    fn try_from(table: BackboneTable) -> std::result::Result<Self, &'static str> {
+        match table {
+            BackboneTable { unet: Some(config), deepmedic: None, torchscript: None, features: None } => {
                 Ok(Self::Unet(config))
             }
-            Written { unet: None, deepmedic: Some(config), torchscript: None, features: None } => {
+            BackboneTable { unet: None, deepmedic: Some(config), torchscript: None, features: None } => {
                 Ok(Self::Deepmedic(config))
             }
-            Written {
+            BackboneTable {
                 unet: None,
                 deepmedic: None,
                 torchscript: Some(torchscript),
                 features: Some(features),
             } => Ok(Self::Torchscript(TorchScriptConfig { torchscript, features })),
-            Written { torchscript: Some(_), features: None, .. } => {
+            BackboneTable { torchscript: Some(_), features: None, .. } => {
                 Err("a torchscript backbone needs `features`, the channels of its last layer")
             }
             _ => Err("a backbone is one of `unet`, `deepmedic`, or `torchscript` with `features`"),
@@ -81,14 +77,14 @@ impl TryFrom<Written> for BackboneConfig {
     }
 }
 
-/// How the feature maps of parts of an image fit together.
+/// The padding of a backbone's convolutions, which decides how tiles of an image fit together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seams {
-    /// Nothing is padded: parts that begin and end at multiples of this size, counted from the same voxel, give the
-    /// very values of the whole image.
-    None(Size),
-    /// Padding shows near the border of every part; sizes are multiples of this one, where it is known.
-    Padded(Option<Size>),
+pub enum ConvPadding {
+    /// None: tiles that begin and end at multiples of this size, counted from the same voxel, give exactly the values of
+    /// the whole image.
+    Valid(Size),
+    /// Values near the border of a tile depend on padding; sizes are multiples of this one, where it is known.
+    Same(Option<Size>),
 }
 
 /// A network that turns an image into a feature map.
@@ -158,29 +154,29 @@ impl BackboneConfig {
         }
     }
 
-    /// The grids of an image of a size that the network looks at, where that is not every voxel.
-    pub fn seen(&self, input: Size) -> Result<Option<Vec<Grid>>> {
+    /// The grids of voxels that the network reads of an image of a size, where that is not every voxel.
+    pub fn input_grids(&self, input: Size) -> Result<Option<Vec<Grid>>> {
         match self {
-            Self::Deepmedic(config) => Ok(Some(config.seen(input)?)),
+            Self::Deepmedic(config) => Ok(Some(config.input_grids(input)?)),
             Self::Unet(_) | Self::Torchscript(_) => Ok(None),
         }
     }
 
-    /// The first values of a head on this backbone.
-    pub fn head_start(&self) -> LinearStart {
+    /// The initialization of a head on this backbone.
+    pub fn head_init(&self) -> LinearInit {
         match self {
-            Self::Unet(_) => LinearStart::HeNormal,
-            Self::Deepmedic(_) | Self::Torchscript(_) => LinearStart::Uniform,
+            Self::Unet(_) => LinearInit::HeNormal,
+            Self::Deepmedic(_) | Self::Torchscript(_) => LinearInit::Uniform,
         }
     }
 
-    /// How the feature maps of parts of an image fit together.
-    pub fn seams(&self) -> Result<Seams> {
+    /// The padding of the convolutions.
+    pub fn conv_padding(&self) -> Result<ConvPadding> {
         self.check()?;
         Ok(match self {
-            Self::Unet(config) => Seams::Padded(Some(config.total_stride())),
-            Self::Deepmedic(config) => Seams::None(config.total_scale()),
-            Self::Torchscript(_) => Seams::Padded(None),
+            Self::Unet(config) => ConvPadding::Same(Some(config.total_stride())),
+            Self::Deepmedic(config) => ConvPadding::Valid(config.total_scale()),
+            Self::Torchscript(_) => ConvPadding::Same(None),
         })
     }
 
@@ -196,25 +192,31 @@ impl BackboneConfig {
 }
 
 impl Backbone {
-    /// The features of an image, computed in a form; a foreign network has its own.
+    /// The features of an image, computed in a memory layout; a TorchScript network has its own.
     ///
     /// # Shapes
     /// `[b, c, d, h, w]` → `[b, f, d', h', w']`.
-    pub fn forward(&self, image: &Tensor, form: Form, mode: Mode) -> Result<Tensor> {
+    pub fn forward(&self, image: &Tensor, layout: FeatureLayout, mode: Mode) -> Result<Tensor> {
         match self {
-            Self::Unet(network) => network.forward(image, form, mode),
-            Self::Deepmedic(network) => network.forward(image, form, mode),
+            Self::Unet(network) => network.forward(image, layout, mode),
+            Self::Deepmedic(network) => network.forward(image, layout, mode),
             Self::Torchscript(network) => network.forward(image, mode),
         }
     }
 
-    /// The same from the grids alone that [`BackboneConfig::seen`] names, in their order, of an image of a size.
+    /// The same from the grids alone that [`BackboneConfig::input_grids`] names, in their order, of an image of a size.
     ///
     /// # Shapes
     /// `[b, c, dᵢ, hᵢ, wᵢ]` → `[b, f, d', h', w']`.
-    pub fn forward_seen(&self, parts: &[Tensor], input: Size, form: Form, mode: Mode) -> Result<Tensor> {
+    pub fn forward_grids(
+        &self,
+        parts: &[Tensor],
+        input: Size,
+        layout: FeatureLayout,
+        mode: Mode,
+    ) -> Result<Tensor> {
         match self {
-            Self::Deepmedic(network) => network.forward_seen(parts, input, form, mode),
+            Self::Deepmedic(network) => network.forward_grids(parts, input, layout, mode),
             Self::Unet(_) | Self::Torchscript(_) => {
                 refused("the image", "several grids", "whole, for this network")
             }

@@ -13,9 +13,9 @@ const SMALLEST: i64 = 4;
 /// The most channels, in 2D and 3D.
 const MOST_CHANNELS: [i64; 2] = [512, 320];
 
-/// What a network is planned for.
+/// What a U-Net is planned for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Plan {
+pub struct UNetPlan {
     /// The size of a patch along `d, h, w`; depth 1 makes a 2D network.
     pub patch: Size,
     /// The spacing of the voxels along `d, h, w`, in any unit.
@@ -28,10 +28,10 @@ pub struct Plan {
     pub levels: usize,
 }
 
-impl Plan {
+impl UNetPlan {
     /// Levels beyond this add parameters, but no context.
     pub const LEVELS: usize = 7;
-    /// The channels of the finest level, if nobody says otherwise.
+    /// The default number of channels of the finest level.
     pub const WIDTH: i64 = 32;
 
     /// A plan with the usual width and levels.
@@ -44,7 +44,7 @@ impl Plan {
 ///
 /// Each level halves the axes that are long enough and whose voxels are not much longer than the finest, so that
 /// voxels become cubes before they become large; kernels span 1 voxel along axes that are still too coarse.
-pub fn plan_unet(plan: Plan) -> Result<(UNetConfig, Size)> {
+pub fn plan_unet(plan: UNetPlan) -> Result<(UNetConfig, Size)> {
     if plan.patch.iter().any(|&n| n < 1) {
         return refused("the patch size", format!("{:?}", plan.patch), "at least 1 along every axis");
     }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn plan(patch: Size, spacing: [f64; 3]) -> (UNetConfig, Size) {
-        plan_unet(Plan::new(patch, spacing, 2)).unwrap()
+        plan_unet(UNetPlan::new(patch, spacing, 2)).unwrap()
     }
 
     #[test]
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        let refused = plan_unet(Plan::new([1, 0, 4], [1.0; 3], 1));
+        let refused = plan_unet(UNetPlan::new([1, 0, 4], [1.0; 3], 1));
         assert!(refused.unwrap_err().to_string().contains("the patch size is [1, 0, 4]"));
     }
 }

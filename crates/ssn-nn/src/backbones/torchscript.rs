@@ -1,4 +1,4 @@
-//! Networks of another making: a TorchScript file as backbone, trained with the rest.
+//! A TorchScript file as backbone, trained with the rest.
 
 use std::cell::RefCell;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::layers::Mode;
 use crate::parameters::{Role, Scope};
 use crate::space;
 
-/// The settings of a foreign backbone.
+/// The settings of a TorchScript backbone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TorchScriptConfig {
@@ -26,7 +26,7 @@ pub struct TorchScriptConfig {
 /// A network from a TorchScript file. It computes in its own precision, whatever the model's. It gets `[b, c, h, w]` where the depth is 1, and `[b, c, d, h, w]` otherwise.
 #[derive(Debug)]
 pub struct TorchScript {
-    // Training and evaluation are a state of the module; a forward pass says which it wants.
+    // Training and evaluation are a state of the module; a forward pass sets it.
     module: RefCell<CModule>,
     /// The type of its numbers, which its input must have.
     kind: Kind,
@@ -34,7 +34,7 @@ pub struct TorchScript {
 }
 
 impl TorchScript {
-    /// Loads the file and adopts its parameters under their own names.
+    /// Loads the file and registers its parameters under their own names.
     pub fn new(scope: &mut Scope, config: &TorchScriptConfig) -> Result<Self> {
         let bytes = fs::read(&config.torchscript).map_err(|error| config.problem(error))?;
         Self::from_bytes(scope, config, &bytes)
@@ -51,10 +51,10 @@ impl TorchScript {
         let module = CModule::load_data_on_device(&mut bytes, scope.device()).map_err(unreadable)?;
         let (mut trained, mut kind) = (false, Kind::Float);
         for (name, tensor) in module.named_parameters()? {
-            let role = if tensor.requires_grad() { Role::Trained } else { Role::Kept };
-            trained |= role == Role::Trained;
+            let role = if tensor.requires_grad() { Role::Trainable } else { Role::Buffer };
+            trained |= role == Role::Trainable;
             kind = tensor.kind();
-            let _ = scope.adopt(&name, tensor, role)?;
+            let _ = scope.register(&name, tensor, role)?;
         }
         if !trained {
             return Err(
@@ -80,11 +80,11 @@ impl TorchScript {
     pub fn forward(&self, image: &Tensor, mode: Mode) -> Result<Tensor> {
         let mut module = self.module.borrow_mut();
         match mode {
-            Mode::Training { .. } => module.f_set_train()?,
+            Mode::Training => module.f_set_train()?,
             Mode::Evaluation => module.f_set_eval()?,
         }
         let planar = space::spatial(image)?[0] == 1;
-        let input = if planar { space::flat(image)? } else { image.shallow_clone() };
+        let input = if planar { space::squeeze_depth(image)? } else { image.shallow_clone() };
         let failed = |error: tch::TchError| {
             let text = error.to_string();
             let reason = text.lines().map(str::trim).rfind(|line| line.starts_with("RuntimeError"));
@@ -101,7 +101,7 @@ impl TorchScript {
                 features.size(),
             )));
         }
-        if planar { space::deep(&features) } else { Ok(features) }
+        if planar { space::unsqueeze_depth(&features) } else { Ok(features) }
     }
 }
 

@@ -7,13 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-use super::encoder::Encoder;
-use super::unit::{Stack, UnitStyle};
 use crate::error::{NnError, Result, refused};
-use crate::layers::{ActivationKind, Mode, NormKind};
-use crate::parameters::Scope;
-use crate::space;
-use crate::space::{Form, Size};
+use crate::layers::{ActivationKind, Convolution, ConvolutionShape, Dropout, Mode, NormAct, NormKind};
+use crate::parameters::{Init, Scope};
+use crate::space::{self, FeatureLayout, Size};
 
 /// The settings of a U-Net.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -67,9 +64,9 @@ impl UNetConfig {
         widths.into_iter().find_map(|widths| widths.last().copied()).unwrap_or(0)
     }
 
-    /// What follows every convolution.
-    pub fn style(&self) -> UnitStyle {
-        UnitStyle { norm: self.norm, activation: self.activation }
+    /// The norm and activation after every convolution.
+    pub fn norm_act(&self) -> NormActConfig {
+        NormActConfig { norm: self.norm, activation: self.activation }
     }
 
     /// Refuses settings whose lengths do not fit together.
@@ -159,8 +156,8 @@ impl UNetConfig {
 #[derive(Debug)]
 pub struct UNet {
     down: Encoder,
-    up: Vec<Stack>,
-    pointwise: Stack,
+    up: Vec<ConvStack>,
+    pointwise: ConvStack,
     config: UNetConfig,
 }
 
@@ -168,7 +165,7 @@ impl UNet {
     /// Makes the tensors `down.LEVEL.I`, `up.LEVEL.I` and `pointwise.I`.
     pub fn new(scope: &mut Scope, channels: i64, config: &UNetConfig) -> Result<Self> {
         config.check()?;
-        let style = config.style();
+        let norm_act = config.norm_act();
         let down = Encoder::new(&mut scope.sub("down"), channels, config)?;
         let mut width = config.widths.last().copied().unwrap_or(channels);
         let mut up = vec![];
@@ -176,18 +173,19 @@ impl UNet {
         for ((level, (&skip, &kernel)), &outputs) in finer.zip(&config.decoder_widths) {
             let widths = vec![outputs; config.convolutions];
             let mut scope = scope.sub("up");
-            up.push(Stack::new(&mut scope.sub(level), width + skip, &widths, kernel, style)?);
+            up.push(ConvStack::new(&mut scope.sub(level), width + skip, &widths, kernel, norm_act)?);
             width = outputs;
         }
-        let pointwise = Stack::new(&mut scope.sub("pointwise"), width, &config.pointwise, [1; 3], style)?;
+        let pointwise =
+            ConvStack::new(&mut scope.sub("pointwise"), width, &config.pointwise, [1; 3], norm_act)?;
         Ok(Self { down, up, pointwise, config: config.clone() })
     }
 
     /// # Shapes
-    /// `[b, c, d, h, w]` → `[b, f, d, h, w]`, padded if the form is.
-    pub fn forward(&self, image: &Tensor, form: Form, mode: Mode) -> Result<Tensor> {
+    /// `[b, c, d, h, w]` → `[b, f, d, h, w]`, padded if the layout is.
+    pub fn forward(&self, image: &Tensor, layout: FeatureLayout, mode: Mode) -> Result<Tensor> {
         self.config.output_size(space::spatial(image)?)?;
-        let mut skips = self.down.forward(form.of(image)?, mode)?;
+        let mut skips = self.down.forward(layout.apply(image)?, mode)?;
         let Some(mut x) = skips.pop() else {
             return refused("unet.widths", "empty", "a list with one number per level");
         };
@@ -195,9 +193,116 @@ impl UNet {
         for (units, &outputs) in self.up.iter().zip(&self.config.decoder_widths) {
             let (level, Some(skip)) = (skips.len() - 1, skips.pop()) else { break };
             let skip = (skip, self.config.widths[level]);
-            x = units.forward(space::ascend((x, width), skip, self.config.strides[level])?, mode)?;
+            x = units.forward(space::upsample((x, width), skip, self.config.strides[level])?, mode)?;
             width = outputs;
         }
         self.pointwise.forward(x, mode)
+    }
+}
+
+/// The encoder: levels of convolutions, the finest first, with average pooling between them.
+#[derive(Debug)]
+pub struct Encoder {
+    levels: Vec<ConvStack>,
+    strides: Vec<Size>,
+}
+
+impl Encoder {
+    /// Makes the tensors of every level below its number.
+    pub fn new(scope: &mut Scope, channels: i64, config: &UNetConfig) -> Result<Self> {
+        let mut levels = vec![];
+        let mut inputs = channels;
+        for (level, (&outputs, &kernel)) in config.widths.iter().zip(&config.kernels).enumerate() {
+            let widths = vec![outputs; config.convolutions];
+            levels.push(ConvStack::new(&mut scope.sub(level), inputs, &widths, kernel, config.norm_act())?);
+            inputs = outputs;
+        }
+        Ok(Self { levels, strides: config.strides.clone() })
+    }
+
+    /// The feature maps of all levels, the finest first.
+    ///
+    /// # Shapes
+    /// `[b, c, d, h, w]` → `[b, widthᵢ, dᵢ, hᵢ, wᵢ]` each; on GPUs channels are padded.
+    pub fn forward(&self, mut x: Tensor, mode: Mode) -> Result<Vec<Tensor>> {
+        let mut maps = vec![];
+        for (level, units) in self.levels.iter().enumerate() {
+            if level > 0 {
+                let [pooled, finer] = space::downsample(&x, self.strides[level - 1])?;
+                x = pooled;
+                maps.push(finer);
+            }
+            x = units.forward(x, mode)?;
+        }
+        maps.push(x);
+        Ok(maps)
+    }
+}
+
+/// The norm and activation after every convolution.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NormActConfig {
+    /// The normalization.
+    pub norm: NormKind,
+    /// The activation.
+    pub activation: ActivationKind,
+}
+
+/// convolution → norm → activation.
+#[derive(Debug)]
+struct ConvNormAct {
+    convolution: Convolution,
+    normalized: NormAct,
+}
+
+impl ConvNormAct {
+    fn new(scope: &mut Scope, shape: ConvolutionShape, norm_act: NormActConfig) -> Result<Self> {
+        Ok(Self {
+            convolution: Convolution::new(&mut scope.sub("conv"), shape, Init::HeNormal)?,
+            normalized: NormAct::new(
+                scope,
+                shape.outputs,
+                (norm_act.norm, Dropout::new(scope, 0.0, 0)?),
+                (norm_act.activation, "activation"),
+            )?,
+        })
+    }
+
+    fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        self.normalized.forward(&self.convolution.forward(x)?, mode)
+    }
+}
+
+/// Convolutions with norm and activation in a row, all with "same" padding.
+#[derive(Debug)]
+pub struct ConvStack {
+    units: Vec<ConvNormAct>,
+}
+
+impl ConvStack {
+    /// Makes the tensors of convolution I below `I`; `widths` are the channels after each.
+    pub fn new(
+        scope: &mut Scope,
+        mut inputs: i64,
+        widths: &[i64],
+        kernel: Size,
+        norm_act: NormActConfig,
+    ) -> Result<Self> {
+        let mut units = vec![];
+        for (i, &outputs) in widths.iter().enumerate() {
+            let shape = ConvolutionShape::same(inputs, outputs, kernel);
+            units.push(ConvNormAct::new(&mut scope.sub(i), shape, norm_act)?);
+            inputs = outputs;
+        }
+        Ok(Self { units })
+    }
+
+    /// # Shapes
+    /// `[b, c, d, h, w]` → `[b, o, d, h, w]`; on GPUs channels are padded.
+    pub fn forward(&self, mut x: Tensor, mode: Mode) -> Result<Tensor> {
+        for unit in &self.units {
+            x = unit.forward(&x, mode)?;
+        }
+        Ok(x)
     }
 }

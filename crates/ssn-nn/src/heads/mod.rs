@@ -1,19 +1,25 @@
 //! Heads: what is predicted from a feature map.
 
 mod config;
-pub mod latent;
+mod gaussian;
+mod latent;
+mod phiseg;
+mod prob_unet;
 
 use tch::{Kind, Tensor};
 
 pub use config::{HeadConfig, PhisegConfig, ProbUnetConfig, StochasticConfig};
+pub use latent::{ElboTerms, LatentModel, SampleDecoder};
+pub use phiseg::Phiseg;
+pub use prob_unet::ProbUnet;
 
 use crate::distribution::LowRankNormal;
 use crate::error::{NnError, Result, refused};
-use crate::layers::{LinearMaps, LinearStart};
+use crate::layers::{LinearInit, PointwiseConvs};
 use crate::parameters::Scope;
 use crate::space;
 
-/// What a network says about a batch of images; space is flat from here on.
+/// The prediction of a network for a batch of images; space is flat from here on.
 #[derive(Debug)]
 pub enum Prediction {
     /// A distribution over logits.
@@ -32,11 +38,18 @@ impl Prediction {
     }
 }
 
+/// The input channels and the classes of a network.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InOutChannels {
+    pub(crate) channels: i64,
+    pub(crate) classes: i64,
+}
+
 /// A head with its tensors.
 #[derive(Debug)]
 pub struct Head {
     /// The logits' or the mean's, the log-diagonal's, the factor's.
-    maps: LinearMaps,
+    convs: PointwiseConvs,
     config: HeadConfig,
     classes: i64,
     kind: Kind,
@@ -49,15 +62,15 @@ impl Head {
         features: i64,
         classes: i64,
         config: HeadConfig,
-        start: LinearStart,
+        init: LinearInit,
     ) -> Result<Self> {
         let kind = scope.kind();
         config.check()?;
         if classes < 1 {
             return refused("classes", classes, "at least 1");
         }
-        let mut maps = LinearMaps::new(kind);
-        let mut map = |name: &str, outputs| maps.add(&mut scope.sub(name), features, outputs, start);
+        let mut convs = PointwiseConvs::new(kind);
+        let mut map = |name: &str, outputs| convs.add(&mut scope.sub(name), features, outputs, init);
         match config {
             HeadConfig::Identity if features != classes => {
                 return refused(
@@ -76,12 +89,12 @@ impl Head {
                 map("log_diagonal", classes)?;
                 if rank > 0 {
                     map("factor", rank * classes)?;
-                    maps.scale(2, scale)?;
+                    convs.scale(2, scale)?;
                 }
-                maps.shift(1, 2.0 * scale.ln())?;
+                convs.shift(1, 2.0 * scale.ln())?;
             }
         }
-        Ok(Self { maps, config, classes, kind })
+        Ok(Self { convs, config, classes, kind })
     }
 
     /// The prediction from a feature map; `mask` is 1 inside the region of interest and 0 outside.
@@ -91,11 +104,11 @@ impl Head {
     pub fn forward(&self, features: &Tensor, mask: Option<&Tensor>) -> Result<Prediction> {
         let (b, c) = (features.size()[0], self.classes);
         let v = space::spatial(features)?.iter().product::<i64>();
-        if self.maps.is_empty() {
+        if self.convs.is_empty() {
             let logits = space::first_channels(features, c)?.f_flatten(2, -1)?.f_to_kind(self.kind)?;
             return Ok(Prediction::Deterministic(logits));
         }
-        let mut outputs = self.maps.forward(features)?.into_iter();
+        let mut outputs = self.convs.forward(features)?.into_iter();
         let mut next = |rows: i64| match outputs.next() {
             Some(output) => Ok(output),
             None => Ok::<_, NnError>(Tensor::f_zeros([b, rows, v], (self.kind, features.device()))?),
@@ -111,7 +124,7 @@ impl Head {
         }
         let mask = mask.map(|mask| mask.f_to_device(mean.device())?.f_flatten(1, -1)).transpose()?; // [b, v]
         if let Some(mask) = &mask {
-            // What the network says outside must not matter, were it beyond the number range.
+            // Outputs outside of the mask must not matter, even if they overflow.
             let inside = mask.f_to_kind(Kind::Bool)?.f_unsqueeze(1)?;
             log_diagonal = log_diagonal.f_where_self(&inside, &log_diagonal.f_zeros_like()?)?;
         }

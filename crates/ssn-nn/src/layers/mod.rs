@@ -1,64 +1,28 @@
 //! The layers that backbones are made of.
 
-mod activation;
-mod convolution;
-mod dropout;
-mod linear;
+mod conv;
 mod norm;
-mod normalized;
-mod shared_norm;
+mod norm_act;
 
-pub use activation::{Activation, ActivationKind};
-pub use convolution::{Convolution, ConvolutionShape};
-pub use dropout::Dropout;
-pub use linear::{LinearMaps, LinearStart};
+pub use conv::{Convolution, ConvolutionShape, LinearInit, PointwiseConvs};
 pub use norm::{Norm, NormKind};
-pub use normalized::Normalized;
+pub use norm_act::{Activation, ActivationKind, Dropout, NormAct};
 
-use std::sync::Arc;
-
-use crate::communicator::Ranks;
-
-/// Whether the network learns or is used.
-#[derive(Debug, Clone, Copy)]
-pub enum Mode<'a> {
+/// Whether the network is trained or used, as PyTorch's `train()` and `eval()`.
+///
+/// What a training step needs beyond that (dropout's seed, the place of the items in the batch) is the
+/// [`StepContext`](crate::parameters::StepContext) of the network's parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
     /// Statistics of the batch, dropout, gradients.
-    Training {
-        /// The seed of this step's dropout; on GPUs, [`Parameters::step_seeds`](crate::parameters::Parameters::step_seeds)
-        /// has it instead.
-        dropout: u64,
-        /// Where the items begin in the whole batch: dropout is a function of the place there.
-        first: usize,
-        /// The items of the whole batch.
-        of: usize,
-        /// The ranks that have the rest of the batch, if statistics are those of the whole batch.
-        ranks: Option<&'a Arc<dyn Ranks>>,
-    },
-    /// Kept statistics, no dropout.
+    Training,
+    /// Running statistics, no dropout.
     Evaluation,
 }
 
-impl Mode<'_> {
-    /// Training with the first seed of dropout.
-    pub const TRAINING: Self = Self::training(0);
-
-    /// Training on a whole batch with a seed of dropout.
-    pub const fn training(dropout: u64) -> Self {
-        Self::Training { dropout, first: 0, of: 0, ranks: None }
-    }
-
-    /// The place of the items in the whole batch, as GPUs want it.
-    fn part(self) -> ssn_cuda::Part {
-        match self {
-            Self::Training { first, of, ranks, .. } => {
-                ssn_cuda::Part { first: first as i64, whole: ranks.map(|_| of as i64) }
-            }
-            Self::Evaluation => ssn_cuda::Part::default(),
-        }
-    }
-
+impl Mode {
     /// Whether this is [`Mode::Training`].
     pub fn is_training(self) -> bool {
-        matches!(self, Self::Training { .. })
+        self == Self::Training
     }
 }

@@ -1,15 +1,17 @@
-//! Normalization of each channel.
+//! Batch norm, synchronized over ranks where asked for, and instance norm.
+
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
 use super::Mode;
-use super::shared_norm::{self, Running};
+use crate::communicator::Communicator;
 use crate::error::{NnError, Result, require};
-use crate::parameters::{Initial, Scope};
+use crate::parameters::{Init, Scope, SharedStep};
 
-/// Over what a channel is normalized.
+/// Over what each channel is normalized.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, tag = "kind")]
 pub enum NormKind {
@@ -63,6 +65,7 @@ pub struct Norm {
     weight: Tensor,
     bias: Tensor,
     statistics: Statistics,
+    step: SharedStep,
 }
 
 /// Where mean and variance come from.
@@ -75,21 +78,21 @@ enum Statistics {
 impl Norm {
     /// Makes the tensors `weight`, `bias` and, for batch norm, `running_mean` and `running_var`.
     pub fn new(scope: &mut Scope, channels: i64, kind: NormKind) -> Result<Self> {
-        let weight = scope.trained("weight", &[channels], Initial::Constant(1.0))?;
-        let bias = scope.trained("bias", &[channels], Initial::Constant(0.0))?;
+        let weight = scope.parameter("weight", &[channels], Init::Constant(1.0))?;
+        let bias = scope.parameter("bias", &[channels], Init::Constant(0.0))?;
         let statistics = match kind {
             NormKind::Batch { eps, momentum } => Statistics::Batch {
-                running_mean: scope.kept("running_mean", &[channels], Initial::Constant(0.0))?,
-                running_var: scope.kept("running_var", &[channels], Initial::Constant(1.0))?,
+                running_mean: scope.buffer("running_mean", &[channels], Init::Constant(0.0))?,
+                running_var: scope.buffer("running_var", &[channels], Init::Constant(1.0))?,
                 eps,
                 momentum,
             },
             NormKind::Instance { eps } => Statistics::Instance { eps },
         };
-        Ok(Self { weight, bias, statistics })
+        Ok(Self { weight, bias, statistics, step: scope.step() })
     }
 
-    /// The same with dropout and activation, as a GPU does it in one; channels are padded.
+    /// The tensors and options of the GPU kernel that fuses the norm with dropout and activation.
     pub(super) fn fused<'a>(
         &'a self,
         x: &Tensor,
@@ -113,17 +116,17 @@ impl Norm {
             training: mode.is_training(),
             dropout,
             activation,
-            part: mode.part(),
+            slice: if mode.is_training() { self.step.batch_slice() } else { Default::default() },
         };
         Ok((tensors, how))
     }
 
-    /// Refuses maps that have no variance.
+    /// Refuses feature maps with a single value per channel, which have no variance.
     fn check(&self, x: &Tensor, mode: Mode) -> Result<()> {
         let size = x.size();
         let values = match self.statistics {
             // Other ranks have values as well.
-            Statistics::Batch { .. } if matches!(mode, Mode::Training { ranks: Some(_), .. }) => 2,
+            Statistics::Batch { .. } if self.step.communicator().is_some() => 2,
             Statistics::Batch { .. } => size[0] * size[2..].iter().product::<i64>(),
             Statistics::Instance { .. } => size[2..].iter().product(),
         };
@@ -146,9 +149,10 @@ impl Norm {
         let (weight, bias) = (Some(&self.weight), Some(&self.bias));
         Ok(match &self.statistics {
             Statistics::Batch { running_mean, running_var, eps, momentum } => {
-                if let Mode::Training { ranks: Some(ranks), .. } = mode {
-                    let running = Running { mean: running_mean, variance: running_var, momentum: *momentum };
-                    return shared_norm::normalize(x, [&self.weight, &self.bias], &running, *eps, ranks);
+                if let Some(comm) = self.step.communicator().filter(|_| mode.is_training()) {
+                    let running =
+                        RunningStats { mean: running_mean, variance: running_var, momentum: *momentum };
+                    return sync_batch_norm(x, [&self.weight, &self.bias], &running, *eps, &comm);
                 }
                 let (mean, variance) = (Some(running_mean), Some(running_var));
                 x.f_batch_norm(weight, bias, mean, variance, mode.is_training(), *momentum, *eps, true)?
@@ -158,5 +162,175 @@ impl Norm {
                 x.f_instance_norm(weight, bias, none, none, true, 0.0, *eps, true)?
             }
         })
+    }
+}
+
+/// The statistics that serve evaluation, each `[c]`.
+struct RunningStats<'a> {
+    /// The running mean.
+    mean: &'a Tensor,
+    /// The running variance.
+    variance: &'a Tensor,
+    /// The share of the newest batch.
+    momentum: f64,
+}
+
+/// Batch norm over a batch that is divided among ranks: statistics and gradients are those of the whole batch.
+///
+/// # Shapes
+/// `x` `[b, c, d, h, w]` with any `b`; `weight` and `bias` `[c]`. The result is like `x`.
+fn sync_batch_norm(
+    x: &Tensor,
+    [weight, bias]: [&Tensor; 2],
+    running: &RunningStats,
+    eps: f64,
+    comm: &Arc<dyn Communicator>,
+) -> Result<Tensor> {
+    let stats = tch::no_grad(|| BatchStats::of(x, weight.kind(), eps, &**comm))?;
+    let result = tch::no_grad(|| {
+        stats.update(running)?;
+        let (weight, bias, mean, variance) =
+            (Some(weight), Some(bias), Some(&stats.mean), Some(&stats.variance));
+        x.f_batch_norm(weight, bias, mean, variance, false, 0.0, eps, true)
+    })?;
+    let (input, slope, comm) = (x.detach(), weight.detach(), comm.clone());
+    let backward = move |gradient: &Tensor| {
+        stats.gradients(gradient, &input, &slope, &*comm).map_err(|error| error.to_string())
+    };
+    Ok(ssn_cuda::autograd::custom_function(&[x, weight, bias], &result, backward)?)
+}
+
+/// Statistics of the whole batch.
+struct BatchStats {
+    /// Values per channel.
+    count: f64,
+    /// `[c]`, in the precision of the weights.
+    mean: Tensor,
+    /// `[c]`, not corrected for the number of values.
+    variance: Tensor,
+    /// 1 / √(variance + ε), `[c]`.
+    slope: Tensor,
+    eps: f64,
+}
+
+impl BatchStats {
+    /// One exchange of 2 c + 1 numbers, added in double precision.
+    fn of(x: &Tensor, kind: Kind, eps: f64, comm: &dyn Communicator) -> Result<Self> {
+        let here = (x.numel() as i64 / x.size()[1]) as f64;
+        // With running statistics beside it, a map of less precision has statistics in theirs.
+        let unused = Tensor::f_ones([x.size()[1]], (kind, x.device()))?;
+        let (mean, variance) = x.f_batch_norm_update_stats(Some(&unused), Some(&unused), 0.0)?;
+        let [variance, mean] = [variance, mean].map(|part| Vec::<f64>::try_from(part.to_kind(Kind::Double)));
+        let (variance, mean) = (variance?, mean?);
+        let channels = mean.len();
+        let squares = mean.iter().zip(&variance).map(|(mean, variance)| here * (variance + mean * mean));
+        let mut sums: Vec<f64> =
+            std::iter::once(here).chain(mean.iter().map(|mean| here * mean)).chain(squares).collect();
+        comm.all_reduce_f64(&mut sums)?;
+        let count = sums[0];
+        let mean: Vec<f64> = sums[1..=channels].iter().map(|sum| sum / count).collect();
+        let squares = sums[1 + channels..].iter().map(|sum| sum / count);
+        let variance: Vec<f64> =
+            squares.zip(&mean).map(|(square, mean)| (square - mean * mean).max(0.0)).collect();
+        let slope: Vec<f64> = variance.iter().map(|variance| 1.0 / (variance + eps).sqrt()).collect();
+        let tensor = |numbers: &[f64]| Tensor::f_from_slice(numbers)?.f_to_kind(kind);
+        let (mean, variance, slope) = (tensor(&mean)?, tensor(&variance)?, tensor(&slope)?);
+        Ok(Self { count, mean, variance, slope, eps })
+    }
+
+    /// Moves the running statistics towards these, the variance corrected for the number of values.
+    fn update(&self, running: &RunningStats) -> Result<(), tch::TchError> {
+        let corrected = self.variance.f_mul_scalar(self.count / (self.count - 1.0))?;
+        for (old, new) in [(running.mean, &self.mean), (running.variance, &corrected)] {
+            let moved =
+                old.f_mul_scalar(1.0 - running.momentum)?.f_add(&new.f_mul_scalar(running.momentum)?)?;
+            old.shallow_clone().f_copy_(&moved)?;
+        }
+        Ok(())
+    }
+
+    /// The gradients of x, weight and bias. Those of weight and bias are of the items here: they are summed over the ranks
+    /// with all others.
+    ///
+    /// # Shapes
+    /// `gradient` and `x` `[b, c, d, h, w]`, `weight` `[c]`.
+    fn gradients(
+        &self,
+        gradient: &Tensor,
+        x: &Tensor,
+        weight: &Tensor,
+        comm: &dyn Communicator,
+    ) -> Result<Vec<Tensor>> {
+        let kind = weight.kind();
+        let (dy, x) = (gradient.f_to_kind(kind)?, &x.f_to_kind(kind)?);
+        // As if mean and variance were constants; then what comes of their being made of x.
+        let constants = [&self.mean, &self.variance];
+        let [mut dx, of_weight, of_bias] =
+            ssn_cuda::autograd::norm_gradients(&dy, x, weight, constants, self.eps)?;
+        let both = Tensor::f_cat(&[&of_bias, &of_weight], 0)?.f_to_kind(Kind::Double)?;
+        let mut sums = Vec::<f64>::try_from(both)?;
+        comm.all_reduce_f64(&mut sums)?;
+        let means =
+            Tensor::f_from_slice(&sums)?.f_div_scalar(self.count)?.f_to_kind(kind)?.f_view([2, -1])?;
+        // weight / σ · (mean of dy + normalized x · mean of dy · normalized x), in one pass over x.
+        let scaled = means.f_mul(&self.slope.f_mul(weight)?)?;
+        let (offset, factor) = (scaled.f_get(0)?, scaled.f_get(1)?);
+        let [mean, variance] = constants.map(Some);
+        let common =
+            x.f_batch_norm(Some(&factor), Some(&offset), mean, variance, false, 0.0, self.eps, true)?;
+        let _ = dx.f_sub_(&common)?;
+        Ok(vec![dx.f_to_kind(gradient.kind())?, of_weight, of_bias])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tch::Device;
+
+    use super::*;
+    use crate::communicator::ThreadCommunicator;
+
+    /// The result and the gradients of x, weight and bias, in double precision, and the running statistics.
+    fn of(x: &Tensor, upstream: &Tensor, comm: Option<&Arc<dyn Communicator>>) -> Vec<Tensor> {
+        let channels = x.size()[1];
+        let parameter = |value: f64| Tensor::full([channels], value, (Kind::Float, Device::Cpu));
+        let [x, weight, bias] =
+            [x.copy(), parameter(1.3), parameter(0.2)].map(|tensor| tensor.set_requires_grad(true));
+        let (mean, variance) = (parameter(0.0), parameter(1.0));
+        let y = match comm {
+            Some(comm) => {
+                let running = RunningStats { mean: &mean, variance: &variance, momentum: 0.1 };
+                sync_batch_norm(&x, [&weight, &bias], &running, 1e-5, comm).unwrap()
+            }
+            None => {
+                let running = [Some(&mean), Some(&variance)];
+                x.batch_norm(Some(&weight), Some(&bias), running[0], running[1], true, 0.1, 1e-5, true)
+            }
+        };
+        (&y * upstream.to_kind(y.kind())).sum(Kind::Float).backward();
+        let all = [y, x.grad(), weight.grad(), bias.grad(), mean, variance];
+        all.map(|tensor| tensor.detach().to_kind(Kind::Double)).into()
+    }
+
+    #[test]
+    fn maps_of_less_precision_have_statistics_in_that_of_the_weights() {
+        tch::manual_seed(1);
+        let one: Arc<dyn Communicator> = ThreadCommunicator::new(1).remove(0);
+        let x = (Tensor::randn([3, 5, 1, 12, 12], (Kind::Float, Device::Cpu)) * 2.0 + 7.0)
+            .to_kind(Kind::BFloat16);
+        let upstream = x.randn_like().to_kind(Kind::Float);
+        let expected = of(&x.to_kind(Kind::Float), &upstream, None);
+        let found = of(&x, &upstream, Some(&one));
+        let same = of(&x.to_kind(Kind::Float), &upstream, Some(&one));
+        let names = ["result", "dx", "dweight", "dbias", "running mean", "running variance"];
+        for (place, name) in names.iter().enumerate() {
+            let distance = |found: &Tensor| {
+                ((found - &expected[place]).norm() / expected[place].norm()).double_value(&[])
+            };
+            assert!(distance(&same[place]) < 1e-5, "{name}: {}", distance(&same[place]));
+            // Results and gradients are rounded to 8 bits, statistics are not.
+            let most = if place < 4 { 5e-3 } else { 1e-5 };
+            assert!(distance(&found[place]) < most, "{name} of bfloat16: {}", distance(&found[place]));
+        }
     }
 }

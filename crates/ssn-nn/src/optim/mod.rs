@@ -1,18 +1,19 @@
 //! Optimizers over plain tensors, with PyTorch's arithmetic and a state that is saved and restored to the bit.
 
-pub mod clip;
-mod gpu;
 mod method;
 mod rule;
-pub mod schedule;
+mod schedule;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ssn_cuda::{UpdateRule, UpdateSettings};
 use tch::{COptimizer, Device, Kind, Tensor};
 
-use crate::error::{NnError, Result, StateProblem, require};
 pub use method::Method;
 use rule::{Rule, Update};
+pub use schedule::{LearningRate, Schedule, Warmup};
+
+use crate::error::{NnError, Result, StateProblem, require};
 
 /// The buffer name of a parameter's count of steps.
 const STEP: &str = "step";
@@ -29,7 +30,7 @@ pub struct Optimizer {
     gradients: COptimizer,
 }
 
-/// What is kept for one parameter between steps.
+/// The optimizer state of one parameter.
 #[derive(Debug)]
 struct State {
     rule: Rule,
@@ -183,4 +184,112 @@ fn take<'a>(
 
 fn state_error(entry: &str, problem: StateProblem) -> NnError {
     NnError::OptimizerState { entry: entry.to_owned(), problem }
+}
+
+impl Optimizer {
+    /// The rule and its numbers.
+    pub fn on_gpu(&self) -> (UpdateRule, UpdateSettings) {
+        let none = UpdateSettings {
+            beta1: 0.0,
+            beta2: 0.0,
+            eps: 0.0,
+            decay: 0.0,
+            momentum: 0.0,
+            dampening: 0.0,
+            nesterov: 0,
+            centered: 0,
+        };
+        match self.method {
+            Method::Adam { beta1, beta2, eps, weight_decay: decay } => {
+                (UpdateRule::Adam, UpdateSettings { beta1, beta2, eps, decay, ..none })
+            }
+            Method::AdamW { beta1, beta2, eps, weight_decay: decay } => {
+                (UpdateRule::AdamW, UpdateSettings { beta1, beta2, eps, decay, ..none })
+            }
+            Method::Sgd { momentum, nesterov, dampening, weight_decay: decay } => (
+                UpdateRule::Sgd,
+                UpdateSettings { momentum, dampening, decay, nesterov: nesterov.into(), ..none },
+            ),
+            Method::RmsProp { alpha, momentum, eps, weight_decay: decay, centered } => {
+                let centered = centered.into();
+                (UpdateRule::RmsProp, UpdateSettings { beta2: alpha, momentum, eps, decay, centered, ..none })
+            }
+        }
+    }
+
+    /// The buffers of a parameter, in the order of the kernels.
+    pub fn buffers_on_gpu(&self, parameter: usize) -> Vec<Option<&Tensor>> {
+        match &self.states[parameter].rule {
+            Rule::Adam(rule) => vec![Some(&rule.exp_avg), Some(&rule.exp_avg_sq)],
+            Rule::Sgd(rule) => vec![rule.buffer.as_ref()],
+            Rule::RmsProp(rule) => vec![Some(&rule.square_avg), rule.grad_avg.as_ref(), rule.buffer.as_ref()],
+        }
+    }
+
+    /// The number of each parameter's next step, from 1.
+    pub fn next_steps(&self) -> impl Iterator<Item = i64> {
+        self.states.iter().map(|state| state.steps + 1)
+    }
+
+    /// Counts a step that a GPU has made for some parameters.
+    pub fn count_step(&mut self, parameters: &[usize]) {
+        for &parameter in parameters {
+            self.states[parameter].steps += 1;
+        }
+    }
+}
+
+/// Added to the norm before dividing by it; PyTorch's value.
+const NORM_OFFSET: f64 = 1e-6;
+
+/// Scales the gradients of named parameters by min(1, `max_norm` / (norm + 1e-6)) and returns the norm they had.
+///
+/// The norm is the Euclidean one over all gradients as if they were one vector. Parameters without a gradient do
+/// not count; if none has one, the norm is 0.
+///
+/// # Errors
+/// [`NnError::GradientNorm`] when the norm is not finite: the gradients stay as they are, and the step must not be
+/// applied. [`NnError::Parameter`] when `max_norm` is not positive.
+pub fn clip_gradient_norm(parameters: &[(String, Tensor)], max_norm: f64) -> Result<f64> {
+    require(max_norm.is_finite() && max_norm > 0.0, "max_norm", max_norm, "a positive number")?;
+    let _guard = tch::no_grad_guard();
+    let (mut names, mut gradients, mut norms) = (vec![], vec![], vec![]);
+    for (name, parameter) in parameters {
+        let gradient = parameter.f_grad()?;
+        if gradient.defined() {
+            norms.push(gradient.f_norm()?); // []
+            gradients.push(gradient);
+            names.push(name);
+        }
+    }
+    if norms.is_empty() {
+        return Ok(0.0);
+    }
+
+    let norms = Tensor::f_stack(&norms, 0)?;
+    let norm = norms.f_norm()?;
+    let factor = norm.f_add_scalar(NORM_OFFSET)?.f_reciprocal()?.f_mul_scalar(max_norm)?.f_clamp_max(1.0)?;
+    // Both numbers in one transfer: every one of them waits for the device.
+    let both = Tensor::f_stack(&[&norm, &factor], 0)?.f_to_device(Device::Cpu)?; // [2]
+    let (value, scale) = (both.f_double_value(&[0])?, both.f_double_value(&[1])?);
+    if !value.is_finite() {
+        return Err(not_finite(&names, &norms, value)?);
+    }
+    if scale < 1.0 {
+        for gradient in &mut gradients {
+            let _ = gradient.f_mul_(&factor)?;
+        }
+    }
+    Ok(value)
+}
+
+/// The error that names the first parameter whose gradient has no finite norm.
+fn not_finite(names: &[&String], norms: &Tensor, total: f64) -> Result<NnError> {
+    let norms = Vec::<f64>::try_from(norms.f_to_kind(Kind::Double)?)?;
+    let culprit = names.iter().zip(norms).find(|(_, norm)| !norm.is_finite());
+    let (of, norm) = match culprit {
+        Some((name, norm)) => (name.to_string(), norm),
+        None => ("all parameters together".to_owned(), total),
+    };
+    Ok(NnError::GradientNorm { of, norm })
 }

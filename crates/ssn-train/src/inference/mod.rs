@@ -1,4 +1,201 @@
-//! Whole images, in tiles where they are large.
+//! Inference on whole images of any size: tiles aggregated into one distribution.
+//!
+//! Column q of the factor is the same latent variable wherever the head applies it. So the tiles' factors are columns of
+//! one factor of the whole image: side by side, or as the weighted sum where tiles overlap. Samples of it have no
+//! seams, and voxels of different tiles stay correlated. Means and variances are weighted means.
+//!
+//! Only the result grows with the image: everything else is as large as the tiles that are computed at once.
 
+mod aggregator;
+mod image;
+mod latent;
 pub mod tiles;
-pub mod whole_image;
+
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use ssn_cuda::CudaEvent;
+use ssn_eval::Region;
+use ssn_nn::heads::{HeadConfig, Prediction};
+use ssn_nn::layers::Mode;
+use ssn_nn::model::Model;
+use tch::Tensor;
+
+pub use aggregator::Storage;
+pub use image::InputImage;
+
+use crate::error::{ImageProblem, Result};
+use aggregator::{CpuAggregator, GpuAggregator, classes_and_rank};
+use tiles::{Tile, TileConfig, Tiles};
+
+/// How a whole image is predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WholeImageConfig {
+    /// How it is divided.
+    pub tiles: TileConfig,
+    /// How the factor is stored, by far the largest part of a distribution. Where tiles overlap, it is rounded once for
+    /// each.
+    pub factor: Storage,
+    /// The samples that a network with latent variables draws; other networks have any number afterwards.
+    pub latent_samples: LatentSamples,
+}
+
+/// The samples of a network with latent variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LatentSamples {
+    /// How many.
+    pub count: usize,
+    /// The seed; sample i of a seed does not depend on how many there are.
+    pub seed: u64,
+}
+
+impl Default for LatentSamples {
+    fn default() -> Self {
+        Self { count: 100, seed: 0 }
+    }
+}
+
+/// The prediction of a whole image.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WholeImagePrediction {
+    /// The size of the image, `[d, h, w]`.
+    pub size: [usize; 3],
+    /// The part of the image that was predicted: the smallest box that holds the mask, or all of it. Everything else
+    /// is background.
+    pub region: Region,
+    /// The output of the network.
+    pub output: ImageOutput,
+    /// How long it took.
+    pub timing: Timing,
+}
+
+impl WholeImagePrediction {
+    /// The distribution of logits, or logits alone; nothing of a network that drew samples.
+    pub fn distribution(&self) -> Option<&ssn_core::LowRankNormal> {
+        match &self.output {
+            ImageOutput::Distribution(distribution) | ImageOutput::Logits(distribution) => Some(distribution),
+            ImageOutput::Samples { .. } => None,
+        }
+    }
+}
+
+/// The output of a network on the voxels of a region, in the order of the image.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ImageOutput {
+    /// A distribution of logits. Outside the mask the mean is the output of the network, the factor is 0 and the diagonal ε.
+    Distribution(ssn_core::LowRankNormal),
+    /// Logits alone: the mean holds them, the rank and the diagonal are 0.
+    Logits(ssn_core::LowRankNormal),
+    /// Samples of a network with latent variables.
+    Samples {
+        /// The logarithm of the samples' mean probabilities, `[c, v]`.
+        mean: Vec<f32>,
+        /// The label maps, `[m, v]`.
+        labels: Vec<u8>,
+    },
+}
+
+/// How long a prediction took, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Timing {
+    /// From the first tile to the last; of a network that draws samples, all of it.
+    pub network: f64,
+    /// From the image on the host to the result on the host.
+    pub total: f64,
+    /// The part of that in which a GPU had a tile to work on; short gaps between the kernels of a tile count as well.
+    pub gpu: Option<f64>,
+}
+
+/// Predicts a whole image, in evaluation mode and without gradients. `progress` gets the number of tiles
+/// done, and of all.
+pub fn predict(
+    model: &Model,
+    image: &InputImage,
+    config: &WholeImageConfig,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<WholeImagePrediction> {
+    let (found, expected) = (image.channels(), model.config().channels);
+    if found as i64 != expected {
+        return Err(ImageProblem::Channels { found, expected }.into());
+    }
+    let start = Instant::now();
+    if let Some(latent) = model.latent() {
+        let output = tch::no_grad(|| latent::sample(model, latent, image, config, progress))?;
+        let total = start.elapsed().as_secs_f64();
+        let timing = Timing { network: total, total, gpu: None };
+        return Ok(WholeImagePrediction { size: image.size(), region: image.region(), output, timing });
+    }
+    let tiles = Tiles::new(image.size(), image.region(), &model.config().backbone, &config.tiles)?;
+    let stochastic = matches!(model.config().head, HeadConfig::Stochastic(_));
+    let (distribution, timing) = match GpuAggregator::new(model, image, classes_and_rank(model))? {
+        Some(aggregator) => tch::no_grad(|| predict_on_gpu(model, aggregator, &tiles, config, progress))?,
+        None => {
+            let mut aggregator = CpuAggregator::new(model, image.region(), config.factor)?;
+            let (mut done, total) = (0, tiles.count());
+            progress(done, total);
+            for batch in tiles.batches() {
+                let prediction = tch::no_grad(|| forward(model, image, &batch))?;
+                aggregator.add(&batch, &prediction)?;
+                done += batch.len();
+                progress(done, total);
+            }
+            let timing = Timing { network: start.elapsed().as_secs_f64(), ..Timing::default() };
+            (aggregator.finish(image.region())?, timing)
+        }
+    };
+    let timing = Timing { total: start.elapsed().as_secs_f64(), ..timing };
+    let output =
+        if stochastic { ImageOutput::Distribution(distribution) } else { ImageOutput::Logits(distribution) };
+    Ok(WholeImagePrediction { size: image.size(), region: image.region(), output, timing })
+}
+
+/// Computes and adds up all tiles on a GPU. `progress` gets what is launched; the GPU follows.
+fn predict_on_gpu(
+    model: &Model,
+    mut aggregator: GpuAggregator,
+    tiles: &Tiles,
+    config: &WholeImageConfig,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<(ssn_core::LowRankNormal, Timing)> {
+    let start = Instant::now();
+    let ([classes, rank], voxels) = (classes_and_rank(model), aggregator.voxels());
+    let (mut done, total, mut moments) = (0, tiles.count(), vec![]);
+    for batch in tiles.batches() {
+        progress(done, total);
+        let (begin, end) = (CudaEvent::new()?, CudaEvent::new()?);
+        begin.record()?;
+        let prediction = aggregator.forward(model, &batch)?;
+        aggregator.add(&batch, &prediction)?;
+        end.record()?;
+        moments.push((begin, end));
+        done += batch.len();
+    }
+    ssn_cuda::synchronize()?;
+    progress(done, total);
+    let network = start.elapsed().as_secs_f64();
+    let mut gpu = 0.0;
+    for (begin, end) in &moments {
+        gpu += end.seconds_since(begin)?;
+    }
+    let [mean, diagonal, factor] = aggregator.fetch(classes, config.factor)?;
+    let distribution = ssn_core::LowRankNormal::new(classes, voxels, rank, mean, diagonal, factor)?;
+    Ok((distribution, Timing { network, gpu: Some(gpu), ..Timing::default() }))
+}
+
+/// The prediction of some tiles, `[b, …, v]` with the voxels of a tile's output.
+fn forward(model: &Model, image: &InputImage, batch: &[Tile]) -> Result<Prediction> {
+    let (mut values, mut mask) = (vec![], vec![]);
+    for tile in batch {
+        image.append_window(tile.input(), &mut values);
+        image.append_mask(tile.output(), &mut mask);
+    }
+    let [input, output] = [batch[0].input(), batch[0].output()].map(|window| window.size.map(|n| n as i64));
+    let [d, h, w] = input;
+    let (b, c) = (batch.len() as i64, model.config().channels);
+    let values = Tensor::f_from_slice(&values)?.f_view([b, c, d, h, w])?;
+    let [d, h, w] = output;
+    let mask = image.is_masked().then(|| Tensor::f_from_slice(&mask)?.f_view([b, d, h, w])).transpose()?;
+    Ok(model.forward(&values, mask.as_ref(), Mode::Evaluation)?)
+}

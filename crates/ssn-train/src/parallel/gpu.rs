@@ -1,5 +1,4 @@
-//! Sums over ranks of numbers on their GPUs: by NCCL where every rank has a GPU of its own, else through the memory of
-//! the hosts.
+//! All-reduce over the GPUs of several ranks: by NCCL where every rank has a GPU of its own, else through host memory.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,51 +6,56 @@ use serde::{Deserialize, Serialize};
 use ssn_cuda::Nccl;
 use tch::{Device, Kind, Tensor};
 
-use super::Gradients;
-use super::gradients::{BUCKET_BYTES, Layout, watch_all};
-use ssn_nn::communicator::{Ranks, gather_values};
+use super::GradientReducer;
+use super::gradients::{BUCKET_BYTES, BucketLayout, register_hooks};
+use ssn_nn::communicator::{Communicator, all_gather_values};
 use ssn_nn::error::{NnError, Result};
 
-/// Says how GPUs sum, instead of the choice that is made by itself: `nccl` or `host`.
+/// The environment variable that chooses how GPUs reduce, `nccl` or `host`, instead of the automatic choice.
 pub const CHOICE: &str = "SSN_GPU_SUMS";
 
-/// How GPUs of several ranks sum.
+/// The all-reduce of the GPUs of several ranks.
 #[derive(Debug)]
-pub struct GpuSums {
-    ranks: Arc<dyn Ranks>,
+pub struct GpuAllReduce {
+    comm: Arc<dyn Communicator>,
     nccl: Option<Nccl>,
 }
 
-/// What a rank tells the others about its GPU.
+/// What a rank sends the others about its GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Offer {
+struct GpuOffer {
     gpu: [u8; 16],
     has_nccl: bool,
     choice: Option<String>,
 }
 
-impl GpuSums {
+impl GpuAllReduce {
     /// Agrees with the other ranks on a way. The GPU is that of this thread.
-    pub fn new(ranks: Arc<dyn Ranks>, device: Device) -> Result<Self> {
+    pub fn new(comm: Arc<dyn Communicator>, device: Device) -> Result<Self> {
         let choice = std::env::var(CHOICE).ok().filter(|choice| !choice.is_empty());
-        let offer = Offer { gpu: ssn_cuda::describe(device)?.identity, has_nccl: Nccl::is_there(), choice };
-        let nccl = match takes_nccl(&gather_values(&*ranks, &offer)?)? {
+        let offer = GpuOffer {
+            gpu: ssn_cuda::device_properties(device)?.identity,
+            has_nccl: Nccl::is_there(),
+            choice,
+        };
+        let nccl = match takes_nccl(&all_gather_values(&*comm, &offer)?)? {
             true => {
-                // A failure is told after all know that there is no id.
-                let id = if ranks.rank() == 0 { Nccl::id().map(Vec::from) } else { Ok(vec![]) };
-                let told = ranks.gather(id.as_deref().unwrap_or_default())?;
+                // A failure is reported after all ranks know that there is no id.
+                let id = if comm.rank() == 0 { Nccl::id().map(Vec::from) } else { Ok(vec![]) };
+                let told = comm.all_gather(id.as_deref().unwrap_or_default())?;
                 id?;
                 let id = <[u8; Nccl::ID_BYTES]>::try_from(told[0].as_slice());
-                let id = id.map_err(|_| NnError::Ranks { reason: "rank 0 has no id of NCCL".to_owned() })?;
-                Some(Nccl::join(&id, ranks.rank(), ranks.size())?)
+                let id =
+                    id.map_err(|_| NnError::Communicator { reason: "rank 0 has no id of NCCL".to_owned() })?;
+                Some(Nccl::join(&id, comm.rank(), comm.world_size())?)
             }
             false => None,
         };
-        Ok(Self { ranks, nccl })
+        Ok(Self { comm, nccl })
     }
 
     /// Whether sums are work of the GPU, which can be recorded.
-    pub fn can_be_recorded(&self) -> bool {
+    pub fn can_be_captured(&self) -> bool {
         self.nccl.is_some()
     }
 
@@ -59,7 +63,7 @@ impl GpuSums {
     pub fn words(&self) -> &'static str {
         match self.nccl {
             Some(_) => "NCCL",
-            None => "the memory of the hosts",
+            None => "host memory",
         }
     }
 
@@ -69,7 +73,7 @@ impl GpuSums {
     /// Any, dense, in single or double precision.
     pub fn sum(&self, numbers: &Tensor) -> Result<()> {
         let Some(nccl) = &self.nccl else { return self.sum_through_hosts(numbers) };
-        Ok(nccl.sum(numbers)?)
+        Ok(nccl.all_reduce(numbers)?)
     }
 
     fn sum_through_hosts(&self, numbers: &Tensor) -> Result<()> {
@@ -78,12 +82,12 @@ impl GpuSums {
         let sums = match numbers.kind() {
             Kind::Double => {
                 let mut values = Vec::<f64>::try_from(&flat)?;
-                self.ranks.sum_f64(&mut values)?;
+                self.comm.all_reduce_f64(&mut values)?;
                 Tensor::f_from_slice(&values)?
             }
             _ => {
                 let mut values = Vec::<f32>::try_from(&flat)?;
-                self.ranks.sum_f32(&mut values)?;
+                self.comm.all_reduce_f32(&mut values)?;
                 Tensor::f_from_slice(&values)?
             }
         };
@@ -92,8 +96,8 @@ impl GpuSums {
 }
 
 /// Whether all ranks sum by NCCL: where all have it, and no two share a GPU, which it refuses.
-fn takes_nccl(offers: &[Offer]) -> Result<bool> {
-    let refused = |reason: String| Err(NnError::Ranks { reason });
+fn takes_nccl(offers: &[GpuOffer]) -> Result<bool> {
+    let refused = |reason: String| Err(NnError::Communicator { reason });
     let first = &offers[0].choice;
     if let Some(other) = offers.iter().find(|offer| offer.choice != *first) {
         let words = |choice: &Option<String>| choice.clone().unwrap_or("not set".to_owned());
@@ -115,21 +119,21 @@ fn takes_nccl(offers: &[Offer]) -> Result<bool> {
     }
 }
 
-/// The gradients of all ranks, summed in the way on which GPUs agreed, while the backward pass goes on.
+/// Reduces gradients over ranks in the way on which the GPUs agreed, while the backward pass goes on.
 #[derive(Debug)]
-pub enum GpuGradients {
+pub enum GpuGradientReducer {
     /// On the GPUs, in buckets.
-    Nccl(Buckets),
+    Nccl(NcclBuckets),
     /// Through the memory of the hosts.
-    Host(Gradients),
+    Host(GradientReducer),
 }
 
-impl GpuGradients {
+impl GpuGradientReducer {
     /// Watches the gradients of tensors from now on.
-    pub fn new(sums: &Arc<GpuSums>, tensors: Vec<Tensor>) -> Result<Self> {
+    pub fn new(sums: &Arc<GpuAllReduce>, tensors: Vec<Tensor>) -> Result<Self> {
         Ok(match sums.nccl {
-            Some(_) => Self::Nccl(Buckets::new(sums, tensors)?),
-            None => Self::Host(Gradients::new(&*sums.ranks, tensors)?),
+            Some(_) => Self::Nccl(NcclBuckets::new(sums, tensors)?),
+            None => Self::Host(GradientReducer::new(&*sums.comm, tensors)?),
         })
     }
 
@@ -142,18 +146,18 @@ impl GpuGradients {
     }
 }
 
-/// Gradients in buckets on the GPU, each of which is summed beside the work once it is full.
+/// Gradients in buckets on the GPU, each of which is reduced on a side stream once it is full.
 #[derive(Debug)]
-pub struct Buckets {
+pub struct NcclBuckets {
     tensors: Vec<Tensor>,
-    filling: Arc<Mutex<Filling>>,
+    filling: Arc<Mutex<NcclFilling>>,
 }
 
 /// The buckets of a step, as far as they are full.
 #[derive(Debug)]
-struct Filling {
-    sums: Arc<GpuSums>,
-    layout: Layout,
+struct NcclFilling {
+    sums: Arc<GpuAllReduce>,
+    layout: BucketLayout,
     device: Device,
     /// By tensor: its gradient, `[n]` in single precision.
     gradients: Vec<Option<Tensor>>,
@@ -161,7 +165,7 @@ struct Filling {
     begun: Vec<Tensor>,
 }
 
-impl Filling {
+impl NcclFilling {
     /// Takes the gradient of a tensor, and begins to sum the buckets that are full.
     fn take(&mut self, tensor: usize, gradient: &Tensor) -> Result<()> {
         let _guard = tch::no_grad_guard();
@@ -186,7 +190,7 @@ impl Filling {
             let parts = members.iter().map(part).collect::<Result<Vec<_>, _>>()?;
             let bucket = Tensor::f_cat(&parts, 0)?;
             if let Some(nccl) = &self.sums.nccl {
-                nccl.sum_beside(&bucket)?;
+                nccl.all_reduce_async(&bucket)?;
             }
             self.begun.push(bucket);
         }
@@ -194,18 +198,18 @@ impl Filling {
     }
 }
 
-impl Buckets {
-    fn new(sums: &Arc<GpuSums>, tensors: Vec<Tensor>) -> Result<Self> {
+impl NcclBuckets {
+    fn new(sums: &Arc<GpuAllReduce>, tensors: Vec<Tensor>) -> Result<Self> {
         let counts: Vec<usize> = tensors.iter().map(Tensor::numel).collect();
-        let filling = Filling {
+        let filling = NcclFilling {
             sums: sums.clone(),
-            layout: Layout::new(Kind::Float, &counts, BUCKET_BYTES),
+            layout: BucketLayout::new(Kind::Float, &counts, BUCKET_BYTES),
             device: tensors.first().map_or(Device::Cpu, Tensor::device),
             gradients: tensors.iter().map(|_| None).collect(),
             begun: vec![],
         };
         let filling = Arc::new(Mutex::new(filling));
-        watch_all(&tensors, &filling, Filling::take)?;
+        register_hooks(&tensors, &filling, NcclFilling::take)?;
         Ok(Self { tensors, filling })
     }
 
@@ -213,7 +217,7 @@ impl Buckets {
         let _guard = tch::no_grad_guard();
         let mut filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
         filling.begin(true)?;
-        ssn_cuda::await_sums()?;
+        ssn_cuda::wait_for_all_reduce()?;
         let sums = std::mem::take(&mut filling.begun);
         for (member, tensor) in self.tensors.iter().enumerate() {
             let mut gradient = tensor.f_grad()?;
@@ -231,19 +235,19 @@ impl Buckets {
 mod tests {
     use super::*;
 
-    fn offer(gpu: u8, has_nccl: bool, choice: Option<&str>) -> Offer {
-        Offer { gpu: [gpu; 16], has_nccl, choice: choice.map(str::to_owned) }
+    fn offer(gpu: u8, has_nccl: bool, choice: Option<&str>) -> GpuOffer {
+        GpuOffer { gpu: [gpu; 16], has_nccl, choice: choice.map(str::to_owned) }
     }
 
     #[test]
     fn nccl_is_taken_where_every_rank_has_it_and_a_gpu_of_its_own() {
-        let taken = |offers: &[Offer]| takes_nccl(offers).unwrap();
+        let taken = |offers: &[GpuOffer]| takes_nccl(offers).unwrap();
         assert!(taken(&[offer(1, true, None), offer(2, true, None)]));
         assert!(!taken(&[offer(1, true, None), offer(1, true, None)]));
         assert!(!taken(&[offer(1, true, None), offer(2, false, None)]));
         assert!(taken(&[offer(1, true, Some("nccl")), offer(1, true, Some("nccl"))]));
         assert!(!taken(&[offer(1, true, Some("host")), offer(2, true, Some("host"))]));
-        let why = |offers: &[Offer]| takes_nccl(offers).unwrap_err().to_string();
+        let why = |offers: &[GpuOffer]| takes_nccl(offers).unwrap_err().to_string();
         let nccl = Some("nccl");
         assert!(why(&[offer(1, true, nccl), offer(2, false, nccl)]).contains("not every rank has"));
         assert!(why(&[offer(1, true, Some("mpi"))]).contains("nccl or host"));
@@ -253,13 +257,13 @@ mod tests {
     #[test]
     fn numbers_are_summed_through_hosts() {
         let found: Vec<Vec<f64>> = std::thread::scope(|scope| {
-            let run = |ranks: Arc<ssn_nn::communicator::Threads>| {
-                let numbers = Tensor::from_slice(&[1.0f64, 2.0]) * (1.0 + ranks.rank() as f64);
-                GpuSums { ranks, nccl: None }.sum(&numbers).unwrap();
+            let run = |comm: Arc<ssn_nn::communicator::ThreadCommunicator>| {
+                let numbers = Tensor::from_slice(&[1.0f64, 2.0]) * (1.0 + comm.rank() as f64);
+                GpuAllReduce { comm, nccl: None }.sum(&numbers).unwrap();
                 Vec::try_from(&numbers).unwrap()
             };
-            let ranks = ssn_nn::communicator::Threads::new(2).into_iter();
-            let threads: Vec<_> = ranks.map(|ranks| scope.spawn(move || run(ranks))).collect();
+            let comm = ssn_nn::communicator::ThreadCommunicator::new(2).into_iter();
+            let threads: Vec<_> = comm.map(|comm| scope.spawn(move || run(comm))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert_eq!(found, [[3.0, 6.0], [3.0, 6.0]]);

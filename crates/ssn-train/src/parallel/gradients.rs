@@ -1,4 +1,5 @@
-//! The gradients of all ranks, summed while the backward pass goes on.
+//! The reduction of gradients over ranks while the backward pass goes on, in buckets, as PyTorch's
+//! `DistributedDataParallel` does it.
 //!
 //! Parameters are put into buckets from the last to the first, which is about the order in which their gradients are
 //! computed. A bucket that is full goes to a thread that sums it over the ranks, one bucket after the other in a fixed
@@ -10,49 +11,49 @@ use std::thread::JoinHandle;
 
 use tch::{Kind, Tensor};
 
-use ssn_nn::communicator::Ranks;
+use ssn_nn::communicator::Communicator;
 use ssn_nn::error::{NnError, Result};
 
 /// The bytes of a bucket: large enough that sending it is not mostly waiting, small enough to begin early.
 pub(super) const BUCKET_BYTES: usize = 4 << 20;
 
-/// Sums the gradients of parameters over ranks.
+/// Reduces the gradients of parameters over ranks.
 #[derive(Debug)]
-pub struct Gradients {
+pub struct GradientReducer {
     parameters: Vec<Tensor>,
     filling: Arc<Mutex<Filling>>,
     /// Sums, in the order of the buckets.
-    summed: Receiver<Result<Numbers>>,
+    summed: Receiver<Result<BucketValues>>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// The buckets of a step, as far as they are full.
 #[derive(Debug)]
 struct Filling {
-    layout: Layout,
+    layout: BucketLayout,
     buckets: Vec<Bucket>,
     /// The next bucket to be summed.
     next: usize,
-    send: Option<Sender<Numbers>>,
+    send: Option<Sender<BucketValues>>,
 }
 
 #[derive(Debug)]
 struct Bucket {
-    numbers: Numbers,
+    numbers: BucketValues,
     /// Parameters whose gradients are still to come.
     missing: usize,
 }
 
 /// The numbers of a bucket.
 #[derive(Debug, Clone, PartialEq)]
-enum Numbers {
+enum BucketValues {
     Single(Vec<f32>),
     Double(Vec<f64>),
 }
 
 /// Which part of which bucket belongs to each parameter.
 #[derive(Debug, Clone)]
-pub(super) struct Layout {
+pub(super) struct BucketLayout {
     kind: Kind,
     /// By parameter: the bucket, and where in it.
     places: Vec<(usize, usize, usize)>,
@@ -60,7 +61,7 @@ pub(super) struct Layout {
     sizes: Vec<(usize, usize)>,
 }
 
-impl Layout {
+impl BucketLayout {
     pub(super) fn new(kind: Kind, counts: &[usize], bucket_bytes: usize) -> Self {
         let most = bucket_bytes / if kind == Kind::Double { 8 } else { 4 };
         let (mut places, mut sizes) = (vec![(0, 0, 0); counts.len()], vec![(0, 0)]);
@@ -94,8 +95,8 @@ impl Layout {
     /// Buckets of zeros.
     fn empty(&self) -> Vec<Bucket> {
         let numbers = |count| match self.kind {
-            Kind::Double => Numbers::Double(vec![0.0; count]),
-            _ => Numbers::Single(vec![0.0; count]),
+            Kind::Double => BucketValues::Double(vec![0.0; count]),
+            _ => BucketValues::Single(vec![0.0; count]),
         };
         self.sizes.iter().map(|&(count, missing)| Bucket { numbers: numbers(count), missing }).collect()
     }
@@ -103,11 +104,11 @@ impl Layout {
 
 impl Filling {
     /// Empty buckets in the memory of those that were summed.
-    fn begin_again(&mut self, mut used: Vec<Numbers>) {
+    fn begin_again(&mut self, mut used: Vec<BucketValues>) {
         for numbers in &mut used {
             match numbers {
-                Numbers::Single(numbers) => numbers.fill(0.0),
-                Numbers::Double(numbers) => numbers.fill(0.0),
+                BucketValues::Single(numbers) => numbers.fill(0.0),
+                BucketValues::Double(numbers) => numbers.fill(0.0),
             }
         }
         let buckets = used.into_iter().zip(&self.layout.sizes);
@@ -121,8 +122,12 @@ impl Filling {
         let gradient = gradient.f_to_device(tch::Device::Cpu)?.f_to_kind(self.layout.kind)?.f_contiguous()?;
         let bucket = &mut self.buckets[bucket];
         match &mut bucket.numbers {
-            Numbers::Single(numbers) => gradient.f_copy_data(&mut numbers[start..start + count], count)?,
-            Numbers::Double(numbers) => gradient.f_copy_data(&mut numbers[start..start + count], count)?,
+            BucketValues::Single(numbers) => {
+                gradient.f_copy_data(&mut numbers[start..start + count], count)?
+            }
+            BucketValues::Double(numbers) => {
+                gradient.f_copy_data(&mut numbers[start..start + count], count)?
+            }
         }
         bucket.missing = bucket.missing.saturating_sub(1);
         self.hand_on(false)
@@ -131,7 +136,8 @@ impl Filling {
     /// Hands on the buckets that are full, in order; with `all`, those with gradients that will not come as well.
     fn hand_on(&mut self, all: bool) -> Result<()> {
         while self.next < self.buckets.len() && (all || self.buckets[self.next].missing == 0) {
-            let numbers = std::mem::replace(&mut self.buckets[self.next].numbers, Numbers::Single(vec![]));
+            let numbers =
+                std::mem::replace(&mut self.buckets[self.next].numbers, BucketValues::Single(vec![]));
             let sent = self.send.as_ref().map(|send| send.send(numbers));
             if !matches!(sent, Some(Ok(()))) {
                 return Err(ended());
@@ -142,15 +148,15 @@ impl Filling {
     }
 }
 
-/// Shows the gradient of every tensor, with its place, to what fills buckets, for as long as that lives.
-pub(super) fn watch_all<F: Send + 'static>(
+/// Registers a hook on every tensor that hands its gradient, with its index, to the buckets, for as long as they live.
+pub(super) fn register_hooks<F: Send + 'static>(
     tensors: &[Tensor],
     filling: &Arc<Mutex<F>>,
     take: fn(&mut F, usize, &Tensor) -> Result<()>,
 ) -> Result<()> {
     for (place, tensor) in tensors.iter().enumerate() {
         let filling = Arc::downgrade(filling);
-        ssn_cuda::autograd::watch(tensor, move |gradient| match filling.upgrade() {
+        ssn_cuda::autograd::register_hook(tensor, move |gradient| match filling.upgrade() {
             Some(filling) => {
                 let mut filling = filling.lock().unwrap_or_else(PoisonError::into_inner);
                 take(&mut filling, place, gradient).map_err(|error| error.to_string())
@@ -162,29 +168,29 @@ pub(super) fn watch_all<F: Send + 'static>(
 }
 
 fn ended() -> NnError {
-    NnError::Ranks { reason: "the thread that sums gradients has ended".to_owned() }
+    NnError::Communicator { reason: "the thread that sums gradients has ended".to_owned() }
 }
 
-impl Gradients {
+impl GradientReducer {
     /// Watches the gradients of parameters from now on, and starts the thread that sums them.
-    pub fn new(ranks: &dyn Ranks, parameters: Vec<Tensor>) -> Result<Self> {
-        Self::with_buckets(ranks, parameters, BUCKET_BYTES)
+    pub fn new(comm: &dyn Communicator, parameters: Vec<Tensor>) -> Result<Self> {
+        Self::with_buckets(comm, parameters, BUCKET_BYTES)
     }
 
-    fn with_buckets(ranks: &dyn Ranks, parameters: Vec<Tensor>, bucket_bytes: usize) -> Result<Self> {
+    fn with_buckets(comm: &dyn Communicator, parameters: Vec<Tensor>, bucket_bytes: usize) -> Result<Self> {
         // Working copies on GPUs have less than single precision; sums do not.
         let is_double = parameters.first().is_some_and(|parameter| parameter.kind() == Kind::Double);
         let kind = if is_double { Kind::Double } else { Kind::Float };
         let counts: Vec<usize> = parameters.iter().map(Tensor::numel).collect();
-        let layout = Layout::new(kind, &counts, bucket_bytes);
-        let (send, receive) = channel::<Numbers>();
+        let layout = BucketLayout::new(kind, &counts, bucket_bytes);
+        let (send, receive) = channel::<BucketValues>();
         let (give, summed) = channel();
-        let ranks = ranks.beside()?;
+        let comm = comm.duplicate()?;
         let work = move || {
             for mut numbers in receive {
                 let result = match &mut numbers {
-                    Numbers::Single(numbers) => ranks.sum_f32(numbers),
-                    Numbers::Double(numbers) => ranks.sum_f64(numbers),
+                    BucketValues::Single(numbers) => comm.all_reduce_f32(numbers),
+                    BucketValues::Double(numbers) => comm.all_reduce_f64(numbers),
                 };
                 let failed = result.is_err();
                 if give.send(result.map(|()| numbers)).is_err() || failed {
@@ -193,10 +199,10 @@ impl Gradients {
             }
         };
         let thread = std::thread::Builder::new().name("gradients".to_owned()).spawn(work);
-        let thread = thread.map_err(|error| NnError::Ranks { reason: error.to_string() })?;
+        let thread = thread.map_err(|error| NnError::Communicator { reason: error.to_string() })?;
         let buckets = layout.empty();
         let filling = Arc::new(Mutex::new(Filling { layout, buckets, next: 0, send: Some(send) }));
-        watch_all(&parameters, &filling, Filling::take)?;
+        register_hooks(&parameters, &filling, Filling::take)?;
         Ok(Self { parameters, filling, summed, thread: Some(thread) })
     }
 
@@ -205,7 +211,7 @@ impl Gradients {
         let _guard = tch::no_grad_guard();
         let mut filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
         filling.hand_on(true)?;
-        let sums: Vec<Numbers> = (0..filling.buckets.len())
+        let sums: Vec<BucketValues> = (0..filling.buckets.len())
             .map(|_| self.summed.recv().unwrap_or_else(|_| Err(ended())))
             .collect::<Result<_>>()?;
         for (parameter, &(bucket, start, count)) in self.parameters.iter().zip(&filling.layout.places) {
@@ -214,8 +220,8 @@ impl Gradients {
                 continue;
             }
             let part = match &sums[bucket] {
-                Numbers::Single(numbers) => Tensor::f_from_slice(&numbers[start..start + count])?,
-                Numbers::Double(numbers) => Tensor::f_from_slice(&numbers[start..start + count])?,
+                BucketValues::Single(numbers) => Tensor::f_from_slice(&numbers[start..start + count])?,
+                BucketValues::Double(numbers) => Tensor::f_from_slice(&numbers[start..start + count])?,
             };
             gradient.f_copy_(&part.f_view_as(&gradient)?)?;
         }
@@ -224,7 +230,7 @@ impl Gradients {
     }
 }
 
-impl Drop for Gradients {
+impl Drop for GradientReducer {
     fn drop(&mut self) {
         let mut filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
         filling.send = None;
@@ -239,11 +245,11 @@ impl Drop for Gradients {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ssn_nn::communicator::Threads;
+    use ssn_nn::communicator::ThreadCommunicator;
 
     #[test]
     fn buckets_are_filled_from_the_last_parameter_on() {
-        let layout = Layout::new(Kind::Float, &[5, 3, 20, 2], 40);
+        let layout = BucketLayout::new(Kind::Float, &[5, 3, 20, 2], 40);
         assert_eq!(layout.sizes, [(2, 1), (20, 1), (8, 2)]);
         assert_eq!(layout.places, [(2, 3, 5), (2, 0, 3), (1, 0, 20), (0, 0, 2)]);
         assert_eq!([0, 1, 2].map(|bucket| layout.members(bucket)), [vec![3], vec![2], vec![1, 0]]);
@@ -252,13 +258,13 @@ mod tests {
     #[test]
     fn gradients_become_the_sums_of_those_of_all_ranks() {
         let found: Vec<Vec<Vec<f64>>> = std::thread::scope(|scope| {
-            let run = |ranks: Arc<Threads>| {
+            let run = |comm: Arc<ThreadCommunicator>| {
                 let leaf = |count: i64| {
                     Tensor::ones([count], (Kind::Double, tch::Device::Cpu)).set_requires_grad(true)
                 };
                 let (a, b, unused) = (leaf(3), leaf(4), leaf(2));
                 let all = [&a, &b, &unused].map(Tensor::shallow_clone).into();
-                let gradients = Gradients::with_buckets(&*ranks, all, 32).unwrap();
+                let gradients = GradientReducer::with_buckets(&*comm, all, 32).unwrap();
                 let mut found = vec![];
                 for step in 0..3 {
                     [&a, &b].iter().for_each(|leaf| {
@@ -267,7 +273,7 @@ mod tests {
                             let _ = gradient.zero_();
                         }
                     });
-                    let weight = 1.0 + step as f64 + ranks.rank() as f64;
+                    let weight = 1.0 + step as f64 + comm.rank() as f64;
                     ((&a * &a).sum(Kind::Double) * weight + b.sum(Kind::Double) * weight).backward();
                     gradients.finish().unwrap();
                     found.push(Vec::try_from(a.grad()).unwrap());
@@ -277,7 +283,7 @@ mod tests {
                 found
             };
             let threads: Vec<_> =
-                Threads::new(2).into_iter().map(|ranks| scope.spawn(move || run(ranks))).collect();
+                ThreadCommunicator::new(2).into_iter().map(|comm| scope.spawn(move || run(comm))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert_eq!(found[0], found[1]);

@@ -5,5 +5,5 @@ mod gradients;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 
-pub use gpu::{GpuGradients, GpuSums};
-pub use gradients::Gradients;
+pub use gpu::{GpuAllReduce, GpuGradientReducer};
+pub use gradients::GradientReducer;

@@ -1,4 +1,4 @@
-//! MPI's world of processes.
+//! Ranks that are processes of an MPI launcher.
 
 #![allow(unsafe_code, reason = "what MPI promises about threads no compiler can check")]
 
@@ -9,26 +9,26 @@ use mpi::collective::SystemOperation;
 use mpi::datatype::PartitionMut;
 use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
-use mpi::traits::{Communicator, CommunicatorCollectives, Equivalence};
-use ssn_nn::communicator::Ranks;
+use mpi::traits::{Communicator as _, CommunicatorCollectives, Equivalence};
+use ssn_nn::communicator::Communicator;
 use ssn_nn::error::{NnError, Result};
 
 /// MPI takes counts as 32-bit numbers; what is longer goes in parts.
 const MOST_AT_ONCE: usize = 1 << 28;
 
 /// This process among those that a launcher started. MPI ends with this value.
-pub struct World {
-    ranks: Arc<Processes>,
+pub struct MpiWorld {
+    comm: Arc<MpiCommunicator>,
     _universe: Universe,
 }
 
-impl World {
+impl MpiWorld {
     /// Takes part. Once per process.
     ///
     /// # Errors
     /// MPI has been started already, or does not allow calls from several threads.
     pub fn join() -> Result<Self> {
-        let failed = |reason: &str| NnError::Ranks { reason: reason.to_owned() };
+        let failed = |reason: &str| NnError::Communicator { reason: reason.to_owned() };
         let (universe, threading) = mpi::initialize_with_threading(Threading::Multiple)
             .ok_or_else(|| failed("MPI has been started already"))?;
         if threading < Threading::Multiple {
@@ -36,24 +36,24 @@ impl World {
                 "this MPI does not allow calls from several threads at once (MPI_THREAD_MULTIPLE)",
             ));
         }
-        let ranks = Arc::new(Processes::new(universe.world().duplicate()));
-        Ok(Self { ranks, _universe: universe })
+        let comm = Arc::new(MpiCommunicator::new(universe.world().duplicate()));
+        Ok(Self { comm, _universe: universe })
     }
 
-    /// The processes as ranks.
-    pub fn ranks(&self) -> Arc<dyn Ranks> {
-        self.ranks.clone()
+    /// The communicator of all processes.
+    pub fn communicator(&self) -> Arc<dyn Communicator> {
+        self.comm.clone()
     }
 
     /// Ends all processes at once with an exit code.
     pub fn abort(&self, code: i32) -> ! {
-        self.ranks.communicator.0.abort(code)
+        self.comm.communicator.0.abort(code)
     }
 }
 
 /// A communicator of processes.
 #[derive(Debug)]
-struct Processes {
+struct MpiCommunicator {
     rank: usize,
     size: usize,
     communicator: Shared,
@@ -62,7 +62,7 @@ struct Processes {
 struct Shared(SimpleCommunicator);
 
 // SAFETY: MPI was started with MPI_THREAD_MULTIPLE, which allows calls from any thread; a communicator is a handle that
-// these calls do not change. `Ranks` asks its callers for one order of collective calls on each communicator.
+// these calls do not change. `Communicator` asks its callers for one order of collective calls on each communicator.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
@@ -73,7 +73,7 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-impl Processes {
+impl MpiCommunicator {
     fn new(communicator: SimpleCommunicator) -> Self {
         let [rank, size] = [communicator.rank(), communicator.size()].map(|number| number.max(0) as usize);
         Self { rank, size, communicator: Shared(communicator) }
@@ -90,29 +90,29 @@ impl Processes {
     }
 }
 
-impl Ranks for Processes {
+impl Communicator for MpiCommunicator {
     fn rank(&self) -> usize {
         self.rank
     }
 
-    fn size(&self) -> usize {
+    fn world_size(&self) -> usize {
         self.size
     }
 
-    fn sum_f32(&self, numbers: &mut [f32]) -> Result<()> {
+    fn all_reduce_f32(&self, numbers: &mut [f32]) -> Result<()> {
         self.sum(numbers)
     }
 
-    fn sum_f64(&self, numbers: &mut [f64]) -> Result<()> {
+    fn all_reduce_f64(&self, numbers: &mut [f64]) -> Result<()> {
         self.sum(numbers)
     }
 
-    fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
+    fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
         // A message has a byte before it, so that none is empty: the address of nothing means something else to MPI.
         let bytes = [&[0], bytes].concat();
         let mut counts = vec![0i32; self.size];
         let count = i32::try_from(bytes.len())
-            .map_err(|_| NnError::Ranks { reason: "a message has more than 2 GiB".to_owned() })?;
+            .map_err(|_| NnError::Communicator { reason: "a message has more than 2 GiB".to_owned() })?;
         self.communicator.0.all_gather_into(&count, &mut counts[..]);
         let starts: Vec<i32> = counts
             .iter()
@@ -135,7 +135,7 @@ impl Ranks for Processes {
         Ok(counts.iter().map(&mut take).collect())
     }
 
-    fn beside(&self) -> Result<Arc<dyn Ranks>> {
+    fn duplicate(&self) -> Result<Arc<dyn Communicator>> {
         Ok(Arc::new(Self::new(self.communicator.0.duplicate())))
     }
 }

@@ -6,13 +6,13 @@ use ssn_data::{AugmentConfig, BatchConfig, DataConfig, Place, RaterChoice};
 
 use crate::error::{Result, TrainError, require};
 use crate::trainer::LossConfig;
-use ssn_nn::backbones::{BackboneConfig, Plan};
+use ssn_nn::backbones::{BackboneConfig, UNetPlan};
 use ssn_nn::heads::HeadConfig;
 use ssn_nn::model::Precision;
 use ssn_nn::optim::Method;
-use ssn_nn::optim::schedule::{LearningRate, Schedule, Warmup};
+use ssn_nn::optim::{LearningRate, Schedule, Warmup};
 
-/// Everything that a run depends on; together with the dataset it fixes every bit of the result on a processor.
+/// Everything that a run depends on; together with the dataset it fixes every bit of the result on a CPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunConfig {
@@ -34,7 +34,7 @@ pub struct RunConfig {
     pub training: TrainingSection,
 }
 
-/// The section `[model]`. The dataset gives the numbers of channels and classes.
+/// The section `[model]`. The numbers of channels and classes come from the dataset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSection {
@@ -59,7 +59,7 @@ pub struct PlanSection {
 
 impl Default for PlanSection {
     fn default() -> Self {
-        Self { width: Plan::WIDTH, levels: Plan::LEVELS }
+        Self { width: UNetPlan::WIDTH, levels: UNetPlan::LEVELS }
     }
 }
 
@@ -89,7 +89,7 @@ pub struct TrainingSection {
     #[serde(default)]
     pub seed: u64,
     /// The precision of the network's numbers; nothing means bfloat16 in the backbone on a GPU, and single precision on
-    /// processors.
+    /// CPUs.
     pub precision: Option<Precision>,
     /// Steps between two rows of `metrics.csv`; each is the mean of the steps since the last.
     #[serde(default = "log_every")]
@@ -107,34 +107,35 @@ pub struct TrainingSection {
     pub validation_cases: Option<usize>,
     /// Validations without a better score after which the run ends; nothing means never.
     pub patience: Option<u32>,
-    /// Validations, checkpoints and so predictions have the mean of the weights over about the last so many steps, and at most the
-    /// last ninth of those done, in which late ones weigh most; 0 for the last weights.
+    /// Validations, checkpoints and so predictions use an exponential moving average (EMA) of the weights over about the
+    /// last so many steps, and at most the last ninth of those done; 0 for the last weights.
     #[serde(default)]
-    pub average: u64,
-    /// Over several ranks: of what batch norm takes its statistics.
+    pub ema: u64,
+    /// Over several ranks: whether batch norm is synchronized.
     #[serde(default)]
-    pub shared_norm: SharedNorm,
+    pub sync_batch_norm: SyncBatchNorm,
 }
 
-/// Of what batch norm takes its statistics where ranks share a batch.
+/// Whether batch norm is synchronized where ranks share a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum SharedNorm {
-    /// Of the whole batch if a rank has fewer than 16 items of it, else of each rank's own.
+pub enum SyncBatchNorm {
+    /// If a rank has fewer than 16 items of the batch.
     #[default]
     Auto,
-    /// Of the whole batch: training does not depend on the number of ranks, which wait for each other at every layer.
+    /// Statistics are those of the whole batch: training does not depend on the number of ranks, which wait for each other
+    /// at every layer.
     Always,
-    /// Of each rank's own items; running statistics are the mean of all ranks.
+    /// Statistics are those of each rank's own items; running statistics are the mean of all ranks.
     Never,
 }
 
-impl SharedNorm {
+impl SyncBatchNorm {
     /// Statistics of so many items are as good as those of more.
     const ENOUGH: usize = 16;
 
     /// Whether statistics are those of the whole batch.
-    pub fn is_shared(self, batch_size: usize, ranks: usize) -> bool {
+    pub fn is_synced(self, batch_size: usize, ranks: usize) -> bool {
         match self {
             Self::Auto => batch_size / ranks.max(1) < Self::ENOUGH,
             Self::Always => true,
@@ -187,9 +188,9 @@ impl RunConfig {
         match &self.model.backbone {
             Some(backbone) => {
                 let is_foreign = matches!(backbone, BackboneConfig::Torchscript(_));
-                let average = self.training.average;
-                let expected = "0 with a TorchScript backbone, whose running statistics have no mean";
-                require(average == 0 || !is_foreign, "training.average", average, expected)?;
+                let ema = self.training.ema;
+                let expected = "0 with a TorchScript backbone, whose buffers have no average";
+                require(ema == 0 || !is_foreign, "training.ema", ema, expected)?;
                 backbone.check()?;
                 Ok(head.check_levels(backbone.unet_levels())?)
             }
@@ -212,8 +213,8 @@ impl RunConfig {
     }
 
     /// Whether batch norm has statistics of whole batches where so many ranks share them.
-    pub fn shares_norm(&self, ranks: usize) -> bool {
-        self.training.shared_norm.is_shared(self.batches.batch_size, ranks)
+    pub fn syncs_batch_norm(&self, ranks: usize) -> bool {
+        self.training.sync_batch_norm.is_synced(self.batches.batch_size, ranks)
     }
 
     /// The settings of batches, with their random changes.
@@ -228,8 +229,8 @@ mod tests {
 
     #[test]
     fn norms_are_shared_by_themselves_where_ranks_have_few_items() {
-        let is_shared = |ranks| SharedNorm::Auto.is_shared(64, ranks);
-        assert!(!is_shared(1) && !is_shared(4) && is_shared(5) && is_shared(64));
-        assert!(SharedNorm::Always.is_shared(64, 2) && !SharedNorm::Never.is_shared(2, 2));
+        let is_synced = |ranks| SyncBatchNorm::Auto.is_synced(64, ranks);
+        assert!(!is_synced(1) && !is_synced(4) && is_synced(5) && is_synced(64));
+        assert!(SyncBatchNorm::Always.is_synced(64, 2) && !SyncBatchNorm::Never.is_synced(2, 2));
     }
 }

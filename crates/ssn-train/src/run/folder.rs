@@ -1,16 +1,126 @@
-//! The folder of a run: the frozen config and split, the lock, and where everything else lies.
+//! A run and its folder: the config resolved against the dataset, and frozen into the folder with the split and a lock.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use ssn_data::SplitFile;
+use ssn_data::labels::LabelCoding;
+use ssn_data::{BatchConfig, Case, Cases, Dataset, Place, Split, SplitFile};
 use ssn_io::write_atomically;
+use ssn_nn::backbones::{BackboneConfig, UNetPlan, plan_unet};
+use ssn_nn::model::ModelConfig;
+use ssn_nn::space::Size;
 
 use super::config::RunConfig;
-use super::layers::Layers;
-use super::resolve::{Resolved, resolve};
+use super::sources::ConfigSources;
 use crate::checkpoint::Checkpoints;
-use crate::error::{Result, TrainError};
+use crate::error::{Result, TrainError, refused};
+
+/// A run whose every setting is known.
+#[derive(Debug, Clone)]
+pub struct ResolvedRun {
+    /// The config, with the network and the patches filled in.
+    pub config: RunConfig,
+    /// The network.
+    pub model: ModelConfig,
+    /// The dataset.
+    pub dataset: Arc<Dataset>,
+    /// The part of each of its cases.
+    pub parts: Vec<Split>,
+}
+
+impl ResolvedRun {
+    /// The settings of batches, which hold what the network sees of a patch.
+    pub fn batches(&self) -> Result<BatchConfig> {
+        let size = self.config.patch().map(|size| size.map(|n| n as i64));
+        let seen = size.map(|size| self.model.backbone.input_grids(size)).transpose()?.flatten();
+        Ok(BatchConfig { seen, ..self.config.batches() })
+    }
+}
+
+/// Opens the dataset and fills in what the config left open: the network, and sizes of patches that it can have.
+pub fn resolve(mut config: RunConfig) -> Result<ResolvedRun> {
+    let dataset = Arc::new(config.data.open()?);
+    let (parts, _) = config.data.parts(&dataset)?;
+    let training = dataset.subset(&parts, Split::Train);
+    if training.is_empty() {
+        return Err(TrainError::Run {
+            path: config.data.path,
+            reason: "no case is for training".to_owned(),
+            advice: "change data.split.ratios, or the file of the split",
+        });
+    }
+    let first = training.load(0)?;
+    let (channels, classes) = (dataset.channels.len(), dataset.classes.len());
+    if first.channels != channels {
+        return refused(
+            "data.channels",
+            format!("{channels} names, while case {} has {} channels", first.id, first.channels),
+            "one name per channel",
+        );
+    }
+    config.data.channels = Some(dataset.channels.clone());
+    config.data.classes = Some(dataset.classes.clone());
+    match &dataset.reading.coding {
+        LabelCoding::Plain => {}
+        LabelCoding::Values(values) => config.data.label_values = Some(values.clone()),
+        LabelCoding::Threshold(threshold) => config.data.label_threshold = Some(*threshold),
+    }
+    let backbone = fit(&mut config, &first)?;
+    config.model.backbone = Some(backbone.clone());
+    let model =
+        ModelConfig { channels: channels as i64, classes: classes as i64, backbone, head: config.model.head };
+    Ok(ResolvedRun { config, model, dataset, parts })
+}
+
+/// The network, with patches of a size that it can have and targets of the size that it gives.
+fn fit(config: &mut RunConfig, first: &Case) -> Result<BackboneConfig> {
+    let asked: Size = config.patch().unwrap_or(first.shape).map(|n| n as i64);
+    let place = &mut config.batches.patch.place;
+    let (backbone, size) = match &config.model.backbone {
+        Some(backbone) => (backbone.clone(), nearest_fit(backbone, asked)?),
+        None => {
+            let [x, y, z] = first.geometry.spacing;
+            let plan = config.model.plan;
+            let batch = config.batches.batch_size as i64;
+            let (unet, size) = plan_unet(UNetPlan {
+                width: plan.width,
+                levels: plan.levels,
+                ..UNetPlan::new(asked, [z, y, x], batch)
+            })?;
+            (BackboneConfig::Unet(unet), size)
+        }
+    };
+    if size != asked {
+        let size = size.map(|n| n as usize);
+        *place = match *place {
+            Place::Whole | Place::Middle { .. } => Place::Middle { size },
+            Place::Random { lesion_probability, .. } => Place::Random { size, lesion_probability },
+        };
+    }
+    let target = backbone.output_size(size)?.map(|n| n as usize);
+    match config.batches.patch.target_size {
+        Some(asked) if asked != target => {
+            return refused(
+                "batches.patch.target_size",
+                format!("{asked:?}, while the network makes {target:?} of patches of {size:?}"),
+                "what the network makes, or left out",
+            );
+        }
+        _ => config.batches.patch.target_size = Some(target),
+    }
+    Ok(backbone)
+}
+
+/// The size itself, or the next larger one if the network gives what it gets and cannot have this size.
+fn nearest_fit(backbone: &BackboneConfig, size: Size) -> Result<Size> {
+    let error = match backbone.output_size(size) {
+        Ok(_) => return Ok(size),
+        Err(error) => error,
+    };
+    let larger = backbone.input_size(size)?;
+    if backbone.output_size(larger)? == larger { Ok(larger) } else { Err(error.into()) }
+}
 
 /// The frozen config in the folder of a run.
 pub const CONFIG: &str = "config.toml";
@@ -28,7 +138,7 @@ pub struct RunFolder {
 
 /// A run that is read from its folder, by anybody.
 #[derive(Debug)]
-pub struct Frozen {
+pub struct FrozenRun {
     /// Its settings; paths are absolute.
     pub config: RunConfig,
     /// Its checkpoints.
@@ -55,7 +165,7 @@ impl RunFolder {
     }
 
     /// Makes the folder of a new run and freezes its settings into it.
-    pub fn create(path: &Path, resolved: &Resolved) -> Result<Self> {
+    pub fn create(path: &Path, resolved: &ResolvedRun) -> Result<Self> {
         Self::is_free(path)?;
         fs::create_dir_all(path).map_err(|source| TrainError::Save { path: path.to_owned(), source })?;
         let folder = Self::lock(path)?;
@@ -100,7 +210,7 @@ impl RunFolder {
     }
 
     /// Writes the split, then the config, which makes the folder a run.
-    fn freeze(&self, resolved: &Resolved) -> Result<()> {
+    fn freeze(&self, resolved: &ResolvedRun) -> Result<()> {
         let dataset = &resolved.dataset;
         let method = format!("as in the run {}", self.path.display());
         SplitFile::of_parts(&dataset.members(), &resolved.parts, &method).write(&self.path.join(SPLIT))?;
@@ -116,8 +226,8 @@ impl RunFolder {
     }
 
     /// The run with its dataset, as it was frozen; `data` is where the dataset lies now, if it was moved.
-    pub fn resolved(&self, data: Option<&Path>) -> Result<Resolved> {
-        let mut config = Frozen::config_of(&self.path)?;
+    pub fn resolved(&self, data: Option<&Path>) -> Result<ResolvedRun> {
+        let mut config = FrozenRun::config_of(&self.path)?;
         if let Some(data) = data {
             config.data.path = data.to_owned();
         }
@@ -135,7 +245,7 @@ impl RunFolder {
     }
 }
 
-impl Frozen {
+impl FrozenRun {
     /// Reads a run without disturbing the process that may be working on it.
     pub fn read(path: &Path) -> Result<Self> {
         let checkpoints = path.join(CHECKPOINTS);
@@ -150,7 +260,7 @@ impl Frozen {
         let path = run.join(CONFIG);
         let text = fs::read_to_string(&path)
             .map_err(|error| TrainError::Config { path: path.clone(), reason: error.to_string() })?;
-        Layers::frozen(path, text)
+        ConfigSources::frozen(path, text)
     }
 }
 

@@ -1,22 +1,27 @@
-//! A trained network with all that a prediction needs: out of a run, or out of a bundle.
+//! A trained model with all that a prediction needs, out of a run folder or out of a bundle, and its predictions.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use ssn_core::modes::canonicalise;
 use ssn_data::split::Assignment;
-use ssn_data::{DataConfig, SplitFile};
+use ssn_data::{Case, DataConfig, Preprocessing, SplitFile};
+use ssn_eval::{Description, DistributionFile, Kind, ModelId, case_seed};
+use ssn_nn::model::{Execution, Model};
+use ssn_nn::weights::{LoadedModel, ModelMetadata, Provenance, load};
 
 use super::config::RunConfig;
-use super::folder::Frozen;
-use crate::checkpoint::{Best, Progress};
+use super::folder::FrozenRun;
+use crate::checkpoint::{BestValidation, Progress};
 use crate::error::{Result, TrainError};
-use ssn_nn::model::weights::{About, Loaded, Provenance, load};
-use ssn_nn::model::{Execution, Model};
+use crate::inference::{
+    ImageOutput, InputImage, LatentSamples, Timing, WholeImageConfig, WholeImagePrediction, predict,
+};
 
 /// Which checkpoint of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Which {
+pub enum CheckpointChoice {
     /// The one with the best validation; without validations, the last.
     Best,
     /// The last.
@@ -25,57 +30,62 @@ pub enum Which {
 
 /// A network that can be used.
 #[derive(Debug)]
-pub struct Trained {
+pub struct TrainedModel {
     /// The network.
     pub model: Model,
     /// What else a prediction needs.
-    pub about: About,
+    pub metadata: ModelMetadata,
     /// SHA-256 of the model: its identity.
     pub sha256: String,
     /// The dataset of the run with its split; nothing for a bundle.
     pub data: Option<DataConfig>,
 }
 
-impl Trained {
+impl TrainedModel {
     /// Opens the folder of a run, or the file of a bundle.
-    pub fn open(path: &Path, which: Which, execution: Execution) -> Result<Self> {
+    pub fn open(path: &Path, which: CheckpointChoice, execution: Execution) -> Result<Self> {
         if path.is_dir() { Self::of_run(path, which, execution) } else { Self::of_bundle(path, execution) }
     }
 
     fn of_bundle(path: &Path, execution: Execution) -> Result<Self> {
-        let Loaded { model, about, sha256 } = load(path, execution)?;
-        let about = about.ok_or_else(|| TrainError::File {
+        let LoadedModel { model, metadata, sha256 } = load(path, execution)?;
+        let metadata = metadata.ok_or_else(|| TrainError::File {
             path: path.to_owned(),
             reason: "it holds weights, but neither class names nor the scale of intensities; name the folder of its \
                      run, or a bundle that `ssn export` made"
                 .to_owned(),
         })?;
-        Ok(Self { model, about, sha256, data: None })
+        Ok(Self { model, metadata, sha256, data: None })
     }
 
-    fn of_run(path: &Path, which: Which, execution: Execution) -> Result<Self> {
-        let Frozen { config, checkpoints } = Frozen::read(path)?;
+    fn of_run(path: &Path, which: CheckpointChoice, execution: Execution) -> Result<Self> {
+        let FrozenRun { config, checkpoints } = FrozenRun::read(path)?;
         let best = match which {
-            Which::Best => checkpoints.best()?,
-            Which::Last => None,
+            CheckpointChoice::Best => checkpoints.best()?,
+            CheckpointChoice::Last => None,
         };
-        let generation = match best {
-            Some(generation) => generation,
-            None => checkpoints.newest()?.generation.ok_or_else(|| TrainError::Run {
+        let checkpoint = match best {
+            Some(checkpoint) => checkpoint,
+            None => checkpoints.newest()?.checkpoint.ok_or_else(|| TrainError::Run {
                 path: path.to_owned(),
                 reason: "the run has no checkpoint that can be used".to_owned(),
                 advice: "train it first, with `ssn train --resume`",
             })?,
         };
-        let Loaded { model, sha256, .. } = generation.load(execution)?;
+        let LoadedModel { model, sha256, .. } = checkpoint.load(execution)?;
         let validation = checkpoints.best_validation()?;
-        let about = about(path, &config, &generation.progress, validation)?;
-        Ok(Self { model, about, sha256, data: Some(config.data) })
+        let metadata = metadata(path, &config, &checkpoint.progress, validation)?;
+        Ok(Self { model, metadata, sha256, data: Some(config.data) })
     }
 }
 
 /// What a run knows about its network.
-fn about(run: &Path, config: &RunConfig, progress: &Progress, validation: Option<Best>) -> Result<About> {
+fn metadata(
+    run: &Path,
+    config: &RunConfig,
+    progress: &Progress,
+    validation: Option<BestValidation>,
+) -> Result<ModelMetadata> {
     let whole = |what: &'static str| TrainError::Run {
         path: run.to_owned(),
         reason: format!("its config does not say {what}"),
@@ -95,7 +105,7 @@ fn about(run: &Path, config: &RunConfig, progress: &Progress, validation: Option
         cases,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    Ok(About {
+    Ok(ModelMetadata {
         channels: config.data.channels.clone().ok_or_else(|| whole("data.channels"))?,
         classes: config.data.classes.clone().ok_or_else(|| whole("data.classes"))?,
         normalization: config.data.normalization,
@@ -109,4 +119,70 @@ fn about(run: &Path, config: &RunConfig, progress: &Progress, validation: Option
 fn name_of(path: &Path) -> String {
     let path: PathBuf = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+impl TrainedModel {
+    /// How a model is called in files.
+    pub fn id(&self) -> ModelId {
+        let provenance = &self.metadata.provenance;
+        let name = format!("{}, step {}", provenance.run, provenance.step);
+        ModelId { sha256: self.sha256.clone(), name }
+    }
+
+    /// The distribution of a case as its files have it, and how long the network took. `progress` gets the tiles done and their number.
+    ///
+    /// The columns of its factor are the modes of variation, orthogonal and ordered by the variance that they explain.
+    ///
+    /// The distribution lies on the grid of the case, or on one with the spacing of the network if that is fixed. Cases with a
+    /// region of interest are predicted in the box around it.
+    pub fn predict(
+        &self,
+        case: Case,
+        config: &WholeImageConfig,
+        progress: impl FnMut(usize, usize),
+    ) -> Result<(DistributionFile, Timing)> {
+        // Cutting to the mask is the region's business, so that the file keeps the size of the image.
+        let preprocessing = Preprocessing {
+            spacing: self.metadata.spacing,
+            crop_to_mask: false,
+            normalization: self.metadata.normalization,
+        };
+        let case = preprocessing.apply(case)?;
+        let image = InputImage::new(&case.image, case.channels, case.shape, case.mask.as_deref())?;
+        // Cases of one seed share no noise.
+        let seed = case_seed(config.latent_samples.seed, &case.id);
+        let config =
+            WholeImageConfig { latent_samples: LatentSamples { seed, ..config.latent_samples }, ..*config };
+        let mut prediction = predict(&self.model, &image, &config, progress)?;
+        let timing = prediction.timing;
+        if let ImageOutput::Distribution(distribution) = &mut prediction.output {
+            // In files, the columns of the factor are modes, so that steering one of them means something.
+            *distribution = canonicalise(distribution)?.distribution;
+        }
+        Ok((describe(case, prediction, &self.metadata.classes, self.id())?, timing))
+    }
+}
+
+/// What a network said about a case, with what its file needs.
+pub(super) fn describe(
+    case: Case,
+    prediction: WholeImagePrediction,
+    classes: &[String],
+    model: ModelId,
+) -> Result<DistributionFile> {
+    let WholeImagePrediction { size, region, output, timing: _ } = prediction;
+    let kind = match &output {
+        ImageOutput::Distribution(_) => Kind::Stochastic,
+        ImageOutput::Logits(_) => Kind::Deterministic,
+        ImageOutput::Samples { .. } => Kind::Sampled,
+    };
+    let mask = case.mask.map(|mask| region.cut(&mask, size));
+    let (classes, geometry) = (classes.to_vec(), case.geometry);
+    let description = Description { case: case.id, classes, kind, size, geometry, region, model };
+    Ok(match output {
+        ImageOutput::Distribution(distribution) | ImageOutput::Logits(distribution) => {
+            DistributionFile::new(description, distribution, mask)?
+        }
+        ImageOutput::Samples { mean, labels } => DistributionFile::sampled(description, mean, labels, mask)?,
+    })
 }

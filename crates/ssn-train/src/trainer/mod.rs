@@ -1,35 +1,27 @@
 //! Training: one step after another, each a function of the batch, its number and the seed.
 //!
-//! Knows nothing of files, signals or progress: who drives it decides when to save, validate and stop.
+//! A step is: stage the batch, forward pass, loss, backward pass, reduce over ranks, check that all is finite, update. What
+//! differs between CPU and GPU is behind the [`Backend`]. The trainer knows nothing of files, signals or progress: the
+//! caller decides when to save, validate and stop.
 
-pub mod average;
-mod batch;
-mod gpu;
+mod cpu;
+mod cuda;
+mod ema;
 mod objective;
+mod staging;
 
-use ssn_nn::NnError;
+use std::fmt::Debug;
 use std::sync::Arc;
 
-use ssn_core::random::derive_seed;
 use ssn_data::Batch;
-use tch::{Device, Kind, Tensor};
+use ssn_nn::communicator::Communicator;
+use ssn_nn::model::Model;
+use ssn_nn::optim::{LearningRate, Method, Optimizer};
+use tch::Device;
 
 use crate::error::{Result, TrainError, refused, require};
-use crate::parallel::Gradients;
-use crate::trainer::average::WeightAverage;
-use batch::{Seen, tensors};
+use ema::Ema;
 pub use objective::LossConfig;
-use objective::{batch_loss, fill_latent_noise, latent_loss};
-use ssn_nn::communicator::Ranks;
-use ssn_nn::heads::Prediction;
-use ssn_nn::layers::Mode;
-use ssn_nn::model::Model;
-use ssn_nn::optim::clip::clip_gradient_norm;
-use ssn_nn::optim::schedule::LearningRate;
-use ssn_nn::optim::{Method, Optimizer};
-use ssn_nn::parameters::Role;
-use ssn_nn::random::DROPOUT;
-use ssn_nn::random::noise::{NoiseSource, StepNoise};
 
 /// What a step did.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,26 +30,63 @@ pub struct StepReport {
     pub step: u64,
     /// The loss of the batch.
     pub loss: f64,
-    /// How many of the samples the loss rests on, on average; nothing where none were drawn.
-    pub effective_samples: Option<f64>,
-    /// The norm of the gradient before it was shortened.
+    /// The mean effective sample size of the loss; nothing where no samples were drawn.
+    pub ess: Option<f64>,
+    /// The norm of the gradient before clipping.
     pub gradient_norm: f64,
     /// The learning rate.
     pub learning_rate: f64,
 }
 
 /// What became of a step.
-enum Outcome {
+#[derive(Debug)]
+enum StepOutcome {
     Applied {
         loss: f64,
-        effective_samples: Option<f64>,
+        ess: Option<f64>,
         gradient_norm: f64,
     },
     /// What is not finite; nothing has changed.
     NotFinite(String),
 }
 
-/// A model that learns.
+/// What a step is computed from, beside the optimizer.
+struct StepInput<'a> {
+    batch: &'a Batch,
+    model: &'a Model,
+    loss: &'a LossConfig,
+    learning_rate: f64,
+    seed: u64,
+}
+
+/// How the steps of a trainer are computed.
+trait Backend: Debug {
+    /// Works with other ranks from now on, with batch norm synchronized or not.
+    fn join(
+        &mut self,
+        comm: Arc<dyn Communicator>,
+        syncs_batch_norm: bool,
+        model: &Model,
+        optimizer: &Optimizer,
+    ) -> Result<()>;
+
+    /// Copies the batch of the next step to the device while the present one is computed.
+    fn stage(&mut self, batch: &Batch, model: &Model) -> Result<()>;
+
+    /// Begins a step. If this fails, buffers are as they were before.
+    fn begin(&mut self, input: &StepInput, optimizer: &mut Optimizer) -> Result<()>;
+
+    /// Waits for the step that was begun. If it is not applied, buffers are as they were before.
+    fn finish(&mut self, model: &Model, optimizer: &mut Optimizer, sampled: bool) -> Result<StepOutcome>;
+
+    /// Seconds in which a GPU has worked on steps.
+    fn gpu_seconds(&self) -> Option<f64>;
+
+    /// How the GPUs of several ranks reduce, in words.
+    fn all_reduce_backend(&self) -> Option<&'static str>;
+}
+
+/// A model in training.
 #[derive(Debug)]
 pub struct Trainer {
     model: Model,
@@ -66,58 +95,10 @@ pub struct Trainer {
     loss: LossConfig,
     seed: u64,
     step: u64,
-    place: Place,
-    begun: Option<Begun>,
-    team: Option<Team>,
-    average: Option<WeightAverage>,
-}
-
-/// The ranks that a trainer on processors works with.
-#[derive(Debug)]
-struct Team {
-    ranks: Arc<dyn Ranks>,
-    gradients: Gradients,
-    /// Whether statistics of normalizations are those of whole batches.
-    shares_norm: bool,
-}
-
-impl Team {
-    /// Makes the running statistics the means of those of all ranks, each weighted by its share of the batch.
-    fn average_kept(&self, model: &Model, share: f64) -> Result<()> {
-        let _guard = tch::no_grad_guard();
-        let mut numbers = vec![];
-        for tensor in kept(model) {
-            let values = Vec::<f64>::try_from(tensor.f_to_kind(Kind::Double)?.f_view([-1])?)?;
-            numbers.extend(values.into_iter().map(|value| share * value));
-        }
-        self.ranks.sum_f64(&mut numbers)?;
-        let mut rest = numbers.as_slice();
-        for tensor in kept(model) {
-            let (values, after) = rest.split_at(tensor.numel());
-            rest = after;
-            tensor.shallow_clone().f_copy_(&Tensor::f_from_slice(values)?.f_view_as(tensor)?)?;
-        }
-        Ok(())
-    }
-}
-
-/// Where steps are computed, with what that needs.
-#[derive(Debug)]
-enum Place {
-    /// On processors: what the forward pass changes, as it was before the step.
-    Host {
-        kept: Vec<Tensor>,
-    },
-    Gpu(Box<gpu::Gpu>),
-}
-
-/// A step that was begun.
-#[derive(Debug)]
-enum Begun {
-    /// It is done already.
-    Host(Result<StepReport>),
-    /// The GPU works on the step of this number.
-    Gpu(u64),
+    backend: Box<dyn Backend>,
+    /// Whether a step was begun and not finished.
+    is_pending: bool,
+    ema: Option<Ema>,
 }
 
 impl Trainer {
@@ -130,56 +111,34 @@ impl Trainer {
         seed: u64,
     ) -> Result<Self> {
         loss.check()?;
-        let optimizer = Optimizer::new(method, model.parameters().named_trained())?;
-        let place = match model.execution().device {
-            Device::Cpu => Place::Host { kept: kept(&model).map(Tensor::copy).collect() },
-            _ => Place::Gpu(Box::new(gpu::Gpu::new(&model, &optimizer)?)),
+        let optimizer = Optimizer::new(method, model.parameters().named_trainable())?;
+        let backend: Box<dyn Backend> = match model.execution().device {
+            Device::Cpu => Box::new(cpu::CpuBackend::new(&model)),
+            _ => Box::new(cuda::CudaBackend::new(&model, &optimizer)?),
         };
-        Ok(Self {
-            model,
-            optimizer,
-            rate,
-            loss,
-            seed,
-            step: 0,
-            place,
-            begun: None,
-            team: None,
-            average: None,
-        })
+        Ok(Self { model, optimizer, rate, loss, seed, step: 0, backend, is_pending: false, ema: None })
     }
 
-    /// The same trainer, which also takes the mean of what the network has over about the last so many steps; none for 0.
-    pub fn with_average(mut self, steps: u64) -> Result<Self> {
-        self.average = (steps > 0).then(|| WeightAverage::new(&self.model, steps)).transpose()?;
+    /// The same trainer with an exponential moving average of the weights over about the last `steps` steps; none for 0.
+    pub fn with_ema(mut self, steps: u64) -> Result<Self> {
+        self.ema = (steps > 0).then(|| Ema::new(&self.model, steps)).transpose()?;
         Ok(self)
     }
 
     /// The same trainer as one of several ranks, which have the same model and each a part of every batch. Their steps are
-    /// those of the whole batches, up to rounding; with statistics of batch norm that are not shared, those of batches
-    /// whose parts are normalized by themselves.
-    pub fn with_ranks(mut self, ranks: Arc<dyn Ranks>, shares_norm: bool) -> Result<Self> {
-        match &mut self.place {
-            Place::Host { .. } => {
-                let parameters = self.optimizer.parameters().iter();
-                let parameters = parameters.map(|(_, tensor)| tensor.shallow_clone()).collect();
-                let gradients = Gradients::new(&*ranks, parameters)?;
-                self.team = Some(Team { ranks, gradients, shares_norm });
-            }
-            Place::Gpu(gpu) => gpu.join(ranks, shares_norm, &self.model)?,
-        }
+    /// those of the whole batches, up to rounding; without synchronized batch norm, those of batches whose parts are
+    /// normalized by themselves.
+    pub fn with_communicator(mut self, comm: Arc<dyn Communicator>, syncs_batch_norm: bool) -> Result<Self> {
+        self.backend.join(comm, syncs_batch_norm, &self.model, &self.optimizer)?;
         Ok(self)
     }
 
-    /// How the GPUs of several ranks sum, in words; nothing on processors, or for a rank alone.
-    pub fn gpu_sums(&self) -> Option<&'static str> {
-        match &self.place {
-            Place::Host { .. } => None,
-            Place::Gpu(gpu) => gpu.sums_in_words(),
-        }
+    /// How the GPUs of several ranks reduce, in words; nothing on CPUs, or for a single rank.
+    pub fn all_reduce_backend(&self) -> Option<&'static str> {
+        self.backend.all_reduce_backend()
     }
 
-    /// The same trainer after so many steps, with the model and the optimizer of then.
+    /// The same trainer after so many steps, with the model and the optimizer state of then.
     pub fn resumed_at(
         mut self,
         step: u64,
@@ -195,17 +154,17 @@ impl Trainer {
         &self.model
     }
 
-    /// Whether a mean over the last steps is taken.
-    pub fn has_average(&self) -> bool {
-        self.average.is_some()
+    /// Whether the trainer keeps an exponential moving average.
+    pub fn has_ema(&self) -> bool {
+        self.ema.is_some()
     }
 
-    /// Does something with the network for others than the next step: with the mean over the last steps, if it is taken.
-    pub fn with_result<T>(&mut self, work: impl FnOnce(&Model) -> Result<T>) -> Result<T> {
-        let Some(average) = &mut self.average else { return work(&self.model) };
-        average.swap(&self.model)?;
+    /// Calls a function with the model for evaluation: with the EMA weights, if there are any.
+    pub fn with_eval_model<T>(&mut self, work: impl FnOnce(&Model) -> Result<T>) -> Result<T> {
+        let Some(ema) = &mut self.ema else { return work(&self.model) };
+        ema.swap(&self.model)?;
         let done = work(&self.model);
-        average.swap(&self.model)?;
+        ema.swap(&self.model)?;
         done
     }
 
@@ -221,164 +180,52 @@ impl Trainer {
 
     /// Seconds in which a GPU has worked on steps.
     pub fn gpu_seconds(&self) -> Option<f64> {
-        match &self.place {
-            Place::Host { .. } => None,
-            Place::Gpu(gpu) => Some(gpu.busy_seconds()),
-        }
+        self.backend.gpu_seconds()
     }
 
-    /// Learns from a batch, whose number must be that of the step.
+    /// Trains on a batch, whose number must be that of the step.
     ///
     /// # Errors
     /// [`TrainError::NonFinite`] when the loss or a gradient is not finite: the step is not applied, and weights and
-    /// statistics are as they were. It counts as done: the next batch is another.
+    /// buffers are as they were. It counts as done: the next batch is another.
     pub fn step(&mut self, batch: &Batch) -> Result<StepReport> {
         self.begin(batch)?;
         self.finish()
     }
 
-    /// Begins a step; a GPU works on it until [`Trainer::finish`]. Processors are done when this returns.
+    /// Begins a step; a GPU works on it until [`Trainer::finish`]. A CPU is done when this returns.
     pub fn begin(&mut self, batch: &Batch) -> Result<()> {
-        require(self.begun.is_none(), "a step", "begun", "finished before the next one begins")?;
+        require(!self.is_pending, "a step", "begun", "finished before the next one begins")?;
         let number = self.step;
         require(batch.number == number, "the number of the batch", batch.number, "that of the step")?;
         self.step += 1;
-        let begun = match &mut self.place {
-            Place::Host { kept: backups } => {
-                tch::no_grad(|| {
-                    for (backup, tensor) in backups.iter_mut().zip(kept(&self.model)) {
-                        backup.f_copy_(tensor)?;
-                    }
-                    Ok::<_, TrainError>(())
-                })?;
-                let result = self.attempt(batch, number);
-                if result.is_err() {
-                    self.undo();
-                }
-                Begun::Host(result)
-            }
-            Place::Gpu(gpu) => {
-                let how = (&self.loss, self.rate.at(number), self.seed);
-                if let Err(error) = gpu.begin(batch, &self.model, &mut self.optimizer, how) {
-                    gpu.undo();
-                    return Err(error);
-                }
-                Begun::Gpu(number)
-            }
-        };
-        self.begun = Some(begun);
+        let (model, loss, learning_rate) = (&self.model, &self.loss, self.rate.at(number));
+        let input = StepInput { batch, model, loss, learning_rate, seed: self.seed };
+        self.backend.begin(&input, &mut self.optimizer)?;
+        self.is_pending = true;
         Ok(())
     }
 
-    /// Announces the batch of the next step, which a GPU gets while it works on the one that was begun.
+    /// Announces the batch of the next step, which a GPU copies while it works on the one that was begun.
     pub fn stage(&mut self, batch: &Batch) -> Result<()> {
-        match &mut self.place {
-            Place::Host { .. } => Ok(()),
-            Place::Gpu(gpu) => gpu.stage(batch, &self.model),
-        }
+        self.backend.stage(batch, &self.model)
     }
 
     /// What became of the step that was begun; see [`Trainer::step`].
     pub fn finish(&mut self) -> Result<StepReport> {
-        let report = match (self.begun.take(), &mut self.place) {
-            (Some(Begun::Host(result)), _) => result,
-            (Some(Begun::Gpu(number)), Place::Gpu(gpu)) => {
-                let sampled = self.loss.samples_at(number);
-                let outcome = gpu.finish(&self.model, &mut self.optimizer, sampled)?;
-                self.report(number, outcome)
-            }
-            _ => refused("a step", "not begun", "begun before it is finished"),
-        }?;
-        if let Some(average) = &mut self.average {
-            average.add(&self.model, self.step)?;
+        if !std::mem::take(&mut self.is_pending) {
+            return refused("a step", "not begun", "begun before it is finished");
         }
-        Ok(report)
-    }
-
-    fn attempt(&mut self, batch: &Batch, number: u64) -> Result<StepReport> {
-        let Seen { parts, size, mask, target } = tensors(batch, self.model.config().classes)?;
-        self.optimizer.zero_grad()?;
-        let dropout = derive_seed(self.seed, DROPOUT, number);
-        let (first, share) = (batch.first, batch.image_shape[0] as f64 / batch.of as f64);
-        let ranks = self.team.as_ref().filter(|team| team.shares_norm).map(|team| &team.ranks);
-        let mode = Mode::Training { dropout, first, of: batch.of, ranks };
-        let (loss, effective) = match self.model.latent() {
-            Some(latent) => {
-                let each = latent.noise_count(size) as usize;
-                let mut noise = vec![0f32; batch.image_shape[0] * each];
-                fill_latent_noise(self.seed, number, first * each, &mut noise);
-                let noise = Tensor::f_from_slice(&noise)?.f_view([parts[0].size()[0], -1])?;
-                (latent_loss(&self.model, &parts, &target, &noise, mode, &self.loss)?, None)
-            }
-            None => {
-                let prediction = self.model.forward_seen(&parts, size, mask.as_ref(), mode)?;
-                let noise = match &prediction {
-                    Prediction::Stochastic(d) if self.loss.samples_at(number) => {
-                        let shape = d.noise_shape(self.loss.samples);
-                        Some(StepNoise::new(self.seed, number, shape, self.loss.pairing)?.from_item(first))
-                    }
-                    _ => None,
-                };
-                let noise = noise.as_ref().map(NoiseSource::Step);
-                batch_loss(&prediction, &target, noise, &self.loss)?
-            }
-        };
-        let mut value = loss.f_double_value(&[])?;
-        let mut effective_samples = effective.map(|samples| samples.f_double_value(&[])).transpose()?;
-        // Means over the whole batch are sums of what the ranks have, each weighted by its share.
-        if let Some(team) = &self.team {
-            let mut both = [share * value, share * effective_samples.unwrap_or(0.0)];
-            team.ranks.sum_f64(&mut both)?;
-            value = both[0];
-            effective_samples = effective_samples.map(|_| both[1]);
-        }
-        if !value.is_finite() {
-            return self.report(number, Outcome::NotFinite("the loss".to_owned()));
-        }
-        match &self.team {
-            None => loss.f_backward()?,
-            Some(team) => {
-                loss.f_mul_scalar(share)?.f_backward()?;
-                team.gradients.finish()?;
-                if !team.shares_norm {
-                    team.average_kept(&self.model, share)?;
+        let step = self.step - 1;
+        let sampled = self.loss.samples_at(step);
+        match self.backend.finish(&self.model, &mut self.optimizer, sampled)? {
+            StepOutcome::NotFinite(what) => Err(TrainError::NonFinite { what, step: step as usize + 1 }),
+            StepOutcome::Applied { loss, ess, gradient_norm } => {
+                if let Some(ema) = &mut self.ema {
+                    ema.add(&self.model, self.step)?;
                 }
+                Ok(StepReport { step, loss, ess, gradient_norm, learning_rate: self.rate.at(step) })
             }
         }
-        let limit = self.loss.max_gradient_norm.unwrap_or(f64::MAX);
-        let gradient_norm = match clip_gradient_norm(self.optimizer.parameters(), limit) {
-            Ok(norm) => norm,
-            Err(NnError::GradientNorm { of, .. }) => {
-                return self.report(number, Outcome::NotFinite(format!("the gradient of {of}")));
-            }
-            Err(other) => return Err(other.into()),
-        };
-        self.optimizer.step(self.rate.at(number))?;
-        self.report(number, Outcome::Applied { loss: value, effective_samples, gradient_norm })
     }
-
-    fn report(&self, step: u64, outcome: Outcome) -> Result<StepReport> {
-        match outcome {
-            Outcome::Applied { loss, effective_samples, gradient_norm } => {
-                let learning_rate = self.rate.at(step);
-                Ok(StepReport { step, loss, effective_samples, gradient_norm, learning_rate })
-            }
-            Outcome::NotFinite(what) => Err(TrainError::NonFinite { what, step: step as usize + 1 }),
-        }
-    }
-
-    /// Statistics as they were before a step that is not applied; weights change last of all.
-    fn undo(&mut self) {
-        let Place::Host { kept: backups } = &self.place else { return };
-        tch::no_grad(|| {
-            for (backup, tensor) in backups.iter().zip(kept(&self.model)) {
-                tensor.shallow_clone().copy_(backup);
-            }
-        });
-    }
-}
-
-/// The tensors that a forward pass may change.
-fn kept(model: &Model) -> impl Iterator<Item = &Tensor> {
-    model.parameters().entries().iter().filter(|entry| entry.role == Role::Kept).map(|entry| &entry.tensor)
 }

@@ -1,17 +1,18 @@
-//! What training minimizes.
+//! The objective: a batch as tensors, and the loss of its forward pass.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_core::random::fill_normals_from;
+use ssn_data::{Batch, Grid};
+use ssn_nn::heads::Prediction;
+use ssn_nn::layers::Mode;
+use ssn_nn::loss::{Target, dice_loss, mean_loss, tempered_loss};
+use ssn_nn::model::Model;
+use ssn_nn::random::{GpuNoise, NoiseSource, Pairing, StepNoise};
+use ssn_nn::space::Size;
 use tch::{Kind, Tensor};
 
 use crate::error::{Result, require};
-use ssn_nn::heads::Prediction;
-use ssn_nn::layers::Mode;
-use ssn_nn::loss::target::Target;
-use ssn_nn::loss::{dice_loss, mean_loss, power_loss};
-use ssn_nn::model::Model;
-use ssn_nn::random::noise::{NoiseSource, Pairing, StepNoise};
 
 /// What is minimized.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,16 +20,16 @@ use ssn_nn::random::noise::{NoiseSource, Pairing, StepNoise};
 pub struct LossConfig {
     /// The Monte-Carlo samples M of every step.
     pub samples: i64,
-    /// How they belong together.
+    /// Whether samples are independent or antithetic pairs.
     pub pairing: Pairing,
-    /// The power β of the likelihoods whose mean is taken, −(1/β) log (1/M) Σ pᵝ; 1 is the paper's. With less, how many samples
-    /// fit counts more beside how well the best one does: samples are less diverse and better calibrated.
-    pub power: f64,
+    /// The exponent β of the likelihoods, −(1/β) log (1/M) Σ pᵝ; 1 is the paper's loss. With less, how many samples fit
+    /// counts more beside how well the best one does: samples are less diverse and better calibrated.
+    pub likelihood_exponent: f64,
     /// The first steps, which train the mean alone by cross-entropy.
     pub pretrain_steps: u64,
     /// The weight of the Dice term on the mean; 0 for none.
     pub dice: f64,
-    /// The largest norm of the gradient; a longer one is shortened to it.
+    /// The largest norm of the gradient; longer gradients are clipped to it.
     pub max_gradient_norm: Option<f64>,
 }
 
@@ -38,7 +39,7 @@ impl Default for LossConfig {
         Self {
             samples: 20,
             pairing: Pairing::Independent,
-            power: 1.0,
+            likelihood_exponent: 1.0,
             pretrain_steps: 0,
             dice: 0.0,
             max_gradient_norm: None,
@@ -50,8 +51,9 @@ impl LossConfig {
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
         self.pairing.draws(self.samples)?;
-        let power = self.power;
-        require(power > 0.0 && power <= 1.0, "loss.power", power, "above 0, and 1 at most")?;
+        let exponent = self.likelihood_exponent;
+        let in_range = exponent > 0.0 && exponent <= 1.0;
+        require(in_range, "loss.likelihood_exponent", exponent, "above 0, and 1 at most")?;
         require(self.dice.is_finite() && self.dice >= 0.0, "loss.dice", self.dice, "0 or more")?;
         match self.max_gradient_norm {
             Some(norm) => require(norm.is_finite() && norm > 0.0, "loss.max_gradient_norm", norm, "positive"),
@@ -65,46 +67,105 @@ impl LossConfig {
     }
 }
 
-/// The loss of a batch, a scalar with gradients, and the mean of its effective samples, if there is noise to sample with.
-pub(super) fn batch_loss(
-    prediction: &Prediction,
-    target: &Target,
-    noise: Option<NoiseSource>,
-    config: &LossConfig,
-) -> Result<(Tensor, Option<Tensor>)> {
-    let (mut loss, effective) = match (prediction, noise) {
-        (Prediction::Stochastic(distribution), Some(noise)) => {
-            let result = power_loss(distribution, target, noise, config.power)?;
-            (result.loss, Some(result.effective_samples.f_mean(Kind::Double)?))
-        }
-        (prediction, _) => (mean_loss(prediction.mean(), target)?, None),
-    };
-    if config.dice > 0.0 {
-        loss = loss.f_add(&(dice_loss(prediction.mean(), target)? * config.dice))?;
-    }
-    Ok((loss.f_mean(Kind::Double)?, effective))
+/// A batch as tensors.
+pub(super) struct BatchTensors {
+    /// The grids of the patches that the network reads, `[b, c, dᵢ, hᵢ, wᵢ]` each.
+    pub(super) parts: Vec<Tensor>,
+    /// The size of the patches.
+    pub(super) size: Size,
+    /// `[b, d, h, w]`.
+    pub(super) mask: Option<Tensor>,
+    /// The label maps.
+    pub(super) target: Target,
 }
 
-/// The loss of a batch for a network with latent variables, a scalar with gradients.
-///
-/// # Shapes
-/// `noise` `[b, n]`.
-pub(super) fn latent_loss(
-    model: &Model,
-    parts: &[Tensor],
-    target: &Target,
-    noise: &Tensor,
-    mode: Mode,
-    config: &LossConfig,
-) -> Result<Tensor> {
-    let learnt = model.learn(parts, target, noise, mode)?;
-    let mut loss = learnt.loss(target)?;
-    if config.dice > 0.0
-        && let Some(logits) = learnt.logits.last()
-    {
-        loss = loss.f_add(&(dice_loss(logits, target)? * config.dice))?;
+impl BatchTensors {
+    /// A batch on the CPU.
+    pub(super) fn new(batch: &Batch, classes: i64) -> Result<Self> {
+        let images = Tensor::f_from_slice(&batch.images)?.f_view([batch.image_shape[0] as i64, -1])?;
+        let [b, t, d, h, w] = batch.target_shape.map(|n| n as i64);
+        let maps = Tensor::f_from_slice(&batch.targets)?.f_view([b, t, d * h * w])?.f_to_kind(Kind::Int64)?;
+        let mask = batch.masks.as_ref().map(|mask| Tensor::f_from_slice(mask)?.f_view([b, d, h, w]));
+        Ok(Self {
+            parts: grids(&images, batch)?,
+            size: patch_size(batch),
+            mask: mask.transpose()?,
+            target: Target::classes(maps, classes)?,
+        })
     }
-    Ok(loss.f_mean(Kind::Double)?)
+}
+
+/// The grids of a batch out of all its numbers, `[b, n]`, sharing memory.
+pub(super) fn grids(images: &Tensor, batch: &Batch) -> Result<Vec<Tensor>> {
+    let [b, c] = [batch.image_shape[0], batch.image_shape[1]].map(|n| n as i64);
+    let mut start = 0;
+    let part = |grid: &Grid| {
+        let ([d, h, w], count) = (grid.count.map(|n| n as i64), c * grid.voxels() as i64);
+        start += count;
+        Ok(images.f_narrow(1, start - count, count)?.f_view([b, c, d, h, w])?)
+    };
+    batch.grids.iter().map(part).collect()
+}
+
+/// The size of the patches of a batch.
+pub(super) fn patch_size(batch: &Batch) -> Size {
+    [2, 3, 4].map(|axis| batch.image_shape[axis] as i64)
+}
+
+/// The noise of a step.
+pub(super) enum StepRandom {
+    /// Of latent variables, `[b, n]`.
+    Latent(Tensor),
+    /// Of samples, made on the CPU, for the items from `first` on.
+    Cpu { seed: u64, step: u64, first: usize },
+    /// Of samples, made on the GPU from the seed there.
+    Gpu { seed: Tensor, first: usize },
+    /// None: only the mean is trained.
+    None,
+}
+
+/// Forward pass and loss of a batch in training: the mean loss, a scalar with gradients, and the mean effective sample
+/// size, if samples were drawn.
+pub(super) fn forward_loss(
+    model: &Model,
+    batch: &BatchTensors,
+    random: &StepRandom,
+    config: &LossConfig,
+) -> Result<(Tensor, Option<Tensor>)> {
+    let BatchTensors { parts, size, mask, target } = batch;
+    let (mean, mut loss, ess) = match random {
+        StepRandom::Latent(noise) => {
+            let mut terms = model.elbo_terms(parts, target, noise, Mode::Training)?;
+            let loss = terms.loss(target)?;
+            (terms.logits.pop(), loss, None)
+        }
+        _ => {
+            let prediction = model.forward_grids(parts, *size, mask.as_ref(), Mode::Training)?;
+            let mean = Some(prediction.mean().shallow_clone());
+            let sampled = |distribution, noise| {
+                let result = tempered_loss(distribution, target, noise, config.likelihood_exponent)?;
+                Ok::<_, ssn_nn::NnError>((result.loss, Some(result.ess.f_mean(Kind::Double)?)))
+            };
+            let &LossConfig { samples, pairing, .. } = config;
+            let (loss, ess) = match (&prediction, random) {
+                (Prediction::Stochastic(distribution), &StepRandom::Cpu { seed, step, first }) => {
+                    let shape = distribution.noise_shape(samples);
+                    let noise = StepNoise::new(seed, step, shape, pairing)?.from_item(first);
+                    sampled(distribution, NoiseSource::Step(&noise))?
+                }
+                (Prediction::Stochastic(distribution), StepRandom::Gpu { seed, first }) => {
+                    let noise = GpuNoise { seed, samples, pairing, first: *first };
+                    sampled(distribution, NoiseSource::OnGpu(noise))?
+                }
+                _ => (mean_loss(prediction.mean(), target)?, None),
+            };
+            (mean, loss, ess)
+        }
+    };
+    if let Some(mean) = mean.filter(|_| config.dice > 0.0) {
+        loss = loss.f_add(&(dice_loss(&mean, target)? * config.dice))?;
+    }
+    Ok((loss.f_mean(Kind::Double)?, ess))
 }
 
 /// The noise of a step's latent variables from number `first` on: a function of seed and step alone.

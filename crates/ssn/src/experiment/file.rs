@@ -1,6 +1,6 @@
 //! What an experiment file says, and what is said about mistakes in it.
 
-use ssn_train::run::Which;
+use ssn_train::run::CheckpointChoice;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -26,7 +26,7 @@ pub struct Experiment {
     pub folds: usize,
     /// The checkpoint of each run that is scored.
     #[serde(default = "last")]
-    pub checkpoint: Which,
+    pub checkpoint: CheckpointChoice,
     /// Masks that are scored, as in `ssn evaluate --group`; without them, each class, and all together.
     #[serde(default)]
     pub masks: Vec<String>,
@@ -109,8 +109,8 @@ fn samples() -> usize {
 }
 
 /// The checkpoint that is scored unless the file names one; also in marks that do not name it.
-pub fn last() -> Which {
-    Which::Last
+pub fn last() -> CheckpointChoice {
+    CheckpointChoice::Last
 }
 
 fn seeds() -> Vec<u64> {
@@ -177,7 +177,7 @@ impl Experiment {
                 ));
             }
         }
-        if self.checkpoint == Which::Best && self.folds > 0 {
+        if self.checkpoint == CheckpointChoice::Best && self.folds > 0 {
             return Err("checkpoint is \"best\", but with folds the cases that are scored are those of the \
                         validations, which would choose it; leave checkpoint or folds out"
                 .into());

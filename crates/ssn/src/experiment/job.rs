@@ -10,7 +10,7 @@ use ssn_data::Split;
 use ssn_eval::predictions::draw::blocks;
 use ssn_eval::{DistributionFile, Draw, EvaluateConfig, Evaluated, Kind, Part, Predictions, evaluate};
 use ssn_io::Limits;
-use ssn_train::run::Which;
+use ssn_train::run::CheckpointChoice;
 
 use super::plan::{CONFIG, Plan, fold_settings};
 use super::record::{Drawing, Record};
@@ -143,7 +143,7 @@ impl Job {
             return Ok(());
         }
         let checkpoint = context.plan.checkpoint;
-        if checkpoint == Which::Best && self.record().best_validation.is_none() {
+        if checkpoint == CheckpointChoice::Best && self.record().best_validation.is_none() {
             let message = "no validation scored it, so that no checkpoint is the best: the dataset has no \
                            validation cases; give it some (data.split), or leave checkpoint out";
             return Err(Error::new(ErrorKind::BadData, message));
@@ -156,7 +156,7 @@ impl Job {
             split: self.fold.map(|_| Part::Validation),
             ..PredictConfig::new(&self.run, &self.predictions)
         };
-        let name = if checkpoint == Which::Best { "best" } else { "last" };
+        let name = if checkpoint == CheckpointChoice::Best { "best" } else { "last" };
         let mut words =
             ["predict", &text(&self.run), "--out", &text(&self.predictions), "--checkpoint", name]
                 .map(str::to_owned)

@@ -3,7 +3,7 @@
 //! An experiment may grow: rows, seeds and comments can be added. Where a setting changed, results would no longer
 //! belong to what the file says, so that is refused, row by row.
 
-use ssn_train::run::Which;
+use ssn_train::run::CheckpointChoice;
 use std::fs;
 use std::path::Path;
 
@@ -27,7 +27,7 @@ pub struct Mark {
     samples: usize,
     folds: usize,
     #[serde(default = "last")]
-    checkpoint: Which,
+    checkpoint: CheckpointChoice,
     masks: Vec<String>,
     /// The made-up images; nothing for a dataset, whose path is in the config.
     images: Option<SyntheticConfig>,

@@ -5,9 +5,9 @@ use std::path::Path;
 use ssn_data::Split;
 use ssn_nn::{Execution, Precision};
 use ssn_train::inference::tiles::TileConfig;
-use ssn_train::inference::whole_image::{Draws, WholeImageConfig};
+use ssn_train::inference::{LatentSamples, WholeImageConfig};
 
-use ssn_train::run::{Trained, Which};
+use ssn_train::run::{CheckpointChoice, TrainedModel};
 
 use crate::control::Control;
 use crate::device::{DeviceChoice, device};
@@ -27,14 +27,17 @@ pub fn seconds(
     cases: usize,
 ) -> Result<Option<f64>> {
     let (device, gpu) = device(choice, Control::default())?;
-    let trained = Trained::open(run, Which::Last, Execution::on(device, Precision::F32))?;
+    let trained = TrainedModel::open(run, CheckpointChoice::Last, Execution::on(device, Precision::F32))?;
     let Some(data) = &trained.data else { return Ok(None) };
     let dataset = data.open()?;
     let (parts, _) = data.parts(&dataset)?;
     let dataset = dataset.with_optional_labels();
     let tiles = TileConfig { voxels_at_once: voxels_at_once(gpu.as_ref()), ..TileConfig::default() };
-    let config =
-        WholeImageConfig { tiles, draws: Draws { count: samples, seed: 0 }, ..WholeImageConfig::default() };
+    let config = WholeImageConfig {
+        tiles,
+        latent_samples: LatentSamples { count: samples, seed: 0 },
+        ..WholeImageConfig::default()
+    };
     let mut seconds = vec![];
     for index in (0..parts.len()).filter(|&index| parts[index] == part).take(cases) {
         let case = dataset.load_raw(index)?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ssn_data::SyntheticConfig;
 use ssn_train::TrainError;
-use ssn_train::run::{Layers, RunPreset, Setting, Which};
+use ssn_train::run::{CheckpointChoice, ConfigSources, Override, RunPreset};
 use toml::{Table, Value};
 
 use super::ExperimentConfig;
@@ -35,7 +35,7 @@ pub struct Plan {
     /// Folds, or 0.
     pub folds: usize,
     /// The checkpoint of each run that is scored.
-    pub checkpoint: Which,
+    pub checkpoint: CheckpointChoice,
     /// Masks that are scored.
     pub masks: Vec<(String, Vec<String>)>,
     /// The text of the config that all rows share.
@@ -116,7 +116,7 @@ impl Plan {
         self.rows[job.row].seeds.iter().take(self.seeds).any(|&seed| seed == job.seed)
     }
 
-    /// Which rows are asked for: those with the name, alone or after its group; if there are none, those with it in
+    /// CheckpointChoice rows are asked for: those with the name, alone or after its group; if there are none, those with it in
     /// group and name. Otherwise nobody could ask for "rank 1" beside "rank 10".
     ///
     /// # Errors
@@ -151,16 +151,16 @@ impl Plan {
         let preset = row.preset.as_deref().map(RunPreset::parse).transpose().map_err(wrong)?;
         let mut settings = vec![];
         for written in row.set.iter().chain(&fold_settings(self.folds, 0)) {
-            settings.push(Setting::parse(written).map_err(|reason| wrong(format!("{written}: {reason}")))?);
+            settings.push(Override::parse(written).map_err(|reason| wrong(format!("{written}: {reason}")))?);
         }
         let file = Some((self.out.join(CONFIG), self.config.clone()));
-        let checked = Layers { preset, file, settings }.config();
+        let checked = ConfigSources { preset, file, overrides: settings }.config();
         let config = checked.map_err(|error| match error {
             // Lines are those of a file that is not there yet.
             TrainError::Config { reason, .. } => wrong(without_line(&reason).to_owned()),
             other => wrong(other.to_string()),
         })?;
-        if self.checkpoint == Which::Best && config.training.validate_every == 0 {
+        if self.checkpoint == CheckpointChoice::Best && config.training.validate_every == 0 {
             let reason = "training.validate_every is 0, but checkpoint is \"best\", which validations choose; \
                           set validate_every, or leave checkpoint out";
             return Err(wrong(reason.to_owned()));

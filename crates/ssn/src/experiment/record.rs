@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use ssn_io::{Limits, read_bytes};
-use ssn_train::checkpoint::Best;
+use ssn_train::checkpoint::BestValidation;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::work_folder::{make_folder, write_file};
@@ -17,7 +17,7 @@ pub struct Record {
     /// Steps of the training, once it is over.
     pub steps: Option<u64>,
     /// The best validation of the training.
-    pub best_validation: Option<Best>,
+    pub best_validation: Option<BestValidation>,
     /// Steps that were measured.
     pub measured_steps: u64,
     /// Seconds that they took.

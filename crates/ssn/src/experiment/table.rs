@@ -1,6 +1,6 @@
 //! The table of an experiment in the form of the paper's, and what its networks cost.
 
-use ssn_train::run::Which;
+use ssn_train::run::CheckpointChoice;
 use std::fmt::Write;
 
 use ssn_data::text::csv_text;
@@ -146,7 +146,7 @@ fn explanation(plan: &Plan, rows: &[Finished<'_>], has_seeds: bool) -> String {
     };
     let mut text = format!("{cases} {part}; up to {raters} raters; {samples} samples of each case, ");
     text += "and the prediction alone of deterministic networks. ";
-    if plan.checkpoint == Which::Best {
+    if plan.checkpoint == CheckpointChoice::Best {
         text += "Of each run, the checkpoint with the best validation. ";
     }
     text += match has_seeds {

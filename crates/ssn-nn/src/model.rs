@@ -1,0 +1,355 @@
+//! A whole network: backbone and head, with its precision.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tch::{Device, Kind, Tensor};
+
+use crate::backbones::{Backbone, BackboneConfig, DeepMedicConfig, UNetConfig};
+use crate::error::{NnError, Result, refused};
+use crate::heads::{ElboTerms, Head, HeadConfig, InOutChannels, LatentModel, Prediction, StochasticConfig};
+use crate::layers::Mode;
+use crate::loss::Target;
+use crate::parameters::Parameters;
+use crate::space::{self, FeatureLayout, Size};
+
+/// What a network is; with its weights, everything that a prediction needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelConfig {
+    /// The channels of the image.
+    pub channels: i64,
+    /// The classes, the background included.
+    pub classes: i64,
+    /// The network that makes features of the image.
+    pub backbone: BackboneConfig,
+    /// What is predicted from the features.
+    pub head: HeadConfig,
+}
+
+impl ModelConfig {
+    /// The paper's network for LIDC: one channel, two classes, rank 10.
+    pub fn lidc() -> Self {
+        Self {
+            channels: 1,
+            classes: 2,
+            backbone: BackboneConfig::Unet(UNetConfig::lidc()),
+            head: HeadConfig::Stochastic(StochasticConfig::default()),
+        }
+    }
+
+    /// The paper's network for BraTS: four channels, four classes, rank 10.
+    pub fn brats() -> Self {
+        Self {
+            channels: 4,
+            classes: 4,
+            backbone: BackboneConfig::Deepmedic(DeepMedicConfig::brats()),
+            head: HeadConfig::Stochastic(StochasticConfig::default()),
+        }
+    }
+
+    /// The deterministic network that the paper compares with on BraTS.
+    pub fn brats_deterministic() -> Self {
+        Self {
+            backbone: BackboneConfig::Deepmedic(DeepMedicConfig::brats_deterministic()),
+            head: HeadConfig::Identity,
+            ..Self::brats()
+        }
+    }
+}
+
+/// The precision of a network's numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// Single precision throughout.
+    F32,
+    /// Double precision throughout.
+    F64,
+    /// The backbone computes in bfloat16; weights, heads, distribution and loss are in single precision.
+    Bf16,
+}
+
+impl Precision {
+    /// The default precision of training on a device: the fastest that trains as well.
+    pub fn default_on(device: Device) -> Result<Self> {
+        Ok(if device != Device::Cpu && has_bfloat16(device)? { Self::Bf16 } else { Self::F32 })
+    }
+
+    /// Refuses a precision that a device does not have.
+    pub fn check(self, device: Device) -> Result<()> {
+        match self {
+            Self::F64 if device != Device::Cpu => {
+                refused("training.precision", "f64", "f32 or bf16 on a GPU; for f64, train with --device cpu")
+            }
+            Self::Bf16 if device != Device::Cpu && !has_bfloat16(device)? => {
+                refused("training.precision", "bf16", "f32 on a GPU of compute capability below 8.0")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The type of the weights, the head's outputs and the loss's logits.
+    pub fn master(self) -> Kind {
+        match self {
+            Self::F64 => Kind::Double,
+            Self::F32 | Self::Bf16 => Kind::Float,
+        }
+    }
+
+    /// The type in which the backbone computes.
+    pub fn backbone(self) -> Kind {
+        match self {
+            Self::F64 => Kind::Double,
+            Self::F32 => Kind::Float,
+            Self::Bf16 => Kind::BFloat16,
+        }
+    }
+}
+
+/// Whether a GPU computes in bfloat16.
+fn has_bfloat16(gpu: Device) -> Result<bool> {
+    ssn_cuda::load()?;
+    Ok(ssn_cuda::device_properties(gpu)?.capability[0] >= 8)
+}
+
+/// The order of a backbone's numbers in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryFormat {
+    /// Space runs fastest, `w` first.
+    ChannelsFirst,
+    /// Channels run fastest.
+    ChannelsLast,
+}
+
+/// How a network computes; it changes speed and rounding, nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Execution {
+    /// The precision.
+    pub precision: Precision,
+    /// The order in memory.
+    pub order: MemoryFormat,
+    /// The device.
+    pub device: Device,
+}
+
+impl Execution {
+    /// On the CPU, channels first.
+    pub fn cpu(precision: Precision) -> Self {
+        Self { precision, order: MemoryFormat::ChannelsFirst, device: Device::Cpu }
+    }
+
+    /// The best on a device: on GPUs, channels last.
+    pub fn on(device: Device, precision: Precision) -> Self {
+        match device {
+            Device::Cpu => Self::cpu(precision),
+            device => Self { precision, order: MemoryFormat::ChannelsLast, device },
+        }
+    }
+
+    /// The precision and memory format of the backbone's feature maps.
+    pub fn layout(self) -> FeatureLayout {
+        let padded = self.device != Device::Cpu;
+        let channels_last = padded || self.order == MemoryFormat::ChannelsLast;
+        FeatureLayout { kind: self.precision.backbone(), channels_last, padded }
+    }
+}
+
+/// A network with its weights.
+#[derive(Debug)]
+pub struct Model {
+    config: ModelConfig,
+    execution: Execution,
+    parameters: Parameters,
+    network: Network,
+}
+
+/// What computes.
+#[derive(Debug)]
+enum Network {
+    /// A head on features.
+    Features { backbone: Box<Backbone>, head: Head },
+    /// A network with latent variables.
+    LatentModel(LatentModel),
+}
+
+impl Model {
+    /// A network with first weights, a function of the seed.
+    pub fn new(config: &ModelConfig, execution: Execution, seed: u64) -> Result<Self> {
+        Self::build(config, execution, seed, |config, scope, channels| config.build(scope, channels))
+    }
+
+    /// The same, with the backbone made by the caller.
+    pub(crate) fn build(
+        config: &ModelConfig,
+        execution: Execution,
+        seed: u64,
+        backbone: impl FnOnce(&BackboneConfig, &mut crate::parameters::Scope, i64) -> Result<Backbone>,
+    ) -> Result<Self> {
+        if config.channels < 1 {
+            return refused("channels", config.channels, "at least 1");
+        }
+        let Execution { precision, device, .. } = execution;
+        let mut parameters = match device {
+            Device::Cpu => Parameters::new(seed, precision.master(), device),
+            device => {
+                precision.check(device)?;
+                ssn_cuda::load()?;
+                ssn_cuda::use_device(device)?;
+                Parameters::on_gpu(seed, precision.backbone(), device)?
+            }
+        };
+        let mut root = parameters.root();
+        let channels = InOutChannels { channels: config.channels, classes: config.classes };
+        let network = match LatentModel::build(&mut root, channels, &config.backbone, config.head)? {
+            Some(latent) => Network::LatentModel(latent),
+            None => {
+                let backbone = backbone(&config.backbone, &mut root.sub("backbone"), config.channels)?;
+                let features = config.backbone.features();
+                let start = config.backbone.head_init();
+                let head = Head::new(&mut root.sub("head"), features, config.classes, config.head, start)?;
+                Network::Features { backbone: Box::new(backbone), head }
+            }
+        };
+        parameters.refresh()?;
+        Ok(Self { config: config.clone(), execution, parameters, network })
+    }
+
+    /// What the network is.
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// How the network computes.
+    pub fn execution(&self) -> Execution {
+        self.execution
+    }
+
+    /// Its tensors.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// The network, if it has latent variables; it is then to be used instead of [`Model::forward`].
+    pub fn latent(&self) -> Option<&LatentModel> {
+        match &self.network {
+            Network::LatentModel(latent) => Some(latent),
+            Network::Features { .. } => None,
+        }
+    }
+
+    /// Its backbone, if it has one.
+    pub fn backbone(&self) -> Option<&Backbone> {
+        match &self.network {
+            Network::Features { backbone, .. } => Some(backbone),
+            Network::LatentModel(_) => None,
+        }
+    }
+
+    /// Backbone and head of a network without latent variables.
+    fn backbone_and_head(&self) -> Result<(&Backbone, &Head)> {
+        match &self.network {
+            Network::Features { backbone, head } => Ok((backbone, head)),
+            Network::LatentModel(_) => {
+                let name = self.config.head.name();
+                refused(
+                    "model.head",
+                    name,
+                    "one that needs no sampling: stochastic, deterministic or identity",
+                )
+            }
+        }
+    }
+
+    /// The prediction for a batch of images; `mask` is 1 inside the region of interest and 0 outside.
+    ///
+    /// # Shapes
+    /// `image` `[b, c, d, h, w]`, `mask` `[b, d', h', w']` on the grid of the output. The prediction has
+    /// v = d'·h'·w' voxels, `w'` running fastest.
+    pub fn forward(&self, image: &Tensor, mask: Option<&Tensor>, mode: Mode) -> Result<Prediction> {
+        self.check(image, space::spatial(image)?, mask)?;
+        let image = image.f_to_device(self.execution.device)?;
+        let (backbone, head) = self.backbone_and_head()?;
+        head.forward(&backbone.forward(&image, self.execution.layout(), mode)?, mask)
+    }
+
+    /// The same from the voxels that the network reads of images of a size: the grids of [`BackboneConfig::input_grids`], or the one grid of
+    /// all voxels.
+    ///
+    /// # Shapes
+    /// Each part `[b, c, dᵢ, hᵢ, wᵢ]`, `mask` as for [`Model::forward`].
+    pub fn forward_grids(
+        &self,
+        parts: &[Tensor],
+        size: Size,
+        mask: Option<&Tensor>,
+        mode: Mode,
+    ) -> Result<Prediction> {
+        if let [image] = parts
+            && space::spatial(image)? == size
+        {
+            return self.forward(image, mask, mode);
+        }
+        let Some(first) = parts.first() else {
+            return refused("the image", "empty", "at least one grid of voxels");
+        };
+        self.check(first, size, mask)?;
+        let parts: Vec<Tensor> =
+            parts.iter().map(|part| Ok(part.f_to_device(self.execution.device)?)).collect::<Result<_>>()?;
+        let (backbone, head) = self.backbone_and_head()?;
+        head.forward(&backbone.forward_grids(&parts, size, self.execution.layout(), mode)?, mask)
+    }
+
+    /// The ELBO terms of a training step of a network with latent variables.
+    ///
+    /// # Shapes
+    /// One part `[b, c, d, h, w]`, the target's maps `[b, 1, v]`, `noise` `[b, n]`.
+    pub fn elbo_terms(
+        &self,
+        parts: &[Tensor],
+        target: &Target,
+        noise: &Tensor,
+        mode: Mode,
+    ) -> Result<ElboTerms> {
+        let (Some(latent), [image]) = (self.latent(), parts) else {
+            return refused(
+                "model.head",
+                self.config.head.name(),
+                "one with latent variables, and the image whole",
+            );
+        };
+        let size = space::spatial(image)?;
+        self.check(image, size, None)?;
+        target.check(image.size()[0], self.config.classes, size.iter().product())?;
+        let device = self.execution.device;
+        let (image, noise) = (image.f_to_device(device)?, noise.f_to_device(device)?);
+        latent.elbo_terms(&image, target, &noise, self.execution.layout(), mode)
+    }
+
+    /// Whether its work can be captured as a CUDA graph: TorchScript networks may do what cannot.
+    pub fn can_be_captured(&self) -> bool {
+        !matches!(self.backbone(), Some(Backbone::Torchscript(_)))
+    }
+
+    /// Refuses images and masks of shapes that do not fit.
+    fn check(&self, image: &Tensor, size: Size, mask: Option<&Tensor>) -> Result<()> {
+        let channels = image.size()[1];
+        if channels != self.config.channels {
+            let expected = format!("[b, {}, d, h, w], as the setting channels output,", self.config.channels);
+            return Err(NnError::Shape { field: "the image", found: image.size(), expected });
+        }
+        let output = self.config.backbone.output_size(size)?;
+        if let Some(mask) = mask
+            && mask.size() != [image.size()[0], output[0], output[1], output[2]]
+        {
+            let expected = format!("[{}, {}, {}, {}]", image.size()[0], output[0], output[1], output[2]);
+            return Err(NnError::Shape { field: "the mask", found: mask.size(), expected });
+        }
+        Ok(())
+    }
+
+    /// The size of the prediction for an image of a size.
+    pub fn output_size(&self, input: Size) -> Result<Size> {
+        self.config.backbone.output_size(input)
+    }
+}

@@ -1,0 +1,256 @@
+//! Weights in and out: by name into a network, as our own files, as TorchScript, and from the authors' files.
+
+mod authors;
+pub mod container;
+
+use std::fs;
+use std::path::Path;
+
+use safetensors::Dtype;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use ssn_data::Normalization;
+use ssn_data::text::hex;
+use ssn_io::{Limits, read_bytes, write_atomically};
+use tch::{CModule, Kind, Tensor};
+
+pub use authors::{ImportedModel, import, our_name};
+use container::{StoredTensor, decode, encode, named};
+
+use crate::backbones::{Backbone, BackboneConfig, TorchScript, TorchScriptConfig};
+use crate::error::{NnError, Result};
+use crate::heads::Prediction;
+use crate::layers::Mode;
+use crate::model::{Execution, Model, ModelConfig};
+use crate::parameters::Parameters;
+
+/// What became of the tensors of a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LoadReport {
+    /// Tensors that were taken over, by their names in the network.
+    pub matched: Vec<String>,
+    /// Tensors of the network that the file does not have; they keep their values.
+    pub missing: Vec<String>,
+    /// Tensors of the file that the network does not have, by their names in the file.
+    pub unexpected: Vec<String>,
+}
+
+impl LoadReport {
+    /// Whether file and network have the same tensors.
+    pub fn is_complete(&self) -> bool {
+        self.missing.is_empty() && self.unexpected.is_empty()
+    }
+}
+
+/// Copies tensors by name into a network. Nothing is changed if a shape does not fit.
+///
+/// # Errors
+/// [`NnError::Weights`] for the first tensor whose shape is not that of the network's.
+pub fn assign(parameters: &Parameters, tensors: &[(String, Tensor)]) -> Result<LoadReport> {
+    let mut report = LoadReport::default();
+    for (name, tensor) in tensors {
+        match parameters.get(name) {
+            None => report.unexpected.push(name.clone()),
+            Some(place) if place.size() != tensor.size() => {
+                return Err(NnError::Weights {
+                    layer: name.clone(),
+                    found: tensor.size(),
+                    expected: place.size(),
+                    advice: setting_of(name).to_owned(),
+                });
+            }
+            Some(_) => report.matched.push(name.clone()),
+        }
+    }
+    let given = |name: &str| tensors.iter().any(|(given, _)| given == name);
+    let names = parameters.entries().iter().map(|entry| &entry.name);
+    report.missing = names.filter(|name| !given(name)).cloned().collect();
+    tch::no_grad(|| {
+        for (name, tensor) in tensors {
+            if let Some(place) = parameters.get(name) {
+                place.shallow_clone().f_copy_(tensor)?;
+            }
+        }
+        parameters.refresh()?;
+        Ok(report)
+    })
+}
+
+/// The settings that the shape of a tensor depends on.
+fn setting_of(name: &str) -> &'static str {
+    if name.starts_with("head.factor") {
+        "set head.rank and classes as they were when the weights were trained"
+    } else if name.starts_with("head.") {
+        "set classes and the backbone's features as they were when the weights were trained"
+    } else {
+        "set channels and the widths and kernels of the backbone as they were when the weights were trained"
+    }
+}
+
+/// The name under which the file holds a TorchScript backbone, as the bytes of its file.
+const TORCHSCRIPT: &str = "backbone.torchscript";
+
+/// The description in the file, beside its tensors.
+#[derive(Serialize, Deserialize)]
+struct Description {
+    model: ModelConfig,
+    #[serde(rename = "about", default, skip_serializing_if = "Option::is_none")]
+    metadata: Option<ModelMetadata>,
+}
+
+/// A network out of its file.
+#[derive(Debug)]
+pub struct LoadedModel {
+    /// The network.
+    pub model: Model,
+    /// What else is known about it; checkpoints and imported weights do not say.
+    pub metadata: Option<ModelMetadata>,
+    /// SHA-256 of the file: the identity of the model.
+    pub sha256: String,
+}
+
+/// Writes a network, atomically; replaces a file of that name. The same network gives the same bytes.
+pub fn save(path: &Path, model: &Model, metadata: Option<&ModelMetadata>) -> Result<()> {
+    let bytes = to_bytes(model, metadata)?;
+    write_atomically(path, |out| out.write_all(&bytes))
+        .map_err(|error| NnError::Save { path: path.to_owned(), source: error.source })
+}
+
+/// Reads a network. Nothing in the file is executed, unless its backbone is TorchScript.
+///
+/// # Errors
+/// [`NnError::File`] when the file is not one of ours, is damaged, or is incomplete.
+pub fn load(path: &Path, execution: Execution) -> Result<LoadedModel> {
+    let problem = |reason: String| NnError::File { path: path.to_owned(), reason };
+    let bytes = read_bytes(path, &Limits::default()).map_err(|error| problem(error.problem.to_string()))?;
+    let (Description { model: config, metadata }, tensors) = decode(&bytes).map_err(problem)?;
+    let torchscript = tensors.iter().find(|stored| stored.name == TORCHSCRIPT).map(|stored| &stored.bytes);
+    let model = Model::build(&config, execution, 0, |config, scope, channels| match (config, torchscript) {
+        (BackboneConfig::Torchscript(config), Some(bytes)) => {
+            // Its errors name this file, which holds it now.
+            let config = TorchScriptConfig { torchscript: path.to_owned(), ..config.clone() };
+            Ok(Backbone::Torchscript(TorchScript::from_bytes(scope, &config, bytes)?))
+        }
+        (BackboneConfig::Torchscript(_), None) => {
+            Err(problem(format!("it has no tensor {TORCHSCRIPT}, which its network needs")))
+        }
+        (config, _) => config.build(scope, channels),
+    })?;
+    let weights = named(tensors.iter().filter(|stored| stored.name != TORCHSCRIPT), execution.device)?;
+    let report = assign(model.parameters(), &weights)?;
+    let missing = report.missing.iter().find(|name| torchscript.is_none() || !name.starts_with("backbone."));
+    if let Some(name) = missing {
+        return Err(problem(format!("it has no tensor {name}, which its network needs")));
+    }
+    if let Some(name) = report.unexpected.first() {
+        return Err(problem(format!("it has a tensor {name}, which its network does not know")));
+    }
+    Ok(LoadedModel { model, metadata, sha256: hex(&Sha256::digest(&bytes)) })
+}
+
+/// The bytes of a network's file.
+pub fn to_bytes(model: &Model, metadata: Option<&ModelMetadata>) -> Result<Vec<u8>> {
+    let mut tensors = vec![];
+    let torchscript = match model.backbone() {
+        Some(Backbone::Torchscript(backbone)) => {
+            let bytes = backbone.to_bytes()?;
+            let shape = vec![bytes.len()];
+            tensors.push(StoredTensor { name: TORCHSCRIPT.to_owned(), kind: Dtype::U8, shape, bytes });
+            true
+        }
+        _ => false,
+    };
+    for entry in model.parameters().entries() {
+        // The tensors of a TorchScript backbone are inside its own file.
+        if !(torchscript && entry.name.starts_with("backbone.")) {
+            tensors.push(StoredTensor::new(&entry.name, &entry.tensor)?);
+        }
+    }
+    let problem = |reason| NnError::File { path: "the model".into(), reason };
+    encode(&Description { model: model.config().clone(), metadata: metadata.cloned() }, tensors)
+        .map_err(problem)
+}
+
+/// Writes what a network does in evaluation, atomically.
+///
+/// The module takes an image of exactly this shape. Weights are constants of it.
+///
+/// # Shapes
+/// `image` `[b, c, d, h, w]` → `[b, (2 + r)·c, v]`: c rows of the mean, c of the diagonal, r·c of the factor, the rank
+/// running slowest; or `[b, c, v]` of logits where there is no distribution.
+pub fn save_torchscript(path: &Path, model: Model, image: [i64; 5]) -> Result<()> {
+    let execution = model.execution();
+    for entry in model.parameters().entries() {
+        // A constant cannot ask for its gradient.
+        let _ = entry.tensor.set_requires_grad(false);
+    }
+    let input = Tensor::f_zeros(image, (Kind::Float, execution.device))?;
+    let mut failed = None;
+    let mut forward = |inputs: &[Tensor]| match rows(&model, &inputs[0]) {
+        Ok(rows) => vec![rows],
+        Err(error) => {
+            failed = Some(error);
+            vec![inputs[0].shallow_clone()]
+        }
+    };
+    let module = tch::no_grad(|| CModule::create_by_tracing("ssn", "forward", &[input], &mut forward))?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let save = |source| NnError::Save { path: path.to_owned(), source };
+    let folder = tempfile::tempdir().map_err(save)?;
+    let aside = folder.path().join("module.pt");
+    module.save(&aside)?;
+    let bytes = fs::read(&aside).map_err(save)?;
+    write_atomically(path, |out| out.write_all(&bytes)).map_err(|error| save(error.source))
+}
+
+/// The output of a network for an image, as rows of voxels.
+fn rows(model: &Model, image: &Tensor) -> Result<Tensor> {
+    Ok(match model.forward(image, None, Mode::Evaluation)? {
+        Prediction::Deterministic(logits) => logits,
+        Prediction::Stochastic(distribution) => {
+            let [mean, diagonal, factor] = distribution.parts();
+            Tensor::f_cat(&[mean, diagonal, &factor.f_flatten(1, 2)?], 1)?
+        }
+    })
+}
+
+/// Everything that a prediction needs beside the network, and where the network came from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelMetadata {
+    /// Names of the channels, in the order of the network's.
+    pub channels: Vec<String>,
+    /// Names of the classes, the background first.
+    pub classes: Vec<String>,
+    /// The scale of intensities; files of version 0.1 have the British spelling.
+    #[serde(alias = "normalisation")]
+    pub normalization: Normalization,
+    /// The spacing along w, h, d in millimeters that images are brought to; nothing means their own.
+    pub spacing: Option<[f64; 3]>,
+    /// The size `[d, h, w]` of what the network predicted at once in training.
+    pub patch: [usize; 3],
+    /// Where it came from.
+    pub provenance: Provenance,
+}
+
+/// Where a network came from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Provenance {
+    /// The name of the run.
+    pub run: String,
+    /// Steps of training.
+    pub step: u64,
+    /// The seed of the run.
+    pub seed: u64,
+    /// The best GED² on the validation set, if this checkpoint is the one that reached it.
+    pub validation_ged: Option<f64>,
+    /// The name of the dataset.
+    pub dataset: String,
+    /// Cases for training, validation and test.
+    pub cases: [usize; 3],
+    /// The version of the program.
+    pub version: String,
+}

@@ -1,0 +1,369 @@
+//! A config merged from its sources: a preset, a file, and overrides of the command line.
+//!
+//! Later sources win, key by key. Errors name the source and the line of a mistake; hints at the right key or value come
+//! from the JSON schema of [`RunConfig`].
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value as Json;
+use ssn_data::config::{PRESET, check_sections, explain, line_of};
+use ssn_data::nearest::nearest;
+use toml::de::DeTable;
+use toml::{Table, Value};
+
+use super::config::RunConfig;
+use crate::error::{Result, TrainError};
+
+/// Keys of version 0.1, and their names now.
+pub const RENAMED_KEYS: &[(&str, &str)] = &[
+    ("data.normalisation", "data.normalization"),
+    ("data.normalisation.centre", "data.normalization.center"),
+    ("data.normalization.centre", "data.normalization.center"),
+    ("loss.power", "loss.likelihood_exponent"),
+    ("optimiser", "optimizer"),
+    ("training.average", "training.ema"),
+    ("training.shared_norm", "training.sync_batch_norm"),
+];
+
+/// Tables that are one choice: a source that names another choice replaces the whole.
+const CHOICES: [&str; 4] = ["model.backbone", "model.head", "optimizer.method", "optimizer.decay"];
+/// The key of tables that say themselves which choice they are.
+const KIND: &str = "kind";
+
+/// A choice of settings for everything but the dataset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunPreset {
+    /// For data of your own.
+    General,
+    /// The network of `ssn demo`.
+    Demo,
+    /// The paper's 2D experiment as it is described.
+    Lidc,
+    /// The paper's 2D experiment as the authors' code runs it.
+    LidcAsCoded,
+    /// The paper's 3D experiment with patches of 30 mm.
+    Brats,
+    /// The paper's 3D experiment with patches of 60 mm.
+    Brats60mm,
+}
+
+impl RunPreset {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::General, Self::Demo, Self::Lidc, Self::LidcAsCoded, Self::Brats, Self::Brats60mm];
+
+    /// The name in config files and on the command line, and the text: a config without `[data]`.
+    fn name_and_text(self) -> (&'static str, &'static str) {
+        match self {
+            Self::General => ("general", include_str!("../../presets/general.toml")),
+            Self::Demo => ("demo", include_str!("../../presets/demo.toml")),
+            Self::Lidc => ("lidc", include_str!("../../presets/lidc.toml")),
+            Self::LidcAsCoded => ("lidc-as-coded", include_str!("../../presets/lidc-as-coded.toml")),
+            Self::Brats => ("brats", include_str!("../../presets/brats.toml")),
+            Self::Brats60mm => ("brats-60mm", include_str!("../../presets/brats-60mm.toml")),
+        }
+    }
+
+    /// The name in config files and on the command line.
+    pub fn name(self) -> &'static str {
+        self.name_and_text().0
+    }
+
+    /// The text of the preset: a config without `[data]`.
+    pub fn text(self) -> &'static str {
+        self.name_and_text().1
+    }
+
+    /// The preset of a name, or a sentence that says which there are.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        if name == "toy" {
+            return Err("the toy problem has a verb of its own: ssn toy".to_owned());
+        }
+        Self::ALL.into_iter().find(|preset| preset.name() == name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name);
+            let hint =
+                nearest(name, names).map_or(".".to_owned(), |near| format!("; did you mean `{near}`?"));
+            format!("there is no preset `{name}`{hint} There are {}", names.join(", "))
+        })
+    }
+}
+
+/// An override of the command line, `a.b.c=value`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Override {
+    keys: Vec<String>,
+    value: Value,
+    written: String,
+}
+
+impl Override {
+    /// Parses `a.b.c=value`. A value that is no TOML is a string.
+    pub fn parse(written: &str) -> Result<Self, String> {
+        let (path, value) =
+            written.split_once('=').ok_or("expected KEY=VALUE, such as training.steps=1000")?;
+        let keys: Vec<String> = path.trim().split('.').map(str::to_owned).collect();
+        if keys.iter().any(String::is_empty) {
+            return Err(format!("`{path}` is no key, such as training.steps"));
+        }
+        let value = value.trim();
+        let table: Option<Table> = toml::from_str(&format!("value = {value}")).ok();
+        let parsed = table.and_then(|mut table| table.remove("value").filter(|_| table.is_empty()));
+        let value = parsed.unwrap_or_else(|| Value::String(value.to_owned()));
+        Ok(Self { keys, value, written: written.to_owned() })
+    }
+}
+
+/// What a config is merged from.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ConfigSources {
+    /// The preset; without it, the one that the file names, or `general`.
+    pub preset: Option<RunPreset>,
+    /// The text of a config file, and the name that messages give it.
+    pub file: Option<(PathBuf, String)>,
+    /// Overrides of the command line.
+    pub overrides: Vec<Override>,
+}
+
+impl ConfigSources {
+    /// The merged config; relative paths start at the config file.
+    ///
+    /// # Errors
+    /// [`TrainError::Config`] with one sentence about the first mistake, and where it is.
+    pub fn config(&self) -> Result<RunConfig> {
+        let mut table = self.file_table()?;
+        let preset = self.preset(&mut table)?;
+        let mut merged: Table =
+            toml::from_str(preset.text()).map_err(|error| self.wrong(explain(preset.text(), &error)))?;
+        merge(&mut merged, table, "");
+        for setting in &self.overrides {
+            set(&mut merged, &setting.keys, &setting.value, String::new());
+        }
+        self.deserialize(merged)
+    }
+
+    /// The config of a file that says everything by itself, as a run freezes it.
+    pub fn frozen(path: PathBuf, text: String) -> Result<RunConfig> {
+        let sources = Self { file: Some((path, text)), ..Self::default() };
+        sources.deserialize(sources.file_table()?)
+    }
+
+    fn deserialize(&self, merged: Table) -> Result<RunConfig> {
+        self.check_renamed(&merged)?;
+        check_sections(&merged).map_err(|reason| self.wrong(reason))?;
+        if !merged.contains_key("data") {
+            return Err(self.wrong("the section [data] is missing; `ssn init DIR` writes one".to_owned()));
+        }
+        let merged = Value::Table(merged);
+        let schema = ConfigSchema::new();
+        if let Some((keys, problem)) = schema.unknown_key(&schema.0, &merged, vec![]) {
+            return Err(self.wrong(format!("{}{}: {problem}", self.place(&keys), keys.join("."))));
+        }
+        let config: RunConfig = serde_path_to_error::deserialize(merged.clone()).map_err(|error| {
+            let path = error.path().to_string();
+            let keys: Vec<String> = path.split('.').filter(|key| *key != "?").map(str::to_owned).collect();
+            let hint = schema.nearest_choice(&keys, &merged);
+            let hint = hint.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            self.wrong(format!("{}{}: {}{hint}", self.place(&keys), keys.join("."), error.inner().message()))
+        })?;
+        config.check().map_err(|error| self.wrong(error.to_string()))?;
+        let folder = self.file.as_ref().and_then(|(path, _)| path.parent()).unwrap_or(Path::new(""));
+        Ok(RunConfig { data: config.data.seen_from(folder), ..config })
+    }
+
+    /// Refuses keys of version 0.1, with a sentence for each.
+    fn check_renamed(&self, merged: &Table) -> Result<()> {
+        let is_there = |key: &str| {
+            let mut keys = key.split('.');
+            let first = keys.next().and_then(|key| merged.get(key));
+            keys.try_fold(first, |value, key| Some(value?.get(key))).flatten().is_some()
+        };
+        let sentences: Vec<String> = RENAMED_KEYS
+            .iter()
+            .filter(|(old, _)| is_there(old))
+            .map(|(old, new)| {
+                let keys: Vec<String> = old.split('.').map(str::to_owned).collect();
+                format!("{}`{old}` is now `{new}`", self.place(&keys))
+            })
+            .collect();
+        if sentences.is_empty() { Ok(()) } else { Err(self.wrong(sentences.join("; "))) }
+    }
+
+    /// The sections of the file that are about training, and win over a preset's.
+    pub fn learning_sections(&self) -> Vec<String> {
+        let table = self.file_table().unwrap_or_default();
+        let keys = table.keys().filter(|key| !["data", PRESET].contains(&key.as_str()));
+        keys.map(|key| format!("[{key}]")).collect()
+    }
+
+    fn file_table(&self) -> Result<Table> {
+        let Some((_, text)) = &self.file else { return Ok(Table::new()) };
+        toml::from_str(text).map_err(|error| self.wrong(explain(text, &error)))
+    }
+
+    /// The preset that was asked for, or the one that the file names.
+    fn preset(&self, file: &mut Table) -> Result<RunPreset> {
+        let named = match file.remove(PRESET) {
+            None => RunPreset::General,
+            Some(Value::String(name)) => RunPreset::parse(&name).map_err(|reason| self.wrong(reason))?,
+            Some(other) => return Err(self.wrong(format!("preset is {other}, but it must be a name"))),
+        };
+        Ok(self.preset.unwrap_or(named))
+    }
+
+    /// Where a key was set: the override, or the line of the file.
+    fn place(&self, keys: &[String]) -> String {
+        let is_here = |setting: &&Override| {
+            let shorter = setting.keys.len().min(keys.len());
+            setting.keys[..shorter] == keys[..shorter]
+        };
+        match self.overrides.iter().rev().find(is_here) {
+            Some(setting) => format!("--set {}: ", setting.written),
+            None => self.line(keys).map_or(String::new(), |line| format!("line {line}: ")),
+        }
+    }
+
+    /// The line of the file where a key, or the longest part of it that is there, is written.
+    fn line(&self, keys: &[String]) -> Option<usize> {
+        let (_, text) = self.file.as_ref()?;
+        let document = DeTable::parse(text).ok()?;
+        let (mut table, mut line) = (document.get_ref(), None);
+        for key in keys {
+            let (name, value) = table.iter().find(|(name, _)| name.get_ref().as_ref() == *key)?;
+            line = Some(line_of(text, name.span().start));
+            match value.get_ref().as_table() {
+                Some(inner) => table = inner,
+                None => break,
+            }
+        }
+        line
+    }
+
+    fn wrong(&self, reason: String) -> TrainError {
+        let path = self.file.as_ref().map_or_else(|| "the settings".into(), |(path, _)| path.clone());
+        TrainError::Config { path, reason }
+    }
+}
+
+/// The JSON schema of [`RunConfig`].
+struct ConfigSchema(Json);
+
+impl ConfigSchema {
+    fn new() -> Self {
+        Self(schemars::schema_for!(RunConfig).to_value())
+    }
+
+    /// The alternatives of a schema that are no mere references, `oneOf` and `anyOf` included.
+    fn forms<'a>(&'a self, schema: &'a Json) -> Vec<&'a Json> {
+        if let Some(name) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
+            return self.forms(&self.0["$defs"][name]);
+        }
+        let alternatives = ["oneOf", "anyOf"].iter().find_map(|key| schema[*key].as_array());
+        match alternatives {
+            Some(alternatives) => alternatives.iter().flat_map(|schema| self.forms(schema)).collect(),
+            None => vec![schema],
+        }
+    }
+
+    /// The first key of a value that its schema does not know, and what to write instead.
+    fn unknown_key(&self, schema: &Json, value: &Value, path: Vec<String>) -> Option<(Vec<String>, String)> {
+        let forms = self.forms(schema);
+        if let Value::Array(values) = value {
+            let items = forms.iter().find_map(|form| form.get("items"))?;
+            return values.iter().find_map(|value| self.unknown_key(items, value, path.clone()));
+        }
+        let table = value.as_table()?;
+        // Of tables that say which choice they are, only that choice counts.
+        let is_chosen = |form: &&&Json| match (&form["properties"][KIND]["const"], table.get(KIND)) {
+            (Json::String(kind), Some(found)) => found.as_str() == Some(kind),
+            _ => true,
+        };
+        let known = forms.iter().filter(is_chosen).filter_map(|form| form["properties"].as_object());
+        let known: Vec<(&String, &Json)> = known.flatten().collect();
+        if known.is_empty() {
+            return None;
+        }
+        for (key, value) in table {
+            let path = [path.as_slice(), std::slice::from_ref(key)].concat();
+            match known.iter().find(|(name, _)| *name == key) {
+                Some((_, schema)) => {
+                    if let Some(found) = self.unknown_key(schema, value, path) {
+                        return Some(found);
+                    }
+                }
+                None => {
+                    let mut names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+                    names.dedup();
+                    let near = nearest(key, names.iter().copied());
+                    let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+                    let list = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+                    return Some((path, format!("unknown key `{key}`, expected one of {list}{hint}")));
+                }
+            }
+        }
+        None
+    }
+
+    /// The name of a choice that is nearest to the string that was given for a key.
+    fn nearest_choice(&self, keys: &[String], config: &Value) -> Option<&str> {
+        let (mut forms, mut value) = (self.forms(&self.0), config);
+        for key in keys {
+            let schemas: Vec<&Json> =
+                forms.iter().filter_map(|form| form["properties"].get(key.as_str())).collect();
+            forms = schemas.into_iter().flat_map(|schema| self.forms(schema)).collect();
+            value = value.get(key)?;
+        }
+        let name = value.as_str().or_else(|| value.get(KIND)?.as_str())?;
+        let choices = forms.into_iter().flat_map(|form| {
+            let kind = &form["properties"][KIND];
+            let listed = form["enum"].as_array().or(kind["enum"].as_array()).into_iter().flatten();
+            listed.chain([&form["const"], &kind["const"]]).filter_map(Json::as_str)
+        });
+        nearest(name, choices.collect::<Vec<_>>()).filter(|near| *near != name)
+    }
+}
+
+/// Whether the table at a path is one choice, given what it holds.
+fn is_choice(path: &str, table: &Table) -> bool {
+    CHOICES.contains(&path) || table.contains_key(KIND)
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+/// Merges a source into what is there.
+fn merge(base: &mut Table, source: Table, path: &str) {
+    for (key, value) in source {
+        let path = join(path, &key);
+        match (base.get_mut(&key), value) {
+            (Some(Value::Table(old)), Value::Table(new))
+                if !is_choice(&path, old) && !is_choice(&path, &new) =>
+            {
+                merge(old, new, &path);
+            }
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+/// Sets one value; choices that the path leaves are replaced.
+fn set(table: &mut Table, keys: &[String], value: &Value, path: String) {
+    let Some((key, rest)) = keys.split_first() else { return };
+    if rest.is_empty() {
+        table.insert(key.clone(), value.clone());
+        return;
+    }
+    let path = join(&path, key);
+    let inner = table.entry(key.clone()).or_insert_with(|| Value::Table(Table::new()));
+    let fits = inner
+        .as_table()
+        .is_some_and(|inner| !CHOICES.contains(&path.as_str()) || inner.contains_key(&rest[0]));
+    if !fits {
+        *inner = Value::Table(Table::new());
+    }
+    if let Value::Table(inner) = inner {
+        set(inner, rest, value, path);
+    }
+}

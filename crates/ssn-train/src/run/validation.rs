@@ -1,0 +1,123 @@
+//! Validation: whole images of the validation set, scored as in the evaluation with fewer samples.
+
+use ssn_core::LabelMap;
+use ssn_core::metrics::Summary;
+use ssn_data::{Case, Cases, Split, Subset};
+use ssn_eval::scores::{self, CaseScores, ScoreConfig};
+use ssn_eval::{ModelId, case_seed};
+use ssn_nn::communicator::{Communicator, all_gather_values};
+use ssn_nn::model::Model;
+
+use super::folder::ResolvedRun;
+use super::logs::ValidationScores;
+use super::trained::describe;
+use super::training_loop::{Callback, TrainingEvent};
+use crate::error::{Result, TrainError};
+use crate::inference::tiles::TileConfig;
+use crate::inference::{InputImage, LatentSamples, WholeImageConfig, WholeImagePrediction, predict};
+
+/// The seed of the samples: validations of all steps see the same noise, so that they differ by the model alone.
+const SEED: u64 = 0;
+
+/// How much tiles share: less than for predictions, because a validation comes often, and seams hardly change its scores.
+const OVERLAP: f64 = 0.25;
+
+/// The cases to validate on.
+pub struct Validator {
+    cases: Subset,
+    /// Places of the chosen cases in the validation set.
+    chosen: Vec<usize>,
+    samples: usize,
+}
+
+impl Validator {
+    /// Chooses the cases; nothing if there are none, or if validation is not asked for.
+    pub fn new(resolved: &ResolvedRun) -> Option<Self> {
+        let training = &resolved.config.training;
+        let cases = resolved.dataset.subset(&resolved.parts, Split::Validation);
+        let most = training.validation_cases.unwrap_or(usize::MAX).min(cases.len());
+        let chosen: Vec<usize> = (0..most).map(|i| i * cases.len() / most).collect();
+        let wanted = training.validate_every > 0 && !chosen.is_empty();
+        wanted.then_some(Self { cases, chosen, samples: training.validation_samples as usize })
+    }
+
+    /// The means over the cases; nothing if it was asked to stop on the way. Ranks divide the cases.
+    pub fn validate(
+        &self,
+        model: &Model,
+        comm: Option<&dyn Communicator>,
+        callback: &mut dyn Callback,
+    ) -> Result<Option<ValidationScores>> {
+        let (rank, size) = comm.map_or((0, 1), |comm| (comm.rank(), comm.world_size()));
+        let mut scores = Some(vec![]);
+        for (done, &index) in self.chosen.iter().skip(rank).step_by(size).enumerate() {
+            if callback.should_stop() {
+                scores = None;
+                break;
+            }
+            let case = self.validate_case(index, model)?;
+            scores.iter_mut().for_each(|scores| scores.push(case));
+            callback.on_event(TrainingEvent::Validating((done + 1) * size));
+        }
+        let Some(scores) = gather_scores(scores, comm)? else { return Ok(None) };
+        let mean = |part: usize| {
+            let values: Vec<Option<f64>> = scores.iter().map(|case| case[part]).collect();
+            Ok::<_, ssn_core::CoreError>(Summary::of(&values)?.mean)
+        };
+        Ok(Some(ValidationScores {
+            ged: mean(0)?,
+            diversity: mean(1)?,
+            rater_diversity: mean(2)?,
+            dice: mean(3)?,
+        }))
+    }
+
+    /// GED², diversity of samples and of raters, and Dice of a case.
+    fn validate_case(&self, index: usize, model: &Model) -> Result<Scores> {
+        let tiles = TileConfig { overlap: OVERLAP, ..TileConfig::default() };
+        let case = self.cases.load(index)?;
+        let latent_samples = LatentSamples { count: self.samples, seed: case_seed(SEED, &case.id) };
+        let config = WholeImageConfig { tiles, latent_samples, ..WholeImageConfig::default() };
+        let image = InputImage::new(&case.image, case.channels, case.shape, case.mask.as_deref());
+        let prediction = image.and_then(|image| predict(model, &image, &config, |_, _| {}));
+        let prediction = prediction.map_err(|error| match error {
+            TrainError::Image(problem) => TrainError::Case { id: case.id.clone(), problem },
+            other => other,
+        })?;
+        let scores = score(case, prediction, &self.cases.dataset().classes, self.samples)?;
+        let diversities = [scores.sample_diversity, scores.rater_diversity].map(Some);
+        Ok([scores.ged_squared(), diversities[0], diversities[1], scores.mean_dice()])
+    }
+}
+
+/// The scores of a case that a validation is about.
+type Scores = [Option<f64>; 4];
+
+/// The scores of the cases of all ranks, in the order of the cases; nothing if a rank was asked to stop.
+fn gather_scores(
+    scores: Option<Vec<Scores>>,
+    comm: Option<&dyn Communicator>,
+) -> Result<Option<Vec<Scores>>> {
+    let Some(comm) = comm else { return Ok(scores) };
+    let parts: Option<Vec<Vec<Scores>>> = all_gather_values(comm, &scores)?.into_iter().collect();
+    let Some(parts) = parts else { return Ok(None) };
+    let count = parts.iter().map(Vec::len).sum();
+    Ok(Some((0..count).map(|case| parts[case % parts.len()][case / parts.len()]).collect()))
+}
+
+/// The scores of one case.
+fn score(
+    case: Case,
+    prediction: WholeImagePrediction,
+    classes: &[String],
+    samples: usize,
+) -> Result<CaseScores> {
+    let raters: Vec<LabelMap> = case
+        .raters
+        .iter()
+        .map(|rater| LabelMap::new(rater.clone(), classes.len()))
+        .collect::<ssn_core::Result<_>>()?;
+    let model = ModelId { sha256: String::new(), name: String::new() };
+    let file = describe(case, prediction, classes, model)?;
+    Ok(scores::score(&file, &raters, &ScoreConfig { seed: SEED, ..ScoreConfig::fast(samples) })?)
+}

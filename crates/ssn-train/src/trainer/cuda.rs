@@ -1,0 +1,419 @@
+//! Training steps on a GPU: a step is captured as a CUDA graph and replayed.
+//!
+//! The first steps run eagerly, which lets cuDNN choose its convolutions and the kernels be compiled; they count like all
+//! others. Then forward pass, loss, backward pass and update are one graph, whose inputs are the batch, the seeds of noise
+//! and dropout, the learning rate and the step counts. The next batch is copied on a side stream.
+
+use std::sync::Arc;
+
+use ssn_core::random::derive_seed;
+use ssn_cuda::{CudaEvent, Graph, ParameterTable, PinnedBuffer, StepResults, SyncNormReduce};
+use ssn_data::Batch;
+use ssn_nn::NnError;
+use ssn_nn::communicator::{Communicator, all_gather_values};
+use ssn_nn::model::Model;
+use ssn_nn::optim::Optimizer;
+use ssn_nn::parameters::{Parameter, StepContext};
+use ssn_nn::random::{DROPOUT, StepNoise};
+use tch::{COptimizer, Kind, Tensor};
+
+use super::objective::{StepRandom, fill_latent_noise, forward_loss, patch_size};
+use super::staging::{BatchShape, Staging};
+use super::{Backend, LossConfig, StepInput, StepOutcome};
+use crate::error::{Result, TrainError, refused};
+use crate::parallel::{GpuAllReduce, GpuGradientReducer};
+
+/// The eager steps of a kind before one is captured.
+const STEPS_BEFORE_GRAPH: u32 = 3;
+
+/// What training keeps on a GPU beside model and optimizer.
+pub(super) struct CudaBackend {
+    inputs: Option<Staging>,
+    /// Steps that train the mean alone, and those that sample.
+    kinds: [Option<StepKind>; 2],
+    /// Two seeds, the learning rate, and the count of steps of every parameter.
+    numbers: PinnedBuffer<i64>,
+    /// The same without the seeds, which the model has.
+    on_device: Tensor,
+    results: StepResults,
+    read: PinnedBuffer<f64>,
+    /// All buffers, and what they were before the step.
+    buffers: Tensor,
+    backup: Tensor,
+    /// Drops gradients; the bindings can only set them to zero.
+    gradients: COptimizer,
+    started: CudaEvent,
+    ended: CudaEvent,
+    busy: f64,
+    data_parallel: Option<DataParallel>,
+    /// Whether inputs were made anew since the last step.
+    has_new_inputs: bool,
+    /// Whether any batch so far had a mask, here or at another rank: from then on all have one.
+    has_masks: bool,
+    _lock: ssn_cuda::TrainingLock,
+}
+
+/// The ranks that a trainer works with.
+struct DataParallel {
+    comm: Arc<dyn Communicator>,
+    all_reduce: Arc<GpuAllReduce>,
+    reducer: GpuGradientReducer,
+    /// Set if batch norm is synchronized.
+    sync_batch_norm: Option<SyncNormReduce>,
+}
+
+/// Steps that reach the same parameters: those that train the mean alone, or those that sample.
+struct StepKind {
+    table: ParameterTable,
+    /// Places of the parameters that have a gradient.
+    trained: Vec<usize>,
+    steps: u32,
+    /// The graph, and the gradients that it writes.
+    graph: Option<(Graph, Vec<Tensor>)>,
+}
+
+impl std::fmt::Debug for CudaBackend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CudaBackend").field("busy", &self.busy).finish_non_exhaustive()
+    }
+}
+
+impl CudaBackend {
+    pub(super) fn new(model: &Model, optimizer: &Optimizer) -> Result<Self> {
+        let device = model.execution().device;
+        let lock = ssn_cuda::TrainingLock::take()?;
+        ssn_cuda::enter_stream(device)?;
+        tch::Cuda::cudnn_set_benchmark(true);
+        if let Some((name, _)) =
+            optimizer.parameters().iter().find(|(_, tensor)| tensor.kind() != Kind::Float)
+        {
+            let problem = "a GPU trains parameters in single precision only";
+            return Err(NnError::Trainable { parameter: name.clone(), problem }.into());
+        }
+        let count = optimizer.parameters().len();
+        let mut gradients = COptimizer::sgd(0.0, 0.0, 0.0, 0.0, false)?;
+        for parameter in model.parameters().trainable() {
+            gradients.add_parameters(parameter.differentiated(), 0)?;
+        }
+        let buffers = tch::no_grad(|| model.parameters().flatten_buffers())?;
+        Ok(Self {
+            inputs: None,
+            kinds: [None, None],
+            numbers: PinnedBuffer::new(3 + count)?,
+            on_device: Tensor::f_zeros([1 + count as i64], (Kind::Int64, device))?,
+            results: StepResults::new(device)?,
+            read: PinnedBuffer::new(StepResults::COUNT)?,
+            backup: buffers.f_zeros_like()?,
+            buffers,
+            gradients,
+            started: CudaEvent::new()?,
+            ended: CudaEvent::new()?,
+            busy: 0.0,
+            data_parallel: None,
+            has_new_inputs: false,
+            has_masks: false,
+            _lock: lock,
+        })
+    }
+
+    /// Drops captured graphs: steps are captured anew, after some eager ones.
+    fn forget_graphs(&mut self) {
+        for kind in self.kinds.iter_mut().flatten() {
+            (kind.graph, kind.steps) = (None, 0);
+        }
+    }
+
+    /// Agrees with the other ranks on the shape of a step: all capture it at the same time or none does, as NCCL demands, and
+    /// all have items of one size, as batch statistics demand.
+    fn agree(&mut self, batch: &Batch, model: &Model) -> Result<()> {
+        let Some(parallel) = &self.data_parallel else { return Ok(()) };
+        let comm = parallel.comm.clone();
+        let mut counts = [self.has_new_inputs, self.has_masks].map(|is| f64::from(u8::from(is)));
+        comm.all_reduce_f64(&mut counts)?;
+        let [new, masked] = counts;
+        if new > 0.0 {
+            self.forget_graphs();
+            let sizes = (&batch.image_shape[1..], &batch.target_shape[1..]);
+            let all: Vec<(Vec<usize>, Vec<usize>)> =
+                all_gather_values(&*comm, &(sizes.0.to_vec(), sizes.1.to_vec()))?;
+            if all.iter().any(|other| *other != all[0]) {
+                let expected = "those of all items of a batch, on all ranks";
+                return refused("the sizes of an item", format!("{sizes:?}"), expected);
+            }
+        }
+        if masked > 0.0 && masked < comm.world_size() as f64 {
+            self.forget_graphs();
+            self.has_masks = true;
+            self.stage(batch, model)?;
+        }
+        self.has_new_inputs = false;
+        Ok(())
+    }
+
+    /// Launches the step of a batch, which is staged already if it was announced.
+    fn launch(&mut self, input: &StepInput, optimizer: &Optimizer) -> Result<()> {
+        let StepInput { batch, model, loss, learning_rate, seed } = *input;
+        if self.inputs.as_ref().and_then(|inputs| inputs.staged) != Some(batch.number) {
+            self.stage(batch, model)?;
+        }
+        self.agree(batch, model)?;
+        if let Some(Staging { noise: Some((pinned, on_device)), .. }) = &mut self.inputs {
+            let each = on_device.size()[1] as usize;
+            fill_latent_noise(seed, batch.number, batch.first * each, pinned.values());
+            let size = on_device.size();
+            ssn_cuda::copy_async(on_device, &pinned.tensor(&size)?)?;
+        }
+        let numbers = self.numbers.values();
+        numbers[0] = derive_seed(seed, DROPOUT, batch.number) as i64;
+        numbers[1] = StepNoise::seed(seed, batch.number) as i64;
+        numbers[2] = learning_rate.to_bits() as i64;
+        for (place, step) in numbers[3..].iter_mut().zip(optimizer.next_steps()) {
+            *place = step;
+        }
+        let all = self.numbers.tensor(&[-1])?;
+        if let Some(seeds) = model.parameters().step_seeds() {
+            ssn_cuda::copy_async(&mut seeds.shallow_clone(), &all.f_narrow(0, 0, 2)?)?;
+        }
+        let count = self.on_device.size()[0];
+        ssn_cuda::copy_async(&mut self.on_device, &all.f_narrow(0, 2, count)?)?;
+        self.started.record()?;
+        self.run(model, optimizer, loss, batch.number)?;
+        self.ended.record()?;
+        let mut read = self.read.tensor(&[-1])?;
+        ssn_cuda::copy_async(&mut read, &self.results.values)?;
+        Ok(())
+    }
+
+    /// Runs a step eagerly, captures it, or replays what was captured.
+    fn run(&mut self, model: &Model, optimizer: &Optimizer, loss: &LossConfig, number: u64) -> Result<()> {
+        let sampled = loss.samples_at(number);
+        let place = usize::from(sampled);
+        // What goes through host memory cannot be captured.
+        let reduces_on_gpu =
+            self.data_parallel.as_ref().is_none_or(|parallel| parallel.all_reduce.can_be_captured());
+        let can_record = model.can_be_captured() && reduces_on_gpu;
+        if sampled {
+            // Training the mean alone is over; its graph has as much memory as the one to come.
+            self.kinds[0] = None;
+        }
+        if !can_record {
+            // Which parameters have a gradient may change from step to step.
+            self.kinds[place] = None;
+        }
+        match self.kinds[place].take() {
+            None => {
+                let outputs = self.forward_backward(model, loss, sampled)?;
+                let parameters: Vec<&Parameter> = model.parameters().trainable().collect();
+                let has_gradient = |&i: &usize| {
+                    parameters[i].differentiated().f_grad().is_ok_and(|gradient| gradient.defined())
+                };
+                let trained: Vec<usize> = (0..parameters.len()).filter(has_gradient).collect();
+                let sizes: Vec<i64> = trained.iter().map(|&i| parameters[i].tensor.numel() as i64).collect();
+                let table = ParameterTable::new(&sizes, model.execution().device)?;
+                let mut kind = StepKind { table, trained, steps: 1, graph: None };
+                kind.fill(model, optimizer, &kind.gradients(model)?)?;
+                self.apply(&kind, optimizer, loss, &outputs)?;
+                self.kinds[place] = Some(kind);
+            }
+            Some(kind) if kind.graph.is_some() => {
+                if let Some((graph, _)) = &kind.graph {
+                    graph.replay()?;
+                }
+                self.kinds[place] = Some(kind);
+            }
+            Some(mut kind) if can_record && kind.steps >= STEPS_BEFORE_GRAPH => {
+                // A graph has memory of its own, and what earlier steps left is not given back while it is recorded.
+                ssn_cuda::empty_cache()?;
+                let recorded = Graph::record(|| {
+                    let outputs = self.forward_backward(model, loss, sampled)?;
+                    let gradients = kind.gradients(model)?;
+                    self.apply(&kind, optimizer, loss, &outputs)?;
+                    Ok::<_, TrainError>(gradients)
+                });
+                let (graph, gradients) = recorded?;
+                kind.fill(model, optimizer, &gradients)?;
+                graph.replay()?;
+                kind.graph = Some((graph, gradients));
+                self.kinds[place] = Some(kind);
+            }
+            Some(mut kind) => {
+                let outputs = self.forward_backward(model, loss, sampled)?;
+                kind.fill(model, optimizer, &kind.gradients(model)?)?;
+                self.apply(&kind, optimizer, loss, &outputs)?;
+                kind.steps += 1;
+                self.kinds[place] = Some(kind);
+            }
+        }
+        Ok(())
+    }
+
+    /// Forward pass, loss and backward pass of all ranks; returns the mean loss and the mean effective sample size.
+    fn forward_backward(
+        &mut self,
+        model: &Model,
+        loss: &LossConfig,
+        sampled: bool,
+    ) -> Result<(Tensor, Option<Tensor>)> {
+        ssn_cuda::begin_step(model.execution().device)?;
+        self.gradients.zero_grad()?;
+        let Some(Staging { tensors, noise: latent_noise, shape, .. }) = &self.inputs else {
+            return refused("a batch", "missing", "staged before its step");
+        };
+        let BatchShape { first, of: batch_size, image, .. } = *shape;
+        let share = image[0] as f64 / batch_size as f64;
+        let synced = self.data_parallel.as_ref().filter(|parallel| parallel.sync_batch_norm.is_some());
+        let communicator = synced.map(|parallel| parallel.comm.clone());
+        model.parameters().set_step(StepContext { dropout_seed: 0, first, batch_size, communicator });
+        let seed = model.parameters().step_seeds().map(|seeds| seeds.narrow(0, 1, 1));
+        let random = match (latent_noise, seed) {
+            (Some((_, noise)), _) => StepRandom::Latent(noise.shallow_clone()),
+            (None, Some(seed)) if sampled => StepRandom::Gpu { seed, first },
+            _ => StepRandom::None,
+        };
+        let (value, ess) = forward_loss(model, tensors, &random, loss)?;
+        let Some(parallel) = &self.data_parallel else {
+            value.f_backward()?;
+            return Ok((value.detach(), ess));
+        };
+        // Means over the whole batch are sums of what the ranks have, each weighted by its share.
+        value.f_mul_scalar(share)?.f_backward()?;
+        parallel.reducer.finish()?;
+        let _guard = tch::no_grad_guard();
+        let both = [Some(&value), ess.as_ref()].into_iter().flatten().collect::<Vec<_>>();
+        let both = Tensor::f_stack(&both, 0)?.f_mul_scalar(share)?;
+        parallel.all_reduce.sum(&both)?;
+        if parallel.sync_batch_norm.is_none() && self.buffers.numel() > 0 {
+            let _ = self.buffers.f_mul_scalar_(share)?;
+            parallel.all_reduce.sum(&self.buffers)?;
+        }
+        Ok((both.f_get(0)?, ess.map(|_| both.f_get(1)).transpose()?))
+    }
+
+    /// Decides whether the step counts, and updates all parameters.
+    fn apply(
+        &self,
+        kind: &StepKind,
+        optimizer: &Optimizer,
+        loss: &LossConfig,
+        (value, ess): &(Tensor, Option<Tensor>),
+    ) -> Result<()> {
+        let most = loss.max_gradient_norm.unwrap_or(f64::MAX);
+        kind.table.decide(&self.results, value, ess.as_ref(), most)?;
+        let (rule, settings) = optimizer.on_gpu();
+        let (rate, steps) =
+            (self.on_device.f_narrow(0, 0, 1)?, self.on_device.f_slice(0, 1, None::<i64>, 1)?);
+        Ok(kind.table.update(&self.results, rule, &settings, &rate, &steps)?)
+    }
+}
+
+impl Backend for CudaBackend {
+    fn join(
+        &mut self,
+        comm: Arc<dyn Communicator>,
+        syncs_batch_norm: bool,
+        model: &Model,
+        _: &Optimizer,
+    ) -> Result<()> {
+        let all_reduce = Arc::new(GpuAllReduce::new(comm.clone(), model.execution().device)?);
+        let tensors =
+            model.parameters().trainable().map(|parameter| parameter.differentiated().shallow_clone());
+        let reducer = GpuGradientReducer::new(&all_reduce, tensors.collect())?;
+        let of_norms = all_reduce.clone();
+        let sum = move |numbers: &Tensor| of_norms.sum(numbers).map_err(|error| error.to_string());
+        let sync_batch_norm = syncs_batch_norm.then(|| SyncNormReduce::new(sum)).transpose()?;
+        self.data_parallel = Some(DataParallel { comm, all_reduce, reducer, sync_batch_norm });
+        Ok(())
+    }
+
+    fn stage(&mut self, batch: &Batch, model: &Model) -> Result<()> {
+        let (device, classes) = (model.execution().device, model.config().classes);
+        self.has_masks |= batch.masks.is_some();
+        let shape = BatchShape::of(batch, self.has_masks);
+        if self.inputs.as_ref().is_none_or(|inputs| inputs.shape != shape) {
+            // Graphs read the old tensors, and a step may still be running; copies on the side stream must not come before
+            // the zeros of the new ones.
+            ssn_cuda::synchronize()?;
+            self.forget_graphs();
+            let noise = model.latent().map_or(0, |latent| latent.noise_count(patch_size(batch)));
+            self.inputs = Some(Staging::new(shape, batch, device, [classes, noise])?);
+            self.has_new_inputs = true;
+            ssn_cuda::synchronize()?;
+        }
+        match &mut self.inputs {
+            Some(inputs) => inputs.stage(batch, classes),
+            None => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, input: &StepInput, optimizer: &mut Optimizer) -> Result<()> {
+        // Before anything can fail.
+        tch::no_grad(|| self.backup.f_copy_(&self.buffers))?;
+        self.launch(input, optimizer).inspect_err(|_| {
+            // After an error of the GPU this fails as well, and the first error is the one to report.
+            let _ = tch::no_grad(|| self.buffers.f_copy_(&self.backup));
+        })
+    }
+
+    fn finish(&mut self, model: &Model, optimizer: &mut Optimizer, sampled: bool) -> Result<StepOutcome> {
+        ssn_cuda::synchronize()?;
+        self.busy += self.ended.seconds_since(&self.started)?;
+        let &mut [loss, ess, gradient_norm, applied, _] = self.read.values() else {
+            return refused("the results of a step", "incomplete", "five numbers");
+        };
+        let Some(kind) = &self.kinds[usize::from(sampled)] else {
+            return refused("a step", "not begun", "begun before it is finished");
+        };
+        if applied == 0.0 {
+            tch::no_grad(|| self.buffers.f_copy_(&self.backup))?;
+            let what =
+                if loss.is_finite() { non_finite_gradient(kind, model)? } else { "the loss".to_owned() };
+            return Ok(StepOutcome::NotFinite(what));
+        }
+        optimizer.count_step(&kind.trained);
+        Ok(StepOutcome::Applied { loss, ess: (ess >= 0.0).then_some(ess), gradient_norm })
+    }
+
+    fn gpu_seconds(&self) -> Option<f64> {
+        Some(self.busy)
+    }
+
+    fn all_reduce_backend(&self) -> Option<&'static str> {
+        self.data_parallel.as_ref().map(|parallel| parallel.all_reduce.words())
+    }
+}
+
+impl StepKind {
+    /// The gradients of the parameters that have one.
+    fn gradients(&self, model: &Model) -> Result<Vec<Tensor>> {
+        let parameters: Vec<&Parameter> = model.parameters().trainable().collect();
+        self.trained.iter().map(|&i| Ok(parameters[i].differentiated().f_grad()?)).collect()
+    }
+
+    /// Writes where everything is into the table.
+    fn fill(&mut self, model: &Model, optimizer: &Optimizer, gradients: &[Tensor]) -> Result<()> {
+        let parameters: Vec<&Parameter> = model.parameters().trainable().collect();
+        let mut entries = vec![];
+        for (&i, gradient) in self.trained.iter().zip(gradients) {
+            let mut entry = parameters[i].row(i);
+            entry.gradient = Some(gradient.shallow_clone());
+            entry.buffers = optimizer.buffers_on_gpu(i);
+            entries.push(entry);
+        }
+        Ok(self.table.fill(&entries)?)
+    }
+}
+
+/// The first parameter whose gradient is not finite.
+fn non_finite_gradient(kind: &StepKind, model: &Model) -> Result<String> {
+    let parameters: Vec<&Parameter> = model.parameters().trainable().collect();
+    let gradients = match &kind.graph {
+        Some((_, gradients)) => gradients.iter().map(Tensor::shallow_clone).collect(),
+        None => kind.gradients(model)?,
+    };
+    for (&i, gradient) in kind.trained.iter().zip(&gradients) {
+        if !gradient.f_norm()?.f_double_value(&[])?.is_finite() {
+            return Ok(format!("the gradient of {}", parameters[i].name));
+        }
+    }
+    Ok("the gradient of all parameters together".to_owned())
+}
