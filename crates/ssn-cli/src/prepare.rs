@@ -2,11 +2,12 @@
 
 use ssn_data::Dataset;
 use ssn_data::layouts::CACHE_ENDING;
-use ssn_data::prepare::{BRATS_CONFIG, brats, lidc};
+use ssn_data::prepare::{BRATS_CONFIG, BratsOptions, brats, lidc};
 
 use crate::args::{BratsArgs, Global, LidcArgs, PrepareArgs};
 use crate::datasets::{check_free, failure};
 use crate::exit::{Exit, Failure, print};
+use crate::init::config_head;
 use crate::progress::Progress;
 use crate::shard;
 
@@ -25,7 +26,9 @@ fn run_brats(args: &BratsArgs, global: &Global) -> Result<Exit, Failure> {
     })?;
     let shard = shard::choose(args.shard, global.quiet);
     let progress = Progress::new(shard.own(dataset.entries.len()).len(), "cases", global.quiet);
-    let made = brats(&dataset, &args.out, args.seed, shard, args.overwrite, &|done| progress.reached(done));
+    let (head, overwrite) = (config_head(false, "brats"), args.overwrite);
+    let options = BratsOptions { seed: args.seed, shard, overwrite, config_head: &head };
+    let made = brats(&dataset, &args.out, &options, &|done| progress.reached(done));
     progress.finish();
     let made = made.map_err(failure)?;
     let [train, validation, test] = made.parts;

@@ -7,8 +7,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use ssn_data::recipe::{BatchConfig, Recipe};
-//! use ssn_data::{AugmentConfig, Order, PatchConfig, Synthetic, SyntheticConfig};
+//! use ssn_data::{AugmentConfig, BatchConfig, Order, PatchConfig, Recipe, Synthetic, SyntheticConfig};
 //!
 //! // A made-up set; `Dataset::open` finds one on disk. Batch k is a function of the seed and k.
 //! let set = Synthetic::new(SyntheticConfig { cases: 10, ..SyntheticConfig::default() })?;
@@ -27,63 +26,34 @@
 //! ```
 
 pub mod augment;
-pub mod batch;
-pub mod cache;
-pub mod case;
 pub mod check;
 pub mod config;
-pub mod crop;
 pub mod dataset;
-pub mod division;
 pub mod error;
-pub mod finding;
-pub mod folders;
-pub mod gather;
-pub mod grid;
-pub mod labels;
 pub mod layouts;
 pub mod loader;
-pub mod map;
-pub mod memory;
-pub mod nearest;
-pub mod noise;
-pub mod normalize;
 pub mod parallel;
-pub mod patch;
-pub mod plan;
 pub mod prepare;
-pub mod prepared;
 pub mod random;
-pub mod recipe;
-pub mod records;
-pub mod resample;
-pub mod shard;
-pub mod share;
-pub mod source;
-pub mod split;
-pub mod statistics;
 pub mod synthetic;
-pub mod template;
 pub mod text;
-pub mod voxel_set;
 
-pub use augment::{AugmentConfig, Augmentation, Preset};
-pub use batch::{Batch, Origin};
-pub use case::{Case, Cases};
+pub use augment::{AugmentConfig, Augmentation, Grid, Preset, Window};
+pub use check::check;
 pub use config::DataConfig;
-pub use dataset::{Dataset, Entry, Layout, Preprocessing, Subset};
+pub use dataset::case::{Case, Cases, MemoryCases};
+pub use dataset::finding::{Finding, Kind, Severity};
+pub use dataset::labels::LabelCoding;
+pub use dataset::normalize::Normalization;
+pub use dataset::preprocessing::{Preprocessing, labels_between, mask_box};
+pub use dataset::split::{Assignment, Split, SplitFile, check_unique};
+pub use dataset::{Dataset, Entry, Layout, Subset};
 pub use error::{DataError, Result};
-pub use finding::{Finding, Severity};
-pub use grid::Grid;
 pub use layouts::Known;
-pub use loader::{Loader, LoaderConfig};
-pub use memory::MemoryCases;
-pub use normalize::Normalization;
-pub use patch::{PatchConfig, Place, RaterChoice};
-pub use plan::Order;
+pub use loader::{
+    Batch, BatchConfig, Loader, LoaderConfig, Order, Origin, PatchConfig, Place, RaterChoice, Recipe, Share,
+};
+pub use parallel::{Shard, Waiting};
 pub use random::Stream;
-pub use recipe::{BatchConfig, Recipe};
-pub use shard::Shard;
-pub use share::Share;
-pub use split::{Split, SplitFile};
 pub use synthetic::{Synthetic, SyntheticConfig};
+pub use text::nearest;

@@ -3,9 +3,8 @@
 use ssn_core::random::{exp_nonpositive, fill_normals, ln_lanes};
 use ssn_core::simd::vectorized;
 
-use super::Subject;
-use super::config::Augmentation;
-use crate::grid::Grid;
+use crate::augment::interpolate::Grid;
+use crate::augment::{Augmentation, Subject};
 use crate::random::Stream;
 
 /// Values that are worked on together.

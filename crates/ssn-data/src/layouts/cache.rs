@@ -15,13 +15,12 @@ use safetensors::tensor::{SafeTensors, TensorView};
 use safetensors::{Dtype, serialize};
 use ssn_io::{Limits, read_bytes};
 
-use super::draft::Draft;
-use super::files_by_part;
+use crate::dataset::records::{PackedLabels, Pixels, Record, Records};
+use crate::dataset::source::Source;
+use crate::dataset::split::Split;
 use crate::dataset::{Entry, Layout};
 use crate::error::{DataError, Result};
-use crate::records::{PackedLabels, Pixels, Record, Records};
-use crate::source::Source;
-use crate::split::Split;
+use crate::layouts::{Draft, files_by_part};
 
 /// How such files are named.
 pub const CACHE_ENDING: &str = ".cache.safetensors";

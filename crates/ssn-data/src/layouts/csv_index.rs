@@ -4,17 +4,16 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::text::{CsvRow, csv_rows};
 use ssn_io::{Limits, read_bytes};
 
-use super::draft::Draft;
-use super::files_by_part;
+use crate::dataset::finding::{Finding, Kind, Severity};
+use crate::dataset::source::{Files, Labels, Rater, Source};
+use crate::dataset::split::Split;
 use crate::dataset::{Entry, Layout};
 use crate::error::{DataError, Result};
-use crate::finding::{Finding, Kind, Severity};
-use crate::folders::is_image;
-use crate::source::{Files, Labels, Rater, Source};
-use crate::split::Split;
+use crate::layouts::files::is_image;
+use crate::layouts::{Draft, files_by_part};
+use crate::text::{CsvRow, csv_rows};
 
 /// What a column holds.
 #[derive(Debug, Clone, PartialEq, Eq)]

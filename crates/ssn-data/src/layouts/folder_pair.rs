@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 use ssn_io::Format;
 
-use super::draft::Draft;
-use super::nnunet::channel_of;
-use super::{lidc_jpeg, parts, unique};
+use crate::dataset::finding::{Finding, Kind, Severity};
+use crate::dataset::labels::LabelCoding;
+use crate::dataset::source::{Files, Rater, Reading, Source};
+use crate::dataset::split::Split;
 use crate::dataset::{Entry, Layout};
 use crate::error::Result;
-use crate::finding::{Finding, Kind, Severity};
-use crate::folders::{child, images, name, natural_order, numbered_suffix, stem};
-use crate::labels::LabelCoding;
-use crate::source::{Files, Rater, Reading, Source};
-use crate::split::Split;
+use crate::layouts::dataset_json::channel_of;
+use crate::layouts::files::{child, images, name, natural_order, numbered_suffix, stem};
+use crate::layouts::lidc::JPEG_THRESHOLD;
+use crate::layouts::{Draft, parts, unique};
 
 const IMAGES: [&str; 6] = ["images", "image", "imgs", "img", "imagesTr", "scans"];
 const LABELS: [&str; 9] =
@@ -70,7 +70,7 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     if found.is_empty() {
         return Ok(None);
     }
-    let coding = if lossy { LabelCoding::Threshold(lidc_jpeg::THRESHOLD) } else { LabelCoding::Plain };
+    let coding = if lossy { LabelCoding::Threshold(JPEG_THRESHOLD) } else { LabelCoding::Plain };
     let reading = Reading { coding, ..Reading::default() };
     Ok(Some(Draft { reading, findings, ..Draft::new(Layout::FolderPair, with_numbers(found)) }))
 }

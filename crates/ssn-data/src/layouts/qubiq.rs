@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 
 use ssn_io::{Limits, read};
 
-use super::draft::Draft;
-use super::{parts, unique};
+use crate::dataset::source::{Files, Maps, Rater, Reading, Source};
 use crate::dataset::{Entry, Layout};
 use crate::error::Result;
-use crate::folders::{images, name, stem, subfolders};
-use crate::source::{Files, Maps, Rater, Reading, Source};
+use crate::layouts::files::{images, name, stem, subfolders};
+use crate::layouts::{Draft, parts, unique};
 
 /// The masks of a case: by rater, then by task.
 type Masks = BTreeMap<usize, BTreeMap<usize, PathBuf>>;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::batch::Batch;
 use crate::error::{DataError, Result};
+use crate::loader::batch::Batch;
 
 /// How long an error waits for earlier batches that are still being made.
 const PATIENCE: Duration = Duration::from_millis(500);

@@ -4,12 +4,11 @@ use std::path::Path;
 
 use ssn_cli::args::{Global, TrainArgs};
 use ssn_cli::datasets;
-use ssn_cli::init::first_readable;
+use ssn_cli::init::{config_head, first_readable, general_config};
 use ssn_cli::progress::Progress;
 use ssn_cli::{Exit, Failure};
-use ssn_data::check::check;
-use ssn_data::template::{suggest_normalization, template, template_with};
-use ssn_data::{Dataset, Severity};
+use ssn_data::config::template::{data_sections, suggest_normalization};
+use ssn_data::{Dataset, Severity, check};
 use ssn_io::{Limits, read_bytes};
 use ssn_nn::communicator::Ranks;
 use ssn_train::run::{Layers, Resolved, RunFolder, RunPreset, Setting, resolve};
@@ -78,9 +77,9 @@ fn layers(args: &TrainArgs) -> Result<Layers, Failure> {
                 // A preset of the paper says everything about learning by itself.
                 Some(preset) if preset != RunPreset::General => {
                     let scale = suggest_normalization(&dataset, &first);
-                    template_with(&dataset, data, &first, scale, preset.name())
+                    config_head(first.shape[0] == 1, preset.name()) + &data_sections(&dataset, data, &first, scale)
                 }
-                _ => template(&dataset, data, &first),
+                _ => general_config(&dataset, data, &first),
             };
             // The run keeps the split; a split.toml that happens to lie here belongs to something else.
             let split = format!("data.split.file={}", args.out.join("split.toml").display());

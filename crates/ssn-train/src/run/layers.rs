@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ssn_data::config::{PRESET, check_sections, explain, line_of, with_hint};
+use ssn_data::config::{UnknownName, check_sections, explain, line_of};
 use toml::de::DeTable;
 use toml::{Table, Value};
 
@@ -14,6 +14,8 @@ use crate::error::{Result, TrainError};
 
 /// Tables that are one choice: a layer that names another choice replaces the whole.
 const CHOICES: [&str; 4] = ["model.backbone", "model.head", "optimizer.method", "optimizer.decay"];
+/// The key before all sections that names a preset.
+const PRESET: &str = "preset";
 /// The key of tables that say themselves which choice they are.
 const KIND: &str = "kind";
 
@@ -61,7 +63,7 @@ impl Layers {
     pub fn config(&self) -> Result<RunConfig> {
         let mut table = self.file_table()?;
         let preset = self.preset(&mut table)?;
-        let mut merged = parse(preset.text()).map_err(|error| self.wrong(explain(preset.text(), &error)))?;
+        let mut merged = parse(preset.text()).map_err(|error| self.wrong(explain::<RunConfig>(preset.text(), &error)))?;
         merge(&mut merged, table, "");
         for setting in &self.settings {
             set(&mut merged, &setting.keys, &setting.value, String::new());
@@ -76,12 +78,12 @@ impl Layers {
     }
 
     fn read(&self, merged: Table) -> Result<RunConfig> {
-        check_sections(&merged).map_err(|reason| self.wrong(reason))?;
+        check_sections::<RunConfig>(&merged).map_err(|reason| self.wrong(reason))?;
         if !merged.contains_key("data") {
             return Err(self.wrong("the section [data] is missing; `ssn init DIR` writes one".to_owned()));
         }
-        let config: RunConfig = serde_path_to_error::deserialize(Value::Table(merged))
-            .map_err(|error| self.wrong(self.explain(&error)))?;
+        let config: RunConfig = serde_path_to_error::deserialize(Value::Table(merged.clone()))
+            .map_err(|error| self.wrong(self.explain(&merged, &error)))?;
         config.check().map_err(|error| self.wrong(error.to_string()))?;
         let folder = self.file.as_ref().and_then(|(path, _)| path.parent()).unwrap_or(Path::new(""));
         Ok(RunConfig { data: config.data.seen_from(folder), ..config })
@@ -99,7 +101,7 @@ impl Layers {
 
     fn file_table(&self) -> Result<Table> {
         let Some((_, text)) = &self.file else { return Ok(Table::new()) };
-        parse(text).map_err(|error| self.wrong(explain(text, &error)))
+        parse(text).map_err(|error| self.wrong(explain::<RunConfig>(text, &error)))
     }
 
     /// The preset that was asked for, or the one that the file names.
@@ -113,16 +115,17 @@ impl Layers {
     }
 
     /// What is wrong with a value, and where it was written.
-    fn explain(&self, error: &serde_path_to_error::Error<toml::de::Error>) -> String {
+    fn explain(&self, merged: &Table, error: &serde_path_to_error::Error<toml::de::Error>) -> String {
         let message = error.inner().message();
         let path = error.path().to_string();
         let mut keys: Vec<&str> = path.split('.').filter(|key| *key != "?").collect();
-        // An unknown key is not yet part of the path.
-        if message.starts_with("unknown field")
-            && let Some(found) = message.split('`').nth(1)
-            && keys.last() != Some(&found)
+        let unknown = UnknownName::find::<RunConfig>(merged)
+            .filter(|unknown| unknown.keys.iter().zip(&keys).all(|(found, key)| found == key));
+        // An unknown key is not always part of the path of the error.
+        if let Some(UnknownName { keys: found, name, .. }) = &unknown
+            && found.last() == Some(name)
         {
-            keys.push(found);
+            keys = found.iter().map(String::as_str).collect();
         }
         let is_here = |setting: &&Setting| {
             let shorter = setting.keys.len().min(keys.len());
@@ -132,7 +135,8 @@ impl Layers {
             Some(setting) => format!("--set {}: ", setting.written),
             None => self.line(&keys).map_or(String::new(), |line| format!("line {line}: ")),
         };
-        format!("{place}{}: {}", keys.join("."), with_hint(message))
+        let hint = unknown.as_ref().map_or(String::new(), UnknownName::hint);
+        format!("{place}{}: {message}{hint}", keys.join("."))
     }
 
     /// The line of the file where a key, or the longest part of it that is there, is written.
