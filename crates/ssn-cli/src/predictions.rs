@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ssn_core::CoreError;
-use ssn_data::nearest::nearest;
+use ssn_data::nearest;
 use ssn_eval::PredictionError;
 use ssn_io::Problem;
 

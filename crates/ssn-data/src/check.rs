@@ -9,16 +9,16 @@ use ssn_core::labels::{BitPlanes, LabelMap};
 use ssn_core::metrics::foreground_distance;
 
 use crate::dataset::case::Case;
-use crate::dataset::finding::{Finding, Kind, Severity};
+use crate::dataset::finding::{Finding, FindingKind, Severity};
 use crate::dataset::split::Split;
-use crate::dataset::{Dataset, Entry, Layout};
+use crate::dataset::{CaseEntry, Dataset, Layout};
 use crate::parallel;
 use crate::parallel::Progress;
 use crate::text::counted;
 
 /// What a check found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub struct CheckReport {
     /// The folder or file.
     pub root: PathBuf,
     /// How its files lie.
@@ -35,7 +35,7 @@ pub struct Report {
     pub statistics: Statistics,
 }
 
-impl Report {
+impl CheckReport {
     /// Whether there is neither an error nor a warning.
     pub fn is_clean(&self) -> bool {
         self.errors + self.warnings == 0
@@ -46,7 +46,7 @@ impl Report {
 ///
 /// `parts` is the part of each case where a split was made; without it, the parts that the dataset itself
 /// assigns are looked at.
-pub fn check(dataset: &Dataset, parts: Option<&[Split]>, progress: Progress<'_>) -> Report {
+pub fn check(dataset: &Dataset, parts: Option<&[Split]>, progress: Progress<'_>) -> CheckReport {
     let part =
         |index: usize| parts.and_then(|parts| parts.get(index).copied()).or(dataset.entries[index].split);
     let results = parallel::map(dataset.entries.len(), progress, |index, meter| {
@@ -80,7 +80,7 @@ pub fn check(dataset: &Dataset, parts: Option<&[Split]>, progress: Progress<'_>)
     // Sorting is stable: within a kind, cases stay in their order.
     findings.sort_by_key(|finding| (finding.severity, finding.kind));
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
-    Report {
+    CheckReport {
         root: dataset.root.clone(),
         layout: dataset.layout,
         cases: dataset.entries.len(),
@@ -98,7 +98,7 @@ fn of_content(dataset: &Dataset, case: &Case, facts: &CaseFacts) -> Vec<Finding>
         if low == high {
             let reason = format!("all values of the channel {name:?} are {low}");
             let advice = "check that the right file is there";
-            findings.push(Finding::new(Severity::Warning, Kind::ConstantChannel, reason, advice));
+            findings.push(Finding::new(Severity::Warning, FindingKind::ConstantChannel, reason, advice));
         }
     }
     if facts.raters > 0 && facts.empty == facts.raters {
@@ -107,7 +107,7 @@ fn of_content(dataset: &Dataset, case: &Case, facts: &CaseFacts) -> Vec<Finding>
         } else {
             "the label maps of all raters are empty"
         };
-        findings.push(Finding::new(Severity::Note, Kind::EmptyLabels, reason, ""));
+        findings.push(Finding::new(Severity::Note, FindingKind::EmptyLabels, reason, ""));
     }
     let outside = case.mask.as_ref().map_or(0, |mask| {
         let marked = |v: &usize| case.raters.iter().any(|rater| rater[*v] > 0);
@@ -115,7 +115,7 @@ fn of_content(dataset: &Dataset, case: &Case, facts: &CaseFacts) -> Vec<Finding>
     });
     if outside > 0 {
         let reason = format!("{outside} marked voxels lie outside the region of interest");
-        findings.push(Finding::new(Severity::Note, Kind::OutsideMask, reason, ""));
+        findings.push(Finding::new(Severity::Note, FindingKind::OutsideMask, reason, ""));
     }
     findings
 }
@@ -127,7 +127,7 @@ fn duplicates(dataset: &Dataset) -> Vec<Finding> {
     twice
         .map(|(id, count)| {
             let reason = format!("{count} cases have this id, but ids must differ");
-            Finding::new(Severity::Error, Kind::DuplicateId, reason, "rename or remove all but one")
+            Finding::new(Severity::Error, FindingKind::DuplicateId, reason, "rename or remove all but one")
                 .of_case(id)
         })
         .collect()
@@ -148,7 +148,7 @@ fn leaks(dataset: &Dataset, part: &dyn Fn(usize) -> Option<Split>) -> Vec<Findin
             let places: Vec<String> = parts.iter().map(|(split, id)| format!("{split} ({id})")).collect();
             let reason = format!("the patient or series {group:?} is in {}", places.join(" and "));
             let advice = "put all cases of a patient into one part, or scores will be too good";
-            Finding::new(Severity::Warning, Kind::SplitLeak, reason, advice)
+            Finding::new(Severity::Warning, FindingKind::SplitLeak, reason, advice)
         })
         .collect()
 }
@@ -156,7 +156,7 @@ fn leaks(dataset: &Dataset, part: &dyn Fn(usize) -> Option<Split>) -> Vec<Findin
 fn of_raters(statistics: &Statistics) -> Option<Finding> {
     let [fewest, most] = statistics.raters;
     let reason = format!("cases have {fewest} to {most} raters");
-    (fewest != most).then(|| Finding::new(Severity::Note, Kind::RaterCount, reason, ""))
+    (fewest != most).then(|| Finding::new(Severity::Note, FindingKind::RaterCount, reason, ""))
 }
 
 /// What the statistics keep of one case.
@@ -184,7 +184,7 @@ pub struct CaseFacts {
 
 impl CaseFacts {
     /// Looks at a case whose labels are below `classes`.
-    pub fn of(case: &Case, classes: usize, entry: &Entry, split: Option<Split>) -> Self {
+    pub fn of(case: &Case, classes: usize, entry: &CaseEntry, split: Option<Split>) -> Self {
         let range = |channel: &[f32]| {
             channel
                 .iter()
@@ -365,7 +365,7 @@ const SHOWN: usize = 10;
 /// More findings than this are told in one line if they say the same.
 const FEW: usize = 3;
 
-impl fmt::Display for Report {
+impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}", self.root.display(), self.layout.describe())?;
         figures(f, &self.statistics, self.cases)?;
@@ -452,8 +452,8 @@ fn rounded(x: f64) -> f64 {
     format!("{x:.3e}").parse().unwrap_or(x)
 }
 
-fn findings(f: &mut fmt::Formatter<'_>, report: &Report) -> fmt::Result {
-    let mut kinds = BTreeMap::<(Severity, Kind), Vec<&Finding>>::new();
+fn findings(f: &mut fmt::Formatter<'_>, report: &CheckReport) -> fmt::Result {
+    let mut kinds = BTreeMap::<(Severity, FindingKind), Vec<&Finding>>::new();
     for finding in &report.findings {
         kinds.entry((finding.severity, finding.kind)).or_default().push(finding);
     }
@@ -489,7 +489,7 @@ fn one_by_one(
     f: &mut fmt::Formatter<'_>,
     severity: Severity,
     found: &[&Finding],
-    report: &Report,
+    report: &CheckReport,
 ) -> fmt::Result {
     for finding in found.iter().take(SHOWN) {
         let case = finding.case.as_ref().map_or(String::new(), |case| format!("{case}: "));
@@ -511,14 +511,14 @@ mod tests {
 
     use super::*;
 
-    fn entry() -> Entry {
+    fn entry() -> CaseEntry {
         let files =
-            crate::dataset::source::Files { images: vec![Some("a.nii".into())], ..Default::default() };
-        Entry {
+            crate::dataset::source::CaseFiles { images: vec![Some("a.nii".into())], ..Default::default() };
+        CaseEntry {
             id: "a".into(),
             group: "p".into(),
             split: None,
-            source: crate::dataset::source::Source::Files(files),
+            source: crate::dataset::source::CaseSource::Files(files),
         }
     }
 
@@ -560,7 +560,7 @@ mod tests {
     #[test]
     fn what_is_true_of_many_cases_takes_one_line() {
         let empty = |case: &str| {
-            Finding::new(Severity::Note, Kind::EmptyLabels, "all maps are empty", "").of_case(case)
+            Finding::new(Severity::Note, FindingKind::EmptyLabels, "all maps are empty", "").of_case(case)
         };
         let mut found: Vec<Finding> = ["a", "b", "c"].map(empty).to_vec();
         let line = |found: &[Finding]| of_many_cases(&found.iter().collect::<Vec<_>>());

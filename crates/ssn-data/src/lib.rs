@@ -7,18 +7,18 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use ssn_data::{AugmentConfig, BatchConfig, Order, PatchConfig, Recipe, Synthetic, SyntheticConfig};
+//! use ssn_data::{AugmentConfig, BatchConfig, CaseOrder, PatchConfig, BatchSampler, Synthetic, SyntheticConfig};
 //!
 //! // A made-up set; `Dataset::open` finds one on disk. Batch k is a function of the seed and k.
 //! let set = Synthetic::new(SyntheticConfig { cases: 10, ..SyntheticConfig::default() })?;
 //! let config = BatchConfig {
 //!     batch_size: 4,
-//!     order: Order::Passes,
+//!     order: CaseOrder::Shuffled,
 //!     patch: PatchConfig::default(),
 //!     augment: AugmentConfig::default(),
-//!     seen: None,
+//!     input_grids: None,
 //! };
-//! let batches = Recipe::new(Arc::new(set), 7, config, 1 << 20)?;
+//! let batches = BatchSampler::new(Arc::new(set), 7, config, 1 << 20)?;
 //! let batch = batches.batch(3)?;
 //! assert_eq!(batch.image_shape, [4, 1, 1, 64, 64]);
 //! assert_eq!(batch, batches.batch(3)?);
@@ -38,22 +38,23 @@ pub mod random;
 pub mod synthetic;
 pub mod text;
 
-pub use augment::{AugmentConfig, Augmentation, Grid, Preset, Window};
+pub use augment::{AugmentConfig, AugmentPreset, Augmentation, Grid, Window};
 pub use check::check;
 pub use config::DataConfig;
 pub use dataset::case::{Case, Cases, MemoryCases};
-pub use dataset::finding::{Finding, Kind, Severity};
+pub use dataset::finding::{Finding, FindingKind, Severity};
 pub use dataset::labels::LabelCoding;
 pub use dataset::normalize::Normalization;
 pub use dataset::preprocessing::{Preprocessing, labels_between, mask_box};
-pub use dataset::split::{Assignment, Split, SplitFile, check_unique};
-pub use dataset::{Dataset, Entry, Layout, Subset};
+pub use dataset::split::{Split, SplitAssignment, SplitFile, check_unique};
+pub use dataset::{CaseEntry, Dataset, Layout, Subset};
 pub use error::{DataError, Result};
-pub use layouts::Known;
+pub use layouts::DatasetOverrides;
 pub use loader::{
-    Batch, BatchConfig, Loader, LoaderConfig, Order, Origin, PatchConfig, Place, RaterChoice, Recipe, Share,
+    Batch, BatchConfig, BatchSampler, CaseOrder, DataLoader, LoaderConfig, Origin, PatchConfig, PatchSampler,
+    RaterChoice, Replica,
 };
-pub use parallel::{Shard, Waiting};
-pub use random::Stream;
+pub use parallel::{Shard, ShardProgress};
+pub use random::RandomStream;
 pub use synthetic::{Synthetic, SyntheticConfig};
 pub use text::nearest;

@@ -54,7 +54,7 @@ pub fn unwatched(_done: usize) {}
 
 /// Lets as many cases be worked on at once as have room in memory, judged by the largest so far.
 #[derive(Debug)]
-pub struct Meter {
+pub struct MemoryMeter {
     budget: usize,
     state: Mutex<State>,
     changed: Condvar,
@@ -67,7 +67,7 @@ struct State {
     largest: usize,
 }
 
-impl Meter {
+impl MemoryMeter {
     fn new(budget: usize) -> Self {
         Self { budget, state: Mutex::default(), changed: Condvar::new() }
     }
@@ -113,12 +113,12 @@ impl Meter {
 pub fn map<T: Send>(
     count: usize,
     progress: Progress<'_>,
-    work: impl Fn(usize, &Meter) -> T + Sync,
+    work: impl Fn(usize, &MemoryMeter) -> T + Sync,
 ) -> Vec<Result<T, String>> {
     let workers =
         thread::available_parallelism().map_or(1, usize::from).clamp(1, MOST_WORKERS).min(count.max(1));
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let meter = Meter::new(default_bytes());
+    let meter = MemoryMeter::new(default_bytes());
     let results = Mutex::new(Vec::with_capacity(count));
     let run = || {
         loop {
@@ -172,7 +172,7 @@ pub struct Shard {
 
 /// Shards that have all of their cases, where others have not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Waiting {
+pub struct ShardProgress {
     /// How many have.
     pub done: usize,
     /// How many there are.
@@ -199,14 +199,14 @@ impl Shard {
     }
 
     /// How many shards are finished, or nothing if all are. Whoever has all cases is not asked about them.
-    pub fn waiting(self, cases: usize, is_there: impl Fn(usize) -> bool) -> Option<Waiting> {
+    pub fn waiting(self, cases: usize, is_there: impl Fn(usize) -> bool) -> Option<ShardProgress> {
         let mut without = BTreeSet::new();
         for case in (0..cases).filter(|_| !self.is_whole()) {
             if !without.contains(&(case % self.of)) && !is_there(case) {
                 without.insert(case % self.of);
             }
         }
-        (!without.is_empty()).then(|| Waiting { done: self.of - without.len(), of: self.of })
+        (!without.is_empty()).then(|| ShardProgress { done: self.of - without.len(), of: self.of })
     }
 }
 
@@ -235,7 +235,7 @@ impl fmt::Display for Shard {
     }
 }
 
-impl fmt::Display for Waiting {
+impl fmt::Display for ShardProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let are = if self.done == 1 { "is" } else { "are" };
         write!(f, "{} of {} shards {are} done", self.done, self.of)
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_that_of_its_case_alone() {
-        let work = |i: usize, _: &Meter| if i == 2 { panic!("index out of range") } else { Ok(i) };
+        let work = |i: usize, _: &MemoryMeter| if i == 2 { panic!("index out of range") } else { Ok(i) };
         let results = map(5, &unwatched, work);
         assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 4);
         let error = all_or_error(results, |i| ["a", "b", "c", "d", "e"][i]).unwrap_err().to_string();
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn as_many_cases_as_have_room() {
-        let meter = Meter::new(100 * COPIES);
+        let meter = MemoryMeter::new(100 * COPIES);
         let room = || meter.room(&meter.lock());
         // The first runs alone, for nobody knows how large it is.
         assert_eq!(room(), 1);
@@ -299,8 +299,8 @@ mod tests {
     #[test]
     fn all_wait_for_the_last_case() {
         let shard = Shard::new(1, 3).unwrap();
-        assert_eq!(shard.waiting(7, |case| case != 4), Some(Waiting { done: 2, of: 3 }));
-        assert_eq!(shard.waiting(7, |case| case == 4), Some(Waiting { done: 0, of: 3 }));
+        assert_eq!(shard.waiting(7, |case| case != 4), Some(ShardProgress { done: 2, of: 3 }));
+        assert_eq!(shard.waiting(7, |case| case == 4), Some(ShardProgress { done: 0, of: 3 }));
         assert_eq!(shard.waiting(7, |_| true), None);
         // More shards than cases: those without any are finished.
         let waiting = Shard::new(1, 5).unwrap().waiting(2, |case| case == 0);

@@ -10,13 +10,13 @@ use crate::config::template::data_sections;
 use crate::dataset::case::Case;
 use crate::dataset::labels::LabelCoding;
 use crate::dataset::normalize::Normalization;
-use crate::dataset::records::{PackedLabels, Pixels, Record};
-use crate::dataset::source::Source;
+use crate::dataset::records::{PackedCase, PackedImage, PackedLabels};
+use crate::dataset::source::CaseSource;
 use crate::dataset::split::{Ratios, Split, SplitConfig, check_unique};
-use crate::dataset::{Dataset, Entry, normalize};
+use crate::dataset::{CaseEntry, Dataset, normalize};
 use crate::error::{DataError, Result};
-use crate::layouts::{Known, encode_cache};
-use crate::parallel::{self, Progress, Shard, Waiting};
+use crate::layouts::{DatasetOverrides, encode_cache};
+use crate::parallel::{self, Progress, Shard, ShardProgress};
 use crate::text::csv_text;
 
 /// The classes after preparation.
@@ -54,7 +54,7 @@ pub struct Brats {
     /// Cases for training, validation and test.
     pub parts: [usize; 3],
     /// The cases of other shards that are not all there yet, and without which CSV files and config are not written.
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<ShardProgress>,
 }
 
 /// Prepares every case of a dataset, or of a shard of it, into a folder of its own below `out`; once all cases are there,
@@ -114,7 +114,11 @@ pub fn brats(
 /// The config of the prepared dataset: its channels are normalized already.
 fn write_config(out: &Path, head: &str) -> Result<()> {
     let classes = BRATS_CLASSES.map(str::to_owned).to_vec();
-    let known = Known { classes: Some(classes), coding: Some(LabelCoding::Plain), ..Known::default() };
+    let known = DatasetOverrides {
+        classes: Some(classes),
+        coding: Some(LabelCoding::Plain),
+        ..DatasetOverrides::default()
+    };
     let dataset = Dataset::open_with(out, &known)?;
     let first = dataset.load_raw(0)?;
     let text = head.to_owned() + &data_sections(&dataset, Path::new("."), &first, Normalization::None);
@@ -174,9 +178,9 @@ impl MaskSource {
         {
             return Ok(Self::Channel(t1));
         }
-        let has_mask = |entry: &Entry| match &entry.source {
-            Source::Files(files) => files.mask.is_some(),
-            Source::Record(..) => false,
+        let has_mask = |entry: &CaseEntry| match &entry.source {
+            CaseSource::Files(files) => files.mask.is_some(),
+            CaseSource::Packed(..) => false,
         };
         if dataset.entries.iter().all(has_mask) {
             return Ok(Self::File);
@@ -213,10 +217,10 @@ fn prepared_case(mut case: Case, rule: &LabelRule, source: MaskSource) -> Result
 }
 
 /// The numbers of the raters of a case.
-fn raters(entry: &Entry) -> Vec<usize> {
+fn raters(entry: &CaseEntry) -> Vec<usize> {
     match &entry.source {
-        Source::Files(files) => files.raters.iter().map(|rater| rater.number).collect(),
-        Source::Record(records, index) => {
+        CaseSource::Files(files) => files.raters.iter().map(|rater| rater.number).collect(),
+        CaseSource::Packed(records, index) => {
             (0..records.items[*index].as_ref().map_or(0, |record| record.raters.len())).collect()
         }
     }
@@ -233,7 +237,7 @@ fn rater_name(number: usize, all: &BTreeSet<usize>) -> String {
 }
 
 /// Names of the files of a prepared case: channels, raters, mask.
-fn names(dataset: &Dataset, entry: &Entry, all: &BTreeSet<usize>) -> Vec<String> {
+fn names(dataset: &Dataset, entry: &CaseEntry, all: &BTreeSet<usize>) -> Vec<String> {
     let channels = dataset.channels.iter().map(|name| format!("{name}.nii.gz"));
     let raters = raters(entry).into_iter().map(|number| format!("{}.nii.gz", rater_name(number, all)));
     channels.chain(raters).chain([MASK_FILE.to_owned()]).collect()
@@ -253,7 +257,7 @@ fn write_case(folder: &Path, names: &[String], case: &Case) -> Result<()> {
 
 /// The authors' index of one part; none for a part without cases.
 fn write_index(dataset: &Dataset, out: &Path, split: Split, parts: &[Split]) -> Result<()> {
-    let of_part: Vec<&Entry> = dataset
+    let of_part: Vec<&CaseEntry> = dataset
         .entries
         .iter()
         .zip(parts)
@@ -298,7 +302,7 @@ pub struct Lidc {
 ///
 /// Images keep their values; normalization is for those who read the cache.
 pub fn lidc(dataset: &Dataset, out: &Path, progress: Progress<'_>) -> Result<Lidc> {
-    let records = parallel::map(dataset.entries.len(), progress, |index, meter| -> Result<Record> {
+    let records = parallel::map(dataset.entries.len(), progress, |index, meter| -> Result<PackedCase> {
         let case = dataset.load_raw(index)?;
         meter.saw(case.bytes());
         if case.mask.is_some() {
@@ -318,10 +322,10 @@ pub fn lidc(dataset: &Dataset, out: &Path, progress: Progress<'_>) -> Result<Lid
                 advice: "use the dataset as it is",
             });
         }
-        Ok(Record {
+        Ok(PackedCase {
             channels: case.channels,
             shape: case.shape,
-            pixels: Pixels::pack(case.image),
+            pixels: PackedImage::pack(case.image),
             raters: case.raters.into_iter().map(PackedLabels::pack).collect(),
         })
     });

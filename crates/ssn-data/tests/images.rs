@@ -7,10 +7,8 @@ mod common;
 use std::path::PathBuf;
 
 use common::{Folder, array, dict, list};
-use ssn_data::check::check;
-use ssn_data::finding::Kind;
 use ssn_data::parallel::unwatched;
-use ssn_data::{Case, Cases, DataConfig, Dataset, Layout, Result};
+use ssn_data::{Case, Cases, DataConfig, Dataset, FindingKind, Layout, Result, check};
 use ssn_io::Voxels;
 
 const SHAPE: [usize; 4] = [1, 2, 3, 4];
@@ -229,7 +227,7 @@ fn records_without_labels() {
     let dataset = opened(&folder, &["new.pickle"], &["image"]);
     assert!(dataset.load(0).unwrap().raters.is_empty());
     let (_, findings) = Dataset::open(&folder.path().join("new.pickle")).unwrap().inspect(0);
-    assert_eq!(findings[0].kind, Kind::MissingLabels);
+    assert_eq!(findings[0].kind, FindingKind::MissingLabels);
 }
 
 #[test]

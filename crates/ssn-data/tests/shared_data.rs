@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ssn_data::check::{Report, check};
+use ssn_data::check::{CheckReport, check};
 use ssn_data::parallel::unwatched;
 use ssn_data::{Cases, Dataset, Layout, Split};
 
@@ -18,7 +18,7 @@ fn shared(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-fn opened(name: &str) -> Option<(Dataset, Report)> {
+fn opened(name: &str) -> Option<(Dataset, CheckReport)> {
     let dataset = Dataset::open(&shared(name)?).unwrap();
     let report = check(&dataset, None, &unwatched);
     println!("{report}");

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use ssn_core::random::fill_normals;
-use ssn_data::{Batch, Grid, Origin, Share};
+use ssn_data::{Batch, Grid, Origin, Replica};
 use ssn_nn::communicator::{Ranks, leads};
 use ssn_nn::{Execution, LearningRate, Method, Model, ModelConfig, Precision, Schedule, Warmup};
 use ssn_train::{LossConfig, Trainer};
@@ -20,7 +20,7 @@ const SIDE: usize = 128;
 /// What ranks sum: the statistics of a batch norm, a small gradient, a bucket of gradients, all gradients of the network.
 const BYTES: [usize; 4] = [1 << 10, 64 << 10, 4 << 20, 40 << 20];
 
-fn batch(number: u64, share: Share) -> Result<Batch, Box<dyn Error>> {
+fn batch(number: u64, share: Replica) -> Result<Batch, Box<dyn Error>> {
     let items = share.items(ITEMS)?;
     let mut images = vec![0.0; items.len() * SIDE * SIDE];
     fill_normals(number, 0, items.start as u64, &mut images);
@@ -56,9 +56,9 @@ fn exchanged(model: &Model) -> [usize; 2] {
 fn steps(model: Model, count: u64, ranks: Option<&Arc<dyn Ranks>>) -> Result<f64, Box<dyn Error>> {
     let rate = LearningRate::new(1e-4, Schedule::Constant, Warmup::default(), count + 2)?;
     let mut trainer = Trainer::new(model, Method::adam(), rate, LossConfig::default(), 1)?;
-    let mut share = Share::WHOLE;
+    let mut share = Replica::SINGLE;
     if let Some(ranks) = ranks {
-        share = Share { rank: ranks.rank(), ranks: ranks.size() };
+        share = Replica { rank: ranks.rank(), world_size: ranks.size() };
         trainer = trainer.with_ranks(ranks.clone(), true)?;
     }
     let mut seconds = vec![];

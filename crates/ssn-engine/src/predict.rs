@@ -15,8 +15,7 @@ use ssn_cli::predictions;
 use ssn_cli::progress::Progress;
 use ssn_cli::{Exit, Failure, shard};
 use ssn_cuda::Description;
-use ssn_data::Shard;
-use ssn_data::shard::Waiting;
+use ssn_data::{Shard, ShardProgress};
 use ssn_eval::{About, Output, Predictions};
 use ssn_train::inference::tiles::TileConfig;
 use ssn_train::inference::whole_image::{Draws, Storage, Timing, WholeImageConfig};
@@ -66,7 +65,7 @@ pub struct Predicted {
     /// Cases that were there.
     kept: usize,
     /// The index of the folder, unless it waits for other shards.
-    index: Result<PathBuf, Waiting>,
+    index: Result<PathBuf, ShardProgress>,
     /// How long it took.
     seconds: f64,
     phases: Phases,

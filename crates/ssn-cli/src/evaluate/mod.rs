@@ -7,8 +7,7 @@ mod work;
 
 use std::path::{Path, PathBuf};
 
-use ssn_data::Shard;
-use ssn_data::shard::Waiting;
+use ssn_data::{Shard, ShardProgress};
 use ssn_eval::scores::Group;
 use ssn_eval::{Evaluation, Kind, Predictions, ScoreConfig, Scored, Settings};
 
@@ -60,7 +59,7 @@ pub fn evaluate_shard(
     args: &EvaluateArgs,
     shard: Shard,
     quiet: bool,
-) -> Result<Result<Evaluated, Waiting>, Failure> {
+) -> Result<Result<Evaluated, ShardProgress>, Failure> {
     if shard.is_whole() {
         return evaluate(args, quiet).map(Ok);
     }

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use ssn_data::division::check_unique;
-use ssn_data::{DataConfig, Dataset, Split};
+use ssn_data::{DataConfig, Dataset, Split, check_unique};
 use ssn_eval::{Description, Found, Kind, Predictions};
 
 use super::named;

@@ -1,9 +1,8 @@
 //! Scoring cases, several at once where memory allows it, and collecting what was scored before.
 
 use ssn_core::LabelMap;
-use ssn_data::Shard;
-use ssn_data::parallel::{self, Meter, unwatched};
-use ssn_data::shard::Waiting;
+use ssn_data::parallel::{self, MemoryMeter, unwatched};
+use ssn_data::{Shard, ShardProgress};
 use ssn_eval::evaluation::{Record, key};
 use ssn_eval::scores::{memory, score};
 use ssn_eval::{DistributionFile, Evaluation, ScoreConfig, Scored, Settings};
@@ -44,7 +43,7 @@ impl Work {
     }
 
     /// The scores of all cases, if all shards have left theirs.
-    pub(super) fn collect(&self, shard: Shard) -> Result<Result<Vec<Scored>, Waiting>, Failure> {
+    pub(super) fn collect(&self, shard: Shard) -> Result<Result<Vec<Scored>, ShardProgress>, Failure> {
         let jobs = &self.plan.jobs;
         // Labels take time to read: only once every case has a file.
         let is_there = |index: usize| self.folder.record(jobs[index].found.id()).is_file();
@@ -83,7 +82,7 @@ impl Work {
         &self,
         cases: &[usize],
         progress: parallel::Progress<'_>,
-        work: impl Fn(&Job, &Meter) -> Result<T, Failure> + Sync,
+        work: impl Fn(&Job, &MemoryMeter) -> Result<T, Failure> + Sync,
     ) -> Result<Vec<T>, Failure> {
         let job = |number: usize| &self.plan.jobs[cases[number]];
         let results = parallel::map(cases.len(), progress, |number, meter| work(job(number), meter));

@@ -82,7 +82,7 @@ impl Survey {
 /// Measures all cases, several at once where memory allows it.
 pub(super) fn survey(material: &Material, quiet: bool) -> Result<Vec<Survey>, Failure> {
     let progress = Progress::new(material.found.len(), "cases", quiet);
-    let one = |index: usize, meter: &parallel::Meter| {
+    let one = |index: usize, meter: &parallel::MemoryMeter| {
         let found = &material.found[index];
         let samples = material.count(found);
         let maps = found.header.description.voxels().saturating_mul(samples + RATERS);

@@ -5,7 +5,7 @@ use ssn_core::simd::vectorized;
 
 use crate::augment::interpolate::Grid;
 use crate::augment::{Augmentation, Subject};
-use crate::random::Stream;
+use crate::random::RandomStream;
 
 /// Values that are worked on together.
 const LANES: usize = 16;
@@ -28,7 +28,11 @@ pub enum Intensity {
 }
 
 /// Draws a change of intensity; nothing if the augmentation is a spatial one.
-pub(super) fn draw(augmentation: &Augmentation, subject: &Subject, stream: &mut Stream) -> Option<Intensity> {
+pub(super) fn draw(
+    augmentation: &Augmentation,
+    subject: &Subject,
+    stream: &mut RandomStream,
+) -> Option<Intensity> {
     match *augmentation {
         Augmentation::ScaleAndShift { deviation, low, high, .. } => {
             let mut channel = |_| {

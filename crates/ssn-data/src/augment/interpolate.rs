@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_core::simd::vectorized;
 
-use crate::augment::spatial::{Linear, Row, SpatialMap};
+use crate::augment::spatial::{AffineMap, DeformationField, Row};
 
 /// The part of a case that a patch covers before it is changed; it may reach beyond the case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,13 +50,13 @@ struct Line {
 /// The lines that a map which only swaps and mirrors axes copies rows from; nothing if they fall between voxels.
 #[derive(Debug, Clone, Copy)]
 struct Lines {
-    map: Linear,
+    map: AffineMap,
     window: Window,
     axis: usize,
 }
 
 impl Lines {
-    fn new(map: Linear, window: Window) -> Option<Self> {
+    fn new(map: AffineMap, window: Window) -> Option<Self> {
         let axis = (0..3).find(|&k| map.matrix[k][2] != 0.0)?;
         let lines = Self { map, window, axis };
         lines.begin([0, 0]).iter().all(|x| x.fract() == 0.0).then_some(lines)
@@ -131,7 +131,7 @@ impl Grid {
 
 /// An image as groups of up to four channels, each `[d, h, w, lanes]`: the values of a voxel are one load.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Interleaved {
+pub struct ChannelsLastImage {
     shape: [usize; 3],
     groups: Vec<Group>,
 }
@@ -145,7 +145,7 @@ enum Group {
     Four(Vec<[f32; 4]>),
 }
 
-impl Interleaved {
+impl ChannelsLastImage {
     /// From planes.
     ///
     /// # Shapes
@@ -211,7 +211,13 @@ struct Places {
 ///
 /// # Shapes
 /// `out`: `[c, d, h, w]` of the grid's count.
-pub fn gather_image(image: &Interleaved, map: &SpatialMap, window: Window, grid: &Grid, out: &mut [f32]) {
+pub fn sample_image(
+    image: &ChannelsLastImage,
+    map: &DeformationField,
+    window: Window,
+    grid: &Grid,
+    out: &mut [f32],
+) {
     let voxels = grid.voxels();
     let mut rest = out;
     for group in &image.groups {
@@ -232,7 +238,7 @@ pub fn gather_image(image: &Interleaved, map: &SpatialMap, window: Window, grid:
 fn gather_group<const L: usize>(
     data: &[[f32; L]],
     shape: [usize; 3],
-    map: &SpatialMap,
+    map: &DeformationField,
     (window, grid): (Window, &Grid),
     planes: &mut [f32],
 ) {
@@ -383,11 +389,11 @@ pub enum LabelInterpolation {
 /// Fills patches of several maps on the grid `shape`, given as pairs of a map and its patch.
 ///
 /// # Shapes
-/// Maps are `[d, h, w]` of `shape`, patches `[d, h, w]` of the window's size.
-pub fn gather_labels(
+/// Label maps are `[d, h, w]` of `shape`, patches `[d, h, w]` of the window's size.
+pub fn sample_labels(
     maps: &mut [(&[u8], &mut [u8])],
     shape: [usize; 3],
-    map: &SpatialMap,
+    map: &DeformationField,
     window: Window,
     interpolation: LabelInterpolation,
 ) {
@@ -509,7 +515,7 @@ fn largest_share(labels: &[u8], shape: [usize; 3], point: [f32; 3]) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::augment::spatial::Change;
+    use crate::augment::spatial::SpatialTransform;
 
     #[test]
     fn whole_parts_are_those_of_a_cast() {
@@ -531,13 +537,13 @@ mod tests {
             };
             for channels in [1usize, 2, 3, 4, 6] {
                 let image: Vec<f32> = (0..channels).flat_map(|c| coordinate(c % 3)).collect();
-                let image = Interleaved::new(image, channels, shape);
+                let image = ChannelsLastImage::new(image, channels, shape);
                 assert_eq!(image.channels(), channels);
-                let shift = Linear { offset: [0.25, -0.5, 0.125], ..Linear::IDENTITY };
-                let map = SpatialMap::new(&[Change::Linear(shift)], shape, false);
+                let shift = AffineMap { offset: [0.25, -0.5, 0.125], ..AffineMap::IDENTITY };
+                let map = DeformationField::new(&[SpatialTransform::Affine(shift)], shape, false);
                 let window = Window { start: [-2, 1, -1], size: [9, 6, 10] };
                 let mut out = vec![0.0; channels * 540];
-                gather_image(&image, &map, window, &Grid::whole(window.size), &mut out);
+                sample_image(&image, &map, window, &Grid::whole(window.size), &mut out);
                 for c in 0..channels {
                     for v in 0..540 {
                         let at = [v / 60, v / 10 % 6, v % 10][c % 3] as f32;
@@ -551,11 +557,11 @@ mod tests {
     }
 
     fn shifted(labels: &[u8], shape: [usize; 3], by: f32, how: LabelInterpolation) -> Vec<u8> {
-        let shift = Linear { offset: [0.0, 0.0, by], ..Linear::IDENTITY };
-        let map = SpatialMap::new(&[Change::Linear(shift)], shape, true);
+        let shift = AffineMap { offset: [0.0, 0.0, by], ..AffineMap::IDENTITY };
+        let map = DeformationField::new(&[SpatialTransform::Affine(shift)], shape, true);
         let mut out = vec![9; labels.len()];
         let window = Window { start: [0; 3], size: shape };
-        gather_labels(&mut [(labels, &mut out)], shape, &map, window, how);
+        sample_labels(&mut [(labels, &mut out)], shape, &map, window, how);
         out
     }
 

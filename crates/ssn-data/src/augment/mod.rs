@@ -9,15 +9,15 @@ mod perlin;
 mod spatial;
 
 pub use intensity::Intensity;
-pub use interpolate::{Grid, Interleaved, LabelInterpolation, Window, gather_image, gather_labels};
-pub(crate) use perlin::{Noise, Rank};
-pub use spatial::{Change, Linear, SpatialMap};
+pub use interpolate::{ChannelsLastImage, Grid, LabelInterpolation, Window, sample_image, sample_labels};
+pub(crate) use perlin::{NoiseRank, PerlinNoise};
+pub use spatial::{AffineMap, DeformationField, SpatialTransform};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{DataError, Result};
-use crate::random::Stream;
+use crate::random::RandomStream;
 
 /// What a draw must know of the patch.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,17 +34,17 @@ pub struct Subject {
 
 /// The changes of one patch.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Drawn {
+pub struct DrawnAugmentations {
     /// Spatial changes in the order in which they happen to the image.
-    pub changes: Vec<Change>,
+    pub changes: Vec<SpatialTransform>,
     /// Changes of intensity, in order.
     pub intensities: Vec<Intensity>,
 }
 
 impl AugmentConfig {
     /// Draws the changes of one patch.
-    pub fn draw(&self, subject: &Subject, stream: &mut Stream) -> Drawn {
-        let mut drawn = Drawn::default();
+    pub fn draw(&self, subject: &Subject, stream: &mut RandomStream) -> DrawnAugmentations {
+        let mut drawn = DrawnAugmentations::default();
         for augmentation in &self.steps {
             if !stream.chance(augmentation.probability()) {
                 continue;
@@ -82,7 +82,8 @@ pub enum Augmentation {
         probability: f64,
     },
     /// Turns slices by 90°, 180° or 270°, each equally often; patches whose sides differ, by 180° only.
-    Turn {
+    #[serde(alias = "turn")]
+    Rot90 {
         /// How often.
         probability: f64,
     },
@@ -183,7 +184,7 @@ pub struct AugmentConfig {
 #[serde(default, deny_unknown_fields)]
 struct Written {
     /// The steps of a preset come first.
-    preset: Preset,
+    preset: AugmentPreset,
     /// How labels between voxels are chosen; nothing means as in the preset.
     labels: Option<LabelInterpolation>,
     /// Further changes, in the order in which they happen.
@@ -201,7 +202,7 @@ impl From<Written> for AugmentConfig {
 /// With a preset of no steps, so that a file that lists them all can lie on top of one that names a preset.
 impl From<AugmentConfig> for Written {
     fn from(AugmentConfig { labels, steps }: AugmentConfig) -> Self {
-        Self { preset: Preset::None, labels: Some(labels), steps }
+        Self { preset: AugmentPreset::None, labels: Some(labels), steps }
     }
 }
 
@@ -210,7 +211,7 @@ impl Augmentation {
     pub fn probability(&self) -> f64 {
         match *self {
             Self::Flip { probability, .. }
-            | Self::Turn { probability }
+            | Self::Rot90 { probability }
             | Self::Rotate { probability, .. }
             | Self::Scale { probability, .. }
             | Self::CropAndResize { probability, .. }
@@ -225,7 +226,7 @@ impl Augmentation {
     fn check(&self) -> Result<()> {
         range("augmentation.probability", self.probability(), 0.0, 1.0)?;
         match *self {
-            Self::Flip { .. } | Self::Turn { .. } => Ok(()),
+            Self::Flip { .. } | Self::Rot90 { .. } => Ok(()),
             Self::Rotate { degrees, tilt, .. } => {
                 range("augmentation.degrees", degrees, 0.0, 180.0)?;
                 range("augmentation.tilt", tilt, 0.0, 180.0)
@@ -283,7 +284,7 @@ fn range(field: &'static str, value: f64, low: f64, high: f64) -> Result<()> {
 /// A choice of augmentations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Preset {
+pub enum AugmentPreset {
     /// No change at all.
     #[default]
     None,
@@ -298,7 +299,7 @@ pub enum Preset {
     Brats,
 }
 
-impl Preset {
+impl AugmentPreset {
     /// The settings.
     pub fn config(self) -> AugmentConfig {
         let flip = |axis| Augmentation::Flip { axis, probability: 0.5 };
@@ -320,7 +321,7 @@ impl Preset {
             Self::Brats => vec![
                 Augmentation::Elastic { cell: 80.0, amplitude: 20.0, probability: 0.5 },
                 Augmentation::ScaleAndShift { deviation: 0.01, low: 0.0, high: 0.05, probability: 0.5 },
-                Augmentation::Turn { probability: 0.5 },
+                Augmentation::Rot90 { probability: 0.5 },
                 flip(Axis::D),
                 flip(Axis::H),
                 flip(Axis::W),
@@ -339,14 +340,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::augment::interpolate::{Grid, Interleaved, Window, gather_image, gather_labels};
-    use crate::augment::spatial::{Linear, SpatialMap, flip, turn};
+    use crate::augment::interpolate::{ChannelsLastImage, Grid, Window, sample_image, sample_labels};
+    use crate::augment::spatial::{AffineMap, DeformationField, flip, rot90};
     use crate::random::Purpose;
 
     const SIDE: usize = 9;
 
     fn volume(seed: u64, size: [usize; 3], classes: u64) -> Vec<u8> {
-        let mut stream = Stream::new(seed, Purpose::Synthetic, 0);
+        let mut stream = RandomStream::new(seed, Purpose::Synthetic, 0);
         (0..size.iter().product()).map(|_| stream.below(classes) as u8).collect()
     }
 
@@ -354,15 +355,15 @@ mod tests {
     fn apply(
         labels: &[u8],
         size: [usize; 3],
-        changes: &[Change],
+        changes: &[SpatialTransform],
         how: LabelInterpolation,
     ) -> (Vec<f32>, Vec<u8>) {
-        let map = SpatialMap::new(changes, size, size[0] == 1);
-        let image = Interleaved::new(labels.iter().map(|&x| f32::from(x)).collect(), 1, size);
+        let map = DeformationField::new(changes, size, size[0] == 1);
+        let image = ChannelsLastImage::new(labels.iter().map(|&x| f32::from(x)).collect(), 1, size);
         let window = Window { start: [0; 3], size };
         let (mut values, mut out) = (vec![0.0; labels.len()], vec![0; labels.len()]);
-        gather_image(&image, &map, window, &Grid::whole(window.size), &mut values);
-        gather_labels(&mut [(labels, &mut out)], size, &map, window, how);
+        sample_image(&image, &map, window, &Grid::whole(window.size), &mut values);
+        sample_labels(&mut [(labels, &mut out)], size, &map, window, how);
         (values, out)
     }
 
@@ -371,8 +372,8 @@ mod tests {
         let size = [4, SIDE, SIDE];
         let labels = volume(1, size, 4);
         let as_image: Vec<f32> = labels.iter().map(|&x| f32::from(x)).collect();
-        for matrix in [flip(Axis::D), flip(Axis::H), flip(Axis::W), turn(1), turn(2), turn(3)] {
-            let change = Change::Linear(Linear::new(matrix));
+        for matrix in [flip(Axis::D), flip(Axis::H), flip(Axis::W), rot90(1), rot90(2), rot90(3)] {
+            let change = SpatialTransform::Affine(AffineMap::new(matrix));
             let mut now = labels.clone();
             for _ in 0..4 {
                 let (values, next) = apply(&now, size, &[change], LabelInterpolation::Nearest);
@@ -382,7 +383,7 @@ mod tests {
             }
             assert_eq!(now, labels);
             // The same in one map.
-            for repeats in if matrix == turn(1) || matrix == turn(3) { [4, 8] } else { [2, 4] } {
+            for repeats in if matrix == rot90(1) || matrix == rot90(3) { [4, 8] } else { [2, 4] } {
                 let (values, out) = apply(&labels, size, &vec![change; repeats], LabelInterpolation::Linear);
                 assert_eq!((&values, &out), (&as_image, &labels));
             }
@@ -390,11 +391,11 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_clockwise() {
+    fn rot90_is_clockwise() {
         let (_, out) = apply(
             &[1, 2, 3, 4],
             [1, 2, 2],
-            &[Change::Linear(Linear::new(turn(1)))],
+            &[SpatialTransform::Affine(AffineMap::new(rot90(1)))],
             LabelInterpolation::Nearest,
         );
         assert_eq!(out, [3, 1, 4, 2]);
@@ -406,7 +407,7 @@ mod tests {
             Augmentation::Elastic { cell: 6.0, amplitude: 2.0, probability },
             Augmentation::Flip { axis: Axis::D, probability },
             Augmentation::Flip { axis: Axis::H, probability },
-            Augmentation::Turn { probability },
+            Augmentation::Rot90 { probability },
             Augmentation::Rotate { degrees: 30.0, tilt: 10.0, probability },
             Augmentation::Scale { low: 0.7, high: 1.5, probability },
             Augmentation::CropAndResize { smallest: 5, largest: 9, probability },
@@ -433,7 +434,7 @@ mod tests {
                 }
             }
             let subject = Subject { size, spacing: [2.0, 1.0, 1.0], channels: 1, flat };
-            let drawn = all_kinds().draw(&subject, &mut Stream::new(seed, Purpose::Augment, 0));
+            let drawn = all_kinds().draw(&subject, &mut RandomStream::new(seed, Purpose::Augment, 0));
             let (values, linear) = apply(&labels, size, &drawn.changes, LabelInterpolation::Linear);
             let (_, nearest) = apply(&labels, size, &drawn.changes, LabelInterpolation::Nearest);
             for i in 0..values.len() {
@@ -451,7 +452,7 @@ mod tests {
             let size = if flat { [1, 12, 12] } else { [7, SIDE, SIDE] };
             let labels: Vec<u8> = volume(seed, size, 3).iter().map(|&x| [0, 2, 7][x as usize]).collect();
             let subject = Subject { size, spacing: [1.0; 3], channels: 1, flat };
-            let drawn = all_kinds().draw(&subject, &mut Stream::new(seed, Purpose::Augment, 1));
+            let drawn = all_kinds().draw(&subject, &mut RandomStream::new(seed, Purpose::Augment, 1));
             for how in [LabelInterpolation::Nearest, LabelInterpolation::Linear] {
                 let (_, out) = apply(&labels, size, &drawn.changes, how);
                 prop_assert!(out.iter().all(|label| [0, 2, 7].contains(label)));
@@ -466,14 +467,16 @@ mod tests {
         assert!(text.contains("kind = \"rotate-then-crop\""));
         assert_eq!(toml::from_str::<AugmentConfig>(&text).unwrap(), config);
         config.check().unwrap();
-        for preset in [Preset::None, Preset::Lidc, Preset::LidcAsCoded, Preset::Brats] {
+        for preset in
+            [AugmentPreset::None, AugmentPreset::Lidc, AugmentPreset::LidcAsCoded, AugmentPreset::Brats]
+        {
             preset.config().check().unwrap();
         }
         assert!(
-            toml::from_str::<AugmentConfig>("[[steps]]\nkind = \"turn\"\nprobability = 1\nangle = 3")
+            toml::from_str::<AugmentConfig>("[[steps]]\nkind = \"rot90\"\nprobability = 1\nangle = 3")
                 .is_err()
         );
-        config.steps = vec![Augmentation::Turn { probability: 1.5 }];
+        config.steps = vec![Augmentation::Rot90 { probability: 1.5 }];
         let message = config.check().unwrap_err().to_string();
         assert_eq!(message, "augmentation.probability is 1.5, but it must be between 0 and 1");
         config.steps = vec![Augmentation::Elastic { cell: 10.0, amplitude: 6.0, probability: 0.5 }];
@@ -483,10 +486,10 @@ mod tests {
     #[test]
     fn a_crop_stays_inside_the_patch() {
         let subject = Subject { size: [1, 128, 128], spacing: [1.0; 3], channels: 1, flat: true };
-        let config = Preset::LidcAsCoded.config();
+        let config = AugmentPreset::LidcAsCoded.config();
         for q in 0..500 {
-            let drawn = config.draw(&subject, &mut Stream::new(0, Purpose::Augment, q));
-            let Some(Change::Linear(crop)) = drawn.changes.get(1) else { continue };
+            let drawn = config.draw(&subject, &mut RandomStream::new(0, Purpose::Augment, q));
+            let Some(SpatialTransform::Affine(crop)) = drawn.changes.get(1) else { continue };
             for k in [1, 2] {
                 let half = crop.matrix[k][k] * 64.0;
                 assert!(crop.offset[k].abs() + half <= 64.0 + 1e-4, "{crop:?}");

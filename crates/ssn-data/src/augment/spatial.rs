@@ -6,20 +6,20 @@
 use ssn_core::random::derive_seed;
 
 use crate::augment::interpolate::Grid;
-use crate::augment::perlin::{Noise, Rank};
+use crate::augment::perlin::{NoiseRank, PerlinNoise};
 use crate::augment::{Augmentation, Axis, Subject};
-use crate::random::Stream;
+use crate::random::RandomStream;
 
 /// x ↦ matrix · x + offset.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Linear {
+pub struct AffineMap {
     /// Rows and columns are `[d, h, w]`.
     pub matrix: [[f32; 3]; 3],
     /// `[d, h, w]` in voxels.
     pub offset: [f32; 3],
 }
 
-impl Linear {
+impl AffineMap {
     /// The map that changes nothing.
     pub const IDENTITY: Self =
         Self { matrix: [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], offset: [0.0; 3] };
@@ -67,7 +67,7 @@ pub struct Elastic {
 
 impl Elastic {
     /// A deformation with cells of `cell` voxels and displacements of `amplitude` voxels times a noise within ±√¾.
-    pub fn draw(cell: f64, amplitude: f64, stream: &mut Stream) -> Self {
+    pub fn draw(cell: f64, amplitude: f64, stream: &mut RandomStream) -> Self {
         let key = [stream.next_u32(), stream.next_u32()];
         let phase = [0; 3].map(|_| stream.uniform() as f32);
         Self { key, phase, cell: cell as f32, amplitude: amplitude as f32 }
@@ -76,23 +76,23 @@ impl Elastic {
 
 /// One change of the image, as a map from the changed image back to the one before.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Change {
+pub enum SpatialTransform {
     /// Flips, turns, rotation, scaling, cropping.
-    Linear(Linear),
+    Affine(AffineMap),
     /// A smooth deformation.
     Elastic(Elastic),
 }
 
 #[derive(Debug, Clone)]
 enum Step {
-    Linear(Linear),
-    Elastic { field: Elastic, noise: Box<Noise<3>>, anchor: [f32; 3], flat: bool },
+    Affine(AffineMap),
+    Elastic { field: Elastic, noise: Box<PerlinNoise<3>>, anchor: [f32; 3], flat: bool },
 }
 
 /// The changes of a patch in one map. Steps are in the order of evaluation: the last change of the image comes first.
 #[derive(Debug, Clone)]
-pub struct SpatialMap {
-    first: Linear,
+pub struct DeformationField {
+    first: AffineMap,
     rest: Vec<Step>,
 }
 
@@ -104,27 +104,27 @@ pub struct Row {
     scratch: [Vec<f32>; 6],
 }
 
-impl SpatialMap {
+impl DeformationField {
     /// The composition of changes, given in the order in which they happen to the image, for patches of `size` or
     /// smaller. If `flat`, nothing moves along d.
-    pub fn new(changes: &[Change], size: [usize; 3], flat: bool) -> Self {
-        let mut map = Self { first: Linear::IDENTITY, rest: vec![] };
+    pub fn new(changes: &[SpatialTransform], size: [usize; 3], flat: bool) -> Self {
+        let mut map = Self { first: AffineMap::IDENTITY, rest: vec![] };
         // Half of the box, around the center, that the steps so far can reach.
         let mut reach = size.map(|n| n as f32 / 2.0);
         for (number, change) in changes.iter().rev().enumerate() {
             match change {
-                Change::Linear(linear) => {
+                SpatialTransform::Affine(linear) => {
                     reach = [0, 1, 2].map(|k| {
                         let row = linear.matrix[k];
                         (0..3).map(|j| row[j].abs() * reach[j]).sum::<f32>() + linear.offset[k].abs()
                     });
                     match map.rest.last_mut() {
                         None => map.first = linear.after(&map.first),
-                        Some(Step::Linear(last)) => *last = linear.after(last),
-                        Some(Step::Elastic { .. }) => map.rest.push(Step::Linear(*linear)),
+                        Some(Step::Affine(last)) => *last = linear.after(last),
+                        Some(Step::Elastic { .. }) => map.rest.push(Step::Affine(*linear)),
                     }
                 }
-                Change::Elastic(field) => {
+                SpatialTransform::Elastic(field) => {
                     map.rest.push(elastic_step(*field, reach, flat, number as u64));
                     reach = reach.map(|x| x + 2.0 * field.amplitude.abs());
                 }
@@ -134,7 +134,7 @@ impl SpatialMap {
     }
 
     /// The map as one matrix, if it only swaps and mirrors axes: then voxels can be copied.
-    pub fn as_grid_change(&self) -> Option<Linear> {
+    pub fn as_grid_change(&self) -> Option<AffineMap> {
         (self.rest.is_empty() && self.first.is_signed_permutation()).then_some(self.first)
     }
 
@@ -160,7 +160,7 @@ impl SpatialMap {
         }
         for step in &self.rest {
             match step {
-                Step::Linear(linear) => {
+                Step::Affine(linear) => {
                     let [a, b, c] = &mut row.at;
                     for ((a, b), c) in a.iter_mut().zip(b).zip(c) {
                         [*a, *b, *c] = linear.at([*a, *b, *c]);
@@ -178,20 +178,20 @@ impl SpatialMap {
 fn elastic_step(field: Elastic, reach: [f32; 3], flat: bool, number: u64) -> Step {
     // Several deformations of one patch must not share noise even if their keys were equal.
     let key = derive_seed(u64::from(field.key[0]) | u64::from(field.key[1]) << 32, 0, number);
-    let rank = if flat { Rank::Flat } else { Rank::Solid };
+    let rank = if flat { NoiseRank::Flat } else { NoiseRank::Solid };
     let reach = if flat { [0.0, reach[1], reach[2]] } else { reach };
     let phase = if flat { [0.0, field.phase[1], field.phase[2]] } else { field.phase };
     let field = Elastic { phase, ..field };
     let low = [0, 1, 2].map(|k| phase[k] - reach[k] / field.cell);
     let high = [0, 1, 2].map(|k| phase[k] + reach[k] / field.cell);
-    let noise = Noise::new([key as u32, (key >> 32) as u32], rank, low, high);
+    let noise = PerlinNoise::new([key as u32, (key >> 32) as u32], rank, low, high);
     let anchor = noise.at(phase);
     Step::Elastic { field, noise: Box::new(noise), anchor, flat }
 }
 
 /// Moves a row of points by a deformation.
 #[inline(always)]
-fn displace(field: &Elastic, noise: &Noise<3>, anchor: [f32; 3], flat: bool, row: &mut Row) {
+fn displace(field: &Elastic, noise: &PerlinNoise<3>, anchor: [f32; 3], flat: bool, row: &mut Row) {
     let w = row.at[0].len();
     let per_voxel = 1.0 / field.cell;
     row.scratch.iter_mut().for_each(|values| values.resize(w, 0.0));
@@ -218,13 +218,17 @@ type Matrix = [[f64; 3]; 3];
 const IDENTITY: Matrix = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
 
 /// The maps of a spatial change, in the order in which they happen to the image.
-pub(super) fn draw(augmentation: &Augmentation, subject: &Subject, stream: &mut Stream) -> Vec<Change> {
-    let linear = |matrix| Change::Linear(Linear::new(matrix));
+pub(super) fn draw(
+    augmentation: &Augmentation,
+    subject: &Subject,
+    stream: &mut RandomStream,
+) -> Vec<SpatialTransform> {
+    let linear = |matrix| SpatialTransform::Affine(AffineMap::new(matrix));
     match *augmentation {
         Augmentation::Flip { axis, .. } => vec![linear(flip(axis))],
-        Augmentation::Turn { .. } => {
+        Augmentation::Rot90 { .. } => {
             let square = subject.size[1] == subject.size[2];
-            vec![linear(turn(if square { 1 + stream.below(3) } else { 2 }))]
+            vec![linear(rot90(if square { 1 + stream.below(3) } else { 2 }))]
         }
         Augmentation::Rotate { degrees, tilt, .. } => {
             let mut matrix = rotation([1, 2], angle(degrees, stream), subject.spacing);
@@ -247,7 +251,7 @@ pub(super) fn draw(augmentation: &Augmentation, subject: &Subject, stream: &mut 
             vec![rotated, crop(smallest, largest, subject, stream)]
         }
         Augmentation::Elastic { cell, amplitude, .. } => {
-            vec![Change::Elastic(Elastic::draw(cell, amplitude, stream))]
+            vec![SpatialTransform::Elastic(Elastic::draw(cell, amplitude, stream))]
         }
         Augmentation::ScaleAndShift { .. } | Augmentation::Noise { .. } | Augmentation::Gamma { .. } => {
             vec![]
@@ -255,7 +259,7 @@ pub(super) fn draw(augmentation: &Augmentation, subject: &Subject, stream: &mut 
     }
 }
 
-fn angle(degrees: f64, stream: &mut Stream) -> f64 {
+fn angle(degrees: f64, stream: &mut RandomStream) -> f64 {
     stream.uniform_in(-degrees, degrees).to_radians()
 }
 
@@ -271,7 +275,7 @@ pub(super) fn flip(axis: Axis) -> Matrix {
 }
 
 /// A turn of the slice by `quarters` right angles; the entries are exact.
-pub(super) fn turn(quarters: u64) -> Matrix {
+pub(super) fn rot90(quarters: u64) -> Matrix {
     let (sin, cos) = [(0.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 0.0)][(quarters % 4) as usize];
     [[1.0, 0.0, 0.0], [0.0, cos, -sin], [0.0, sin, cos]]
 }
@@ -291,7 +295,7 @@ fn product(a: &Matrix, b: &Matrix) -> Matrix {
 }
 
 /// A random square of the slice, enlarged to the patch: neighboring voxels of the patch are `share` voxels apart.
-fn crop(smallest: usize, largest: usize, subject: &Subject, stream: &mut Stream) -> Change {
+fn crop(smallest: usize, largest: usize, subject: &Subject, stream: &mut RandomStream) -> SpatialTransform {
     let [_, height, width] = subject.size;
     let most = largest.min(width);
     let least = smallest.min(most);
@@ -304,7 +308,7 @@ fn crop(smallest: usize, largest: usize, subject: &Subject, stream: &mut Stream)
         offset[axis] = (start - free / 2.0) as f32;
     }
     let matrix = [[1.0, 0.0, 0.0], [0.0, share, 0.0], [0.0, 0.0, share]];
-    Change::Linear(Linear { offset, ..Linear::new(matrix) })
+    SpatialTransform::Affine(AffineMap { offset, ..AffineMap::new(matrix) })
 }
 
 #[cfg(test)]
@@ -312,7 +316,7 @@ mod tests {
     use super::*;
     use crate::random::Purpose;
 
-    fn point(map: &SpatialMap, size: [usize; 3], at: [usize; 3]) -> [f32; 3] {
+    fn point(map: &DeformationField, size: [usize; 3], at: [usize; 3]) -> [f32; 3] {
         let mut row = Row::default();
         map.row(size, &Grid::whole(size), [at[0], at[1]], [0.0; 3], &mut row);
         [0, 1, 2].map(|k| row.at[k][at[2]])
@@ -320,9 +324,14 @@ mod tests {
 
     #[test]
     fn changes_are_composed_from_the_last_to_the_first() {
-        let double = Linear { matrix: [[2.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 2.0]], offset: [0.0; 3] };
-        let shift = Linear { offset: [0.0, 0.0, 1.0], ..Linear::IDENTITY };
-        let map = SpatialMap::new(&[Change::Linear(shift), Change::Linear(double)], [1, 1, 3], true);
+        let double =
+            AffineMap { matrix: [[2.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 2.0]], offset: [0.0; 3] };
+        let shift = AffineMap { offset: [0.0, 0.0, 1.0], ..AffineMap::IDENTITY };
+        let map = DeformationField::new(
+            &[SpatialTransform::Affine(shift), SpatialTransform::Affine(double)],
+            [1, 1, 3],
+            true,
+        );
         // Voxel 2 is at +1; the last change doubles it, the first shifts it.
         assert_eq!(point(&map, [1, 1, 3], [0, 0, 2]), [0.0, 0.0, 3.0]);
     }
@@ -330,9 +339,9 @@ mod tests {
     #[test]
     fn a_deformation_keeps_the_center_and_moves_the_rest_smoothly() {
         let size = [31, 31, 31];
-        let mut stream = Stream::new(5, Purpose::Augment, 0);
+        let mut stream = RandomStream::new(5, Purpose::Augment, 0);
         let field = Elastic::draw(16.0, 6.0, &mut stream);
-        let map = SpatialMap::new(&[Change::Elastic(field)], size, false);
+        let map = DeformationField::new(&[SpatialTransform::Elastic(field)], size, false);
         assert_eq!(point(&map, size, [15, 15, 15]), [0.0; 3]);
         let moved = point(&map, size, [2, 8, 25]);
         assert!(moved.iter().zip([-13.0, -7.0, 10.0]).any(|(a, b)| (a - b).abs() > 0.1));
@@ -344,9 +353,9 @@ mod tests {
 
     #[test]
     fn a_flat_deformation_stays_in_its_plane() {
-        let mut stream = Stream::new(5, Purpose::Augment, 1);
+        let mut stream = RandomStream::new(5, Purpose::Augment, 1);
         let field = Elastic::draw(8.0, 3.0, &mut stream);
-        let map = SpatialMap::new(&[Change::Elastic(field)], [1, 32, 32], true);
+        let map = DeformationField::new(&[SpatialTransform::Elastic(field)], [1, 32, 32], true);
         assert_eq!(point(&map, [1, 32, 32], [0, 3, 7])[0], 0.0);
         assert!(map.as_grid_change().is_none());
     }

@@ -20,7 +20,7 @@ use crate::dataset::preprocessing::Preprocessing;
 use crate::dataset::split::{Split, SplitConfig, SplitSource};
 use crate::dataset::{Dataset, Layout};
 use crate::error::{DataError, Result};
-use crate::layouts::Known;
+use crate::layouts::DatasetOverrides;
 use crate::text::nearest;
 
 /// The section `[data]`.
@@ -118,8 +118,11 @@ impl DataConfig {
 
     /// Opens the dataset, as the config says.
     pub fn open(&self) -> Result<Dataset> {
-        let known =
-            Known { channels: self.channels.clone(), classes: self.classes.clone(), coding: self.coding() };
+        let known = DatasetOverrides {
+            channels: self.channels.clone(),
+            classes: self.classes.clone(),
+            coding: self.coding(),
+        };
         let mut dataset = Dataset::open_with(&self.path, &known)?;
         if let Some(expected) = self.layout.filter(|layout| *layout != dataset.layout) {
             return Err(DataError::Dataset {

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::dataset::case::Case;
 use crate::dataset::labels::LabelCoding;
 use crate::dataset::normalize::{Normalization, looks_standardized};
-use crate::dataset::source::{Maps, Source};
+use crate::dataset::source::{CaseSource, RaterMaps};
 use crate::dataset::split::{Ratios, Split, quoted};
-use crate::dataset::{Dataset, Entry, Layout};
+use crate::dataset::{CaseEntry, Dataset, Layout};
 use crate::text::counted;
 
 /// The window that shows soft tissue in CT, in Hounsfield units.
@@ -162,18 +162,21 @@ fn write_patch(text: &mut String, dataset: &Dataset, first: &Case) -> std::fmt::
         writeln!(text, "# more and cost more: on a GPU, 96 or 128.")?;
         return writeln!(
             text,
-            "patch.place = {{ kind = \"random\", size = {size:?}, lesion_probability = 0.5 }}"
+            "patch.sampler = {{ kind = \"random\", size = {size:?}, foreground_probability = 0.5 }}"
         );
     }
     let sizes = sizes(dataset, first);
     let largest = sizes.iter().fold([h, w], |[a, b], [_, h, w]| [a.max(*h), b.max(*w)]);
     if sizes.iter().all(|size| *size == first.shape) && largest.iter().all(|n| *n <= LONGEST_2D) {
         writeln!(text, "# Whole images.")?;
-        return writeln!(text, "patch.place = {{ kind = \"whole\" }}");
+        return writeln!(text, "patch.sampler = {{ kind = \"whole\" }}");
     }
     let [h, w] = largest.map(|n| n.min(LONGEST_2D));
     writeln!(text, "# Patches around lesions and background, in turn; sizes are depth, height, width.")?;
-    writeln!(text, "patch.place = {{ kind = \"random\", size = [1, {h}, {w}], lesion_probability = 0.5 }}")
+    writeln!(
+        text,
+        "patch.sampler = {{ kind = \"random\", size = [1, {h}, {w}], foreground_probability = 0.5 }}"
+    )
 }
 
 /// The sizes of some cases, spread over the dataset. What cannot be read is reported by `ssn check`.
@@ -238,7 +241,7 @@ pub fn describe(dataset: &Dataset, first: &Case) -> String {
 /// Which file of a case is which channel, rater and mask; nothing where all cases are in one file.
 fn files_of(dataset: &Dataset, case: &Case) -> String {
     let entry = dataset.entries.iter().find(|entry| entry.id == case.id);
-    let Some(Entry { source: Source::Files(files), .. }) = entry else { return String::new() };
+    let Some(CaseEntry { source: CaseSource::Files(files), .. }) = entry else { return String::new() };
     let mut rows: Vec<(String, &PathBuf)> = vec![];
     match files.images.as_slice() {
         [Some(image)] if dataset.stored_channels.len() > 1 => rows.push(("all channels".to_owned(), image)),
@@ -250,8 +253,8 @@ fn files_of(dataset: &Dataset, case: &Case) -> String {
     }
     for rater in &files.raters {
         match &rater.maps {
-            Maps::Labels(path) => rows.push((format!("rater {}", rater.number), path)),
-            Maps::Masks(masks) => rows.extend(masks.iter().map(|(class, path)| {
+            RaterMaps::Labels(path) => rows.push((format!("rater {}", rater.number), path)),
+            RaterMaps::Masks(masks) => rows.extend(masks.iter().map(|(class, path)| {
                 let class = dataset.classes.get(usize::from(*class)).map_or("", String::as_str);
                 (format!("rater {}, {class}", rater.number), path)
             })),

@@ -22,8 +22,11 @@ impl UnknownName {
     pub fn find<T: JsonSchema>(table: &Table) -> Option<Self> {
         let schema = schema_for!(T).to_value();
         let mut keys = vec![];
-        find(&schema, &[&schema], &Value::Table(table.clone()), &mut keys)
-            .map(|(name, nearest)| Self { keys, name, nearest })
+        find(&schema, &[&schema], &Value::Table(table.clone()), &mut keys).map(|(name, nearest)| Self {
+            keys,
+            name,
+            nearest,
+        })
     }
 
     /// The end of a sentence: the name that was probably meant, if there is one.
@@ -34,10 +37,17 @@ impl UnknownName {
 
 /// Looks for an unknown name below a value that one of the `nodes` describes. Returns it with its nearest known name, and leaves
 /// the way to it in `keys`.
-fn find(root: &Json, nodes: &[&Json], value: &Value, keys: &mut Vec<String>) -> Option<(String, Option<String>)> {
+fn find(
+    root: &Json,
+    nodes: &[&Json],
+    value: &Value,
+    keys: &mut Vec<String>,
+) -> Option<(String, Option<String>)> {
     let mut choices = vec![];
     nodes.iter().for_each(|node| flatten(root, node, &mut choices));
-    let near = |name: &str, known: &[&str]| (name.to_owned(), nearest(name, known.iter().copied()).map(str::to_owned));
+    let near = |name: &str, known: &[&str]| {
+        (name.to_owned(), nearest(name, known.iter().copied()).map(str::to_owned))
+    };
     match value {
         Value::String(text) => {
             let known: Vec<&str> = choices.iter().flat_map(|choice| names(choice)).collect();

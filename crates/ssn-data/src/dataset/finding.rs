@@ -33,7 +33,7 @@ impl fmt::Display for Severity {
 /// What a finding is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum FindingKind {
     /// A file that cannot be read.
     Unreadable,
     /// A case without one of its channels.
@@ -76,7 +76,7 @@ pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
     /// What it is about.
-    pub kind: Kind,
+    pub kind: FindingKind,
     /// The case, if it is about one.
     pub case: Option<String>,
     /// The file, if it is about one.
@@ -89,32 +89,40 @@ pub struct Finding {
 
 impl Finding {
     /// A finding about the dataset as a whole.
-    pub fn new(severity: Severity, kind: Kind, reason: impl Into<String>, advice: &'static str) -> Self {
+    pub fn new(
+        severity: Severity,
+        kind: FindingKind,
+        reason: impl Into<String>,
+        advice: &'static str,
+    ) -> Self {
         Self { severity, kind, case: None, file: None, reason: reason.into(), advice }
     }
 
     /// A file that cannot be read.
     pub fn unreadable(error: FileError) -> Self {
         let FileError { path, problem } = error;
-        let finding = Self::new(Severity::Error, Kind::Unreadable, problem.to_string(), "");
+        let finding = Self::new(Severity::Error, FindingKind::Unreadable, problem.to_string(), "");
         Self { file: Some(path), ..finding }
     }
 
     /// A case on which the program itself failed.
     pub fn panic(message: &str) -> Self {
         let reason = format!("the program failed: {message}");
-        Self::new(Severity::Error, Kind::Panic, reason, "please report this with the case")
+        Self::new(Severity::Error, FindingKind::Panic, reason, "please report this with the case")
     }
 
     /// A split that cannot be used.
     pub fn of_split(error: DataError) -> Self {
         match error {
             DataError::Dataset { path, reason, advice } => {
-                Self::new(Severity::Error, Kind::Split, reason, advice).in_file(path)
+                Self::new(Severity::Error, FindingKind::Split, reason, advice).in_file(path)
             }
-            other => {
-                Self::new(Severity::Error, Kind::Split, other.to_string(), "correct data.split in the config")
-            }
+            other => Self::new(
+                Severity::Error,
+                FindingKind::Split,
+                other.to_string(),
+                "correct data.split in the config",
+            ),
         }
     }
 

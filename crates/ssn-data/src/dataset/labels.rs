@@ -17,7 +17,7 @@ pub enum LabelCoding {
 
 /// Stored values that no class has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Strangers {
+pub struct UnknownLabels {
     /// The values, in order.
     pub values: Vec<u8>,
     /// How many voxels have one of them.
@@ -26,7 +26,7 @@ pub struct Strangers {
 
 impl LabelCoding {
     /// Replaces stored values by classes below `classes`; values of no class become background and are told.
-    pub fn decode(&self, labels: &mut [u8], classes: usize) -> Option<Strangers> {
+    pub fn decode(&self, labels: &mut [u8], classes: usize) -> Option<UnknownLabels> {
         let table = self.table(classes);
         let mut seen = [0usize; 256];
         for label in labels.iter_mut() {
@@ -36,7 +36,7 @@ impl LabelCoding {
         let strange = |value: &u8| seen[usize::from(*value)] > 0 && table[usize::from(*value)].is_none();
         let values: Vec<u8> = (0..=u8::MAX).filter(strange).collect();
         let voxels = values.iter().map(|&value| seen[usize::from(value)]).sum();
-        (!values.is_empty()).then_some(Strangers { values, voxels })
+        (!values.is_empty()).then_some(UnknownLabels { values, voxels })
     }
 
     fn table(&self, classes: usize) -> [Option<u8>; 256] {
@@ -82,7 +82,7 @@ mod tests {
             (labels, strangers)
         };
         assert_eq!(decode(LabelCoding::Plain, 3, vec![0, 2, 1]), (vec![0, 2, 1], None));
-        let strangers = Strangers { values: vec![3, 9], voxels: 3 };
+        let strangers = UnknownLabels { values: vec![3, 9], voxels: 3 };
         assert_eq!(decode(LabelCoding::Plain, 3, vec![3, 2, 9, 9]), (vec![0, 2, 0, 0], Some(strangers)));
         assert_eq!(decode(LabelCoding::Values(vec![0, 255]), 2, vec![255, 0]), (vec![1, 0], None));
         assert_eq!(decode(LabelCoding::Threshold(127), 2, vec![127, 128, 255]), (vec![0, 1, 1], None));

@@ -17,9 +17,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::dataset::case::{Case, Cases};
-use crate::dataset::finding::{Finding, Kind, Severity};
+use crate::dataset::finding::{Finding, FindingKind, Severity};
 use crate::dataset::preprocessing::Preprocessing;
-use crate::dataset::source::{Expected, Labels, Reading, Source};
+use crate::dataset::source::{CaseSource, Expected, LabelPolicy, ReadOptions};
 use crate::dataset::split::{Member, Split};
 use crate::error::Result;
 
@@ -100,7 +100,7 @@ impl fmt::Display for Layout {
 
 /// A case before it is loaded.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct CaseEntry {
     /// The name of the case.
     pub id: String,
     /// The patient or series that it belongs to; splits keep groups together.
@@ -108,7 +108,7 @@ pub struct Entry {
     /// The part that the dataset itself assigns it to.
     pub split: Option<Split>,
     /// Where it comes from.
-    pub source: Source,
+    pub source: CaseSource,
 }
 
 /// A recognized dataset.
@@ -125,11 +125,11 @@ pub struct Dataset {
     /// Names of the classes, the background first.
     pub classes: Vec<String>,
     /// How its files are read.
-    pub reading: Reading,
+    pub reading: ReadOptions,
     /// What happens to cases after that.
     pub preprocessing: Preprocessing,
     /// The cases, in natural order of their files.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<CaseEntry>,
     /// What recognition noticed.
     pub findings: Vec<Finding>,
 }
@@ -164,7 +164,7 @@ impl Dataset {
             (Some(case), None) => Ok(case),
             (_, Some(error)) => Err(error.into_error()),
             (None, None) => {
-                let finding = Finding::new(Severity::Error, Kind::Unreadable, "nothing was read", "");
+                let finding = Finding::new(Severity::Error, FindingKind::Unreadable, "nothing was read", "");
                 Err(finding.of_case(&self.entries[index].id).into_error())
             }
         }
@@ -172,7 +172,7 @@ impl Dataset {
 
     /// The same for prediction: a case without labels loads with no raters. Training and scores need the others.
     pub fn with_optional_labels(mut self) -> Self {
-        self.reading.labels = Labels::Optional;
+        self.reading.labels = LabelPolicy::Optional;
         self
     }
 

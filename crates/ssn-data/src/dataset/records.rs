@@ -4,36 +4,36 @@ use std::path::PathBuf;
 
 /// The cases of one file, read once and shared by all who load from them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Records {
+pub struct PackedCases {
     /// The file.
     pub path: PathBuf,
     /// Its cases: content, or why one cannot be used.
-    pub items: Vec<Result<Record, String>>,
+    pub items: Vec<Result<PackedCase, String>>,
 }
 
 /// The arrays of one case.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Record {
+pub struct PackedCase {
     /// The number of channels `c`.
     pub channels: usize,
     /// `[d, h, w]`.
     pub shape: [usize; 3],
     /// The image `[c, d, h, w]`.
-    pub pixels: Pixels,
+    pub pixels: PackedImage,
     /// The stored label map `[d, h, w]` of each rater.
     pub raters: Vec<PackedLabels>,
 }
 
 /// The values of an image.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Pixels {
+pub enum PackedImage {
     /// Every value is k / 255: a byte holds k.
     Bytes(Vec<u8>),
     /// Any values.
     Floats(Vec<f32>),
 }
 
-impl Pixels {
+impl PackedImage {
     /// The smallest form that loses nothing.
     pub fn pack(values: Vec<f32>) -> Self {
         let byte = |&x: &f32| -> Option<u8> {
@@ -91,10 +91,10 @@ mod tests {
     #[test]
     fn packing_loses_nothing() {
         let bytes: Vec<f32> = (0..=255u8).map(|k| (f64::from(k) / 255.0) as f32).collect();
-        assert!(matches!(Pixels::pack(bytes.clone()), Pixels::Bytes(_)));
-        assert_eq!(Pixels::pack(bytes.clone()).unpack(), bytes);
+        assert!(matches!(PackedImage::pack(bytes.clone()), PackedImage::Bytes(_)));
+        assert_eq!(PackedImage::pack(bytes.clone()).unpack(), bytes);
         for other in [vec![0.5, 1.0], vec![-0.0], vec![f32::NAN], vec![2.0]] {
-            assert!(matches!(Pixels::pack(other), Pixels::Floats(_)));
+            assert!(matches!(PackedImage::pack(other), PackedImage::Floats(_)));
         }
         let labels: Vec<u8> = (0..77).map(|i| u8::from(i % 3 == 0)).collect();
         let packed = PackedLabels::pack(labels.clone());

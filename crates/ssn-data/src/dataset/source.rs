@@ -9,22 +9,22 @@ use std::sync::Arc;
 use ssn_io::{Format, Geometry, Image, Limits, Tolerance, Volume, Voxels, read};
 
 use crate::dataset::case::Case;
-use crate::dataset::finding::{Finding, Kind, Severity};
+use crate::dataset::finding::{Finding, FindingKind, Severity};
 use crate::dataset::labels::LabelCoding;
-use crate::dataset::records::{Record, Records};
+use crate::dataset::records::{PackedCase, PackedCases};
 
 /// Where a case comes from.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Source {
+pub enum CaseSource {
     /// Files of its own.
-    Files(Files),
+    Files(CaseFiles),
     /// A place in a file of many cases.
-    Record(Arc<Records>, usize),
+    Packed(Arc<PackedCases>, usize),
 }
 
 /// The files of a case.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Files {
+pub struct CaseFiles {
     /// One file per channel, or one with all channels; nothing for a channel that the case lacks.
     pub images: Vec<Option<PathBuf>>,
     /// The files of each rater who looked at the case, in the order of their numbers.
@@ -39,12 +39,12 @@ pub struct Rater {
     /// Which of the dataset's raters this is: the same number in all cases, from 0.
     pub number: usize,
     /// What this rater marked.
-    pub maps: Maps,
+    pub maps: RaterMaps,
 }
 
 /// How a rater's marks are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Maps {
+pub enum RaterMaps {
     /// One file with labels.
     Labels(PathBuf),
     /// A mask for each class. Where masks overlap, the later class counts.
@@ -54,31 +54,31 @@ pub enum Maps {
 impl Rater {
     /// A rater with one file of labels.
     pub fn new(number: usize, labels: PathBuf) -> Self {
-        Self { number, maps: Maps::Labels(labels) }
+        Self { number, maps: RaterMaps::Labels(labels) }
     }
 
     /// The files.
     pub fn files(&self) -> Vec<&PathBuf> {
         match &self.maps {
-            Maps::Labels(path) => vec![path],
-            Maps::Masks(masks) => masks.iter().map(|(_, path)| path).collect(),
+            RaterMaps::Labels(path) => vec![path],
+            RaterMaps::Masks(masks) => masks.iter().map(|(_, path)| path).collect(),
         }
     }
 }
 
 /// Whether a case must have labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Labels {
+pub enum LabelPolicy {
     /// A case without labels is an error, as for training and evaluation.
     #[default]
-    Needed,
+    Required,
     /// Labels are read where they are there, as for prediction.
     Optional,
 }
 
 /// How the files of a dataset are read, the same for all its cases.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Reading {
+pub struct ReadOptions {
     /// The rule from stored labels to classes.
     pub coding: LabelCoding,
     /// The third axis of images holds channels, not slices.
@@ -88,7 +88,7 @@ pub struct Reading {
     /// Only these channels are used, in this order; nothing means all.
     pub pick: Option<Vec<usize>>,
     /// Whether cases must have labels.
-    pub labels: Labels,
+    pub labels: LabelPolicy,
 }
 
 /// What a case must have.
@@ -100,12 +100,12 @@ pub struct Expected<'a> {
     pub classes: usize,
 }
 
-impl Source {
+impl CaseSource {
     /// Whether the file of the grid says where voxels lie; pictures and records do not.
     pub fn has_geometry(&self) -> bool {
         match self {
             Self::Files(files) => files.images.iter().flatten().next().is_some_and(|path| !is_picture(path)),
-            Self::Record(..) => false,
+            Self::Packed(..) => false,
         }
     }
 
@@ -113,14 +113,14 @@ impl Source {
     pub fn assemble(
         &self,
         id: &str,
-        reading: &Reading,
+        reading: &ReadOptions,
         expected: Expected<'_>,
         findings: &mut Vec<Finding>,
     ) -> Option<Case> {
-        let mut assembly = Assembly { reading, expected, findings: vec![] };
+        let mut assembly = CaseReader { reading, expected, findings: vec![] };
         let case = match self {
             Self::Files(files) => assembly.of_files(files),
-            Self::Record(records, index) => assembly.of_record(&records.path, &records.items[*index]),
+            Self::Packed(records, index) => assembly.of_record(&records.path, &records.items[*index]),
         };
         let usable = assembly.findings.iter().all(|finding| finding.severity != Severity::Error);
         findings.extend(assembly.findings.into_iter().map(|finding| finding.of_case(id)));
@@ -129,7 +129,7 @@ impl Source {
 }
 
 /// The grid of a case, and the file that defined it.
-struct Place {
+struct ReferenceGrid {
     pub path: PathBuf,
     pub shape: [usize; 3],
     pub geometry: Geometry,
@@ -165,18 +165,25 @@ fn center<T: Copy>(volume: Volume<T>, side: usize) -> Volume<T> {
 }
 
 /// A case in the making, with what was found on the way.
-struct Assembly<'a> {
-    pub reading: &'a Reading,
+struct CaseReader<'a> {
+    pub reading: &'a ReadOptions,
     pub expected: Expected<'a>,
     pub findings: Vec<Finding>,
 }
 
-impl Assembly<'_> {
-    fn tell(&mut self, path: &Path, severity: Severity, kind: Kind, reason: String, advice: &'static str) {
+impl CaseReader<'_> {
+    fn tell(
+        &mut self,
+        path: &Path,
+        severity: Severity,
+        kind: FindingKind,
+        reason: String,
+        advice: &'static str,
+    ) {
         self.findings.push(Finding::new(severity, kind, reason, advice).in_file(path));
     }
 
-    fn error(&mut self, path: &Path, kind: Kind, reason: String, advice: &'static str) {
+    fn error(&mut self, path: &Path, kind: FindingKind, reason: String, advice: &'static str) {
         self.tell(path, Severity::Error, kind, reason, advice);
     }
 
@@ -191,15 +198,20 @@ impl Assembly<'_> {
         }
     }
 
-    pub fn of_files(&mut self, files: &Files) -> Option<Case> {
-        let mut place: Option<Place> = None;
+    pub fn of_files(&mut self, files: &CaseFiles) -> Option<Case> {
+        let mut place: Option<ReferenceGrid> = None;
         let (mut values, mut channels) = (vec![], 0);
         for (number, path) in files.images.iter().enumerate() {
             let Some(path) = path else {
                 let name = self.expected.channels.get(number).map_or("", String::as_str);
                 let reason = format!("the channel {name:?} is missing");
                 let advice = "add the file, or leave the channel out in the config (data.channels)";
-                self.findings.push(Finding::new(Severity::Error, Kind::MissingChannel, reason, advice));
+                self.findings.push(Finding::new(
+                    Severity::Error,
+                    FindingKind::MissingChannel,
+                    reason,
+                    advice,
+                ));
                 continue;
             };
             let Some(image) = self.read(path) else { continue };
@@ -224,10 +236,14 @@ impl Assembly<'_> {
                 rater_numbers.push(rater.number);
             }
         }
-        if files.raters.is_empty() && self.reading.labels == Labels::Needed {
+        if files.raters.is_empty() && self.reading.labels == LabelPolicy::Required {
             let advice = "add the label files, or remove the case";
-            let finding =
-                Finding::new(Severity::Error, Kind::MissingLabels, "no rater's labels are there", advice);
+            let finding = Finding::new(
+                Severity::Error,
+                FindingKind::MissingLabels,
+                "no rater's labels are there",
+                advice,
+            );
             self.findings.push(finding);
         }
         let mask = files.mask.as_ref().and_then(|path| self.mask(path, &mut place));
@@ -242,18 +258,18 @@ impl Assembly<'_> {
     /// Whether the files of a rater have to be read. Some layouts name label files without looking, so that an
     /// absent one counts only where labels are needed.
     fn is_expected(&self, rater: &Rater) -> bool {
-        self.reading.labels == Labels::Needed || rater.files().iter().all(|path| path.exists())
+        self.reading.labels == LabelPolicy::Required || rater.files().iter().all(|path| path.exists())
     }
 
     /// The labels of a rater as classes.
-    fn rater(&mut self, maps: &Maps, place: &mut Option<Place>) -> Option<Vec<u8>> {
+    fn rater(&mut self, maps: &RaterMaps, place: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
         let masks = match maps {
-            Maps::Labels(path) => {
+            RaterMaps::Labels(path) => {
                 let mut labels = self.labels(path, place)?;
                 self.decode(path, &mut labels);
                 return Some(labels);
             }
-            Maps::Masks(masks) => masks,
+            RaterMaps::Masks(masks) => masks,
         };
         let mut merged: Option<Vec<u8>> = None;
         for (class, path) in masks {
@@ -265,11 +281,11 @@ impl Assembly<'_> {
     }
 
     /// A label file as it is stored.
-    fn labels(&mut self, path: &Path, place: &mut Option<Place>) -> Option<Vec<u8>> {
+    fn labels(&mut self, path: &Path, place: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
         let image = gray(self.read(path)?);
         if image.shape[0] != 1 {
             let reason = format!("the label map has {} channels, but it must have 1", image.shape[0]);
-            self.error(path, Kind::SizeMismatch, reason, "store one label per voxel");
+            self.error(path, FindingKind::SizeMismatch, reason, "store one label per voxel");
             return None;
         }
         match image.to_labels() {
@@ -300,16 +316,16 @@ impl Assembly<'_> {
         );
         let advice =
             "name every class in the config (data.classes, data.label_values), or correct the labels";
-        self.error(path, Kind::LabelRange, reason, advice);
+        self.error(path, FindingKind::LabelRange, reason, advice);
     }
 
     /// The region of interest: what is above one half, for masks may be stored with a slope.
-    fn mask(&mut self, path: &Path, place: &mut Option<Place>) -> Option<Vec<u8>> {
+    fn mask(&mut self, path: &Path, place: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
         let mask = gray(self.read(path)?).to_f32();
         let mask = self.cropped(mask);
         if mask.shape[0] != 1 {
             let reason = format!("the mask has {} channels, but it must have 1", mask.shape[0]);
-            self.error(path, Kind::SizeMismatch, reason, "store one value per voxel");
+            self.error(path, FindingKind::SizeMismatch, reason, "store one value per voxel");
             return None;
         }
         if !self.fits(place, path, &mask) {
@@ -318,7 +334,7 @@ impl Assembly<'_> {
         let mask: Vec<u8> = mask.data.iter().map(|&x| u8::from(x > 0.5)).collect();
         if !mask.contains(&1) {
             let advice = "correct the mask, or leave it out";
-            self.error(path, Kind::EmptyMask, "the region of interest is empty".to_owned(), advice);
+            self.error(path, FindingKind::EmptyMask, "the region of interest is empty".to_owned(), advice);
         }
         Some(mask)
     }
@@ -331,10 +347,11 @@ impl Assembly<'_> {
     }
 
     /// Whether an array lies on the grid of the others; the first one defines it.
-    fn fits<T>(&mut self, place: &mut Option<Place>, path: &Path, volume: &Volume<T>) -> bool {
+    fn fits<T>(&mut self, place: &mut Option<ReferenceGrid>, path: &Path, volume: &Volume<T>) -> bool {
         let [_, d, h, w] = volume.shape;
         let Some(place) = place else {
-            *place = Some(Place { path: path.to_owned(), shape: [d, h, w], geometry: volume.geometry });
+            *place =
+                Some(ReferenceGrid { path: path.to_owned(), shape: [d, h, w], geometry: volume.geometry });
             return true;
         };
         if place.shape != [d, h, w] {
@@ -345,7 +362,7 @@ impl Assembly<'_> {
                 place.shape[1],
                 place.shape[2]
             );
-            self.error(path, Kind::SizeMismatch, reason, "resample one onto the grid of the other");
+            self.error(path, FindingKind::SizeMismatch, reason, "resample one onto the grid of the other");
             return false;
         }
         // Pictures have no geometry, so that one beside a volume says nothing.
@@ -361,20 +378,21 @@ impl Assembly<'_> {
                 rows.collect::<Vec<_>>().join(", ")
             );
             let advice = "resample one onto the grid of the other, or correct its header";
-            self.tell(path, Severity::Warning, Kind::GeometryMismatch, reason, advice);
+            self.tell(path, Severity::Warning, FindingKind::GeometryMismatch, reason, advice);
         }
         true
     }
 
-    pub fn of_record(&mut self, path: &Path, record: &Result<Record, String>) -> Option<Case> {
+    pub fn of_record(&mut self, path: &Path, record: &Result<PackedCase, String>) -> Option<Case> {
         let record = match record {
             Ok(record) => record,
             Err(reason) => {
-                self.error(path, Kind::Unreadable, reason.clone(), "correct the entry, or remove it");
+                self.error(path, FindingKind::Unreadable, reason.clone(), "correct the entry, or remove it");
                 return None;
             }
         };
-        let place = Place { path: path.to_owned(), shape: record.shape, geometry: Geometry::default() };
+        let place =
+            ReferenceGrid { path: path.to_owned(), shape: record.shape, geometry: Geometry::default() };
         let voxels = record.shape.iter().product();
         let mut raters = vec![];
         for stored in &record.raters {
@@ -382,9 +400,9 @@ impl Assembly<'_> {
             self.decode(path, &mut labels);
             raters.push(labels);
         }
-        if raters.is_empty() && self.reading.labels == Labels::Needed {
+        if raters.is_empty() && self.reading.labels == LabelPolicy::Required {
             let advice = "add the masks, or remove the case";
-            self.error(path, Kind::MissingLabels, "no rater's labels are there".to_owned(), advice);
+            self.error(path, FindingKind::MissingLabels, "no rater's labels are there".to_owned(), advice);
         }
         let values = record.pixels.unpack();
         self.check_finite(path, 0, &values, record.channels);
@@ -400,7 +418,7 @@ impl Assembly<'_> {
                 let name = names.get(first + number).map_or("", String::as_str);
                 let reason = format!("{bad} values of the channel {name:?} are not finite (NaN or infinity)");
                 let advice = "replace them, for example by 0, and write the file again";
-                self.error(path, Kind::NotFinite, reason, advice);
+                self.error(path, FindingKind::NotFinite, reason, advice);
             }
         }
     }
@@ -408,21 +426,24 @@ impl Assembly<'_> {
     /// The case, with the channels that are wanted.
     fn finish(
         &mut self,
-        place: &Place,
+        place: &ReferenceGrid,
         channels: usize,
         values: Vec<f32>,
         raters: Vec<Vec<u8>>,
         mask: Option<Vec<u8>>,
     ) -> Option<Case> {
         let (names, voxels) = (self.expected.channels, place.shape.iter().product::<usize>());
-        let broken = self.findings.iter().any(|f| matches!(f.kind, Kind::MissingChannel | Kind::Unreadable));
+        let broken = self
+            .findings
+            .iter()
+            .any(|f| matches!(f.kind, FindingKind::MissingChannel | FindingKind::Unreadable));
         if channels != names.len() && !broken {
             let reason = format!(
                 "the number of channels is {channels}, but it must be {} ({})",
                 names.len(),
                 names.join(", ")
             );
-            self.error(&place.path, Kind::MissingChannel, reason, "give every case these channels");
+            self.error(&place.path, FindingKind::MissingChannel, reason, "give every case these channels");
         }
         if channels != names.len() {
             return None;

@@ -14,7 +14,7 @@ use ssn_io::{Limits, read_bytes, write_atomically};
 
 use crate::dataset::Dataset;
 use crate::error::{DataError, Result};
-use crate::random::{Purpose, Stream};
+use crate::random::{Purpose, RandomStream};
 
 /// One of the three parts of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -125,7 +125,7 @@ impl fmt::Display for Ratios {
 fn shuffled<'a>(groups: &[&'a str], seed: u64) -> Vec<&'a str> {
     // From a sorted set, so that the order in which a file system lists cases changes nothing.
     let mut order: Vec<&str> = groups.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
-    Stream::new(seed, Purpose::Split, 0).shuffle(&mut order);
+    RandomStream::new(seed, Purpose::Split, 0).shuffle(&mut order);
     order
 }
 
@@ -167,7 +167,7 @@ pub struct Member<'a> {
 
 /// How the cases are divided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Assignment {
+pub enum SplitAssignment {
     /// Three lists of cases: training, validation, test.
     Parts([Vec<String>; 3]),
     /// k lists of cases; in turn, each is the validation set and the others are for training.
@@ -182,7 +182,7 @@ pub struct SplitFile {
     /// The seed that made it, if one did.
     pub seed: Option<u64>,
     /// The lists of cases.
-    pub assignment: Assignment,
+    pub assignment: SplitAssignment,
 }
 
 /// What the file holds.
@@ -198,12 +198,12 @@ struct Content {
 }
 
 /// The cases of each part.
-fn lists(members: &[Member<'_>], parts: &[Split]) -> Assignment {
+fn lists(members: &[Member<'_>], parts: &[Split]) -> SplitAssignment {
     let list = |split| {
         let of_split = members.iter().zip(parts).filter(|(_, part)| **part == split);
         of_split.map(|(member, _)| member.id.to_owned()).collect()
     };
-    Assignment::Parts(Split::ALL.map(list))
+    SplitAssignment::Parts(Split::ALL.map(list))
 }
 
 impl SplitFile {
@@ -239,7 +239,7 @@ impl SplitFile {
             lists[number].push(member.id.to_owned());
         }
         let method = Self::folds_method(folds);
-        Ok(Self { method, seed: Some(seed), assignment: Assignment::Folds(lists) })
+        Ok(Self { method, seed: Some(seed), assignment: SplitAssignment::Folds(lists) })
     }
 
     /// The part of each case; `fold` says which fold is the validation set, and is ignored for three lists.
@@ -248,13 +248,13 @@ impl SplitFile {
     pub fn parts(&self, path: &Path, members: &[Member<'_>], fold: usize) -> Result<Vec<Split>> {
         let wrong = |reason: String| DataError::Dataset { path: path.to_owned(), reason, advice: REMAKE };
         let lists: Vec<(Split, &Vec<String>)> = match &self.assignment {
-            Assignment::Parts(lists) => Split::ALL.into_iter().zip(lists).collect(),
-            Assignment::Folds(lists) if fold >= lists.len() => {
+            SplitAssignment::Parts(lists) => Split::ALL.into_iter().zip(lists).collect(),
+            SplitAssignment::Folds(lists) if fold >= lists.len() => {
                 let reason =
                     format!("fold {fold} is asked for, but the file has folds 0 to {}", lists.len() - 1);
                 return Err(wrong(reason));
             }
-            Assignment::Folds(lists) => {
+            SplitAssignment::Folds(lists) => {
                 let part = |number| if number == fold { Split::Validation } else { Split::Train };
                 lists.iter().enumerate().map(|(number, list)| (part(number), list)).collect()
             }
@@ -283,12 +283,12 @@ impl SplitFile {
         let text = String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
         let content: Content = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         let assignment = match (content.train, content.folds) {
-            (Some(train), None) => Assignment::Parts([
+            (Some(train), None) => SplitAssignment::Parts([
                 train,
                 content.validation.unwrap_or_default(),
                 content.test.unwrap_or_default(),
             ]),
-            (None, Some(folds)) if folds.len() >= 2 => Assignment::Folds(folds),
+            (None, Some(folds)) if folds.len() >= 2 => SplitAssignment::Folds(folds),
             _ => {
                 return Err(wrong(
                     "neither the list `train` nor a list `folds` of two or more is there".into(),
@@ -314,12 +314,12 @@ impl SplitFile {
             let _ = writeln!(text, "seed = {seed}");
         }
         match &self.assignment {
-            Assignment::Parts(lists) => {
+            SplitAssignment::Parts(lists) => {
                 for (split, list) in Split::ALL.iter().zip(lists) {
                     let _ = writeln!(text, "\n{split} = [{}]", lines(list, "  "));
                 }
             }
-            Assignment::Folds(lists) => {
+            SplitAssignment::Folds(lists) => {
                 let inner: Vec<String> =
                     lists.iter().map(|list| format!("  [{}  ],\n", lines(list, "    "))).collect();
                 let _ = writeln!(text, "\nfolds = [\n{}]", inner.concat());
@@ -524,7 +524,7 @@ mod tests {
         let members = members(&["a1", "b1"]);
         let parts = |lists: [&[&str]; 3]| {
             let lists = lists.map(|list| list.iter().map(|id| (*id).to_owned()).collect());
-            SplitFile { method: "by hand".into(), seed: None, assignment: Assignment::Parts(lists) }
+            SplitFile { method: "by hand".into(), seed: None, assignment: SplitAssignment::Parts(lists) }
         };
         let message = |file: &SplitFile, fold| {
             file.parts(Path::new("split.toml"), &members, fold).unwrap_err().to_string()

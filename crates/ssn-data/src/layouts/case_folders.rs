@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use ssn_io::{Limits, read};
 
-use crate::dataset::finding::{Finding, Kind, Severity};
-use crate::dataset::source::{Files, Rater, Source};
+use crate::dataset::finding::{Finding, FindingKind, Severity};
+use crate::dataset::source::{CaseFiles, CaseSource, Rater};
 use crate::dataset::split::Split;
-use crate::dataset::{Entry, Layout};
+use crate::dataset::{CaseEntry, Layout};
 use crate::error::Result;
 use crate::layouts::files::{entries, images, name, natural_order, numbered_suffix, stem, subfolders};
 use crate::layouts::{Draft, parts, unique};
@@ -51,8 +51,13 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
         let rater = |(number, key)| folder.files.remove(key).map(|path| Rater::new(number, path));
         let raters = raters.iter().enumerate().filter_map(rater).collect();
         let mask = masks.iter().find_map(|key| folder.files.remove(key));
-        let files = Files { images, raters, mask };
-        Entry { group: folder.id.clone(), id: folder.id, split: folder.split, source: Source::Files(files) }
+        let files = CaseFiles { images, raters, mask };
+        CaseEntry {
+            group: folder.id.clone(),
+            id: folder.id,
+            split: folder.split,
+            source: CaseSource::Files(files),
+        }
     });
     let findings = different_structures(&raters).into_iter().collect();
     let draft = Draft::new(Layout::CaseFolders, entries.collect());
@@ -84,7 +89,7 @@ fn different_structures(raters: &[String]) -> Option<Finding> {
         let reason =
             format!("the label files {} are taken for those of {} raters", raters.join(", "), raters.len());
         let advice = "if they show different structures, merge them into one label map with a label for each";
-        Finding::new(Severity::Warning, Kind::Layout, reason, advice)
+        Finding::new(Severity::Warning, FindingKind::Layout, reason, advice)
     })
 }
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 use ssn_io::{Limits, read_bytes};
 
-use crate::dataset::source::{Files, Rater, Source};
-use crate::dataset::{Entry, Layout};
+use crate::dataset::source::{CaseFiles, CaseSource, Rater};
+use crate::dataset::{CaseEntry, Layout};
 use crate::error::{DataError, Result};
 use crate::layouts::Draft;
 use crate::layouts::files::{entries, name, natural_order, stem};
@@ -125,7 +125,7 @@ fn classes(description: &Description<'_>) -> Result<Vec<String>> {
 }
 
 /// The cases of a folder of images; none where it is not there.
-fn cases(images: &Path, labels: Option<&Path>, ending: &str, channels: usize) -> Result<Vec<Entry>> {
+fn cases(images: &Path, labels: Option<&Path>, ending: &str, channels: usize) -> Result<Vec<CaseEntry>> {
     if !images.is_dir() {
         return Ok(vec![]);
     }
@@ -143,12 +143,12 @@ fn cases(images: &Path, labels: Option<&Path>, ending: &str, channels: usize) ->
             *place = Some(path);
         }
     }
-    let mut entries: Vec<Entry> = found
+    let mut entries: Vec<CaseEntry> = found
         .into_iter()
         .map(|(id, images)| {
             let label = labels.map(|labels| Rater::new(0, labels.join(format!("{id}{ending}"))));
-            let files = Files { images, raters: label.into_iter().collect(), mask: None };
-            Entry { group: id.clone(), id, split: None, source: Source::Files(files) }
+            let files = CaseFiles { images, raters: label.into_iter().collect(), mask: None };
+            CaseEntry { group: id.clone(), id, split: None, source: CaseSource::Files(files) }
         })
         .collect();
     entries.sort_by(|a, b| natural_order(&a.id, &b.id));
@@ -195,10 +195,10 @@ pub(super) fn recognize_decathlon(root: &Path) -> Result<Option<Draft>> {
     Ok(Some(Draft { channels: Some(channels), classes: Some(classes), unlabeled, ..draft }))
 }
 
-fn entry(image: PathBuf, raters: Vec<Rater>, channels: usize) -> Entry {
+fn entry(image: PathBuf, raters: Vec<Rater>, channels: usize) -> CaseEntry {
     let id = stem(&image);
-    let files = Files { images: image_files(image, channels), raters, mask: None };
-    Entry { group: id.clone(), id, split: None, source: Source::Files(files) }
+    let files = CaseFiles { images: image_files(image, channels), raters, mask: None };
+    CaseEntry { group: id.clone(), id, split: None, source: CaseSource::Files(files) }
 }
 
 /// The 4D image; or, where it is not there, its channels as nnU-Net v1 stores them, with `_0000` and so on.

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use ssn_io::Format;
 
-use crate::dataset::finding::{Finding, Kind, Severity};
+use crate::dataset::finding::{Finding, FindingKind, Severity};
 use crate::dataset::labels::LabelCoding;
-use crate::dataset::source::{Files, Rater, Reading, Source};
+use crate::dataset::source::{CaseFiles, CaseSource, Rater, ReadOptions};
 use crate::dataset::split::Split;
-use crate::dataset::{Entry, Layout};
+use crate::dataset::{CaseEntry, Layout};
 use crate::error::Result;
 use crate::layouts::dataset_json::channel_of;
 use crate::layouts::files::{child, images, name, natural_order, numbered_suffix, stem};
@@ -71,18 +71,18 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
         return Ok(None);
     }
     let coding = if lossy { LabelCoding::Threshold(JPEG_THRESHOLD) } else { LabelCoding::Plain };
-    let reading = Reading { coding, ..Reading::default() };
+    let reading = ReadOptions { coding, ..ReadOptions::default() };
     Ok(Some(Draft { reading, findings, ..Draft::new(Layout::FolderPair, with_numbers(found)) }))
 }
 
 /// The cases, with the same number for a rater in all of them.
-fn with_numbers(found: Vec<Found>) -> Vec<Entry> {
+fn with_numbers(found: Vec<Found>) -> Vec<CaseEntry> {
     let keys: BTreeSet<RaterKey> = found.iter().flat_map(|case| case.raters.keys().cloned()).collect();
     let entry = |case: Found| {
         let rater = |(key, path): (RaterKey, PathBuf)| Rater::new(keys.range(..key).count(), path);
         let raters = case.raters.into_iter().map(rater).collect();
-        let files = Files { images: case.images, raters, mask: case.mask };
-        Entry { group: case.id.clone(), id: case.id, split: case.split, source: Source::Files(files) }
+        let files = CaseFiles { images: case.images, raters, mask: case.mask };
+        CaseEntry { group: case.id.clone(), id: case.id, split: case.split, source: CaseSource::Files(files) }
     };
     found.into_iter().map(entry).collect()
 }
@@ -90,7 +90,7 @@ fn with_numbers(found: Vec<Found>) -> Vec<Entry> {
 fn no_image(label: &Path) -> Finding {
     let reason = format!("the label file {} has no image of its name", name(label));
     let advice = "name labels after their images, or remove the file";
-    Finding::new(Severity::Warning, Kind::Layout, reason, advice).in_file(label)
+    Finding::new(Severity::Warning, FindingKind::Layout, reason, advice).in_file(label)
 }
 
 /// Images by case and channel.
@@ -181,5 +181,5 @@ fn same_rater(first: &Path, second: &Path) -> Finding {
         name(second)
     );
     let advice = "give each rater a number of its own behind the name of the image";
-    Finding::new(Severity::Warning, Kind::Layout, reason, advice).in_file(second)
+    Finding::new(Severity::Warning, FindingKind::Layout, reason, advice).in_file(second)
 }

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use ssn_io::{Format, Limits, read};
 
-use crate::dataset::finding::{Finding, Kind, Severity};
-use crate::dataset::source::{Files, Labels, Rater, Reading, Source};
-use crate::dataset::{Dataset, Entry, Layout, unnamed_channels};
+use crate::dataset::finding::{Finding, FindingKind, Severity};
+use crate::dataset::source::{CaseFiles, CaseSource, LabelPolicy, Rater, ReadOptions};
+use crate::dataset::{CaseEntry, Dataset, Layout, unnamed_channels};
 use crate::error::{DataError, Result};
 use crate::layouts::case_folders::Role;
 use crate::layouts::dataset_json::channel_of;
 use crate::layouts::files::{entries, is_image, name, natural_order, stem};
-use crate::layouts::{Draft, Known, check_exists, in_folder, nothing_in, of_file, stray};
+use crate::layouts::{DatasetOverrides, Draft, check_exists, in_folder, nothing_in, of_file, stray};
 
 impl Dataset {
     /// Images for a model with these channels and classes, labeled or not.
@@ -38,7 +38,7 @@ impl Dataset {
                 files.insert(path.clone());
                 root = root.or(Some(path));
             } else {
-                drafts.push((path, of_file(path, Labels::Optional)?));
+                drafts.push((path, of_file(path, LabelPolicy::Optional)?));
             }
         }
         if let Some(root) = root {
@@ -76,7 +76,7 @@ fn for_model(mut draft: Draft, root: &Path, channels: &[String], classes: &[Stri
     let (wanted, finding) = fitting(root, &stored, channels)?;
     draft.channels = Some(stored);
     draft.findings.extend(finding);
-    let known = Known { channels: Some(wanted), classes: Some(classes.to_vec()), coding: None };
+    let known = DatasetOverrides { channels: Some(wanted), classes: Some(classes.to_vec()), coding: None };
     let dataset = draft.complete(root, &known)?.with_optional_labels();
     Ok(Dataset { channels: channels.to_vec(), ..dataset })
 }
@@ -93,7 +93,7 @@ fn fitting(root: &Path, stored: &[String], channels: &[String]) -> Result<(Vec<S
             stored.join(", "),
             channels.join(", ")
         );
-        let finding = Finding::new(Severity::Note, Kind::Layout, reason, "").in_file(root);
+        let finding = Finding::new(Severity::Note, FindingKind::Layout, reason, "").in_file(root);
         return Ok((stored.to_vec(), Some(finding)));
     }
     let reason = format!(
@@ -173,7 +173,7 @@ fn images_draft(files: &BTreeSet<PathBuf>, channels: &[String]) -> Result<Draft>
     }
     let depth_is_channels = depth_is_channels(&found, channels);
     let findings = plain_masks(&found).into_iter().chain(depth_is_channels.then(third_axis)).collect();
-    let reading = Reading { depth_is_channels, ..Reading::default() };
+    let reading = ReadOptions { depth_is_channels, ..ReadOptions::default() };
     let ids = ids(&found)?;
     let mut keys: Vec<String> =
         found.iter().flat_map(|case| &case.raters).map(|(key, _)| key.clone()).collect();
@@ -182,10 +182,11 @@ fn images_draft(files: &BTreeSet<PathBuf>, channels: &[String]) -> Result<Draft>
     let entry = |(case, id): (Found, String)| {
         let number = |key: &String| keys.iter().position(|other| other == key).unwrap_or_default();
         let raters = case.raters.into_iter().map(|(key, path)| Rater::new(number(&key), path)).collect();
-        let files = Files { images: case.images.into_iter().map(Some).collect(), raters, mask: case.mask };
-        Entry { group: id.clone(), id, split: None, source: Source::Files(files) }
+        let files =
+            CaseFiles { images: case.images.into_iter().map(Some).collect(), raters, mask: case.mask };
+        CaseEntry { group: id.clone(), id, split: None, source: CaseSource::Files(files) }
     };
-    let mut entries: Vec<Entry> = found.into_iter().zip(ids).map(entry).collect();
+    let mut entries: Vec<CaseEntry> = found.into_iter().zip(ids).map(entry).collect();
     entries.sort_by(|a, b| natural_order(&a.id, &b.id));
     Ok(Draft { channels: Some(channels.to_vec()), reading, findings, ..Draft::new(Layout::Images, entries) })
 }
@@ -337,7 +338,12 @@ fn depth_is_channels(found: &[Found], channels: &[String]) -> bool {
 }
 
 fn third_axis() -> Finding {
-    Finding::new(Severity::Note, Kind::Layout, "the third axis of the images is taken for their channels", "")
+    Finding::new(
+        Severity::Note,
+        FindingKind::Layout,
+        "the third axis of the images is taken for their channels",
+        "",
+    )
 }
 
 /// Tells of files that are labels in other datasets.
@@ -347,7 +353,7 @@ fn plain_masks(found: &[Found]) -> Option<Finding> {
         .filter_map(|case| case.mask.as_ref())
         .find(|path| Role::of(&stem(path)) != Role::Mask)?;
     let reason = "files named `mask` are taken for regions of interest, not for labels";
-    Some(Finding::new(Severity::Note, Kind::Layout, reason, "").in_file(mask))
+    Some(Finding::new(Severity::Note, FindingKind::Layout, reason, "").in_file(mask))
 }
 
 /// What stands between the parts of a name.

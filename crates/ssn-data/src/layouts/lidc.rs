@@ -7,12 +7,12 @@ use std::sync::Arc;
 use ssn_io::pickle::Value;
 use ssn_io::{Array, Limits, pickle, read, read_bytes};
 
-use crate::dataset::finding::{Finding, Kind, Severity};
+use crate::dataset::finding::{Finding, FindingKind, Severity};
 use crate::dataset::labels::LabelCoding;
-use crate::dataset::records::{PackedLabels, Pixels, Record, Records};
-use crate::dataset::source::{Files, Rater, Reading, Source};
+use crate::dataset::records::{PackedCase, PackedCases, PackedImage, PackedLabels};
+use crate::dataset::source::{CaseFiles, CaseSource, Rater, ReadOptions};
 use crate::dataset::split::Split;
-use crate::dataset::{Entry, Layout};
+use crate::dataset::{CaseEntry, Layout};
 use crate::error::{DataError, Result};
 use crate::layouts::files::{images, name, natural_order, numbered_suffix, stem, subfolders};
 use crate::layouts::{Draft, files_by_part, parts, unique};
@@ -35,21 +35,23 @@ pub(super) fn recognize_png(root: &Path) -> Result<Option<Draft>> {
                 let slice = stem(&picture);
                 let raters = raters.remove(&slice).unwrap_or_default();
                 let raters = raters.into_iter().map(|(reader, path)| Rater::new(reader, path)).collect();
-                let files = Files { images: vec![Some(picture)], raters, mask: None };
+                let files = CaseFiles { images: vec![Some(picture)], raters, mask: None };
                 let id = format!("{group}/{slice}");
-                entries.push(Entry { id, group: group.clone(), split, source: Source::Files(files) });
+                entries.push(CaseEntry { id, group: group.clone(), split, source: CaseSource::Files(files) });
             }
         }
     }
     let Some(first) = entries.first() else { return Ok(None) };
     let side = match &first.source {
-        Source::Files(files) => files.images[0].as_ref().and_then(|path| read(path, &Limits::default()).ok()),
-        Source::Record(..) => None,
+        CaseSource::Files(files) => {
+            files.images[0].as_ref().and_then(|path| read(path, &Limits::default()).ok())
+        }
+        CaseSource::Packed(..) => None,
     };
     let stored_side = side.is_some_and(|image| image.shape[2..] == [STORED_SIDE; 2]);
     let center_crop = stored_side.then_some(USED_SIDE);
     // Masks are 0 and 255 in some copies, 0 and 1 in others.
-    let reading = Reading { coding: LabelCoding::Threshold(0), center_crop, ..Reading::default() };
+    let reading = ReadOptions { coding: LabelCoding::Threshold(0), center_crop, ..ReadOptions::default() };
     Ok(Some(Draft { reading, ..Draft::new(Layout::LidcPng, entries) }))
 }
 
@@ -77,18 +79,18 @@ pub(super) fn recognize_jpeg(root: &Path) -> Result<Option<Draft>> {
             let Some((files, found)) = case_files(&case)? else { continue };
             let id = unique(split, name(&case), &mut taken);
             findings.extend(found.map(|finding| finding.of_case(&id)));
-            entries.push(Entry { group: id.clone(), id, split, source: Source::Files(files) });
+            entries.push(CaseEntry { group: id.clone(), id, split, source: CaseSource::Files(files) });
         }
     }
     if entries.is_empty() {
         return Ok(None);
     }
-    let reading = Reading { coding: LabelCoding::Threshold(JPEG_THRESHOLD), ..Reading::default() };
+    let reading = ReadOptions { coding: LabelCoding::Threshold(JPEG_THRESHOLD), ..ReadOptions::default() };
     Ok(Some(Draft { reading, findings, ..Draft::new(Layout::LidcJpeg, entries) }))
 }
 
 /// The files of a slice, and whether there were too many; nothing if the folder is none.
-fn case_files(folder: &Path) -> Result<Option<(Files, Option<Finding>)>> {
+fn case_files(folder: &Path) -> Result<Option<(CaseFiles, Option<Finding>)>> {
     let (mut pictures, mut raters) = (vec![], vec![]);
     for path in images(folder)? {
         let stem = stem(&path).to_lowercase();
@@ -103,10 +105,10 @@ fn case_files(folder: &Path) -> Result<Option<(Files, Option<Finding>)>> {
         let names: Vec<String> = pictures.iter().map(|path| name(path)).collect();
         let reason = format!("there are {} images, {}; the first is used", names.len(), names.join(", "));
         let advice = "keep one image in the folder of a slice";
-        Finding::new(Severity::Warning, Kind::Layout, reason, advice)
+        Finding::new(Severity::Warning, FindingKind::Layout, reason, advice)
     });
     let image = pictures.into_iter().next().filter(|_| !raters.is_empty());
-    Ok(image.map(|image| (Files { images: vec![Some(image)], raters, mask: None }, finding)))
+    Ok(image.map(|image| (CaseFiles { images: vec![Some(image)], raters, mask: None }, finding)))
 }
 
 /// How such files are named.
@@ -129,7 +131,12 @@ pub(super) fn open_pickle(files: &[(Option<Split>, PathBuf)]) -> Result<Draft> {
             let (name, group) = &names[index];
             let id = unique(*split, name.clone(), &mut taken);
             let group = group.clone().unwrap_or_else(|| id.clone());
-            entries.push(Entry { id, group, split: *split, source: Source::Record(records.clone(), index) });
+            entries.push(CaseEntry {
+                id,
+                group,
+                split: *split,
+                source: CaseSource::Packed(records.clone(), index),
+            });
         }
     }
     Ok(Draft::new(Layout::LidcPickle, entries))
@@ -138,7 +145,7 @@ pub(super) fn open_pickle(files: &[(Option<Split>, PathBuf)]) -> Result<Draft> {
 /// A name of a case with its series.
 type Named = (String, Option<String>);
 
-fn read_pickle(path: &Path) -> Result<(Records, Vec<Named>)> {
+fn read_pickle(path: &Path) -> Result<(PackedCases, Vec<Named>)> {
     let bytes = read_bytes(path, &Limits::default())?;
     let pickle = pickle::parse(&bytes, &Limits::default()).map_err(|problem| problem.in_file(path))?;
     let value = pickle.root();
@@ -158,10 +165,10 @@ fn read_pickle(path: &Path) -> Result<(Records, Vec<Named>)> {
         items.push(record(case).map_err(|reason| format!("entry {name:?}: {reason}")));
         names.push((name.to_owned(), case.get("series_uid").and_then(Value::as_text).map(str::to_owned)));
     }
-    Ok((Records { path: path.to_owned(), items }, names))
+    Ok((PackedCases { path: path.to_owned(), items }, names))
 }
 
-fn record(case: Value<'_>) -> Result<Record, String> {
+fn record(case: Value<'_>) -> Result<PackedCase, String> {
     let image = array(case.get("image"), "image")?;
     let (channels, shape) = match image.shape[..] {
         [h, w] => (1, [1, h, w]),
@@ -191,10 +198,10 @@ fn record(case: Value<'_>) -> Result<Record, String> {
         let labels = mask.voxels.scaled_labels(1.0, 0.0).map_err(|problem| format!("`{what}`: {problem}"))?;
         Ok(PackedLabels::pack(labels))
     };
-    Ok(Record {
+    Ok(PackedCase {
         channels,
         shape,
-        pixels: Pixels::pack(image.voxels.scaled_f32(1.0, 0.0)),
+        pixels: PackedImage::pack(image.voxels.scaled_f32(1.0, 0.0)),
         raters: masks.into_iter().enumerate().map(rater).collect::<Result<_, String>>()?,
     })
 }
@@ -240,11 +247,11 @@ mod reader {
     use ssn_io::hdf5::Dataset;
     use ssn_io::{Array, Limits};
 
-    use crate::dataset::finding::{Finding, Kind, Severity};
-    use crate::dataset::records::{PackedLabels, Pixels, Record, Records};
-    use crate::dataset::source::Source;
+    use crate::dataset::finding::{Finding, FindingKind, Severity};
+    use crate::dataset::records::{PackedCase, PackedCases, PackedImage, PackedLabels};
+    use crate::dataset::source::CaseSource;
     use crate::dataset::split::Split;
-    use crate::dataset::{Entry, Layout};
+    use crate::dataset::{CaseEntry, Layout};
     use crate::error::{DataError, Result};
     use crate::layouts::Draft;
 
@@ -273,7 +280,7 @@ mod reader {
         split: Option<Split>,
         mut fields: BTreeMap<String, Dataset>,
         findings: &mut Vec<Finding>,
-    ) -> Result<Vec<Entry>> {
+    ) -> Result<Vec<CaseEntry>> {
         let (Some(Dataset::Array(images)), Some(Dataset::Array(labels))) =
             (fields.remove("images"), fields.remove("labels"))
         else {
@@ -302,7 +309,7 @@ mod reader {
             let reason =
                 format!("`{group}/uids` has {count} entries for {n} images; every image is its own series");
             let advice = "write a uid for every image, or slices of a patient may come into two parts";
-            findings.push(Finding::new(Severity::Warning, Kind::Layout, reason, advice).in_file(path));
+            findings.push(Finding::new(Severity::Warning, FindingKind::Layout, reason, advice).in_file(path));
             vec![]
         });
         let values = images.voxels.scaled_f32(1.0, 0.0);
@@ -314,18 +321,18 @@ mod reader {
                 true => stored.iter().skip(r).step_by(raters).copied().collect(),
                 false => stored[r * voxels..(r + 1) * voxels].to_vec(),
             };
-            Ok(Record {
+            Ok(PackedCase {
                 channels: 1,
                 shape: [1, h, w],
-                pixels: Pixels::pack(values[i * voxels..(i + 1) * voxels].to_vec()),
+                pixels: PackedImage::pack(values[i * voxels..(i + 1) * voxels].to_vec()),
                 raters: (0..raters).map(|r| PackedLabels::pack(rater(r))).collect(),
             })
         };
-        let records = Arc::new(Records { path: path.to_owned(), items: (0..n).map(record).collect() });
+        let records = Arc::new(PackedCases { path: path.to_owned(), items: (0..n).map(record).collect() });
         let entry = |i: usize| {
             let id = if group.is_empty() { format!("{i:05}") } else { format!("{group}/{i:05}") };
             let group = uids.get(i).cloned().unwrap_or_else(|| id.clone());
-            Entry { id, group, split, source: Source::Record(records.clone(), i) }
+            CaseEntry { id, group, split, source: CaseSource::Packed(records.clone(), i) }
         };
         Ok((0..n).map(entry).collect())
     }

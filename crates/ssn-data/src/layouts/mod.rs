@@ -17,22 +17,22 @@ use std::path::{Path, PathBuf};
 
 use ssn_io::{Limits, read};
 
-use crate::dataset::finding::{Finding, Kind, Severity};
+use crate::dataset::finding::{Finding, FindingKind, Severity};
 use crate::dataset::labels::LabelCoding;
 use crate::dataset::preprocessing::Preprocessing;
 use crate::dataset::records::PackedLabels;
-use crate::dataset::source::{Labels, Maps, Reading, Source};
+use crate::dataset::source::{CaseSource, LabelPolicy, RaterMaps, ReadOptions};
 use crate::dataset::split::Split;
-use crate::dataset::{Dataset, Entry, Layout, unnamed_channels};
+use crate::dataset::{CaseEntry, Dataset, Layout, unnamed_channels};
 use crate::error::{DataError, Result};
 use crate::layouts::files::{entries, name, subfolders};
 use crate::parallel;
-use crate::parallel::Meter;
+use crate::parallel::MemoryMeter;
 use crate::text::nearest;
 
 /// What is already known about a dataset, from a config; what is not known is found out.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Known {
+pub struct DatasetOverrides {
     /// The channels to use, by their names in the dataset.
     pub channels: Option<Vec<String>>,
     /// The names of the classes, the background first.
@@ -44,11 +44,11 @@ pub struct Known {
 impl Dataset {
     /// Recognizes a dataset by looking at a folder or file.
     pub fn open(path: &Path) -> Result<Self> {
-        Self::open_with(path, &Known::default())
+        Self::open_with(path, &DatasetOverrides::default())
     }
 
     /// The same with what is already known; label files are then not looked through for their values.
-    pub fn open_with(path: &Path, known: &Known) -> Result<Self> {
+    pub fn open_with(path: &Path, known: &DatasetOverrides) -> Result<Self> {
         recognize(path)?.complete(path, known)
     }
 }
@@ -68,7 +68,7 @@ const OF_FOLDERS: [Attempt; 4] =
 fn recognize(path: &Path) -> Result<Draft> {
     check_exists(path)?;
     if path.is_file() {
-        return of_file(path, Labels::Needed);
+        return of_file(path, LabelPolicy::Required);
     }
     let (found, strays) = in_folder(path)?;
     let found = match found {
@@ -134,10 +134,10 @@ fn nothing_in(folder: &Path, what: &str, advice: &'static str) -> DataError {
 
 /// A file that is not the dataset it could be by its name.
 fn stray(error: &DataError) -> Finding {
-    Finding::new(Severity::Note, Kind::Layout, format!("not used: {error}"), "")
+    Finding::new(Severity::Note, FindingKind::Layout, format!("not used: {error}"), "")
 }
 
-fn of_file(path: &Path, labels: Labels) -> Result<Draft> {
+fn of_file(path: &Path, labels: LabelPolicy) -> Result<Draft> {
     let lower = name(path).to_lowercase();
     let ends = |endings: &[&str]| endings.iter().any(|ending| lower.ends_with(ending));
     if lower == "dataset.json" {
@@ -156,8 +156,8 @@ fn of_file(path: &Path, labels: Labels) -> Result<Draft> {
         return cache::open(path);
     }
     let reason = match labels {
-        Labels::Needed => "the file is no dataset by its name",
-        Labels::Optional => "the file is neither an image nor a dataset by its name",
+        LabelPolicy::Required => "the file is no dataset by its name",
+        LabelPolicy::Optional => "the file is neither an image nor a dataset by its name",
     };
     Err(DataError::Dataset {
         path: path.to_owned(),
@@ -220,21 +220,21 @@ struct Draft {
     pub channels: Option<Vec<String>>,
     /// Names of the classes, if something tells them.
     pub classes: Option<Vec<String>>,
-    pub reading: Reading,
-    pub entries: Vec<Entry>,
+    pub reading: ReadOptions,
+    pub entries: Vec<CaseEntry>,
     /// Cases that the layout says have no labels, as the test images of a challenge: only prediction uses them.
-    pub unlabeled: Vec<Entry>,
+    pub unlabeled: Vec<CaseEntry>,
     pub findings: Vec<Finding>,
 }
 
 impl Draft {
     /// A draft of cases about which nothing else is known.
-    pub fn new(layout: Layout, entries: Vec<Entry>) -> Self {
+    pub fn new(layout: Layout, entries: Vec<CaseEntry>) -> Self {
         Self {
             layout,
             channels: None,
             classes: None,
-            reading: Reading::default(),
+            reading: ReadOptions::default(),
             entries,
             unlabeled: vec![],
             findings: vec![],
@@ -242,7 +242,7 @@ impl Draft {
     }
 
     /// Finds out what is missing.
-    pub fn complete(mut self, root: &Path, known: &Known) -> Result<Dataset> {
+    pub fn complete(mut self, root: &Path, known: &DatasetOverrides) -> Result<Dataset> {
         if self.entries.is_empty() {
             return Err(DataError::Dataset {
                 path: root.to_owned(),
@@ -279,13 +279,13 @@ impl Draft {
     /// Numbers raters from 0 without gaps over the whole dataset: a rater keeps the number in every case, also
     /// where another is missing.
     fn number_raters(&mut self) {
-        let raters = |entry: &Entry| match &entry.source {
-            Source::Files(files) => files.raters.iter().map(|rater| rater.number).collect(),
-            Source::Record(..) => vec![],
+        let raters = |entry: &CaseEntry| match &entry.source {
+            CaseSource::Files(files) => files.raters.iter().map(|rater| rater.number).collect(),
+            CaseSource::Packed(..) => vec![],
         };
         let numbers: BTreeSet<usize> = self.entries.iter().flat_map(raters).collect();
         for entry in &mut self.entries {
-            if let Source::Files(files) = &mut entry.source {
+            if let CaseSource::Files(files) = &mut entry.source {
                 files
                     .raters
                     .iter_mut()
@@ -302,18 +302,18 @@ impl Draft {
                 "{given} of {} cases lie in a part of the dataset, the others in none: all are divided anew",
                 self.entries.len()
             );
-            self.findings.push(Finding::new(Severity::Note, Kind::Layout, reason, ""));
+            self.findings.push(Finding::new(Severity::Note, FindingKind::Layout, reason, ""));
         }
     }
 
     /// Names for the channels of the first case that can be read.
     pub fn channels_of_the_first(&self, root: &Path) -> Result<Vec<String>> {
         let count = self.entries.iter().find_map(|entry| match &entry.source {
-            Source::Record(records, index) => {
+            CaseSource::Packed(records, index) => {
                 records.items[*index].as_ref().ok().map(|record| record.channels)
             }
-            Source::Files(files) if files.images.len() > 1 => Some(files.images.len()),
-            Source::Files(files) => {
+            CaseSource::Files(files) if files.images.len() > 1 => Some(files.images.len()),
+            CaseSource::Files(files) => {
                 let image = read(files.images.first()?.as_deref()?, &Limits::default()).ok()?;
                 let axis = usize::from(self.reading.depth_is_channels && image.shape[0] == 1);
                 Some(image.shape[axis])
@@ -330,7 +330,7 @@ impl Draft {
     }
 
     /// The channels that are asked for.
-    fn pick(&mut self, root: &Path, stored: &[String], known: &Known) -> Result<Vec<String>> {
+    fn pick(&mut self, root: &Path, stored: &[String], known: &DatasetOverrides) -> Result<Vec<String>> {
         let Some(wanted) = known.channels.as_ref().filter(|wanted| *wanted != stored) else {
             return Ok(stored.to_vec());
         };
@@ -350,7 +350,7 @@ impl Draft {
     }
 
     /// Names of the classes, and with them the rule of labels.
-    fn classes(&mut self, known: &Known) -> Vec<String> {
+    fn classes(&mut self, known: &DatasetOverrides) -> Vec<String> {
         if let Some(coding) = &known.coding {
             self.reading.coding = coding.clone();
         }
@@ -386,7 +386,7 @@ fn noisy_labels(present: &[bool; 256]) -> Option<Finding> {
             format!("the labels have {} different values up to {last}, each taken for a class", values.len());
         let advice =
             "if they are masks that lost their exact values, set label_threshold = 127 in the config";
-        Finding::new(Severity::Warning, Kind::LabelRange, reason, advice)
+        Finding::new(Severity::Warning, FindingKind::LabelRange, reason, advice)
     })
 }
 
@@ -410,7 +410,7 @@ fn check_classes(root: &Path, classes: &[String], coding: &LabelCoding) -> Resul
 
 /// Which of the values 0 … 255 occur in the labels of any case. Files that cannot be read are left to the
 /// check.
-fn values_in_use(entries: &[Entry]) -> [bool; 256] {
+fn values_in_use(entries: &[CaseEntry]) -> [bool; 256] {
     let of_cases =
         parallel::map(entries.len(), &parallel::unwatched, |i, meter| of_source(&entries[i].source, meter));
     let mut present = [false; 256];
@@ -421,25 +421,25 @@ fn values_in_use(entries: &[Entry]) -> [bool; 256] {
     present
 }
 
-fn of_source(source: &Source, meter: &Meter) -> [bool; 256] {
+fn of_source(source: &CaseSource, meter: &MemoryMeter) -> [bool; 256] {
     let mut present = [false; 256];
     let mut mark = |labels: &[u8]| labels.iter().for_each(|&label| present[usize::from(label)] = true);
     match source {
-        Source::Record(records, index) => {
+        CaseSource::Packed(records, index) => {
             let raters = records.items[*index].iter().flat_map(|record| &record.raters);
             raters.for_each(|rater| match rater {
                 PackedLabels::Bytes(labels) => mark(labels),
                 PackedLabels::Bits(_) => mark(&[0, 1]),
             });
         }
-        Source::Files(files) => {
+        CaseSource::Files(files) => {
             for rater in &files.raters {
                 match &rater.maps {
-                    Maps::Labels(file) => labels_of(file).iter().for_each(|labels| {
+                    RaterMaps::Labels(file) => labels_of(file).iter().for_each(|labels| {
                         meter.saw(labels.len());
                         mark(labels);
                     }),
-                    Maps::Masks(masks) => masks.iter().for_each(|(class, _)| mark(&[*class])),
+                    RaterMaps::Masks(masks) => masks.iter().for_each(|(class, _)| mark(&[*class])),
                 }
             }
         }

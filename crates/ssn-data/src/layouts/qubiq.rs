@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use ssn_io::{Limits, read};
 
-use crate::dataset::source::{Files, Maps, Rater, Reading, Source};
-use crate::dataset::{Entry, Layout};
+use crate::dataset::source::{CaseFiles, CaseSource, Rater, RaterMaps, ReadOptions};
+use crate::dataset::{CaseEntry, Layout};
 use crate::error::Result;
 use crate::layouts::files::{images, name, stem, subfolders};
 use crate::layouts::{Draft, parts, unique};
@@ -32,17 +32,17 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
         let mut masks: Vec<(u8, PathBuf)> =
             masks.into_iter().map(|(task, path)| (class(task), path)).collect();
         let maps = match tasks.len() {
-            1 => Maps::Labels(masks.remove(0).1),
-            _ => Maps::Masks(masks),
+            1 => RaterMaps::Labels(masks.remove(0).1),
+            _ => RaterMaps::Masks(masks),
         };
         Rater { number, maps }
     };
-    let entries: Vec<Entry> = found
+    let entries: Vec<CaseEntry> = found
         .into_iter()
         .map(|(id, split, image, masks)| {
             let raters = masks.into_iter().map(rater).collect();
-            let files = Files { images: vec![Some(image)], raters, mask: None };
-            Entry { group: id.clone(), id, split, source: Source::Files(files) }
+            let files = CaseFiles { images: vec![Some(image)], raters, mask: None };
+            CaseEntry { group: id.clone(), id, split, source: CaseSource::Files(files) }
         })
         .collect();
     let Some(first) = entries.first() else { return Ok(None) };
@@ -50,7 +50,7 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     let classes = (tasks.len() > 1).then(|| {
         std::iter::once("background".to_owned()).chain(tasks.iter().map(|t| format!("task_{t}"))).collect()
     });
-    let reading = Reading { depth_is_channels, ..Reading::default() };
+    let reading = ReadOptions { depth_is_channels, ..ReadOptions::default() };
     Ok(Some(Draft { classes, reading, ..Draft::new(Layout::Qubiq, entries) }))
 }
 
@@ -75,8 +75,8 @@ fn task_and_rater(stem: &str) -> Option<(usize, usize)> {
 }
 
 /// Whether the third axis of the image holds channels: it is longer than 1, and the masks are flat.
-fn depth_is_channels(source: &Source) -> bool {
-    let Source::Files(files) = source else { return false };
+fn depth_is_channels(source: &CaseSource) -> bool {
+    let CaseSource::Files(files) = source else { return false };
     let depth = |path: Option<&PathBuf>| {
         path.and_then(|path| read(path, &Limits::default()).ok())
             .map(|image| (image.shape[0], image.shape[1]))

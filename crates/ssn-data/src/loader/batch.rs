@@ -7,16 +7,16 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::augment::SpatialMap;
+use crate::augment::DeformationField;
 use crate::augment::{AugmentConfig, Subject};
-use crate::augment::{Grid, LabelInterpolation, gather_image, gather_labels};
+use crate::augment::{Grid, LabelInterpolation, sample_image, sample_labels};
 use crate::dataset::case::Cases;
 use crate::error::{DataError, Result};
-use crate::loader::cache::Cache;
-use crate::loader::order::{Order, Plan};
-use crate::loader::patch::{Chosen, PatchConfig, Prepared};
+use crate::loader::cache::CaseCache;
+use crate::loader::order::{CaseOrder, CaseSampler};
+use crate::loader::patch::{IndexedCase, PatchConfig, PatchLocation};
 use crate::parallel::message;
-use crate::random::{Purpose, Stream};
+use crate::random::{Purpose, RandomStream};
 
 /// A batch of patches: a function of the seed and the batch's number alone.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,30 +69,30 @@ pub struct Origin {
 /// Batches stay what they are: items are divided in order, as evenly as can be, and item i of batch k is the same
 /// whoever makes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Share {
+pub struct Replica {
     /// The number of this rank, from 0.
     pub rank: usize,
     /// How many there are.
-    pub ranks: usize,
+    pub world_size: usize,
 }
 
-impl Share {
+impl Replica {
     /// One rank makes everything.
-    pub const WHOLE: Self = Self { rank: 0, ranks: 1 };
+    pub const SINGLE: Self = Self { rank: 0, world_size: 1 };
 
     /// The items of a batch that are made here.
     ///
     /// # Errors
     /// There are more ranks than items.
     pub fn items(self, batch_size: usize) -> Result<Range<usize>> {
-        if batch_size < self.ranks {
+        if batch_size < self.world_size {
             return Err(DataError::Setting {
                 field: "batch_size",
                 value: batch_size.to_string(),
-                expected: format!("at least {}, an item for each of the ranks", self.ranks),
+                expected: format!("at least {}, an item for each of the ranks", self.world_size),
             });
         }
-        let start = |rank: usize| rank * batch_size / self.ranks;
+        let start = |rank: usize| rank * batch_size / self.world_size;
         Ok(start(self.rank)..start(self.rank + 1))
     }
 }
@@ -105,7 +105,7 @@ pub struct BatchConfig {
     pub batch_size: usize,
     /// In which order cases come.
     #[serde(default)]
-    pub order: Order,
+    pub order: CaseOrder,
     /// How patches are cut.
     #[serde(default)]
     pub patch: PatchConfig,
@@ -114,20 +114,20 @@ pub struct BatchConfig {
     pub augment: AugmentConfig,
     /// What the network sees of a patch, if that is less than all of it: only these voxels are made.
     #[serde(skip)]
-    pub seen: Option<Vec<Grid>>,
+    pub input_grids: Option<Vec<Grid>>,
 }
 
 /// A set of cases with the settings of its batches.
-pub struct Recipe {
+pub struct BatchSampler {
     cases: Arc<dyn Cases>,
     seed: u64,
     config: BatchConfig,
     /// The items of every batch that are made.
     items: Range<usize>,
-    cache: Cache<Prepared>,
+    cache: CaseCache<IndexedCase>,
 }
 
-impl Recipe {
+impl BatchSampler {
     /// Checks the settings; cases are kept in memory up to `cache_bytes`.
     pub fn new(cases: Arc<dyn Cases>, seed: u64, config: BatchConfig, cache_bytes: usize) -> Result<Self> {
         if config.batch_size == 0 {
@@ -137,18 +137,18 @@ impl Recipe {
         config.patch.check()?;
         config.augment.check()?;
         let items = 0..config.batch_size;
-        let recipe = Self { cases, seed, config, items, cache: Cache::new(cache_bytes) };
+        let recipe = Self { cases, seed, config, items, cache: CaseCache::new(cache_bytes) };
         recipe.plan().map(|_| recipe)
     }
 
     /// The same for the items of batches that fall to one of several ranks.
-    pub fn shared(self, share: Share) -> Result<Self> {
-        Ok(Self { items: share.items(self.config.batch_size)?, ..self })
+    pub fn for_replica(self, replica: Replica) -> Result<Self> {
+        Ok(Self { items: replica.items(self.config.batch_size)?, ..self })
     }
 
     /// The order of the cases. A plan that is used for one batch after the other saves work.
-    pub fn plan(&self) -> Result<Plan> {
-        Plan::new(self.seed, self.cases.len(), self.config.order)
+    pub fn plan(&self) -> Result<CaseSampler> {
+        CaseSampler::new(self.seed, self.cases.len(), self.config.order)
     }
 
     /// The batch of a number.
@@ -165,7 +165,7 @@ impl Recipe {
     pub fn batch_unless(
         &self,
         number: u64,
-        plan: &mut Plan,
+        plan: &mut CaseSampler,
         stopped: &dyn Fn() -> bool,
     ) -> Result<Option<Batch>> {
         let mut batch = None;
@@ -196,11 +196,11 @@ impl Recipe {
     ) -> Result<()> {
         let patch = &self.config.patch;
         let case = self.cache.get(index, || {
-            let case = Prepared::new(self.cases.load(index)?, patch.index())?;
+            let case = IndexedCase::new(self.cases.load(index)?, patch.index())?;
             let bytes = case.bytes();
             Ok((case, bytes))
         })?;
-        let chosen = patch.choose(&case, &mut Stream::new(self.seed, Purpose::Patch, q))?;
+        let chosen = patch.choose(&case, &mut RandomStream::new(self.seed, Purpose::Patch, q))?;
         let shapes = self.shapes(&case, &chosen);
         let batch = batch.get_or_insert_with(|| Batch {
             first: self.items.start,
@@ -227,7 +227,7 @@ impl Recipe {
     }
 
     /// `[b, c, d, h, w]` of images and `[b, t, d, h, w]` of targets.
-    fn shapes(&self, case: &Prepared, chosen: &Chosen) -> [[usize; 5]; 2] {
+    fn shapes(&self, case: &IndexedCase, chosen: &PatchLocation) -> [[usize; 5]; 2] {
         let targets = chosen.rater.map_or(case.raters.len(), |_| 1);
         let shape = |n, [d, h, w]: [usize; 3]| [self.items.len(), n, d, h, w];
         [shape(case.image.channels(), chosen.window.size), shape(targets, chosen.target.size)]
@@ -235,16 +235,17 @@ impl Recipe {
 
     /// The voxels of a patch of a size that are made.
     fn grids(&self, size: [usize; 3]) -> Vec<Grid> {
-        self.config.seen.clone().unwrap_or_else(|| vec![Grid::whole(size)])
+        self.config.input_grids.clone().unwrap_or_else(|| vec![Grid::whole(size)])
     }
 
     /// Cuts and changes one patch.
-    fn fill(&self, case: &Prepared, chosen: &Chosen, q: u64, item: usize, batch: &mut Batch) {
+    fn fill(&self, case: &IndexedCase, chosen: &PatchLocation, q: u64, item: usize, batch: &mut Batch) {
         let [_, channels, ..] = batch.image_shape;
         let (size, flat) = (chosen.window.size, case.shape()[0] == 1);
         let subject = Subject { size, spacing: case.spacing, channels, flat };
-        let drawn = self.config.augment.draw(&subject, &mut Stream::new(self.seed, Purpose::Augment, q));
-        let map = SpatialMap::new(&drawn.changes, size, flat);
+        let drawn =
+            self.config.augment.draw(&subject, &mut RandomStream::new(self.seed, Purpose::Augment, q));
+        let map = DeformationField::new(&drawn.changes, size, flat);
 
         let grids = &batch.grids;
         let values = channels * grids.iter().map(Grid::voxels).sum::<usize>();
@@ -252,7 +253,7 @@ impl Recipe {
         let mut start = 0;
         for grid in grids {
             let end = start + channels * grid.voxels();
-            gather_image(&case.image, &map, chosen.window, grid, &mut image[start..end]);
+            sample_image(&case.image, &map, chosen.window, grid, &mut image[start..end]);
             start = end;
         }
         drawn.intensities.iter().for_each(|change| change.apply(image, channels, size, grids));
@@ -265,13 +266,13 @@ impl Recipe {
         let labels = &mut batch.targets[item * raters.len() * voxels..][..raters.len() * voxels];
         let mut maps: Vec<(&[u8], &mut [u8])> =
             raters.iter().map(Vec::as_slice).zip(labels.chunks_exact_mut(voxels)).collect();
-        gather_labels(&mut maps, case.shape(), &map, chosen.target, self.config.augment.labels);
+        sample_labels(&mut maps, case.shape(), &map, chosen.target, self.config.augment.labels);
 
         if let Some(mask) = &case.mask {
             // Nothing means everywhere: so it was for the items before this one.
             let masks = batch.masks.get_or_insert_with(|| vec![1; batch.image_shape[0] * voxels]);
             let mut pair = [(mask.as_slice(), &mut masks[item * voxels..][..voxels])];
-            gather_labels(&mut pair, case.shape(), &map, chosen.target, LabelInterpolation::Nearest);
+            sample_labels(&mut pair, case.shape(), &map, chosen.target, LabelInterpolation::Nearest);
         }
     }
 }
@@ -300,13 +301,14 @@ mod tests {
     #[test]
     fn ranks_divide_a_batch_evenly_and_completely() {
         for (batch, ranks) in [(12, 1), (12, 4), (10, 4), (3, 3), (7, 2)] {
-            let parts: Vec<_> = (0..ranks).map(|rank| Share { rank, ranks }.items(batch).unwrap()).collect();
+            let parts: Vec<_> =
+                (0..ranks).map(|rank| Replica { rank, world_size: ranks }.items(batch).unwrap()).collect();
             let all: Vec<usize> = parts.iter().cloned().flatten().collect();
             assert_eq!(all, (0..batch).collect::<Vec<_>>());
             let sizes = parts.iter().map(Range::len);
             assert!(sizes.clone().max().unwrap() - sizes.min().unwrap() <= 1, "{parts:?}");
         }
-        let error = Share { rank: 0, ranks: 5 }.items(4).unwrap_err().to_string();
+        let error = Replica { rank: 0, world_size: 5 }.items(4).unwrap_err().to_string();
         assert!(error.contains("at least 5, an item for each of the ranks"), "{error}");
     }
 }

@@ -7,7 +7,7 @@ use crate::error::Result;
 
 /// A cache of values by number. Several threads may ask at once: a value is loaded by the first, and the others wait for it.
 #[derive(Debug)]
-pub struct Cache<T> {
+pub struct CaseCache<T> {
     limit: usize,
     state: Mutex<State<T>>,
     changed: Condvar,
@@ -28,13 +28,14 @@ enum Slot<T> {
     Kept { value: Arc<T>, bytes: usize, used: u64 },
 }
 
-impl<T> Cache<T> {
+impl<T> CaseCache<T> {
     /// A cache that keeps at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         let state = State { slots: HashMap::new(), by_use: BTreeMap::new(), clock: 0, bytes: 0 };
         Self { limit, state: Mutex::new(state), changed: Condvar::new() }
     }
 
+    #[cfg(test)]
     /// The bytes that are kept now.
     pub fn bytes(&self) -> usize {
         self.lock().bytes
@@ -83,7 +84,7 @@ impl<T> Cache<T> {
 
 /// Somebody is loading a value. When it ends, in whatever way, those who wait are woken.
 struct Promise<'a, T> {
-    cache: &'a Cache<T>,
+    cache: &'a CaseCache<T>,
     number: usize,
 }
 
@@ -133,7 +134,7 @@ mod tests {
 
     use super::*;
     use crate::error::DataError;
-    use crate::random::{Purpose, Stream};
+    use crate::random::{Purpose, RandomStream};
 
     fn failure() -> DataError {
         DataError::Case { id: "a".to_owned(), reason: "broken".to_owned(), advice: "mend it" }
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_was_used_last_stays_and_the_limit_holds() {
-        let cache = Cache::new(100);
+        let cache = CaseCache::new(100);
         let loads = AtomicUsize::new(0);
         let get = |number: usize| {
             let load = || {
@@ -159,12 +160,12 @@ mod tests {
 
     #[test]
     fn the_limit_holds_for_any_sizes_and_threads() {
-        let cache = Cache::new(1000);
+        let cache = CaseCache::new(1000);
         std::thread::scope(|scope| {
             for thread in 0..4 {
                 let cache = &cache;
                 scope.spawn(move || {
-                    let mut stream = Stream::new(thread, Purpose::Order, 0);
+                    let mut stream = RandomStream::new(thread, Purpose::Order, 0);
                     for _ in 0..2000 {
                         let number = stream.below(40) as usize;
                         let value = cache.get(number, || Ok((number, number * 37))).unwrap();
@@ -178,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_value_larger_than_the_cache_is_not_kept() {
-        let cache = Cache::new(10);
+        let cache = CaseCache::new(10);
         cache.get(1, || Ok(("small", 10))).unwrap();
         assert_eq!(*cache.get(2, || Ok(("large", 11))).unwrap(), "large");
         assert_eq!(cache.bytes(), 10);
@@ -187,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_value_is_loaded_once_however_many_ask() {
-        let cache = Cache::new(10);
+        let cache = CaseCache::new(10);
         let (loads, barrier) = (AtomicUsize::new(0), Barrier::new(8));
         std::thread::scope(|scope| {
             for _ in 0..8 {
@@ -207,7 +208,7 @@ mod tests {
 
     #[test]
     fn failures_and_panics_leave_the_number_free() {
-        let cache = Cache::<u8>::new(10);
+        let cache = CaseCache::<u8>::new(10);
         assert!(cache.get(1, || Err(failure())).is_err());
         let panicked =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| cache.get(1, || panic!("a defect"))));

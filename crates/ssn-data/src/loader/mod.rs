@@ -9,9 +9,9 @@ mod order;
 mod patch;
 mod queue;
 
-pub use batch::{Batch, BatchConfig, Origin, Recipe, Share};
-pub use order::{Order, Plan};
-pub use patch::{PatchConfig, Place, RaterChoice};
+pub use batch::{Batch, BatchConfig, BatchSampler, Origin, Replica};
+pub use order::{CaseOrder, CaseSampler};
+pub use patch::{PatchConfig, PatchSampler, RaterChoice};
 
 use std::sync::Arc;
 use std::thread;
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use crate::dataset::case::Cases;
 use crate::error::{DataError, Result};
-use crate::loader::queue::Queue;
+use crate::loader::queue::BatchQueue;
 use crate::parallel::default_bytes;
 
 /// The memory for finished batches if nobody says otherwise: a few batches of the largest kind in use (10 patches of
@@ -42,7 +42,7 @@ pub struct LoaderConfig {
     /// The first batch.
     pub start: u64,
     /// Which items of each batch are made.
-    pub share: Share,
+    pub replica: Replica,
 }
 
 impl Default for LoaderConfig {
@@ -52,22 +52,22 @@ impl Default for LoaderConfig {
             prefetch_bytes: DEFAULT_PREFETCH_BYTES,
             cache_bytes: None,
             start: 0,
-            share: Share::WHOLE,
+            replica: Replica::SINGLE,
         }
     }
 }
 
 /// An endless sequence of batches. It ends with the first error; dropping it stops its threads.
-pub struct Loader {
-    recipe: Arc<Recipe>,
-    queue: Arc<Queue>,
+pub struct DataLoader {
+    recipe: Arc<BatchSampler>,
+    queue: Arc<BatchQueue>,
     threads: Vec<JoinHandle<()>>,
-    plan: Plan,
+    plan: CaseSampler,
     next: u64,
     failed: bool,
 }
 
-impl Loader {
+impl DataLoader {
     /// Checks the settings and starts the threads.
     pub fn new(
         cases: Arc<dyn Cases>,
@@ -76,8 +76,9 @@ impl Loader {
         config: &LoaderConfig,
     ) -> Result<Self> {
         let cache_bytes = config.cache_bytes.unwrap_or_else(default_bytes);
-        let recipe = Arc::new(Recipe::new(cases, seed, batches, cache_bytes)?.shared(config.share)?);
-        let queue = Arc::new(Queue::new(config.start, config.prefetch_bytes));
+        let recipe =
+            Arc::new(BatchSampler::new(cases, seed, batches, cache_bytes)?.for_replica(config.replica)?);
+        let queue = Arc::new(BatchQueue::new(config.start, config.prefetch_bytes));
         let plan = recipe.plan()?;
         let threads = vec![];
         let mut loader = Self { recipe, queue, threads, plan, next: config.start, failed: false };
@@ -86,7 +87,7 @@ impl Loader {
             queue.worker_starts();
             let thread = thread::Builder::new().name(format!("batches-{number}"));
             let work = move || {
-                let _guard = queue::Leaving(&queue);
+                let _guard = queue::WorkerGuard(&queue);
                 work(&recipe, &queue, plan);
             };
             loader.threads.push(thread.spawn(work).map_err(|error| {
@@ -103,7 +104,7 @@ impl Loader {
 }
 
 /// Makes batches until told to stop.
-fn work(recipe: &Recipe, queue: &Queue, mut plan: Plan) {
+fn work(recipe: &BatchSampler, queue: &BatchQueue, mut plan: CaseSampler) {
     while let Some(number) = queue.claim() {
         match recipe.batch_unless(number, &mut plan, &|| queue.is_stopped()) {
             Ok(Some(batch)) => queue.deliver(batch),
@@ -113,7 +114,7 @@ fn work(recipe: &Recipe, queue: &Queue, mut plan: Plan) {
     }
 }
 
-impl Iterator for Loader {
+impl Iterator for DataLoader {
     type Item = Result<Batch>;
 
     fn next(&mut self) -> Option<Result<Batch>> {
@@ -135,7 +136,7 @@ impl Iterator for Loader {
     }
 }
 
-impl Drop for Loader {
+impl Drop for DataLoader {
     fn drop(&mut self) {
         self.queue.stop();
         if self.queue.wait_until_left(FAREWELL) {
@@ -156,16 +157,16 @@ mod tests {
 
     use super::*;
     use crate::augment::Grid;
-    use crate::augment::{Augmentation, Preset};
+    use crate::augment::{AugmentPreset, Augmentation};
     use crate::dataset::case::{Case, MemoryCases};
-    use crate::loader::order::Order;
-    use crate::loader::patch::{PatchConfig, Place, RaterChoice};
-    use crate::random::{Purpose, Stream};
+    use crate::loader::order::CaseOrder;
+    use crate::loader::patch::{PatchConfig, PatchSampler, RaterChoice};
+    use crate::random::{Purpose, RandomStream};
 
     fn cases(count: usize, shape: [usize; 3], channels: usize, mask: bool) -> Arc<MemoryCases> {
         let voxels: usize = shape.iter().product();
         let case = |number: usize| {
-            let mut stream = Stream::new(number as u64, Purpose::Synthetic, 0);
+            let mut stream = RandomStream::new(number as u64, Purpose::Synthetic, 0);
             let mut labels = || (0..voxels).map(|_| stream.below(8).saturating_sub(5) as u8).collect();
             let raters = vec![labels(), labels(), labels()];
             Case {
@@ -193,7 +194,7 @@ mod tests {
         let cache_bytes = Some(3 * set.0[0].bytes());
         let settings =
             LoaderConfig { workers, prefetch_bytes: 200_000, cache_bytes, start, ..LoaderConfig::default() };
-        let loader = Loader::new(set, 11, config.clone(), &settings).unwrap();
+        let loader = DataLoader::new(set, 11, config.clone(), &settings).unwrap();
         loader.take(count).map(|batch| batch.unwrap()).collect()
     }
 
@@ -216,18 +217,18 @@ mod tests {
     fn batches_in_2d_do_not_depend_on_workers() {
         let config = BatchConfig {
             batch_size: 4,
-            order: Order::Passes,
+            order: CaseOrder::Shuffled,
             patch: PatchConfig::default(),
-            augment: Preset::Lidc.config(),
-            seen: None,
+            augment: AugmentPreset::Lidc.config(),
+            input_grids: None,
         };
         check_workers(cases(10, [1, 24, 20], 1, false), &config, 8);
     }
 
     #[test]
     fn grids_of_patches_are_parts_of_the_whole() {
-        let place = Place::Random { size: [14, 16, 15], lesion_probability: 0.5 };
-        let mut augment = Preset::Brats.config();
+        let place = PatchSampler::Random { size: [14, 16, 15], foreground_probability: 0.5 };
+        let mut augment = AugmentPreset::Brats.config();
         augment.steps.push(Augmentation::Noise { low: 0.1, high: 0.2, probability: 0.7 });
         let grids = vec![
             Grid { start: [2, 1, 2], step: [5, 5, 5], count: [2, 3, 2] },
@@ -236,13 +237,13 @@ mod tests {
         ];
         let config = |seen| BatchConfig {
             batch_size: 3,
-            order: Order::Passes,
-            patch: PatchConfig { place, target_size: None, rater: RaterChoice::Random },
+            order: CaseOrder::Shuffled,
+            patch: PatchConfig { sampler: place, target_size: None, rater: RaterChoice::Random },
             augment: augment.clone(),
-            seen,
+            input_grids: seen,
         };
         let set = cases(4, [20, 21, 19], 2, true);
-        let recipe = |seen| Recipe::new(set.clone(), 5, config(seen), usize::MAX).unwrap();
+        let recipe = |seen| BatchSampler::new(set.clone(), 5, config(seen), usize::MAX).unwrap();
         let (whole, parts) = (recipe(None), recipe(Some(grids.clone())));
         for number in 0..12 {
             let (whole, parts) = (whole.batch(number).unwrap(), parts.batch(number).unwrap());
@@ -265,14 +266,14 @@ mod tests {
 
     #[test]
     fn batches_in_3d_do_not_depend_on_workers() {
-        let place = Place::Random { size: [14, 14, 14], lesion_probability: 0.5 };
+        let place = PatchSampler::Random { size: [14, 14, 14], foreground_probability: 0.5 };
         let rater = RaterChoice::All;
         let config = BatchConfig {
             batch_size: 5,
-            order: Order::Epochs { images: 4, patches: 5 },
-            patch: PatchConfig { place, target_size: Some([6, 6, 6]), rater },
-            augment: Preset::Brats.config(),
-            seen: None,
+            order: CaseOrder::Epochs { images: 4, patches: 5 },
+            patch: PatchConfig { sampler: place, target_size: Some([6, 6, 6]), rater },
+            augment: AugmentPreset::Brats.config(),
+            input_grids: None,
         };
         let set = cases(6, [12, 16, 18], 4, true);
         check_workers(set.clone(), &config, 12);
@@ -323,17 +324,17 @@ mod tests {
         Arc::new(Moody { inner: cases(20, [1, 8, 8], 1, false), loads: AtomicUsize::new(0), mood })
     }
 
-    fn in_order(set: Arc<Moody>, workers: usize, prefetch_bytes: usize) -> Loader {
+    fn in_order(set: Arc<Moody>, workers: usize, prefetch_bytes: usize) -> DataLoader {
         let config = BatchConfig {
             batch_size: 1,
-            order: Order::Fixed,
+            order: CaseOrder::Sequential,
             patch: PatchConfig::default(),
-            augment: Preset::None.config(),
-            seen: None,
+            augment: AugmentPreset::None.config(),
+            input_grids: None,
         };
         let settings =
             LoaderConfig { workers, prefetch_bytes, cache_bytes: Some(0), ..LoaderConfig::default() };
-        Loader::new(set, 0, config, &settings).unwrap()
+        DataLoader::new(set, 0, config, &settings).unwrap()
     }
 
     #[test]
@@ -429,13 +430,13 @@ mod tests {
         set[1] = cases(2, [1, 8, 9], 1, false).0[1].clone();
         let config = BatchConfig {
             batch_size: 2,
-            order: Order::Fixed,
+            order: CaseOrder::Sequential,
             patch: PatchConfig::default(),
-            augment: Preset::None.config(),
-            seen: None,
+            augment: AugmentPreset::None.config(),
+            input_grids: None,
         };
         let mut loader =
-            Loader::new(Arc::new(MemoryCases(set)), 0, config, &LoaderConfig::default()).unwrap();
+            DataLoader::new(Arc::new(MemoryCases(set)), 0, config, &LoaderConfig::default()).unwrap();
         let error = loader.next().unwrap().unwrap_err().to_string();
         assert!(error.contains("case case-1: its images and targets are [1, 1, 8, 9]"), "{error}");
     }

@@ -4,17 +4,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{DataError, Result};
-use crate::random::{Purpose, Stream};
+use crate::random::{Purpose, RandomStream};
 
 /// In which order the cases come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Order {
+pub enum CaseOrder {
     /// Pass after pass over all cases, each in a new random order: one item per case and pass.
     #[default]
-    Passes,
+    #[serde(alias = "passes")]
+    Shuffled,
     /// Pass after pass in the order of the set, for validation.
-    Fixed,
+    #[serde(alias = "fixed")]
+    Sequential,
     /// Epochs as in the paper's 3D experiment: some images are drawn, each gives several patches, and the patches of
     /// all of them come in random order. Images repeat within an epoch only if the set has too few.
     Epochs {
@@ -25,23 +27,23 @@ pub enum Order {
     },
 }
 
-impl Order {
+impl CaseOrder {
     /// The epochs of the paper's 3D experiment: 50 images with 20 patches each.
     pub const BRATS: Self = Self::Epochs { images: 50, patches: 20 };
 }
 
 /// The order of the cases of one set. Remembers the stretch that it worked out last, which changes no result.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct CaseSampler {
     seed: u64,
     cases: usize,
-    order: Order,
+    order: CaseOrder,
     known: Option<(u64, Vec<u32>)>,
 }
 
-impl Plan {
+impl CaseSampler {
     /// A plan for a set of `cases` cases.
-    pub fn new(seed: u64, cases: usize, order: Order) -> Result<Self> {
+    pub fn new(seed: u64, cases: usize, order: CaseOrder) -> Result<Self> {
         let setting = |field, value: usize, expected: &str| DataError::Setting {
             field,
             value: value.to_string(),
@@ -50,7 +52,7 @@ impl Plan {
         if cases == 0 || u32::try_from(cases).is_err() {
             return Err(setting("the number of cases", cases, "at least 1 and below 2³²"));
         }
-        if let Order::Epochs { images, patches } = order {
+        if let CaseOrder::Epochs { images, patches } = order {
             let whole = images.checked_mul(patches).filter(|&n| u32::try_from(n).is_ok());
             if images == 0 || whole.is_none() {
                 return Err(setting("order.images", images, "at least 1, and below 2³² with all patches"));
@@ -65,15 +67,15 @@ impl Plan {
     /// How many items make a pass or an epoch.
     pub fn epoch_len(&self) -> u64 {
         match self.order {
-            Order::Passes | Order::Fixed => self.cases as u64,
-            Order::Epochs { images, patches } => (images * patches) as u64,
+            CaseOrder::Shuffled | CaseOrder::Sequential => self.cases as u64,
+            CaseOrder::Epochs { images, patches } => (images * patches) as u64,
         }
     }
 
     /// The case of item `q`.
     pub fn case(&mut self, q: u64) -> usize {
         let (epoch, place) = (q / self.epoch_len(), (q % self.epoch_len()) as usize);
-        if self.order == Order::Fixed {
+        if self.order == CaseOrder::Sequential {
             return place;
         }
         if self.known.as_ref().is_none_or(|(known, _)| *known != epoch) {
@@ -84,16 +86,16 @@ impl Plan {
 
     /// The cases of all items of an epoch.
     fn work_out(&self, epoch: u64) -> Vec<u32> {
-        let mut stream = Stream::new(self.seed, Purpose::Order, epoch);
+        let mut stream = RandomStream::new(self.seed, Purpose::Order, epoch);
         let mut shuffled = || {
             let mut cases: Vec<u32> = (0..self.cases as u32).collect();
             stream.shuffle(&mut cases);
             cases
         };
         match self.order {
-            Order::Fixed => vec![],
-            Order::Passes => shuffled(),
-            Order::Epochs { images, patches } => {
+            CaseOrder::Sequential => vec![],
+            CaseOrder::Shuffled => shuffled(),
+            CaseOrder::Epochs { images, patches } => {
                 let mut drawn = vec![];
                 while drawn.len() < images {
                     drawn.extend(shuffled());
@@ -111,36 +113,39 @@ impl Plan {
 mod tests {
     use super::*;
 
-    fn cases(plan: &mut Plan, range: std::ops::Range<u64>) -> Vec<usize> {
+    fn cases(plan: &mut CaseSampler, range: std::ops::Range<u64>) -> Vec<usize> {
         range.map(|q| plan.case(q)).collect()
     }
 
     #[test]
     fn every_pass_has_every_case_once_in_another_order() {
-        let mut plan = Plan::new(3, 40, Order::Passes).unwrap();
+        let mut plan = CaseSampler::new(3, 40, CaseOrder::Shuffled).unwrap();
         let (first, second) = (cases(&mut plan, 0..40), cases(&mut plan, 40..80));
         assert_ne!(first, second);
         for mut pass in [first, second] {
             pass.sort_unstable();
             assert_eq!(pass, (0..40).collect::<Vec<_>>());
         }
-        assert_eq!(cases(&mut Plan::new(3, 3, Order::Fixed).unwrap(), 0..7), [0, 1, 2, 0, 1, 2, 0]);
+        assert_eq!(
+            cases(&mut CaseSampler::new(3, 3, CaseOrder::Sequential).unwrap(), 0..7),
+            [0, 1, 2, 0, 1, 2, 0]
+        );
     }
 
     #[test]
     fn items_do_not_depend_on_what_was_asked_before() {
-        let mut in_order = Plan::new(9, 60, Order::BRATS).unwrap();
+        let mut in_order = CaseSampler::new(9, 60, CaseOrder::BRATS).unwrap();
         let forward = cases(&mut in_order, 0..3000);
-        let mut any_order = Plan::new(9, 60, Order::BRATS).unwrap();
+        let mut any_order = CaseSampler::new(9, 60, CaseOrder::BRATS).unwrap();
         for q in [2999, 0, 1500, 10, 2000, 1] {
             assert_eq!(any_order.case(q), forward[q as usize]);
         }
-        assert_ne!(cases(&mut Plan::new(10, 60, Order::BRATS).unwrap(), 0..3000), forward);
+        assert_ne!(cases(&mut CaseSampler::new(10, 60, CaseOrder::BRATS).unwrap(), 0..3000), forward);
     }
 
     #[test]
     fn an_epoch_draws_its_images_and_mixes_their_patches() {
-        let mut plan = Plan::new(1, 60, Order::BRATS).unwrap();
+        let mut plan = CaseSampler::new(1, 60, CaseOrder::BRATS).unwrap();
         let epoch = cases(&mut plan, 0..1000);
         let mut counts = [0; 60];
         epoch.iter().for_each(|&case| counts[case] += 1);
@@ -148,7 +153,7 @@ mod tests {
         assert_eq!(counts.iter().filter(|&&count| count == 0).count(), 10);
         assert!(epoch.windows(2).filter(|pair| pair[0] == pair[1]).count() < 60);
         // Fewer cases than images: all are used, as evenly as can be.
-        let mut small = Plan::new(1, 3, Order::Epochs { images: 7, patches: 2 }).unwrap();
+        let mut small = CaseSampler::new(1, 3, CaseOrder::Epochs { images: 7, patches: 2 }).unwrap();
         let mut counts = [0; 3];
         cases(&mut small, 0..14).iter().for_each(|&case| counts[case] += 1);
         counts.sort_unstable();
@@ -157,9 +162,9 @@ mod tests {
 
     #[test]
     fn settings_out_of_range_are_refused() {
-        assert!(Plan::new(1, 0, Order::Passes).is_err());
+        assert!(CaseSampler::new(1, 0, CaseOrder::Shuffled).is_err());
         for (images, patches) in [(0, 20), (50, 0), (usize::MAX, 2)] {
-            assert!(Plan::new(1, 5, Order::Epochs { images, patches }).is_err());
+            assert!(CaseSampler::new(1, 5, CaseOrder::Epochs { images, patches }).is_err());
         }
     }
 }

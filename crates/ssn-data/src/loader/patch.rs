@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::augment::{Interleaved, Window};
+use crate::augment::{ChannelsLastImage, Window};
 use crate::dataset::case::Case;
 use crate::error::{DataError, Result};
-use crate::random::Stream;
+use crate::random::RandomStream;
 
 /// Which label maps are the target of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -27,12 +27,13 @@ pub enum RaterChoice {
 /// Where a patch is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Place {
+pub enum PatchSampler {
     /// The whole image; all images must have the same size.
     #[default]
     Whole,
     /// A patch in the middle of the image, for images that differ a little in size.
-    Middle {
+    #[serde(alias = "middle")]
+    CenterCrop {
         /// `[d, h, w]`.
         size: [usize; 3],
     },
@@ -42,8 +43,8 @@ pub enum Place {
         size: [usize; 3],
         /// How often that voxel is one of the target's lesion (any label but 0), if it has one; otherwise, and if
         /// possible, it is a voxel of the background.
-        #[serde(default = "half")]
-        lesion_probability: f64,
+        #[serde(default = "half", alias = "lesion_probability")]
+        foreground_probability: f64,
     },
 }
 
@@ -56,7 +57,8 @@ fn half() -> f64 {
 #[serde(default, deny_unknown_fields)]
 pub struct PatchConfig {
     /// Where patches are cut.
-    pub place: Place,
+    #[serde(alias = "place")]
+    pub sampler: PatchSampler,
     /// The size of targets and masks, `[d, h, w]`, around the same center; nothing means that of the image.
     pub target_size: Option<[usize; 3]>,
     /// Which label map of a case is learnt from.
@@ -65,7 +67,7 @@ pub struct PatchConfig {
 
 /// A patch that was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Chosen {
+pub struct PatchLocation {
     /// The part of the image.
     pub window: Window,
     /// The part of the label maps.
@@ -79,9 +81,9 @@ pub struct Chosen {
 impl PatchConfig {
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
-        let size = match self.place {
-            Place::Whole => None,
-            Place::Middle { size } | Place::Random { size, .. } => Some(size),
+        let size = match self.sampler {
+            PatchSampler::Whole => None,
+            PatchSampler::CenterCrop { size } | PatchSampler::Random { size, .. } => Some(size),
         };
         for (field, size) in [("patch.size", size), ("patch.target_size", self.target_size)] {
             if let Some(size) = size.filter(|size| size.contains(&0)) {
@@ -91,9 +93,9 @@ impl PatchConfig {
         if let (Some(size), Some(target)) = (size, self.target_size) {
             fits(size, target)?;
         }
-        match self.place {
-            Place::Random { lesion_probability: p, .. } if !(0.0..=1.0).contains(&p) => {
-                Err(setting("patch.lesion_probability", p.to_string(), "between 0 and 1"))
+        match self.sampler {
+            PatchSampler::Random { foreground_probability: p, .. } if !(0.0..=1.0).contains(&p) => {
+                Err(setting("patch.foreground_probability", p.to_string(), "between 0 and 1"))
             }
             _ => Ok(()),
         }
@@ -101,15 +103,15 @@ impl PatchConfig {
 
     /// The indices that cases need for this.
     pub fn index(&self) -> Index {
-        match (self.place, self.rater) {
-            (Place::Whole | Place::Middle { .. }, _) => Index::None,
-            (Place::Random { .. }, RaterChoice::All) => Index::AnyRater,
-            (Place::Random { .. }, _) => Index::EachRater,
+        match (self.sampler, self.rater) {
+            (PatchSampler::Whole | PatchSampler::CenterCrop { .. }, _) => Index::None,
+            (PatchSampler::Random { .. }, RaterChoice::All) => Index::AnyRater,
+            (PatchSampler::Random { .. }, _) => Index::EachRater,
         }
     }
 
     /// Chooses the patch of one item.
-    pub fn choose(&self, case: &Prepared, stream: &mut Stream) -> Result<Chosen> {
+    pub fn choose(&self, case: &IndexedCase, stream: &mut RandomStream) -> Result<PatchLocation> {
         let raters = case.raters.len();
         let rater = match self.rater {
             RaterChoice::All => None,
@@ -129,31 +131,31 @@ impl PatchConfig {
         };
         let shape = case.shape();
         let middle = shape.map(|n| n / 2);
-        let (center, size) = match self.place {
-            Place::Whole => (middle, shape),
-            Place::Middle { size } => (middle, size),
-            Place::Random { size, lesion_probability } => {
-                let lesion = stream.chance(lesion_probability);
+        let (center, size) = match self.sampler {
+            PatchSampler::Whole => (middle, shape),
+            PatchSampler::CenterCrop { size } => (middle, size),
+            PatchSampler::Random { size, foreground_probability } => {
+                let lesion = stream.chance(foreground_probability);
                 (random_voxel(case, rater, lesion, stream).unwrap_or(middle), size)
             }
         };
         let target = self.target_size.unwrap_or(size);
         // A setting for most places; for whole images it depends on the case, which is then named.
-        fits(size, target).map_err(|error| match self.place {
-            Place::Whole => DataError::Load { id: case.id.clone(), source: Box::new(error) },
+        fits(size, target).map_err(|error| match self.sampler {
+            PatchSampler::Whole => DataError::Load { id: case.id.clone(), source: Box::new(error) },
             _ => error,
         })?;
         let window = Window::around(center, size);
-        Ok(Chosen { window, target: window.shrunk(target), center, rater })
+        Ok(PatchLocation { window, target: window.shrunk(target), center, rater })
     }
 }
 
 /// A voxel of the lesion or of the background; of the other if there is none; nothing if the mask is empty.
 fn random_voxel(
-    case: &Prepared,
+    case: &IndexedCase,
     rater: Option<usize>,
     lesion: bool,
-    stream: &mut Stream,
+    stream: &mut RandomStream,
 ) -> Option<[usize; 3]> {
     let places = case.places(rater)?;
     let (wanted, other) = match lesion {
@@ -204,11 +206,11 @@ pub enum Index {
 
 /// A case ready for cutting patches.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Prepared {
+pub struct IndexedCase {
     /// The name of the case.
     pub id: String,
     /// The image.
-    pub image: Interleaved,
+    pub image: ChannelsLastImage,
     /// One label map `[d, h, w]` per rater.
     pub raters: Vec<Vec<u8>>,
     rater_numbers: Vec<usize>,
@@ -219,7 +221,7 @@ pub struct Prepared {
     places: Vec<Places>,
 }
 
-impl Prepared {
+impl IndexedCase {
     /// Checks a case and prepares it.
     pub fn new(case: Case, index: Index) -> Result<Self> {
         check(&case)?;
@@ -244,7 +246,7 @@ impl Prepared {
         let [w, h, d] = case.geometry.spacing;
         Ok(Self {
             id: case.id,
-            image: Interleaved::new(case.image, case.channels, shape),
+            image: ChannelsLastImage::new(case.image, case.channels, shape),
             raters: case.raters,
             rater_numbers: case.rater_numbers,
             mask: case.mask,
@@ -391,8 +393,8 @@ mod tests {
     use ssn_io::Geometry;
 
     use super::*;
-    use crate::augment::SpatialMap;
-    use crate::augment::{Grid, LabelInterpolation, gather_image, gather_labels};
+    use crate::augment::DeformationField;
+    use crate::augment::{Grid, LabelInterpolation, sample_image, sample_labels};
     use crate::random::Purpose;
 
     proptest! {
@@ -421,8 +423,12 @@ mod tests {
         }
     }
 
-    fn config(size: [usize; 3], lesion_probability: f64, rater: RaterChoice) -> PatchConfig {
-        PatchConfig { place: Place::Random { size, lesion_probability }, target_size: None, rater }
+    fn config(size: [usize; 3], foreground_probability: f64, rater: RaterChoice) -> PatchConfig {
+        PatchConfig {
+            sampler: PatchSampler::Random { size, foreground_probability },
+            target_size: None,
+            rater,
+        }
     }
 
     /// Pads an array on all sides by `by` and cuts the window out of it.
@@ -465,15 +471,15 @@ mod tests {
             seed in any::<u64>(),
         ) {
             let voxels: usize = shape.iter().product();
-            let mut stream = Stream::new(seed, Purpose::Patch, 0);
+            let mut stream = RandomStream::new(seed, Purpose::Patch, 0);
             let labels: Vec<u8> = (0..voxels).map(|_| stream.below(3) as u8).collect();
-            let case = Prepared::new(case(shape, vec![labels.clone()], None), Index::EachRater).unwrap();
+            let case = IndexedCase::new(case(shape, vec![labels.clone()], None), Index::EachRater).unwrap();
             let chosen = config(size, 0.5, RaterChoice::Random).choose(&case, &mut stream).unwrap();
-            let map = SpatialMap::new(&[], size, shape[0] == 1);
+            let map = DeformationField::new(&[], size, shape[0] == 1);
             let patch: usize = size.iter().product();
 
             let mut image = vec![0.0; 2 * patch];
-            gather_image(&case.image, &map, chosen.window, &Grid::whole(chosen.window.size), &mut image);
+            sample_image(&case.image, &map, chosen.window, &Grid::whole(chosen.window.size), &mut image);
             for channel in 0..2 {
                 let plane: Vec<f32> = (0..voxels).map(|i| (channel * voxels + i) as f32 * 0.5 - 7.0).collect();
                 let expected = pad_then_crop(&plane, shape, chosen.window, 9, None);
@@ -481,17 +487,17 @@ mod tests {
             }
             let mut target = vec![9; patch];
             let nearest = LabelInterpolation::Nearest;
-            gather_labels(&mut [(&labels, &mut target)], shape, &map, chosen.window, nearest);
+            sample_labels(&mut [(&labels, &mut target)], shape, &map, chosen.window, nearest);
             prop_assert_eq!(target, pad_then_crop(&labels, shape, chosen.window, 9, Some(0)));
         }
     }
 
     /// How often each voxel is the center of 2,000 patches.
-    fn centers(case: &Prepared, config: PatchConfig) -> Vec<usize> {
+    fn centers(case: &IndexedCase, config: PatchConfig) -> Vec<usize> {
         let [_, h, w] = case.shape();
         let mut counts = vec![0; case.shape().iter().product()];
         for q in 0..2000 {
-            let chosen = config.choose(case, &mut Stream::new(1, Purpose::Patch, q)).unwrap();
+            let chosen = config.choose(case, &mut RandomStream::new(1, Purpose::Patch, q)).unwrap();
             let [z, y, x] = chosen.center;
             counts[(z * h + y) * w + x] += 1;
         }
@@ -502,7 +508,8 @@ mod tests {
     fn centers_are_lesion_or_background_inside_the_mask_as_often_as_asked() {
         let raters = vec![vec![1, 0, 0, 0, 0, 2, 0, 0], vec![0, 0, 0, 3, 0, 0, 0, 0]];
         let mask = Some(vec![1, 1, 1, 1, 1, 0, 1, 0]);
-        let case = |raters| Prepared::new(case([2, 2, 2], raters, mask.clone()), Index::EachRater).unwrap();
+        let case =
+            |raters| IndexedCase::new(case([2, 2, 2], raters, mask.clone()), Index::EachRater).unwrap();
         let size = [3, 3, 3];
         let first = centers(&case(raters.clone()), config(size, 0.5, RaterChoice::Fixed { rater: 0 }));
         // Voxel 5 is marked, but outside of the mask.
@@ -520,15 +527,15 @@ mod tests {
     #[test]
     fn an_empty_mask_gives_the_middle_and_all_raters_share_an_index() {
         let empty = case([1, 4, 4], vec![vec![1; 16]], Some(vec![0; 16]));
-        let empty = Prepared::new(empty, Index::EachRater).unwrap();
+        let empty = IndexedCase::new(empty, Index::EachRater).unwrap();
         let chosen = config([1, 2, 2], 0.5, RaterChoice::Random)
-            .choose(&empty, &mut Stream::new(0, Purpose::Patch, 0));
+            .choose(&empty, &mut RandomStream::new(0, Purpose::Patch, 0));
         assert_eq!(chosen.unwrap().center, [0, 2, 2]);
 
         let mut raters = vec![vec![0; 16]; 3];
         raters[2][9] = 1;
         let all = config([1, 2, 2], 1.0, RaterChoice::All);
-        let shared = Prepared::new(case([1, 4, 4], raters, None), all.index()).unwrap();
+        let shared = IndexedCase::new(case([1, 4, 4], raters, None), all.index()).unwrap();
         assert_eq!(centers(&shared, all)[9], 2000);
     }
 
@@ -540,22 +547,22 @@ mod tests {
         assert!(target([4, 3, 3]).check().is_err() && target([11, 9, 9]).check().is_err());
         assert!(config([0, 3, 3], 0.5, RaterChoice::All).check().is_err());
         assert!(config([3, 3, 3], 1.5, RaterChoice::All).check().is_err());
-        let one = Prepared::new(case([1, 2, 2], vec![vec![0; 4]], None), Index::None).unwrap();
+        let one = IndexedCase::new(case([1, 2, 2], vec![vec![0; 4]], None), Index::None).unwrap();
         let fixed = PatchConfig { rater: RaterChoice::Fixed { rater: 1 }, ..PatchConfig::default() };
-        let error = fixed.choose(&one, &mut Stream::new(0, Purpose::Patch, 0)).unwrap_err().to_string();
+        let error = fixed.choose(&one, &mut RandomStream::new(0, Purpose::Patch, 0)).unwrap_err().to_string();
         assert!(error.starts_with("case a: rater 1 is asked for, but those of this case are 0"), "{error}");
-        assert!(Prepared::new(case([1, 2, 2], vec![vec![0; 3]], None), Index::None).is_err());
-        assert!(Prepared::new(case([1, 2, 2], vec![], None), Index::None).is_err());
+        assert!(IndexedCase::new(case([1, 2, 2], vec![vec![0; 3]], None), Index::None).is_err());
+        assert!(IndexedCase::new(case([1, 2, 2], vec![], None), Index::None).is_err());
     }
 
     #[test]
     fn a_fixed_rater_is_known_by_number() {
         let mut two = case([1, 1, 2], vec![vec![0, 0], vec![1, 1]], None);
         two.rater_numbers = vec![0, 2];
-        let case = Prepared::new(two, Index::None).unwrap();
+        let case = IndexedCase::new(two, Index::None).unwrap();
         let choose = |rater| {
             let config = PatchConfig { rater: RaterChoice::Fixed { rater }, ..PatchConfig::default() };
-            config.choose(&case, &mut Stream::new(0, Purpose::Patch, 0))
+            config.choose(&case, &mut RandomStream::new(0, Purpose::Patch, 0))
         };
         assert_eq!(choose(2).unwrap().rater, Some(1));
         insta::assert_snapshot!(choose(1).unwrap_err().to_string());
@@ -563,9 +570,9 @@ mod tests {
 
     #[test]
     fn a_whole_image_that_is_too_small_is_named() {
-        let case = Prepared::new(case([1, 2, 2], vec![vec![0; 4]], None), Index::None).unwrap();
+        let case = IndexedCase::new(case([1, 2, 2], vec![vec![0; 4]], None), Index::None).unwrap();
         let config = PatchConfig { target_size: Some([1, 4, 4]), ..PatchConfig::default() };
-        let error = config.choose(&case, &mut Stream::new(0, Purpose::Patch, 0)).unwrap_err();
+        let error = config.choose(&case, &mut RandomStream::new(0, Purpose::Patch, 0)).unwrap_err();
         insta::assert_snapshot!(error.to_string());
     }
 }

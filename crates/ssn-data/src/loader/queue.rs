@@ -12,7 +12,7 @@ use crate::loader::batch::Batch;
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Finished batches by number, within a number of bytes.
-pub(super) struct Queue {
+pub(super) struct BatchQueue {
     limit: usize,
     stopped: AtomicBool,
     state: Mutex<State>,
@@ -36,15 +36,15 @@ struct State {
 }
 
 /// Says that a thread ends, in whatever way it does.
-pub(super) struct Leaving<'a>(pub(super) &'a Queue);
+pub(super) struct WorkerGuard<'a>(pub(super) &'a BatchQueue);
 
-impl Drop for Leaving<'_> {
+impl Drop for WorkerGuard<'_> {
     fn drop(&mut self) {
         self.0.worker_ends();
     }
 }
 
-impl Queue {
+impl BatchQueue {
     pub(super) fn new(start: u64, limit: usize) -> Self {
         let state = State {
             claimed: start,

@@ -18,7 +18,7 @@ use ssn_io::{Geometry, Image, Limits, Problem, Voxels, write};
 
 use crate::dataset::case::{Case, Cases};
 use crate::error::{DataError, Result};
-use crate::random::{Purpose, Stream};
+use crate::random::{Purpose, RandomStream};
 
 /// A synthetic set.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ impl Synthetic {
 
     /// What the image of a case shows.
     pub fn scene(&self, case: usize) -> Scene {
-        Scene::draw(&self.config, &mut Stream::new(self.seed(case), Purpose::Synthetic, 0))
+        Scene::draw(&self.config, &mut RandomStream::new(self.seed(case), Purpose::Synthetic, 0))
     }
 
     /// A rater of a case. The raters of the set are the first `config.raters` of an endless sequence, all drawn from
@@ -64,7 +64,7 @@ impl Synthetic {
     }
 
     fn rater_of(&self, case: usize, lesions: usize, number: u64) -> Rater {
-        let mut stream = Stream::new(self.seed(case), Purpose::Synthetic, number.wrapping_add(1));
+        let mut stream = RandomStream::new(self.seed(case), Purpose::Synthetic, number.wrapping_add(1));
         Rater::draw(&self.config, lesions, &mut stream)
     }
 
@@ -353,7 +353,7 @@ mod tests {
             let raters = planes(&set.label_maps(case, 0..30));
             let further = planes(&set.label_maps(case, 30..60));
             let marginal = set.scene(case).marginal();
-            let mut stream = Stream::new(case as u64, Purpose::Patch, 0);
+            let mut stream = RandomStream::new(case as u64, Purpose::Patch, 0);
             let pixels: Vec<Vec<u8>> =
                 (0..30).map(|_| marginal.iter().map(|&p| u8::from(stream.chance(p))).collect()).collect();
             joint += ged(&further, &raters, PairStatistic::V).unwrap().squared / 20.0;

@@ -2,8 +2,8 @@
 
 use ssn_core::random::fill_normals;
 
-use crate::augment::{Noise, Rank};
-use crate::random::Stream;
+use crate::augment::{NoiseRank, PerlinNoise};
+use crate::random::RandomStream;
 use crate::synthetic::SyntheticConfig;
 
 /// Attempts to place a lesion clear of the others before going without it.
@@ -35,11 +35,11 @@ pub struct Scene {
     texture: [u32; 2],
     grain: u64,
     /// The voxels that each lesion can reach, as seen from it.
-    seen: Vec<Vec<(usize, Seen)>>,
+    seen: Vec<Vec<(usize, LesionVoxel)>>,
 }
 
 impl Scene {
-    pub(super) fn draw(config: &SyntheticConfig, stream: &mut Stream) -> Self {
+    pub(super) fn draw(config: &SyntheticConfig, stream: &mut RandomStream) -> Self {
         let size = config.size;
         let flat = size[0] == 1;
         let axes = size.map(|n| n as f32 * stream.uniform_in(0.39, 0.48) as f32);
@@ -87,7 +87,7 @@ impl Scene {
     }
 
     /// The voxels of the body that a lesion can reach.
-    fn around(&self, lesion: &Lesion) -> Vec<(usize, Seen)> {
+    fn around(&self, lesion: &Lesion) -> Vec<(usize, LesionVoxel)> {
         let range = |k: usize| {
             let low = (lesion.center[k] - lesion.reach()).floor().max(0.0) as usize;
             let high = (lesion.center[k] + lesion.reach()).ceil().max(0.0) as usize;
@@ -109,7 +109,7 @@ impl Scene {
     }
 
     /// A random point of the body, within a share of its size.
-    fn inner_point(&self, share: f32, stream: &mut Stream) -> [f32; 3] {
+    fn inner_point(&self, share: f32, stream: &mut RandomStream) -> [f32; 3] {
         loop {
             let unit =
                 [0, 1, 2].map(|k| if self.size[k] == 1 { 0.0 } else { stream.uniform_in(-1.0, 1.0) as f32 });
@@ -121,7 +121,7 @@ impl Scene {
 
     /// Adds a vessel: a chain of short tubes that wanders away from its beginning and keeps clear of lesions, so that
     /// it hides nothing.
-    fn grow_vessel(&mut self, stream: &mut Stream) {
+    fn grow_vessel(&mut self, stream: &mut RandomStream) {
         let scale = self.size[2] as f32 / 64.0;
         let radius = scale.max(0.8) * stream.uniform_in(0.6, 1.1) as f32;
         let contrast = stream.uniform_in(0.1, 0.22) as f32;
@@ -146,7 +146,7 @@ impl Scene {
     }
 
     /// Adds a lesion clear of the others and of the air, if a place is found.
-    fn place_lesion(&mut self, faint: bool, stream: &mut Stream) {
+    fn place_lesion(&mut self, faint: bool, stream: &mut RandomStream) {
         let side = self.size.iter().filter(|&&n| n > 1).min().copied().unwrap_or(1) as f32;
         for _ in 0..ATTEMPTS {
             let radius = side * stream.uniform_in(0.07, 0.14) as f32;
@@ -191,14 +191,14 @@ pub struct Lesion {
     pub rim: f32,
     /// The length of spikes as a share of the radius.
     pub spikes: f32,
-    shape: Noise<1>,
-    spike: Noise<1>,
+    shape: PerlinNoise<1>,
+    spike: PerlinNoise<1>,
     phase: [f32; 3],
 }
 
 /// A voxel as seen from a lesion.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct LesionVoxel {
     /// The distance from the center; 1 is the border.
     pub distance: f32,
     /// How much further the border lies for those who follow the spikes.
@@ -207,7 +207,7 @@ struct Seen {
 
 impl Lesion {
     /// A lesion at a place; `faint` ones are missed by some raters.
-    fn draw(center: [f32; 3], radius: f32, faint: bool, stream: &mut Stream) -> Self {
+    fn draw(center: [f32; 3], radius: f32, faint: bool, stream: &mut RandomStream) -> Self {
         // Faint: a probability of about ¼ to ¾ of being marked. Otherwise at least 99.9 %.
         let (contrast, visibility) = if faint {
             let share = stream.uniform() as f32;
@@ -220,7 +220,7 @@ impl Lesion {
         let spikes = stream.uniform_in(0.25, 0.6) as f32;
         let mut noise = |cells: f32| {
             let key = [stream.next_u32(), stream.next_u32()];
-            Noise::new(key, Rank::Solid, [-cells; 3], [cells + 1.0; 3])
+            PerlinNoise::new(key, NoiseRank::Solid, [-cells; 3], [cells + 1.0; 3])
         };
         let (shape, spike) = (noise(SHAPE_CELLS), noise(SPIKE_CELLS));
         let phase = [0; 3].map(|_| stream.uniform_in(0.2, 0.8) as f32);
@@ -237,7 +237,7 @@ impl Lesion {
         LEVEL_SHARE * self.rim
     }
 
-    fn see(&self, voxel: [f32; 3]) -> Seen {
+    fn see(&self, voxel: [f32; 3]) -> LesionVoxel {
         let from = [0, 1, 2].map(|k| voxel[k] - self.center[k]);
         let length = from.iter().map(|x| x * x).sum::<f32>().sqrt();
         let unit = from.map(|x| x / length.max(1e-3));
@@ -246,17 +246,17 @@ impl Lesion {
         let [spike] = self.spike.at(at(SPIKE_CELLS));
         let spike = (spike / SPIKE_FULL).clamp(0.0, 1.0);
         let distance = length / (self.radius * (1.0 + SHAPE * shape));
-        Seen { distance, spike: self.spikes * spike * spike }
+        LesionVoxel { distance, spike: self.spikes * spike * spike }
     }
 
     /// The level at which a voxel becomes part of the lesion, for a style.
-    fn level_needed(&self, seen: Seen, spiky: bool) -> f32 {
+    fn level_needed(&self, seen: LesionVoxel, spiky: bool) -> f32 {
         let border = 1.0 + if spiky { seen.spike } else { 0.0 };
         (seen.distance - border) / self.level_deviation()
     }
 
     /// The level at which a voxel becomes part of the core.
-    fn core_level_needed(&self, seen: Seen) -> f32 {
+    fn core_level_needed(&self, seen: LesionVoxel) -> f32 {
         (seen.distance / CORE - 1.0) / self.level_deviation()
     }
 }
@@ -307,13 +307,17 @@ impl Scene {
 
     fn add_texture(&self, image: &mut [f32]) {
         let [depth, height, width] = self.size;
-        let rank = if depth == 1 { Rank::Flat } else { Rank::Solid };
+        let rank = if depth == 1 { NoiseRank::Flat } else { NoiseRank::Solid };
         for (octave, (cell, amplitude)) in TEXTURES.into_iter().enumerate() {
             let per_voxel = 1.0 / (cell * width as f32).max(2.0);
             let key = [self.texture[0], self.texture[1].wrapping_add(octave as u32)];
             let high = self.size.map(|n| n as f32 * per_voxel);
-            let noise =
-                Noise::<1>::new(key, rank, [0.0; 3], if depth == 1 { [0.0, high[1], high[2]] } else { high });
+            let noise = PerlinNoise::<1>::new(
+                key,
+                rank,
+                [0.0; 3],
+                if depth == 1 { [0.0, high[1], high[2]] } else { high },
+            );
             let x: Vec<f32> = (0..width).map(|x| x as f32 * per_voxel).collect();
             let mut values = vec![0.0; width];
             for (row, out) in image.chunks_exact_mut(width).enumerate() {
@@ -344,7 +348,7 @@ impl Vessel {
 
 impl Lesion {
     /// What a lesion adds to the image: its border fades over the rim, spikes are half as bright as the lesion.
-    fn brightness(&self, seen: Seen, core: bool) -> f32 {
+    fn brightness(&self, seen: LesionVoxel, core: bool) -> f32 {
         let fade = |border: f32, half_width: f32| {
             let t = ((border + half_width - seen.distance) / (2.0 * half_width)).clamp(0.0, 1.0);
             t * t * (3.0 - 2.0 * t)
@@ -373,7 +377,7 @@ pub struct Rater {
 }
 
 impl Rater {
-    pub(super) fn draw(config: &SyntheticConfig, lesions: usize, stream: &mut Stream) -> Self {
+    pub(super) fn draw(config: &SyntheticConfig, lesions: usize, stream: &mut RandomStream) -> Self {
         let spiky = stream.chance(config.spiky);
         let (common, own) = (config.correlation.sqrt(), (1.0 - config.correlation).sqrt());
         let [sight, habit] = [stream.normal(), stream.normal()];

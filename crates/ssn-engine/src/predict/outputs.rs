@@ -4,7 +4,7 @@ use ssn_cli::Failure;
 use ssn_cli::args::{PredictArgs, Stored};
 use ssn_cli::predictions::{core_failure, failure};
 use ssn_core::{SampleSummary, Sampler, Steering};
-use ssn_data::resample::labels_between;
+use ssn_data::labels_between;
 use ssn_eval::{DistributionFile, Kind, Output, Precision, Predictions};
 use ssn_io::{Geometry, Image, Limits, Voxels};
 

@@ -77,7 +77,8 @@ fn layers(args: &TrainArgs) -> Result<Layers, Failure> {
                 // A preset of the paper says everything about learning by itself.
                 Some(preset) if preset != RunPreset::General => {
                     let scale = suggest_normalization(&dataset, &first);
-                    config_head(first.shape[0] == 1, preset.name()) + &data_sections(&dataset, data, &first, scale)
+                    config_head(first.shape[0] == 1, preset.name())
+                        + &data_sections(&dataset, data, &first, scale)
                 }
                 _ => general_config(&dataset, data, &first),
             };

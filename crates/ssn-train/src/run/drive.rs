@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ssn_data::{Batch, Loader, LoaderConfig, Share, Split};
+use ssn_data::{Batch, DataLoader, LoaderConfig, Replica, Split};
 use tch::Device;
 
 use super::events::Events;
@@ -183,11 +183,12 @@ impl Run {
         if let Some(ended) = self.after_step(watch)? {
             return Ok(ended);
         }
-        let share = self.ranks.as_ref();
-        let share = share.map_or(Share::WHOLE, |ranks| Share { rank: ranks.rank(), ranks: ranks.size() });
-        let config = LoaderConfig { start: self.progress.step, share, ..loader.clone() };
+        let ranks = self.ranks.as_ref();
+        let replica =
+            ranks.map_or(Replica::SINGLE, |ranks| Replica { rank: ranks.rank(), world_size: ranks.size() });
+        let config = LoaderConfig { start: self.progress.step, replica, ..loader.clone() };
         let cases = self.resolved.dataset.subset(&self.resolved.parts, Split::Train);
-        let mut batches = Loader::new(Arc::new(cases), training.seed, self.resolved.batches()?, &config)?;
+        let mut batches = DataLoader::new(Arc::new(cases), training.seed, self.resolved.batches()?, &config)?;
         let mut following = None;
         while self.progress.step < training.steps {
             let (step_start, gpu_start) = (Instant::now(), self.trainer.gpu_seconds().unwrap_or(0.0));

@@ -63,7 +63,8 @@ impl Layers {
     pub fn config(&self) -> Result<RunConfig> {
         let mut table = self.file_table()?;
         let preset = self.preset(&mut table)?;
-        let mut merged = parse(preset.text()).map_err(|error| self.wrong(explain::<RunConfig>(preset.text(), &error)))?;
+        let mut merged =
+            parse(preset.text()).map_err(|error| self.wrong(explain::<RunConfig>(preset.text(), &error)))?;
         merge(&mut merged, table, "");
         for setting in &self.settings {
             set(&mut merged, &setting.keys, &setting.value, String::new());

@@ -1,6 +1,6 @@
 //! The presets of runs: texts that read like any config file.
 
-use ssn_data::nearest::nearest;
+use ssn_data::nearest;
 
 /// A choice of settings for everything but the dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

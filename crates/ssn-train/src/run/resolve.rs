@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use ssn_data::labels::LabelCoding;
-use ssn_data::{BatchConfig, Case, Cases, Dataset, Place, Split};
+use ssn_data::{BatchConfig, Case, Cases, Dataset, LabelCoding, PatchSampler, Split};
 
 use super::config::RunConfig;
 use crate::error::{Result, TrainError, refused};
@@ -29,7 +28,7 @@ impl Resolved {
     pub fn batches(&self) -> Result<BatchConfig> {
         let size = self.config.patch().map(|size| size.map(|n| n as i64));
         let seen = size.map(|size| self.model.backbone.seen(size)).transpose()?.flatten();
-        Ok(BatchConfig { seen, ..self.config.batches() })
+        Ok(BatchConfig { input_grids: seen, ..self.config.batches() })
     }
 }
 
@@ -71,7 +70,7 @@ pub fn resolve(mut config: RunConfig) -> Result<Resolved> {
 /// The network, with patches of a size that it can have and targets of the size that it gives.
 fn fit(config: &mut RunConfig, first: &Case) -> Result<BackboneConfig> {
     let asked: Size = config.patch().unwrap_or(first.shape).map(|n| n as i64);
-    let place = &mut config.batches.patch.place;
+    let place = &mut config.batches.patch.sampler;
     let (backbone, size) = match &config.model.backbone {
         Some(backbone) => (backbone.clone(), nearest_fit(backbone, asked)?),
         None => {
@@ -89,8 +88,10 @@ fn fit(config: &mut RunConfig, first: &Case) -> Result<BackboneConfig> {
     if size != asked {
         let size = size.map(|n| n as usize);
         *place = match *place {
-            Place::Whole | Place::Middle { .. } => Place::Middle { size },
-            Place::Random { lesion_probability, .. } => Place::Random { size, lesion_probability },
+            PatchSampler::Whole | PatchSampler::CenterCrop { .. } => PatchSampler::CenterCrop { size },
+            PatchSampler::Random { foreground_probability, .. } => {
+                PatchSampler::Random { size, foreground_probability }
+            }
         };
     }
     let target = backbone.output_size(size)?.map(|n| n as usize);

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ssn_data::split::Assignment;
-use ssn_data::{DataConfig, SplitFile};
+use ssn_data::{DataConfig, SplitAssignment, SplitFile};
 
 use super::config::RunConfig;
 use super::folder::Frozen;
@@ -81,8 +80,8 @@ fn about(run: &Path, config: &RunConfig, progress: &Progress, validation: Option
     };
     let best = validation.filter(|best| best.step == progress.step);
     let cases = match SplitFile::read(&config.data.split.file)?.assignment {
-        Assignment::Parts(lists) => lists.map(|list| list.len()),
-        Assignment::Folds(_) => [0; 3],
+        SplitAssignment::Parts(lists) => lists.map(|list| list.len()),
+        SplitAssignment::Folds(_) => [0; 3],
     };
     let provenance = Provenance {
         run: name_of(run),

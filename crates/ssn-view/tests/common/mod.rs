@@ -46,11 +46,8 @@ pub fn boxed_case() -> ViewCase {
     let about = Description { region, ..about(Kind::Stochastic, size, &["background", "lesion"]) };
     let mask: Vec<u8> = (0..24).map(|x| u8::from(x % 5 != 0)).collect();
     let file = DistributionFile::new(about, distribution(2, 24, 3), Some(mask)).unwrap();
-    let picture = Picture {
-        channels: vec!["t1".to_owned(), "t2".to_owned()],
-        color: false,
-        values: noise(9, 2 * 192),
-    };
+    let picture =
+        Picture { channels: vec!["t1".to_owned(), "t2".to_owned()], color: false, values: noise(9, 2 * 192) };
     let rater = |number: usize| Rater {
         name: format!("rater {number}"),
         labels: (0..192).map(|x| u8::from(x % (number + 2) == 0)).collect(),

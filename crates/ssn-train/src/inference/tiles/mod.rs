@@ -8,7 +8,7 @@
 mod cover;
 
 use serde::{Deserialize, Serialize};
-use ssn_data::gather::Window;
+use ssn_data::Window;
 use ssn_eval::Region;
 
 pub use cover::Span;
