@@ -1,7 +1,6 @@
 //! `ssn prepare`: the paper's datasets, made ready once.
 
-use ssn_data::Dataset;
-use ssn_data::layouts::CACHE_ENDING;
+use ssn_data::{CACHE_ENDING, Dataset};
 use ssn_data::prepare::{BRATS_CONFIG, BratsOptions, brats, lidc};
 
 use crate::args::{BratsArgs, Global, LidcArgs, PrepareArgs};

@@ -77,7 +77,8 @@ fn measure(task: Task, folder: &Path) -> Result<serde_json::Value, Box<dyn Error
     let bytes: Vec<u8> = cases[0].image.iter().flat_map(|x| x.to_le_bytes()).collect();
     fs::write(folder.join(format!("{}.image", task.name)), bytes)?;
     fs::write(folder.join(format!("{}.labels", task.name)), &cases[0].raters[0])?;
-    let patch = PatchConfig { sampler: task.sampler, target_size: task.target_size, rater: RaterChoice::Random };
+    let patch =
+        PatchConfig { sampler: task.sampler, target_size: task.target_size, rater: RaterChoice::Random };
     let batches = BatchConfig {
         batch_size: task.batch_size,
         order: CaseOrder::Shuffled,

@@ -98,7 +98,7 @@ fn of_content(dataset: &Dataset, case: &Case, facts: &CaseFacts) -> Vec<Finding>
         if low == high {
             let reason = format!("all values of the channel {name:?} are {low}");
             let advice = "check that the right file is there";
-            findings.push(Finding::new(Severity::Warning, FindingKind::ConstantChannel, reason, advice));
+            findings.push(Finding::warning(FindingKind::ConstantChannel, reason, advice));
         }
     }
     if facts.raters > 0 && facts.empty == facts.raters {
@@ -107,7 +107,7 @@ fn of_content(dataset: &Dataset, case: &Case, facts: &CaseFacts) -> Vec<Finding>
         } else {
             "the label maps of all raters are empty"
         };
-        findings.push(Finding::new(Severity::Note, FindingKind::EmptyLabels, reason, ""));
+        findings.push(Finding::note(FindingKind::EmptyLabels, reason));
     }
     let outside = case.mask.as_ref().map_or(0, |mask| {
         let marked = |v: &usize| case.raters.iter().any(|rater| rater[*v] > 0);
@@ -115,7 +115,7 @@ fn of_content(dataset: &Dataset, case: &Case, facts: &CaseFacts) -> Vec<Finding>
     });
     if outside > 0 {
         let reason = format!("{outside} marked voxels lie outside the region of interest");
-        findings.push(Finding::new(Severity::Note, FindingKind::OutsideMask, reason, ""));
+        findings.push(Finding::note(FindingKind::OutsideMask, reason));
     }
     findings
 }
@@ -127,8 +127,7 @@ fn duplicates(dataset: &Dataset) -> Vec<Finding> {
     twice
         .map(|(id, count)| {
             let reason = format!("{count} cases have this id, but ids must differ");
-            Finding::new(Severity::Error, FindingKind::DuplicateId, reason, "rename or remove all but one")
-                .of_case(id)
+            Finding::error(FindingKind::DuplicateId, reason, "rename or remove all but one").of_case(id)
         })
         .collect()
 }
@@ -148,7 +147,7 @@ fn leaks(dataset: &Dataset, part: &dyn Fn(usize) -> Option<Split>) -> Vec<Findin
             let places: Vec<String> = parts.iter().map(|(split, id)| format!("{split} ({id})")).collect();
             let reason = format!("the patient or series {group:?} is in {}", places.join(" and "));
             let advice = "put all cases of a patient into one part, or scores will be too good";
-            Finding::new(Severity::Warning, FindingKind::SplitLeak, reason, advice)
+            Finding::warning(FindingKind::SplitLeak, reason, advice)
         })
         .collect()
 }
@@ -156,7 +155,7 @@ fn leaks(dataset: &Dataset, part: &dyn Fn(usize) -> Option<Split>) -> Vec<Findin
 fn of_raters(statistics: &Statistics) -> Option<Finding> {
     let [fewest, most] = statistics.raters;
     let reason = format!("cases have {fewest} to {most} raters");
-    (fewest != most).then(|| Finding::new(Severity::Note, FindingKind::RaterCount, reason, ""))
+    (fewest != most).then(|| Finding::note(FindingKind::RaterCount, reason))
 }
 
 /// What the statistics keep of one case.
@@ -559,9 +558,7 @@ mod tests {
 
     #[test]
     fn what_is_true_of_many_cases_takes_one_line() {
-        let empty = |case: &str| {
-            Finding::new(Severity::Note, FindingKind::EmptyLabels, "all maps are empty", "").of_case(case)
-        };
+        let empty = |case: &str| Finding::note(FindingKind::EmptyLabels, "all maps are empty").of_case(case);
         let mut found: Vec<Finding> = ["a", "b", "c"].map(empty).to_vec();
         let line = |found: &[Finding]| of_many_cases(&found.iter().collect::<Vec<_>>());
         assert_eq!(line(&found), None, "three lines are not too many");

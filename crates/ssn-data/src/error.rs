@@ -72,3 +72,17 @@ pub enum DataError {
         expected: String,
     },
 }
+
+impl DataError {
+    pub(crate) fn dataset(path: impl Into<PathBuf>, reason: impl Into<String>, advice: &'static str) -> Self {
+        Self::Dataset { path: path.into(), reason: reason.into(), advice }
+    }
+
+    pub(crate) fn case(id: impl Into<String>, reason: impl Into<String>, advice: &'static str) -> Self {
+        Self::Case { id: id.into(), reason: reason.into(), advice }
+    }
+
+    pub(crate) fn setting(field: &'static str, value: impl ToString, expected: impl Into<String>) -> Self {
+        Self::Setting { field, value: value.to_string(), expected: expected.into() }
+    }
+}

@@ -25,31 +25,31 @@
 //! # Ok::<(), ssn_data::DataError>(())
 //! ```
 
-pub mod augment;
-pub mod check;
+mod augment;
+mod check;
 pub mod config;
-pub mod dataset;
-pub mod error;
-pub mod layouts;
-pub mod loader;
+mod dataset;
+mod error;
+mod layouts;
+mod loader;
 pub mod parallel;
 pub mod prepare;
-pub mod random;
-pub mod synthetic;
+mod random;
+mod synthetic;
 pub mod text;
 
 pub use augment::{AugmentConfig, AugmentPreset, Augmentation, Grid, Window};
-pub use check::check;
+pub use check::{CheckReport, check};
 pub use config::DataConfig;
 pub use dataset::case::{Case, Cases, MemoryCases};
 pub use dataset::finding::{Finding, FindingKind, Severity};
 pub use dataset::labels::LabelCoding;
 pub use dataset::normalize::Normalization;
 pub use dataset::preprocessing::{Preprocessing, labels_between, mask_box};
-pub use dataset::split::{Split, SplitAssignment, SplitFile, check_unique};
+pub use dataset::split::{Ratios, Split, SplitAssignment, SplitFile, check_unique, divide, fold};
 pub use dataset::{CaseEntry, Dataset, Layout, Subset};
 pub use error::{DataError, Result};
-pub use layouts::DatasetOverrides;
+pub use layouts::{CACHE_ENDING, DatasetOverrides};
 pub use loader::{
     Batch, BatchConfig, BatchSampler, CaseOrder, DataLoader, LoaderConfig, Origin, PatchConfig, PatchSampler,
     RaterChoice, Replica,

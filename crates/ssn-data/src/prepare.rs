@@ -130,11 +130,11 @@ fn check_id(id: &str) -> Result<()> {
     if Path::new(id).components().all(|part| matches!(part, Component::Normal(_))) && !id.is_empty() {
         return Ok(());
     }
-    Err(DataError::Case {
-        id: id.to_owned(),
-        reason: "the id cannot be the name of a folder".to_owned(),
-        advice: "give the case an id without `..` and without a slash at its start",
-    })
+    Err(DataError::case(
+        id,
+        "the id cannot be the name of a folder",
+        "give the case an id without `..` and without a slash at its start",
+    ))
 }
 
 /// The class of each stored label.
@@ -148,13 +148,11 @@ impl LabelRule {
             LabelCoding::Threshold(_) => vec![],
         };
         if stored.is_empty() || stored.iter().any(|&label| usize::from(label) >= STORED_LABELS) {
-            return Err(DataError::Dataset {
-                path: dataset.root.clone(),
-                reason: format!(
-                    "the labels are {stored:?}, but those of BraTS are 0, 1, 2 and 4 (or 0 to 4)"
-                ),
-                advice: "give the folder of a BraTS dataset",
-            });
+            return Err(DataError::dataset(
+                &dataset.root,
+                format!("the labels are {stored:?}, but those of BraTS are 0, 1, 2 and 4 (or 0 to 4)"),
+                "give the folder of a BraTS dataset",
+            ));
         }
         // In 2015 non-enhancing tumour (3) was apart from necrosis (1); later years have them as one.
         let three = if stored.contains(&4) { 1 } else { 3 };
@@ -185,14 +183,14 @@ impl MaskSource {
         if dataset.entries.iter().all(has_mask) {
             return Ok(Self::File);
         }
-        Err(DataError::Dataset {
-            path: dataset.root.clone(),
-            reason: format!(
+        Err(DataError::dataset(
+            &dataset.root,
+            format!(
                 "the channels are {}, without T1, and not every case has a brain mask",
                 dataset.channels.join(", ")
             ),
-            advice: "the brain is where T1 is above 0: add T1 to every case, or a file named brainmask",
-        })
+            "the brain is where T1 is above 0: add T1 to every case, or a file named brainmask",
+        ))
     }
 }
 
@@ -208,7 +206,7 @@ fn prepared_case(mut case: Case, rule: &LabelRule, source: MaskSource) -> Result
     }
     if !case.mask.as_ref().is_some_and(|mask| mask.contains(&1)) {
         let reason = "the brain mask is empty".to_owned();
-        return Err(DataError::Case { id: case.id, reason, advice: "check T1, or the file of the mask" });
+        return Err(DataError::case(case.id, reason, "check T1, or the file of the mask"));
     }
     for channel in case.image.chunks_exact_mut(voxels) {
         normalize::brats(channel, case.mask.as_deref());
@@ -306,21 +304,21 @@ pub fn lidc(dataset: &Dataset, out: &Path, progress: Progress<'_>) -> Result<Lid
         let case = dataset.load_raw(index)?;
         meter.saw(case.bytes());
         if case.mask.is_some() {
-            return Err(DataError::Case {
-                id: case.id,
-                reason: "the case has a region of interest, which a cache does not hold".to_owned(),
-                advice: "use the dataset as it is",
-            });
+            return Err(DataError::case(
+                case.id,
+                "the case has a region of interest, which a cache does not hold",
+                "use the dataset as it is",
+            ));
         }
         if !case.rater_numbers.is_empty() {
-            return Err(DataError::Case {
-                id: case.id,
-                reason: format!(
+            return Err(DataError::case(
+                case.id,
+                format!(
                     "only the raters {:?} looked at the case, which a cache does not hold",
                     case.rater_numbers
                 ),
-                advice: "use the dataset as it is",
-            });
+                "use the dataset as it is",
+            ));
         }
         Ok(PackedCase {
             channels: case.channels,
@@ -330,12 +328,13 @@ pub fn lidc(dataset: &Dataset, out: &Path, progress: Progress<'_>) -> Result<Lid
         })
     });
     let records = parallel::all_or_error(records, |index| &dataset.entries[index].id)?;
-    let bytes =
-        encode_cache(&records, &dataset.entries, &dataset.classes).map_err(|reason| DataError::Dataset {
-            path: dataset.root.clone(),
+    let bytes = encode_cache(&records, &dataset.entries, &dataset.classes).map_err(|reason| {
+        DataError::dataset(
+            &dataset.root,
             reason,
-            advice: "a cache is for images of one size with the same raters; use the dataset as it is",
-        })?;
+            "a cache is for images of one size with the same raters; use the dataset as it is",
+        )
+    })?;
     write_atomically(out, |file| file.write_all(&bytes))?;
     Ok(Lidc { cases: records.len(), bytes: bytes.len() })
 }

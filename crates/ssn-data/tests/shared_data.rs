@@ -4,9 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use ssn_data::check::{CheckReport, check};
 use ssn_data::parallel::unwatched;
-use ssn_data::{Cases, Dataset, Layout, Split};
+use ssn_data::{Cases, CheckReport, Dataset, Layout, Split, check};
 
 /// A dataset in the folder of shared material, if it is there.
 fn shared(name: &str) -> Option<PathBuf> {

@@ -11,7 +11,7 @@ mod spatial;
 pub use intensity::Intensity;
 pub use interpolate::{ChannelsLastImage, Grid, LabelInterpolation, Window, sample_image, sample_labels};
 pub(crate) use perlin::{NoiseRank, PerlinNoise};
-pub use spatial::{AffineMap, DeformationField, SpatialTransform};
+pub use spatial::{DeformationField, SpatialTransform};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -278,7 +278,7 @@ fn range(field: &'static str, value: f64, low: f64, high: f64) -> Result<()> {
     if (low..=high).contains(&value) {
         return Ok(());
     }
-    Err(DataError::Setting { field, value: value.to_string(), expected: format!("between {low} and {high}") })
+    Err(DataError::setting(field, value, format!("between {low} and {high}")))
 }
 
 /// A choice of augmentations.

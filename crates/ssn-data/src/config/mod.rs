@@ -95,9 +95,8 @@ impl DataConfig {
     pub fn check(&self) -> Result<()> {
         self.normalization.check()?;
         self.split.ratios.check()?;
-        let bad = |field, value: String, expected: &str| {
-            Err(DataError::Setting { field, value, expected: expected.to_owned() })
-        };
+        let bad =
+            |field, value: String, expected: &str| Err(DataError::setting(field, value, expected.to_owned()));
         if let Some(spacing) =
             self.spacing.filter(|spacing| spacing.iter().any(|x| !(x.is_finite() && *x > 0.0)))
         {
@@ -125,11 +124,11 @@ impl DataConfig {
         };
         let mut dataset = Dataset::open_with(&self.path, &known)?;
         if let Some(expected) = self.layout.filter(|layout| *layout != dataset.layout) {
-            return Err(DataError::Dataset {
-                path: self.path.clone(),
-                reason: format!("this is {}, but data.layout is {expected:?}", dataset.layout.describe()),
-                advice: "correct data.path or data.layout in the config",
-            });
+            return Err(DataError::dataset(
+                &self.path,
+                format!("this is {}, but data.layout is {expected:?}", dataset.layout.describe()),
+                "correct data.path or data.layout in the config",
+            ));
         }
         let Self { spacing, crop_to_mask, normalization, .. } = *self;
         dataset.preprocessing = Preprocessing { spacing, crop_to_mask, normalization };

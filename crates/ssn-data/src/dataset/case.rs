@@ -69,10 +69,12 @@ impl Cases for MemoryCases {
     }
 
     fn load(&self, index: usize) -> Result<Case> {
-        self.0.get(index).cloned().ok_or_else(|| DataError::Case {
-            id: format!("number {index}"),
-            reason: format!("the set has only {} cases", self.0.len()),
-            advice: "ask for a smaller number",
+        self.0.get(index).cloned().ok_or_else(|| {
+            DataError::case(
+                format!("number {index}"),
+                format!("the set has only {} cases", self.0.len()),
+                "ask for a smaller number",
+            )
         })
     }
 }

@@ -88,8 +88,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding about the dataset as a whole.
-    pub fn new(
+    pub(super) fn new(
         severity: Severity,
         kind: FindingKind,
         reason: impl Into<String>,
@@ -98,31 +97,41 @@ impl Finding {
         Self { severity, kind, case: None, file: None, reason: reason.into(), advice }
     }
 
+    /// A problem because of which a case or the dataset cannot be used.
+    pub fn error(kind: FindingKind, reason: impl Into<String>, advice: &'static str) -> Self {
+        Self::new(Severity::Error, kind, reason, advice)
+    }
+
+    /// Something that is probably not what was meant.
+    pub fn warning(kind: FindingKind, reason: impl Into<String>, advice: &'static str) -> Self {
+        Self::new(Severity::Warning, kind, reason, advice)
+    }
+
+    /// Something that is good to know.
+    pub fn note(kind: FindingKind, reason: impl Into<String>) -> Self {
+        Self::new(Severity::Note, kind, reason, "")
+    }
+
     /// A file that cannot be read.
     pub fn unreadable(error: FileError) -> Self {
         let FileError { path, problem } = error;
-        let finding = Self::new(Severity::Error, FindingKind::Unreadable, problem.to_string(), "");
+        let finding = Self::error(FindingKind::Unreadable, problem.to_string(), "");
         Self { file: Some(path), ..finding }
     }
 
     /// A case on which the program itself failed.
     pub fn panic(message: &str) -> Self {
         let reason = format!("the program failed: {message}");
-        Self::new(Severity::Error, FindingKind::Panic, reason, "please report this with the case")
+        Self::error(FindingKind::Panic, reason, "please report this with the case")
     }
 
     /// A split that cannot be used.
     pub fn of_split(error: DataError) -> Self {
         match error {
             DataError::Dataset { path, reason, advice } => {
-                Self::new(Severity::Error, FindingKind::Split, reason, advice).in_file(path)
+                Self::error(FindingKind::Split, reason, advice).in_file(path)
             }
-            other => Self::new(
-                Severity::Error,
-                FindingKind::Split,
-                other.to_string(),
-                "correct data.split in the config",
-            ),
+            other => Self::error(FindingKind::Split, other.to_string(), "correct data.split in the config"),
         }
     }
 
@@ -144,6 +153,6 @@ impl Finding {
         };
         let advice =
             if self.advice.is_empty() { "run `ssn check` to see every problem" } else { self.advice };
-        DataError::Case { id: self.case.unwrap_or_default(), reason, advice }
+        DataError::case(self.case.unwrap_or_default(), reason, advice)
     }
 }

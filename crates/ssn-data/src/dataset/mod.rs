@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::dataset::case::{Case, Cases};
 use crate::dataset::finding::{Finding, FindingKind, Severity};
 use crate::dataset::preprocessing::Preprocessing;
-use crate::dataset::source::{CaseSource, Expected, LabelPolicy, ReadOptions};
+use crate::dataset::source::{CaseFiles, CaseSource, Expected, LabelPolicy, ReadOptions};
 use crate::dataset::split::{Member, Split};
 use crate::error::Result;
 
@@ -111,6 +111,13 @@ pub struct CaseEntry {
     pub source: CaseSource,
 }
 
+impl CaseEntry {
+    /// A case with files of its own, which is the only one of its group.
+    pub fn of_files(id: String, split: Option<Split>, files: CaseFiles) -> Self {
+        Self { group: id.clone(), id, split, source: CaseSource::Files(files) }
+    }
+}
+
 /// A recognized dataset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
@@ -164,7 +171,7 @@ impl Dataset {
             (Some(case), None) => Ok(case),
             (_, Some(error)) => Err(error.into_error()),
             (None, None) => {
-                let finding = Finding::new(Severity::Error, FindingKind::Unreadable, "nothing was read", "");
+                let finding = Finding::error(FindingKind::Unreadable, "nothing was read", "");
                 Err(finding.of_case(&self.entries[index].id).into_error())
             }
         }

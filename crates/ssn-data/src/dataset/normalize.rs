@@ -55,9 +55,8 @@ const BRATS_PERCENTILES: [f64; 2] = [5.0, 95.0];
 impl Normalization {
     /// Refuses parameters that would divide by nothing.
     pub fn check(self) -> Result<Self> {
-        let bad = |field, value: String, expected: &str| {
-            Err(DataError::Setting { field, value, expected: expected.to_owned() })
-        };
+        let bad =
+            |field, value: String, expected: &str| Err(DataError::setting(field, value, expected.to_owned()));
         match self {
             Self::Scale { divide, .. } if !(divide.is_finite() && divide != 0.0) => {
                 bad("data.normalization.divide", divide.to_string(), "a number other than 0")

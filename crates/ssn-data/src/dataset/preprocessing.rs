@@ -234,14 +234,14 @@ pub fn labels_between(labels: &[u8], from: ([usize; 3], [f64; 3]), to: ([usize; 
 }
 
 fn refused(case: &Case, spacing: [f64; 3], why: &str) -> DataError {
-    DataError::Case {
-        id: case.id.clone(),
-        reason: format!(
+    DataError::case(
+        &case.id,
+        format!(
             "it cannot be brought from a spacing of {:?} mm to {spacing:?} mm: {why}",
             case.geometry.spacing
         ),
-        advice: "correct data.spacing in the config, or the header of the case's files",
-    }
+        "correct data.spacing in the config, or the header of the case's files",
+    )
 }
 
 #[cfg(test)]

@@ -206,12 +206,7 @@ impl CaseReader<'_> {
                 let name = self.expected.channels.get(number).map_or("", String::as_str);
                 let reason = format!("the channel {name:?} is missing");
                 let advice = "add the file, or leave the channel out in the config (data.channels)";
-                self.findings.push(Finding::new(
-                    Severity::Error,
-                    FindingKind::MissingChannel,
-                    reason,
-                    advice,
-                ));
+                self.findings.push(Finding::error(FindingKind::MissingChannel, reason, advice));
                 continue;
             };
             let Some(image) = self.read(path) else { continue };
@@ -238,12 +233,7 @@ impl CaseReader<'_> {
         }
         if files.raters.is_empty() && self.reading.labels == LabelPolicy::Required {
             let advice = "add the label files, or remove the case";
-            let finding = Finding::new(
-                Severity::Error,
-                FindingKind::MissingLabels,
-                "no rater's labels are there",
-                advice,
-            );
+            let finding = Finding::error(FindingKind::MissingLabels, "no rater's labels are there", advice);
             self.findings.push(finding);
         }
         let mask = files.mask.as_ref().and_then(|path| self.mask(path, &mut place));

@@ -82,13 +82,13 @@ impl Ratios {
         if self.0[0] > 0 && total > 0 {
             return Ok(self);
         }
-        Err(DataError::Setting {
-            field: "data.split.ratios",
-            value: format!("{:?}", self.0),
-            expected: "three shares of training, validation and test, with some for training, such as \
+        Err(DataError::setting(
+            "data.split.ratios",
+            format!("{:?}", self.0),
+            "three shares of training, validation and test, with some for training, such as \
                        [60, 20, 20]"
                 .to_owned(),
-        })
+        ))
     }
 
     /// How many of `count` groups each part gets: each share to within one, and a part that has a share gets
@@ -143,11 +143,11 @@ pub fn divide(groups: &[&str], ratios: Ratios, seed: u64) -> Result<Vec<Split>> 
 pub fn fold(groups: &[&str], folds: usize, seed: u64) -> Result<Vec<usize>> {
     let order = shuffled(groups, seed);
     if folds < 2 || folds > order.len() {
-        return Err(DataError::Setting {
-            field: "data.split.folds",
-            value: folds.to_string(),
-            expected: format!("2 to {}, the number of patients or series", order.len()),
-        });
+        return Err(DataError::setting(
+            "data.split.folds",
+            folds,
+            format!("2 to {}, the number of patients or series", order.len()),
+        ));
     }
     let fold_of: BTreeMap<&str, usize> =
         order.into_iter().enumerate().map(|(place, group)| (group, place % folds)).collect();
@@ -246,7 +246,7 @@ impl SplitFile {
     ///
     /// Refuses a file that does not name every case exactly once, or names one that is not there.
     pub fn parts(&self, path: &Path, members: &[Member<'_>], fold: usize) -> Result<Vec<Split>> {
-        let wrong = |reason: String| DataError::Dataset { path: path.to_owned(), reason, advice: REMAKE };
+        let wrong = |reason: String| DataError::dataset(path, reason, REMAKE);
         let lists: Vec<(Split, &Vec<String>)> = match &self.assignment {
             SplitAssignment::Parts(lists) => Split::ALL.into_iter().zip(lists).collect(),
             SplitAssignment::Folds(lists) if fold >= lists.len() => {
@@ -279,7 +279,7 @@ impl SplitFile {
     /// Reads a split.
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = read_bytes(path, &Limits::default())?;
-        let wrong = |reason: String| DataError::Dataset { path: path.to_owned(), reason, advice: REMAKE };
+        let wrong = |reason: String| DataError::dataset(path, reason, REMAKE);
         let text = String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
         let content: Content = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         let assignment = match (content.train, content.folds) {
@@ -430,14 +430,11 @@ impl SplitConfig {
             true => "the division of the dataset itself".to_owned(),
             false => format!("{method} and seed {}", self.seed),
         };
-        Err(DataError::Dataset {
-            path: self.file.clone(),
-            reason: format!(
-                "the split was made with {} and seed {seed}, but {asked} is asked for",
-                file.method
-            ),
-            advice: "remove the file to divide anew, or set data.split to what the file was made with",
-        })
+        Err(DataError::dataset(
+            &self.file,
+            format!("the split was made with {} and seed {seed}, but {asked} is asked for", file.method),
+            "remove the file to divide anew, or set data.split to what the file was made with",
+        ))
     }
 }
 
@@ -446,11 +443,9 @@ pub fn check_unique(members: &[Member<'_>]) -> Result<()> {
     let mut seen = BTreeSet::new();
     match members.iter().find(|member| !seen.insert(member.id)) {
         None => Ok(()),
-        Some(member) => Err(DataError::Case {
-            id: member.id.to_owned(),
-            reason: "another case has the same id".to_owned(),
-            advice: "rename or remove all but one",
-        }),
+        Some(member) => {
+            Err(DataError::case(member.id, "another case has the same id", "rename or remove all but one"))
+        }
     }
 }
 

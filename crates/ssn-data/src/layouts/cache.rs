@@ -92,11 +92,8 @@ pub fn encode(records: &[PackedCase], entries: &[CaseEntry], classes: &[String])
 
 pub(super) fn open(path: &Path) -> Result<Draft> {
     let bytes = read_bytes(path, &Limits::default())?;
-    decode(path, &bytes).map_err(|reason| DataError::Dataset {
-        path: path.to_owned(),
-        reason,
-        advice: "make the cache again with `ssn prepare lidc`",
-    })
+    decode(path, &bytes)
+        .map_err(|reason| DataError::dataset(path, reason, "make the cache again with `ssn prepare lidc`"))
 }
 
 fn decode(path: &Path, bytes: &[u8]) -> Result<Draft, String> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ssn_io::{Limits, read};
 
-use crate::dataset::finding::{Finding, FindingKind, Severity};
+use crate::dataset::finding::{Finding, FindingKind};
 use crate::dataset::source::{CaseFiles, CaseSource, Rater};
 use crate::dataset::split::Split;
 use crate::dataset::{CaseEntry, Layout};
@@ -89,7 +89,7 @@ fn different_structures(raters: &[String]) -> Option<Finding> {
         let reason =
             format!("the label files {} are taken for those of {} raters", raters.join(", "), raters.len());
         let advice = "if they show different structures, merge them into one label map with a label for each";
-        Finding::new(Severity::Warning, FindingKind::Layout, reason, advice)
+        Finding::warning(FindingKind::Layout, reason, advice)
     })
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ssn_io::{Limits, read_bytes};
 
-use crate::dataset::finding::{Finding, FindingKind, Severity};
+use crate::dataset::finding::{Finding, FindingKind};
 use crate::dataset::source::{CaseFiles, CaseSource, LabelPolicy, Rater};
 use crate::dataset::split::Split;
 use crate::dataset::{CaseEntry, Layout};
@@ -121,7 +121,7 @@ impl<'a> Index<'a> {
     fn note(&self) -> Option<Finding> {
         let names: Vec<String> = self.others.iter().map(|name| format!("{name:?}")).collect();
         let reason = format!("the columns {} hold no files and are not used", names.join(", "));
-        let finding = Finding::new(Severity::Note, FindingKind::Layout, reason, "");
+        let finding = Finding::note(FindingKind::Layout, reason);
         (!names.is_empty()).then(|| finding.in_file(self.path))
     }
 
@@ -187,5 +187,5 @@ fn holds_files(index: &Path, rows: &[CsvRow], place: usize) -> bool {
 }
 
 fn wrong(path: &Path, reason: String) -> DataError {
-    DataError::Dataset { path: path.to_owned(), reason, advice: "correct the CSV file" }
+    DataError::dataset(path, reason, "correct the CSV file")
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 use ssn_io::{Limits, read_bytes};
 
-use crate::dataset::source::{CaseFiles, CaseSource, Rater};
+use crate::dataset::source::{CaseFiles, Rater};
 use crate::dataset::{CaseEntry, Layout};
 use crate::error::{DataError, Result};
 use crate::layouts::Draft;
@@ -82,7 +82,7 @@ impl<'a> Description<'a> {
 }
 
 fn wrong(path: &Path, reason: String) -> DataError {
-    DataError::Dataset { path: path.to_owned(), reason, advice: "correct the file" }
+    DataError::dataset(path, reason, "correct the file")
 }
 
 /// Digits of the channel at the end of the name of an image.
@@ -148,7 +148,7 @@ fn cases(images: &Path, labels: Option<&Path>, ending: &str, channels: usize) ->
         .map(|(id, images)| {
             let label = labels.map(|labels| Rater::new(0, labels.join(format!("{id}{ending}"))));
             let files = CaseFiles { images, raters: label.into_iter().collect(), mask: None };
-            CaseEntry { group: id.clone(), id, split: None, source: CaseSource::Files(files) }
+            CaseEntry::of_files(id, None, files)
         })
         .collect();
     entries.sort_by(|a, b| natural_order(&a.id, &b.id));
@@ -198,7 +198,7 @@ pub(super) fn recognize_decathlon(root: &Path) -> Result<Option<Draft>> {
 fn entry(image: PathBuf, raters: Vec<Rater>, channels: usize) -> CaseEntry {
     let id = stem(&image);
     let files = CaseFiles { images: image_files(image, channels), raters, mask: None };
-    CaseEntry { group: id.clone(), id, split: None, source: CaseSource::Files(files) }
+    CaseEntry::of_files(id, None, files)
 }
 
 /// The 4D image; or, where it is not there, its channels as nnU-Net v1 stores them, with `_0000` and so on.

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use ssn_io::Format;
 
-use crate::dataset::finding::{Finding, FindingKind, Severity};
+use crate::dataset::finding::{Finding, FindingKind};
 use crate::dataset::labels::LabelCoding;
-use crate::dataset::source::{CaseFiles, CaseSource, Rater, ReadOptions};
+use crate::dataset::source::{CaseFiles, Rater, ReadOptions};
 use crate::dataset::split::Split;
 use crate::dataset::{CaseEntry, Layout};
 use crate::error::Result;
@@ -82,7 +82,7 @@ fn with_numbers(found: Vec<Found>) -> Vec<CaseEntry> {
         let rater = |(key, path): (RaterKey, PathBuf)| Rater::new(keys.range(..key).count(), path);
         let raters = case.raters.into_iter().map(rater).collect();
         let files = CaseFiles { images: case.images, raters, mask: case.mask };
-        CaseEntry { group: case.id.clone(), id: case.id, split: case.split, source: CaseSource::Files(files) }
+        CaseEntry::of_files(case.id, case.split, files)
     };
     found.into_iter().map(entry).collect()
 }
@@ -90,7 +90,7 @@ fn with_numbers(found: Vec<Found>) -> Vec<CaseEntry> {
 fn no_image(label: &Path) -> Finding {
     let reason = format!("the label file {} has no image of its name", name(label));
     let advice = "name labels after their images, or remove the file";
-    Finding::new(Severity::Warning, FindingKind::Layout, reason, advice).in_file(label)
+    Finding::warning(FindingKind::Layout, reason, advice).in_file(label)
 }
 
 /// Images by case and channel.
@@ -181,5 +181,5 @@ fn same_rater(first: &Path, second: &Path) -> Finding {
         name(second)
     );
     let advice = "give each rater a number of its own behind the name of the image";
-    Finding::new(Severity::Warning, FindingKind::Layout, reason, advice).in_file(second)
+    Finding::warning(FindingKind::Layout, reason, advice).in_file(second)
 }

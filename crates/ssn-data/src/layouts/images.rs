@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use ssn_io::{Format, Limits, read};
 
-use crate::dataset::finding::{Finding, FindingKind, Severity};
-use crate::dataset::source::{CaseFiles, CaseSource, LabelPolicy, Rater, ReadOptions};
+use crate::dataset::finding::{Finding, FindingKind};
+use crate::dataset::source::{CaseFiles, LabelPolicy, Rater, ReadOptions};
 use crate::dataset::{CaseEntry, Dataset, Layout, unnamed_channels};
 use crate::error::{DataError, Result};
 use crate::layouts::case_folders::Role;
@@ -93,7 +93,7 @@ fn fitting(root: &Path, stored: &[String], channels: &[String]) -> Result<(Vec<S
             stored.join(", "),
             channels.join(", ")
         );
-        let finding = Finding::new(Severity::Note, FindingKind::Layout, reason, "").in_file(root);
+        let finding = Finding::note(FindingKind::Layout, reason).in_file(root);
         return Ok((stored.to_vec(), Some(finding)));
     }
     let reason = format!(
@@ -103,7 +103,7 @@ fn fitting(root: &Path, stored: &[String], channels: &[String]) -> Result<(Vec<S
         channels.len(),
         channels.join(", ")
     );
-    Err(DataError::Dataset { path: root.to_owned(), reason, advice: "name the channels as the model does" })
+    Err(DataError::dataset(root, reason, "name the channels as the model does"))
 }
 
 /// Several datasets as one.
@@ -112,15 +112,15 @@ fn joined(datasets: Vec<Dataset>) -> Result<Dataset> {
     let Some(mut all) = datasets.next() else {
         let (field, value, expected) =
             ("the list of images", "empty".to_owned(), "at least one path".to_owned());
-        return Err(DataError::Setting { field, value, expected });
+        return Err(DataError::setting(field, value, expected));
     };
     for other in datasets {
         if other.reading != all.reading || other.stored_channels.len() != all.stored_channels.len() {
-            return Err(DataError::Dataset {
-                reason: format!("its files are not stored as those of {}", all.root.display()),
-                path: other.root,
-                advice: "give the two apart",
-            });
+            return Err(DataError::dataset(
+                other.root,
+                format!("its files are not stored as those of {}", all.root.display()),
+                "give the two apart",
+            ));
         }
         all.entries.extend(other.entries);
         all.findings.extend(other.findings);
@@ -184,7 +184,7 @@ fn images_draft(files: &BTreeSet<PathBuf>, channels: &[String]) -> Result<Draft>
         let raters = case.raters.into_iter().map(|(key, path)| Rater::new(number(&key), path)).collect();
         let files =
             CaseFiles { images: case.images.into_iter().map(Some).collect(), raters, mask: case.mask };
-        CaseEntry { group: id.clone(), id, split: None, source: CaseSource::Files(files) }
+        CaseEntry::of_files(id, None, files)
     };
     let mut entries: Vec<CaseEntry> = found.into_iter().zip(ids).map(entry).collect();
     entries.sort_by(|a, b| natural_order(&a.id, &b.id));
@@ -260,11 +260,11 @@ impl Sorted {
             // The two files of a NIfTI pair are one image.
             let is_pair = |path: &Path| matches!(Format::of(path), Ok(Format::NiftiPair));
             if let Some(other) = other.filter(|other| !(is_pair(other) && is_pair(path))) {
-                return Err(DataError::Dataset {
-                    path: path.clone(),
-                    reason: format!("{} has the same name but for its ending", name(&other)),
-                    advice: "keep one of the two",
-                });
+                return Err(DataError::dataset(
+                    &path,
+                    format!("{} has the same name but for its ending", name(&other)),
+                    "keep one of the two",
+                ));
             }
         }
         Ok(sorted)
@@ -285,7 +285,7 @@ fn all_channels(place: &Path, files: &BTreeMap<usize, PathBuf>, channels: &[Stri
         channels.join(", ")
     );
     let advice = "give the files of all these channels, numbered from 0000 or named after them";
-    Err(DataError::Dataset { path: place.to_owned(), reason, advice })
+    Err(DataError::dataset(place, reason, advice))
 }
 
 /// Where a case lies: files that are named after their folder, or after channels alone, are those of the folder.
@@ -324,7 +324,7 @@ fn ids(found: &[Found]) -> Result<Vec<String>> {
 /// Two cases of one id.
 fn same_id(id: String) -> DataError {
     let reason = "two cases have this id, but ids must differ".to_owned();
-    DataError::Case { id, reason, advice: "rename one of them, or give it apart" }
+    DataError::case(id, reason, "rename one of them, or give it apart")
 }
 
 /// Whether the third axis of images holds the channels, as in QUBIQ: it has their number, and files have one channel.
@@ -338,12 +338,7 @@ fn depth_is_channels(found: &[Found], channels: &[String]) -> bool {
 }
 
 fn third_axis() -> Finding {
-    Finding::new(
-        Severity::Note,
-        FindingKind::Layout,
-        "the third axis of the images is taken for their channels",
-        "",
-    )
+    Finding::note(FindingKind::Layout, "the third axis of the images is taken for their channels")
 }
 
 /// Tells of files that are labels in other datasets.
@@ -353,7 +348,7 @@ fn plain_masks(found: &[Found]) -> Option<Finding> {
         .filter_map(|case| case.mask.as_ref())
         .find(|path| Role::of(&stem(path)) != Role::Mask)?;
     let reason = "files named `mask` are taken for regions of interest, not for labels";
-    Some(Finding::new(Severity::Note, FindingKind::Layout, reason, "").in_file(mask))
+    Some(Finding::note(FindingKind::Layout, reason).in_file(mask))
 }
 
 /// What stands between the parts of a name.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ssn_io::pickle::Value;
 use ssn_io::{Array, Limits, pickle, read, read_bytes};
 
-use crate::dataset::finding::{Finding, FindingKind, Severity};
+use crate::dataset::finding::{Finding, FindingKind};
 use crate::dataset::labels::LabelCoding;
 use crate::dataset::records::{PackedCase, PackedCases, PackedImage, PackedLabels};
 use crate::dataset::source::{CaseFiles, CaseSource, Rater, ReadOptions};
@@ -79,7 +79,7 @@ pub(super) fn recognize_jpeg(root: &Path) -> Result<Option<Draft>> {
             let Some((files, found)) = case_files(&case)? else { continue };
             let id = unique(split, name(&case), &mut taken);
             findings.extend(found.map(|finding| finding.of_case(&id)));
-            entries.push(CaseEntry { group: id.clone(), id, split, source: CaseSource::Files(files) });
+            entries.push(CaseEntry::of_files(id, split, files));
         }
     }
     if entries.is_empty() {
@@ -105,7 +105,7 @@ fn case_files(folder: &Path) -> Result<Option<(CaseFiles, Option<Finding>)>> {
         let names: Vec<String> = pictures.iter().map(|path| name(path)).collect();
         let reason = format!("there are {} images, {}; the first is used", names.len(), names.join(", "));
         let advice = "keep one image in the folder of a slice";
-        Finding::new(Severity::Warning, FindingKind::Layout, reason, advice)
+        Finding::warning(FindingKind::Layout, reason, advice)
     });
     let image = pictures.into_iter().next().filter(|_| !raters.is_empty());
     Ok(image.map(|image| (CaseFiles { images: vec![Some(image)], raters, mask: None }, finding)))
@@ -151,14 +151,14 @@ fn read_pickle(path: &Path) -> Result<(PackedCases, Vec<Named>)> {
     let value = pickle.root();
     let cases = value.entries().map_err(|problem| problem.in_file(path))?;
     let Some(cases) = cases.filter(|cases| cases.iter().any(|(_, case)| case.get("image").is_some())) else {
-        return Err(DataError::Dataset {
-            path: path.to_owned(),
-            reason: format!(
+        return Err(DataError::dataset(
+            path,
+            format!(
                 "the pickle holds a {}, but it must be a dictionary of name → image, masks, series_uid",
                 value.kind()
             ),
-            advice: "write it in the layout of the LIDC pickle",
-        });
+            "write it in the layout of the LIDC pickle",
+        ));
     };
     let (mut items, mut names) = (Vec::with_capacity(cases.len()), Vec::with_capacity(cases.len()));
     for (name, case) in cases {
@@ -227,11 +227,11 @@ pub(super) fn recognize_hdf5(root: &Path) -> Result<Option<Draft>> {
 
 #[cfg(not(feature = "hdf5"))]
 pub(super) fn open_hdf5(path: &Path) -> Result<Draft> {
-    Err(DataError::Dataset {
-        path: path.to_owned(),
-        reason: "this program was built without HDF5".to_owned(),
-        advice: "build it with `--features hdf5`, or convert the file to a pickle",
-    })
+    Err(DataError::dataset(
+        path,
+        "this program was built without HDF5",
+        "build it with `--features hdf5`, or convert the file to a pickle",
+    ))
 }
 
 #[cfg(feature = "hdf5")]
@@ -309,7 +309,7 @@ mod reader {
             let reason =
                 format!("`{group}/uids` has {count} entries for {n} images; every image is its own series");
             let advice = "write a uid for every image, or slices of a patient may come into two parts";
-            findings.push(Finding::new(Severity::Warning, FindingKind::Layout, reason, advice).in_file(path));
+            findings.push(Finding::warning(FindingKind::Layout, reason, advice).in_file(path));
             vec![]
         });
         let values = images.voxels.scaled_f32(1.0, 0.0);
@@ -363,7 +363,7 @@ mod reader {
 
     fn wrong(path: &Path, reason: String) -> DataError {
         let advice = "write the file with groups train, val, test, each with images, labels and uids";
-        DataError::Dataset { path: path.to_owned(), reason, advice }
+        DataError::dataset(path, reason, advice)
     }
 
     #[cfg(test)]

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use ssn_io::{Limits, read};
 
-use crate::dataset::finding::{Finding, FindingKind, Severity};
+use crate::dataset::finding::{Finding, FindingKind};
 use crate::dataset::labels::LabelCoding;
 use crate::dataset::preprocessing::Preprocessing;
 use crate::dataset::records::PackedLabels;
@@ -89,11 +89,7 @@ fn recognize(path: &Path) -> Result<Draft> {
 }
 
 fn check_exists(path: &Path) -> Result<()> {
-    let error = || DataError::Dataset {
-        path: path.to_owned(),
-        reason: "there is no such file or folder".to_owned(),
-        advice: "check the path",
-    };
+    let error = || DataError::dataset(path, "there is no such file or folder", "check the path");
     path.exists().then_some(()).ok_or_else(error)
 }
 
@@ -129,12 +125,12 @@ fn nothing_in(folder: &Path, what: &str, advice: &'static str) -> DataError {
         [] => "the folder is empty".to_owned(),
         _ => format!("{what} found among {}, …", present.join(", ")),
     };
-    DataError::Dataset { path: folder.to_owned(), reason, advice }
+    DataError::dataset(folder, reason, advice)
 }
 
 /// A file that is not the dataset it could be by its name.
 fn stray(error: &DataError) -> Finding {
-    Finding::new(Severity::Note, FindingKind::Layout, format!("not used: {error}"), "")
+    Finding::note(FindingKind::Layout, format!("not used: {error}"))
 }
 
 fn of_file(path: &Path, labels: LabelPolicy) -> Result<Draft> {
@@ -159,11 +155,11 @@ fn of_file(path: &Path, labels: LabelPolicy) -> Result<Draft> {
         LabelPolicy::Required => "the file is no dataset by its name",
         LabelPolicy::Optional => "the file is neither an image nor a dataset by its name",
     };
-    Err(DataError::Dataset {
-        path: path.to_owned(),
-        reason: reason.to_owned(),
-        advice: "give a folder, a .csv, .pickle, .pickle.gz, .hdf5 or .cache.safetensors file, or dataset.json",
-    })
+    Err(DataError::dataset(
+        path,
+        reason.to_owned(),
+        "give a folder, a .csv, .pickle, .pickle.gz, .hdf5 or .cache.safetensors file, or dataset.json",
+    ))
 }
 
 /// The folder itself, where cases may lie too, and those of the parts of a dataset, named `train`, `val`, `test` or
@@ -194,11 +190,11 @@ fn files_by_part(
     }
     if unclear(&files) {
         let names: Vec<String> = files.iter().map(|path| name(path)).collect();
-        return Err(DataError::Dataset {
-            path: folder.to_owned(),
-            reason: format!("several files could be the dataset: {}", names.join(", ")),
-            advice: "give one of them, or name them after train, validation and test",
-        });
+        return Err(DataError::dataset(
+            folder,
+            format!("several files could be the dataset: {}", names.join(", ")),
+            "give one of them, or name them after train, validation and test",
+        ));
     }
     Ok(files.into_iter().map(|path| (split(&path), path)).collect())
 }
@@ -244,11 +240,11 @@ impl Draft {
     /// Finds out what is missing.
     pub fn complete(mut self, root: &Path, known: &DatasetOverrides) -> Result<Dataset> {
         if self.entries.is_empty() {
-            return Err(DataError::Dataset {
-                path: root.to_owned(),
-                reason: format!("this is {}, but it holds no cases", self.layout.describe()),
-                advice: "check that the images are there",
-            });
+            return Err(DataError::dataset(
+                root,
+                format!("this is {}, but it holds no cases", self.layout.describe()),
+                "check that the images are there",
+            ));
         }
         // A single part assigns nothing: `training/` alone still has to be divided.
         if self.entries.iter().all(|entry| entry.split == self.entries[0].split) {
@@ -302,7 +298,7 @@ impl Draft {
                 "{given} of {} cases lie in a part of the dataset, the others in none: all are divided anew",
                 self.entries.len()
             );
-            self.findings.push(Finding::new(Severity::Note, FindingKind::Layout, reason, ""));
+            self.findings.push(Finding::note(FindingKind::Layout, reason));
         }
     }
 
@@ -321,11 +317,11 @@ impl Draft {
         });
         match count {
             Some(count) => Ok(unnamed_channels(count)),
-            None => Err(DataError::Dataset {
-                path: root.to_owned(),
-                reason: format!("none of the {} images can be read", self.entries.len()),
-                advice: "check that the files are whole",
-            }),
+            None => Err(DataError::dataset(
+                root,
+                format!("none of the {} images can be read", self.entries.len()),
+                "check that the files are whole",
+            )),
         }
     }
 
@@ -338,11 +334,11 @@ impl Draft {
             stored.iter().position(|name| name == channel).ok_or_else(|| {
                 let hint = nearest(channel, stored.iter().map(String::as_str));
                 let hint = hint.map_or(String::new(), |name| format!(", perhaps {name:?}"));
-                DataError::Dataset {
-                    path: root.to_owned(),
-                    reason: format!("there is no channel {channel:?} among {}{hint}", stored.join(", ")),
-                    advice: "correct data.channels in the config",
-                }
+                DataError::dataset(
+                    root,
+                    format!("there is no channel {channel:?} among {}{hint}", stored.join(", ")),
+                    "correct data.channels in the config",
+                )
             })
         };
         self.reading.pick = Some(wanted.iter().map(place).collect::<Result<_>>()?);
@@ -386,7 +382,7 @@ fn noisy_labels(present: &[bool; 256]) -> Option<Finding> {
             format!("the labels have {} different values up to {last}, each taken for a class", values.len());
         let advice =
             "if they are masks that lost their exact values, set label_threshold = 127 in the config";
-        Finding::new(Severity::Warning, FindingKind::LabelRange, reason, advice)
+        Finding::warning(FindingKind::LabelRange, reason, advice)
     })
 }
 
@@ -405,7 +401,7 @@ fn check_classes(root: &Path, classes: &[String], coding: &LabelCoding) -> Resul
         _ => return Ok(()),
     };
     let advice = "correct data.classes and data.label_values in the config";
-    Err(DataError::Dataset { path: root.to_owned(), reason, advice })
+    Err(DataError::dataset(root, reason, advice))
 }
 
 /// Which of the values 0 … 255 occur in the labels of any case. Files that cannot be read are left to the

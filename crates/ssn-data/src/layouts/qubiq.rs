@@ -42,7 +42,7 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
         .map(|(id, split, image, masks)| {
             let raters = masks.into_iter().map(rater).collect();
             let files = CaseFiles { images: vec![Some(image)], raters, mask: None };
-            CaseEntry { group: id.clone(), id, split, source: CaseSource::Files(files) }
+            CaseEntry::of_files(id, split, files)
         })
         .collect();
     let Some(first) = entries.first() else { return Ok(None) };

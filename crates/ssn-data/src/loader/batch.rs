@@ -86,11 +86,11 @@ impl Replica {
     /// There are more ranks than items.
     pub fn items(self, batch_size: usize) -> Result<Range<usize>> {
         if batch_size < self.world_size {
-            return Err(DataError::Setting {
-                field: "batch_size",
-                value: batch_size.to_string(),
-                expected: format!("at least {}, an item for each of the ranks", self.world_size),
-            });
+            return Err(DataError::setting(
+                "batch_size",
+                batch_size,
+                format!("at least {}, an item for each of the ranks", self.world_size),
+            ));
         }
         let start = |rank: usize| rank * batch_size / self.world_size;
         Ok(start(self.rank)..start(self.rank + 1))
@@ -132,7 +132,7 @@ impl BatchSampler {
     pub fn new(cases: Arc<dyn Cases>, seed: u64, config: BatchConfig, cache_bytes: usize) -> Result<Self> {
         if config.batch_size == 0 {
             let (field, value) = ("batch_size", "0".to_owned());
-            return Err(DataError::Setting { field, value, expected: "at least 1".to_owned() });
+            return Err(DataError::setting(field, value, "at least 1"));
         }
         config.patch.check()?;
         config.augment.check()?;
@@ -154,11 +154,7 @@ impl BatchSampler {
     /// The batch of a number.
     pub fn batch(&self, number: u64) -> Result<Batch> {
         let batch = self.batch_unless(number, &mut self.plan()?, &|| false)?;
-        batch.ok_or_else(|| DataError::Setting {
-            field: "batch_size",
-            value: "0".to_owned(),
-            expected: "at least 1".to_owned(),
-        })
+        batch.ok_or_else(|| DataError::setting("batch_size", "0", "at least 1"))
     }
 
     /// The batch of a number, or nothing if `stopped` becomes true while it is made. A panic becomes an error.
@@ -217,7 +213,7 @@ impl BatchSampler {
                 &batch.target_shape[1..]
             );
             let advice = "give patches a size and choose one rater, or bring the cases to one shape";
-            return Err(DataError::Case { id: case.id.clone(), reason, advice });
+            return Err(DataError::case(&case.id, reason, advice));
         }
         self.fill(&case, &chosen, q, item - self.items.start, batch);
         let rater = chosen.rater.map(|place| case.rater_number(place));

@@ -137,7 +137,7 @@ mod tests {
     use crate::random::{Purpose, RandomStream};
 
     fn failure() -> DataError {
-        DataError::Case { id: "a".to_owned(), reason: "broken".to_owned(), advice: "mend it" }
+        DataError::case("a", "broken", "mend it")
     }
 
     #[test]

@@ -92,11 +92,11 @@ impl DataLoader {
             };
             loader.threads.push(thread.spawn(work).map_err(|error| {
                 loader.queue.worker_ends();
-                DataError::Setting {
-                    field: "workers",
-                    value: config.workers.to_string(),
-                    expected: format!("no more threads than the system can start ({error})"),
-                }
+                DataError::setting(
+                    "workers",
+                    config.workers,
+                    format!("no more threads than the system can start ({error})"),
+                )
             })?);
         }
         Ok(loader)
@@ -311,7 +311,7 @@ mod tests {
                 Mood::Slow(milliseconds) => thread::sleep(Duration::from_millis(milliseconds)),
                 Mood::Broken => {
                     let (field, value) = ("header", "bad".to_owned());
-                    let source = DataError::Setting { field, value, expected: "good".to_owned() };
+                    let source = DataError::setting(field, value, "good");
                     return Err(DataError::Load { id: format!("file-{index}"), source: Box::new(source) });
                 }
                 Mood::Panics => panic!("index out of range"),

@@ -44,11 +44,8 @@ pub struct CaseSampler {
 impl CaseSampler {
     /// A plan for a set of `cases` cases.
     pub fn new(seed: u64, cases: usize, order: CaseOrder) -> Result<Self> {
-        let setting = |field, value: usize, expected: &str| DataError::Setting {
-            field,
-            value: value.to_string(),
-            expected: expected.to_owned(),
-        };
+        let setting =
+            |field, value: usize, expected: &str| DataError::setting(field, value, expected.to_owned());
         if cases == 0 || u32::try_from(cases).is_err() {
             return Err(setting("the number of cases", cases, "at least 1 and below 2³²"));
         }

@@ -119,14 +119,14 @@ impl PatchConfig {
             RaterChoice::Fixed { rater } => Some(case.rater_place(rater).ok_or_else(|| {
                 let present: Vec<String> =
                     (0..raters).map(|place| case.rater_number(place).to_string()).collect();
-                DataError::Case {
-                    id: case.id.clone(),
-                    reason: format!(
+                DataError::case(
+                    &case.id,
+                    format!(
                         "rater {rater} is asked for, but those of this case are {}, counted from 0",
                         present.join(", ")
                     ),
-                    advice: "choose another rater, or a random one, or leave the case out",
-                }
+                    "choose another rater, or a random one, or leave the case out",
+                )
             })?),
         };
         let shape = case.shape();
@@ -181,7 +181,7 @@ fn fits(size: [usize; 3], target: [usize; 3]) -> Result<()> {
 }
 
 fn setting(field: &'static str, value: String, expected: &str) -> DataError {
-    DataError::Setting { field, value, expected: expected.to_owned() }
+    DataError::setting(field, value, expected.to_owned())
 }
 
 /// The voxels around which patches may be cut, for one choice of target.
@@ -287,7 +287,7 @@ impl IndexedCase {
 fn check(case: &Case) -> Result<()> {
     let voxels = case.shape.iter().try_fold(1usize, |n, &side| n.checked_mul(side));
     let voxels = voxels.filter(|&n| n > 0 && i32::try_from(n).is_ok());
-    let wrong = |reason: String, advice| Err(DataError::Case { id: case.id.clone(), reason, advice });
+    let wrong = |reason: String, advice| Err(DataError::case(&case.id, reason, advice));
     let Some(voxels) = voxels else {
         let reason = format!("its shape is {:?}", case.shape);
         return wrong(reason, "images have between 1 and 2³¹ - 1 voxels");

@@ -7,7 +7,7 @@
 
 mod scene;
 
-pub use scene::{Lesion, Rater, Scene};
+pub use scene::{Rater, Scene};
 
 use std::fs;
 use std::path::Path;
@@ -84,11 +84,11 @@ impl Cases for Synthetic {
 
     fn load(&self, index: usize) -> Result<Case> {
         let Some(id) = self.ids.get(index) else {
-            return Err(DataError::Case {
-                id: format!("number {index}"),
-                reason: format!("the set has only {} cases", self.ids.len()),
-                advice: "ask for a smaller number",
-            });
+            return Err(DataError::case(
+                format!("number {index}"),
+                format!("the set has only {} cases", self.ids.len()),
+                "ask for a smaller number",
+            ));
         };
         let scene = self.scene(index);
         Ok(Case {
@@ -195,7 +195,7 @@ impl SyntheticConfig {
 }
 
 fn setting(field: &'static str, value: String, expected: String) -> DataError {
-    DataError::Setting { field, value, expected }
+    DataError::setting(field, value, expected)
 }
 
 /// Label 1 of pictures with two classes, so that masks are white on black.
