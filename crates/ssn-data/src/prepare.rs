@@ -46,7 +46,7 @@ pub struct BratsOptions<'a> {
 
 /// What was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Brats {
+pub struct BratsSummary {
     /// Cases that were prepared now.
     pub prepared: usize,
     /// Cases that were there already.
@@ -67,10 +67,10 @@ pub fn brats(
     out: &Path,
     options: &BratsOptions<'_>,
     progress: Progress<'_>,
-) -> Result<Brats> {
+) -> Result<BratsSummary> {
     let BratsOptions { seed, shard, overwrite, .. } = *options;
-    let rule = LabelRule::of(dataset)?;
-    let source = MaskSource::of(dataset)?;
+    let rule = label_rule(dataset)?;
+    let t1 = t1_channel(dataset)?;
     dataset.entries.iter().try_for_each(|entry| check_id(&entry.id))?;
     check_unique(&dataset.members())?;
     // Before the work, so that a split that does not fit costs no time.
@@ -93,7 +93,7 @@ pub fn brats(
         let folder = folder(index);
         let case = dataset.load_raw(index)?;
         meter.saw(case.bytes());
-        let case = prepared_case(case, &rule, source)?;
+        let case = prepared_case(case, rule, t1)?;
         fs::create_dir_all(&folder).map_err(|error| Problem::Io(error).in_file(&folder))?;
         write_case(&folder, &names(index), &case)?;
         Ok(true)
@@ -108,7 +108,7 @@ pub fn brats(
         write_config(out, options.config_head)?;
     }
     let count = |split| parts.iter().filter(|part| **part == split).count();
-    Ok(Brats { prepared, kept: own.len() - prepared, parts: Split::ALL.map(count), waiting })
+    Ok(BratsSummary { prepared, kept: own.len() - prepared, parts: Split::ALL.map(count), waiting })
 }
 
 /// The config of the prepared dataset: its channels are normalized already.
@@ -138,69 +138,46 @@ fn check_id(id: &str) -> Result<()> {
 }
 
 /// The class of each stored label.
-struct LabelRule([Option<u8>; STORED_LABELS]);
-
-impl LabelRule {
-    fn of(dataset: &Dataset) -> Result<Self> {
-        let stored: Vec<u8> = match &dataset.reading.coding {
-            LabelCoding::Plain => (0..dataset.classes.len()).map(|class| class as u8).collect(),
-            LabelCoding::Values(values) => values.clone(),
-            LabelCoding::Threshold(_) => vec![],
-        };
-        if stored.is_empty() || stored.iter().any(|&label| usize::from(label) >= STORED_LABELS) {
-            return Err(DataError::dataset(
-                &dataset.root,
-                format!("the labels are {stored:?}, but those of BraTS are 0, 1, 2 and 4 (or 0 to 4)"),
-                "give the folder of a BraTS dataset",
-            ));
-        }
-        // In 2015 non-enhancing tumour (3) was apart from necrosis (1); later years have them as one.
-        let three = if stored.contains(&4) { 1 } else { 3 };
-        Ok(Self([Some(0), Some(1), Some(2), Some(three), Some(3)]))
+fn label_rule(dataset: &Dataset) -> Result<[u8; STORED_LABELS]> {
+    let stored: Vec<u8> = match &dataset.reading.coding {
+        LabelCoding::Plain => (0..dataset.classes.len()).map(|class| class as u8).collect(),
+        LabelCoding::Values(values) => values.clone(),
+        LabelCoding::Threshold(_) => vec![],
+    };
+    if stored.is_empty() || stored.iter().any(|&label| usize::from(label) >= STORED_LABELS) {
+        let reason = format!("the labels are {stored:?}, but those of BraTS are 0, 1, 2 and 4 (or 0 to 4)");
+        return Err(DataError::dataset(&dataset.root, reason, "give the folder of a BraTS dataset"));
     }
+    // In 2015 non-enhancing tumour (3) was apart from necrosis (1); later years have them as one.
+    let three = if stored.contains(&4) { 1 } else { 3 };
+    Ok([0, 1, 2, three, 3])
 }
 
-/// Where the brain mask comes from.
-#[derive(Debug, Clone, Copy)]
-enum MaskSource {
-    /// Where this channel, T1, is above 0.
-    Channel(usize),
-    /// The dataset has one.
-    File,
-}
-
-impl MaskSource {
-    fn of(dataset: &Dataset) -> Result<Self> {
-        if let Some(t1) =
-            dataset.channels.iter().position(|name| T1_NAMES.contains(&name.to_lowercase().as_str()))
-        {
-            return Ok(Self::Channel(t1));
-        }
-        let has_mask = |entry: &CaseEntry| match &entry.source {
-            CaseSource::Files(files) => files.mask.is_some(),
-            CaseSource::Packed(..) => false,
-        };
-        if dataset.entries.iter().all(has_mask) {
-            return Ok(Self::File);
-        }
-        Err(DataError::dataset(
-            &dataset.root,
-            format!(
-                "the channels are {}, without T1, and not every case has a brain mask",
-                dataset.channels.join(", ")
-            ),
-            "the brain is where T1 is above 0: add T1 to every case, or a file named brainmask",
-        ))
+/// The channel T1, which is above 0 in the brain; nothing if the dataset has brain masks instead.
+fn t1_channel(dataset: &Dataset) -> Result<Option<usize>> {
+    let t1 = dataset.channels.iter().position(|name| T1_NAMES.contains(&name.to_lowercase().as_str()));
+    let has_mask = |entry: &CaseEntry| match &entry.source {
+        CaseSource::Files(files) => files.mask.is_some(),
+        CaseSource::Packed(..) => false,
+    };
+    if t1.is_some() || dataset.entries.iter().all(has_mask) {
+        return Ok(t1);
     }
+    let reason = format!(
+        "the channels are {}, without T1, and not every case has a brain mask",
+        dataset.channels.join(", ")
+    );
+    let advice = "the brain is where T1 is above 0: add T1 to every case, or a file named brainmask";
+    Err(DataError::dataset(&dataset.root, reason, advice))
 }
 
 /// The case with classes 0 to 3, its brain mask, and normalized channels.
-fn prepared_case(mut case: Case, rule: &LabelRule, source: MaskSource) -> Result<Case> {
+fn prepared_case(mut case: Case, rule: [u8; STORED_LABELS], t1: Option<usize>) -> Result<Case> {
     for label in case.raters.iter_mut().flatten() {
-        *label = rule.0.get(usize::from(*label)).copied().flatten().unwrap_or(0);
+        *label = rule.get(usize::from(*label)).copied().unwrap_or(0);
     }
     let voxels = case.voxels();
-    if let MaskSource::Channel(t1) = source {
+    if let Some(t1) = t1 {
         let values = &case.image[t1 * voxels..(t1 + 1) * voxels];
         case.mask = Some(values.iter().map(|&x| u8::from(x > 0.0)).collect());
     }
@@ -289,7 +266,7 @@ fn write_index(dataset: &Dataset, out: &Path, split: Split, parts: &[Split]) -> 
 
 /// What was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lidc {
+pub struct LidcSummary {
     /// Cases in the file.
     pub cases: usize,
     /// Bytes of the file.
@@ -299,7 +276,7 @@ pub struct Lidc {
 /// Writes all cases of a dataset into one cache file, atomically; replaces a file of that name.
 ///
 /// Images keep their values; normalization is for those who read the cache.
-pub fn lidc(dataset: &Dataset, out: &Path, progress: Progress<'_>) -> Result<Lidc> {
+pub fn lidc(dataset: &Dataset, out: &Path, progress: Progress<'_>) -> Result<LidcSummary> {
     let records = parallel::map(dataset.entries.len(), progress, |index, meter| -> Result<PackedCase> {
         let case = dataset.load_raw(index)?;
         meter.saw(case.bytes());
@@ -336,5 +313,5 @@ pub fn lidc(dataset: &Dataset, out: &Path, progress: Progress<'_>) -> Result<Lid
         )
     })?;
     write_atomically(out, |file| file.write_all(&bytes))?;
-    Ok(Lidc { cases: records.len(), bytes: bytes.len() })
+    Ok(LidcSummary { cases: records.len(), bytes: bytes.len() })
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use common::{Folder, dict, slice};
 use ssn_data::parallel::unwatched;
-use ssn_data::prepare::{Brats, BratsOptions, lidc};
+use ssn_data::prepare::{BratsOptions, BratsSummary, lidc};
 use ssn_data::{Cases, DataError, Dataset, Layout, Shard, Split};
 use ssn_io::{Geometry, Voxels};
 
@@ -19,7 +19,7 @@ fn brats(
     shard: Shard,
     overwrite: bool,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<Brats, DataError> {
+) -> Result<BratsSummary, DataError> {
     let options = BratsOptions { seed, shard, overwrite, config_head: "" };
     ssn_data::prepare::brats(dataset, out, &options, progress)
 }
@@ -174,7 +174,7 @@ fn a_prepared_dataset_has_its_own_config() {
     assert_eq!(config.normalization, ssn_data::Normalization::None);
     let ready = config.open().unwrap();
     assert_eq!(ready.classes, ssn_data::prepare::BRATS_CLASSES);
-    assert_eq!(config.parts(&ready).unwrap().0.len(), 3);
+    assert_eq!(config.split.parts(&ready).unwrap().0.len(), 3);
     let first = ready.load_raw(0).unwrap();
     let suggested = ssn_data::config::template::suggest_normalization(&ready, &first);
     assert_eq!(suggested, ssn_data::Normalization::None);

@@ -98,7 +98,7 @@ pub(crate) fn open(data: &Path, part: Part) -> Result<(Dataset, Vec<Split>), Fai
         let dataset = config.open().map_err(data_failure)?;
         let parts = match part {
             Part::All => vec![],
-            _ => config.parts(&dataset).map_err(data_failure)?.0,
+            _ => config.split.parts(&dataset).map_err(data_failure)?.0,
         };
         (dataset, parts)
     } else {

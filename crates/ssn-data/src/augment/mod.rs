@@ -224,39 +224,46 @@ impl Augmentation {
     }
 
     fn check(&self) -> Result<()> {
-        range("augmentation.probability", self.probability(), 0.0, 1.0)?;
-        match *self {
-            Self::Flip { .. } | Self::Rot90 { .. } => Ok(()),
-            Self::Rotate { degrees, tilt, .. } => {
-                range("augmentation.degrees", degrees, 0.0, 180.0)?;
-                range("augmentation.tilt", tilt, 0.0, 180.0)
+        let crop = |smallest: usize, largest: usize| {
+            let smallest = smallest as f64;
+            [
+                ("augmentation.smallest", smallest, 1.0, 1e6),
+                ("augmentation.largest", largest as f64, smallest, 1e6),
+            ]
+        };
+        let bounds = |low: f64, high: f64, [least, most]: [f64; 2]| {
+            [("augmentation.low", low, least, most), ("augmentation.high", high, low, most)]
+        };
+        let degrees = |degrees: f64| ("augmentation.degrees", degrees, 0.0, 180.0);
+        let ranges = match *self {
+            Self::Flip { .. } | Self::Rot90 { .. } => vec![],
+            Self::Rotate { degrees: angle, tilt, .. } => {
+                vec![degrees(angle), ("augmentation.tilt", tilt, 0.0, 180.0)]
             }
-            Self::Scale { low, high, .. } => {
-                range("augmentation.low", low, 0.01, 100.0)?;
-                range("augmentation.high", high, low, 100.0)
+            Self::Scale { low, high, .. } | Self::Gamma { low, high, .. } => {
+                bounds(low, high, [0.01, 100.0]).to_vec()
             }
-            Self::CropAndResize { smallest, largest, .. } => crop(smallest, largest),
-            Self::RotateThenCrop { degrees, smallest, largest, .. } => {
-                range("augmentation.degrees", degrees, 0.0, 180.0)?;
-                crop(smallest, largest)
+            Self::CropAndResize { smallest, largest, .. } => crop(smallest, largest).to_vec(),
+            Self::RotateThenCrop { degrees: angle, smallest, largest, .. } => {
+                [&[degrees(angle)], &crop(smallest, largest)[..]].concat()
             }
-            Self::Elastic { cell, amplitude, .. } => {
-                range("augmentation.cell", cell, 1.0, 1e6)?;
-                // The noise changes by less than 2 per cell: beyond half a cell, the image would fold.
-                range("augmentation.amplitude", amplitude, 0.0, cell / 2.0)
-            }
+            // The noise changes by less than 2 per cell: beyond half a cell, the image would fold.
+            Self::Elastic { cell, amplitude, .. } => vec![
+                ("augmentation.cell", cell, 1.0, 1e6),
+                ("augmentation.amplitude", amplitude, 0.0, cell / 2.0),
+            ],
             Self::ScaleAndShift { deviation, low, high, .. } => {
-                range("augmentation.deviation", deviation, 0.0, 1.0)?;
-                range("augmentation.low", low, -1e6, 1e6)?;
-                range("augmentation.high", high, low, 1e6)
+                [&[("augmentation.deviation", deviation, 0.0, 1.0)], &bounds(low, high, [-1e6, 1e6])[..]]
+                    .concat()
             }
-            Self::Noise { low, high, .. } => {
-                range("augmentation.low", low, 0.0, 1e6)?;
-                range("augmentation.high", high, low, 1e6)
-            }
-            Self::Gamma { low, high, .. } => {
-                range("augmentation.low", low, 0.01, 100.0)?;
-                range("augmentation.high", high, low, 100.0)
+            Self::Noise { low, high, .. } => bounds(low, high, [0.0, 1e6]).to_vec(),
+        };
+        let mut all =
+            std::iter::once(("augmentation.probability", self.probability(), 0.0, 1.0)).chain(ranges);
+        match all.find(|(_, value, low, high)| !(*low..=*high).contains(value)) {
+            None => Ok(()),
+            Some((field, value, low, high)) => {
+                Err(DataError::setting(field, value, format!("between {low} and {high}")))
             }
         }
     }
@@ -267,18 +274,6 @@ impl AugmentConfig {
     pub fn check(&self) -> Result<()> {
         self.steps.iter().try_for_each(Augmentation::check)
     }
-}
-
-fn crop(smallest: usize, largest: usize) -> Result<()> {
-    range("augmentation.smallest", smallest as f64, 1.0, 1e6)?;
-    range("augmentation.largest", largest as f64, smallest as f64, 1e6)
-}
-
-fn range(field: &'static str, value: f64, low: f64, high: f64) -> Result<()> {
-    if (low..=high).contains(&value) {
-        return Ok(());
-    }
-    Err(DataError::setting(field, value, format!("between {low} and {high}")))
 }
 
 /// A choice of augmentations.

@@ -17,7 +17,7 @@ use crate::dataset::finding::Finding;
 use crate::dataset::labels::LabelCoding;
 use crate::dataset::normalize::Normalization;
 use crate::dataset::preprocessing::Preprocessing;
-use crate::dataset::split::{Split, SplitConfig, SplitSource};
+use crate::dataset::split::{Split, SplitConfig};
 use crate::dataset::{Dataset, Layout};
 use crate::error::{DataError, Result};
 use crate::layouts::DatasetOverrides;
@@ -139,16 +139,6 @@ impl DataConfig {
     pub fn coding(&self) -> Option<LabelCoding> {
         let values = self.label_values.clone().map(LabelCoding::Values);
         values.or(self.label_threshold.map(LabelCoding::Threshold))
-    }
-
-    /// The part of each case, as [`SplitConfig::parts`] finds it.
-    pub fn parts(&self, dataset: &Dataset) -> Result<(Vec<Split>, SplitSource)> {
-        self.split.parts(dataset)
-    }
-
-    /// The part of each case; a split that was made now is written to its file.
-    pub fn keep_parts(&self, dataset: &Dataset) -> Result<Vec<Split>> {
-        self.split.keep_parts(dataset)
     }
 
     /// The part of each case for a check, which goes on without a split: what is wrong with it joins the findings

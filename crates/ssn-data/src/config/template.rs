@@ -1,6 +1,5 @@
 //! A commented config for a dataset, with values that fit it.
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use crate::dataset::case::Case;
@@ -44,138 +43,110 @@ pub fn suggest_normalization(dataset: &Dataset, first: &Case) -> Normalization {
     }
 }
 
-/// The ratios of the paper's experiments, by whether images have depth.
-fn suggest_ratios(first: &Case) -> Ratios {
-    if first.shape[0] == 1 { Ratios::LIDC } else { Ratios::BRATS }
-}
-
 /// The sections `[data]` and `[data.split]` for a dataset, with a comment for every key.
 pub fn data_sections(dataset: &Dataset, path: &Path, first: &Case, scale: Normalization) -> String {
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = write_data(&mut text, dataset, path, first, scale);
-    text
+    let mut text = format!(
+        "[data]\n\
+         # The folder or file of the dataset; relative paths start at this file.\n\
+         path = {}\n\
+         # How its files lie: {}.\n\
+         layout = \"{}\"\n\
+         # The channels to use, in this order.\n\
+         channels = {}\n\
+         # The classes, the background first. Rename them as you like.\n\
+         classes = {}\n",
+        quoted(&path.to_string_lossy()),
+        dataset.layout.describe(),
+        dataset.layout,
+        list(&dataset.channels),
+        list(&dataset.classes)
+    );
+    text += &match &dataset.reading.coding {
+        LabelCoding::Plain => String::new(),
+        LabelCoding::Values(values) => {
+            format!("# The stored values of the classes, in their order.\nlabel_values = {values:?}\n")
+        }
+        LabelCoding::Threshold(threshold) => {
+            format!("# Stored values above this are class 1.\nlabel_threshold = {threshold}\n")
+        }
+    };
+    text += "# The scale of intensities: none, scale, z-score, brats, percentile or ct-window.\n";
+    text += &format!("normalization = {}\n", normalization(scale));
+    if first.shape[0] > 1 {
+        let [x, y, z] = first.geometry.spacing;
+        text += "# Resample all cases to this spacing along width, height, depth, in millimeters.\n";
+        text += &format!("# spacing = [{x:?}, {y:?}, {z:?}]\n");
+    }
+    if first.mask.is_some() {
+        text += "# Cut cases to the box of their region of interest.\ncrop_to_mask = false\n";
+    }
+    text + &split_section(dataset, first)
+}
+
+fn split_section(dataset: &Dataset, first: &Case) -> String {
+    let count = |split| dataset.entries.iter().filter(|entry| entry.split == Some(split)).count();
+    let (mut given, mut hash) = (String::new(), "");
+    if dataset.entries.iter().all(|entry| entry.split.is_some()) {
+        let [train, validation, test] = Split::ALL.map(count);
+        given = format!(
+            "# Use the parts of the dataset itself: {train} for training, {validation} for validation, {test} for test.\n\
+             given = true\n"
+        );
+        hash = "# ";
+    }
+    // The ratios of the paper's experiments in 2D and 3D.
+    let Ratios([train, validation, test]) = if first.shape[0] == 1 { Ratios::LIDC } else { Ratios::BRATS };
+    format!(
+        "\n[data.split]\n\
+         # The file that keeps the split: read if it is there, written if not.\n\
+         file = \"split.toml\"\n\
+         {given}\
+         # Shares of training, validation and test; patients or series stay together.\n\
+         {hash}ratios = [{train}, {validation}, {test}]\n\
+         # The same seed always gives the same split.\n\
+         {hash}seed = 0\n\
+         # For cross-validation: a number of folds, and which of them is for validation.\n\
+         # folds = 5\n\
+         # fold = 0\n"
+    )
 }
 
 /// The sections `[batches]` and `[augmentation]` that suit a dataset.
 pub fn batch_sections(dataset: &Dataset, first: &Case) -> String {
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = write_batches(&mut text, dataset, first);
-    text
-}
-
-fn write_data(
-    text: &mut String,
-    dataset: &Dataset,
-    path: &Path,
-    first: &Case,
-    scale: Normalization,
-) -> std::fmt::Result {
-    writeln!(text, "[data]")?;
-    writeln!(text, "# The folder or file of the dataset; relative paths start at this file.")?;
-    writeln!(text, "path = {}", quoted(&path.to_string_lossy()))?;
-    writeln!(text, "# How its files lie: {}.", dataset.layout.describe())?;
-    writeln!(text, "layout = \"{}\"", dataset.layout)?;
-    writeln!(text, "# The channels to use, in this order.")?;
-    writeln!(text, "channels = {}", list(&dataset.channels))?;
-    writeln!(text, "# The classes, the background first. Rename them as you like.")?;
-    writeln!(text, "classes = {}", list(&dataset.classes))?;
-    match &dataset.reading.coding {
-        LabelCoding::Plain => {}
-        LabelCoding::Values(values) => {
-            writeln!(text, "# The stored values of the classes, in their order.")?;
-            writeln!(text, "label_values = {values:?}")?;
-        }
-        LabelCoding::Threshold(threshold) => {
-            writeln!(text, "# Stored values above this are class 1.")?;
-            writeln!(text, "label_threshold = {threshold}")?;
-        }
-    }
-    writeln!(text, "# The scale of intensities: none, scale, z-score, brats, percentile or ct-window.")?;
-    writeln!(text, "normalization = {}", normalization(scale))?;
-    if first.shape[0] > 1 {
-        let [x, y, z] = first.geometry.spacing;
-        writeln!(text, "# Resample all cases to this spacing along width, height, depth, in millimeters.")?;
-        writeln!(text, "# spacing = [{x:?}, {y:?}, {z:?}]")?;
-    }
-    if first.mask.is_some() {
-        writeln!(text, "# Cut cases to the box of their region of interest.")?;
-        writeln!(text, "crop_to_mask = false")?;
-    }
-    write_split(text, dataset, first)
-}
-
-fn write_split(text: &mut String, dataset: &Dataset, first: &Case) -> std::fmt::Result {
-    writeln!(text, "\n[data.split]")?;
-    writeln!(text, "# The file that keeps the split: read if it is there, written if not.")?;
-    writeln!(text, "file = \"split.toml\"")?;
-    let count = |split| dataset.entries.iter().filter(|entry| entry.split == Some(split)).count();
-    let given = dataset.entries.iter().all(|entry| entry.split.is_some());
-    if given {
-        let [train, validation, test] = Split::ALL.map(count);
-        writeln!(
-            text,
-            "# Use the parts of the dataset itself: {train} for training, {validation} for validation, {test} for test."
-        )?;
-        writeln!(text, "given = true")?;
-    }
-    let hash = if given { "# " } else { "" };
-    let [train, validation, test] = suggest_ratios(first).0;
-    writeln!(text, "# Shares of training, validation and test; patients or series stay together.")?;
-    writeln!(text, "{hash}ratios = [{train}, {validation}, {test}]")?;
-    writeln!(text, "# The same seed always gives the same split.")?;
-    writeln!(text, "{hash}seed = 0")?;
-    writeln!(text, "# For cross-validation: a number of folds, and which of them is for validation.")?;
-    writeln!(text, "# folds = 5\n# fold = 0")
-}
-
-fn write_batches(text: &mut String, dataset: &Dataset, first: &Case) -> std::fmt::Result {
-    let flat = first.shape[0] == 1;
-    writeln!(text, "[batches]")?;
-    writeln!(text, "batch_size = {}", if flat { 8 } else { 2 })?;
-    write_patch(text, dataset, first)?;
-    writeln!(
-        text,
-        "# Which rater is the target of a step ({}): random, fixed or all.",
+    let (batch_size, preset) = if first.shape[0] == 1 { (8, "lidc") } else { (2, "brats") };
+    format!(
+        "[batches]\n\
+         batch_size = {batch_size}\n\
+         {}\
+         # Which rater is the target of a step ({}): random, fixed or all.\n\
+         patch.rater = {{ kind = \"random\" }}\n\
+         \n[augmentation]\n\
+         # Random changes of patches: none, lidc (flips, rotation, scaling), lidc-as-coded or brats.\n\
+         preset = \"{preset}\"\n",
+        patch_sampler(dataset, first),
         counted(first.raters.len(), "rater")
-    )?;
-    writeln!(text, "patch.rater = {{ kind = \"random\" }}")?;
-    writeln!(text, "\n[augmentation]")?;
-    writeln!(
-        text,
-        "# Random changes of patches: none, lidc (flips, rotation, scaling), lidc-as-coded or brats."
-    )?;
-    writeln!(text, "preset = \"{}\"", if flat { "lidc" } else { "brats" })
+    )
 }
 
-/// Where patches are cut: everywhere at once if images are small and of one size.
-fn write_patch(text: &mut String, dataset: &Dataset, first: &Case) -> std::fmt::Result {
+/// The patch sampler: whole images if they are small and of one size, else random patches.
+fn patch_sampler(dataset: &Dataset, first: &Case) -> String {
     let [d, h, w] = first.shape;
+    let comment = "# Patches around lesions and background, in turn; sizes are depth, height, width.";
     if d > 1 {
-        let side = |n: usize| if n >= LONGEST_3D { LONGEST_3D } else { n.next_multiple_of(8) };
-        let size = [side(d), side(h), side(w)];
-        writeln!(
-            text,
-            "# Patches around lesions and background, in turn; sizes are depth, height, width. Larger ones see"
-        )?;
-        writeln!(text, "# more and cost more: on a GPU, 96 or 128.")?;
-        return writeln!(
-            text,
-            "patch.sampler = {{ kind = \"random\", size = {size:?}, foreground_probability = 0.5 }}"
+        let size = first.shape.map(|n| if n >= LONGEST_3D { LONGEST_3D } else { n.next_multiple_of(8) });
+        return format!(
+            "{comment} Larger ones see\n# more and cost more: on a GPU, 96 or 128.\n\
+             patch.sampler = {{ kind = \"random\", size = {size:?}, foreground_probability = 0.5 }}\n"
         );
     }
     let sizes = sizes(dataset, first);
     let largest = sizes.iter().fold([h, w], |[a, b], [_, h, w]| [a.max(*h), b.max(*w)]);
     if sizes.iter().all(|size| *size == first.shape) && largest.iter().all(|n| *n <= LONGEST_2D) {
-        writeln!(text, "# Whole images.")?;
-        return writeln!(text, "patch.sampler = {{ kind = \"whole\" }}");
+        return "# Whole images.\npatch.sampler = { kind = \"whole\" }\n".to_owned();
     }
     let [h, w] = largest.map(|n| n.min(LONGEST_2D));
-    writeln!(text, "# Patches around lesions and background, in turn; sizes are depth, height, width.")?;
-    writeln!(
-        text,
-        "patch.sampler = {{ kind = \"random\", size = [1, {h}, {w}], foreground_probability = 0.5 }}"
+    format!(
+        "{comment}\npatch.sampler = {{ kind = \"random\", size = [1, {h}, {w}], foreground_probability = 0.5 }}\n"
     )
 }
 

@@ -57,37 +57,28 @@ pub enum Layout {
 impl Layout {
     /// The name in config files.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Csv => "csv",
-            Self::NnUnet => "nn-unet",
-            Self::Decathlon => "decathlon",
-            Self::Qubiq => "qubiq",
-            Self::LidcPickle => "lidc-pickle",
-            Self::LidcHdf5 => "lidc-hdf5",
-            Self::LidcPng => "lidc-png",
-            Self::LidcJpeg => "lidc-jpeg",
-            Self::CaseFolders => "case-folders",
-            Self::FolderPair => "folder-pair",
-            Self::Cache => "cache",
-            Self::Images => "images",
-        }
+        self.words().0
     }
 
     /// What it is, in words.
     pub fn describe(self) -> &'static str {
+        self.words().1
+    }
+
+    fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::Csv => "a CSV index with the files of each case",
-            Self::NnUnet => "an nnU-Net v2 dataset",
-            Self::Decathlon => "a dataset of the Medical Segmentation Decathlon",
-            Self::Qubiq => "a QUBIQ dataset, a folder per case with several raters",
-            Self::LidcPickle => "a pickle of images with several raters, as of LIDC",
-            Self::LidcHdf5 => "an HDF5 file of images with several raters, as of LIDC",
-            Self::LidcPng => "PNG crops with a mask per reader, as of LIDC",
-            Self::LidcJpeg => "a folder per slice with JPEG image and masks, as of LIDC",
-            Self::CaseFolders => "a folder per case",
-            Self::FolderPair => "a folder of images and one of labels",
-            Self::Cache => "a cache made by `ssn prepare lidc`",
-            Self::Images => "a set of images",
+            Self::Csv => ("csv", "a CSV index with the files of each case"),
+            Self::NnUnet => ("nn-unet", "an nnU-Net v2 dataset"),
+            Self::Decathlon => ("decathlon", "a dataset of the Medical Segmentation Decathlon"),
+            Self::Qubiq => ("qubiq", "a QUBIQ dataset, a folder per case with several raters"),
+            Self::LidcPickle => ("lidc-pickle", "a pickle of images with several raters, as of LIDC"),
+            Self::LidcHdf5 => ("lidc-hdf5", "an HDF5 file of images with several raters, as of LIDC"),
+            Self::LidcPng => ("lidc-png", "PNG crops with a mask per reader, as of LIDC"),
+            Self::LidcJpeg => ("lidc-jpeg", "a folder per slice with JPEG image and masks, as of LIDC"),
+            Self::CaseFolders => ("case-folders", "a folder per case"),
+            Self::FolderPair => ("folder-pair", "a folder of images and one of labels"),
+            Self::Cache => ("cache", "a cache made by `ssn prepare lidc`"),
+            Self::Images => ("images", "a set of images"),
         }
     }
 }

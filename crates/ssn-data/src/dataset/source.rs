@@ -18,7 +18,7 @@ use crate::dataset::records::{PackedCase, PackedCases};
 pub enum CaseSource {
     /// Files of its own.
     Files(CaseFiles),
-    /// A place in a file of many cases.
+    /// A grid in a file of many cases.
     Packed(Arc<PackedCases>, usize),
 }
 
@@ -117,13 +117,13 @@ impl CaseSource {
         expected: Expected<'_>,
         findings: &mut Vec<Finding>,
     ) -> Option<Case> {
-        let mut assembly = CaseReader { reading, expected, findings: vec![] };
+        let mut reader = CaseReader { reading, expected, findings: vec![] };
         let case = match self {
-            Self::Files(files) => assembly.of_files(files),
-            Self::Packed(records, index) => assembly.of_record(&records.path, &records.items[*index]),
+            Self::Files(files) => reader.of_files(files),
+            Self::Packed(records, index) => reader.of_record(&records.path, &records.items[*index]),
         };
-        let usable = assembly.findings.iter().all(|finding| finding.severity != Severity::Error);
-        findings.extend(assembly.findings.into_iter().map(|finding| finding.of_case(id)));
+        let usable = reader.findings.iter().all(|finding| finding.severity != Severity::Error);
+        findings.extend(reader.findings.into_iter().map(|finding| finding.of_case(id)));
         case.filter(|_| usable).map(|case| Case { id: id.to_owned(), ..case })
     }
 }
@@ -153,8 +153,9 @@ fn gray(image: Image) -> Image {
     Image { voxels: Voxels::U8(first), shape: [1, d, h, w], ..image }
 }
 
-/// The middle of `side` pixels along height and width; a shorter side stays as it is.
-fn center<T: Copy>(volume: Volume<T>, side: usize) -> Volume<T> {
+/// The center crop of `side` pixels along height and width; a shorter side stays as it is.
+fn center_crop<T: Copy>(volume: Volume<T>, side: Option<usize>) -> Volume<T> {
+    let Some(side) = side else { return volume };
     let [c, d, h, w] = volume.shape;
     let (new_h, new_w) = (h.min(side), w.min(side));
     let (top, left) = ((h - new_h) / 2, (w - new_w) / 2);
@@ -172,34 +173,16 @@ struct CaseReader<'a> {
 }
 
 impl CaseReader<'_> {
-    fn tell(
-        &mut self,
-        path: &Path,
-        severity: Severity,
-        kind: FindingKind,
-        reason: String,
-        advice: &'static str,
-    ) {
-        self.findings.push(Finding::new(severity, kind, reason, advice).in_file(path));
+    fn error(&mut self, path: &Path, kind: FindingKind, reason: impl Into<String>, advice: &'static str) {
+        self.findings.push(Finding::error(kind, reason, advice).in_file(path));
     }
 
-    fn error(&mut self, path: &Path, kind: FindingKind, reason: String, advice: &'static str) {
-        self.tell(path, Severity::Error, kind, reason, advice);
-    }
-
-    /// A file as an image, with the rules about axes and crops applied.
     fn read(&mut self, path: &Path) -> Option<Image> {
-        match read(path, &Limits::default()) {
-            Ok(image) => Some(image),
-            Err(error) => {
-                self.findings.push(Finding::unreadable(error));
-                None
-            }
-        }
+        read(path, &Limits::default()).map_err(|error| self.findings.push(Finding::unreadable(error))).ok()
     }
 
     pub fn of_files(&mut self, files: &CaseFiles) -> Option<Case> {
-        let mut place: Option<ReferenceGrid> = None;
+        let mut grid: Option<ReferenceGrid> = None;
         let (mut values, mut channels) = (vec![], 0);
         for (number, path) in files.images.iter().enumerate() {
             let Some(path) = path else {
@@ -214,8 +197,8 @@ impl CaseReader<'_> {
             if self.reading.depth_is_channels && image.shape[0] == 1 {
                 image.shape.swap(0, 1);
             }
-            let image = self.cropped(image);
-            if self.fits(&mut place, path, &image) {
+            let image = center_crop(image, self.reading.center_crop);
+            if self.fits(&mut grid, path, &image) {
                 self.check_finite(path, channels, &image.data, image.shape[0]);
                 channels += image.shape[0];
                 values.extend(image.data);
@@ -226,7 +209,7 @@ impl CaseReader<'_> {
             if !self.is_expected(rater) {
                 continue;
             }
-            if let Some(labels) = self.rater(&rater.maps, &mut place) {
+            if let Some(labels) = self.rater(&rater.maps, &mut grid) {
                 raters.push(labels);
                 rater_numbers.push(rater.number);
             }
@@ -236,12 +219,12 @@ impl CaseReader<'_> {
             let finding = Finding::error(FindingKind::MissingLabels, "no rater's labels are there", advice);
             self.findings.push(finding);
         }
-        let mask = files.mask.as_ref().and_then(|path| self.mask(path, &mut place));
-        let place = place?;
-        if rater_numbers.iter().enumerate().all(|(place, number)| place == *number) {
+        let mask = files.mask.as_ref().and_then(|path| self.mask(path, &mut grid));
+        let grid = grid?;
+        if rater_numbers.iter().enumerate().all(|(index, number)| index == *number) {
             rater_numbers.clear();
         }
-        let case = self.finish(&place, channels, values, raters, mask)?;
+        let case = self.finish(&grid, channels, values, raters, mask)?;
         Some(Case { rater_numbers, ..case })
     }
 
@@ -252,10 +235,10 @@ impl CaseReader<'_> {
     }
 
     /// The labels of a rater as classes.
-    fn rater(&mut self, maps: &RaterMaps, place: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
+    fn rater(&mut self, maps: &RaterMaps, grid: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
         let masks = match maps {
             RaterMaps::Labels(path) => {
-                let mut labels = self.labels(path, place)?;
+                let mut labels = self.labels(path, grid)?;
                 self.decode(path, &mut labels);
                 return Some(labels);
             }
@@ -263,7 +246,7 @@ impl CaseReader<'_> {
         };
         let mut merged: Option<Vec<u8>> = None;
         for (class, path) in masks {
-            let labels = self.labels(path, place)?;
+            let labels = self.labels(path, grid)?;
             let map = merged.get_or_insert_with(|| vec![0; labels.len()]);
             map.iter_mut().zip(&labels).filter(|(_, label)| **label > 0).for_each(|(to, _)| *to = *class);
         }
@@ -271,7 +254,7 @@ impl CaseReader<'_> {
     }
 
     /// A label file as it is stored.
-    fn labels(&mut self, path: &Path, place: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
+    fn labels(&mut self, path: &Path, grid: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
         let image = gray(self.read(path)?);
         if image.shape[0] != 1 {
             let reason = format!("the label map has {} channels, but it must have 1", image.shape[0]);
@@ -280,8 +263,8 @@ impl CaseReader<'_> {
         }
         match image.to_labels() {
             Ok(labels) => {
-                let labels = self.cropped(labels);
-                self.fits(place, path, &labels).then_some(labels.data)
+                let labels = center_crop(labels, self.reading.center_crop);
+                self.fits(grid, path, &labels).then_some(labels.data)
             }
             Err(problem) => {
                 self.findings.push(Finding::unreadable(problem.in_file(path)));
@@ -291,9 +274,9 @@ impl CaseReader<'_> {
     }
 
     fn decode(&mut self, path: &Path, labels: &mut [u8]) {
-        let Some(strangers) = self.reading.coding.decode(labels, self.expected.classes) else { return };
-        let shown: Vec<String> = strangers.values.iter().take(5).map(u8::to_string).collect();
-        let more = if strangers.values.len() > 5 { ", …" } else { "" };
+        let Some(unknown) = self.reading.coding.decode(labels, self.expected.classes) else { return };
+        let shown: Vec<String> = unknown.values.iter().take(5).map(u8::to_string).collect();
+        let more = if unknown.values.len() > 5 { ", …" } else { "" };
         let allowed = match &self.reading.coding {
             LabelCoding::Plain => format!("0 to {}", self.expected.classes.saturating_sub(1)),
             LabelCoding::Values(values) => format!("one of {values:?}"),
@@ -301,7 +284,7 @@ impl CaseReader<'_> {
         };
         let reason = format!(
             "{} voxels have the label {}{more}, but it must be {allowed}",
-            strangers.voxels,
+            unknown.voxels,
             shown.join(", ")
         );
         let advice =
@@ -310,65 +293,58 @@ impl CaseReader<'_> {
     }
 
     /// The region of interest: what is above one half, for masks may be stored with a slope.
-    fn mask(&mut self, path: &Path, place: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
+    fn mask(&mut self, path: &Path, grid: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
         let mask = gray(self.read(path)?).to_f32();
-        let mask = self.cropped(mask);
+        let mask = center_crop(mask, self.reading.center_crop);
         if mask.shape[0] != 1 {
             let reason = format!("the mask has {} channels, but it must have 1", mask.shape[0]);
             self.error(path, FindingKind::SizeMismatch, reason, "store one value per voxel");
             return None;
         }
-        if !self.fits(place, path, &mask) {
+        if !self.fits(grid, path, &mask) {
             return None;
         }
         let mask: Vec<u8> = mask.data.iter().map(|&x| u8::from(x > 0.5)).collect();
         if !mask.contains(&1) {
             let advice = "correct the mask, or leave it out";
-            self.error(path, FindingKind::EmptyMask, "the region of interest is empty".to_owned(), advice);
+            self.error(path, FindingKind::EmptyMask, "the region of interest is empty", advice);
         }
         Some(mask)
     }
 
-    fn cropped<T: Copy>(&self, volume: Volume<T>) -> Volume<T> {
-        match self.reading.center_crop {
-            Some(side) => center(volume, side),
-            None => volume,
-        }
-    }
-
     /// Whether an array lies on the grid of the others; the first one defines it.
-    fn fits<T>(&mut self, place: &mut Option<ReferenceGrid>, path: &Path, volume: &Volume<T>) -> bool {
+    fn fits<T>(&mut self, grid: &mut Option<ReferenceGrid>, path: &Path, volume: &Volume<T>) -> bool {
         let [_, d, h, w] = volume.shape;
-        let Some(place) = place else {
-            *place =
+        let Some(grid) = grid else {
+            *grid =
                 Some(ReferenceGrid { path: path.to_owned(), shape: [d, h, w], geometry: volume.geometry });
             return true;
         };
-        if place.shape != [d, h, w] {
+        if grid.shape != [d, h, w] {
             let reason = format!(
                 "the size is {d} × {h} × {w}, but that of {} is {} × {} × {} (depth × height × width)",
-                place.path.display(),
-                place.shape[0],
-                place.shape[1],
-                place.shape[2]
+                grid.path.display(),
+                grid.shape[0],
+                grid.shape[1],
+                grid.shape[2]
             );
             self.error(path, FindingKind::SizeMismatch, reason, "resample one onto the grid of the other");
             return false;
         }
         // Pictures have no geometry, so that one beside a volume says nothing.
-        if is_picture(path) || is_picture(&place.path) {
+        if is_picture(path) || is_picture(&grid.path) {
             return true;
         }
-        if let Some(differences) = place.geometry.differences(&volume.geometry, Tolerance::default()) {
+        if let Some(differences) = grid.geometry.differences(&volume.geometry, Tolerance::default()) {
             let rows =
                 differences.0.iter().map(|d| format!("{} {:.6} and {:.6}", d.quantity, d.first, d.second));
             let reason = format!(
                 "the geometry differs from that of {}: {}",
-                place.path.display(),
+                grid.path.display(),
                 rows.collect::<Vec<_>>().join(", ")
             );
             let advice = "resample one onto the grid of the other, or correct its header";
-            self.tell(path, Severity::Warning, FindingKind::GeometryMismatch, reason, advice);
+            self.findings.push(Finding::warning(FindingKind::GeometryMismatch, reason, advice).in_file(path));
         }
         true
     }
@@ -381,7 +357,7 @@ impl CaseReader<'_> {
                 return None;
             }
         };
-        let place =
+        let grid =
             ReferenceGrid { path: path.to_owned(), shape: record.shape, geometry: Geometry::default() };
         let voxels = record.shape.iter().product();
         let mut raters = vec![];
@@ -392,11 +368,11 @@ impl CaseReader<'_> {
         }
         if raters.is_empty() && self.reading.labels == LabelPolicy::Required {
             let advice = "add the masks, or remove the case";
-            self.error(path, FindingKind::MissingLabels, "no rater's labels are there".to_owned(), advice);
+            self.error(path, FindingKind::MissingLabels, "no rater's labels are there", advice);
         }
         let values = record.pixels.unpack();
         self.check_finite(path, 0, &values, record.channels);
-        self.finish(&place, record.channels, values, raters, None)
+        self.finish(&grid, record.channels, values, raters, None)
     }
 
     /// Tells of values that are not finite in channels from `first` on.
@@ -416,13 +392,13 @@ impl CaseReader<'_> {
     /// The case, with the channels that are wanted.
     fn finish(
         &mut self,
-        place: &ReferenceGrid,
+        grid: &ReferenceGrid,
         channels: usize,
         values: Vec<f32>,
         raters: Vec<Vec<u8>>,
         mask: Option<Vec<u8>>,
     ) -> Option<Case> {
-        let (names, voxels) = (self.expected.channels, place.shape.iter().product::<usize>());
+        let (names, voxels) = (self.expected.channels, grid.shape.iter().product::<usize>());
         let broken = self
             .findings
             .iter()
@@ -433,7 +409,7 @@ impl CaseReader<'_> {
                 names.len(),
                 names.join(", ")
             );
-            self.error(&place.path, FindingKind::MissingChannel, reason, "give every case these channels");
+            self.error(&grid.path, FindingKind::MissingChannel, reason, "give every case these channels");
         }
         if channels != names.len() {
             return None;
@@ -448,12 +424,12 @@ impl CaseReader<'_> {
         Some(Case {
             id: String::new(),
             channels,
-            shape: place.shape,
+            shape: grid.shape,
             image,
             raters,
             rater_numbers: vec![],
             mask,
-            geometry: place.geometry,
+            geometry: grid.geometry,
         })
     }
 }
@@ -463,10 +439,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_center_is_in_the_middle() {
+    fn a_center_crop_is_in_the_middle() {
         let volume = Volume { data: (0..40).collect(), shape: [2, 1, 4, 5], geometry: Geometry::default() };
-        let part = center(volume.clone(), 2);
+        let part = center_crop(volume.clone(), Some(2));
         assert_eq!((part.shape, part.data), ([2, 1, 2, 2], vec![6, 7, 11, 12, 26, 27, 31, 32]));
-        assert_eq!(center(volume.clone(), 9), volume);
+        assert_eq!(center_crop(volume.clone(), Some(9)), volume);
     }
 }

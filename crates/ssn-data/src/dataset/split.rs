@@ -207,22 +207,11 @@ fn lists(members: &[Member<'_>], parts: &[Split]) -> SplitAssignment {
 }
 
 impl SplitFile {
-    /// How a split by ratios is described.
-    pub fn ratios_method(ratios: Ratios) -> String {
-        format!("{ratios} by group")
-    }
-
-    /// How a split into folds is described.
-    pub fn folds_method(folds: usize) -> String {
-        format!("{folds} folds by group")
-    }
-
     /// A split by ratios.
     pub fn by_ratios(members: &[Member<'_>], ratios: Ratios, seed: u64) -> Result<Self> {
         let groups: Vec<&str> = members.iter().map(|member| member.group).collect();
-        let parts = divide(&groups, ratios, seed)?;
-        let assignment = lists(members, &parts);
-        Ok(Self { method: Self::ratios_method(ratios), seed: Some(seed), assignment })
+        let assignment = lists(members, &divide(&groups, ratios, seed)?);
+        Ok(Self { method: format!("{ratios} by group"), seed: Some(seed), assignment })
     }
 
     /// The split of a run: parts as they are, taken from now on without asking how they were made.
@@ -238,8 +227,8 @@ impl SplitFile {
         for (member, number) in members.iter().zip(numbers) {
             lists[number].push(member.id.to_owned());
         }
-        let method = Self::folds_method(folds);
-        Ok(Self { method, seed: Some(seed), assignment: SplitAssignment::Folds(lists) })
+        let (method, assignment) = (format!("{folds} folds by group"), SplitAssignment::Folds(lists));
+        Ok(Self { method, seed: Some(seed), assignment })
     }
 
     /// The part of each case; `fold` says which fold is the validation set, and is ignored for three lists.
@@ -420,8 +409,8 @@ impl SplitConfig {
     fn check_method(&self, file: &SplitFile, given: bool) -> Result<()> {
         let Some(seed) = file.seed else { return Ok(()) };
         let method = match self.folds {
-            Some(folds) => SplitFile::folds_method(folds),
-            None => SplitFile::ratios_method(self.ratios),
+            Some(folds) => format!("{folds} folds by group"),
+            None => format!("{} by group", self.ratios),
         };
         if !given && (&file.method, seed) == (&method, self.seed) {
             return Ok(());

@@ -1,129 +1,86 @@
-//! Decoded cases kept in memory, up to a number of bytes: those used last stay.
+//! A least-recently-used cache of decoded cases, limited in bytes.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Result;
 
-/// A cache of values by number. Several threads may ask at once: a value is loaded by the first, and the others wait for it.
+/// A cache of values by number. Of several threads that ask for a value, the first loads it and the others wait.
 #[derive(Debug)]
 pub struct CaseCache<T> {
     limit: usize,
     state: Mutex<State<T>>,
-    changed: Condvar,
 }
 
 #[derive(Debug)]
 struct State<T> {
     slots: HashMap<usize, Slot<T>>,
-    /// The numbers of kept values by the time of their last use.
-    by_use: BTreeMap<u64, usize>,
     clock: u64,
     bytes: usize,
 }
 
 #[derive(Debug)]
-enum Slot<T> {
-    Loading,
-    Kept { value: Arc<T>, bytes: usize, used: u64 },
+struct Slot<T> {
+    /// Locked while the value is loaded.
+    value: Arc<Mutex<Option<Arc<T>>>>,
+    /// The size of the value; 0 until it is loaded.
+    bytes: usize,
+    /// The time of the last use.
+    used: u64,
 }
 
 impl<T> CaseCache<T> {
     /// A cache that keeps at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        let state = State { slots: HashMap::new(), by_use: BTreeMap::new(), clock: 0, bytes: 0 };
-        Self { limit, state: Mutex::new(state), changed: Condvar::new() }
+        Self { limit, state: Mutex::new(State { slots: HashMap::new(), clock: 0, bytes: 0 }) }
     }
 
-    #[cfg(test)]
-    /// The bytes that are kept now.
-    pub fn bytes(&self) -> usize {
-        self.lock().bytes
-    }
-
-    /// The value of a number: the kept one, or that which `load` gives together with its bytes.
+    /// The value of a number: the cached one, or that which `load` returns together with its size in bytes.
     ///
-    /// A value larger than the whole cache is handed out and not kept. If loading fails or panics, nobody waits for it
-    /// any longer, and the next who asks tries again.
+    /// A value larger than the whole cache is returned and not kept. If loading fails or panics, the next thread that
+    /// asks tries again.
     pub fn get(&self, number: usize, load: impl FnOnce() -> Result<(T, usize)>) -> Result<Arc<T>> {
-        let mut state = self.lock();
-        loop {
-            match state.slots.get(&number) {
-                Some(Slot::Kept { .. }) => {
-                    if let Some(value) = state.touch(number) {
-                        return Ok(value);
-                    }
-                }
-                Some(Slot::Loading) => {
-                    state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-                }
-                None => break,
+        let mut state = lock(&self.state);
+        state.clock += 1;
+        let used = state.clock;
+        let slot = state.slots.entry(number).or_insert(Slot { value: Arc::default(), bytes: 0, used });
+        slot.used = used;
+        let slot = slot.value.clone();
+        drop(state);
+
+        let mut value = lock(&slot);
+        if let Some(value) = &*value {
+            return Ok(value.clone());
+        }
+        let (loaded, bytes) = load()?;
+        let loaded = Arc::new(loaded);
+        if bytes <= self.limit {
+            let mut state = lock(&self.state);
+            while state.bytes + bytes > self.limit && state.evict_oldest() {}
+            if let Some(slot) = state.slots.get_mut(&number) {
+                slot.bytes = bytes;
+                state.bytes += bytes;
+                *value = Some(loaded.clone());
             }
         }
-        state.slots.insert(number, Slot::Loading);
-        drop(state);
-
-        let promise = Promise { cache: self, number };
-        let (value, bytes) = load()?;
-        let value = Arc::new(value);
-        let mut state = self.lock();
-        if bytes <= self.limit {
-            while state.bytes + bytes > self.limit && state.forget_oldest() {}
-            state.keep(number, value.clone(), bytes);
-        }
-        drop(state);
-        drop(promise);
-        Ok(value)
-    }
-
-    /// No code runs under the lock that could leave the state half changed, so that a poisoned lock is as good as any.
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Somebody is loading a value. When it ends, in whatever way, those who wait are woken.
-struct Promise<'a, T> {
-    cache: &'a CaseCache<T>,
-    number: usize,
-}
-
-impl<T> Drop for Promise<'_, T> {
-    fn drop(&mut self) {
-        let mut state = self.cache.lock();
-        if matches!(state.slots.get(&self.number), Some(Slot::Loading)) {
-            state.slots.remove(&self.number);
-        }
-        drop(state);
-        self.cache.changed.notify_all();
+        Ok(loaded)
     }
 }
 
 impl<T> State<T> {
-    fn touch(&mut self, number: usize) -> Option<Arc<T>> {
-        let Some(Slot::Kept { value, used, .. }) = self.slots.get_mut(&number) else { return None };
-        self.clock += 1;
-        self.by_use.remove(used);
-        *used = self.clock;
-        self.by_use.insert(self.clock, number);
-        Some(value.clone())
+    /// Removes the loaded value that was not used for longest; false if there is none.
+    fn evict_oldest(&mut self) -> bool {
+        let loaded = self.slots.iter().filter(|(_, slot)| slot.bytes > 0);
+        let oldest = loaded.min_by_key(|(_, slot)| slot.used).map(|(number, _)| *number);
+        let removed = oldest.and_then(|number| self.slots.remove(&number));
+        self.bytes -= removed.as_ref().map_or(0, |slot| slot.bytes);
+        removed.is_some()
     }
+}
 
-    fn keep(&mut self, number: usize, value: Arc<T>, bytes: usize) {
-        self.clock += 1;
-        self.bytes += bytes;
-        self.by_use.insert(self.clock, number);
-        self.slots.insert(number, Slot::Kept { value, bytes, used: self.clock });
-    }
-
-    /// Forgets the value that was not used for longest; false if there is none.
-    fn forget_oldest(&mut self) -> bool {
-        let Some((_, number)) = self.by_use.pop_first() else { return false };
-        if let Some(Slot::Kept { bytes, .. }) = self.slots.remove(&number) {
-            self.bytes -= bytes;
-        }
-        true
-    }
+/// Every change under a lock is complete in itself, so a poisoned lock is as good as any.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -150,7 +107,7 @@ mod tests {
                 Ok((number, 40))
             };
             assert_eq!(*cache.get(number, load).unwrap(), number);
-            assert!(cache.bytes() <= 100);
+            assert!(lock(&cache.state).bytes <= 100);
             loads.load(Ordering::Relaxed)
         };
         assert_eq!([get(1), get(2), get(1), get(3)], [1, 2, 2, 3]);
@@ -170,7 +127,7 @@ mod tests {
                         let number = stream.below(40) as usize;
                         let value = cache.get(number, || Ok((number, number * 37))).unwrap();
                         assert_eq!(*value, number);
-                        assert!(cache.bytes() <= 1000);
+                        assert!(lock(&cache.state).bytes <= 1000);
                     }
                 });
             }
@@ -182,7 +139,7 @@ mod tests {
         let cache = CaseCache::new(10);
         cache.get(1, || Ok(("small", 10))).unwrap();
         assert_eq!(*cache.get(2, || Ok(("large", 11))).unwrap(), "large");
-        assert_eq!(cache.bytes(), 10);
+        assert_eq!(lock(&cache.state).bytes, 10);
         assert_eq!(*cache.get(1, || Err(failure())).unwrap(), "small");
     }
 

@@ -87,7 +87,7 @@ impl PatchConfig {
         };
         for (field, size) in [("patch.size", size), ("patch.target_size", self.target_size)] {
             if let Some(size) = size.filter(|size| size.contains(&0)) {
-                return Err(setting(field, format!("{size:?}"), "at least 1 along every axis"));
+                return Err(DataError::setting(field, format!("{size:?}"), "at least 1 along every axis"));
             }
         }
         if let (Some(size), Some(target)) = (size, self.target_size) {
@@ -95,18 +95,18 @@ impl PatchConfig {
         }
         match self.sampler {
             PatchSampler::Random { foreground_probability: p, .. } if !(0.0..=1.0).contains(&p) => {
-                Err(setting("patch.foreground_probability", p.to_string(), "between 0 and 1"))
+                Err(DataError::setting("patch.foreground_probability", p, "between 0 and 1"))
             }
             _ => Ok(()),
         }
     }
 
     /// The indices that cases need for this.
-    pub fn index(&self) -> Index {
+    pub fn index(&self) -> CenterIndex {
         match (self.sampler, self.rater) {
-            (PatchSampler::Whole | PatchSampler::CenterCrop { .. }, _) => Index::None,
-            (PatchSampler::Random { .. }, RaterChoice::All) => Index::AnyRater,
-            (PatchSampler::Random { .. }, _) => Index::EachRater,
+            (PatchSampler::Whole | PatchSampler::CenterCrop { .. }, _) => CenterIndex::None,
+            (PatchSampler::Random { .. }, RaterChoice::All) => CenterIndex::AnyRater,
+            (PatchSampler::Random { .. }, _) => CenterIndex::EachRater,
         }
     }
 
@@ -116,7 +116,7 @@ impl PatchConfig {
         let rater = match self.rater {
             RaterChoice::All => None,
             RaterChoice::Random => Some(stream.below(raters as u64) as usize),
-            RaterChoice::Fixed { rater } => Some(case.rater_place(rater).ok_or_else(|| {
+            RaterChoice::Fixed { rater } => Some(case.rater_index(rater).ok_or_else(|| {
                 let present: Vec<String> =
                     (0..raters).map(|place| case.rater_number(place).to_string()).collect();
                 DataError::case(
@@ -135,12 +135,12 @@ impl PatchConfig {
             PatchSampler::Whole => (middle, shape),
             PatchSampler::CenterCrop { size } => (middle, size),
             PatchSampler::Random { size, foreground_probability } => {
-                let lesion = stream.chance(foreground_probability);
-                (random_voxel(case, rater, lesion, stream).unwrap_or(middle), size)
+                let foreground = stream.chance(foreground_probability);
+                (random_voxel(case, rater, foreground, stream).unwrap_or(middle), size)
             }
         };
         let target = self.target_size.unwrap_or(size);
-        // A setting for most places; for whole images it depends on the case, which is then named.
+        // A setting for most centers; for whole images it depends on the case, which is then named.
         fits(size, target).map_err(|error| match self.sampler {
             PatchSampler::Whole => DataError::Load { id: case.id.clone(), source: Box::new(error) },
             _ => error,
@@ -154,13 +154,13 @@ impl PatchConfig {
 fn random_voxel(
     case: &IndexedCase,
     rater: Option<usize>,
-    lesion: bool,
+    foreground: bool,
     stream: &mut RandomStream,
 ) -> Option<[usize; 3]> {
-    let places = case.places(rater)?;
-    let (wanted, other) = match lesion {
-        true => (&places.lesion, &places.background),
-        false => (&places.background, &places.lesion),
+    let centers = case.centers(rater)?;
+    let (wanted, other) = match foreground {
+        true => (&centers.foreground, &centers.background),
+        false => (&centers.background, &centers.foreground),
     };
     let set = if wanted.is_empty() { other } else { wanted };
     if set.is_empty() {
@@ -177,25 +177,21 @@ fn fits(size: [usize; 3], target: [usize; 3]) -> Result<()> {
         return Ok(());
     }
     let expected = format!("smaller than or equal to {size:?}, by an even number along every axis");
-    Err(setting("patch.target_size", format!("{target:?}"), &expected))
-}
-
-fn setting(field: &'static str, value: String, expected: &str) -> DataError {
-    DataError::setting(field, value, expected.to_owned())
+    Err(DataError::setting("patch.target_size", format!("{target:?}"), expected))
 }
 
 /// The voxels around which patches may be cut, for one choice of target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places {
+pub struct PatchCenters {
     /// Voxels inside the mask that the target marks as something other than 0.
-    pub lesion: VoxelSet,
+    pub foreground: VoxelSet,
     /// The others inside the mask.
     pub background: VoxelSet,
 }
 
 /// Which indices of voxels a case needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Index {
+pub enum CenterIndex {
     /// None: patches do not depend on labels.
     None,
     /// One for every rater.
@@ -218,28 +214,28 @@ pub struct IndexedCase {
     pub mask: Option<Vec<u8>>,
     /// The distances of neighboring voxels, `[d, h, w]`.
     pub spacing: [f64; 3],
-    places: Vec<Places>,
+    centers: Vec<PatchCenters>,
 }
 
 impl IndexedCase {
     /// Checks a case and prepares it.
-    pub fn new(case: Case, index: Index) -> Result<Self> {
+    pub fn new(case: Case, index: CenterIndex) -> Result<Self> {
         check(&case)?;
         let shape = case.shape;
         let voxels = case.voxels();
-        let places = {
+        let centers = {
             let inside = |voxel: usize| case.mask.as_ref().is_none_or(|mask| mask[voxel] != 0);
-            let places = |marked: &dyn Fn(usize) -> bool| Places {
-                lesion: VoxelSet::new(voxels, |voxel| inside(voxel) && marked(voxel)),
+            let centers = |marked: &dyn Fn(usize) -> bool| PatchCenters {
+                foreground: VoxelSet::new(voxels, |voxel| inside(voxel) && marked(voxel)),
                 background: VoxelSet::new(voxels, |voxel| inside(voxel) && !marked(voxel)),
             };
             match index {
-                Index::None => vec![],
-                Index::EachRater => {
-                    case.raters.iter().map(|labels| places(&|voxel| labels[voxel] != 0)).collect()
+                CenterIndex::None => vec![],
+                CenterIndex::EachRater => {
+                    case.raters.iter().map(|labels| centers(&|voxel| labels[voxel] != 0)).collect()
                 }
-                Index::AnyRater => {
-                    vec![places(&|voxel| case.raters.iter().any(|labels| labels[voxel] != 0))]
+                CenterIndex::AnyRater => {
+                    vec![centers(&|voxel| case.raters.iter().any(|labels| labels[voxel] != 0))]
                 }
             }
         };
@@ -251,7 +247,7 @@ impl IndexedCase {
             rater_numbers: case.rater_numbers,
             mask: case.mask,
             spacing: [d, h, w],
-            places,
+            centers,
         })
     }
 
@@ -266,19 +262,20 @@ impl IndexedCase {
     }
 
     /// The place in `raters` of the rater with a number.
-    pub fn rater_place(&self, number: usize) -> Option<usize> {
+    pub fn rater_index(&self, number: usize) -> Option<usize> {
         (0..self.raters.len()).find(|&place| self.rater_number(place) == number)
     }
 
-    /// The places of a rater's patches, or of those of all raters.
-    pub fn places(&self, rater: Option<usize>) -> Option<&Places> {
-        self.places.get(rater.unwrap_or(0))
+    /// The centers of a rater's patches, or of those of all raters.
+    pub fn centers(&self, rater: Option<usize>) -> Option<&PatchCenters> {
+        self.centers.get(rater.unwrap_or(0))
     }
 
     /// The bytes that the case takes.
     pub fn bytes(&self) -> usize {
         let maps = self.raters.len() + usize::from(self.mask.is_some());
-        let index = self.places.iter().map(|places| places.lesion.bytes() + places.background.bytes());
+        let index =
+            self.centers.iter().map(|centers| centers.foreground.bytes() + centers.background.bytes());
         self.image.bytes() + maps * self.shape().iter().product::<usize>() + index.sum::<usize>()
     }
 }
@@ -473,7 +470,7 @@ mod tests {
             let voxels: usize = shape.iter().product();
             let mut stream = RandomStream::new(seed, Purpose::Patch, 0);
             let labels: Vec<u8> = (0..voxels).map(|_| stream.below(3) as u8).collect();
-            let case = IndexedCase::new(case(shape, vec![labels.clone()], None), Index::EachRater).unwrap();
+            let case = IndexedCase::new(case(shape, vec![labels.clone()], None), CenterIndex::EachRater).unwrap();
             let chosen = config(size, 0.5, RaterChoice::Random).choose(&case, &mut stream).unwrap();
             let map = DeformationField::new(&[], size, shape[0] == 1);
             let patch: usize = size.iter().product();
@@ -493,7 +490,7 @@ mod tests {
     }
 
     /// How often each voxel is the center of 2,000 patches.
-    fn centers(case: &IndexedCase, config: PatchConfig) -> Vec<usize> {
+    fn count_centers(case: &IndexedCase, config: PatchConfig) -> Vec<usize> {
         let [_, h, w] = case.shape();
         let mut counts = vec![0; case.shape().iter().product()];
         for q in 0..2000 {
@@ -509,25 +506,25 @@ mod tests {
         let raters = vec![vec![1, 0, 0, 0, 0, 2, 0, 0], vec![0, 0, 0, 3, 0, 0, 0, 0]];
         let mask = Some(vec![1, 1, 1, 1, 1, 0, 1, 0]);
         let case =
-            |raters| IndexedCase::new(case([2, 2, 2], raters, mask.clone()), Index::EachRater).unwrap();
+            |raters| IndexedCase::new(case([2, 2, 2], raters, mask.clone()), CenterIndex::EachRater).unwrap();
         let size = [3, 3, 3];
-        let first = centers(&case(raters.clone()), config(size, 0.5, RaterChoice::Fixed { rater: 0 }));
+        let first = count_centers(&case(raters.clone()), config(size, 0.5, RaterChoice::Fixed { rater: 0 }));
         // Voxel 5 is marked, but outside of the mask.
         assert!((870..1130).contains(&first[0]) && first[5] == 0 && first[7] == 0, "{first:?}");
         assert!(first[1..5].iter().all(|&n| (120..280).contains(&n)), "{first:?}");
-        let always = centers(&case(raters), config(size, 1.0, RaterChoice::Fixed { rater: 1 }));
+        let always = count_centers(&case(raters), config(size, 1.0, RaterChoice::Fixed { rater: 1 }));
         assert_eq!(always[3], 2000);
         // Without a lesion, patches are cut around the background, and the other way round.
-        let none = centers(&case(vec![vec![0; 8]]), config(size, 1.0, RaterChoice::Random));
+        let none = count_centers(&case(vec![vec![0; 8]]), config(size, 1.0, RaterChoice::Random));
         assert!(none[0] > 200 && none[5] == 0);
-        let full = centers(&case(vec![vec![1; 8]]), config(size, 0.0, RaterChoice::Random));
+        let full = count_centers(&case(vec![vec![1; 8]]), config(size, 0.0, RaterChoice::Random));
         assert!(full[0] > 200 && full[5] == 0);
     }
 
     #[test]
     fn an_empty_mask_gives_the_middle_and_all_raters_share_an_index() {
         let empty = case([1, 4, 4], vec![vec![1; 16]], Some(vec![0; 16]));
-        let empty = IndexedCase::new(empty, Index::EachRater).unwrap();
+        let empty = IndexedCase::new(empty, CenterIndex::EachRater).unwrap();
         let chosen = config([1, 2, 2], 0.5, RaterChoice::Random)
             .choose(&empty, &mut RandomStream::new(0, Purpose::Patch, 0));
         assert_eq!(chosen.unwrap().center, [0, 2, 2]);
@@ -536,7 +533,7 @@ mod tests {
         raters[2][9] = 1;
         let all = config([1, 2, 2], 1.0, RaterChoice::All);
         let shared = IndexedCase::new(case([1, 4, 4], raters, None), all.index()).unwrap();
-        assert_eq!(centers(&shared, all)[9], 2000);
+        assert_eq!(count_centers(&shared, all)[9], 2000);
     }
 
     #[test]
@@ -547,19 +544,19 @@ mod tests {
         assert!(target([4, 3, 3]).check().is_err() && target([11, 9, 9]).check().is_err());
         assert!(config([0, 3, 3], 0.5, RaterChoice::All).check().is_err());
         assert!(config([3, 3, 3], 1.5, RaterChoice::All).check().is_err());
-        let one = IndexedCase::new(case([1, 2, 2], vec![vec![0; 4]], None), Index::None).unwrap();
+        let one = IndexedCase::new(case([1, 2, 2], vec![vec![0; 4]], None), CenterIndex::None).unwrap();
         let fixed = PatchConfig { rater: RaterChoice::Fixed { rater: 1 }, ..PatchConfig::default() };
         let error = fixed.choose(&one, &mut RandomStream::new(0, Purpose::Patch, 0)).unwrap_err().to_string();
         assert!(error.starts_with("case a: rater 1 is asked for, but those of this case are 0"), "{error}");
-        assert!(IndexedCase::new(case([1, 2, 2], vec![vec![0; 3]], None), Index::None).is_err());
-        assert!(IndexedCase::new(case([1, 2, 2], vec![], None), Index::None).is_err());
+        assert!(IndexedCase::new(case([1, 2, 2], vec![vec![0; 3]], None), CenterIndex::None).is_err());
+        assert!(IndexedCase::new(case([1, 2, 2], vec![], None), CenterIndex::None).is_err());
     }
 
     #[test]
     fn a_fixed_rater_is_known_by_number() {
         let mut two = case([1, 1, 2], vec![vec![0, 0], vec![1, 1]], None);
         two.rater_numbers = vec![0, 2];
-        let case = IndexedCase::new(two, Index::None).unwrap();
+        let case = IndexedCase::new(two, CenterIndex::None).unwrap();
         let choose = |rater| {
             let config = PatchConfig { rater: RaterChoice::Fixed { rater }, ..PatchConfig::default() };
             config.choose(&case, &mut RandomStream::new(0, Purpose::Patch, 0))
@@ -570,7 +567,7 @@ mod tests {
 
     #[test]
     fn a_whole_image_that_is_too_small_is_named() {
-        let case = IndexedCase::new(case([1, 2, 2], vec![vec![0; 4]], None), Index::None).unwrap();
+        let case = IndexedCase::new(case([1, 2, 2], vec![vec![0; 4]], None), CenterIndex::None).unwrap();
         let config = PatchConfig { target_size: Some([1, 4, 4]), ..PatchConfig::default() };
         let error = config.choose(&case, &mut RandomStream::new(0, Purpose::Patch, 0)).unwrap_err();
         insta::assert_snapshot!(error.to_string());

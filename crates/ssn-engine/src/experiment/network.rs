@@ -29,7 +29,7 @@ pub fn seconds(
     let trained = trained(run, Checkpoint::Last, device)?;
     let Some(data) = &trained.data else { return Ok(None) };
     let dataset = data.open().map_err(datasets::failure)?;
-    let (parts, _) = data.parts(&dataset).map_err(datasets::failure)?;
+    let (parts, _) = data.split.parts(&dataset).map_err(datasets::failure)?;
     let dataset = dataset.with_optional_labels();
     let tiles = TileConfig { voxels_at_once: voxels_at_once(gpu.as_ref()), ..TileConfig::default() };
     let config =

@@ -51,7 +51,7 @@ pub fn choose(args: &PredictArgs, trained: &Trained) -> Result<Chosen, Failure> 
 /// A part of the dataset of a config.
 fn divided(data: &DataConfig, config: &Path, part: Option<Part>) -> Result<Chosen, Failure> {
     let dataset = data.open().map_err(failure)?;
-    let (parts, _) = data.parts(&dataset).map_err(failure)?;
+    let (parts, _) = data.split.parts(&dataset).map_err(failure)?;
     let dataset = dataset.with_optional_labels();
     let part = part.unwrap_or(Part::Test);
     let wanted = |index: &usize| part.split().is_none_or(|split| parts[*index] == split);

@@ -45,7 +45,7 @@ pub fn fresh(args: &TrainArgs, global: &Global, device: Device) -> Result<(RunFo
     }
     if args.config.is_some() {
         // Other runs with this config share the split.
-        resolved.config.data.keep_parts(&resolved.dataset).map_err(datasets::failure)?;
+        resolved.config.data.split.keep_parts(&resolved.dataset).map_err(datasets::failure)?;
     }
     let folder = RunFolder::create(&args.out, &resolved).map_err(failure)?;
     Ok((folder, resolved))

@@ -35,7 +35,7 @@ impl Resolved {
 /// Opens the dataset and fills in what the config left open: the network, and sizes of patches that it can have.
 pub fn resolve(mut config: RunConfig) -> Result<Resolved> {
     let dataset = Arc::new(config.data.open()?);
-    let (parts, _) = config.data.parts(&dataset)?;
+    let (parts, _) = config.data.split.parts(&dataset)?;
     let training = dataset.subset(&parts, Split::Train);
     if training.is_empty() {
         return Err(TrainError::Run {
