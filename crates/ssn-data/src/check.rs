@@ -1,4 +1,4 @@
-//! Every problem of a dataset at once, with its figures.
+//! The dataset check: every problem at once, with statistics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::text::counted;
 pub struct CheckReport {
     /// The folder or file.
     pub root: PathBuf,
-    /// How its files lie.
+    /// The layout of its files.
     pub layout: Layout,
     /// All cases, readable or not.
     pub cases: usize,
@@ -42,7 +42,7 @@ impl CheckReport {
     }
 }
 
-/// Reads every case of a dataset, in parallel, and tells what is wrong.
+/// Reads every case of a dataset, in parallel, and reports every problem.
 ///
 /// `parts` is the part of each case where a split was made; without it, the parts that the dataset itself
 /// assigns are looked at.
@@ -91,7 +91,7 @@ pub fn check(dataset: &Dataset, parts: Option<&[Split]>, progress: Progress<'_>)
     }
 }
 
-/// What the values of a readable case tell.
+/// Findings about the values of a readable case.
 fn of_content(dataset: &Dataset, case: &Case, facts: &CaseFacts) -> Vec<Finding> {
     let mut findings = vec![];
     for (name, [low, high]) in dataset.channels.iter().zip(&facts.ranges) {
@@ -167,7 +167,7 @@ pub struct CaseFacts {
     pub split: Option<Split>,
     /// `[d, h, w]`.
     pub shape: [usize; 3],
-    /// Along w, h, d; nothing where the files do not say it.
+    /// Along w, h, d; `None` if the files have no geometry.
     pub spacing: Option<[f64; 3]>,
     /// Smallest and largest value of each channel.
     pub ranges: Vec<[f32; 2]>,
@@ -361,7 +361,7 @@ fn part(facts: &[CaseFacts], split: Split) -> Option<PartFigures> {
 /// Findings of one kind that are printed; the rest is counted, and JSON has all.
 const SHOWN: usize = 10;
 
-/// More findings than this are told in one line if they say the same.
+/// More findings than this are printed in one line if they say the same.
 const FEW: usize = 3;
 
 impl fmt::Display for CheckReport {

@@ -1,4 +1,4 @@
-//! What can go wrong in this crate.
+//! The error type of this crate.
 
 use std::path::PathBuf;
 

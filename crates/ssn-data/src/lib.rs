@@ -1,4 +1,4 @@
-//! Users' datasets in, ordered batches out. Knows nothing of torch.
+//! Datasets: layouts, checks, splits, preprocessing, patch sampling, augmentation and an ordered loader. No torch.
 //!
 //! Data flows one way: a layout finds the files of a dataset, a [`Cases`] loads them as [`Case`]s, patches are cut
 //! and augmented, and the loader hands out [`Batch`]es, each a function of the seed and its number alone.
@@ -9,7 +9,7 @@
 //! use std::sync::Arc;
 //! use ssn_data::{AugmentConfig, BatchConfig, CaseOrder, PatchConfig, BatchSampler, Synthetic, SyntheticConfig};
 //!
-//! // A made-up set; `Dataset::open` finds one on disk. Batch k is a function of the seed and k.
+//! // A synthetic dataset; `Dataset::open` finds one on disk. Batch k is a function of the seed and k.
 //! let set = Synthetic::new(SyntheticConfig { cases: 10, ..SyntheticConfig::default() })?;
 //! let config = BatchConfig {
 //!     batch_size: 4,

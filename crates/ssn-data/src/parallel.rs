@@ -20,7 +20,7 @@ const MOST_WORKERS: usize = 16;
 /// What a case takes while it is worked on, in sizes of its arrays: the file as it was read, the arrays, and a copy.
 const COPIES: usize = 3;
 
-/// The share of the available memory that a cache takes if nobody says otherwise.
+/// The share of the available memory that a cache takes by default.
 const DEFAULT_SHARE: u64 = 4;
 /// The bytes of a cache where the system does not say how much memory it has.
 const FALLBACK_BYTES: u64 = 2 << 30;
@@ -46,10 +46,10 @@ fn available() -> Option<u64> {
     [system, group].into_iter().flatten().min()
 }
 
-/// Told after each case, with how many are done; may be called from any thread.
+/// Called after each case, from any thread, with the number of cases done.
 pub type Progress<'a> = &'a (dyn Fn(usize) + Sync);
 
-/// A progress that nobody watches.
+/// Ignores the progress.
 pub fn unwatched(_done: usize) {}
 
 /// Lets as many cases be worked on at once as have room in memory, judged by the largest so far.
@@ -72,12 +72,12 @@ impl MemoryMeter {
         Self { budget, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Tells the bytes of the arrays of a case.
+    /// Records the size in bytes of the arrays of a case.
     pub fn saw(&self, bytes: usize) {
         self.saw_all(bytes.saturating_mul(COPIES));
     }
 
-    /// Tells all the bytes that work on a case takes.
+    /// Records all the bytes that work on a case takes.
     pub fn saw_all(&self, bytes: usize) {
         let mut state = self.lock();
         state.largest = state.largest.max(bytes);
@@ -183,7 +183,7 @@ impl Shard {
     /// All cases.
     pub const WHOLE: Self = Self { number: 1, of: 1 };
 
-    /// A share, counted from 1; nothing if there is none of that number.
+    /// Shard `number` of `of`, counted from 1; `None` if there is no such shard.
     pub fn new(number: usize, of: usize) -> Option<Self> {
         (1..=of).contains(&number).then_some(Self { number, of })
     }
@@ -198,7 +198,7 @@ impl Shard {
         (self.number - 1..cases).step_by(self.of).collect()
     }
 
-    /// How many shards are finished, or nothing if all are. Whoever has all cases is not asked about them.
+    /// How many shards are finished; `None` if all are, or if this shard has all cases.
     pub fn waiting(self, cases: usize, is_there: impl Fn(usize) -> bool) -> Option<ShardProgress> {
         let mut without = BTreeSet::new();
         for case in (0..cases).filter(|_| !self.is_whole()) {
@@ -271,7 +271,7 @@ mod tests {
     fn as_many_cases_as_have_room() {
         let meter = MemoryMeter::new(100 * COPIES);
         let room = || meter.room(&meter.lock());
-        // The first runs alone, for nobody knows how large it is.
+        // The first runs alone, since its size is not known yet.
         assert_eq!(room(), 1);
         meter.begin();
         meter.saw(30);

@@ -153,7 +153,7 @@ fn label_rule(dataset: &Dataset) -> Result<[u8; STORED_LABELS]> {
     Ok([0, 1, 2, three, 3])
 }
 
-/// The channel T1, which is above 0 in the brain; nothing if the dataset has brain masks instead.
+/// The channel T1, which is above 0 in the brain; `None` if the dataset has brain masks instead.
 fn t1_channel(dataset: &Dataset) -> Result<Option<usize>> {
     let t1 = dataset.channels.iter().position(|name| T1_NAMES.contains(&name.to_lowercase().as_str()));
     let has_mask = |entry: &CaseEntry| match &entry.source {

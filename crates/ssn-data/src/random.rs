@@ -1,4 +1,4 @@
-//! Random choices that are a function of their address: a seed, a purpose and a number.
+//! Counter-based random streams: each is a function of a seed, a purpose and a number.
 
 use ssn_core::random::{derive_seed, philox4x32};
 

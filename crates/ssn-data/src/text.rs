@@ -1,5 +1,4 @@
-//! Text as people expect it: numbers in names count, the name that was probably meant, and tables of comma-separated
-//! values (RFC 4180).
+//! Text: natural order of names, the most similar name, and tables of comma-separated values (RFC 4180).
 
 use std::cmp::Ordering;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! What is wrong with a dataset is told in sentences, all at once.
+//! Problems of a dataset are reported in sentences, all at once.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
@@ -210,7 +210,7 @@ fn what_is_known_must_fit() {
     insta::assert_snapshot!(lines.join("\n"));
 }
 
-/// What is odd about a dataset that can be used is told too.
+/// Oddities of a usable dataset are reported too.
 #[test]
 fn oddities_are_told() {
     let mut said = vec![];

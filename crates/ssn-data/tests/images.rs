@@ -1,4 +1,4 @@
-//! Images that nobody has labeled are found, whatever their form, and labels that are there come along.
+//! Images without labels are found, whatever their form, and labels that are there come along.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
@@ -171,7 +171,7 @@ fn the_authors_csv_without_labels() {
     let case = dataset.load(0).unwrap();
     assert_eq!((ids(&dataset), numbers(&case), case.mask.is_some()), (vec!["p"], vec![2, 1], true));
     assert!(dataset.findings.is_empty());
-    // Channels of other names are taken in their order, and that is told.
+    // Channels of other names are taken in their order, with a note.
     let dataset = opened(&folder, &["test.csv"], &["channel_0", "channel_1"]);
     assert_eq!((numbers(&dataset.load(0).unwrap()), dataset.findings.len()), (vec![1, 2], 1));
     // An index and images beside it are one dataset where their channels are stored alike.

@@ -334,7 +334,7 @@ fn a_missing_rater_shifts_nobody() {
     let dataset = opened(&folder, Layout::FolderPair);
     assert!(dataset.load(0).unwrap().rater_numbers.is_empty());
     assert_eq!(dataset.load(1).unwrap().rater_numbers, [0, 2]);
-    // Two files of one rater: one is used, and the other is told.
+    // Two files of one rater: one is used, and the other is reported.
     folder.labels("labels/a_1.png", [1, 3, 4], 9, 1);
     let report = check(&Dataset::open(folder.path()).unwrap(), None, &unwatched);
     let reasons: Vec<&str> = report.findings.iter().map(|finding| finding.reason.as_str()).collect();

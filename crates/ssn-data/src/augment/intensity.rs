@@ -4,7 +4,7 @@ use ssn_core::random::{exp_nonpositive, fill_normals, ln_lanes};
 use ssn_core::simd::vectorized;
 
 use crate::augment::interpolate::Grid;
-use crate::augment::{Augmentation, Subject};
+use crate::augment::{Augmentation, PatchInfo};
 use crate::random::RandomStream;
 
 /// Values that are worked on together.
@@ -27,10 +27,10 @@ pub enum Intensity {
     Gamma(Vec<f32>),
 }
 
-/// Draws a change of intensity; nothing if the augmentation is a spatial one.
+/// Draws a change of intensity; `None` if the augmentation is spatial.
 pub(super) fn draw(
     augmentation: &Augmentation,
-    subject: &Subject,
+    subject: &PatchInfo,
     stream: &mut RandomStream,
 ) -> Option<Intensity> {
     match *augmentation {

@@ -1,5 +1,5 @@
-//! Values of a case at the places that a map names: images by linear interpolation with the border repeated, labels
-//! without inventing any and with 0 outside.
+//! Values of a case at the points of a deformation field: images by linear interpolation with the border repeated,
+//! labels by nearest neighbor or by the largest interpolated share, and 0 outside.
 //!
 //! However many changes a patch undergoes, its values are interpolated once, and only for its own voxels.
 
@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_core::simd::vectorized;
 
-use crate::augment::spatial::{AffineMap, DeformationField, Row};
+use crate::augment::spatial::{AffineMap, DeformationField, SourceRow};
 
 /// The part of a case that a patch covers before it is changed; it may reach beyond the case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ struct Line {
     step: isize,
 }
 
-/// The lines that a map which only swaps and mirrors axes copies rows from; nothing if they fall between voxels.
+/// The lines that a map which only swaps and mirrors axes copies rows from; `None` if they fall between voxels.
 #[derive(Debug, Clone, Copy)]
 struct Lines {
     map: AffineMap,
@@ -200,7 +200,7 @@ fn join<const L: usize>(planes: &[&[f32]], voxels: usize) -> Vec<[f32; L]> {
     (0..voxels).map(|voxel| std::array::from_fn(|lane| value(voxel, lane))).collect()
 }
 
-/// Where the values of a row lie: the lowest of the neighboring voxels and the distances from it.
+/// The cells of a row of points: the lowest of the neighboring voxels and the distances from it.
 #[derive(Debug, Default)]
 struct Places {
     base: Vec<u32>,
@@ -242,10 +242,10 @@ fn gather_group<const L: usize>(
     (window, grid): (Window, &Grid),
     planes: &mut [f32],
 ) {
-    let lines = map.as_grid_change().and_then(|change| Lines::new(change, window));
+    let lines = map.as_axis_permutation().and_then(|change| Lines::new(change, window));
     let [depth, height, width] = grid.count;
     let center = window.center();
-    let (mut row, mut places) = (Row::default(), Places::default());
+    let (mut row, mut places) = (SourceRow::default(), Places::default());
     let mut values = vec![[0.0f32; L]; width];
     vectorized(
         #[inline(always)]
@@ -295,7 +295,7 @@ impl Places {
     /// Works out the cells of a row of points. Points outside of the image move to its border; along an axis of one
     /// voxel, all points are that voxel.
     #[inline(always)]
-    fn find(&mut self, shape: [usize; 3], row: &Row) {
+    fn find(&mut self, shape: [usize; 3], row: &SourceRow) {
         let width = row.at[0].len();
         self.base.clear();
         self.base.resize(width, 0);
@@ -397,10 +397,10 @@ pub fn sample_labels(
     window: Window,
     interpolation: LabelInterpolation,
 ) {
-    let lines = map.as_grid_change().and_then(|change| Lines::new(change, window));
+    let lines = map.as_axis_permutation().and_then(|change| Lines::new(change, window));
     let [depth, height, width] = window.size;
     let (center, grid) = (window.center(), Grid::whole(window.size));
-    let mut row = Row::default();
+    let mut row = SourceRow::default();
     let mut voxels = vec![OUTSIDE; width];
     vectorized(
         #[inline(always)]
@@ -450,7 +450,7 @@ fn find_line(shape: [usize; 3], line: Line, voxels: &mut [u32]) {
 
 /// The voxels nearest to the points of a row; halfway between two, the later one.
 #[inline(always)]
-fn find_nearest(shape: [usize; 3], row: &Row, voxels: &mut [u32]) {
+fn find_nearest(shape: [usize; 3], row: &SourceRow, voxels: &mut [u32]) {
     let width = voxels.len();
     let [d, h, w] = [shape[0] as i32, shape[1] as i32, shape[2] as i32];
     let (z, y, x) = (&row.at[0][..width], &row.at[1][..width], &row.at[2][..width]);
@@ -471,7 +471,7 @@ fn index(shape: [usize; 3], at: [isize; 3]) -> Option<usize> {
     inside.then(|| (at[0] as usize * shape[1] + at[1] as usize) * shape[2] + at[2] as usize)
 }
 
-/// The label that all voxels around a point have, which is most points; nothing if they differ, or one lies outside.
+/// The label that all voxels around a point have, as at most points; `None` if they differ or one is outside.
 #[inline(always)]
 fn common_label(labels: &[u8], shape: [usize; 3], low: [isize; 3], part: [f32; 3]) -> Option<u8> {
     // Along an axis on whose grid the point lies, as the depth of pictures, there is no second voxel.

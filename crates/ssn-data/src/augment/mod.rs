@@ -1,7 +1,7 @@
-//! Random changes of patches: which there are, what they draw, and the paper's choices.
+//! Data augmentation: random transforms of patches, their settings, and the presets of the paper.
 //!
-//! Every change is drawn from the item's own stream. Spatial changes become maps that are composed into one; changes of
-//! intensity follow on the finished patch. `docs/reference/augmentation.md` has the formulas.
+//! Every transform is drawn from the item's own random stream. Spatial transforms are composed into one deformation
+//! field; intensity transforms are applied to the interpolated patch. `docs/reference/augmentation.md` has the formulas.
 
 mod intensity;
 mod interpolate;
@@ -21,7 +21,7 @@ use crate::random::RandomStream;
 
 /// What a draw must know of the patch.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Subject {
+pub struct PatchInfo {
     /// The size of the patch, `[d, h, w]`.
     pub size: [usize; 3],
     /// The distances of neighboring voxels, `[d, h, w]`.
@@ -43,7 +43,7 @@ pub struct DrawnAugmentations {
 
 impl AugmentConfig {
     /// Draws the changes of one patch.
-    pub fn draw(&self, subject: &Subject, stream: &mut RandomStream) -> DrawnAugmentations {
+    pub fn draw(&self, subject: &PatchInfo, stream: &mut RandomStream) -> DrawnAugmentations {
         let mut drawn = DrawnAugmentations::default();
         for augmentation in &self.steps {
             if !stream.chance(augmentation.probability()) {
@@ -81,7 +81,7 @@ pub enum Augmentation {
         /// How often.
         probability: f64,
     },
-    /// Turns slices by 90°, 180° or 270°, each equally often; patches whose sides differ, by 180° only.
+    /// Rotates slices by 90°, 180° or 270°, each equally often; patches whose sides differ, by 180° only.
     #[serde(alias = "turn")]
     Rot90 {
         /// How often.
@@ -185,7 +185,7 @@ pub struct AugmentConfig {
 struct Written {
     /// The steps of a preset come first.
     preset: AugmentPreset,
-    /// How labels between voxels are chosen; nothing means as in the preset.
+    /// How labels between voxels are chosen; if absent, as in the preset.
     labels: Option<LabelInterpolation>,
     /// Further changes, in the order in which they happen.
     steps: Vec<Augmentation>,
@@ -199,7 +199,7 @@ impl From<Written> for AugmentConfig {
     }
 }
 
-/// With a preset of no steps, so that a file that lists them all can lie on top of one that names a preset.
+/// With a preset of no steps, so that a file that lists all steps can override one that names a preset.
 impl From<AugmentConfig> for Written {
     fn from(AugmentConfig { labels, steps }: AugmentConfig) -> Self {
         Self { preset: AugmentPreset::None, labels: Some(labels), steps }
@@ -290,7 +290,7 @@ pub enum AugmentPreset {
     /// 98 to 128 voxels enlarged to 128, labels by the largest share of their linear interpolation; flips are never
     /// done. Outside of the image its border repeats, where that code fills with 0.
     LidcAsCoded,
-    /// The 3D experiment: elastic deformation, right-angle turns, flips, linear changes of intensity.
+    /// The 3D experiment: elastic deformation, rot90, flips, linear changes of intensity.
     Brats,
 }
 
@@ -428,7 +428,7 @@ mod tests {
                     *label = 0;
                 }
             }
-            let subject = Subject { size, spacing: [2.0, 1.0, 1.0], channels: 1, flat };
+            let subject = PatchInfo { size, spacing: [2.0, 1.0, 1.0], channels: 1, flat };
             let drawn = all_kinds().draw(&subject, &mut RandomStream::new(seed, Purpose::Augment, 0));
             let (values, linear) = apply(&labels, size, &drawn.changes, LabelInterpolation::Linear);
             let (_, nearest) = apply(&labels, size, &drawn.changes, LabelInterpolation::Nearest);
@@ -446,7 +446,7 @@ mod tests {
         fn no_new_labels_appear(seed in 0u64..10_000, flat in any::<bool>()) {
             let size = if flat { [1, 12, 12] } else { [7, SIDE, SIDE] };
             let labels: Vec<u8> = volume(seed, size, 3).iter().map(|&x| [0, 2, 7][x as usize]).collect();
-            let subject = Subject { size, spacing: [1.0; 3], channels: 1, flat };
+            let subject = PatchInfo { size, spacing: [1.0; 3], channels: 1, flat };
             let drawn = all_kinds().draw(&subject, &mut RandomStream::new(seed, Purpose::Augment, 1));
             for how in [LabelInterpolation::Nearest, LabelInterpolation::Linear] {
                 let (_, out) = apply(&labels, size, &drawn.changes, how);
@@ -480,7 +480,7 @@ mod tests {
 
     #[test]
     fn a_crop_stays_inside_the_patch() {
-        let subject = Subject { size: [1, 128, 128], spacing: [1.0; 3], channels: 1, flat: true };
+        let subject = PatchInfo { size: [1, 128, 128], spacing: [1.0; 3], channels: 1, flat: true };
         let config = AugmentPreset::LidcAsCoded.config();
         for q in 0..500 {
             let drawn = config.draw(&subject, &mut RandomStream::new(0, Purpose::Augment, q));

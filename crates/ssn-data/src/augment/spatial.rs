@@ -1,4 +1,4 @@
-//! Where each voxel of a patch comes from: all spatial changes of a patch, composed into one map.
+//! Spatial augmentation: all transforms of a patch composed into one deformation field.
 //!
 //! Coordinates are `[d, h, w]` in voxels relative to the center of the patch, on both sides of the map, so that a map
 //! knows neither the patch's place in the image nor the image. It leads from the patch back to the image.
@@ -7,7 +7,7 @@ use ssn_core::random::derive_seed;
 
 use crate::augment::interpolate::Grid;
 use crate::augment::perlin::{NoiseRank, PerlinNoise};
-use crate::augment::{Augmentation, Axis, Subject};
+use crate::augment::{Augmentation, Axis, PatchInfo};
 use crate::random::RandomStream;
 
 /// x ↦ matrix · x + offset.
@@ -74,10 +74,10 @@ impl Elastic {
     }
 }
 
-/// One change of the image, as a map from the changed image back to the one before.
+/// One transform of the image, as a map from the transformed image back to the original.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SpatialTransform {
-    /// Flips, turns, rotation, scaling, cropping.
+    /// Flips, rotation, scaling, cropping.
     Affine(AffineMap),
     /// A smooth deformation.
     Elastic(Elastic),
@@ -89,7 +89,8 @@ enum Step {
     Elastic { field: Elastic, noise: Box<PerlinNoise<3>>, anchor: [f32; 3], flat: bool },
 }
 
-/// The changes of a patch in one map. Steps are in the order of evaluation: the last change of the image comes first.
+/// All transforms of a patch as one map from its voxels to the image. Steps are in the order of evaluation: the last
+/// transform of the image comes first.
 #[derive(Debug, Clone)]
 pub struct DeformationField {
     first: AffineMap,
@@ -98,7 +99,7 @@ pub struct DeformationField {
 
 /// The source of one row of voxels.
 #[derive(Debug, Clone, Default)]
-pub struct Row {
+pub struct SourceRow {
     /// Coordinates along d, h and w, one of each per voxel.
     pub at: [Vec<f32>; 3],
     scratch: [Vec<f32>; 6],
@@ -134,13 +135,20 @@ impl DeformationField {
     }
 
     /// The map as one matrix, if it only swaps and mirrors axes: then voxels can be copied.
-    pub fn as_grid_change(&self) -> Option<AffineMap> {
+    pub fn as_axis_permutation(&self) -> Option<AffineMap> {
         (self.rest.is_empty() && self.first.is_signed_permutation()).then_some(self.first)
     }
 
     /// The sources of row `[z, y]` of a grid of a patch of `size` whose center lies at `center` in the image.
     #[inline(always)]
-    pub fn row(&self, size: [usize; 3], grid: &Grid, [z, y]: [usize; 2], center: [f32; 3], row: &mut Row) {
+    pub fn row(
+        &self,
+        size: [usize; 3],
+        grid: &Grid,
+        [z, y]: [usize; 2],
+        center: [f32; 3],
+        row: &mut SourceRow,
+    ) {
         let [z, y] = [grid.start[0] + grid.step[0] * z, grid.start[1] + grid.step[1] * y];
         let (first, step) = (grid.start[2] as i32, grid.step[2] as i32);
         let w = size[2];
@@ -191,7 +199,7 @@ fn elastic_step(field: Elastic, reach: [f32; 3], flat: bool, number: u64) -> Ste
 
 /// Moves a row of points by a deformation.
 #[inline(always)]
-fn displace(field: &Elastic, noise: &PerlinNoise<3>, anchor: [f32; 3], flat: bool, row: &mut Row) {
+fn displace(field: &Elastic, noise: &PerlinNoise<3>, anchor: [f32; 3], flat: bool, row: &mut SourceRow) {
     let w = row.at[0].len();
     let per_voxel = 1.0 / field.cell;
     row.scratch.iter_mut().for_each(|values| values.resize(w, 0.0));
@@ -220,7 +228,7 @@ const IDENTITY: Matrix = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
 /// The maps of a spatial change, in the order in which they happen to the image.
 pub(super) fn draw(
     augmentation: &Augmentation,
-    subject: &Subject,
+    subject: &PatchInfo,
     stream: &mut RandomStream,
 ) -> Vec<SpatialTransform> {
     let linear = |matrix| SpatialTransform::Affine(AffineMap::new(matrix));
@@ -274,7 +282,7 @@ pub(super) fn flip(axis: Axis) -> Matrix {
     matrix
 }
 
-/// A turn of the slice by `quarters` right angles; the entries are exact.
+/// A rotation of the slice by `quarters` right angles; the entries are exact.
 pub(super) fn rot90(quarters: u64) -> Matrix {
     let (sin, cos) = [(0.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 0.0)][(quarters % 4) as usize];
     [[1.0, 0.0, 0.0], [0.0, cos, -sin], [0.0, sin, cos]]
@@ -295,7 +303,7 @@ fn product(a: &Matrix, b: &Matrix) -> Matrix {
 }
 
 /// A random square of the slice, enlarged to the patch: neighboring voxels of the patch are `share` voxels apart.
-fn crop(smallest: usize, largest: usize, subject: &Subject, stream: &mut RandomStream) -> SpatialTransform {
+fn crop(smallest: usize, largest: usize, subject: &PatchInfo, stream: &mut RandomStream) -> SpatialTransform {
     let [_, height, width] = subject.size;
     let most = largest.min(width);
     let least = smallest.min(most);
@@ -317,7 +325,7 @@ mod tests {
     use crate::random::Purpose;
 
     fn point(map: &DeformationField, size: [usize; 3], at: [usize; 3]) -> [f32; 3] {
-        let mut row = Row::default();
+        let mut row = SourceRow::default();
         map.row(size, &Grid::whole(size), [at[0], at[1]], [0.0; 3], &mut row);
         [0, 1, 2].map(|k| row.at[k][at[2]])
     }
@@ -357,6 +365,6 @@ mod tests {
         let field = Elastic::draw(8.0, 3.0, &mut stream);
         let map = DeformationField::new(&[SpatialTransform::Elastic(field)], [1, 32, 32], true);
         assert_eq!(point(&map, [1, 32, 32], [0, 3, 7])[0], 0.0);
-        assert!(map.as_grid_change().is_none());
+        assert!(map.as_axis_permutation().is_none());
     }
 }

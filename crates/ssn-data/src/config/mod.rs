@@ -135,7 +135,7 @@ impl DataConfig {
         Ok(dataset)
     }
 
-    /// The rule from stored labels to classes, where the config gives one.
+    /// The rule from stored labels to classes, if the config has one.
     pub fn coding(&self) -> Option<LabelCoding> {
         let values = self.label_values.clone().map(LabelCoding::Values);
         values.or(self.label_threshold.map(LabelCoding::Threshold))
@@ -146,7 +146,7 @@ impl DataConfig {
     pub fn parts_or_finding(&self, dataset: &mut Dataset) -> Option<Vec<Split>> {
         match self.split.parts(dataset) {
             Ok((parts, _)) => Some(parts),
-            // Two cases of one id: the check tells of them by itself.
+            // Two cases with the same id: the check reports them itself.
             Err(DataError::Case { .. }) => None,
             Err(error) => {
                 dataset.findings.push(Finding::of_split(error));

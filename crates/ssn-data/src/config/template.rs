@@ -209,7 +209,7 @@ pub fn describe(dataset: &Dataset, first: &Case) -> String {
     text
 }
 
-/// Which file of a case is which channel, rater and mask; nothing where all cases are in one file.
+/// Which file of a case is which channel, rater and mask; empty if all cases are in one file.
 fn files_of(dataset: &Dataset, case: &Case) -> String {
     let entry = dataset.entries.iter().find(|entry| entry.id == case.id);
     let Some(CaseEntry { source: CaseSource::Files(files), .. }) = entry else { return String::new() };

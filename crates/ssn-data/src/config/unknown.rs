@@ -63,7 +63,7 @@ fn find(
         Value::Table(table) => {
             let mut objects: Vec<&Map<String, Json>> =
                 choices.iter().filter_map(|choice| choice.get("properties")?.as_object()).collect();
-            // Of choices that a key such as `kind` tells apart, only the one that it names counts.
+            // A tag such as `kind` selects one of several objects.
             for (key, value) in table {
                 let Some(text) = value.as_str() else { continue };
                 let is_named = |object: &&Map<String, Json>| {

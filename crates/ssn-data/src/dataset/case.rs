@@ -20,9 +20,9 @@ pub struct Case {
     /// Which of the dataset's raters each of them is, where not all raters looked at every case; empty means
     /// 0, 1, 2, …
     pub rater_numbers: Vec<usize>,
-    /// The region of interest `[d, h, w]`, 1 inside and 0 outside; nothing means everywhere.
+    /// The region of interest `[d, h, w]`, 1 inside and 0 outside; `None` means everywhere.
     pub mask: Option<Vec<u8>>,
-    /// Where the voxels lie.
+    /// Spacing, origin and direction of the voxels.
     pub geometry: Geometry,
 }
 

@@ -1,4 +1,4 @@
-//! What is wrong, or worth knowing, about a dataset: the rows of the table that `ssn check` prints.
+//! Findings about a dataset: the rows of the table that `ssn check` prints.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -25,7 +25,7 @@ pub struct UnknownLabels {
 }
 
 impl LabelCoding {
-    /// Replaces stored values by classes below `classes`; values of no class become background and are told.
+    /// Replaces stored values by classes below `classes`; unknown values become background and are returned.
     pub fn decode(&self, labels: &mut [u8], classes: usize) -> Option<UnknownLabels> {
         let table = self.table(classes);
         let mut seen = [0usize; 256];

@@ -1,4 +1,4 @@
-//! A dataset after recognition: one type, whatever its files look like.
+//! Datasets: one type for all layouts, whose cases are loaded one by one.
 
 pub mod case;
 pub mod finding;
@@ -19,11 +19,11 @@ use serde::{Deserialize, Serialize};
 use crate::dataset::case::{Case, Cases};
 use crate::dataset::finding::{Finding, FindingKind, Severity};
 use crate::dataset::preprocessing::Preprocessing;
-use crate::dataset::source::{CaseFiles, CaseSource, Expected, LabelPolicy, ReadOptions};
-use crate::dataset::split::{Member, Split};
+use crate::dataset::source::{CaseFiles, CaseSource, ExpectedContent, LabelPolicy, ReadOptions};
+use crate::dataset::split::{Split, SplitMember};
 use crate::error::Result;
 
-/// The ways in which datasets lie on disk.
+/// The known dataset layouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
@@ -114,7 +114,7 @@ impl CaseEntry {
 pub struct Dataset {
     /// The folder or file that it was found in; the first of several.
     pub root: PathBuf,
-    /// How its files lie.
+    /// The layout of its files.
     pub layout: Layout,
     /// Names of the channels that are used.
     pub channels: Vec<String>,
@@ -146,10 +146,10 @@ impl Dataset {
         self.channels.len() == 3 && self.channels == unnamed_channels(3)
     }
 
-    /// Reads a case as its files say, before any preprocessing, and tells everything that is wrong with it.
+    /// Reads a case without preprocessing, with everything that is wrong with it.
     pub fn inspect(&self, index: usize) -> (Option<Case>, Vec<Finding>) {
         let (entry, mut findings) = (&self.entries[index], vec![]);
-        let expected = Expected { channels: &self.stored_channels, classes: self.classes.len() };
+        let expected = ExpectedContent { channels: &self.stored_channels, classes: self.classes.len() };
         let case = entry.source.assemble(&entry.id, &self.reading, expected, &mut findings);
         (case, findings)
     }
@@ -175,8 +175,8 @@ impl Dataset {
     }
 
     /// The cases as a split sees them.
-    pub fn members(&self) -> Vec<Member<'_>> {
-        self.entries.iter().map(|entry| Member { id: &entry.id, group: &entry.group }).collect()
+    pub fn members(&self) -> Vec<SplitMember<'_>> {
+        self.entries.iter().map(|entry| SplitMember { id: &entry.id, group: &entry.group }).collect()
     }
 
     /// The cases of one part, given the part of each.

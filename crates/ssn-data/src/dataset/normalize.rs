@@ -1,4 +1,4 @@
-//! Intensities on a common scale: pure functions on the values of one channel.
+//! Intensity normalization of one channel.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -36,7 +36,7 @@ impl Preprocessing {
     }
 }
 
-/// The smallest box that holds the mask: first and last + 1 along `[d, h, w]`; nothing for an empty mask.
+/// The smallest box that holds the mask: first and last + 1 along `[d, h, w]`; `None` for an empty mask.
 pub fn mask_box(mask: &[u8], shape: [usize; 3]) -> Option<[[usize; 2]; 3]> {
     let [_, h, w] = shape;
     let mut found: Option<[[usize; 2]; 3]> = None;
@@ -92,7 +92,7 @@ pub fn to_mask(case: Case, margin: usize) -> Case {
     }
 }
 
-/// Where the samples of a new axis lie on the old one: two neighbors and the weight of the second.
+/// The positions of the samples of a new axis on the old one: two neighbors and the weight of the second.
 struct Axis {
     samples: Vec<(usize, usize, f32)>,
 }
@@ -101,7 +101,7 @@ impl Axis {
     /// `new` samples over the extent of `old` voxels, which are `step` old voxels apart.
     fn new(old: usize, new: usize, step: f64) -> Self {
         let last = old.saturating_sub(1);
-        // Centers of both grids coincide, so that the image does not wander.
+        // The centers of both grids coincide, so that the image does not move.
         let shift = 0.5 * ((old as f64 - 1.0) - (new as f64 - 1.0) * step);
         let sample = |i: usize| {
             let place = (shift + i as f64 * step).clamp(0.0, last as f64);

@@ -1,4 +1,4 @@
-//! Cases that come many to a file, kept small in memory: the whole of LIDC takes 1.1 GB as floats and bits.
+//! Packed cases of files that hold many: the whole of LIDC takes 1.1 GB as floats and bits.
 
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
-//! Where the arrays of a case come from, and how they are put together.
+//! The files of a case, and how they are read.
 //!
-//! Loading and checking go the same way: every problem becomes a [`Finding`], loading stops at the first error
+//! Loading and checking share this code: every problem becomes a [`Finding`], loading stops at the first error
 //! and checking collects all.
 
 use std::path::{Path, PathBuf};
@@ -25,17 +25,17 @@ pub enum CaseSource {
 /// The files of a case.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CaseFiles {
-    /// One file per channel, or one with all channels; nothing for a channel that the case lacks.
+    /// One file per channel, or one with all channels; `None` for a channel that the case lacks.
     pub images: Vec<Option<PathBuf>>,
     /// The files of each rater who looked at the case, in the order of their numbers.
-    pub raters: Vec<Rater>,
+    pub raters: Vec<RaterFiles>,
     /// The region of interest.
     pub mask: Option<PathBuf>,
 }
 
 /// The files of a rater.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rater {
+pub struct RaterFiles {
     /// Which of the dataset's raters this is: the same number in all cases, from 0.
     pub number: usize,
     /// What this rater marked.
@@ -51,7 +51,7 @@ pub enum RaterMaps {
     Masks(Vec<(u8, PathBuf)>),
 }
 
-impl Rater {
+impl RaterFiles {
     /// A rater with one file of labels.
     pub fn new(number: usize, labels: PathBuf) -> Self {
         Self { number, maps: RaterMaps::Labels(labels) }
@@ -85,7 +85,7 @@ pub struct ReadOptions {
     pub depth_is_channels: bool,
     /// Only the center of this many pixels a side is used.
     pub center_crop: Option<usize>,
-    /// Only these channels are used, in this order; nothing means all.
+    /// The channels to use, in this order; `None` means all.
     pub pick: Option<Vec<usize>>,
     /// Whether cases must have labels.
     pub labels: LabelPolicy,
@@ -93,7 +93,7 @@ pub struct ReadOptions {
 
 /// What a case must have.
 #[derive(Debug, Clone, Copy)]
-pub struct Expected<'a> {
+pub struct ExpectedContent<'a> {
     /// Names of the channels, before any are picked.
     pub channels: &'a [String],
     /// The number of classes.
@@ -101,7 +101,7 @@ pub struct Expected<'a> {
 }
 
 impl CaseSource {
-    /// Whether the file of the grid says where voxels lie; pictures and records do not.
+    /// Whether the first image file has a geometry; pictures and packed cases do not.
     pub fn has_geometry(&self) -> bool {
         match self {
             Self::Files(files) => files.images.iter().flatten().next().is_some_and(|path| !is_picture(path)),
@@ -109,12 +109,12 @@ impl CaseSource {
         }
     }
 
-    /// Puts a case together; nothing if there is an error among the findings.
+    /// Reads the case; `None` if there is an error among the findings.
     pub fn assemble(
         &self,
         id: &str,
         reading: &ReadOptions,
-        expected: Expected<'_>,
+        expected: ExpectedContent<'_>,
         findings: &mut Vec<Finding>,
     ) -> Option<Case> {
         let mut reader = CaseReader { reading, expected, findings: vec![] };
@@ -165,10 +165,10 @@ fn center_crop<T: Copy>(volume: Volume<T>, side: Option<usize>) -> Volume<T> {
     Volume { data, shape: [c, d, new_h, new_w], geometry: volume.geometry }
 }
 
-/// A case in the making, with what was found on the way.
+/// Reads one case and collects findings.
 struct CaseReader<'a> {
     pub reading: &'a ReadOptions,
-    pub expected: Expected<'a>,
+    pub expected: ExpectedContent<'a>,
     pub findings: Vec<Finding>,
 }
 
@@ -230,7 +230,7 @@ impl CaseReader<'_> {
 
     /// Whether the files of a rater have to be read. Some layouts name label files without looking, so that an
     /// absent one counts only where labels are needed.
-    fn is_expected(&self, rater: &Rater) -> bool {
+    fn is_expected(&self, rater: &RaterFiles) -> bool {
         self.reading.labels == LabelPolicy::Required || rater.files().iter().all(|path| path.exists())
     }
 
@@ -312,7 +312,7 @@ impl CaseReader<'_> {
         Some(mask)
     }
 
-    /// Whether an array lies on the grid of the others; the first one defines it.
+    /// Whether an array has the grid of the others; the first one defines it.
     fn fits<T>(&mut self, grid: &mut Option<ReferenceGrid>, path: &Path, volume: &Volume<T>) -> bool {
         let [_, d, h, w] = volume.shape;
         let Some(grid) = grid else {
@@ -375,7 +375,7 @@ impl CaseReader<'_> {
         self.finish(&grid, record.channels, values, raters, None)
     }
 
-    /// Tells of values that are not finite in channels from `first` on.
+    /// Reports values that are not finite in the channels from `first` on.
     fn check_finite(&mut self, path: &Path, first: usize, values: &[f32], channels: usize) {
         let names = self.expected.channels;
         for (number, channel) in values.chunks((values.len() / channels.max(1)).max(1)).enumerate() {

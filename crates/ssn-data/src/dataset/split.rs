@@ -1,4 +1,4 @@
-//! Which cases are for learning, which for choosing, which for judging.
+//! Splits of a dataset into training, validation and test.
 //!
 //! A split never cuts through a group (a patient, a series): all cases of a group are on one side. It is a
 //! function of the seed and the names, not of the order in which cases were found, and is kept in a file.
@@ -43,7 +43,7 @@ impl Split {
         }
     }
 
-    /// The part that one of the words of a name says, such as `data_index_train`; nothing if none or several do.
+    /// The part that one of the words of a name says, such as `data_index_train`; `None` if none or several do.
     pub fn from_words(name: &str) -> Option<Self> {
         let mut found = name.split(|c: char| !c.is_alphanumeric()).filter_map(Self::from_name);
         let first = found.next()?;
@@ -158,7 +158,7 @@ const REMAKE: &str = "edit the file, or remove it and let a new one be made";
 
 /// A case as a split sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Member<'a> {
+pub struct SplitMember<'a> {
     /// The name of the case.
     pub id: &'a str,
     /// Its patient or series.
@@ -198,7 +198,7 @@ struct Content {
 }
 
 /// The cases of each part.
-fn lists(members: &[Member<'_>], parts: &[Split]) -> SplitAssignment {
+fn lists(members: &[SplitMember<'_>], parts: &[Split]) -> SplitAssignment {
     let list = |split| {
         let of_split = members.iter().zip(parts).filter(|(_, part)| **part == split);
         of_split.map(|(member, _)| member.id.to_owned()).collect()
@@ -208,19 +208,19 @@ fn lists(members: &[Member<'_>], parts: &[Split]) -> SplitAssignment {
 
 impl SplitFile {
     /// A split by ratios.
-    pub fn by_ratios(members: &[Member<'_>], ratios: Ratios, seed: u64) -> Result<Self> {
+    pub fn by_ratios(members: &[SplitMember<'_>], ratios: Ratios, seed: u64) -> Result<Self> {
         let groups: Vec<&str> = members.iter().map(|member| member.group).collect();
         let assignment = lists(members, &divide(&groups, ratios, seed)?);
         Ok(Self { method: format!("{ratios} by group"), seed: Some(seed), assignment })
     }
 
     /// The split of a run: parts as they are, taken from now on without asking how they were made.
-    pub fn of_parts(members: &[Member<'_>], parts: &[Split], method: &str) -> Self {
+    pub fn of_parts(members: &[SplitMember<'_>], parts: &[Split], method: &str) -> Self {
         Self { method: method.to_owned(), seed: None, assignment: lists(members, parts) }
     }
 
     /// A split into folds.
-    pub fn by_folds(members: &[Member<'_>], folds: usize, seed: u64) -> Result<Self> {
+    pub fn by_folds(members: &[SplitMember<'_>], folds: usize, seed: u64) -> Result<Self> {
         let groups: Vec<&str> = members.iter().map(|member| member.group).collect();
         let numbers = fold(&groups, folds, seed)?;
         let mut lists = vec![vec![]; folds];
@@ -234,7 +234,7 @@ impl SplitFile {
     /// The part of each case; `fold` says which fold is the validation set, and is ignored for three lists.
     ///
     /// Refuses a file that does not name every case exactly once, or names one that is not there.
-    pub fn parts(&self, path: &Path, members: &[Member<'_>], fold: usize) -> Result<Vec<Split>> {
+    pub fn parts(&self, path: &Path, members: &[SplitMember<'_>], fold: usize) -> Result<Vec<Split>> {
         let wrong = |reason: String| DataError::dataset(path, reason, REMAKE);
         let lists: Vec<(Split, &Vec<String>)> = match &self.assignment {
             SplitAssignment::Parts(lists) => Split::ALL.into_iter().zip(lists).collect(),
@@ -427,8 +427,8 @@ impl SplitConfig {
     }
 }
 
-/// Refuses two cases of one name: a split could not tell them apart, nor could files named after them.
-pub fn check_unique(members: &[Member<'_>]) -> Result<()> {
+/// Refuses two cases with the same id, which splits and file names could not distinguish.
+pub fn check_unique(members: &[SplitMember<'_>]) -> Result<()> {
     let mut seen = BTreeSet::new();
     match members.iter().find(|member| !seen.insert(member.id)) {
         None => Ok(()),
@@ -481,8 +481,8 @@ mod tests {
         insta::assert_snapshot!(text);
     }
 
-    fn members(names: &[&'static str]) -> Vec<Member<'static>> {
-        names.iter().map(|name| Member { id: name, group: &name[..1] }).collect()
+    fn members(names: &[&'static str]) -> Vec<SplitMember<'static>> {
+        names.iter().map(|name| SplitMember { id: name, group: &name[..1] }).collect()
     }
 
     #[test]

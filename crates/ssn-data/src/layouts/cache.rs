@@ -1,4 +1,4 @@
-//! Our own fast file: a safetensors file with all images, and masks as bits. Made by `ssn prepare lidc`.
+//! The cache file that `ssn prepare lidc` writes: a safetensors file with all images, and masks as bits.
 //!
 //! | tensor | content |
 //! |---|---|

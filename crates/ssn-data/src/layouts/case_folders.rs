@@ -1,5 +1,5 @@
-//! A folder per case with files of common names, such as BraTS: channels, labels and perhaps a brain mask, told
-//! apart by their names, and labels by their values where no name tells.
+//! A folder per case with files of common names, such as BraTS: channels, labels and perhaps a brain mask,
+//! recognized by their names, and labels by their values if no name says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ssn_io::{Limits, read};
 
 use crate::dataset::finding::{Finding, FindingKind};
-use crate::dataset::source::{CaseFiles, CaseSource, Rater};
+use crate::dataset::source::{CaseFiles, CaseSource, RaterFiles};
 use crate::dataset::split::Split;
 use crate::dataset::{CaseEntry, Layout};
 use crate::error::Result;
@@ -48,7 +48,7 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     }
     let entries = folders.into_iter().map(|mut folder| {
         let images = channels.iter().map(|key| folder.files.remove(key)).collect();
-        let rater = |(number, key)| folder.files.remove(key).map(|path| Rater::new(number, path));
+        let rater = |(number, key)| folder.files.remove(key).map(|path| RaterFiles::new(number, path));
         let raters = raters.iter().enumerate().filter_map(rater).collect();
         let mask = masks.iter().find_map(|key| folder.files.remove(key));
         let files = CaseFiles { images, raters, mask };
@@ -99,7 +99,7 @@ fn key(case: &str, stem: &str) -> String {
     rest.filter(|rest| !rest.is_empty()).unwrap_or(stem).to_owned()
 }
 
-/// The role of every name that at least half of the cases have; nothing without cases or common names.
+/// The role of every name that at least half of the cases have; `None` without cases or common names.
 fn roles(folders: &[Folder]) -> Option<BTreeMap<String, Role>> {
     let mut counts = BTreeMap::<&String, usize>::new();
     folders
@@ -118,7 +118,7 @@ fn roles(folders: &[Folder]) -> Option<BTreeMap<String, Role>> {
         roles.iter_mut().filter(|(key, _)| is_mask(key)).for_each(|(_, role)| *role = Role::Mask);
     }
     if !roles.values().any(|role| *role == Role::Labels) {
-        // No name tells: the only file of few whole numbers must be the labels.
+        // By names alone there are no labels: the only file with few integer values must be it.
         let first = folders.iter().find(|folder| roles.keys().all(|key| folder.files.contains_key(key)))?;
         let by_values: Vec<String> = with_role(&roles, Role::Channel)
             .into_iter()

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ssn_io::{Limits, read_bytes};
 
 use crate::dataset::finding::{Finding, FindingKind};
-use crate::dataset::source::{CaseFiles, CaseSource, LabelPolicy, Rater};
+use crate::dataset::source::{CaseFiles, CaseSource, LabelPolicy, RaterFiles};
 use crate::dataset::split::Split;
 use crate::dataset::{CaseEntry, Layout};
 use crate::error::{DataError, Result};
@@ -168,7 +168,7 @@ impl<'a> Index<'a> {
         if id.is_empty() {
             return Err(wrong(self.path, format!("line {line} has no id")));
         }
-        files.raters = raters.into_iter().map(|(number, path)| Rater::new(number, path)).collect();
+        files.raters = raters.into_iter().map(|(number, path)| RaterFiles::new(number, path)).collect();
         Ok(CaseEntry {
             group: group.unwrap_or_else(|| id.clone()),
             id,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 use ssn_io::{Limits, read_bytes};
 
-use crate::dataset::source::{CaseFiles, Rater};
+use crate::dataset::source::{CaseFiles, RaterFiles};
 use crate::dataset::{CaseEntry, Layout};
 use crate::error::{DataError, Result};
 use crate::layouts::Draft;
@@ -88,6 +88,8 @@ fn wrong(path: &Path, reason: String) -> DataError {
 /// Digits of the channel at the end of the name of an image.
 const CHANNEL_DIGITS: usize = 4;
 
+/// nnU-Net v2: `imagesTr/<id>_0000.nii.gz`, `labelsTr/<id>.nii.gz`, and `channel_names`, `labels` and `file_ending` in
+/// `dataset.json`. `imagesTs` holds images without labels.
 pub(super) fn recognize_nnunet(root: &Path) -> Result<Option<Draft>> {
     let description = root.join("dataset.json");
     let [labeled, unlabeled] = ["imagesTr", "imagesTs"].map(|name| root.join(name));
@@ -146,7 +148,7 @@ fn cases(images: &Path, labels: Option<&Path>, ending: &str, channels: usize) ->
     let mut entries: Vec<CaseEntry> = found
         .into_iter()
         .map(|(id, images)| {
-            let label = labels.map(|labels| Rater::new(0, labels.join(format!("{id}{ending}"))));
+            let label = labels.map(|labels| RaterFiles::new(0, labels.join(format!("{id}{ending}"))));
             let files = CaseFiles { images, raters: label.into_iter().collect(), mask: None };
             CaseEntry::of_files(id, None, files)
         })
@@ -165,6 +167,8 @@ pub(super) fn channel_of(stem: &str) -> Option<(&str, usize)> {
 const TRAINING: &str =
     "a list such as [{\"image\": \"./imagesTr/a.nii.gz\", \"label\": \"./labelsTr/a.nii.gz\"}]";
 
+/// The Decathlon: `modality`, `labels` and a list `training` of labels and images, which hold all channels in one 4D
+/// file. A list `test` names images without labels.
 pub(super) fn recognize_decathlon(root: &Path) -> Result<Option<Draft>> {
     let path = root.join("dataset.json");
     if !path.is_file() {
@@ -182,7 +186,7 @@ pub(super) fn recognize_decathlon(root: &Path) -> Result<Option<Draft>> {
         let (Some(image), Some(label)) = (file("image"), file("label")) else {
             return Err(description.wrong_field("training", TRAINING));
         };
-        entries.push(entry(image, vec![Rater::new(0, label)], channels.len()));
+        entries.push(entry(image, vec![RaterFiles::new(0, label)], channels.len()));
     }
     // Training needs no list `test`, so that an odd one stops nothing.
     let test = description.list("test", TRAINING).map_or(&[][..], Vec::as_slice);
@@ -195,7 +199,7 @@ pub(super) fn recognize_decathlon(root: &Path) -> Result<Option<Draft>> {
     Ok(Some(Draft { channels: Some(channels), classes: Some(classes), unlabeled, ..draft }))
 }
 
-fn entry(image: PathBuf, raters: Vec<Rater>, channels: usize) -> CaseEntry {
+fn entry(image: PathBuf, raters: Vec<RaterFiles>, channels: usize) -> CaseEntry {
     let id = stem(&image);
     let files = CaseFiles { images: image_files(image, channels), raters, mask: None };
     CaseEntry::of_files(id, None, files)

@@ -1,4 +1,4 @@
-//! What lies in a folder, in an order that people expect. Knows names, not layouts.
+//! Files and folders by their names, in natural order.
 
 use std::fs;
 use std::path::{Path, PathBuf};

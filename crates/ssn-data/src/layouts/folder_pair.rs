@@ -8,7 +8,7 @@ use ssn_io::Format;
 
 use crate::dataset::finding::{Finding, FindingKind};
 use crate::dataset::labels::LabelCoding;
-use crate::dataset::source::{CaseFiles, Rater, ReadOptions};
+use crate::dataset::source::{CaseFiles, RaterFiles, ReadOptions};
 use crate::dataset::split::Split;
 use crate::dataset::{CaseEntry, Layout};
 use crate::error::Result;
@@ -79,7 +79,7 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
 fn with_numbers(found: Vec<Found>) -> Vec<CaseEntry> {
     let keys: BTreeSet<RaterKey> = found.iter().flat_map(|case| case.raters.keys().cloned()).collect();
     let entry = |case: Found| {
-        let rater = |(key, path): (RaterKey, PathBuf)| Rater::new(keys.range(..key).count(), path);
+        let rater = |(key, path): (RaterKey, PathBuf)| RaterFiles::new(keys.range(..key).count(), path);
         let raters = case.raters.into_iter().map(rater).collect();
         let files = CaseFiles { images: case.images, raters, mask: case.mask };
         CaseEntry::of_files(case.id, case.split, files)
@@ -141,7 +141,7 @@ fn are_channels(files: &[PathBuf], labels: &[PathBuf]) -> bool {
     (alike || sets.keys().all(labeled)) && sets.values().any(|set| set.contains(&0))
 }
 
-/// Label files by case and rater; tells of those without an image, and of two for one rater.
+/// Label files by case and rater; reports those without an image, and a second one of the same rater.
 fn raters_by_case(
     files: &[PathBuf],
     cases: &ByChannel,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ssn_io::{Format, Limits, read};
 
 use crate::dataset::finding::{Finding, FindingKind};
-use crate::dataset::source::{CaseFiles, LabelPolicy, Rater, ReadOptions};
+use crate::dataset::source::{CaseFiles, LabelPolicy, RaterFiles, ReadOptions};
 use crate::dataset::{CaseEntry, Dataset, Layout, unnamed_channels};
 use crate::error::{DataError, Result};
 use crate::layouts::case_folders::Role;
@@ -181,7 +181,7 @@ fn images_draft(files: &BTreeSet<PathBuf>, channels: &[String]) -> Result<Draft>
     keys.dedup();
     let entry = |(case, id): (Found, String)| {
         let number = |key: &String| keys.iter().position(|other| other == key).unwrap_or_default();
-        let raters = case.raters.into_iter().map(|(key, path)| Rater::new(number(&key), path)).collect();
+        let raters = case.raters.into_iter().map(|(key, path)| RaterFiles::new(number(&key), path)).collect();
         let files =
             CaseFiles { images: case.images.into_iter().map(Some).collect(), raters, mask: case.mask };
         CaseEntry::of_files(id, None, files)
@@ -288,7 +288,7 @@ fn all_channels(place: &Path, files: &BTreeMap<usize, PathBuf>, channels: &[Stri
     Err(DataError::dataset(place, reason, advice))
 }
 
-/// Where a case lies: files that are named after their folder, or after channels alone, are those of the folder.
+/// The path that names a case: files that are named after their folder, or after channels alone, are those of the folder.
 fn place(folder: &Path, case: &str) -> PathBuf {
     // `.` has no name of its own.
     let folder = match folder.file_name() {
@@ -298,7 +298,7 @@ fn place(folder: &Path, case: &str) -> PathBuf {
     if case.is_empty() || case == name(&folder) { folder } else { folder.join(case) }
 }
 
-/// The shortest names that tell the cases apart: of the files, of their folders, or both.
+/// The shortest unique names of the cases: of the files, of their folders, or both.
 fn ids(found: &[Found]) -> Result<Vec<String>> {
     let last = |place: &Path, skipped: usize, taken: usize| {
         let parts = place.iter().rev().skip(skipped).take(taken);
@@ -341,7 +341,7 @@ fn third_axis() -> Finding {
     Finding::note(FindingKind::Layout, "the third axis of the images is taken for their channels")
 }
 
-/// Tells of files that are labels in other datasets.
+/// A note about files named `mask`, which are labels in other datasets.
 fn plain_masks(found: &[Found]) -> Option<Finding> {
     let mask = found
         .iter()
@@ -364,7 +364,7 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// Looks at the names of all files, and into one where names do not tell.
+    /// Looks at the names of all files, and opens one where the names leave it open.
     pub fn of(files: &BTreeSet<PathBuf>, channels: &'a [String]) -> Self {
         let stems: Vec<String> = files.iter().map(|path| stem(path)).collect();
         let mut names =
@@ -383,7 +383,7 @@ impl<'a> Names<'a> {
 
     /// The case and the channel in `case_flair`; the case is empty in `flair`.
     fn named<'s>(&self, stem: &'s str) -> Option<(&'s str, usize)> {
-        // Names that nobody gave, such as `image`, may stand in any name.
+        // Default names such as `image` may be part of any file name.
         if self.channels == unnamed_channels(self.channels.len()) {
             return None;
         }
@@ -435,7 +435,7 @@ fn beside<'s>(
         .find(|(case, rest)| cases.contains(*case) && !rest.is_empty() && fits(case, rest))
 }
 
-/// What a file beside an image is. A `mask` alone is a region of interest, for nobody has to have drawn labels.
+/// What a file beside an image is. A `mask` alone is a region of interest, since images for prediction need no labels.
 fn role(rest: &str) -> Role {
     if rest.eq_ignore_ascii_case("mask") { Role::Mask } else { Role::of(rest) }
 }

@@ -10,7 +10,7 @@ use ssn_io::{Array, Limits, pickle, read, read_bytes};
 use crate::dataset::finding::{Finding, FindingKind};
 use crate::dataset::labels::LabelCoding;
 use crate::dataset::records::{PackedCase, PackedCases, PackedImage, PackedLabels};
-use crate::dataset::source::{CaseFiles, CaseSource, Rater, ReadOptions};
+use crate::dataset::source::{CaseFiles, CaseSource, RaterFiles, ReadOptions};
 use crate::dataset::split::Split;
 use crate::dataset::{CaseEntry, Layout};
 use crate::error::{DataError, Result};
@@ -21,6 +21,8 @@ use crate::layouts::{Draft, files_by_part, parts, unique};
 const STORED_SIDE: usize = 180;
 const USED_SIDE: usize = 128;
 
+/// PNG crops: `{split}/images/<patient>/<slice>.png` with `{split}/gt/<patient>/<slice>_l<1…>.png`. Crops of 180 × 180
+/// are cut to their middle 128 × 128, as published.
 pub(super) fn recognize_png(root: &Path) -> Result<Option<Draft>> {
     let mut entries = vec![];
     for (split, folder) in parts(root)? {
@@ -34,7 +36,7 @@ pub(super) fn recognize_png(root: &Path) -> Result<Option<Draft>> {
             for picture in images(&patient)? {
                 let slice = stem(&picture);
                 let raters = raters.remove(&slice).unwrap_or_default();
-                let raters = raters.into_iter().map(|(reader, path)| Rater::new(reader, path)).collect();
+                let raters = raters.into_iter().map(|(reader, path)| RaterFiles::new(reader, path)).collect();
                 let files = CaseFiles { images: vec![Some(picture)], raters, mask: None };
                 let id = format!("{group}/{slice}");
                 entries.push(CaseEntry { id, group: group.clone(), split, source: CaseSource::Files(files) });
@@ -72,6 +74,8 @@ fn raters_by_slice(folder: &Path) -> Result<BTreeMap<String, BTreeMap<usize, Pat
 /// Half of the largest value of a byte.
 pub(super) const JPEG_THRESHOLD: u8 = 127;
 
+/// JPEG: a folder per slice with `image_<n>.jpg` and `label0_.jpg`, `label1_.jpg`, … JPEG changes values, so that masks
+/// are what is above 127.
 pub(super) fn recognize_jpeg(root: &Path) -> Result<Option<Draft>> {
     let (mut entries, mut findings, mut taken) = (vec![], vec![], BTreeSet::new());
     for (split, folder) in parts(root)? {
@@ -89,14 +93,14 @@ pub(super) fn recognize_jpeg(root: &Path) -> Result<Option<Draft>> {
     Ok(Some(Draft { reading, findings, ..Draft::new(Layout::LidcJpeg, entries) }))
 }
 
-/// The files of a slice, and whether there were too many; nothing if the folder is none.
+/// The files of a slice, and a warning if there are several images; `None` if the folder holds no case.
 fn case_files(folder: &Path) -> Result<Option<(CaseFiles, Option<Finding>)>> {
     let (mut pictures, mut raters) = (vec![], vec![]);
     for path in images(folder)? {
         let stem = stem(&path).to_lowercase();
         let number = stem.strip_prefix("label").and_then(|rest| rest.trim_end_matches('_').parse().ok());
         if let Some(number) = number {
-            raters.push(Rater::new(number, path));
+            raters.push(RaterFiles::new(number, path));
         } else if stem == "image" || stem.starts_with("image_") {
             pictures.push(path);
         }
@@ -114,6 +118,8 @@ fn case_files(folder: &Path) -> Result<Option<(CaseFiles, Option<Finding>)>> {
 /// How such files are named.
 pub(super) const PICKLE_ENDINGS: [&str; 4] = [".pickle", ".pickle.gz", ".pkl", ".pkl.gz"];
 
+/// A pickle: a dictionary of name → `image`, `masks` (a list of arrays) and `series_uid`, read once and shared by its
+/// cases.
 pub(super) fn recognize_pickle(root: &Path) -> Result<Option<Draft>> {
     let files = files_by_part(root, &PICKLE_ENDINGS, &|path| read_pickle(path).is_ok())?;
     if files.is_empty() { Ok(None) } else { open_pickle(&files).map(Some) }
@@ -216,6 +222,8 @@ fn array(value: Option<Value<'_>>, what: &str) -> Result<Array, String> {
 /// How such files are named.
 pub(super) const HDF5_ENDINGS: [&str; 2] = [".hdf5", ".h5"];
 
+/// HDF5: groups `train`, `val`, `test` with `images` (n, h, w), `labels` (n, h, w, raters) or (n, raters, h, w), and
+/// `uids`.
 pub(super) fn recognize_hdf5(root: &Path) -> Result<Option<Draft>> {
     let files = files_by_part(root, &HDF5_ENDINGS, &|path| open_hdf5(path).is_ok())?;
     // The file holds all parts itself, so that there is one.
@@ -337,7 +345,7 @@ mod reader {
         Ok((0..n).map(entry).collect())
     }
 
-    /// Whether the raters are the last axis, or the second; nothing if neither fits.
+    /// Whether the raters are the last axis (or the second); `None` if neither fits.
     fn raters_last(labels: &Array, [n, h, w]: [usize; 3]) -> Option<bool> {
         match labels.shape[..] {
             [a, b, c, _] if [a, b, c] == [n, h, w] => Some(true),

@@ -1,4 +1,4 @@
-//! Layouts, recognized by looking. Each file knows one; all give a [`Draft`], which becomes a [`Dataset`].
+//! Recognition of dataset layouts: each file handles one or a few and returns a [`Draft`], which becomes a [`Dataset`].
 
 mod cache;
 mod case_folders;
@@ -53,13 +53,13 @@ impl Dataset {
     }
 }
 
-/// What a layout looks for: gives a draft if the place is of its kind.
+/// Recognizes one layout: returns a draft if the folder has it.
 type Attempt = fn(&Path) -> Result<Option<Draft>>;
 
-/// Layouts with a description or an index, the most telling ones first.
+/// Layouts with a description or an index, the most specific ones first.
 const DESCRIBED: [Attempt; 3] =
     [dataset_json::recognize_nnunet, dataset_json::recognize_decathlon, csv_index::recognize];
-/// Layouts of one file with all cases. Such a file may also lie beside a dataset that is none of these.
+/// Layouts of one file with all cases. Such a file may also be next to a dataset of another layout.
 const OF_ONE_FILE: [Attempt; 3] = [cache::recognize, lidc::recognize_pickle, lidc::recognize_hdf5];
 /// Layouts of many files.
 const OF_FOLDERS: [Attempt; 4] =
@@ -162,7 +162,7 @@ fn of_file(path: &Path, labels: LabelPolicy) -> Result<Draft> {
     ))
 }
 
-/// The folder itself, where cases may lie too, and those of the parts of a dataset, named `train`, `val`, `test` or
+/// The folder itself, which may hold cases too, and the subfolders of the parts of a dataset, named `train`, `val`, `test` or
 /// alike.
 fn parts(root: &Path) -> Result<Vec<(Option<Split>, PathBuf)>> {
     let parts = subfolders(root)?
@@ -209,12 +209,12 @@ fn unique(split: Option<Split>, id: String, taken: &mut BTreeSet<String>) -> Str
     id
 }
 
-/// A dataset in the making.
+/// What a recognizer found: a dataset that may lack the names of channels and classes.
 struct Draft {
     pub layout: Layout,
-    /// Names of the channels, if something tells them.
+    /// Names of the channels, if a file gives them.
     pub channels: Option<Vec<String>>,
-    /// Names of the classes, if something tells them.
+    /// Names of the classes, if a file gives them.
     pub classes: Option<Vec<String>>,
     pub reading: ReadOptions,
     pub entries: Vec<CaseEntry>,
@@ -251,7 +251,7 @@ impl Draft {
             self.entries.iter_mut().for_each(|entry| entry.split = None);
         }
         self.number_raters();
-        self.tell_half_given();
+        self.note_partial_split();
         let stored = match self.channels.take() {
             Some(channels) => channels,
             None => self.channels_of_the_first(root)?,
@@ -290,8 +290,8 @@ impl Draft {
         }
     }
 
-    /// Tells of a dataset that assigns some cases to a part and leaves others.
-    fn tell_half_given(&mut self) {
+    /// Adds a note if the dataset assigns only some of its cases to a part.
+    fn note_partial_split(&mut self) {
         let given = self.entries.iter().filter(|entry| entry.split.is_some()).count();
         if (1..self.entries.len()).contains(&given) {
             let reason = format!(
@@ -368,10 +368,10 @@ impl Draft {
     }
 }
 
-/// More values than these are no classes that somebody drew.
+/// A label map with more values than this was not drawn by hand.
 const MOST_LABELS: usize = 32;
 
-/// Tells of values that look like a mask that lost its exact values, by compression or interpolation.
+/// A warning about values that look like a mask after lossy compression or interpolation.
 fn noisy_labels(present: &[bool; 256]) -> Option<Finding> {
     let values: Vec<usize> = (0..256).filter(|&value| present[value]).collect();
     let last = values.last().copied().unwrap_or(0);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use ssn_io::{Limits, read};
 
-use crate::dataset::source::{CaseFiles, CaseSource, Rater, RaterMaps, ReadOptions};
+use crate::dataset::source::{CaseFiles, CaseSource, RaterFiles, RaterMaps, ReadOptions};
 use crate::dataset::{CaseEntry, Layout};
 use crate::error::Result;
 use crate::layouts::files::{images, name, stem, subfolders};
@@ -35,7 +35,7 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
             1 => RaterMaps::Labels(masks.remove(0).1),
             _ => RaterMaps::Masks(masks),
         };
-        Rater { number, maps }
+        RaterFiles { number, maps }
     };
     let entries: Vec<CaseEntry> = found
         .into_iter()
@@ -54,7 +54,7 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     Ok(Some(Draft { classes, reading, ..Draft::new(Layout::Qubiq, entries) }))
 }
 
-/// The image and the masks of a case; nothing if the folder is none.
+/// The image and the masks of a case; `None` if the folder holds no case.
 fn case_files(folder: &Path) -> Result<Option<(PathBuf, Masks)>> {
     let (mut image, mut masks) = (None, Masks::new());
     for path in images(folder)? {

@@ -1,4 +1,4 @@
-//! What the trainer gets.
+//! Batches, and how they are made: a function of the dataset, the settings, the seed and the batch's number.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::augment::DeformationField;
-use crate::augment::{AugmentConfig, Subject};
+use crate::augment::{AugmentConfig, PatchInfo};
 use crate::augment::{Grid, LabelInterpolation, sample_image, sample_labels};
 use crate::dataset::case::Cases;
 use crate::error::{DataError, Result};
@@ -58,7 +58,7 @@ pub struct Origin {
     pub case: usize,
     /// The case, by name.
     pub id: String,
-    /// The number of the target's rater in the dataset, or nothing if all raters are targets.
+    /// The number of the target's rater in the dataset, or `None` if all raters are targets.
     pub rater: Option<usize>,
     /// The voxel at the center of the patch, `[d, h, w]`.
     pub center: [usize; 3],
@@ -153,12 +153,12 @@ impl BatchSampler {
 
     /// The batch of a number.
     pub fn batch(&self, number: u64) -> Result<Batch> {
-        let batch = self.batch_unless(number, &mut self.plan()?, &|| false)?;
+        let batch = self.batch_unless_stopped(number, &mut self.plan()?, &|| false)?;
         batch.ok_or_else(|| DataError::setting("batch_size", "0", "at least 1"))
     }
 
-    /// The batch of a number, or nothing if `stopped` becomes true while it is made. A panic becomes an error.
-    pub fn batch_unless(
+    /// Batch `number`, or `None` if `stopped` becomes true while it is made. A panic becomes an error.
+    pub fn batch_unless_stopped(
         &self,
         number: u64,
         plan: &mut CaseSampler,
@@ -238,7 +238,7 @@ impl BatchSampler {
     fn fill(&self, case: &IndexedCase, chosen: &PatchLocation, q: u64, item: usize, batch: &mut Batch) {
         let [_, channels, ..] = batch.image_shape;
         let (size, flat) = (chosen.window.size, case.shape()[0] == 1);
-        let subject = Subject { size, spacing: case.spacing, channels, flat };
+        let subject = PatchInfo { size, spacing: case.spacing, channels, flat };
         let drawn =
             self.config.augment.draw(&subject, &mut RandomStream::new(self.seed, Purpose::Augment, q));
         let map = DeformationField::new(&drawn.changes, size, flat);
@@ -265,7 +265,7 @@ impl BatchSampler {
         sample_labels(&mut maps, case.shape(), &map, chosen.target, self.config.augment.labels);
 
         if let Some(mask) = &case.mask {
-            // Nothing means everywhere: so it was for the items before this one.
+            // Items without a mask are valid everywhere.
             let masks = batch.masks.get_or_insert_with(|| vec![1; batch.image_shape[0] * voxels]);
             let mut pair = [(mask.as_slice(), &mut masks[item * voxels..][..voxels])];
             sample_labels(&mut pair, case.shape(), &map, chosen.target, LabelInterpolation::Nearest);

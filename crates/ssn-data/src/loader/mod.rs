@@ -1,4 +1,4 @@
-//! Batches made ahead of time by threads, handed out in order.
+//! The data loader: threads prefetch batches, which are returned in order.
 //!
 //! A batch is a function of its number, so that threads need no order among themselves: each takes the next number,
 //! and the consumer waits for the one it wants. How many threads there are changes nothing but the time it takes.
@@ -23,12 +23,12 @@ use crate::error::{DataError, Result};
 use crate::loader::queue::BatchQueue;
 use crate::parallel::default_bytes;
 
-/// The memory for finished batches if nobody says otherwise: a few batches of the largest kind in use (10 patches of
+/// The default memory for finished batches: a few batches of the largest kind in use (10 patches of
 /// 4 × 110³ voxels take 213 MB), and hundreds of small ones.
 pub const DEFAULT_PREFETCH_BYTES: usize = 1 << 30;
 
 /// How long the end of a loader waits for its threads; one that is still loading a case ends by itself afterwards.
-const FAREWELL: Duration = Duration::from_secs(1);
+const JOIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How batches are made ahead of time. Nothing here changes what they hold; ranks may divide their items.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct LoaderConfig {
     pub workers: usize,
     /// The bytes of batches that are made ahead. One batch is always made, however large.
     pub prefetch_bytes: usize,
-    /// The bytes of cases that are kept in memory; nothing means a quarter of what is available.
+    /// The bytes of cases that are kept in memory; `None` means a quarter of what is available.
     pub cache_bytes: Option<usize>,
     /// The first batch.
     pub start: u64,
@@ -103,10 +103,10 @@ impl DataLoader {
     }
 }
 
-/// Makes batches until told to stop.
+/// Makes batches until the queue is stopped.
 fn work(recipe: &BatchSampler, queue: &BatchQueue, mut plan: CaseSampler) {
     while let Some(number) = queue.claim() {
-        match recipe.batch_unless(number, &mut plan, &|| queue.is_stopped()) {
+        match recipe.batch_unless_stopped(number, &mut plan, &|| queue.is_stopped()) {
             Ok(Some(batch)) => queue.deliver(batch),
             Ok(None) => return,
             Err(error) => queue.fail(number, error),
@@ -122,7 +122,7 @@ impl Iterator for DataLoader {
             return None;
         }
         let batch = if self.threads.is_empty() {
-            let made = self.recipe.batch_unless(self.next, &mut self.plan, &|| false);
+            let made = self.recipe.batch_unless_stopped(self.next, &mut self.plan, &|| false);
             made.transpose()?
         } else {
             self.queue.take(self.next)
@@ -139,7 +139,7 @@ impl Iterator for DataLoader {
 impl Drop for DataLoader {
     fn drop(&mut self) {
         self.queue.stop();
-        if self.queue.wait_until_left(FAREWELL) {
+        if self.queue.wait_for_workers(JOIN_TIMEOUT) {
             for thread in self.threads.drain(..) {
                 // A thread ends by itself after it left, and its panics were turned into errors before.
                 let _ = thread.join();
@@ -384,7 +384,7 @@ mod tests {
         thread::sleep(Duration::from_millis(50));
         let start = Instant::now();
         drop(loader);
-        // Twenty cases and more would be a matter of seconds; a thread that is told to stop ends with its case.
+        // Twenty cases and more would be a matter of seconds; a stopped thread ends with its case.
         assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
         let loads = set.loads.load(Ordering::Relaxed);
         thread::sleep(Duration::from_millis(100));

@@ -1,4 +1,4 @@
-//! Which case every item of every batch comes from: a function of the seed and the item's number alone.
+//! The case of every item of every batch: a function of the seed and the item's number alone.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub enum CaseOrder {
     /// Pass after pass in the order of the set, for validation.
     #[serde(alias = "fixed")]
     Sequential,
-    /// Epochs as in the paper's 3D experiment: some images are drawn, each gives several patches, and the patches of
+    /// Epochs as in the paper's 3D experiment: some images are drawn, several patches are cut from each, and the patches of
     /// all of them come in random order. Images repeat within an epoch only if the set has too few.
     Epochs {
         /// Images per epoch; 50 in the paper's experiment.
@@ -32,7 +32,7 @@ impl CaseOrder {
     pub const BRATS: Self = Self::Epochs { images: 50, patches: 20 };
 }
 
-/// The order of the cases of one set. Remembers the stretch that it worked out last, which changes no result.
+/// The case of every item. Remembers the order of the last epoch, which changes no result.
 #[derive(Debug, Clone)]
 pub struct CaseSampler {
     seed: u64,
@@ -76,13 +76,13 @@ impl CaseSampler {
             return place;
         }
         if self.known.as_ref().is_none_or(|(known, _)| *known != epoch) {
-            self.known = Some((epoch, self.work_out(epoch)));
+            self.known = Some((epoch, self.epoch_order(epoch)));
         }
         self.known.as_ref().map_or(0, |(_, cases)| cases[place] as usize)
     }
 
     /// The cases of all items of an epoch.
-    fn work_out(&self, epoch: u64) -> Vec<u32> {
+    fn epoch_order(&self, epoch: u64) -> Vec<u32> {
         let mut stream = RandomStream::new(self.seed, Purpose::Order, epoch);
         let mut shuffled = || {
             let mut cases: Vec<u32> = (0..self.cases as u32).collect();

@@ -1,4 +1,4 @@
-//! Where patches are cut and which rater is their target.
+//! Patch sampling: where patches are cut, and which rater is their target.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,9 +59,9 @@ pub struct PatchConfig {
     /// Where patches are cut.
     #[serde(alias = "place")]
     pub sampler: PatchSampler,
-    /// The size of targets and masks, `[d, h, w]`, around the same center; nothing means that of the image.
+    /// The size of targets and masks, `[d, h, w]`, around the same center; if absent, that of the image.
     pub target_size: Option<[usize; 3]>,
-    /// Which label map of a case is learnt from.
+    /// Which label map of a case is the target.
     pub rater: RaterChoice,
 }
 
@@ -74,7 +74,7 @@ pub struct PatchLocation {
     pub target: Window,
     /// The voxel at the center, `[d, h, w]`.
     pub center: [usize; 3],
-    /// The rater, by its place in the case, or nothing for all.
+    /// The index of the rater in the case, or `None` for all.
     pub rater: Option<usize>,
 }
 
@@ -150,7 +150,7 @@ impl PatchConfig {
     }
 }
 
-/// A voxel of the lesion or of the background; of the other if there is none; nothing if the mask is empty.
+/// A random voxel of the foreground or of the background, or of the other if it is empty; `None` if the mask is empty.
 fn random_voxel(
     case: &IndexedCase,
     rater: Option<usize>,
@@ -358,7 +358,7 @@ impl VoxelSet {
         self.len == 0
     }
 
-    /// The member number `k`, in the order of the volume; nothing if there are not so many.
+    /// Member `k` in the order of the volume; `None` if there are not so many.
     pub fn nth(&self, k: usize) -> Option<usize> {
         if k >= self.len {
             return None;

@@ -7,7 +7,7 @@
 
 mod scene;
 
-pub use scene::{Rater, Scene};
+pub use scene::{Scene, SyntheticRater};
 
 use std::fs;
 use std::path::Path;
@@ -47,7 +47,7 @@ impl Synthetic {
 
     /// A rater of a case. The raters of the set are the first `config.raters` of an endless sequence, all drawn from
     /// the same distribution.
-    pub fn rater(&self, case: usize, number: u64) -> Rater {
+    pub fn rater(&self, case: usize, number: u64) -> SyntheticRater {
         let lesions = self.scene(case).lesions.len();
         self.rater_of(case, lesions, number)
     }
@@ -63,9 +63,9 @@ impl Synthetic {
         numbers.map(|number| scene.labels(&self.rater_of(case, scene.lesions.len(), number))).collect()
     }
 
-    fn rater_of(&self, case: usize, lesions: usize, number: u64) -> Rater {
+    fn rater_of(&self, case: usize, lesions: usize, number: u64) -> SyntheticRater {
         let mut stream = RandomStream::new(self.seed(case), Purpose::Synthetic, number.wrapping_add(1));
-        Rater::draw(&self.config, lesions, &mut stream)
+        SyntheticRater::draw(&self.config, lesions, &mut stream)
     }
 
     fn seed(&self, case: usize) -> u64 {
@@ -330,8 +330,8 @@ mod tests {
     #[test]
     fn raters_are_correlated_between_lesions_as_documented() {
         let set = set(SyntheticConfig { cases: 1, correlation: 0.6, ..SyntheticConfig::default() });
-        let raters: Vec<Rater> = (0..20_000).map(|number| set.rater_of(0, 2, number)).collect();
-        let correlation = |a: &dyn Fn(&Rater) -> f32, b: &dyn Fn(&Rater) -> f32| {
+        let raters: Vec<SyntheticRater> = (0..20_000).map(|number| set.rater_of(0, 2, number)).collect();
+        let correlation = |a: &dyn Fn(&SyntheticRater) -> f32, b: &dyn Fn(&SyntheticRater) -> f32| {
             raters.iter().map(|rater| a(rater) * b(rater)).sum::<f32>() / raters.len() as f32
         };
         let sight = correlation(&|rater| rater.reluctance[0], &|rater| rater.reluctance[1]);
@@ -378,7 +378,8 @@ mod tests {
 
         let scene = (0..60).map(|case| set.scene(case)).find(|scene| scene.lesions[0].rim > 0.3).unwrap();
         let volume = |level: f32, spiky: bool| {
-            let rater = Rater { spiky, reluctance: vec![-9.0], level: vec![level], core_level: vec![0.0] };
+            let rater =
+                SyntheticRater { spiky, reluctance: vec![-9.0], level: vec![level], core_level: vec![0.0] };
             scene.labels(&rater).iter().filter(|&&label| label > 0).count()
         };
         assert!(volume(1.0, false) as f64 > 1.3 * volume(-1.0, false) as f64);

@@ -1,4 +1,4 @@
-//! What an image shows.
+//! What a synthetic image shows, its gray values, and how raters mark it.
 
 use ssn_core::random::fill_normals;
 
@@ -70,7 +70,7 @@ impl Scene {
         scene
     }
 
-    /// Whether a point lies in the body: below 1.
+    /// The distance from the center of the body as a share of its radius: below 1 inside.
     fn depth(&self, at: [f32; 3]) -> f32 {
         (0..3).map(|k| ((at[k] - self.middle[k]) / self.axes[k]).powi(2)).sum::<f32>().sqrt()
     }
@@ -119,7 +119,7 @@ impl Scene {
         }
     }
 
-    /// Adds a vessel: a chain of short tubes that wanders away from its beginning and keeps clear of lesions, so that
+    /// Adds a vessel: a random walk of short tubes that keeps clear of lesions, so that
     /// it hides nothing.
     fn grow_vessel(&mut self, stream: &mut RandomStream) {
         let scale = self.size[2] as f32 / 64.0;
@@ -196,12 +196,12 @@ pub struct Lesion {
     phase: [f32; 3],
 }
 
-/// A voxel as seen from a lesion.
+/// A voxel in the coordinates of a lesion.
 #[derive(Debug, Clone, Copy)]
 struct LesionVoxel {
     /// The distance from the center; 1 is the border.
     pub distance: f32,
-    /// How much further the border lies for those who follow the spikes.
+    /// How much further out the border is for raters who follow the spikes.
     pub spike: f32,
 }
 
@@ -365,7 +365,7 @@ const LARGEST_LEVEL: f32 = 2.2;
 
 /// A rater of one case.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rater {
+pub struct SyntheticRater {
     /// Whether the rater follows spikes.
     pub spiky: bool,
     /// For each lesion, a standard normal number: the lesion is marked if its visibility is not below it.
@@ -376,7 +376,7 @@ pub struct Rater {
     pub core_level: Vec<f32>,
 }
 
-impl Rater {
+impl SyntheticRater {
     pub(super) fn draw(config: &SyntheticConfig, lesions: usize, stream: &mut RandomStream) -> Self {
         let spiky = stream.chance(config.spiky);
         let (common, own) = (config.correlation.sqrt(), (1.0 - config.correlation).sqrt());
@@ -394,7 +394,7 @@ impl Rater {
 
 impl Scene {
     /// The label map `[d, h, w]` that a rater draws.
-    pub fn labels(&self, rater: &Rater) -> Vec<u8> {
+    pub fn labels(&self, rater: &SyntheticRater) -> Vec<u8> {
         let mut labels = vec![0; self.size.iter().product()];
         for (number, lesion) in self.lesions.iter().enumerate() {
             if rater.reluctance[number] > lesion.visibility {
