@@ -506,8 +506,6 @@ fn one_by_one(
 
 #[cfg(test)]
 mod tests {
-    use ssn_io::Geometry;
-
     use super::*;
 
     fn entry() -> CaseEntry {
@@ -528,9 +526,7 @@ mod tests {
             shape: [1, 1, 4],
             image: vec![0.0, 1.0, -2.0, 3.0],
             raters: raters.iter().map(|rater| rater.to_vec()).collect(),
-            rater_numbers: vec![],
-            mask: None,
-            geometry: Geometry::default(),
+            ..Case::default()
         }
     }
 

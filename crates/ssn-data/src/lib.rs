@@ -7,18 +7,11 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use ssn_data::{AugmentConfig, BatchConfig, CaseOrder, PatchConfig, BatchSampler, Synthetic, SyntheticConfig};
+//! use ssn_data::{BatchConfig, BatchSampler, Synthetic, SyntheticConfig};
 //!
 //! // A synthetic dataset; `Dataset::open` finds one on disk. Batch k is a function of the seed and k.
 //! let set = Synthetic::new(SyntheticConfig { cases: 10, ..SyntheticConfig::default() })?;
-//! let config = BatchConfig {
-//!     batch_size: 4,
-//!     order: CaseOrder::Shuffled,
-//!     patch: PatchConfig::default(),
-//!     augment: AugmentConfig::default(),
-//!     input_grids: None,
-//! };
-//! let batches = BatchSampler::new(Arc::new(set), 7, config, 1 << 20)?;
+//! let batches = BatchSampler::new(Arc::new(set), 7, BatchConfig::new(4), 1 << 20)?;
 //! let batch = batches.batch(3)?;
 //! assert_eq!(batch.image_shape, [4, 1, 1, 64, 64]);
 //! assert_eq!(batch, batches.batch(3)?);

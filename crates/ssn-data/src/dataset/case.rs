@@ -5,7 +5,7 @@ use ssn_io::Geometry;
 use crate::error::{DataError, Result};
 
 /// An image with the label maps of its raters, in memory.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Case {
     /// The name of the case in its dataset.
     pub id: String,

@@ -263,9 +263,9 @@ mod tests {
             shape,
             image: (0..120).map(|i| i as f32).collect(),
             raters: vec![(0..60).collect()],
-            rater_numbers: vec![],
             mask: Some(mask),
             geometry: Geometry { spacing: [2.0, 3.0, 5.0], ..Geometry::default() },
+            ..Case::default()
         };
         let cropped = to_mask(case.clone(), 0);
         assert_eq!(cropped.shape, [1, 2, 2]);
@@ -286,9 +286,9 @@ mod tests {
             shape,
             image: (0..voxels).map(|i| (i * 7 % 23) as f32).collect(),
             raters: vec![(0..voxels).map(|i| (i / 3 % 4) as u8).collect()],
-            rater_numbers: vec![],
             mask: Some(vec![1; voxels]),
             geometry: Geometry { spacing, ..Geometry::default() },
+            ..Case::default()
         }
     }
 

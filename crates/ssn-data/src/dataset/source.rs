@@ -422,14 +422,13 @@ impl CaseReader<'_> {
             }
         };
         Some(Case {
-            id: String::new(),
             channels,
             shape: grid.shape,
             image,
             raters,
-            rater_numbers: vec![],
             mask,
             geometry: grid.geometry,
+            ..Case::default()
         })
     }
 }

@@ -117,6 +117,14 @@ pub struct BatchConfig {
     pub input_grids: Option<Vec<Grid>>,
 }
 
+impl BatchConfig {
+    /// Batches of whole images in random order, without augmentation.
+    pub fn new(batch_size: usize) -> Self {
+        let (order, patch, augment) = Default::default();
+        Self { batch_size, order, patch, augment, input_grids: None }
+    }
+}
+
 /// A set of cases with the settings of its batches.
 pub struct BatchSampler {
     cases: Arc<dyn Cases>,

@@ -175,9 +175,9 @@ mod tests {
                 shape,
                 image: (0..channels * voxels).map(|_| stream.normal() as f32).collect(),
                 raters,
-                rater_numbers: vec![],
                 mask: mask.then(|| (0..voxels).map(|_| u8::from(stream.chance(0.8))).collect()),
                 geometry: Geometry { spacing: [1.0, 1.0, 2.5], ..Geometry::default() },
+                ..Case::default()
             }
         };
         Arc::new(MemoryCases((0..count).map(case).collect()))
@@ -215,13 +215,7 @@ mod tests {
 
     #[test]
     fn batches_in_2d_do_not_depend_on_workers() {
-        let config = BatchConfig {
-            batch_size: 4,
-            order: CaseOrder::Shuffled,
-            patch: PatchConfig::default(),
-            augment: AugmentPreset::Lidc.config(),
-            input_grids: None,
-        };
+        let config = BatchConfig { augment: AugmentPreset::Lidc.config(), ..BatchConfig::new(4) };
         check_workers(cases(10, [1, 24, 20], 1, false), &config, 8);
     }
 
@@ -236,11 +230,10 @@ mod tests {
             Grid { start: [0, 0, 0], step: [3, 2, 1], count: [5, 8, 15] },
         ];
         let config = |seen| BatchConfig {
-            batch_size: 3,
-            order: CaseOrder::Shuffled,
             patch: PatchConfig { sampler: place, target_size: None, rater: RaterChoice::Random },
             augment: augment.clone(),
             input_grids: seen,
+            ..BatchConfig::new(3)
         };
         let set = cases(4, [20, 21, 19], 2, true);
         let recipe = |seen| BatchSampler::new(set.clone(), 5, config(seen), usize::MAX).unwrap();
@@ -269,11 +262,10 @@ mod tests {
         let place = PatchSampler::Random { size: [14, 14, 14], foreground_probability: 0.5 };
         let rater = RaterChoice::All;
         let config = BatchConfig {
-            batch_size: 5,
             order: CaseOrder::Epochs { images: 4, patches: 5 },
             patch: PatchConfig { sampler: place, target_size: Some([6, 6, 6]), rater },
             augment: AugmentPreset::Brats.config(),
-            input_grids: None,
+            ..BatchConfig::new(5)
         };
         let set = cases(6, [12, 16, 18], 4, true);
         check_workers(set.clone(), &config, 12);
@@ -325,13 +317,7 @@ mod tests {
     }
 
     fn in_order(set: Arc<Moody>, workers: usize, prefetch_bytes: usize) -> DataLoader {
-        let config = BatchConfig {
-            batch_size: 1,
-            order: CaseOrder::Sequential,
-            patch: PatchConfig::default(),
-            augment: AugmentPreset::None.config(),
-            input_grids: None,
-        };
+        let config = BatchConfig { order: CaseOrder::Sequential, ..BatchConfig::new(1) };
         let settings =
             LoaderConfig { workers, prefetch_bytes, cache_bytes: Some(0), ..LoaderConfig::default() };
         DataLoader::new(set, 0, config, &settings).unwrap()
@@ -428,13 +414,7 @@ mod tests {
     fn images_of_different_shapes_are_refused_with_advice() {
         let mut set = cases(2, [1, 8, 8], 1, false).0.clone();
         set[1] = cases(2, [1, 8, 9], 1, false).0[1].clone();
-        let config = BatchConfig {
-            batch_size: 2,
-            order: CaseOrder::Sequential,
-            patch: PatchConfig::default(),
-            augment: AugmentPreset::None.config(),
-            input_grids: None,
-        };
+        let config = BatchConfig { order: CaseOrder::Sequential, ..BatchConfig::new(2) };
         let mut loader =
             DataLoader::new(Arc::new(MemoryCases(set)), 0, config, &LoaderConfig::default()).unwrap();
         let error = loader.next().unwrap().unwrap_err().to_string();

@@ -387,7 +387,6 @@ impl VoxelSet {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use ssn_io::Geometry;
 
     use super::*;
     use crate::augment::DeformationField;
@@ -408,16 +407,7 @@ mod tests {
     fn case(shape: [usize; 3], raters: Vec<Vec<u8>>, mask: Option<Vec<u8>>) -> Case {
         let voxels: usize = shape.iter().product();
         let image = (0..2 * voxels).map(|i| i as f32 * 0.5 - 7.0).collect();
-        Case {
-            id: "a".to_owned(),
-            channels: 2,
-            shape,
-            image,
-            raters,
-            rater_numbers: vec![],
-            mask,
-            geometry: Geometry::default(),
-        }
+        Case { id: "a".to_owned(), channels: 2, shape, image, raters, mask, ..Case::default() }
     }
 
     fn config(size: [usize; 3], foreground_probability: f64, rater: RaterChoice) -> PatchConfig {

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use ssn_core::random::derive_seed;
-use ssn_io::{Geometry, Image, Limits, Problem, Voxels, write};
+use ssn_io::{Image, Limits, Problem, Voxels, write};
 
 use crate::dataset::case::{Case, Cases};
 use crate::error::{DataError, Result};
@@ -45,19 +45,8 @@ impl Synthetic {
         Scene::draw(&self.config, &mut RandomStream::new(self.seed(case), Purpose::Synthetic, 0))
     }
 
-    /// A rater of a case. The raters of the set are the first `config.raters` of an endless sequence, all drawn from
-    /// the same distribution.
-    pub fn rater(&self, case: usize, number: u64) -> SyntheticRater {
-        let lesions = self.scene(case).lesions.len();
-        self.rater_of(case, lesions, number)
-    }
-
-    /// The label map `[d, h, w]` of a rater of a case.
-    pub fn labels(&self, case: usize, number: u64) -> Vec<u8> {
-        self.scene(case).labels(&self.rater(case, number))
-    }
-
-    /// The label maps of several raters of a case.
+    /// The label maps `[d, h, w]` of several raters of a case. The raters of the set are the first `config.raters` of an
+    /// endless sequence, all drawn from the same distribution.
     pub fn label_maps(&self, case: usize, numbers: std::ops::Range<u64>) -> Vec<Vec<u8>> {
         let scene = self.scene(case);
         numbers.map(|number| scene.labels(&self.rater_of(case, scene.lesions.len(), number))).collect()
@@ -97,9 +86,8 @@ impl Cases for Synthetic {
             shape: self.config.size,
             image: scene.image(),
             raters: self.label_maps(index, 0..self.config.raters as u64),
-            rater_numbers: vec![],
             mask: self.config.mask.then(|| scene.body()),
-            geometry: Geometry::default(),
+            ..Case::default()
         })
     }
 }
@@ -282,7 +270,7 @@ mod tests {
         let many =
             set(SyntheticConfig { cases: 5, raters: 7, ..SyntheticConfig::default() }).load(3).unwrap();
         assert_eq!(many.raters[..4], first.load(3).unwrap().raters[..]);
-        assert_eq!(many.raters[6], first.labels(3, 6));
+        assert_eq!(many.raters[6], first.label_maps(3, 6..7)[0]);
         assert_eq!(many.image, first.load(3).unwrap().image);
     }
 
