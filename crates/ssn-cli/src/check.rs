@@ -1,7 +1,6 @@
 //! `ssn check`: every problem of a dataset at once, as a table or as JSON.
 
-use ssn_data::check::check;
-use ssn_data::{DataConfig, Dataset};
+use ssn_data::{DataConfig, Dataset, check};
 
 use crate::args::{CheckArgs, Global};
 use crate::exit::{Exit, Failure, json, print, style};

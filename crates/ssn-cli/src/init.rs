@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use ssn_data::template::{describe, template};
+use ssn_data::config::template::{batch_sections, data_sections, describe, suggest_normalization};
 use ssn_data::{Case, Dataset};
 use ssn_io::write_atomically;
 
@@ -28,7 +28,7 @@ pub fn run(args: &InitArgs, global: &Global) -> Result<Exit, Failure> {
     ssn_eval::check_free(&args.out, args.overwrite)?;
     let dataset = Dataset::open(&args.dataset)?;
     let first = first_readable(&dataset)?;
-    let text = template(&dataset, &path_from(&args.out, &args.dataset), &first);
+    let text = general_config(&dataset, &path_from(&args.out, &args.dataset), &first);
     write_atomically(&args.out, |out| out.write_all(text.as_bytes()))
         .map_err(|error| Failure::new(Exit::Io, error))?;
     if global.json {
@@ -46,6 +46,37 @@ pub fn run(args: &InitArgs, global: &Global) -> Result<Exit, Failure> {
     }
     let config = args.out.display();
     print(&format!("{}wrote {config}; next: ssn check {config}\n", describe(&dataset, &first)))
+}
+
+/// The head of a config: what to do with the file, and the preset.
+pub fn config_head(is_2d: bool, preset: &str) -> String {
+    format!(
+        "# Check the dataset with `ssn check`, train with `ssn train`, each with this file's name.\n\n\
+         # The settings that this file does not name: general, or the paper's experiment, {}.\n\
+         preset = \"{preset}\"\n\n",
+        if is_2d { "lidc or lidc-as-coded" } else { "brats or brats-60mm" }
+    )
+}
+
+/// A commented config with the preset `general`: what was found, and the settings that people change first.
+pub fn general_config(dataset: &Dataset, path: &Path, first: &Case) -> String {
+    let is_2d = first.shape[0] == 1;
+    let (steps, validate_every) = if is_2d { (20_000, 1_000) } else { (40_000, 2_000) };
+    let scale = suggest_normalization(dataset, first);
+    let training = format!(
+        "\n# The network is planned for the patches; `width` is the number of channels of its finest level.\n\
+         [model]\n# plan = {{ width = 32 }}\n\
+         # stochastic with a rank (0: independent voxels), or \"deterministic\".\n\
+         head = {{ stochastic = {{ rank = 10, initial_scale = 0.1 }} }}\n\
+         \n[training]\nsteps = {steps}\nseed = 0\n\
+         # Steps between validations, each with GED² and Dice; the best checkpoint is kept.\n\
+         validate_every = {validate_every}\n"
+    );
+    config_head(is_2d, "general")
+        + &data_sections(dataset, path, first, scale)
+        + "\n# What follows suits the preset above; with another one, remove it.\n"
+        + &batch_sections(dataset, first)
+        + &training
 }
 
 /// The first case that loads: one damaged file is for `ssn check` to tell, not a reason to stop here.

@@ -1,11 +1,12 @@
 //! `ssn prepare`: the paper's datasets, made ready once.
 
+use ssn_data::CACHE_ENDING;
 use ssn_data::Dataset;
-use ssn_data::layouts::CACHE_ENDING;
-use ssn_data::prepare::{BRATS_CONFIG, brats, lidc};
+use ssn_data::prepare::{BRATS_CONFIG, BratsOptions, brats, lidc};
 
 use crate::args::{BratsArgs, Global, LidcArgs, PrepareArgs};
 use crate::exit::{Exit, Failure, print};
+use crate::init::config_head;
 use crate::progress;
 use crate::shard;
 use ssn_core::Phase;
@@ -24,9 +25,11 @@ fn run_brats(args: &BratsArgs, global: &Global) -> Result<Exit, Failure> {
         Failure::new(Exit::Io, format!("cannot create the folder {}: {error}", args.out.display()))
     })?;
     let shard = shard::choose(args.shard, global.quiet);
+    let (head, overwrite) = (config_head(false, "brats"), args.overwrite);
+    let options = BratsOptions { seed: args.seed, shard, overwrite, config_head: &head };
     let show = progress::show(global.quiet);
     let phase = Phase::new(&show, shard.own(dataset.entries.len()).len(), "cases");
-    let made = brats(&dataset, &args.out, args.seed, shard, args.overwrite, &|done| phase.reached(done));
+    let made = brats(&dataset, &args.out, &options, &|done| phase.reached(done));
     drop(phase);
     let made = made?;
     let [train, validation, test] = made.parts;

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ssn_core::random::fill_normals;
-use ssn_data::{AugmentConfig, PatchConfig, Place, Preset, RaterChoice};
-use ssn_data::{Augmentation, BatchConfig, Case, Loader, LoaderConfig, MemoryCases, Order};
+use ssn_data::{
+    AugmentConfig, AugmentPreset, Augmentation, BatchConfig, Case, CaseOrder, DataLoader, LoaderConfig,
+    MemoryCases, PatchConfig, PatchSampler, RaterChoice,
+};
 use ssn_io::Geometry;
 
 const WORKERS: usize = 2;
@@ -19,7 +21,7 @@ struct Task {
     cases: usize,
     channels: usize,
     shape: [usize; 3],
-    place: Place,
+    sampler: PatchSampler,
     target_size: Option<[usize; 3]>,
     batch_size: usize,
     batches: usize,
@@ -50,12 +52,12 @@ fn case(number: usize, channels: usize, shape: [usize; 3]) -> Case {
 }
 
 /// All changes of a preset happen to every patch: the work is the same on both sides, whatever is drawn.
-fn always(preset: Preset) -> AugmentConfig {
+fn always(preset: AugmentPreset) -> AugmentConfig {
     let mut config = preset.config();
     for step in &mut config.steps {
         match step {
             Augmentation::Flip { probability, .. }
-            | Augmentation::Turn { probability }
+            | Augmentation::Rot90 { probability }
             | Augmentation::Rotate { probability, .. }
             | Augmentation::Scale { probability, .. }
             | Augmentation::CropAndResize { probability, .. }
@@ -75,16 +77,17 @@ fn measure(task: Task, folder: &Path) -> Result<serde_json::Value, Box<dyn Error
     let bytes: Vec<u8> = cases[0].image.iter().flat_map(|x| x.to_le_bytes()).collect();
     fs::write(folder.join(format!("{}.image", task.name)), bytes)?;
     fs::write(folder.join(format!("{}.labels", task.name)), &cases[0].raters[0])?;
-    let patch = PatchConfig { place: task.place, target_size: task.target_size, rater: RaterChoice::Random };
+    let patch =
+        PatchConfig { sampler: task.sampler, target_size: task.target_size, rater: RaterChoice::Random };
     let batches = BatchConfig {
         batch_size: task.batch_size,
-        order: Order::Passes,
+        order: CaseOrder::Shuffled,
         patch,
         augment: task.augment,
-        seen: None,
+        input_grids: None,
     };
     let settings = LoaderConfig { workers: WORKERS, cache_bytes: Some(8 << 30), ..LoaderConfig::default() };
-    let mut loader = Loader::new(Arc::new(MemoryCases(cases)), 1, batches, &settings)?;
+    let mut loader = DataLoader::new(Arc::new(MemoryCases(cases)), 1, batches, &settings)?;
     // The first batches load the cases.
     for _ in 0..WORKERS + 1 {
         loader.next().ok_or("no batch")??;
@@ -108,7 +111,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         cases: 1,
         channels: 4,
         shape: [155, 240, 240],
-        place: Place::Random { size: [110; 3], lesion_probability: 0.5 },
+        sampler: PatchSampler::Random { size: [110; 3], foreground_probability: 0.5 },
         target_size: Some([30; 3]),
         batch_size: 2,
         batches: 60,
@@ -119,16 +122,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         cases: 64,
         channels: 1,
         shape: [1, 128, 128],
-        place: Place::Whole,
+        sampler: PatchSampler::Whole,
         target_size: None,
         batch_size: 12,
         batches: 3000,
         augment,
     };
     let tasks = [
-        brats("brats", always(Preset::Brats)),
-        lidc("lidc", always(Preset::Lidc)),
-        lidc("lidc-as-coded", always(Preset::LidcAsCoded)),
+        brats("brats", always(AugmentPreset::Brats)),
+        lidc("lidc", always(AugmentPreset::Lidc)),
+        lidc("lidc-as-coded", always(AugmentPreset::LidcAsCoded)),
     ];
     let results: Result<Vec<_>, _> = tasks.into_iter().map(|task| measure(task, &folder)).collect();
     println!("{}", serde_json::json!({ "workers": WORKERS, "tasks": results? }));

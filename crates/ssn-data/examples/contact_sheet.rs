@@ -4,8 +4,10 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ssn_data::{BatchConfig, Cases, Loader, LoaderConfig, Order, PatchConfig, Place, Preset, RaterChoice};
-use ssn_data::{Synthetic, SyntheticConfig};
+use ssn_data::{
+    AugmentPreset, BatchConfig, CaseOrder, Cases, DataLoader, LoaderConfig, PatchConfig, PatchSampler,
+    RaterChoice, Synthetic, SyntheticConfig,
+};
 use ssn_io::raster::encode_png;
 use ssn_io::{Geometry, Image, Limits, Voxels};
 
@@ -83,14 +85,19 @@ fn cases(path: &Path, config: SyntheticConfig) -> Result<(), Box<dyn Error>> {
 fn augmented(
     path: &Path,
     config: SyntheticConfig,
-    place: Place,
-    preset: Preset,
+    place: PatchSampler,
+    preset: AugmentPreset,
 ) -> Result<(), Box<dyn Error>> {
     let config = SyntheticConfig { cases: 1, ..config };
-    let patch = PatchConfig { place, target_size: None, rater: RaterChoice::Fixed { rater: 0 } };
-    let batches =
-        BatchConfig { batch_size: 10, order: Order::Passes, patch, augment: preset.config(), seen: None };
-    let loader = Loader::new(Arc::new(Synthetic::new(config)?), 3, batches, &LoaderConfig::default())?;
+    let patch = PatchConfig { sampler: place, target_size: None, rater: RaterChoice::Fixed { rater: 0 } };
+    let batches = BatchConfig {
+        batch_size: 10,
+        order: CaseOrder::Shuffled,
+        patch,
+        augment: preset.config(),
+        input_grids: None,
+    };
+    let loader = DataLoader::new(Arc::new(Synthetic::new(config)?), 3, batches, &LoaderConfig::default())?;
     let (mut rows, mut side) = (vec![], [0, 0]);
     for batch in loader.take(4) {
         let batch = batch?;
@@ -113,9 +120,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     cases(&folder.join("synthetic-3-classes.png"), SyntheticConfig { classes: 3, ..flat.clone() })?;
     cases(&folder.join("synthetic-3d.png"), volume.clone())?;
     let large = SyntheticConfig { size: [1, 128, 128], ..flat };
-    augmented(&folder.join("augmented-lidc.png"), large.clone(), Place::Whole, Preset::Lidc)?;
-    augmented(&folder.join("augmented-lidc-as-coded.png"), large, Place::Whole, Preset::LidcAsCoded)?;
-    let place = Place::Random { size: [64, 64, 64], lesion_probability: 0.5 };
+    augmented(&folder.join("augmented-lidc.png"), large.clone(), PatchSampler::Whole, AugmentPreset::Lidc)?;
+    augmented(
+        &folder.join("augmented-lidc-as-coded.png"),
+        large,
+        PatchSampler::Whole,
+        AugmentPreset::LidcAsCoded,
+    )?;
+    let place = PatchSampler::Random { size: [64, 64, 64], foreground_probability: 0.5 };
     let large = SyntheticConfig { size: [96, 96, 96], ..volume };
-    augmented(&folder.join("augmented-brats.png"), large, place, Preset::Brats)
+    augmented(&folder.join("augmented-brats.png"), large, place, AugmentPreset::Brats)
 }

@@ -1,4 +1,4 @@
-//! What can go wrong in this crate.
+//! The error type of this crate.
 
 use std::path::PathBuf;
 
@@ -71,4 +71,18 @@ pub enum DataError {
         /// The range in words.
         expected: String,
     },
+}
+
+impl DataError {
+    pub(crate) fn dataset(path: impl Into<PathBuf>, reason: impl Into<String>, advice: &'static str) -> Self {
+        Self::Dataset { path: path.into(), reason: reason.into(), advice }
+    }
+
+    pub(crate) fn case(id: impl Into<String>, reason: impl Into<String>, advice: &'static str) -> Self {
+        Self::Case { id: id.into(), reason: reason.into(), advice }
+    }
+
+    pub(crate) fn setting(field: &'static str, value: impl ToString, expected: impl Into<String>) -> Self {
+        Self::Setting { field, value: value.to_string(), expected: expected.into() }
+    }
 }

@@ -1,4 +1,4 @@
-//! Users' datasets in, ordered batches out. Knows nothing of torch.
+//! Datasets: layouts, checks, splits, preprocessing, patch sampling, augmentation and an ordered loader. No torch.
 //!
 //! Data flows one way: a layout finds the files of a dataset, a [`Cases`] loads them as [`Case`]s, patches are cut
 //! and augmented, and the loader hands out [`Batch`]es, each a function of the seed and its number alone.
@@ -7,84 +7,48 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use ssn_data::recipe::{BatchConfig, Recipe};
-//! use ssn_data::{AugmentConfig, Order, PatchConfig, Synthetic, SyntheticConfig};
+//! use ssn_data::{BatchConfig, BatchSampler, Synthetic, SyntheticConfig};
 //!
-//! // A made-up set; `Dataset::open` finds one on disk. Batch k is a function of the seed and k.
+//! // A synthetic dataset; `Dataset::open` finds one on disk. Batch k is a function of the seed and k.
 //! let set = Synthetic::new(SyntheticConfig { cases: 10, ..SyntheticConfig::default() })?;
-//! let config = BatchConfig {
-//!     batch_size: 4,
-//!     order: Order::Passes,
-//!     patch: PatchConfig::default(),
-//!     augment: AugmentConfig::default(),
-//!     seen: None,
-//! };
-//! let batches = Recipe::new(Arc::new(set), 7, config, 1 << 20)?;
+//! let batches = BatchSampler::new(Arc::new(set), 7, BatchConfig::new(4), 1 << 20)?;
 //! let batch = batches.batch(3)?;
 //! assert_eq!(batch.image_shape, [4, 1, 1, 64, 64]);
 //! assert_eq!(batch, batches.batch(3)?);
 //! # Ok::<(), ssn_data::DataError>(())
 //! ```
 
-pub mod augment;
-pub mod batch;
-pub mod cache;
-pub mod case;
-pub mod check;
+mod augment;
+mod check;
 pub mod config;
-pub mod crop;
-pub mod dataset;
-pub mod division;
-pub mod error;
-pub mod finding;
-pub mod folders;
-pub mod gather;
-pub mod grid;
-pub mod labels;
-pub mod launch;
-pub mod layouts;
-pub mod loader;
-pub mod map;
-pub mod memory;
-pub mod nearest;
-pub mod noise;
-pub mod normalize;
+mod dataset;
+mod error;
+mod layouts;
+mod loader;
 pub mod parallel;
-pub mod patch;
-pub mod plan;
 pub mod prepare;
-pub mod prepared;
-pub mod random;
-pub mod recipe;
-pub mod records;
-pub mod resample;
-pub mod shard;
-pub mod share;
-pub mod source;
-pub mod split;
-pub mod statistics;
-pub mod synthetic;
-pub mod template;
+mod random;
+mod synthetic;
 pub mod text;
-pub mod voxel_set;
 
-pub use augment::{AugmentConfig, Augmentation, Preset};
-pub use batch::{Batch, Origin};
-pub use case::{Case, Cases};
+pub use augment::{AugmentConfig, AugmentPreset, Augmentation, Grid, Window};
+pub use check::{CheckReport, check};
 pub use config::DataConfig;
-pub use dataset::{Dataset, Entry, Layout, Preprocessing, Subset};
+pub use dataset::case::{Case, Cases, MemoryCases};
+pub use dataset::finding::{Finding, FindingKind, Severity};
+pub use dataset::labels::LabelCoding;
+pub use dataset::normalize::Normalization;
+pub use dataset::preprocessing::{Preprocessing, labels_between, mask_box};
+pub use dataset::split::{Ratios, Split, SplitAssignment, SplitFile, check_unique, divide, fold};
+pub use dataset::{CaseEntry, Dataset, Layout, Subset};
 pub use error::{DataError, Result};
-pub use finding::{Finding, Severity};
-pub use grid::Grid;
-pub use layouts::Known;
-pub use loader::{Loader, LoaderConfig};
-pub use memory::MemoryCases;
-pub use normalize::Normalization;
-pub use patch::{PatchConfig, Place, RaterChoice};
-pub use plan::Order;
-pub use random::Stream;
-pub use recipe::{BatchConfig, Recipe};
-pub use shard::Shard;
-pub use share::Share;
-pub use split::{Split, SplitFile};
+pub use layouts::{CACHE_ENDING, DatasetOverrides};
+pub use loader::{
+    Batch, BatchConfig, BatchSampler, CaseOrder, DataLoader, LoaderConfig, Origin, PatchConfig, PatchSampler,
+    RaterChoice, Replica,
+};
+pub use parallel::launch;
+pub use parallel::{Shard, ShardProgress};
+pub use random::RandomStream;
 pub use synthetic::{Synthetic, SyntheticConfig};
+pub use text::nearest;

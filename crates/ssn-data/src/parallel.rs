@@ -1,13 +1,20 @@
-//! Work on many cases with bounded memory: each thread holds one case at a time, and there are no more threads at work
-//! than cases have room.
+//! Work on many cases by several threads or processes, with bounded memory.
+//!
+//! Each thread of [`map`] holds one case at a time, and no more threads work than cases have room. Processes that share
+//! the cases of a dataset each take a [`Shard`].
+
+pub mod launch;
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::{fmt, fs, thread};
 
-use crate::cache::default_bytes;
+use serde::Serialize;
+
 use crate::error::{DataError, Result};
 
 /// Cases that are in memory at the same time, at most.
@@ -15,15 +22,41 @@ const MOST_WORKERS: usize = 16;
 /// What a case takes while it is worked on, in sizes of its arrays: the file as it was read, the arrays, and a copy.
 const COPIES: usize = 3;
 
-/// Told after each case, with how many are done; may be called from any thread.
+/// The share of the available memory that a cache takes by default.
+const DEFAULT_SHARE: u64 = 4;
+/// The bytes of a cache where the system does not say how much memory it has.
+const FALLBACK_BYTES: u64 = 2 << 30;
+
+/// A quarter of the memory that is available now, to the system or to the group of processes that this one belongs to.
+pub fn default_bytes() -> usize {
+    available().map_or(FALLBACK_BYTES, |bytes| bytes / DEFAULT_SHARE) as usize
+}
+
+/// The memory that is available now; as much as can be counted where the system does not say it.
+pub fn available_bytes() -> usize {
+    available().map_or(usize::MAX, |bytes| bytes as usize)
+}
+
+fn available() -> Option<u64> {
+    let system = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+        Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? << 10)
+    });
+    let number = |path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let group = number("/sys/fs/cgroup/memory.max")
+        .map(|most| most.saturating_sub(number("/sys/fs/cgroup/memory.current").unwrap_or(0)));
+    [system, group].into_iter().flatten().min()
+}
+
+/// Called after each case, from any thread, with the number of cases done.
 pub type Progress<'a> = &'a (dyn Fn(usize) + Sync);
 
-/// A progress that nobody watches.
+/// Ignores the progress.
 pub fn unwatched(_done: usize) {}
 
 /// Lets as many cases be worked on at once as have room in memory, judged by the largest so far.
 #[derive(Debug)]
-pub struct Meter {
+pub struct MemoryMeter {
     budget: usize,
     state: Mutex<State>,
     changed: Condvar,
@@ -36,17 +69,17 @@ struct State {
     largest: usize,
 }
 
-impl Meter {
+impl MemoryMeter {
     fn new(budget: usize) -> Self {
         Self { budget, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Tells the bytes of the arrays of a case.
+    /// Records the size in bytes of the arrays of a case.
     pub fn saw(&self, bytes: usize) {
         self.saw_all(bytes.saturating_mul(COPIES));
     }
 
-    /// Tells all the bytes that work on a case takes.
+    /// Records all the bytes that work on a case takes.
     pub fn saw_all(&self, bytes: usize) {
         let mut state = self.lock();
         state.largest = state.largest.max(bytes);
@@ -82,12 +115,12 @@ impl Meter {
 pub fn map<T: Send>(
     count: usize,
     progress: Progress<'_>,
-    work: impl Fn(usize, &Meter) -> T + Sync,
+    work: impl Fn(usize, &MemoryMeter) -> T + Sync,
 ) -> Vec<Result<T, String>> {
     let workers =
         thread::available_parallelism().map_or(1, usize::from).clamp(1, MOST_WORKERS).min(count.max(1));
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let meter = Meter::new(default_bytes());
+    let meter = MemoryMeter::new(default_bytes());
     let results = Mutex::new(Vec::with_capacity(count));
     let run = || {
         loop {
@@ -131,6 +164,86 @@ pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
 
+/// Which share of the cases, of how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shard {
+    /// From 1, as users count.
+    number: usize,
+    of: usize,
+}
+
+/// Shards that have all of their cases, where others have not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ShardProgress {
+    /// How many have.
+    pub done: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+impl Shard {
+    /// All cases.
+    pub const WHOLE: Self = Self { number: 1, of: 1 };
+
+    /// Shard `number` of `of`, counted from 1; `None` if there is no such shard.
+    pub fn new(number: usize, of: usize) -> Option<Self> {
+        (1..=of).contains(&number).then_some(Self { number, of })
+    }
+
+    /// Whether these are all cases.
+    pub fn is_whole(self) -> bool {
+        self.of == 1
+    }
+
+    /// The numbers of its own cases out of so many.
+    pub fn own(self, cases: usize) -> Vec<usize> {
+        (self.number - 1..cases).step_by(self.of).collect()
+    }
+
+    /// How many shards are finished; `None` if all are, or if this shard has all cases.
+    pub fn waiting(self, cases: usize, is_there: impl Fn(usize) -> bool) -> Option<ShardProgress> {
+        let mut without = BTreeSet::new();
+        for case in (0..cases).filter(|_| !self.is_whole()) {
+            if !without.contains(&(case % self.of)) && !is_there(case) {
+                without.insert(case % self.of);
+            }
+        }
+        (!without.is_empty()).then(|| ShardProgress { done: self.of - without.len(), of: self.of })
+    }
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = "expected I/N, such as 2/8 for the second of eight shards";
+        let number = |text: &str| text.trim().parse::<usize>().map_err(|_| expected.to_owned());
+        let (number, of) = match text.split_once('/') {
+            Some((first, second)) => (number(first)?, number(second)?),
+            None => return Err(expected.to_owned()),
+        };
+        match Self::new(number, of) {
+            Some(shard) => Ok(shard),
+            None if of == 0 => Err("there must be one shard or more, as in 1/1".to_owned()),
+            None if number == 0 => Err(format!("shards are counted from 1: the first is 1/{of}")),
+            None => Err(format!("there is no shard {number} of {of}: the last is {of}/{of}")),
+        }
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.number, self.of)
+    }
+}
+
+impl fmt::Display for ShardProgress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let are = if self.done == 1 { "is" } else { "are" };
+        write!(f, "{} of {} shards {are} done", self.done, self.of)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_that_of_its_case_alone() {
-        let work = |i: usize, _: &Meter| if i == 2 { panic!("index out of range") } else { Ok(i) };
+        let work = |i: usize, _: &MemoryMeter| if i == 2 { panic!("index out of range") } else { Ok(i) };
         let results = map(5, &unwatched, work);
         assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 4);
         let error = all_or_error(results, |i| ["a", "b", "c", "d", "e"][i]).unwrap_err().to_string();
@@ -158,9 +271,9 @@ mod tests {
 
     #[test]
     fn as_many_cases_as_have_room() {
-        let meter = Meter::new(100 * COPIES);
+        let meter = MemoryMeter::new(100 * COPIES);
         let room = || meter.room(&meter.lock());
-        // The first runs alone, for nobody knows how large it is.
+        // The first runs alone, since its size is not known yet.
         assert_eq!(room(), 1);
         meter.begin();
         meter.saw(30);
@@ -172,5 +285,41 @@ mod tests {
         // One case is always worked on.
         meter.saw(usize::MAX);
         assert_eq!(room(), 1);
+    }
+
+    #[test]
+    fn every_case_has_one_shard() {
+        for (cases, of) in [(10, 3), (2, 5), (0, 2), (7, 1)] {
+            let mut all: Vec<usize> =
+                (1..=of).flat_map(|number| Shard::new(number, of).unwrap().own(cases)).collect();
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..cases), "{cases} cases in {of} shards");
+        }
+        assert_eq!("2/3".parse::<Shard>().unwrap().own(9), [1, 4, 7]);
+    }
+
+    #[test]
+    fn all_wait_for_the_last_case() {
+        let shard = Shard::new(1, 3).unwrap();
+        assert_eq!(shard.waiting(7, |case| case != 4), Some(ShardProgress { done: 2, of: 3 }));
+        assert_eq!(shard.waiting(7, |case| case == 4), Some(ShardProgress { done: 0, of: 3 }));
+        assert_eq!(shard.waiting(7, |_| true), None);
+        // More shards than cases: those without any are finished.
+        let waiting = Shard::new(1, 5).unwrap().waiting(2, |case| case == 0);
+        assert_eq!(waiting.map(|waiting| waiting.to_string()), Some("4 of 5 shards are done".to_owned()));
+        assert_eq!(Shard::WHOLE.waiting(7, |_| false), None);
+    }
+
+    #[test]
+    fn what_is_no_shard_is_told() {
+        assert_eq!(" 1 / 4".parse::<Shard>().map(|shard| shard.to_string()), Ok("1/4".to_owned()));
+        assert!("1/1".parse::<Shard>().unwrap().is_whole());
+        let said = |text: &str| text.parse::<Shard>().unwrap_err();
+        for wrong in ["x", "", "3", "1/x", "-1/4", "1/2/3", "1/99999999999999999999"] {
+            assert!(said(wrong).starts_with("expected I/N"), "{wrong}");
+        }
+        assert_eq!(said("0/4"), "shards are counted from 1: the first is 1/4");
+        assert_eq!(said("5/4"), "there is no shard 5 of 4: the last is 4/4");
+        assert_eq!(said("0/0"), "there must be one shard or more, as in 1/1");
     }
 }

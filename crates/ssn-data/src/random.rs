@@ -1,4 +1,4 @@
-//! Random choices that are a function of their address: a seed, a purpose and a number.
+//! Counter-based random streams: each is a function of a seed, a purpose and a number.
 
 use ssn_core::random::{derive_seed, philox4x32};
 
@@ -22,14 +22,14 @@ pub enum Purpose {
 
 /// A stream of random choices.
 #[derive(Debug, Clone)]
-pub struct Stream {
+pub struct RandomStream {
     key: [u32; 2],
     counter: u64,
     words: [u32; 4],
     used: usize,
 }
 
-impl Stream {
+impl RandomStream {
     /// The stream number `index` of a purpose.
     pub fn new(seed: u64, purpose: Purpose, index: u64) -> Self {
         let key = derive_seed(seed, purpose as u32, index);
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn below_gives_every_number_equally_often() {
-        let mut stream = Stream::new(7, Purpose::Order, 0);
+        let mut stream = RandomStream::new(7, Purpose::Order, 0);
         let mut counts = [0u32; 7];
         for _ in 0..70_000 {
             counts[stream.below(7) as usize] += 1;
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn normal_numbers_have_mean_0_and_variance_1() {
-        let mut stream = Stream::new(7, Purpose::Augment, 3);
+        let mut stream = RandomStream::new(7, Purpose::Augment, 3);
         let values: Vec<f64> = (0..40_000).map(|_| stream.normal()).collect();
         let mean = values.iter().sum::<f64>() / 40_000.0;
         let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 40_000.0;
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn streams_of_different_purposes_and_numbers_differ() {
-        let first = |purpose, index| Stream::new(1, purpose, index).next_u32();
+        let first = |purpose, index| RandomStream::new(1, purpose, index).next_u32();
         let words = [first(Purpose::Order, 0), first(Purpose::Patch, 0), first(Purpose::Order, 1)];
         assert!(words[0] != words[1] && words[0] != words[2] && words[1] != words[2]);
     }

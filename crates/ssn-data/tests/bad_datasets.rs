@@ -1,13 +1,12 @@
-//! What is wrong with a dataset is told in sentences, all at once.
+//! Problems of a dataset are reported in sentences, all at once.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
 mod common;
 
 use common::{Folder, array, dict, list, slice, text};
-use ssn_data::check::check;
 use ssn_data::parallel::unwatched;
-use ssn_data::{Cases, Dataset, Known};
+use ssn_data::{Cases, Dataset, DatasetOverrides, check};
 use ssn_io::{Geometry, Voxels};
 
 /// What opening the folder says.
@@ -164,7 +163,10 @@ fn faulty() -> Folder {
 #[test]
 fn every_problem_is_told_at_once() {
     let folder = faulty();
-    let known = Known { classes: Some(vec!["background".into(), "lesion".into()]), ..Known::default() };
+    let known = DatasetOverrides {
+        classes: Some(vec!["background".into(), "lesion".into()]),
+        ..DatasetOverrides::default()
+    };
     let dataset = Dataset::open_with(folder.path(), &known).unwrap();
     let report = check(&dataset, None, &unwatched);
     assert!(!report.is_clean());
@@ -174,7 +176,7 @@ fn every_problem_is_told_at_once() {
         let bad = report.findings.iter().any(|finding| {
             finding.case.as_deref() == Some(dataset.id(index))
                 && finding.severity == ssn_data::Severity::Error
-                && finding.kind != ssn_data::finding::Kind::DuplicateId
+                && finding.kind != ssn_data::FindingKind::DuplicateId
         });
         assert_eq!(dataset.load(index).is_err(), bad, "{}", dataset.id(index));
     }
@@ -190,20 +192,25 @@ fn what_is_known_must_fit() {
     folder.labels("labels/a.png", [1, 3, 4], 2, 1);
     folder.labels("labels/b.png", [1, 3, 4], 2, 1);
     let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
-    let said =
-        |known: Known| folder.anonymous(&Dataset::open_with(folder.path(), &known).unwrap_err().to_string());
-    let values = ssn_data::labels::LabelCoding::Values(vec![0, 1, 2]);
+    let said = |known: DatasetOverrides| {
+        folder.anonymous(&Dataset::open_with(folder.path(), &known).unwrap_err().to_string())
+    };
+    let values = ssn_data::LabelCoding::Values(vec![0, 1, 2]);
     let mut lines = vec![
-        said(Known { channels: names(&["imgae"]), ..Known::default() }),
-        said(Known { classes: names(&["background"]), ..Known::default() }),
-        said(Known { classes: names(&["a", "b"]), coding: Some(values), ..Known::default() }),
+        said(DatasetOverrides { channels: names(&["imgae"]), ..DatasetOverrides::default() }),
+        said(DatasetOverrides { classes: names(&["background"]), ..DatasetOverrides::default() }),
+        said(DatasetOverrides {
+            classes: names(&["a", "b"]),
+            coding: Some(values),
+            ..DatasetOverrides::default()
+        }),
     ];
     let report = check(&Dataset::open(folder.path()).unwrap(), None, &unwatched);
     lines.push(folder.anonymous(&report.to_string()));
     insta::assert_snapshot!(lines.join("\n"));
 }
 
-/// What is odd about a dataset that can be used is told too.
+/// Oddities of a usable dataset are reported too.
 #[test]
 fn oddities_are_told() {
     let mut said = vec![];

@@ -1,4 +1,4 @@
-//! Images that nobody has labeled are found, whatever their form, and labels that are there come along.
+//! Images without labels are found, whatever their form, and labels that are there come along.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
@@ -7,10 +7,8 @@ mod common;
 use std::path::PathBuf;
 
 use common::{Folder, array, dict, list};
-use ssn_data::check::check;
-use ssn_data::finding::Kind;
 use ssn_data::parallel::unwatched;
-use ssn_data::{Case, Cases, DataConfig, Dataset, Layout, Result};
+use ssn_data::{Case, Cases, DataConfig, Dataset, FindingKind, Layout, Result, check};
 use ssn_io::Voxels;
 
 const SHAPE: [usize; 4] = [1, 2, 3, 4];
@@ -173,7 +171,7 @@ fn the_authors_csv_without_labels() {
     let case = dataset.load(0).unwrap();
     assert_eq!((ids(&dataset), numbers(&case), case.mask.is_some()), (vec!["p"], vec![2, 1], true));
     assert!(dataset.findings.is_empty());
-    // Channels of other names are taken in their order, and that is told.
+    // Channels of other names are taken in their order, with a note.
     let dataset = opened(&folder, &["test.csv"], &["channel_0", "channel_1"]);
     assert_eq!((numbers(&dataset.load(0).unwrap()), dataset.findings.len()), (vec![1, 2], 1));
     // An index and images beside it are one dataset where their channels are stored alike.
@@ -229,7 +227,7 @@ fn records_without_labels() {
     let dataset = opened(&folder, &["new.pickle"], &["image"]);
     assert!(dataset.load(0).unwrap().raters.is_empty());
     let (_, findings) = Dataset::open(&folder.path().join("new.pickle")).unwrap().inspect(0);
-    assert_eq!(findings[0].kind, Kind::MissingLabels);
+    assert_eq!(findings[0].kind, FindingKind::MissingLabels);
 }
 
 #[test]

@@ -5,10 +5,8 @@
 mod common;
 
 use common::{Folder, dict, slice};
-use ssn_data::check::check;
-use ssn_data::labels::LabelCoding;
 use ssn_data::parallel::unwatched;
-use ssn_data::{Case, Cases, Dataset, Known, Layout, Split};
+use ssn_data::{Case, Cases, Dataset, DatasetOverrides, LabelCoding, Layout, Split, check};
 use ssn_io::{Geometry, Voxels};
 
 fn opened(folder: &Folder, layout: Layout) -> Dataset {
@@ -63,7 +61,7 @@ fn the_authors_csv() {
     assert_eq!(dataset.entries[1].split, Some(Split::Validation));
     assert_eq!(dataset.entries[0].group, "p1");
     // The file itself serves as well, and so do chosen channels.
-    let known = Known { channels: Some(vec!["t1".into()]), ..Known::default() };
+    let known = DatasetOverrides { channels: Some(vec!["t1".into()]), ..DatasetOverrides::default() };
     let one = Dataset::open_with(&folder.path().join("index.csv"), &known).unwrap();
     let picked = one.load(0).unwrap();
     assert_eq!((picked.channels, &picked.image[..]), (1, &case.image[24..]));
@@ -336,7 +334,7 @@ fn a_missing_rater_shifts_nobody() {
     let dataset = opened(&folder, Layout::FolderPair);
     assert!(dataset.load(0).unwrap().rater_numbers.is_empty());
     assert_eq!(dataset.load(1).unwrap().rater_numbers, [0, 2]);
-    // Two files of one rater: one is used, and the other is told.
+    // Two files of one rater: one is used, and the other is reported.
     folder.labels("labels/a_1.png", [1, 3, 4], 9, 1);
     let report = check(&Dataset::open(folder.path()).unwrap(), None, &unwatched);
     let reasons: Vec<&str> = report.findings.iter().map(|finding| finding.reason.as_str()).collect();
@@ -376,12 +374,9 @@ fn grades_above_cases_and_files_beside_them() {
     assert!(dataset.findings.iter().any(|finding| finding.reason.contains("plans.pkl")));
     let out = folder.path().join("out");
     std::fs::create_dir(&out).unwrap();
-    assert_eq!(
-        ssn_data::prepare::brats(&dataset, &out, 0, ssn_data::Shard::WHOLE, false, &unwatched)
-            .unwrap()
-            .prepared,
-        4
-    );
+    let shard = ssn_data::Shard::WHOLE;
+    let options = ssn_data::prepare::BratsOptions { seed: 0, shard, overwrite: false, config_head: "" };
+    assert_eq!(ssn_data::prepare::brats(&dataset, &out, &options, &unwatched).unwrap().prepared, 4);
 }
 
 #[test]

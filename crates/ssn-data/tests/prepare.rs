@@ -4,11 +4,25 @@
 
 mod common;
 
+use std::path::Path;
+
 use common::{Folder, dict, slice};
 use ssn_data::parallel::unwatched;
-use ssn_data::prepare::{brats, lidc};
-use ssn_data::{Cases, Dataset, Layout, Shard, Split};
+use ssn_data::prepare::{BratsOptions, BratsSummary, lidc};
+use ssn_data::{Cases, DataError, Dataset, Layout, Shard, Split};
 use ssn_io::{Geometry, Voxels};
+
+fn brats(
+    dataset: &Dataset,
+    out: &Path,
+    seed: u64,
+    shard: Shard,
+    overwrite: bool,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<BratsSummary, DataError> {
+    let options = BratsOptions { seed, shard, overwrite, config_head: "" };
+    ssn_data::prepare::brats(dataset, out, &options, progress)
+}
 
 #[test]
 fn a_cache_holds_the_same_cases() {
@@ -160,12 +174,15 @@ fn a_prepared_dataset_has_its_own_config() {
     assert_eq!(config.normalization, ssn_data::Normalization::None);
     let ready = config.open().unwrap();
     assert_eq!(ready.classes, ssn_data::prepare::BRATS_CLASSES);
-    assert_eq!(config.parts(&ready).unwrap().0.len(), 3);
+    assert_eq!(config.split.parts(&ready).unwrap().0.len(), 3);
     let first = ready.load_raw(0).unwrap();
-    let suggested = ssn_data::template::suggest_normalization(&ready, &first);
+    let suggested = ssn_data::config::template::suggest_normalization(&ready, &first);
     assert_eq!(suggested, ssn_data::Normalization::None);
     let raw = dataset.load_raw(0).unwrap();
-    assert_ne!(ssn_data::template::suggest_normalization(&dataset, &raw), ssn_data::Normalization::None);
+    assert_ne!(
+        ssn_data::config::template::suggest_normalization(&dataset, &raw),
+        ssn_data::Normalization::None
+    );
 }
 
 #[test]

@@ -4,9 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use ssn_data::check::{Report, check};
 use ssn_data::parallel::unwatched;
-use ssn_data::{Cases, Dataset, Layout, Split};
+use ssn_data::{Cases, CheckReport, Dataset, Layout, Split, check};
 
 /// A dataset in the folder of shared material, if it is there.
 fn shared(name: &str) -> Option<PathBuf> {
@@ -18,7 +17,7 @@ fn shared(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-fn opened(name: &str) -> Option<(Dataset, Report)> {
+fn opened(name: &str) -> Option<(Dataset, CheckReport)> {
     let dataset = Dataset::open(&shared(name)?).unwrap();
     let report = check(&dataset, None, &unwatched);
     println!("{report}");

@@ -5,8 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use ssn_data::Split;
-use ssn_data::split::{Ratios, divide, fold};
+use ssn_data::{Ratios, Split, divide, fold};
 
 /// The group of each of up to 200 cases.
 fn groups() -> impl Strategy<Value = Vec<String>> {

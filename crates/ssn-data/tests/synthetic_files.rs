@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
-use ssn_data::check::check;
-use ssn_data::{Cases, Dataset, Synthetic, SyntheticConfig};
+use ssn_data::{Cases, Dataset, Synthetic, SyntheticConfig, check};
 
 #[test]
 fn pictures_are_read_back() {

@@ -6,8 +6,8 @@ mod common;
 
 use common::Folder;
 use serde::Deserialize;
-use ssn_data::template::template;
-use ssn_data::{AugmentConfig, BatchConfig, DataConfig, Dataset, Preset};
+use ssn_data::config::template::{batch_sections, data_sections, suggest_normalization};
+use ssn_data::{AugmentConfig, AugmentPreset, BatchConfig, DataConfig, Dataset};
 
 #[derive(Deserialize)]
 struct Sections {
@@ -24,9 +24,11 @@ fn uncommented(line: &str) -> &str {
     line.strip_prefix("# ").filter(|text| is_setting(text)).unwrap_or(line)
 }
 
-fn check(folder: &Folder, preset: Preset) {
+fn check(folder: &Folder, preset: AugmentPreset) {
     let dataset = Dataset::open(folder.path()).unwrap();
-    let text = template(&dataset, folder.path(), &dataset.load_raw(0).unwrap());
+    let first = dataset.load_raw(0).unwrap();
+    let scale = suggest_normalization(&dataset, &first);
+    let text = data_sections(&dataset, folder.path(), &first, scale) + &batch_sections(&dataset, &first);
     DataConfig::parse(&text).unwrap();
     let whole: String = text.lines().map(|line| uncommented(line).to_owned() + "\n").collect();
     assert!(!whole.contains("# ["), "{whole}");
@@ -42,21 +44,21 @@ fn every_section_of_the_template_is_understood() {
     pictures.image("images/a.png", [1, 1, 3, 4], 1);
     pictures.labels("labels/a_0.png", [1, 3, 4], 2, 255);
     pictures.labels("labels/a_1.png", [1, 3, 4], 2, 255);
-    check(&pictures, Preset::Lidc);
+    check(&pictures, AugmentPreset::Lidc);
     let volumes = Folder::new();
     for part in ["train", "test"] {
         volumes.image(&format!("{part}/a/t1.nii.gz"), [1, 2, 3, 4], 1);
         volumes.labels(&format!("{part}/a/seg.nii.gz"), [2, 3, 4], 5, 2);
         volumes.labels(&format!("{part}/a/mask.nii.gz"), [2, 3, 4], 9, 1);
     }
-    check(&volumes, Preset::Brats);
+    check(&volumes, AugmentPreset::Brats);
 }
 
 #[test]
 fn a_preset_can_be_extended() {
     let text = "preset = \"lidc-as-coded\"\n[[steps]]\nkind = \"turn\"\nprobability = 0.5\n";
     let config: AugmentConfig = toml::from_str(text).unwrap();
-    assert_eq!(config.labels, Preset::LidcAsCoded.config().labels);
+    assert_eq!(config.labels, AugmentPreset::LidcAsCoded.config().labels);
     assert_eq!(config.steps.len(), 2);
     let nearest: AugmentConfig = toml::from_str("preset = \"lidc-as-coded\"\nlabels = \"nearest\"").unwrap();
     assert_ne!(nearest.labels, config.labels);

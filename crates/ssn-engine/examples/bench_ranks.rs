@@ -48,7 +48,7 @@ fn median(mut seconds: Vec<f64>) -> f64 {
 
 /// Parameters and batch norms of a network: what ranks exchange.
 fn exchanged(model: &Model) -> [usize; 2] {
-    let parameters = model.parameters().trained().map(|parameter| parameter.tensor.numel()).sum();
+    let parameters = model.parameters().trainable().map(|parameter| parameter.tensor.numel()).sum();
     let entries = model.parameters().entries().iter();
     [parameters, entries.filter(|entry| entry.name.ends_with("running_mean")).count()]
 }
@@ -56,9 +56,9 @@ fn exchanged(model: &Model) -> [usize; 2] {
 fn steps(model: Model, count: u64, ranks: Option<&Arc<dyn Communicator>>) -> Result<f64, Box<dyn Error>> {
     let rate = LearningRate::new(1e-4, Schedule::Constant, Warmup::default(), count + 2)?;
     let mut trainer = Trainer::new(model, Method::adam(), rate, LossConfig::default(), 1)?;
-    let mut share = Share::WHOLE;
+    let mut share = Replica::SINGLE;
     if let Some(ranks) = ranks {
-        share = Share { rank: ranks.rank(), ranks: ranks.world_size() };
+        share = Replica { rank: ranks.rank(), world_size: ranks.world_size() };
         trainer = trainer.with_communicator(ranks.clone(), true)?;
     }
     let mut seconds = vec![];
@@ -97,7 +97,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     tch::set_num_threads(threads.parse()?);
     let world =
         ssn_data::launch::launched().map(|_| ssn_train::parallel::mpi::MpiWorld::join()).transpose()?;
-    let ranks = world.as_ref().map(ssn_train::parallel::mpi::MpiWorld::ranks);
+    let ranks = world.as_ref().map(ssn_train::parallel::mpi::MpiWorld::communicator);
     let model = Model::new(&ModelConfig::lidc(), Execution::on(Device::Cpu, Precision::F32), 1)?;
     let [parameters, norms] = exchanged(&model);
     let step = steps(model, count.parse()?, ranks.as_ref())?;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
-use ssn_data::{Order, Preset};
+use ssn_data::{AugmentPreset, CaseOrder};
 use ssn_nn::backbones::BackboneConfig;
 use ssn_nn::{HeadConfig, Method, ModelConfig, Pairing, Schedule};
 use ssn_train::run::{ConfigSources, Override, RENAMED_KEYS, RunConfig, RunPreset};
@@ -30,14 +30,14 @@ fn the_presets_are_the_papers_experiments() {
     assert_eq!((lidc.training.steps, lidc.loss.samples), (500_000, 20));
     assert_eq!((lidc.loss.pairing, lidc.optimizer.method), (Pairing::Independent, Method::adam()));
     assert_eq!((lidc.optimizer.learning_rate, &lidc.optimizer.decay), (1e-3, &Schedule::Constant));
-    assert_eq!(lidc.augmentation, Preset::Lidc.config());
+    assert_eq!(lidc.augmentation, AugmentPreset::Lidc.config());
     let as_coded = config(RunPreset::LidcAsCoded, &[]);
-    assert_eq!(as_coded.augmentation, Preset::LidcAsCoded.config());
+    assert_eq!(as_coded.augmentation, AugmentPreset::LidcAsCoded.config());
     assert_eq!(RunConfig { augmentation: lidc.augmentation.clone(), ..as_coded }, lidc);
 
     let brats = config(RunPreset::Brats, &[]);
     assert_eq!(brats.model.backbone.as_ref(), Some(&ModelConfig::brats().backbone));
-    assert_eq!((brats.batches.batch_size, brats.batches.order), (10, Order::BRATS));
+    assert_eq!((brats.batches.batch_size, brats.batches.order), (10, CaseOrder::BRATS));
     assert_eq!((brats.loss.pairing, brats.training.steps), (Pairing::Antithetic, 1_200 * 50 * 20 / 10));
     let larger = config(RunPreset::Brats60mm, &[]);
     assert_eq!((larger.batches.batch_size, larger.training.steps), (4, 1_200 * 50 * 20 / 4));
@@ -87,9 +87,10 @@ fn later_layers_win() {
 
 #[test]
 fn another_choice_replaces_the_whole_of_the_old_one() {
-    let text = format!("preset = \"brats\"\n{DATA}[batches]\npatch = {{ place = {{ kind = \"whole\" }} }}\n");
+    let text =
+        format!("preset = \"brats\"\n{DATA}[batches]\npatch = {{ sampler = {{ kind = \"whole\" }} }}\n");
     let config = sources(None, &text, &[]).config().unwrap();
-    assert_eq!(config.batches.patch.place, ssn_data::Place::Whole);
+    assert_eq!(config.batches.patch.sampler, ssn_data::PatchSampler::Whole);
     assert_eq!(config.batches.patch.target_size, Some([30; 3]), "what was not named stays");
     let unet = "[model.backbone.unet]\nwidths = [4]\nstrides = []\nkernels = [[1, 3, 3]]\ndecoder_widths = []\n\
                 norm = { kind = \"batch\", eps = 1e-5, momentum = 0.1 }\nactivation = \"relu\"\n";
@@ -120,7 +121,7 @@ fn mistakes_are_told_with_their_place() {
             data("[model]\nplan = { width = 0 }"),
             data("[optimizer]\nmethod = { adam = { beta = 0.9 } }"),
             data("[optimizer]\nlearning_rate = 0"),
-            data("[batches]\npatch = { place = { kind = \"random\", sizes = [1, 2, 3] } }"),
+            data("[batches]\npatch = { sampler = { kind = \"random\", sizes = [1, 2, 3] } }"),
             wrong(DATA, &["training.stesp=10"]),
             wrong(DATA, &["training.steps=many"]),
             wrong(DATA, &["model.head.stochastic.rank=ten"]),

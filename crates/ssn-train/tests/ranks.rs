@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use ssn_core::random::fill_normals;
-use ssn_data::{Batch, Grid, Origin, Share};
+use ssn_data::{Batch, Grid, Origin, Replica};
 use ssn_nn::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput};
 use ssn_nn::communicator::Communicator;
 use ssn_nn::communicator::ThreadCommunicator;
@@ -55,7 +55,7 @@ fn deepmedic() -> ModelConfig {
 }
 
 /// A part of the batch of a number: something that can be learnt, the sign of the image.
-fn batch(number: u64, [image, target]: [[usize; 3]; 2], of: usize, share: Share) -> Batch {
+fn batch(number: u64, [image, target]: [[usize; 3]; 2], of: usize, share: Replica) -> Batch {
     let items = share.items(of).unwrap();
     let voxels = |size: [usize; 3]| size.iter().product::<usize>();
     let (mut images, mut targets) = (vec![], vec![]);
@@ -107,8 +107,9 @@ fn train(task: &Task, comm: Option<Arc<dyn Communicator>>) -> Outcome {
     let rate = LearningRate::new(1e-3, Schedule::Constant, Warmup::default(), 1000).unwrap();
     let loss = LossConfig { samples: 4, pretrain_steps: 5, ..LossConfig::default() };
     let mut trainer = Trainer::new(model, Method::adam(), rate, loss, 9).unwrap();
-    let share =
-        comm.as_ref().map_or(Share::WHOLE, |comm| Share { rank: comm.rank(), ranks: comm.world_size() });
+    let share = comm
+        .as_ref()
+        .map_or(Replica::SINGLE, |comm| Replica { rank: comm.rank(), world_size: comm.world_size() });
     if let Some(comm) = comm {
         trainer = trainer.with_communicator(comm, task.syncs_batch_norm).unwrap();
     }
@@ -226,7 +227,7 @@ fn a_step_that_is_not_finite_on_one_rank_is_applied_on_none() {
         syncs_batch_norm: true,
     };
     let run = |comm: Arc<ThreadCommunicator>| {
-        let share = Share { rank: comm.rank(), ranks: 2 };
+        let share = Replica { rank: comm.rank(), world_size: 2 };
         let model = Model::new(&task.config, Execution::on(Device::Cpu, task.precision), 3).unwrap();
         let rate = LearningRate::new(1e-3, Schedule::Constant, Warmup::default(), 1000).unwrap();
         let trainer = Trainer::new(model, Method::adam(), rate, LossConfig::default(), 9).unwrap();

@@ -8,8 +8,8 @@ mod common;
 use std::sync::Arc;
 
 use ssn_data::{
-    AugmentConfig, Batch, BatchConfig, Order, PatchConfig, Place, RaterChoice, Recipe, Synthetic,
-    SyntheticConfig,
+    AugmentConfig, Batch, BatchConfig, BatchSampler, CaseOrder, PatchConfig, PatchSampler, RaterChoice,
+    Synthetic, SyntheticConfig,
 };
 use ssn_nn::backbones::BackboneConfig;
 use ssn_nn::layers::NormKind;
@@ -48,23 +48,23 @@ fn new_trainer(patch: [i64; 3]) -> Trainer {
 }
 
 /// Batches of the synthetic set, 2D or 3D.
-fn recipe(three_dimensional: bool) -> (Recipe, [i64; 3]) {
+fn recipe(three_dimensional: bool) -> (BatchSampler, [i64; 3]) {
     let config = if three_dimensional { SyntheticConfig::volume() } else { SyntheticConfig::default() };
     let cases = Arc::new(Synthetic::new(config).unwrap());
     let size = if three_dimensional { [8, 16, 16] } else { [1, 32, 32] };
     let patch = PatchConfig {
-        place: Place::Random { size, lesion_probability: 0.5 },
+        sampler: PatchSampler::Random { size, foreground_probability: 0.5 },
         target_size: None,
         rater: RaterChoice::Random,
     };
     let config = BatchConfig {
         batch_size: 4,
-        order: Order::Passes,
+        order: CaseOrder::Shuffled,
         patch,
         augment: AugmentConfig::default(),
-        seen: None,
+        input_grids: None,
     };
-    (Recipe::new(cases, SEED, config, 1 << 28).unwrap(), size.map(|n| n as i64))
+    (BatchSampler::new(cases, SEED, config, 1 << 28).unwrap(), size.map(|n| n as i64))
 }
 
 fn weights(model: &Model) -> Vec<(String, Tensor)> {

@@ -6,8 +6,8 @@ use std::time::Instant;
 use serde::Serialize;
 use ssn_core::{SampleSummary, Sampler, Steering};
 use ssn_cuda::DeviceProperties;
-use ssn_data::resample::labels_between;
-use ssn_data::shard::Waiting;
+use ssn_data::ShardProgress;
+use ssn_data::labels_between;
 use ssn_data::{DataConfig, Dataset, Shard};
 use ssn_eval::{About, DistributionFile, Kind, Output, Part, Precision as Stored, Predictions, is_config};
 use ssn_io::{Geometry, Image, Limits, Voxels};
@@ -91,7 +91,7 @@ pub struct Predicted {
     /// Cases that were there.
     pub kept: usize,
     /// The index of the folder, unless it waits for other shards.
-    pub index: Result<PathBuf, Waiting>,
+    pub index: Result<PathBuf, ShardProgress>,
     /// How long it took.
     pub seconds: f64,
     /// Where the time went.
@@ -248,7 +248,7 @@ fn choose(config: &PredictConfig, trained: &TrainedModel, control: Control<'_>) 
 /// A part of the dataset of a config.
 fn divided(data: &DataConfig, file: &Path, part: Option<Part>) -> Result<Chosen> {
     let dataset = data.open()?;
-    let (parts, _) = data.parts(&dataset)?;
+    let (parts, _) = data.split.parts(&dataset)?;
     let dataset = dataset.with_optional_labels();
     let part = part.unwrap_or(Part::Test);
     let wanted = |index: &usize| part.split().is_none_or(|split| parts[*index] == split);

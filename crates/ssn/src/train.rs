@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use ssn_core::Phase;
 use ssn_core::progress::silent;
-use ssn_data::check::check;
-use ssn_data::template::{suggest_normalization, template, template_with};
-use ssn_data::{Dataset, LoaderConfig, Severity, Split};
+use ssn_data::config::template::{batch_sections, data_sections, suggest_normalization};
+use ssn_data::{Dataset, LoaderConfig, Severity, Split, check};
 use ssn_io::{Limits, read_bytes};
 use ssn_nn::communicator::{Communicator, is_root};
 use ssn_train::checkpoint::BestValidation;
@@ -253,7 +252,7 @@ fn fresh(config: &TrainConfig, control: Control<'_>, device: Device) -> Result<(
     }
     if config.config.is_some() {
         // Other runs with this config share the split.
-        resolved.config.data.keep_parts(&resolved.dataset)?;
+        resolved.config.data.split.keep_parts(&resolved.dataset)?;
     }
     let folder = RunFolder::create(&config.out, &resolved)?;
     Ok((folder, resolved))
@@ -282,14 +281,14 @@ fn layers(config: &TrainConfig, control: Control<'_>) -> Result<ConfigSources> {
         (None, Some(data)) => {
             let dataset = Dataset::open(data)?;
             let first = first_readable(&dataset)?;
-            let text = match preset {
-                // A preset of the paper says everything about learning by itself.
-                Some(preset) if preset != RunPreset::General => {
-                    let scale = suggest_normalization(&dataset, &first);
-                    template_with(&dataset, data, &first, scale, preset.name())
-                }
-                _ => template(&dataset, data, &first),
-            };
+            let scale = suggest_normalization(&dataset, &first);
+            let mut text = data_sections(&dataset, data, &first, scale);
+            // A preset of the paper says everything about training by itself.
+            if preset.is_none_or(|preset| preset == RunPreset::General) {
+                text += &batch_sections(&dataset, &first);
+                let steps = if first.shape[0] == 1 { 20_000 } else { 40_000 };
+                text += &format!("\n[training]\nsteps = {steps}\nvalidate_every = {}\n", steps / 20);
+            }
             // The run keeps the split; a split.toml that happens to lie here belongs to something else.
             let split = format!("data.split.file={}", config.out.join("split.toml").display());
             settings.push(Override::parse(&split).map_err(usage)?);

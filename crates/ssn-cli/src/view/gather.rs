@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ssn_data::Dataset;
-use ssn_data::nearest::nearest;
+use ssn_data::{Dataset, nearest};
 use ssn_eval::predictions::folder::ABOUT_FILE;
 use ssn_eval::{Description, DistributionFile, Found, Predictions};
 use ssn_io::Limits;

@@ -3,10 +3,9 @@
 use ssn_core::random::{exp_nonpositive, fill_normals, ln_lanes};
 use ssn_core::simd::vectorized;
 
-use super::Subject;
-use super::config::Augmentation;
-use crate::grid::Grid;
-use crate::random::Stream;
+use crate::augment::interpolate::Grid;
+use crate::augment::{Augmentation, PatchInfo};
+use crate::random::RandomStream;
 
 /// Values that are worked on together.
 const LANES: usize = 16;
@@ -28,8 +27,12 @@ pub enum Intensity {
     Gamma(Vec<f32>),
 }
 
-/// Draws a change of intensity; nothing if the augmentation is a spatial one.
-pub(super) fn draw(augmentation: &Augmentation, subject: &Subject, stream: &mut Stream) -> Option<Intensity> {
+/// Draws a change of intensity; `None` if the augmentation is spatial.
+pub(super) fn draw(
+    augmentation: &Augmentation,
+    subject: &PatchInfo,
+    stream: &mut RandomStream,
+) -> Option<Intensity> {
     match *augmentation {
         Augmentation::ScaleAndShift { deviation, low, high, .. } => {
             let mut channel = |_| {

@@ -1,4 +1,4 @@
-//! Our own fast file: a safetensors file with all images, and masks as bits. Made by `ssn prepare lidc`.
+//! The cache file that `ssn prepare lidc` writes: a safetensors file with all images, and masks as bits.
 //!
 //! | tensor | content |
 //! |---|---|
@@ -15,13 +15,12 @@ use safetensors::tensor::{SafeTensors, TensorView};
 use safetensors::{Dtype, serialize};
 use ssn_io::{Limits, read_bytes};
 
-use super::draft::Draft;
-use super::files_by_part;
-use crate::dataset::{Entry, Layout};
+use crate::dataset::records::{PackedCase, PackedCases, PackedImage, PackedLabels};
+use crate::dataset::source::CaseSource;
+use crate::dataset::split::Split;
+use crate::dataset::{CaseEntry, Layout};
 use crate::error::{DataError, Result};
-use crate::records::{PackedLabels, Pixels, Record, Records};
-use crate::source::Source;
-use crate::split::Split;
+use crate::layouts::{Draft, files_by_part};
 
 /// How such files are named.
 pub const CACHE_ENDING: &str = ".cache.safetensors";
@@ -38,10 +37,10 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
 ///
 /// # Errors
 /// A sentence about the first record that differs.
-pub fn encode(records: &[Record], entries: &[Entry], classes: &[String]) -> Result<Vec<u8>, String> {
+pub fn encode(records: &[PackedCase], entries: &[CaseEntry], classes: &[String]) -> Result<Vec<u8>, String> {
     let first = records.first().ok_or("there are no cases")?;
     for (record, entry) in records.iter().zip(entries) {
-        let fact = |record: &Record| (record.channels, record.shape, record.raters.len());
+        let fact = |record: &PackedCase| (record.channels, record.shape, record.raters.len());
         if fact(record) != fact(first) {
             return Err(format!(
                 "case {} has channels, size and raters {:?}, but the first case has {:?}",
@@ -53,11 +52,11 @@ pub fn encode(records: &[Record], entries: &[Entry], classes: &[String]) -> Resu
     }
     let [d, h, w] = first.shape;
     let voxels = d * h * w;
-    let all_bytes = records.iter().all(|record| matches!(record.pixels, Pixels::Bytes(_)));
+    let all_bytes = records.iter().all(|record| matches!(record.pixels, PackedImage::Bytes(_)));
     let images: Vec<u8> = records
         .iter()
         .flat_map(|record| match (&record.pixels, all_bytes) {
-            (Pixels::Bytes(bytes), true) => bytes.clone(),
+            (PackedImage::Bytes(bytes), true) => bytes.clone(),
             (pixels, _) => pixels.unpack().into_iter().flat_map(f32::to_le_bytes).collect(),
         })
         .collect();
@@ -93,11 +92,8 @@ pub fn encode(records: &[Record], entries: &[Entry], classes: &[String]) -> Resu
 
 pub(super) fn open(path: &Path) -> Result<Draft> {
     let bytes = read_bytes(path, &Limits::default())?;
-    decode(path, &bytes).map_err(|reason| DataError::Dataset {
-        path: path.to_owned(),
-        reason,
-        advice: "make the cache again with `ssn prepare lidc`",
-    })
+    decode(path, &bytes)
+        .map_err(|reason| DataError::dataset(path, reason, "make the cache again with `ssn prepare lidc`"))
 }
 
 fn decode(path: &Path, bytes: &[u8]) -> Result<Draft, String> {
@@ -124,13 +120,13 @@ fn decode(path: &Path, bytes: &[u8]) -> Result<Draft, String> {
     if [masks_n, ids.len(), groups.len(), splits.len()] != [n; 4] || !(bits || per_mask == voxels) {
         return Err("images, masks and names differ in number".to_owned());
     }
-    let pixels = |i: usize| -> Result<Pixels, String> {
+    let pixels = |i: usize| -> Result<PackedImage, String> {
         let size = channels * voxels;
         match images.dtype() {
-            Dtype::U8 => Ok(Pixels::Bytes(images.data()[i * size..(i + 1) * size].to_vec())),
+            Dtype::U8 => Ok(PackedImage::Bytes(images.data()[i * size..(i + 1) * size].to_vec())),
             Dtype::F32 => {
                 let bytes = images.data()[4 * i * size..4 * (i + 1) * size].chunks_exact(4);
-                Ok(Pixels::Floats(
+                Ok(PackedImage::Floats(
                     bytes.map(|b| f32::from_le_bytes(b.try_into().unwrap_or_default())).collect(),
                 ))
             }
@@ -148,12 +144,16 @@ fn decode(path: &Path, bytes: &[u8]) -> Result<Draft, String> {
     let mut items = Vec::with_capacity(n);
     for i in 0..n {
         let raters = (0..raters).map(|r| rater(i, r)).collect();
-        items.push(Ok(Record { channels, shape: [d, h, w], pixels: pixels(i)?, raters }));
+        items.push(Ok(PackedCase { channels, shape: [d, h, w], pixels: pixels(i)?, raters }));
     }
-    let records = Arc::new(Records { path: path.to_owned(), items });
-    let entries = ids.into_iter().zip(groups).zip(splits).enumerate().map(|(i, ((id, group), split))| {
-        Entry { id, group, split: Split::from_name(&split), source: Source::Record(records.clone(), i) }
-    });
+    let records = Arc::new(PackedCases { path: path.to_owned(), items });
+    let entries =
+        ids.into_iter().zip(groups).zip(splits).enumerate().map(|(i, ((id, group), split))| CaseEntry {
+            id,
+            group,
+            split: Split::from_name(&split),
+            source: CaseSource::Packed(records.clone(), i),
+        });
     let classes = Some(list("classes")?).filter(|classes| !classes.is_empty());
     Ok(Draft { classes, ..Draft::new(Layout::Cache, entries.collect()) })
 }

@@ -1,20 +1,18 @@
-//! A folder per case with files of common names, such as BraTS: channels, labels and perhaps a brain mask, told
-//! apart by their names, and labels by their values where no name tells.
+//! A folder per case with files of common names, such as BraTS: channels, labels and perhaps a brain mask,
+//! recognized by their names, and labels by their values if no name says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use ssn_io::{Limits, read};
 
-use super::draft::Draft;
-use super::role::{Role, without_number};
-use super::{parts, unique};
-use crate::dataset::{Entry, Layout};
+use crate::dataset::finding::{Finding, FindingKind};
+use crate::dataset::source::{CaseFiles, CaseSource, RaterFiles};
+use crate::dataset::split::Split;
+use crate::dataset::{CaseEntry, Layout};
 use crate::error::Result;
-use crate::finding::{Finding, Kind, Severity};
-use crate::folders::{entries, images, name, natural_order, stem, subfolders};
-use crate::source::{Files, Rater, Source};
-use crate::split::Split;
+use crate::layouts::files::{entries, images, name, natural_order, numbered_suffix, stem, subfolders};
+use crate::layouts::{Draft, parts, unique};
 
 /// A label map has fewer different values than an image.
 const MOST_LABELS: usize = 32;
@@ -50,11 +48,16 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     }
     let entries = folders.into_iter().map(|mut folder| {
         let images = channels.iter().map(|key| folder.files.remove(key)).collect();
-        let rater = |(number, key)| folder.files.remove(key).map(|path| Rater::new(number, path));
+        let rater = |(number, key)| folder.files.remove(key).map(|path| RaterFiles::new(number, path));
         let raters = raters.iter().enumerate().filter_map(rater).collect();
         let mask = masks.iter().find_map(|key| folder.files.remove(key));
-        let files = Files { images, raters, mask };
-        Entry { group: folder.id.clone(), id: folder.id, split: folder.split, source: Source::Files(files) }
+        let files = CaseFiles { images, raters, mask };
+        CaseEntry {
+            group: folder.id.clone(),
+            id: folder.id,
+            split: folder.split,
+            source: CaseSource::Files(files),
+        }
     });
     let findings = different_structures(&raters).into_iter().collect();
     let draft = Draft::new(Layout::CaseFolders, entries.collect());
@@ -86,7 +89,7 @@ fn different_structures(raters: &[String]) -> Option<Finding> {
         let reason =
             format!("the label files {} are taken for those of {} raters", raters.join(", "), raters.len());
         let advice = "if they show different structures, merge them into one label map with a label for each";
-        Finding::new(Severity::Warning, Kind::Layout, reason, advice)
+        Finding::warning(FindingKind::Layout, reason, advice)
     })
 }
 
@@ -96,7 +99,7 @@ fn key(case: &str, stem: &str) -> String {
     rest.filter(|rest| !rest.is_empty()).unwrap_or(stem).to_owned()
 }
 
-/// The role of every name that at least half of the cases have; nothing without cases or common names.
+/// The role of every name that at least half of the cases have; `None` without cases or common names.
 fn roles(folders: &[Folder]) -> Option<BTreeMap<String, Role>> {
     let mut counts = BTreeMap::<&String, usize>::new();
     folders
@@ -115,7 +118,7 @@ fn roles(folders: &[Folder]) -> Option<BTreeMap<String, Role>> {
         roles.iter_mut().filter(|(key, _)| is_mask(key)).for_each(|(_, role)| *role = Role::Mask);
     }
     if !roles.values().any(|role| *role == Role::Labels) {
-        // No name tells: the only file of few whole numbers must be the labels.
+        // By names alone there are no labels: the only file with few integer values must be it.
         let first = folders.iter().find(|folder| roles.keys().all(|key| folder.files.contains_key(key)))?;
         let by_values: Vec<String> = with_role(&roles, Role::Channel)
             .into_iter()
@@ -148,6 +151,48 @@ fn short_names(names: &[String]) -> Vec<String> {
     names.iter().map(|name| shared.and_then(|e| name.strip_suffix(e)).unwrap_or(name).to_owned()).collect()
 }
 
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Channel,
+    /// The labels of a rater.
+    Labels,
+    /// The region of interest.
+    Mask,
+}
+
+/// Parts of names of regions of interest.
+const MASKS: [&str; 5] = ["brainmask", "brain_mask", "sampling_mask", "roi", "bodymask"];
+/// Parts of names of label maps.
+const LABELS: [&str; 9] =
+    ["seg", "label", "lesion", "tumor", "tumour", "truth", "annotation", "multiclass", "consensus"];
+/// Whole words that are label maps.
+const LABEL_WORDS: [&str; 5] = ["gt", "mask", "ot", "manual", "rater"];
+
+/// A name in lower case without the number of a rater: `Seg_2`, `seg-r1` and `seg3` are `seg`.
+pub(super) fn without_number(name: &str) -> String {
+    let lower = name.to_lowercase();
+    let plain = numbered_suffix(&lower, &["rater", "r"]).map_or(lower.as_str(), |(before, _)| before);
+    plain.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches(['_', '-']).to_owned()
+}
+
+impl Role {
+    /// The role that a name says, the name of the case taken away.
+    pub fn of(name: &str) -> Self {
+        let lower = name.to_lowercase();
+        let plain = numbered_suffix(&lower, &["rater", "r"]).map_or(lower.as_str(), |(before, _)| before);
+        let words: Vec<&str> = plain.split(|c: char| !c.is_alphanumeric()).collect();
+        if MASKS.iter().any(|part| if *part == "roi" { words.contains(part) } else { lower.contains(part) }) {
+            return Self::Mask;
+        }
+        let word = |word: &&str| LABEL_WORDS.contains(&word.trim_end_matches(|c: char| c.is_ascii_digit()));
+        if LABELS.iter().any(|part| lower.contains(part)) || words.iter().any(word) {
+            return Self::Labels;
+        }
+        Self::Channel
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,5 +204,26 @@ mod tests {
         assert_eq!(key("a", "a"), "a");
         assert_eq!(short_names(&["T1c_norm".into(), "Flair_norm".into()]), ["T1c", "Flair"]);
         assert_eq!(short_names(&["t1".into(), "t2_x".into()]), ["t1", "t2_x"]);
+    }
+
+    #[test]
+    fn numbers_of_raters_are_taken_off() {
+        for name in ["seg", "seg_2", "Seg-r1", "seg3", "seg_rater4"] {
+            assert_eq!(without_number(name), "seg", "{name}");
+        }
+        assert_ne!(without_number("liver_seg"), without_number("tumor_seg"));
+    }
+
+    #[test]
+    fn names_in_use_are_understood() {
+        for name in ["flair", "t1ce", "T1c_subtrMeanDivStd", "image", "adc", "heroic"] {
+            assert_eq!(Role::of(name), Role::Channel, "{name}");
+        }
+        for name in ["seg", "seg_2", "OTMultiClass", "mask", "mask_r1", "gt2", "label", "rater3"] {
+            assert_eq!(Role::of(name), Role::Labels, "{name}");
+        }
+        for name in ["brainmask", "roi", "brain_mask", "sampling_mask"] {
+            assert_eq!(Role::of(name), Role::Mask, "{name}");
+        }
     }
 }

@@ -4,17 +4,16 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::text::{CsvRow, csv_rows};
 use ssn_io::{Limits, read_bytes};
 
-use super::draft::Draft;
-use super::files_by_part;
-use crate::dataset::{Entry, Layout};
+use crate::dataset::finding::{Finding, FindingKind};
+use crate::dataset::source::{CaseFiles, CaseSource, LabelPolicy, RaterFiles};
+use crate::dataset::split::Split;
+use crate::dataset::{CaseEntry, Layout};
 use crate::error::{DataError, Result};
-use crate::finding::{Finding, Kind, Severity};
-use crate::folders::is_image;
-use crate::source::{Files, Labels, Rater, Source};
-use crate::split::Split;
+use crate::layouts::files::is_image;
+use crate::layouts::{Draft, files_by_part};
+use crate::text::{CsvRow, csv_rows};
 
 /// What a column holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +49,7 @@ impl Column {
 pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     let mut files = files_by_part(root, &[".csv"], &is_index)?;
     files.retain(|(_, path)| is_index(path));
-    if files.is_empty() { Ok(None) } else { open(&files, Labels::Needed).map(Some) }
+    if files.is_empty() { Ok(None) } else { open(&files, LabelPolicy::Required).map(Some) }
 }
 
 /// Whether the first line of a CSV names an index, and not a table of ages or scores.
@@ -62,7 +61,7 @@ fn is_index(path: &Path) -> bool {
     columns.contains(&Column::Id) && columns.iter().any(|column| matches!(column, Column::Rater(_)))
 }
 
-pub(super) fn open(files: &[(Option<Split>, PathBuf)], labels: Labels) -> Result<Draft> {
+pub(super) fn open(files: &[(Option<Split>, PathBuf)], labels: LabelPolicy) -> Result<Draft> {
     let (mut channels, mut entries): (Option<Vec<String>>, _) = (None, vec![]);
     let mut findings = vec![];
     for (split, path) in files {
@@ -90,7 +89,7 @@ struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    fn read(path: &'a Path, labels: Labels) -> Result<Self> {
+    fn read(path: &'a Path, labels: LabelPolicy) -> Result<Self> {
         let bytes = read_bytes(path, &Limits::default())?;
         let text = String::from_utf8(bytes).map_err(|error| wrong(path, error.to_string()))?;
         let mut rows = csv_rows(&text).map_err(|error| wrong(path, error.to_string()))?.into_iter();
@@ -110,7 +109,7 @@ impl<'a> Index<'a> {
             () if !has(|column| matches!(column, Column::Channel(_))) => {
                 "a column for a channel, such as `flair`"
             }
-            () if labels == Labels::Needed && !has(|column| matches!(column, Column::Rater(_))) => {
+            () if labels == LabelPolicy::Required && !has(|column| matches!(column, Column::Rater(_))) => {
                 "the column `seg`, or `seg_0`, `seg_1`, …"
             }
             () => return Ok(Self { path, columns, rows, others }),
@@ -122,7 +121,7 @@ impl<'a> Index<'a> {
     fn note(&self) -> Option<Finding> {
         let names: Vec<String> = self.others.iter().map(|name| format!("{name:?}")).collect();
         let reason = format!("the columns {} hold no files and are not used", names.join(", "));
-        let finding = Finding::new(Severity::Note, Kind::Layout, reason, "");
+        let finding = Finding::note(FindingKind::Layout, reason);
         (!names.is_empty()).then(|| finding.in_file(self.path))
     }
 
@@ -132,18 +131,18 @@ impl<'a> Index<'a> {
         self.columns.iter().filter_map(name).collect()
     }
 
-    fn entries(&self, of_file: Option<Split>) -> Result<Vec<Entry>> {
+    fn entries(&self, of_file: Option<Split>) -> Result<Vec<CaseEntry>> {
         self.rows.iter().map(|row| self.entry(row, of_file)).collect()
     }
 
-    fn entry(&self, CsvRow { line, cells }: &CsvRow, of_file: Option<Split>) -> Result<Entry> {
+    fn entry(&self, CsvRow { line, cells }: &CsvRow, of_file: Option<Split>) -> Result<CaseEntry> {
         if cells.len() != self.columns.len() {
             let reason =
                 format!("line {line} has {} cells, but the header has {}", cells.len(), self.columns.len());
             return Err(wrong(self.path, reason));
         }
         let (mut id, mut group, mut split) = (String::new(), None, of_file);
-        let (mut files, mut raters) = (Files::default(), BTreeMap::new());
+        let (mut files, mut raters) = (CaseFiles::default(), BTreeMap::new());
         for (column, cell) in self.columns.iter().zip(cells) {
             let path = (!cell.is_empty()).then(|| self.path.parent().unwrap_or(Path::new("")).join(cell));
             match (column, path) {
@@ -169,8 +168,13 @@ impl<'a> Index<'a> {
         if id.is_empty() {
             return Err(wrong(self.path, format!("line {line} has no id")));
         }
-        files.raters = raters.into_iter().map(|(number, path)| Rater::new(number, path)).collect();
-        Ok(Entry { group: group.unwrap_or_else(|| id.clone()), id, split, source: Source::Files(files) })
+        files.raters = raters.into_iter().map(|(number, path)| RaterFiles::new(number, path)).collect();
+        Ok(CaseEntry {
+            group: group.unwrap_or_else(|| id.clone()),
+            id,
+            split,
+            source: CaseSource::Files(files),
+        })
     }
 }
 
@@ -183,5 +187,5 @@ fn holds_files(index: &Path, rows: &[CsvRow], place: usize) -> bool {
 }
 
 fn wrong(path: &Path, reason: String) -> DataError {
-    DataError::Dataset { path: path.to_owned(), reason, advice: "correct the CSV file" }
+    DataError::dataset(path, reason, "correct the CSV file")
 }

@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 use ssn_io::Format;
 
-use super::draft::Draft;
-use super::nnunet::channel_of;
-use super::{lidc_jpeg, parts, unique};
-use crate::dataset::{Entry, Layout};
+use crate::dataset::finding::{Finding, FindingKind};
+use crate::dataset::labels::LabelCoding;
+use crate::dataset::source::{CaseFiles, RaterFiles, ReadOptions};
+use crate::dataset::split::Split;
+use crate::dataset::{CaseEntry, Layout};
 use crate::error::Result;
-use crate::finding::{Finding, Kind, Severity};
-use crate::folders::{child, images, name, natural_order, numbered_suffix, stem};
-use crate::labels::LabelCoding;
-use crate::source::{Files, Rater, Reading, Source};
-use crate::split::Split;
+use crate::layouts::dataset_json::channel_of;
+use crate::layouts::files::{child, images, name, natural_order, numbered_suffix, stem};
+use crate::layouts::lidc::JPEG_THRESHOLD;
+use crate::layouts::{Draft, parts, unique};
 
 const IMAGES: [&str; 6] = ["images", "image", "imgs", "img", "imagesTr", "scans"];
 const LABELS: [&str; 9] =
@@ -70,19 +70,19 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     if found.is_empty() {
         return Ok(None);
     }
-    let coding = if lossy { LabelCoding::Threshold(lidc_jpeg::THRESHOLD) } else { LabelCoding::Plain };
-    let reading = Reading { coding, ..Reading::default() };
+    let coding = if lossy { LabelCoding::Threshold(JPEG_THRESHOLD) } else { LabelCoding::Plain };
+    let reading = ReadOptions { coding, ..ReadOptions::default() };
     Ok(Some(Draft { reading, findings, ..Draft::new(Layout::FolderPair, with_numbers(found)) }))
 }
 
 /// The cases, with the same number for a rater in all of them.
-fn with_numbers(found: Vec<Found>) -> Vec<Entry> {
+fn with_numbers(found: Vec<Found>) -> Vec<CaseEntry> {
     let keys: BTreeSet<RaterKey> = found.iter().flat_map(|case| case.raters.keys().cloned()).collect();
     let entry = |case: Found| {
-        let rater = |(key, path): (RaterKey, PathBuf)| Rater::new(keys.range(..key).count(), path);
+        let rater = |(key, path): (RaterKey, PathBuf)| RaterFiles::new(keys.range(..key).count(), path);
         let raters = case.raters.into_iter().map(rater).collect();
-        let files = Files { images: case.images, raters, mask: case.mask };
-        Entry { group: case.id.clone(), id: case.id, split: case.split, source: Source::Files(files) }
+        let files = CaseFiles { images: case.images, raters, mask: case.mask };
+        CaseEntry::of_files(case.id, case.split, files)
     };
     found.into_iter().map(entry).collect()
 }
@@ -90,7 +90,7 @@ fn with_numbers(found: Vec<Found>) -> Vec<Entry> {
 fn no_image(label: &Path) -> Finding {
     let reason = format!("the label file {} has no image of its name", name(label));
     let advice = "name labels after their images, or remove the file";
-    Finding::new(Severity::Warning, Kind::Layout, reason, advice).in_file(label)
+    Finding::warning(FindingKind::Layout, reason, advice).in_file(label)
 }
 
 /// Images by case and channel.
@@ -141,7 +141,7 @@ fn are_channels(files: &[PathBuf], labels: &[PathBuf]) -> bool {
     (alike || sets.keys().all(labeled)) && sets.values().any(|set| set.contains(&0))
 }
 
-/// Label files by case and rater; tells of those without an image, and of two for one rater.
+/// Label files by case and rater; reports those without an image, and a second one of the same rater.
 fn raters_by_case(
     files: &[PathBuf],
     cases: &ByChannel,
@@ -181,5 +181,5 @@ fn same_rater(first: &Path, second: &Path) -> Finding {
         name(second)
     );
     let advice = "give each rater a number of its own behind the name of the image";
-    Finding::new(Severity::Warning, Kind::Layout, reason, advice).in_file(second)
+    Finding::warning(FindingKind::Layout, reason, advice).in_file(second)
 }

@@ -1,20 +1,136 @@
-//! Images of a model whose channels are known, found by their names alone: a file with all channels, a file per
-//! channel, or a folder per case. A region of interest and labels beside an image belong to it.
+//! Images for prediction: files, folders and datasets become one dataset whose labels are optional.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use ssn_io::{Format, Limits, read};
 
-use super::draft::Draft;
-use super::image_names::{Names, beside, role};
-use super::role::Role;
-use crate::dataset::unnamed_channels;
-use crate::dataset::{Entry, Layout};
+use crate::dataset::finding::{Finding, FindingKind};
+use crate::dataset::source::{CaseFiles, LabelPolicy, RaterFiles, ReadOptions};
+use crate::dataset::{CaseEntry, Dataset, Layout, unnamed_channels};
 use crate::error::{DataError, Result};
-use crate::finding::{Finding, Kind, Severity};
-use crate::folders::{entries, is_image, name, natural_order, stem};
-use crate::source::{Files, Rater, Reading, Source};
+use crate::layouts::case_folders::Role;
+use crate::layouts::dataset_json::channel_of;
+use crate::layouts::files::{entries, is_image, name, natural_order, stem};
+use crate::layouts::{DatasetOverrides, Draft, check_exists, in_folder, nothing_in, of_file, stray};
+
+impl Dataset {
+    /// Images for a model with these channels and classes, labeled or not.
+    ///
+    /// A path is an image, a folder of images or of cases, or a dataset of any layout, of which all images are
+    /// taken. Labels and regions of interest come along where they are there.
+    pub fn of_images(paths: &[PathBuf], channels: &[String], classes: &[String]) -> Result<Self> {
+        let (mut files, mut root) = (BTreeSet::new(), None);
+        let (mut findings, mut drafts) = (vec![], vec![]);
+        for path in paths {
+            check_exists(path)?;
+            if path.is_dir() {
+                let (draft, strays) = in_folder(path)?;
+                findings.extend(strays.iter().map(stray));
+                match draft {
+                    Some(draft) => drafts.push((path, draft)),
+                    None => {
+                        files.extend(images_in(path, strays)?);
+                        root = root.or(Some(path));
+                    }
+                }
+            } else if is_image(path) {
+                files.insert(path.clone());
+                root = root.or(Some(path));
+            } else {
+                drafts.push((path, of_file(path, LabelPolicy::Optional)?));
+            }
+        }
+        if let Some(root) = root {
+            drafts.push((root, images_draft(&files, channels)?));
+        }
+        let mut datasets = vec![];
+        for (path, draft) in drafts {
+            datasets.push(for_model(draft, path, channels, classes)?);
+        }
+        let mut all = joined(datasets)?;
+        all.findings.extend(findings);
+        Ok(all)
+    }
+}
+
+/// The images in a folder that is no dataset, at least one.
+fn images_in(folder: &Path, strays: Vec<DataError>) -> Result<Vec<PathBuf>> {
+    let found = images_below(folder)?;
+    if found.is_empty() {
+        let advice =
+            "give images, folders of them, or a dataset such as a CSV with the columns id and channels";
+        let nothing = || nothing_in(folder, "no image was", advice);
+        return Err(strays.into_iter().next().unwrap_or_else(nothing));
+    }
+    Ok(found)
+}
+
+/// A dataset with the channels and classes of a model.
+fn for_model(mut draft: Draft, root: &Path, channels: &[String], classes: &[String]) -> Result<Dataset> {
+    draft.entries.append(&mut draft.unlabeled);
+    let stored = match draft.channels.take() {
+        Some(channels) => channels,
+        None => draft.channels_of_the_first(root)?,
+    };
+    let (wanted, finding) = fitting(root, &stored, channels)?;
+    draft.channels = Some(stored);
+    draft.findings.extend(finding);
+    let known = DatasetOverrides { channels: Some(wanted), classes: Some(classes.to_vec()), coding: None };
+    let dataset = draft.complete(root, &known)?.with_optional_labels();
+    Ok(Dataset { channels: channels.to_vec(), ..dataset })
+}
+
+/// The stored channels that a model takes: those of its names, or, where no name is the same, all in their order.
+fn fitting(root: &Path, stored: &[String], channels: &[String]) -> Result<(Vec<String>, Option<Finding>)> {
+    let same = |name: &String| stored.iter().find(|stored| stored.eq_ignore_ascii_case(name)).cloned();
+    if let Some(found) = channels.iter().map(same).collect() {
+        return Ok((found, None));
+    }
+    if stored.len() == channels.len() && channels.iter().all(|name| same(name).is_none()) {
+        let reason = format!(
+            "the channels {} are taken for {} of the model, in this order",
+            stored.join(", "),
+            channels.join(", ")
+        );
+        let finding = Finding::note(FindingKind::Layout, reason).in_file(root);
+        return Ok((stored.to_vec(), Some(finding)));
+    }
+    let reason = format!(
+        "the number of channels is {} ({}), but the model takes {} ({})",
+        stored.len(),
+        stored.join(", "),
+        channels.len(),
+        channels.join(", ")
+    );
+    Err(DataError::dataset(root, reason, "name the channels as the model does"))
+}
+
+/// Several datasets as one.
+fn joined(datasets: Vec<Dataset>) -> Result<Dataset> {
+    let mut datasets = datasets.into_iter();
+    let Some(mut all) = datasets.next() else {
+        let (field, value, expected) =
+            ("the list of images", "empty".to_owned(), "at least one path".to_owned());
+        return Err(DataError::setting(field, value, expected));
+    };
+    for other in datasets {
+        if other.reading != all.reading || other.stored_channels.len() != all.stored_channels.len() {
+            return Err(DataError::dataset(
+                other.root,
+                format!("its files are not stored as those of {}", all.root.display()),
+                "give the two apart",
+            ));
+        }
+        all.entries.extend(other.entries);
+        all.findings.extend(other.findings);
+    }
+    let mut ids = BTreeSet::new();
+    match all.entries.iter().find(|entry| !ids.insert(&entry.id)) {
+        Some(entry) => Err(same_id(entry.id.clone())),
+        None => Ok(all),
+    }
+}
 
 /// How many folders deep images are looked for: a part, a grade and a case, as in `train/HGG/case`.
 const DEEPEST: usize = 3;
@@ -32,7 +148,7 @@ struct Found {
 }
 
 /// The images in a folder and in the folders below.
-pub(super) fn below(folder: &Path) -> Result<Vec<PathBuf>> {
+fn images_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let (mut found, mut level) = (vec![], vec![folder.to_owned()]);
     for _ in 0..=DEEPEST {
         let mut next = vec![];
@@ -47,17 +163,17 @@ pub(super) fn below(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// The cases of a model with these channels.
-pub(super) fn draft(files: &BTreeSet<PathBuf>, channels: &[String]) -> Result<Draft> {
+fn images_draft(files: &BTreeSet<PathBuf>, channels: &[String]) -> Result<Draft> {
     let names = Names::of(files, channels);
     let mut folders = BTreeMap::<&Path, Vec<&PathBuf>>::new();
     files.iter().for_each(|path| folders.entry(path.parent().unwrap_or(path)).or_default().push(path));
     let mut found = vec![];
     for (folder, files) in folders {
-        found.extend(in_folder(folder, &files, &names, channels)?);
+        found.extend(cases_in_folder(folder, &files, &names, channels)?);
     }
     let depth_is_channels = depth_is_channels(&found, channels);
     let findings = plain_masks(&found).into_iter().chain(depth_is_channels.then(third_axis)).collect();
-    let reading = Reading { depth_is_channels, ..Reading::default() };
+    let reading = ReadOptions { depth_is_channels, ..ReadOptions::default() };
     let ids = ids(&found)?;
     let mut keys: Vec<String> =
         found.iter().flat_map(|case| &case.raters).map(|(key, _)| key.clone()).collect();
@@ -65,17 +181,18 @@ pub(super) fn draft(files: &BTreeSet<PathBuf>, channels: &[String]) -> Result<Dr
     keys.dedup();
     let entry = |(case, id): (Found, String)| {
         let number = |key: &String| keys.iter().position(|other| other == key).unwrap_or_default();
-        let raters = case.raters.into_iter().map(|(key, path)| Rater::new(number(&key), path)).collect();
-        let files = Files { images: case.images.into_iter().map(Some).collect(), raters, mask: case.mask };
-        Entry { group: id.clone(), id, split: None, source: Source::Files(files) }
+        let raters = case.raters.into_iter().map(|(key, path)| RaterFiles::new(number(&key), path)).collect();
+        let files =
+            CaseFiles { images: case.images.into_iter().map(Some).collect(), raters, mask: case.mask };
+        CaseEntry::of_files(id, None, files)
     };
-    let mut entries: Vec<Entry> = found.into_iter().zip(ids).map(entry).collect();
+    let mut entries: Vec<CaseEntry> = found.into_iter().zip(ids).map(entry).collect();
     entries.sort_by(|a, b| natural_order(&a.id, &b.id));
     Ok(Draft { channels: Some(channels.to_vec()), reading, findings, ..Draft::new(Layout::Images, entries) })
 }
 
 /// The cases among the files of one folder.
-fn in_folder(
+fn cases_in_folder(
     folder: &Path,
     files: &[&PathBuf],
     names: &Names<'_>,
@@ -143,11 +260,11 @@ impl Sorted {
             // The two files of a NIfTI pair are one image.
             let is_pair = |path: &Path| matches!(Format::of(path), Ok(Format::NiftiPair));
             if let Some(other) = other.filter(|other| !(is_pair(other) && is_pair(path))) {
-                return Err(DataError::Dataset {
-                    path: path.clone(),
-                    reason: format!("{} has the same name but for its ending", name(&other)),
-                    advice: "keep one of the two",
-                });
+                return Err(DataError::dataset(
+                    &path,
+                    format!("{} has the same name but for its ending", name(&other)),
+                    "keep one of the two",
+                ));
             }
         }
         Ok(sorted)
@@ -168,10 +285,10 @@ fn all_channels(place: &Path, files: &BTreeMap<usize, PathBuf>, channels: &[Stri
         channels.join(", ")
     );
     let advice = "give the files of all these channels, numbered from 0000 or named after them";
-    Err(DataError::Dataset { path: place.to_owned(), reason, advice })
+    Err(DataError::dataset(place, reason, advice))
 }
 
-/// Where a case lies: files that are named after their folder, or after channels alone, are those of the folder.
+/// The path that names a case: files that are named after their folder, or after channels alone, are those of the folder.
 fn place(folder: &Path, case: &str) -> PathBuf {
     // `.` has no name of its own.
     let folder = match folder.file_name() {
@@ -181,7 +298,7 @@ fn place(folder: &Path, case: &str) -> PathBuf {
     if case.is_empty() || case == name(&folder) { folder } else { folder.join(case) }
 }
 
-/// The shortest names that tell the cases apart: of the files, of their folders, or both.
+/// The shortest unique names of the cases: of the files, of their folders, or both.
 fn ids(found: &[Found]) -> Result<Vec<String>> {
     let last = |place: &Path, skipped: usize, taken: usize| {
         let parts = place.iter().rev().skip(skipped).take(taken);
@@ -205,9 +322,9 @@ fn ids(found: &[Found]) -> Result<Vec<String>> {
 }
 
 /// Two cases of one id.
-pub(super) fn same_id(id: String) -> DataError {
+fn same_id(id: String) -> DataError {
     let reason = "two cases have this id, but ids must differ".to_owned();
-    DataError::Case { id, reason, advice: "rename one of them, or give it apart" }
+    DataError::case(id, reason, "rename one of them, or give it apart")
 }
 
 /// Whether the third axis of images holds the channels, as in QUBIQ: it has their number, and files have one channel.
@@ -221,15 +338,148 @@ fn depth_is_channels(found: &[Found], channels: &[String]) -> bool {
 }
 
 fn third_axis() -> Finding {
-    Finding::new(Severity::Note, Kind::Layout, "the third axis of the images is taken for their channels", "")
+    Finding::note(FindingKind::Layout, "the third axis of the images is taken for their channels")
 }
 
-/// Tells of files that are labels in other datasets.
+/// A note about files named `mask`, which are labels in other datasets.
 fn plain_masks(found: &[Found]) -> Option<Finding> {
     let mask = found
         .iter()
         .filter_map(|case| case.mask.as_ref())
         .find(|path| Role::of(&stem(path)) != Role::Mask)?;
     let reason = "files named `mask` are taken for regions of interest, not for labels";
-    Some(Finding::new(Severity::Note, Kind::Layout, reason, "").in_file(mask))
+    Some(Finding::note(FindingKind::Layout, reason).in_file(mask))
+}
+
+/// What stands between the parts of a name.
+const SEPARATORS: [char; 3] = ['_', '-', '.'];
+
+/// How the channels of a model are found in names.
+struct Names<'a> {
+    channels: &'a [String],
+    /// Four digits at the end of names are channels, as in nnU-Net.
+    numbered: bool,
+    /// What all names have behind the channel, as `_normalized` in `flair_normalized`.
+    ending: String,
+}
+
+impl<'a> Names<'a> {
+    /// Looks at the names of all files, and opens one where the names leave it open.
+    pub fn of(files: &BTreeSet<PathBuf>, channels: &'a [String]) -> Self {
+        let stems: Vec<String> = files.iter().map(|path| stem(path)).collect();
+        let mut names =
+            Self { channels, numbered: are_channels(files, &stems, channels.len()), ending: String::new() };
+        // One file alone shares its whole name with all files.
+        if channels.len() > 1 && !stems.iter().any(|stem| names.named(stem).is_some()) {
+            names.ending = shared_ending(&stems).to_owned();
+        }
+        names
+    }
+
+    /// The case and the channel in the name of a file; a file without a channel may be a whole case.
+    pub fn channel<'s>(&self, stem: &'s str) -> Option<(&'s str, usize)> {
+        self.named(stem).or_else(|| channel_of(stem).filter(|_| self.numbered))
+    }
+
+    /// The case and the channel in `case_flair`; the case is empty in `flair`.
+    fn named<'s>(&self, stem: &'s str) -> Option<(&'s str, usize)> {
+        // Default names such as `image` may be part of any file name.
+        if self.channels == unnamed_channels(self.channels.len()) {
+            return None;
+        }
+        let stem = stem.strip_suffix(&self.ending)?;
+        let before = |name: &String| {
+            let at = stem.len().checked_sub(name.len())?;
+            let same = stem.get(at..)?.eq_ignore_ascii_case(name);
+            let before = &stem[..at];
+            let case = if before.is_empty() { Some("") } else { before.strip_suffix(SEPARATORS) };
+            case.filter(|_| same && !name.is_empty())
+        };
+        let found = self.channels.iter().enumerate().filter_map(|(c, name)| Some((before(name)?, c)));
+        // `case_post_t1` is of the channel `post_t1` and not of `t1`.
+        found.max_by_key(|(_, channel)| self.channels[*channel].len())
+    }
+}
+
+/// Whether four digits at the end of names are channels. Slices may be numbered so too: then the files hold all channels.
+fn are_channels(files: &BTreeSet<PathBuf>, stems: &[String], channels: usize) -> bool {
+    let mut numbers = stems.iter().filter_map(|stem| channel_of(stem)).map(|(_, number)| number);
+    if channels == 1 {
+        return numbers.all(|number| number == 0);
+    }
+    let mut numbered = files.iter().zip(stems).filter(|(_, stem)| channel_of(stem).is_some());
+    let first = numbered.find_map(|(path, _)| read(path, &Limits::default()).ok());
+    first.is_none_or(|image| image.shape[0] != channels)
+}
+
+/// The ending, from a `_` on, that the names of all images share.
+fn shared_ending(stems: &[String]) -> &str {
+    let mut images = stems.iter().filter(|stem| Role::of(stem) == Role::Channel);
+    let first = images.next().map_or("", String::as_str);
+    let common = images.fold(first, |ending, stem| {
+        let same = ending.chars().rev().zip(stem.chars().rev()).take_while(|(a, b)| a == b);
+        &ending[ending.len() - same.map(|(letter, _)| letter.len_utf8()).sum::<usize>()..]
+    });
+    common.find('_').map_or("", |at| &common[at..])
+}
+
+/// The case whose name a name starts with, the longest of several that `fits` takes, and what else the name has.
+fn beside<'s>(
+    stem: &'s str,
+    cases: &BTreeSet<String>,
+    fits: impl Fn(&str, &str) -> bool,
+) -> Option<(&'s str, &'s str)> {
+    let parts = stem.rmatch_indices(SEPARATORS).map(|(at, _)| (&stem[..at], &stem[at + 1..]));
+    parts
+        .chain([("", stem)])
+        .find(|(case, rest)| cases.contains(*case) && !rest.is_empty() && fits(case, rest))
+}
+
+/// What a file beside an image is. A `mask` alone is a region of interest, since images for prediction need no labels.
+fn role(rest: &str) -> Role {
+    if rest.eq_ignore_ascii_case("mask") { Role::Mask } else { Role::of(rest) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    #[test]
+    fn channels_are_found_in_names() {
+        let channels = texts(&["t1", "post_t1"]);
+        let names = |ending: &str| Names { channels: &channels, numbered: true, ending: ending.to_owned() };
+        for (stem, expected) in [
+            ("t1", Some(("", 0))),
+            ("case-1_T1", Some(("case-1", 0))),
+            ("case_post_t1", Some(("case", 1))),
+            ("case_0001", Some(("case", 1))),
+            ("art1", None),
+            ("t1_1", None),
+        ] {
+            assert_eq!(names("").channel(stem), expected, "{stem}");
+        }
+        assert_eq!(names("_norm").channel("a_t1_norm"), Some(("a", 0)));
+        let unnamed = texts(&["image"]);
+        let names = Names { channels: &unnamed, numbered: false, ending: String::new() };
+        assert_eq!((names.channel("image"), names.channel("a_0000")), (None, None));
+    }
+
+    #[test]
+    fn shared_endings_start_at_a_separator() {
+        assert_eq!(shared_ending(&texts(&["a_flair_norm", "b_t1_norm", "brainmask"])), "_norm");
+        assert_eq!(shared_ending(&texts(&["norm", "anorm"])), "");
+        assert_eq!(shared_ending(&texts(&["ä", "ö"])), "");
+    }
+
+    #[test]
+    fn files_stand_beside_the_longest_name() {
+        let cases = texts(&["a", "a_1"]).into_iter().collect();
+        assert_eq!(beside("a_1_mask", &cases, |_, _| true), Some(("a_1", "mask")));
+        assert_eq!(beside("a_1_mask", &cases, |_, rest| rest != "mask"), Some(("a", "1_mask")));
+        assert_eq!(beside("b_mask", &cases, |_, _| true), None);
+    }
 }

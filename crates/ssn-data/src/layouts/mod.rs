@@ -1,40 +1,38 @@
-//! Layouts, recognized by looking. Each file knows one; all give a [`Draft`], which becomes a [`Dataset`].
+//! Recognition of dataset layouts: each file handles one or a few and returns a [`Draft`], which becomes a [`Dataset`].
 
 mod cache;
 mod case_folders;
 mod csv_index;
-mod decathlon;
-mod draft;
+mod dataset_json;
+mod files;
 mod folder_pair;
-mod image_names;
 mod images;
-mod json;
-mod lidc_hdf5;
-mod lidc_jpeg;
-mod lidc_pickle;
-mod lidc_png;
-mod nnunet;
-mod of_images;
+mod lidc;
 mod qubiq;
-mod role;
-mod values;
-
-use std::path::{Path, PathBuf};
-
-use crate::dataset::Dataset;
-use crate::error::{DataError, Result};
-use crate::finding::{Finding, Kind, Severity};
-use crate::folders::{entries, name, subfolders};
-use crate::labels::LabelCoding;
-use crate::source::Labels;
-use crate::split::Split;
-use draft::Draft;
 
 pub use cache::{CACHE_ENDING, encode as encode_cache};
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use ssn_io::{Limits, read};
+
+use crate::dataset::finding::{Finding, FindingKind};
+use crate::dataset::labels::LabelCoding;
+use crate::dataset::preprocessing::Preprocessing;
+use crate::dataset::records::PackedLabels;
+use crate::dataset::source::{CaseSource, LabelPolicy, RaterMaps, ReadOptions};
+use crate::dataset::split::Split;
+use crate::dataset::{CaseEntry, Dataset, Layout, unnamed_channels};
+use crate::error::{DataError, Result};
+use crate::layouts::files::{entries, name, subfolders};
+use crate::parallel;
+use crate::parallel::MemoryMeter;
+use crate::text::nearest;
+
 /// What is already known about a dataset, from a config; what is not known is found out.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Known {
+pub struct DatasetOverrides {
     /// The channels to use, by their names in the dataset.
     pub channels: Option<Vec<String>>,
     /// The names of the classes, the background first.
@@ -46,30 +44,31 @@ pub struct Known {
 impl Dataset {
     /// Recognizes a dataset by looking at a folder or file.
     pub fn open(path: &Path) -> Result<Self> {
-        Self::open_with(path, &Known::default())
+        Self::open_with(path, &DatasetOverrides::default())
     }
 
     /// The same with what is already known; label files are then not looked through for their values.
-    pub fn open_with(path: &Path, known: &Known) -> Result<Self> {
+    pub fn open_with(path: &Path, known: &DatasetOverrides) -> Result<Self> {
         recognize(path)?.complete(path, known)
     }
 }
 
-/// What a layout looks for: gives a draft if the place is of its kind.
+/// Recognizes one layout: returns a draft if the folder has it.
 type Attempt = fn(&Path) -> Result<Option<Draft>>;
 
-/// Layouts with a description or an index, the most telling ones first.
-const DESCRIBED: [Attempt; 3] = [nnunet::recognize, decathlon::recognize, csv_index::recognize];
-/// Layouts of one file with all cases. Such a file may also lie beside a dataset that is none of these.
-const OF_ONE_FILE: [Attempt; 3] = [cache::recognize, lidc_pickle::recognize, lidc_hdf5::recognize];
+/// Layouts with a description or an index, the most specific ones first.
+const DESCRIBED: [Attempt; 3] =
+    [dataset_json::recognize_nnunet, dataset_json::recognize_decathlon, csv_index::recognize];
+/// Layouts of one file with all cases. Such a file may also be next to a dataset of another layout.
+const OF_ONE_FILE: [Attempt; 3] = [cache::recognize, lidc::recognize_pickle, lidc::recognize_hdf5];
 /// Layouts of many files.
 const OF_FOLDERS: [Attempt; 4] =
-    [qubiq::recognize, lidc_png::recognize, lidc_jpeg::recognize, folder_pair::recognize];
+    [qubiq::recognize, lidc::recognize_png, lidc::recognize_jpeg, folder_pair::recognize];
 
 fn recognize(path: &Path) -> Result<Draft> {
     check_exists(path)?;
     if path.is_file() {
-        return of_file(path, Labels::Needed);
+        return of_file(path, LabelPolicy::Required);
     }
     let (found, strays) = in_folder(path)?;
     let found = match found {
@@ -90,11 +89,7 @@ fn recognize(path: &Path) -> Result<Draft> {
 }
 
 fn check_exists(path: &Path) -> Result<()> {
-    let error = || DataError::Dataset {
-        path: path.to_owned(),
-        reason: "there is no such file or folder".to_owned(),
-        advice: "check the path",
-    };
+    let error = || DataError::dataset(path, "there is no such file or folder", "check the path");
     path.exists().then_some(()).ok_or_else(error)
 }
 
@@ -130,15 +125,15 @@ fn nothing_in(folder: &Path, what: &str, advice: &'static str) -> DataError {
         [] => "the folder is empty".to_owned(),
         _ => format!("{what} found among {}, …", present.join(", ")),
     };
-    DataError::Dataset { path: folder.to_owned(), reason, advice }
+    DataError::dataset(folder, reason, advice)
 }
 
 /// A file that is not the dataset it could be by its name.
 fn stray(error: &DataError) -> Finding {
-    Finding::new(Severity::Note, Kind::Layout, format!("not used: {error}"), "")
+    Finding::note(FindingKind::Layout, format!("not used: {error}"))
 }
 
-fn of_file(path: &Path, labels: Labels) -> Result<Draft> {
+fn of_file(path: &Path, labels: LabelPolicy) -> Result<Draft> {
     let lower = name(path).to_lowercase();
     let ends = |endings: &[&str]| endings.iter().any(|ending| lower.ends_with(ending));
     if lower == "dataset.json" {
@@ -147,27 +142,27 @@ fn of_file(path: &Path, labels: Labels) -> Result<Draft> {
     if ends(&[".csv"]) {
         return csv_index::open(&[(None, path.to_owned())], labels);
     }
-    if ends(&lidc_pickle::ENDINGS) {
-        return lidc_pickle::open(&[(None, path.to_owned())]);
+    if ends(&lidc::PICKLE_ENDINGS) {
+        return lidc::open_pickle(&[(None, path.to_owned())]);
     }
-    if ends(&lidc_hdf5::ENDINGS) {
-        return lidc_hdf5::open(path);
+    if ends(&lidc::HDF5_ENDINGS) {
+        return lidc::open_hdf5(path);
     }
     if ends(&[CACHE_ENDING]) {
         return cache::open(path);
     }
     let reason = match labels {
-        Labels::Needed => "the file is no dataset by its name",
-        Labels::Optional => "the file is neither an image nor a dataset by its name",
+        LabelPolicy::Required => "the file is no dataset by its name",
+        LabelPolicy::Optional => "the file is neither an image nor a dataset by its name",
     };
-    Err(DataError::Dataset {
-        path: path.to_owned(),
-        reason: reason.to_owned(),
-        advice: "give a folder, a .csv, .pickle, .pickle.gz, .hdf5 or .cache.safetensors file, or dataset.json",
-    })
+    Err(DataError::dataset(
+        path,
+        reason.to_owned(),
+        "give a folder, a .csv, .pickle, .pickle.gz, .hdf5 or .cache.safetensors file, or dataset.json",
+    ))
 }
 
-/// The folder itself, where cases may lie too, and those of the parts of a dataset, named `train`, `val`, `test` or
+/// The folder itself, which may hold cases too, and the subfolders of the parts of a dataset, named `train`, `val`, `test` or
 /// alike.
 fn parts(root: &Path) -> Result<Vec<(Option<Split>, PathBuf)>> {
     let parts = subfolders(root)?
@@ -195,21 +190,259 @@ fn files_by_part(
     }
     if unclear(&files) {
         let names: Vec<String> = files.iter().map(|path| name(path)).collect();
-        return Err(DataError::Dataset {
-            path: folder.to_owned(),
-            reason: format!("several files could be the dataset: {}", names.join(", ")),
-            advice: "give one of them, or name them after train, validation and test",
-        });
+        return Err(DataError::dataset(
+            folder,
+            format!("several files could be the dataset: {}", names.join(", ")),
+            "give one of them, or name them after train, validation and test",
+        ));
     }
     Ok(files.into_iter().map(|path| (split(&path), path)).collect())
 }
 
 /// A name within a part: cases of different parts may have the same name in their folders.
-fn unique(split: Option<Split>, id: String, taken: &mut std::collections::BTreeSet<String>) -> String {
+fn unique(split: Option<Split>, id: String, taken: &mut BTreeSet<String>) -> String {
     let id = match split {
         Some(split) if taken.contains(&id) => format!("{split}/{id}"),
         _ => id,
     };
     taken.insert(id.clone());
     id
+}
+
+/// What a recognizer found: a dataset that may lack the names of channels and classes.
+struct Draft {
+    pub layout: Layout,
+    /// Names of the channels, if a file gives them.
+    pub channels: Option<Vec<String>>,
+    /// Names of the classes, if a file gives them.
+    pub classes: Option<Vec<String>>,
+    pub reading: ReadOptions,
+    pub entries: Vec<CaseEntry>,
+    /// Cases that the layout says have no labels, as the test images of a challenge: only prediction uses them.
+    pub unlabeled: Vec<CaseEntry>,
+    pub findings: Vec<Finding>,
+}
+
+impl Draft {
+    /// A draft of cases about which nothing else is known.
+    pub fn new(layout: Layout, entries: Vec<CaseEntry>) -> Self {
+        Self {
+            layout,
+            channels: None,
+            classes: None,
+            reading: ReadOptions::default(),
+            entries,
+            unlabeled: vec![],
+            findings: vec![],
+        }
+    }
+
+    /// Finds out what is missing.
+    pub fn complete(mut self, root: &Path, known: &DatasetOverrides) -> Result<Dataset> {
+        if self.entries.is_empty() {
+            return Err(DataError::dataset(
+                root,
+                format!("this is {}, but it holds no cases", self.layout.describe()),
+                "check that the images are there",
+            ));
+        }
+        // A single part assigns nothing: `training/` alone still has to be divided.
+        if self.entries.iter().all(|entry| entry.split == self.entries[0].split) {
+            self.entries.iter_mut().for_each(|entry| entry.split = None);
+        }
+        self.number_raters();
+        self.note_partial_split();
+        let stored = match self.channels.take() {
+            Some(channels) => channels,
+            None => self.channels_of_the_first(root)?,
+        };
+        let channels = self.pick(root, &stored, known)?;
+        let classes = self.classes(known);
+        check_classes(root, &classes, &self.reading.coding)?;
+        Ok(Dataset {
+            root: root.to_owned(),
+            layout: self.layout,
+            channels,
+            stored_channels: stored,
+            classes,
+            reading: self.reading,
+            preprocessing: Preprocessing::default(),
+            entries: self.entries,
+            findings: self.findings,
+        })
+    }
+
+    /// Numbers raters from 0 without gaps over the whole dataset: a rater keeps the number in every case, also
+    /// where another is missing.
+    fn number_raters(&mut self) {
+        let raters = |entry: &CaseEntry| match &entry.source {
+            CaseSource::Files(files) => files.raters.iter().map(|rater| rater.number).collect(),
+            CaseSource::Packed(..) => vec![],
+        };
+        let numbers: BTreeSet<usize> = self.entries.iter().flat_map(raters).collect();
+        for entry in &mut self.entries {
+            if let CaseSource::Files(files) = &mut entry.source {
+                files
+                    .raters
+                    .iter_mut()
+                    .for_each(|rater| rater.number = numbers.range(..rater.number).count());
+            }
+        }
+    }
+
+    /// Adds a note if the dataset assigns only some of its cases to a part.
+    fn note_partial_split(&mut self) {
+        let given = self.entries.iter().filter(|entry| entry.split.is_some()).count();
+        if (1..self.entries.len()).contains(&given) {
+            let reason = format!(
+                "{given} of {} cases lie in a part of the dataset, the others in none: all are divided anew",
+                self.entries.len()
+            );
+            self.findings.push(Finding::note(FindingKind::Layout, reason));
+        }
+    }
+
+    /// Names for the channels of the first case that can be read.
+    pub fn channels_of_the_first(&self, root: &Path) -> Result<Vec<String>> {
+        let count = self.entries.iter().find_map(|entry| match &entry.source {
+            CaseSource::Packed(records, index) => {
+                records.items[*index].as_ref().ok().map(|record| record.channels)
+            }
+            CaseSource::Files(files) if files.images.len() > 1 => Some(files.images.len()),
+            CaseSource::Files(files) => {
+                let image = read(files.images.first()?.as_deref()?, &Limits::default()).ok()?;
+                let axis = usize::from(self.reading.depth_is_channels && image.shape[0] == 1);
+                Some(image.shape[axis])
+            }
+        });
+        match count {
+            Some(count) => Ok(unnamed_channels(count)),
+            None => Err(DataError::dataset(
+                root,
+                format!("none of the {} images can be read", self.entries.len()),
+                "check that the files are whole",
+            )),
+        }
+    }
+
+    /// The channels that are asked for.
+    fn pick(&mut self, root: &Path, stored: &[String], known: &DatasetOverrides) -> Result<Vec<String>> {
+        let Some(wanted) = known.channels.as_ref().filter(|wanted| *wanted != stored) else {
+            return Ok(stored.to_vec());
+        };
+        let place = |channel: &String| {
+            stored.iter().position(|name| name == channel).ok_or_else(|| {
+                let hint = nearest(channel, stored.iter().map(String::as_str));
+                let hint = hint.map_or(String::new(), |name| format!(", perhaps {name:?}"));
+                DataError::dataset(
+                    root,
+                    format!("there is no channel {channel:?} among {}{hint}", stored.join(", ")),
+                    "correct data.channels in the config",
+                )
+            })
+        };
+        self.reading.pick = Some(wanted.iter().map(place).collect::<Result<_>>()?);
+        Ok(wanted.clone())
+    }
+
+    /// Names of the classes, and with them the rule of labels.
+    fn classes(&mut self, known: &DatasetOverrides) -> Vec<String> {
+        if let Some(coding) = &known.coding {
+            self.reading.coding = coding.clone();
+        }
+        if let Some(classes) = known.classes.clone().or(self.classes.take()) {
+            return classes;
+        }
+        if let LabelCoding::Threshold(_) = self.reading.coding {
+            return vec!["background".to_owned(), "foreground".to_owned()];
+        }
+        let present = values_in_use(&self.entries);
+        let (coding, classes) = LabelCoding::for_values(&present);
+        if known.coding.is_none() {
+            self.findings.extend(noisy_labels(&present));
+        }
+        if known.coding.is_none() {
+            self.reading.coding = coding;
+        }
+        classes
+    }
+}
+
+/// A label map with more values than this was not drawn by hand.
+const MOST_LABELS: usize = 32;
+
+/// A warning about values that look like a mask after lossy compression or interpolation.
+fn noisy_labels(present: &[bool; 256]) -> Option<Finding> {
+    let values: Vec<usize> = (0..256).filter(|&value| present[value]).collect();
+    let last = values.last().copied().unwrap_or(0);
+    let gaps = values.len() <= last;
+    let noisy = values.len() > MOST_LABELS || (values.len() > 2 && gaps && last == 255);
+    noisy.then(|| {
+        let reason =
+            format!("the labels have {} different values up to {last}, each taken for a class", values.len());
+        let advice =
+            "if they are masks that lost their exact values, set label_threshold = 127 in the config";
+        Finding::warning(FindingKind::LabelRange, reason, advice)
+    })
+}
+
+/// Refuses class names that do not fit the rule of labels.
+fn check_classes(root: &Path, classes: &[String], coding: &LabelCoding) -> Result<()> {
+    let reason = match coding {
+        _ if !(2..=256).contains(&classes.len()) => {
+            format!("there are {} classes, but there must be 2 to 256, the background first", classes.len())
+        }
+        LabelCoding::Threshold(_) if classes.len() != 2 => {
+            format!("a threshold gives 2 classes, but {} are named", classes.len())
+        }
+        LabelCoding::Values(values) if values.len() != classes.len() => {
+            format!("{} label values are given for {} classes", values.len(), classes.len())
+        }
+        _ => return Ok(()),
+    };
+    let advice = "correct data.classes and data.label_values in the config";
+    Err(DataError::dataset(root, reason, advice))
+}
+
+/// Which of the values 0 … 255 occur in the labels of any case. Files that cannot be read are left to the
+/// check.
+fn values_in_use(entries: &[CaseEntry]) -> [bool; 256] {
+    let of_cases =
+        parallel::map(entries.len(), &parallel::unwatched, |i, meter| of_source(&entries[i].source, meter));
+    let mut present = [false; 256];
+    // A file that makes the program fail does so again in the check, with the name of its case.
+    for of_case in of_cases.into_iter().flatten() {
+        present.iter_mut().zip(of_case).for_each(|(all, one)| *all |= one);
+    }
+    present
+}
+
+fn of_source(source: &CaseSource, meter: &MemoryMeter) -> [bool; 256] {
+    let mut present = [false; 256];
+    let mut mark = |labels: &[u8]| labels.iter().for_each(|&label| present[usize::from(label)] = true);
+    match source {
+        CaseSource::Packed(records, index) => {
+            let raters = records.items[*index].iter().flat_map(|record| &record.raters);
+            raters.for_each(|rater| match rater {
+                PackedLabels::Bytes(labels) => mark(labels),
+                PackedLabels::Bits(_) => mark(&[0, 1]),
+            });
+        }
+        CaseSource::Files(files) => {
+            for rater in &files.raters {
+                match &rater.maps {
+                    RaterMaps::Labels(file) => labels_of(file).iter().for_each(|labels| {
+                        meter.saw(labels.len());
+                        mark(labels);
+                    }),
+                    RaterMaps::Masks(masks) => masks.iter().for_each(|(class, _)| mark(&[*class])),
+                }
+            }
+        }
+    }
+    present
+}
+
+fn labels_of(path: &Path) -> Option<Vec<u8>> {
+    Some(read(path, &Limits::default()).ok()?.to_labels().ok()?.data)
 }

@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 
 use ssn_io::{Limits, read};
 
-use super::draft::Draft;
-use super::{parts, unique};
-use crate::dataset::{Entry, Layout};
+use crate::dataset::source::{CaseFiles, CaseSource, RaterFiles, RaterMaps, ReadOptions};
+use crate::dataset::{CaseEntry, Layout};
 use crate::error::Result;
-use crate::folders::{images, name, stem, subfolders};
-use crate::source::{Files, Maps, Rater, Reading, Source};
+use crate::layouts::files::{images, name, stem, subfolders};
+use crate::layouts::{Draft, parts, unique};
 
 /// The masks of a case: by rater, then by task.
 type Masks = BTreeMap<usize, BTreeMap<usize, PathBuf>>;
@@ -33,17 +32,17 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
         let mut masks: Vec<(u8, PathBuf)> =
             masks.into_iter().map(|(task, path)| (class(task), path)).collect();
         let maps = match tasks.len() {
-            1 => Maps::Labels(masks.remove(0).1),
-            _ => Maps::Masks(masks),
+            1 => RaterMaps::Labels(masks.remove(0).1),
+            _ => RaterMaps::Masks(masks),
         };
-        Rater { number, maps }
+        RaterFiles { number, maps }
     };
-    let entries: Vec<Entry> = found
+    let entries: Vec<CaseEntry> = found
         .into_iter()
         .map(|(id, split, image, masks)| {
             let raters = masks.into_iter().map(rater).collect();
-            let files = Files { images: vec![Some(image)], raters, mask: None };
-            Entry { group: id.clone(), id, split, source: Source::Files(files) }
+            let files = CaseFiles { images: vec![Some(image)], raters, mask: None };
+            CaseEntry::of_files(id, split, files)
         })
         .collect();
     let Some(first) = entries.first() else { return Ok(None) };
@@ -51,11 +50,11 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     let classes = (tasks.len() > 1).then(|| {
         std::iter::once("background".to_owned()).chain(tasks.iter().map(|t| format!("task_{t}"))).collect()
     });
-    let reading = Reading { depth_is_channels, ..Reading::default() };
+    let reading = ReadOptions { depth_is_channels, ..ReadOptions::default() };
     Ok(Some(Draft { classes, reading, ..Draft::new(Layout::Qubiq, entries) }))
 }
 
-/// The image and the masks of a case; nothing if the folder is none.
+/// The image and the masks of a case; `None` if the folder holds no case.
 fn case_files(folder: &Path) -> Result<Option<(PathBuf, Masks)>> {
     let (mut image, mut masks) = (None, Masks::new());
     for path in images(folder)? {
@@ -76,8 +75,8 @@ fn task_and_rater(stem: &str) -> Option<(usize, usize)> {
 }
 
 /// Whether the third axis of the image holds channels: it is longer than 1, and the masks are flat.
-fn depth_is_channels(source: &Source) -> bool {
-    let Source::Files(files) = source else { return false };
+fn depth_is_channels(source: &CaseSource) -> bool {
+    let CaseSource::Files(files) = source else { return false };
     let depth = |path: Option<&PathBuf>| {
         path.and_then(|path| read(path, &Limits::default()).ok())
             .map(|image| (image.shape[0], image.shape[1]))

@@ -1,18 +1,18 @@
-//! What the threads of a loader and its consumer share: numbers to claim, batches to take, an error.
+//! The queue between the threads of a loader and its consumer.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::batch::Batch;
 use crate::error::{DataError, Result};
+use crate::loader::batch::Batch;
 
 /// How long an error waits for earlier batches that are still being made.
-const PATIENCE: Duration = Duration::from_millis(500);
+const ERROR_DELAY: Duration = Duration::from_millis(500);
 
 /// Finished batches by number, within a number of bytes.
-pub(super) struct Queue {
+pub(super) struct BatchQueue {
     limit: usize,
     stopped: AtomicBool,
     state: Mutex<State>,
@@ -23,7 +23,7 @@ pub(super) struct Queue {
 }
 
 struct State {
-    /// The next number that nobody makes yet.
+    /// The next number that no thread has claimed.
     claimed: u64,
     /// The number that the consumer wants.
     wanted: u64,
@@ -35,16 +35,16 @@ struct State {
     workers: usize,
 }
 
-/// Says that a thread ends, in whatever way it does.
-pub(super) struct Leaving<'a>(pub(super) &'a Queue);
+/// Counts a thread as ended when it is dropped, also by a panic.
+pub(super) struct WorkerGuard<'a>(pub(super) &'a BatchQueue);
 
-impl Drop for Leaving<'_> {
+impl Drop for WorkerGuard<'_> {
     fn drop(&mut self) {
         self.0.worker_ends();
     }
 }
 
-impl Queue {
+impl BatchQueue {
     pub(super) fn new(start: u64, limit: usize) -> Self {
         let state = State {
             claimed: start,
@@ -85,7 +85,7 @@ impl Queue {
         self.room.notify_all();
     }
 
-    /// The next batch to make, once there is room for it; nothing if no more are needed.
+    /// The next batch to make, once there is room for it; `None` if no more are needed.
     pub(super) fn claim(&self) -> Option<u64> {
         let mut state = self.lock();
         loop {
@@ -137,7 +137,7 @@ impl Queue {
             }
             let patience = match &state.error {
                 Some((failed, _, _)) if *failed <= number => Duration::ZERO,
-                Some((_, _, since)) => PATIENCE.saturating_sub(since.elapsed()),
+                Some((_, _, since)) => ERROR_DELAY.saturating_sub(since.elapsed()),
                 None if state.workers == 0 => {
                     let message = "all threads that make batches have ended".to_owned();
                     return Err(DataError::Panic { id: "unknown".to_owned(), message });
@@ -157,8 +157,8 @@ impl Queue {
         }
     }
 
-    /// Waits until all threads have left; false if some have not in that time.
-    pub(super) fn wait_until_left(&self, time: Duration) -> bool {
+    /// Waits until all threads have ended; false on a timeout.
+    pub(super) fn wait_for_workers(&self, time: Duration) -> bool {
         let (state, _) = self
             .news
             .wait_timeout_while(self.lock(), time, |state| state.workers > 0)

@@ -1,15 +1,17 @@
-//! What an image shows.
+//! What a synthetic image shows, its gray values, and how raters mark it.
 
-use super::config::SyntheticConfig;
-use super::lesion::{Lesion, Seen};
-use crate::random::Stream;
+use ssn_core::random::fill_normals;
+
+use crate::augment::{NoiseRank, PerlinNoise};
+use crate::random::RandomStream;
+use crate::synthetic::SyntheticConfig;
 
 /// Attempts to place a lesion clear of the others before going without it.
 const ATTEMPTS: usize = 50;
 
 /// A piece of a vessel: a short tube, bright and with a sharp border, that no rater marks.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Vessel {
+struct Vessel {
     pub from: [f32; 3],
     pub to: [f32; 3],
     pub radius: f32,
@@ -23,21 +25,21 @@ pub struct Scene {
     pub size: [usize; 3],
     /// The lesions; they do not touch.
     pub lesions: Vec<Lesion>,
-    pub(super) classes: usize,
-    pub(super) spiky: f64,
-    pub(super) noise: f32,
+    classes: usize,
+    spiky: f64,
+    noise: f32,
     /// Half-axes and center of the body.
-    pub(super) axes: [f32; 3],
-    pub(super) middle: [f32; 3],
-    pub(super) vessels: Vec<Vessel>,
-    pub(super) texture: [u32; 2],
-    pub(super) grain: u64,
+    axes: [f32; 3],
+    middle: [f32; 3],
+    vessels: Vec<Vessel>,
+    texture: [u32; 2],
+    grain: u64,
     /// The voxels that each lesion can reach, as seen from it.
-    pub(super) seen: Vec<Vec<(usize, Seen)>>,
+    seen: Vec<Vec<(usize, LesionVoxel)>>,
 }
 
 impl Scene {
-    pub(super) fn draw(config: &SyntheticConfig, stream: &mut Stream) -> Self {
+    pub(super) fn draw(config: &SyntheticConfig, stream: &mut RandomStream) -> Self {
         let size = config.size;
         let flat = size[0] == 1;
         let axes = size.map(|n| n as f32 * stream.uniform_in(0.39, 0.48) as f32);
@@ -68,8 +70,8 @@ impl Scene {
         scene
     }
 
-    /// Whether a point lies in the body: below 1.
-    pub(super) fn depth(&self, at: [f32; 3]) -> f32 {
+    /// The distance from the center of the body as a share of its radius: below 1 inside.
+    fn depth(&self, at: [f32; 3]) -> f32 {
         (0..3).map(|k| ((at[k] - self.middle[k]) / self.axes[k]).powi(2)).sum::<f32>().sqrt()
     }
 
@@ -79,13 +81,13 @@ impl Scene {
     }
 
     /// The coordinates of all voxels.
-    pub(super) fn voxels(&self) -> impl Iterator<Item = [f32; 3]> + use<> {
+    fn voxels(&self) -> impl Iterator<Item = [f32; 3]> + use<> {
         let [d, h, w] = self.size;
         (0..d * h * w).map(move |voxel| [voxel / (h * w), voxel / w % h, voxel % w].map(|x| x as f32))
     }
 
     /// The voxels of the body that a lesion can reach.
-    fn around(&self, lesion: &Lesion) -> Vec<(usize, Seen)> {
+    fn around(&self, lesion: &Lesion) -> Vec<(usize, LesionVoxel)> {
         let range = |k: usize| {
             let low = (lesion.center[k] - lesion.reach()).floor().max(0.0) as usize;
             let high = (lesion.center[k] + lesion.reach()).ceil().max(0.0) as usize;
@@ -107,7 +109,7 @@ impl Scene {
     }
 
     /// A random point of the body, within a share of its size.
-    fn inner_point(&self, share: f32, stream: &mut Stream) -> [f32; 3] {
+    fn inner_point(&self, share: f32, stream: &mut RandomStream) -> [f32; 3] {
         loop {
             let unit =
                 [0, 1, 2].map(|k| if self.size[k] == 1 { 0.0 } else { stream.uniform_in(-1.0, 1.0) as f32 });
@@ -117,9 +119,9 @@ impl Scene {
         }
     }
 
-    /// Adds a vessel: a chain of short tubes that wanders away from its beginning and keeps clear of lesions, so that
+    /// Adds a vessel: a random walk of short tubes that keeps clear of lesions, so that
     /// it hides nothing.
-    fn grow_vessel(&mut self, stream: &mut Stream) {
+    fn grow_vessel(&mut self, stream: &mut RandomStream) {
         let scale = self.size[2] as f32 / 64.0;
         let radius = scale.max(0.8) * stream.uniform_in(0.6, 1.1) as f32;
         let contrast = stream.uniform_in(0.1, 0.22) as f32;
@@ -144,7 +146,7 @@ impl Scene {
     }
 
     /// Adds a lesion clear of the others and of the air, if a place is found.
-    fn place_lesion(&mut self, faint: bool, stream: &mut Stream) {
+    fn place_lesion(&mut self, faint: bool, stream: &mut RandomStream) {
         let side = self.size.iter().filter(|&&n| n > 1).min().copied().unwrap_or(1) as f32;
         for _ in 0..ATTEMPTS {
             let radius = side * stream.uniform_in(0.07, 0.14) as f32;
@@ -159,4 +161,280 @@ impl Scene {
             }
         }
     }
+}
+
+/// How much the border's distance from the center varies with direction, around its mean.
+const SHAPE: f32 = 0.45;
+/// How fast it varies: cells of noise per unit of direction.
+const SHAPE_CELLS: f32 = 1.2;
+/// Spikes are narrower.
+const SPIKE_CELLS: f32 = 3.0;
+/// The noise at which a spike has its full length.
+const SPIKE_FULL: f32 = 0.35;
+/// A rater's level moves the border by this share of the blurred rim's half-width, times a standard normal number.
+const LEVEL_SHARE: f32 = 0.55;
+/// The core of a lesion ends at this share of its radius.
+const CORE: f32 = 0.5;
+
+/// A lesion of a scene.
+#[derive(Debug, Clone)]
+pub struct Lesion {
+    /// The center, `[d, h, w]` in voxels.
+    pub center: [f32; 3],
+    /// The mean distance of the border in voxels.
+    pub radius: f32,
+    /// How much brighter than its surroundings the lesion is.
+    pub contrast: f32,
+    /// A rater marks the lesion if the rater's sensitivity to it, a standard normal number, is below this.
+    pub visibility: f32,
+    /// Half of the width over which the border fades, as a share of the radius.
+    pub rim: f32,
+    /// The length of spikes as a share of the radius.
+    pub spikes: f32,
+    shape: PerlinNoise<1>,
+    spike: PerlinNoise<1>,
+    phase: [f32; 3],
+}
+
+/// A voxel in the coordinates of a lesion.
+#[derive(Debug, Clone, Copy)]
+struct LesionVoxel {
+    /// The distance from the center; 1 is the border.
+    pub distance: f32,
+    /// How much further out the border is for raters who follow the spikes.
+    pub spike: f32,
+}
+
+impl Lesion {
+    /// A lesion at a place; `faint` ones are missed by some raters.
+    fn draw(center: [f32; 3], radius: f32, faint: bool, stream: &mut RandomStream) -> Self {
+        // Faint: a probability of about ¼ to ¾ of being marked. Otherwise at least 99.9 %.
+        let (contrast, visibility) = if faint {
+            let share = stream.uniform() as f32;
+            (0.1 + 0.06 * share, -0.7 + 1.4 * share)
+        } else {
+            let share = stream.uniform() as f32;
+            (0.26 + 0.14 * share, 3.1)
+        };
+        let rim = stream.uniform_in(0.12, 0.45) as f32;
+        let spikes = stream.uniform_in(0.25, 0.6) as f32;
+        let mut noise = |cells: f32| {
+            let key = [stream.next_u32(), stream.next_u32()];
+            PerlinNoise::new(key, NoiseRank::Solid, [-cells; 3], [cells + 1.0; 3])
+        };
+        let (shape, spike) = (noise(SHAPE_CELLS), noise(SPIKE_CELLS));
+        let phase = [0; 3].map(|_| stream.uniform_in(0.2, 0.8) as f32);
+        Self { center, radius, contrast, visibility, rim, spikes, shape, spike, phase }
+    }
+
+    /// The distance in voxels beyond which neither image nor raters show anything of the lesion.
+    fn reach(&self) -> f32 {
+        self.radius * (1.0 + SHAPE * 0.87) * (1.0 + self.spikes + 1.25 * self.rim.max(0.1))
+    }
+
+    /// How far a standard normal level moves the border, as a share of the radius.
+    fn level_deviation(&self) -> f32 {
+        LEVEL_SHARE * self.rim
+    }
+
+    fn see(&self, voxel: [f32; 3]) -> LesionVoxel {
+        let from = [0, 1, 2].map(|k| voxel[k] - self.center[k]);
+        let length = from.iter().map(|x| x * x).sum::<f32>().sqrt();
+        let unit = from.map(|x| x / length.max(1e-3));
+        let at = |cells: f32| [0, 1, 2].map(|k| unit[k] * cells + self.phase[k]);
+        let [shape] = self.shape.at(at(SHAPE_CELLS));
+        let [spike] = self.spike.at(at(SPIKE_CELLS));
+        let spike = (spike / SPIKE_FULL).clamp(0.0, 1.0);
+        let distance = length / (self.radius * (1.0 + SHAPE * shape));
+        LesionVoxel { distance, spike: self.spikes * spike * spike }
+    }
+
+    /// The level at which a voxel becomes part of the lesion, for a style.
+    fn level_needed(&self, seen: LesionVoxel, spiky: bool) -> f32 {
+        let border = 1.0 + if spiky { seen.spike } else { 0.0 };
+        (seen.distance - border) / self.level_deviation()
+    }
+
+    /// The level at which a voxel becomes part of the core.
+    fn core_level_needed(&self, seen: LesionVoxel) -> f32 {
+        (seen.distance / CORE - 1.0) / self.level_deviation()
+    }
+}
+
+/// The gray value of air, of tissue, and of the skin around it.
+const AIR: f32 = 0.05;
+const TISSUE: f32 = 0.42;
+const SKIN: f32 = 0.6;
+/// Where the skin begins, as a share of the body.
+const SKIN_BEGINS: f32 = 0.92;
+/// Texture: the size of its cells as a share of the image's width, and its amplitude.
+const TEXTURES: [(f32, f32); 3] = [(0.35, 0.16), (0.12, 0.1), (0.05, 0.06)];
+/// Spikes are this bright, as a share of the lesion's contrast.
+const SPIKE_CONTRAST: f32 = 0.5;
+/// The core is darker than the rest of the lesion by this share of the contrast, in sets of three classes.
+const CORE_CONTRAST: f32 = 0.7;
+
+impl Scene {
+    /// The image `[1, d, h, w]`, about 0 to 1.
+    pub fn image(&self) -> Vec<f32> {
+        let mut image: Vec<f32> = self.voxels().map(|at| self.tissue(at)).collect();
+        self.add_texture(&mut image);
+        for (value, at) in image.iter_mut().zip(self.voxels()) {
+            // Where the pieces of a vessel meet, they do not add up.
+            let share = |vessel: &Vessel| (vessel.radius + 0.5 - vessel.distance(at)).clamp(0.0, 1.0);
+            let vessels = self.vessels.iter().map(|vessel| vessel.contrast * share(vessel));
+            *value += vessels.fold(0.0, f32::max);
+        }
+        for (number, lesion) in self.lesions.iter().enumerate() {
+            for &(voxel, seen) in &self.seen[number] {
+                image[voxel] += lesion.brightness(seen, self.classes == 3);
+            }
+        }
+        let mut normals = vec![0.0; image.len()];
+        fill_normals(self.grain, 0, 0, &mut normals);
+        image.iter_mut().zip(&normals).for_each(|(value, normal)| *value += self.noise * normal);
+        image
+    }
+
+    fn tissue(&self, at: [f32; 3]) -> f32 {
+        let depth = self.depth(at);
+        // Borders are a voxel wide, so that they do not look like stairs.
+        let per_voxel = 1.0 / self.axes[1].min(self.axes[2]);
+        let inside = ((1.0 - depth) / per_voxel + 0.5).clamp(0.0, 1.0);
+        let skin = ((depth - SKIN_BEGINS) / per_voxel + 0.5).clamp(0.0, 1.0);
+        AIR + inside * (TISSUE + skin * (SKIN - TISSUE) - AIR)
+    }
+
+    fn add_texture(&self, image: &mut [f32]) {
+        let [depth, height, width] = self.size;
+        let rank = if depth == 1 { NoiseRank::Flat } else { NoiseRank::Solid };
+        for (octave, (cell, amplitude)) in TEXTURES.into_iter().enumerate() {
+            let per_voxel = 1.0 / (cell * width as f32).max(2.0);
+            let key = [self.texture[0], self.texture[1].wrapping_add(octave as u32)];
+            let high = self.size.map(|n| n as f32 * per_voxel);
+            let noise = PerlinNoise::<1>::new(
+                key,
+                rank,
+                [0.0; 3],
+                if depth == 1 { [0.0, high[1], high[2]] } else { high },
+            );
+            let x: Vec<f32> = (0..width).map(|x| x as f32 * per_voxel).collect();
+            let mut values = vec![0.0; width];
+            for (row, out) in image.chunks_exact_mut(width).enumerate() {
+                let (z, y) = (row / height, row % height);
+                let line = |at: usize| vec![at as f32 * per_voxel; width];
+                noise.row([&line(z), &line(y), &x], &mut [&mut values]);
+                for (x, (out, value)) in out.iter_mut().zip(&values).enumerate() {
+                    if self.depth([z as f32, y as f32, x as f32]) < SKIN_BEGINS {
+                        *out += amplitude * value;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Vessel {
+    /// The distance of a point from the vessel's line.
+    fn distance(&self, at: [f32; 3]) -> f32 {
+        let along = [0, 1, 2].map(|k| self.to[k] - self.from[k]);
+        let from = [0, 1, 2].map(|k| at[k] - self.from[k]);
+        let dot = |a: [f32; 3], b: [f32; 3]| (0..3).map(|k| a[k] * b[k]).sum::<f32>();
+        let share = (dot(from, along) / dot(along, along).max(1e-6)).clamp(0.0, 1.0);
+        let off = [0, 1, 2].map(|k| from[k] - share * along[k]);
+        dot(off, off).sqrt()
+    }
+}
+
+impl Lesion {
+    /// What a lesion adds to the image: its border fades over the rim, spikes are half as bright as the lesion.
+    fn brightness(&self, seen: LesionVoxel, core: bool) -> f32 {
+        let fade = |border: f32, half_width: f32| {
+            let t = ((border + half_width - seen.distance) / (2.0 * half_width)).clamp(0.0, 1.0);
+            t * t * (3.0 - 2.0 * t)
+        };
+        let body = fade(1.0, self.rim);
+        let spikes = SPIKE_CONTRAST * fade(1.0 + seen.spike, 0.12);
+        let dark = if core { CORE_CONTRAST * fade(CORE, self.rim * CORE) } else { 0.0 };
+        self.contrast * (body.max(spikes) - dark)
+    }
+}
+
+/// Levels are cut off here, so that no border moves without bound.
+const LARGEST_LEVEL: f32 = 2.2;
+
+/// A rater of one case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SyntheticRater {
+    /// Whether the rater follows spikes.
+    pub spiky: bool,
+    /// For each lesion, a standard normal number: the lesion is marked if its visibility is not below it.
+    pub reluctance: Vec<f32>,
+    /// For each lesion, a standard normal number, cut off at ±2.2: how far out the rater draws its border.
+    pub level: Vec<f32>,
+    /// The same for the border of its core.
+    pub core_level: Vec<f32>,
+}
+
+impl SyntheticRater {
+    pub(super) fn draw(config: &SyntheticConfig, lesions: usize, stream: &mut RandomStream) -> Self {
+        let spiky = stream.chance(config.spiky);
+        let (common, own) = (config.correlation.sqrt(), (1.0 - config.correlation).sqrt());
+        let [sight, habit] = [stream.normal(), stream.normal()];
+        let mut rater = Self { spiky, reluctance: vec![], level: vec![], core_level: vec![] };
+        let cut = |level: f64| (level as f32).clamp(-LARGEST_LEVEL, LARGEST_LEVEL);
+        for _ in 0..lesions {
+            rater.reluctance.push((common * sight + own * stream.normal()) as f32);
+            rater.level.push(cut(common * habit + own * stream.normal()));
+            rater.core_level.push(cut(common * habit + own * stream.normal()));
+        }
+        rater
+    }
+}
+
+impl Scene {
+    /// The label map `[d, h, w]` that a rater draws.
+    pub fn labels(&self, rater: &SyntheticRater) -> Vec<u8> {
+        let mut labels = vec![0; self.size.iter().product()];
+        for (number, lesion) in self.lesions.iter().enumerate() {
+            if rater.reluctance[number] > lesion.visibility {
+                continue;
+            }
+            for &(voxel, seen) in &self.seen[number] {
+                if lesion.level_needed(seen, rater.spiky) > rater.level[number] {
+                    continue;
+                }
+                let core = self.classes == 3 && lesion.core_level_needed(seen) <= rater.core_level[number];
+                labels[voxel] = if core { 2 } else { 1 };
+            }
+        }
+        labels
+    }
+
+    /// The probability of every voxel `[d, h, w]` to be marked by a rater, as anything but background.
+    pub fn marginal(&self) -> Vec<f64> {
+        let mut probabilities = vec![0.0; self.size.iter().product()];
+        for (number, lesion) in self.lesions.iter().enumerate() {
+            let marked = normal_below(f64::from(lesion.visibility));
+            for &(voxel, seen) in &self.seen[number] {
+                let inside = |spiky| match lesion.level_needed(seen, spiky) {
+                    level if level > LARGEST_LEVEL => 0.0,
+                    level if level <= -LARGEST_LEVEL => 1.0,
+                    level => normal_below(f64::from(-level)),
+                };
+                let share = self.spiky * inside(true) + (1.0 - self.spiky) * inside(false);
+                probabilities[voxel] += marked * share;
+            }
+        }
+        probabilities
+    }
+}
+
+/// The probability of a standard normal number to be below x, to 1.5e-7 (Abramowitz and Stegun, formula 7.1.26).
+fn normal_below(x: f64) -> f64 {
+    let z = x.abs() / std::f64::consts::SQRT_2;
+    let t = 1.0 / (1.0 + 0.327_591_1 * z);
+    let coefficients = [0.254_829_592, -0.284_496_736, 1.421_413_741, -1.453_152_027, 1.061_405_429];
+    let tail = coefficients.iter().rev().fold(0.0, |sum, c| (sum + c) * t) * (-z * z).exp() / 2.0;
+    if x < 0.0 { tail } else { 1.0 - tail }
 }

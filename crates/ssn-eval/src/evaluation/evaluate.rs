@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use ssn_core::{LabelMap, OnProgress, Phase, Progress};
 use ssn_data::Shard;
-use ssn_data::parallel::{self, Meter, unwatched};
-use ssn_data::shard::Waiting;
+use ssn_data::ShardProgress;
+use ssn_data::parallel::{self, MemoryMeter, unwatched};
 use ssn_io::{Limits, read_bytes, write_atomically};
 
 use super::matching::{Job, Part, Plan};
@@ -99,7 +99,7 @@ pub fn evaluate_shard(
     config: &EvaluateConfig,
     shard: Shard,
     progress: OnProgress<'_>,
-) -> Result<Result<Evaluated, Waiting>> {
+) -> Result<Result<Evaluated, ShardProgress>> {
     if shard.is_whole() {
         return evaluate(config, progress).map(Ok);
     }
@@ -224,7 +224,7 @@ impl Work {
     }
 
     /// The scores of all cases, if all shards have left theirs.
-    fn collect(&self, shard: Shard) -> Result<Result<Vec<Scored>, Waiting>> {
+    fn collect(&self, shard: Shard) -> Result<Result<Vec<Scored>, ShardProgress>> {
         let jobs = &self.plan.jobs;
         // Labels take time to read: only once every case has a file.
         let is_there = |index: usize| self.folder.record(jobs[index].found.id()).is_file();
@@ -263,7 +263,7 @@ impl Work {
         &self,
         cases: &[usize],
         progress: parallel::Progress<'_>,
-        work: impl Fn(&Job, &Meter) -> Result<T> + Sync,
+        work: impl Fn(&Job, &MemoryMeter) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
         let job = |number: usize| &self.plan.jobs[cases[number]];
         let results = parallel::map(cases.len(), progress, |number, meter| work(job(number), meter));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{EvalError, Result};
 use crate::predictions::{DISTRIBUTION_ENDING, DistributionFile, Found};
-use ssn_data::nearest::nearest;
+use ssn_data::nearest;
 use ssn_data::text::natural_order;
 use ssn_io::Limits;
 

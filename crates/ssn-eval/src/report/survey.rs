@@ -81,7 +81,7 @@ impl Survey {
 /// Measures all cases, several at once where memory allows it.
 pub(super) fn survey(material: &Material, progress: OnProgress<'_>) -> Result<Vec<Survey>> {
     let phase = Phase::new(progress, material.found.len(), "cases");
-    let one = |index: usize, meter: &parallel::Meter| {
+    let one = |index: usize, meter: &parallel::MemoryMeter| {
         let found = &material.found[index];
         let samples = material.count(found);
         let maps = found.header.description.voxels().saturating_mul(samples + RATERS);

@@ -4,7 +4,7 @@ use half::f16;
 use half::slice::HalfFloatSliceExt;
 use serde::{Deserialize, Serialize};
 use ssn_core::distribution::{MAX_PARAMETER, Values};
-use ssn_data::gather::Window;
+use ssn_data::Window;
 use ssn_eval::Region;
 use ssn_nn::heads::{HeadConfig, Prediction};
 use ssn_nn::layers::Mode;

@@ -2,8 +2,7 @@
 
 use std::iter::repeat_n;
 
-use ssn_data::crop::mask_box;
-use ssn_data::gather::Window;
+use ssn_data::{Window, mask_box};
 use ssn_eval::Region;
 
 use crate::error::{ImageProblem, Result, refused};

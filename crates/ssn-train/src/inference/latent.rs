@@ -2,7 +2,7 @@
 //! samples would have seams.
 
 use ssn_core::random::fill_normals;
-use ssn_data::gather::Window;
+use ssn_data::Window;
 use tch::{Device, Kind, Tensor};
 
 use super::image::InputImage;

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssn_data::{AugmentConfig, BatchConfig, DataConfig, Place, RaterChoice};
+use ssn_data::{AugmentConfig, BatchConfig, DataConfig, PatchSampler, RaterChoice};
 
 use crate::error::{Result, TrainError, require};
 use crate::trainer::LossConfig;
@@ -206,9 +206,9 @@ impl RunConfig {
 
     /// The size `[d, h, w]` of patches, where it is fixed.
     pub fn patch(&self) -> Option<[usize; 3]> {
-        match self.batches.patch.place {
-            Place::Whole => None,
-            Place::Middle { size } | Place::Random { size, .. } => Some(size),
+        match self.batches.patch.sampler {
+            PatchSampler::Whole => None,
+            PatchSampler::CenterCrop { size } | PatchSampler::Random { size, .. } => Some(size),
         }
     }
 

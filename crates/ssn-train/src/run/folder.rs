@@ -4,8 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ssn_data::labels::LabelCoding;
-use ssn_data::{BatchConfig, Case, Cases, Dataset, Place, Split, SplitFile};
+use ssn_data::{BatchConfig, Case, Cases, Dataset, LabelCoding, PatchSampler, Split, SplitFile};
 use ssn_io::write_atomically;
 use ssn_nn::backbones::{BackboneConfig, UNetPlan, plan_unet};
 use ssn_nn::model::ModelConfig;
@@ -34,14 +33,14 @@ impl ResolvedRun {
     pub fn batches(&self) -> Result<BatchConfig> {
         let size = self.config.patch().map(|size| size.map(|n| n as i64));
         let seen = size.map(|size| self.model.backbone.input_grids(size)).transpose()?.flatten();
-        Ok(BatchConfig { seen, ..self.config.batches() })
+        Ok(BatchConfig { input_grids: seen, ..self.config.batches() })
     }
 }
 
 /// Opens the dataset and fills in what the config left open: the network, and sizes of patches that it can have.
 pub fn resolve(mut config: RunConfig) -> Result<ResolvedRun> {
     let dataset = Arc::new(config.data.open()?);
-    let (parts, _) = config.data.parts(&dataset)?;
+    let (parts, _) = config.data.split.parts(&dataset)?;
     let training = dataset.subset(&parts, Split::Train);
     if training.is_empty() {
         return Err(TrainError::Run {
@@ -76,7 +75,7 @@ pub fn resolve(mut config: RunConfig) -> Result<ResolvedRun> {
 /// The network, with patches of a size that it can have and targets of the size that it gives.
 fn fit(config: &mut RunConfig, first: &Case) -> Result<BackboneConfig> {
     let asked: Size = config.patch().unwrap_or(first.shape).map(|n| n as i64);
-    let place = &mut config.batches.patch.place;
+    let place = &mut config.batches.patch.sampler;
     let (backbone, size) = match &config.model.backbone {
         Some(backbone) => (backbone.clone(), nearest_fit(backbone, asked)?),
         None => {
@@ -94,8 +93,10 @@ fn fit(config: &mut RunConfig, first: &Case) -> Result<BackboneConfig> {
     if size != asked {
         let size = size.map(|n| n as usize);
         *place = match *place {
-            Place::Whole | Place::Middle { .. } => Place::Middle { size },
-            Place::Random { lesion_probability, .. } => Place::Random { size, lesion_probability },
+            PatchSampler::Whole | PatchSampler::CenterCrop { .. } => PatchSampler::CenterCrop { size },
+            PatchSampler::Random { foreground_probability, .. } => {
+                PatchSampler::Random { size, foreground_probability }
+            }
         };
     }
     let target = backbone.output_size(size)?.map(|n| n as usize);

@@ -5,20 +5,24 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value as Json;
-use ssn_data::config::{PRESET, check_sections, explain, line_of};
-use ssn_data::nearest::nearest;
+use ssn_data::config::{UnknownName, check_sections, explain, line_of};
+use ssn_data::nearest;
 use toml::de::DeTable;
 use toml::{Table, Value};
 
 use super::config::RunConfig;
 use crate::error::{Result, TrainError};
 
+/// The key before all sections that names a preset.
+const PRESET: &str = "preset";
+
 /// Keys of version 0.1, and their names now.
 pub const RENAMED_KEYS: &[(&str, &str)] = &[
     ("data.normalisation", "data.normalization"),
     ("data.normalisation.centre", "data.normalization.center"),
     ("data.normalization.centre", "data.normalization.center"),
+    ("batches.patch.place", "batches.patch.sampler"),
+    ("batches.patch.place.lesion_probability", "batches.patch.sampler.foreground_probability"),
     ("loss.power", "loss.likelihood_exponent"),
     ("optimiser", "optimizer"),
     ("training.average", "training.ema"),
@@ -132,8 +136,8 @@ impl ConfigSources {
     pub fn config(&self) -> Result<RunConfig> {
         let mut table = self.file_table()?;
         let preset = self.preset(&mut table)?;
-        let mut merged: Table =
-            toml::from_str(preset.text()).map_err(|error| self.wrong(explain(preset.text(), &error)))?;
+        let mut merged: Table = toml::from_str(preset.text())
+            .map_err(|error| self.wrong(explain::<RunConfig>(preset.text(), &error)))?;
         merge(&mut merged, table, "");
         for setting in &self.overrides {
             set(&mut merged, &setting.keys, &setting.value, String::new());
@@ -149,22 +153,12 @@ impl ConfigSources {
 
     fn deserialize(&self, merged: Table) -> Result<RunConfig> {
         self.check_renamed(&merged)?;
-        check_sections(&merged).map_err(|reason| self.wrong(reason))?;
+        check_sections::<RunConfig>(&merged).map_err(|reason| self.wrong(reason))?;
         if !merged.contains_key("data") {
             return Err(self.wrong("the section [data] is missing; `ssn init DIR` writes one".to_owned()));
         }
-        let merged = Value::Table(merged);
-        let schema = ConfigSchema::new();
-        if let Some((keys, problem)) = schema.unknown_key(&schema.0, &merged, vec![]) {
-            return Err(self.wrong(format!("{}{}: {problem}", self.place(&keys), keys.join("."))));
-        }
-        let config: RunConfig = serde_path_to_error::deserialize(merged.clone()).map_err(|error| {
-            let path = error.path().to_string();
-            let keys: Vec<String> = path.split('.').filter(|key| *key != "?").map(str::to_owned).collect();
-            let hint = schema.nearest_choice(&keys, &merged);
-            let hint = hint.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            self.wrong(format!("{}{}: {}{hint}", self.place(&keys), keys.join("."), error.inner().message()))
-        })?;
+        let config: RunConfig = serde_path_to_error::deserialize(Value::Table(merged.clone()))
+            .map_err(|error| self.wrong(self.explain(&merged, &error)))?;
         config.check().map_err(|error| self.wrong(error.to_string()))?;
         let folder = self.file.as_ref().and_then(|(path, _)| path.parent()).unwrap_or(Path::new(""));
         Ok(RunConfig { data: config.data.seen_from(folder), ..config })
@@ -197,7 +191,7 @@ impl ConfigSources {
 
     fn file_table(&self) -> Result<Table> {
         let Some((_, text)) = &self.file else { return Ok(Table::new()) };
-        toml::from_str(text).map_err(|error| self.wrong(explain(text, &error)))
+        toml::from_str(text).map_err(|error| self.wrong(explain::<RunConfig>(text, &error)))
     }
 
     /// The preset that was asked for, or the one that the file names.
@@ -208,6 +202,22 @@ impl ConfigSources {
             Some(other) => return Err(self.wrong(format!("preset is {other}, but it must be a name"))),
         };
         Ok(self.preset.unwrap_or(named))
+    }
+
+    /// What is wrong with a value, and where it was written.
+    fn explain(&self, merged: &Table, error: &serde_path_to_error::Error<toml::de::Error>) -> String {
+        let path = error.path().to_string();
+        let mut keys: Vec<String> = path.split('.').filter(|key| *key != "?").map(str::to_owned).collect();
+        let unknown = UnknownName::find::<RunConfig>(merged)
+            .filter(|unknown| unknown.keys.iter().zip(&keys).all(|(found, key)| found == key));
+        // An unknown key is not always part of the path of the error.
+        if let Some(UnknownName { keys: found, name, .. }) = &unknown
+            && found.last() == Some(name)
+        {
+            keys.clone_from(found);
+        }
+        let hint = unknown.as_ref().map_or(String::new(), UnknownName::hint);
+        format!("{}{}: {}{hint}", self.place(&keys), keys.join("."), error.inner().message())
     }
 
     /// Where a key was set: the override, or the line of the file.
@@ -241,84 +251,6 @@ impl ConfigSources {
     fn wrong(&self, reason: String) -> TrainError {
         let path = self.file.as_ref().map_or_else(|| "the settings".into(), |(path, _)| path.clone());
         TrainError::Config { path, reason }
-    }
-}
-
-/// The JSON schema of [`RunConfig`].
-struct ConfigSchema(Json);
-
-impl ConfigSchema {
-    fn new() -> Self {
-        Self(schemars::schema_for!(RunConfig).to_value())
-    }
-
-    /// The alternatives of a schema that are no mere references, `oneOf` and `anyOf` included.
-    fn forms<'a>(&'a self, schema: &'a Json) -> Vec<&'a Json> {
-        if let Some(name) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
-            return self.forms(&self.0["$defs"][name]);
-        }
-        let alternatives = ["oneOf", "anyOf"].iter().find_map(|key| schema[*key].as_array());
-        match alternatives {
-            Some(alternatives) => alternatives.iter().flat_map(|schema| self.forms(schema)).collect(),
-            None => vec![schema],
-        }
-    }
-
-    /// The first key of a value that its schema does not know, and what to write instead.
-    fn unknown_key(&self, schema: &Json, value: &Value, path: Vec<String>) -> Option<(Vec<String>, String)> {
-        let forms = self.forms(schema);
-        if let Value::Array(values) = value {
-            let items = forms.iter().find_map(|form| form.get("items"))?;
-            return values.iter().find_map(|value| self.unknown_key(items, value, path.clone()));
-        }
-        let table = value.as_table()?;
-        // Of tables that say which choice they are, only that choice counts.
-        let is_chosen = |form: &&&Json| match (&form["properties"][KIND]["const"], table.get(KIND)) {
-            (Json::String(kind), Some(found)) => found.as_str() == Some(kind),
-            _ => true,
-        };
-        let known = forms.iter().filter(is_chosen).filter_map(|form| form["properties"].as_object());
-        let known: Vec<(&String, &Json)> = known.flatten().collect();
-        if known.is_empty() {
-            return None;
-        }
-        for (key, value) in table {
-            let path = [path.as_slice(), std::slice::from_ref(key)].concat();
-            match known.iter().find(|(name, _)| *name == key) {
-                Some((_, schema)) => {
-                    if let Some(found) = self.unknown_key(schema, value, path) {
-                        return Some(found);
-                    }
-                }
-                None => {
-                    let mut names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
-                    names.dedup();
-                    let near = nearest(key, names.iter().copied());
-                    let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-                    let list = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-                    return Some((path, format!("unknown key `{key}`, expected one of {list}{hint}")));
-                }
-            }
-        }
-        None
-    }
-
-    /// The name of a choice that is nearest to the string that was given for a key.
-    fn nearest_choice(&self, keys: &[String], config: &Value) -> Option<&str> {
-        let (mut forms, mut value) = (self.forms(&self.0), config);
-        for key in keys {
-            let schemas: Vec<&Json> =
-                forms.iter().filter_map(|form| form["properties"].get(key.as_str())).collect();
-            forms = schemas.into_iter().flat_map(|schema| self.forms(schema)).collect();
-            value = value.get(key)?;
-        }
-        let name = value.as_str().or_else(|| value.get(KIND)?.as_str())?;
-        let choices = forms.into_iter().flat_map(|form| {
-            let kind = &form["properties"][KIND];
-            let listed = form["enum"].as_array().or(kind["enum"].as_array()).into_iter().flatten();
-            listed.chain([&form["const"], &kind["const"]]).filter_map(Json::as_str)
-        });
-        nearest(name, choices.collect::<Vec<_>>()).filter(|near| *near != name)
     }
 }
 

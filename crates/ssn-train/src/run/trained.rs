@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use ssn_core::modes::canonicalise;
-use ssn_data::split::Assignment;
+use ssn_data::SplitAssignment;
 use ssn_data::{Case, DataConfig, Preprocessing, SplitFile};
 use ssn_eval::{Description, DistributionFile, Kind, ModelId, case_seed};
 use ssn_nn::model::{Execution, Model};
@@ -93,8 +93,8 @@ fn metadata(
     };
     let best = validation.filter(|best| best.step == progress.step);
     let cases = match SplitFile::read(&config.data.split.file)?.assignment {
-        Assignment::Parts(lists) => lists.map(|list| list.len()),
-        Assignment::Folds(_) => [0; 3],
+        SplitAssignment::Parts(lists) => lists.map(|list| list.len()),
+        SplitAssignment::Folds(_) => [0; 3],
     };
     let provenance = Provenance {
         run: name_of(run),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ssn_data::{Batch, Loader, LoaderConfig, Share, Split};
+use ssn_data::{Batch, DataLoader, LoaderConfig, Replica, Split};
 use ssn_nn::NnError;
 use ssn_nn::communicator::{Communicator, all_gather_values, is_root};
 use ssn_nn::model::{Execution, Model, Precision};
@@ -271,11 +271,12 @@ impl Run {
         if let Some(ended) = self.after_step(callback)? {
             return Ok(ended);
         }
-        let share = self.comm.as_ref();
-        let share = share.map_or(Share::WHOLE, |comm| Share { rank: comm.rank(), ranks: comm.world_size() });
-        let config = LoaderConfig { start: self.progress.step, share, ..loader.clone() };
+        let replica = self.comm.as_ref();
+        let replica = replica
+            .map_or(Replica::SINGLE, |comm| Replica { rank: comm.rank(), world_size: comm.world_size() });
+        let config = LoaderConfig { start: self.progress.step, replica, ..loader.clone() };
         let cases = self.resolved.dataset.subset(&self.resolved.parts, Split::Train);
-        let mut batches = Loader::new(Arc::new(cases), training.seed, self.resolved.batches()?, &config)?;
+        let mut batches = DataLoader::new(Arc::new(cases), training.seed, self.resolved.batches()?, &config)?;
         let mut following = None;
         while self.progress.step < training.steps {
             let (step_start, gpu_start) = (Instant::now(), self.trainer.gpu_seconds().unwrap_or(0.0));

@@ -4,6 +4,7 @@ use ssn_train::run::CheckpointChoice;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_data::config::explain;
 use ssn_io::{Limits, read_bytes};
@@ -13,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::toy::ToyProblem;
 
 /// An experiment: networks that are compared on one dataset, or the toy problem.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
     /// What it is, above its table.
@@ -26,11 +27,13 @@ pub struct Experiment {
     pub folds: usize,
     /// The checkpoint of each run that is scored.
     #[serde(default = "last")]
+    #[schemars(with = "String")]
     pub checkpoint: CheckpointChoice,
     /// Masks that are scored, as in `ssn evaluate --group`; without them, each class, and all together.
     #[serde(default)]
     pub masks: Vec<String>,
     /// The config of all rows, as `ssn train` reads it.
+    #[schemars(with = "Option<serde_json::Value>")]
     pub config: Option<Table>,
     /// The networks.
     #[serde(default)]
@@ -42,7 +45,7 @@ pub struct Experiment {
 }
 
 /// A row of the table.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
     /// The network.
@@ -66,7 +69,7 @@ pub struct Row {
 }
 
 /// The version that takes minutes.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reduced {
     /// Settings over those of all rows.
@@ -92,7 +95,7 @@ pub struct Reduced {
 }
 
 /// The toy problem: the options of `ssn toy` of the same names.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Toy {
     seeds: Option<u32>,
@@ -139,7 +142,8 @@ impl Experiment {
         let bytes =
             read_bytes(path, &Limits::default()).map_err(|error| Error::new(ErrorKind::BadData, error))?;
         let text = String::from_utf8(bytes).map_err(|_| wrong("it is no text; name an experiment file"))?;
-        let experiment: Self = toml::from_str(&text).map_err(|error| wrong(&explain(&text, &error)))?;
+        let experiment: Self =
+            toml::from_str(&text).map_err(|error| wrong(&explain::<Self>(&text, &error)))?;
         experiment.check().map_err(|reason| wrong(&reason))?;
         Ok((experiment, text))
     }

@@ -1,0 +1,568 @@
+//! The dataset check: every problem at once, with statistics.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use ssn_core::labels::{BitPlanes, LabelMap};
+use ssn_core::metrics::foreground_distance;
+
+use crate::dataset::case::Case;
+use crate::dataset::finding::{Finding, FindingKind, Severity};
+use crate::dataset::split::Split;
+use crate::dataset::{CaseEntry, Dataset, Layout};
+use crate::parallel;
+use crate::parallel::Progress;
+use crate::text::counted;
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CheckReport {
+    /// The folder or file.
+    pub root: PathBuf,
+    /// The layout of its files.
+    pub layout: Layout,
+    /// All cases, readable or not.
+    pub cases: usize,
+    /// How many findings are errors.
+    pub errors: usize,
+    /// How many are warnings.
+    pub warnings: usize,
+    /// What was found, the worst first.
+    pub findings: Vec<Finding>,
+    /// Figures of the cases that could be read.
+    pub statistics: Statistics,
+}
+
+impl CheckReport {
+    /// Whether there is neither an error nor a warning.
+    pub fn is_clean(&self) -> bool {
+        self.errors + self.warnings == 0
+    }
+}
+
+/// Reads every case of a dataset, in parallel, and reports every problem.
+///
+/// `parts` is the part of each case where a split was made; without it, the parts that the dataset itself
+/// assigns are looked at.
+pub fn check(dataset: &Dataset, parts: Option<&[Split]>, progress: Progress<'_>) -> CheckReport {
+    let part =
+        |index: usize| parts.and_then(|parts| parts.get(index).copied()).or(dataset.entries[index].split);
+    let results = parallel::map(dataset.entries.len(), progress, |index, meter| {
+        let (case, mut findings) = dataset.inspect(index);
+        let entry = &dataset.entries[index];
+        let facts = case.map(|case| {
+            meter.saw(case.bytes());
+            let facts = CaseFacts::of(&case, dataset.classes.len(), entry, part(index));
+            findings.extend(
+                of_content(dataset, &case, &facts).into_iter().map(|finding| finding.of_case(&entry.id)),
+            );
+            facts
+        });
+        (facts, findings)
+    });
+    let mut findings = dataset.findings.clone();
+    findings.extend(duplicates(dataset));
+    findings.extend(leaks(dataset, &part));
+    let mut facts = vec![];
+    for (result, entry) in results.into_iter().zip(&dataset.entries) {
+        match result {
+            Ok((of_case, found)) => {
+                facts.extend(of_case);
+                findings.extend(found);
+            }
+            Err(message) => findings.push(Finding::panic(&message).of_case(&entry.id)),
+        }
+    }
+    let statistics = Statistics::of(&facts, &dataset.channels, &dataset.classes);
+    findings.extend(of_raters(&statistics));
+    // Sorting is stable: within a kind, cases stay in their order.
+    findings.sort_by_key(|finding| (finding.severity, finding.kind));
+    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
+    CheckReport {
+        root: dataset.root.clone(),
+        layout: dataset.layout,
+        cases: dataset.entries.len(),
+        errors: count(Severity::Error),
+        warnings: count(Severity::Warning),
+        findings,
+        statistics,
+    }
+}
+
+/// Findings about the values of a readable case.
+fn of_content(dataset: &Dataset, case: &Case, facts: &CaseFacts) -> Vec<Finding> {
+    let mut findings = vec![];
+    for (name, [low, high]) in dataset.channels.iter().zip(&facts.ranges) {
+        if low == high {
+            let reason = format!("all values of the channel {name:?} are {low}");
+            let advice = "check that the right file is there";
+            findings.push(Finding::warning(FindingKind::ConstantChannel, reason, advice));
+        }
+    }
+    if facts.raters > 0 && facts.empty == facts.raters {
+        let reason = if facts.raters == 1 {
+            "the label map is empty"
+        } else {
+            "the label maps of all raters are empty"
+        };
+        findings.push(Finding::note(FindingKind::EmptyLabels, reason));
+    }
+    let outside = case.mask.as_ref().map_or(0, |mask| {
+        let marked = |v: &usize| case.raters.iter().any(|rater| rater[*v] > 0);
+        (0..mask.len()).filter(|&v| mask[v] == 0).filter(marked).count()
+    });
+    if outside > 0 {
+        let reason = format!("{outside} marked voxels lie outside the region of interest");
+        findings.push(Finding::note(FindingKind::OutsideMask, reason));
+    }
+    findings
+}
+
+fn duplicates(dataset: &Dataset) -> Vec<Finding> {
+    let mut counts = BTreeMap::<&str, usize>::new();
+    dataset.entries.iter().for_each(|entry| *counts.entry(&entry.id).or_default() += 1);
+    let twice = counts.into_iter().filter(|(_, count)| *count > 1);
+    twice
+        .map(|(id, count)| {
+            let reason = format!("{count} cases have this id, but ids must differ");
+            Finding::error(FindingKind::DuplicateId, reason, "rename or remove all but one").of_case(id)
+        })
+        .collect()
+}
+
+/// Groups that are in more than one part.
+fn leaks(dataset: &Dataset, part: &dyn Fn(usize) -> Option<Split>) -> Vec<Finding> {
+    let mut found = BTreeMap::<&str, BTreeMap<Split, &str>>::new();
+    for (index, entry) in dataset.entries.iter().enumerate() {
+        if let Some(split) = part(index) {
+            found.entry(&entry.group).or_default().entry(split).or_insert(&entry.id);
+        }
+    }
+    found.retain(|_, parts| parts.len() > 1);
+    found
+        .into_iter()
+        .map(|(group, parts)| {
+            let places: Vec<String> = parts.iter().map(|(split, id)| format!("{split} ({id})")).collect();
+            let reason = format!("the patient or series {group:?} is in {}", places.join(" and "));
+            let advice = "put all cases of a patient into one part, or scores will be too good";
+            Finding::warning(FindingKind::SplitLeak, reason, advice)
+        })
+        .collect()
+}
+
+fn of_raters(statistics: &Statistics) -> Option<Finding> {
+    let [fewest, most] = statistics.raters;
+    let reason = format!("cases have {fewest} to {most} raters");
+    (fewest != most).then(|| Finding::note(FindingKind::RaterCount, reason))
+}
+
+/// What the statistics keep of one case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CaseFacts {
+    /// The patient or series.
+    pub group: String,
+    /// The part of the dataset.
+    pub split: Option<Split>,
+    /// `[d, h, w]`.
+    pub shape: [usize; 3],
+    /// Along w, h, d; `None` if the files have no geometry.
+    pub spacing: Option<[f64; 3]>,
+    /// Smallest and largest value of each channel.
+    pub ranges: Vec<[f32; 2]>,
+    /// Voxels of each class, summed over raters.
+    pub volumes: Vec<u64>,
+    /// How many raters there are.
+    pub raters: usize,
+    /// How many of them marked nothing.
+    pub empty: usize,
+    /// Mean of 1 − IoU over all ordered pairs of raters, self pairs included, two empty maps at distance 0.
+    pub diversity: f64,
+}
+
+impl CaseFacts {
+    /// Looks at a case whose labels are below `classes`.
+    pub fn of(case: &Case, classes: usize, entry: &CaseEntry, split: Option<Split>) -> Self {
+        let range = |channel: &[f32]| {
+            channel
+                .iter()
+                .fold([f32::INFINITY, f32::NEG_INFINITY], |[low, high], &x| [low.min(x), high.max(x)])
+        };
+        let maps: Vec<BitPlanes> = case
+            .raters
+            .iter()
+            .filter_map(|rater| LabelMap::new(rater.clone(), classes).ok().map(|map| BitPlanes::new(&map)))
+            .collect();
+        let mut volumes = vec![0u64; classes];
+        for map in &maps {
+            volumes.iter_mut().zip(map.volumes()).for_each(|(sum, &volume)| *sum += volume as u64);
+        }
+        Self {
+            group: entry.group.clone(),
+            split,
+            shape: case.shape,
+            spacing: entry.source.has_geometry().then_some(case.geometry.spacing),
+            ranges: case.image.chunks(case.voxels().max(1)).map(range).collect(),
+            volumes,
+            raters: maps.len(),
+            empty: maps.iter().filter(|map| map.volume(0) == map.voxels()).count(),
+            diversity: diversity(&maps),
+        }
+    }
+}
+
+/// Mean distance over all ordered pairs, self pairs included.
+fn diversity(maps: &[BitPlanes]) -> f64 {
+    let mut sum = 0.0;
+    for (i, first) in maps.iter().enumerate() {
+        sum += maps[i + 1..].iter().filter_map(|second| foreground_distance(first, second).ok()).sum::<f64>();
+    }
+    2.0 * sum / (maps.len() * maps.len()).max(1) as f64
+}
+
+/// Figures of a dataset.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Statistics {
+    /// Cases that could be read.
+    pub cases: usize,
+    /// Patients or series.
+    pub groups: usize,
+    /// Sizes `[d, h, w]`, with how many cases have each; the most frequent first.
+    pub sizes: Vec<([usize; 3], usize)>,
+    /// Smallest and largest spacing along w, h, d, of the cases whose files say it.
+    pub spacing: Option<[[f64; 2]; 3]>,
+    /// The channels.
+    pub channels: Vec<ChannelFigures>,
+    /// The classes.
+    pub classes: Vec<ClassFigures>,
+    /// Fewest and most raters of a case.
+    pub raters: [usize; 2],
+    /// The raters of all cases.
+    pub agreement: Agreement,
+    /// The same for each part of the dataset, if it has parts.
+    pub parts: Vec<PartFigures>,
+}
+
+/// Figures of a channel.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ChannelFigures {
+    /// Its name.
+    pub name: String,
+    /// The smallest and the largest value in any case.
+    pub range: [f32; 2],
+}
+
+/// Figures of a class.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClassFigures {
+    /// Its name.
+    pub name: String,
+    /// Its share of all voxels of all raters.
+    pub share: f64,
+    /// Cases in which a rater marked it.
+    pub cases: usize,
+}
+
+/// How far raters agree.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Agreement {
+    /// The share of raters' maps that are empty.
+    pub empty_fraction: f64,
+    /// Mean over cases of the mean of 1 − IoU over all ordered pairs of raters, self pairs included.
+    pub expert_diversity: f64,
+}
+
+/// Figures of a part of the dataset.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PartFigures {
+    /// The part.
+    pub split: Split,
+    /// Its cases.
+    pub cases: usize,
+    /// Its patients or series.
+    pub groups: usize,
+    /// Its raters.
+    pub agreement: Agreement,
+}
+
+impl Agreement {
+    fn of<'a>(facts: impl Iterator<Item = &'a CaseFacts>) -> Self {
+        let (mut cases, mut maps, mut empty, mut diversity) = (0usize, 0usize, 0usize, 0.0);
+        for fact in facts {
+            (cases, maps, empty) = (cases + 1, maps + fact.raters, empty + fact.empty);
+            diversity += fact.diversity;
+        }
+        let mean = |sum: f64, count: usize| sum / count.max(1) as f64;
+        Self { empty_fraction: mean(empty as f64, maps), expert_diversity: mean(diversity, cases) }
+    }
+}
+
+impl Statistics {
+    /// Sums up the facts of all cases.
+    pub fn of(facts: &[CaseFacts], channels: &[String], classes: &[String]) -> Self {
+        let mut sizes = BTreeMap::<[usize; 3], usize>::new();
+        facts.iter().for_each(|fact| *sizes.entry(fact.shape).or_default() += 1);
+        let mut sizes: Vec<_> = sizes.into_iter().collect();
+        sizes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let voxels: u64 = facts.iter().flat_map(|fact| &fact.volumes).sum();
+        let class = |(c, name): (usize, &String)| {
+            let of_case = |fact: &CaseFacts| fact.volumes.get(c).copied().unwrap_or(0);
+            ClassFigures {
+                name: name.clone(),
+                share: facts.iter().map(of_case).sum::<u64>() as f64 / voxels.max(1) as f64,
+                cases: facts.iter().filter(|fact| of_case(fact) > 0).count(),
+            }
+        };
+        let channel = |(c, name): (usize, &String)| {
+            let ranges = facts.iter().filter_map(|fact| fact.ranges.get(c));
+            let range = ranges
+                .fold([f32::INFINITY, f32::NEG_INFINITY], |[a, b], [low, high]| [a.min(*low), b.max(*high)]);
+            ChannelFigures { name: name.clone(), range }
+        };
+        let raters = || facts.iter().map(|fact| fact.raters);
+        Self {
+            cases: facts.len(),
+            groups: groups(facts.iter()),
+            sizes,
+            spacing: spacing(facts),
+            channels: channels.iter().enumerate().map(channel).collect(),
+            classes: classes.iter().enumerate().map(class).collect(),
+            raters: [raters().min().unwrap_or(0), raters().max().unwrap_or(0)],
+            agreement: Agreement::of(facts.iter()),
+            parts: Split::ALL.iter().filter_map(|&split| part(facts, split)).collect(),
+        }
+    }
+}
+
+fn groups<'a>(facts: impl Iterator<Item = &'a CaseFacts>) -> usize {
+    facts.map(|fact| fact.group.as_str()).collect::<BTreeSet<_>>().len()
+}
+
+fn spacing(facts: &[CaseFacts]) -> Option<[[f64; 2]; 3]> {
+    let mut all = facts.iter().filter_map(|fact| fact.spacing);
+    let first = all.next()?.map(|x| [x, x]);
+    Some(all.fold(first, |limits, spacing| {
+        std::array::from_fn(|axis| [limits[axis][0].min(spacing[axis]), limits[axis][1].max(spacing[axis])])
+    }))
+}
+
+fn part(facts: &[CaseFacts], split: Split) -> Option<PartFigures> {
+    let of_part = || facts.iter().filter(move |fact| fact.split == Some(split));
+    let cases = of_part().count();
+    (cases > 0).then(|| PartFigures {
+        split,
+        cases,
+        groups: groups(of_part()),
+        agreement: Agreement::of(of_part()),
+    })
+}
+
+/// Findings of one kind that are printed; the rest is counted, and JSON has all.
+const SHOWN: usize = 10;
+
+/// More findings than this are printed in one line if they say the same.
+const FEW: usize = 3;
+
+impl fmt::Display for CheckReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {}", self.root.display(), self.layout.describe())?;
+        figures(f, &self.statistics, self.cases)?;
+        findings(f, self)?;
+        match self.errors + self.warnings {
+            0 => writeln!(f, "\nno problems found"),
+            _ => writeln!(f, "\n{} and {}", counted(self.errors, "error"), counted(self.warnings, "warning")),
+        }
+    }
+}
+
+fn figures(f: &mut fmt::Formatter<'_>, statistics: &Statistics, cases: usize) -> fmt::Result {
+    let unreadable = cases - statistics.cases;
+    let rest = if unreadable > 0 { format!(", {unreadable} of them unusable") } else { String::new() };
+    writeln!(
+        f,
+        "  cases      {cases}{rest}, in {} (patients or series)",
+        counted(statistics.groups, "group")
+    )?;
+    let flat = statistics.sizes.iter().all(|([d, ..], _)| *d == 1);
+    let axes = if flat { "height × width" } else { "depth × height × width" };
+    let size = |([d, h, w], count): &([usize; 3], usize)| match flat {
+        true => format!("{h} × {w} ({})", counted(*count, "case")),
+        false => format!("{d} × {h} × {w} ({})", counted(*count, "case")),
+    };
+    let sizes: Vec<String> = statistics.sizes.iter().take(3).map(size).collect();
+    let more = if statistics.sizes.len() > 3 {
+        format!(", {} other sizes", statistics.sizes.len() - 3)
+    } else {
+        String::new()
+    };
+    if !sizes.is_empty() {
+        writeln!(f, "  size       {}{more}; {axes}", sizes.join(", "))?;
+    }
+    if let Some([w, h, d]) = statistics.spacing {
+        let axis = |[low, high]: [f64; 2]| match low == high {
+            true => format!("{}", rounded(low)),
+            false => format!("{}–{}", rounded(low), rounded(high)),
+        };
+        let along = if flat { vec![h, w] } else { vec![d, h, w] };
+        let along: Vec<String> = along.into_iter().map(axis).collect();
+        writeln!(f, "  spacing    {} mm; {axes}", along.join(" × "))?;
+    }
+    for (number, channel) in statistics.channels.iter().enumerate() {
+        let head = if number == 0 { "channels" } else { "" };
+        let [low, high] = channel.range.map(|x| rounded(f64::from(x)));
+        writeln!(f, "  {head:<10} {:<16} {low} to {high}", channel.name)?;
+    }
+    for (number, class) in statistics.classes.iter().enumerate() {
+        let head = if number == 0 { "classes" } else { "" };
+        writeln!(
+            f,
+            "  {head:<10} {:<16} {:.2} % of voxels, in {}",
+            class.name,
+            100.0 * class.share,
+            counted(class.cases, "case")
+        )?;
+    }
+    let [fewest, most] = statistics.raters;
+    let raters = if fewest == most { fewest.to_string() } else { format!("{fewest} to {most}") };
+    writeln!(f, "  raters     {raters}; {}", agreement(&statistics.agreement, most))?;
+    for part in &statistics.parts {
+        writeln!(
+            f,
+            "  {:<10} {} in {}; {}",
+            part.split,
+            counted(part.cases, "case"),
+            counted(part.groups, "group"),
+            agreement(&part.agreement, most)
+        )?;
+    }
+    Ok(())
+}
+
+/// How often raters marked nothing, and, of several, how much they differ.
+fn agreement(agreement: &Agreement, raters: usize) -> String {
+    let Agreement { empty_fraction, expert_diversity } = agreement;
+    let empty = format!("{:.1} % of maps are empty", 100.0 * empty_fraction);
+    if raters < 2 { empty } else { format!("{empty}, diversity of raters {expert_diversity:.3}") }
+}
+
+/// Four digits that count, and no trailing zeros.
+fn rounded(x: f64) -> f64 {
+    format!("{x:.3e}").parse().unwrap_or(x)
+}
+
+fn findings(f: &mut fmt::Formatter<'_>, report: &CheckReport) -> fmt::Result {
+    let mut kinds = BTreeMap::<(Severity, FindingKind), Vec<&Finding>>::new();
+    for finding in &report.findings {
+        kinds.entry((finding.severity, finding.kind)).or_default().push(finding);
+    }
+    for ((severity, _), found) in kinds {
+        writeln!(f)?;
+        match of_many_cases(&found) {
+            Some(line) => writeln!(f, "{severity:<8} {line}")?,
+            None => one_by_one(f, severity, &found, report)?,
+        }
+        if let Some(advice) = found.first().map(|finding| finding.advice).filter(|advice| !advice.is_empty())
+        {
+            writeln!(f, "{:<8} {advice}", "→")?;
+        }
+    }
+    Ok(())
+}
+
+/// One line for many cases of which the very same is true.
+fn of_many_cases(found: &[&Finding]) -> Option<String> {
+    let [first, .., _] = found else { return None };
+    let same = |finding: &&Finding| finding.reason == first.reason && finding.file.is_none();
+    let cases: Vec<&str> = found.iter().filter_map(|finding| finding.case.as_deref()).collect();
+    if found.len() <= FEW || cases.len() < found.len() || !found.iter().all(same) {
+        return None;
+    }
+    let more = if cases.len() > SHOWN { ", …" } else { "" };
+    let named = cases[..cases.len().min(SHOWN)].join(", ");
+    Some(format!("{}: {}: {named}{more}", counted(cases.len(), "case"), first.reason))
+}
+
+/// A line per finding.
+fn one_by_one(
+    f: &mut fmt::Formatter<'_>,
+    severity: Severity,
+    found: &[&Finding],
+    report: &CheckReport,
+) -> fmt::Result {
+    for finding in found.iter().take(SHOWN) {
+        let case = finding.case.as_ref().map_or(String::new(), |case| format!("{case}: "));
+        let file = finding.file.as_ref().map_or(String::new(), |file| {
+            let inside = file.strip_prefix(&report.root).ok().filter(|path| !path.as_os_str().is_empty());
+            format!("{}: ", inside.unwrap_or(file).display())
+        });
+        writeln!(f, "{severity:<8} {case}{file}{}", finding.reason)?;
+    }
+    match found.len().saturating_sub(SHOWN) {
+        0 => Ok(()),
+        more => writeln!(f, "{severity:<8} … and {more} more of this kind"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry() -> CaseEntry {
+        let files =
+            crate::dataset::source::CaseFiles { images: vec![Some("a.nii".into())], ..Default::default() };
+        CaseEntry {
+            id: "a".into(),
+            group: "p".into(),
+            split: None,
+            source: crate::dataset::source::CaseSource::Files(files),
+        }
+    }
+
+    fn case(raters: &[&[u8]]) -> Case {
+        Case {
+            id: "a".into(),
+            channels: 1,
+            shape: [1, 1, 4],
+            image: vec![0.0, 1.0, -2.0, 3.0],
+            raters: raters.iter().map(|rater| rater.to_vec()).collect(),
+            ..Case::default()
+        }
+    }
+
+    #[test]
+    fn agreement_by_hand() {
+        // Distances: two empty maps 0; an empty and another 1; {0, 1} and {1} ½.
+        let case = case(&[&[0; 4], &[0; 4], &[1, 1, 0, 0], &[0, 1, 0, 0]]);
+        let facts = CaseFacts::of(&case, 2, &entry(), Some(Split::Train));
+        assert_eq!((facts.empty, facts.raters, facts.volumes.as_slice()), (2, 4, &[13, 3][..]));
+        assert_eq!(facts.diversity, 2.0 * 4.5 / 16.0);
+        assert_eq!(facts.ranges, [[-2.0, 3.0]]);
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let statistics = Statistics::of(&[facts.clone(), facts], &names(&["ct"]), &names(&["no", "yes"]));
+        assert_eq!(statistics.agreement, Agreement { empty_fraction: 0.5, expert_diversity: 0.5625 });
+        assert_eq!((statistics.cases, statistics.groups, statistics.parts.len()), (2, 1, 1));
+        assert_eq!((statistics.classes[1].share, statistics.classes[1].cases), (3.0 / 16.0, 2));
+    }
+
+    #[test]
+    fn one_rater_and_no_case_are_no_trouble() {
+        assert_eq!(CaseFacts::of(&case(&[&[1; 4]]), 2, &entry(), None).diversity, 0.0);
+        let nothing = Statistics::of(&[], &[], &[]);
+        assert_eq!((nothing.cases, nothing.agreement), (0, Agreement::default()));
+    }
+
+    #[test]
+    fn what_is_true_of_many_cases_takes_one_line() {
+        let empty = |case: &str| Finding::note(FindingKind::EmptyLabels, "all maps are empty").of_case(case);
+        let mut found: Vec<Finding> = ["a", "b", "c"].map(empty).to_vec();
+        let line = |found: &[Finding]| of_many_cases(&found.iter().collect::<Vec<_>>());
+        assert_eq!(line(&found), None, "three lines are not too many");
+        found.push(empty("d"));
+        assert_eq!(line(&found).as_deref(), Some("4 cases: all maps are empty: a, b, c, d"));
+        found.extend((0..SHOWN).map(|n| empty(&n.to_string())));
+        assert!(line(&found).is_some_and(|line| line.starts_with("14 cases") && line.ends_with("5, …")));
+        found[1].reason = "one map is empty".to_owned();
+        assert_eq!(line(&found), None, "another reason needs a line of its own");
+    }
+}

@@ -1,0 +1,214 @@
+//! The section `[data]` of a config file: which dataset, and what is done to it before training.
+//!
+//! Other sections belong to the crates that use them and are not looked at here.
+
+pub mod template;
+mod unknown;
+
+pub use unknown::{UnknownName, check_sections, explain, line_of};
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssn_io::{Limits, read_bytes};
+
+use crate::dataset::finding::Finding;
+use crate::dataset::labels::LabelCoding;
+use crate::dataset::normalize::Normalization;
+use crate::dataset::preprocessing::Preprocessing;
+use crate::dataset::split::{Split, SplitConfig};
+use crate::dataset::{Dataset, Layout};
+use crate::error::{DataError, Result};
+use crate::layouts::DatasetOverrides;
+use crate::text::nearest;
+
+/// The section `[data]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DataConfig {
+    /// The folder or file of the dataset; relative paths start at the config file.
+    pub path: PathBuf,
+    /// The layout that must be found there.
+    pub layout: Option<Layout>,
+    /// The channels to use, in this order, by their names in the dataset; without it, all.
+    pub channels: Option<Vec<String>>,
+    /// The names of the classes, the background first; without it, what the dataset says.
+    pub classes: Option<Vec<String>>,
+    /// The stored values of the classes, in their order, where they are not 0, 1, 2, …
+    pub label_values: Option<Vec<u8>>,
+    /// Stored values above this are class 1, for masks that lost their exact values.
+    pub label_threshold: Option<u8>,
+    /// The scale of intensities.
+    #[serde(default)]
+    pub normalization: Normalization,
+    /// A common spacing along w, h, d in millimeters.
+    pub spacing: Option<[f64; 3]>,
+    /// Cut cases to the box of their region of interest.
+    #[serde(default)]
+    pub crop_to_mask: bool,
+    /// Which cases are for training, validation and test.
+    #[serde(default)]
+    pub split: SplitConfig,
+}
+
+impl DataConfig {
+    /// Reads the section `[data]` of a config file; paths become those of the file.
+    pub fn read(path: &Path) -> Result<Self> {
+        let bytes = read_bytes(path, &Limits::default())?;
+        let wrong = |reason: String| DataError::Config { path: path.to_owned(), reason };
+        let text = String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
+        let config = Self::parse(&text).map_err(wrong)?;
+        Ok(config.seen_from(path.parent().unwrap_or(Path::new(""))))
+    }
+
+    /// The same with paths that start at the folder of the config file.
+    pub fn seen_from(mut self, folder: &Path) -> Self {
+        self.path = folder.join(&self.path);
+        self.split.file = folder.join(&self.split.file);
+        self
+    }
+
+    /// The section `[data]` of the text of a config.
+    ///
+    /// # Errors
+    /// A sentence about the first thing that is wrong, with its line.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        #[derive(Deserialize, JsonSchema)]
+        struct Whole {
+            data: Option<DataConfig>,
+        }
+        let Whole { data } = toml::from_str(text).map_err(|error| explain::<Whole>(text, &error))?;
+        let Some(config) = data else {
+            let table: toml::Table = toml::from_str(text).unwrap_or_default();
+            let near = table.keys().find(|key| nearest(key, ["data"]).is_some());
+            return Err(near.map_or_else(
+                || "the section [data] is missing; `ssn init DIR` writes one".to_owned(),
+                |section| format!("there is no section [{section}]; did you mean [data]?"),
+            ));
+        };
+        config.check().map_err(|error| error.to_string())?;
+        Ok(config)
+    }
+
+    /// Refuses settings outside their ranges.
+    pub fn check(&self) -> Result<()> {
+        self.normalization.check()?;
+        self.split.ratios.check()?;
+        let bad =
+            |field, value: String, expected: &str| Err(DataError::setting(field, value, expected.to_owned()));
+        if let Some(spacing) =
+            self.spacing.filter(|spacing| spacing.iter().any(|x| !(x.is_finite() && *x > 0.0)))
+        {
+            return bad("data.spacing", format!("{spacing:?}"), "three positive numbers of millimeters");
+        }
+        if self.label_values.is_some() && self.label_threshold.is_some() {
+            return bad("data.label_threshold", "set beside data.label_values".to_owned(), "set alone");
+        }
+        match self.split.folds {
+            Some(folds) if self.split.fold >= folds => bad(
+                "data.split.fold",
+                self.split.fold.to_string(),
+                &format!("below data.split.folds, {folds}"),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Opens the dataset, as the config says.
+    pub fn open(&self) -> Result<Dataset> {
+        let known = DatasetOverrides {
+            channels: self.channels.clone(),
+            classes: self.classes.clone(),
+            coding: self.coding(),
+        };
+        let mut dataset = Dataset::open_with(&self.path, &known)?;
+        if let Some(expected) = self.layout.filter(|layout| *layout != dataset.layout) {
+            return Err(DataError::dataset(
+                &self.path,
+                format!("this is {}, but data.layout is {expected:?}", dataset.layout.describe()),
+                "correct data.path or data.layout in the config",
+            ));
+        }
+        let Self { spacing, crop_to_mask, normalization, .. } = *self;
+        dataset.preprocessing = Preprocessing { spacing, crop_to_mask, normalization };
+        Ok(dataset)
+    }
+
+    /// The rule from stored labels to classes, if the config has one.
+    pub fn coding(&self) -> Option<LabelCoding> {
+        let values = self.label_values.clone().map(LabelCoding::Values);
+        values.or(self.label_threshold.map(LabelCoding::Threshold))
+    }
+
+    /// The part of each case for a check, which goes on without a split: what is wrong with it joins the findings
+    /// of the dataset.
+    pub fn parts_or_finding(&self, dataset: &mut Dataset) -> Option<Vec<Split>> {
+        match self.split.parts(dataset) {
+            Ok((parts, _)) => Some(parts),
+            // Two cases with the same id: the check reports them itself.
+            Err(DataError::Case { .. }) => None,
+            Err(error) => {
+                dataset.findings.push(Finding::of_split(error));
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::split::Ratios;
+
+    #[test]
+    fn a_whole_config_is_understood() {
+        let text = r#"
+        [data]
+        path = "set"
+        layout = "nn-unet"
+        channels = ["flair"]
+        classes = ["background", "lesion"]
+        label_values = [0, 255]
+        normalization = { kind = "scale", subtract = 0.5 }
+        spacing = [1.0, 1.0, 2.0]
+        crop_to_mask = true
+        split = { ratios = [60, 10, 30], seed = 4 }
+        [training]
+        anything = 1
+    "#;
+        let config = DataConfig::parse(text).unwrap();
+        assert_eq!(
+            (config.layout, config.split.ratios, config.split.seed),
+            (Some(Layout::NnUnet), Ratios::BRATS, 4)
+        );
+        assert_eq!(config.normalization, Normalization::Scale { subtract: 0.5, divide: 1.0 });
+        let least = DataConfig::parse("[data]\npath = \"x\"").unwrap();
+        assert_eq!((least.normalization, least.split), (Normalization::None, SplitConfig::default()));
+    }
+
+    #[test]
+    fn mistakes_are_explained() {
+        let message = |text: &str| DataConfig::parse(text).unwrap_err();
+        let data = |line: &str| message(&format!("[data]\npath = \"x\"\n{line}\n"));
+        insta::assert_snapshot!(
+            [
+                data("chanels = [\"a\"]"),
+                data("layout = \"nnunet\""),
+                data("normalization = { kind = \"z-scor\" }"),
+                data("normalization = { kind = \"ct-window\", centre = 40, width = 400 }"),
+                data("split = { ratio = [1, 1, 1] }"),
+                data("split = { ratios = [0, 1, 1] }"),
+                data("split = { folds = 5, fold = 5 }"),
+                data("spacing = [1.0, 0.0, 1.0]"),
+                data("label_values = [0, 1]\nlabel_threshold = 3"),
+                data("path = 3"),
+                message("[dtaa]\npath = \"x\""),
+                message("[model]\n"),
+                message("[data]\nlayout = \"csv\""),
+                message("[data\n"),
+            ]
+            .join("\n")
+        );
+    }
+}

@@ -1,0 +1,447 @@
+//! The files of a case, and how they are read.
+//!
+//! Loading and checking share this code: every problem becomes a [`Finding`], loading stops at the first error
+//! and checking collects all.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ssn_io::{Format, Geometry, Image, Limits, Tolerance, Volume, Voxels, read};
+
+use crate::dataset::case::Case;
+use crate::dataset::finding::{Finding, FindingKind, Severity};
+use crate::dataset::labels::LabelCoding;
+use crate::dataset::records::{PackedCase, PackedCases};
+
+/// Where a case comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CaseSource {
+    /// Files of its own.
+    Files(CaseFiles),
+    /// A grid in a file of many cases.
+    Packed(Arc<PackedCases>, usize),
+}
+
+/// The files of a case.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CaseFiles {
+    /// One file per channel, or one with all channels; `None` for a channel that the case lacks.
+    pub images: Vec<Option<PathBuf>>,
+    /// The files of each rater who looked at the case, in the order of their numbers.
+    pub raters: Vec<RaterFiles>,
+    /// The region of interest.
+    pub mask: Option<PathBuf>,
+}
+
+/// The files of a rater.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RaterFiles {
+    /// Which of the dataset's raters this is: the same number in all cases, from 0.
+    pub number: usize,
+    /// What this rater marked.
+    pub maps: RaterMaps,
+}
+
+/// How a rater's marks are stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RaterMaps {
+    /// One file with labels.
+    Labels(PathBuf),
+    /// A mask for each class. Where masks overlap, the later class counts.
+    Masks(Vec<(u8, PathBuf)>),
+}
+
+impl RaterFiles {
+    /// A rater with one file of labels.
+    pub fn new(number: usize, labels: PathBuf) -> Self {
+        Self { number, maps: RaterMaps::Labels(labels) }
+    }
+
+    /// The files.
+    pub fn files(&self) -> Vec<&PathBuf> {
+        match &self.maps {
+            RaterMaps::Labels(path) => vec![path],
+            RaterMaps::Masks(masks) => masks.iter().map(|(_, path)| path).collect(),
+        }
+    }
+}
+
+/// Whether a case must have labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LabelPolicy {
+    /// A case without labels is an error, as for training and evaluation.
+    #[default]
+    Required,
+    /// Labels are read where they are there, as for prediction.
+    Optional,
+}
+
+/// How the files of a dataset are read, the same for all its cases.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReadOptions {
+    /// The rule from stored labels to classes.
+    pub coding: LabelCoding,
+    /// The third axis of images holds channels, not slices.
+    pub depth_is_channels: bool,
+    /// Only the center of this many pixels a side is used.
+    pub center_crop: Option<usize>,
+    /// The channels to use, in this order; `None` means all.
+    pub pick: Option<Vec<usize>>,
+    /// Whether cases must have labels.
+    pub labels: LabelPolicy,
+}
+
+/// What a case must have.
+#[derive(Debug, Clone, Copy)]
+pub struct ExpectedContent<'a> {
+    /// Names of the channels, before any are picked.
+    pub channels: &'a [String],
+    /// The number of classes.
+    pub classes: usize,
+}
+
+impl CaseSource {
+    /// Whether the first image file has a geometry; pictures and packed cases do not.
+    pub fn has_geometry(&self) -> bool {
+        match self {
+            Self::Files(files) => files.images.iter().flatten().next().is_some_and(|path| !is_picture(path)),
+            Self::Packed(..) => false,
+        }
+    }
+
+    /// Reads the case; `None` if there is an error among the findings.
+    pub fn assemble(
+        &self,
+        id: &str,
+        reading: &ReadOptions,
+        expected: ExpectedContent<'_>,
+        findings: &mut Vec<Finding>,
+    ) -> Option<Case> {
+        let mut reader = CaseReader { reading, expected, findings: vec![] };
+        let case = match self {
+            Self::Files(files) => reader.of_files(files),
+            Self::Packed(records, index) => reader.of_record(&records.path, &records.items[*index]),
+        };
+        let usable = reader.findings.iter().all(|finding| finding.severity != Severity::Error);
+        findings.extend(reader.findings.into_iter().map(|finding| finding.of_case(id)));
+        case.filter(|_| usable).map(|case| Case { id: id.to_owned(), ..case })
+    }
+}
+
+/// The grid of a case, and the file that defined it.
+struct ReferenceGrid {
+    pub path: PathBuf,
+    pub shape: [usize; 3],
+    pub geometry: Geometry,
+}
+
+/// Whether a file is of a kind that has no geometry.
+fn is_picture(path: &Path) -> bool {
+    matches!(Format::of(path), Ok(Format::Png | Format::Jpeg | Format::Tiff | Format::Npy))
+}
+
+/// A picture in gray that was stored in color, as one channel; anything else as it is.
+fn gray(image: Image) -> Image {
+    let [channels, d, h, w] = image.shape;
+    let Voxels::U8(values) = &image.voxels else { return image };
+    let voxels = d * h * w;
+    let same = channels > 1 && values.chunks(voxels.max(1)).all(|channel| channel == &values[..voxels]);
+    if !same {
+        return image;
+    }
+    let first = values[..voxels].to_vec();
+    Image { voxels: Voxels::U8(first), shape: [1, d, h, w], ..image }
+}
+
+/// The center crop of `side` pixels along height and width; a shorter side stays as it is.
+fn center_crop<T: Copy>(volume: Volume<T>, side: Option<usize>) -> Volume<T> {
+    let Some(side) = side else { return volume };
+    let [c, d, h, w] = volume.shape;
+    let (new_h, new_w) = (h.min(side), w.min(side));
+    let (top, left) = ((h - new_h) / 2, (w - new_w) / 2);
+    let planes = volume.data.chunks_exact(h * w);
+    let rows = planes.flat_map(|plane| plane.chunks_exact(w).skip(top).take(new_h));
+    let data = rows.flat_map(|row| row[left..left + new_w].iter().copied()).collect();
+    Volume { data, shape: [c, d, new_h, new_w], geometry: volume.geometry }
+}
+
+/// Reads one case and collects findings.
+struct CaseReader<'a> {
+    pub reading: &'a ReadOptions,
+    pub expected: ExpectedContent<'a>,
+    pub findings: Vec<Finding>,
+}
+
+impl CaseReader<'_> {
+    fn error(&mut self, path: &Path, kind: FindingKind, reason: impl Into<String>, advice: &'static str) {
+        self.findings.push(Finding::error(kind, reason, advice).in_file(path));
+    }
+
+    fn read(&mut self, path: &Path) -> Option<Image> {
+        read(path, &Limits::default()).map_err(|error| self.findings.push(Finding::unreadable(error))).ok()
+    }
+
+    pub fn of_files(&mut self, files: &CaseFiles) -> Option<Case> {
+        let mut grid: Option<ReferenceGrid> = None;
+        let (mut values, mut channels) = (vec![], 0);
+        for (number, path) in files.images.iter().enumerate() {
+            let Some(path) = path else {
+                let name = self.expected.channels.get(number).map_or("", String::as_str);
+                let reason = format!("the channel {name:?} is missing");
+                let advice = "add the file, or leave the channel out in the config (data.channels)";
+                self.findings.push(Finding::error(FindingKind::MissingChannel, reason, advice));
+                continue;
+            };
+            let Some(image) = self.read(path) else { continue };
+            let mut image = image.to_f32();
+            if self.reading.depth_is_channels && image.shape[0] == 1 {
+                image.shape.swap(0, 1);
+            }
+            let image = center_crop(image, self.reading.center_crop);
+            if self.fits(&mut grid, path, &image) {
+                self.check_finite(path, channels, &image.data, image.shape[0]);
+                channels += image.shape[0];
+                values.extend(image.data);
+            }
+        }
+        let (mut raters, mut rater_numbers) = (vec![], vec![]);
+        for rater in &files.raters {
+            if !self.is_expected(rater) {
+                continue;
+            }
+            if let Some(labels) = self.rater(&rater.maps, &mut grid) {
+                raters.push(labels);
+                rater_numbers.push(rater.number);
+            }
+        }
+        if files.raters.is_empty() && self.reading.labels == LabelPolicy::Required {
+            let advice = "add the label files, or remove the case";
+            let finding = Finding::error(FindingKind::MissingLabels, "no rater's labels are there", advice);
+            self.findings.push(finding);
+        }
+        let mask = files.mask.as_ref().and_then(|path| self.mask(path, &mut grid));
+        let grid = grid?;
+        if rater_numbers.iter().enumerate().all(|(index, number)| index == *number) {
+            rater_numbers.clear();
+        }
+        let case = self.finish(&grid, channels, values, raters, mask)?;
+        Some(Case { rater_numbers, ..case })
+    }
+
+    /// Whether the files of a rater have to be read. Some layouts name label files without looking, so that an
+    /// absent one counts only where labels are needed.
+    fn is_expected(&self, rater: &RaterFiles) -> bool {
+        self.reading.labels == LabelPolicy::Required || rater.files().iter().all(|path| path.exists())
+    }
+
+    /// The labels of a rater as classes.
+    fn rater(&mut self, maps: &RaterMaps, grid: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
+        let masks = match maps {
+            RaterMaps::Labels(path) => {
+                let mut labels = self.labels(path, grid)?;
+                self.decode(path, &mut labels);
+                return Some(labels);
+            }
+            RaterMaps::Masks(masks) => masks,
+        };
+        let mut merged: Option<Vec<u8>> = None;
+        for (class, path) in masks {
+            let labels = self.labels(path, grid)?;
+            let map = merged.get_or_insert_with(|| vec![0; labels.len()]);
+            map.iter_mut().zip(&labels).filter(|(_, label)| **label > 0).for_each(|(to, _)| *to = *class);
+        }
+        merged
+    }
+
+    /// A label file as it is stored.
+    fn labels(&mut self, path: &Path, grid: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
+        let image = gray(self.read(path)?);
+        if image.shape[0] != 1 {
+            let reason = format!("the label map has {} channels, but it must have 1", image.shape[0]);
+            self.error(path, FindingKind::SizeMismatch, reason, "store one label per voxel");
+            return None;
+        }
+        match image.to_labels() {
+            Ok(labels) => {
+                let labels = center_crop(labels, self.reading.center_crop);
+                self.fits(grid, path, &labels).then_some(labels.data)
+            }
+            Err(problem) => {
+                self.findings.push(Finding::unreadable(problem.in_file(path)));
+                None
+            }
+        }
+    }
+
+    fn decode(&mut self, path: &Path, labels: &mut [u8]) {
+        let Some(unknown) = self.reading.coding.decode(labels, self.expected.classes) else { return };
+        let shown: Vec<String> = unknown.values.iter().take(5).map(u8::to_string).collect();
+        let more = if unknown.values.len() > 5 { ", …" } else { "" };
+        let allowed = match &self.reading.coding {
+            LabelCoding::Plain => format!("0 to {}", self.expected.classes.saturating_sub(1)),
+            LabelCoding::Values(values) => format!("one of {values:?}"),
+            LabelCoding::Threshold(_) => "any".to_owned(),
+        };
+        let reason = format!(
+            "{} voxels have the label {}{more}, but it must be {allowed}",
+            unknown.voxels,
+            shown.join(", ")
+        );
+        let advice =
+            "name every class in the config (data.classes, data.label_values), or correct the labels";
+        self.error(path, FindingKind::LabelRange, reason, advice);
+    }
+
+    /// The region of interest: what is above one half, for masks may be stored with a slope.
+    fn mask(&mut self, path: &Path, grid: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
+        let mask = gray(self.read(path)?).to_f32();
+        let mask = center_crop(mask, self.reading.center_crop);
+        if mask.shape[0] != 1 {
+            let reason = format!("the mask has {} channels, but it must have 1", mask.shape[0]);
+            self.error(path, FindingKind::SizeMismatch, reason, "store one value per voxel");
+            return None;
+        }
+        if !self.fits(grid, path, &mask) {
+            return None;
+        }
+        let mask: Vec<u8> = mask.data.iter().map(|&x| u8::from(x > 0.5)).collect();
+        if !mask.contains(&1) {
+            let advice = "correct the mask, or leave it out";
+            self.error(path, FindingKind::EmptyMask, "the region of interest is empty", advice);
+        }
+        Some(mask)
+    }
+
+    /// Whether an array has the grid of the others; the first one defines it.
+    fn fits<T>(&mut self, grid: &mut Option<ReferenceGrid>, path: &Path, volume: &Volume<T>) -> bool {
+        let [_, d, h, w] = volume.shape;
+        let Some(grid) = grid else {
+            *grid =
+                Some(ReferenceGrid { path: path.to_owned(), shape: [d, h, w], geometry: volume.geometry });
+            return true;
+        };
+        if grid.shape != [d, h, w] {
+            let reason = format!(
+                "the size is {d} × {h} × {w}, but that of {} is {} × {} × {} (depth × height × width)",
+                grid.path.display(),
+                grid.shape[0],
+                grid.shape[1],
+                grid.shape[2]
+            );
+            self.error(path, FindingKind::SizeMismatch, reason, "resample one onto the grid of the other");
+            return false;
+        }
+        // Pictures have no geometry, so that one beside a volume says nothing.
+        if is_picture(path) || is_picture(&grid.path) {
+            return true;
+        }
+        if let Some(differences) = grid.geometry.differences(&volume.geometry, Tolerance::default()) {
+            let rows =
+                differences.0.iter().map(|d| format!("{} {:.6} and {:.6}", d.quantity, d.first, d.second));
+            let reason = format!(
+                "the geometry differs from that of {}: {}",
+                grid.path.display(),
+                rows.collect::<Vec<_>>().join(", ")
+            );
+            let advice = "resample one onto the grid of the other, or correct its header";
+            self.findings.push(Finding::warning(FindingKind::GeometryMismatch, reason, advice).in_file(path));
+        }
+        true
+    }
+
+    pub fn of_record(&mut self, path: &Path, record: &Result<PackedCase, String>) -> Option<Case> {
+        let record = match record {
+            Ok(record) => record,
+            Err(reason) => {
+                self.error(path, FindingKind::Unreadable, reason.clone(), "correct the entry, or remove it");
+                return None;
+            }
+        };
+        let grid =
+            ReferenceGrid { path: path.to_owned(), shape: record.shape, geometry: Geometry::default() };
+        let voxels = record.shape.iter().product();
+        let mut raters = vec![];
+        for stored in &record.raters {
+            let mut labels = stored.unpack(voxels);
+            self.decode(path, &mut labels);
+            raters.push(labels);
+        }
+        if raters.is_empty() && self.reading.labels == LabelPolicy::Required {
+            let advice = "add the masks, or remove the case";
+            self.error(path, FindingKind::MissingLabels, "no rater's labels are there", advice);
+        }
+        let values = record.pixels.unpack();
+        self.check_finite(path, 0, &values, record.channels);
+        self.finish(&grid, record.channels, values, raters, None)
+    }
+
+    /// Reports values that are not finite in the channels from `first` on.
+    fn check_finite(&mut self, path: &Path, first: usize, values: &[f32], channels: usize) {
+        let names = self.expected.channels;
+        for (number, channel) in values.chunks((values.len() / channels.max(1)).max(1)).enumerate() {
+            let bad = channel.iter().filter(|x| !x.is_finite()).count();
+            if bad > 0 {
+                let name = names.get(first + number).map_or("", String::as_str);
+                let reason = format!("{bad} values of the channel {name:?} are not finite (NaN or infinity)");
+                let advice = "replace them, for example by 0, and write the file again";
+                self.error(path, FindingKind::NotFinite, reason, advice);
+            }
+        }
+    }
+
+    /// The case, with the channels that are wanted.
+    fn finish(
+        &mut self,
+        grid: &ReferenceGrid,
+        channels: usize,
+        values: Vec<f32>,
+        raters: Vec<Vec<u8>>,
+        mask: Option<Vec<u8>>,
+    ) -> Option<Case> {
+        let (names, voxels) = (self.expected.channels, grid.shape.iter().product::<usize>());
+        let broken = self
+            .findings
+            .iter()
+            .any(|f| matches!(f.kind, FindingKind::MissingChannel | FindingKind::Unreadable));
+        if channels != names.len() && !broken {
+            let reason = format!(
+                "the number of channels is {channels}, but it must be {} ({})",
+                names.len(),
+                names.join(", ")
+            );
+            self.error(&grid.path, FindingKind::MissingChannel, reason, "give every case these channels");
+        }
+        if channels != names.len() {
+            return None;
+        }
+        let (channels, image) = match &self.reading.pick {
+            None => (channels, values),
+            Some(pick) => {
+                let part = |&c: &usize| values[c * voxels..(c + 1) * voxels].iter().copied();
+                (pick.len(), pick.iter().flat_map(part).collect())
+            }
+        };
+        Some(Case {
+            channels,
+            shape: grid.shape,
+            image,
+            raters,
+            mask,
+            geometry: grid.geometry,
+            ..Case::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_center_crop_is_in_the_middle() {
+        let volume = Volume { data: (0..40).collect(), shape: [2, 1, 4, 5], geometry: Geometry::default() };
+        let part = center_crop(volume.clone(), Some(2));
+        assert_eq!((part.shape, part.data), ([2, 1, 2, 2], vec![6, 7, 11, 12, 26, 27, 31, 32]));
+        assert_eq!(center_crop(volume.clone(), Some(9)), volume);
+    }
+}

@@ -1,0 +1,98 @@
+//! Files and folders by their names, in natural order.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ssn_io::{Format, Problem};
+
+use crate::error::Result;
+
+pub use crate::text::natural_order;
+
+/// Everything in a folder that is not hidden, in natural order: `case2` stands before `case10`.
+pub fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let list = || -> std::io::Result<Vec<PathBuf>> {
+        fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect()
+    };
+    let mut paths = list().map_err(|error| Problem::Io(error).in_file(folder))?;
+    paths.retain(|path| !name(path).starts_with('.'));
+    paths.sort_by(|a, b| natural_order(&name(a), &name(b)));
+    Ok(paths)
+}
+
+/// The folders in a folder.
+pub fn subfolders(folder: &Path) -> Result<Vec<PathBuf>> {
+    Ok(entries(folder)?.into_iter().filter(|path| path.is_dir()).collect())
+}
+
+/// The files in a folder whose names end as those of images do.
+pub fn images(folder: &Path) -> Result<Vec<PathBuf>> {
+    Ok(entries(folder)?.into_iter().filter(|path| is_image(path) && path.is_file()).collect())
+}
+
+/// The last part of a path as text.
+pub fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Whether a name ends as those of images do.
+pub fn is_image(path: &Path) -> bool {
+    Format::of(path).is_ok()
+}
+
+/// Endings that are taken off together with what stands before them.
+const ARCHIVE_ENDINGS: [&str; 1] = [".gz"];
+
+/// The name of a file without its ending; `.nii.gz` is one ending.
+pub fn stem(path: &Path) -> String {
+    let name = name(path);
+    let lower = name.to_lowercase();
+    let packed = ARCHIVE_ENDINGS.iter().find(|ending| lower.ends_with(*ending)).map_or(0, |e| e.len());
+    let rest = &name[..name.len() - packed];
+    rest.rsplit_once('.').map_or(rest, |(stem, _)| stem).to_owned()
+}
+
+/// A subfolder or file by its name in any case, the first of several names that is there.
+pub fn child(folder: &Path, names: &[&str]) -> Option<PathBuf> {
+    let present = entries(folder).ok()?;
+    names
+        .iter()
+        .find_map(|wanted| present.iter().find(|path| name(path).eq_ignore_ascii_case(wanted)).cloned())
+}
+
+/// A number behind the last separator of a name, with what stands before: `case1_r2` is (`case1`, 2).
+///
+/// The separator is `_` or `-`, and one of `words` may stand before the number.
+pub fn numbered_suffix<'a>(stem: &'a str, words: &[&str]) -> Option<(&'a str, usize)> {
+    let at = stem.rfind(['_', '-'])?;
+    let (before, last) = (&stem[..at], stem[at + 1..].to_lowercase());
+    let digits = words.iter().find_map(|word| last.strip_prefix(word)).unwrap_or(&last);
+    if before.is_empty() || digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok().map(|number| (before, number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endings_go_as_a_whole() {
+        for (name, expected) in [("a.nii.gz", "a"), ("a.b.NII.GZ", "a.b"), ("x.png", "x"), ("plain", "plain")]
+        {
+            assert_eq!(stem(Path::new(name)), expected);
+        }
+    }
+
+    #[test]
+    fn suffixes_are_numbers() {
+        let words = ["rater", "r"];
+        assert_eq!(numbered_suffix("case1_0", &words), Some(("case1", 0)));
+        assert_eq!(numbered_suffix("case_1-rater12", &words), Some(("case_1", 12)));
+        assert_eq!(numbered_suffix("case_r2", &words), Some(("case", 2)));
+        for none in ["case1", "case_x", "_3", "case_r", "case_3a"] {
+            assert_eq!(numbered_suffix(none, &words), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Batches, and how they are made: a function of the dataset, the settings, the seed and the batch's number.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::augment::DeformationField;
+use crate::augment::{AugmentConfig, PatchInfo};
+use crate::augment::{Grid, LabelInterpolation, sample_image, sample_labels};
+use crate::dataset::case::Cases;
+use crate::error::{DataError, Result};
+use crate::loader::cache::CaseCache;
+use crate::loader::order::{CaseOrder, CaseSampler};
+use crate::loader::patch::{IndexedCase, PatchConfig, PatchLocation};
+use crate::parallel::message;
+use crate::random::{Purpose, RandomStream};
+
+/// A batch of patches: a function of the seed and the batch's number alone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    /// The number of the batch, from 0.
+    pub number: u64,
+    /// Where the items of this part begin in the batch; 0 for a whole one.
+    pub first: usize,
+    /// The items of the whole batch: `b` if this is all of it.
+    pub of: usize,
+    /// `[b, c, d, h, w]` of the patches.
+    pub image_shape: [usize; 5],
+    /// What there is of every patch: all of it, or several grids that a network sees.
+    pub grids: Vec<Grid>,
+    /// For each of the `b` items, and of these for each grid, `[c, d, h, w]` of the grid's count; `w` running fastest.
+    pub images: Vec<f32>,
+    /// `[b, t, d, h, w]`: the shape of `targets`. A network of valid convolutions has smaller targets than
+    /// images, with the same center.
+    pub target_shape: [usize; 5],
+    /// The label maps: one rater's per image (`t` = 1), or all raters' (`t` = n).
+    pub targets: Vec<u8>,
+    /// The regions of interest `[b, d, h, w]` on the grid of the targets, 1 inside and 0 outside.
+    pub masks: Option<Vec<u8>>,
+    /// Where each of the `b` items came from.
+    pub origins: Vec<Origin>,
+}
+
+impl Batch {
+    /// The bytes that the arrays of this batch take.
+    pub fn bytes(&self) -> usize {
+        4 * self.images.len() + self.targets.len() + self.masks.as_ref().map_or(0, Vec::len)
+    }
+}
+
+/// Where an item of a batch came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The case, by its place in the set.
+    pub case: usize,
+    /// The case, by name.
+    pub id: String,
+    /// The number of the target's rater in the dataset, or `None` if all raters are targets.
+    pub rater: Option<usize>,
+    /// The voxel at the center of the patch, `[d, h, w]`.
+    pub center: [usize; 3],
+}
+
+/// A rank among those that share every batch.
+///
+/// Batches stay what they are: items are divided in order, as evenly as can be, and item i of batch k is the same
+/// whoever makes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replica {
+    /// The number of this rank, from 0.
+    pub rank: usize,
+    /// How many there are.
+    pub world_size: usize,
+}
+
+impl Replica {
+    /// One rank makes everything.
+    pub const SINGLE: Self = Self { rank: 0, world_size: 1 };
+
+    /// The items of a batch that are made here.
+    ///
+    /// # Errors
+    /// There are more ranks than items.
+    pub fn items(self, batch_size: usize) -> Result<Range<usize>> {
+        if batch_size < self.world_size {
+            return Err(DataError::setting(
+                "batch_size",
+                batch_size,
+                format!("at least {}, an item for each of the ranks", self.world_size),
+            ));
+        }
+        let start = |rank: usize| rank * batch_size / self.world_size;
+        Ok(start(self.rank)..start(self.rank + 1))
+    }
+}
+
+/// What batches hold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BatchConfig {
+    /// Items per batch.
+    pub batch_size: usize,
+    /// In which order cases come.
+    #[serde(default)]
+    pub order: CaseOrder,
+    /// How patches are cut.
+    #[serde(default)]
+    pub patch: PatchConfig,
+    /// How patches are changed: a section of its own in config files.
+    #[serde(skip)]
+    pub augment: AugmentConfig,
+    /// What the network sees of a patch, if that is less than all of it: only these voxels are made.
+    #[serde(skip)]
+    pub input_grids: Option<Vec<Grid>>,
+}
+
+impl BatchConfig {
+    /// Batches of whole images in random order, without augmentation.
+    pub fn new(batch_size: usize) -> Self {
+        let (order, patch, augment) = Default::default();
+        Self { batch_size, order, patch, augment, input_grids: None }
+    }
+}
+
+/// A set of cases with the settings of its batches.
+pub struct BatchSampler {
+    cases: Arc<dyn Cases>,
+    seed: u64,
+    config: BatchConfig,
+    /// The items of every batch that are made.
+    items: Range<usize>,
+    cache: CaseCache<IndexedCase>,
+}
+
+impl BatchSampler {
+    /// Checks the settings; cases are kept in memory up to `cache_bytes`.
+    pub fn new(cases: Arc<dyn Cases>, seed: u64, config: BatchConfig, cache_bytes: usize) -> Result<Self> {
+        if config.batch_size == 0 {
+            let (field, value) = ("batch_size", "0".to_owned());
+            return Err(DataError::setting(field, value, "at least 1"));
+        }
+        config.patch.check()?;
+        config.augment.check()?;
+        let items = 0..config.batch_size;
+        let recipe = Self { cases, seed, config, items, cache: CaseCache::new(cache_bytes) };
+        recipe.plan().map(|_| recipe)
+    }
+
+    /// The same for the items of batches that fall to one of several ranks.
+    pub fn for_replica(self, replica: Replica) -> Result<Self> {
+        Ok(Self { items: replica.items(self.config.batch_size)?, ..self })
+    }
+
+    /// The order of the cases. A plan that is used for one batch after the other saves work.
+    pub fn plan(&self) -> Result<CaseSampler> {
+        CaseSampler::new(self.seed, self.cases.len(), self.config.order)
+    }
+
+    /// The batch of a number.
+    pub fn batch(&self, number: u64) -> Result<Batch> {
+        let batch = self.batch_unless_stopped(number, &mut self.plan()?, &|| false)?;
+        batch.ok_or_else(|| DataError::setting("batch_size", "0", "at least 1"))
+    }
+
+    /// Batch `number`, or `None` if `stopped` becomes true while it is made. A panic becomes an error.
+    pub fn batch_unless_stopped(
+        &self,
+        number: u64,
+        plan: &mut CaseSampler,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<Batch>> {
+        let mut batch = None;
+        for item in self.items.clone() {
+            if stopped() {
+                return Ok(None);
+            }
+            let q = number.wrapping_mul(self.config.batch_size as u64).wrapping_add(item as u64);
+            let index = plan.case(q);
+            let id = || self.cases.id(index).to_owned();
+            match catch_unwind(AssertUnwindSafe(|| self.add_item(number, q, index, item, &mut batch))) {
+                Ok(Ok(())) => {}
+                Ok(Err(error @ (DataError::Case { .. } | DataError::Setting { .. }))) => return Err(error),
+                Ok(Err(error)) => return Err(DataError::Load { id: id(), source: Box::new(error) }),
+                Err(panic) => return Err(DataError::Panic { id: id(), message: message(panic.as_ref()) }),
+            }
+        }
+        Ok(batch)
+    }
+
+    fn add_item(
+        &self,
+        number: u64,
+        q: u64,
+        index: usize,
+        item: usize,
+        batch: &mut Option<Batch>,
+    ) -> Result<()> {
+        let patch = &self.config.patch;
+        let case = self.cache.get(index, || {
+            let case = IndexedCase::new(self.cases.load(index)?, patch.index())?;
+            let bytes = case.bytes();
+            Ok((case, bytes))
+        })?;
+        let chosen = patch.choose(&case, &mut RandomStream::new(self.seed, Purpose::Patch, q))?;
+        let shapes = self.shapes(&case, &chosen);
+        let batch = batch.get_or_insert_with(|| Batch {
+            first: self.items.start,
+            of: self.config.batch_size,
+            ..empty(number, shapes, self.grids(chosen.window.size))
+        });
+        if shapes != [batch.image_shape, batch.target_shape] {
+            let reason = format!(
+                "its images and targets are {:?} and {:?}, but those of case {} are {:?} and {:?}",
+                &shapes[0][1..],
+                &shapes[1][1..],
+                batch.origins[0].id,
+                &batch.image_shape[1..],
+                &batch.target_shape[1..]
+            );
+            let advice = "give patches a size and choose one rater, or bring the cases to one shape";
+            return Err(DataError::case(&case.id, reason, advice));
+        }
+        self.fill(&case, &chosen, q, item - self.items.start, batch);
+        let rater = chosen.rater.map(|place| case.rater_number(place));
+        let origin = Origin { case: index, id: case.id.clone(), rater, center: chosen.center };
+        batch.origins.push(origin);
+        Ok(())
+    }
+
+    /// `[b, c, d, h, w]` of images and `[b, t, d, h, w]` of targets.
+    fn shapes(&self, case: &IndexedCase, chosen: &PatchLocation) -> [[usize; 5]; 2] {
+        let targets = chosen.rater.map_or(case.raters.len(), |_| 1);
+        let shape = |n, [d, h, w]: [usize; 3]| [self.items.len(), n, d, h, w];
+        [shape(case.image.channels(), chosen.window.size), shape(targets, chosen.target.size)]
+    }
+
+    /// The voxels of a patch of a size that are made.
+    fn grids(&self, size: [usize; 3]) -> Vec<Grid> {
+        self.config.input_grids.clone().unwrap_or_else(|| vec![Grid::whole(size)])
+    }
+
+    /// Cuts and changes one patch.
+    fn fill(&self, case: &IndexedCase, chosen: &PatchLocation, q: u64, item: usize, batch: &mut Batch) {
+        let [_, channels, ..] = batch.image_shape;
+        let (size, flat) = (chosen.window.size, case.shape()[0] == 1);
+        let subject = PatchInfo { size, spacing: case.spacing, channels, flat };
+        let drawn =
+            self.config.augment.draw(&subject, &mut RandomStream::new(self.seed, Purpose::Augment, q));
+        let map = DeformationField::new(&drawn.changes, size, flat);
+
+        let grids = &batch.grids;
+        let values = channels * grids.iter().map(Grid::voxels).sum::<usize>();
+        let image = &mut batch.images[item * values..][..values];
+        let mut start = 0;
+        for grid in grids {
+            let end = start + channels * grid.voxels();
+            sample_image(&case.image, &map, chosen.window, grid, &mut image[start..end]);
+            start = end;
+        }
+        drawn.intensities.iter().for_each(|change| change.apply(image, channels, size, grids));
+
+        let voxels: usize = chosen.target.size.iter().product();
+        let raters = match chosen.rater {
+            Some(rater) => &case.raters[rater..=rater],
+            None => &case.raters[..],
+        };
+        let labels = &mut batch.targets[item * raters.len() * voxels..][..raters.len() * voxels];
+        let mut maps: Vec<(&[u8], &mut [u8])> =
+            raters.iter().map(Vec::as_slice).zip(labels.chunks_exact_mut(voxels)).collect();
+        sample_labels(&mut maps, case.shape(), &map, chosen.target, self.config.augment.labels);
+
+        if let Some(mask) = &case.mask {
+            // Items without a mask are valid everywhere.
+            let masks = batch.masks.get_or_insert_with(|| vec![1; batch.image_shape[0] * voxels]);
+            let mut pair = [(mask.as_slice(), &mut masks[item * voxels..][..voxels])];
+            sample_labels(&mut pair, case.shape(), &map, chosen.target, LabelInterpolation::Nearest);
+        }
+    }
+}
+
+fn empty(number: u64, [image_shape, target_shape]: [[usize; 5]; 2], grids: Vec<Grid>) -> Batch {
+    let [items, channels, ..] = image_shape;
+    let voxels: usize = grids.iter().map(Grid::voxels).sum();
+    Batch {
+        number,
+        first: 0,
+        of: items,
+        image_shape,
+        images: vec![0.0; items * channels * voxels],
+        grids,
+        target_shape,
+        targets: vec![0; target_shape.iter().product()],
+        masks: None,
+        origins: Vec::with_capacity(image_shape[0]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_divide_a_batch_evenly_and_completely() {
+        for (batch, ranks) in [(12, 1), (12, 4), (10, 4), (3, 3), (7, 2)] {
+            let parts: Vec<_> =
+                (0..ranks).map(|rank| Replica { rank, world_size: ranks }.items(batch).unwrap()).collect();
+            let all: Vec<usize> = parts.iter().cloned().flatten().collect();
+            assert_eq!(all, (0..batch).collect::<Vec<_>>());
+            let sizes = parts.iter().map(Range::len);
+            assert!(sizes.clone().max().unwrap() - sizes.min().unwrap() <= 1, "{parts:?}");
+        }
+        let error = Replica { rank: 0, world_size: 5 }.items(4).unwrap_err().to_string();
+        assert!(error.contains("at least 5, an item for each of the ranks"), "{error}");
+    }
+}

@@ -1,0 +1,423 @@
+//! The data loader: threads prefetch batches, which are returned in order.
+//!
+//! A batch is a function of its number, so that threads need no order among themselves: each takes the next number,
+//! and the consumer waits for the one it wants. How many threads there are changes nothing but the time it takes.
+
+mod batch;
+mod cache;
+mod order;
+mod patch;
+mod queue;
+
+pub use batch::{Batch, BatchConfig, BatchSampler, Origin, Replica};
+pub use order::{CaseOrder, CaseSampler};
+pub use patch::{PatchConfig, PatchSampler, RaterChoice};
+
+use std::sync::Arc;
+use std::thread;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::dataset::case::Cases;
+use crate::error::{DataError, Result};
+use crate::loader::queue::BatchQueue;
+use crate::parallel::default_bytes;
+
+/// The default memory for finished batches: a few batches of the largest kind in use (10 patches of
+/// 4 × 110³ voxels take 213 MB), and hundreds of small ones.
+pub const DEFAULT_PREFETCH_BYTES: usize = 1 << 30;
+
+/// How long the end of a loader waits for its threads; one that is still loading a case ends by itself afterwards.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How batches are made ahead of time. Nothing here changes what they hold; ranks may divide their items.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoaderConfig {
+    /// Threads; 0 makes every batch when it is asked for.
+    pub workers: usize,
+    /// The bytes of batches that are made ahead. One batch is always made, however large.
+    pub prefetch_bytes: usize,
+    /// The bytes of cases that are kept in memory; `None` means a quarter of what is available.
+    pub cache_bytes: Option<usize>,
+    /// The first batch.
+    pub start: u64,
+    /// Which items of each batch are made.
+    pub replica: Replica,
+}
+
+impl Default for LoaderConfig {
+    fn default() -> Self {
+        Self {
+            workers: 2,
+            prefetch_bytes: DEFAULT_PREFETCH_BYTES,
+            cache_bytes: None,
+            start: 0,
+            replica: Replica::SINGLE,
+        }
+    }
+}
+
+/// An endless sequence of batches. It ends with the first error; dropping it stops its threads.
+pub struct DataLoader {
+    recipe: Arc<BatchSampler>,
+    queue: Arc<BatchQueue>,
+    threads: Vec<JoinHandle<()>>,
+    plan: CaseSampler,
+    next: u64,
+    failed: bool,
+}
+
+impl DataLoader {
+    /// Checks the settings and starts the threads.
+    pub fn new(
+        cases: Arc<dyn Cases>,
+        seed: u64,
+        batches: BatchConfig,
+        config: &LoaderConfig,
+    ) -> Result<Self> {
+        let cache_bytes = config.cache_bytes.unwrap_or_else(default_bytes);
+        let recipe =
+            Arc::new(BatchSampler::new(cases, seed, batches, cache_bytes)?.for_replica(config.replica)?);
+        let queue = Arc::new(BatchQueue::new(config.start, config.prefetch_bytes));
+        let plan = recipe.plan()?;
+        let threads = vec![];
+        let mut loader = Self { recipe, queue, threads, plan, next: config.start, failed: false };
+        for number in 0..config.workers {
+            let (recipe, queue, plan) = (loader.recipe.clone(), loader.queue.clone(), loader.plan.clone());
+            queue.worker_starts();
+            let thread = thread::Builder::new().name(format!("batches-{number}"));
+            let work = move || {
+                let _guard = queue::WorkerGuard(&queue);
+                work(&recipe, &queue, plan);
+            };
+            loader.threads.push(thread.spawn(work).map_err(|error| {
+                loader.queue.worker_ends();
+                DataError::setting(
+                    "workers",
+                    config.workers,
+                    format!("no more threads than the system can start ({error})"),
+                )
+            })?);
+        }
+        Ok(loader)
+    }
+}
+
+/// Makes batches until the queue is stopped.
+fn work(recipe: &BatchSampler, queue: &BatchQueue, mut plan: CaseSampler) {
+    while let Some(number) = queue.claim() {
+        match recipe.batch_unless_stopped(number, &mut plan, &|| queue.is_stopped()) {
+            Ok(Some(batch)) => queue.deliver(batch),
+            Ok(None) => return,
+            Err(error) => queue.fail(number, error),
+        }
+    }
+}
+
+impl Iterator for DataLoader {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Result<Batch>> {
+        if self.failed {
+            return None;
+        }
+        let batch = if self.threads.is_empty() {
+            let made = self.recipe.batch_unless_stopped(self.next, &mut self.plan, &|| false);
+            made.transpose()?
+        } else {
+            self.queue.take(self.next)
+        };
+        self.next += 1;
+        self.failed = batch.is_err();
+        if self.failed {
+            self.queue.stop();
+        }
+        Some(batch)
+    }
+}
+
+impl Drop for DataLoader {
+    fn drop(&mut self) {
+        self.queue.stop();
+        if self.queue.wait_for_workers(JOIN_TIMEOUT) {
+            for thread in self.threads.drain(..) {
+                // A thread ends by itself after it left, and its panics were turned into errors before.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Instant;
+
+    use ssn_io::Geometry;
+
+    use super::*;
+    use crate::augment::Grid;
+    use crate::augment::{AugmentPreset, Augmentation};
+    use crate::dataset::case::{Case, MemoryCases};
+    use crate::loader::order::CaseOrder;
+    use crate::loader::patch::{PatchConfig, PatchSampler, RaterChoice};
+    use crate::random::{Purpose, RandomStream};
+
+    fn cases(count: usize, shape: [usize; 3], channels: usize, mask: bool) -> Arc<MemoryCases> {
+        let voxels: usize = shape.iter().product();
+        let case = |number: usize| {
+            let mut stream = RandomStream::new(number as u64, Purpose::Synthetic, 0);
+            let mut labels = || (0..voxels).map(|_| stream.below(8).saturating_sub(5) as u8).collect();
+            let raters = vec![labels(), labels(), labels()];
+            Case {
+                id: format!("case-{number}"),
+                channels,
+                shape,
+                image: (0..channels * voxels).map(|_| stream.normal() as f32).collect(),
+                raters,
+                mask: mask.then(|| (0..voxels).map(|_| u8::from(stream.chance(0.8))).collect()),
+                geometry: Geometry { spacing: [1.0, 1.0, 2.5], ..Geometry::default() },
+                ..Case::default()
+            }
+        };
+        Arc::new(MemoryCases((0..count).map(case).collect()))
+    }
+
+    fn batches(
+        set: Arc<MemoryCases>,
+        config: &BatchConfig,
+        workers: usize,
+        start: u64,
+        count: usize,
+    ) -> Vec<Batch> {
+        // Room for few cases and few batches, so that both have to go and come again.
+        let cache_bytes = Some(3 * set.0[0].bytes());
+        let settings =
+            LoaderConfig { workers, prefetch_bytes: 200_000, cache_bytes, start, ..LoaderConfig::default() };
+        let loader = DataLoader::new(set, 11, config.clone(), &settings).unwrap();
+        loader.take(count).map(|batch| batch.unwrap()).collect()
+    }
+
+    /// The same bits for any number of threads, over three epochs, and from any start.
+    fn check_workers(set: Arc<MemoryCases>, config: &BatchConfig, count: usize) {
+        let alone = batches(set.clone(), config, 0, 0, count);
+        let bits = |batch: &Batch| batch.images.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        for workers in [1, 2, 8] {
+            let threaded = batches(set.clone(), config, workers, 0, count);
+            assert_eq!(alone, threaded);
+            assert!(alone.iter().zip(&threaded).all(|(a, b)| bits(a) == bits(b)));
+        }
+        let middle = count / 2;
+        assert_eq!(batches(set, config, 2, middle as u64, count - middle), alone[middle..]);
+        assert!(alone.iter().enumerate().all(|(number, batch)| batch.number == number as u64));
+        assert_ne!(alone[0].images, alone[1].images);
+    }
+
+    #[test]
+    fn batches_in_2d_do_not_depend_on_workers() {
+        let config = BatchConfig { augment: AugmentPreset::Lidc.config(), ..BatchConfig::new(4) };
+        check_workers(cases(10, [1, 24, 20], 1, false), &config, 8);
+    }
+
+    #[test]
+    fn grids_of_patches_are_parts_of_the_whole() {
+        let place = PatchSampler::Random { size: [14, 16, 15], foreground_probability: 0.5 };
+        let mut augment = AugmentPreset::Brats.config();
+        augment.steps.push(Augmentation::Noise { low: 0.1, high: 0.2, probability: 0.7 });
+        let grids = vec![
+            Grid { start: [2, 1, 2], step: [5, 5, 5], count: [2, 3, 2] },
+            Grid { start: [4, 4, 3], step: [1, 1, 1], count: [6, 7, 9] },
+            Grid { start: [0, 0, 0], step: [3, 2, 1], count: [5, 8, 15] },
+        ];
+        let config = |seen| BatchConfig {
+            patch: PatchConfig { sampler: place, target_size: None, rater: RaterChoice::Random },
+            augment: augment.clone(),
+            input_grids: seen,
+            ..BatchConfig::new(3)
+        };
+        let set = cases(4, [20, 21, 19], 2, true);
+        let recipe = |seen| BatchSampler::new(set.clone(), 5, config(seen), usize::MAX).unwrap();
+        let (whole, parts) = (recipe(None), recipe(Some(grids.clone())));
+        for number in 0..12 {
+            let (whole, parts) = (whole.batch(number).unwrap(), parts.batch(number).unwrap());
+            assert_eq!((&whole.targets, &whole.masks), (&parts.targets, &parts.masks));
+            assert_eq!(whole.image_shape, parts.image_shape);
+            let [items, channels, d, h, w] = whole.image_shape;
+            let voxels = d * h * w;
+            let mut expected = vec![];
+            for item in 0..items {
+                for grid in &grids {
+                    for channel in 0..channels {
+                        let plane = &whole.images[(item * channels + channel) * voxels..][..voxels];
+                        expected.extend(grid.places([d, h, w]).map(|place| plane[place]));
+                    }
+                }
+            }
+            assert_eq!(parts.images, expected, "batch {number}");
+        }
+    }
+
+    #[test]
+    fn batches_in_3d_do_not_depend_on_workers() {
+        let place = PatchSampler::Random { size: [14, 14, 14], foreground_probability: 0.5 };
+        let rater = RaterChoice::All;
+        let config = BatchConfig {
+            order: CaseOrder::Epochs { images: 4, patches: 5 },
+            patch: PatchConfig { sampler: place, target_size: Some([6, 6, 6]), rater },
+            augment: AugmentPreset::Brats.config(),
+            ..BatchConfig::new(5)
+        };
+        let set = cases(6, [12, 16, 18], 4, true);
+        check_workers(set.clone(), &config, 12);
+        let batch = &batches(set, &config, 2, 3, 1)[0];
+        assert_eq!((batch.image_shape, batch.target_shape), ([5, 4, 14, 14, 14], [5, 3, 6, 6, 6]));
+        assert_eq!(batch.masks.as_ref().map(Vec::len), Some(5 * 216));
+        assert!(batch.origins.iter().all(|origin| origin.rater.is_none()));
+    }
+
+    /// A set in which each case behaves as its number says.
+    struct Moody {
+        inner: Arc<MemoryCases>,
+        loads: AtomicUsize,
+        mood: fn(usize) -> Mood,
+    }
+
+    enum Mood {
+        Good,
+        Slow(u64),
+        Broken,
+        Panics,
+    }
+
+    impl Cases for Moody {
+        fn len(&self) -> usize {
+            self.inner.len()
+        }
+        fn id(&self, index: usize) -> &str {
+            self.inner.id(index)
+        }
+        fn load(&self, index: usize) -> Result<Case> {
+            self.loads.fetch_add(1, Ordering::Relaxed);
+            match (self.mood)(index) {
+                Mood::Good => {}
+                Mood::Slow(milliseconds) => thread::sleep(Duration::from_millis(milliseconds)),
+                Mood::Broken => {
+                    let (field, value) = ("header", "bad".to_owned());
+                    let source = DataError::setting(field, value, "good");
+                    return Err(DataError::Load { id: format!("file-{index}"), source: Box::new(source) });
+                }
+                Mood::Panics => panic!("index out of range"),
+            }
+            self.inner.load(index)
+        }
+    }
+
+    fn moody(mood: fn(usize) -> Mood) -> Arc<Moody> {
+        Arc::new(Moody { inner: cases(20, [1, 8, 8], 1, false), loads: AtomicUsize::new(0), mood })
+    }
+
+    fn in_order(set: Arc<Moody>, workers: usize, prefetch_bytes: usize) -> DataLoader {
+        let config = BatchConfig { order: CaseOrder::Sequential, ..BatchConfig::new(1) };
+        let settings =
+            LoaderConfig { workers, prefetch_bytes, cache_bytes: Some(0), ..LoaderConfig::default() };
+        DataLoader::new(set, 0, config, &settings).unwrap()
+    }
+
+    #[test]
+    fn an_error_comes_in_order_with_its_case_and_ends_the_sequence() {
+        for workers in [0, 1, 3] {
+            let mut loader =
+                in_order(moody(|i| if i == 3 { Mood::Broken } else { Mood::Good }), workers, 1 << 20);
+            for _ in 0..3 {
+                loader.next().unwrap().unwrap();
+            }
+            let error = loader.next().unwrap().unwrap_err().to_string();
+            assert!(error.starts_with("case case-3: "), "{error}");
+            assert!(loader.next().is_none());
+        }
+    }
+
+    #[test]
+    fn an_error_does_not_wait_for_slow_batches_before_it() {
+        let set = moody(|i| match i {
+            0 => Mood::Slow(60_000),
+            1 => Mood::Broken,
+            _ => Mood::Good,
+        });
+        let start = Instant::now();
+        let mut loader = in_order(set, 2, 1 << 20);
+        let error = loader.next().unwrap().unwrap_err().to_string();
+        assert!(error.contains("case-1"), "{error}");
+        // The slow batch takes a minute: this only fails if it was waited for.
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    }
+
+    #[test]
+    fn a_panic_becomes_an_error_with_the_case() {
+        for workers in [0, 2] {
+            let mut loader =
+                in_order(moody(|i| if i == 1 { Mood::Panics } else { Mood::Good }), workers, 1 << 20);
+            loader.next().unwrap().unwrap();
+            let error = loader.next().unwrap().unwrap_err().to_string();
+            assert!(error.contains("case-1") && error.contains("index out of range"), "{error}");
+        }
+    }
+
+    #[test]
+    fn dropping_a_loader_stops_it_promptly() {
+        let set = moody(|_| Mood::Slow(20));
+        let loader = in_order(set.clone(), 3, usize::MAX);
+        thread::sleep(Duration::from_millis(50));
+        let start = Instant::now();
+        drop(loader);
+        // Twenty cases and more would be a matter of seconds; a stopped thread ends with its case.
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+        let loads = set.loads.load(Ordering::Relaxed);
+        thread::sleep(Duration::from_millis(100));
+        // Each of the three threads may have been about to load the case that it had begun.
+        assert!(set.loads.load(Ordering::Relaxed) <= loads + 3);
+
+        // A case that takes very long does not hold up the end.
+        let loader = in_order(moody(|_| Mood::Slow(60_000)), 1, usize::MAX);
+        thread::sleep(Duration::from_millis(50));
+        let start = Instant::now();
+        drop(loader);
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    }
+
+    #[test]
+    fn no_more_batches_are_made_ahead_than_have_room() {
+        // A batch has 4 · 64 + 64 bytes: there is room for three. Each of the two threads may have begun one before
+        // the size of a batch was known.
+        let set = moody(|_| Mood::Good);
+        let mut loader = in_order(set.clone(), 2, 3 * 320);
+        let settles_at = |count: usize| {
+            let start = Instant::now();
+            while set.loads.load(Ordering::Relaxed) < count && start.elapsed() < Duration::from_secs(10) {
+                thread::sleep(Duration::from_millis(5));
+            }
+            thread::sleep(Duration::from_millis(50));
+            set.loads.load(Ordering::Relaxed) == count
+        };
+        assert!(settles_at(3));
+        loader.next().unwrap().unwrap();
+        assert!(settles_at(4));
+        // One batch is made even if there is room for none.
+        let set = moody(|_| Mood::Good);
+        let mut small = in_order(set.clone(), 2, 0);
+        for _ in 0..5 {
+            small.next().unwrap().unwrap();
+        }
+    }
+
+    #[test]
+    fn images_of_different_shapes_are_refused_with_advice() {
+        let mut set = cases(2, [1, 8, 8], 1, false).0.clone();
+        set[1] = cases(2, [1, 8, 9], 1, false).0[1].clone();
+        let config = BatchConfig { order: CaseOrder::Sequential, ..BatchConfig::new(2) };
+        let mut loader =
+            DataLoader::new(Arc::new(MemoryCases(set)), 0, config, &LoaderConfig::default()).unwrap();
+        let error = loader.next().unwrap().unwrap_err().to_string();
+        assert!(error.contains("case case-1: its images and targets are [1, 1, 8, 9]"), "{error}");
+    }
+}

@@ -1,0 +1,565 @@
+//! Patch sampling: where patches are cut, and which rater is their target.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::augment::{ChannelsLastImage, Window};
+use crate::dataset::case::Case;
+use crate::error::{DataError, Result};
+use crate::random::RandomStream;
+
+/// Which label maps are the target of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum RaterChoice {
+    /// One of the case's raters, each equally often.
+    #[default]
+    Random,
+    /// Always the same.
+    Fixed {
+        /// The number of the rater in the dataset, from 0; a case that this rater did not look at is refused.
+        rater: usize,
+    },
+    /// All of them, as separate targets.
+    All,
+}
+
+/// Where a patch is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum PatchSampler {
+    /// The whole image; all images must have the same size.
+    #[default]
+    Whole,
+    /// A patch in the middle of the image, for images that differ a little in size.
+    #[serde(alias = "middle")]
+    CenterCrop {
+        /// `[d, h, w]`.
+        size: [usize; 3],
+    },
+    /// A patch around a random voxel inside the mask.
+    Random {
+        /// `[d, h, w]`.
+        size: [usize; 3],
+        /// How often that voxel is one of the target's lesion (any label but 0), if it has one; otherwise, and if
+        /// possible, it is a voxel of the background.
+        #[serde(default = "half", alias = "lesion_probability")]
+        foreground_probability: f64,
+    },
+}
+
+fn half() -> f64 {
+    0.5
+}
+
+/// How patches are cut.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PatchConfig {
+    /// Where patches are cut.
+    #[serde(alias = "place")]
+    pub sampler: PatchSampler,
+    /// The size of targets and masks, `[d, h, w]`, around the same center; if absent, that of the image.
+    pub target_size: Option<[usize; 3]>,
+    /// Which label map of a case is the target.
+    pub rater: RaterChoice,
+}
+
+/// A patch that was chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PatchLocation {
+    /// The part of the image.
+    pub window: Window,
+    /// The part of the label maps.
+    pub target: Window,
+    /// The voxel at the center, `[d, h, w]`.
+    pub center: [usize; 3],
+    /// The index of the rater in the case, or `None` for all.
+    pub rater: Option<usize>,
+}
+
+impl PatchConfig {
+    /// Refuses settings outside their ranges.
+    pub fn check(&self) -> Result<()> {
+        let size = match self.sampler {
+            PatchSampler::Whole => None,
+            PatchSampler::CenterCrop { size } | PatchSampler::Random { size, .. } => Some(size),
+        };
+        for (field, size) in [("patch.size", size), ("patch.target_size", self.target_size)] {
+            if let Some(size) = size.filter(|size| size.contains(&0)) {
+                return Err(DataError::setting(field, format!("{size:?}"), "at least 1 along every axis"));
+            }
+        }
+        if let (Some(size), Some(target)) = (size, self.target_size) {
+            fits(size, target)?;
+        }
+        match self.sampler {
+            PatchSampler::Random { foreground_probability: p, .. } if !(0.0..=1.0).contains(&p) => {
+                Err(DataError::setting("patch.foreground_probability", p, "between 0 and 1"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The indices that cases need for this.
+    pub fn index(&self) -> CenterIndex {
+        match (self.sampler, self.rater) {
+            (PatchSampler::Whole | PatchSampler::CenterCrop { .. }, _) => CenterIndex::None,
+            (PatchSampler::Random { .. }, RaterChoice::All) => CenterIndex::AnyRater,
+            (PatchSampler::Random { .. }, _) => CenterIndex::EachRater,
+        }
+    }
+
+    /// Chooses the patch of one item.
+    pub fn choose(&self, case: &IndexedCase, stream: &mut RandomStream) -> Result<PatchLocation> {
+        let raters = case.raters.len();
+        let rater = match self.rater {
+            RaterChoice::All => None,
+            RaterChoice::Random => Some(stream.below(raters as u64) as usize),
+            RaterChoice::Fixed { rater } => Some(case.rater_index(rater).ok_or_else(|| {
+                let present: Vec<String> =
+                    (0..raters).map(|place| case.rater_number(place).to_string()).collect();
+                DataError::case(
+                    &case.id,
+                    format!(
+                        "rater {rater} is asked for, but those of this case are {}, counted from 0",
+                        present.join(", ")
+                    ),
+                    "choose another rater, or a random one, or leave the case out",
+                )
+            })?),
+        };
+        let shape = case.shape();
+        let middle = shape.map(|n| n / 2);
+        let (center, size) = match self.sampler {
+            PatchSampler::Whole => (middle, shape),
+            PatchSampler::CenterCrop { size } => (middle, size),
+            PatchSampler::Random { size, foreground_probability } => {
+                let foreground = stream.chance(foreground_probability);
+                (random_voxel(case, rater, foreground, stream).unwrap_or(middle), size)
+            }
+        };
+        let target = self.target_size.unwrap_or(size);
+        // A setting for most centers; for whole images it depends on the case, which is then named.
+        fits(size, target).map_err(|error| match self.sampler {
+            PatchSampler::Whole => DataError::Load { id: case.id.clone(), source: Box::new(error) },
+            _ => error,
+        })?;
+        let window = Window::around(center, size);
+        Ok(PatchLocation { window, target: window.shrunk(target), center, rater })
+    }
+}
+
+/// A random voxel of the foreground or of the background, or of the other if it is empty; `None` if the mask is empty.
+fn random_voxel(
+    case: &IndexedCase,
+    rater: Option<usize>,
+    foreground: bool,
+    stream: &mut RandomStream,
+) -> Option<[usize; 3]> {
+    let centers = case.centers(rater)?;
+    let (wanted, other) = match foreground {
+        true => (&centers.foreground, &centers.background),
+        false => (&centers.background, &centers.foreground),
+    };
+    let set = if wanted.is_empty() { other } else { wanted };
+    if set.is_empty() {
+        return None;
+    }
+    let voxel = set.nth(stream.below(set.len() as u64) as usize)?;
+    let [_, h, w] = case.shape();
+    Some([voxel / (h * w), voxel / w % h, voxel % w])
+}
+
+/// Targets must fit into the image with equal borders on both sides.
+fn fits(size: [usize; 3], target: [usize; 3]) -> Result<()> {
+    if (0..3).all(|k| target[k] <= size[k] && (size[k] - target[k]).is_multiple_of(2)) {
+        return Ok(());
+    }
+    let expected = format!("smaller than or equal to {size:?}, by an even number along every axis");
+    Err(DataError::setting("patch.target_size", format!("{target:?}"), expected))
+}
+
+/// The voxels around which patches may be cut, for one choice of target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatchCenters {
+    /// Voxels inside the mask that the target marks as something other than 0.
+    pub foreground: VoxelSet,
+    /// The others inside the mask.
+    pub background: VoxelSet,
+}
+
+/// Which indices of voxels a case needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CenterIndex {
+    /// None: patches do not depend on labels.
+    None,
+    /// One for every rater.
+    EachRater,
+    /// One for the voxels that any rater marks.
+    AnyRater,
+}
+
+/// A case ready for cutting patches.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexedCase {
+    /// The name of the case.
+    pub id: String,
+    /// The image.
+    pub image: ChannelsLastImage,
+    /// One label map `[d, h, w]` per rater.
+    pub raters: Vec<Vec<u8>>,
+    rater_numbers: Vec<usize>,
+    /// The region of interest `[d, h, w]`.
+    pub mask: Option<Vec<u8>>,
+    /// The distances of neighboring voxels, `[d, h, w]`.
+    pub spacing: [f64; 3],
+    centers: Vec<PatchCenters>,
+}
+
+impl IndexedCase {
+    /// Checks a case and prepares it.
+    pub fn new(case: Case, index: CenterIndex) -> Result<Self> {
+        check(&case)?;
+        let shape = case.shape;
+        let voxels = case.voxels();
+        let centers = {
+            let inside = |voxel: usize| case.mask.as_ref().is_none_or(|mask| mask[voxel] != 0);
+            let centers = |marked: &dyn Fn(usize) -> bool| PatchCenters {
+                foreground: VoxelSet::new(voxels, |voxel| inside(voxel) && marked(voxel)),
+                background: VoxelSet::new(voxels, |voxel| inside(voxel) && !marked(voxel)),
+            };
+            match index {
+                CenterIndex::None => vec![],
+                CenterIndex::EachRater => {
+                    case.raters.iter().map(|labels| centers(&|voxel| labels[voxel] != 0)).collect()
+                }
+                CenterIndex::AnyRater => {
+                    vec![centers(&|voxel| case.raters.iter().any(|labels| labels[voxel] != 0))]
+                }
+            }
+        };
+        let [w, h, d] = case.geometry.spacing;
+        Ok(Self {
+            id: case.id,
+            image: ChannelsLastImage::new(case.image, case.channels, shape),
+            raters: case.raters,
+            rater_numbers: case.rater_numbers,
+            mask: case.mask,
+            spacing: [d, h, w],
+            centers,
+        })
+    }
+
+    /// `[d, h, w]`.
+    pub fn shape(&self) -> [usize; 3] {
+        self.image.shape()
+    }
+
+    /// The number of the rater at a place of `raters`.
+    pub fn rater_number(&self, place: usize) -> usize {
+        self.rater_numbers.get(place).copied().unwrap_or(place)
+    }
+
+    /// The place in `raters` of the rater with a number.
+    pub fn rater_index(&self, number: usize) -> Option<usize> {
+        (0..self.raters.len()).find(|&place| self.rater_number(place) == number)
+    }
+
+    /// The centers of a rater's patches, or of those of all raters.
+    pub fn centers(&self, rater: Option<usize>) -> Option<&PatchCenters> {
+        self.centers.get(rater.unwrap_or(0))
+    }
+
+    /// The bytes that the case takes.
+    pub fn bytes(&self) -> usize {
+        let maps = self.raters.len() + usize::from(self.mask.is_some());
+        let index =
+            self.centers.iter().map(|centers| centers.foreground.bytes() + centers.background.bytes());
+        self.image.bytes() + maps * self.shape().iter().product::<usize>() + index.sum::<usize>()
+    }
+}
+
+/// Arrays that agree, so that nothing later can read beyond them.
+fn check(case: &Case) -> Result<()> {
+    let voxels = case.shape.iter().try_fold(1usize, |n, &side| n.checked_mul(side));
+    let voxels = voxels.filter(|&n| n > 0 && i32::try_from(n).is_ok());
+    let wrong = |reason: String, advice| Err(DataError::case(&case.id, reason, advice));
+    let Some(voxels) = voxels else {
+        let reason = format!("its shape is {:?}", case.shape);
+        return wrong(reason, "images have between 1 and 2³¹ - 1 voxels");
+    };
+    if case.channels == 0 || case.image.len() != case.channels * voxels {
+        let reason = format!(
+            "the image has {} values for {} channels of {voxels} voxels",
+            case.image.len(),
+            case.channels
+        );
+        return wrong(reason, "check the case's files");
+    }
+    let maps = case.raters.iter().chain(&case.mask);
+    if let Some(map) = maps.into_iter().find(|map| map.len() != voxels) {
+        let reason = format!("a label map or mask has {} values for {voxels} voxels", map.len());
+        return wrong(reason, "check the case's files");
+    }
+    if ![0, case.raters.len()].contains(&case.rater_numbers.len()) {
+        let reason = format!("{} raters have {} numbers", case.raters.len(), case.rater_numbers.len());
+        return wrong(reason, "give each rater a number, or none any");
+    }
+    if case.raters.is_empty() {
+        return wrong("it has no label map".to_owned(), "remove the case, or add its labels");
+    }
+    if !case.geometry.spacing.iter().all(|x| *x > 0.0 && x.is_finite()) {
+        let reason = format!("its voxels are {:?} mm apart", case.geometry.spacing);
+        return wrong(reason, "correct the header of its files");
+    }
+    Ok(())
+}
+
+/// Bits of one word.
+const WORD: usize = 64;
+/// Words between two entries of the running count.
+const BLOCK: usize = 8;
+
+/// A set of voxels: one bit each, and the number of members before every block of 512.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VoxelSet {
+    words: Vec<u64>,
+    before: Vec<u32>,
+    len: usize,
+}
+
+impl VoxelSet {
+    /// The voxels below `voxels` for which `member` is true.
+    pub fn new(voxels: usize, member: impl Fn(usize) -> bool) -> Self {
+        let mut words = vec![0u64; voxels.div_ceil(WORD)];
+        let mut before = Vec::with_capacity(words.len().div_ceil(BLOCK));
+        let mut len = 0;
+        for (number, word) in words.iter_mut().enumerate() {
+            if number % BLOCK == 0 {
+                before.push(len as u32);
+            }
+            let first = number * WORD;
+            for bit in 0..WORD.min(voxels - first) {
+                *word |= u64::from(member(first + bit)) << bit;
+            }
+            len += word.count_ones() as usize;
+        }
+        Self { words, before, len }
+    }
+
+    /// How many voxels are in the set.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the set has no voxels.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Member `k` in the order of the volume; `None` if there are not so many.
+    pub fn nth(&self, k: usize) -> Option<usize> {
+        if k >= self.len {
+            return None;
+        }
+        let block = self.before.partition_point(|&before| before as usize <= k) - 1;
+        let mut left = (k - self.before[block] as usize) as u32;
+        for number in block * BLOCK..self.words.len() {
+            let mut word = self.words[number];
+            if left < word.count_ones() {
+                for _ in 0..left {
+                    word &= word - 1;
+                }
+                return Some(number * WORD + word.trailing_zeros() as usize);
+            }
+            left -= word.count_ones();
+        }
+        None
+    }
+
+    /// The bytes that the set takes.
+    pub fn bytes(&self) -> usize {
+        8 * self.words.len() + 4 * self.before.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::augment::DeformationField;
+    use crate::augment::{Grid, LabelInterpolation, sample_image, sample_labels};
+    use crate::random::Purpose;
+
+    proptest! {
+        #[test]
+        fn members_are_found_in_order(bits in prop::collection::vec(prop::bool::weighted(0.2), 0..3000)) {
+            let set = VoxelSet::new(bits.len(), |voxel| bits[voxel]);
+            let expected: Vec<usize> = (0..bits.len()).filter(|&voxel| bits[voxel]).collect();
+            let found: Vec<usize> = (0..set.len()).filter_map(|k| set.nth(k)).collect();
+            prop_assert_eq!(found, expected);
+            prop_assert_eq!(set.nth(set.len()), None);
+        }
+    }
+
+    fn case(shape: [usize; 3], raters: Vec<Vec<u8>>, mask: Option<Vec<u8>>) -> Case {
+        let voxels: usize = shape.iter().product();
+        let image = (0..2 * voxels).map(|i| i as f32 * 0.5 - 7.0).collect();
+        Case { id: "a".to_owned(), channels: 2, shape, image, raters, mask, ..Case::default() }
+    }
+
+    fn config(size: [usize; 3], foreground_probability: f64, rater: RaterChoice) -> PatchConfig {
+        PatchConfig {
+            sampler: PatchSampler::Random { size, foreground_probability },
+            target_size: None,
+            rater,
+        }
+    }
+
+    /// Pads an array on all sides by `by` and cuts the window out of it.
+    fn pad_then_crop<T: Copy>(
+        values: &[T],
+        [d, h, w]: [usize; 3],
+        window: Window,
+        by: usize,
+        outside: Option<T>,
+    ) -> Vec<T> {
+        let padded = [d + 2 * by, h + 2 * by, w + 2 * by];
+        let mut volume = vec![];
+        for z in 0..padded[0] {
+            for y in 0..padded[1] {
+                for x in 0..padded[2] {
+                    let at = [z, y, x].map(|i| i as isize - by as isize);
+                    let inside = [0, 1, 2].map(|k| at[k].clamp(0, [d, h, w][k] as isize - 1));
+                    let value =
+                        values[((inside[0] as usize * h) + inside[1] as usize) * w + inside[2] as usize];
+                    volume.push(if at == inside { value } else { outside.unwrap_or(value) });
+                }
+            }
+        }
+        let start = window.start.map(|x| (x + by as isize) as usize);
+        let mut out = vec![];
+        for z in 0..window.size[0] {
+            for y in 0..window.size[1] {
+                let row = ((start[0] + z) * padded[1] + start[1] + y) * padded[2] + start[2];
+                out.extend_from_slice(&volume[row..row + window.size[2]]);
+            }
+        }
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn a_patch_at_a_border_equals_pad_then_crop(
+            shape in prop::array::uniform3(1usize..7),
+            size in prop::array::uniform3(1usize..9),
+            seed in any::<u64>(),
+        ) {
+            let voxels: usize = shape.iter().product();
+            let mut stream = RandomStream::new(seed, Purpose::Patch, 0);
+            let labels: Vec<u8> = (0..voxels).map(|_| stream.below(3) as u8).collect();
+            let case = IndexedCase::new(case(shape, vec![labels.clone()], None), CenterIndex::EachRater).unwrap();
+            let chosen = config(size, 0.5, RaterChoice::Random).choose(&case, &mut stream).unwrap();
+            let map = DeformationField::new(&[], size, shape[0] == 1);
+            let patch: usize = size.iter().product();
+
+            let mut image = vec![0.0; 2 * patch];
+            sample_image(&case.image, &map, chosen.window, &Grid::whole(chosen.window.size), &mut image);
+            for channel in 0..2 {
+                let plane: Vec<f32> = (0..voxels).map(|i| (channel * voxels + i) as f32 * 0.5 - 7.0).collect();
+                let expected = pad_then_crop(&plane, shape, chosen.window, 9, None);
+                prop_assert_eq!(&image[channel * patch..][..patch], &expected[..]);
+            }
+            let mut target = vec![9; patch];
+            let nearest = LabelInterpolation::Nearest;
+            sample_labels(&mut [(&labels, &mut target)], shape, &map, chosen.window, nearest);
+            prop_assert_eq!(target, pad_then_crop(&labels, shape, chosen.window, 9, Some(0)));
+        }
+    }
+
+    /// How often each voxel is the center of 2,000 patches.
+    fn count_centers(case: &IndexedCase, config: PatchConfig) -> Vec<usize> {
+        let [_, h, w] = case.shape();
+        let mut counts = vec![0; case.shape().iter().product()];
+        for q in 0..2000 {
+            let chosen = config.choose(case, &mut RandomStream::new(1, Purpose::Patch, q)).unwrap();
+            let [z, y, x] = chosen.center;
+            counts[(z * h + y) * w + x] += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn centers_are_lesion_or_background_inside_the_mask_as_often_as_asked() {
+        let raters = vec![vec![1, 0, 0, 0, 0, 2, 0, 0], vec![0, 0, 0, 3, 0, 0, 0, 0]];
+        let mask = Some(vec![1, 1, 1, 1, 1, 0, 1, 0]);
+        let case =
+            |raters| IndexedCase::new(case([2, 2, 2], raters, mask.clone()), CenterIndex::EachRater).unwrap();
+        let size = [3, 3, 3];
+        let first = count_centers(&case(raters.clone()), config(size, 0.5, RaterChoice::Fixed { rater: 0 }));
+        // Voxel 5 is marked, but outside of the mask.
+        assert!((870..1130).contains(&first[0]) && first[5] == 0 && first[7] == 0, "{first:?}");
+        assert!(first[1..5].iter().all(|&n| (120..280).contains(&n)), "{first:?}");
+        let always = count_centers(&case(raters), config(size, 1.0, RaterChoice::Fixed { rater: 1 }));
+        assert_eq!(always[3], 2000);
+        // Without a lesion, patches are cut around the background, and the other way round.
+        let none = count_centers(&case(vec![vec![0; 8]]), config(size, 1.0, RaterChoice::Random));
+        assert!(none[0] > 200 && none[5] == 0);
+        let full = count_centers(&case(vec![vec![1; 8]]), config(size, 0.0, RaterChoice::Random));
+        assert!(full[0] > 200 && full[5] == 0);
+    }
+
+    #[test]
+    fn an_empty_mask_gives_the_middle_and_all_raters_share_an_index() {
+        let empty = case([1, 4, 4], vec![vec![1; 16]], Some(vec![0; 16]));
+        let empty = IndexedCase::new(empty, CenterIndex::EachRater).unwrap();
+        let chosen = config([1, 2, 2], 0.5, RaterChoice::Random)
+            .choose(&empty, &mut RandomStream::new(0, Purpose::Patch, 0));
+        assert_eq!(chosen.unwrap().center, [0, 2, 2]);
+
+        let mut raters = vec![vec![0; 16]; 3];
+        raters[2][9] = 1;
+        let all = config([1, 2, 2], 1.0, RaterChoice::All);
+        let shared = IndexedCase::new(case([1, 4, 4], raters, None), all.index()).unwrap();
+        assert_eq!(count_centers(&shared, all)[9], 2000);
+    }
+
+    #[test]
+    fn settings_that_cannot_work_are_refused() {
+        let target =
+            |target| PatchConfig { target_size: Some(target), ..config([9, 9, 9], 0.5, RaterChoice::All) };
+        assert!(target([3, 3, 3]).check().is_ok());
+        assert!(target([4, 3, 3]).check().is_err() && target([11, 9, 9]).check().is_err());
+        assert!(config([0, 3, 3], 0.5, RaterChoice::All).check().is_err());
+        assert!(config([3, 3, 3], 1.5, RaterChoice::All).check().is_err());
+        let one = IndexedCase::new(case([1, 2, 2], vec![vec![0; 4]], None), CenterIndex::None).unwrap();
+        let fixed = PatchConfig { rater: RaterChoice::Fixed { rater: 1 }, ..PatchConfig::default() };
+        let error = fixed.choose(&one, &mut RandomStream::new(0, Purpose::Patch, 0)).unwrap_err().to_string();
+        assert!(error.starts_with("case a: rater 1 is asked for, but those of this case are 0"), "{error}");
+        assert!(IndexedCase::new(case([1, 2, 2], vec![vec![0; 3]], None), CenterIndex::None).is_err());
+        assert!(IndexedCase::new(case([1, 2, 2], vec![], None), CenterIndex::None).is_err());
+    }
+
+    #[test]
+    fn a_fixed_rater_is_known_by_number() {
+        let mut two = case([1, 1, 2], vec![vec![0, 0], vec![1, 1]], None);
+        two.rater_numbers = vec![0, 2];
+        let case = IndexedCase::new(two, CenterIndex::None).unwrap();
+        let choose = |rater| {
+            let config = PatchConfig { rater: RaterChoice::Fixed { rater }, ..PatchConfig::default() };
+            config.choose(&case, &mut RandomStream::new(0, Purpose::Patch, 0))
+        };
+        assert_eq!(choose(2).unwrap().rater, Some(1));
+        insta::assert_snapshot!(choose(1).unwrap_err().to_string());
+    }
+
+    #[test]
+    fn a_whole_image_that_is_too_small_is_named() {
+        let case = IndexedCase::new(case([1, 2, 2], vec![vec![0; 4]], None), CenterIndex::None).unwrap();
+        let config = PatchConfig { target_size: Some([1, 4, 4]), ..PatchConfig::default() };
+        let error = config.choose(&case, &mut RandomStream::new(0, Purpose::Patch, 0)).unwrap_err();
+        insta::assert_snapshot!(error.to_string());
+    }
+}
