@@ -18,9 +18,8 @@ pub fn failure(error: impl Into<TrainError>) -> Failure {
     let exit = match error {
         TrainError::Data(error) => return datasets::failure(error),
         TrainError::Prediction(error) => return predictions::failure(error),
-        TrainError::Save { .. } => Exit::Io,
         TrainError::Run { .. } => Exit::Usage,
-        TrainError::Config { .. } | TrainError::File { .. } => Exit::BadData,
+        TrainError::Config { .. } => Exit::BadData,
         TrainError::NonFinite { .. } | TrainError::Diverged { .. } => Exit::NonFinite,
         TrainError::Image(ref problem) | TrainError::Case { ref problem, .. } => match problem {
             ImageProblem::Output { .. } => Exit::NonFinite,

@@ -22,7 +22,7 @@ use super::validation::Validator;
 use crate::checkpoint::{
     AverageMeter, BestValidation, Checkpoints, DamagedCheckpoint, NewestCheckpoint, Progress,
 };
-use crate::error::{Result, TrainError};
+use crate::error::{Result, TrainError, unusable_file};
 use crate::trainer::Trainer;
 
 /// What happens in a run.
@@ -492,5 +492,5 @@ fn lost(run: &Path, newest: &DamagedCheckpoint, count: usize) -> TrainError {
         newest.reason,
         run.join(CONFIG).display()
     );
-    TrainError::File { path: run.to_owned(), reason }
+    unusable_file(run, reason)
 }
