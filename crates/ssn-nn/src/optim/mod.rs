@@ -72,11 +72,6 @@ impl Optimizer {
         Ok(Optimizer { method, parameters, states, gradients })
     }
 
-    /// The method with its settings.
-    pub fn method(&self) -> &Method {
-        &self.method
-    }
-
     /// The parameters with their names, in the order given.
     pub fn parameters(&self) -> &[(String, Tensor)] {
         &self.parameters

@@ -158,7 +158,7 @@ struct RunLogs {
 }
 
 /// The error of a rank where another one has no batch.
-const LOST: &str = "another rank could not load a case, and output which";
+const LOST: &str = "another rank could not load a case, and says which";
 
 impl Run {
     /// A run at its newest checkpoint that verifies, or at its beginning if it has none; alone, or as one of several ranks.
