@@ -76,10 +76,6 @@ pub fn custom_function(
             Ok(())
         })
     }
-    extern "C" fn release(state: *mut c_void) {
-        // SAFETY: the node gives back what it was given below, once.
-        drop(unsafe { Box::from_raw(state.cast::<Box<Backward>>()) });
-    }
     let backward: Box<Backward> = Box::new(backward);
     let state = Box::into_raw(Box::new(backward)).cast();
     let pointers: Vec<*const C_tensor> = inputs.iter().map(|input| input.as_ptr()).collect();
@@ -87,7 +83,7 @@ pub fn custom_function(
     // SAFETY: the tensors live during the call; the state belongs to the node from here on, whatever comes of it.
     told(unsafe {
         let (inputs, count) = (pointers.as_ptr(), pointers.len());
-        ssn_autograd_node(inputs, count, result.as_ptr(), gradient, state, release, &mut out)
+        ssn_autograd_node(inputs, count, result.as_ptr(), gradient, state, release::<Backward>, &mut out)
     })?;
     // SAFETY: without a failure there is a tensor, and it is ours.
     Ok(unsafe { Tensor::from_ptr(out) })
@@ -107,14 +103,10 @@ pub fn register_hook(
             hook(&unsafe { Tensor::clone_from_ptr(gradient.cast_mut()) })
         })
     }
-    extern "C" fn release(state: *mut c_void) {
-        // SAFETY: the leaf gives back what it was given below, once.
-        drop(unsafe { Box::from_raw(state.cast::<Box<Hook>>()) });
-    }
     let hook: Box<Hook> = Box::new(hook);
     let state = Box::into_raw(Box::new(hook)).cast();
     // SAFETY: the leaf lives during the call; the state belongs to it from here on, whatever comes of it.
-    told(unsafe { ssn_autograd_hook(leaf.as_ptr(), seen, state, release) })
+    told(unsafe { ssn_autograd_hook(leaf.as_ptr(), seen, state, release::<Hook>) })
 }
 
 /// The gradients of x, weight and bias of a batch norm whose mean and variance are constants, which the bindings lack.
@@ -134,6 +126,12 @@ pub fn norm_gradients(
     told(unsafe { ssn_autograd_norm_gradients(gradient, x, weight, mean, variance, eps, out.as_mut_ptr()) })?;
     // SAFETY: without a failure there are three tensors, and they are ours.
     Ok(out.map(|tensor| unsafe { Tensor::from_ptr(tensor) }))
+}
+
+/// Frees a boxed callback that a node or a leaf holds.
+extern "C" fn release<F: ?Sized>(state: *mut c_void) {
+    // SAFETY: C++ gives back the state that it was given, a `Box<F>` in a box of its own, once.
+    drop(unsafe { Box::from_raw(state.cast::<Box<F>>()) });
 }
 
 /// An answer as C++ takes it: nothing, or the text of a failure. Panics must not pass through C++.

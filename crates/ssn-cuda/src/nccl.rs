@@ -164,7 +164,8 @@ pub fn wait_for_all_reduce() -> Result<()> {
 /// Sums a tensor over ranks, in place, as work of the current stream; or says why not.
 type Sum = dyn Fn(&Tensor) -> std::result::Result<(), String> + Send + Sync;
 
-/// How normalizations of a [`BatchSlice`](crate::Part) sum their statistics over ranks, for as long as this lives.
+/// How synchronized batch norm of a [`BatchSlice`](crate::BatchSlice) sums its statistics over ranks, for as long as this
+/// lives.
 pub struct SyncNormReduce(*mut Box<Sum>);
 
 // SAFETY: a pointer to something that may be sent, and that this value alone frees.

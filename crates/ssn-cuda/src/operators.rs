@@ -59,7 +59,7 @@ pub struct Normalization<'a> {
 pub struct BatchSlice {
     /// Images that other ranks have in front of these: random numbers are those of the place in the whole batch.
     pub first: i64,
-    /// Images of the whole batch, if statistics are to be those of all of it; see [`SyncNormReduce`](crate::SharedSums).
+    /// Images of the whole batch, if statistics are to be those of all of it; see [`SyncNormReduce`](crate::SyncNormReduce).
     pub whole: Option<i64>,
 }
 

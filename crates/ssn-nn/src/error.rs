@@ -115,7 +115,7 @@ pub enum NnError {
         /// The name of the entry.
         entry: String,
         /// What is wrong with it.
-        problem: StateProblem,
+        problem: String,
     },
     /// A distribution that the host's checks refuse.
     #[error(transparent)]
@@ -133,39 +133,6 @@ fn sizes(size: &[i64; 3]) -> String {
 /// `16 × 16 × 16 and 32 × 32 × 32`.
 fn nearest_sizes(nearest: &[[i64; 3]]) -> String {
     nearest.iter().map(sizes).collect::<Vec<_>>().join(" and ")
-}
-
-/// What can be wrong with an entry of an optimizer's saved state.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum StateProblem {
-    /// The optimizer needs the entry.
-    #[error("is missing")]
-    Missing,
-    /// The optimizer has no such entry: the state is of another model or method.
-    #[error("belongs to no parameter of this model and method")]
-    Unknown,
-    /// The entry occurs twice.
-    #[error("occurs twice")]
-    Twice,
-    /// A tensor of another shape.
-    #[error("has shape {found:?}, but its parameter needs {expected:?}")]
-    Shape {
-        /// The shape found.
-        found: Vec<i64>,
-        /// The shape needed.
-        expected: Vec<i64>,
-    },
-    /// A tensor of another element type.
-    #[error("holds {found:?}, but its parameter needs {expected:?}")]
-    Kind {
-        /// The element type found.
-        found: tch::Kind,
-        /// The element type needed.
-        expected: tch::Kind,
-    },
-    /// A count of steps below zero.
-    #[error("is {0}, but a count of steps is at least 0")]
-    Count(i64),
 }
 
 /// Refuses a setting that is outside its range.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tch::{Device, Kind, Tensor};
+use tch::{Kind, Tensor};
 
 use crate::distribution::LowRankNormal;
 use crate::error::{NnError, Result, refused, require};
@@ -73,11 +73,6 @@ impl Target {
     /// Label maps whose class numbers were checked before, `[b, t, v]`.
     pub fn from_checked(maps: Tensor, classes: i64) -> Self {
         Self { maps, classes, likelihood: Likelihood::Categorical }
-    }
-
-    /// The same label maps on another device.
-    pub fn on(self, device: Device) -> Result<Self> {
-        Ok(Self { maps: self.maps.f_to_device(device)?, ..self })
     }
 
     /// The label maps, `[b, t, v]` or `[b, t, c, v]`.

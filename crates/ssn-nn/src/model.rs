@@ -335,7 +335,7 @@ impl Model {
     fn check(&self, image: &Tensor, size: Size, mask: Option<&Tensor>) -> Result<()> {
         let channels = image.size()[1];
         if channels != self.config.channels {
-            let expected = format!("[b, {}, d, h, w], as the setting channels output,", self.config.channels);
+            let expected = format!("[b, {}, d, h, w], as the setting channels says,", self.config.channels);
             return Err(NnError::Shape { field: "the image", found: image.size(), expected });
         }
         let output = self.config.backbone.output_size(size)?;

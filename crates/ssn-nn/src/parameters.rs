@@ -194,16 +194,6 @@ impl Parameters {
         self.trainable().map(|parameter| parameter.tensor.numel() as i64).sum()
     }
 
-    /// The precision of the tensors.
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// The device of the tensors.
-    pub fn device(&self) -> Device {
-        self.device
-    }
-
     /// Registers a tensor that exists already, such as those of a TorchScript module.
     pub fn register(&mut self, name: String, tensor: Tensor, role: Role) -> Result<Tensor> {
         let tensor = tensor.f_set_requires_grad(role == Role::Trainable)?;

@@ -116,11 +116,6 @@ impl StepNoise {
         derive_seed(seed, TRAINING_NOISE, step)
     }
 
-    /// All draws at once, in single precision on the CPU.
-    pub fn all(&self) -> Result<Noise> {
-        self.draws(0..self.pairing.draws(self.shape.samples)?)
-    }
-
     fn draws(&self, range: Range<i64>) -> Result<Noise> {
         let NoiseShape { batch, rank, classes, voxels, .. } = self.shape;
         let tensor = |stream, shape: &[i64]| {

@@ -17,7 +17,8 @@ fn distribution(b: i64, r: i64, c: i64, v: i64) -> LowRankNormal {
 }
 
 fn noise(d: &LowRankNormal, seed: u64, step: u64, samples: i64, pairing: Pairing) -> Noise {
-    StepNoise::new(seed, step, d.noise_shape(samples), pairing).unwrap().all().unwrap()
+    let noise = StepNoise::new(seed, step, d.noise_shape(samples), pairing).unwrap();
+    NoiseSource::Step(&noise).draws(0..pairing.draws(samples).unwrap()).unwrap()
 }
 
 fn labels(classes: i64, shape: [i64; 3]) -> Target {

@@ -133,7 +133,6 @@ fn sizes_of_the_papers_networks() {
     assert_eq!(deepmedic.output_size([140; 3]).unwrap(), [60; 3]);
     assert_eq!(deepmedic.input_size([30; 3]).unwrap(), [110; 3]);
     assert_eq!(deepmedic.input_size([31; 3]).unwrap(), [115; 3]);
-    assert_eq!(deepmedic.receptive_field().unwrap(), Some([81; 3]));
     assert_eq!(ModelConfig::lidc().backbone.output_size([1, 128, 128]).unwrap(), [1, 128, 128]);
 }
 
@@ -186,40 +185,6 @@ proptest! {
     }
 }
 
-/// How far from the middle voxel of the output the image still matters, along `w`: the width of that region.
-fn measured_field(backbone: &BackboneConfig, size: Size) -> i64 {
-    let model = model(&ModelConfig { channels: 1, ..config(backbone.clone()) });
-    let image = randn(&[1, 1, size[0], size[1], size[2]], Kind::Double).set_requires_grad(true);
-    let output = model.output_size(size).unwrap();
-    let mean = model
-        .forward(&image, None, Mode::Evaluation)
-        .unwrap()
-        .mean()
-        .view([1, 3, output[0], output[1], output[2]]);
-    let mut widest = 0;
-    for w in output[2] / 2 - 2..=output[2] / 2 + 2 {
-        let voxel = mean.select(4, w).select(3, output[1] / 2).select(2, output[0] / 2);
-        let gradient = Tensor::run_backward(&[voxel.sum(Kind::Double)], &[&image], true, false);
-        let touched = gradient[0].abs().amax([0i64, 1, 2, 3].as_slice(), false); // [w]
-        let places: Vec<i64> = (0..size[2]).filter(|&x| touched.double_value(&[x]) > 0.0).collect();
-        widest = widest.max(places.last().unwrap() - places[0] + 1);
-    }
-    widest
-}
-
-#[test]
-fn receptive_fields_hold_what_a_feature_depends_on() {
-    let deepmedic = flat_deepmedic();
-    let field = deepmedic.receptive_field().unwrap().unwrap()[2];
-    assert_eq!((field, measured_field(&deepmedic, [1, 27, 45])), (19, 19));
-
-    let BackboneConfig::Unet(unet) = small_unet([1, 16, 16], NormKind::BATCH) else { unreachable!() };
-    let unet = UNetConfig { kernels: vec![[1, 1, 3]; unet.widths.len()], ..unet };
-    let field = unet.receptive_field()[2];
-    let measured = measured_field(&BackboneConfig::Unet(unet), [1, 4, 128]);
-    assert!(measured <= field && field <= measured + 12, "measured {measured}, computed {field}");
-}
-
 #[test]
 fn bad_settings_name_the_setting() {
     let message =
@@ -265,7 +230,7 @@ fn images_that_do_not_fit_are_named() {
     };
     assert_eq!(
         message(&[1, 3, 1, 16, 16], None),
-        "the image has shape [1, 3, 1, 16, 16], but [b, 2, d, h, w], as the setting channels output, is needed"
+        "the image has shape [1, 3, 1, 16, 16], but [b, 2, d, h, w], as the setting channels says, is needed"
     );
     assert_eq!(
         message(&[1, 2, 16, 16], None),

@@ -4,7 +4,6 @@
 
 use serde::Deserialize;
 use ssn_nn::NnError;
-use ssn_nn::error::StateProblem;
 use ssn_nn::{LearningRate, Method, Optimizer, Schedule, Warmup, clip_gradient_norm};
 use std::collections::BTreeMap;
 use tch::{Device, Kind, Tensor};
@@ -230,25 +229,28 @@ fn another_state_is_refused_and_changes_nothing() {
 
     let mut state = fresh();
     let (name, last) = state.pop().unwrap();
-    assert_eq!(refused(&state), ("adam.exp_avg_sq/u".into(), StateProblem::Missing));
+    assert_eq!(refused(&state), ("adam.exp_avg_sq/u".into(), "is missing".into()));
     state.push((name.clone(), last.reshape([2, 1])));
-    let shape = StateProblem::Shape { found: vec![2, 1], expected: vec![2] };
+    let shape = "has shape [2, 1], but its parameter needs [2]".to_owned();
     assert_eq!(refused(&state), (name.clone(), shape));
     state.pop();
     state.push((name.clone(), last.to_kind(Kind::Float)));
-    let kind = StateProblem::Kind { found: Kind::Float, expected: Kind::Double };
+    let kind = "holds Float, but its parameter needs Double".to_owned();
     assert_eq!(refused(&state), (name.clone(), kind));
     state.pop();
     state.extend([(name.clone(), last.shallow_clone()), (name.clone(), last.shallow_clone())]);
-    assert_eq!(refused(&state), (name.clone(), StateProblem::Twice));
+    assert_eq!(refused(&state), (name.clone(), "occurs twice".into()));
     state.pop();
     state.push(("adam.exp_avg/x".into(), last));
-    assert_eq!(refused(&state), ("adam.exp_avg/x".into(), StateProblem::Unknown));
+    assert_eq!(
+        refused(&state),
+        ("adam.exp_avg/x".into(), "belongs to no parameter of this model and method".into())
+    );
     let mut state = fresh();
     state[0].1 = Tensor::from(-1i64);
-    assert_eq!(refused(&state), ("adam.step/w".into(), StateProblem::Count(-1)));
+    assert_eq!(refused(&state), ("adam.step/w".into(), "is -1, but a count of steps is at least 0".into()));
     let other = Optimizer::new(Method::adamw(), start(Kind::Double)).unwrap().state().unwrap();
-    assert_eq!(refused(&other), ("adam.step/w".into(), StateProblem::Missing));
+    assert_eq!(refused(&other), ("adam.step/w".into(), "is missing".into()));
     let error = optimizer.load_state(&other).unwrap_err().to_string();
     assert_eq!(error, "the state of the optimizer cannot be restored: adam.step/w is missing");
 

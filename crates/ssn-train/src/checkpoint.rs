@@ -19,7 +19,7 @@ use ssn_nn::weights::container::{StoredTensor, decode, encode, named};
 use ssn_nn::weights::{LoadedModel, assign, load, to_bytes};
 use tch::{Device, Tensor};
 
-use crate::error::{Result, TrainError};
+use crate::error::{Result, unsaved, unusable_file};
 use crate::trainer::{StepReport, Trainer};
 
 const MODEL: &str = "model.safetensors";
@@ -122,18 +122,19 @@ impl Checkpoints {
         if !path.exists() {
             let encoded = |tensors: &[(String, Tensor)]| {
                 let stored = tensors.iter().map(|(name, tensor)| StoredTensor::new(name, tensor));
-                encode(progress, stored.collect::<Result<_, _>>()?).map_err(|reason| problem(&path, reason))
+                encode(progress, stored.collect::<Result<_, _>>()?)
+                    .map_err(|reason| unusable_file(&path, reason))
             };
             let mut files = vec![
                 (MODEL, trainer.with_eval_model(|model| Ok(to_bytes(model, None)?))?),
                 (OPTIMIZER, encoded(&trainer.optimizer().state()?)?),
-                (PROGRESS, serde_json::to_vec_pretty(progress).map_err(|error| problem(&path, error))?),
+                (PROGRESS, serde_json::to_vec_pretty(progress).map_err(|error| unusable_file(&path, error))?),
             ];
             if trainer.has_ema() {
                 files.push((WEIGHTS, encoded(&trainer.model().parameters().named())?));
             }
             let hashes: BTreeMap<_, _> = files.iter().map(|(name, bytes)| (*name, digest(bytes))).collect();
-            let manifest = serde_json::to_vec_pretty(&hashes).map_err(|error| problem(&path, error))?;
+            let manifest = serde_json::to_vec_pretty(&hashes).map_err(|error| unusable_file(&path, error))?;
             write_folder_atomically(&path, |folder| {
                 for (name, bytes) in &files {
                     fs::write(folder.join(name), bytes)?;
@@ -149,7 +150,7 @@ impl Checkpoints {
     /// Says which checkpoint is the best.
     pub fn name_best(&self, best: &BestValidation) -> Result<()> {
         let path = self.folder.join(BEST);
-        let bytes = serde_json::to_vec_pretty(best).map_err(|error| problem(&path, error))?;
+        let bytes = serde_json::to_vec_pretty(best).map_err(|error| unusable_file(&path, error))?;
         write_atomically(&path, |out| out.write_all(&bytes)).map_err(|error| unsaved(&path, error.source))
     }
 
@@ -176,17 +177,17 @@ impl Checkpoints {
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(problem(&path, error)),
+            Err(error) => return Err(unusable_file(&path, error)),
         };
-        serde_json::from_slice(&bytes).map(Some).map_err(|error| problem(&path, error))
+        serde_json::from_slice(&bytes).map(Some).map_err(|error| unusable_file(&path, error))
     }
 
     /// The steps that have a checkpoint, in order.
     pub fn steps(&self) -> Result<Vec<u64>> {
-        let entries = fs::read_dir(&self.folder).map_err(|error| problem(&self.folder, error))?;
+        let entries = fs::read_dir(&self.folder).map_err(|error| unusable_file(&self.folder, error))?;
         let mut steps = vec![];
         for entry in entries {
-            let name = entry.map_err(|error| problem(&self.folder, error))?.file_name();
+            let name = entry.map_err(|error| unusable_file(&self.folder, error))?.file_name();
             let step = name.to_str().and_then(|name| name.strip_prefix(CHECKPOINT)?.parse::<u64>().ok());
             // Other ways to write the number are somebody else's folders.
             steps.extend(step.filter(|step| self.path_of(*step).ends_with(&name)));
@@ -206,8 +207,8 @@ impl Checkpoints {
     /// Removes what a process that was killed had begun to write or to remove. For the one process that works on the
     /// run: what another is about to write looks the same.
     pub fn remove_unfinished(&self) -> Result<()> {
-        for entry in fs::read_dir(&self.folder).map_err(|error| problem(&self.folder, error))? {
-            let entry = entry.map_err(|error| problem(&self.folder, error))?;
+        for entry in fs::read_dir(&self.folder).map_err(|error| unusable_file(&self.folder, error))? {
+            let entry = entry.map_err(|error| unusable_file(&self.folder, error))?;
             let name = entry.file_name();
             if [WRITTEN, REMOVED].iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
             {
@@ -251,14 +252,14 @@ impl Checkpoints {
         let folder = self.path_of(step);
         let read = |name: &str| {
             let path = folder.join(name);
-            fs::read(&path).map_err(|error| problem(&path, error))
+            fs::read(&path).map_err(|error| unusable_file(&path, error))
         };
         let manifest: BTreeMap<String, String> =
-            serde_json::from_slice(&read(MANIFEST)?).map_err(|error| problem(&folder, error))?;
+            serde_json::from_slice(&read(MANIFEST)?).map_err(|error| unusable_file(&folder, error))?;
         let verified = |name: &str| {
             let bytes = read(name)?;
             if manifest.get(name) != Some(&digest(&bytes)) {
-                return Err(problem(&folder.join(name), "it is not what was saved (SHA-256 differs)"));
+                return Err(unusable_file(&folder.join(name), "it is not what was saved (SHA-256 differs)"));
             }
             Ok(bytes)
         };
@@ -267,7 +268,7 @@ impl Checkpoints {
             verified(name)?;
         }
         let progress =
-            serde_json::from_slice(&verified(PROGRESS)?).map_err(|error| problem(&folder, error))?;
+            serde_json::from_slice(&verified(PROGRESS)?).map_err(|error| unusable_file(&folder, error))?;
         Ok(Checkpoint { folder, progress })
     }
 }
@@ -291,7 +292,7 @@ impl Checkpoint {
         if path.exists() {
             let report = assign(trainer.model().parameters(), &tensors(&path, device)?)?;
             if !report.is_complete() {
-                return Err(problem(&path, "its tensors are not those of the model beside it"));
+                return Err(unusable_file(&path, "its tensors are not those of the model beside it"));
             }
         }
         let state = tensors(&self.folder.join(OPTIMIZER), device)?;
@@ -301,21 +302,13 @@ impl Checkpoint {
 
 /// The tensors of a file of a checkpoint.
 fn tensors(path: &Path, device: Device) -> Result<Vec<(String, Tensor)>> {
-    let bytes = fs::read(path).map_err(|error| problem(path, error))?;
-    let (_, stored) = decode::<Progress>(&bytes).map_err(|reason| problem(path, reason))?;
+    let bytes = fs::read(path).map_err(|error| unusable_file(path, error))?;
+    let (_, stored) = decode::<Progress>(&bytes).map_err(|reason| unusable_file(path, reason))?;
     Ok(named(&stored, device)?)
 }
 
 fn digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
-}
-
-fn unsaved(path: &Path, source: io::Error) -> TrainError {
-    TrainError::Save { path: path.to_owned(), source }
-}
-
-fn problem(path: &Path, reason: impl ToString) -> TrainError {
-    TrainError::File { path: path.to_owned(), reason: reason.to_string() }
 }
 
 /// Means over the steps between two rows of a run's metrics: part of a checkpoint, so that a row may span two processes.

@@ -1,6 +1,7 @@
 //! What can go wrong in this crate.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use ssn_nn::NnError;
 use thiserror::Error;
@@ -11,28 +12,12 @@ pub type Result<T, E = TrainError> = std::result::Result<T, E>;
 /// Training or a prediction that cannot be done or has failed.
 #[derive(Debug, Error)]
 pub enum TrainError {
-    /// A network, its loss or its optimizer.
+    /// A network, its loss or its optimizer, or a file that cannot be used or written.
     #[error(transparent)]
     Network(#[from] NnError),
     /// A dataset, a case or a setting of data that cannot be used.
     #[error(transparent)]
     Data(#[from] ssn_data::DataError),
-    /// A file of a run that cannot be used.
-    #[error("{}: {reason}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, and what to do.
-        reason: String,
-    },
-    /// A file or folder that could not be written.
-    #[error("cannot write {}: {source}; what was saved before is still there", path.display())]
-    Save {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
     /// A config that cannot be used.
     #[error("{}: {reason}", path.display())]
     Config {
@@ -179,4 +164,14 @@ pub(crate) fn require(
 /// The refusal of a setting that is outside its range.
 pub(crate) fn refused<T>(field: &'static str, value: impl ToString, expected: &'static str) -> Result<T> {
     Ok(ssn_nn::error::refused(field, value, expected)?)
+}
+
+/// A file or folder that could not be written.
+pub(crate) fn unsaved(path: &Path, source: io::Error) -> TrainError {
+    NnError::Save { path: path.to_owned(), source }.into()
+}
+
+/// A file that cannot be used.
+pub(crate) fn unusable_file(path: &Path, reason: impl ToString) -> TrainError {
+    NnError::File { path: path.to_owned(), reason: reason.to_string() }.into()
 }

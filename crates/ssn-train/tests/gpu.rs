@@ -437,7 +437,7 @@ fn the_loss_has_the_noise_the_value_and_the_gradients_of_the_processor() {
         .unwrap();
         let numbers = Tensor::from_slice(&[StepNoise::seed(seed, step) as i64]).to_device(GPU);
         let noise = NoiseSource::OnGpu(GpuNoise { seed: &numbers, samples, pairing, first });
-        let target = Target::classes(maps, c).unwrap().on(GPU).unwrap();
+        let target = Target::from_checked(maps.to_device(GPU), c);
         let found = tempered_loss(&distribution, &target, noise, power).unwrap();
         found.loss.mean(Kind::Double).backward();
         assert_close(&format!("{what}: loss"), &found.loss, &expected.loss, 1e-6);
@@ -668,8 +668,7 @@ fn a_rank_trains_as_without_ranks_by_nccl_and_through_the_host() {
         // Two ranks on one GPU go through the host; one alone has a GPU of its own, and its steps are recorded. NCCL adds up
         // nothing for one rank: what shows is that buckets are made, awaited and copied back in a recorded step.
         let one: Arc<dyn Communicator> = ThreadCommunicator::new(1).remove(0);
-        let ways: [(Arc<dyn Communicator>, &str); 2] =
-            [(one, "NCCL"), (Arc::new(Silent), "the memory of the hosts")];
+        let ways: [(Arc<dyn Communicator>, &str); 2] = [(one, "NCCL"), (Arc::new(Silent), "host memory")];
         for (comm, words) in ways {
             let found = losses(Some(comm), syncs_batch_norm, Some(words));
             for (k, (found, expected)) in found.iter().zip(&expected).enumerate() {

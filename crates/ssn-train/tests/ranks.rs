@@ -145,7 +145,7 @@ fn all(tensors: &[(String, Vec<f64>)]) -> Vec<f64> {
 
 fn agree(task: &Task, counts: &[usize], most: f64) {
     let alone = train(task, None);
-    assert!(alone.0[STEPS as usize - 1] < alone.0[5], "nothing was terms: {:?}", alone.0);
+    assert!(alone.0[STEPS as usize - 1] < alone.0[5], "nothing was learned: {:?}", alone.0);
     for &count in counts {
         let comm = train_by(task, count);
         for (rank, found) in comm.iter().enumerate() {
@@ -153,10 +153,10 @@ fn agree(task: &Task, counts: &[usize], most: f64) {
         }
         let (losses, weights) = (distance(&comm[0].0, &alone.0), distance(&all(&comm[0].1), &all(&alone.1)));
         eprintln!(
-            "{count} comm, {:?}: losses differ by {losses:.1e}, weights by {weights:.1e}",
+            "{count} ranks, {:?}: losses differ by {losses:.1e}, weights by {weights:.1e}",
             task.precision
         );
-        assert!(losses < most && weights < most, "{count} comm: {losses:e} and {weights:e}");
+        assert!(losses < most && weights < most, "{count} ranks: {losses:e} and {weights:e}");
     }
 }
 

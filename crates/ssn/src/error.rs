@@ -122,9 +122,8 @@ impl From<TrainError> for Error {
         let kind = match error {
             TrainError::Data(error) => return error.into(),
             TrainError::Prediction(error) => return error.into(),
-            TrainError::Save { .. } => ErrorKind::Io,
             TrainError::Run { .. } => ErrorKind::Usage,
-            TrainError::Config { .. } | TrainError::File { .. } => ErrorKind::BadData,
+            TrainError::Config { .. } => ErrorKind::BadData,
             TrainError::NonFinite { .. } | TrainError::Diverged { .. } => ErrorKind::NonFinite,
             TrainError::Image(ref problem) | TrainError::Case { ref problem, .. } => match problem {
                 ImageProblem::Output { .. } => ErrorKind::NonFinite,

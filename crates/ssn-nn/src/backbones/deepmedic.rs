@@ -149,15 +149,6 @@ impl DeepMedicConfig {
     pub fn total_scale(&self) -> Size {
         [0, 1, 2].map(|axis| self.scales.iter().fold(1, |total, scale| least_common(total, scale[axis])))
     }
-
-    /// How many voxels along each axis one output voxel depends on.
-    pub fn receptive_field(&self) -> Size {
-        let shrinkage = self.shrinkage();
-        [0, 1, 2].map(|axis| {
-            let reach = self.scales.iter().map(|scale| shrinkage[axis] * scale[axis] + 1);
-            reach.max().unwrap_or(1)
-        })
-    }
 }
 
 /// The least common multiple of two positive numbers.

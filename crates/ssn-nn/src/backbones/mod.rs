@@ -179,16 +179,6 @@ impl BackboneConfig {
             Self::Torchscript(_) => ConvPadding::Same(None),
         })
     }
-
-    /// How many voxels along each axis one feature depends on at most; nothing if that is not known.
-    pub fn receptive_field(&self) -> Result<Option<Size>> {
-        self.check()?;
-        Ok(match self {
-            Self::Unet(config) => Some(config.receptive_field()),
-            Self::Deepmedic(config) => Some(config.receptive_field()),
-            Self::Torchscript(_) => None,
-        })
-    }
 }
 
 impl Backbone {

@@ -125,31 +125,6 @@ impl UNetConfig {
         let total = self.total_stride();
         [0, 1, 2].map(|axis| (output[axis].max(1) + total[axis] - 1) / total[axis] * total[axis])
     }
-
-    /// How many voxels along each axis one feature depends on at most.
-    ///
-    /// Counted from a feature back to the image: what a convolution or an interpolation reads, in voxels of its
-    /// own grid; pooling multiplies by its stride. The deepest way through the network reaches furthest.
-    pub fn receptive_field(&self) -> Size {
-        [0, 1, 2].map(|axis| {
-            // Reach to one side, in voxels of the grid of the level.
-            let convolutions = |level: usize| self.convolutions as i64 * (self.kernels[level][axis] / 2);
-            let mut reach = 0;
-            for level in 0..self.strides.len() {
-                reach += convolutions(level);
-                // An interpolated voxel lies between two coarse ones; the further is less than one block away.
-                let stride = self.strides[level][axis];
-                reach = if stride == 1 { reach } else { (reach + stride - 1) / stride + 1 };
-            }
-            reach += convolutions(self.strides.len());
-            for level in (0..self.strides.len()).rev() {
-                // Every voxel of the blocks reached, and a whole block for where in its block the voxel lies.
-                let stride = self.strides[level][axis];
-                reach = reach * stride + (stride - 1) + convolutions(level);
-            }
-            2 * reach + 1
-        })
-    }
 }
 
 /// A U-Net.

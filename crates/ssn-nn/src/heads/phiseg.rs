@@ -267,7 +267,7 @@ impl Phiseg {
         Ok(draw.f_reshape([-1, self.config.latent, d, h, w])?)
     }
 
-    /// The terms of an image, and of the image with its labels; see [`LatentModel::learn`](super::Latent::learn).
+    /// The terms of an image, and of the image with its labels; see [`LatentModel::elbo_terms`](super::LatentModel::elbo_terms).
     pub(super) fn elbo_terms(
         &self,
         [image, labeled]: [&Tensor; 2],

@@ -95,7 +95,7 @@ impl ProbUnet {
         Ok(self.logits.forward(&self.pointwise.forward(joined, mode)?)?.remove(0))
     }
 
-    /// The terms of an image, and of the image with its labels; see [`LatentModel::learn`](super::Latent::learn).
+    /// The terms of an image, and of the image with its labels; see [`LatentModel::elbo_terms`](super::LatentModel::elbo_terms).
     pub(super) fn elbo_terms(
         &self,
         [image, labeled]: [&Tensor; 2],

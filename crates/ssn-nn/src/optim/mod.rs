@@ -1,8 +1,8 @@
 //! Optimizers over plain tensors, with PyTorch's arithmetic and a state that is saved and restored to the bit.
 
 mod method;
-mod rule;
 mod schedule;
+mod update;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use ssn_cuda::{UpdateRule, UpdateSettings};
 use tch::{COptimizer, Device, Kind, Tensor};
 
 pub use method::Method;
-use rule::{Rule, Update};
 pub use schedule::{LearningRate, Schedule, Warmup};
+use update::Update;
 
-use crate::error::{NnError, Result, StateProblem, require};
+use crate::error::{NnError, Result, require};
 
 /// The buffer name of a parameter's count of steps.
 const STEP: &str = "step";
@@ -33,7 +33,8 @@ pub struct Optimizer {
 /// The optimizer state of one parameter.
 #[derive(Debug)]
 struct State {
-    rule: Rule,
+    /// As [`Method::buffers`] lists them.
+    buffers: Vec<Option<Tensor>>,
     steps: i64,
 }
 
@@ -63,15 +64,12 @@ impl Optimizer {
             if let Some(problem) = problem {
                 return Err(NnError::Trainable { parameter: name.clone(), problem });
             }
-            states.push(State { rule: Rule::new(&method, parameter)?, steps: 0 });
+            let zeros = |(_, is_used): (_, bool)| is_used.then(|| parameter.f_zeros_like());
+            let buffers = method.buffers().into_iter().map(|buffer| zeros(buffer).transpose());
+            states.push(State { buffers: buffers.collect::<Result<_, _>>()?, steps: 0 });
             gradients.add_parameters(parameter, 0)?;
         }
         Ok(Optimizer { method, parameters, states, gradients })
-    }
-
-    /// The method with its settings.
-    pub fn method(&self) -> &Method {
-        &self.method
     }
 
     /// The parameters with their names, in the order given.
@@ -91,7 +89,8 @@ impl Optimizer {
             let gradient = parameter.f_grad()?;
             if gradient.defined() {
                 state.steps += 1;
-                state.rule.apply(Update { parameter, gradient, step: state.steps, learning_rate })?;
+                let update = Update { parameter, gradient, step: state.steps, learning_rate };
+                self.method.update(&mut state.buffers, update)?;
             }
         }
         Ok(())
@@ -112,7 +111,7 @@ impl Optimizer {
         for ((name, _), state) in self.parameters.iter().zip(&self.states) {
             let steps = Tensor::f_full([0i64; 0], state.steps, (Kind::Int64, Device::Cpu))?;
             entries.push((self.entry(STEP, name), steps));
-            for (buffer, tensor) in state.rule.buffers() {
+            for (buffer, tensor) in self.named_buffers(state) {
                 entries.push((self.entry(buffer, name), tensor.f_detach_copy()?));
             }
         }
@@ -129,7 +128,7 @@ impl Optimizer {
         let mut given = BTreeMap::new();
         for (entry, tensor) in entries {
             if given.insert(entry.as_str(), tensor).is_some() {
-                return Err(state_error(entry, StateProblem::Twice));
+                return Err(state_error(entry, "occurs twice"));
             }
         }
         let (mut steps, mut copies) = (vec![], vec![]);
@@ -137,17 +136,17 @@ impl Optimizer {
             let entry = self.entry(STEP, name);
             let count = take(&mut given, &entry, &[], Kind::Int64)?.f_int64_value(&[])?;
             if count < 0 {
-                return Err(state_error(&entry, StateProblem::Count(count)));
+                return Err(state_error(&entry, format!("is {count}, but a count of steps is at least 0")));
             }
             steps.push(count);
-            for (buffer, tensor) in state.rule.buffers() {
+            for (buffer, tensor) in self.named_buffers(state) {
                 let entry = self.entry(buffer, name);
                 let saved = take(&mut given, &entry, &tensor.size(), tensor.f_kind()?)?;
                 copies.push((tensor.shallow_clone(), saved));
             }
         }
         if let Some((entry, _)) = given.first_key_value() {
-            return Err(state_error(entry, StateProblem::Unknown));
+            return Err(state_error(entry, "belongs to no parameter of this model and method"));
         }
         for (mut buffer, saved) in copies {
             buffer.f_copy_(saved)?;
@@ -156,6 +155,12 @@ impl Optimizer {
             state.steps = steps;
         }
         Ok(())
+    }
+
+    /// The buffers of a parameter under PyTorch's names.
+    fn named_buffers<'a>(&self, state: &'a State) -> impl Iterator<Item = (&'static str, &'a Tensor)> {
+        let names = self.method.buffers().into_iter();
+        names.zip(&state.buffers).filter_map(|((name, _), buffer)| Some((name, buffer.as_ref()?)))
     }
 
     fn entry(&self, buffer: &str, parameter: &str) -> String {
@@ -170,20 +175,20 @@ fn take<'a>(
     shape: &[i64],
     kind: Kind,
 ) -> Result<&'a Tensor> {
-    let tensor = given.remove(entry).ok_or_else(|| state_error(entry, StateProblem::Missing))?;
+    let tensor = given.remove(entry).ok_or_else(|| state_error(entry, "is missing"))?;
     let found = tensor.size();
     if found != shape {
-        return Err(state_error(entry, StateProblem::Shape { found, expected: shape.to_vec() }));
+        return Err(state_error(entry, format!("has shape {found:?}, but its parameter needs {shape:?}")));
     }
     let found = tensor.f_kind()?;
     if found != kind {
-        return Err(state_error(entry, StateProblem::Kind { found, expected: kind }));
+        return Err(state_error(entry, format!("holds {found:?}, but its parameter needs {kind:?}")));
     }
     Ok(tensor)
 }
 
-fn state_error(entry: &str, problem: StateProblem) -> NnError {
-    NnError::OptimizerState { entry: entry.to_owned(), problem }
+fn state_error(entry: &str, problem: impl Into<String>) -> NnError {
+    NnError::OptimizerState { entry: entry.to_owned(), problem: problem.into() }
 }
 
 impl Optimizer {
@@ -219,11 +224,7 @@ impl Optimizer {
 
     /// The buffers of a parameter, in the order of the kernels.
     pub fn buffers_on_gpu(&self, parameter: usize) -> Vec<Option<&Tensor>> {
-        match &self.states[parameter].rule {
-            Rule::Adam(rule) => vec![Some(&rule.exp_avg), Some(&rule.exp_avg_sq)],
-            Rule::Sgd(rule) => vec![rule.buffer.as_ref()],
-            Rule::RmsProp(rule) => vec![Some(&rule.square_avg), rule.grad_avg.as_ref(), rule.buffer.as_ref()],
-        }
+        self.states[parameter].buffers.iter().map(Option::as_ref).collect()
     }
 
     /// The number of each parameter's next step, from 1.

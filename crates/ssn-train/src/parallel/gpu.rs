@@ -124,7 +124,7 @@ fn takes_nccl(offers: &[GpuOffer]) -> Result<bool> {
 pub enum GpuGradientReducer {
     /// On the GPUs, in buckets.
     Nccl(NcclBuckets),
-    /// Through the memory of the hosts.
+    /// Through host memory.
     Host(GradientReducer),
 }
 

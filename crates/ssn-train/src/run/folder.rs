@@ -13,7 +13,7 @@ use ssn_nn::space::Size;
 use super::config::RunConfig;
 use super::sources::ConfigSources;
 use crate::checkpoint::Checkpoints;
-use crate::error::{Result, TrainError, refused};
+use crate::error::{Result, TrainError, refused, unsaved};
 
 /// A run whose every setting is known.
 #[derive(Debug, Clone)]
@@ -168,7 +168,7 @@ impl RunFolder {
     /// Makes the folder of a new run and freezes its settings into it.
     pub fn create(path: &Path, resolved: &ResolvedRun) -> Result<Self> {
         Self::is_free(path)?;
-        fs::create_dir_all(path).map_err(|source| TrainError::Save { path: path.to_owned(), source })?;
+        fs::create_dir_all(path).map_err(|error| unsaved(path, error))?;
         let folder = Self::lock(path)?;
         folder.freeze(resolved)?;
         Ok(folder)
@@ -199,14 +199,14 @@ impl RunFolder {
     /// The lock of a process that died is free: the system releases it.
     fn lock(path: &Path) -> Result<Self> {
         let name = path.join(LOCK);
-        let lock = File::create(&name).map_err(|source| TrainError::Save { path: name, source })?;
+        let lock = File::create(&name).map_err(|error| unsaved(&name, error))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), _lock: Some(lock) }),
             Err(fs::TryLockError::WouldBlock) => {
                 let advice = "wait for it, stop it, or name another folder with --out";
                 Err(unusable(path, "another process is working in this folder", advice))
             }
-            Err(fs::TryLockError::Error(source)) => Err(TrainError::Save { path: path.join(LOCK), source }),
+            Err(fs::TryLockError::Error(error)) => Err(unsaved(&name, error)),
         }
     }
 
@@ -223,7 +223,7 @@ impl RunFolder {
         let text = toml::to_string(&config)
             .map_err(|error| TrainError::Config { path: path.clone(), reason: error.to_string() })?;
         write_atomically(&path, |out| out.write_all(text.as_bytes()))
-            .map_err(|error| TrainError::Save { path: path.clone(), source: error.source })
+            .map_err(|error| unsaved(&path, error.source))
     }
 
     /// The run with its dataset, as it was frozen; `data` is where the dataset lies now, if it was moved.

@@ -13,7 +13,7 @@ use ssn_nn::weights::{LoadedModel, ModelMetadata, Provenance, load};
 use super::config::RunConfig;
 use super::folder::FrozenRun;
 use crate::checkpoint::{BestValidation, Progress};
-use crate::error::{Result, TrainError};
+use crate::error::{Result, TrainError, unusable_file};
 use crate::inference::{
     ImageOutput, InputImage, LatentSamples, Timing, WholeImageConfig, WholeImagePrediction, predict,
 };
@@ -49,11 +49,10 @@ impl TrainedModel {
 
     fn of_bundle(path: &Path, execution: Execution) -> Result<Self> {
         let LoadedModel { model, metadata, sha256 } = load(path, execution)?;
-        let metadata = metadata.ok_or_else(|| TrainError::File {
-            path: path.to_owned(),
-            reason: "it holds weights, but neither class names nor the scale of intensities; name the folder of its \
-                     run, or a bundle that `ssn export` made"
-                .to_owned(),
+        let metadata = metadata.ok_or_else(|| {
+            let reason = "it holds weights, but neither class names nor the scale of intensities; name the folder of its \
+                          run, or a bundle that `ssn export` made";
+            unusable_file(path, reason)
         })?;
         Ok(Self { model, metadata, sha256, data: None })
     }

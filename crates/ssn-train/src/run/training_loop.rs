@@ -22,7 +22,7 @@ use super::validation::Validator;
 use crate::checkpoint::{
     AverageMeter, BestValidation, Checkpoints, DamagedCheckpoint, NewestCheckpoint, Progress,
 };
-use crate::error::{Result, TrainError};
+use crate::error::{Result, TrainError, unusable_file};
 use crate::trainer::Trainer;
 
 /// What happens in a run.
@@ -158,7 +158,7 @@ struct RunLogs {
 }
 
 /// The error of a rank where another one has no batch.
-const LOST: &str = "another rank could not load a case, and output which";
+const LOST: &str = "another rank could not load a case, and says which";
 
 impl Run {
     /// A run at its newest checkpoint that verifies, or at its beginning if it has none; alone, or as one of several ranks.
@@ -493,5 +493,5 @@ fn lost(run: &Path, newest: &DamagedCheckpoint, count: usize) -> TrainError {
         newest.reason,
         run.join(CONFIG).display()
     );
-    TrainError::File { path: run.to_owned(), reason }
+    unusable_file(run, reason)
 }

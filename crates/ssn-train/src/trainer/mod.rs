@@ -1,7 +1,7 @@
 //! Training: one step after another, each a function of the batch, its number and the seed.
 //!
 //! A step is: stage the batch, forward pass, loss, backward pass, reduce over ranks, check that all is finite, update. What
-//! differs between CPU and GPU is behind the [`Backend`]. The trainer knows nothing of files, signals or progress: the
+//! differs between CPU and GPU is behind the trait `Backend`. The trainer knows nothing of files, signals or progress: the
 //! caller decides when to save, validate and stop.
 
 mod cpu;
