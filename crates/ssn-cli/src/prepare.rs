@@ -1,7 +1,7 @@
 //! `ssn prepare`: the paper's datasets, made ready once.
 
-use ssn_data::{CACHE_ENDING, Dataset};
 use ssn_data::prepare::{BRATS_CONFIG, BratsOptions, brats, lidc};
+use ssn_data::{CACHE_ENDING, Dataset};
 
 use crate::args::{BratsArgs, Global, LidcArgs, PrepareArgs};
 use crate::datasets::{check_free, failure};
