@@ -9,7 +9,7 @@ gpu.py NETWORK MODE STEPS [cpu]: NETWORK is unet (12 images of 128²) or deepmed
   profile     the kernels of eager-bf16 by their time, as a table
 
 It prints JSON: the median of the steps, each until the GPU has finished, and the peak of memory since the start. With
-`cpu` the eager modes take their steps on the processor, with one image, to try the script where there is no GPU.
+`cpu` the eager modes take their steps on the CPU, with one image, to try the script where there is no GPU.
 """
 import json, math, sys, time
 import torch

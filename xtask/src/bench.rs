@@ -26,7 +26,7 @@ enum What {
     Ged,
     /// Augmented patches per second, 4 × 110³ and 128², beside SciPy, two cores on both sides
     Augment,
-    /// A training step of the paper's networks on the processor, beside PyTorch
+    /// A training step of the paper's networks on the CPU, beside PyTorch
     Step,
     /// A training step of two ranks of MPI, beside one process; and what that makes of up to 256
     Ranks,

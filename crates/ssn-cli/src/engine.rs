@@ -56,7 +56,7 @@ pub fn hand_over() -> Failure {
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
 /// Keep memory once it is there. By default glibc takes every large tensor from the system and gives it back a moment
-/// later, and the system clears its pages each time: up to a quarter of a training step on processors.
+/// later, and the system clears its pages each time: up to a quarter of a training step on CPUs.
 const KEEP_MEMORY: &str = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184";
 
 /// The command that starts the engine, with the arguments of this process.

@@ -21,14 +21,14 @@ const CUDA_DRIVER: &str = "libcuda.so.1";
 #[derive(Debug, Serialize)]
 struct Info {
     version: &'static str,
-    processor: Processor,
+    cpu: Cpu,
     engine: Option<PathBuf>,
     libtorch: Libtorch,
     cuda: Cuda,
 }
 
 #[derive(Debug, Serialize)]
-struct Processor {
+struct Cpu {
     name: String,
     cores: usize,
     memory_gib: Option<f64>,
@@ -57,17 +57,17 @@ fn gather() -> Info {
     let libtorch = engine.as_deref().map(Libtorch::of);
     let cuda = cuda(engine.as_deref().zip(libtorch.as_ref()));
     let libtorch = libtorch.unwrap_or_default();
-    Info { version: env!("CARGO_PKG_VERSION"), processor: processor(), engine, libtorch, cuda }
+    Info { version: env!("CARGO_PKG_VERSION"), cpu: cpu(), engine, libtorch, cuda }
 }
 
-fn processor() -> Processor {
+fn cpu() -> Cpu {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let kib = meminfo
         .lines()
         .find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok());
-    Processor {
+    Cpu {
         name: name.map_or(std::env::consts::ARCH, |(_, name)| name).to_owned(),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         memory_gib: kib.map(|kib: f64| (kib / 1024.0 / 102.4).round() / 10.0),
@@ -161,10 +161,10 @@ fn describe(info: &Info) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{name:<10} {value}");
     };
-    let Processor { name, cores, memory_gib, vectors } = &info.processor;
+    let Cpu { name, cores, memory_gib, vectors } = &info.cpu;
     let memory = memory_gib.map_or(String::new(), |gib| format!(", {gib} GiB memory"));
     row("ssn", info.version.to_owned());
-    row("processor", format!("{name}, {cores} cores{memory}, {vectors}"));
+    row("cpu", format!("{name}, {cores} cores{memory}, {vectors}"));
     row("engine", shown(&info.engine, "not found beside ssn (build it with `cargo build --release`)"));
     let version = info.libtorch.version.as_deref().unwrap_or("unknown version");
     row(

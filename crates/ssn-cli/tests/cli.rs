@@ -96,7 +96,7 @@ fn info_works_without_libtorch() {
     let info: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(info["version"], env!("CARGO_PKG_VERSION"));
     assert!(info["engine"].is_null() && info["libtorch"]["folder"].is_null());
-    assert!(info["processor"]["cores"].as_u64().unwrap() >= 1);
+    assert!(info["cpu"]["cores"].as_u64().unwrap() >= 1);
     assert!(!info["cuda"]["lacks"].as_array().unwrap().is_empty());
 
     let text = stdout(&ssn.run(&["info"]));

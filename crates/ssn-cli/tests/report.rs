@@ -153,7 +153,7 @@ fn what_is_neither_is_said() {
 }
 
 #[test]
-fn a_run_shows_how_it_learnt() {
+fn a_run_shows_how_it_learned() {
     let folder = tempfile::tempdir().unwrap();
     for (name, loss) in [("first", 3.0), ("second", 2.0)] {
         let run = folder.path().join("runs").join(name);

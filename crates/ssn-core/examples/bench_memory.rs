@@ -85,7 +85,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     println!(
         "\nGED² {ged:.4?}  HM-IoU {hm_iou:.4}  better than the prediction {:.2?}  95 % Dice {:.3?}  max-Dice {best:.3?}\n\
          NCC {ncc:.3?}  ECE {ece:.4}  Brier {brier:.4}  HD95 {hd95:.2?}  NSD {nsd:.3?}  entropy {entropy:.3}\n\
-         log-likelihood {likelihood:.4e} on {effective:.2} effective samples  correlation {correlation:.3}",
+         log-likelihood {likelihood:.4e} on {effective:.2} effective sample size  correlation {correlation:.3}",
         dice.better_than_prediction(),
         dice.quantile(0.95)?,
     );

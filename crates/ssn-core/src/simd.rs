@@ -1,6 +1,6 @@
-//! Runs a loop with the widest vector instructions of the processor.
+//! Runs a loop with the widest vector instructions of the CPU.
 
-/// Calls `body` compiled for the processor's vector instructions.
+/// Calls `body` compiled for the CPU's vector instructions.
 ///
 /// Functions that `body` calls take part when they are `#[inline(always)]`; so must the closure itself be.
 /// Results do not change: without license to reassociate, the compiler vectorizes only what is exact.

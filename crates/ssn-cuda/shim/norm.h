@@ -162,7 +162,7 @@ inline Tensor normalize_forward(const Tensor& x, const NormTensors& t, const Nor
         if (size.whole > 0) {
             launch(variant, "without_shift", each(size.channels), pointer<const void>(x), pointer<double>(sums), size.rows,
                    size.channels);
-            Ranks::all().add_up(sums);
+            Communicator::all().add_up(sums);
         }
     }
     launch(variant, "normalize", size.passing(2 * sizeof(float)), pointer<const void>(x), pointer<void>(y),
@@ -201,7 +201,7 @@ inline variable_list normalize_backward(const Tensor& x, Tensor dy, const Tensor
         Tensor whole = sums;
         if (size.whole > 0) {
             whole = sums.narrow(0, 0, count).clone();
-            Ranks::all().add_up(whole);
+            Communicator::all().add_up(whole);
         }
         launch(variant, "gradient", size.passing(7 * sizeof(float)), pointer<const void>(x), pointer<const void>(dy),
                pointer<void>(dx), pointer<const float>(saved), weight, bias, prelu, pointer<const double>(sums),

@@ -7,13 +7,13 @@
 
 namespace ssn {
 
-class Ranks {
+class Communicator {
    public:
     // Sums a tensor over all processes, in place, as work of the current stream. Gives 0, or writes why it could not.
     using Sum = int (*)(void* state, const at::Tensor* numbers, char* message, int64_t room);
 
-    static Ranks& all() {
-        static Ranks ranks;
+    static Communicator& all() {
+        static Communicator ranks;
         return ranks;
     }
 

@@ -164,8 +164,8 @@ char* ssn_copy(Tensor* to, const Tensor* from) {
 // ---- Sums over ranks. ----
 
 // How normalizations sum their statistics over ranks; nothing to forget it.
-char* ssn_set_sum(ssn::Ranks::Sum sum, void* state) {
-    return guarded([&] { ssn::Ranks::all().set(sum, state); });
+char* ssn_set_sum(ssn::Communicator::Sum sum, void* state) {
+    return guarded([&] { ssn::Communicator::all().set(sum, state); });
 }
 
 // The stream of the work.

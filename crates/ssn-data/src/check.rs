@@ -507,16 +507,11 @@ fn one_by_one(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::source::CaseFiles;
 
     fn entry() -> CaseEntry {
-        let files =
-            crate::dataset::source::CaseFiles { images: vec![Some("a.nii".into())], ..Default::default() };
-        CaseEntry {
-            id: "a".into(),
-            group: "p".into(),
-            split: None,
-            source: crate::dataset::source::CaseSource::Files(files),
-        }
+        let files = CaseFiles { images: vec![Some("a.nii".into())], ..CaseFiles::default() };
+        CaseEntry { group: "p".into(), ..CaseEntry::of_files("a".into(), None, files) }
     }
 
     fn case(raters: &[&[u8]]) -> Case {

@@ -333,7 +333,7 @@ fn the_reduced_version_makes_its_images_up() {
     let found = results(&lab.path("out"));
     assert_eq!(
         (&found["samples"], &found["title"]),
-        (&3.into(), &"Tiny (reduced, on made-up images)".into())
+        (&3.into(), &"Tiny (reduced, on synthetic images)".into())
     );
     fails(&mut lab.run("experiment.toml", "full"), 65, &["data"]);
 }

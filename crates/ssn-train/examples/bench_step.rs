@@ -1,4 +1,4 @@
-//! One training step on the processor: `bench_step NETWORK PRECISION ORDER STEPS` prints JSON.
+//! One training step on the CPU: `bench_step NETWORK PRECISION ORDER STEPS` prints JSON.
 //!
 //! NETWORK is `unet` (the paper's for LIDC, batch 4 of 128²) or `deepmedic` (the paper's for BraTS, one patch of 110³), PRECISION
 //! `f32` or `bf16`, ORDER `first` or `last` (channels). A step is forward, loss, backward and update, with fresh noise.

@@ -1,4 +1,4 @@
-//! What a GPU computes beside what the processor computes. Without a GPU these tests say so and pass.
+//! What a GPU computes beside what the CPU computes. Without a GPU these tests say so and pass.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
@@ -54,7 +54,7 @@ fn assert_close(what: &str, found: &Tensor, expected: &Tensor, most: f64) {
     assert!(distance <= most, "{what}: {distance} > {most}");
 }
 
-/// A map on the GPU in its form, and the same numbers on the processor.
+/// A map on the GPU in its form, and the same numbers on the CPU.
 fn map(shape: [i64; 5], kind: Kind) -> (Tensor, Tensor) {
     let x = Tensor::randn(shape, (Kind::Float, Device::Cpu)) * 2.0 + 3.0;
     let x = x.to_kind(kind).to_kind(Kind::Double);
@@ -323,7 +323,7 @@ fn a_normalized_convolution_has_the_gradients_of_its_parts() {
 }
 
 #[test]
-fn maps_of_several_scales_are_joined_as_on_the_processor() {
+fn maps_of_several_scales_are_joined_as_on_the_cpu() {
     let Some(_alone) = gpu() else { return };
     tch::manual_seed(3);
     let (scales, size) = ([[5, 5, 5], [3, 3, 3], [1, 1, 1]], [30, 30, 30]);
@@ -351,7 +351,7 @@ fn maps_of_several_scales_are_joined_as_on_the_processor() {
 }
 
 #[test]
-fn the_ways_down_and_up_are_those_of_the_processor() {
+fn the_ways_down_and_up_are_those_of_the_cpu() {
     let Some(_alone) = gpu() else { return };
     tch::manual_seed(7);
     for (size, stride) in [([1, 8, 12], [1, 2, 2]), ([6, 4, 2], [2, 2, 2]), ([4, 6, 10], [1, 2, 2])] {
@@ -373,7 +373,7 @@ fn the_ways_down_and_up_are_those_of_the_processor() {
 }
 
 #[test]
-fn the_linear_maps_of_a_head_are_those_of_the_processor() {
+fn the_linear_maps_of_a_head_are_those_of_the_cpu() {
     let Some(_alone) = gpu() else { return };
     tch::manual_seed(8);
     // The last is the largest of its width.
@@ -402,7 +402,7 @@ fn the_linear_maps_of_a_head_are_those_of_the_processor() {
 }
 
 #[test]
-fn the_loss_has_the_noise_the_value_and_the_gradients_of_the_processor() {
+fn the_loss_has_the_noise_the_value_and_the_gradients_of_the_cpu() {
     let Some(_alone) = gpu() else { return };
     tch::manual_seed(4);
     for (b, c, v, r, t, samples, pairing, first, power) in [
@@ -442,7 +442,7 @@ fn the_loss_has_the_noise_the_value_and_the_gradients_of_the_processor() {
         found.loss.mean(Kind::Double).backward();
         assert_close(&format!("{what}: loss"), &found.loss, &expected.loss, 1e-6);
         let effective = distance(&found.ess, &expected.ess);
-        assert!(effective < 1e-3, "{what}: effective samples {effective}");
+        assert!(effective < 1e-3, "{what}: effective sample size {effective}");
         for (name, found, expected) in [
             ("mean", &device[0], &host[0]),
             ("diagonal", &device[1], &host[1]),
@@ -456,7 +456,7 @@ fn the_loss_has_the_noise_the_value_and_the_gradients_of_the_processor() {
 }
 
 #[test]
-fn optimizers_step_as_on_the_processor() {
+fn optimizers_step_as_on_the_cpu() {
     let Some(_alone) = gpu() else { return };
     tch::manual_seed(5);
     let rms = |momentum, centered| Method::RmsProp {
@@ -559,7 +559,7 @@ fn batch(number: u64, mask: bool) -> Batch {
     tch::manual_seed(number as i64);
     let [b, c, h, w] = [3usize, 2, 32, 24];
     let images = Tensor::randn([(b * c * h * w) as i64], (Kind::Float, Device::Cpu));
-    // Something that can be learnt: the sign of the first channel.
+    // Something that can be learned: the sign of the first channel.
     let images: Vec<f32> = images.try_into().unwrap();
     let voxels = h * w;
     let targets = (0..b * voxels)
@@ -596,7 +596,7 @@ fn trainer(device: Device, precision: Precision, pretrain_steps: u64) -> Trainer
 }
 
 #[test]
-fn training_follows_that_on_the_processor() {
+fn training_follows_that_on_the_cpu() {
     let Some(_alone) = gpu() else { return };
     for mask in [false, true] {
         let losses = |device, precision| {
@@ -682,7 +682,7 @@ fn a_rank_trains_as_without_ranks_by_nccl_and_through_the_host() {
 #[test]
 fn replayed_steps_are_those_done_call_by_call() {
     let Some(_alone) = gpu() else { return };
-    // Fresh noise in every replay: the same batch gives another loss each time, as on the processor.
+    // Fresh noise in every replay: the same batch gives another loss each time, as on the CPU.
     let mut on_gpu = trainer(GPU, Precision::F32, 0);
     let mut host = trainer(Device::Cpu, Precision::F32, 0);
     let mut again = batch(0, false);
@@ -756,7 +756,7 @@ fn a_mean_over_the_last_steps_predicts_and_leaves_the_steps_alone() {
 }
 
 #[test]
-fn predictions_are_those_of_the_processor() {
+fn predictions_are_those_of_the_cpu() {
     let Some(_alone) = gpu() else { return };
     for config in [unet(None), ModelConfig::lidc(), ModelConfig::brats(), ModelConfig::brats_deterministic()]
     {
@@ -780,7 +780,7 @@ fn predictions_are_those_of_the_processor() {
 }
 
 #[test]
-fn whole_images_are_those_of_the_processor() {
+fn whole_images_are_those_of_the_cpu() {
     let Some(_alone) = gpu() else { return };
     let cases = [
         (unet(None), [1, 50, 44], Some([1, 32, 24])),
@@ -816,7 +816,7 @@ fn whole_images_are_those_of_the_processor() {
 }
 
 #[test]
-fn networks_with_latent_variables_learn_and_draw_as_on_the_processor() {
+fn networks_with_latent_variables_learn_and_draw_as_on_the_cpu() {
     let Some(_alone) = gpu() else { return };
     // PHiSeg's divergences are exponentials of what its layers give: TF32 would decide about its first loss, and after long
     // steps any rounding does about the others.

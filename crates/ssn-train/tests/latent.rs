@@ -196,7 +196,7 @@ fn a_sample_does_not_depend_on_the_others() {
 }
 
 #[test]
-fn the_disagreement_of_raters_is_learnt() {
+fn the_disagreement_of_raters_is_learned() {
     // Threads would spend more time on waiting for each other than on these small maps.
     tch::set_num_threads(1);
     for head in heads() {

@@ -54,7 +54,7 @@ fn deepmedic() -> ModelConfig {
     }
 }
 
-/// A part of the batch of a number: something that can be learnt, the sign of the image.
+/// A part of the batch of a number: something that can be learned, the sign of the image.
 fn batch(number: u64, [image, target]: [[usize; 3]; 2], of: usize, share: Replica) -> Batch {
     let items = share.items(of).unwrap();
     let voxels = |size: [usize; 3]| size.iter().product::<usize>();

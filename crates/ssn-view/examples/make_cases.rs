@@ -1,4 +1,4 @@
-//! Made-up predictions to look at, with the images and raters that they are of: no network and no data is needed.
+//! Synthetic predictions to look at, with the images and raters that they are of: no network and no data is needed.
 //!
 //! `cargo run -p ssn-view --example make_cases -- FOLDER pictures|volume|brain` writes `FOLDER/set/index.csv` and folders
 //! of predictions beside it. `pictures`: 12 pictures of 128 × 128 with a lesion about whose size, place and companion

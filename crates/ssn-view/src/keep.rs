@@ -36,14 +36,14 @@ const CHUNK: usize = 1 << 12;
 
 /// The voxels of the region that a package holds.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Kept {
+pub(crate) struct KeptVoxels {
     /// Their numbers in the region, ascending; nothing means all.
     pub(crate) voxels: Option<Vec<u32>>,
     /// How many are left out because they cannot change.
     pub(crate) frozen: usize,
 }
 
-impl Kept {
+impl KeptVoxels {
     /// Chooses the voxels of a file: inside its mask, and of a large stochastic one those that can change.
     pub(crate) fn of(file: &DistributionFile) -> Self {
         let (distribution, v) = (file.distribution(), file.distribution().voxels());

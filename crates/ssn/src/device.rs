@@ -41,7 +41,7 @@ impl fmt::Display for DeviceChoice {
 /// the one that was named on.
 ///
 /// # Errors
-/// A GPU that was asked for by name and cannot be used. `auto` then takes the processors, and says so if there is one.
+/// A GPU that was asked for by name and cannot be used. `auto` then takes the CPU, and says so if there is one.
 pub(crate) fn device(
     choice: DeviceChoice,
     control: Control<'_>,

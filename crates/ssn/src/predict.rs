@@ -84,7 +84,7 @@ impl PredictConfig {
 pub struct Predicted {
     /// The name of the model.
     pub model: String,
-    /// Its numbers that were learnt.
+    /// Its numbers that were learned.
     pub parameters: i64,
     /// Cases that were predicted now.
     pub made: usize,
@@ -155,7 +155,7 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
             let case = dataset.load_raw(index)?;
             if case.mask.is_none() && trained.metadata.normalization.needs_mask() {
                 phase.message(&format!(
-                    "warning: case {id} has no region of interest, but the network learnt intensities that were \
+                    "warning: case {id} has no region of interest, but the network learned intensities that were \
                      scaled inside one; put a mask beside the image"
                 ));
             }

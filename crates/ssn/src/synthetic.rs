@@ -1,4 +1,4 @@
-//! Made-up images as a dataset in a folder, with the section `[data]` that reads them.
+//! Synthetic images as a dataset in a folder, with the section `[data]` that reads them.
 
 use std::path::Path;
 

@@ -7,7 +7,7 @@ use ssn_io::write_atomically;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// A made-up dataset, which is written before the folder is marked.
+/// A synthetic dataset, which is written before the folder is marked.
 pub const DATA: &str = "data";
 
 /// What is said of work that was stopped.

@@ -1,4 +1,4 @@
-//! `cargo xtask bench step`: a training step of the paper's networks on the processor, beside PyTorch.
+//! `cargo xtask bench step`: a training step of the paper's networks on the CPU, beside PyTorch.
 
 use super::{built, exit, median, peer, word};
 use crate::error::{Error, Exit};
@@ -69,7 +69,7 @@ fn compare(network: &str, words: &str, program: &Path, python: &Path) -> Result<
         reached &= ratio >= *bar && (*precision != "f32" || overhead <= OVERHEAD_BAR);
     }
     if !bfloat16 {
-        println!("  this processor has neither AMX nor AVX-512 instructions for bfloat16: not measured");
+        println!("  this CPU has neither AMX nor AVX-512 instructions for bfloat16: not measured");
     }
     Ok(reached)
 }

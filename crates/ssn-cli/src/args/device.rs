@@ -3,13 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A choice of processors or a GPU.
+/// A choice of the CPU or a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DeviceChoice {
-    /// The first GPU if there is one that can be used, else the processors.
+    /// The first GPU if there is one that can be used, else the CPU.
     #[default]
     Auto,
-    /// The processors.
+    /// The CPU.
     Cpu,
     /// An NVIDIA GPU, counted from 0.
     Cuda(usize),

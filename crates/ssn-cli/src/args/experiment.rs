@@ -42,7 +42,7 @@ pub struct RunExperimentArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
 
-    /// A version that takes minutes, as the file describes it, on made-up images unless --data names others.
+    /// A version that takes minutes, as the file describes it, on synthetic images unless --data names others.
     #[arg(long)]
     pub reduced: bool,
 

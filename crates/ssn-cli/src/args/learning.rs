@@ -96,7 +96,7 @@ pub struct TrainArgs {
     #[arg(long, default_value_t)]
     pub device: DeviceChoice,
 
-    /// Threads that prepare batches; they change no result. Without it 2, and for a GPU as many as there are processors, up to 16.
+    /// Threads that prepare batches; they change no result. Without it 2, and for a GPU as many as there are CPU cores, up to 16.
     #[arg(long, value_parser = clap::value_parser!(u16).range(0..=256))]
     pub workers: Option<u16>,
 

@@ -52,7 +52,7 @@ pub struct Global {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Show everything in a few minutes: train three small networks on made-up images, sample and compare them.
+    /// Show everything in a few minutes: train three small networks on synthetic images, sample and compare them.
     Demo(DemoArgs),
     /// Learn the paper's toy problem: two label maps of 21 pixels, with and without correlation.
     Toy(ToyArgs),
@@ -81,7 +81,7 @@ pub enum Verb {
     Export(ExportArgs),
     /// Make a model file of weights that were trained with the authors' PyTorch code.
     Import(ImportArgs),
-    /// Show versions, processors and GPUs, where libtorch is, and what CUDA lacks.
+    /// Show versions, CPU and GPUs, where libtorch is, and what CUDA lacks.
     Info,
 }
 

@@ -7,7 +7,7 @@ use clap::Args;
 /// Shows predictions or runs in one HTML file that needs no network, and its figures as SVG and PNG.
 ///
 /// Of predictions: scores with standard errors, the scores of every case, samples beside raters, how good the samples of each
-/// case are, what steering and the modes of variation do. Of a run: how it learnt. Of several folders: all side by side.
+/// case are, what steering and the modes of variation do. Of a run: how it learned. Of several folders: all side by side.
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = "Writes OUT/report.html and OUT/figures. Scores are those of `ssn evaluate`, where it was run before. The \

@@ -1,7 +1,7 @@
 //! Philox4x32-10 (Salmon et al., SC 2011): four random words from a counter of four words and a key of two.
 
 /// How many counters are worked on side by side. The loops over lanes have no dependencies, so that the
-/// compiler turns them into vector instructions of whatever width the processor has.
+/// compiler turns them into vector instructions of whatever width the CPU has.
 pub const LANES: usize = 16;
 
 const ROUNDS: usize = 10;

@@ -30,7 +30,7 @@ pub enum Intensity {
 /// Draws a change of intensity; `None` if the augmentation is spatial.
 pub(super) fn draw(
     augmentation: &Augmentation,
-    subject: &PatchInfo,
+    info: &PatchInfo,
     stream: &mut RandomStream,
 ) -> Option<Intensity> {
     match *augmentation {
@@ -39,7 +39,7 @@ pub(super) fn draw(
                 let factor = 1.0 + deviation * stream.normal();
                 [factor as f32, stream.uniform_in(low, high) as f32]
             };
-            Some(Intensity::Linear((0..subject.channels).map(&mut channel).collect()))
+            Some(Intensity::Linear((0..info.channels).map(&mut channel).collect()))
         }
         Augmentation::Noise { low, high, .. } => {
             let deviation = stream.uniform_in(low, high) as f32;
@@ -48,7 +48,7 @@ pub(super) fn draw(
         }
         Augmentation::Gamma { low, high, .. } => {
             let mut exponent = |_| stream.uniform_in(low.ln(), high.ln()).exp() as f32;
-            Some(Intensity::Gamma((0..subject.channels).map(&mut exponent).collect()))
+            Some(Intensity::Gamma((0..info.channels).map(&mut exponent).collect()))
         }
         _ => None,
     }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{DataError, Result};
 use crate::random::RandomStream;
 
-/// What a draw must know of the patch.
+/// The facts about a patch that random transforms depend on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PatchInfo {
     /// The size of the patch, `[d, h, w]`.
@@ -32,26 +32,26 @@ pub struct PatchInfo {
     pub flat: bool,
 }
 
-/// The changes of one patch.
+/// The random transforms of one patch.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DrawnAugmentations {
-    /// Spatial changes in the order in which they happen to the image.
+    /// Spatial transforms in the order in which they are applied to the image.
     pub changes: Vec<SpatialTransform>,
-    /// Changes of intensity, in order.
+    /// Intensity transforms, in order.
     pub intensities: Vec<Intensity>,
 }
 
 impl AugmentConfig {
-    /// Draws the changes of one patch.
-    pub fn draw(&self, subject: &PatchInfo, stream: &mut RandomStream) -> DrawnAugmentations {
+    /// Draws the transforms of one patch.
+    pub fn draw(&self, info: &PatchInfo, stream: &mut RandomStream) -> DrawnAugmentations {
         let mut drawn = DrawnAugmentations::default();
         for augmentation in &self.steps {
             if !stream.chance(augmentation.probability()) {
                 continue;
             }
-            match intensity::draw(augmentation, subject, stream) {
+            match intensity::draw(augmentation, info, stream) {
                 Some(intensity) => drawn.intensities.push(intensity),
-                None => drawn.changes.extend(spatial::draw(augmentation, subject, stream)),
+                None => drawn.changes.extend(spatial::draw(augmentation, info, stream)),
             }
         }
         drawn
@@ -70,7 +70,7 @@ pub enum Axis {
     W,
 }
 
-/// One kind of random change. Each happens to a patch with its `probability`, independently of the others.
+/// A random transform. Each is applied to a patch with its `probability`, independently of the others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Augmentation {
@@ -166,7 +166,7 @@ pub enum Augmentation {
     },
 }
 
-/// How patches are changed.
+/// How patches are augmented.
 ///
 /// Config files may name a `preset`: its steps come first, then those that are listed; `labels` that are written
 /// replace those of the preset.
@@ -207,7 +207,7 @@ impl From<AugmentConfig> for Written {
 }
 
 impl Augmentation {
-    /// How often the change happens.
+    /// How often the transform is applied.
     pub fn probability(&self) -> f64 {
         match *self {
             Self::Flip { probability, .. }
@@ -428,8 +428,8 @@ mod tests {
                     *label = 0;
                 }
             }
-            let subject = PatchInfo { size, spacing: [2.0, 1.0, 1.0], channels: 1, flat };
-            let drawn = all_kinds().draw(&subject, &mut RandomStream::new(seed, Purpose::Augment, 0));
+            let info = PatchInfo { size, spacing: [2.0, 1.0, 1.0], channels: 1, flat };
+            let drawn = all_kinds().draw(&info, &mut RandomStream::new(seed, Purpose::Augment, 0));
             let (values, linear) = apply(&labels, size, &drawn.changes, LabelInterpolation::Linear);
             let (_, nearest) = apply(&labels, size, &drawn.changes, LabelInterpolation::Nearest);
             for i in 0..values.len() {
@@ -446,8 +446,8 @@ mod tests {
         fn no_new_labels_appear(seed in 0u64..10_000, flat in any::<bool>()) {
             let size = if flat { [1, 12, 12] } else { [7, SIDE, SIDE] };
             let labels: Vec<u8> = volume(seed, size, 3).iter().map(|&x| [0, 2, 7][x as usize]).collect();
-            let subject = PatchInfo { size, spacing: [1.0; 3], channels: 1, flat };
-            let drawn = all_kinds().draw(&subject, &mut RandomStream::new(seed, Purpose::Augment, 1));
+            let info = PatchInfo { size, spacing: [1.0; 3], channels: 1, flat };
+            let drawn = all_kinds().draw(&info, &mut RandomStream::new(seed, Purpose::Augment, 1));
             for how in [LabelInterpolation::Nearest, LabelInterpolation::Linear] {
                 let (_, out) = apply(&labels, size, &drawn.changes, how);
                 prop_assert!(out.iter().all(|label| [0, 2, 7].contains(label)));
@@ -480,10 +480,10 @@ mod tests {
 
     #[test]
     fn a_crop_stays_inside_the_patch() {
-        let subject = PatchInfo { size: [1, 128, 128], spacing: [1.0; 3], channels: 1, flat: true };
+        let info = PatchInfo { size: [1, 128, 128], spacing: [1.0; 3], channels: 1, flat: true };
         let config = AugmentPreset::LidcAsCoded.config();
         for q in 0..500 {
-            let drawn = config.draw(&subject, &mut RandomStream::new(0, Purpose::Augment, q));
+            let drawn = config.draw(&info, &mut RandomStream::new(0, Purpose::Augment, q));
             let Some(SpatialTransform::Affine(crop)) = drawn.changes.get(1) else { continue };
             for k in [1, 2] {
                 let half = crop.matrix[k][k] * 64.0;

@@ -103,7 +103,7 @@ impl<const K: usize> PerlinNoise<K> {
     #[inline(always)]
     fn cell(&self, axis: usize, x: f32) -> i32 {
         let last = self.first[axis] + self.corners[axis] as i32 - 2;
-        // Rounded down by truncation, which is an instruction of every processor.
+        // Rounded down by truncation, which is an instruction of every CPU.
         let whole = x as i32;
         (if whole as f32 > x { whole - 1 } else { whole }).clamp(self.first[axis], last)
     }

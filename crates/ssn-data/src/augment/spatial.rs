@@ -228,35 +228,35 @@ const IDENTITY: Matrix = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
 /// The maps of a spatial change, in the order in which they happen to the image.
 pub(super) fn draw(
     augmentation: &Augmentation,
-    subject: &PatchInfo,
+    info: &PatchInfo,
     stream: &mut RandomStream,
 ) -> Vec<SpatialTransform> {
     let linear = |matrix| SpatialTransform::Affine(AffineMap::new(matrix));
     match *augmentation {
         Augmentation::Flip { axis, .. } => vec![linear(flip(axis))],
         Augmentation::Rot90 { .. } => {
-            let square = subject.size[1] == subject.size[2];
+            let square = info.size[1] == info.size[2];
             vec![linear(rot90(if square { 1 + stream.below(3) } else { 2 }))]
         }
         Augmentation::Rotate { degrees, tilt, .. } => {
-            let mut matrix = rotation([1, 2], angle(degrees, stream), subject.spacing);
-            if !subject.flat && tilt > 0.0 {
-                matrix = product(&matrix, &rotation([0, 2], angle(tilt, stream), subject.spacing));
-                matrix = product(&matrix, &rotation([0, 1], angle(tilt, stream), subject.spacing));
+            let mut matrix = rotation([1, 2], angle(degrees, stream), info.spacing);
+            if !info.flat && tilt > 0.0 {
+                matrix = product(&matrix, &rotation([0, 2], angle(tilt, stream), info.spacing));
+                matrix = product(&matrix, &rotation([0, 1], angle(tilt, stream), info.spacing));
             }
             vec![linear(matrix)]
         }
         Augmentation::Scale { low, high, .. } => {
             let step = 1.0 / stream.uniform_in(low.ln(), high.ln()).exp();
-            let along_d = if subject.flat { 1.0 } else { step };
+            let along_d = if info.flat { 1.0 } else { step };
             vec![linear([[along_d, 0.0, 0.0], [0.0, step, 0.0], [0.0, 0.0, step]])]
         }
         Augmentation::CropAndResize { smallest, largest, .. } => {
-            vec![crop(smallest, largest, subject, stream)]
+            vec![crop(smallest, largest, info, stream)]
         }
         Augmentation::RotateThenCrop { degrees, smallest, largest, .. } => {
-            let rotated = linear(rotation([1, 2], angle(degrees, stream), subject.spacing));
-            vec![rotated, crop(smallest, largest, subject, stream)]
+            let rotated = linear(rotation([1, 2], angle(degrees, stream), info.spacing));
+            vec![rotated, crop(smallest, largest, info, stream)]
         }
         Augmentation::Elastic { cell, amplitude, .. } => {
             vec![SpatialTransform::Elastic(Elastic::draw(cell, amplitude, stream))]
@@ -303,8 +303,8 @@ fn product(a: &Matrix, b: &Matrix) -> Matrix {
 }
 
 /// A random square of the slice, enlarged to the patch: neighboring voxels of the patch are `share` voxels apart.
-fn crop(smallest: usize, largest: usize, subject: &PatchInfo, stream: &mut RandomStream) -> SpatialTransform {
-    let [_, height, width] = subject.size;
+fn crop(smallest: usize, largest: usize, info: &PatchInfo, stream: &mut RandomStream) -> SpatialTransform {
+    let [_, height, width] = info.size;
     let most = largest.min(width);
     let least = smallest.min(most);
     let side = least + stream.below((most - least) as u64 + 1) as usize;

@@ -17,7 +17,7 @@ const SOFT_TISSUE: Normalization = Normalization::CtWindow { center: 40.0, width
 const LOOKED_AT: usize = 20;
 /// The longest side of 2D patches.
 const LONGEST_2D: usize = 512;
-/// The longest side of 3D patches: three levels of a U-Net on a processor in seconds per step.
+/// The longest side of 3D patches: three levels of a U-Net on a CPU in seconds per step.
 const LONGEST_3D: usize = 64;
 
 /// The scale of intensities that suits a dataset, judged by its first case.

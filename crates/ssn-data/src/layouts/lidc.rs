@@ -247,21 +247,9 @@ pub(super) use reader::open_hdf5;
 
 #[cfg(feature = "hdf5")]
 mod reader {
-    use std::collections::BTreeMap;
-    use std::path::Path;
-    use std::sync::Arc;
+    use ssn_io::hdf5::{self, Dataset};
 
-    use ssn_io::hdf5;
-    use ssn_io::hdf5::Dataset;
-    use ssn_io::{Array, Limits};
-
-    use crate::dataset::finding::{Finding, FindingKind, Severity};
-    use crate::dataset::records::{PackedCase, PackedCases, PackedImage, PackedLabels};
-    use crate::dataset::source::CaseSource;
-    use crate::dataset::split::Split;
-    use crate::dataset::{CaseEntry, Layout};
-    use crate::error::{DataError, Result};
-    use crate::layouts::Draft;
+    use super::*;
 
     pub(in crate::layouts) fn open_hdf5(path: &Path) -> Result<Draft> {
         let datasets = hdf5::read(path, &Limits::default())?;

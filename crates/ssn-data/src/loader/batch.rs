@@ -109,7 +109,7 @@ pub struct BatchConfig {
     /// How patches are cut.
     #[serde(default)]
     pub patch: PatchConfig,
-    /// How patches are changed: a section of its own in config files.
+    /// How patches are augmented: a section of its own in config files.
     #[serde(skip)]
     pub augment: AugmentConfig,
     /// What the network sees of a patch, if that is less than all of it: only these voxels are made.
@@ -145,8 +145,8 @@ impl BatchSampler {
         config.patch.check()?;
         config.augment.check()?;
         let items = 0..config.batch_size;
-        let recipe = Self { cases, seed, config, items, cache: CaseCache::new(cache_bytes) };
-        recipe.plan().map(|_| recipe)
+        let sampler = Self { cases, seed, config, items, cache: CaseCache::new(cache_bytes) };
+        sampler.case_sampler().map(|_| sampler)
     }
 
     /// The same for the items of batches that fall to one of several ranks.
@@ -154,14 +154,14 @@ impl BatchSampler {
         Ok(Self { items: replica.items(self.config.batch_size)?, ..self })
     }
 
-    /// The order of the cases. A plan that is used for one batch after the other saves work.
-    pub fn plan(&self) -> Result<CaseSampler> {
+    /// The sampler of the cases. Reusing one for consecutive batches saves work.
+    pub fn case_sampler(&self) -> Result<CaseSampler> {
         CaseSampler::new(self.seed, self.cases.len(), self.config.order)
     }
 
     /// The batch of a number.
     pub fn batch(&self, number: u64) -> Result<Batch> {
-        let batch = self.batch_unless_stopped(number, &mut self.plan()?, &|| false)?;
+        let batch = self.batch_unless_stopped(number, &mut self.case_sampler()?, &|| false)?;
         batch.ok_or_else(|| DataError::setting("batch_size", "0", "at least 1"))
     }
 
@@ -169,7 +169,7 @@ impl BatchSampler {
     pub fn batch_unless_stopped(
         &self,
         number: u64,
-        plan: &mut CaseSampler,
+        order: &mut CaseSampler,
         stopped: &dyn Fn() -> bool,
     ) -> Result<Option<Batch>> {
         let mut batch = None;
@@ -178,7 +178,7 @@ impl BatchSampler {
                 return Ok(None);
             }
             let q = number.wrapping_mul(self.config.batch_size as u64).wrapping_add(item as u64);
-            let index = plan.case(q);
+            let index = order.case(q);
             let id = || self.cases.id(index).to_owned();
             match catch_unwind(AssertUnwindSafe(|| self.add_item(number, q, index, item, &mut batch))) {
                 Ok(Ok(())) => {}
@@ -242,14 +242,13 @@ impl BatchSampler {
         self.config.input_grids.clone().unwrap_or_else(|| vec![Grid::whole(size)])
     }
 
-    /// Cuts and changes one patch.
+    /// Cuts and augments one patch.
     fn fill(&self, case: &IndexedCase, chosen: &PatchLocation, q: u64, item: usize, batch: &mut Batch) {
         let [_, channels, ..] = batch.image_shape;
         let (size, flat) = (chosen.window.size, case.shape()[0] == 1);
-        let subject = PatchInfo { size, spacing: case.spacing, channels, flat };
-        let drawn =
-            self.config.augment.draw(&subject, &mut RandomStream::new(self.seed, Purpose::Augment, q));
-        let map = DeformationField::new(&drawn.changes, size, flat);
+        let info = PatchInfo { size, spacing: case.spacing, channels, flat };
+        let drawn = self.config.augment.draw(&info, &mut RandomStream::new(self.seed, Purpose::Augment, q));
+        let field = DeformationField::new(&drawn.changes, size, flat);
 
         let grids = &batch.grids;
         let values = channels * grids.iter().map(Grid::voxels).sum::<usize>();
@@ -257,7 +256,7 @@ impl BatchSampler {
         let mut start = 0;
         for grid in grids {
             let end = start + channels * grid.voxels();
-            sample_image(&case.image, &map, chosen.window, grid, &mut image[start..end]);
+            sample_image(&case.image, &field, chosen.window, grid, &mut image[start..end]);
             start = end;
         }
         drawn.intensities.iter().for_each(|change| change.apply(image, channels, size, grids));
@@ -270,13 +269,13 @@ impl BatchSampler {
         let labels = &mut batch.targets[item * raters.len() * voxels..][..raters.len() * voxels];
         let mut maps: Vec<(&[u8], &mut [u8])> =
             raters.iter().map(Vec::as_slice).zip(labels.chunks_exact_mut(voxels)).collect();
-        sample_labels(&mut maps, case.shape(), &map, chosen.target, self.config.augment.labels);
+        sample_labels(&mut maps, case.shape(), &field, chosen.target, self.config.augment.labels);
 
         if let Some(mask) = &case.mask {
             // Items without a mask are valid everywhere.
             let masks = batch.masks.get_or_insert_with(|| vec![1; batch.image_shape[0] * voxels]);
             let mut pair = [(mask.as_slice(), &mut masks[item * voxels..][..voxels])];
-            sample_labels(&mut pair, case.shape(), &map, chosen.target, LabelInterpolation::Nearest);
+            sample_labels(&mut pair, case.shape(), &field, chosen.target, LabelInterpolation::Nearest);
         }
     }
 }

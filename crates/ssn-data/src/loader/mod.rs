@@ -59,10 +59,10 @@ impl Default for LoaderConfig {
 
 /// An endless sequence of batches. It ends with the first error; dropping it stops its threads.
 pub struct DataLoader {
-    recipe: Arc<BatchSampler>,
+    sampler: Arc<BatchSampler>,
     queue: Arc<BatchQueue>,
     threads: Vec<JoinHandle<()>>,
-    plan: CaseSampler,
+    order: CaseSampler,
     next: u64,
     failed: bool,
 }
@@ -76,19 +76,20 @@ impl DataLoader {
         config: &LoaderConfig,
     ) -> Result<Self> {
         let cache_bytes = config.cache_bytes.unwrap_or_else(default_bytes);
-        let recipe =
+        let sampler =
             Arc::new(BatchSampler::new(cases, seed, batches, cache_bytes)?.for_replica(config.replica)?);
         let queue = Arc::new(BatchQueue::new(config.start, config.prefetch_bytes));
-        let plan = recipe.plan()?;
+        let order = sampler.case_sampler()?;
         let threads = vec![];
-        let mut loader = Self { recipe, queue, threads, plan, next: config.start, failed: false };
+        let mut loader = Self { sampler, queue, threads, order, next: config.start, failed: false };
         for number in 0..config.workers {
-            let (recipe, queue, plan) = (loader.recipe.clone(), loader.queue.clone(), loader.plan.clone());
+            let (sampler, queue, order) =
+                (loader.sampler.clone(), loader.queue.clone(), loader.order.clone());
             queue.worker_starts();
             let thread = thread::Builder::new().name(format!("batches-{number}"));
             let work = move || {
                 let _guard = queue::WorkerGuard(&queue);
-                work(&recipe, &queue, plan);
+                work(&sampler, &queue, order);
             };
             loader.threads.push(thread.spawn(work).map_err(|error| {
                 loader.queue.worker_ends();
@@ -104,9 +105,9 @@ impl DataLoader {
 }
 
 /// Makes batches until the queue is stopped.
-fn work(recipe: &BatchSampler, queue: &BatchQueue, mut plan: CaseSampler) {
+fn work(sampler: &BatchSampler, queue: &BatchQueue, mut order: CaseSampler) {
     while let Some(number) = queue.claim() {
-        match recipe.batch_unless_stopped(number, &mut plan, &|| queue.is_stopped()) {
+        match sampler.batch_unless_stopped(number, &mut order, &|| queue.is_stopped()) {
             Ok(Some(batch)) => queue.deliver(batch),
             Ok(None) => return,
             Err(error) => queue.fail(number, error),
@@ -122,7 +123,7 @@ impl Iterator for DataLoader {
             return None;
         }
         let batch = if self.threads.is_empty() {
-            let made = self.recipe.batch_unless_stopped(self.next, &mut self.plan, &|| false);
+            let made = self.sampler.batch_unless_stopped(self.next, &mut self.order, &|| false);
             made.transpose()?
         } else {
             self.queue.take(self.next)
@@ -236,8 +237,8 @@ mod tests {
             ..BatchConfig::new(3)
         };
         let set = cases(4, [20, 21, 19], 2, true);
-        let recipe = |seen| BatchSampler::new(set.clone(), 5, config(seen), usize::MAX).unwrap();
-        let (whole, parts) = (recipe(None), recipe(Some(grids.clone())));
+        let sampler = |seen| BatchSampler::new(set.clone(), 5, config(seen), usize::MAX).unwrap();
+        let (whole, parts) = (sampler(None), sampler(Some(grids.clone())));
         for number in 0..12 {
             let (whole, parts) = (whole.batch(number).unwrap(), parts.batch(number).unwrap());
             assert_eq!((&whole.targets, &whole.masks), (&parts.targets, &parts.masks));

@@ -42,7 +42,7 @@ pub struct CaseSampler {
 }
 
 impl CaseSampler {
-    /// A plan for a set of `cases` cases.
+    /// A sampler for a set of `cases` cases.
     pub fn new(seed: u64, cases: usize, order: CaseOrder) -> Result<Self> {
         let setting =
             |field, value: usize, expected: &str| DataError::setting(field, value, expected.to_owned());
@@ -110,14 +110,14 @@ impl CaseSampler {
 mod tests {
     use super::*;
 
-    fn cases(plan: &mut CaseSampler, range: std::ops::Range<u64>) -> Vec<usize> {
-        range.map(|q| plan.case(q)).collect()
+    fn cases(sampler: &mut CaseSampler, range: std::ops::Range<u64>) -> Vec<usize> {
+        range.map(|q| sampler.case(q)).collect()
     }
 
     #[test]
     fn every_pass_has_every_case_once_in_another_order() {
-        let mut plan = CaseSampler::new(3, 40, CaseOrder::Shuffled).unwrap();
-        let (first, second) = (cases(&mut plan, 0..40), cases(&mut plan, 40..80));
+        let mut sampler = CaseSampler::new(3, 40, CaseOrder::Shuffled).unwrap();
+        let (first, second) = (cases(&mut sampler, 0..40), cases(&mut sampler, 40..80));
         assert_ne!(first, second);
         for mut pass in [first, second] {
             pass.sort_unstable();
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn an_epoch_draws_its_images_and_mixes_their_patches() {
-        let mut plan = CaseSampler::new(1, 60, CaseOrder::BRATS).unwrap();
-        let epoch = cases(&mut plan, 0..1000);
+        let mut sampler = CaseSampler::new(1, 60, CaseOrder::BRATS).unwrap();
+        let epoch = cases(&mut sampler, 0..1000);
         let mut counts = [0; 60];
         epoch.iter().for_each(|&case| counts[case] += 1);
         assert_eq!(counts.iter().filter(|&&count| count == 20).count(), 50);

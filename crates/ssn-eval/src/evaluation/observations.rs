@@ -96,7 +96,7 @@ fn distribution(scores: &CaseScores) -> Vec<Observations> {
         ..one(key, title, None)
     };
     all.push(per_rater("log_likelihood", "log-likelihood of raters", &voxelwise.log_likelihoods));
-    all.push(per_rater("effective_samples", "samples that carry it", &voxelwise.effective_samples));
+    all.push(per_rater("effective_samples", "effective sample size (ESS)", &voxelwise.effective_samples));
     all
 }
 

@@ -15,7 +15,7 @@ pub struct Panel<'a> {
     pub title: String,
     /// A line of figures under the name.
     pub caption: String,
-    /// The learnt distribution, of one class.
+    /// The learned distribution, of one class.
     pub distribution: &'a LowRankNormal,
     /// The seed of the samples shown.
     pub seed: u64,
@@ -30,7 +30,7 @@ const BAR_WIDTH: f64 = 12.0;
 const HEADER: f64 = 62.0;
 const PANEL_GAP: f64 = 30.0;
 
-/// Draws the label maps that were learnt from, and a panel for each model, one below the other.
+/// Draws the label maps that were learned from, and a panel for each model, one below the other.
 pub fn toy_figure(label_maps: &[Vec<f32>], panels: &[Panel<'_>]) -> Result<String, CoreError> {
     let pixels = label_maps.first().map_or(0, Vec::len);
     let side = pixels as f64 * CELL;

@@ -1,4 +1,4 @@
-//! How runs learnt: their `metrics.csv`.
+//! How runs learned: their `metrics.csv`.
 
 use std::path::Path;
 

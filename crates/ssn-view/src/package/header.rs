@@ -8,7 +8,7 @@ use ssn_eval::{Kind, ModelId, Region};
 use super::sections::{Place, Section, places};
 use crate::case::{Packing, ViewCase};
 use crate::image::Range;
-use crate::keep::{CLASS_SCALE, Kept, MODE_WEIGHT, RULE, TEMPERATURE};
+use crate::keep::{CLASS_SCALE, KeptVoxels, MODE_WEIGHT, RULE, TEMPERATURE};
 
 /// The version of the format.
 const VERSION: u32 = 1;
@@ -73,7 +73,7 @@ impl<'a> Header<'a> {
     pub(super) fn new(
         case: &'a ViewCase,
         packing: &Packing,
-        kept: &Kept,
+        kept: &KeptVoxels,
         shown: Region,
         ranges: &[Range],
         shares: Vec<f64>,

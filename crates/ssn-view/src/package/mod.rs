@@ -12,7 +12,7 @@ use ssn_eval::{Kind, Region};
 use crate::case::{Packing, ViewCase};
 use crate::error::{Result, ViewError};
 use crate::image::{self, Data};
-use crate::keep::Kept;
+use crate::keep::KeptVoxels;
 use crate::shown::marked_box;
 use header::Header;
 use sections::{Content, Section};
@@ -33,7 +33,7 @@ const ALIGNMENT: usize = 8;
 pub fn package(case: &ViewCase, packing: &Packing) -> Result<Vec<u8>> {
     case.check()?;
     let (file, about) = (&case.file, case.file.description());
-    let kept = Kept::of(file);
+    let kept = KeptVoxels::of(file);
     let prediction = file.labels_on_image(&file.prediction()?)?;
     let shown = shown(case, packing, &prediction, &kept);
     let cut = |labels: &[u8]| shown.cut(labels, about.size);
@@ -82,7 +82,7 @@ pub fn package(case: &ViewCase, packing: &Packing) -> Result<Vec<u8>> {
 }
 
 /// The part of the image that is shown.
-fn shown(case: &ViewCase, packing: &Packing, prediction: &[u8], kept: &Kept) -> Region {
+fn shown(case: &ViewCase, packing: &Packing, prediction: &[u8], kept: &KeptVoxels) -> Region {
     let about = case.file.description();
     if !packing.crop {
         return Region::whole(about.size);

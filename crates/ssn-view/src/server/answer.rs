@@ -36,7 +36,7 @@ const ALWAYS: [(HeaderName, &str); 7] = [
 type Answer = Response<Full<Bytes>>;
 
 /// Where requests are answered.
-pub(super) struct Desk {
+pub(super) struct ServerState {
     rules: Rules,
     shelf: Arc<Shelf>,
     policy: HeaderValue,
@@ -45,7 +45,7 @@ pub(super) struct Desk {
     code: String,
 }
 
-impl Desk {
+impl ServerState {
     pub(super) fn new(rules: Rules, library: Library) -> Result<Self> {
         let code = secret()?;
         let policy = HeaderValue::from_str(&page::policy(PAGE, Origin::Server))

@@ -23,7 +23,7 @@ pub struct Listed {
     pub bytes: u64,
 }
 
-/// How the package of the case with a number is made; what goes wrong is told in a sentence.
+/// How the package of the case with a number is made; what goes wrong is said in a sentence.
 type Make = dyn Fn(usize) -> Result<Vec<u8>, String> + Send + Sync;
 
 /// Cases, and how their packages are made.

@@ -22,7 +22,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::{Result, ViewError};
-use answer::Desk;
+use answer::ServerState;
 use guard::Rules;
 pub use library::{Library, Listed};
 
@@ -61,7 +61,7 @@ pub struct Server {
     runtime: Runtime,
     listener: TcpListener,
     address: SocketAddr,
-    desk: Arc<Desk>,
+    state: Arc<ServerState>,
     limits: ServerLimits,
 }
 
@@ -82,8 +82,8 @@ impl Server {
         };
         let listener = runtime.block_on(TcpListener::bind(address)).map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
-        let desk = Arc::new(Desk::new(Rules::new(address)?, library)?);
-        Ok(Self { runtime, listener, address, desk, limits })
+        let state = Arc::new(ServerState::new(Rules::new(address)?, library)?);
+        Ok(Self { runtime, listener, address, state, limits })
     }
 
     /// The port.
@@ -93,7 +93,7 @@ impl Server {
 
     /// What a client must know.
     pub fn token(&self) -> &str {
-        self.desk.token()
+        self.state.token()
     }
 
     /// The address of the page, with the token in its fragment, which browsers keep to themselves.
@@ -103,16 +103,16 @@ impl Server {
 
     /// An address that leads to [`Server::url`], once: other users of the machine may see what programs are started with.
     pub fn opening_url(&self) -> String {
-        format!("http://{}/open/{}", self.address, self.desk.opening_code())
+        format!("http://{}/open/{}", self.address, self.state.opening_code())
     }
 
     /// Serves until something happens, and a moment longer for answers that are on their way.
     pub fn run(self, until: impl Future<Output = ()>) {
-        let Self { runtime, listener, desk, limits, .. } = self;
+        let Self { runtime, listener, state, limits, .. } = self;
         let slots = Arc::new(Semaphore::new(limits.connections));
         runtime.block_on(async {
             tokio::select! {
-                () = accept(&listener, &desk, &slots, limits) => {}
+                () = accept(&listener, &state, &slots, limits) => {}
                 () = until => {}
             }
             drop(listener);
@@ -167,13 +167,18 @@ impl Signals {
 }
 
 /// Takes connections for ever.
-async fn accept(listener: &TcpListener, desk: &Arc<Desk>, slots: &Arc<Semaphore>, limits: ServerLimits) {
+async fn accept(
+    listener: &TcpListener,
+    state: &Arc<ServerState>,
+    slots: &Arc<Semaphore>,
+    limits: ServerLimits,
+) {
     loop {
         // The semaphore is never closed.
         let Ok(slot) = slots.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                tokio::spawn(converse(stream, desk.clone(), slot, limits));
+                tokio::spawn(converse(stream, state.clone(), slot, limits));
             }
             // Such as too many open files: what is open must close first.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
@@ -182,10 +187,15 @@ async fn accept(listener: &TcpListener, desk: &Arc<Desk>, slots: &Arc<Semaphore>
 }
 
 /// Answers one connection.
-async fn converse(stream: TcpStream, desk: Arc<Desk>, slot: OwnedSemaphorePermit, limits: ServerLimits) {
+async fn converse(
+    stream: TcpStream,
+    state: Arc<ServerState>,
+    slot: OwnedSemaphorePermit,
+    limits: ServerLimits,
+) {
     let service = service_fn(move |request| {
-        let desk = desk.clone();
-        async move { Ok::<_, Infallible>(desk.answer(request).await) }
+        let state = state.clone();
+        async move { Ok::<_, Infallible>(state.answer(request).await) }
     });
     let mut server = http1::Builder::new();
     server

@@ -1,4 +1,4 @@
-//! A server with two made-up cases, and requests as raw bytes.
+//! A server with two synthetic cases, and requests as raw bytes.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};

@@ -60,9 +60,9 @@ pub struct Row {
     /// Settings over those of the config, as in `--set`.
     #[serde(default)]
     pub set: Vec<String>,
-    /// Settings for made-up images, which have classes of their own, over all others of the file.
+    /// Settings for synthetic images, which have classes of their own, over all others of the file.
     #[serde(default)]
-    pub made_up: Vec<String>,
+    pub synthetic: Vec<String>,
     /// Score independent categoricals of a deterministic network.
     #[serde(default)]
     pub categorical: bool,
@@ -81,7 +81,7 @@ pub struct Reduced {
     pub samples: Option<usize>,
     /// The folds of a cross-validation.
     pub folds: Option<usize>,
-    /// Made-up images.
+    /// Synthetic images.
     #[serde(default = "cases")]
     pub cases: usize,
     /// Their size `[d, h, w]`; depth 1 for pictures.
@@ -256,7 +256,7 @@ mod tests {
             preset: None,
             seeds: vec![0],
             set: vec![],
-            made_up: vec![],
+            synthetic: vec![],
             categorical: false,
         };
         assert_eq!(row(Some("rater 0"), "U-Net (p. 5)").slug(), "rater-0-u-net-p-5");

@@ -29,7 +29,7 @@ pub struct Mark {
     #[serde(default = "last")]
     checkpoint: CheckpointChoice,
     masks: Vec<String>,
-    /// The made-up images; nothing for a dataset, whose path is in the config.
+    /// The synthetic images; nothing for a dataset, whose path is in the config.
     images: Option<SyntheticConfig>,
     config: Table,
     rows: Vec<RowMark>,
@@ -73,7 +73,7 @@ impl Mark {
             (self.folds == there.folds, "folds"),
             (self.checkpoint == there.checkpoint, "checkpoint"),
             (self.masks == there.masks, "masks"),
-            (self.images == there.images, "the made-up images"),
+            (self.images == there.images, "the synthetic images"),
             (self.config.get("data") == there.config.get("data"), "the data of [config]"),
             (self.config == there.config, "[config]"),
         ];

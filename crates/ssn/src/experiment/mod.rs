@@ -105,7 +105,7 @@ pub fn run_experiment(config: &ExperimentConfig, control: Control<'_>) -> Result
     write_results(work::do_all(&jobs, context)?, context)
 }
 
-/// Writes the made-up images, if there are to be any, and the config; all stay as they are in an experiment that goes on.
+/// Writes the synthetic images, if there are to be any, and the config; all stay as they are in an experiment that goes on.
 fn prepare(plan: &Plan, control: Control<'_>) -> Result<()> {
     if mark::goes_on(plan)? {
         return Ok(());

@@ -63,7 +63,7 @@ impl Plan {
             .into_iter()
             .map(|mut row| {
                 row.set.extend_from_slice(of_all);
-                row.set.extend(std::mem::take(&mut row.made_up).into_iter().filter(|_| images.is_some()));
+                row.set.extend(std::mem::take(&mut row.synthetic).into_iter().filter(|_| images.is_some()));
                 row.set.extend_from_slice(&options.settings);
                 row.set = last_of_each(row.set);
                 row.seeds.truncate(seeds.unwrap_or(usize::MAX).max(1));
@@ -78,7 +78,7 @@ impl Plan {
         let version = match (&reduced, &images) {
             (None, _) => "",
             (Some(_), None) => " (reduced)",
-            (Some(_), Some(_)) => " (reduced, on made-up images)",
+            (Some(_), Some(_)) => " (reduced, on synthetic images)",
         };
         let out = out(options);
         let plan = Self {
@@ -87,7 +87,7 @@ impl Plan {
             samples: reduced.as_ref().and_then(|r| r.samples).unwrap_or(experiment.samples),
             folds,
             checkpoint: experiment.checkpoint,
-            // Made-up images have classes of their own.
+            // Synthetic images have classes of their own.
             masks: if images.is_some() { vec![] } else { groups(options, &experiment.masks)? },
             config: config(options, experiment.config.unwrap_or_default(), images.as_ref(), &out)?,
             images,

@@ -26,7 +26,7 @@ pub struct Record {
     pub is_predicted: bool,
     /// Whether they are scored, so that their scores need only be read.
     pub is_scored: bool,
-    /// Numbers of the network that were learnt.
+    /// Numbers of the network that were learned.
     pub parameters: Option<i64>,
     /// Seconds of the network for one case.
     pub network_seconds: Option<f64>,
@@ -64,7 +64,7 @@ impl Record {
 /// What networks of a row cost: the means over its trainings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Cost {
-    /// Numbers that are learnt.
+    /// Numbers that are learned.
     pub parameters: Option<i64>,
     /// Milliseconds of a training step.
     pub step_milliseconds: Option<f64>,

@@ -1,4 +1,4 @@
-//! Scoring in the background: training may keep a GPU busy, scores are work for the processors.
+//! Scoring in the background: training may keep a GPU busy, scores are work for the CPU.
 
 use crate::error::{Error, ErrorKind, Result, of_panic};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -70,7 +70,7 @@ fn rows_are_changed_by_the_reduced_version_and_the_command_line_in_this_order() 
         name = "a"
         seeds = [4, 5, 6]
         set = ["training.steps=1000", "loss.samples=4"]
-        made_up = ["training.steps=601"]
+        synthetic = ["training.steps=601"]
         [reduced]
         set = ["training.steps=600"]
         seeds = 2
@@ -93,10 +93,10 @@ fn rows_are_changed_by_the_reduced_version_and_the_command_line_in_this_order() 
     assert_eq!((reduced.samples, reduced.folds, reduced.jobs(0).len()), (3, 2, 4));
     assert_eq!(reduced.rows[0].set, ["loss.samples=4", "training.steps=700"]);
     assert!(reduced.config.contains("/there") && reduced.images.is_none());
-    let made_up = plan(&["--reduced"]);
-    assert_eq!(made_up.rows[0].set, ["loss.samples=4", "training.steps=601"]);
-    assert!(made_up.images.is_some() && !made_up.config.contains("mine.toml"), "{}", made_up.config);
-    assert_ne!(made_up.mark, reduced.mark);
+    let synthetic = plan(&["--reduced"]);
+    assert_eq!(synthetic.rows[0].set, ["loss.samples=4", "training.steps=601"]);
+    assert!(synthetic.images.is_some() && !synthetic.config.contains("mine.toml"), "{}", synthetic.config);
+    assert_ne!(synthetic.mark, reduced.mark);
     assert!(plan(&[]).wanted(&["nothing".to_owned()]).unwrap_err().message.contains("the rows are: a"));
 }
 
