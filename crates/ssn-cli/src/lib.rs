@@ -4,20 +4,11 @@
 //! `ssn-engine`, which parses the same arguments with the same types.
 
 pub mod args;
-pub mod check;
 pub mod engine;
-pub mod evaluate;
 pub mod exit;
-pub mod info;
-pub mod init;
-pub mod libtorch;
-pub mod loader;
-pub mod prepare;
 pub mod progress;
-pub mod report;
-pub mod sample;
 pub mod shard;
-pub mod view;
+pub mod verbs;
 
 pub use args::{Cli, Verb};
 pub use exit::{Exit, Failure};

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use ssn_cli::{Cli, Verb, check, engine, evaluate, info, init, prepare, report, sample, view};
+use ssn_cli::verbs::{check, evaluate, info, init, prepare, report, sample, view};
+use ssn_cli::{Cli, Verb, engine};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();

@@ -33,13 +33,13 @@ pub mod optim;
 pub mod parameters;
 pub mod random;
 pub mod space;
-pub mod weights;
 
 pub use distribution::LowRankNormal;
 pub use error::{NnError, Result};
 pub use heads::{HeadConfig, PhisegConfig, Prediction, ProbUnetConfig, StochasticConfig};
 pub use layers::Mode;
 pub use loss::{Target, monte_carlo_loss};
+pub use model::weights;
 pub use model::{Execution, MemoryFormat, Model, ModelConfig, Precision};
 pub use optim::{LearningRate, Method, Optimizer, Schedule, Warmup, clip_gradient_norm};
 pub use random::{Noise, NoiseSource, Pairing, StepNoise};

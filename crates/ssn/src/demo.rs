@@ -20,10 +20,10 @@ use crate::control::Control;
 use crate::device::DeviceChoice;
 use crate::error::{Error, ErrorKind, Result};
 use crate::predict::{PredictConfig, predict};
-use crate::shell::command_line;
+use crate::text::command_line;
 use crate::train::{TrainConfig, train};
 use crate::work_folder::{DATA, is_begun, stopped, write_file};
-use crate::{markdown, synthetic};
+use crate::{synthetic, text};
 
 /// The config of the demo, which marks its folder.
 const CONFIG: &str = "demo.toml";
@@ -170,7 +170,7 @@ fn figure<'a>(evaluation: &'a Evaluation, key: &str) -> Option<&'a Figure> {
 
 fn cell(figure: Option<&Figure>, factor: f64, decimals: usize) -> String {
     let (mean, error) = figure.map_or((None, None), |figure| (figure.mean, figure.standard_error));
-    markdown::mean(mean, error, factor, decimals)
+    text::mean(mean, error, factor, decimals)
 }
 
 /// The table, as Markdown.
@@ -185,7 +185,7 @@ fn scores_table(evaluated: &[(&str, Evaluated)]) -> String {
         let raters = cell(figure(evaluation, "rater_diversity"), 1.0, 3);
         rows.push(vec!["raters".into(), String::new(), raters]);
     }
-    let mut text = markdown::table(&rows, 1);
+    let mut text = text::table(&rows, 1);
     let cases = evaluated.first().map_or(0, |(_, evaluated)| evaluated.evaluation.cases);
     let samples = evaluated.last().map_or(0, |(_, e)| e.cases.first().map_or(0, |case| case.scores.samples));
     let _ = writeln!(

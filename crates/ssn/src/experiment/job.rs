@@ -18,7 +18,7 @@ use super::{ExperimentConfig, network};
 use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result};
 use crate::predict::{PredictConfig, predict};
-use crate::shell::command_line;
+use crate::text::command_line;
 use crate::train::{TrainConfig, train};
 use crate::work_folder::stopped;
 

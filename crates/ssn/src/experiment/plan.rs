@@ -11,8 +11,8 @@ use super::ExperimentConfig;
 use super::file::{Experiment, Reduced, Row};
 use super::job::Job;
 use crate::error::{Error, ErrorKind, Result};
-use crate::shell::quoted;
 use crate::synthetic;
+use crate::text::quoted;
 use crate::work_folder::DATA;
 
 /// The experiment in its folder: the settings that its results depend on, which mark the folder.

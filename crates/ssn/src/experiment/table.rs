@@ -8,7 +8,7 @@ use ssn_data::text::csv_text;
 use super::averages::Average;
 use super::finished::Finished;
 use super::plan::Plan;
-use crate::markdown;
+use crate::text;
 
 /// A column of scores: its heading, the figure's name, its factor, and its decimals.
 struct Column {
@@ -78,7 +78,7 @@ pub fn markdown(plan: &Plan, rows: &[Finished<'_>], failed: &[String]) -> String
             let average = found(row, key);
             let (mean, error) =
                 average.map_or((None, None), |average| (average.mean, average.standard_error));
-            cells.push(markdown::mean(mean, error, *factor, *decimals));
+            cells.push(text::mean(mean, error, *factor, *decimals));
             if has_seeds && key == GED {
                 let range = average.and_then(|average| average.lowest.zip(average.highest));
                 let range = range.filter(|_| row.seeds.len() > 1);
@@ -114,12 +114,8 @@ pub fn markdown(plan: &Plan, rows: &[Finished<'_>], failed: &[String]) -> String
         costs.push(cells);
     }
 
-    let mut text = format!(
-        "# {}\n\n{}\n{}",
-        plan.title,
-        markdown::table(&scores, left),
-        explanation(plan, rows, has_seeds)
-    );
+    let mut text =
+        format!("# {}\n\n{}\n{}", plan.title, text::table(&scores, left), explanation(plan, rows, has_seeds));
     if !failed.is_empty() {
         let notes: Vec<String> = failed.iter().map(|note| format!("- {note}\n")).collect();
         text += &format!("\nWhat failed, and is tried again by the same command:\n\n{}", notes.concat());
@@ -130,7 +126,7 @@ pub fn markdown(plan: &Plan, rows: &[Finished<'_>], failed: &[String]) -> String
         "\n## Cost\n\n{}\nA step is measured without the first of each start, without validations and checkpoints. \
          Seconds per image go from the image in memory to the label maps of its samples: the network, and drawing from \
          what it predicts, measured when nothing else is computed. During training, earlier rows may be scored.\n",
-        markdown::table(&costs, left)
+        text::table(&costs, left)
     );
     text
 }

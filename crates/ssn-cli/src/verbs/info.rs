@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::engine::libtorch::{self, Libtorch};
+use crate::engine::loader::libraries_of;
 use crate::engine::{EngineInfo, engine_path};
 use crate::exit::{Exit, Failure, json, print};
-use crate::libtorch::{self, Libtorch};
-use crate::loader::libraries_of;
 
 /// The library that computations on a GPU need, loaded on demand.
 const LIBTORCH_CUDA: &str = "libtorch_cuda.so";

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::loader::libraries_of;
+use crate::engine::loader::libraries_of;
 
 /// The version that the engine is built for.
 pub const VERSION: &str = "2.11.0";

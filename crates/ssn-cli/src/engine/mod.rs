@@ -1,12 +1,15 @@
 //! Handing a verb to `ssn-engine`, the half of the program that knows libtorch.
 
+pub mod libtorch;
+pub mod loader;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::libtorch::Libtorch;
 use crate::exit::{Exit, Failure};
-use crate::libtorch::Libtorch;
 
 /// The name of the other program.
 pub const ENGINE: &str = "ssn-engine";

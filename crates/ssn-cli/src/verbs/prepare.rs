@@ -6,9 +6,9 @@ use ssn_data::prepare::{BRATS_CONFIG, BratsOptions, brats, lidc};
 
 use crate::args::{BratsArgs, Global, LidcArgs, PrepareArgs};
 use crate::exit::{Exit, Failure, print};
-use crate::init::config_head;
 use crate::progress;
 use crate::shard;
+use crate::verbs::init::config_head;
 use ssn_core::Phase;
 
 /// Prepares a dataset.

@@ -1,4 +1,4 @@
-//! Markdown tables that read well as they are.
+//! Text for people: Markdown tables that read well as they are, and commands as they could be typed.
 
 use std::fmt::Write;
 
@@ -37,6 +37,21 @@ pub fn mean(mean: Option<f64>, error: Option<f64>, factor: f64, decimals: usize)
     }
 }
 
+/// A command line: words are quoted where a shell needs it.
+pub fn command_line(words: &[String]) -> String {
+    let shown: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    format!("$ ssn {}", shown.join(" "))
+}
+
+/// A word as a shell takes it for one.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,5 +74,13 @@ mod tests {
         assert_eq!(mean(None, Some(1.0), 1.0, 3), "–");
         assert_eq!(mean(Some(0.5), Some(0.01), 100.0, 1), "50.0 ± 1.0");
         assert_eq!(mean(Some(0.5), None, 1.0, 3), "0.500");
+    }
+
+    #[test]
+    fn shells_take_words_as_they_are_meant() {
+        assert_eq!(quoted("training.steps=4"), "training.steps=4");
+        assert_eq!(quoted("model.head={stochastic={rank=0}}"), "'model.head={stochastic={rank=0}}'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
     }
 }

@@ -1,5 +1,7 @@
 //! A whole network: backbone and head, with its precision.
 
+pub mod weights;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, Tensor};
