@@ -56,7 +56,7 @@ fn every_section_of_the_template_is_understood() {
 
 #[test]
 fn a_preset_can_be_extended() {
-    let text = "preset = \"lidc-as-coded\"\n[[steps]]\nkind = \"turn\"\nprobability = 0.5\n";
+    let text = "preset = \"lidc-as-coded\"\n[[steps]]\nkind = \"rot90\"\nprobability = 0.5\n";
     let config: AugmentConfig = toml::from_str(text).unwrap();
     assert_eq!(config.labels, AugmentPreset::LidcAsCoded.config().labels);
     assert_eq!(config.steps.len(), 2);
