@@ -35,15 +35,15 @@ fn draws_have_the_stated_mean_and_covariance() {
         let (mut sums, mut products) = (vec![0f64; n], vec![0f64; n * n]);
         for start in (0..DRAWS).step_by(BLOCK as usize) {
             for logits in sampler.logits(start..start + BLOCK).unwrap() {
-                let centerd: Vec<f64> = logits
+                let centered: Vec<f64> = logits
                     .iter()
                     .enumerate()
                     .map(|(i, &x)| f64::from(x) - f64::from(d.mean().get(i)))
                     .collect();
                 for i in 0..n {
-                    sums[i] += centerd[i];
+                    sums[i] += centered[i];
                     for j in i..n {
-                        products[i * n + j] += centerd[i] * centerd[j];
+                        products[i * n + j] += centered[i] * centered[j];
                     }
                 }
             }

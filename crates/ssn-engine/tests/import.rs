@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../ssn-train/tests/golden").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../ssn-nn/tests/golden").join(name)
 }
 
 fn import(folder: &Path, weights: &Path, arguments: &[&str]) -> Output {

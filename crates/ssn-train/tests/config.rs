@@ -135,6 +135,25 @@ fn mistakes_are_told_with_their_place() {
 }
 
 #[test]
+fn a_run_of_version_0_1_is_read_with_its_old_keys() {
+    let config = config(RunPreset::Brats, &["training.ema=9"]);
+    let text = toml::to_string(&config).unwrap();
+    let mut old = text.clone();
+    for (new, was) in [
+        ("[optimizer", "[optimiser"),
+        ("normalization", "normalisation"),
+        ("ema = ", "average = "),
+        ("likelihood_exponent", "power"),
+        ("[batches.patch.sampler]", "[batches.patch.place]"),
+        ("foreground_probability", "lesion_probability"),
+    ] {
+        assert!(old.contains(new), "{new} is missing in {old}");
+        old = old.replace(new, was);
+    }
+    assert_eq!(ConfigSources::frozen("config.toml".into(), old).unwrap(), config);
+}
+
+#[test]
 fn renamed_keys_get_a_sentence_each() {
     let old = format!(
         "{DATA}normalisation = {{ kind = \"ct-window\", centre = 40, width = 400 }}\n[training]\naverage = 9\nshared_norm = \"never\"\n\

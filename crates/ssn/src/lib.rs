@@ -58,3 +58,8 @@ pub mod prelude {
         evaluate, predict, report, sample, train,
     };
 }
+
+/// The Rust of the guides is compiled with the examples of this documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guides/any-architecture.md")]
+pub struct AnyArchitecture;

@@ -109,7 +109,7 @@ mod tests {
         for _ in 0..200_000 {
             let (a, b) = (next(), next());
             let u = (f64::from(a >> 1) + 0.5) / 2f64.powi(31);
-            // The place in the quadrant is centerd: −45° … 45° around the quadrant's axis.
+            // The place in the quadrant is centered: −45° … 45° around the quadrant's axis.
             let place = f64::from((b << 2) as i32) / 2f64.powi(31);
             let angle = std::f64::consts::FRAC_PI_2 * (f64::from(b >> 30) + place / 2.0);
             let r = (-2.0 * u.ln()).sqrt();

@@ -261,7 +261,7 @@ impl Sorted {
             let is_pair = |path: &Path| matches!(Format::of(path), Ok(Format::NiftiPair));
             if let Some(other) = other.filter(|other| !(is_pair(other) && is_pair(path))) {
                 return Err(DataError::dataset(
-                    &path,
+                    path,
                     format!("{} has the same name but for its ending", name(&other)),
                     "keep one of the two",
                 ));

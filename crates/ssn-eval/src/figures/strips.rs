@@ -87,7 +87,7 @@ pub fn strips_with_legend(
         drawing.line((MARGIN, top), (width - MARGIN, top));
         let mut y = top + title_of(block);
         for strip in &block.strips {
-            // Lines of a label stand below each other, centerd.
+            // Lines of a label stand below each other, centered.
             let lines: Vec<&str> = strip.label.lines().collect();
             for (i, line) in lines.iter().enumerate() {
                 let down = (i as f64 - (lines.len() as f64 - 1.0) / 2.0) * 16.0;

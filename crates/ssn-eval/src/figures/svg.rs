@@ -14,7 +14,7 @@ pub const FONT_FAMILY: &str = "Noto Sans";
 pub enum Anchor {
     /// Text starts at the point.
     Start,
-    /// Text is centerd on the point.
+    /// Text is centered on the point.
     Middle,
     /// Text ends at the point.
     End,

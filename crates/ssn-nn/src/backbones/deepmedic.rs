@@ -131,7 +131,7 @@ impl DeepMedicConfig {
     /// The voxels that each path reads of an image: its center, every `scale` voxels.
     ///
     /// Of an odd margin the image loses the smaller half in front and the map the larger, so that both crops together
-    /// leave every map centerd on the image.
+    /// leave every map centered on the image.
     pub fn input_grids(&self, input: Size) -> Result<Vec<Grid>> {
         let output = self.output_size(input)?;
         let grid = |&scale: &Size| {

@@ -109,7 +109,7 @@ impl Tiles {
             }
         };
         let input = from_torch(backbone.input_size(output.map(|n| n as i64))?);
-        // Multiples of the unit have even margins: every path of a network is centerd on its output.
+        // Multiples of the unit have even margins: every path of a network is centered on its output.
         let margin = [0, 1, 2].map(|axis| (input[axis] - output[axis]) / 2);
         Ok(Self { output, input, margin, spans, at_once: (config.voxels_at_once / voxels(output)).max(1) })
     }

@@ -145,10 +145,18 @@ impl ConfigSources {
         self.deserialize(merged)
     }
 
-    /// The config of a file that says everything by itself, as a run freezes it.
+    /// The config of a file that says everything by itself, as a run freezes it. Keys of version 0.1 are taken for what they
+    /// are called now: nobody wrote this file by hand.
     pub fn frozen(path: PathBuf, text: String) -> Result<RunConfig> {
         let sources = Self { file: Some((path, text)), ..Self::default() };
-        sources.deserialize(sources.file_table()?)
+        let mut table = sources.file_table()?;
+        for (old, new) in RENAMED_KEYS {
+            if let Some(value) = remove(&mut table, old) {
+                let keys: Vec<String> = new.split('.').map(str::to_owned).collect();
+                set(&mut table, &keys, &value, String::new());
+            }
+        }
+        sources.deserialize(table)
     }
 
     fn deserialize(&self, merged: Table) -> Result<RunConfig> {
@@ -251,6 +259,14 @@ impl ConfigSources {
     fn wrong(&self, reason: String) -> TrainError {
         let path = self.file.as_ref().map_or_else(|| "the settings".into(), |(path, _)| path.clone());
         TrainError::Config { path, reason }
+    }
+}
+
+/// Takes the value of a dotted key out of a table.
+fn remove(table: &mut Table, key: &str) -> Option<Value> {
+    match key.split_once('.') {
+        None => table.remove(key),
+        Some((first, rest)) => remove(table.get_mut(first)?.as_table_mut()?, rest),
     }
 }
 
