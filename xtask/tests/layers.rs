@@ -89,7 +89,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "optim",
         ],
     ),
-    ("ssn-train", &["error", "vector_math", "toy", "inference", "parallel", "trainer", "checkpoint", "run"]),
+    ("ssn-train", &["error", "vector_math", "inference", "parallel", "trainer", "toy", "checkpoint", "run"]),
     ("ssn-eval", &["error", "figures", "predictions", "scores", "evaluation", "sampling", "report"]),
     ("ssn-view", &["error", "case", "keep", "shown", "image", "package", "page", "export", "server"]),
     ("ssn-cli", &["exit", "shard", "args", "progress", "engine", "verbs"]),

@@ -1,4 +1,5 @@
-// The Monte-Carlo loss without its samples in memory: every thread draws those of its voxel, forward and again backward.
+// The Monte-Carlo loss without its samples in memory, and the soft maps of the energy loss: every thread draws the samples
+// of its voxel, forward and again backward.
 //
 // CLASSES, RANK, DRAWS and PAIRED (two mirrored samples of every draw) are constants. Noise is that of `StepNoise`: the
 // same numbers as on the CPU. mean and diagonal [b, CLASSES, v], factor [b, RANK, CLASSES, v]; voxels and classes
@@ -6,6 +7,7 @@
 
 #define SAMPLES (DRAWS * (1 + PAIRED))
 #define RANK_STREAM 0xffffffffu
+#define TILE 512
 
 struct Voxel {
     float mean[CLASSES], deviation[CLASSES], factor[RANK > 0 ? RANK * CLASSES : 1];
@@ -56,6 +58,33 @@ __device__ __forceinline__ void log_softmax(float logits[CLASSES]) {
 #pragma unroll
     for (int k = 0; k < CLASSES; ++k) logits[k] -= normalizer;
 }
+
+// The gradients of mean, standard deviation and factor at a voxel.
+struct Gradient {
+    float mean[CLASSES], deviation[CLASSES], factor[RANK > 0 ? RANK * CLASSES : 1];
+
+    // Adds those of a draw, from the gradient of what it adds to the mean.
+    __device__ __forceinline__ void add(const float* to_spread, const float* noise, const float* rank_noise) {
+#pragma unroll
+        for (int k = 0; k < CLASSES; ++k) {
+            deviation[k] += to_spread[k] * noise[k];
+#pragma unroll
+            for (int q = 0; q < RANK; ++q) factor[q * CLASSES + k] += to_spread[k] * rank_noise[q];
+        }
+    }
+
+    __device__ __forceinline__ void write(const Voxel& at, float* to_mean, float* to_diagonal, float* to_factor, int v,
+                                          int x) const {
+#pragma unroll
+        for (int k = 0; k < CLASSES; ++k) {
+            const i64 place = ((i64)blockIdx.y * CLASSES + k) * v + x;
+            to_mean[place] = mean[k];
+            to_diagonal[place] = deviation[k] / (2.0f * at.deviation[k]);
+        }
+#pragma unroll
+        for (int i = 0; i < RANK * CLASSES; ++i) to_factor[((i64)blockIdx.y * RANK * CLASSES + i) * v + x] = factor[i];
+    }
+};
 
 // log p(target | sample), summed over voxels: [SAMPLES, b, t], zeros before.
 extern "C" __global__ void log_probability(const float* mean, i64 mean_stride, const float* diagonal, i64 diagonal_stride,
@@ -129,7 +158,7 @@ extern "C" __global__ void loss_gradient(const float* mean, i64 mean_stride, con
     if (x >= v) return;
     const Voxel at = voxel(mean, mean_stride, diagonal, diagonal_stride, factor, factor_stride, v, x);
     const float upstream = (float)(-of_loss[blockIdx.y] / t);
-    float to_mean[CLASSES] = {}, to_deviation[CLASSES] = {}, to_factor[RANK > 0 ? RANK * CLASSES : 1] = {};
+    Gradient to = {};
     for (int number = 0; number < DRAWS; ++number) {
         float noise[CLASSES], spread[CLASSES], to_spread[CLASSES] = {};
         draw(at, rank_noise, key, number, v, x, first, noise, spread);
@@ -150,24 +179,89 @@ extern "C" __global__ void loss_gradient(const float* mean, i64 mean_stride, con
 #pragma unroll
             for (int k = 0; k < CLASSES; ++k) {
                 to_logits[k] -= all * __expf(logits[k]);
-                to_mean[k] += to_logits[k];
+                to.mean[k] += to_logits[k];
                 to_spread[k] += side ? -to_logits[k] : to_logits[k];
             }
         }
+        to.add(to_spread, noise, rank_noise + number * RANK);
+    }
+    to.write(at, mean_gradient, diagonal_gradient, factor_gradient, v, x);
+}
+
+// The place of a voxel in soft maps [b, CLASSES - 1, tiles, maps, TILE].
+__device__ __forceinline__ i64 map_place(int k, int map, int maps, int v, int x) {
+    const i64 tiles = (v + TILE - 1) / TILE;
+    return ((((i64)blockIdx.y * (CLASSES - 1) + k - 1) * tiles + x / TILE) * maps + map) * TILE + x % TILE;
+}
+
+// The probabilities of the foreground in every sample, then the targets: [b, CLASSES - 1, tiles, SAMPLES + t, TILE], with
+// zeros beyond the last voxel.
+extern "C" __global__ void soft_maps(const float* mean, i64 mean_stride, const float* diagonal, i64 diagonal_stride,
+                                     const float* factor, i64 factor_stride, const i64* target, const i64* seed, float* maps,
+                                     int v, int t, int first) {
+    extern __shared__ float rank_noise[];
+    const uint2 key = key_of(*seed);
+    fill_rank_noise(rank_noise, key, first);
+    const int x = blockIdx.x * blockDim.x + threadIdx.x;
+    const bool inside = x < v;
+    const int safe = inside ? x : v - 1;
+    const Voxel at = voxel(mean, mean_stride, diagonal, diagonal_stride, factor, factor_stride, v, safe);
+    for (int number = 0; number < DRAWS; ++number) {
+        float noise[CLASSES], spread[CLASSES];
+        draw(at, rank_noise, key, number, v, safe, first, noise, spread);
 #pragma unroll
-        for (int k = 0; k < CLASSES; ++k) {
-            to_deviation[k] += to_spread[k] * noise[k];
+        for (int side = 0; side <= PAIRED; ++side) {
+            float logits[CLASSES];
 #pragma unroll
-            for (int q = 0; q < RANK; ++q) to_factor[q * CLASSES + k] += to_spread[k] * rank_noise[number * RANK + q];
+            for (int k = 0; k < CLASSES; ++k) logits[k] = at.mean[k] + (side ? -spread[k] : spread[k]);
+            log_softmax(logits);
+#pragma unroll
+            for (int k = 1; k < CLASSES; ++k)
+                maps[map_place(k, side * DRAWS + number, SAMPLES + t, v, x)] = inside ? __expf(logits[k]) : 0.0f;
         }
     }
+    for (int j = 0; j < t; ++j) {
+        const int label = (int)target[((i64)blockIdx.y * t + j) * v + safe];
 #pragma unroll
-    for (int k = 0; k < CLASSES; ++k) {
-        const i64 place = ((i64)blockIdx.y * CLASSES + k) * v + x;
-        mean_gradient[place] = to_mean[k];
-        diagonal_gradient[place] = to_deviation[k] / (2.0f * at.deviation[k]);
+        for (int k = 1; k < CLASSES; ++k)
+            maps[map_place(k, SAMPLES + j, SAMPLES + t, v, x)] = inside && label == k ? 1.0f : 0.0f;
     }
+}
+
+// The gradients of mean, diagonal and factor, dense, from that of the soft maps.
+extern "C" __global__ void soft_maps_gradient(const float* mean, i64 mean_stride, const float* diagonal, i64 diagonal_stride,
+                                              const float* factor, i64 factor_stride, const i64* seed, const float* of_maps,
+                                              float* mean_gradient, float* diagonal_gradient, float* factor_gradient, int v,
+                                              int t, int first) {
+    extern __shared__ float rank_noise[];
+    const uint2 key = key_of(*seed);
+    fill_rank_noise(rank_noise, key, first);
+    const int x = blockIdx.x * blockDim.x + threadIdx.x;
+    if (x >= v) return;
+    const Voxel at = voxel(mean, mean_stride, diagonal, diagonal_stride, factor, factor_stride, v, x);
+    Gradient to = {};
+    for (int number = 0; number < DRAWS; ++number) {
+        float noise[CLASSES], spread[CLASSES], to_spread[CLASSES] = {};
+        draw(at, rank_noise, key, number, v, x, first, noise, spread);
 #pragma unroll
-    for (int i = 0; i < RANK * CLASSES; ++i)
-        factor_gradient[((i64)blockIdx.y * RANK * CLASSES + i) * v + x] = to_factor[i];
+        for (int side = 0; side <= PAIRED; ++side) {
+            float logits[CLASSES], of_map[CLASSES] = {}, mean_of_maps = 0.0f;
+#pragma unroll
+            for (int k = 0; k < CLASSES; ++k) logits[k] = at.mean[k] + (side ? -spread[k] : spread[k]);
+            log_softmax(logits);
+#pragma unroll
+            for (int k = 1; k < CLASSES; ++k) {
+                of_map[k] = of_maps[map_place(k, side * DRAWS + number, SAMPLES + t, v, x)];
+                mean_of_maps += __expf(logits[k]) * of_map[k];
+            }
+#pragma unroll
+            for (int k = 0; k < CLASSES; ++k) {
+                const float to_logit = __expf(logits[k]) * (of_map[k] - mean_of_maps);
+                to.mean[k] += to_logit;
+                to_spread[k] += side ? -to_logit : to_logit;
+            }
+        }
+        to.add(to_spread, noise, rank_noise + number * RANK);
+    }
+    to.write(at, mean_gradient, diagonal_gradient, factor_gradient, v, x);
 }

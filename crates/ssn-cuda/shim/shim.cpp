@@ -304,12 +304,19 @@ char* ssn_join(const Tensor** maps, const ssn::PathOptions* paths, int64_t count
     });
 }
 
-char* ssn_monte_carlo(const Tensor* mean, const Tensor* diagonal, const Tensor* factor, const Tensor* target,
-                      const Tensor* seed, const ssn::LossOptions* options, Tensor** loss, Tensor** ess) {
+char* ssn_monte_carlo(const Tensor** parts, const Tensor* target, const Tensor* seed, const ssn::DrawOptions* options,
+                      double exponent, Tensor** loss, Tensor** ess) {
     return guarded([&] {
-        auto results = ssn::MonteCarlo::apply(*mean, *diagonal, *factor, *target, *seed, *options);
+        auto results = ssn::MonteCarlo::apply(*parts[0], *parts[1], *parts[2], *target, *seed, *options, exponent);
         *loss = new Tensor(results[0]);
         *ess = new Tensor(results[1]);
+    });
+}
+
+char* ssn_soft_maps(const Tensor** parts, const Tensor* target, const Tensor* seed, const ssn::DrawOptions* options,
+                    Tensor** maps) {
+    return guarded([&] {
+        *maps = new Tensor(ssn::SoftMaps::apply(*parts[0], *parts[1], *parts[2], *target, *seed, *options));
     });
 }
 

@@ -21,8 +21,9 @@ pub use error::{CudaError, FAILURE_ADVICE, FAILURE_CODE, Result, says_failed, sa
 pub use library::{is_built, load};
 pub use nccl::{Nccl, SyncNormReduce, wait_for_all_reduce};
 pub use operators::{
-    Activation, BatchSlice, Dropout, JoinPath, LossOptions, MonteCarlo, NormTensors, Normalization,
-    downsample, is_linear_possible, join, linear, monte_carlo, normalize, normalized_convolution, upsample,
+    Activation, BatchSlice, DrawOptions, Dropout, JoinPath, MonteCarlo, NormTensors, Normalization,
+    downsample, is_linear_possible, join, linear, monte_carlo, normalize, normalized_convolution, soft_maps,
+    upsample,
 };
 pub use table::{ParameterRow, ParameterTable, StepResults, UpdateRule, UpdateSettings, Working};
 

@@ -12,7 +12,7 @@ use tch::Tensor;
 use torch_sys::C_tensor;
 
 use crate::error::{CudaError, FAILURE_ADVICE, FAILURE_CODE, Result};
-use crate::operators::{LossOptions, NormOptions, PathOptions};
+use crate::operators::{DrawOptions, NormOptions, PathOptions};
 
 /// The C++ part; empty where it was not built.
 static SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
@@ -97,7 +97,8 @@ functions! {
     ssn_upsample: fn(In, In, *const i64, Out);
     ssn_head: fn(In, In, In, *const i64, i64, Out);
     ssn_join: fn(*const In, *const PathOptions, i64, *const i64, Out);
-    ssn_monte_carlo: fn(In, In, In, In, In, *const LossOptions, Out, Out);
+    ssn_monte_carlo: fn(*const In, In, In, *const DrawOptions, f64, Out, Out);
+    ssn_soft_maps: fn(*const In, In, In, *const DrawOptions, Out);
 }
 
 static LIBRARY: OnceLock<Library> = OnceLock::new();

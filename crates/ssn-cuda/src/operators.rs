@@ -244,18 +244,16 @@ pub fn join(paths: &[JoinPath], size: [i64; 3]) -> Result<Tensor> {
     })
 }
 
-/// The options of the Monte-Carlo loss; as the C++ part has them.
+/// Which samples are drawn; as the C++ part has it.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct LossOptions {
+pub struct DrawOptions {
     /// Draws of noise.
     pub draws: i64,
     /// 1 if each serves two mirrored samples, else 0.
     pub paired: i64,
     /// Images of the batch in front of these, on other ranks.
     pub first: i64,
-    /// The exponent of the likelihoods whose mean is taken.
-    pub exponent: f64,
 }
 
 /// The result of the Monte-Carlo loss.
@@ -267,24 +265,45 @@ pub struct MonteCarlo {
     pub ess: Tensor,
 }
 
-/// The Monte-Carlo loss with the noise of a seed, whose samples are never in memory.
+/// The Monte-Carlo loss with the noise of a seed, whose samples are never in memory. `exponent` is that of the likelihoods
+/// whose mean is taken.
 ///
 /// # Shapes
 /// `mean` and `diagonal` `[b, c, v]`, `factor` `[b, r, c, v]`, all but the batch dense; `target` `[b, t, v]` of int64,
 /// `seed` `[1]` of int64 on the device.
 pub fn monte_carlo(
-    [mean, diagonal, factor]: [&Tensor; 3],
+    distribution: [&Tensor; 3],
     target: &Tensor,
     seed: &Tensor,
-    options: LossOptions,
+    options: DrawOptions,
+    exponent: f64,
 ) -> Result<MonteCarlo> {
-    let (mut loss, mut effective) = (std::ptr::null_mut(), std::ptr::null_mut());
-    let [mean, diagonal, factor, target, seed] =
-        [mean, diagonal, factor, target, seed].map(|tensor| pointer(Some(tensor)));
-    // SAFETY: tensors, options of the same layout, and places for two results.
+    let (mut loss, mut ess) = (std::ptr::null_mut(), std::ptr::null_mut());
+    let parts = distribution.map(|tensor| pointer(Some(tensor)));
+    let [target, seed] = [target, seed].map(|tensor| pointer(Some(tensor)));
+    // SAFETY: three tensors and two more, options of the same layout, and places for two results.
     call(|library| unsafe {
-        (library.ssn_monte_carlo)(mean, diagonal, factor, target, seed, &options, &mut loss, &mut effective)
+        (library.ssn_monte_carlo)(parts.as_ptr(), target, seed, &options, exponent, &mut loss, &mut ess)
     })?;
     // SAFETY: without a message both tensors are made, and ours.
-    unsafe { Ok(MonteCarlo { loss: Tensor::from_ptr(loss), ess: Tensor::from_ptr(effective) }) }
+    unsafe { Ok(MonteCarlo { loss: Tensor::from_ptr(loss), ess: Tensor::from_ptr(ess) }) }
+}
+
+/// The probabilities of the foreground classes in every sample, and the target maps, cut into tiles of 512 voxels; those
+/// beyond the end are 0.
+///
+/// # Shapes
+/// As for [`monte_carlo`] → `[b, c − 1, tiles, samples + t, 512]`.
+pub fn soft_maps(
+    distribution: [&Tensor; 3],
+    target: &Tensor,
+    seed: &Tensor,
+    options: DrawOptions,
+) -> Result<Tensor> {
+    let parts = distribution.map(|tensor| pointer(Some(tensor)));
+    let [target, seed] = [target, seed].map(|tensor| pointer(Some(tensor)));
+    // SAFETY: three tensors and two more, and options of the same layout.
+    call_for_tensor(|library, out| unsafe {
+        (library.ssn_soft_maps)(parts.as_ptr(), target, seed, &options, out)
+    })
 }

@@ -1,5 +1,7 @@
 //! The low-rank normal distribution over logits as tensors with gradients, for a batch of images.
 
+use std::ops::Range;
+
 use tch::{Kind, Tensor};
 
 use crate::error::{NnError, Result};
@@ -7,6 +9,10 @@ use crate::random::{Noise, NoiseShape, Pairing};
 
 /// Added to every variance: the ε of the paper.
 pub const EPSILON: f64 = 1e-5;
+
+/// Logits of samples that a tensor of a loss holds at once; more are taken in chunks. 64 MiB in single precision, for each of
+/// the half dozen tensors that a chunk needs.
+pub const LOGITS_AT_ONCE: i64 = 1 << 24;
 
 /// Logits η ~ N(μ, Σ_q P_q P_qᵀ + diag(D)) for each image of a batch.
 ///
@@ -76,6 +82,16 @@ impl LowRankNormal {
         Self { mean: expand(&self.mean), diagonal: expand(&self.diagonal), factor: expand(&self.factor) }
     }
 
+    /// The distribution of a range of the voxels, sharing memory.
+    pub fn narrow_voxels(&self, voxels: Range<i64>) -> Result<Self> {
+        let narrow = |t: &Tensor| t.f_narrow(-1, voxels.start, voxels.end - voxels.start);
+        Ok(Self {
+            mean: narrow(&self.mean)?,
+            diagonal: narrow(&self.diagonal)?,
+            factor: narrow(&self.factor)?,
+        })
+    }
+
     /// Mean, diagonal and factor.
     pub fn parts(&self) -> [&Tensor; 3] {
         [&self.mean, &self.diagonal, &self.factor]
@@ -100,6 +116,22 @@ impl LowRankNormal {
             diagonal: trainable(self.diagonal),
             factor: trainable(self.factor),
         }
+    }
+
+    /// A loss `[b]` with the gradients that were gathered in `leaves`, chunk by chunk: they are handed on to the network when
+    /// the loss is differentiated.
+    pub(crate) fn with_gathered_gradients(&self, loss: &Tensor, leaves: &Self) -> Tensor {
+        let mut result = loss.detach();
+        for (part, leaf) in self.parts().into_iter().zip(leaves.parts()) {
+            // Nothing uses the factor of rank 0.
+            if !leaf.grad().defined() {
+                continue;
+            }
+            let product = (part * leaf.grad()).flatten(1, -1);
+            let sum = product.sum_dim_intlist([1i64].as_slice(), false, Kind::Double);
+            result += &sum - sum.detach();
+        }
+        result
     }
 
     /// `[b, c, v]`.

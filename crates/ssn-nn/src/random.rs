@@ -116,22 +116,29 @@ impl StepNoise {
         derive_seed(seed, TRAINING_NOISE, step)
     }
 
-    fn draws(&self, range: Range<i64>) -> Result<Noise> {
-        let NoiseShape { batch, rank, classes, voxels, .. } = self.shape;
-        let tensor = |stream, shape: &[i64]| {
-            let each = shape[1..].iter().product::<i64>() as usize;
-            let before = self.first * each / batch.max(1) as usize;
-            let mut numbers = vec![0f32; each * shape[0] as usize];
-            for (place, draw) in range.clone().enumerate() {
-                let numbers = &mut numbers[place * each..(place + 1) * each];
-                fill_normals_from(self.seed, stream, draw as u64, before, numbers);
+    /// The noise of some draws, of a range of voxels.
+    fn part(&self, draws: Range<i64>, voxels: Range<i64>) -> Result<Noise> {
+        let NoiseShape { batch, rank, classes, voxels: all, .. } = self.shape;
+        // Rows of `length` numbers, and of each a range.
+        let tensor = |stream, rows: i64, length: i64, range: Range<i64>, shape: &[i64]| {
+            // A whole row is followed by the next one.
+            let (rows, length, range) = match range == (0..length) {
+                true => (1, rows * length, 0..rows * length),
+                false => (rows, length, range),
+            };
+            let [first, each] = [self.first as i64 * rows * length / batch.max(1), range.end - range.start];
+            let mut numbers = vec![0f32; ((draws.end - draws.start) * rows * each) as usize];
+            let places = draws.clone().flat_map(|draw| (0..rows).map(move |row| (draw, row)));
+            for ((draw, row), numbers) in places.zip(numbers.chunks_mut(each.max(1) as usize)) {
+                let start = first + row * length + range.start;
+                fill_normals_from(self.seed, stream, draw as u64, start as usize, numbers);
             }
             Ok::<_, NnError>(Tensor::f_from_slice(&numbers)?.f_reshape(shape)?)
         };
-        let count = range.end - range.start;
+        let [count, part] = [&draws, &voxels].map(|range| range.end - range.start);
         Ok(Noise {
-            rank: tensor(RANK_STREAM, &[count, batch, rank])?,
-            diagonal: tensor(0, &[count, batch, classes, voxels])?,
+            rank: tensor(RANK_STREAM, batch, rank, 0..rank, &[count, batch, rank])?,
+            diagonal: tensor(0, batch * classes, all, voxels, &[count, batch, classes, part])?,
             pairing: self.pairing,
         })
     }
@@ -158,16 +165,26 @@ impl NoiseSource<'_> {
 
     /// Some of the draws; antithetic pairs are two samples of one draw.
     pub fn draws(&self, range: Range<i64>) -> Result<Noise> {
+        let voxels = match self {
+            Self::Given(noise) => noise.diagonal.size()[3],
+            Self::Step(noise) => noise.shape.voxels,
+            Self::OnGpu(_) => 0,
+        };
+        self.part(range, 0..voxels)
+    }
+
+    /// Some of the draws, of a range of voxels.
+    pub fn part(&self, draws: Range<i64>, voxels: Range<i64>) -> Result<Noise> {
         match self {
             Self::Given(noise) => {
-                let part = |t: &Tensor| t.f_narrow(0, range.start, range.end - range.start);
+                let draws = |t: &Tensor| t.f_narrow(0, draws.start, draws.end - draws.start);
                 Ok(Noise {
-                    rank: part(&noise.rank)?,
-                    diagonal: part(&noise.diagonal)?,
+                    rank: draws(&noise.rank)?,
+                    diagonal: draws(&noise.diagonal)?.f_narrow(3, voxels.start, voxels.end - voxels.start)?,
                     pairing: noise.pairing,
                 })
             }
-            Self::Step(noise) => noise.draws(range),
+            Self::Step(noise) => noise.part(draws, voxels),
             Self::OnGpu(_) => refused("noise", "on a GPU", "drawn by the loss itself"),
         }
     }

@@ -11,7 +11,7 @@ use ssn_nn::heads::Head;
 use ssn_nn::layers::LinearInit;
 use ssn_nn::layers::{Activation, ActivationKind, Convolution, ConvolutionShape, Norm, NormKind};
 use ssn_nn::loss::Likelihood;
-use ssn_nn::loss::{chunked_loss, dice_loss, mean_loss};
+use ssn_nn::loss::{EnergyOptions, Similarity, chunked_energy_loss, chunked_loss, dice_loss, mean_loss};
 use ssn_nn::parameters::{Init, Parameters};
 use ssn_nn::space;
 use ssn_nn::space::{FeatureLayout, Margin, Size};
@@ -259,7 +259,9 @@ struct Case {
     v: i64,
     r: i64,
     draws: i64,
-    draws_at_once: i64,
+    /// Draws, or voxels, in a chunk.
+    at_once: i64,
+    raters: i64,
     likelihood: Likelihood,
     pairing: Pairing,
     masked: bool,
@@ -270,16 +272,17 @@ struct Case {
 fn cases() -> impl Strategy<Value = Case> {
     let likelihood = prop_oneof![Just(Likelihood::Categorical), Just(Likelihood::Bernoulli)];
     let pairing = prop_oneof![Just(Pairing::Independent), Just(Pairing::Antithetic)];
-    let shape = (1..4i64, 2..5i64, 1..30i64, 0..5i64, 1..7i64, 1..7i64);
+    let shape = (1..4i64, 2..5i64, 1..30i64, 0..5i64, 2..7i64, 1..7i64, 1..5i64);
     let power = prop_oneof![Just(1.0), 0.05..1.0];
     (shape, likelihood, pairing, any::<bool>(), power, 0..1_000_000i64).prop_map(
-        |((b, c, v, r, draws, draws_at_once), likelihood, pairing, masked, power, seed)| Case {
+        |((b, c, v, r, draws, at_once, raters), likelihood, pairing, masked, power, seed)| Case {
             b,
             c,
             v,
             r,
             draws,
-            draws_at_once,
+            at_once,
+            raters,
             likelihood,
             pairing,
             masked,
@@ -290,8 +293,8 @@ fn cases() -> impl Strategy<Value = Case> {
 }
 
 /// The largest relative difference over the gradients of mean, log-diagonal and factor.
-fn worst_of_case(case: &Case) -> f64 {
-    let &Case { b, c, v, r, draws, .. } = case;
+fn worst_of_case(case: &Case, loss: impl Fn(&LowRankNormal, &Target, &Noise) -> Tensor) -> f64 {
+    let &Case { b, c, v, r, draws, raters: t, .. } = case;
     tch::set_num_threads(1);
     tch::manual_seed(case.seed);
     let parameters = [randn(&[b, c, v]), randn(&[b, c, v]) * 0.5 - 1.0, randn(&[b, r, c, v]) * 0.7]
@@ -300,10 +303,10 @@ fn worst_of_case(case: &Case) -> f64 {
         Noise { rank: randn(&[draws, b, r]), diagonal: randn(&[draws, b, c, v]), pairing: case.pairing };
     let target = match case.likelihood {
         Likelihood::Categorical => {
-            Target::classes(Tensor::randint(c, [b, 1, v], (Kind::Int64, Device::Cpu)), c).unwrap()
+            Target::classes(Tensor::randint(c, [b, t, v], (Kind::Int64, Device::Cpu)), c).unwrap()
         }
         Likelihood::Bernoulli => {
-            Target::binary(Tensor::randint(2, [b, 1, c, v], (Kind::Double, Device::Cpu))).unwrap()
+            Target::binary(Tensor::randint(2, [b, t, c, v], (Kind::Double, Device::Cpu))).unwrap()
         }
     };
     let mask = Tensor::randint(2, [b, v], (Kind::Double, Device::Cpu));
@@ -314,17 +317,29 @@ fn worst_of_case(case: &Case) -> f64 {
         if case.masked {
             distribution = distribution.masked(&mask, 1e-5).unwrap();
         }
-        let loss =
-            chunked_loss(&distribution, &target, NoiseSource::Given(&noise), case.power, case.draws_at_once);
-        loss.unwrap().loss.mean(Kind::Double)
+        loss(&distribution, &target, &noise).mean(Kind::Double)
     })
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn gradients_match_central_differences(case in cases()) {
-        let worst = worst_of_case(&case);
+    fn the_likelihood_has_the_gradients_of_central_differences(case in cases()) {
+        let worst = worst_of_case(&case, |distribution, target, noise| {
+            let noise = NoiseSource::Given(noise);
+            chunked_loss(distribution, target, noise, case.power, case.at_once).unwrap().loss
+        });
+        prop_assert!(worst <= TOLERANCE, "relative difference {worst:e}");
+    }
+
+    #[test]
+    fn the_energy_has_the_gradients_of_central_differences(case in cases(), dice in any::<bool>()) {
+        let similarity = if dice { Similarity::Dice } else { Similarity::Tanimoto };
+        let options = EnergyOptions { similarity, diversity_weight: case.power };
+        let worst = worst_of_case(&case, |distribution, target, noise| {
+            let noise = NoiseSource::Given(noise);
+            chunked_energy_loss(distribution, target, noise, options, 5 * case.at_once).unwrap()
+        });
         prop_assert!(worst <= TOLERANCE, "relative difference {worst:e}");
     }
 }

@@ -1,7 +1,7 @@
 //! Training on a GPU: `bench_gpu step NETWORK PRECISION STEPS` prints JSON.
 //!
-//! NETWORK is `unet` (the paper's for LIDC, batch 12 of 128²) or `deepmedic` (the paper's for BraTS, batch 10 of 110³), PRECISION
-//! `f32` or `bf16`. A step is forward, loss, backward and update with fresh noise, from a batch that is on the GPU to
+//! NETWORK is `unet` (the paper's for LIDC, batch 12 of 128²) or `deepmedic` (the paper's for BraTS, batch 10 of 110³), or with
+//! the energy loss and four raters `unet-energy`; PRECISION `f32` or `bf16`. A step is forward, loss, backward and update with fresh noise, from a batch that is on the GPU to
 //! results on the host, as for the peer. The last step is what a profiler sees that waits for the program, such as
 //! `ncu --profile-from-start off --graph-profiling node`.
 
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use ssn_data::{Batch, Grid};
 use ssn_nn::{Execution, LearningRate, Method, Model, ModelConfig, Pairing, Precision, Schedule, Warmup};
-use ssn_train::{LossConfig, TrainError, Trainer};
+use ssn_train::{LossConfig, LossKind, TrainError, Trainer};
 use tch::Device;
 
 /// Steps that do not count: libtorch chooses convolutions, kernels are compiled, the step is recorded.
@@ -50,6 +50,12 @@ fn task(network: &str) -> Result<(ModelConfig, Method, LossConfig, Batch), Box<d
             let batch = batch(&config, [12, 1, 1, 128, 128], [12, 1, 1, 128, 128], false)?;
             (config, Method::adam(), LossConfig::default(), batch)
         }
+        "unet-energy" => {
+            let config = ModelConfig::lidc();
+            let batch = batch(&config, [12, 1, 1, 128, 128], [12, 4, 1, 128, 128], false)?;
+            let loss = LossConfig { kind: LossKind::Energy, ..LossConfig::default() };
+            (config, Method::adam(), loss, batch)
+        }
         "deepmedic" => {
             let method =
                 Method::RmsProp { alpha: 0.9, momentum: 0.6, eps: 1e-8, weight_decay: 1e-4, centered: false };
@@ -58,7 +64,11 @@ fn task(network: &str) -> Result<(ModelConfig, Method, LossConfig, Batch), Box<d
             let batch = batch(&config, [10, 4, 110, 110, 110], [10, 1, 30, 30, 30], true)?;
             (config, method, loss, batch)
         }
-        other => return Err(format!("{other} is no network of this benchmark: unet or deepmedic").into()),
+        other => {
+            return Err(
+                format!("{other} is no network of this benchmark: unet, unet-energy or deepmedic").into()
+            );
+        }
     })
 }
 

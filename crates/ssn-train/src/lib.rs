@@ -11,5 +11,5 @@ pub mod trainer;
 pub mod vector_math;
 
 pub use error::{Result, TrainError};
-pub use trainer::{LossConfig, StepReport, Trainer};
+pub use trainer::{LossConfig, LossKind, StepReport, Trainer};
 pub use vector_math::warm_up_vector_math;

@@ -6,11 +6,12 @@
 use ssn_core::random::derive_seed;
 use ssn_nn::NnError;
 use ssn_nn::distribution::{EPSILON, LowRankNormal};
-use ssn_nn::loss::{Target, mean_loss, monte_carlo_loss};
+use ssn_nn::loss::{EnergyOptions, Target, energy_loss, mean_loss, monte_carlo_loss};
 use ssn_nn::random::{EVALUATION_NOISE, INITIAL_VALUES, NoiseSource, Pairing, StepNoise};
 use tch::{COptimizer, Kind, Tensor};
 
 use crate::error::{Result, TrainError};
+use crate::trainer::LossKind;
 
 /// Pixels on the line.
 pub const PIXELS: i64 = 21;
@@ -38,6 +39,8 @@ pub struct ToyConfig {
     pub evaluation_samples: i64,
     /// Whether to compute in double precision.
     pub double: bool,
+    /// What is minimized after the pre-training.
+    pub loss: LossKind,
 }
 
 impl ToyConfig {
@@ -142,6 +145,8 @@ pub struct ToyResult {
     pub log_likelihood_at_paper_steps: Option<f64>,
     /// The largest standard deviation of a logit, which grows without bound as training goes on.
     pub largest_deviation: f64,
+    /// The share of the samples that are each of the two label maps.
+    pub frequencies: [f64; 2],
     /// The learned distribution.
     pub distribution: ssn_core::LowRankNormal,
 }
@@ -158,6 +163,8 @@ pub fn train(
 ) -> Result<ToyResult> {
     let kind = config.kind();
     let targets = Target::binary(label_maps(kind))?;
+    let raters = Target::binary(label_maps(kind).transpose(0, 1))?; // [1, 2, 1, 21]
+    let is_energy = config.loss == LossKind::Energy;
     let parameters = Parameters::new(model, config.seed, kind);
     let mean_optimizer = adam(config.learning_rate, &[&parameters.mean])?;
     let spread_optimizer = adam(config.learning_rate, &parameters.spread())?;
@@ -168,10 +175,19 @@ pub fn train(
         let loss = if pretraining {
             mean_loss(&parameters.mean.expand([2, 1, PIXELS], false), &targets)?
         } else {
-            let distribution = parameters.distribution()?.expanded(2);
+            let distribution = parameters.distribution()?;
+            // The likelihood sees an image with each map; the energy, one image with two raters.
+            let distribution = if is_energy { distribution } else { distribution.expanded(2) };
             let shape = distribution.noise_shape(config.samples);
             let noise = StepNoise::new(config.seed, step as u64, shape, Pairing::Independent)?;
-            monte_carlo_loss(&distribution, &targets, NoiseSource::Step(&noise))?.loss
+            match config.loss {
+                LossKind::Likelihood => {
+                    monte_carlo_loss(&distribution, &targets, NoiseSource::Step(&noise))?.loss
+                }
+                LossKind::Energy => {
+                    energy_loss(&distribution, &raters, NoiseSource::Step(&noise), EnergyOptions::default())?
+                }
+            }
         };
         let loss = loss.mean(Kind::Double);
         let value = loss.double_value(&[]);
@@ -210,6 +226,7 @@ pub fn train(
         log_likelihood,
         log_likelihood_at_paper_steps: at_paper_steps,
         largest_deviation: deviations.fold(0.0, f64::max),
+        frequencies: frequencies(&distribution, config)?,
         distribution: host,
     })
 }
@@ -223,6 +240,21 @@ fn log_likelihood(distribution: &LowRankNormal, targets: &Target, config: &ToyCo
     let noise = StepNoise::new(seed, 0, shape, Pairing::Independent)?;
     let loss = monte_carlo_loss(&distribution, targets, NoiseSource::Step(&noise))?.loss; // [2]
     Ok(-loss.mean(Kind::Double).double_value(&[]))
+}
+
+/// The share of samples that are on exactly where each of the two label maps is.
+fn frequencies(distribution: &LowRankNormal, config: &ToyConfig) -> Result<[f64; 2]> {
+    let _guard = tch::no_grad_guard();
+    let seed = derive_seed(config.seed, EVALUATION_NOISE, 1);
+    let shape = distribution.noise_shape(config.evaluation_samples);
+    let noise = StepNoise::new(seed, 0, shape, Pairing::Independent)?;
+    let samples = distribution.sample(&NoiseSource::Step(&noise).draws(0..config.evaluation_samples)?)?; // [m, 1, 1, 21]
+    let maps = label_maps(config.kind());
+    let share = |map: i64| {
+        let equal = samples.f_gt(0.0)?.f_eq_tensor(&maps.f_get(map)?.f_gt(0.5)?)?.f_all_dim(3, false)?;
+        equal.f_to_kind(Kind::Double)?.f_mean(Kind::Double)?.f_double_value(&[])
+    };
+    Ok([share(0)?, share(1)?])
 }
 
 fn adam(learning_rate: f64, parameters: &[&Tensor]) -> Result<COptimizer> {

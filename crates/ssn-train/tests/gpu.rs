@@ -11,7 +11,7 @@ use ssn_cuda::{
 use ssn_data::{Batch, Grid};
 use ssn_nn::communicator::Communicator;
 use ssn_nn::communicator::ThreadCommunicator;
-use ssn_nn::loss::tempered_loss;
+use ssn_nn::loss::{EnergyOptions, Similarity, energy_loss, tempered_loss};
 use ssn_nn::random::GpuNoise;
 use ssn_nn::space;
 use ssn_nn::space::{FeatureLayout, join_scales};
@@ -23,7 +23,7 @@ use ssn_train::inference::tiles::TileConfig;
 use ssn_train::inference::{
     ImageOutput, InputImage, LatentSamples, Storage, WholeImageConfig, WholeImagePrediction, predict,
 };
-use ssn_train::{LossConfig, TrainError, Trainer};
+use ssn_train::{LossConfig, LossKind, TrainError, Trainer};
 use tch::{Device, Kind, Tensor};
 
 const GPU: Device = Device::Cuda(0);
@@ -443,14 +443,54 @@ fn the_loss_has_the_noise_the_value_and_the_gradients_of_the_cpu() {
         assert_close(&format!("{what}: loss"), &found.loss, &expected.loss, 1e-6);
         let effective = distance(&found.ess, &expected.ess);
         assert!(effective < 1e-3, "{what}: effective sample size {effective}");
-        for (name, found, expected) in [
-            ("mean", &device[0], &host[0]),
-            ("diagonal", &device[1], &host[1]),
-            ("factor", &device[2], &host[2]),
-        ] {
-            if expected.numel() > 0 {
-                assert_close(&format!("{what}: {name}"), &found.grad(), &expected.grad(), 1e-3);
-            }
+        compare_gradients(&what, &device, &host);
+    }
+}
+
+/// The gradients of mean, diagonal and factor on the GPU are those of the CPU.
+fn compare_gradients(what: &str, device: &[Tensor], host: &[Tensor]) {
+    for ((name, found), expected) in ["mean", "diagonal", "factor"].into_iter().zip(device).zip(host) {
+        if expected.numel() > 0 {
+            assert_close(&format!("{what}: {name}"), &found.grad(), &expected.grad(), 1e-3);
+        }
+    }
+}
+
+#[test]
+fn the_energy_loss_has_the_value_and_the_gradients_of_the_cpu() {
+    let Some(_alone) = gpu() else { return };
+    tch::manual_seed(5);
+    for (b, c, v, r, t, samples, pairing, first) in [
+        (2, 4, 1000, 10, 1, 20, Pairing::Antithetic, 0),
+        (3, 2, 777, 10, 4, 20, Pairing::Independent, 5),
+        (1, 3, 64, 0, 2, 6, Pairing::Independent, 0),
+        (2, 2, 2048, 25, 3, 8, Pairing::Antithetic, 1),
+    ] {
+        for similarity in [Similarity::Tanimoto, Similarity::Dice] {
+            let what = format!("{c} classes, rank {r}, {samples} samples, {pairing:?}, {similarity:?}");
+            let part = |shape: &[i64], scale: f64| Tensor::randn(shape, (Kind::Float, Device::Cpu)) * scale;
+            let parts = [part(&[b, c, v], 1.0), part(&[b, c, v], 0.5).exp(), part(&[b, r, c, v], 0.3)];
+            let maps = Tensor::randint(c, [b, t, v], (Kind::Int64, Device::Cpu));
+            let options = EnergyOptions { similarity, ..EnergyOptions::default() };
+            let run = |device: Device| {
+                let leaves: Vec<Tensor> = parts.iter().map(|part| leaf(&part.to_device(device))).collect();
+                let [mean, diagonal, factor] = [0, 1, 2].map(|i| leaves[i].shallow_clone());
+                let distribution = LowRankNormal::new(mean, diagonal, factor).unwrap();
+                let shape = distribution.noise_shape(samples);
+                let on_host = StepNoise::new(11, 7, shape, pairing).unwrap().from_item(first);
+                let seed = Tensor::from_slice(&[StepNoise::seed(11, 7) as i64]).to_device(device);
+                let noise = match device {
+                    Device::Cpu => NoiseSource::Step(&on_host),
+                    _ => NoiseSource::OnGpu(GpuNoise { seed: &seed, samples, pairing, first }),
+                };
+                let target = Target::from_checked(maps.to_device(device), c);
+                let loss = energy_loss(&distribution, &target, noise, options).unwrap();
+                loss.mean(Kind::Double).backward();
+                (loss, leaves)
+            };
+            let ((expected, host), (found, device)) = (run(Device::Cpu), run(GPU));
+            assert_close(&format!("{what}: loss"), &found, &expected, 1e-5);
+            compare_gradients(&what, &device, &host);
         }
     }
 }
@@ -589,8 +629,12 @@ fn batch(number: u64, mask: bool) -> Batch {
 }
 
 fn trainer(device: Device, precision: Precision, pretrain_steps: u64) -> Trainer {
-    let model = Model::new(&unet(None), Execution::on(device, precision), 3).unwrap();
     let loss = LossConfig { pretrain_steps, max_gradient_norm: Some(1e5), ..LossConfig::default() };
+    trainer_of(device, precision, loss)
+}
+
+fn trainer_of(device: Device, precision: Precision, loss: LossConfig) -> Trainer {
+    let model = Model::new(&unet(None), Execution::on(device, precision), 3).unwrap();
     let rate = LearningRate::new(1e-3, Schedule::Constant, Warmup::default(), 1000).unwrap();
     Trainer::new(model, Method::adam(), rate, loss, 9).unwrap()
 }
@@ -618,6 +662,28 @@ fn training_follows_that_on_the_cpu() {
             assert!((half[k].0 / expected - 1.0).abs() < 3.0 * most, "step {k}: {} of {expected}", half[k].0);
         }
         assert!(host[29].0 < 0.8 * host[6].0, "it learns");
+    }
+}
+
+#[test]
+fn the_phases_of_an_energy_loss_follow_those_on_the_cpu() {
+    let Some(_alone) = gpu() else { return };
+    let loss = LossConfig {
+        kind: LossKind::Energy,
+        pretrain_steps: 8,
+        likelihood_steps: 8,
+        likelihood_weight: 1e-3,
+        ..LossConfig::default()
+    };
+    let losses = |device| {
+        let mut trainer = trainer_of(device, Precision::F32, loss);
+        (0..32).map(|k| trainer.step(&batch(k, false)).unwrap()).collect::<Vec<_>>()
+    };
+    for (host, found) in losses(Device::Cpu).iter().zip(losses(GPU)) {
+        eprintln!("{host:?}\n{found:?}");
+        assert_eq!(host.ess.is_some(), found.ess.is_some());
+        let most = if host.step < 16 { 0.01 } else { 0.03 };
+        assert!((found.loss / host.loss - 1.0).abs() < most, "{host:?} and {found:?}");
     }
 }
 

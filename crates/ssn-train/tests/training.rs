@@ -13,12 +13,14 @@ use ssn_data::{
 };
 use ssn_nn::backbones::BackboneConfig;
 use ssn_nn::layers::NormKind;
+use ssn_nn::loss::Similarity;
+use ssn_nn::random::Pairing;
 use ssn_nn::{
     Execution, HeadConfig, LearningRate, Method, Model, ModelConfig, Precision, Schedule, StochasticConfig,
     Warmup,
 };
 use ssn_train::checkpoint::{BestValidation, Checkpoints, Progress};
-use ssn_train::{LossConfig, TrainError, Trainer};
+use ssn_train::{LossConfig, LossKind, TrainError, Trainer};
 use tch::Tensor;
 
 const SEED: u64 = 11;
@@ -38,8 +40,11 @@ fn model_config(patch: [i64; 3], channels: i64) -> ModelConfig {
 }
 
 fn trainer(model: Model) -> Trainer {
+    trainer_of(model, LossConfig { samples: 8, pretrain_steps: 3, dice: 0.1, ..LossConfig::default() })
+}
+
+fn trainer_of(model: Model, loss: LossConfig) -> Trainer {
     let rate = LearningRate::new(5e-3, Schedule::Constant, Warmup::default(), 1000).unwrap();
-    let loss = LossConfig { samples: 8, pretrain_steps: 3, dice: 0.1, ..LossConfig::default() };
     Trainer::new(model, Method::adam(), rate, loss, SEED).unwrap()
 }
 
@@ -49,13 +54,17 @@ fn new_trainer(patch: [i64; 3]) -> Trainer {
 
 /// Batches of the synthetic set, 2D or 3D.
 fn recipe(three_dimensional: bool) -> (BatchSampler, [i64; 3]) {
+    recipe_of(three_dimensional, RaterChoice::Random)
+}
+
+fn recipe_of(three_dimensional: bool, rater: RaterChoice) -> (BatchSampler, [i64; 3]) {
     let config = if three_dimensional { SyntheticConfig::volume() } else { SyntheticConfig::default() };
     let cases = Arc::new(Synthetic::new(config).unwrap());
     let size = if three_dimensional { [8, 16, 16] } else { [1, 32, 32] };
     let patch = PatchConfig {
         sampler: PatchSampler::Random { size, foreground_probability: 0.5 },
         target_size: None,
-        rater: RaterChoice::Random,
+        rater,
     };
     let config = BatchConfig {
         batch_size: 4,
@@ -109,6 +118,77 @@ fn a_resumed_run_is_the_uncut_run_to_the_bit() {
         }
         assert_eq!(weights(resumed.model()), weights(uncut.model()));
     }
+}
+
+/// Cross-entropy of the mean for two steps, likelihood for two, and then the energy distance to all raters.
+const ENERGY: LossConfig = LossConfig {
+    kind: LossKind::Energy,
+    samples: 8,
+    pairing: Pairing::Antithetic,
+    likelihood_exponent: 1.0,
+    similarity: Similarity::Tanimoto,
+    diversity_weight: 1.0,
+    likelihood_weight: 0.0,
+    pretrain_steps: 2,
+    likelihood_steps: 2,
+    dice: 0.0,
+    max_gradient_norm: None,
+};
+
+#[test]
+fn the_phases_of_an_energy_loss_resume_to_the_bit() {
+    tch::set_num_threads(1);
+    for (three_dimensional, cut) in [(false, 3), (true, 5)] {
+        let (recipe, patch) = recipe_of(three_dimensional, RaterChoice::All);
+        let new = || trainer_of(Model::new(&model_config(patch, 1), CPU, SEED).unwrap(), ENERGY);
+        let mut uncut = new();
+        let reports: Vec<_> = (0..8).map(|k| uncut.step(&recipe.batch(k).unwrap()).unwrap()).collect();
+        let has_ess: Vec<bool> = reports.iter().map(|report| report.ess.is_some()).collect();
+        assert_eq!(has_ess, [false, false, true, true, false, false, false, false]);
+
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoints = Checkpoints::new(&folder.path().join("checkpoints")).unwrap();
+        let mut first = new();
+        for k in 0..cut {
+            first.step(&recipe.batch(k).unwrap()).unwrap();
+        }
+        checkpoints.save(&progress(cut), &mut first).unwrap();
+        let checkpoint = checkpoints.newest().unwrap().checkpoint.unwrap();
+        let mut resumed = checkpoint.resume(trainer_of(checkpoint.model(CPU).unwrap(), ENERGY)).unwrap();
+        for k in cut..8 {
+            assert_eq!(resumed.step(&recipe.batch(k).unwrap()).unwrap(), reports[k as usize]);
+        }
+        assert_eq!(weights(resumed.model()), weights(uncut.model()));
+    }
+}
+
+#[test]
+fn the_energy_distance_to_all_raters_falls() {
+    tch::set_num_threads(1);
+    let (recipe, patch) = recipe_of(false, RaterChoice::All);
+    let loss = LossConfig { pretrain_steps: 0, likelihood_steps: 0, ..ENERGY };
+    let mut trainer = trainer_of(Model::new(&model_config(patch, 1), CPU, SEED).unwrap(), loss);
+    let losses: Vec<f64> = (0..80).map(|k| trainer.step(&recipe.batch(k).unwrap()).unwrap().loss).collect();
+    let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
+    assert!(mean(&losses[70..]) < 0.7 * mean(&losses[..10]), "{losses:?}");
+}
+
+#[test]
+fn settings_of_losses_that_do_not_fit_are_refused() {
+    let message =
+        |loss: LossConfig| loss.check().and_then(|()| loss.check_steps(10)).unwrap_err().to_string();
+    insta::assert_snapshot!(
+        [
+            message(LossConfig { samples: 2, ..ENERGY }),
+            message(LossConfig { samples: 1, pairing: Pairing::Independent, ..ENERGY }),
+            message(LossConfig { kind: LossKind::Likelihood, ..ENERGY }),
+            message(LossConfig { likelihood_weight: 0.1, ..LossConfig::default() }),
+            message(LossConfig { diversity_weight: -1.0, ..ENERGY }),
+            message(LossConfig { pretrain_steps: 10, ..ENERGY }),
+            message(LossConfig { likelihood_steps: 8, ..ENERGY }),
+        ]
+        .join("\n")
+    );
 }
 
 #[test]

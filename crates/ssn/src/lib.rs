@@ -44,6 +44,7 @@ pub use ssn_eval::{EvaluateConfig, ReportConfig, SampleConfig, evaluate, report,
 pub use ssn_io as io;
 pub use ssn_nn as nn;
 pub use ssn_train as training;
+pub use ssn_train::LossKind;
 pub use toy::{ToyProblem, ToySolution, solve_toy};
 pub use train::{TrainConfig, TrainedRun, train, train_parallel};
 

@@ -13,10 +13,10 @@ use ssn_eval::check_free_or;
 use ssn_eval::figures::png_from_svg;
 use ssn_eval::figures::toy::{Panel, toy_figure};
 use ssn_io::write_atomically;
-use ssn_train::TrainError;
 use ssn_train::toy::{
     DIAGONAL_OPTIMUM, LOW_RANK_OPTIMUM, PAPER_STEPS, ToyConfig, ToyModel, ToyResult, label_maps, train,
 };
+use ssn_train::{LossKind, TrainError};
 
 use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result};
@@ -47,6 +47,8 @@ pub struct ToyProblem {
     pub learning_rate: f64,
     /// Double precision instead of single.
     pub double: bool,
+    /// What is minimized after the steps of the mean.
+    pub loss: LossKind,
     /// The folder for figure and numbers.
     pub out: PathBuf,
     /// Replace the files of an earlier run.
@@ -65,6 +67,7 @@ impl ToyProblem {
             eval_samples: 100_000,
             learning_rate: 1e-3,
             double: true,
+            loss: LossKind::Likelihood,
             out: out.into(),
             overwrite: false,
         }
@@ -162,6 +165,7 @@ fn train_one(model: ToyModel, seed: u64, config: &ToyProblem, phase: &Phase<'_>)
         samples: i64::from(config.samples),
         evaluation_samples: i64::from(config.eval_samples),
         double: config.double,
+        loss: config.loss,
     };
     let report = |p: ssn_train::toy::ToyProgress| {
         let since = p.step % REPORT_EVERY;
@@ -182,6 +186,7 @@ fn train_one(model: ToyModel, seed: u64, config: &ToyProblem, phase: &Phase<'_>)
 /// The result as JSON.
 #[derive(Serialize)]
 pub struct ToySummary {
+    loss: LossKind,
     steps: u32,
     pretrain_steps: u32,
     samples: u32,
@@ -208,6 +213,7 @@ struct ToyRun {
     log_likelihood: f64,
     log_likelihood_at_10000_steps: Option<f64>,
     largest_deviation: f64,
+    map_frequencies: [f64; 2],
 }
 
 /// Gathers the numbers.
@@ -221,6 +227,7 @@ fn summarize(config: &ToyProblem, outcomes: &[ToyResult], seconds: f64) -> ToySu
                 log_likelihood: outcome.log_likelihood,
                 log_likelihood_at_10000_steps: outcome.log_likelihood_at_paper_steps,
                 largest_deviation: outcome.largest_deviation,
+                map_frequencies: outcome.frequencies,
             })
             .collect();
         let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
@@ -236,6 +243,7 @@ fn summarize(config: &ToyProblem, outcomes: &[ToyResult], seconds: f64) -> ToySu
         }
     });
     ToySummary {
+        loss: config.loss,
         steps: config.steps,
         pretrain_steps: config.pretrain,
         samples: config.samples,
@@ -257,37 +265,51 @@ fn table(config: &ToyProblem, summary: &ToySummary) -> String {
     let show_paper_steps = config.steps as usize > PAPER_STEPS;
     let optional = |value: Option<f64>| value.map_or(String::new(), |x| format!("{x:.4}"));
     line(format_args!(
-        "Toy problem: {} steps, the first {} on the mean alone, {} samples per label map, {}",
-        summary.steps, summary.pretrain_steps, summary.samples, summary.precision
+        "Toy problem: {} loss, {} steps, the first {} on the mean alone, {} samples per label map, {}",
+        match config.loss {
+            LossKind::Likelihood => "likelihood",
+            LossKind::Energy => "energy",
+        },
+        summary.steps,
+        summary.pretrain_steps,
+        summary.samples,
+        summary.precision
     ));
     line(format_args!(
-        "Mean log-likelihood of the two label maps, {} samples each ({:.1} s)",
+        "Mean log-likelihood of the two label maps, {} samples each, and how often samples are each map ({:.1} s)",
         summary.evaluation_samples, summary.seconds
     ));
     line(format_args!(""));
     let at_paper = if show_paper_steps { format!("{PAPER_STEPS} steps") } else { String::new() };
     line(format_args!(
-        "{:<10} {:>5} {:>12} {:>12} {:>10} {:>8}",
+        "{:<10} {:>5} {:>12} {:>12} {:>10} {:>8} {:>13}",
         "model",
         "seed",
         at_paper,
         format!("{} steps", summary.steps),
         "optimum",
-        "paper"
+        "paper",
+        "frequencies"
     ));
     for model in &summary.models {
-        let mut row = |seed: &str, at_paper: Option<f64>, score: f64| {
+        let mut row = |seed: &str, at_paper: Option<f64>, score: f64, frequencies: [f64; 2]| {
             let at_paper = optional(at_paper.filter(|_| show_paper_steps));
             let (name, optimum, paper) = (model.model, model.optimum, model.paper);
             line(format_args!(
-                "{name:<10} {seed:>5} {at_paper:>12} {score:>12.4} {optimum:>10.4} {paper:>8.2}"
+                "{name:<10} {seed:>5} {at_paper:>12} {score:>12.4} {optimum:>10.4} {paper:>8.2} {:>13}",
+                frequencies.map(|share| format!("{share:.3}")).join(" ")
             ));
         };
         for run in &model.runs {
-            row(&run.seed.to_string(), run.log_likelihood_at_10000_steps, run.log_likelihood);
+            let score = run.log_likelihood;
+            row(&run.seed.to_string(), run.log_likelihood_at_10000_steps, score, run.map_frequencies);
         }
         if model.runs.len() > 1 {
-            row("mean", model.mean_log_likelihood_at_10000_steps, model.mean_log_likelihood);
+            let mean = |map: usize| {
+                model.runs.iter().map(|run| run.map_frequencies[map]).sum::<f64>() / model.runs.len() as f64
+            };
+            let score = model.mean_log_likelihood;
+            row("mean", model.mean_log_likelihood_at_10000_steps, score, [mean(0), mean(1)]);
         }
     }
     line(format_args!(""));
@@ -331,12 +353,18 @@ fn figure(config: &ToyProblem, summary: &ToySummary, outcomes: &[ToyResult]) -> 
                 ToyModel::Diagonal => "Diagonal covariance".to_owned(),
                 ToyModel::LowRank => "Low-rank covariance, rank 2".to_owned(),
             },
-            caption: format!(
-                "log-likelihood −{:.3} after {} steps, best possible −{:.3}",
-                outcome.log_likelihood.abs(),
-                summary.steps,
-                optimum(outcome.model).abs()
-            ),
+            caption: match config.loss {
+                LossKind::Likelihood => format!(
+                    "log-likelihood −{:.3} after {} steps, best possible −{:.3}",
+                    outcome.log_likelihood.abs(),
+                    summary.steps,
+                    optimum(outcome.model).abs()
+                ),
+                LossKind::Energy => {
+                    let [first, second] = outcome.frequencies.map(|share| 100.0 * share);
+                    format!("{first:.1} % and {second:.1} % of the samples are the two label maps")
+                }
+            },
             distribution: &outcome.distribution,
             seed: config.seed,
         })

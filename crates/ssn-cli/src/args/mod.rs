@@ -108,6 +108,10 @@ pub struct ToyArgs {
     #[arg(long, default_value_t = 5_000)]
     pub pretrain: u32,
 
+    /// What is minimized after that: likelihood (the paper's loss) or energy.
+    #[arg(long, default_value = "likelihood", hide_possible_values = true, value_parser = ["likelihood", "energy"])]
+    pub loss: String,
+
     /// Monte-Carlo samples per label map in each step.
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub samples: u32,

@@ -196,7 +196,7 @@ mod tests {
                 data("chanels = [\"a\"]"),
                 data("layout = \"nnunet\""),
                 data("normalization = { kind = \"z-scor\" }"),
-                data("normalization = { kind = \"ct-window\", centre = 40, width = 400 }"),
+                data("normalization = { kind = \"ct-window\", centr = 40, width = 400 }"),
                 data("split = { ratio = [1, 1, 1] }"),
                 data("split = { ratios = [0, 1, 1] }"),
                 data("split = { folds = 5, fold = 5 }"),

@@ -164,9 +164,7 @@ impl RunConfig {
         self.loss.check()?;
         self.optimizer.method.check()?;
         self.learning_rate()?;
-        let pretrain = self.loss.pretrain_steps;
-        let rest = pretrain < self.training.steps;
-        require(rest, "loss.pretrain_steps", pretrain, "less than training.steps")?;
+        self.loss.check_steps(self.training.steps)?;
         let TrainingSection { log_every, save_every, validation_samples, .. } = self.training;
         require(log_every > 0, "training.log_every", log_every, "at least 1")?;
         require(save_every > 0, "training.save_every", save_every, "at least 1")?;

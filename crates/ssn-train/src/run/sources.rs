@@ -45,6 +45,8 @@ pub enum RunPreset {
     Lidc,
     /// The paper's 2D experiment as the authors' code runs it.
     LidcAsCoded,
+    /// The network of the 2D experiment with the energy loss, on a short budget.
+    LidcEnergy,
     /// The paper's 3D experiment with patches of 30 mm.
     Brats,
     /// The paper's 3D experiment with patches of 60 mm.
@@ -53,8 +55,15 @@ pub enum RunPreset {
 
 impl RunPreset {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::General, Self::Demo, Self::Lidc, Self::LidcAsCoded, Self::Brats, Self::Brats60mm];
+    pub const ALL: [Self; 7] = [
+        Self::General,
+        Self::Demo,
+        Self::Lidc,
+        Self::LidcAsCoded,
+        Self::LidcEnergy,
+        Self::Brats,
+        Self::Brats60mm,
+    ];
 
     /// The name in config files and on the command line, and the text: a config without `[data]`.
     fn name_and_text(self) -> (&'static str, &'static str) {
@@ -63,6 +72,7 @@ impl RunPreset {
             Self::Demo => ("demo", include_str!("../../presets/demo.toml")),
             Self::Lidc => ("lidc", include_str!("../../presets/lidc.toml")),
             Self::LidcAsCoded => ("lidc-as-coded", include_str!("../../presets/lidc-as-coded.toml")),
+            Self::LidcEnergy => ("lidc-energy", include_str!("../../presets/lidc-energy.toml")),
             Self::Brats => ("brats", include_str!("../../presets/brats.toml")),
             Self::Brats60mm => ("brats-60mm", include_str!("../../presets/brats-60mm.toml")),
         }

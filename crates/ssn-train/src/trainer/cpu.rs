@@ -12,7 +12,7 @@ use ssn_nn::parameters::{Role, StepContext};
 use ssn_nn::random::DROPOUT;
 use tch::{Kind, Tensor};
 
-use super::objective::{BatchTensors, StepRandom, fill_latent_noise, forward_loss};
+use super::objective::{BatchTensors, LossPhase, StepRandom, fill_latent_noise, forward_loss};
 use super::{Backend, StepInput, StepOutcome};
 use crate::error::{Result, TrainError, refused};
 use crate::parallel::GradientReducer;
@@ -64,6 +64,7 @@ impl CpuBackend {
         let tensors = BatchTensors::new(batch, model.config().classes)?;
         optimizer.zero_grad()?;
         let (number, first) = (batch.number, batch.first);
+        let phase = config.phase_at(number);
         let share = batch.image_shape[0] as f64 / batch.of as f64;
         let synced = self.data_parallel.as_ref().filter(|parallel| parallel.syncs_batch_norm);
         model.parameters().set_step(StepContext {
@@ -80,10 +81,10 @@ impl CpuBackend {
                 let b = batch.image_shape[0] as i64;
                 StepRandom::Latent(Tensor::f_from_slice(&noise)?.f_view([b, -1])?)
             }
-            None if config.samples_at(number) => StepRandom::Cpu { seed, step: number, first },
+            None if phase != LossPhase::Mean => StepRandom::Cpu { seed, step: number, first },
             None => StepRandom::None,
         };
-        let (loss, ess) = forward_loss(model, &tensors, &random, config)?;
+        let (loss, ess) = forward_loss(model, &tensors, &random, config, phase)?;
         let mut value = loss.f_double_value(&[])?;
         let mut ess = ess.map(|ess| ess.f_double_value(&[])).transpose()?;
         // Means over the whole batch are sums of what the ranks have, each weighted by its share.
@@ -160,7 +161,7 @@ impl Backend for CpuBackend {
         Ok(())
     }
 
-    fn finish(&mut self, _: &Model, _: &mut Optimizer, _: bool) -> Result<StepOutcome> {
+    fn finish(&mut self, _: &Model, _: &mut Optimizer) -> Result<StepOutcome> {
         self.done.take().map_or_else(|| refused("a step", "not begun", "begun before it is finished"), Ok)
     }
 

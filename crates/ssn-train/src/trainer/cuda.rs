@@ -17,7 +17,7 @@ use ssn_nn::parameters::{Parameter, StepContext};
 use ssn_nn::random::{DROPOUT, StepNoise};
 use tch::{COptimizer, Kind, Tensor};
 
-use super::objective::{StepRandom, fill_latent_noise, forward_loss, patch_size};
+use super::objective::{LossPhase, StepRandom, fill_latent_noise, forward_loss, patch_size};
 use super::staging::{BatchShape, Staging};
 use super::{Backend, LossConfig, StepInput, StepOutcome};
 use crate::error::{Result, TrainError, refused};
@@ -29,8 +29,8 @@ const STEPS_BEFORE_GRAPH: u32 = 3;
 /// What training keeps on a GPU beside model and optimizer.
 pub(super) struct CudaBackend {
     inputs: Option<Staging>,
-    /// Steps that train the mean alone, and those that sample.
-    kinds: [Option<StepKind>; 2],
+    /// The steps of the present phase.
+    steps: Option<PhaseSteps>,
     /// Two seeds, the learning rate, and the count of steps of every parameter.
     numbers: PinnedBuffer<i64>,
     /// The same without the seeds, which the model has.
@@ -62,12 +62,13 @@ struct DataParallel {
     sync_batch_norm: Option<SyncNormReduce>,
 }
 
-/// Steps that reach the same parameters: those that train the mean alone, or those that sample.
-struct StepKind {
+/// The steps of a phase, which reach the same parameters.
+struct PhaseSteps {
+    phase: LossPhase,
     table: ParameterTable,
     /// Places of the parameters that have a gradient.
     trained: Vec<usize>,
-    steps: u32,
+    done: u32,
     /// The graph, and the gradients that it writes.
     graph: Option<(Graph, Vec<Tensor>)>,
 }
@@ -98,7 +99,7 @@ impl CudaBackend {
         let buffers = tch::no_grad(|| model.parameters().flatten_buffers())?;
         Ok(Self {
             inputs: None,
-            kinds: [None, None],
+            steps: None,
             numbers: PinnedBuffer::new(3 + count)?,
             on_device: Tensor::f_zeros([1 + count as i64], (Kind::Int64, device))?,
             results: StepResults::new(device)?,
@@ -118,8 +119,8 @@ impl CudaBackend {
 
     /// Drops captured graphs: steps are captured anew, after some eager ones.
     fn forget_graphs(&mut self) {
-        for kind in self.kinds.iter_mut().flatten() {
-            (kind.graph, kind.steps) = (None, 0);
+        if let Some(steps) = &mut self.steps {
+            (steps.graph, steps.done) = (None, 0);
         }
     }
 
@@ -186,64 +187,52 @@ impl CudaBackend {
 
     /// Runs a step eagerly, captures it, or replays what was captured.
     fn run(&mut self, model: &Model, optimizer: &Optimizer, loss: &LossConfig, number: u64) -> Result<()> {
-        let sampled = loss.samples_at(number);
-        let place = usize::from(sampled);
+        let phase = loss.phase_at(number);
         // What goes through host memory cannot be captured.
         let reduces_on_gpu =
             self.data_parallel.as_ref().is_none_or(|parallel| parallel.all_reduce.can_be_captured());
         let can_record = model.can_be_captured() && reduces_on_gpu;
-        if sampled {
-            // Training the mean alone is over; its graph has as much memory as the one to come.
-            self.kinds[0] = None;
+        // The graph of a phase that is over has as much memory as the one to come. Where nothing is captured, which
+        // parameters have a gradient may change from step to step.
+        if !can_record || self.steps.as_ref().is_some_and(|steps| steps.phase != phase) {
+            self.steps = None;
         }
-        if !can_record {
-            // Which parameters have a gradient may change from step to step.
-            self.kinds[place] = None;
+        let Some(mut steps) = self.steps.take() else {
+            let outputs = self.forward_backward(model, loss, phase)?;
+            let parameters: Vec<&Parameter> = model.parameters().trainable().collect();
+            let has_gradient =
+                |&i: &usize| parameters[i].differentiated().f_grad().is_ok_and(|gradient| gradient.defined());
+            let trained: Vec<usize> = (0..parameters.len()).filter(has_gradient).collect();
+            let sizes: Vec<i64> = trained.iter().map(|&i| parameters[i].tensor.numel() as i64).collect();
+            let table = ParameterTable::new(&sizes, model.execution().device)?;
+            let mut steps = PhaseSteps { phase, table, trained, done: 1, graph: None };
+            steps.fill(model, optimizer, &steps.gradients(model)?)?;
+            self.apply(&steps, optimizer, loss, &outputs)?;
+            self.steps = Some(steps);
+            return Ok(());
+        };
+        if let Some((graph, _)) = &steps.graph {
+            graph.replay()?;
+        } else if can_record && steps.done >= STEPS_BEFORE_GRAPH {
+            // A graph has memory of its own, and what earlier steps left is not given back while it is recorded.
+            ssn_cuda::empty_cache()?;
+            let recorded = Graph::record(|| {
+                let outputs = self.forward_backward(model, loss, phase)?;
+                let gradients = steps.gradients(model)?;
+                self.apply(&steps, optimizer, loss, &outputs)?;
+                Ok::<_, TrainError>(gradients)
+            });
+            let (graph, gradients) = recorded?;
+            steps.fill(model, optimizer, &gradients)?;
+            graph.replay()?;
+            steps.graph = Some((graph, gradients));
+        } else {
+            let outputs = self.forward_backward(model, loss, phase)?;
+            steps.fill(model, optimizer, &steps.gradients(model)?)?;
+            self.apply(&steps, optimizer, loss, &outputs)?;
+            steps.done += 1;
         }
-        match self.kinds[place].take() {
-            None => {
-                let outputs = self.forward_backward(model, loss, sampled)?;
-                let parameters: Vec<&Parameter> = model.parameters().trainable().collect();
-                let has_gradient = |&i: &usize| {
-                    parameters[i].differentiated().f_grad().is_ok_and(|gradient| gradient.defined())
-                };
-                let trained: Vec<usize> = (0..parameters.len()).filter(has_gradient).collect();
-                let sizes: Vec<i64> = trained.iter().map(|&i| parameters[i].tensor.numel() as i64).collect();
-                let table = ParameterTable::new(&sizes, model.execution().device)?;
-                let mut kind = StepKind { table, trained, steps: 1, graph: None };
-                kind.fill(model, optimizer, &kind.gradients(model)?)?;
-                self.apply(&kind, optimizer, loss, &outputs)?;
-                self.kinds[place] = Some(kind);
-            }
-            Some(kind) if kind.graph.is_some() => {
-                if let Some((graph, _)) = &kind.graph {
-                    graph.replay()?;
-                }
-                self.kinds[place] = Some(kind);
-            }
-            Some(mut kind) if can_record && kind.steps >= STEPS_BEFORE_GRAPH => {
-                // A graph has memory of its own, and what earlier steps left is not given back while it is recorded.
-                ssn_cuda::empty_cache()?;
-                let recorded = Graph::record(|| {
-                    let outputs = self.forward_backward(model, loss, sampled)?;
-                    let gradients = kind.gradients(model)?;
-                    self.apply(&kind, optimizer, loss, &outputs)?;
-                    Ok::<_, TrainError>(gradients)
-                });
-                let (graph, gradients) = recorded?;
-                kind.fill(model, optimizer, &gradients)?;
-                graph.replay()?;
-                kind.graph = Some((graph, gradients));
-                self.kinds[place] = Some(kind);
-            }
-            Some(mut kind) => {
-                let outputs = self.forward_backward(model, loss, sampled)?;
-                kind.fill(model, optimizer, &kind.gradients(model)?)?;
-                self.apply(&kind, optimizer, loss, &outputs)?;
-                kind.steps += 1;
-                self.kinds[place] = Some(kind);
-            }
-        }
+        self.steps = Some(steps);
         Ok(())
     }
 
@@ -252,7 +241,7 @@ impl CudaBackend {
         &mut self,
         model: &Model,
         loss: &LossConfig,
-        sampled: bool,
+        phase: LossPhase,
     ) -> Result<(Tensor, Option<Tensor>)> {
         ssn_cuda::begin_step(model.execution().device)?;
         self.gradients.zero_grad()?;
@@ -267,10 +256,10 @@ impl CudaBackend {
         let seed = model.parameters().step_seeds().map(|seeds| seeds.narrow(0, 1, 1));
         let random = match (latent_noise, seed) {
             (Some((_, noise)), _) => StepRandom::Latent(noise.shallow_clone()),
-            (None, Some(seed)) if sampled => StepRandom::Gpu { seed, first },
+            (None, Some(seed)) if phase != LossPhase::Mean => StepRandom::Gpu { seed, first },
             _ => StepRandom::None,
         };
-        let (value, ess) = forward_loss(model, tensors, &random, loss)?;
+        let (value, ess) = forward_loss(model, tensors, &random, loss, phase)?;
         let Some(parallel) = &self.data_parallel else {
             value.f_backward()?;
             return Ok((value.detach(), ess));
@@ -292,17 +281,17 @@ impl CudaBackend {
     /// Decides whether the step counts, and updates all parameters.
     fn apply(
         &self,
-        kind: &StepKind,
+        steps: &PhaseSteps,
         optimizer: &Optimizer,
         loss: &LossConfig,
         (value, ess): &(Tensor, Option<Tensor>),
     ) -> Result<()> {
         let most = loss.max_gradient_norm.unwrap_or(f64::MAX);
-        kind.table.decide(&self.results, value, ess.as_ref(), most)?;
+        steps.table.decide(&self.results, value, ess.as_ref(), most)?;
         let (rule, settings) = optimizer.on_gpu();
-        let (rate, steps) =
+        let (rate, counts) =
             (self.on_device.f_narrow(0, 0, 1)?, self.on_device.f_slice(0, 1, None::<i64>, 1)?);
-        Ok(kind.table.update(&self.results, rule, &settings, &rate, &steps)?)
+        Ok(steps.table.update(&self.results, rule, &settings, &rate, &counts)?)
     }
 }
 
@@ -354,22 +343,22 @@ impl Backend for CudaBackend {
         })
     }
 
-    fn finish(&mut self, model: &Model, optimizer: &mut Optimizer, sampled: bool) -> Result<StepOutcome> {
+    fn finish(&mut self, model: &Model, optimizer: &mut Optimizer) -> Result<StepOutcome> {
         ssn_cuda::synchronize()?;
         self.busy += self.ended.seconds_since(&self.started)?;
         let &mut [loss, ess, gradient_norm, applied, _] = self.read.values() else {
             return refused("the results of a step", "incomplete", "five numbers");
         };
-        let Some(kind) = &self.kinds[usize::from(sampled)] else {
+        let Some(steps) = &self.steps else {
             return refused("a step", "not begun", "begun before it is finished");
         };
         if applied == 0.0 {
             tch::no_grad(|| self.buffers.f_copy_(&self.backup))?;
             let what =
-                if loss.is_finite() { non_finite_gradient(kind, model)? } else { "the loss".to_owned() };
+                if loss.is_finite() { non_finite_gradient(steps, model)? } else { "the loss".to_owned() };
             return Ok(StepOutcome::NotFinite(what));
         }
-        optimizer.count_step(&kind.trained);
+        optimizer.count_step(&steps.trained);
         Ok(StepOutcome::Applied { loss, ess: (ess >= 0.0).then_some(ess), gradient_norm })
     }
 
@@ -382,7 +371,7 @@ impl Backend for CudaBackend {
     }
 }
 
-impl StepKind {
+impl PhaseSteps {
     /// The gradients of the parameters that have one.
     fn gradients(&self, model: &Model) -> Result<Vec<Tensor>> {
         let parameters: Vec<&Parameter> = model.parameters().trainable().collect();
@@ -404,13 +393,13 @@ impl StepKind {
 }
 
 /// The first parameter whose gradient is not finite.
-fn non_finite_gradient(kind: &StepKind, model: &Model) -> Result<String> {
+fn non_finite_gradient(steps: &PhaseSteps, model: &Model) -> Result<String> {
     let parameters: Vec<&Parameter> = model.parameters().trainable().collect();
-    let gradients = match &kind.graph {
+    let gradients = match &steps.graph {
         Some((_, gradients)) => gradients.iter().map(Tensor::shallow_clone).collect(),
-        None => kind.gradients(model)?,
+        None => steps.gradients(model)?,
     };
-    for (&i, gradient) in kind.trained.iter().zip(&gradients) {
+    for (&i, gradient) in steps.trained.iter().zip(&gradients) {
         if !gradient.f_norm()?.f_double_value(&[])?.is_finite() {
             return Ok(format!("the gradient of {}", parameters[i].name));
         }

@@ -21,7 +21,7 @@ use tch::Device;
 
 use crate::error::{Result, TrainError, refused, require};
 use ema::Ema;
-pub use objective::LossConfig;
+pub use objective::{LossConfig, LossKind};
 
 /// What a step did.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,7 +77,7 @@ trait Backend: Debug {
     fn begin(&mut self, input: &StepInput, optimizer: &mut Optimizer) -> Result<()>;
 
     /// Waits for the step that was begun. If it is not applied, buffers are as they were before.
-    fn finish(&mut self, model: &Model, optimizer: &mut Optimizer, sampled: bool) -> Result<StepOutcome>;
+    fn finish(&mut self, model: &Model, optimizer: &mut Optimizer) -> Result<StepOutcome>;
 
     /// Seconds in which a GPU has worked on steps.
     fn gpu_seconds(&self) -> Option<f64>;
@@ -217,8 +217,7 @@ impl Trainer {
             return refused("a step", "not begun", "begun before it is finished");
         }
         let step = self.step - 1;
-        let sampled = self.loss.samples_at(step);
-        match self.backend.finish(&self.model, &mut self.optimizer, sampled)? {
+        match self.backend.finish(&self.model, &mut self.optimizer)? {
             StepOutcome::NotFinite(what) => Err(TrainError::NonFinite { what, step: step as usize + 1 }),
             StepOutcome::Applied { loss, ess, gradient_norm } => {
                 if let Some(ema) = &mut self.ema {

@@ -4,20 +4,40 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_core::random::fill_normals_from;
 use ssn_data::{Batch, Grid};
+use ssn_nn::distribution::LowRankNormal;
 use ssn_nn::heads::Prediction;
 use ssn_nn::layers::Mode;
-use ssn_nn::loss::{Target, dice_loss, mean_loss, tempered_loss};
+use ssn_nn::loss::{
+    EnergyOptions, Similarity, TWO_DRAWS, Target, dice_loss, energy_loss, mean_loss, tempered_loss,
+};
 use ssn_nn::model::Model;
 use ssn_nn::random::{GpuNoise, NoiseSource, Pairing, StepNoise};
 use ssn_nn::space::Size;
 use tch::{Kind, Tensor};
 
-use crate::error::{Result, require};
+use crate::error::{Result, TrainError, require};
 
 /// What is minimized.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossKind {
+    /// The negative log-likelihood of the targets by Monte-Carlo integration: the paper's loss.
+    #[default]
+    Likelihood,
+    /// The energy distance between soft samples and the targets: what GED² measures. With `batches.patch.rater` = `all`,
+    /// samples are compared with all raters at once.
+    Energy,
+}
+
+/// The section `[loss]`.
+///
+/// Training goes through phases: first `pretrain_steps` of cross-entropy of the mean, then, before an energy loss,
+/// `likelihood_steps` of the likelihood, then `kind`. Heads without a distribution over logits have losses of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LossConfig {
+    /// What is minimized.
+    pub kind: LossKind,
     /// The Monte-Carlo samples M of every step.
     pub samples: i64,
     /// Whether samples are independent or antithetic pairs.
@@ -25,8 +45,17 @@ pub struct LossConfig {
     /// The exponent β of the likelihoods, −(1/β) log (1/M) Σ pᵝ; 1 is the paper's loss. With less, how many samples fit
     /// counts more beside how well the best one does: samples are less diverse and better calibrated.
     pub likelihood_exponent: f64,
+    /// How the energy loss compares maps.
+    pub similarity: Similarity,
+    /// The weight of the distances between samples in the energy loss. 1 makes it a proper score; with less, samples are
+    /// less diverse and each is closer to the raters.
+    pub diversity_weight: f64,
+    /// The weight of the likelihood, in nats per image, beside an energy loss; 0 for none.
+    pub likelihood_weight: f64,
     /// The first steps, which train the mean alone by cross-entropy.
     pub pretrain_steps: u64,
+    /// Steps after those that train by likelihood, before an energy loss.
+    pub likelihood_steps: u64,
     /// The weight of the Dice term on the mean; 0 for none.
     pub dice: f64,
     /// The largest norm of the gradient; longer gradients are clipped to it.
@@ -37,33 +66,101 @@ impl Default for LossConfig {
     fn default() -> Self {
         // The paper: 20 samples. Both of its experiments train all parts from the beginning, without clipping.
         Self {
+            kind: LossKind::Likelihood,
             samples: 20,
             pairing: Pairing::Independent,
             likelihood_exponent: 1.0,
+            similarity: Similarity::Tanimoto,
+            diversity_weight: 1.0,
+            likelihood_weight: 0.0,
             pretrain_steps: 0,
+            likelihood_steps: 0,
             dice: 0.0,
             max_gradient_norm: None,
         }
     }
 }
 
+/// What the steps of a phase minimize.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LossPhase {
+    /// The cross-entropy of the mean.
+    Mean,
+    /// The negative log-likelihood.
+    Likelihood,
+    /// The energy distance.
+    Energy,
+}
+
 impl LossConfig {
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
-        self.pairing.draws(self.samples)?;
+        let draws = self.pairing.draws(self.samples)?;
         let exponent = self.likelihood_exponent;
         let in_range = exponent > 0.0 && exponent <= 1.0;
         require(in_range, "loss.likelihood_exponent", exponent, "above 0, and 1 at most")?;
-        require(self.dice.is_finite() && self.dice >= 0.0, "loss.dice", self.dice, "0 or more")?;
+        for (name, value) in [
+            ("loss.diversity_weight", self.diversity_weight),
+            ("loss.likelihood_weight", self.likelihood_weight),
+            ("loss.dice", self.dice),
+        ] {
+            require(value.is_finite() && value >= 0.0, name, value, "0 or more")?;
+        }
+        match self.kind {
+            LossKind::Energy => require(draws >= 2, "loss.samples", self.samples, TWO_DRAWS)?,
+            LossKind::Likelihood => {
+                let (steps, weight) = (self.likelihood_steps, self.likelihood_weight);
+                let expected = "0, unless loss.kind is \"energy\"";
+                require(steps == 0, "loss.likelihood_steps", steps, expected)?;
+                require(weight == 0.0, "loss.likelihood_weight", weight, expected)?;
+            }
+        }
         match self.max_gradient_norm {
             Some(norm) => require(norm.is_finite() && norm > 0.0, "loss.max_gradient_norm", norm, "positive"),
             None => Ok(()),
         }
     }
 
-    /// Whether the step of a number trains the whole distribution, by sampling.
-    pub(super) fn samples_at(&self, step: u64) -> bool {
-        step >= self.pretrain_steps
+    /// Refuses phases that leave no step to the last of them.
+    pub fn check_steps(&self, steps: u64) -> Result<()> {
+        let (pretrain, likelihood) = (self.pretrain_steps, self.likelihood_steps);
+        require(pretrain < steps, "loss.pretrain_steps", pretrain, "less than training.steps")?;
+        let expected = "less than training.steps less loss.pretrain_steps";
+        require(likelihood < steps - pretrain, "loss.likelihood_steps", likelihood, expected)
+    }
+
+    /// The phase of the step of a number.
+    pub(super) fn phase_at(&self, step: u64) -> LossPhase {
+        match self.kind {
+            _ if step < self.pretrain_steps => LossPhase::Mean,
+            LossKind::Energy if step - self.pretrain_steps >= self.likelihood_steps => LossPhase::Energy,
+            _ => LossPhase::Likelihood,
+        }
+    }
+
+    /// The loss of the samples `[b]`, and their mean effective sample size where there is a likelihood.
+    fn of_samples(
+        &self,
+        phase: LossPhase,
+        distribution: &LowRankNormal,
+        target: &Target,
+        noise: NoiseSource,
+    ) -> Result<(Tensor, Option<Tensor>)> {
+        let likelihood = || {
+            let result = tempered_loss(distribution, target, noise, self.likelihood_exponent)?;
+            Ok::<_, TrainError>((result.loss, Some(result.ess.f_mean(Kind::Double)?)))
+        };
+        if phase != LossPhase::Energy {
+            return likelihood();
+        }
+        let &Self { similarity, diversity_weight, likelihood_weight, .. } = self;
+        let options = EnergyOptions { similarity, diversity_weight };
+        let energy = energy_loss(distribution, target, noise, options)?;
+        if likelihood_weight == 0.0 {
+            return Ok((energy, None));
+        }
+        let (loss, ess) = likelihood()?;
+        Ok((energy.f_add(&loss.f_mul_scalar(likelihood_weight)?)?, ess))
     }
 }
 
@@ -131,6 +228,7 @@ pub(super) fn forward_loss(
     batch: &BatchTensors,
     random: &StepRandom,
     config: &LossConfig,
+    phase: LossPhase,
 ) -> Result<(Tensor, Option<Tensor>)> {
     let BatchTensors { parts, size, mask, target } = batch;
     let (mean, mut loss, ess) = match random {
@@ -142,20 +240,16 @@ pub(super) fn forward_loss(
         _ => {
             let prediction = model.forward_grids(parts, *size, mask.as_ref(), Mode::Training)?;
             let mean = Some(prediction.mean().shallow_clone());
-            let sampled = |distribution, noise| {
-                let result = tempered_loss(distribution, target, noise, config.likelihood_exponent)?;
-                Ok::<_, ssn_nn::NnError>((result.loss, Some(result.ess.f_mean(Kind::Double)?)))
-            };
             let &LossConfig { samples, pairing, .. } = config;
             let (loss, ess) = match (&prediction, random) {
                 (Prediction::Stochastic(distribution), &StepRandom::Cpu { seed, step, first }) => {
                     let shape = distribution.noise_shape(samples);
                     let noise = StepNoise::new(seed, step, shape, pairing)?.from_item(first);
-                    sampled(distribution, NoiseSource::Step(&noise))?
+                    config.of_samples(phase, distribution, target, NoiseSource::Step(&noise))?
                 }
                 (Prediction::Stochastic(distribution), StepRandom::Gpu { seed, first }) => {
                     let noise = GpuNoise { seed, samples, pairing, first: *first };
-                    sampled(distribution, NoiseSource::OnGpu(noise))?
+                    config.of_samples(phase, distribution, target, NoiseSource::OnGpu(noise))?
                 }
                 _ => (mean_loss(prediction.mean(), target)?, None),
             };
