@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use ssn_core::metrics::{
-    BothEmpty, Calibrated, ClassGroup, EmptyPolicy, Grid, Hd95, LabelFrequencies, PairStatistic,
-    PairwiseDistances, SampleDice, SurfaceDistances, brier, max_dice, reliability, variance_ncc,
+    Calibrated, ClassGroup, LabelFrequencies, PairStatistic, PairwiseDistances, SampleDice, SurfaceDistances,
+    brier, ece, max_dice, variance_ncc,
 };
-use ssn_core::modes::correlation_with;
 use ssn_core::random::fill_normals;
+use ssn_core::space::Grid;
 use ssn_core::{BitPlanes, LowRankNormal, SampleSummary, Sampler, Steering};
 
 const SHAPE: [usize; 3] = [155, 240, 240];
@@ -57,35 +57,31 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     clock.tell("summaries over 100 samples (probabilities, entropy, likelihood of 4 raters)");
 
     let distances = PairwiseDistances::new(&planes, &rater_planes)?;
-    let ged: Vec<f64> =
-        distances.ged_at_each(&[16, 32, 50, 100], PairStatistic::V)?.iter().map(|ged| ged.squared).collect();
-    let hm_iou = distances.hm_iou_at(SAMPLES as usize)?;
+    let at = |count| distances.ged_at(count, PairStatistic::V).map(|ged| ged.squared);
+    let ged = [16, 32, 50, 100].into_iter().map(at).collect::<ssn_core::Result<Vec<f64>>>()?;
+    let hm_iou = distances.hm_iou()?;
     clock.tell("GED² at 16, 32, 50, 100 and HM-IoU");
 
     let groups = [ClassGroup::new(&[1, 2, 3])?, ClassGroup::new(&[1, 3])?];
-    let dice = SampleDice::new(&prediction, &planes, &rater_planes[0], &groups[0], BothEmpty::Undefined)?;
-    let best = max_dice(&planes, &rater_planes, &groups, BothEmpty::One)?;
+    let dice = SampleDice::new(&prediction, &planes, &rater_planes[0], &groups[0])?;
+    let best = max_dice(&planes, &rater_planes, &groups)?;
     let ncc = variance_ncc(&frequencies.ok_or("no samples")?, &LabelFrequencies::of(&raters)?)?;
     clock.tell("sample Dice, max-Dice, NCC");
 
-    let ece = reliability(&probabilities, &raters, Calibrated::TopLabel, 15)?.ece;
+    let ece = ece(&probabilities, &raters, Calibrated::TopLabel, 15)?;
     let brier = brier(&probabilities, &raters)?;
     clock.tell("ECE and Brier");
 
     let grid = Grid::new(SHAPE, [1.0; 3])?;
     let surface =
         SurfaceDistances::new(&prediction_map.mask(&[1, 2, 3]), &raters[0].mask(&[1, 2, 3]), &grid)?;
-    let undefined = EmptyPolicy::UNDEFINED;
-    let (hd95, nsd) = (surface.hd95(Hd95::LargerDirected, undefined), surface.nsd(2.0, undefined)?);
+    let (hd95, nsd) = (surface.hd95(), surface.nsd(2.0)?);
     clock.tell("HD95 and normalized surface Dice");
 
-    let correlation = correlation_with(&d, 1, v / 2)?[0];
-    clock.tell("correlation of all voxels with one");
-
     println!(
-        "\nGED² {ged:.4?}  HM-IoU {hm_iou:.4}  better than the prediction {:.2?}  95 % Dice {:.3?}  max-Dice {best:.3?}\n\
+        "\nGED² {ged:.4?}  HM-IoU {hm_iou:.4}  better than the prediction {:.2?}  95 % Dice {:.3?}  max-Dice {best:.3}\n\
          NCC {ncc:.3?}  ECE {ece:.4}  Brier {brier:.4}  HD95 {hd95:.2?}  NSD {nsd:.3?}  entropy {entropy:.3}\n\
-         log-likelihood {likelihood:.4e} on {effective:.2} effective sample size  correlation {correlation:.3}",
+         log-likelihood {likelihood:.4e} on {effective:.2} effective sample size",
         dice.better_than_prediction(),
         dice.quantile(0.95)?,
     );

@@ -200,38 +200,29 @@ const MAX_VOXELS: usize = 1 << 32;
 mod tests {
     use super::*;
 
-    fn build(mean: Vec<f32>, diagonal: Vec<f32>, factor: Vec<f32>) -> Result<LowRankNormal> {
-        LowRankNormal::new(2, 3, 1, mean, diagonal, factor)
-    }
-
     #[test]
     fn every_defect_is_named() {
-        let ok = || vec![0.5f32; 6];
-        assert!(build(ok(), ok(), ok()).is_ok());
-        let mut bad = ok();
-        bad[4] = f32::NAN;
-        let error = build(bad, ok(), ok()).unwrap_err();
-        assert_eq!(error.to_string(), "mean[4] is NaN, but every value must be finite");
-        let mut bad = ok();
-        bad[2] = f32::INFINITY;
-        assert!(matches!(
-            build(ok(), ok(), bad),
-            Err(CoreError::NonFinite { field: "factor", index: 2, .. })
-        ));
-        let mut bad = ok();
-        bad[1] = -0.25;
-        let error = build(ok(), bad, ok()).unwrap_err();
-        assert_eq!(error.to_string(), "diagonal[1] is -0.25, but it must be at least 0");
-        let mut bad = ok();
-        bad[5] = -1e30;
-        let error = build(bad, ok(), ok()).unwrap_err();
-        assert!(error.to_string().ends_with("but it must be between -1e20 and 1e20"), "{error}");
-        let error = build(ok(), ok(), vec![0.0; 5]).unwrap_err();
-        assert_eq!(error.to_string(), "factor has length 5, but the shape asks for 6");
-        assert!(matches!(
-            LowRankNormal::new(0, 3, 0, vec![0f32; 0], vec![0f32; 0], vec![0f32; 0]),
-            Err(CoreError::Empty { field: "classes" })
-        ));
+        let with = |place: usize, index: usize, value: f32| {
+            let mut parts = [0.5f32; 3].map(|x| vec![x; 6]);
+            parts[place][index] = value;
+            let [mean, diagonal, factor] = parts;
+            LowRankNormal::new(2, 3, 1, mean, diagonal, factor).map_err(|error| error.to_string())
+        };
+        assert!(with(0, 0, 0.5).is_ok());
+        for (place, index, value, message) in [
+            (0, 4, f32::NAN, "mean[4] is NaN, but every value must be finite"),
+            (2, 2, f32::INFINITY, "factor[2] is inf, but every value must be finite"),
+            (1, 1, -0.25, "diagonal[1] is -0.25, but it must be at least 0"),
+            (2, 5, 1e21, "factor[5] is 1000000020040877300000, but it must be between -1e20 and 1e20"),
+        ] {
+            assert_eq!(with(place, index, value).unwrap_err(), message);
+        }
+        let short = LowRankNormal::new(2, 3, 1, vec![0f32; 6], vec![0f32; 6], vec![0f32; 5]).unwrap_err();
+        assert_eq!(short.to_string(), "factor has length 5, but the shape asks for 6");
+        let none = || vec![0f32; 0];
+        let empty = LowRankNormal::new(0, 3, 0, none(), none(), none()).unwrap_err();
+        assert_eq!(empty, CoreError::Empty { field: "classes" });
+        assert!(LowRankNormal::new(2, usize::MAX, 9, none(), none(), none()).is_err(), "it overflows");
     }
 
     #[test]
@@ -241,11 +232,5 @@ mod tests {
         assert_eq!(d.mean().get(3), f16::from_f32(0.1).to_f32());
         assert!(LowRankNormal::new(2, 3, 1, halves(0.1), halves(-0.2), halves(0.3)).is_err());
         assert!(LowRankNormal::new(2, 3, 1, halves(0.1), halves(1.0), halves(f32::INFINITY)).is_err());
-    }
-
-    #[test]
-    fn a_shape_that_overflows_is_an_error() {
-        let none = || vec![0f32; 0];
-        assert!(LowRankNormal::new(2, usize::MAX, 9, none(), none(), none()).is_err());
     }
 }

@@ -36,13 +36,13 @@ pub mod progress;
 pub mod random;
 pub mod sampling;
 pub mod simd;
-pub mod steering;
+pub mod space;
 pub mod summary;
 
 pub use distribution::{LowRankNormal, Values};
 pub use error::{CoreError, Result};
 pub use labels::{BitPlanes, LabelMap};
 pub use progress::{OnProgress, Phase, Progress};
-pub use sampling::{CategoricalSampler, Sampler};
-pub use steering::Steering;
+pub use sampling::{CategoricalSampler, Sampler, Steering};
+pub use space::Region;
 pub use summary::SampleSummary;

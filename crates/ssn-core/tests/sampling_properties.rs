@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
 use proptest::prelude::*;
-use ssn_core::modes::canonicalise;
+use ssn_core::modes::canonicalize;
 use ssn_core::random::fill_normals;
 use ssn_core::{LabelMap, LowRankNormal, SampleSummary, Sampler, Steering};
 
@@ -67,7 +67,7 @@ proptest! {
     #[test]
     fn canonical_modes_keep_the_covariance(seed in any::<u64>(), c in 1..4usize, v in 1..12usize, r in 1..12usize) {
         let d = distribution(seed, c, v, r);
-        let modes = canonicalise(&d).unwrap();
+        let modes = canonicalize(&d).unwrap();
         let n = c * v;
         // The scale of P Pᵀ alone: its largest entry is on the diagonal.
         let low_rank = |i: usize| d.covariance(i, i) - f64::from(d.diagonal().get(i));
@@ -97,7 +97,7 @@ proptest! {
         order.swap(swap.0 % v, swap.1 % v);
         let of = |values: &ssn_core::Values| permuted(&values.to_f32(), v, &order);
         let moved = LowRankNormal::new(c, v, r, of(d.mean()), of(d.diagonal()), of(d.factor())).unwrap();
-        let (a, b) = (canonicalise(&d).unwrap(), canonicalise(&moved).unwrap());
+        let (a, b) = (canonicalize(&d).unwrap(), canonicalize(&moved).unwrap());
         for (x, y) in a.variances.iter().zip(&b.variances) {
             prop_assert!((x - y).abs() <= 1e-9 * a.variances[0]);
         }
@@ -130,8 +130,8 @@ fn canonical_modes_of_a_large_distribution_keep_the_covariance_with_any_number_o
     // More logits than one chunk of the computation.
     let (c, v, r) = (2, 20_011, 5);
     let d = distribution(3, c, v, r);
-    let modes = in_pool(1, || canonicalise(&d)).unwrap();
-    assert_eq!(modes, in_pool(3, || canonicalise(&d)).unwrap());
+    let modes = in_pool(1, || canonicalize(&d)).unwrap();
+    assert_eq!(modes, in_pool(3, || canonicalize(&d)).unwrap());
     for k in 0..2000 {
         let (i, j) = (k * 17 % (c * v), k * 7919 % (c * v));
         let (before, after) = (d.covariance(i, j), modes.distribution.covariance(i, j));

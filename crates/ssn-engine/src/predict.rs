@@ -2,10 +2,9 @@
 
 use serde_json::json;
 use ssn::{Control, Phases, PredictConfig, Predicted, predict};
-use ssn_cli::args::{Global, PredictArgs, Stored};
+use ssn_cli::args::{Global, PredictArgs};
 use ssn_cli::exit::print;
 use ssn_cli::{Exit, Failure, progress, shard};
-use ssn_eval::Precision;
 
 use crate::failure::{device, failure, which};
 use crate::signals;
@@ -53,11 +52,7 @@ fn config(args: &PredictArgs, global: &Global) -> Result<PredictConfig, Failure>
         split: args.split,
         out: args.out.clone(),
         checkpoint: which(args.checkpoint),
-        precision: match args.precision {
-            Stored::Single => Precision::Single,
-            Stored::HalfFactor => Precision::HalfFactor,
-            Stored::Half => Precision::Half,
-        },
+        precision: args.precision,
         device: device(args.device),
         tile,
         voxels_at_once: args.voxels_at_once.map(|voxels| voxels as usize),

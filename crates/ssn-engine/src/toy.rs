@@ -1,7 +1,7 @@
 //! `ssn toy`: the paper's toy problem.
 
 use ssn::{Control, LossKind, ToyProblem, solve_toy};
-use ssn_cli::args::{Global, Precision, ToyArgs};
+use ssn_cli::args::{Global, ToyArgs};
 use ssn_cli::exit::print;
 use ssn_cli::{Exit, Failure, progress};
 
@@ -17,7 +17,7 @@ pub fn run(args: &ToyArgs, global: &Global) -> Result<Exit, Failure> {
         samples: args.samples,
         eval_samples: args.eval_samples,
         learning_rate: args.learning_rate,
-        double: args.precision == Precision::F64,
+        double: args.double,
         loss: if args.loss == "energy" { LossKind::Energy } else { LossKind::Likelihood },
         out: args.out.clone(),
         overwrite: args.overwrite,

@@ -3,8 +3,7 @@
 use std::error::Error;
 use std::fs;
 
-use ssn_eval::figures::curves::{Axes, Curve, curves_figure};
-use ssn_eval::figures::png_from_svg;
+use ssn_eval::figures::{Axes, Curve, curves_figure, png_from_svg};
 
 /// Rows of `metrics.csv` of which the mean is shown.
 const ROWS: usize = 5;

@@ -12,6 +12,7 @@ pub type Result<T, E = EvalError> = std::result::Result<T, E>;
 
 /// A file, a folder or values that cannot be used.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum EvalError {
     /// A file that cannot be read.
     #[error(transparent)]
@@ -21,14 +22,7 @@ pub enum EvalError {
     Write(#[from] WriteError),
     /// A file or folder that is not what it should be.
     #[error("{}: {reason}; {advice}", path.display())]
-    Unusable {
-        /// The file or folder.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-        /// What to do next.
-        advice: &'static str,
-    },
+    Unusable { path: PathBuf, reason: String, advice: &'static str },
     /// Parts that do not make a distribution of an image together.
     #[error("{0}")]
     Parts(String),
@@ -38,14 +32,7 @@ pub enum EvalError {
          --samples {needed}, or ask for fewer",
         if *stored == 1 { "" } else { "s" }
     )]
-    TooFewSamples {
-        /// The id of the case.
-        case: String,
-        /// The samples in its file.
-        stored: usize,
-        /// The samples that would have to be there, counted from the first.
-        needed: u64,
-    },
+    TooFewSamples { case: String, stored: usize, needed: u64 },
     /// Values that cannot be sampled or scored.
     #[error(transparent)]
     Core(#[from] CoreError),
@@ -60,33 +47,33 @@ pub enum EvalError {
     Mismatch(String),
     /// A file or folder that the system refuses.
     #[error("cannot {action} {}: {source}", path.display())]
-    System {
-        /// What was to be done with it.
-        action: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    System { action: &'static str, path: PathBuf, source: std::io::Error },
     /// A defect of the program.
     #[error("{0}")]
     Internal(String),
 }
 
 impl EvalError {
-    /// Refuses settings.
     pub(crate) fn settings(message: impl ToString) -> Self {
         Self::Settings(message.to_string())
     }
 
-    /// Refuses predictions for a dataset.
     pub(crate) fn mismatch(message: impl ToString) -> Self {
         Self::Mismatch(message.to_string())
     }
 
-    /// Reports a defect.
     pub(crate) fn internal(message: impl ToString) -> Self {
         Self::Internal(message.to_string())
+    }
+
+    /// Refuses a file or folder, with what to do next.
+    pub(crate) fn unusable(path: &Path, reason: String, advice: &'static str) -> Self {
+        Self::Unusable { path: path.to_owned(), reason, advice }
+    }
+
+    /// What the system refused to do with a file or folder.
+    pub(crate) fn system(action: &'static str, path: &Path, source: std::io::Error) -> Self {
+        Self::System { action, path: path.to_owned(), source }
     }
 
     /// What the system said about a path.

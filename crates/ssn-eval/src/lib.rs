@@ -10,7 +10,7 @@
 //! ```no_run
 //! use std::path::Path;
 //! use ssn_core::Steering;
-//! use crate::{Draw, Predictions};
+//! use ssn_eval::{Draw, Predictions};
 //!
 //! // Ten samples of every case that `ssn predict` wrote to a folder, half as hot as the network is.
 //! let cool = Steering { temperature: 0.5, ..Steering::default() };
@@ -20,9 +20,11 @@
 //!     let samples = Draw::new(&file, 0, &cool)?.labels(0..10)?;
 //!     println!("{}: {} samples", case.id(), samples.len());
 //! }
-//! # Ok::<(), crate::EvalError>(())
+//! # Ok::<(), ssn_eval::EvalError>(())
 //! ```
 
+#[cfg(feature = "clap")]
+mod arguments;
 pub mod error;
 pub mod evaluation;
 pub mod figures;
@@ -38,4 +40,4 @@ pub use evaluation::{
 pub use predictions::*;
 pub use report::{ReportConfig, ReportFiles, report};
 pub use sampling::{MapFormat, SampleConfig, SampledFiles, sample};
-pub use scores::{CaseScores, ScoreConfig, score};
+pub use scores::{CaseMaps, CaseScores, ScoreConfig, score, score_maps};

@@ -6,44 +6,62 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde::Serialize;
-use ssn_core::{LabelMap, OnProgress, Phase, SampleSummary, Sampler, Steering};
+use ssn_core::{LabelMap, OnProgress, Phase, Steering};
 use ssn_data::text::csv_text;
-use ssn_io::{Image, Limits, write, write_atomically};
+use ssn_io::{Limits, write};
 
+#[cfg(feature = "clap")]
+use crate::arguments::{OneOf, named_weight, numbered_weight, one_of, weight};
 use crate::error::{EvalError, Result};
-use crate::predictions::draw::blocks;
 use crate::predictions::{
-    DistributionFile, Draw, Found, Kind, Output, check_free, file_stem, find, unknown_name,
+    DistributionFile, Draw, Found, Kind, Output, blocks, check_free, create_folder, file_stem, find,
+    summarize, unknown_name, write_text,
 };
 
 /// What is drawn, and how it is written.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct SampleConfig {
-    /// Distribution files, or folders of them.
+    /// Distribution files (.ssn.safetensors), or folders of them.
+    #[cfg_attr(feature = "clap", arg(required = true, value_name = "FILE|FOLDER"))]
     pub inputs: Vec<PathBuf>,
     /// The folder to write to.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "DIR"))]
     pub out: PathBuf,
-    /// Samples of each case.
+    /// How many samples to draw of each case.
+    #[cfg_attr(feature = "clap", arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000)))]
     pub samples: u64,
-    /// The seed; sample `i` of a seed is always the same.
+    /// The seed; sample I of a seed is always the same.
+    #[cfg_attr(feature = "clap", arg(long, default_value_t = 0, value_name = "S"))]
     pub seed: u64,
     /// The number of the first sample.
+    #[cfg_attr(feature = "clap", arg(long, default_value_t = 0, value_name = "I", value_parser = clap::value_parser!(u64).range(0..=1 << 53)))]
     pub first: u64,
-    /// The scale of all noise.
+    /// The scale of all noise: 0 gives the prediction, more than 1 exaggerates.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "T", allow_hyphen_values = true, value_parser = weight))]
     pub temperature: Option<f32>,
-    /// The scale of the noise of a class, by its name.
+    /// The scale of the noise of one class; -3 to 3 in the paper. May be repeated.
+    #[cfg_attr(feature = "clap", arg(long = "class-scale", value_name = "NAME=X", value_parser = named_weight))]
     pub class_scales: Vec<(String, f32)>,
-    /// The weight of a column of the factor, by its number.
+    /// The weight of one column of the factor, counted from 0: of `ssn predict`, the modes of variation, the strongest first. May
+    /// be repeated.
+    #[cfg_attr(feature = "clap", arg(long = "mode-weight", value_name = "K=X", value_parser = numbered_weight))]
     pub mode_weights: Vec<(usize, f32)>,
     /// Whether samples have the independent noise of voxels.
+    #[cfg_attr(feature = "clap", arg(long = "no-diagonal-noise", action = clap::ArgAction::SetFalse))]
+    #[cfg_attr(feature = "clap", arg(help = "Leave out the independent noise of voxels"))]
     pub diagonal_noise: bool,
-    /// Write the mean of the samples' probabilities.
+    /// Write the mean of the samples' probabilities, a channel per class.
+    #[cfg_attr(feature = "clap", arg(long))]
     pub probabilities: bool,
-    /// Write the entropy of these probabilities.
+    /// Write the entropy of these probabilities, 0 to 1.
+    #[cfg_attr(feature = "clap", arg(long))]
     pub entropy: bool,
-    /// The format of the files.
+    /// The format of the files: nii.gz, nrrd, mha, or png for label maps of pictures.
+    #[cfg_attr(feature = "clap", arg(long, default_value = "nii.gz", hide_possible_values = true))]
     pub format: MapFormat,
     /// Replace files that are there already.
+    #[cfg_attr(feature = "clap", arg(long))]
     pub overwrite: bool,
 }
 
@@ -88,6 +106,9 @@ pub enum MapFormat {
 }
 
 impl MapFormat {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::NiiGz, Self::Nrrd, Self::Mha, Self::Png];
+
     /// The ending of names.
     pub fn ending(self) -> &'static str {
         match self {
@@ -96,6 +117,17 @@ impl MapFormat {
             Self::Mha => ".mha",
             Self::Png => ".png",
         }
+    }
+}
+
+#[cfg(feature = "clap")]
+impl clap::builder::ValueParserFactory for MapFormat {
+    type Parser = OneOf<Self>;
+
+    fn value_parser() -> Self::Parser {
+        one_of(Self::ALL.map(|format| &format.ending()[1..]), |name| {
+            Self::ALL.into_iter().find(|format| format.ending()[1..] == name).unwrap_or(Self::NiiGz)
+        })
     }
 }
 
@@ -134,14 +166,13 @@ fn refuse_twins(cases: &[Found]) -> Result<()> {
     let mut places = BTreeMap::new();
     for case in cases {
         if let Some(first) = places.insert(case.id(), &case.path) {
-            let message = format!(
+            return Err(EvalError::settings(format!(
                 "{} and {} are both of case {:?}, so their samples would have the same names; sample them into \
                  folders of their own",
                 first.display(),
                 case.path.display(),
                 case.id()
-            );
-            return Err(EvalError::settings(message));
+            )));
         }
     }
     Ok(())
@@ -178,20 +209,16 @@ fn write_summary(
     steering: &Steering,
     outputs: &Outputs,
 ) -> Result<()> {
-    let sampler = Sampler::new(file.distribution(), config.seed, steering)?;
-    let mut summary = SampleSummary::new(&sampler, &[])?;
-    // Without noise every sample has the same probabilities: those of the voxels by themselves. Those of samples that the
-    // network drew itself are in the mean, over all of them.
-    let samples = match file.description().kind {
-        Kind::Stochastic => config.first..config.first + config.samples,
-        Kind::Deterministic | Kind::Sampled => 0..1,
-    };
-    summary.extend(&sampler, samples)?;
+    let case = &file.description().case;
+    let numbers = config.first..config.first + config.samples;
+    let summary = summarize(file, config.seed, steering, numbers, &[])?;
     if config.probabilities {
-        outputs.write_probabilities(file, &summary.mean_probabilities()?)?;
+        let image = file.probabilities_as_image(&summary.mean_probabilities()?)?;
+        write(&outputs.map(case, Output::Probabilities), &image)?;
     }
     if config.entropy {
-        outputs.write_entropy(file, &summary.marginal_entropy()?)?;
+        let image = file.rows_as_image(&summary.marginal_entropy()?, |_| 0.0)?;
+        write(&outputs.map(case, Output::Entropy), &image)?;
     }
     Ok(())
 }
@@ -213,7 +240,6 @@ pub struct SampledClass {
     pub milliliters: f64,
 }
 
-/// The files of a folder of samples.
 struct Outputs {
     folder: PathBuf,
     ending: &'static str,
@@ -238,15 +264,10 @@ impl Outputs {
                 }
             }
         }
-        std::fs::create_dir_all(&config.out).map_err(|error| EvalError::System {
-            action: "create the folder",
-            path: config.out.clone(),
-            source: error,
-        })?;
+        create_folder(&config.out)?;
         Ok(outputs)
     }
 
-    /// The table of volumes.
     fn table(&self) -> PathBuf {
         self.folder.join("samples.csv")
     }
@@ -273,26 +294,13 @@ impl Outputs {
                 let labels = file.labels_on_image(&map)?;
                 let path = self.sample(&file.description().case, number);
                 let rows = volumes(file, number, &path, &labels);
-                write_image(&path, &file.as_image(labels)?)?;
+                write(&path, &file.as_image(labels)?)?;
                 Ok(rows)
             })
             .collect();
         Ok(rows?.concat())
     }
 
-    /// Writes mean probabilities `[l, v]` of a region as an image with a channel per label; outside, all is background.
-    fn write_probabilities(&self, file: &DistributionFile, rows: &[f32]) -> Result<()> {
-        let image = file.probabilities_as_image(rows)?;
-        write_image(&self.map(&file.description().case, Output::Probabilities), &image)
-    }
-
-    /// Writes the entropy `[v]` of a region; outside, nothing is uncertain.
-    fn write_entropy(&self, file: &DistributionFile, entropy: &[f32]) -> Result<()> {
-        let image = file.rows_as_image(entropy, |_| 0.0)?;
-        write_image(&self.map(&file.description().case, Output::Entropy), &image)
-    }
-
-    /// Writes the table of volumes.
     fn write_table(&self, rows: &[SampledClass]) -> Result<()> {
         let heading = ["id", "sample", "file", "class", "voxels", "milliliters"].map(str::to_owned);
         let cells = |row: &SampledClass| {
@@ -306,7 +314,7 @@ impl Outputs {
             ]
         };
         let table: Vec<_> = std::iter::once(heading.to_vec()).chain(rows.iter().map(cells)).collect();
-        Ok(write_atomically(&self.table(), |out| out.write_all(csv_text(&table).as_bytes()))?)
+        write_text(&self.table(), &csv_text(&table))
     }
 }
 
@@ -316,21 +324,17 @@ fn check_format(config: &SampleConfig, cases: &[Found]) -> Result<()> {
         return Ok(());
     }
     if config.probabilities || config.entropy {
-        let message = "--format png holds labels, but --probabilities and --entropy are numbers; choose nii.gz, \
-                       nrrd or mha";
-        return Err(EvalError::settings(message));
+        return Err(EvalError::settings(
+            "--format png holds labels, but --probabilities and --entropy are numbers; choose nii.gz, \
+                       nrrd or mha",
+        ));
     }
-    match cases.iter().find(|case| case.header.description.size[0] > 1) {
-        None => Ok(()),
-        Some(case) => {
-            let message = format!(
-                "--format png is for pictures, but {} is of a volume of {} slices; choose nii.gz, nrrd or mha",
-                case.path.display(),
-                case.header.description.size[0]
-            );
-            Err(EvalError::settings(message))
-        }
-    }
+    let Some(case) = cases.iter().find(|case| case.header.description.size[0] > 1) else { return Ok(()) };
+    Err(EvalError::settings(format!(
+        "--format png is for pictures, but {} is of a volume of {} slices; choose nii.gz, nrrd or mha",
+        case.path.display(),
+        case.header.description.size[0]
+    )))
 }
 
 /// The volume of every class of a sample.
@@ -338,8 +342,7 @@ fn volumes(file: &DistributionFile, sample: u64, path: &Path, labels: &[u8]) -> 
     let description = file.description();
     let mut counts = vec![0usize; description.classes.len()];
     labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
-    // A voxel in cubic millimeters, a thousand of which make a milliliter.
-    let milliliters = description.geometry.spacing.iter().product::<f64>() / 1000.0;
+    let milliliters = description.milliliters();
     let row = |(class, voxels): (&String, usize)| SampledClass {
         id: description.case.clone(),
         sample,
@@ -351,14 +354,7 @@ fn volumes(file: &DistributionFile, sample: u64, path: &Path, labels: &[u8]) -> 
     description.classes.iter().zip(counts).map(row).collect()
 }
 
-fn write_image(path: &Path, image: &Image) -> Result<()> {
-    Ok(write(path, image)?)
-}
-
 /// The steering of one case.
-///
-/// # Errors
-/// A sentence for a class or a column that the distribution does not have, and where there is no noise that could be steered.
 fn steering(config: &SampleConfig, case: &Found) -> Result<Steering> {
     let path = case.path.display();
     let unsteerable = match case.header.description.kind {
@@ -367,10 +363,9 @@ fn steering(config: &SampleConfig, case: &Found) -> Result<Steering> {
         Kind::Sampled => Some("a network that draws samples itself, which cannot be steered"),
     };
     if let Some(network) = unsteerable.filter(|_| config.steers()) {
-        let message = format!(
+        return Err(EvalError::settings(format!(
             "{path} is of {network}; leave out --temperature, --class-scale, --mode-weight and --no-diagonal-noise"
-        );
-        return Err(EvalError::settings(message));
+        )));
     }
     let (classes, rank) = (case.header.classes, case.header.rank);
     // A single class that is off or on has one row of logits, that of `on`.
@@ -379,8 +374,10 @@ fn steering(config: &SampleConfig, case: &Found) -> Result<Steering> {
     let mut class_scales = vec![1.0; classes];
     for (name, scale) in &config.class_scales {
         let Some(class) = names.iter().position(|known| known == name) else {
-            let message = format!("--class-scale: {}", unknown_name(name, names, &case.path));
-            return Err(EvalError::settings(message));
+            return Err(EvalError::settings(format!(
+                "--class-scale: {}",
+                unknown_name(name, names, &case.path)
+            )));
         };
         class_scales[class] = *scale;
     }
@@ -391,8 +388,9 @@ fn steering(config: &SampleConfig, case: &Found) -> Result<Steering> {
                 0 => "has none".to_owned(),
                 _ => format!("has 0 to {}", rank - 1),
             };
-            let message = format!("--mode-weight: there is no column {column}: the factor in {path} {known}");
-            return Err(EvalError::settings(message));
+            return Err(EvalError::settings(format!(
+                "--mode-weight: there is no column {column}: the factor in {path} {known}"
+            )));
         };
         *place = weight;
     }

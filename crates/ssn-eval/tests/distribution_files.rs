@@ -8,7 +8,7 @@ use std::path::Path;
 
 use common::{description, distribution, file};
 use ssn_core::{LabelMap, LowRankNormal, Values};
-use ssn_eval::{DistributionFile, EvalError, Kind, Precision, Region};
+use ssn_eval::{DistributionFile, EvalError, Kind, Region, StoredPrecision};
 use ssn_io::{Limits, Voxels};
 
 fn written(file: &DistributionFile, path: &Path) -> DistributionFile {
@@ -21,13 +21,13 @@ fn what_is_written_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.ssn.safetensors");
     let without_mask = DistributionFile::new(description("b"), distribution(3, 12, 0, 2), None).unwrap();
-    for precision in [Precision::Single, Precision::HalfFactor, Precision::Half] {
+    for precision in [StoredPrecision::Single, StoredPrecision::HalfFactor, StoredPrecision::Half] {
         for file in [file("a/ü \"1\""), without_mask.clone()] {
             let file = file.with_precision(precision).unwrap();
             assert_eq!(written(&file, &path), file);
         }
     }
-    let half = file("a").with_precision(Precision::HalfFactor).unwrap();
+    let half = file("a").with_precision(StoredPrecision::HalfFactor).unwrap();
     assert!(matches!(half.distribution().factor(), Values::F16(_)));
     assert!(matches!(half.distribution().mean(), Values::F32(_)));
     assert_eq!(half.distribution().mean(), file("a").distribution().mean());
@@ -76,7 +76,7 @@ fn the_header_is_read_alone() {
     file("x").write(&path).unwrap();
     let header = DistributionFile::read_header(&path, &Limits::default()).unwrap();
     assert_eq!((&header.description, header.rank), (&description("x"), 2));
-    let other = file("x").with_precision(Precision::Half).unwrap();
+    let other = file("x").with_precision(StoredPrecision::Half).unwrap();
     other.write(&path).unwrap();
     let changed = DistributionFile::read_header(&path, &Limits::default()).unwrap();
     assert_ne!(changed.sha256, header.sha256);
@@ -139,6 +139,6 @@ fn parts_that_disagree_are_refused() {
     );
     let large = LowRankNormal::new(3, 12, 0, vec![1e6f32; 36], vec![0f32; 36], vec![0f32; 0]).unwrap();
     let file = DistributionFile::new(description("a"), large, None).unwrap();
-    let error = file.with_precision(Precision::Half).unwrap_err();
+    let error = file.with_precision(StoredPrecision::Half).unwrap_err();
     assert!(matches!(error, EvalError::Core(_)), "{error}");
 }

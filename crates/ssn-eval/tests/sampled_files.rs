@@ -5,13 +5,13 @@
 mod common;
 
 use common::{description, distribution, file, labels, log_mean, sampled};
-use ssn_core::metrics::{PairStatistic, brier, ged, hm_iou};
+use ssn_core::metrics::{PairStatistic, PairwiseDistances, brier, ged};
 use ssn_core::{BitPlanes, LabelMap, LowRankNormal, Steering, Values};
 use ssn_eval::evaluation::cases_csv;
 use ssn_eval::scores::memory;
 use ssn_eval::{
-    Description, DistributionFile, Draw, EvalError, Evaluation, Kind, Precision, ScoreConfig, Scored,
-    Settings, score,
+    Description, DistributionFile, Draw, EvalError, Evaluation, Kind, ScoreConfig, Scored, Settings,
+    StoredPrecision, score,
 };
 use ssn_io::Limits;
 
@@ -47,7 +47,7 @@ fn what_is_written_is_read() {
     let about = Description { kind: Kind::Sampled, ..description("b") };
     let drawn = labels(2, 5);
     let without_mask = DistributionFile::sampled(about, log_mean(&drawn), drawn.clone(), None).unwrap();
-    for precision in [Precision::Single, Precision::HalfFactor, Precision::Half] {
+    for precision in [StoredPrecision::Single, StoredPrecision::HalfFactor, StoredPrecision::Half] {
         for (file, expected) in [(sampled("a/ü"), labels(7, 1)), (without_mask.clone(), drawn.clone())] {
             let file = file.with_precision(precision).unwrap();
             file.write(&path).unwrap();
@@ -180,7 +180,7 @@ fn scores_are_those_of_the_stored_maps() {
         (found.sample_diversity, found.cross_distance),
         (expected.sample_diversity, expected.sample_rater_distance)
     );
-    assert_eq!(found.hm_iou, Some(hm_iou(&maps, &marked).unwrap()));
+    assert_eq!(found.hm_iou, Some(PairwiseDistances::new(&maps, &marked).unwrap().hm_iou().unwrap()));
 
     // Neither the seed nor independent voxels have a part in samples that are there.
     let other = ScoreConfig { seed: 5, categorical: true, ..config.clone() };
@@ -231,7 +231,7 @@ fn probabilities_are_those_of_the_mean_and_there_is_no_likelihood() {
 
 #[test]
 fn half_precision_keeps_the_samples() {
-    let half = sampled("a").with_precision(Precision::Half).unwrap();
+    let half = sampled("a").with_precision(StoredPrecision::Half).unwrap();
     assert!(matches!(half.distribution().mean(), Values::F16(_)));
     assert_eq!(half.samples(), sampled("a").samples());
 }

@@ -5,11 +5,11 @@
 mod common;
 
 use common::{description, distribution, file};
-use ssn_core::metrics::{BothEmpty, ClassGroup, Overlap, PairStatistic, PairwiseDistances, ged, hm_iou};
+use ssn_core::metrics::{ClassGroup, Overlap, PairStatistic, PairwiseDistances, ged};
 use ssn_core::random::philox4x32;
 use ssn_core::{BitPlanes, LabelMap, LowRankNormal, SampleSummary, Sampler, Steering};
-use ssn_eval::scores::{Group, memory, score};
-use ssn_eval::{CaseScores, DistributionFile, Kind, ScoreConfig};
+use ssn_eval::scores::{CaseMaps, Group, memory, score, score_maps};
+use ssn_eval::{CaseScores, DistributionFile, Draw, Kind, ScoreConfig};
 use ssn_io::Limits;
 
 /// Label maps of the whole image: noise, inside and outside the region of the files.
@@ -44,8 +44,27 @@ fn distances_are_those_of_samples_and_raters_on_the_image() {
         (found.sample_diversity, found.rater_diversity, found.cross_distance),
         (expected.sample_diversity, expected.rater_diversity, expected.sample_rater_distance)
     );
-    assert_eq!(found.hm_iou, Some(hm_iou(&all, &planes(&raters)).unwrap()));
+    assert_eq!(found.hm_iou, Some(PairwiseDistances::new(&all, &planes(&raters)).unwrap().hm_iou().unwrap()));
     assert_eq!((found.samples, found.raters), (20, 3));
+}
+
+#[test]
+fn maps_in_memory_have_the_scores_of_the_file_that_they_are_from() {
+    let (file, raters) = (file("a"), raters(3));
+    let config = ScoreConfig { samples: 12, voxelwise: false, ..ScoreConfig::default() };
+    let drawn = Draw::new(&file, config.seed_of("a"), &Steering::default()).unwrap().labels(0..12).unwrap();
+    let samples: Vec<LabelMap> = drawn.iter().map(|map| file.map_on_image(map).unwrap()).collect();
+    let about = file.description();
+    let maps = CaseMaps {
+        case: "a",
+        classes: &about.classes,
+        size: about.size,
+        spacing: about.spacing(),
+        prediction: &file.map_on_image(&file.prediction().unwrap()).unwrap(),
+        samples: &samples,
+    };
+    assert_eq!(score_maps(&maps, &raters, &config).unwrap(), score(&file, &raters, &config).unwrap());
+    assert!(score_maps(&CaseMaps { samples: &[], ..maps }, &raters, &config).is_err());
 }
 
 #[test]
@@ -59,7 +78,7 @@ fn masks_are_scored_with_every_rater() {
     let whole = ClassGroup::new(&[1, 2]).unwrap();
     let prediction = LabelMap::new(file.labels_on_image(&file.prediction().unwrap()).unwrap(), 3).unwrap();
     let dice = |map: &BitPlanes, rater: usize| {
-        Overlap::new(map, &BitPlanes::new(&raters[rater]), &whole).unwrap().dice(BothEmpty::Undefined)
+        Overlap::new(map, &BitPlanes::new(&raters[rater]), &whole).unwrap().dice()
     };
     let of_prediction = [0, 1].map(|rater| dice(&BitPlanes::new(&prediction), rater));
     assert_eq!(both.dsc, of_prediction);

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use ssn_core::random::fill_normals;
 use ssn_core::{LowRankNormal, Sampler, Steering};
-use ssn_eval::{About, Description, DistributionFile, Kind, ModelId, Precision, Predictions, Region};
+use ssn_eval::{About, Description, DistributionFile, Kind, ModelId, Predictions, Region, StoredPrecision};
 use ssn_io::{Geometry, Image, Limits, Voxels, write};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
@@ -47,7 +47,8 @@ fn pictures(folder: &Path) -> Outcome {
             save(folder, &format!("{id}_{rater}.png"), Voxels::U8(labels), size, scene.geometry)?;
         }
         index += &format!("{id},{id}.png,{id}_0.png,{id}_1.png,{id}_2.png,{id}_3.png\n");
-        let precision = [Precision::HalfFactor, Precision::Single, Precision::Half][number % 3];
+        let precision =
+            [StoredPrecision::HalfFactor, StoredPrecision::Single, StoredPrecision::Half][number % 3];
         whole.with_precision(precision)?.write(&predictions.distribution_path(&id))?;
     }
     std::fs::write(folder.join("set/index.csv"), index)?;
@@ -73,7 +74,7 @@ fn volume(folder: &Path, size: [usize; 3], boxed: bool) -> Outcome {
             (region, Some((0..region.voxels()).map(inside).collect()))
         }
     };
-    let file = scene.file("brain1", region, mask)?.with_precision(Precision::HalfFactor)?;
+    let file = scene.file("brain1", region, mask)?.with_precision(StoredPrecision::HalfFactor)?;
     for (channel, name) in ["t1", "t1ce", "t2", "flair"].iter().enumerate() {
         let values = scene.image(channel, 77).iter().map(|x| (x * 1000.0) as i16).collect();
         save(folder, &format!("{name}.nii.gz"), Voxels::I16(values), size, scene.geometry)?;

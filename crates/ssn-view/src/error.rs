@@ -13,15 +13,11 @@ pub type Result<T, E = ViewError> = std::result::Result<T, E>;
 
 /// A case that cannot be shown, or a server that cannot run.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ViewError {
     /// Parts that are not of one case.
     #[error("case {case}: {reason}")]
-    Parts {
-        /// The id of the case.
-        case: String,
-        /// What disagrees.
-        reason: String,
-    },
+    Parts { case: String, reason: String },
     /// A distribution that cannot be used.
     #[error(transparent)]
     Prediction(#[from] EvalError),
@@ -35,41 +31,23 @@ pub enum ViewError {
         bytes >> 20,
         most >> 20
     )]
-    TooLarge {
-        /// The id of the case.
-        case: String,
-        /// The size of its package.
-        bytes: u64,
-        /// The largest size.
-        most: u64,
-    },
+    TooLarge { case: String, bytes: u64, most: u64 },
     /// A file that would be too large to be opened.
     #[error(
         "the file would have more than {} MiB, which browsers open slowly or not at all; choose fewer cases with --case, \
          leave out what lies around with --crop, or look at the cases with `ssn view` without --export",
         most >> 20
     )]
-    ExportTooLarge {
-        /// The largest size.
-        most: u64,
-    },
+    ExportTooLarge { most: u64 },
     /// A file that cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
     /// An address that is taken.
     #[error("port {} of {} is in use; choose another with --port, or leave it out for any free one", address.port(), address.ip())]
-    PortInUse {
-        /// The address.
-        address: SocketAddr,
-    },
+    PortInUse { address: SocketAddr },
     /// An address that cannot be used for another reason.
     #[error("cannot serve at {address}: {source}; choose another address with --host or --port")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
+    Listen { address: SocketAddr, source: io::Error },
     /// The system gave no random bytes, or no place to run.
     #[error("cannot start the server: {0}")]
     Start(String),

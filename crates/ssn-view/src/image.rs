@@ -15,7 +15,6 @@ pub(crate) struct Range {
 /// Channels as levels.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Levels {
-    /// One per channel.
     pub(crate) ranges: Vec<Range>,
     /// All channels, one after the other.
     pub(crate) data: Data,

@@ -7,7 +7,6 @@
 //!
 //! Letters in shapes: `c` classes, `d h w` space, `v` voxels, `n` voxels in a package, `r` rank, `m` samples.
 
-pub mod case;
 pub mod error;
 pub mod export;
 mod image;
@@ -15,10 +14,8 @@ mod keep;
 pub mod package;
 mod page;
 pub mod server;
-mod shown;
 
-pub use case::{Packing, Picture, Rater, ViewCase};
 pub use error::{Result, ViewError};
 pub use export::{Exported, export};
-pub use package::package;
+pub use package::{Packing, Picture, Rater, ViewCase, package};
 pub use server::{Library, Listed, Server, ServerLimits};

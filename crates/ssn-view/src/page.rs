@@ -48,9 +48,6 @@ pub(crate) fn policy(page: &str, origin: Origin) -> String {
 }
 
 /// The page before and after the exported cases, with its policy in it.
-///
-/// # Errors
-/// [`ViewError::Page`] for a page without a place for either.
 pub(crate) fn exported() -> Result<(String, &'static str)> {
     let (before, after) =
         PAGE.split_once(CASES).ok_or(ViewError::Page("it has no place for exported cases"))?;

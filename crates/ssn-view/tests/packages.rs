@@ -7,7 +7,7 @@ mod common;
 use common::{Parsed, about, boxed_case, distribution, noise};
 use half::f16;
 use serde_json::json;
-use ssn_eval::{DistributionFile, Kind, Precision};
+use ssn_eval::{DistributionFile, Kind, StoredPrecision};
 use ssn_view::{Packing, Picture, ViewCase, ViewError, package};
 
 fn pack(case: &ViewCase) -> Parsed {
@@ -102,7 +102,7 @@ fn numbers_of_the_mask_are_there_to_the_bit() {
 #[test]
 fn half_precision_stays_half_precision() {
     let case = plain(Kind::Stochastic, [1, 5, 7]);
-    let file = case.file.clone().with_precision(Precision::HalfFactor).unwrap();
+    let file = case.file.clone().with_precision(StoredPrecision::HalfFactor).unwrap();
     let parsed = pack(&ViewCase { file: file.clone(), ..case });
     assert!(parsed.place("voxels").is_none(), "all voxels of a small image are there");
     let (kind, shape, bytes) = parsed.section("factor");
@@ -110,7 +110,7 @@ fn half_precision_stays_half_precision() {
     let found: Vec<f16> = bytes.as_chunks().0.iter().map(|&b| f16::from_le_bytes(b)).collect();
     assert!(matches!(file.distribution().factor(), ssn_core::Values::F16(values) if *values == found));
     assert_eq!(parsed.f32s("mean"), file.distribution().mean().to_f32());
-    let all_half = file.with_precision(Precision::Half).unwrap();
+    let all_half = file.with_precision(StoredPrecision::Half).unwrap();
     let parsed = pack(&ViewCase { file: all_half, picture: None, raters: vec![] });
     assert_eq!(["mean", "diagonal"].map(|name| parsed.section(name).0), ["f16", "f16"]);
 }

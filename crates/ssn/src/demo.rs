@@ -8,9 +8,7 @@ use serde_json::{Value, json};
 use ssn_core::Steering;
 use ssn_data::{Case, DataConfig, SyntheticConfig};
 use ssn_eval::evaluation::Figure;
-use ssn_eval::figures::picture::Picture;
-use ssn_eval::figures::png_from_svg;
-use ssn_eval::figures::strips::{Block, Strip, Tile, strips_figure};
+use ssn_eval::figures::{Block, Picture, Strip, Tile, png_from_svg, strips_figure};
 use ssn_eval::{
     DistributionFile, Draw, EvaluateConfig, Evaluated, Evaluation, Predictions, ReportConfig, evaluate,
     report,

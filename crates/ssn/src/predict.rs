@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde::Serialize;
-use ssn_core::{SampleSummary, Sampler, Steering};
+use ssn_core::Steering;
 use ssn_cuda::DeviceProperties;
 use ssn_data::ShardProgress;
 use ssn_data::labels_between;
 use ssn_data::{DataConfig, Dataset, Shard};
-use ssn_eval::{About, DistributionFile, Kind, Output, Part, Precision as Stored, Predictions, is_config};
+use ssn_eval::{About, DistributionFile, Output, Part, Predictions, StoredPrecision, is_config, summarize};
 use ssn_io::{Geometry, Image, Limits, Voxels};
 use ssn_nn::weights::ModelMetadata;
 use ssn_nn::{Execution, Precision};
@@ -38,7 +38,7 @@ pub struct PredictConfig {
     /// CheckpointChoice checkpoint of the run.
     pub checkpoint: CheckpointChoice,
     /// How precisely the distribution is stored.
-    pub precision: Stored,
+    pub precision: StoredPrecision,
     /// Where to compute.
     pub device: DeviceChoice,
     /// The size of tiles `[d, h, w]`, for images that are too large to be computed at once.
@@ -66,7 +66,7 @@ impl PredictConfig {
             split: None,
             out: out.into(),
             checkpoint: CheckpointChoice::Best,
-            precision: Stored::HalfFactor,
+            precision: StoredPrecision::HalfFactor,
             device: DeviceChoice::Auto,
             tile: None,
             voxels_at_once: None,
@@ -203,7 +203,7 @@ fn tiling(config: &PredictConfig, gpu: Option<&DeviceProperties>) -> Result<Whol
     let voxels_at_once = config.voxels_at_once.unwrap_or(most);
     let tiles = TileConfig { tile: config.tile, voxels_at_once, ..usual };
     tiles.check()?;
-    let factor = if config.precision == Stored::Single { Storage::F32 } else { Storage::F16 };
+    let factor = if config.precision == StoredPrecision::Single { Storage::F32 } else { Storage::F16 };
     let draws = LatentSamples { count: config.samples, seed: 0 };
     Ok(WholeImageConfig { tiles, factor, latent_samples: draws })
 }
@@ -356,19 +356,11 @@ fn write(
     Ok(file.write(&folder.distribution_path(&id))?)
 }
 
-/// The mean probabilities of samples and their entropy; without a distribution, those of the logits. Of samples that the
-/// network drew itself, the mean has the logarithms of the mean probabilities.
+/// The mean probabilities of samples and their entropy.
 fn write_probabilities(folder: &Predictions, file: &DistributionFile) -> Result<()> {
     let id = &file.description().case;
-    let samples = match file.description().kind {
-        Kind::Stochastic => SAMPLES,
-        Kind::Deterministic | Kind::Sampled => 1,
-    };
-    let sampler = Sampler::new(file.distribution(), 0, &Steering::default())?;
-    let mut summary = SampleSummary::new(&sampler, &[])?;
-    summary.extend(&sampler, 0..samples)?;
-    let probabilities = summary.mean_probabilities()?;
-    let entropy = summary.marginal_entropy()?;
+    let summary = summarize(file, 0, &Steering::default(), 0..SAMPLES, &[])?;
+    let (probabilities, entropy) = (summary.mean_probabilities()?, summary.marginal_entropy()?);
     let image = file.probabilities_as_image(&probabilities)?;
     write_image(folder, id, Output::Probabilities, &image)?;
     write_image(folder, id, Output::Entropy, &file.rows_as_image(&entropy, |_| 0.0)?)

@@ -10,8 +10,7 @@ use std::time::Instant;
 use serde::Serialize;
 use ssn_core::Phase;
 use ssn_eval::check_free_or;
-use ssn_eval::figures::png_from_svg;
-use ssn_eval::figures::toy::{Panel, toy_figure};
+use ssn_eval::figures::{Panel, png_from_svg, toy_figure};
 use ssn_io::write_atomically;
 use ssn_train::toy::{
     DIAGONAL_OPTIMUM, LOW_RANK_OPTIMUM, PAPER_STEPS, ToyConfig, ToyModel, ToyResult, label_maps, train,

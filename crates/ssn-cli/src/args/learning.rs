@@ -1,20 +1,16 @@
-//! The arguments of the verbs that train and predict.
+//! The arguments of the verbs that need libtorch.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use clap::{Args, ValueEnum};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ArgAction, Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use ssn_data::Shard;
-use ssn_eval::Part;
+use ssn_eval::{Part, StoredPrecision};
 
-use super::device::DeviceChoice;
-use super::evaluate::part;
-use super::positive;
-
-/// Makes a synthetic dataset with four raters, trains a deterministic, a diagonal and a low-rank network with the same
-/// trunk on it, predicts the test cases, scores 100 samples of each, and draws some.
-///
-/// Every step is a command of its own, which is shown and can be repeated and changed.
+/// The arguments of `ssn demo`.
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = "OUT/report/report.html shows the networks beside each other, OUT/report-low-rank/report.html \
@@ -42,13 +38,10 @@ pub struct DemoArgs {
     pub device: DeviceChoice,
 }
 
-/// Trains a network as a config says, or at once on a dataset with settings that suit it.
-///
-/// The folder of the run holds the config with everything filled in, metrics.csv, events for TensorBoard, log.txt and
-/// the checkpoints. Ctrl-C, SIGTERM or SIGUSR1 finish the step, save, and end with 75; a second Ctrl-C ends at once.
+/// The arguments of `ssn train`.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Presets: general (data of your own), demo, lidc, lidc-as-coded, brats, brats-60mm. Examples:\n  \
+    after_help = "Presets: general (data of your own), demo, lidc, lidc-as-coded, lidc-energy, brats, brats-60mm. Examples:\n  \
                   ssn init DATASET && ssn train ssn.toml --out runs/first\n  \
                   ssn train --data DATASET --set training.steps=5000\n  \
                   ssn train --resume runs/first"
@@ -105,10 +98,7 @@ pub struct TrainArgs {
     pub skip_check: bool,
 }
 
-/// Predicts the cases of a dataset, or images of your own, with a trained network.
-///
-/// For each case it writes ID.ssn.safetensors, the distribution over segmentations of the whole image, which `ssn sample`
-/// and `ssn evaluate` read, and ID_prediction.nii.gz, the label map of its mean on the grid of the image.
+/// The arguments of `ssn predict`.
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = "A prediction that was stopped goes on where it was: cases whose files are there are kept. Examples:\n  \
@@ -123,7 +113,7 @@ pub struct PredictArgs {
     pub data: Vec<PathBuf>,
 
     /// The part of the dataset; without it, test, and all of what is named on the command line.
-    #[arg(long, value_parser = part())]
+    #[arg(long)]
     pub split: Option<Part>,
 
     /// The folder to write to.
@@ -135,8 +125,8 @@ pub struct PredictArgs {
     pub checkpoint: Checkpoint,
 
     /// How precisely the distribution is stored.
-    #[arg(long, value_enum, default_value_t = Stored::HalfFactor)]
-    pub precision: Stored,
+    #[arg(long, value_enum, default_value_t = StoredPrecision::HalfFactor)]
+    pub precision: StoredPrecision,
 
     /// Where to compute: auto (a GPU if there is one), cpu, cuda, or cuda:N for another GPU than the first.
     #[arg(long, default_value_t)]
@@ -173,8 +163,7 @@ pub struct PredictArgs {
     pub shard: Option<Shard>,
 }
 
-/// Writes a trained network as one file that says everything about itself: weights, config, names of channels and classes,
-/// scale of intensities, and where it came from.
+/// The arguments of `ssn export`.
 #[derive(Debug, Clone, Args)]
 pub struct ExportArgs {
     /// The folder of a run, or a bundle.
@@ -216,13 +205,175 @@ pub enum Checkpoint {
     Last,
 }
 
-/// How precisely numbers are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Stored {
-    /// All in single precision.
-    Single,
-    /// The factor in half precision, the rest in single.
-    HalfFactor,
-    /// All in half precision.
-    Half,
+/// The arguments of `ssn toy`.
+#[derive(Debug, Clone, Args)]
+#[command(args_override_self = true)]
+#[command(after_help = "The figure is OUT/toy.svg and OUT/toy.png, the numbers are in OUT/toy.json.")]
+pub struct ToyArgs {
+    /// Train this many times, with the seeds SEED, SEED + 1, …
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub seeds: u32,
+
+    /// The first seed; the same seed gives the same numbers.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+
+    /// Training steps, pre-training included (the paper: 10000).
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub steps: u32,
+
+    /// The first steps, which train the mean alone.
+    #[arg(long, default_value_t = 5_000)]
+    pub pretrain: u32,
+
+    /// What is minimized after that: likelihood (the paper's loss) or energy.
+    #[arg(long, default_value = "likelihood", hide_possible_values = true, value_parser = ["likelihood", "energy"])]
+    pub loss: String,
+
+    /// Monte-Carlo samples per label map in each step.
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub samples: u32,
+
+    /// Samples per label map for the log-likelihood at the end.
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pub eval_samples: u32,
+
+    /// The learning rate of Adam.
+    #[arg(long, default_value_t = 1e-3, value_parser = positive)]
+    pub learning_rate: f64,
+
+    /// The precision of all computation, f32 or f64.
+    #[arg(long = "precision", value_name = "PRECISION", default_value = "f64", action = ArgAction::Set)]
+    #[arg(value_parser = PossibleValuesParser::new(["f32", "f64"]).map(|name| name == "f64"), hide_possible_values = true)]
+    pub double: bool,
+
+    /// The folder for figure and numbers.
+    #[arg(long, default_value = "toy")]
+    pub out: PathBuf,
+
+    /// Replace the files of an earlier run.
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+/// The arguments of `ssn import`.
+#[derive(Debug, Clone, Args)]
+#[command(args_override_self = true)]
+pub struct ImportArgs {
+    /// The authors' weights, a `.pt` file.
+    pub weights: PathBuf,
+
+    /// The model file to write.
+    #[arg(long, default_value = "model.safetensors")]
+    pub out: PathBuf,
+
+    /// Replace a file of that name.
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+/// The arguments of `ssn run-experiment`.
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "OUT/table.md is the table, OUT/results.json holds every figure of every run. An experiment that was \
+                  stopped goes on with the same command: what is trained, predicted and scored is kept. Examples:\n  \
+                  ssn run-experiment experiments/lidc.toml --reduced\n  \
+                  ssn run-experiment experiments/lidc.toml --data lidc.pickle --device cuda\n  \
+                  ssn run-experiment experiments/lidc.toml --data lidc.pickle --only low-rank --seeds 1"
+)]
+pub struct RunExperimentArgs {
+    /// The experiment file.
+    pub file: PathBuf,
+
+    /// The dataset, instead of the one that the file names.
+    #[arg(long, value_name = "DATASET")]
+    pub data: Option<PathBuf>,
+
+    /// The folder for everything [default: experiments-out/NAME, after the file].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Only the row of this name, or rows with this in their group and name; may be repeated. The table also has other rows that are finished.
+    #[arg(long, value_name = "ROW")]
+    pub only: Vec<String>,
+
+    /// At most so many seeds of each row, the first of its list.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub seeds: Option<u16>,
+
+    /// Change a setting of all trainings, such as training.steps=1000; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub settings: Vec<String>,
+
+    /// A version that takes minutes, as the file describes it, on synthetic images unless --data names others.
+    #[arg(long)]
+    pub reduced: bool,
+
+    /// Where to compute: auto (a GPU if there is one), cpu, cuda, or cuda:N for another GPU than the first.
+    #[arg(long, default_value_t)]
+    pub device: DeviceChoice,
+
+    /// Threads that prepare batches, as `ssn train` has them.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(0..=256))]
+    pub workers: Option<u16>,
+}
+
+/// A choice of the CPU or a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DeviceChoice {
+    /// The first GPU if there is one that can be used, else the CPU.
+    #[default]
+    Auto,
+    /// The CPU.
+    Cpu,
+    /// An NVIDIA GPU, counted from 0.
+    Cuda(usize),
+}
+
+impl FromStr for DeviceChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let gpu = |number: &str| number.parse::<u8>().ok().map(|number| Self::Cuda(number.into()));
+        let choice = match text {
+            "auto" => Some(Self::Auto),
+            "cpu" => Some(Self::Cpu),
+            "cuda" => Some(Self::Cuda(0)),
+            _ => text.strip_prefix("cuda:").and_then(gpu),
+        };
+        choice.ok_or_else(|| "it must be auto, cpu, cuda, or cuda:1 for the second GPU".to_owned())
+    }
+}
+
+impl fmt::Display for DeviceChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Cpu => f.write_str("cpu"),
+            Self::Cuda(number) => write!(f, "cuda:{number}"),
+        }
+    }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if x.is_finite() && x > 0.0 => Ok(x),
+        _ => Err("expected a positive number, such as 0.001".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_are_read_as_they_are_shown() {
+        for choice in [DeviceChoice::Auto, DeviceChoice::Cpu, DeviceChoice::Cuda(0), DeviceChoice::Cuda(3)] {
+            assert_eq!(choice.to_string().parse(), Ok(choice));
+        }
+        assert_eq!("cuda".parse(), Ok(DeviceChoice::Cuda(0)));
+        for wrong in ["gpu", "cuda:", "cuda:x", "cpu:0", "", "cuda:-1", "cuda:999"] {
+            assert!(wrong.parse::<DeviceChoice>().is_err(), "{wrong}");
+        }
+    }
 }

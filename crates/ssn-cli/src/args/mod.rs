@@ -1,24 +1,17 @@
 //! What the user may type.
 
-mod device;
-mod evaluate;
-mod experiment;
 mod learning;
-mod report;
-mod sample;
-mod view;
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-pub use device::DeviceChoice;
-pub use evaluate::EvaluateArgs;
-pub use experiment::RunExperimentArgs;
-pub use learning::{Checkpoint, DemoArgs, ExportArgs, ExportFormat, PredictArgs, Stored, TrainArgs};
-pub use report::ReportArgs;
-pub use sample::SampleArgs;
+use clap::{Args, Parser, Subcommand};
+pub use learning::{
+    Checkpoint, DemoArgs, DeviceChoice, ExportArgs, ExportFormat, ImportArgs, PredictArgs, RunExperimentArgs,
+    ToyArgs, TrainArgs,
+};
 use ssn_data::Shard;
-pub use view::ViewArgs;
+use ssn_eval::{EvaluateConfig, ReportConfig, SampleConfig};
 
 /// Stochastic segmentation networks: one forward pass, any number of coherent segmentations.
 #[derive(Debug, Parser)]
@@ -68,13 +61,32 @@ pub enum Verb {
     /// Predict whole images: a distribution file and a label map per case.
     Predict(PredictArgs),
     /// Draw segmentations from the distributions that a network predicted; the network is not needed.
-    Sample(SampleArgs),
+    #[command(
+        after_help = "η = μ + T·w_c·(Σ_q g_q·ε_q·P_q + √D·ε): T is --temperature, w_c a --class-scale, g_q a \
+                      --mode-weight. The noise ε of a sample stays what it is, so that only what is steered changes.\n\
+                      OUT/samples.csv has the volume of every class in every sample. Of a deterministic network, every \
+                      voxel draws its label by itself, which shows the grain that the correlations take away. Of a network \
+                      that draws samples itself, those in its file are written, whatever the seed."
+    )]
+    Sample(SampleConfig),
     /// Score predictions against the raters of their dataset.
+    #[command(
+        after_help = "Writes OUT/cases.csv, a row per case, and OUT/summary.json, and prints means with standard errors; \
+                      docs/reference/metrics.md defines every score. A run that was stopped goes on where it was: \
+                      cases whose prediction and settings are the same are not scored again."
+    )]
     Evaluate(EvaluateArgs),
     /// Train, predict and score every row of an experiment file, and write a table like the paper's.
     RunExperiment(RunExperimentArgs),
     /// Show predictions or runs in one HTML file: scores, curves, samples, modes, best and worst cases.
-    Report(ReportArgs),
+    #[command(
+        after_help = "Writes OUT/report.html and OUT/figures. Scores are those of `ssn evaluate`, where it was run before. The \
+                      same input gives the same bytes. docs/reference/report.md tells what every figure shows. Examples:\n  \
+                      ssn report predictions\n  \
+                      ssn report runs/first\n  \
+                      ssn report predictions/rank-2 predictions/rank-10 runs/rank-10 --out comparison"
+    )]
+    Report(ReportConfig),
     /// Steer predicted distributions in the browser, or make a page of them that works without a server.
     View(ViewArgs),
     /// Make one file of a trained network: a bundle for `ssn predict`, or TorchScript for other programs.
@@ -85,56 +97,17 @@ pub enum Verb {
     Info,
 }
 
-/// The toy problem: a low-rank and a diagonal distribution learn two equally probable label maps.
-///
-/// Only the low-rank model can know that the seven pixels in the middle switch together.
+/// The evaluation, and this process's share of it.
 #[derive(Debug, Clone, Args)]
-#[command(args_override_self = true)]
-#[command(after_help = "The figure is OUT/toy.svg and OUT/toy.png, the numbers are in OUT/toy.json.")]
-pub struct ToyArgs {
-    /// Train this many times, with the seeds SEED, SEED + 1, …
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub seeds: u32,
+pub struct EvaluateArgs {
+    /// What is scored.
+    #[command(flatten)]
+    pub config: EvaluateConfig,
 
-    /// The first seed; the same seed gives the same numbers.
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
-
-    /// Training steps, pre-training included (the paper: 10000).
-    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
-    pub steps: u32,
-
-    /// The first steps, which train the mean alone.
-    #[arg(long, default_value_t = 5_000)]
-    pub pretrain: u32,
-
-    /// What is minimized after that: likelihood (the paper's loss) or energy.
-    #[arg(long, default_value = "likelihood", hide_possible_values = true, value_parser = ["likelihood", "energy"])]
-    pub loss: String,
-
-    /// Monte-Carlo samples per label map in each step.
-    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub samples: u32,
-
-    /// Samples per label map for the log-likelihood at the end.
-    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
-    pub eval_samples: u32,
-
-    /// The learning rate of Adam.
-    #[arg(long, default_value_t = 1e-3, value_parser = positive)]
-    pub learning_rate: f64,
-
-    /// The precision of all computation, f32 or f64.
-    #[arg(long, value_enum, hide_possible_values = true, default_value_t = Precision::F64)]
-    pub precision: Precision,
-
-    /// The folder for figure and numbers.
-    #[arg(long, default_value = "toy")]
-    pub out: PathBuf,
-
-    /// Replace the files of an earlier run.
-    #[arg(long)]
-    pub overwrite: bool,
+    /// Work on share I of N of the cases: N processes, on any machines, do all of them, and the last to finish writes the table.
+    /// Without it, the share that mpirun or srun gives this process, or all cases.
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Shard>,
 }
 
 /// Looks at a folder or file, recognizes the layout of the dataset, and writes a commented config.
@@ -157,9 +130,7 @@ pub struct InitArgs {
     pub overwrite: bool,
 }
 
-/// Reads every case of a dataset and lists what is wrong: unreadable files, missing channels, values that are
-/// not finite, labels of no class, sizes and places that differ, empty masks, duplicates, patients in two
-/// splits.
+/// The arguments of `ssn check`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Ends with 0 if there are no problems, 1 if there are, and 65 if this is no dataset.")]
 pub struct CheckArgs {
@@ -216,39 +187,59 @@ pub struct LidcArgs {
     pub overwrite: bool,
 }
 
-/// Reads a `.pt` file of the authors' DeepMedic, deterministic or stochastic, and writes it as a model of ours.
-///
-/// The network is read off the names and shapes of the weights. The pickle inside the file is read as data; nothing of
-/// it is executed.
+/// The arguments of `ssn view`.
 #[derive(Debug, Clone, Args)]
-#[command(args_override_self = true)]
-pub struct ImportArgs {
-    /// The authors' weights, a `.pt` file.
-    pub weights: PathBuf,
+#[command(
+    after_help = "Sample I in the page is sample I of `ssn sample` with the same seed and settings, voxel for voxel. \
+                  docs/reference/viewer.md tells what the page can do and what guards the server. Examples:\n  \
+                  ssn view predictions\n  \
+                  ssn view predictions/case1.ssn.safetensors --no-open --port 8000\n  \
+                  ssn view predictions --case case1 --case case7 --export cases.html"
+)]
+pub struct ViewArgs {
+    /// A distribution file (.ssn.safetensors), or a folder of them.
+    #[arg(value_name = "FILE|FOLDER")]
+    pub input: PathBuf,
 
-    /// The model file to write.
-    #[arg(long, default_value = "model.safetensors")]
-    pub out: PathBuf,
+    /// Only the case of this id. May be repeated.
+    #[arg(long = "case", value_name = "ID")]
+    pub cases: Vec<String>,
 
-    /// Replace a file of that name.
+    /// The folder or file of the dataset, or a config (.toml) that names it; without it, what was predicted.
+    #[arg(long, value_name = "DATASET|CONFIG")]
+    pub data: Option<PathBuf>,
+
+    /// The seed that the page starts with.
+    #[arg(long, default_value_t = 0, value_name = "S")]
+    pub seed: u64,
+
+    /// Cut images to the box of what can change or is marked.
     #[arg(long)]
+    pub crop: bool,
+
+    /// Write page and cases to this file, and serve nothing.
+    #[arg(long, value_name = "HTML", conflicts_with_all = ["port", "host", "no_open"])]
+    pub export: Option<PathBuf>,
+
+    /// Replace a file that is there already.
+    #[arg(long, requires = "export")]
     pub overwrite: bool,
-}
 
-/// Floating-point precision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Precision {
-    /// Single precision.
-    F32,
-    /// Double precision.
-    F64,
-}
+    /// The port to serve at [default: any that is free].
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<u16>,
 
-fn positive(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(x) if x.is_finite() && x > 0.0 => Ok(x),
-        _ => Err("expected a positive number, such as 0.001".to_owned()),
-    }
+    /// Do not open the browser.
+    #[arg(long)]
+    pub no_open: bool,
+
+    /// The address to serve at; another than this machine's own needs --allow-remote.
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    pub host: IpAddr,
+
+    /// Let other machines reach the page, unencrypted.
+    #[arg(long)]
+    pub allow_remote: bool,
 }
 
 #[cfg(test)]

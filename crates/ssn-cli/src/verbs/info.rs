@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::engine::libtorch::{self, Libtorch};
-use crate::engine::loader::libraries_of;
-use crate::engine::{EngineInfo, engine_path};
+use crate::engine::{EngineInfo, LIBTORCH_VERSION, Libtorch, engine_path, libraries_of};
 use crate::exit::{Exit, Failure, json, print};
 
 /// The library that computations on a GPU need, loaded on demand.
@@ -170,8 +168,8 @@ fn describe(info: &Info) -> String {
     row(
         "libtorch",
         match &info.libtorch.folder {
-            Some(folder) if version.split('+').next() != Some(libtorch::VERSION) => {
-                format!("{version} in {}, but {} is needed", folder.display(), libtorch::VERSION)
+            Some(folder) if version.split('+').next() != Some(LIBTORCH_VERSION) => {
+                format!("{version} in {}, but {} is needed", folder.display(), LIBTORCH_VERSION)
             }
             Some(folder) => format!("{version} in {}", folder.display()),
             None => "not found (run `cargo xtask setup`)".to_owned(),

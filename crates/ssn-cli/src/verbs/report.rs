@@ -2,14 +2,12 @@
 
 use ssn_eval::{ReportConfig, report};
 
-use crate::args::{Global, ReportArgs};
+use crate::args::Global;
 use crate::exit::{Exit, Failure, json, print};
 use crate::progress;
 
 /// Makes the report and says where it is.
-pub fn run(args: &ReportArgs, global: &Global) -> Result<Exit, Failure> {
-    let ReportArgs { paths, out, cases, samples, seed, data, overwrite } = args.clone();
-    let config = ReportConfig { paths, out, cases, samples, seed, data, overwrite };
-    let files = report(&config, &progress::show(global.quiet))?;
+pub fn run(config: &ReportConfig, global: &Global) -> Result<Exit, Failure> {
+    let files = report(config, &progress::show(global.quiet))?;
     print(&if global.json { json(&files)? } else { format!("{files}\n") })
 }

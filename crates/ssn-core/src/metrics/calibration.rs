@@ -7,7 +7,7 @@ use super::check;
 use crate::labels::LabelMap;
 use crate::{CoreError, Result};
 
-/// The most bins of a reliability diagram.
+/// The most bins of the calibration error.
 pub const MAX_BINS: usize = 65_536;
 
 /// Which probability is compared with which event.
@@ -20,37 +20,12 @@ pub enum Calibrated {
     Class(u8),
 }
 
-/// One bar of a reliability diagram.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ReliabilityBin {
-    /// The number of observations.
-    pub count: usize,
-    /// The mean probability; `None` without an observation.
-    pub confidence: Option<f64>,
-    /// The share of the observations in which the event happened; `None` without an observation.
-    pub frequency: Option<f64>,
-}
-
-/// A reliability diagram and its expected calibration error.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reliability {
-    /// The bins; bin b of B holds the probabilities in b/B ≤ p < (b + 1)/B, the last one 1 as well.
-    pub bins: Vec<ReliabilityBin>,
-    /// ECE = Σ_b (n_b / n) |frequency_b − confidence_b|.
-    pub ece: f64,
-}
-
-/// The reliability of probabilities `[c, v]` against one or several raters, in `bins` bins of equal width.
+/// The expected calibration error Σ_b (n_b / n) |frequency_b − confidence_b| of probabilities `[c, v]` against one or
+/// several raters, in `bins` bins of equal width: bin b of B holds b/B ≤ p < (b + 1)/B, the last one 1 as well.
 ///
 /// # Errors
-/// When there is no rater or they differ in voxels or classes, when the probabilities have the wrong length
-/// or are none, when the class does not exist, or unless 1 ≤ `bins` ≤ [`MAX_BINS`].
-pub fn reliability(
-    probabilities: &[f32],
-    raters: &[LabelMap],
-    calibrated: Calibrated,
-    bins: usize,
-) -> Result<Reliability> {
+/// As every score, and unless 1 ≤ `bins` ≤ [`MAX_BINS`] and the class exists.
+pub fn ece(probabilities: &[f32], raters: &[LabelMap], calibrated: Calibrated, bins: usize) -> Result<f64> {
     let space = check::common_space(&check::RATERS, raters)?;
     check::probabilities(probabilities, space.classes, space.voxels)?;
     if !(1..=MAX_BINS).contains(&bins) {
@@ -62,7 +37,7 @@ pub fn reliability(
     {
         return Err(CoreError::Label { field: "class", index: 0, label, classes: space.classes });
     }
-    let mut tallies = vec![Tally::default(); bins];
+    let mut tallies = vec![(0, 0.0); bins]; // events, and the sum of confidences
     for voxel in 0..space.voxels {
         let probability = |class: usize| probabilities[class * space.voxels + voxel];
         let class = match calibrated {
@@ -72,58 +47,28 @@ pub fn reliability(
             }
         };
         let confidence = f64::from(probability(class)).clamp(0.0, 1.0);
-        let tally = &mut tallies[((confidence * bins as f64) as usize).min(bins - 1)];
-        tally.count += raters.len();
-        tally.confidence += confidence * raters.len() as f64;
-        tally.events += raters.iter().filter(|rater| usize::from(rater.labels()[voxel]) == class).count();
+        let (events, sum) = &mut tallies[((confidence * bins as f64) as usize).min(bins - 1)];
+        *events += raters.iter().filter(|rater| usize::from(rater.labels()[voxel]) == class).count();
+        *sum += confidence * raters.len() as f64;
     }
-    let observations = (space.voxels * raters.len()) as f64;
-    let ece =
-        tallies.iter().map(|bin| (bin.events as f64 - bin.confidence).abs()).sum::<f64>() / observations;
-    Ok(Reliability { bins: tallies.iter().map(Tally::bin).collect(), ece })
+    let gaps = tallies.iter().map(|(events, sum)| (*events as f64 - sum).abs());
+    Ok(gaps.sum::<f64>() / (space.voxels * raters.len()) as f64)
 }
 
 /// The class-wise ECE: the mean over the foreground classes of the ECE of [`Calibrated::Class`].
-///
-/// # Errors
-/// As [`reliability`].
 pub fn foreground_ece(probabilities: &[f32], raters: &[LabelMap], bins: usize) -> Result<f64> {
     let classes = check::common_space(&check::RATERS, raters)?.classes;
     let mut sum = 0.0;
     for class in 1..classes {
-        sum += reliability(probabilities, raters, Calibrated::Class(class as u8), bins)?.ece;
+        sum += ece(probabilities, raters, Calibrated::Class(class as u8), bins)?;
     }
     Ok(sum / (classes - 1) as f64)
 }
 
-/// The sums of one bin.
-#[derive(Clone, Default)]
-struct Tally {
-    count: usize,
-    confidence: f64,
-    events: usize,
-}
-
-impl Tally {
-    fn bin(&self) -> ReliabilityBin {
-        let mean = |sum: f64| (self.count > 0).then(|| sum / self.count as f64);
-        ReliabilityBin {
-            count: self.count,
-            confidence: mean(self.confidence),
-            frequency: mean(self.events as f64),
-        }
-    }
-}
-
-/// The Brier score of probabilities `[c, v]`: the mean over voxels and raters of Σ_k (p_k − [y = k])², 0 to
-/// 2.
+/// The Brier score of probabilities `[c, v]`: the mean over voxels and raters of Σ_k (p_k − [y = k])², 0 to 2.
 ///
 /// The sum runs over all classes, the background included; for two classes that is twice the score that
 /// counts only the probability of the foreground.
-///
-/// # Errors
-/// When there is no rater or they differ in voxels or classes, or when the probabilities have the wrong
-/// length or are none.
 pub fn brier(probabilities: &[f32], raters: &[LabelMap]) -> Result<f64> {
     let space = check::common_space(&check::RATERS, raters)?;
     check::probabilities(probabilities, space.classes, space.voxels)?;
@@ -150,12 +95,9 @@ mod tests {
     #[test]
     fn half_of_the_raters_is_one_half() {
         let raters = [map(&[1, 0]), map(&[0, 0])];
-        let found = reliability(&[0.5, 1.0, 0.5, 0.0], &raters, Calibrated::Class(1), 10).unwrap();
-        assert_eq!(found.ece, 0.0);
-        let bin = ReliabilityBin { count: 2, confidence: Some(0.5), frequency: Some(0.5) };
-        assert_eq!(found.bins[5], bin);
-        assert_eq!(found.bins[9].confidence, None);
-        assert_eq!(foreground_ece(&[0.5, 1.0, 0.5, 0.0], &raters, 10).unwrap(), 0.0);
+        let probabilities = [0.5, 1.0, 0.5, 0.0];
+        assert_eq!(ece(&probabilities, &raters, Calibrated::Class(1), 10).unwrap(), 0.0);
+        assert_eq!(foreground_ece(&probabilities, &raters, 10).unwrap(), 0.0);
     }
 
     #[test]
@@ -163,11 +105,10 @@ mod tests {
         // Top labels: 0 at 0.75 (right), 1 at 0.75 (wrong), 1 at 1 (right).
         let probabilities = [0.75, 0.25, 0.0, 0.25, 0.75, 1.0];
         let rater = [map(&[0, 0, 1])];
-        let found = reliability(&probabilities, &rater, Calibrated::TopLabel, 4).unwrap();
-        assert!((found.ece - (2.5f64 - 2.0) / 3.0).abs() < 1e-15, "{}", found.ece);
-        assert_eq!(found.bins[3].count, 3);
-        let finer = reliability(&probabilities, &rater, Calibrated::TopLabel, 8).unwrap();
-        assert!((finer.ece - (1.5f64 - 1.0) / 3.0).abs() < 1e-15, "{}", finer.ece);
+        for (bins, expected) in [(4, (2.5f64 - 2.0) / 3.0), (8, (1.5f64 - 1.0) / 3.0)] {
+            let found = ece(&probabilities, &rater, Calibrated::TopLabel, bins).unwrap();
+            assert!((found - expected).abs() < 1e-15, "{found}");
+        }
         let score = brier(&probabilities, &rater).unwrap();
         assert!((score - (2.0 * 0.0625 + 2.0 * 0.5625) / 3.0).abs() < 1e-15, "{score}");
     }
@@ -176,7 +117,7 @@ mod tests {
     fn bad_input_is_named() {
         let rater = [map(&[0, 1])];
         let good = [0.5; 4];
-        let fail = |p: &[f32], what, bins| reliability(p, &rater, what, bins).unwrap_err();
+        let fail = |p: &[f32], what, bins| ece(p, &rater, what, bins).unwrap_err();
         assert!(matches!(fail(&good[1..], Calibrated::TopLabel, 4), CoreError::Length { expected: 4, .. }));
         assert!(matches!(fail(&good, Calibrated::TopLabel, 0), CoreError::OutOfRange { field: "bins", .. }));
         assert!(matches!(fail(&good, Calibrated::Class(2), 4), CoreError::Label { field: "class", .. }));

@@ -3,18 +3,12 @@
 use crate::labels::{BitPlanes, LabelMap};
 use crate::{CoreError, Result};
 
-/// How errors name an argument and its two extents.
-pub(super) struct Names {
-    list: &'static str,
-    voxels: &'static str,
-    classes: &'static str,
-}
+/// How errors name an argument, its voxels and its classes.
+pub(super) type Names = [&'static str; 3];
 
-pub(super) const SAMPLES: Names =
-    Names { list: "samples", voxels: "samples.voxels", classes: "samples.classes" };
-pub(super) const RATERS: Names = Names { list: "raters", voxels: "raters.voxels", classes: "raters.classes" };
-pub(super) const PREDICTION: Names =
-    Names { list: "prediction", voxels: "prediction.voxels", classes: "prediction.classes" };
+pub(super) const SAMPLES: Names = ["samples", "samples.voxels", "samples.classes"];
+pub(super) const RATERS: Names = ["raters", "raters.voxels", "raters.classes"];
+pub(super) const PREDICTION: Names = ["prediction", "prediction.voxels", "prediction.classes"];
 
 /// The extents in which two maps must agree.
 #[derive(Clone, Copy, PartialEq)]
@@ -40,7 +34,7 @@ pub(super) fn common_space<'a, M>(names: &Names, maps: &'a [M]) -> Result<Space>
 where
     Space: From<&'a M>,
 {
-    let first = maps.first().ok_or(CoreError::Empty { field: names.list })?;
+    let first = maps.first().ok_or(CoreError::Empty { field: names[0] })?;
     let space = Space::from(first);
     all_in(space, names, maps)?;
     Ok(space)
@@ -52,34 +46,24 @@ where
     Space: From<&'a M>,
 {
     if maps.is_empty() {
-        return Err(CoreError::Empty { field: names.list });
+        return Err(CoreError::Empty { field: names[0] });
     }
+    let expected = "the same as in the first map";
     for (index, map) in maps.iter().enumerate() {
         let found = Space::from(map);
-        if found.voxels != space.voxels {
-            let (field, value) = (names.voxels, found.voxels as f64);
-            return Err(CoreError::OutOfRange {
-                field,
-                index,
-                value,
-                expected: "the same as in the first map",
-            });
-        }
-        if found.classes != space.classes {
-            let (field, value) = (names.classes, found.classes as f64);
-            return Err(CoreError::OutOfRange {
-                field,
-                index,
-                value,
-                expected: "the same as in the first map",
-            });
+        for (field, value, wanted) in
+            [(names[1], found.voxels, space.voxels), (names[2], found.classes, space.classes)]
+        {
+            if value != wanted {
+                return Err(CoreError::OutOfRange { field, index, value: value as f64, expected });
+            }
         }
     }
     Ok(())
 }
 
-/// How far the probabilities of a voxel may sum from 1: rounding of half-precision values, not a wrong
-/// layout.
+/// How far the probabilities of a voxel may sum from 1: rounding of half-precision values, not a
+/// wrong layout.
 const SUM_TOLERANCE: f64 = 1e-2;
 
 /// Fails unless `values` `[c, v]` holds a probability of each class at each voxel.

@@ -8,50 +8,20 @@
 
 use rayon::prelude::*;
 
-use super::aggregate::mean;
 use super::check;
-use super::group::ClassGroup;
-use super::overlap::{BothEmpty, Overlap};
-use super::pairwise::PairwiseDistances;
+use super::ged::PairwiseDistances;
+use super::overlap::{ClassGroup, Overlap};
 use crate::labels::BitPlanes;
 use crate::{CoreError, Result};
 
-/// The longest lists that are matched. The time grows with the third power of the length, to some ten seconds
-/// here.
+/// The longest lists that are matched. The time grows with the third power of the length, to some ten seconds here.
 pub const MAX_MATCHED: usize = 2048;
 
-/// The largest cost that [`hungarian`] accepts, so that no sum of costs overflows.
-pub const MAX_COST: f64 = 1e150;
-
-/// A one-to-one matching of rows with columns.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Assignment {
-    /// The column of each row.
-    pub columns: Vec<usize>,
-    /// The sum of the matched costs.
-    pub cost: f64,
-}
-
-/// The matching of least total cost for a square matrix `[size, size]` in row-major order.
+/// The least total cost of a one-to-one matching of the rows and columns of a matrix `[size, size]` of finite costs.
 ///
 /// The Hungarian method with potentials in O(size³): row by row, the shortest path of reduced costs from the
 /// new row to a free column extends the matching.
-///
-/// # Errors
-/// [`CoreError::Length`] unless the matrix has size² entries, [`CoreError::NonFinite`] or
-/// [`CoreError::OutOfRange`] for a cost that is not finite or beyond ±[`MAX_COST`].
-pub fn hungarian(cost: &[f64], size: usize) -> Result<Assignment> {
-    let expected = size.saturating_mul(size);
-    if cost.len() != expected {
-        return Err(CoreError::Length { field: "cost", expected, found: cost.len() });
-    }
-    if let Some(index) = cost.iter().position(|value| !value.is_finite()) {
-        return Err(CoreError::NonFinite { field: "cost", index, value: cost[index] });
-    }
-    if let Some(index) = cost.iter().position(|value| value.abs() > MAX_COST) {
-        let expected = "between -1e150 and 1e150";
-        return Err(CoreError::OutOfRange { field: "cost", index, value: cost[index], expected });
-    }
+fn least_cost(cost: &[f64], size: usize) -> f64 {
     let mut matching = Matching::new(cost, size);
     for row in 0..size {
         matching.add_row(row);
@@ -62,8 +32,7 @@ pub fn hungarian(cost: &[f64], size: usize) -> Result<Assignment> {
             columns[*row] = column;
         }
     }
-    let cost = columns.iter().enumerate().map(|(row, &column)| cost[row * size + column]).sum();
-    Ok(Assignment { columns, cost })
+    columns.iter().enumerate().map(|(row, &column)| cost[row * size + column]).sum()
 }
 
 /// A partial matching with potentials, whose sum never exceeds a cost and equals it on every matched pair.
@@ -135,31 +104,13 @@ impl<'a> Matching<'a> {
     }
 }
 
-/// HM-IoU of all samples against all raters.
-///
-/// # Errors
-/// When there is no sample or no rater, when the maps differ in voxels or classes, or when lcm(m, n) exceeds
-/// [`MAX_MATCHED`].
-pub fn hm_iou(samples: &[BitPlanes], raters: &[BitPlanes]) -> Result<f64> {
-    PairwiseDistances::new(samples, raters)?.hm_iou_at(samples.len())
-}
-
 impl PairwiseDistances {
-    /// HM-IoU of the first `samples` samples.
+    /// HM-IoU of all samples against all raters.
     ///
     /// # Errors
-    /// When there are not so many samples, or when lcm(samples, n) exceeds [`MAX_MATCHED`].
-    pub fn hm_iou_at(&self, samples: usize) -> Result<f64> {
-        if samples == 0 || samples > self.samples() {
-            let expected = "at least 1 and at most the number of samples drawn";
-            return Err(CoreError::OutOfRange {
-                field: "samples",
-                index: 0,
-                value: samples as f64,
-                expected,
-            });
-        }
-        let size = matched_pairs(samples, self.raters());
+    /// When lcm(m, n) exceeds [`MAX_MATCHED`].
+    pub fn hm_iou(&self) -> Result<f64> {
+        let (samples, size) = (self.samples(), matched_pairs(self.samples(), self.raters()));
         if size > MAX_MATCHED {
             let expected = "at most 2048";
             let field = "least common multiple of samples and raters";
@@ -167,7 +118,7 @@ impl PairwiseDistances {
         }
         let row = |i: usize| self.sample_to_raters(i % samples).iter().copied().cycle().take(size);
         let cost: Vec<f64> = (0..size).flat_map(row).collect(); // [lcm, lcm]
-        Ok(1.0 - hungarian(&cost, size)?.cost / size as f64)
+        Ok(1.0 - least_cost(&cost, size) / size as f64)
     }
 }
 
@@ -182,19 +133,9 @@ pub fn matched_pairs(samples: usize, raters: usize) -> usize {
 
 /// Max-Dice: for every rater the largest Dice that a sample reaches, averaged over the raters.
 ///
-/// The Dice of a pair is the mean over `groups` ([`ClassGroup::each`] for the foreground classes). With
-/// [`BothEmpty::Undefined`] a group that is empty in both maps is left out of that mean, a pair without any
-/// group left is no candidate, and a rater without any candidate is left out of the average; `None` when no
-/// rater is left. With [`BothEmpty::One`] such groups count 1 and the result is always defined.
-///
-/// # Errors
-/// When there is no sample, no rater or no group, when the maps differ in voxels or classes, or lack a class.
-pub fn max_dice(
-    samples: &[BitPlanes],
-    raters: &[BitPlanes],
-    groups: &[ClassGroup],
-    both_empty: BothEmpty,
-) -> Result<Option<f64>> {
+/// The Dice of a pair is the mean over `groups` ([`ClassGroup::each`] for the foreground classes), where a group that
+/// is empty in both maps counts 1.
+pub fn max_dice(samples: &[BitPlanes], raters: &[BitPlanes], groups: &[ClassGroup]) -> Result<f64> {
     let space = check::common_space(&check::SAMPLES, samples)?;
     check::all_in(space, &check::RATERS, raters)?;
     if groups.is_empty() {
@@ -202,11 +143,11 @@ pub fn max_dice(
     }
     groups.iter().try_for_each(|group| group.check(space.classes))?;
     let dice = |sample: &BitPlanes, rater: &BitPlanes| {
-        let each = groups.iter().map(|group| Overlap::of_checked(sample, rater, group).dice(both_empty));
-        mean(&each.flatten().collect::<Vec<_>>())
+        let each = groups.iter().map(|group| Overlap::of_checked(sample, rater, group).dice().unwrap_or(1.0));
+        each.sum::<f64>() / groups.len() as f64
     };
-    let best = |rater| samples.par_iter().filter_map(|sample| dice(sample, rater)).reduce_with(f64::max);
-    Ok(mean(&raters.iter().filter_map(best).collect::<Vec<_>>()))
+    let best = |rater| samples.par_iter().map(|sample| dice(sample, rater)).reduce(|| 0.0, f64::max);
+    Ok(raters.iter().map(best).sum::<f64>() / raters.len() as f64)
 }
 
 #[cfg(test)]
@@ -219,61 +160,19 @@ mod tests {
     }
 
     #[test]
-    fn the_cheapest_matching() {
-        let found = hungarian(&[4.0, 1.0, 3.0, 2.0, 0.0, 5.0, 3.0, 2.0, 2.0], 3).unwrap();
-        assert_eq!((found.columns, found.cost), (vec![1, 0, 2], 5.0));
-        assert_eq!(hungarian(&[], 0).unwrap(), Assignment { columns: vec![], cost: 0.0 });
-        assert_eq!(hungarian(&[-7.0], 1).unwrap().cost, -7.0);
-    }
-
-    #[test]
-    fn bad_costs_are_errors() {
-        assert!(matches!(hungarian(&[1.0], 2), Err(CoreError::Length { expected: 4, found: 1, .. })));
-        assert!(matches!(hungarian(&[f64::NAN], 1), Err(CoreError::NonFinite { index: 0, .. })));
-        assert!(matches!(hungarian(&[1e200], 1), Err(CoreError::OutOfRange { .. })));
-        assert!(hungarian(&[], usize::MAX).is_err());
-        let extreme = [MAX_COST, -MAX_COST, -MAX_COST, MAX_COST];
-        assert_eq!(hungarian(&extreme, 2).unwrap().columns, [1, 0]);
-    }
-
-    #[test]
-    fn hm_iou_by_hand() {
-        let (left, right, both) = (planes(&[1, 0]), planes(&[0, 1]), planes(&[1, 1]));
-        let raters = [left.clone(), right.clone()];
-        assert_eq!(hm_iou(&[right, left.clone()], &raters).unwrap(), 1.0);
-        // Three samples and two raters become six pairs, each of IoU 1/2.
-        let samples = [both.clone(), both.clone(), both];
-        assert!((hm_iou(&samples, &raters).unwrap() - 0.5).abs() < 1e-15);
-        let empty = planes(&[0, 0]);
-        assert_eq!(hm_iou(std::slice::from_ref(&empty), std::slice::from_ref(&empty)).unwrap(), 1.0);
-        assert_eq!(hm_iou(&[empty], &[left]).unwrap(), 0.0);
-    }
-
-    #[test]
     fn lists_that_are_too_long_to_match_are_an_error() {
         let map = planes(&[1]);
-        let error = hm_iou(&vec![map.clone(); 47], &vec![map; 53]).unwrap_err();
+        let distances = PairwiseDistances::new(&vec![map.clone(); 47], &vec![map; 53]).unwrap();
+        let error = distances.hm_iou().unwrap_err();
         assert!(matches!(error, CoreError::OutOfRange { value: 2491.0, .. }), "{error}");
     }
 
     #[test]
-    fn max_dice_follows_the_choice_for_empty_masks() {
+    fn max_dice_counts_empty_masks_that_agree() {
         let (empty, left, both) = (planes(&[0, 0]), planes(&[1, 0]), planes(&[1, 1]));
-        let groups = ClassGroup::each(2);
-        let samples = [empty.clone(), both];
-        let raters = [empty.clone(), left];
-        let third = 2.0 / 3.0;
-        // The empty rater is met by an empty sample (1) or, where that is undefined, by the full one alone
-        // (0).
-        let one = max_dice(&samples, &raters, &groups, BothEmpty::One).unwrap();
-        assert_eq!(one, Some((1.0 + third) / 2.0));
-        let undefined = max_dice(&samples, &raters, &groups, BothEmpty::Undefined).unwrap();
-        assert_eq!(undefined, Some(third / 2.0));
-        let nothing = max_dice(&samples[..1], &raters[..1], &groups, BothEmpty::Undefined).unwrap();
-        assert_eq!(nothing, None);
-        assert_eq!(
-            max_dice(&samples, &raters, &[], BothEmpty::One),
-            Err(CoreError::Empty { field: "groups" })
-        );
+        let (samples, raters) = ([empty.clone(), both], [empty, left]);
+        let found = max_dice(&samples, &raters, &ClassGroup::each(2)).unwrap();
+        assert_eq!(found, (1.0 + 2.0 / 3.0) / 2.0);
+        assert_eq!(max_dice(&samples, &raters, &[]), Err(CoreError::Empty { field: "groups" }));
     }
 }

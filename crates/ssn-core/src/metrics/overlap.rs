@@ -1,33 +1,81 @@
-//! Dice and IoU of two masks, and the paper's pooled DSC and DSC_nod.
+//! Dice of two masks, the paper's DSC and DSC_nod, and the Dice of samples.
 //!
-//! With A and B the voxels of a class or of a [`ClassGroup`] in two maps:
-//!
-//! - Dice = 2|A ∩ B| / (|A| + |B|),
-//! - IoU = |A ∩ B| / |A ∪ B| with |A ∪ B| = |A| + |B| − |A ∩ B|.
-//!
-//! Both are 0 when exactly one mask is empty. When both are empty the quotient is 0/0 and [`BothEmpty`]
-//! decides.
+//! With A and B the voxels of a [`ClassGroup`] in two maps, Dice = 2|A ∩ B| / (|A| + |B|): 0 when exactly one mask is
+//! empty, undefined when both are.
 
-use super::aggregate::Summary;
+use super::aggregate::quantile;
 use super::check::{self, Space};
-use super::group::ClassGroup;
-use crate::Result;
-use crate::labels::BitPlanes;
+use crate::labels::{BitPlanes, LabelMap, MAX_CLASSES};
+use crate::{CoreError, Result};
 
-/// The value of an overlap when both masks are empty.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BothEmpty {
-    /// There is none, and averages skip the pair: the paper's DSC.
-    Undefined,
-    /// The masks agree perfectly, 1: the paper's distance for GED, and HM-IoU.
-    One,
+/// A set of foreground classes whose union is one mask, such as whole tumor = {1, 2, 3}. A single class is a group of one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ClassGroup {
+    classes: Vec<u8>, // ascending, without repetition, without 0
 }
 
-impl BothEmpty {
-    fn value(self) -> Option<f64> {
-        match self {
-            Self::Undefined => None,
-            Self::One => Some(1.0),
+impl ClassGroup {
+    /// A group of the given classes, in any order; repetitions are dropped.
+    ///
+    /// # Errors
+    /// [`CoreError::Empty`] without a class and [`CoreError::OutOfRange`] for the background, class 0.
+    pub fn new(classes: &[u8]) -> Result<Self> {
+        if classes.is_empty() {
+            return Err(CoreError::Empty { field: "group" });
+        }
+        if let Some(index) = classes.iter().position(|&class| class == 0) {
+            let expected = "a foreground class, 1 or more";
+            return Err(CoreError::OutOfRange { field: "group", index, value: 0.0, expected });
+        }
+        let mut classes = classes.to_vec();
+        classes.sort_unstable();
+        classes.dedup();
+        Ok(Self { classes })
+    }
+
+    /// One group for each foreground class of maps with `classes` classes.
+    pub fn each(classes: usize) -> Vec<Self> {
+        Self::foreground(classes).map(|class| Self { classes: vec![class] }).collect()
+    }
+
+    /// All foreground classes of maps with `classes` classes, merged.
+    ///
+    /// # Errors
+    /// [`CoreError::Empty`] when there is no foreground class.
+    pub fn whole(classes: usize) -> Result<Self> {
+        Self::new(&Self::foreground(classes).collect::<Vec<_>>())
+    }
+
+    fn foreground(classes: usize) -> impl Iterator<Item = u8> {
+        (1..classes.min(MAX_CLASSES)).map(|class| class as u8)
+    }
+
+    /// The classes, ascending.
+    pub fn classes(&self) -> &[u8] {
+        &self.classes
+    }
+
+    /// The number of voxels of the merged mask.
+    pub fn volume(&self, planes: &BitPlanes) -> usize {
+        self.classes.iter().map(|&class| planes.volume(class)).sum()
+    }
+
+    /// The merged mask `[v]`.
+    ///
+    /// # Errors
+    /// [`CoreError::Label`] when the map does not have one of the classes.
+    pub fn mask(&self, map: &LabelMap) -> Result<Vec<bool>> {
+        self.check(map.classes())?;
+        Ok(map.mask(&self.classes))
+    }
+
+    /// Fails when maps with `classes` classes do not have one of the group's.
+    pub(super) fn check(&self, classes: usize) -> Result<()> {
+        match self.classes.iter().position(|&class| usize::from(class) >= classes) {
+            None => Ok(()),
+            Some(index) => {
+                Err(CoreError::Label { field: "group", index, label: self.classes[index], classes })
+            }
         }
     }
 }
@@ -44,11 +92,7 @@ pub struct Overlap {
 }
 
 impl Overlap {
-    /// Counts the masks that `group` makes of two maps.
-    ///
-    /// # Errors
-    /// When the maps differ in voxels or classes (the second is named `raters`), or lack a class of the
-    /// group.
+    /// Counts the masks that `group` makes of two maps; errors name the second `raters`.
     pub fn new(first: &BitPlanes, second: &BitPlanes, group: &ClassGroup) -> Result<Self> {
         check::all_in(Space::from(first), &check::RATERS, std::slice::from_ref(second))?;
         group.check(first.classes())?;
@@ -64,94 +108,104 @@ impl Overlap {
         }
     }
 
-    /// |A ∪ B|.
-    pub fn union(&self) -> usize {
-        (self.first + self.second).saturating_sub(self.intersection)
-    }
-
-    /// 2|A ∩ B| / (|A| + |B|).
-    pub fn dice(&self, both_empty: BothEmpty) -> Option<f64> {
-        match self.first + self.second {
-            0 => both_empty.value(),
-            sum => Some(2.0 * self.intersection as f64 / sum as f64),
-        }
-    }
-
-    /// |A ∩ B| / |A ∪ B|.
-    pub fn iou(&self, both_empty: BothEmpty) -> Option<f64> {
-        match self.union() {
-            0 => both_empty.value(),
-            union => Some(self.intersection as f64 / union as f64),
-        }
+    /// 2|A ∩ B| / (|A| + |B|); `None` where both masks are empty.
+    pub fn dice(&self) -> Option<f64> {
+        let sum = self.first + self.second;
+        (sum > 0).then(|| 2.0 * self.intersection as f64 / sum as f64)
     }
 }
 
-/// The overlap of two maps in every one of `groups`; [`ClassGroup::each`] gives one per foreground class.
-///
-/// # Errors
-/// As [`Overlap::new`].
-pub fn overlaps(first: &BitPlanes, second: &BitPlanes, groups: &[ClassGroup]) -> Result<Vec<Overlap>> {
-    groups.iter().map(|group| Overlap::new(first, second, group)).collect()
+/// The paper's DSC and DSC_nod of one prediction against each of its raters, `[n]` each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RaterDice {
+    /// The Dice; `None` where both masks are empty.
+    pub dsc: Vec<Option<f64>>,
+    /// The same, `None` wherever the rater marked nothing, whatever was predicted.
+    pub dsc_nod: Vec<Option<f64>>,
 }
 
-/// The paper's DSC and DSC_nod, collected over images.
-///
-/// Each pair of a prediction and a rater is one value, so that an image with four raters counts four times.
-/// DSC leaves out the pairs in which both masks are empty. DSC_nod leaves out every pair whose rater marked
-/// nothing, whatever was predicted; a prediction that misses a marked mask counts 0 in both.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct PooledDice {
-    dsc: Vec<Option<f64>>,
-    dsc_nod: Vec<Option<f64>>,
-}
-
-impl PooledDice {
-    /// Adds one image: its prediction against each of its raters.
-    ///
-    /// # Errors
-    /// When there is no rater, when the maps differ in voxels or classes, or when they lack a class of the
-    /// group.
-    pub fn push(&mut self, prediction: &BitPlanes, raters: &[BitPlanes], group: &ClassGroup) -> Result<()> {
+impl RaterDice {
+    /// Compares a prediction with at least one rater.
+    pub fn new(prediction: &BitPlanes, raters: &[BitPlanes], group: &ClassGroup) -> Result<Self> {
         check::all_in(Space::from(prediction), &check::RATERS, raters)?;
         group.check(prediction.classes())?;
-        for rater in raters {
-            let overlap = Overlap::of_checked(prediction, rater, group);
-            let dice = overlap.dice(BothEmpty::Undefined);
-            self.dsc.push(dice);
-            self.dsc_nod.push(dice.filter(|_| overlap.second > 0));
-        }
-        Ok(())
+        let overlaps = raters.iter().map(|rater| Overlap::of_checked(prediction, rater, group));
+        let both = |overlap: Overlap| (overlap.dice(), overlap.dice().filter(|_| overlap.second > 0));
+        let (dsc, dsc_nod) = overlaps.map(both).unzip();
+        Ok(Self { dsc, dsc_nod })
+    }
+}
+
+/// The Dice of the prediction and of each sample against one rater, for one group of classes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SampleDice {
+    /// Dice of the prediction, the argmax of the mean logits.
+    pub prediction: Option<f64>,
+    /// Dice of each sample `[m]`.
+    pub samples: Vec<Option<f64>>,
+}
+
+impl SampleDice {
+    /// Scores the prediction and all samples.
+    pub fn new(
+        prediction: &BitPlanes,
+        samples: &[BitPlanes],
+        rater: &BitPlanes,
+        group: &ClassGroup,
+    ) -> Result<Self> {
+        let space = Space::from(rater);
+        check::all_in(space, &check::PREDICTION, std::slice::from_ref(prediction))?;
+        check::all_in(space, &check::SAMPLES, samples)?;
+        group.check(space.classes)?;
+        let dice = |map| Overlap::of_checked(map, rater, group).dice();
+        Ok(Self { prediction: dice(prediction), samples: samples.iter().map(dice).collect() })
     }
 
-    /// DSC of each pair, in the order of [`PooledDice::push`]; `None` where both masks were empty.
-    pub fn dsc_values(&self) -> &[Option<f64>] {
-        &self.dsc
+    /// The share of the samples whose Dice is strictly larger than the prediction's.
+    ///
+    /// Samples without a Dice are left out; `None` when the prediction has none or no sample has one.
+    pub fn better_than_prediction(&self) -> Option<f64> {
+        let prediction = self.prediction?;
+        let defined: Vec<f64> = self.samples.iter().copied().flatten().collect();
+        let better = defined.iter().filter(|&&dice| dice > prediction).count();
+        (!defined.is_empty()).then(|| better as f64 / defined.len() as f64)
     }
 
-    /// DSC_nod of each pair, in the order of [`PooledDice::push`]; `None` where the rater's mask was empty.
-    pub fn dsc_nod_values(&self) -> &[Option<f64>] {
-        &self.dsc_nod
-    }
-
-    /// Mean DSC ± standard error.
-    pub fn dsc(&self) -> Summary {
-        Summary::of_scores(&self.dsc)
-    }
-
-    /// Mean DSC_nod ± standard error.
-    pub fn dsc_nod(&self) -> Summary {
-        Summary::of_scores(&self.dsc_nod)
+    /// The [`quantile`] `q` of the samples that have a Dice.
+    pub fn quantile(&self, q: f64) -> Result<Option<f64>> {
+        quantile(&self.samples.iter().copied().flatten().collect::<Vec<_>>(), q)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::CoreError;
-    use crate::labels::LabelMap;
 
     fn planes(labels: &[u8], classes: usize) -> BitPlanes {
         BitPlanes::new(&LabelMap::new(labels.to_vec(), classes).unwrap())
+    }
+
+    #[test]
+    fn groups_are_sets_of_foreground_classes() {
+        assert_eq!(ClassGroup::new(&[3, 1, 3]).unwrap().classes(), [1, 3]);
+        assert_eq!(ClassGroup::new(&[]).unwrap_err(), CoreError::Empty { field: "group" });
+        assert!(matches!(
+            ClassGroup::new(&[1, 0]),
+            Err(CoreError::OutOfRange { field: "group", index: 1, .. })
+        ));
+        assert_eq!(ClassGroup::whole(4).unwrap().classes(), [1, 2, 3]);
+        assert_eq!(ClassGroup::each(3).len(), 2);
+        assert_eq!(ClassGroup::whole(256).unwrap().classes().len(), 255);
+        assert!(ClassGroup::whole(1).is_err());
+    }
+
+    #[test]
+    fn a_class_that_the_map_lacks_is_an_error() {
+        let map = LabelMap::new(vec![0, 1, 2], 3).unwrap();
+        let core = ClassGroup::new(&[1, 3]).unwrap();
+        let error = core.mask(&map).unwrap_err();
+        assert_eq!(error, CoreError::Label { field: "group", index: 1, label: 3, classes: 3 });
+        assert_eq!(ClassGroup::new(&[2, 1]).unwrap().mask(&map).unwrap(), [false, true, true]);
     }
 
     #[test]
@@ -161,40 +215,45 @@ mod tests {
         let mut groups = ClassGroup::each(4);
         groups.push(ClassGroup::new(&[1, 3]).unwrap());
         groups.push(ClassGroup::whole(4).unwrap());
-        let dice: Vec<_> = overlaps(&a, &b, &groups)
-            .unwrap()
-            .iter()
-            .map(|o| o.dice(BothEmpty::Undefined).unwrap())
-            .collect();
+        let overlap = |group| Overlap::new(&a, &b, group).unwrap();
+        let dice: Vec<_> = groups.iter().map(|group| overlap(group).dice().unwrap()).collect();
         assert_eq!(dice, [2.0 / 4.0, 2.0 / 3.0, 0.0, 4.0 / 6.0, 8.0 / 9.0]);
-        let core = Overlap::new(&a, &b, &groups[3]).unwrap();
-        assert_eq!(core, Overlap { first: 3, second: 3, intersection: 2 });
-        assert_eq!(core.iou(BothEmpty::Undefined), Some(0.5));
+        assert_eq!(overlap(&groups[3]), Overlap { first: 3, second: 3, intersection: 2 });
     }
 
     #[test]
-    fn empty_masks_follow_the_choice() {
-        let (empty, full) = (planes(&[0, 0], 2), planes(&[1, 1], 2));
-        let group = ClassGroup::new(&[1]).unwrap();
-        let both = Overlap::new(&empty, &empty, &group).unwrap();
-        assert_eq!((both.dice(BothEmpty::Undefined), both.iou(BothEmpty::Undefined)), (None, None));
-        assert_eq!((both.dice(BothEmpty::One), both.iou(BothEmpty::One)), (Some(1.0), Some(1.0)));
-        let one = Overlap::new(&empty, &full, &group).unwrap();
-        assert_eq!((one.dice(BothEmpty::One), one.iou(BothEmpty::One)), (Some(0.0), Some(0.0)));
-    }
-
-    #[test]
-    fn pooling_follows_the_paper() {
+    fn dsc_and_dsc_nod_follow_the_paper() {
         let group = ClassGroup::new(&[1]).unwrap();
         let raters = [planes(&[0, 0], 2), planes(&[1, 1], 2), planes(&[1, 0], 2)];
-        let mut pooled = PooledDice::default();
-        pooled.push(&planes(&[1, 0], 2), &raters, &group).unwrap();
-        pooled.push(&planes(&[0, 0], 2), &raters, &group).unwrap();
+        let found = RaterDice::new(&planes(&[1, 0], 2), &raters, &group).unwrap();
         let third = Some(2.0 / 3.0);
-        assert_eq!(pooled.dsc_values(), [Some(0.0), third, Some(1.0), None, Some(0.0), Some(0.0)]);
-        assert_eq!(pooled.dsc_nod_values(), [None, third, Some(1.0), None, Some(0.0), Some(0.0)]);
-        assert_eq!((pooled.dsc().count, pooled.dsc().skipped), (5, 1));
-        assert_eq!((pooled.dsc_nod().count, pooled.dsc_nod().skipped), (4, 2));
+        assert_eq!(found.dsc, [Some(0.0), third, Some(1.0)]);
+        assert_eq!(found.dsc_nod, [None, third, Some(1.0)]);
+        let empty = RaterDice::new(&planes(&[0, 0], 2), &raters, &group).unwrap();
+        assert_eq!(empty.dsc, [None, Some(0.0), Some(0.0)]);
+        assert_eq!(empty.dsc_nod, empty.dsc);
+    }
+
+    #[test]
+    fn samples_are_ranked_against_the_prediction() {
+        let planes = |labels: &[u8]| planes(labels, 4);
+        let rater = planes(&[1, 1, 0, 0]);
+        let samples =
+            [planes(&[1, 1, 0, 0]), planes(&[1, 0, 0, 0]), planes(&[0, 0, 1, 1]), planes(&[1, 1, 1, 0])];
+        let group = ClassGroup::new(&[1]).unwrap();
+        let found = SampleDice::new(&samples[1], &samples, &rater, &group).unwrap();
+        assert_eq!(found.samples, [Some(1.0), Some(2.0 / 3.0), Some(0.0), Some(0.8)]);
+        assert_eq!(found.better_than_prediction(), Some(0.5));
+        assert_eq!(found.quantile(0.0).unwrap(), Some(0.0));
+        assert!((found.quantile(0.95).unwrap().unwrap() - 0.97).abs() < 1e-12);
+        assert!(found.quantile(-0.1).is_err());
+        // Undefined values stay out.
+        let (empty, full) = (planes(&[0, 0]), planes(&[1, 1]));
+        let samples = [empty.clone(), full.clone()];
+        let found = SampleDice::new(&empty, &samples, &empty, &group).unwrap();
+        assert_eq!((found.better_than_prediction(), found.quantile(0.5).unwrap()), (None, Some(0.0)));
+        let found = SampleDice::new(&full, &samples, &empty, &group).unwrap();
+        assert_eq!(found.better_than_prediction(), Some(0.0));
     }
 
     #[test]
@@ -205,9 +264,12 @@ mod tests {
         assert!(matches!(error, CoreError::OutOfRange { field: "raters.voxels", index: 0, .. }), "{error}");
         let error = Overlap::new(&two, &planes(&[0, 1], 3), &group).unwrap_err();
         assert!(matches!(error, CoreError::OutOfRange { field: "raters.classes", .. }), "{error}");
-        let error = PooledDice::default().push(&two, &[], &group).unwrap_err();
-        assert_eq!(error, CoreError::Empty { field: "raters" });
+        assert_eq!(RaterDice::new(&two, &[], &group).unwrap_err(), CoreError::Empty { field: "raters" });
         let absent = ClassGroup::new(&[2]).unwrap();
         assert!(matches!(Overlap::new(&two, &two, &absent), Err(CoreError::Label { field: "group", .. })));
+        let error = SampleDice::new(&two, &[], &two, &group).unwrap_err();
+        assert_eq!(error, CoreError::Empty { field: "samples" });
+        let error = SampleDice::new(&three, std::slice::from_ref(&two), &two, &group).unwrap_err();
+        assert!(matches!(error, CoreError::OutOfRange { field: "prediction.voxels", .. }), "{error}");
     }
 }

@@ -4,21 +4,25 @@
 //! depends on how many threads there are or on how samples are grouped into calls.
 
 mod categorical;
-pub(crate) mod kernel;
-mod softmax;
-mod sweep;
+mod kernel;
+mod steering;
 
 use std::ops::Range;
+
+use rayon::prelude::*;
 
 use crate::distribution::LowRankNormal;
 use crate::error::{CoreError, Result};
 use crate::labels::LabelMap;
 use crate::random::{RANK_STREAM, TILE, fill_normals};
-use crate::steering::Steering;
+use crate::simd::vectorized;
 pub use categorical::CategoricalSampler;
-pub(crate) use kernel::{Row, tile_labels};
-pub(crate) use softmax::{tile_log_probability, tile_softmax};
-pub(crate) use sweep::{CHUNK, split_rows};
+use kernel::{Draw, TileParameters, tile_labels, tile_logits};
+pub(crate) use kernel::{Row, tile_log_probability, tile_softmax};
+pub use steering::{MAX_WEIGHT, Steering};
+
+/// Voxels per unit of parallel work. Fixed, so that sums over a chunk never depend on the thread count.
+pub(crate) const CHUNK: usize = 32 * TILE;
 
 /// Draws samples of one distribution with one seed and one steering.
 #[derive(Debug)]
@@ -53,14 +57,9 @@ impl<'a> Sampler<'a> {
     pub fn labels(&self, samples: Range<u64>) -> Result<Vec<LabelMap>> {
         let v = self.distribution.voxels();
         let mut maps = vec![vec![0u8; v]; count(&samples)?];
-        self.label_rows(samples, &mut maps);
-        maps.into_iter().map(|labels| LabelMap::new(labels, label_count(self.distribution))).collect()
-    }
-
-    fn label_rows(&self, samples: Range<u64>, maps: &mut [Vec<u8>]) {
         self.sweep(
             samples,
-            &mut split_rows(maps),
+            &mut split_rows(&mut maps),
             #[inline(always)]
             |rows: &mut Vec<&mut [u8]>, at, sample, logits| {
                 let mut labels = [0u8; TILE];
@@ -70,6 +69,7 @@ impl<'a> Sampler<'a> {
                 out[..count].copy_from_slice(&labels[..count]);
             },
         );
+        maps.into_iter().map(|labels| LabelMap::new(labels, label_count(self.distribution))).collect()
     }
 
     /// The logits of the samples with these numbers, one `[c, v]` array each.
@@ -110,6 +110,51 @@ impl<'a> Sampler<'a> {
         Ok(rows.chunks(c).map(|rows| rows.concat()).collect())
     }
 
+    /// Visits every tile of every chunk with the logits of every sample.
+    ///
+    /// `states` holds what a chunk of [`CHUNK`] voxels works on, in the order of the chunks. `visit` receives
+    /// the chunk's state, the first voxel of the tile counted from the chunk's start, the sample counted from
+    /// the range's start, and the tile's logits, a row per class, which it may change.
+    pub(crate) fn sweep<S: Send>(
+        &self,
+        samples: Range<u64>,
+        states: &mut [S],
+        visit: impl Fn(&mut S, usize, usize, &mut [Row]) + Sync,
+    ) {
+        let voxels = self.distribution.voxels();
+        let rank_noise = self.rank_noise(samples.clone());
+        states.par_iter_mut().enumerate().for_each_init(
+            || {
+                (
+                    TileParameters::for_distribution(self.distribution),
+                    vec![[0.0; TILE]; self.distribution.classes()],
+                )
+            },
+            |(parameters, logits), (chunk, state)| {
+                let start = chunk * CHUNK;
+                for at in (start..voxels.min(start + CHUNK)).step_by(TILE) {
+                    parameters.load(self.distribution, at);
+                    vectorized(
+                        #[inline(always)]
+                        || {
+                            for (sample, noise) in rank_noise.iter().enumerate() {
+                                let draw = Draw {
+                                    seed: self.seed,
+                                    number: samples.start + sample as u64,
+                                    rank_noise: noise,
+                                    noise_scales: &self.noise_scales,
+                                    diagonal_noise: self.diagonal_noise,
+                                };
+                                tile_logits((at / TILE) as u32, parameters, &draw, logits);
+                                visit(state, at - start, sample, logits);
+                            }
+                        },
+                    );
+                }
+            },
+        );
+    }
+
     /// g_q ε_q for each sample and column of the factor, `[m][r]`.
     fn rank_noise(&self, samples: Range<u64>) -> Vec<Vec<f32>> {
         samples
@@ -121,6 +166,18 @@ impl<'a> Sampler<'a> {
             })
             .collect()
     }
+}
+
+/// Splits rows of `v` values into chunks of [`CHUNK`]: element `k` holds the `k`-th piece of every row.
+pub(crate) fn split_rows<T>(rows: &mut [Vec<T>]) -> Vec<Vec<&mut [T]>> {
+    let chunks = rows.first().map_or(0, |row| row.len().div_ceil(CHUNK));
+    let mut split: Vec<Vec<&mut [T]>> = (0..chunks).map(|_| Vec::with_capacity(rows.len())).collect();
+    for row in rows {
+        for (pieces, piece) in split.iter_mut().zip(row.chunks_mut(CHUNK)) {
+            pieces.push(piece);
+        }
+    }
+    split
 }
 
 /// How many labels a sample may have: one per class, and two for the Bernoulli case of a single class.
@@ -137,4 +194,66 @@ pub(crate) fn count(samples: &Range<u64>) -> Result<usize> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    /// A distribution with varied values, from the generator itself.
+    fn example(classes: usize, voxels: usize, rank: usize) -> LowRankNormal {
+        let numbers = |stream, n| {
+            let mut out = vec![0.0; n];
+            fill_normals(99, stream, 0, &mut out);
+            out
+        };
+        let n = classes * voxels;
+        let diagonal = numbers(1, n).into_iter().map(|x| x * x).collect::<Vec<_>>();
+        LowRankNormal::new(classes, voxels, rank, numbers(0, n), diagonal, numbers(2, rank * n)).unwrap()
+    }
+
+    /// The specification, one number at a time.
+    fn logit_by_hand(d: &LowRankNormal, seed: u64, sample: u64, class: usize, voxel: usize) -> f32 {
+        let (c, v) = (d.classes(), d.voxels());
+        let number = |stream, length: usize| {
+            let mut out = vec![0.0; length];
+            fill_normals(seed, stream, sample, &mut out);
+            out[length - 1]
+        };
+        let mut sum = 0.0f32;
+        for q in 0..d.rank() {
+            sum += number(RANK_STREAM, q + 1) * d.factor().get((q * c + class) * v + voxel);
+        }
+        sum += d.diagonal().get(class * v + voxel).sqrt() * number(class as u32, voxel + 1);
+        d.mean().get(class * v + voxel) + sum
+    }
+
+    #[test]
+    fn logits_follow_the_specification() {
+        for (c, v, r) in [(1, 21, 2), (2, 64, 0), (3, 65, 1), (4, 200, 10), (7, 2049, 3)] {
+            let d = example(c, v, r);
+            let sampler = Sampler::new(&d, 5, &Steering::default()).unwrap();
+            let logits = sampler.logits(3..6).unwrap();
+            for (i, sample) in logits.iter().enumerate() {
+                for (class, voxel) in [(0, 0), (c - 1, v - 1), (c / 2, v / 2), (c - 1, 0)] {
+                    assert_eq!(sample[class * v + voxel], logit_by_hand(&d, 5, 3 + i as u64, class, voxel));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn steering_is_checked() {
+        let d = example(2, 10, 3);
+        let with = |steering: Steering| Sampler::new(&d, 0, &steering).unwrap_err().to_string();
+        assert_eq!(
+            with(Steering { class_scales: vec![1.0; 3], ..Steering::default() }),
+            "class_scales has length 3, but the shape asks for 2"
+        );
+        assert_eq!(
+            with(Steering { mode_weights: vec![1.0, f32::NAN, 0.0], ..Steering::default() }),
+            "mode_weights[1] is NaN, but every value must be finite"
+        );
+        assert!(
+            with(Steering { temperature: f32::INFINITY, ..Steering::default() }).starts_with("temperature")
+        );
+        assert!(Sampler::new(&d, 0, &Steering::default()).unwrap().labels(4..4).is_err());
+    }
+}

@@ -1,14 +1,16 @@
-//! Which prediction belongs to which case of the dataset.
+//! Which prediction belongs to which case of the dataset, and the raters of that case on the grid of its prediction.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::error::{EvalError, Result};
-use crate::predictions::{Description, Found, Kind, Predictions};
-use ssn_data::check_unique;
-use ssn_data::{DataConfig, Dataset, Split};
+use ssn_core::LabelMap;
+use ssn_data::{Case, DataConfig, Dataset, Normalization, Preprocessing, Split, check_unique};
+use ssn_io::Tolerance;
 
-use crate::predictions::{is_config, named};
+#[cfg(feature = "clap")]
+use crate::arguments::{OneOf, one_of};
+use crate::error::{EvalError, Result};
+use crate::predictions::{Description, Found, Kind, Predictions, is_config, named};
 
 /// Cases of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,50 +52,47 @@ impl Part {
     }
 }
 
-/// A prediction and the case of the dataset that it is of.
-pub struct Job {
-    /// The prediction.
-    pub found: Found,
-    /// The place of the case in the dataset.
-    pub index: usize,
+#[cfg(feature = "clap")]
+impl clap::builder::ValueParserFactory for Part {
+    type Parser = OneOf<Self>;
+
+    fn value_parser() -> Self::Parser {
+        let names = ["train", "validation", "test", "all"];
+        one_of(names, |name| Self::from_name(&name).unwrap_or(Self::All))
+    }
+}
+
+/// A prediction, and the index in the dataset of the case that it is of.
+pub(crate) struct Job {
+    pub(crate) found: Found,
+    pub(crate) index: usize,
 }
 
 /// What is to be scored.
-pub struct Plan {
-    /// The dataset.
-    pub dataset: Dataset,
-    /// The name of the part.
-    pub part: &'static str,
+pub(crate) struct Plan {
+    pub(crate) dataset: Dataset,
+    pub(crate) part: &'static str,
     /// In natural order of the ids.
-    pub jobs: Vec<Job>,
+    pub(crate) jobs: Vec<Job>,
     /// Cases of the part without a prediction.
-    pub missing: Vec<String>,
+    pub(crate) missing: Vec<String>,
     /// Predictions of cases of other parts.
-    pub others: usize,
-    /// The kind of the network.
-    pub kind: Kind,
-    /// The names of its classes.
-    pub classes: Vec<String>,
+    pub(crate) others: usize,
+    pub(crate) kind: Kind,
+    pub(crate) classes: Vec<String>,
 }
 
 impl Plan {
     /// Opens the dataset and finds the case of every prediction.
-    ///
-    /// # Errors
-    /// Predictions of cases that the dataset does not know, of another number of classes, and none at all.
-    pub fn new(predictions: &Predictions, data: &Path, part: Part) -> Result<Self> {
+    pub(crate) fn new(predictions: &Predictions, data: &Path, part: Part) -> Result<Self> {
         let (dataset, parts) = open(data, part)?;
         let found = predictions.cases()?;
         check_classes(&dataset, &found)?;
-        let places: BTreeMap<&str, usize> =
-            dataset.entries.iter().enumerate().map(|(i, entry)| (entry.id.as_str(), i)).collect();
-        let unknown: Vec<String> = found
-            .iter()
-            .filter(|case| !places.contains_key(case.id()))
-            .map(|case| case.id().to_owned())
-            .collect();
+        let places = places(&dataset);
+        let unknown = found.iter().map(Found::id).filter(|id| !places.contains_key(id));
+        let unknown: Vec<String> = unknown.map(str::to_owned).collect();
         if !unknown.is_empty() {
-            let message = format!(
+            return Err(EvalError::mismatch(format!(
                 "{} of {} predictions in {} are of cases that {} does not have: {}; is this the dataset that was \
                  predicted?",
                 unknown.len(),
@@ -101,8 +100,7 @@ impl Plan {
                 predictions.root().display(),
                 dataset.root.display(),
                 named(&unknown)
-            );
-            return Err(EvalError::mismatch(message));
+            )));
         }
         let wanted = |index: usize| part.split().is_none_or(|split| parts.get(index) == Some(&split));
         let all = found.len();
@@ -113,12 +111,11 @@ impl Plan {
             .collect();
         let Some(Description { kind, classes, .. }) = jobs.first().map(|job| &job.found.header.description)
         else {
-            let message = format!(
+            return Err(EvalError::mismatch(format!(
                 "none of the {all} predictions in {} is of a case of the part {}",
                 predictions.root().display(),
                 part.name()
-            );
-            return Err(EvalError::mismatch(message));
+            )));
         };
         let (kind, classes) = (*kind, classes.clone());
         let predicted: BTreeSet<usize> = jobs.iter().map(|job| job.index).collect();
@@ -129,6 +126,11 @@ impl Plan {
         let others = all - jobs.len();
         Ok(Self { part: part.name(), jobs, missing, others, kind, classes, dataset })
     }
+}
+
+/// The index of each case of a dataset by its id.
+pub fn places(dataset: &Dataset) -> BTreeMap<&str, usize> {
+    dataset.entries.iter().enumerate().map(|(index, entry)| (entry.id.as_str(), index)).collect()
 }
 
 /// The dataset, and the part of each of its cases; no parts where all cases are asked for.
@@ -148,13 +150,12 @@ pub fn open(data: &Path, part: Part) -> Result<(Dataset, Vec<Split>)> {
             (Part::All, _) => vec![],
             (_, Some(parts)) => parts,
             (_, None) => {
-                let message = format!(
+                return Err(EvalError::settings(format!(
                     "{} does not say which of its cases are for {}; name its config with --data, or take all \
                      cases with --split all",
                     data.display(),
                     part.name()
-                );
-                return Err(EvalError::settings(message));
+                )));
             }
         };
         (dataset, parts)
@@ -180,4 +181,73 @@ pub fn check_classes(dataset: &Dataset, found: &[Found]) -> Result<()> {
         ours.join(", ")
     );
     Err(EvalError::mismatch(message))
+}
+
+/// Loads the label maps `[d, h, w]` of all raters.
+///
+/// Predictions lie on the grid of the image as it is stored, or on that of the image as it was prepared for the network.
+pub(crate) fn load_raters(dataset: &Dataset, job: &Job) -> Result<Vec<LabelMap>> {
+    let mut case = dataset.load_raw(job.index)?;
+    case.image = vec![];
+    case.channels = 0;
+    label_maps(on_grid(dataset, &job.found.header.description, case)?.raters, dataset.classes.len())
+}
+
+/// The same with the image in the intensities in which it is stored.
+pub fn load_with_image(
+    dataset: &Dataset,
+    index: usize,
+    about: &Description,
+) -> Result<(Case, Vec<LabelMap>)> {
+    let case = dataset.load_raw(index)?;
+    let mut case = on_grid(dataset, about, case)?;
+    let raters = label_maps(std::mem::take(&mut case.raters), dataset.classes.len())?;
+    Ok((case, raters))
+}
+
+fn label_maps(raters: Vec<Vec<u8>>, classes: usize) -> Result<Vec<LabelMap>> {
+    raters.into_iter().map(|labels| Ok(LabelMap::new(labels, classes)?)).collect()
+}
+
+/// The case on the grid of its prediction.
+fn on_grid(dataset: &Dataset, about: &Description, mut case: Case) -> Result<Case> {
+    if let Some(table) = differences(about, &case) {
+        // Intensities play no part here, and predictions keep the size of the image.
+        let prepare = Preprocessing {
+            normalization: Normalization::None,
+            crop_to_mask: false,
+            ..dataset.preprocessing
+        };
+        case = prepare.apply(case)?;
+        if differences(about, &case).is_some() {
+            return Err(EvalError::mismatch(format!(
+                "case {}: the prediction does not lie on the grid of the dataset; is this the dataset that was \
+                 predicted?\n{table}",
+                case.id
+            )));
+        }
+    }
+    Ok(case)
+}
+
+/// In what the grids of a prediction and of a case differ, as a table; nothing if they are the same.
+fn differences(about: &Description, case: &Case) -> Option<String> {
+    let mut rows = vec![];
+    for (axis, name) in ["depth", "height", "width"].iter().enumerate() {
+        if about.size[axis] != case.shape[axis] {
+            rows.push(((*name).to_owned(), about.size[axis].to_string(), case.shape[axis].to_string()));
+        }
+    }
+    if let Some(found) = about.geometry.differences(&case.geometry, Tolerance::default()) {
+        let row = |d: ssn_io::Difference| (d.quantity, format!("{:.6}", d.first), format!("{:.6}", d.second));
+        rows.extend(found.0.into_iter().map(row));
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let mut table = format!("  {:<16}{:>16}{:>16}", "", "prediction", "dataset");
+    for (quantity, first, second) in rows {
+        table += &format!("\n  {quantity:<16}{first:>16}{second:>16}");
+    }
+    Some(table)
 }

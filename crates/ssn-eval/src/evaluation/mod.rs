@@ -1,16 +1,403 @@
-//! The scores of many cases: what a case contributes to each figure, their means, tables, and what is kept to resume.
+//! The scores of many cases: predictions against the raters of their dataset, case by case, what the scores say
+//! together, and what is kept to resume.
 
-mod evaluate;
-pub mod matching;
-mod observations;
-pub mod raters;
-mod record;
+mod matching;
 mod summary;
-mod table;
 
-pub use evaluate::{EvaluateConfig, Evaluated, default_folder, evaluate, evaluate_shard};
-pub use matching::Part;
-pub use observations::{Observations, Unit, observations};
-pub use record::{Record, key};
-pub use summary::{Evaluation, Figure, Scored, Settings};
-pub use table::cases_csv;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use ssn_core::{LabelMap, OnProgress, Phase, Progress};
+use ssn_data::parallel::{self, MemoryMeter, unwatched};
+use ssn_data::text::hex;
+use ssn_data::{Shard, ShardProgress};
+use ssn_io::{Limits, read_bytes};
+
+use matching::load_raters;
+pub(crate) use matching::{Job, Plan};
+pub use matching::{Part, check_classes, load_with_image, open, places};
+pub use summary::{Evaluation, Figure, Observations, Scored, Settings, Unit, cases_csv, observations};
+
+#[cfg(feature = "clap")]
+use crate::arguments::{bin_count, evaluated_samples, tolerance, weight};
+use crate::error::{EvalError, Result};
+use crate::predictions::{
+    DistributionFile, Kind, Predictions, create_folder, file_stem, named, unknown_name, write_text,
+};
+use crate::scores::{DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_TOLERANCE, Group, ScoreConfig, memory, score};
+
+/// What is scored, against what, and how.
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct EvaluateConfig {
+    /// The folder of predictions.
+    pub predictions: PathBuf,
+    /// The folder or file of the dataset, or a config (.toml) that names it; without it, what was predicted.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "DATASET|CONFIG"))]
+    pub data: Option<PathBuf>,
+    /// The cases to score: train, validation, test or all; without it, those that were predicted for.
+    #[cfg_attr(feature = "clap", arg(long, hide_possible_values = true))]
+    pub split: Option<Part>,
+    /// How many samples to draw of each case.
+    #[cfg_attr(feature = "clap", arg(long, default_value_t = DEFAULT_SAMPLES, value_name = "N", value_parser = evaluated_samples))]
+    pub samples: usize,
+    /// The seed of the samples.
+    #[cfg_attr(feature = "clap", arg(long, default_value_t = 0, value_name = "S"))]
+    pub seed: u64,
+    /// The folder to write to [default: PREDICTIONS/evaluation].
+    #[cfg_attr(feature = "clap", arg(long, value_name = "DIR"))]
+    pub out: Option<PathBuf>,
+    /// Only GED² and Dice, and no scores of voxels and surfaces.
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub fast: bool,
+    /// Draw every voxel of a deterministic network by itself; its only sample is its prediction otherwise.
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub categorical: bool,
+    /// The scale of all noise of samples of a distribution: less than 1 makes them more alike.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "T", default_value_t = 1.0, hide_default_value = true, value_parser = weight))]
+    pub temperature: f32,
+    /// Whether samples have the independent noise of voxels.
+    #[cfg_attr(feature = "clap", arg(long = "no-diagonal-noise", action = clap::ArgAction::SetFalse))]
+    #[cfg_attr(
+        feature = "clap",
+        arg(help = "Leave the independent noise of voxels out of samples of a distribution")
+    )]
+    pub diagonal_noise: bool,
+    /// Score classes as one mask, as in "whole tumour=core+oedema". May be repeated; without it, each class
+    /// and all of them together.
+    #[cfg_attr(feature = "clap", arg(long = "group", value_name = "NAME=CLASS+CLASS", value_parser = Group::parse))]
+    pub groups: Vec<(String, Vec<String>)>,
+    /// The tolerance of the surface Dice, in millimeters.
+    #[cfg_attr(feature = "clap", arg(long, default_value_t = DEFAULT_TOLERANCE, value_name = "MM", value_parser = tolerance))]
+    pub tolerance: f64,
+    /// The bins of the calibration error.
+    #[cfg_attr(feature = "clap", arg(long, default_value_t = DEFAULT_BINS, value_name = "N", value_parser = bin_count))]
+    pub bins: usize,
+    /// Go on where predictions are missing.
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub allow_missing: bool,
+    /// Score every case again, and replace an evaluation with other settings.
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub overwrite: bool,
+}
+
+impl EvaluateConfig {
+    /// The usual scores of a folder of predictions.
+    pub fn new(predictions: impl Into<PathBuf>) -> Self {
+        Self {
+            predictions: predictions.into(),
+            data: None,
+            split: None,
+            samples: DEFAULT_SAMPLES,
+            seed: 0,
+            out: None,
+            fast: false,
+            categorical: false,
+            temperature: 1.0,
+            diagonal_noise: true,
+            groups: vec![],
+            tolerance: DEFAULT_TOLERANCE,
+            bins: DEFAULT_BINS,
+            allow_missing: false,
+            overwrite: false,
+        }
+    }
+}
+
+/// What an evaluation found.
+pub struct Evaluated {
+    /// The means over the cases.
+    pub evaluation: Evaluation,
+    /// The scores of each case.
+    pub cases: Vec<Scored>,
+    /// The file with the scores of each case.
+    pub cases_csv: PathBuf,
+}
+
+/// Scores all cases against the raters of the dataset, and writes the files of the evaluation.
+///
+/// Cases whose prediction, raters and settings are the same as before are not scored again.
+pub fn evaluate(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Evaluated> {
+    let work = plan_work(config, progress)?;
+    let all: Vec<usize> = (0..work.plan.jobs.len()).collect();
+    let cases = work.score(&all, config.overwrite, progress)?;
+    work.finish(cases)
+}
+
+/// Scores the cases of a shard, and writes the files of the evaluation once all cases are scored.
+pub fn evaluate_shard(
+    config: &EvaluateConfig,
+    shard: Shard,
+    progress: OnProgress<'_>,
+) -> Result<Result<Evaluated, ShardProgress>> {
+    if shard.is_whole() {
+        return evaluate(config, progress).map(Ok);
+    }
+    let work = plan_work(config, progress)?;
+    work.score(&shard.own(work.plan.jobs.len()), config.overwrite, progress)?;
+    match work.collect(shard)? {
+        Ok(cases) => work.finish(cases).map(Ok),
+        Err(waiting) => Ok(Err(waiting)),
+    }
+}
+
+/// Finds out what is to be scored, and how.
+fn plan_work(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Work> {
+    let predictions = Predictions::open(&config.predictions)?;
+    let about = predictions.about();
+    let part = config.split.or(Part::from_name(&about.split)).unwrap_or(Part::Test);
+    let data = config.data.clone().unwrap_or_else(|| about.dataset.clone().into());
+    let plan = Plan::new(&predictions, &data, part)?;
+    if !plan.missing.is_empty() && !config.allow_missing {
+        return Err(EvalError::mismatch(format!(
+            "{} of {} cases of the part {} have no prediction in {}: {}; predict them, or go on without them \
+             with --allow-missing",
+            plan.missing.len(),
+            plan.missing.len() + plan.jobs.len(),
+            plan.part,
+            config.predictions.display(),
+            named(&plan.missing)
+        )));
+    }
+    if plan.others > 0 {
+        progress(Progress::Message(&format!(
+            "{} predictions are of other cases than those of the part {}",
+            plan.others, plan.part
+        )));
+    }
+    for job in &plan.jobs {
+        job.found.header.check_samples(config.samples as u64)?;
+    }
+    let settings = settings(config, &predictions, &plan)?;
+    let folder = Folder::open(config, &settings)?;
+    Ok(Work { plan, settings, folder })
+}
+
+/// What the flags ask for, in the terms of the classes.
+fn settings(config: &EvaluateConfig, predictions: &Predictions, plan: &Plan) -> Result<Settings> {
+    let classes = &plan.classes;
+    let mut groups = vec![];
+    for (name, members) in &config.groups {
+        let number = |member: &String| match classes.iter().position(|class| class == member) {
+            Some(0) => Err(format!("{member:?} is the background, which is not scored")),
+            Some(number) => Ok(number as u8),
+            None => Err(unknown_name(member, classes, &config.predictions)),
+        };
+        let numbers: Result<Vec<u8>, String> = members.iter().map(number).collect();
+        let numbers = numbers.map_err(|reason| EvalError::settings(format!("--group {name}: {reason}")))?;
+        groups.push(Group { name: name.clone(), classes: numbers });
+    }
+    let base = if config.fast { ScoreConfig::fast(config.samples) } else { ScoreConfig::default() };
+    let scores = ScoreConfig {
+        samples: config.samples,
+        seed: config.seed,
+        categorical: config.categorical,
+        temperature: config.temperature,
+        diagonal_noise: config.diagonal_noise,
+        tolerance: config.tolerance,
+        bins: config.bins,
+        groups,
+        ..base
+    };
+    if scores.steers() && plan.kind != Kind::Stochastic {
+        return Err(EvalError::settings(format!(
+            "the predictions in {} have no distribution whose noise could be steered; leave out --temperature and \
+             --no-diagonal-noise",
+            config.predictions.display()
+        )));
+    }
+    let root = &plan.dataset.root;
+    let dataset = root.canonicalize().unwrap_or_else(|_| root.clone()).display().to_string();
+    let (model, split) = (predictions.about().model.clone(), plan.part.to_owned());
+    Ok(Settings { model, kind: plan.kind, dataset, split, scores })
+}
+
+/// The folder in which an evaluation lies unless another is named.
+pub fn default_folder(predictions: &Path) -> PathBuf {
+    predictions.join("evaluation")
+}
+
+/// The cases of an evaluation, how they are scored, and where the scores go.
+struct Work {
+    plan: Plan,
+    settings: Settings,
+    folder: Folder,
+}
+
+impl Work {
+    /// Scores those of some cases that are not scored yet, or all of them `again`.
+    fn score(&self, cases: &[usize], again: bool, progress: OnProgress<'_>) -> Result<Vec<Scored>> {
+        let phase = Phase::new(progress, cases.len(), "cases");
+        self.each(cases, &|done| phase.reached(done), |job, meter| {
+            let (raters, key) = self.raters(job)?;
+            let (path, config) = (self.folder.record(job.found.id()), &self.settings.scores);
+            if let Some(record) = Record::read(&path, &key, job.found.id()).filter(|_| !again) {
+                return Ok(record.scored);
+            }
+            meter.saw_all(memory(&job.found.header, raters.len(), config));
+            let file = DistributionFile::read(&job.found.path, &Limits::default())?;
+            let scores = score(&file, &raters, config)?;
+            let record = Record { key, scored: Scored { id: job.found.id().to_owned(), scores } };
+            record.write(&path)?;
+            Ok(record.scored)
+        })
+    }
+
+    /// The scores of all cases, if all shards have left theirs.
+    fn collect(&self, shard: Shard) -> Result<Result<Vec<Scored>, ShardProgress>> {
+        let jobs = &self.plan.jobs;
+        // Labels take time to read: only once every case has a file.
+        let is_there = |index: usize| self.folder.record(jobs[index].found.id()).is_file();
+        if let Some(waiting) = shard.waiting(jobs.len(), is_there) {
+            return Ok(Err(waiting));
+        }
+        let all: Vec<usize> = (0..jobs.len()).collect();
+        let found = self.each(&all, &unwatched, |job, _| {
+            let (id, (_, key)) = (job.found.id(), self.raters(job)?);
+            Ok(Record::read(&self.folder.record(id), &key, id).map(|record| record.scored))
+        })?;
+        Ok(match shard.waiting(jobs.len(), |index| found[index].is_some()) {
+            Some(waiting) => Err(waiting),
+            None => Ok(found.into_iter().flatten().collect()),
+        })
+    }
+
+    fn finish(self, cases: Vec<Scored>) -> Result<Evaluated> {
+        let Self { plan, settings, folder } = self;
+        let evaluation = Evaluation::new(settings, &cases, plan.missing)?;
+        folder.write(&evaluation, &cases)?;
+        Ok(Evaluated { evaluation, cases, cases_csv: folder.cases_csv() })
+    }
+
+    /// The labels of a case's raters, and the key of its scores. Labels come first: scores of labels that were corrected
+    /// since are no longer theirs.
+    fn raters(&self, job: &Job) -> Result<(Vec<LabelMap>, String)> {
+        let raters = load_raters(&self.plan.dataset, job)?;
+        let key = key(&self.settings.scores, &job.found.header.sha256, &raters)?;
+        Ok((raters, key))
+    }
+
+    /// Something of each of some cases, or the first failure.
+    fn each<T: Send>(
+        &self,
+        cases: &[usize],
+        progress: parallel::Progress<'_>,
+        work: impl Fn(&Job, &MemoryMeter) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let jobs: Vec<&Job> = cases.iter().map(|&case| &self.plan.jobs[case]).collect();
+        each_case(&jobs, |job| job.found.id(), progress, |job, meter| work(job, meter))
+    }
+}
+
+/// Something of each of some cases, several at once where memory allows it, or the first failure.
+pub(crate) fn each_case<C: Sync, T: Send>(
+    cases: &[C],
+    id: impl Fn(&C) -> &str,
+    progress: parallel::Progress<'_>,
+    work: impl Fn(&C, &MemoryMeter) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let results = parallel::map(cases.len(), progress, |number, meter| work(&cases[number], meter));
+    let one = |(case, result): (&C, Result<Result<T>, String>)| {
+        let failed = |panic| format!("case {}: the program failed: {panic}; please report this", id(case));
+        result.unwrap_or_else(|panic| Err(EvalError::internal(failed(panic))))
+    };
+    cases.iter().zip(results).map(one).collect()
+}
+
+struct Folder {
+    root: PathBuf,
+}
+
+impl Folder {
+    /// Makes the folder, or goes on with one that is of the same settings.
+    fn open(config: &EvaluateConfig, settings: &Settings) -> Result<Self> {
+        let root = config.out.clone().unwrap_or_else(|| default_folder(&config.predictions));
+        let folder = Self { root };
+        let there = read_bytes(&folder.summary(), &Limits::default()).ok();
+        let there = there.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+        let asked = serde_json::to_value(settings).map_err(EvalError::internal)?;
+        if let Some(there) = there.filter(|_| !config.overwrite)
+            && let Some((what, old, new)) = difference("", &there["settings"], &asked)
+        {
+            return Err(EvalError::settings(format!(
+                "{} holds an evaluation with {what} {old}, but {new} is asked for; choose another folder with --out \
+                 or replace it with --overwrite",
+                folder.root.display()
+            )));
+        }
+        create_folder(&folder.root.join("cases"))?;
+        Ok(folder)
+    }
+
+    /// The file that keeps the scores of a case.
+    fn record(&self, id: &str) -> PathBuf {
+        self.root.join("cases").join(file_stem(id) + ".json")
+    }
+
+    fn cases_csv(&self) -> PathBuf {
+        self.root.join("cases.csv")
+    }
+
+    fn summary(&self) -> PathBuf {
+        self.root.join("summary.json")
+    }
+
+    /// Writes the table of cases, and then the summary.
+    fn write(&self, evaluation: &Evaluation, cases: &[Scored]) -> Result<()> {
+        write_text(&self.cases_csv(), &cases_csv(cases))?;
+        let text = serde_json::to_string_pretty(evaluation).map_err(EvalError::internal)?;
+        write_text(&self.summary(), &(text + "\n"))
+    }
+}
+
+/// The first field in which two settings differ, with both values.
+fn difference(name: &str, there: &Value, asked: &Value) -> Option<(String, String, String)> {
+    if let (Value::Object(old), Value::Object(new)) = (there, asked) {
+        let field = |key: &String| if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+        let none = Value::Null;
+        return new
+            .iter()
+            .find_map(|(key, value)| difference(&field(key), old.get(key).unwrap_or(&none), value));
+    }
+    (there != asked).then(|| (name.to_owned(), there.to_string(), asked.to_string()))
+}
+
+/// Changes whenever scores change their meaning, so that old ones are not taken for new ones.
+const VERSION: u32 = 2;
+
+/// The scores of a case, with what they depend on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Record {
+    /// Of what the scores were made: see [`key`].
+    key: String,
+    #[serde(flatten)]
+    scored: Scored,
+}
+
+/// A hash of all that the scores of a case depend on: the settings, the content of the distribution file, and the label
+/// maps of the raters.
+fn key(config: &ScoreConfig, distribution_sha256: &str, raters: &[LabelMap]) -> Result<String> {
+    let text = serde_json::to_string(&(VERSION, config, distribution_sha256))
+        .map_err(|error| EvalError::Parts(error.to_string()))?;
+    let mut digest = Sha256::new_with_prefix(text);
+    for rater in raters {
+        digest.update((rater.labels().len() as u64).to_le_bytes());
+        digest.update(rater.labels());
+    }
+    Ok(hex(&digest.finalize()))
+}
+
+impl Record {
+    /// The record in a file, if it is there, can be read, and was made of the same.
+    fn read(path: &Path, key: &str, id: &str) -> Option<Self> {
+        let bytes = read_bytes(path, &Limits::default()).ok()?;
+        let record: Self = serde_json::from_slice(&bytes).ok()?;
+        (record.key == key && record.scored.id == id).then_some(record)
+    }
+
+    fn write(&self, path: &Path) -> Result<()> {
+        write_text(path, &serde_json::to_string(self).map_err(|error| EvalError::Parts(error.to_string()))?)
+    }
+}

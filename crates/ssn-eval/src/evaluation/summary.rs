@@ -1,12 +1,147 @@
-//! Means over cases, with their standard errors and the counts behind them.
+//! What a case contributes to each figure, means over cases with their standard errors, and both as tables.
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use ssn_core::metrics::Summary;
+use ssn_data::text::csv_text;
 
-use super::observations::{Unit, observations};
 use crate::error::Result;
-use crate::predictions::description::{Kind, ModelId};
-use crate::scores::{CaseScores, ScoreConfig};
+use crate::predictions::{Kind, ModelId};
+use crate::scores::{CaseScores, GroupScores, SampleScores, ScoreConfig, SurfaceScores, mean};
+
+/// How a figure is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// A score, with three digits.
+    Score,
+    /// A share, shown in per cent.
+    Percent,
+    /// Millimeters.
+    Millimeters,
+    /// Milliliters.
+    Milliliters,
+    /// Natural logarithms, or counts.
+    Number,
+}
+
+impl Unit {
+    /// A value as tables show it.
+    pub fn shown(self, x: f64) -> String {
+        match self {
+            Self::Score => format!("{x:.3}"),
+            Self::Percent => format!("{:.1}", 100.0 * x),
+            Self::Millimeters | Self::Milliliters => format!("{x:.2}"),
+            Self::Number => format!("{x:.1}"),
+        }
+    }
+}
+
+/// The values of one case for one figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observations {
+    /// The column in `cases.csv` and the name in `summary.json`.
+    pub key: String,
+    /// The row in tables.
+    pub title: String,
+    /// The mask that it is about.
+    pub group: Option<String>,
+    /// How it is shown.
+    pub unit: Unit,
+    /// One value, or one per rater; none where there is no value.
+    pub values: Vec<Option<f64>>,
+}
+
+/// All figures of a case, in the order of tables.
+pub fn observations(scores: &CaseScores) -> Vec<Observations> {
+    let mut all = distribution(scores);
+    for group in &scores.groups {
+        all.extend(of_group(group));
+    }
+    all
+}
+
+fn distribution(scores: &CaseScores) -> Vec<Observations> {
+    let one = |key: &str, title: &str, value: Option<f64>| Observations {
+        key: key.to_owned(),
+        title: title.to_owned(),
+        group: None,
+        unit: Unit::Score,
+        values: vec![value],
+    };
+    let mut all: Vec<Observations> = scores
+        .ged
+        .iter()
+        .map(|ged| {
+            let plural = if ged.samples == 1 { "" } else { "s" };
+            let title = format!("GED², {} sample{plural}", ged.samples);
+            one(&format!("ged2_{}", ged.samples), &title, Some(ged.squared))
+        })
+        .collect();
+    let m = scores.samples;
+    all.extend([
+        one("sample_diversity", "diversity of samples", Some(scores.sample_diversity)),
+        one("rater_diversity", "diversity of raters", Some(scores.rater_diversity)),
+        one("cross_distance", "distance of samples to raters", Some(scores.cross_distance)),
+        one("hm_iou", &format!("HM-IoU, {m} sample{}", if m == 1 { "" } else { "s" }), scores.hm_iou),
+        one("max_dice", "max-Dice", scores.max_dice),
+    ]);
+    let Some(voxelwise) = &scores.voxelwise else { return all };
+    all.extend([
+        one("variance_ncc", "NCC of variances", voxelwise.variance_ncc),
+        one("s_ncc", "S-NCC", voxelwise.s_ncc),
+        one("ece", "ECE", Some(voxelwise.ece)),
+        one("foreground_ece", "ECE of the foreground", Some(voxelwise.foreground_ece)),
+        one("brier", "Brier score", Some(voxelwise.brier)),
+    ]);
+    let per_rater = |key, title, values: &[f64]| Observations {
+        unit: Unit::Number,
+        values: values.iter().copied().map(Some).collect(),
+        ..one(key, title, None)
+    };
+    all.push(per_rater("log_likelihood", "log-likelihood of raters", &voxelwise.log_likelihoods));
+    all.push(per_rater("effective_samples", "effective sample size (ESS)", &voxelwise.effective_samples));
+    all
+}
+
+fn of_group(group: &GroupScores) -> Vec<Observations> {
+    let row = |key: &str, title: &str, unit, values| Observations {
+        key: format!("{key} {}", group.name),
+        title: title.to_owned(),
+        group: Some(group.name.clone()),
+        unit,
+        values,
+    };
+    let samples = |value: fn(&SampleScores) -> Option<f64>| group.samples.iter().map(value).collect();
+    let (percent, ml, volumes) = (Unit::Percent, Unit::Milliliters, &group.volumes);
+    let mut all = vec![
+        row("dsc", "DSC %", percent, group.dsc.clone()),
+        row("dsc_nod", "DSC_nod %", percent, group.dsc_nod.clone()),
+        row("sample_dsc", "DSC of samples %", percent, samples(|s| s.mean)),
+        row("sample_dsc_05", "… 5 % quantile", percent, samples(|s| s.quantiles[0])),
+        row("sample_dsc_50", "… median", percent, samples(|s| s.quantiles[1])),
+        row("sample_dsc_95", "… 95 % quantile", percent, samples(|s| s.quantiles[2])),
+    ];
+    let better = samples(|s| s.better_than_prediction);
+    all.push(row("better_than_prediction", "samples above the prediction %", percent, better));
+    if let Some(surface) = &group.surface {
+        let values = |value: fn(&SurfaceScores) -> Option<f64>| surface.iter().map(value).collect();
+        all.extend([
+            row("hd95", "HD95, mm", Unit::Millimeters, values(|s| s.hd95)),
+            row("assd", "ASSD, mm", Unit::Millimeters, values(|s| s.assd)),
+            row("nsd", "surface Dice %", percent, values(|s| s.nsd)),
+        ]);
+    }
+    all.extend([
+        row("volume", "volume of the prediction, ml", ml, vec![Some(volumes.prediction)]),
+        row("sample_volume_05", "… of samples, 5 % quantile", ml, vec![volumes.samples[0]]),
+        row("sample_volume_50", "… of samples, median", ml, vec![volumes.samples[1]]),
+        row("sample_volume_95", "… of samples, 95 % quantile", ml, vec![volumes.samples[2]]),
+        row("rater_volume", "… of raters", ml, volumes.raters.iter().copied().map(Some).collect()),
+    ]);
+    all
+}
 
 /// A case with its scores.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,20 +206,34 @@ pub struct Figure {
 impl Evaluation {
     /// Pools the values of all cases, figure by figure.
     pub fn new(settings: Settings, cases: &[Scored], missing: Vec<String>) -> Result<Self> {
-        let mut pooled: Vec<(Figure, Vec<Option<f64>>)> = vec![];
+        let mut pooled: Vec<(Observations, usize)> = vec![];
         for case in cases {
             for found in observations(&case.scores) {
-                let place = pooled.iter().position(|(figure, _)| figure.key == found.key);
-                let place = place.unwrap_or_else(|| {
-                    pooled.push((Figure::empty(found.key, found.title, found.group, found.unit), vec![]));
-                    pooled.len() - 1
-                });
-                let (figure, values) = &mut pooled[place];
-                figure.cases += usize::from(found.values.iter().any(Option::is_some));
-                values.extend(found.values);
+                let with_value = usize::from(found.values.iter().any(Option::is_some));
+                match pooled.iter_mut().find(|(figure, _)| figure.key == found.key) {
+                    Some((figure, cases)) => {
+                        figure.values.extend(found.values);
+                        *cases += with_value;
+                    }
+                    None => pooled.push((found, with_value)),
+                }
             }
         }
-        let figures = pooled.into_iter().map(|(figure, values)| figure.of(&values)).collect::<Result<_>>()?;
+        let figure = |(Observations { key, title, group, unit, values }, cases)| -> Result<Figure> {
+            let Summary { mean, standard_error, count, skipped } = Summary::of(&values)?;
+            Ok(Figure {
+                key,
+                title,
+                group,
+                unit,
+                mean,
+                standard_error,
+                values: count,
+                undefined: skipped,
+                cases,
+            })
+        };
+        let figures = pooled.into_iter().map(figure).collect::<Result<_>>()?;
         Ok(Self { settings, cases: cases.len(), missing, figures })
     }
 
@@ -94,14 +243,71 @@ impl Evaluation {
     }
 }
 
-impl Figure {
-    fn empty(key: String, title: String, group: Option<String>, unit: Unit) -> Self {
-        let (mean, standard_error) = (None, None);
-        Self { key, title, group, unit, mean, standard_error, values: 0, undefined: 0, cases: 0 }
+impl fmt::Display for Evaluation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let settings = &self.settings;
+        let of_all = match self.missing.len() {
+            0 => String::new(),
+            missing => format!(" of {}", self.cases + missing),
+        };
+        let samples = match (settings.kind, settings.scores.categorical) {
+            (Kind::Stochastic | Kind::Sampled, _) => {
+                let ScoreConfig { samples, temperature, diagonal_noise, .. } = settings.scores;
+                let hot =
+                    if temperature == 1.0 { String::new() } else { format!(" at temperature {temperature}") };
+                let smooth = if diagonal_noise { "" } else { " without the noise of single voxels" };
+                format!("{samples} samples{hot}{smooth}")
+            }
+            (Kind::Deterministic, false) => "its prediction as the only sample".to_owned(),
+            (Kind::Deterministic, true) => {
+                format!("{} samples of independent voxels", settings.scores.samples)
+            }
+        };
+        writeln!(
+            f,
+            "{} on {}: {}{of_all} cases, {samples}, seed {}\n",
+            settings.model.name, settings.split, self.cases, settings.scores.seed
+        )?;
+        writeln!(f, "{:<34}{:>10}   {:<10}{:>8}{:>8}", "", "mean", "± s.e.", "values", "cases")?;
+        let mut group = &None;
+        for figure in &self.figures {
+            if figure.group != *group {
+                writeln!(f, "\n{}", figure.group.as_deref().unwrap_or_default())?;
+                group = &figure.group;
+            }
+            row(f, figure)?;
+        }
+        Ok(())
     }
+}
 
-    fn of(self, values: &[Option<f64>]) -> Result<Self> {
-        let Summary { mean, standard_error, count, skipped } = Summary::of(values)?;
-        Ok(Self { mean, standard_error, values: count, undefined: skipped, ..self })
+fn row(f: &mut fmt::Formatter<'_>, figure: &Figure) -> fmt::Result {
+    let shown =
+        |value: Option<f64>, none: &str| value.map_or(none.to_owned(), |value| figure.unit.shown(value));
+    let (mean, error) = (shown(figure.mean, "–"), shown(figure.standard_error, ""));
+    let error = if error.is_empty() { error } else { format!("± {error}") };
+    writeln!(f, "{:<34}{mean:>10}   {error:<10}{:>8}{:>8}", figure.title, figure.values, figure.cases)
+}
+
+/// A row per case: the mean over its raters of every figure, empty where there is none.
+pub fn cases_csv(cases: &[Scored]) -> String {
+    let mut keys: Vec<String> = vec![];
+    let rows: Vec<_> = cases.iter().map(|case| observations(&case.scores)).collect();
+    for found in rows.iter().flatten() {
+        if !keys.contains(&found.key) {
+            keys.push(found.key.clone());
+        }
     }
+    let mut table = vec![["id", "samples", "raters"].map(str::to_owned).to_vec()];
+    table[0].extend_from_slice(&keys);
+    for (case, row) in cases.iter().zip(&rows) {
+        let mut cells =
+            vec![case.id.clone(), case.scores.samples.to_string(), case.scores.raters.to_string()];
+        cells.extend(keys.iter().map(|key| {
+            let value = row.iter().find(|found| found.key == *key).and_then(|found| mean(&found.values));
+            value.map_or(String::new(), |value| value.to_string())
+        }));
+        table.push(cells);
+    }
+    csv_text(&table)
 }

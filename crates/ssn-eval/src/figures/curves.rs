@@ -1,8 +1,6 @@
 //! Curves over the steps of runs.
 
-use super::axis::{marks, range, shown};
-use crate::figures::color::{FAINT, INK, RULE, distinct};
-use crate::figures::svg::{Anchor, Drawing};
+use super::svg::{Anchor, Drawing, FAINT, INK, RULE, distinct, marks, range, shown};
 
 /// One curve.
 #[derive(Debug, Clone)]

@@ -1,19 +1,13 @@
 //! Volumes of samples, with those of raters and of the prediction marked.
 
-use super::axis::{marks, range, shown};
-use crate::figures::color::{FAINT, INK, PREDICTION, RULE, SAMPLE};
-use crate::figures::svg::{Anchor, Drawing};
+use super::svg::{Anchor, Drawing, FAINT, INK, PREDICTION, RULE, SAMPLE, marks, range, shown};
 
 /// The volumes of one class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Volumes {
-    /// The class.
     pub name: String,
-    /// Of each sample.
     pub samples: Vec<f64>,
-    /// Of each rater.
     pub raters: Vec<f64>,
-    /// Of the prediction.
     pub prediction: f64,
 }
 
@@ -128,6 +122,6 @@ mod tests {
         let same = Volumes { samples: vec![0.0; 3], raters: vec![], prediction: 0.0, ..class };
         let svg = volume_figure("Volumes", "ml", &[same]);
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
-        crate::figures::png_from_svg(&svg, 1.0).unwrap();
+        crate::figures::svg::png_from_svg(&svg, 1.0).unwrap();
     }
 }

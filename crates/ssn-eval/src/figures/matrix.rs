@@ -1,8 +1,7 @@
 //! Distances between raters and samples as a heat map.
 
-use crate::figures::color::{FAINT, INK, PAPER, probability};
-use crate::figures::picture::Picture;
-use crate::figures::svg::{Anchor, Drawing};
+use super::picture::Picture;
+use super::svg::{Anchor, Drawing, FAINT, INK, PAPER, probability};
 
 const SIDE: f64 = 380.0;
 const LEFT: f64 = 74.0;
@@ -20,7 +19,7 @@ pub fn distance_figure(title: &str, raters: usize, distances: &[Vec<f64>]) -> St
     drawing.text(12.0, 26.0, 16.0, Anchor::Start, INK, title);
     let values: Vec<f32> = distances.iter().flatten().map(|&distance| distance as f32).collect();
     let cells = Picture::colored(&values, count, |x| probability(f64::from(x)), cell.ceil() as usize);
-    drawing.picture(LEFT, TOP, SIDE, SIDE, &cells);
+    drawing.picture(LEFT, TOP, SIDE, SIDE, &cells.data_uri());
     drawing.frame(LEFT, TOP, SIDE, SIDE);
     let border = raters as f64 * cell;
     let groups = [("raters", 0.0, border), ("samples", border, SIDE)];
@@ -44,15 +43,9 @@ pub fn distance_figure(title: &str, raters: usize, distances: &[Vec<f64>]) -> St
     drawing.finish(title, "Distances between raters and samples: light is close, dark is far.")
 }
 
-/// The scale of colors.
 fn bar(drawing: &mut Drawing) {
-    const STEPS: usize = 64;
-    let (x, step) = (LEFT + SIDE + 22.0, SIDE / STEPS as f64);
-    for i in 0..STEPS {
-        let distance = 1.0 - (i as f64 + 0.5) / STEPS as f64;
-        drawing.rectangle(x, TOP + i as f64 * step, BAR, step, probability(distance));
-    }
-    drawing.frame(x, TOP, BAR, SIDE);
+    let x = LEFT + SIDE + 22.0;
+    drawing.color_bar((x, TOP), (BAR, SIDE), 64, probability);
     for (distance, label) in [(0.0, "0"), (0.5, "0.5"), (1.0, "1")] {
         let y = TOP + (1.0 - distance) * SIDE;
         drawing.text(x + BAR + 6.0, y + 4.0, 12.0, Anchor::Start, INK, label);
@@ -70,7 +63,7 @@ mod tests {
         let svg = distance_figure("Distances", 1, &distances);
         // The scale, two frames and the paper.
         assert_eq!((svg.matches("<rect").count(), svg.matches("<image").count()), (64 + 2 + 1, 1));
-        let png = crate::figures::png_from_svg(&svg, 1.0).unwrap();
+        let png = crate::figures::svg::png_from_svg(&svg, 1.0).unwrap();
         let mut reader = png::Decoder::new(std::io::Cursor::new(png)).read_info().unwrap();
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
         let width = reader.next_frame(&mut pixels).unwrap().width as usize;
@@ -78,7 +71,7 @@ mod tests {
             let cell = SIDE / 3.0;
             let middle = |start: f64, k: usize| (start + (k as f64 + 0.4) * cell) as usize;
             let first = 4 * (middle(TOP, i) * width + middle(LEFT, j));
-            crate::figures::color::Color(pixels[first], pixels[first + 1], pixels[first + 2])
+            crate::figures::svg::Color(pixels[first], pixels[first + 1], pixels[first + 2])
         };
         for (i, row) in distances.iter().enumerate() {
             for (j, &distance) in row.iter().enumerate() {

@@ -1,20 +1,17 @@
-//! Figures as SVG, and pages of HTML that hold figures and tables in one file.
-//!
-//! PNG is the same drawing rasterized with an embedded font, so that it looks the same on every machine.
+//! Figures as SVG and PNG, and pages of HTML that hold figures and tables in one file.
 
-mod axis;
-pub mod color;
-pub mod curves;
-pub mod escape;
-pub mod histogram;
-pub mod html;
-pub mod matrix;
-pub mod picture;
-pub mod raster;
-pub mod sample_dice;
-pub mod strips;
-pub mod svg;
-pub mod table;
-pub mod toy;
+mod curves;
+pub(crate) mod histogram;
+pub(crate) mod html;
+pub(crate) mod matrix;
+mod picture;
+pub(crate) mod sample_dice;
+mod strips;
+pub(crate) mod svg;
+mod toy;
 
-pub use raster::{RasterError, png_from_svg};
+pub use curves::{Axes, Curve, curves_figure};
+pub use picture::Picture;
+pub use strips::{Block, Strip, Tile, strips_figure, strips_with_legend};
+pub use svg::{Color, RasterError, png_from_svg};
+pub use toy::{Panel, toy_figure};

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::svg::{Color, class as class_color};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-
-use crate::figures::color::{Color, class as class_color};
 
 /// How much of a class's color is laid over the image inside a contour.
 const FILL: f64 = 0.22;
@@ -147,7 +146,7 @@ impl Picture {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::color::CLASSES;
+    use crate::figures::svg::CLASSES;
 
     #[test]
     fn a_box_is_outlined() {

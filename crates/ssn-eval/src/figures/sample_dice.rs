@@ -1,13 +1,9 @@
 //! How good the samples of each case are: their Dice, beside that of the mean prediction.
 
-use super::axis::marks;
-use crate::figures::color::{FAINT, INK, PREDICTION, RULE, SAMPLE};
-use crate::figures::svg::{Anchor, Drawing};
+use super::svg::{Anchor, Drawing, FAINT, INK, PREDICTION, RULE, SAMPLE, marks};
 
-/// One case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// The name of the case.
     pub name: String,
     /// The Dice of the prediction; nothing where it has none.
     pub prediction: Option<f64>,
@@ -110,6 +106,6 @@ mod tests {
         assert!(svg.contains(">67 %<") && svg.contains(">–<") && svg.contains("of a case &lt;1&gt;<"));
         // The predictions of one case and of the legend.
         assert_eq!(svg.matches(&PREDICTION.hex()).count(), 2);
-        crate::figures::png_from_svg(&svg, 1.0).unwrap();
+        crate::figures::svg::png_from_svg(&svg, 1.0).unwrap();
     }
 }

@@ -1,8 +1,7 @@
 //! Strips of pictures: a case per block, a row per rater set or model, samples side by side.
 
-use crate::figures::color::{Color, FAINT, INK};
-use crate::figures::picture::Picture;
-use crate::figures::svg::{Anchor, Drawing};
+use super::picture::Picture;
+use super::svg::{Anchor, Color, Drawing, FAINT, INK};
 
 /// A picture with a few words below it.
 #[derive(Debug)]
@@ -108,7 +107,7 @@ fn draw_tile(drawing: &mut Drawing, x: f64, y: f64, tile: &Tile) {
     let scale = TILE / w.max(h).max(1.0);
     let (width, height) = (w * scale, h * scale);
     let (left, top) = (x + (TILE - width) / 2.0, y + (TILE - height) / 2.0);
-    drawing.picture(left, top, width, height, &tile.picture);
+    drawing.picture(left, top, width, height, &tile.picture.data_uri());
     drawing.text(x + TILE / 2.0, y + TILE + CAPTION - 3.0, 11.0, Anchor::Middle, FAINT, &tile.caption);
 }
 
@@ -127,7 +126,7 @@ mod tests {
         let svg = strips_figure("Samples", "d", &[Block { title: "case 1".into(), strips }]);
         assert_eq!(svg.matches("<image").count(), 3);
         assert!(svg.contains("rater 1") && svg.contains("case 1"));
-        crate::figures::png_from_svg(&svg, 1.0).unwrap();
+        crate::figures::svg::png_from_svg(&svg, 1.0).unwrap();
     }
 
     #[test]

@@ -1,10 +1,101 @@
-//! A small writer of SVG: the few shapes that our figures use.
+//! A small writer of SVG: the shapes, colors and scales of our figures, and PNG of the same drawings.
+//!
+//! Colors can be told apart with any color vision and survive printing. PNG is rasterized with an embedded font, so that
+//! it looks the same on every machine.
 
 use std::fmt::Write;
+use std::sync::{Arc, LazyLock};
 
-use crate::figures::color::{Color, INK, PAPER};
-use crate::figures::escape::escape;
-use crate::figures::picture::Picture;
+use resvg::{tiny_skia, usvg};
+use thiserror::Error;
+
+/// An sRGB color.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Color(pub u8, pub u8, pub u8);
+
+impl Color {
+    /// As SVG writes it.
+    pub fn hex(self) -> String {
+        format!("#{:02x}{:02x}{:02x}", self.0, self.1, self.2)
+    }
+
+    /// The color at `t` in 0 … 1 on the way to `other`.
+    pub fn towards(self, other: Self, t: f64) -> Self {
+        let mix = |a: u8, b: u8| (f64::from(a) + (f64::from(b) - f64::from(a)) * t).round() as u8;
+        Self(mix(self.0, other.0), mix(self.1, other.1), mix(self.2, other.2))
+    }
+}
+
+/// The colors of classes 1, 2, … of label maps, told apart with any color vision (after Okabe and Ito).
+pub const CLASSES: [Color; 7] = [
+    Color(0xe6, 0x9f, 0x00),
+    Color(0x56, 0xb4, 0xe9),
+    Color(0xcc, 0x79, 0xa7),
+    Color(0x00, 0x9e, 0x73),
+    Color(0xf0, 0xe4, 0x42),
+    Color(0xd5, 0x5e, 0x00),
+    Color(0x00, 0x72, 0xb2),
+];
+
+/// Text and axes.
+pub const INK: Color = Color(0x22, 0x22, 0x22);
+/// Secondary text.
+pub const FAINT: Color = Color(0x66, 0x66, 0x66);
+/// Lines that only guide the eye.
+pub const RULE: Color = Color(0xd9, 0xd9, 0xd9);
+/// The background of figures.
+pub const PAPER: Color = Color(0xff, 0xff, 0xff);
+
+/// The color of samples among others.
+pub const SAMPLE: Color = CLASSES[6];
+/// The color of the mean prediction among samples.
+pub const PREDICTION: Color = CLASSES[5];
+
+/// The color of the thing with a number among several in one figure. Dark ones first: yellow is hard to see on paper.
+pub fn distinct(place: usize) -> Color {
+    const ORDER: [usize; 6] = [6, 5, 3, 2, 1, 0];
+    CLASSES[ORDER[place % ORDER.len()]]
+}
+
+/// The color of a class above 0.
+pub fn class(label: u8) -> Color {
+    CLASSES[usize::from(label.max(1) - 1) % CLASSES.len()]
+}
+
+const OFF: Color = Color(0xf3, 0xef, 0xe6);
+const ON: Color = Color(0x14, 0x3d, 0x6b);
+const NEGATIVE: Color = Color(0x4b, 0x2e, 0x83);
+const ZERO: Color = Color(0xf7, 0xf7, 0xf7);
+const POSITIVE: Color = Color(0xc8, 0x57, 0x00);
+
+/// A probability in 0 … 1, from light to dark.
+pub fn probability(p: f64) -> Color {
+    OFF.towards(ON, p.clamp(0.0, 1.0))
+}
+
+/// A signed value in −1 … 1: purple below zero, orange above, near white at zero.
+pub fn signed(x: f64) -> Color {
+    let end = if x < 0.0 { NEGATIVE } else { POSITIVE };
+    ZERO.towards(end, x.abs().min(1.0))
+}
+
+/// Text as it stands in elements and in attributes.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            // What neither XML nor HTML may hold.
+            c if c.is_control() && !matches!(c, '\n' | '\t') => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
 
 /// The family that PNG rendering embeds; other viewers fall back to their sans-serif.
 pub const FONT_FAMILY: &str = "Noto Sans";
@@ -12,11 +103,8 @@ pub const FONT_FAMILY: &str = "Noto Sans";
 /// Where a text stands relative to its point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
-    /// Text starts at the point.
     Start,
-    /// Text is centered on the point.
     Middle,
-    /// Text ends at the point.
     End,
 }
 
@@ -44,15 +132,13 @@ impl Drawing {
         ));
     }
 
-    /// A picture, its pixels enlarged without blurring.
-    pub fn picture(&mut self, x: f64, y: f64, width: f64, height: f64, picture: &Picture) {
-        let data = picture.data_uri();
+    /// A picture as a data address, its pixels enlarged without blurring.
+    pub fn picture(&mut self, x: f64, y: f64, width: f64, height: f64, data: &str) {
         self.element(format_args!(
             r#"<image x="{x}" y="{y}" width="{width}" height="{height}" image-rendering="optimizeSpeed" preserveAspectRatio="none" href="{data}"/>"#
         ));
     }
 
-    /// A thin border.
     pub fn frame(&mut self, x: f64, y: f64, width: f64, height: f64) {
         let ink = INK.hex();
         self.element(format_args!(
@@ -60,7 +146,6 @@ impl Drawing {
         ));
     }
 
-    /// A thin straight line.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64)) {
         let ((x1, y1), (x2, y2), ink) = (from, to, INK.hex());
         self.element(format_args!(
@@ -68,7 +153,6 @@ impl Drawing {
         ));
     }
 
-    /// A line through points.
     pub fn curve(&mut self, points: &[(f64, f64)], color: Color) {
         let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let (points, stroke) = (points.join(" "), color.hex());
@@ -77,7 +161,6 @@ impl Drawing {
         ));
     }
 
-    /// A filled circle.
     pub fn dot(&mut self, (x, y): (f64, f64), radius: f64, fill: Color) {
         let fill = fill.hex();
         self.element(format_args!(r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius}" fill="{fill}"/>"#));
@@ -112,6 +195,22 @@ impl Drawing {
         ));
     }
 
+    /// A vertical scale of colors in a frame, from 1 at the top to 0.
+    pub fn color_bar(
+        &mut self,
+        (x, top): (f64, f64),
+        (width, height): (f64, f64),
+        steps: usize,
+        color: impl Fn(f64) -> Color,
+    ) {
+        let step = height / steps as f64;
+        for i in 0..steps {
+            let t = 1.0 - (i as f64 + 0.5) / steps as f64;
+            self.rectangle(x, top + i as f64 * step, width, step, color(t));
+        }
+        self.frame(x, top, width, height);
+    }
+
     /// The finished file. `description` is read out where the picture cannot be seen.
     pub fn finish(self, title: &str, description: &str) -> String {
         let Self { width, height, body } = self;
@@ -129,15 +228,109 @@ impl Drawing {
     }
 }
 
+const MARKS: f64 = 6.0;
+
+/// The smallest and the largest of numbers, a little apart where they are one.
+pub(crate) fn range(values: impl Iterator<Item = f64>) -> [f64; 2] {
+    let [low, high] =
+        values.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], x| [low.min(x), high.max(x)]);
+    match (low.is_finite(), low < high) {
+        (false, _) => [0.0, 1.0],
+        (true, false) => [low - 0.5, low + 0.5],
+        (true, true) => [low, high],
+    }
+}
+
+/// Round numbers between two.
+pub(crate) fn marks(low: f64, high: f64) -> Vec<f64> {
+    let rough = (high - low) / MARKS;
+    let power = 10f64.powf(rough.log10().floor());
+    let step =
+        [1.0, 2.0, 5.0, 10.0].map(|k| k * power).into_iter().find(|step| *step >= rough).unwrap_or(rough);
+    let first = (low / step).ceil() as i64;
+    let last = (high / step + 1e-9).floor() as i64;
+    (first..=last).map(|k| k as f64 * step).collect()
+}
+
+/// A number with as few digits as it needs.
+pub(crate) fn shown(value: f64) -> String {
+    let text = match value.abs() {
+        size if size >= 100.0 || size == 0.0 => format!("{value:.0}"),
+        size if size >= 1e-3 => format!("{value:.3}"),
+        _ => format!("{value:.0e}"),
+    };
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    text.replace('-', "−")
+}
+
+static FONT: &[u8] = include_bytes!("../../assets/NotoSans-subset.ttf");
+
+static FONTS: LazyLock<Arc<usvg::fontdb::Database>> = LazyLock::new(|| {
+    let mut fonts = usvg::fontdb::Database::new();
+    fonts.load_font_data(FONT.to_vec());
+    fonts.set_sans_serif_family(FONT_FAMILY);
+    Arc::new(fonts)
+});
+
+/// A drawing that could not be rasterized.
+#[derive(Debug, Error)]
+#[error("cannot rasterize the figure: {0}")]
+pub struct RasterError(String);
+
+/// The drawing as a PNG file, `scale` pixels for each of its own.
+pub fn png_from_svg(svg: &str, scale: f32) -> Result<Vec<u8>, RasterError> {
+    let error = |message: String| RasterError(message);
+    let options = usvg::Options { fontdb: FONTS.clone(), ..usvg::Options::default() };
+    let tree = usvg::Tree::from_str(svg, &options).map_err(|e| error(e.to_string()))?;
+    let size = tree.size().to_int_size().scale_by(scale).ok_or_else(|| error("it has no size".into()))?;
+    let mut pixels = tiny_skia::Pixmap::new(size.width(), size.height())
+        .ok_or_else(|| error(format!("{} × {} pixels are too many", size.width(), size.height())))?;
+    resvg::render(&tree, tiny_skia::Transform::from_scale(scale, scale), &mut pixels.as_mut());
+    pixels.encode_png().map_err(|e| error(e.to_string()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn text_is_escaped() {
-        let mut drawing = Drawing::new(10.0, 10.0);
-        drawing.text(0.0, 0.0, 8.0, Anchor::Start, INK, "a < b & \"c\"");
-        let svg = drawing.finish("<t>", "d");
-        assert!(svg.contains("a &lt; b &amp; &quot;c&quot;") && svg.contains("&lt;t&gt;"));
+    fn nothing_closes_an_attribute_or_opens_an_element() {
+        assert_eq!(escape("a < b & \"c\" > 'd'\n"), "a &lt; b &amp; &quot;c&quot; &gt; &#39;d&#39;\n");
+        assert_eq!(escape("\u{0}\u{1b}[31m"), "\u{fffd}\u{fffd}[31m");
+    }
+
+    #[test]
+    fn marks_are_round_and_inside() {
+        assert_eq!(marks(0.0, 2000.0), [0.0, 500.0, 1000.0, 1500.0, 2000.0]);
+        assert_eq!(marks(-0.13, 0.2).len(), 4);
+        for (low, high) in [(3.0, 3.5), (1e-6, 2e-6), (-7.0, 1e5)] {
+            assert!(marks(low, high).iter().all(|x| *x >= low && *x <= high * (1.0 + 1e-9)), "{low} {high}");
+        }
+    }
+
+    #[test]
+    fn numbers_have_the_digits_they_need() {
+        let values = [0.0, 20.0, 1500.0, 0.25, -1.5, 0.001, 0.0005];
+        assert_eq!(values.map(shown), ["0", "20", "1500", "0.25", "−1.5", "0.001", "5e−4"]);
+    }
+
+    /// Every sign beyond ASCII that figures use has a glyph of its own in the embedded font.
+    #[test]
+    fn every_sign_leaves_ink_on_the_paper() {
+        let picture = |text: &str| {
+            let mut drawing = Drawing::new(20.0, 20.0);
+            drawing.text(2.0, 15.0, 12.0, Anchor::Start, INK, text);
+            png_from_svg(&drawing.finish("t", "d"), 1.0).unwrap()
+        };
+        let blank = picture("");
+        assert!(blank.starts_with(b"\x89PNG"));
+        for sign in ["0", "-", "−", "±", "×", "·", "–", "σ", "η", "μ", "²", "⁵", "…"] {
+            assert!(picture(sign) != blank, "{sign} is missing");
+        }
+    }
+
+    #[test]
+    fn a_broken_drawing_is_an_error() {
+        assert!(png_from_svg("<svg", 1.0).is_err());
     }
 }

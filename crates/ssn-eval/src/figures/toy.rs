@@ -1,9 +1,7 @@
 //! The figure of the toy problem: mean, covariance matrix and samples of both models.
 
+use super::svg::{Anchor, Color, Drawing, FAINT, INK, probability, signed};
 use ssn_core::{CoreError, LowRankNormal, Sampler, Steering};
-
-use crate::figures::color::{Color, FAINT, INK, probability, signed};
-use crate::figures::svg::{Anchor, Drawing};
 
 /// How many samples a model shows, as in the paper.
 pub const SAMPLES: usize = 14;
@@ -148,13 +146,7 @@ fn color_bar(
     ticks: &[(f64, &str)],
     color: impl Fn(f64) -> Color,
 ) {
-    const STEPS: usize = 63;
-    let step = height / STEPS as f64;
-    for i in 0..STEPS {
-        let t = 1.0 - (i as f64 + 0.5) / STEPS as f64;
-        drawing.rectangle(x, top + i as f64 * step, BAR_WIDTH, step, color(t));
-    }
-    drawing.frame(x, top, BAR_WIDTH, height);
+    drawing.color_bar((x, top), (BAR_WIDTH, height), 63, color);
     for &(t, label) in ticks {
         let y = top + (1.0 - t) * height;
         drawing.line((x + BAR_WIDTH, y), (x + BAR_WIDTH + 3.0, y));
@@ -190,7 +182,7 @@ mod tests {
         let parts = 1 + (2 + 1 + SAMPLES) * (n + 1) + n * n + 1 + 2 * (63 + 1);
         assert_eq!(svg.matches("<rect").count(), parts);
         assert!(svg.contains("Low-rank") && svg.contains("−4.1"));
-        crate::figures::png_from_svg(&svg, 1.0).unwrap();
+        crate::figures::svg::png_from_svg(&svg, 1.0).unwrap();
     }
 
     #[test]

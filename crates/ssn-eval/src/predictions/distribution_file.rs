@@ -1,18 +1,182 @@
-//! The distribution of the logits of one case as a file: sampling needs no network.
+//! The distribution of the logits of one case, what it is about, and both as a file: sampling needs no network.
 //!
 //! `docs/reference/distribution-files.md` describes the format; this module is that page in Rust.
 
 use std::path::Path;
 
 use half::f16;
-use ssn_core::{LowRankNormal, Values};
-use ssn_io::{Limits, write_atomically};
+use serde::{Deserialize, Serialize};
+use ssn_core::space::{Region, voxel_count};
+use ssn_core::{LabelMap, LowRankNormal, Sampler, Steering, Values};
+use ssn_io::{Geometry, Image, Limits, Problem, Voxels, write_atomically};
 
+use super::tensors::{self, CHOOSE, Data, Reader, Tensor};
 use crate::error::{EvalError, Result};
-use crate::predictions::description::Description;
-use crate::predictions::header::{Header, header, refuse, text};
-use crate::predictions::tensors;
-use crate::predictions::tensors::{CHOOSE, Data, Reader, Tensor};
+
+const VERSION: u32 = 1;
+/// The tensors that a file may have, in the order in which they are read.
+const TENSORS: [&str; 5] = ["diagonal", "factor", "mask", "mean", "samples"];
+
+/// How a network describes its uncertainty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A distribution of logits.
+    Stochastic,
+    /// Logits alone: rank 0 and a diagonal of zeros.
+    Deterministic,
+    /// Samples that the network drew itself: the mean holds the logarithm of their mean probabilities, rank 0 and a
+    /// diagonal of zeros as for a deterministic network, and the label maps of the samples lie beside it.
+    Sampled,
+}
+
+/// A model by its content and by the name that people gave it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelId {
+    /// SHA-256 of the model, in hexadecimal.
+    pub sha256: String,
+    /// The name of the model or of the run that made it.
+    pub name: String,
+}
+
+/// What the file says about its distribution.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Description {
+    /// The id of the case.
+    pub case: String,
+    /// The names of the labels, the background first; two for a distribution of a single class, off and on.
+    pub classes: Vec<String>,
+    /// Whether there is a distribution, logits alone, or samples.
+    pub kind: Kind,
+    /// The size `[d, h, w]` of the whole image.
+    pub size: [usize; 3],
+    /// Where the voxels of the whole image lie.
+    #[serde(with = "GeometryFields")]
+    pub geometry: Geometry,
+    /// The box that the distribution covers; everything outside is background.
+    pub region: Region,
+    /// The model that made it.
+    pub model: ModelId,
+}
+
+/// [`Geometry`] as it is written.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Geometry")]
+struct GeometryFields {
+    spacing: [f64; 3],
+    origin: [f64; 3],
+    direction: [[f64; 3]; 3],
+}
+
+impl Description {
+    /// The number of voxels of the whole image.
+    pub fn voxels(&self) -> usize {
+        voxel_count(self.size).unwrap_or(usize::MAX)
+    }
+
+    /// The distance of neighboring voxels along d, h and w; the geometry's own axes are i, j, k.
+    pub fn spacing(&self) -> [f64; 3] {
+        let [along_w, along_h, along_d] = self.geometry.spacing;
+        [along_d, along_h, along_w]
+    }
+
+    /// The volume of a voxel in milliliters, a thousand cubic millimeters.
+    pub fn milliliters(&self) -> f64 {
+        self.geometry.spacing.iter().product::<f64>() / 1000.0
+    }
+
+    /// What is wrong with the description itself.
+    fn check(&self) -> Result<(), String> {
+        let Self { classes, size, geometry, region, .. } = self;
+        if voxel_count(*size).is_none_or(|voxels| voxels == 0) {
+            return Err(format!(
+                "the size of the image is {size:?}, but it must be positive along each axis, and countable"
+            ));
+        }
+        if !region.lies_in(*size) {
+            return Err(format!(
+                "the region starts at {:?} with size {:?}, but it must lie in the image of size {size:?}",
+                region.start, region.size
+            ));
+        }
+        if classes.len() < 2 {
+            return Err(format!("classes are {classes:?}, but there must be two or more"));
+        }
+        if let Some(value) = geometry.spacing.iter().find(|x| !(x.is_finite() && **x > 0.0)) {
+            return Err(format!("a spacing is {value}, but it must be positive"));
+        }
+        let rest = geometry.origin.iter().chain(geometry.direction.as_flattened());
+        match rest.into_iter().find(|x| !x.is_finite()) {
+            Some(value) => Err(format!("a number of the geometry is {value}, but it must be finite")),
+            None => Ok(()),
+        }
+    }
+
+    /// What in the description disagrees with a distribution and a mask `[v]`.
+    fn check_against(&self, distribution: &LowRankNormal, mask: Option<&[u8]>) -> Result<(), String> {
+        let (labels, voxels) = (distribution.classes().max(2), distribution.voxels());
+        if self.classes.len() != labels {
+            return Err(format!(
+                "the names of {} classes are given, but the distribution has {labels}",
+                self.classes.len()
+            ));
+        }
+        if self.region.voxels() != voxels {
+            let size = self.region.size;
+            return Err(format!("the region has size {size:?}, but the distribution has {voxels} voxels"));
+        }
+        let without_noise = match self.kind {
+            Kind::Stochastic => None,
+            Kind::Deterministic => Some("a deterministic network"),
+            Kind::Sampled => Some("a network that draws samples itself"),
+        };
+        if let Some(network) = without_noise {
+            let noise = (0..distribution.diagonal().len()).find(|&i| distribution.diagonal().get(i) != 0.0);
+            if distribution.rank() != 0 || noise.is_some() {
+                return Err(format!("{network} has rank 0 and a diagonal of zeros"));
+            }
+        }
+        let Some(mask) = mask else { return Ok(()) };
+        if mask.len() != voxels {
+            return Err(format!("the mask has {} voxels, but the distribution has {voxels}", mask.len()));
+        }
+        match mask.iter().find(|&&x| x > 1) {
+            Some(value) => Err(format!("the mask holds {value}, but it must be 0 or 1")),
+            None => Ok(()),
+        }
+    }
+
+    /// What in the description disagrees with the labels `[m, v]` of samples that a network drew itself.
+    fn check_samples(&self, samples: Option<&[u8]>) -> Result<(), String> {
+        let (labels, voxels) = (self.classes.len(), self.region.voxels());
+        let samples = match (self.kind, samples) {
+            (Kind::Sampled, Some(samples)) => samples,
+            (Kind::Sampled, None) => {
+                return Err(
+                    "the kind is sampled, but there are no samples; give those that the network drew"
+                        .to_owned(),
+                );
+            }
+            (Kind::Stochastic | Kind::Deterministic, None) => return Ok(()),
+            (Kind::Stochastic | Kind::Deterministic, Some(_)) => {
+                return Err("there are samples, but the kind is not sampled; leave them out".to_owned());
+            }
+        };
+        if samples.is_empty() || !samples.len().is_multiple_of(voxels) {
+            return Err(format!(
+                "the samples have {} labels together, but each has {voxels}, and there must be at least one",
+                samples.len()
+            ));
+        }
+        // The maximum runs vectorized over all labels.
+        match samples.iter().max() {
+            Some(&label) if usize::from(label) >= labels => {
+                Err(format!("a sample has the label {label}, but the labels are 0 to {}", labels - 1))
+            }
+            _ => Ok(()),
+        }
+    }
+}
 
 /// The distribution of one case, what it is about, the region of interest, and the samples of a network that draws them
 /// itself.
@@ -25,12 +189,13 @@ pub struct DistributionFile {
     samples: Option<Vec<u8>>,
 }
 
-/// How precisely a file holds its numbers.
+/// How precisely a file holds its numbers. The factor is by far the largest part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Precision {
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum StoredPrecision {
     /// All in single precision.
     Single,
-    /// The factor, which is by far the largest, in half precision; mean and diagonal in single.
+    /// The factor in half precision, the rest in single.
     HalfFactor,
     /// All in half precision.
     Half,
@@ -93,12 +258,12 @@ impl DistributionFile {
     ///
     /// # Errors
     /// [`EvalError::Core`] for a number beyond 65504 that half precision cannot hold: keep single precision then.
-    pub fn with_precision(self, precision: Precision) -> Result<Self> {
+    pub fn with_precision(self, precision: StoredPrecision) -> Result<Self> {
         let d = &self.distribution;
         let (rest, factor) = match precision {
-            Precision::Single => (single as fn(&Values) -> Values, single as fn(&Values) -> Values),
-            Precision::HalfFactor => (single as _, half as _),
-            Precision::Half => (half as _, half as _),
+            StoredPrecision::Single => (single as fn(&Values) -> Values, single as fn(&Values) -> Values),
+            StoredPrecision::HalfFactor => (single as _, half as _),
+            StoredPrecision::Half => (half as _, half as _),
         };
         let (mean, diagonal, factor) = (rest(d.mean()), rest(d.diagonal()), factor(d.factor()));
         let distribution = LowRankNormal::new(d.classes(), d.voxels(), d.rank(), mean, diagonal, factor)?;
@@ -134,6 +299,97 @@ impl DistributionFile {
     /// The number of labels: the classes, or two for a single class that is off or on.
     pub fn labels(&self) -> usize {
         self.description.classes.len()
+    }
+
+    /// The prediction `[v]` on the region: the labels of the mean. Where the network drew samples itself, those are the
+    /// most probable ones over its samples.
+    pub fn prediction(&self) -> Result<LabelMap> {
+        let mean = Steering { temperature: 0.0, ..Steering::default() };
+        let mut maps = Sampler::new(&self.distribution, 0, &mean)?.labels(0..1)?;
+        Ok(maps.remove(0))
+    }
+
+    /// A label map of the region as one `[d, h, w]` of the whole image: background outside the region and its mask.
+    pub fn map_on_image(&self, map: &LabelMap) -> Result<LabelMap> {
+        Ok(LabelMap::new(self.labels_on_image(map)?, self.labels())?)
+    }
+
+    /// [`DistributionFile::map_on_image`] as plain labels.
+    pub fn labels_on_image(&self, map: &LabelMap) -> Result<Vec<u8>> {
+        self.on_image(map.labels(), 0)
+    }
+
+    /// Values `[v]` on the region, put in their place in the whole image, `[d, h, w]`; `outside` everywhere else, and
+    /// outside the mask.
+    pub fn values_on_image(&self, values: &[f32], outside: f32) -> Result<Vec<f32>> {
+        self.on_image(values, outside)
+    }
+
+    /// Probabilities `[l, v]` of the region on the whole image, `[l, d, h, w]`: outside, all is background.
+    pub(crate) fn probabilities_on_image(&self, rows: &[f32]) -> Result<Vec<f32>> {
+        self.rows_on_image(rows, background)
+    }
+
+    /// The labels `[v]` of the region, out of a label map `[d, h, w]` of the whole image.
+    pub fn crop_to_region(&self, labels: &[u8]) -> Result<Vec<u8>> {
+        self.check_count("the label map", labels.len(), "the image", self.description.voxels())?;
+        Ok(self.description.region.cut(labels, self.description.size))
+    }
+
+    /// A label map `[d, h, w]` of the whole image as an image, in the geometry of the one that was predicted.
+    pub fn as_image(&self, labels: Vec<u8>) -> Result<Image> {
+        self.check_count("the label map", labels.len(), "the image", self.description.voxels())?;
+        self.image(Voxels::U8(labels), 1)
+    }
+
+    /// Rows of values `[channels, v]` on the region as an image with a channel for each; `outside` elsewhere, by channel.
+    pub fn rows_as_image(&self, rows: &[f32], outside: impl Fn(usize) -> f32) -> Result<Image> {
+        let channels = rows.len().div_ceil(self.distribution.voxels());
+        self.image(Voxels::F32(self.rows_on_image(rows, outside)?), channels)
+    }
+
+    /// Probabilities `[l, v]` of the region as an image with a channel per label; outside, all is background.
+    pub fn probabilities_as_image(&self, rows: &[f32]) -> Result<Image> {
+        self.rows_as_image(rows, background)
+    }
+
+    fn rows_on_image(&self, rows: &[f32], outside: impl Fn(usize) -> f32) -> Result<Vec<f32>> {
+        let rows = rows.chunks(self.distribution.voxels());
+        let mut values = Vec::with_capacity(rows.len() * self.description.voxels());
+        for (channel, row) in rows.enumerate() {
+            values.extend(self.on_image(row, outside(channel))?);
+        }
+        Ok(values)
+    }
+
+    fn image(&self, voxels: Voxels, channels: usize) -> Result<Image> {
+        let Description { size: [d, h, w], geometry, .. } = self.description;
+        Image::new(voxels, [channels, d, h, w], geometry, &Limits::default())
+            .map_err(|problem| EvalError::Parts(problem.to_string()))
+    }
+
+    fn on_image<T: Copy>(&self, values: &[T], outside: T) -> Result<Vec<T>> {
+        self.check_count("the map", values.len(), "the region", self.distribution.voxels())?;
+        let Description { size, region, .. } = &self.description;
+        let row = region.size[2];
+        let mut image = vec![outside; self.description.voxels()];
+        for (number, place) in region.rows(*size).enumerate() {
+            let here = number * row..(number + 1) * row;
+            image[place.clone()].copy_from_slice(&values[here.clone()]);
+            if let Some(mask) = &self.mask {
+                let cleared = image[place].iter_mut().zip(&mask[here]).filter(|(_, inside)| **inside == 0);
+                cleared.for_each(|(value, _)| *value = outside);
+            }
+        }
+        Ok(image)
+    }
+
+    fn check_count(&self, what: &str, found: usize, of: &str, expected: usize) -> Result<()> {
+        if found == expected {
+            return Ok(());
+        }
+        let case = &self.description.case;
+        Err(EvalError::Parts(format!("case {case}: {what} has {found} voxels, but {of} has {expected}")))
     }
 
     /// Writes the file, atomically; replaces a file of that name. The same content gives the same bytes.
@@ -175,15 +431,20 @@ impl DistributionFile {
         let v = description.region.voxels();
         reader.verify()?;
         let distribution = LowRankNormal::new(classes, v, rank, mean, diagonal, factor)
-            .map_err(|error| refuse(path, error.to_string(), "predict the case again"))?;
+            .map_err(|error| EvalError::unusable(path, error.to_string(), "predict the case again"))?;
         Self::of_parts(description, distribution, mask, samples)
-            .map_err(|error| refuse(path, error.to_string(), CHOOSE))
+            .map_err(|error| EvalError::unusable(path, error.to_string(), CHOOSE))
     }
 
     /// Reads what the file is about, and checks that its length and its shapes are right; its numbers are not looked at.
     pub fn read_header(path: &Path, limits: &Limits) -> Result<Header> {
         header(path, &Reader::open(path, limits)?, limits)
     }
+}
+
+/// What probabilities are where there is nothing but background.
+fn background(label: usize) -> f32 {
+    if label == 0 { 1.0 } else { 0.0 }
 }
 
 fn single(values: &Values) -> Values {
@@ -194,5 +455,138 @@ fn half(values: &Values) -> Values {
     match values {
         Values::F16(values) => Values::F16(values.clone()),
         Values::F32(values) => Values::F16(values.iter().map(|&x| f16::from_f32(x)).collect()),
+    }
+}
+
+/// What the header of a file says, which is read in no time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Header {
+    /// What the file is about.
+    pub description: Description,
+    /// SHA-256 of description and tensors: two files with the same are the same.
+    pub sha256: String,
+    /// The classes of the distribution; 1 where a single class is off or on.
+    pub classes: usize,
+    /// The rank of the distribution.
+    pub rank: usize,
+    /// The samples that the network drew itself; 0 where samples are drawn from the distribution.
+    pub samples: usize,
+}
+
+impl Header {
+    /// Refuses to go on where the first `needed` samples cannot be had: a distribution gives any number of them, a network
+    /// that draws them itself left so many in the file.
+    ///
+    /// # Errors
+    /// [`EvalError::TooFewSamples`] with both numbers.
+    pub fn check_samples(&self, needed: u64) -> Result<()> {
+        match self.description.kind {
+            Kind::Sampled if needed > self.samples as u64 => Err(EvalError::TooFewSamples {
+                case: self.description.case.clone(),
+                stored: self.samples,
+                needed,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The JSON object in the metadata.
+#[derive(Serialize, Deserialize)]
+struct Envelope<D> {
+    version: u32,
+    #[serde(flatten)]
+    description: D,
+}
+
+/// What is read first: other versions may have other fields.
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
+/// The text in the metadata of a file that is about something.
+fn text(description: &Description) -> Result<String> {
+    let envelope = Envelope { version: VERSION, description };
+    serde_json::to_string(&envelope).map_err(|error| EvalError::Parts(error.to_string()))
+}
+
+/// What the header says, once it is consistent in itself.
+fn header(path: &Path, reader: &Reader, limits: &Limits) -> Result<Header> {
+    let unreadable = |error: serde_json::Error| {
+        EvalError::unusable(path, format!("its description cannot be read ({error})"), CHOOSE)
+    };
+    let Version { version } = serde_json::from_str(&reader.text).map_err(unreadable)?;
+    if version != VERSION {
+        let reason = format!("its format has version {version}, but this program reads {VERSION}");
+        return Err(EvalError::unusable(
+            path,
+            reason,
+            "use a program of the same version, or predict the case again",
+        ));
+    }
+    let Envelope::<Description> { description, .. } =
+        serde_json::from_str(&reader.text).map_err(unreadable)?;
+    description.check().map_err(|reason| EvalError::unusable(path, reason, CHOOSE))?;
+    // Label maps of the whole image will be made, whatever the size of the region.
+    let found = description.voxels() as u64;
+    for (limit, name) in [(limits.values, "values"), (limits.memory(reader.length), "memory_ratio")] {
+        if found > limit {
+            let what = "the number of voxels of the image";
+            return Err(Problem::Limit { what, found, limit, name }.in_file(path).into());
+        }
+    }
+    let [rank, classes] =
+        check_shapes(&description, reader).map_err(|reason| EvalError::unusable(path, reason, CHOOSE))?;
+    let samples =
+        check_samples(&description, reader).map_err(|reason| EvalError::unusable(path, reason, CHOOSE))?;
+    Ok(Header { description, sha256: reader.sha256.clone(), classes, rank, samples })
+}
+
+/// Refuses tensors that the format does not know and shapes that disagree; gives the rank and the classes.
+fn check_shapes(description: &Description, reader: &Reader) -> Result<[usize; 2], String> {
+    if let Some(name) = reader.names().iter().find(|name| !TENSORS.contains(&name.as_str())) {
+        return Err(format!("it has a tensor `{name}`, which the format does not know"));
+    }
+    let shape = |name: &str| reader.shape(name).ok_or_else(|| format!("it has no tensor `{name}`"));
+    let voxels = description.region.voxels();
+    let (labels, mean) = (description.classes.len(), shape("mean")?);
+    let expected: &[usize] =
+        if labels == 2 && mean.first() == Some(&1) { &[1, voxels] } else { &[labels, voxels] };
+    for name in ["mean", "diagonal"] {
+        if shape(name)? != expected {
+            return Err(format!("`{name}` has shape {:?}, but it must be {expected:?}", shape(name)?));
+        }
+    }
+    if let Some(mask) = reader.shape("mask").filter(|shape| *shape != [voxels]) {
+        return Err(format!("`mask` has shape {mask:?}, but it must be {:?}", [voxels]));
+    }
+    match shape("factor")? {
+        &[rank, ref rest @ ..] if rest == expected => match description.kind {
+            Kind::Deterministic if rank > 0 => {
+                Err(format!("its rank is {rank}, but a deterministic network has rank 0"))
+            }
+            Kind::Sampled if rank > 0 => {
+                Err(format!("its rank is {rank}, but that of a network that draws samples itself is 0"))
+            }
+            _ => Ok([rank, expected[0]]),
+        },
+        other => Err(format!("`factor` has shape {other:?}, but it must be the rank and {expected:?}")),
+    }
+}
+
+/// Refuses samples that the kind of the file does not have, and the lack of those that it has; gives their number.
+fn check_samples(description: &Description, reader: &Reader) -> Result<usize, String> {
+    let voxels = description.region.voxels();
+    match (description.kind, reader.shape("samples")) {
+        (Kind::Stochastic | Kind::Deterministic, None) => Ok(0),
+        (Kind::Stochastic | Kind::Deterministic, Some(_)) => {
+            Err("it has a tensor `samples`, which only a network that draws samples itself has".to_owned())
+        }
+        (Kind::Sampled, None) => Err("it has no tensor `samples`".to_owned()),
+        (Kind::Sampled, Some(&[samples, v])) if samples > 0 && v == voxels => Ok(samples),
+        (Kind::Sampled, Some(other)) => Err(format!(
+            "`samples` has shape {other:?}, but it must be the number of samples, at least 1, and {voxels}"
+        )),
     }
 }

@@ -1,12 +1,12 @@
-//! Label maps out of a distribution file: its samples, and its prediction.
+//! The samples of a distribution file as label maps.
 
 use std::ops::Range;
 
-use ssn_core::{CategoricalSampler, CoreError, LabelMap, Sampler, Steering};
+use ssn_core::random::derive_seed;
+use ssn_core::{CategoricalSampler, CoreError, LabelMap, SampleSummary, Sampler, Steering};
 
+use super::distribution_file::{DistributionFile, Kind};
 use crate::error::{EvalError, Result};
-use crate::predictions::description::Kind;
-use crate::predictions::distribution_file::DistributionFile;
 
 /// Draws the samples of one file: of its distribution, or, where the network is deterministic, of the independent
 /// categoricals of its voxels. Where the network drew samples itself, it hands those out.
@@ -72,14 +72,22 @@ impl Stored<'_> {
     }
 }
 
-impl DistributionFile {
-    /// The prediction `[v]` on the region: the labels of the mean. Where the network drew samples itself, those are the
-    /// most probable ones over its samples.
-    pub fn prediction(&self) -> Result<LabelMap> {
-        let mean = Steering { temperature: 0.0, ..Steering::default() };
-        let mut maps = Sampler::new(self.distribution(), 0, &mean)?.labels(0..1)?;
-        Ok(maps.remove(0))
-    }
+/// Sums over samples of a file: mean probabilities, entropy, and the likelihood of raters on the region.
+///
+/// Without noise every sample has the same probabilities, so one says it all; those of samples that the network drew
+/// itself are in the mean.
+pub fn summarize<'a>(
+    file: &DistributionFile,
+    seed: u64,
+    steering: &Steering,
+    samples: Range<u64>,
+    raters: &'a [LabelMap],
+) -> Result<SampleSummary<'a>> {
+    let sampler = Sampler::new(file.distribution(), seed, steering)?;
+    let mut summary = SampleSummary::new(&sampler, raters)?;
+    let noisy = file.description().kind == Kind::Stochastic;
+    summary.extend(&sampler, if noisy { samples } else { 0..1 })?;
+    Ok(summary)
 }
 
 /// Bytes of label maps that are drawn at once.
@@ -94,6 +102,23 @@ pub fn blocks(samples: Range<u64>, voxels: usize) -> impl Iterator<Item = Range<
     samples.step_by(step).map(move |start| start..end.min(start.saturating_add(step as u64)))
 }
 
+/// The purpose of a case's seed.
+const CASE_SAMPLES: u32 = 0x6361_7365;
+
+/// The seed of a case's samples, where `seed` is that of all cases.
+///
+/// With one seed for all, sample i would have the same noise in every case: their errors would not average out
+/// over cases, and standard errors would be too small.
+pub fn case_seed(seed: u64, case: &str) -> u64 {
+    derive_seed(seed, CASE_SAMPLES, fnv1a(case))
+}
+
+/// FNV-1a of 64 bits: a number for a name, the same everywhere.
+fn fnv1a(name: &str) -> u64 {
+    name.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,5 +130,12 @@ mod tests {
             assert_eq!(covered, samples.collect::<Vec<_>>());
         }
         assert_eq!(blocks(0..9, 32 << 20).next(), Some(0..2));
+    }
+
+    #[test]
+    fn the_seed_of_a_case_never_changes() {
+        assert_eq!(case_seed(0, "patient 1"), 0x2e0e_7372_e7fb_695d);
+        assert_eq!(case_seed(7, "patient 1"), 0xe552_b86b_cd55_6b84);
+        assert_eq!(case_seed(0, ""), 0x8e2d_27ea_fa3e_9473);
     }
 }

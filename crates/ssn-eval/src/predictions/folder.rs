@@ -1,21 +1,22 @@
-//! A folder of predictions: a distribution file per case of one model, and what else was made of each.
+//! A folder of predictions: a distribution file per case of one model, what else was made of each, and an index of
+//! all. Names of files are safe on every file system that tells upper from lower case, one name per id.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use ssn_data::text::natural_order;
+use sha2::{Digest, Sha256};
+use ssn_data::nearest;
+use ssn_data::text::{csv_text, hex, natural_order};
 use ssn_io::{Limits, read_bytes, write_atomically};
 
+use super::distribution_file::{DistributionFile, Header, ModelId};
 use crate::error::{EvalError, Result};
-use crate::predictions::description::ModelId;
-use crate::predictions::distribution_file::DistributionFile;
-use crate::predictions::file_names::{DISTRIBUTION_ENDING, Output, file_stem};
-use crate::predictions::header::Header;
 
+/// The name of the index, as in the authors' tool.
+const INDEX_FILE: &str = "prediction.csv";
 /// The file that says what the folder belongs to.
 pub const ABOUT_FILE: &str = "predictions.json";
-/// The version of that file.
 const VERSION: u32 = 1;
 /// The endings of images that may lie in the folder; the first is that of new ones.
 pub const IMAGE_ENDINGS: [&str; 4] = [".nii.gz", ".nrrd", ".mha", ".png"];
@@ -74,13 +75,13 @@ impl Predictions {
             let there = Self::open(root)?.about;
             if let Some(reason) = difference(&there, &about) {
                 let advice = "choose another folder, or remove this one";
-                return Err(EvalError::Unusable { path: root.to_owned(), reason, advice });
+                return Err(EvalError::unusable(root, reason, advice));
             }
         }
         let stored = Stored { version: VERSION, about };
         let text =
             serde_json::to_string_pretty(&stored).map_err(|error| EvalError::Parts(error.to_string()))?;
-        write_atomically(&root.join(ABOUT_FILE), |out| writeln!(out, "{text}"))?;
+        write_text(&root.join(ABOUT_FILE), &(text + "\n"))?;
         Ok(Self { root: root.to_owned(), about: stored.about })
     }
 
@@ -90,11 +91,8 @@ impl Predictions {
     /// A sentence when it is no folder of predictions.
     pub fn open(root: &Path) -> Result<Self> {
         let path = root.join(ABOUT_FILE);
-        let refuse = |reason: String| EvalError::Unusable {
-            path: root.to_owned(),
-            reason,
-            advice: "choose a folder that `ssn predict` wrote",
-        };
+        let refuse =
+            |reason: String| EvalError::unusable(root, reason, "choose a folder that `ssn predict` wrote");
         if root.is_dir() && !path.exists() {
             return Err(refuse(format!("it holds no predictions: there is no {ABOUT_FILE}")));
         }
@@ -152,14 +150,9 @@ impl Predictions {
     /// The first file that cannot be used, or that is from another model.
     pub fn cases(&self) -> Result<Vec<Found>> {
         let mut found = vec![];
-        for entry in fs::read_dir(&self.root).map_err(|error| EvalError::io(&self.root, error))? {
-            let path = entry.map_err(|error| EvalError::io(&self.root, error))?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if name.starts_with('.') || !name.ends_with(DISTRIBUTION_ENDING) {
-                continue;
-            }
+        for path in distribution_files(&self.root)? {
             let header = DistributionFile::read_header(&path, &Limits::default())?;
-            if let Some((reason, advice)) = self.stranger(&name, &header) {
+            if let Some((reason, advice)) = self.stranger(&name_of(&path), &header) {
                 return Err(EvalError::Unusable { path, reason, advice });
             }
             found.push(Found { path, header });
@@ -171,6 +164,29 @@ impl Predictions {
     /// Reads the distribution of a case.
     pub fn read(&self, id: &str) -> Result<DistributionFile> {
         DistributionFile::read(&self.distribution_path(id), &Limits::default())
+    }
+
+    /// Writes the index of what is in the folder, atomically, and gives its path.
+    ///
+    /// The columns are id, distribution and prediction, and then those that any case has.
+    pub fn write_index(&self) -> Result<PathBuf> {
+        let cases = self.cases()?;
+        let files = |id: &str| Output::ALL.map(|output| self.find_output(id, output));
+        let rows: Vec<_> = cases.iter().map(|case| files(case.id())).collect();
+        let present = |&column: &usize| column == 0 || rows.iter().any(|row| row[column].is_some());
+        let columns: Vec<usize> = (0..Output::ALL.len()).filter(present).collect();
+
+        let names = columns.iter().map(|&column| Output::ALL[column].name());
+        let mut table = vec![["id", "distribution"].into_iter().chain(names).map(str::to_owned).collect()];
+        for (case, row) in cases.iter().zip(&rows) {
+            // All files lie in the folder itself: relative to it, a path is its name.
+            let mut cells = vec![case.id().to_owned(), name_of(&case.path)];
+            cells.extend(columns.iter().map(|&column| row[column].as_deref().map_or(String::new(), name_of)));
+            table.push(cells);
+        }
+        let path = self.root().join(INDEX_FILE);
+        write_text(&path, &csv_text(&table))?;
+        Ok(path)
     }
 
     /// Why a distribution file does not belong here.
@@ -204,4 +220,216 @@ fn difference(there: &About, asked: &About) -> Option<String> {
     ];
     let (what, there, asked) = settings.into_iter().find(|(_, there, asked)| there != asked)?;
     Some(format!("it holds predictions with {what} {there:?}, but {asked:?} is asked for"))
+}
+
+/// How distribution files end.
+pub const DISTRIBUTION_ENDING: &str = ".ssn.safetensors";
+
+/// The longest stem of a name. File systems allow 255 bytes, and what a file is stands behind the stem.
+const MAX_STEM: usize = 180;
+/// Bytes of a longer stem that stay readable before its hash.
+const KEPT: usize = 100;
+
+/// What a file beside the distribution holds, by the names of the authors' tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Output {
+    /// The label map of the mean.
+    Prediction,
+    /// The mean probabilities over samples.
+    Probabilities,
+    /// The marginal entropy over samples.
+    Entropy,
+    /// The mean of the logits.
+    Mean,
+    /// The diagonal of the covariance.
+    Diagonal,
+    /// The factor of the covariance.
+    Factor,
+}
+
+impl Output {
+    /// All of them, in the order of the index.
+    pub const ALL: [Self; 6] =
+        [Self::Prediction, Self::Probabilities, Self::Entropy, Self::Mean, Self::Diagonal, Self::Factor];
+
+    /// What stands behind the stem in the name of the file, and the name of its column in the index.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Prediction => "prediction",
+            Self::Probabilities => "prob_maps",
+            Self::Entropy => "marginal_entropy",
+            Self::Mean => "logit_mean",
+            Self::Diagonal => "cov_diag",
+            Self::Factor => "cov_factor",
+        }
+    }
+}
+
+/// The stem of the names of a case's files.
+///
+/// Letters and digits of ASCII, `-`, `_` and `.` stay, except for a `.` at the start; every other byte becomes `%` and two
+/// hexadecimal digits. So two ids never share a name, and none leads out of its folder. A stem of more than 180
+/// bytes is cut to 100, with `%~` and the SHA-256 of the id behind.
+pub fn file_stem(id: &str) -> String {
+    let mut stem = String::with_capacity(id.len());
+    for (at, byte) in id.bytes().enumerate() {
+        let plain = byte.is_ascii_alphanumeric() || b"-_".contains(&byte) || byte == b'.' && at > 0;
+        match plain {
+            true => stem.push(char::from(byte)),
+            false => stem.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    if id.is_empty() {
+        return "%".to_owned();
+    }
+    if stem.len() <= MAX_STEM {
+        return stem;
+    }
+    format!("{}%~{}", &stem[..KEPT], hex(&Sha256::digest(id)))
+}
+
+/// Cases of a list that are named in a message; the rest is counted.
+const NAMED_IN_MESSAGES: usize = 10;
+
+/// The files, and those of the folders, in the order in which they were named; each with what its header says.
+pub fn find(inputs: &[PathBuf]) -> Result<Vec<Found>> {
+    let mut paths = vec![];
+    for input in inputs {
+        match input.is_dir() {
+            true => paths.extend(files_of(input)?),
+            false => paths.push(checked(input)?),
+        }
+    }
+    let read = |path: PathBuf| {
+        let header = DistributionFile::read_header(&path, &Limits::default())?;
+        Ok(Found { path, header })
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// A file that may be a distribution file, by its name.
+fn checked(path: &Path) -> Result<PathBuf> {
+    if !path.exists() {
+        let reason = "there is no such file or folder; check the path";
+        return Err(EvalError::io(path, std::io::Error::new(std::io::ErrorKind::NotFound, reason)));
+    }
+    if path.extension().is_none_or(|ending| ending != "safetensors") {
+        return Err(EvalError::mismatch(format!(
+            "{}: this is no distribution file, whose names end with {DISTRIBUTION_ENDING}; name one, or a folder of them",
+            path.display()
+        )));
+    }
+    Ok(path.to_owned())
+}
+
+/// The distribution files of a folder, in natural order; at least one.
+fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut paths = distribution_files(folder)?;
+    if paths.is_empty() {
+        return Err(EvalError::mismatch(format!(
+            "{} holds no files *{DISTRIBUTION_ENDING}; `ssn predict` writes them",
+            folder.display()
+        )));
+    }
+    paths.sort_by(|a, b| natural_order(&name_of(a), &name_of(b)));
+    Ok(paths)
+}
+
+/// The distribution files of a folder, in any order; hidden ones are on their way.
+fn distribution_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let list = || -> std::io::Result<Vec<PathBuf>> {
+        fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect()
+    };
+    let mut paths = list().map_err(|error| EvalError::io(folder, error))?;
+    paths.retain(|path| name_of(path).ends_with(DISTRIBUTION_ENDING) && !name_of(path).starts_with('.'));
+    Ok(paths)
+}
+
+/// The name of a file, without its folder.
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The first of many names, and how many there are besides.
+pub(crate) fn named(ids: &[String]) -> String {
+    let shown: Vec<&str> = ids.iter().take(NAMED_IN_MESSAGES).map(String::as_str).collect();
+    match ids.len().saturating_sub(NAMED_IN_MESSAGES) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// That a class does not exist in a file or dataset, and which was probably meant.
+pub fn unknown_name(name: &str, known: &[String], place: &Path) -> String {
+    let hint = match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None => format!("it has {}", known.join(", ")),
+    };
+    format!("there is no class {name:?} in {}; {hint}", place.display())
+}
+
+/// Whether a path names a config, and not a dataset itself.
+pub fn is_config(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
+}
+
+pub(crate) fn create_folder(path: &Path) -> Result<()> {
+    fs::create_dir_all(path).map_err(|error| EvalError::system("create the folder", path, error))
+}
+
+pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
+    Ok(write_atomically(path, |out| out.write_all(text.as_bytes()))?)
+}
+
+/// Refuses to replace a file unless that was asked for.
+pub fn check_free(path: &Path, overwrite: bool) -> Result<()> {
+    check_free_or(path, overwrite, "choose another name with --out")
+}
+
+/// The same, with what else than replacing it can be done.
+pub fn check_free_or(path: &Path, overwrite: bool, advice: &str) -> Result<()> {
+    if overwrite || !path.exists() {
+        return Ok(());
+    }
+    let message = format!("{} exists already; {advice} or replace it with --overwrite", path.display());
+    Err(EvalError::settings(message))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_safe_and_readable() {
+        for (id, expected) in [
+            ("Brats17_CBICA_AAB_1", "Brats17_CBICA_AAB_1"),
+            ("z-12.5_c0", "z-12.5_c0"),
+            ("p 1/s%2", "p%201%2Fs%252"),
+            ("../up", "%2E.%2Fup"),
+            ("ü", "%C3%BC"),
+            ("", "%"),
+        ] {
+            assert_eq!(file_stem(id), expected);
+        }
+        let long = "x/".repeat(200);
+        let stem = file_stem(&long);
+        assert!(stem.len() <= MAX_STEM && stem.starts_with("x%2Fx%2F"), "{stem}");
+    }
+
+    #[test]
+    fn no_two_ids_share_a_name() {
+        let mut ids: Vec<String> = (0u32..0x300).filter_map(char::from_u32).map(String::from).collect();
+        ids.extend(["a b", "a%20b", "a_b", "a%b", ".a", "a.", "%2Ea"].map(str::to_owned));
+        ids.extend((0..50).map(|i| format!("{}{i}", "long".repeat(60))));
+        ids.push("é".repeat(100));
+        ids.sort();
+        ids.dedup();
+        let stems: BTreeSet<String> = ids.iter().map(|id| file_stem(id)).collect();
+        assert_eq!(stems.len(), ids.len());
+        for stem in stems {
+            assert!(stem.is_ascii() && !stem.contains(['/', '\\', ' ']) && !stem.starts_with('.'), "{stem}");
+        }
+    }
 }

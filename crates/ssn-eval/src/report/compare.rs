@@ -1,29 +1,23 @@
 //! Several folders of predictions side by side: scores in one table, and samples of the same cases below each other.
 
-use ssn_core::{OnProgress, Phase};
 use std::collections::BTreeMap;
 
+use ssn_core::{LabelMap, OnProgress, Phase};
+
+use super::cases::{self, Chosen, choose, diverse};
+use super::material::{Material, Measured, Subject, Survey, survey};
+use super::output::{Drawn, Report};
+use super::pictures::{self, COLUMNS, View};
+use super::scores::{DIRECTIONS, Scores, grouped};
 use crate::error::Result;
 use crate::evaluation::Figure;
-use crate::figures::strips::{Block, Strip, Tile, strips_with_legend};
-use crate::figures::table::{Cell, Row, Table};
+use crate::figures::html::{Cell, Row, Table};
+use crate::figures::{Strip, Tile};
 use crate::predictions::Kind;
-use ssn_core::LabelMap;
-
-use super::choose::{self, Chosen, diverse};
-use super::material::{Material, Subject};
-use super::measures::Measured;
-use super::output::{Drawn, Report};
-use super::pictures::{self, COLUMNS, legend};
-use super::scores::{DIRECTIONS, Scores};
-use super::survey::{Survey, survey};
-use super::view::View;
-use super::{cases, kind};
 
 /// Letters of a line that have room beside the pictures.
 const LINE: usize = 15;
 
-/// All about several folders.
 pub(super) fn compare(
     report: &mut Report,
     materials: &[Material],
@@ -63,16 +57,14 @@ pub(super) fn compare(
     same_cases(report, materials, &surveys, count, progress)
 }
 
-/// What each folder is.
 fn folders(materials: &[Material]) -> Table {
     let row = |material: &Material| {
         let about = material.predictions.about();
-        let network = kind(material.kind(), material.found[0].header.rank);
         let count = material.found.len();
         Row::Cells(vec![
             Cell::name(&material.name),
             Cell::name(&about.model.name),
-            Cell::name(&network),
+            Cell::name(&material.network()),
             Cell::name(&about.split),
             Cell::number(Some(count as f64), |n| n.to_string()),
         ])
@@ -99,13 +91,7 @@ fn scores(materials: &[Material]) -> Result<Option<Table>> {
     if figures.is_empty() {
         return Ok(None);
     }
-    let mut rows = vec![];
-    let mut group = &None;
-    for figure in figures {
-        if figure.group != *group {
-            rows.push(Row::Heading(figure.group.clone().unwrap_or_default()));
-            group = &figure.group;
-        }
+    let rows = grouped(figures.into_iter(), |figure| {
         let cell = |scores: &Option<Scores>| {
             let own = scores.as_ref().and_then(|scores| scores.evaluation.figure(&figure.key));
             let shown = |value: Option<f64>| Cell::number(value, |x| figure.unit.shown(x));
@@ -117,8 +103,8 @@ fn scores(materials: &[Material]) -> Result<Option<Table>> {
         };
         let mut cells = vec![Cell::name(&figure.title)];
         cells.extend(scores.iter().map(cell));
-        rows.push(Row::Cells(cells));
-    }
+        cells
+    });
     let mut columns = vec!["score".to_owned()];
     columns.extend(materials.iter().map(|material| material.name.clone()));
     let caption = "Scores of all predictions".to_owned();
@@ -142,7 +128,7 @@ fn same_cases(
         .filter(|survey| places.iter().all(|places| places.contains_key(survey.id.as_str())))
         .cloned()
         .collect();
-    let chosen = choose::cases(&common, count);
+    let chosen = choose(&common, count);
     if common.is_empty() {
         report.page.section("Cases");
         report.page.paragraph("There is no case that all of these predictions are of.");
@@ -163,7 +149,7 @@ fn same_cases(
         let subjects = materials
             .iter()
             .zip(&places)
-            .map(|(material, places)| material.pictured(places[id.as_str()]))
+            .map(|(material, places)| material.read(places[id.as_str()], true))
             .collect::<Result<Vec<_>, _>>()?;
         report.page.part(&format!("{id} · {why}"));
         let svg = drawing(materials, &subjects, id)?;
@@ -206,8 +192,7 @@ fn drawing(materials: &[Material], subjects: &[Subject], id: &str) -> Result<Str
         strips.push(Strip { label, tiles });
     }
     let description = format!("Image and raters of case {id}, and predictions and samples of each network.");
-    let blocks = [Block { title: String::new(), strips }];
-    Ok(strips_with_legend(id, &description, &legend(materials[0].classes()), &blocks))
+    Ok(pictures::drawing(id, &description, materials[0].classes(), strips))
 }
 
 /// A view that suits all folders whose images have the same size.

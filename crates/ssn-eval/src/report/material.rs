@@ -1,28 +1,32 @@
-//! A folder of predictions with the images and the raters of its dataset, as far as they are there.
+//! A folder of predictions with the images and the raters of its dataset, as far as they are there, and what is measured
+//! of its cases.
 
 use std::path::Path;
 
-use crate::error::{EvalError, Result};
-use crate::predictions::{DistributionFile, Draw, Found, Kind, Predictions, case_seed};
-use ssn_core::{LabelMap, Steering};
+use ssn_core::metrics::{
+    ClassGroup, Overlap, PairStatistic, PairwiseDistances, foreground_distance, quantile,
+};
+use ssn_core::{BitPlanes, CoreError, LabelMap, OnProgress, Phase, Steering};
 use ssn_data::{Case, Dataset};
 use ssn_io::Limits;
 
-use crate::evaluation::Part;
-use crate::evaluation::matching::{Job, Plan};
-use crate::evaluation::raters;
+use crate::error::{EvalError, Result};
+use crate::evaluation::{Job, Part, Plan, each_case, load_with_image};
+use crate::figures::histogram::{Volumes, volume_figure};
+use crate::figures::matrix::distance_figure;
+use crate::figures::sample_dice::Row;
+use crate::predictions::{DistributionFile, Draw, Found, Kind, Predictions, case_seed};
+use crate::scores::{ScoreConfig, memory};
 
 /// The folder, and the dataset if it can be opened.
 pub(super) struct Material {
     /// A name that no other folder of the report has.
     pub(super) name: String,
-    /// The folder.
     pub(super) predictions: Predictions,
     /// Its cases, in natural order; at least one.
     pub(super) found: Vec<Found>,
     /// The dataset, and the place in it of each case.
     dataset: Option<(Dataset, Vec<usize>)>,
-    /// Why there is no dataset.
     pub(super) note: Option<String>,
     /// The most samples of a case that are drawn.
     samples: usize,
@@ -31,13 +35,11 @@ pub(super) struct Material {
 
 /// One case with its samples; all maps are of the whole image, `[d, h, w]`.
 pub(super) struct Subject {
-    /// The distribution.
     pub(super) file: DistributionFile,
     /// One channel of the image, or the mean of three, as of colors.
     pub(super) image: Option<Vec<f32>>,
     /// What raters marked; none where that is not known.
     pub(super) raters: Vec<LabelMap>,
-    /// The mean prediction.
     pub(super) prediction: LabelMap,
     /// The first samples, at least one.
     pub(super) samples: Vec<LabelMap>,
@@ -45,9 +47,6 @@ pub(super) struct Subject {
 
 impl Material {
     /// Opens a folder and looks for its dataset.
-    ///
-    /// # Errors
-    /// A folder without predictions, and a dataset that was named but cannot be used.
     pub(super) fn open(
         name: String,
         predictions: Predictions,
@@ -57,11 +56,10 @@ impl Material {
     ) -> Result<Self> {
         let found = predictions.cases()?;
         if found.is_empty() {
-            let message = format!(
+            return Err(EvalError::mismatch(format!(
                 "{} holds no distribution files; run `ssn predict` to its end",
                 predictions.root().display()
-            );
-            return Err(EvalError::mismatch(message));
+            )));
         }
         let place = data.unwrap_or_else(|| Path::new(&predictions.about().dataset));
         let (found, dataset, note) = match Plan::new(&predictions, place, Part::All) {
@@ -75,28 +73,19 @@ impl Material {
         Ok(Self { name, predictions, found, dataset, note, samples, seed })
     }
 
-    /// Reads a case without its image, and draws its samples.
-    pub(super) fn subject(&self, index: usize) -> Result<Subject> {
-        self.read(index, false)
-    }
-
-    /// Reads a case with its image, and draws its samples.
-    pub(super) fn pictured(&self, index: usize) -> Result<Subject> {
-        self.read(index, true)
-    }
-
-    fn read(&self, index: usize, with_image: bool) -> Result<Subject> {
+    /// Reads a case, with its image where pictures are made of it, and draws its samples.
+    pub(super) fn read(&self, index: usize, with_image: bool) -> Result<Subject> {
         let found = &self.found[index];
         let file = DistributionFile::read(&found.path, &Limits::default())?;
         let (image, raters) = match &self.dataset {
             None => (None, vec![]),
             Some((dataset, places)) => {
                 let about = file.description();
-                let (case, raters) = raters::load_with_image(dataset, places[index], about)?;
+                let (case, raters) = load_with_image(dataset, places[index], about)?;
                 (with_image.then(|| shown_channel(&case, dataset.is_color())).flatten(), raters)
             }
         };
-        let prediction = on_image(&file, &file.prediction()?)?;
+        let prediction = file.map_on_image(&file.prediction()?)?;
         let samples = self.draw(&file, &Steering::default(), 0..self.count(found) as u64)?;
         Ok(Subject { file, image, raters, prediction, samples })
     }
@@ -109,7 +98,7 @@ impl Material {
         numbers: std::ops::Range<u64>,
     ) -> Result<Vec<LabelMap>> {
         let draw = Draw::new(file, self.seed_of(file), steering)?;
-        draw.labels(numbers)?.iter().map(|map| on_image(file, map)).collect()
+        draw.labels(numbers)?.iter().map(|map| file.map_on_image(map)).collect()
     }
 
     /// The seed of the samples of a case: that of `ssn evaluate`.
@@ -125,21 +114,24 @@ impl Material {
         }
     }
 
-    /// The kind of the network.
     pub(super) fn kind(&self) -> Kind {
         self.found[0].header.description.kind
+    }
+
+    /// What the network is, in words.
+    pub(super) fn network(&self) -> String {
+        match (self.kind(), self.found[0].header.rank) {
+            (Kind::Stochastic, 0) => "stochastic, independent voxels".to_owned(),
+            (Kind::Stochastic, rank) => format!("stochastic, rank {rank}"),
+            (Kind::Deterministic, _) => "deterministic".to_owned(),
+            (Kind::Sampled, _) => "draws samples itself".to_owned(),
+        }
     }
 
     /// The names of the labels, the background first.
     pub(super) fn classes(&self) -> &[String] {
         &self.found[0].header.description.classes
     }
-}
-
-/// Labels on the region as a map of the whole image.
-pub(super) fn on_image(file: &DistributionFile, map: &LabelMap) -> Result<LabelMap> {
-    let labels = file.labels_on_image(map)?;
-    Ok(LabelMap::new(labels, file.labels())?)
 }
 
 /// The mean of the colors of a picture; the first channel of other images.
@@ -154,4 +146,168 @@ fn shown_channel(case: &Case, color: bool) -> Option<Vec<f32>> {
         );
     }
     Some(case.image[..voxels].to_vec())
+}
+
+/// A case as planes of bits, and the distances between its maps.
+pub(super) struct Measured {
+    raters: Vec<BitPlanes>,
+    samples: Vec<BitPlanes>,
+    prediction: BitPlanes,
+    /// Between samples and raters; without raters, the first sample stands in for them.
+    pub(super) distances: PairwiseDistances,
+}
+
+impl Measured {
+    pub(super) fn of(subject: &Subject) -> Result<Self, CoreError> {
+        let raters: Vec<BitPlanes> = subject.raters.iter().map(BitPlanes::new).collect();
+        let samples: Vec<BitPlanes> = subject.samples.iter().map(BitPlanes::new).collect();
+        let others = if raters.is_empty() { &samples[..1] } else { &raters };
+        let distances = PairwiseDistances::new(&samples, others)?;
+        Ok(Self { raters, samples, prediction: BitPlanes::new(&subject.prediction), distances })
+    }
+
+    /// A sample that differs from the prediction more than most do, but is no extreme: the one whose distance has a
+    /// quarter of the samples above it.
+    pub(super) fn lively(&self) -> Result<usize, CoreError> {
+        let mut order = vec![];
+        for (number, sample) in self.samples.iter().enumerate() {
+            order.push((foreground_distance(&self.prediction, sample)?, number));
+        }
+        order.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Ok(order[order.len() * 3 / 4].1)
+    }
+
+    /// Histograms of the volume of every foreground class.
+    pub(super) fn volumes(&self, subject: &Subject) -> String {
+        let about = subject.file.description();
+        let (unit, scale) = match about.size[0] {
+            1 => ("pixels", 1.0),
+            _ => ("ml", about.milliliters()),
+        };
+        let groups = ClassGroup::each(about.classes.len());
+        let classes: Vec<Volumes> = about.classes[1..]
+            .iter()
+            .zip(&groups)
+            .map(|(name, group)| {
+                let volume = |planes: &BitPlanes| group.volume(planes) as f64 * scale;
+                Volumes {
+                    name: name.clone(),
+                    samples: self.samples.iter().map(volume).collect(),
+                    raters: self.raters.iter().map(volume).collect(),
+                    prediction: volume(&self.prediction),
+                }
+            })
+            .collect();
+        volume_figure(&format!("Volumes, {}", about.case), unit, &classes)
+    }
+
+    /// The heat map of distances, raters first; samples in an order in which neighbors are alike.
+    pub(super) fn matrix(&self, id: &str) -> String {
+        let (distances, raters, order) = (&self.distances, self.raters.len(), chain(&self.distances));
+        let of_rater = |rater: usize| {
+            let to_samples = order.iter().map(|&sample| distances.sample_to_raters(sample)[rater]);
+            distances.rater_to_raters(rater).iter().copied().chain(to_samples).collect::<Vec<f64>>()
+        };
+        let of_sample = |&sample: &usize| {
+            let to_raters = distances.sample_to_raters(sample)[..raters].iter().copied();
+            let row = distances.sample_to_samples(sample);
+            to_raters.chain(order.iter().map(|&other| row[other])).collect::<Vec<f64>>()
+        };
+        let rows: Vec<Vec<f64>> = (0..raters).map(of_rater).chain(order.iter().map(of_sample)).collect();
+        distance_figure(&format!("Distances, {id}"), raters, &rows)
+    }
+}
+
+/// Raters that are reckoned with before their number is known.
+const RATERS: usize = 8;
+
+/// What is measured of one case.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Survey {
+    pub(super) id: String,
+    /// The Dice of the mean prediction, the mean over raters; all foreground classes are one mask.
+    pub(super) prediction: Option<f64>,
+    /// The same of each sample that has one.
+    pub(super) samples: Vec<f64>,
+    pub(super) ged: Option<f64>,
+    /// The mean distance of two samples.
+    pub(super) sample_diversity: f64,
+    /// The mean distance of two raters; nothing where there is only one, who cannot disagree.
+    pub(super) rater_diversity: Option<f64>,
+}
+
+impl Survey {
+    fn of(subject: &Subject) -> Result<Self, CoreError> {
+        let Measured { raters, samples, prediction, distances } = Measured::of(subject)?;
+        let group = ClassGroup::whole(subject.file.labels())?;
+        let dice = |map: &BitPlanes| -> Result<Option<f64>, CoreError> {
+            let mut values = vec![];
+            for rater in &raters {
+                values.extend(Overlap::new(map, rater, &group)?.dice());
+            }
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            Ok((!values.is_empty()).then_some(mean))
+        };
+        let prediction = dice(&prediction)?;
+        let sample_dice: Vec<Option<f64>> = samples.iter().map(dice).collect::<Result<_, _>>()?;
+        let ged = distances.ged(PairStatistic::V)?;
+        Ok(Self {
+            id: subject.file.description().case.clone(),
+            prediction,
+            samples: sample_dice.into_iter().flatten().collect(),
+            ged: (!raters.is_empty()).then_some(ged.squared),
+            sample_diversity: ged.sample_diversity,
+            rater_diversity: (raters.len() > 1).then_some(ged.rater_diversity),
+        })
+    }
+
+    /// The row of the figure; nothing without a rater.
+    pub(super) fn row(&self) -> Option<Row> {
+        if self.samples.is_empty() && self.prediction.is_none() {
+            return None;
+        }
+        let above = self.prediction.filter(|_| !self.samples.is_empty()).map(|prediction| {
+            let better = self.samples.iter().filter(|dice| **dice > prediction).count();
+            better as f64 / self.samples.len() as f64
+        });
+        Some(Row {
+            name: self.id.clone(),
+            prediction: self.prediction,
+            samples: self.samples.clone(),
+            high: quantile(&self.samples, 0.95).ok().flatten(),
+            above,
+        })
+    }
+}
+
+/// Measures all cases, several at once where memory allows it.
+pub(super) fn survey(material: &Material, progress: OnProgress<'_>) -> Result<Vec<Survey>> {
+    let phase = Phase::new(progress, material.found.len(), "cases");
+    let cases: Vec<(usize, &Found)> = material.found.iter().enumerate().collect();
+    each_case(
+        &cases,
+        |case| case.1.id(),
+        &|done| phase.reached(done),
+        |&(index, found), meter| {
+            let samples = material.count(found);
+            let maps = found.header.description.voxels().saturating_mul(samples + RATERS);
+            meter.saw_all(memory(&found.header, RATERS, &ScoreConfig::fast(samples)).saturating_add(maps));
+            Ok(Survey::of(&material.read(index, false)?)?)
+        },
+    )
+}
+
+/// All samples in an order in which neighbors are alike: from each to the nearest that is left.
+pub(super) fn chain(distances: &PairwiseDistances) -> Vec<usize> {
+    let mut rest: Vec<usize> = (0..distances.samples()).collect();
+    let to_raters = |sample: &usize| distances.sample_to_raters(*sample).iter().sum::<f64>();
+    let mut next = rest.iter().copied().min_by(|a, b| to_raters(a).total_cmp(&to_raters(b)));
+    let mut chain = vec![];
+    while let Some(sample) = next {
+        chain.push(sample);
+        rest.retain(|other| *other != sample);
+        let row = distances.sample_to_samples(sample);
+        next = rest.iter().copied().min_by(|&a, &b| row[a].total_cmp(&row[b]));
+    }
+    chain
 }

@@ -1,49 +1,53 @@
 //! Reports: what predictions and runs have to show, in one file.
 
 mod cases;
-mod choose;
 mod compare;
 mod material;
-mod measures;
 mod output;
 mod pictures;
 mod scores;
-mod source;
 mod steering;
-mod survey;
 mod training;
-mod view;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use ssn_core::{OnProgress, Progress};
 
-use crate::predictions::Kind;
-
-use crate::error::Result;
-use material::Material;
+#[cfg(feature = "clap")]
+use crate::arguments::{pictured_cases, shown_samples};
+use crate::error::{EvalError, Result};
+use crate::predictions::{ABOUT_FILE, Predictions};
+use material::{Material, survey};
 use output::Report;
 pub use output::ReportFiles;
 use scores::Scores;
-use source::Sources;
-use training::Run;
+use training::{METRICS_FILE, Run};
 
 /// What is shown, and where.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct ReportConfig {
     /// Folders of predictions, and of runs.
+    #[cfg_attr(feature = "clap", arg(required = true, value_name = "RUN|PREDICTIONS"))]
     pub paths: Vec<PathBuf>,
-    /// The folder to write to; without it, `report` in the folder, or beside the first of several.
+    /// The folder to write to [default: report in the folder; for several, report beside the first].
+    #[cfg_attr(feature = "clap", arg(long, value_name = "DIR"))]
     pub out: Option<PathBuf>,
-    /// How many cases get pictures.
+    /// How many cases get pictures: the best, the worst, the most ambiguous, and others evenly between them.
+    #[cfg_attr(feature = "clap", arg(long, default_value_t = 6, value_name = "N", value_parser = pictured_cases))]
     pub cases: usize,
-    /// Samples of each case that figures are made of.
+    /// How many samples of each case the figures are made of.
+    #[cfg_attr(feature = "clap", arg(long, default_value_t = 20, value_name = "N", value_parser = shown_samples))]
     pub samples: usize,
     /// The seed of the samples.
+    #[cfg_attr(feature = "clap", arg(long, default_value_t = 0, value_name = "S"))]
     pub seed: u64,
-    /// The folder or file of the dataset, or a config that names it; without it, what was predicted.
+    /// The folder or file of the dataset, or a config (.toml) that names it; without it, what was predicted.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "DATASET|CONFIG"))]
     pub data: Option<PathBuf>,
     /// Replace a report that is there already.
+    #[cfg_attr(feature = "clap", arg(long))]
     pub overwrite: bool,
 }
 
@@ -88,7 +92,6 @@ pub fn report(config: &ReportConfig, progress: OnProgress<'_>) -> Result<ReportF
     report.write(progress)
 }
 
-/// All about one folder of predictions.
 fn one_folder(
     report: &mut Report,
     material: &Material,
@@ -97,12 +100,11 @@ fn one_folder(
 ) -> Result<()> {
     head(report, material);
     score_tables(report, material)?;
-    let surveys = survey::survey(material, progress)?;
+    let surveys = survey(material, progress)?;
     cases::sample_dice(report, material, &surveys);
-    cases::chosen(report, material, &surveys, &choose::cases(&surveys, config.cases), progress)
+    cases::chosen(report, material, &surveys, &cases::choose(&surveys, config.cases), progress)
 }
 
-/// What the folder is of.
 fn head(report: &mut Report, material: &Material) {
     let (about, page) = (material.predictions.about(), &mut report.page);
     page.fact("predictions", &material.name);
@@ -111,7 +113,7 @@ fn head(report: &mut Report, material: &Material) {
     page.fact("part", &about.split);
     page.fact("cases", &material.found.len().to_string());
     page.fact("classes", &material.classes().join(", "));
-    page.fact("network", &kind(material.kind(), material.found[0].header.rank));
+    page.fact("network", &material.network());
 }
 
 /// Says that there is no dataset, and why.
@@ -124,7 +126,6 @@ fn missing_data(report: &mut Report, material: &Material, progress: OnProgress<'
         .paragraph(&format!("{what}, because the dataset cannot be opened: {note}. Name it with --data."));
 }
 
-/// What `ssn evaluate` found.
 fn score_tables(report: &mut Report, material: &Material) -> Result<()> {
     let scores = Scores::read(&material.predictions)?;
     report.page.section("Scores");
@@ -152,16 +153,6 @@ fn score_tables(report: &mut Report, material: &Material) -> Result<()> {
     Ok(())
 }
 
-/// What a network is, in words.
-fn kind(kind: Kind, rank: usize) -> String {
-    match (kind, rank) {
-        (Kind::Stochastic, 0) => "stochastic, independent voxels".to_owned(),
-        (Kind::Stochastic, rank) => format!("stochastic, rank {rank}"),
-        (Kind::Deterministic, _) => "deterministic".to_owned(),
-        (Kind::Sampled, _) => "draws samples itself".to_owned(),
-    }
-}
-
 fn title(sources: &Sources) -> String {
     match (sources.predictions.as_slice(), sources.runs.as_slice()) {
         ([(_, one)], _) => format!("{} on {}", one.about().model.name, one.about().split),
@@ -176,5 +167,85 @@ fn default_out(paths: &[PathBuf]) -> PathBuf {
     match paths {
         [one] => one.join("report"),
         many => many.first().and_then(|path| path.parent()).unwrap_or(Path::new("")).join("report"),
+    }
+}
+
+/// The frozen config in the folder of a run.
+const CONFIG_FILE: &str = "config.toml";
+
+/// All that is to be shown, in the order in which it was named.
+#[derive(Debug, Default)]
+struct Sources {
+    /// Folders of predictions, each with a name of its own.
+    predictions: Vec<(String, Predictions)>,
+    /// Runs, each with a name of its own.
+    runs: Vec<Run>,
+}
+
+impl Sources {
+    /// Opens every folder.
+    fn open(paths: &[PathBuf]) -> Result<Self> {
+        let (mut predictions, mut runs) = (vec![], vec![]);
+        for path in paths {
+            if path.join(ABOUT_FILE).is_file() {
+                predictions.push(path.clone());
+            } else if path.join(CONFIG_FILE).is_file() && path.join(METRICS_FILE).is_file() {
+                runs.push(path.clone());
+            } else {
+                return Err(unknown(path));
+            }
+        }
+        let mut sources = Self::default();
+        for (path, name) in predictions.iter().zip(names(&predictions)) {
+            sources.predictions.push((name, Predictions::open(path)?));
+        }
+        for (path, name) in runs.iter().zip(names(&runs)) {
+            sources.runs.push(Run::read(path, name)?);
+        }
+        Ok(sources)
+    }
+}
+
+fn unknown(path: &Path) -> EvalError {
+    if !path.exists() {
+        return EvalError::io(path, std::io::Error::new(std::io::ErrorKind::NotFound, "it does not exist"));
+    }
+    let message = format!(
+        "{} is neither a folder of predictions, for it has no {ABOUT_FILE}, nor one of a run, for it lacks \
+         {CONFIG_FILE} or {METRICS_FILE}; name what `ssn predict` or `ssn train` wrote",
+        path.display()
+    );
+    EvalError::mismatch(message)
+}
+
+/// As many of the last parts of each path as it takes to tell all from each other.
+fn names(paths: &[PathBuf]) -> Vec<String> {
+    let whole = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let parts: Vec<Vec<String>> = paths
+        .iter()
+        .map(|path| whole(path).iter().map(|part| part.to_string_lossy().into_owned()).collect())
+        .collect();
+    let longest = parts.iter().map(Vec::len).max().unwrap_or(0);
+    let named = |count: usize| -> Vec<String> {
+        parts.iter().map(|parts| parts[parts.len().saturating_sub(count)..].join("/")).collect()
+    };
+    let differ = |names: &[String]| {
+        let unique: BTreeSet<&String> = names.iter().collect();
+        unique.len() == names.len()
+    };
+    // The same folder named twice stays the same.
+    (1..=longest).map(named).find(|names| differ(names)).unwrap_or_else(|| named(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_short_and_differ() {
+        let paths = ["x/a/seed0", "x/b/seed0", "x/b/seed1/"].map(PathBuf::from);
+        assert_eq!(names(&paths), ["a/seed0", "b/seed0", "b/seed1"]);
+        assert_eq!(names(&paths[1..]), ["seed0", "seed1"]);
+        assert_eq!(names(&[PathBuf::from("a"), PathBuf::from("a")]), ["a", "a"]);
     }
 }

@@ -1,31 +1,25 @@
 //! The files of a report: the page, and its figures as SVG and PNG.
 
-use ssn_core::{OnProgress, Progress};
 use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use serde::Serialize;
+use ssn_core::{OnProgress, Progress};
 
 use crate::error::{EvalError, Result};
 use crate::figures::html::{Figure, Page};
 use crate::figures::png_from_svg;
-use crate::file_stem;
-use rayon::prelude::*;
-use serde::Serialize;
-use ssn_io::write_atomically;
+use crate::predictions::{check_free, create_folder, file_stem, write_text};
 
-use crate::predictions::check_free;
-
-/// The page.
 const PAGE: &str = "report.html";
-/// The folder of the figures.
 const FIGURES: &str = "figures";
 /// Pixels of a PNG per pixel of its SVG.
 const PNG_SCALE: f32 = 2.0;
-/// Kibibytes and mebibytes.
 const UNITS: [(&str, u64); 2] = [("MiB", 1 << 20), ("KiB", 1 << 10)];
 
 /// A report under construction.
 pub(super) struct Report {
     folder: PathBuf,
-    /// The page.
     pub(super) page: Page,
     /// Names without ending, and drawings.
     figures: Vec<(String, String)>,
@@ -53,15 +47,11 @@ pub struct ReportFiles {
 
 impl Report {
     /// Starts a report that may be written to a folder.
-    ///
-    /// # Errors
-    /// When there is one already, unless it may be replaced.
     pub(super) fn new(folder: PathBuf, title: &str, overwrite: bool) -> Result<Self> {
         check_free(&folder.join(PAGE), overwrite)?;
         Ok(Self { folder, page: Page::new(title), figures: vec![] })
     }
 
-    /// Shows figures beside each other.
     pub(super) fn show(&mut self, drawn: Vec<Drawn>) {
         let figures: Vec<Figure<'_>> =
             drawn.iter().map(|one| Figure { svg: &one.svg, caption: &one.caption }).collect();
@@ -76,7 +66,7 @@ impl Report {
     pub(super) fn write(self, progress: OnProgress<'_>) -> Result<ReportFiles> {
         let figures = self.folder.join(FIGURES);
         self.remove_old(&figures)?;
-        std::fs::create_dir_all(&figures).map_err(|error| cannot("create the folder", &figures, error))?;
+        create_folder(&figures)?;
         progress(Progress::Message(&format!("drawing {} figures", self.figures.len())));
         let written: Result<Vec<_>> = self
             .figures
@@ -86,14 +76,14 @@ impl Report {
                     .map_err(|error| EvalError::internal(format!("figure {name}: {error}")))?;
                 let paths = ["svg", "png"].map(|ending| figures.join(format!("{name}.{ending}")));
                 for (path, bytes) in paths.iter().zip([svg.as_bytes(), &png]) {
-                    std::fs::write(path, bytes).map_err(|error| cannot("write", path, error))?;
+                    std::fs::write(path, bytes).map_err(|error| EvalError::system("write", path, error))?;
                 }
                 Ok((paths, (svg.len() + png.len()) as u64))
             })
             .collect();
         let written = written?;
         let (report, html) = (self.folder.join(PAGE), self.page.finish());
-        write_atomically(&report, |out| out.write_all(html.as_bytes()))?;
+        write_text(&report, &html)?;
         Ok(ReportFiles {
             report,
             bytes: html.len() as u64,
@@ -108,11 +98,11 @@ impl Report {
         if !page.exists() {
             return Ok(());
         }
-        std::fs::remove_file(&page).map_err(|error| cannot("remove", &page, error))?;
+        std::fs::remove_file(&page).map_err(|error| EvalError::system("remove", &page, error))?;
         for entry in std::fs::read_dir(figures).into_iter().flatten().flatten() {
             let path = entry.path();
             if path.extension().is_some_and(|ending| ending == "svg" || ending == "png") {
-                std::fs::remove_file(&path).map_err(|error| cannot("remove", &path, error))?;
+                std::fs::remove_file(&path).map_err(|error| EvalError::system("remove", &path, error))?;
             }
         }
         Ok(())
@@ -130,10 +120,6 @@ impl std::fmt::Display for ReportFiles {
             size(self.figure_bytes)
         )
     }
-}
-
-fn cannot(action: &'static str, path: &Path, error: std::io::Error) -> EvalError {
-    EvalError::System { action, path: path.to_owned(), source: error }
 }
 
 fn size(bytes: u64) -> String {

@@ -2,15 +2,13 @@
 
 use std::path::Path;
 
-use crate::error::{EvalError, Result};
-use crate::evaluation::Evaluation;
-use crate::evaluation::{Figure, Unit};
-use crate::figures::table::{Cell, Row, Table};
-use crate::predictions::Predictions;
 use ssn_data::text::{CsvRow, csv_rows};
 use ssn_io::{Limits, Problem, read_bytes};
 
-use crate::evaluation::default_folder;
+use crate::error::{EvalError, Result};
+use crate::evaluation::{Evaluation, Figure, Unit, default_folder};
+use crate::figures::html::{Cell, Row, Table};
+use crate::predictions::Predictions;
 
 /// Figures of `cases.csv` that the table of cases leaves out: those that only refine others.
 const LEFT_OUT: [&str; 11] = [
@@ -35,7 +33,6 @@ pub(super) const DIRECTIONS: &str = "GED², the distance of samples to raters, E
 /// An evaluation as it lies in its folder.
 #[derive(Debug, Clone)]
 pub(super) struct Scores {
-    /// `summary.json`.
     pub(super) evaluation: Evaluation,
     /// The columns of `cases.csv`.
     keys: Vec<String>,
@@ -73,28 +70,14 @@ impl Scores {
 
     /// Means with standard errors: a row per figure.
     pub(super) fn summary_table(&self) -> Table {
-        let mut rows = vec![];
-        let mut group = &None;
-        for figure in &self.evaluation.figures {
-            if figure.group != *group {
-                rows.push(Row::Heading(figure.group.clone().unwrap_or_default()));
-                group = &figure.group;
-            }
+        let count = |n: usize| Cell::name(&n.to_string());
+        let rows = grouped(self.evaluation.figures.iter(), |figure| {
             let shown = |value| Cell::number(value, |x| figure.unit.shown(x));
-            let error = match figure.standard_error {
-                Some(_) => {
-                    Cell { text: format!("± {}", shown(figure.standard_error).text), ..Cell::default() }
-                }
-                None => Cell::default(),
-            };
-            rows.push(Row::Cells(vec![
-                Cell::name(&figure.title),
-                shown(figure.mean),
-                error,
-                count(figure.values),
-                count(figure.cases),
-            ]));
-        }
+            let error = figure.standard_error.map_or(String::new(), |x| format!("± {}", shown(Some(x)).text));
+            let error = Cell { text: error, key: String::new() };
+            let mean = shown(figure.mean);
+            vec![Cell::name(&figure.title), mean, error, count(figure.values), count(figure.cases)]
+        });
         let columns = ["score", "mean", "± s.e.", "values", "cases"].map(str::to_owned).to_vec();
         Table { caption: "Means over all cases".to_owned(), columns, rows, sortable: false }
     }
@@ -141,8 +124,20 @@ fn whole_title(figure: &Figure) -> String {
     }
 }
 
-fn count(n: usize) -> Cell {
-    Cell { text: n.to_string(), key: n.to_string() }
+/// A row per figure, with a heading where the mask changes.
+pub(super) fn grouped<'a>(
+    figures: impl Iterator<Item = &'a Figure>,
+    cells: impl Fn(&'a Figure) -> Vec<Cell>,
+) -> Vec<Row> {
+    let (mut rows, mut group) = (vec![], &None);
+    for figure in figures {
+        if figure.group != *group {
+            rows.push(Row::Heading(figure.group.clone().unwrap_or_default()));
+            group = &figure.group;
+        }
+        rows.push(Row::Cells(cells(figure)));
+    }
+    rows
 }
 
 fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>> {

@@ -1,21 +1,18 @@
 //! What steering does to the samples of a case, and the modes of variation of its distribution.
 
-use crate::error::Result;
-use crate::figures::strips::{Block, Strip, Tile, strips_with_legend};
-use crate::predictions::Kind;
-use ssn_core::modes::{Modes, canonicalise};
+use ssn_core::modes::{Modes, canonicalize};
 use ssn_core::{LabelMap, LowRankNormal, Sampler, Steering};
 
-use super::material::{Material, Subject, on_image};
+use super::material::{Material, Subject};
 use super::output::Drawn;
-use super::pictures::legend;
-use super::view::View;
+use super::pictures::{View, drawing};
+use crate::error::Result;
+use crate::figures::{Strip, Tile};
+use crate::predictions::Kind;
 
 /// Scales of the noise of a class, as in the paper, and standard deviations of a mode.
 const SCALES: [f32; 7] = [-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0];
-/// Scales of all noise.
 const TEMPERATURES: [f32; 7] = [0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0];
-/// Modes that are shown.
 const MODES: usize = 3;
 
 /// Why the samples of a network cannot be steered, if they cannot.
@@ -76,7 +73,6 @@ impl Steered<'_> {
         Ok(self.drawn("classes", "Noise of a class, scaled", caption, strips))
     }
 
-    /// All noise, scaled.
     fn temperatures(&self) -> Result<Drawn> {
         let mut strips = vec![];
         for sample in self.samples {
@@ -97,14 +93,14 @@ impl Steered<'_> {
         if distribution.rank() == 0 {
             return Ok(None);
         }
-        let modes = canonicalise(distribution)?;
+        let modes = canonicalize(distribution)?;
         let (shares, total) = (modes.shares(), modes.shares_of_total());
         let mut strips = vec![];
         for (mode, share) in shares.iter().enumerate().take(MODES) {
             let mut tiles = vec![];
             for deviations in SCALES {
                 let map = along(&modes, mode, deviations)?;
-                tiles.push(self.tile(&on_image(&self.subject.file, &map)?, signed(deviations) + " σ"));
+                tiles.push(self.tile(&self.subject.file.map_on_image(&map)?, signed(deviations) + " σ"));
             }
             strips.push(Strip { label: format!("mode {}\n{:.1} %", mode + 1, 100.0 * share), tiles });
         }
@@ -130,8 +126,7 @@ impl Steered<'_> {
     fn drawn(&self, name: &str, title: &str, caption: String, strips: Vec<Strip>) -> Drawn {
         let id = &self.subject.file.description().case;
         let title = format!("{title}, {id}");
-        let blocks = [Block { title: String::new(), strips }];
-        let svg = strips_with_legend(&title, &caption, &legend(self.material.classes()), &blocks);
+        let svg = drawing(&title, &caption, self.material.classes(), strips);
         Drawn { name: format!("{id}-{name}"), svg, caption }
     }
 }
@@ -168,7 +163,7 @@ mod tests {
         let mean = vec![1.0f32, 0.5, 0.0, 0.0];
         let factor = vec![0.0f32, -1.0, 0.0, 1.0];
         let d = LowRankNormal::new(2, 2, 1, mean, vec![0f32; 4], factor).unwrap();
-        let modes = canonicalise(&d).unwrap();
+        let modes = canonicalize(&d).unwrap();
         let labels: Vec<Vec<u8>> =
             [-1.0, 0.0, 1.0].map(|x| along(&modes, 0, x).unwrap().into_labels()).to_vec();
         let switched = labels.iter().filter(|labels| **labels == [0, 1]).count();

@@ -2,20 +2,18 @@
 
 use std::path::Path;
 
-use crate::error::{EvalError, Result};
-use crate::figures::curves::{Axes, Curve, curves_figure};
 use ssn_data::text::csv_rows;
 use ssn_io::{Limits, read_bytes};
 
 use super::output::Drawn;
+use crate::error::{EvalError, Result};
+use crate::figures::{Axes, Curve, curves_figure};
 
-/// What a run measured.
 pub(super) const METRICS_FILE: &str = "metrics.csv";
 
 /// A run.
 #[derive(Debug)]
 pub(super) struct Run {
-    /// Its name.
     pub(super) name: String,
     columns: Vec<String>,
     /// Numbers, where there are some.
@@ -23,7 +21,6 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Reads what a run measured until now.
     pub(super) fn read(folder: &Path, name: String) -> Result<Self> {
         let path = folder.join(METRICS_FILE);
         let bytes = read_bytes(&path, &Limits::default())?;
@@ -33,9 +30,10 @@ impl Run {
         let mut rows = rows.into_iter().map(|row| row.cells);
         let columns = rows.next().unwrap_or_default();
         if columns.first().map(String::as_str) != Some("step") {
-            let message =
-                format!("{} does not begin with the column `step`; is this a run's?", path.display());
-            return Err(EvalError::mismatch(message));
+            return Err(EvalError::mismatch(format!(
+                "{} does not begin with the column `step`; is this a run's?",
+                path.display()
+            )));
         }
         // A run that is still learning may be writing its last row.
         let whole = rows.filter(|row| row.len() == columns.len());
@@ -43,7 +41,6 @@ impl Run {
         Ok(Self { name, columns, rows })
     }
 
-    /// The steps of the last row.
     pub(super) fn steps(&self) -> Option<f64> {
         self.rows.last().and_then(|row| row[0])
     }

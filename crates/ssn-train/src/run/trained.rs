@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use ssn_core::modes::canonicalise;
+use ssn_core::modes::canonicalize;
 use ssn_data::SplitAssignment;
 use ssn_data::{Case, DataConfig, Preprocessing, SplitFile};
 use ssn_eval::{Description, DistributionFile, Kind, ModelId, case_seed};
@@ -156,7 +156,7 @@ impl TrainedModel {
         let timing = prediction.timing;
         if let ImageOutput::Distribution(distribution) = &mut prediction.output {
             // In files, the columns of the factor are modes, so that steering one of them means something.
-            *distribution = canonicalise(distribution)?.distribution;
+            *distribution = canonicalize(distribution)?.distribution;
         }
         Ok((describe(case, prediction, &self.metadata.classes, self.id())?, timing))
     }

@@ -12,9 +12,8 @@ use hyper::header::{
 use hyper::http::request::Parts;
 use hyper::{Request, Response, StatusCode};
 
-use super::guard::{Rules, Wanted};
+use super::guard::{Rules, Wanted, same, secret};
 use super::library::{Library, Shelf};
-use super::secret::{same, secret};
 use crate::error::Result;
 use crate::page::{self, Origin, PAGE};
 

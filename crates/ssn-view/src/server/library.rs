@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use hyper::body::Bytes;
-use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::secret::secret;
+use super::guard::secret;
 use crate::error::Result;
 
 /// Bytes of packages that are kept for the next time.
@@ -39,30 +39,11 @@ pub struct Library {
 /// A library behind ids that tell nothing.
 pub(super) struct Shelf {
     library: Library,
-    /// One per case.
     ids: Vec<String>,
     /// Numbers of cases and their packages, the latest last. The lock is held while a package is made, so that there is
     /// never more than one on its way.
     made: Mutex<VecDeque<(usize, Bytes)>>,
 }
-
-/// The list as the page gets it.
-#[derive(Serialize)]
-struct List<'a> {
-    version: u32,
-    title: &'a str,
-    cases: Vec<Entry<'a>>,
-}
-
-#[derive(Serialize)]
-struct Entry<'a> {
-    id: &'a str,
-    name: &'a str,
-    size: [usize; 3],
-}
-
-/// The version of the list.
-const VERSION: u32 = 1;
 
 impl Shelf {
     pub(super) fn new(library: Library) -> Result<Self> {
@@ -70,13 +51,12 @@ impl Shelf {
         Ok(Self { library, ids, made: Mutex::default() })
     }
 
-    /// The list as JSON.
-    pub(super) fn list<'a>(&'a self) -> String {
-        let entry = |(id, case): (&'a String, &'a Listed)| Entry { id, name: &case.name, size: case.size };
-        let cases = self.ids.iter().zip(&self.library.cases).map(entry).collect();
-        let list = List { version: VERSION, title: &self.library.title, cases };
-        // Texts and numbers always become JSON.
-        serde_json::to_string(&list).unwrap_or_default()
+    /// The list as the page gets it.
+    pub(super) fn list(&self) -> String {
+        let entry =
+            |(id, case): (&String, &Listed)| json!({ "id": id, "name": case.name, "size": case.size });
+        let cases: Vec<Value> = self.ids.iter().zip(&self.library.cases).map(entry).collect();
+        json!({ "version": 1, "title": self.library.title, "cases": cases }).to_string()
     }
 
     /// The number of the case with an id.
@@ -85,9 +65,6 @@ impl Shelf {
     }
 
     /// The package of a case; made now, unless it was before. May take seconds.
-    ///
-    /// # Errors
-    /// A sentence for a case that cannot be shown.
     pub(super) fn package(self: &Arc<Self>, number: usize) -> Result<Bytes, String> {
         let mut made = match self.made.lock() {
             Ok(made) => made,

@@ -6,7 +6,6 @@
 mod answer;
 mod guard;
 mod library;
-mod secret;
 
 use std::convert::Infallible;
 use std::future::Future;

@@ -7,8 +7,9 @@ use std::time::Instant;
 use ssn_core::Steering;
 use ssn_core::progress::silent;
 use ssn_data::Split;
-use ssn_eval::predictions::draw::blocks;
-use ssn_eval::{DistributionFile, Draw, EvaluateConfig, Evaluated, Kind, Part, Predictions, evaluate};
+use ssn_eval::{
+    DistributionFile, Draw, EvaluateConfig, Evaluated, Kind, Part, Predictions, blocks, evaluate,
+};
 use ssn_io::Limits;
 use ssn_train::run::CheckpointChoice;
 

@@ -1,17 +1,16 @@
 //! The cases to be shown, with the images and raters of their dataset as far as they are there.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ssn_data::{Dataset, nearest};
-use ssn_eval::predictions::folder::ABOUT_FILE;
+use ssn_eval::predictions::ABOUT_FILE;
 use ssn_eval::{Description, DistributionFile, Found, Predictions};
 use ssn_io::Limits;
 use ssn_view::{Packing, Picture, Rater, ViewCase, package};
 
 use crate::args::ViewArgs;
 use crate::exit::{Exit, Failure};
-use ssn_eval::evaluation::{matching, raters};
+use ssn_eval::evaluation::{check_classes, load_with_image, open, places};
 
 /// A dataset, and the place in it of each case that it has.
 type Placed = (Dataset, Vec<Option<usize>>);
@@ -31,10 +30,6 @@ pub(super) struct Gathered {
 
 impl Gathered {
     /// Finds the cases and looks for their dataset.
-    ///
-    /// # Errors
-    /// No distribution files or ones that cannot be read, cases that are not there, and a dataset that was named but
-    /// cannot be used.
     pub(super) fn open(args: &ViewArgs) -> Result<Self, Failure> {
         let found = chosen(ssn_eval::find(std::slice::from_ref(&args.input))?, &args.cases, &args.input)?;
         let title = whole(&args.input).file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -78,7 +73,7 @@ fn material(
     place: usize,
     about: &Description,
 ) -> Result<(Option<Picture>, Vec<Rater>), Failure> {
-    let (case, maps) = raters::load_with_image(dataset, place, about)?;
+    let (case, maps) = load_with_image(dataset, place, about)?;
     let picture = (case.channels > 0).then(|| Picture {
         channels: channel_names(dataset, case.channels),
         color: dataset.is_color() && about.size[0] == 1,
@@ -129,11 +124,10 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 /// The dataset that was named, or that the predictions name, with the place of each case; nothing where none is named.
 fn dataset(args: &ViewArgs, found: &[Found]) -> Result<Option<Placed>, Failure> {
     let Some(data) = data_path(args)? else { return Ok(None) };
-    let (dataset, _) = matching::open(&data, ssn_eval::Part::All)?;
+    let (dataset, _) = open(&data, ssn_eval::Part::All)?;
     let dataset = dataset.with_optional_labels();
-    matching::check_classes(&dataset, found)?;
-    let places: BTreeMap<&str, usize> =
-        dataset.entries.iter().enumerate().map(|(place, entry)| (entry.id.as_str(), place)).collect();
+    check_classes(&dataset, found)?;
+    let places = places(&dataset);
     let places = found.iter().map(|case| places.get(case.id()).copied()).collect();
     Ok(Some((dataset, places)))
 }

@@ -1,8 +1,8 @@
-//! The factor turned so that its columns are modes of variation, ordered by the variance they explain.
+//! The modes of variation of a distribution: its factor turned so that the columns are orthogonal and ordered by the
+//! variance they explain.
 
 use rayon::prelude::*;
 
-use super::eigen::symmetric_eigen;
 use crate::distribution::LowRankNormal;
 use crate::error::Result;
 
@@ -24,13 +24,15 @@ pub struct Modes {
 impl Modes {
     /// The share of each mode in the variance of the low-rank part; zeros where there is none.
     pub fn shares(&self) -> Vec<f64> {
-        let total: f64 = self.variances.iter().sum();
-        self.variances.iter().map(|x| if total > 0.0 { x / total } else { 0.0 }).collect()
+        self.shares_of(self.variances.iter().sum())
     }
 
     /// The share of each mode in the whole variance, diagonal noise included; zeros where there is none.
     pub fn shares_of_total(&self) -> Vec<f64> {
-        let total = self.variances.iter().sum::<f64>() + self.diagonal_variance;
+        self.shares_of(self.variances.iter().sum::<f64>() + self.diagonal_variance)
+    }
+
+    fn shares_of(&self, total: f64) -> Vec<f64> {
         self.variances.iter().map(|x| if total > 0.0 { x / total } else { 0.0 }).collect()
     }
 }
@@ -41,12 +43,11 @@ impl Modes {
 /// length of column k, λ_k, is the variance it explains. Of the two directions of a mode the one is taken
 /// whose logits have a sum of at least 0, so that the result does not depend on the solver.
 ///
-/// The new factor is in single precision, whatever the old one was in; beside it nothing large is allocated but copies of
-/// mean and diagonal.
+/// The new factor is in single precision, whatever the old one was in.
 ///
 /// # Shapes
 /// As the distribution's: `[r, c, v]`.
-pub fn canonicalise(distribution: &LowRankNormal) -> Result<Modes> {
+pub fn canonicalize(distribution: &LowRankNormal) -> Result<Modes> {
     let (c, v, r) = (distribution.classes(), distribution.voxels(), distribution.rank());
     let n = c * v;
     let chunks = n.div_ceil(CHUNK);
@@ -91,16 +92,10 @@ pub fn canonicalise(distribution: &LowRankNormal) -> Result<Modes> {
         }
     });
 
-    let diagonal_variance = (0..n).map(|i| f64::from(distribution.diagonal().get(i))).sum();
+    let (mean, diagonal) = (distribution.mean().clone(), distribution.diagonal().clone());
+    let diagonal_variance = (0..n).map(|i| f64::from(diagonal.get(i))).sum();
     Ok(Modes {
-        distribution: LowRankNormal::new(
-            c,
-            v,
-            r,
-            distribution.mean().clone(),
-            distribution.diagonal().clone(),
-            factor,
-        )?,
+        distribution: LowRankNormal::new(c, v, r, mean, diagonal, factor)?,
         variances: pairs.iter().map(|(value, _)| value.max(0.0)).collect(),
         diagonal_variance,
     })
@@ -142,5 +137,73 @@ fn orient(pairs: &mut [(f64, Vec<f64>)], column_sums: &[f64]) {
         if sum < 0.0 {
             vector.iter_mut().for_each(|w| *w = -*w);
         }
+    }
+}
+
+/// Sweeps over all pairs; convergence is quadratic, and ten suffice for any matrix of moderate size.
+const MAX_SWEEPS: usize = 60;
+
+/// Eigenvalues of a small symmetric matrix by Jacobi's rotations, in descending order, each with its eigenvector of length 1.
+///
+/// # Shapes
+/// `matrix` `[n, n]`, symmetric, row-major. The vectors are rows of `n` numbers.
+fn symmetric_eigen(matrix: &[f64], n: usize) -> Vec<(f64, Vec<f64>)> {
+    let mut a = matrix.to_vec();
+    let mut vectors: Vec<f64> = (0..n * n).map(|i| f64::from(u8::from(i / n == i % n))).collect();
+    for _ in 0..MAX_SWEEPS {
+        let off_diagonal: f64 = (0..n * n).filter(|i| i / n != i % n).map(|i| a[i] * a[i]).sum();
+        let diagonal: f64 = (0..n).map(|i| a[i * n + i] * a[i * n + i]).sum();
+        if off_diagonal <= diagonal * f64::EPSILON * f64::EPSILON {
+            break;
+        }
+        for p in 0..n {
+            for q in p + 1..n {
+                rotate(&mut a, &mut vectors, n, p, q);
+            }
+        }
+    }
+    let mut pairs: Vec<(f64, Vec<f64>)> =
+        (0..n).map(|k| (a[k * n + k], (0..n).map(|i| vectors[i * n + k]).collect())).collect();
+    pairs.sort_by(|x, y| y.0.total_cmp(&x.0));
+    pairs
+}
+
+/// One rotation in the plane of `p` and `q` that brings the entry (p, q) to zero.
+fn rotate(a: &mut [f64], vectors: &mut [f64], n: usize, p: usize, q: usize) {
+    let entry = a[p * n + q];
+    if entry == 0.0 {
+        return;
+    }
+    // The smaller of the two angles: t = tan of it, from the usual stable root of t² + 2θt − 1 = 0.
+    let theta = (a[q * n + q] - a[p * n + p]) / (2.0 * entry);
+    let t = theta.signum() / (theta.abs() + (theta * theta + 1.0).sqrt());
+    let c = 1.0 / (t * t + 1.0).sqrt();
+    let s = t * c;
+    for k in 0..n {
+        let (x, y) = (a[k * n + p], a[k * n + q]);
+        a[k * n + p] = c * x - s * y;
+        a[k * n + q] = s * x + c * y;
+    }
+    for k in 0..n {
+        let (x, y) = (a[p * n + k], a[q * n + k]);
+        a[p * n + k] = c * x - s * y;
+        a[q * n + k] = s * x + c * y;
+    }
+    for k in 0..n {
+        let (x, y) = (vectors[k * n + p], vectors[k * n + q]);
+        vectors[k * n + p] = c * x - s * y;
+        vectors[k * n + q] = s * x + c * y;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zero_matrix_and_equal_values_are_fine() {
+        assert!(symmetric_eigen(&[0.0; 9], 3).iter().all(|(value, _)| *value == 0.0));
+        let identity = symmetric_eigen(&[1.0, 0.0, 0.0, 1.0], 2);
+        assert_eq!(identity.iter().map(|p| p.0).collect::<Vec<_>>(), [1.0, 1.0]);
     }
 }

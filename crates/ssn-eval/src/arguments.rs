@@ -1,0 +1,79 @@
+//! How the values of command-line arguments are read (feature `clap`).
+
+use std::ops::RangeInclusive;
+
+use clap::builder::{MapValueParser, PossibleValuesParser, TypedValueParser};
+use ssn_core::sampling::MAX_WEIGHT;
+
+/// Reads one of some names.
+pub(crate) type OneOf<T> = MapValueParser<PossibleValuesParser, fn(String) -> T>;
+
+pub(crate) fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
+    names: [&'static str; N],
+    value: fn(String) -> T,
+) -> OneOf<T> {
+    PossibleValuesParser::new(names).map(value)
+}
+
+pub(crate) fn evaluated_samples(text: &str) -> Result<usize, String> {
+    whole_number(text, 1..=100_000, 100)
+}
+
+pub(crate) fn bin_count(text: &str) -> Result<usize, String> {
+    whole_number(text, 1..=65_536, 15)
+}
+
+pub(crate) fn pictured_cases(text: &str) -> Result<usize, String> {
+    whole_number(text, 0..=1000, 6)
+}
+
+pub(crate) fn shown_samples(text: &str) -> Result<usize, String> {
+    whole_number(text, 2..=1000, 20)
+}
+
+fn whole_number(text: &str, range: RangeInclusive<usize>, example: usize) -> Result<usize, String> {
+    let expected =
+        || format!("expected a whole number from {} to {}, such as {example}", range.start(), range.end());
+    text.trim().parse().ok().filter(|n| range.contains(n)).ok_or_else(expected)
+}
+
+pub(crate) fn tolerance(text: &str) -> Result<f64, String> {
+    let value = text.trim().parse().ok().filter(|x: &f64| x.is_finite() && *x >= 0.0);
+    value.ok_or_else(|| "expected millimeters, 0 or more, such as 2".to_owned())
+}
+
+pub(crate) fn weight(text: &str) -> Result<f32, String> {
+    let value = text.trim().parse().ok().filter(|x: &f32| x.abs() <= MAX_WEIGHT);
+    value.ok_or_else(|| "expected a number between -1e6 and 1e6, such as 1.5".to_owned())
+}
+
+pub(crate) fn named_weight(text: &str) -> Result<(String, f32), String> {
+    let (name, value) = text.rsplit_once('=').ok_or("expected NAME=X, such as oedema=2")?;
+    Ok((name.trim().to_owned(), weight(value)?))
+}
+
+pub(crate) fn numbered_weight(text: &str) -> Result<(usize, f32), String> {
+    let (number, value) = text.split_once('=').ok_or("expected K=X, such as 0=2")?;
+    let number = number.trim().parse().map_err(|_| "expected K=X with a whole number K, such as 0=2")?;
+    Ok((number, weight(value)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_a_form_and_a_range() {
+        assert_eq!(named_weight("a=b=-2"), Ok(("a=b".to_owned(), -2.0)));
+        assert_eq!(numbered_weight("3 = 0.5"), Ok((3, 0.5)));
+        for wrong in ["x", "1e7", "nan", "inf", ""] {
+            assert!(weight(wrong).is_err(), "{wrong}");
+        }
+        assert!(named_weight("a").is_err() && numbered_weight("a=1").is_err());
+        assert_eq!((pictured_cases("0"), shown_samples(" 2")), (Ok(0), Ok(2)));
+        assert!(
+            pictured_cases("1001").is_err() && shown_samples("1").is_err() && shown_samples("x").is_err()
+        );
+        assert!(evaluated_samples("0").is_err() && bin_count("x").is_err() && tolerance("-1").is_err());
+    }
+}

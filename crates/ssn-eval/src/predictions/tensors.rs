@@ -1,0 +1,264 @@
+//! A safetensors file with a text beside its tensors, and a SHA-256 of both. Reads and writes in blocks, so that a large
+//! distribution is in memory once; reads files that nobody vouches for.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use half::f16;
+use safetensors::Dtype;
+use safetensors::tensor::Metadata;
+use sha2::{Digest, Sha256};
+use ssn_core::Values;
+use ssn_data::text::hex;
+use ssn_io::{Limits, Problem};
+
+use crate::error::{EvalError, Result};
+
+/// The keys of the metadata.
+const TEXT: &str = "ssn";
+const HASH: &str = "sha256";
+/// Bytes before the header that hold its length.
+const PREFIX: u64 = 8;
+/// Bytes that are read or written at once; a multiple of every type's size.
+const BLOCK: usize = 1 << 20;
+
+/// What to do with files that hold the wrong things.
+pub(super) const CHOOSE: &str = "choose a file that `ssn predict` wrote";
+
+/// SHA-256 over the text, and over name, type, shape and bytes of every tensor in the order of their names.
+struct ContentHash(Sha256);
+
+impl ContentHash {
+    fn new(text: &str) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(format!("{} {text}\n", text.len()));
+        Self(hash)
+    }
+
+    fn begin(&mut self, name: &str, kind: Dtype, shape: &[usize]) {
+        self.0.update(format!("{name} {kind:?} {shape:?}\n"));
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(self) -> String {
+        hex(&self.0.finalize())
+    }
+}
+
+/// An open file whose header has been read and fits the length of the file.
+pub(super) struct Reader {
+    path: PathBuf,
+    file: File,
+    pub(super) length: u64,
+    /// Where the tensors begin.
+    start: u64,
+    metadata: Metadata,
+    pub(super) text: String,
+    /// The SHA-256 that text and tensors must have.
+    pub(super) sha256: String,
+    hash: ContentHash,
+}
+
+impl Reader {
+    pub(super) fn open(path: &Path, limits: &Limits) -> Result<Self> {
+        let problem = |problem: Problem| EvalError::File(problem.in_file(path));
+        let (file, length, header) = read_header(path, limits).map_err(problem)?;
+        let foreign = |reason: &str| {
+            EvalError::unusable(path, format!("it is no distribution file ({reason})"), CHOOSE)
+        };
+        let Some(header) = header else { return Err(foreign("it does not begin as one does")) };
+        let metadata: Metadata =
+            serde_json::from_slice(&header).map_err(|error| foreign(&error.to_string()))?;
+        let (needed, found) = (metadata.data_len() as u64, length - PREFIX - header.len() as u64);
+        if needed > found {
+            return Err(problem(Problem::Truncated { part: "the tensors", needed, found }));
+        }
+        if needed < found {
+            let reason = format!("its length is {length}, but it should be {}", length - found + needed);
+            return Err(problem(Problem::Damaged { part: "the file", reason }));
+        }
+        let value = |key: &str| metadata.metadata().as_ref().and_then(|map| map.get(key)).cloned();
+        let (Some(text), Some(sha256)) = (value(TEXT), value(HASH)) else {
+            return Err(foreign("it does not say what it holds"));
+        };
+        let hash = ContentHash::new(&text);
+        let (path, start) = (path.to_owned(), length - needed);
+        Ok(Self { path, file, length, start, metadata, text, sha256, hash })
+    }
+
+    /// The shape of a tensor, where there is one of that name.
+    pub(super) fn shape(&self, name: &str) -> Option<&[usize]> {
+        self.metadata.info(name).map(|info| info.shape.as_slice())
+    }
+
+    /// The names of all tensors, in the order in which they must be read.
+    pub(super) fn names(&self) -> Vec<String> {
+        let mut names = self.metadata.offset_keys();
+        names.sort();
+        names
+    }
+
+    /// Reads a tensor of numbers; all tensors must be read, in the order of their names.
+    pub(super) fn floats(&mut self, name: &'static str) -> Result<Values> {
+        let (kind, count) = self.begin(name)?;
+        match kind {
+            Dtype::F32 => Ok(Values::F32(self.numbers(count, f32::from_le_bytes)?)),
+            Dtype::F16 => Ok(Values::F16(self.numbers(count, f16::from_le_bytes)?)),
+            other => Err(self.wrong_type(name, other, "F32 or F16")),
+        }
+    }
+
+    /// Reads a tensor of bytes, under the same conditions.
+    pub(super) fn bytes(&mut self, name: &'static str) -> Result<Vec<u8>> {
+        match self.begin(name)? {
+            (Dtype::U8, count) => self.numbers(count, u8::from_le_bytes),
+            (other, _) => Err(self.wrong_type(name, other, "U8")),
+        }
+    }
+
+    /// Refuses a file whose content is not what was written.
+    pub(super) fn verify(self) -> Result<()> {
+        if self.hash.finish() == self.sha256 {
+            return Ok(());
+        }
+        let reason = "its SHA-256 differs".to_owned();
+        Err(Problem::Damaged { part: "the content", reason }.in_file(self.path).into())
+    }
+
+    /// Goes to a tensor; gives its type and how many numbers it has.
+    fn begin(&mut self, name: &'static str) -> Result<(Dtype, usize)> {
+        let missing = || EvalError::unusable(&self.path, format!("it has no tensor `{name}`"), CHOOSE);
+        let info = self.metadata.info(name).ok_or_else(missing)?;
+        self.hash.begin(name, info.dtype, &info.shape);
+        let place = SeekFrom::Start(self.start + info.data_offsets.0 as u64);
+        self.file.seek(place).map_err(|error| EvalError::io(&self.path, error))?;
+        // The header was checked against the length of the file: this allocates no more than is there.
+        Ok((info.dtype, info.shape.iter().product()))
+    }
+
+    fn wrong_type(&self, field: &'static str, found: Dtype, allowed: &'static str) -> EvalError {
+        let found = format!("{found:?}");
+        Problem::Field { field, found, allowed, advice: CHOOSE }.in_file(&self.path).into()
+    }
+
+    /// Numbers of `N` bytes each, read in blocks.
+    fn numbers<T, const N: usize>(&mut self, count: usize, number: fn([u8; N]) -> T) -> Result<Vec<T>> {
+        let (mut values, mut left) = (Vec::with_capacity(count), N * count);
+        let mut buffer = vec![0; BLOCK.min(left)];
+        while left > 0 {
+            let block = &mut buffer[..BLOCK.min(left)];
+            self.file.read_exact(block).map_err(|error| EvalError::io(&self.path, error))?;
+            self.hash.add(block);
+            values.extend(block.as_chunks().0.iter().map(|&bytes| number(bytes)));
+            left -= block.len();
+        }
+        Ok(values)
+    }
+}
+
+/// The file, its length and the bytes of its header; none where it begins unlike any file of tensors.
+fn read_header(path: &Path, limits: &Limits) -> Result<(File, u64, Option<Vec<u8>>), Problem> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    limits.check_file_bytes(length)?;
+    if length < PREFIX {
+        return Err(Problem::Truncated { part: "the length of the header", needed: PREFIX, found: length });
+    }
+    let mut prefix = [0; PREFIX as usize];
+    file.read_exact(&mut prefix)?;
+    let (needed, found) = (u64::from_le_bytes(prefix), length - PREFIX);
+    // The first bytes of a file of another kind make a length beyond all sense.
+    if needed > limits.header_bytes {
+        return Ok((file, length, None));
+    }
+    if needed > found {
+        return Err(Problem::Truncated { part: "the header", needed, found });
+    }
+    let mut header = vec![0; needed as usize];
+    file.read_exact(&mut header)?;
+    Ok((file, length, Some(header)))
+}
+
+pub(super) struct Tensor<'a> {
+    pub(super) name: &'static str,
+    pub(super) shape: Vec<usize>,
+    pub(super) data: Data<'a>,
+}
+
+/// The numbers of a tensor to be written.
+pub(super) enum Data<'a> {
+    Floats(&'a Values),
+    Bytes(&'a [u8]),
+}
+
+impl Tensor<'_> {
+    fn kind(&self) -> Dtype {
+        match self.data {
+            Data::Floats(Values::F32(_)) => Dtype::F32,
+            Data::Floats(Values::F16(_)) => Dtype::F16,
+            Data::Bytes(_) => Dtype::U8,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.shape.iter().product::<usize>() * self.kind().bitsize() / 8
+    }
+
+    /// Hands out the bytes, little endian, block by block.
+    fn for_each_block(&self, take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        match self.data {
+            Data::Floats(Values::F32(values)) => blocks(values, f32::to_le_bytes, take),
+            Data::Floats(Values::F16(values)) => blocks(values, f16::to_le_bytes, take),
+            Data::Bytes(values) => values.chunks(BLOCK).try_for_each(take),
+        }
+    }
+}
+
+/// Hands out the bytes of numbers of `N` bytes each, block by block.
+fn blocks<T: Copy, const N: usize>(
+    values: &[T],
+    bytes: fn(T) -> [u8; N],
+    mut take: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut buffer = vec![0; BLOCK];
+    values.chunks(BLOCK / N).try_for_each(|block| {
+        let places = buffer.as_chunks_mut().0.iter_mut();
+        places.zip(block).for_each(|(place, &x)| *place = bytes(x));
+        take(&buffer[..N * block.len()])
+    })
+}
+
+/// Writes a text and tensors; the same content gives the same bytes.
+pub(super) fn write(out: &mut dyn Write, text: &str, mut tensors: Vec<Tensor<'_>>) -> io::Result<()> {
+    tensors.sort_by_key(|tensor| tensor.name);
+    let mut hash = ContentHash::new(text);
+    for tensor in &tensors {
+        hash.begin(tensor.name, tensor.kind(), &tensor.shape);
+        tensor.for_each_block(|bytes| {
+            hash.add(bytes);
+            Ok(())
+        })?;
+    }
+    // Wide types first, as the format's own library does: every tensor then starts where its type may.
+    tensors.sort_by_key(|tensor| std::cmp::Reverse(tensor.kind().bitsize()));
+    let mut header = serde_json::Map::new();
+    header.insert("__metadata__".to_owned(), serde_json::json!({ TEXT: text, HASH: hash.finish() }));
+    let mut offset = 0;
+    for tensor in &tensors {
+        let end = offset + tensor.bytes();
+        let kind = format!("{:?}", tensor.kind());
+        let entry =
+            serde_json::json!({ "dtype": kind, "shape": tensor.shape, "data_offsets": [offset, end] });
+        header.insert(tensor.name.to_owned(), entry);
+        offset = end;
+    }
+    let mut header = serde_json::to_vec(&header)?;
+    header.resize(header.len().next_multiple_of(PREFIX as usize), b' ');
+    out.write_all(&(header.len() as u64).to_le_bytes())?;
+    out.write_all(&header)?;
+    tensors.iter().try_for_each(|tensor| tensor.for_each_block(|bytes| out.write_all(bytes)))
+}

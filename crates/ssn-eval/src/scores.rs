@@ -1,0 +1,577 @@
+//! The scores of one case: its samples and its prediction against its raters.
+//!
+//! Everything is compared on the whole image: outside the region of a distribution, and outside its mask, samples are
+//! background, and what raters marked there is missed. Only the likelihood is that of the region, where there are
+//! logits. `docs/reference/metrics.md` defines every score; one without a value is `None`.
+
+use serde::{Deserialize, Serialize};
+use ssn_core::metrics::{
+    Calibrated, ClassGroup, LabelFrequencies, MAX_BINS, MAX_MATCHED, PairStatistic, PairwiseDistances,
+    RaterDice, SampleDice, SurfaceDistances, brier, ece, foreground_ece, matched_pairs, max_dice, quantile,
+    variance_ncc,
+};
+use ssn_core::space::{Grid, voxel_count};
+use ssn_core::{BitPlanes, LabelMap, Steering};
+
+use crate::error::{EvalError, Result};
+use crate::predictions::{DistributionFile, Draw, Header, Kind, blocks, case_seed, summarize};
+
+/// Samples of the paper's figures on LIDC.
+pub const DEFAULT_SAMPLES: usize = 100;
+/// The sample counts at which the field reports GED².
+pub const GED_COUNTS: [usize; 8] = [1, 2, 4, 8, 16, 32, 50, 100];
+/// The tolerance of the normalized surface Dice, in millimeters.
+pub const DEFAULT_TOLERANCE: f64 = 2.0;
+/// The bins of the calibration error, as most papers have them.
+pub const DEFAULT_BINS: usize = 15;
+
+/// Classes that are scored as one mask.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// Its name in tables.
+    pub name: String,
+    /// Its classes, by number; not the background.
+    pub classes: Vec<u8>,
+}
+
+impl Group {
+    /// A name and the names of classes, from `NAME=CLASS+CLASS`.
+    pub fn parse(text: &str) -> Result<(String, Vec<String>), String> {
+        let expected = "expected NAME=CLASS+CLASS, such as \"whole tumour=core+oedema\"";
+        let (name, classes) = text.split_once('=').ok_or(expected)?;
+        let classes: Vec<String> = classes.split('+').map(|class| class.trim().to_owned()).collect();
+        let empty = name.trim().is_empty() || classes.iter().any(String::is_empty);
+        if empty { Err(expected.to_owned()) } else { Ok((name.trim().to_owned(), classes)) }
+    }
+}
+
+/// What is scored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScoreConfig {
+    /// Samples that are drawn of each case.
+    pub samples: usize,
+    /// Sample counts at which GED² is reported; those above `samples` are left out, and `samples` itself is always reported.
+    pub ged_counts: Vec<usize>,
+    /// The seed of the samples; each case has one of its own, [`ScoreConfig::seed_of`].
+    pub seed: u64,
+    /// The masks that Dice and surface scores are reported for; none means each class, and all of them together.
+    pub groups: Vec<Group>,
+    /// Draw independent categoricals of a deterministic network, whose only sample is its prediction otherwise.
+    pub categorical: bool,
+    /// The temperature of samples of a distribution; 1 leaves it as it is.
+    pub temperature: f32,
+    /// Whether samples of a distribution have the independent noise of voxels.
+    pub diagonal_noise: bool,
+    /// Report NCC, calibration and likelihood, which look at the probabilities of every voxel.
+    pub voxelwise: bool,
+    /// Report the distances between surfaces.
+    pub surfaces: bool,
+    /// The tolerance of the normalized surface Dice, in millimeters.
+    pub tolerance: f64,
+    /// The bins of the calibration error.
+    pub bins: usize,
+}
+
+impl Default for ScoreConfig {
+    fn default() -> Self {
+        Self {
+            samples: DEFAULT_SAMPLES,
+            ged_counts: GED_COUNTS.to_vec(),
+            seed: 0,
+            groups: vec![],
+            categorical: false,
+            temperature: 1.0,
+            diagonal_noise: true,
+            voxelwise: true,
+            surfaces: true,
+            tolerance: DEFAULT_TOLERANCE,
+            bins: DEFAULT_BINS,
+        }
+    }
+}
+
+impl ScoreConfig {
+    /// GED² and Dice alone, which take a fraction of the time: what training watches.
+    pub fn fast(samples: usize) -> Self {
+        Self { samples, ged_counts: vec![], voxelwise: false, surfaces: false, ..Self::default() }
+    }
+
+    /// The seed of a case's samples, by [`case_seed`].
+    pub fn seed_of(&self, case: &str) -> u64 {
+        case_seed(self.seed, case)
+    }
+
+    fn steering(&self) -> Steering {
+        let Self { temperature, diagonal_noise, .. } = *self;
+        Steering { temperature, diagonal_noise, ..Steering::default() }
+    }
+
+    /// Whether samples are drawn otherwise than the network says.
+    pub fn steers(&self) -> bool {
+        self.steering() != Steering::default()
+    }
+
+    /// Refuses settings with which nothing can be scored.
+    pub fn check(&self) -> Result<()> {
+        let wrong = |message: String| Err(EvalError::Parts(message));
+        if self.samples == 0 {
+            return wrong("samples is 0, but at least one is needed".to_owned());
+        }
+        if !(1..=MAX_BINS).contains(&self.bins) {
+            return wrong(format!("bins is {}, but it must be 1 to {MAX_BINS}", self.bins));
+        }
+        if !(self.tolerance.is_finite() && self.tolerance >= 0.0) {
+            return wrong(format!("tolerance is {}, but it must be at least 0", self.tolerance));
+        }
+        if !self.temperature.is_finite() {
+            return wrong(format!("temperature is {}, but it must be a number", self.temperature));
+        }
+        Ok(())
+    }
+
+    /// The counts at which GED² is reported for `samples` samples, ascending.
+    fn counts(&self, samples: usize) -> Vec<usize> {
+        let asked = self.ged_counts.iter().copied().filter(|&count| count > 0 && count < samples);
+        let mut counts: Vec<usize> = asked.chain([samples]).collect();
+        counts.sort_unstable();
+        counts.dedup();
+        counts
+    }
+
+    /// The groups of a case with these classes.
+    fn groups_of(&self, classes: &[String]) -> Result<Vec<(String, ClassGroup)>> {
+        if !self.groups.is_empty() {
+            let named = |group: &Group| Ok((group.name.clone(), ClassGroup::new(&group.classes)?));
+            return self.groups.iter().map(named).collect();
+        }
+        let mut groups: Vec<_> =
+            classes.iter().skip(1).cloned().zip(ClassGroup::each(classes.len())).collect();
+        if groups.len() > 1 {
+            groups.push(("all classes".to_owned(), ClassGroup::whole(classes.len())?));
+        }
+        Ok(groups)
+    }
+}
+
+/// All scores of one case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseScores {
+    /// The samples behind them; 1 for a deterministic network, its prediction.
+    pub samples: usize,
+    /// The raters.
+    pub raters: usize,
+    /// GED² of the first samples, at each of several counts; the last is that of all.
+    pub ged: Vec<GedAt>,
+    /// E d(s, s′).
+    pub sample_diversity: f64,
+    /// E d(y, y′).
+    pub rater_diversity: f64,
+    /// E d(s, y).
+    pub cross_distance: f64,
+    /// HM-IoU; none where the lists to be matched would be too long.
+    pub hm_iou: Option<f64>,
+    /// The mean over raters of the best Dice of a sample, each the mean over classes; both empty counts 1.
+    pub max_dice: Option<f64>,
+    /// Scores of each mask.
+    pub groups: Vec<GroupScores>,
+    /// Scores of the probabilities, if they were asked for.
+    pub voxelwise: Option<VoxelScores>,
+}
+
+/// GED² with the number of samples behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct GedAt {
+    /// The samples.
+    pub samples: usize,
+    /// GED², with self-pairs as in the paper.
+    pub squared: f64,
+}
+
+impl CaseScores {
+    /// GED² of all samples.
+    pub fn ged_squared(&self) -> Option<f64> {
+        self.ged.last().map(|ged| ged.squared)
+    }
+
+    /// The DSC of the prediction: the mean over masks of the mean over raters, where they have a value.
+    pub fn mean_dice(&self) -> Option<f64> {
+        let of_groups: Vec<f64> = self.groups.iter().filter_map(|group| mean(&group.dsc)).collect();
+        (!of_groups.is_empty()).then(|| of_groups.iter().sum::<f64>() / of_groups.len() as f64)
+    }
+}
+
+/// The scores of one mask; lists have an entry per rater.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GroupScores {
+    /// The name of the mask.
+    pub name: String,
+    /// DSC of the prediction; none where both are empty.
+    pub dsc: Vec<Option<f64>>,
+    /// DSC where the rater marked something.
+    pub dsc_nod: Vec<Option<f64>>,
+    /// The Dice of the samples.
+    pub samples: Vec<SampleScores>,
+    /// Distances of the prediction's surface to the rater's, if they were asked for.
+    pub surface: Option<Vec<SurfaceScores>>,
+    /// How large the mask is.
+    pub volumes: Volumes,
+}
+
+/// The Dice of the samples against one rater.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SampleScores {
+    /// The mean.
+    pub mean: Option<f64>,
+    /// The 5 %, 50 % and 95 % quantiles.
+    pub quantiles: [Option<f64>; 3],
+    /// The share of samples that are better than the prediction.
+    pub better_than_prediction: Option<f64>,
+}
+
+/// Surface scores against one rater, in millimeters; none where a mask is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SurfaceScores {
+    /// HD95, the larger of both directions.
+    pub hd95: Option<f64>,
+    /// The average symmetric surface distance.
+    pub assd: Option<f64>,
+    /// The normalized surface Dice at the tolerance.
+    pub nsd: Option<f64>,
+}
+
+/// Volumes in milliliters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Volumes {
+    /// Of the prediction.
+    pub prediction: f64,
+    /// 5 %, 50 % and 95 % quantiles over the samples.
+    pub samples: [Option<f64>; 3],
+    /// Of each rater.
+    pub raters: Vec<f64>,
+}
+
+/// Scores of the probabilities.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VoxelScores {
+    /// The correlation of the samples' variance with that of the raters; none where either is constant.
+    pub variance_ncc: Option<f64>,
+    /// S_NCC, the mean over the raters for which it has a value.
+    pub s_ncc: Option<f64>,
+    /// The calibration error of the most probable label.
+    pub ece: f64,
+    /// The calibration error of the foreground classes, their mean.
+    pub foreground_ece: f64,
+    /// The Brier score.
+    pub brier: f64,
+    /// The log-likelihood of each rater's labels on the region, in nats; empty where the network drew samples itself, of
+    /// which the labels alone are known.
+    pub log_likelihoods: Vec<f64>,
+    /// How many samples carry each of these; empty where they are.
+    pub effective_samples: Vec<f64>,
+}
+
+/// Label maps `[d, h, w]` of one image, whatever made them.
+#[derive(Debug, Clone, Copy)]
+pub struct CaseMaps<'a> {
+    /// The id of the case, for messages.
+    pub case: &'a str,
+    /// The names of the labels, the background first.
+    pub classes: &'a [String],
+    /// The size of the image, `[d, h, w]`.
+    pub size: [usize; 3],
+    /// The distance of neighboring voxels along d, h and w, in millimeters.
+    pub spacing: [f64; 3],
+    /// The one segmentation that stands for all.
+    pub prediction: &'a LabelMap,
+    /// The samples, at least one.
+    pub samples: &'a [LabelMap],
+}
+
+/// Scores segmentations that are in memory.
+///
+/// The number of samples is that of `maps`, and scores of probabilities have no value, as label maps have none.
+///
+/// # Errors
+/// Maps that differ in voxels or classes, and settings or groups that do not fit the classes.
+pub fn score_maps(maps: &CaseMaps<'_>, raters: &[LabelMap], config: &ScoreConfig) -> Result<CaseScores> {
+    let samples: Vec<BitPlanes> = maps.samples.iter().map(BitPlanes::new).collect();
+    score_planes(maps, &samples, raters, config)
+}
+
+/// Scores a case.
+///
+/// # Shapes
+/// Each of `raters` is a label map `[d, h, w]` of the whole image, with as many classes as the file has labels.
+///
+/// # Errors
+/// Raters that do not fit the image, settings or groups that do not fit the classes, and more samples than a network that
+/// draws them itself left in the file.
+pub fn score(file: &DistributionFile, raters: &[LabelMap], config: &ScoreConfig) -> Result<CaseScores> {
+    config.check()?;
+    let about = file.description();
+    check_raters(&about.case, about.voxels(), file.labels(), raters)?;
+    let prediction = file.map_on_image(&file.prediction()?)?;
+    let Samples { planes, frequencies } = Samples::draw(file, &prediction, config)?;
+    let maps = CaseMaps {
+        case: &about.case,
+        classes: &about.classes,
+        size: about.size,
+        spacing: about.spacing(),
+        prediction: &prediction,
+        samples: &[],
+    };
+    let mut scores = score_planes(&maps, &planes, raters, config)?;
+    // The samples' memory is needed for the probabilities.
+    drop(planes);
+    if config.voxelwise {
+        scores.voxelwise = Some(score_voxels(file, frequencies, raters, config)?);
+    }
+    Ok(scores)
+}
+
+/// All scores but those of probabilities.
+fn score_planes(
+    maps: &CaseMaps<'_>,
+    samples: &[BitPlanes],
+    raters: &[LabelMap],
+    config: &ScoreConfig,
+) -> Result<CaseScores> {
+    config.check()?;
+    let labels = maps.classes.len();
+    let voxels = voxel_count(maps.size).unwrap_or(usize::MAX);
+    check_raters(maps.case, voxels, labels, raters)?;
+    let groups = config.groups_of(maps.classes)?;
+    let rater_planes: Vec<BitPlanes> = raters.iter().map(BitPlanes::new).collect();
+    let distances = PairwiseDistances::new(samples, &rater_planes)?;
+    let (m, n) = (samples.len(), raters.len());
+    let ged_at = |&count: &usize| -> Result<GedAt> {
+        let ged = distances.ged_at(count, PairStatistic::V)?;
+        Ok(GedAt { samples: ged.samples, squared: ged.squared })
+    };
+    let all = distances.ged(PairStatistic::V)?;
+    let hm_iou = (matched_pairs(m, n) <= MAX_MATCHED).then(|| distances.hm_iou()).transpose()?;
+    let masks = GroupInput {
+        maps,
+        prediction: BitPlanes::new(maps.prediction),
+        samples,
+        raters,
+        rater_planes: &rater_planes,
+        config,
+    };
+    Ok(CaseScores {
+        samples: m,
+        raters: n,
+        ged: config.counts(m).iter().map(ged_at).collect::<Result<_>>()?,
+        sample_diversity: all.sample_diversity,
+        rater_diversity: all.rater_diversity,
+        cross_distance: all.sample_rater_distance,
+        hm_iou,
+        max_dice: Some(max_dice(samples, &rater_planes, &ClassGroup::each(labels))?),
+        groups: groups.iter().map(|(name, group)| masks.score(name, group)).collect::<Result<_>>()?,
+        voxelwise: None,
+    })
+}
+
+fn check_raters(case: &str, voxels: usize, labels: usize, raters: &[LabelMap]) -> Result<()> {
+    if raters.is_empty() {
+        return Err(EvalError::Parts(format!("case {case}: there is no rater to compare with")));
+    }
+    match raters.iter().find(|rater| (rater.voxels(), rater.classes()) != (voxels, labels)) {
+        None => Ok(()),
+        Some(rater) => Err(EvalError::Parts(format!(
+            "case {case}: a rater has {} voxels and {} classes, but the prediction has {voxels} and {labels}",
+            rater.voxels(),
+            rater.classes()
+        ))),
+    }
+}
+
+/// The samples of a case on the whole image, packed as they are drawn: label maps of a hundred samples would not fit.
+struct Samples {
+    planes: Vec<BitPlanes>,
+    /// How often each class occurs, where that is asked for.
+    frequencies: Option<LabelFrequencies>,
+}
+
+impl Samples {
+    /// Draws them, or takes those that the network drew itself. A deterministic network has one, its prediction, unless
+    /// its categoricals are asked for.
+    fn draw(file: &DistributionFile, prediction: &LabelMap, config: &ScoreConfig) -> Result<Self> {
+        let mut samples = Self { planes: vec![], frequencies: None };
+        if file.description().kind == Kind::Deterministic && !config.categorical {
+            samples.add(prediction, config)?;
+            return Ok(samples);
+        }
+        let source = Draw::new(file, config.seed_of(&file.description().case), &config.steering())?;
+        for block in blocks(0..config.samples as u64, file.description().voxels()) {
+            for map in source.labels(block)? {
+                samples.add(&file.map_on_image(&map)?, config)?;
+            }
+        }
+        Ok(samples)
+    }
+
+    fn add(&mut self, map: &LabelMap, config: &ScoreConfig) -> Result<()> {
+        self.planes.push(BitPlanes::new(map));
+        match &mut self.frequencies {
+            Some(frequencies) => frequencies.push(map)?,
+            None if config.voxelwise => self.frequencies = Some(LabelFrequencies::new(map)),
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+const QUANTILES: [f64; 3] = [0.05, 0.5, 0.95];
+
+/// What the scores of every mask are made of.
+struct GroupInput<'a> {
+    maps: &'a CaseMaps<'a>,
+    prediction: BitPlanes,
+    samples: &'a [BitPlanes],
+    raters: &'a [LabelMap],
+    rater_planes: &'a [BitPlanes],
+    config: &'a ScoreConfig,
+}
+
+impl GroupInput<'_> {
+    fn score(&self, name: &str, group: &ClassGroup) -> Result<GroupScores> {
+        let RaterDice { dsc, dsc_nod } = RaterDice::new(&self.prediction, self.rater_planes, group)?;
+        let samples = self.rater_planes.iter().map(|rater| self.sample_scores(rater, group));
+        let surface = self.config.surfaces.then(|| self.surfaces(group)).transpose()?;
+        Ok(GroupScores {
+            name: name.to_owned(),
+            dsc,
+            dsc_nod,
+            samples: samples.collect::<Result<_>>()?,
+            surface,
+            volumes: self.volumes(group)?,
+        })
+    }
+
+    fn sample_scores(&self, rater: &BitPlanes, group: &ClassGroup) -> Result<SampleScores> {
+        let dice = SampleDice::new(&self.prediction, self.samples, rater, group)?;
+        let [low, middle, high] = QUANTILES.map(|q| dice.quantile(q));
+        Ok(SampleScores {
+            mean: mean(&dice.samples),
+            quantiles: [low?, middle?, high?],
+            better_than_prediction: dice.better_than_prediction(),
+        })
+    }
+
+    fn surfaces(&self, group: &ClassGroup) -> Result<Vec<SurfaceScores>> {
+        let (grid, mask) = (Grid::new(self.maps.size, self.maps.spacing)?, group.mask(self.maps.prediction)?);
+        let against = |rater: &LabelMap| {
+            let distances = SurfaceDistances::new(&mask, &group.mask(rater)?, &grid)?;
+            let nsd = distances.nsd(self.config.tolerance)?;
+            Ok(SurfaceScores { hd95: distances.hd95(), assd: distances.assd(), nsd })
+        };
+        self.raters.iter().map(against).collect()
+    }
+
+    fn volumes(&self, group: &ClassGroup) -> Result<Volumes> {
+        // A thousand cubic millimeters are a milliliter; the factors are in the order of the file's axes.
+        let [d, h, w] = self.maps.spacing;
+        let voxel = [w, h, d].iter().product::<f64>() / 1000.0;
+        let milliliters = |map: &BitPlanes| group.volume(map) as f64 * voxel;
+        let of_samples: Vec<f64> = self.samples.iter().map(milliliters).collect();
+        let [low, middle, high] = QUANTILES.map(|q| quantile(&of_samples, q));
+        Ok(Volumes {
+            prediction: milliliters(&self.prediction),
+            samples: [low?, middle?, high?],
+            raters: self.rater_planes.iter().map(milliliters).collect(),
+        })
+    }
+}
+
+/// Scores of the probabilities of single voxels, and the likelihood of raters.
+fn score_voxels(
+    file: &DistributionFile,
+    frequencies: Option<LabelFrequencies>,
+    raters: &[LabelMap],
+    config: &ScoreConfig,
+) -> Result<VoxelScores> {
+    let (variance_ncc, s_ncc) = match frequencies {
+        Some(frequencies) => {
+            (variance_ncc(&frequencies, &LabelFrequencies::of(raters)?)?, frequencies.s_ncc(raters)?.mean)
+        }
+        None => (None, None),
+    };
+    let kind = file.description().kind;
+    // Label maps of samples do not say how likely other labels are.
+    let likely = if kind == Kind::Sampled { &[] } else { raters };
+    let on_region: Vec<LabelMap> = likely
+        .iter()
+        .map(|rater| Ok(LabelMap::new(file.crop_to_region(rater.labels())?, file.labels())?))
+        .collect::<Result<_>>()?;
+    let (seed, samples) = (config.seed_of(&file.description().case), 0..config.samples as u64);
+    let summary = summarize(file, seed, &config.steering(), samples, &on_region)?;
+    let (log_likelihoods, effective_samples) = (summary.log_likelihoods()?, summary.effective_samples()?);
+    let rows = summary.mean_probabilities()?;
+    drop(summary);
+    let probabilities = file.probabilities_on_image(&rows)?;
+    Ok(VoxelScores {
+        variance_ncc,
+        s_ncc,
+        ece: ece(&probabilities, raters, Calibrated::TopLabel, config.bins)?,
+        foreground_ece: foreground_ece(&probabilities, raters, config.bins)?,
+        brier: brier(&probabilities, raters)?,
+        log_likelihoods,
+        effective_samples,
+    })
+}
+
+/// Bytes that scoring a case takes at most, roughly: for deciding how many cases are scored at once.
+pub fn memory(header: &Header, raters: usize, config: &ScoreConfig) -> usize {
+    let about = &header.description;
+    let (labels, image) = (about.classes.len(), about.voxels());
+    let distribution = about.region.voxels().saturating_mul(4 * header.classes * (header.rank + 2));
+    let stored = about.region.voxels().saturating_mul(header.samples);
+    let planes = image.saturating_mul((labels - 1) * (config.samples + raters)) / 8;
+    // Per voxel and class: sums (8), counts of the summary and of two frequency maps (12), probabilities twice (8).
+    let maps = if config.voxelwise { image.saturating_mul(labels * 28) } else { 0 };
+    // Label maps of raters and of a block of samples, and the distance transforms of a mask.
+    let rest = image.saturating_mul(2 * raters + 40).saturating_add(2 * (64 << 20));
+    [stored, planes, maps, rest].into_iter().fold(distribution, usize::saturating_add)
+}
+
+/// The mean of the values that are defined.
+pub(crate) fn mean(values: &[Option<f64>]) -> Option<f64> {
+    let defined: Vec<f64> = values.iter().copied().flatten().collect();
+    (!defined.is_empty()).then(|| defined.iter().sum::<f64>() / defined.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_end_with_all_samples() {
+        let config = ScoreConfig::default();
+        assert_eq!(config.counts(20), [1, 2, 4, 8, 16, 20]);
+        assert_eq!(config.counts(1), [1]);
+        assert_eq!(ScoreConfig::fast(5).counts(5), [5]);
+    }
+
+    #[test]
+    fn groups_have_a_name_and_classes() {
+        let classes = vec!["a".to_owned(), "b".to_owned()];
+        assert_eq!(Group::parse("core = a + b"), Ok(("core".to_owned(), classes)));
+        for wrong in ["core", "=a", "core=", "core=a+"] {
+            assert!(Group::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn settings_are_checked() {
+        let good = ScoreConfig::default();
+        assert!(good.check().is_ok());
+        for wrong in [
+            ScoreConfig { samples: 0, ..good.clone() },
+            ScoreConfig { bins: 0, ..good.clone() },
+            ScoreConfig { tolerance: f64::NAN, ..good.clone() },
+        ] {
+            assert!(wrong.check().unwrap_err().to_string().contains(", but "));
+        }
+    }
+}
