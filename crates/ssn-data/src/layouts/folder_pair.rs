@@ -6,11 +6,9 @@ use std::path::{Path, PathBuf};
 
 use ssn_io::Format;
 
-use crate::dataset::finding::{Finding, FindingKind};
-use crate::dataset::labels::LabelCoding;
-use crate::dataset::source::{CaseFiles, RaterFiles, ReadOptions};
-use crate::dataset::split::Split;
-use crate::dataset::{CaseEntry, Layout};
+use crate::dataset::{
+    CaseEntry, CaseFiles, Finding, FindingKind, LabelCoding, Layout, RaterFiles, ReadOptions, Split,
+};
 use crate::error::Result;
 use crate::layouts::dataset_json::channel_of;
 use crate::layouts::files::{child, images, name, natural_order, numbered_suffix, stem};

@@ -14,9 +14,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use ssn_core::random::derive_seed;
-use ssn_io::{Image, Limits, Problem, Voxels, write};
+use ssn_io::{Problem, Voxels};
 
-use crate::dataset::case::{Case, Cases};
+use crate::dataset::{Case, Cases, no_such_case};
 use crate::error::{DataError, Result};
 use crate::random::{Purpose, RandomStream};
 
@@ -33,11 +33,6 @@ impl Synthetic {
         config.check()?;
         let ids = (0..config.cases).map(|index| format!("synthetic-{index:05}")).collect();
         Ok(Self { config, ids })
-    }
-
-    /// The settings.
-    pub fn config(&self) -> &SyntheticConfig {
-        &self.config
     }
 
     /// What the image of a case shows.
@@ -72,13 +67,7 @@ impl Cases for Synthetic {
     }
 
     fn load(&self, index: usize) -> Result<Case> {
-        let Some(id) = self.ids.get(index) else {
-            return Err(DataError::case(
-                format!("number {index}"),
-                format!("the set has only {} cases", self.ids.len()),
-                "ask for a smaller number",
-            ));
-        };
+        let id = self.ids.get(index).ok_or_else(|| no_such_case(index, self.ids.len()))?;
         let scene = self.scene(index);
         Ok(Case {
             id: id.clone(),
@@ -160,12 +149,12 @@ impl SyntheticConfig {
         ];
         for (field, value, low, high) in whole {
             if !(low..=high).contains(&value) {
-                return Err(setting(field, value.to_string(), format!("between {low} and {high}")));
+                return Err(DataError::setting(field, value, format!("between {low} and {high}")));
             }
         }
         if (2..SMALLEST).contains(&self.size[0]) {
             let expected = format!("1 for pictures, or at least {SMALLEST}");
-            return Err(setting("synthetic.size[0]", self.size[0].to_string(), expected));
+            return Err(DataError::setting("synthetic.size[0]", self.size[0], expected));
         }
         let shares = [
             ("synthetic.faint", self.faint),
@@ -175,15 +164,11 @@ impl SyntheticConfig {
         ];
         for (field, value) in shares {
             if !(0.0..=1.0).contains(&value) {
-                return Err(setting(field, value.to_string(), "between 0 and 1".to_owned()));
+                return Err(DataError::setting(field, value, "between 0 and 1"));
             }
         }
         Ok(())
     }
-}
-
-fn setting(field: &'static str, value: String, expected: String) -> DataError {
-    DataError::setting(field, value, expected)
 }
 
 /// Label 1 of pictures with two classes, so that masks are white on black.
@@ -193,25 +178,19 @@ impl Synthetic {
     /// Writes the set into a folder: 2D as PNG of 16 bits, 3D as NIfTI. The labels of rater n end in `_n`; masks, if
     /// there are any, are in a third folder. `progress` gets the number of cases done.
     pub fn write(&self, folder: &Path, progress: &dyn Fn(usize)) -> Result<()> {
-        let flat = self.config().size[0] == 1;
+        let flat = self.config.size[0] == 1;
         let ending = if flat { "png" } else { "nii.gz" };
         let [images, labels, masks] = ["images", "labels", "masks"].map(|name| folder.join(name));
-        for folder in [&images, &labels].into_iter().chain(self.config().mask.then_some(&masks)) {
-            fs::create_dir_all(folder)
-                .map_err(|error| DataError::File(Problem::Io(error).in_file(folder)))?;
+        for folder in [&images, &labels].into_iter().chain(self.config.mask.then_some(&masks)) {
+            fs::create_dir_all(folder).map_err(|error| Problem::Io(error).in_file(folder))?;
         }
         for index in 0..self.len() {
             let case = self.load(index)?;
             let save = |folder: &Path, suffix: String, voxels: Voxels| {
-                let path = folder.join(format!("{}{suffix}.{ending}", case.id));
-                let image = as_image(&case, voxels).map_err(|problem| problem.in_file(&path))?;
-                Ok::<_, DataError>(write(&path, &image)?)
+                case.write_array(&folder.join(format!("{}{suffix}.{ending}", case.id)), voxels)
             };
-            save(
-                &images,
-                String::new(),
-                if flat { Voxels::U16(gray(&case)) } else { Voxels::F32(case.image.clone()) },
-            )?;
+            let image = if flat { Voxels::U16(gray(&case)) } else { Voxels::F32(case.image.clone()) };
+            save(&images, String::new(), image)?;
             for (number, rater) in case.raters.iter().enumerate() {
                 save(&labels, format!("_{number}"), Voxels::U8(self.stored(rater, flat)))?;
             }
@@ -224,7 +203,7 @@ impl Synthetic {
     }
 
     fn stored(&self, labels: &[u8], flat: bool) -> Vec<u8> {
-        let is_mask = flat && self.config().classes == 2;
+        let is_mask = flat && self.config.classes == 2;
         labels.iter().map(|&label| if is_mask { label * WHITE } else { label }).collect()
     }
 }
@@ -232,11 +211,6 @@ impl Synthetic {
 /// Values from 0 to 1 as 16 bits: finer than the noise.
 fn gray(case: &Case) -> Vec<u16> {
     case.image.iter().map(|x| (x.clamp(0.0, 1.0) * f32::from(u16::MAX)).round() as u16).collect()
-}
-
-fn as_image(case: &Case, voxels: Voxels) -> Result<Image, Problem> {
-    let [d, h, w] = case.shape;
-    Image::new(voxels, [1, d, h, w], case.geometry, &Limits::default())
 }
 
 #[cfg(test)]

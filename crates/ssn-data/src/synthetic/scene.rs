@@ -9,13 +9,21 @@ use crate::synthetic::SyntheticConfig;
 /// Attempts to place a lesion clear of the others before going without it.
 const ATTEMPTS: usize = 50;
 
+fn length(v: [f32; 3]) -> f32 {
+    v.iter().map(|x| x * x).sum::<f32>().sqrt()
+}
+
+fn distance(a: [f32; 3], b: [f32; 3]) -> f32 {
+    length([0, 1, 2].map(|k| a[k] - b[k]))
+}
+
 /// A piece of a vessel: a short tube, bright and with a sharp border, that no rater marks.
 #[derive(Debug, Clone, Copy)]
 struct Vessel {
-    pub from: [f32; 3],
-    pub to: [f32; 3],
-    pub radius: f32,
-    pub contrast: f32,
+    from: [f32; 3],
+    to: [f32; 3],
+    radius: f32,
+    contrast: f32,
 }
 
 /// Everything about a case that does not depend on a rater.
@@ -119,8 +127,7 @@ impl Scene {
         }
     }
 
-    /// Adds a vessel: a random walk of short tubes that keeps clear of lesions, so that
-    /// it hides nothing.
+    /// Adds a vessel: a random walk of short tubes that keeps clear of lesions, so that it hides nothing.
     fn grow_vessel(&mut self, stream: &mut RandomStream) {
         let scale = self.size[2] as f32 / 64.0;
         let radius = scale.max(0.8) * stream.uniform_in(0.6, 1.1) as f32;
@@ -128,11 +135,9 @@ impl Scene {
         let mut from = self.inner_point(0.85, stream);
         let mut direction = [0, 1, 2].map(|k| if self.size[k] == 1 { 0.0 } else { stream.normal() as f32 });
         for _ in 0..3 + stream.below(4) {
-            let length = direction.iter().map(|x| x * x).sum::<f32>().sqrt().max(1e-3);
+            let length = length(direction).max(1e-3);
             let to = [0, 1, 2].map(|k| from[k] + 3.5 * scale * direction[k] / length);
-            let free = |lesion: &Lesion| {
-                (0..3).map(|k| (lesion.center[k] - to[k]).powi(2)).sum::<f32>().sqrt() > 1.8 * lesion.radius
-            };
+            let free = |lesion: &Lesion| distance(lesion.center, to) > 1.8 * lesion.radius;
             if self.depth(to) > 0.88 || !self.lesions.iter().all(free) {
                 return;
             }
@@ -151,11 +156,9 @@ impl Scene {
         for _ in 0..ATTEMPTS {
             let radius = side * stream.uniform_in(0.07, 0.14) as f32;
             let lesion = Lesion::draw(self.inner_point(0.68, stream), radius, faint, stream);
-            let clear = |other: &Lesion| {
-                let apart = (0..3).map(|k| (other.center[k] - lesion.center[k]).powi(2)).sum::<f32>().sqrt();
-                apart > other.reach() + lesion.reach()
-            };
-            if self.lesions.is_empty() || self.lesions.iter().all(clear) {
+            let clear =
+                |other: &Lesion| distance(other.center, lesion.center) > other.reach() + lesion.reach();
+            if self.lesions.iter().all(clear) {
                 self.lesions.push(lesion);
                 return;
             }
@@ -200,20 +203,19 @@ pub struct Lesion {
 #[derive(Debug, Clone, Copy)]
 struct LesionVoxel {
     /// The distance from the center; 1 is the border.
-    pub distance: f32,
+    distance: f32,
     /// How much further out the border is for raters who follow the spikes.
-    pub spike: f32,
+    spike: f32,
 }
 
 impl Lesion {
     /// A lesion at a place; `faint` ones are missed by some raters.
     fn draw(center: [f32; 3], radius: f32, faint: bool, stream: &mut RandomStream) -> Self {
         // Faint: a probability of about ¼ to ¾ of being marked. Otherwise at least 99.9 %.
+        let share = stream.uniform() as f32;
         let (contrast, visibility) = if faint {
-            let share = stream.uniform() as f32;
             (0.1 + 0.06 * share, -0.7 + 1.4 * share)
         } else {
-            let share = stream.uniform() as f32;
             (0.26 + 0.14 * share, 3.1)
         };
         let rim = stream.uniform_in(0.12, 0.45) as f32;
@@ -239,7 +241,7 @@ impl Lesion {
 
     fn see(&self, voxel: [f32; 3]) -> LesionVoxel {
         let from = [0, 1, 2].map(|k| voxel[k] - self.center[k]);
-        let length = from.iter().map(|x| x * x).sum::<f32>().sqrt();
+        let length = length(from);
         let unit = from.map(|x| x / length.max(1e-3));
         let at = |cells: f32| [0, 1, 2].map(|k| unit[k] * cells + self.phase[k]);
         let [shape] = self.shape.at(at(SHAPE_CELLS));

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use crate::error::{EvalError, Result};
 use crate::predictions::{Description, Found, Kind, Predictions};
-use ssn_data::check_unique;
 use ssn_data::{DataConfig, Dataset, Split};
 
 use crate::predictions::{is_config, named};
@@ -138,7 +137,7 @@ pub fn open(data: &Path, part: Part) -> Result<(Dataset, Vec<Split>)> {
         let dataset = config.open()?;
         let parts = match part {
             Part::All => vec![],
-            _ => config.split.parts(&dataset)?.0,
+            _ => config.split.parts(&dataset)?,
         };
         (dataset, parts)
     } else {
@@ -159,7 +158,7 @@ pub fn open(data: &Path, part: Part) -> Result<(Dataset, Vec<Split>)> {
         };
         (dataset, parts)
     };
-    check_unique(&dataset.members())?;
+    dataset.check_unique()?;
     Ok((dataset, parts))
 }
 
