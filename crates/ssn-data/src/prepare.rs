@@ -268,22 +268,14 @@ pub fn lidc(dataset: &Dataset, out: &Path, progress: Progress<'_>) -> Result<Lid
     let records = parallel::map(dataset.entries.len(), progress, |index, meter| -> Result<PackedCase> {
         let case = dataset.load_raw(index)?;
         meter.saw(case.bytes());
-        if case.mask.is_some() {
-            return Err(DataError::case(
-                case.id,
-                "the case has a region of interest, which a cache does not hold",
-                "use the dataset as it is",
-            ));
-        }
-        if !case.rater_numbers.is_empty() {
-            return Err(DataError::case(
-                case.id,
-                format!(
-                    "only the raters {:?} looked at the case, which a cache does not hold",
-                    case.rater_numbers
-                ),
-                "use the dataset as it is",
-            ));
+        let surplus = match &case.rater_numbers[..] {
+            _ if case.mask.is_some() => Some("the case has a region of interest".to_owned()),
+            [] => None,
+            some => Some(format!("only the raters {some:?} looked at the case")),
+        };
+        if let Some(surplus) = surplus {
+            let reason = format!("{surplus}, which a cache does not hold");
+            return Err(DataError::case(case.id, reason, "use the dataset as it is"));
         }
         Ok(PackedCase {
             channels: case.channels,

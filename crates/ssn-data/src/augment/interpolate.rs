@@ -294,6 +294,18 @@ fn mix<const L: usize>(t: f32, a: [f32; L], b: [f32; L]) -> [f32; L] {
     out
 }
 
+/// Between the voxel `at` and the next ones along h and w, which are `y` and `x` further on.
+#[inline(always)]
+fn bilinear<const L: usize>(
+    data: &[[f32; L]],
+    at: usize,
+    [y, x]: [usize; 2],
+    [ty, tx]: [f32; 2],
+) -> [f32; L] {
+    let (low, high) = (mix(tx, data[at], data[at + x]), mix(tx, data[at + y], data[at + y + x]));
+    mix(ty, low, high)
+}
+
 #[inline(always)]
 fn interpolate<const L: usize>(data: &[[f32; L]], shape: [usize; 3], places: &Places, out: &mut [[f32; L]]) {
     let (z, y, x) = (shape[1] * shape[2], next(shape[1], shape[2]), next(shape[2], 1));
@@ -302,19 +314,9 @@ fn interpolate<const L: usize>(data: &[[f32; L]], shape: [usize; 3], places: &Pl
     let (pz, py, px) = (&pz[..width], &py[..width], &px[..width]);
     let base = &places.base[..width];
     for i in 0..width {
-        let (at, t) = (base[i] as usize, px[i]);
-        let near = mix(
-            py[i],
-            mix(t, data[at], data[at + x]), //
-            mix(t, data[at + y], data[at + y + x]),
-        );
-        let at = at + z;
-        let far = mix(
-            py[i],
-            mix(t, data[at], data[at + x]), //
-            mix(t, data[at + y], data[at + y + x]),
-        );
-        out[i] = mix(pz[i], near, far);
+        let plane = |at: usize| bilinear(data, at, [y, x], [py[i], px[i]]);
+        let at = base[i] as usize;
+        out[i] = mix(pz[i], plane(at), plane(at + z));
     }
 }
 
@@ -331,9 +333,7 @@ fn interpolate_flat<const L: usize>(
     let (py, px) = (&places.part[1][..width], &places.part[2][..width]);
     let base = &places.base[..width];
     for i in 0..width {
-        let at = base[i] as usize;
-        let low = mix(px[i], data[at], data[at + x]);
-        out[i] = mix(py[i], low, mix(px[i], data[at + y], data[at + y + x]));
+        out[i] = bilinear(data, base[i] as usize, [y, x], [py[i], px[i]]);
     }
 }
 

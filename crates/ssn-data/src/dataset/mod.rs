@@ -231,15 +231,12 @@ impl Dataset {
     /// Loads a case before any preprocessing.
     pub fn load_raw(&self, index: usize) -> Result<Case> {
         let (case, findings) = self.inspect(index);
-        let error = findings.into_iter().find(|finding| finding.severity == Severity::Error);
-        match (case, error) {
-            (Some(case), None) => Ok(case),
-            (_, Some(error)) => Err(error.into_error()),
-            (None, None) => {
-                let finding = Finding::error(FindingKind::Unreadable, "nothing was read", "");
-                Err(finding.of_case(&self.entries[index].id).into_error())
-            }
-        }
+        let mut errors = findings.into_iter().filter(|finding| finding.severity == Severity::Error);
+        let nothing = || {
+            let finding = Finding::error(FindingKind::Unreadable, "nothing was read", "");
+            finding.of_case(&self.entries[index].id)
+        };
+        case.ok_or_else(|| errors.next().unwrap_or_else(nothing).into_error())
     }
 
     /// The same for prediction: a case without labels loads with no raters. Training and scores need the others.

@@ -159,6 +159,18 @@ impl CaseReader<'_> {
         read(path, &Limits::default()).map_err(|error| self.findings.push(Finding::unreadable(error))).ok()
     }
 
+    /// An image of one channel.
+    fn read_flat(&mut self, path: &Path, what: &str, advice: &'static str) -> Option<Image> {
+        let image = gray(self.read(path)?);
+        let channels = image.shape[0];
+        if channels == 1 {
+            return Some(image);
+        }
+        let reason = format!("the {what} has {channels} channels, but it must have 1");
+        self.error(path, FindingKind::SizeMismatch, reason, advice);
+        None
+    }
+
     fn of_files(&mut self, files: &CaseFiles) -> Option<Case> {
         let mut grid: Option<ReferenceGrid> = None;
         let (mut values, mut channels) = (vec![], 0);
@@ -230,22 +242,12 @@ impl CaseReader<'_> {
     }
 
     fn labels(&mut self, path: &Path, grid: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
-        let image = gray(self.read(path)?);
-        if image.shape[0] != 1 {
-            let reason = format!("the label map has {} channels, but it must have 1", image.shape[0]);
-            self.error(path, FindingKind::SizeMismatch, reason, "store one label per voxel");
-            return None;
-        }
-        match image.to_labels() {
-            Ok(labels) => {
-                let labels = center_crop(labels, self.dataset.reading.center_crop);
-                self.fits(grid, path, &labels).then_some(labels.data)
-            }
-            Err(problem) => {
-                self.findings.push(Finding::unreadable(problem.in_file(path)));
-                None
-            }
-        }
+        let image = self.read_flat(path, "label map", "store one label per voxel")?;
+        let labels = image.to_labels().map_err(|problem| {
+            self.findings.push(Finding::unreadable(problem.in_file(path)));
+        });
+        let labels = center_crop(labels.ok()?, self.dataset.reading.center_crop);
+        self.fits(grid, path, &labels).then_some(labels.data)
     }
 
     fn decode(&mut self, path: &Path, labels: &mut [u8]) {
@@ -271,13 +273,8 @@ impl CaseReader<'_> {
 
     /// The region of interest: what is above one half, for masks may be stored with a slope.
     fn mask(&mut self, path: &Path, grid: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
-        let mask = gray(self.read(path)?).to_f32();
+        let mask = self.read_flat(path, "mask", "store one value per voxel")?.to_f32();
         let mask = center_crop(mask, self.dataset.reading.center_crop);
-        if mask.shape[0] != 1 {
-            let reason = format!("the mask has {} channels, but it must have 1", mask.shape[0]);
-            self.error(path, FindingKind::SizeMismatch, reason, "store one value per voxel");
-            return None;
-        }
         if !self.fits(grid, path, &mask) {
             return None;
         }

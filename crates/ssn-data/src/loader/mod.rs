@@ -477,14 +477,15 @@ mod tests {
 
     #[test]
     fn errors_and_panics_come_in_order_with_their_case_and_end_the_sequence() {
-        let moods: [(fn(usize) -> Mood, &str); 2] = [
-            (|i| if i == 3 { Mood::Broken } else { Mood::Good }, "case case-3: "),
-            (
-                |i| if i == 3 { Mood::Panics } else { Mood::Good },
-                "case case-3: the program failed: index out",
-            ),
-        ];
-        for ((mood, expected), workers) in moods.into_iter().flat_map(|mood| [0, 1, 3].map(|n| (mood, n))) {
+        let broken: fn(usize) -> Mood = |i| if i == 3 { Mood::Broken } else { Mood::Good };
+        let panics: fn(usize) -> Mood = |i| if i == 3 { Mood::Panics } else { Mood::Good };
+        for (workers, mood, expected) in [
+            (0, broken, "case case-3: "),
+            (1, broken, "case case-3: "),
+            (3, broken, "case case-3: "),
+            (0, panics, "case case-3: the program failed: index out of range"),
+            (2, panics, "case case-3: the program failed: index out of range"),
+        ] {
             let mut loader = in_order(moody(mood), workers, 1 << 20);
             for _ in 0..3 {
                 loader.next().unwrap().unwrap();
