@@ -77,7 +77,7 @@ pub fn brats(
     let mut dataset = dataset.clone();
     dataset.reading.coding = LabelCoding::Plain;
     dataset.classes = (0..STORED_LABELS).map(|label| label.to_string()).collect();
-    let all = all_raters(&dataset);
+    let all = dataset.entries.iter().flat_map(CaseEntry::raters).collect();
     let names = |index: usize| names(&dataset, &dataset.entries[index], &all);
     let folder = |index: usize| out.join(&dataset.entries[index].id);
     let is_there = |index: usize| names(index).iter().all(|name| folder(index).join(name).is_file());
@@ -188,21 +188,6 @@ fn prepared_case(mut case: Case, rule: [u8; STORED_LABELS], t1: Option<usize>) -
     Ok(case)
 }
 
-/// The numbers of the raters of a case.
-fn raters(entry: &CaseEntry) -> Vec<usize> {
-    match &entry.source {
-        CaseSource::Files(files) => files.raters.iter().map(|rater| rater.number).collect(),
-        CaseSource::Packed(records, index) => {
-            (0..records.items[*index].as_ref().map_or(0, |record| record.raters.len())).collect()
-        }
-    }
-}
-
-/// The numbers of all raters of a dataset.
-fn all_raters(dataset: &Dataset) -> BTreeSet<usize> {
-    dataset.entries.iter().flat_map(raters).collect()
-}
-
 /// The name of a rater's file, without its ending.
 fn rater_name(number: usize, all: &BTreeSet<usize>) -> String {
     if all.len() == 1 { "seg".to_owned() } else { format!("seg_{number}") }
@@ -211,7 +196,7 @@ fn rater_name(number: usize, all: &BTreeSet<usize>) -> String {
 /// Names of the files of a prepared case: channels, raters, mask.
 fn names(dataset: &Dataset, entry: &CaseEntry, all: &BTreeSet<usize>) -> Vec<String> {
     let channels = dataset.channels.iter().map(|name| format!("{name}.nii.gz"));
-    let raters = raters(entry).into_iter().map(|number| format!("{}.nii.gz", rater_name(number, all)));
+    let raters = entry.raters().into_iter().map(|number| format!("{}.nii.gz", rater_name(number, all)));
     channels.chain(raters).chain([MASK_FILE.to_owned()]).collect()
 }
 
@@ -231,12 +216,12 @@ fn write_index(dataset: &Dataset, out: &Path, split: Split, parts: &[Split]) -> 
     if of_part.peek().is_none() {
         return Ok(());
     }
-    let all = all_raters(dataset);
+    let all: BTreeSet<usize> = dataset.entries.iter().flat_map(CaseEntry::raters).collect();
     let raters_columns = all.iter().map(|number| rater_name(*number, &all));
     let columns = ["id".to_owned()].into_iter().chain(dataset.channels.iter().cloned());
     let mut table = vec![columns.chain(raters_columns).chain(["sampling_mask".to_owned()]).collect()];
     for entry in of_part {
-        let (present, file) = (raters(entry), |name: &str| format!("{}/{name}.nii.gz", entry.id));
+        let (present, file) = (entry.raters(), |name: &str| format!("{}/{name}.nii.gz", entry.id));
         let mut cells = vec![entry.id.clone()];
         cells.extend(dataset.channels.iter().map(|name| file(name)));
         // A rater who did not look at the case leaves the cell empty.

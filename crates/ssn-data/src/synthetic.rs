@@ -292,7 +292,6 @@ impl Scene {
         self.voxels().map(|at| u8::from(self.depth(at) <= 1.0)).collect()
     }
 
-    /// The coordinates of all voxels.
     fn voxels(&self) -> impl Iterator<Item = [f32; 3]> + use<> {
         let [d, h, w] = self.size;
         (0..d * h * w).map(move |voxel| [voxel / (h * w), voxel / w % h, voxel % w].map(|x| x as f32))

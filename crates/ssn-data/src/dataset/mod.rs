@@ -189,6 +189,16 @@ impl CaseEntry {
     pub fn of_files(id: String, split: Option<Split>, files: CaseFiles) -> Self {
         Self { group: id.clone(), id, split, source: CaseSource::Files(files) }
     }
+
+    /// The numbers of its raters.
+    pub(crate) fn raters(&self) -> Vec<usize> {
+        match &self.source {
+            CaseSource::Files(files) => files.raters.iter().map(|rater| rater.number).collect(),
+            CaseSource::Packed(records, index) => {
+                (0..records.items[*index].as_ref().map_or(0, |record| record.raters.len())).collect()
+            }
+        }
+    }
 }
 
 /// A recognized dataset.

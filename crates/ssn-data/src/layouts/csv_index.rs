@@ -116,7 +116,6 @@ impl<'a> Index<'a> {
         Err(wrong(path, format!("the columns are {}, but {lacks} is missing", header.join(", "))))
     }
 
-    /// Which columns are not used.
     fn note(&self) -> Option<Finding> {
         let names: Vec<String> = self.others.iter().map(|name| format!("{name:?}")).collect();
         let reason = format!("the columns {} hold no files and are not used", names.join(", "));

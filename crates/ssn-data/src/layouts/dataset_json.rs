@@ -11,7 +11,6 @@ use crate::error::{DataError, Result};
 use crate::layouts::Draft;
 use crate::layouts::files::{entries, name, natural_order, stem};
 
-/// A `dataset.json` that was read.
 struct Description<'a> {
     path: &'a Path,
     fields: Map<String, Value>,
@@ -27,7 +26,6 @@ impl<'a> Description<'a> {
         }
     }
 
-    /// A field that is a list, if it is one.
     fn list(&self, field: &str) -> Option<&Vec<Value>> {
         self.fields.get(field).and_then(Value::as_array)
     }
@@ -100,7 +98,6 @@ fn nnunet(root: &Path, description: &Description<'_>) -> Result<Draft> {
     Ok(Draft { channels: Some(channels), classes: Some(classes), unlabeled, ..draft })
 }
 
-/// Names of the classes in the order of their labels.
 fn classes(description: &Description<'_>) -> Result<Vec<String>> {
     let expected = "an object such as {\"background\": 0, \"lesion\": 1} with labels from 0 without gaps; \
                     regions (lists of labels) and an ignored label are not supported";

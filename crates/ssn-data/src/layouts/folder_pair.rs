@@ -91,7 +91,6 @@ fn no_image(label: &Path) -> Finding {
     Finding::warning(FindingKind::Layout, reason, advice).in_file(label)
 }
 
-/// Images by case and channel.
 type ByChannel = BTreeMap<String, BTreeMap<usize, PathBuf>>;
 
 /// The channels of each case, and how many there are at most.

@@ -109,7 +109,6 @@ fn other_number(found: &[String], channels: &[String]) -> String {
     )
 }
 
-/// Several datasets as one.
 fn joined(datasets: Vec<Dataset>) -> Result<Dataset> {
     let mut datasets = datasets.into_iter();
     let Some(mut all) = datasets.next() else {
@@ -148,7 +147,6 @@ struct Found {
     mask: Option<PathBuf>,
 }
 
-/// The images in a folder and in the folders below.
 fn images_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let (mut found, mut level) = (vec![], vec![folder.to_owned()]);
     for _ in 0..=DEEPEST {
@@ -163,7 +161,6 @@ fn images_below(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The cases of a model with these channels.
 fn images_draft(files: &BTreeSet<PathBuf>, channels: &[String]) -> Result<Draft> {
     let names = Names::of(files, channels);
     let mut folders = BTreeMap::<&Path, Vec<&PathBuf>>::new();
@@ -315,7 +312,6 @@ fn ids(found: &[Found]) -> Result<Vec<String>> {
     Err(same_id(twice.unwrap_or_default()))
 }
 
-/// Two cases of one id.
 fn same_id(id: String) -> DataError {
     let reason = "two cases have this id, but ids must differ".to_owned();
     DataError::case(id, reason, "rename one of them, or give it apart")

@@ -253,7 +253,6 @@ impl Draft {
         }
     }
 
-    /// Finds out what is missing.
     fn complete(mut self, root: &Path, known: &DatasetOverrides) -> Result<Dataset> {
         if self.entries.is_empty() {
             return Err(DataError::dataset(
@@ -291,11 +290,7 @@ impl Draft {
     /// Numbers raters from 0 without gaps over the whole dataset: a rater keeps the number in every case, also
     /// where another is missing.
     fn number_raters(&mut self) {
-        let raters = |entry: &CaseEntry| match &entry.source {
-            CaseSource::Files(files) => files.raters.iter().map(|rater| rater.number).collect(),
-            CaseSource::Packed(..) => vec![],
-        };
-        let numbers: BTreeSet<usize> = self.entries.iter().flat_map(raters).collect();
+        let numbers: BTreeSet<usize> = self.entries.iter().flat_map(CaseEntry::raters).collect();
         for entry in &mut self.entries {
             if let CaseSource::Files(files) = &mut entry.source {
                 files
@@ -306,7 +301,6 @@ impl Draft {
         }
     }
 
-    /// Adds a note if the dataset assigns only some of its cases to a part.
     fn note_partial_split(&mut self) {
         let given = self.entries.iter().filter(|entry| entry.split.is_some()).count();
         if (1..self.entries.len()).contains(&given) {
@@ -340,7 +334,6 @@ impl Draft {
         }
     }
 
-    /// The channels that are asked for.
     fn pick(&mut self, root: &Path, stored: &[String], known: &DatasetOverrides) -> Result<Vec<String>> {
         let Some(wanted) = known.channels.as_ref().filter(|wanted| *wanted != stored) else {
             return Ok(stored.to_vec());

@@ -280,7 +280,6 @@ fn check(case: &Case) -> Result<()> {
     Ok(())
 }
 
-/// Bits of one word.
 const WORD: usize = 64;
 /// Words between two entries of the running count.
 const BLOCK: usize = 8;
