@@ -1,9 +1,8 @@
 //! Which share of the cases this process works on: what `--shard` says, or else the launcher of parallel programs.
 
-use ssn_data::Shard;
+use ssn_data::{Launched, Shard, launched};
 
 use crate::exit::tell;
-use ssn_data::launch::{Launched, launched};
 
 /// The share that is asked for, or that of this process among those of a launcher, which is told unless `quiet`.
 pub fn choose(asked: Option<Shard>, quiet: bool) -> Shard {

@@ -8,10 +8,7 @@ use serde::Serialize;
 use ssn_core::labels::{BitPlanes, LabelMap};
 use ssn_core::metrics::foreground_distance;
 
-use crate::dataset::case::Case;
-use crate::dataset::finding::{Finding, FindingKind, Severity};
-use crate::dataset::split::Split;
-use crate::dataset::{CaseEntry, Dataset, Layout};
+use crate::dataset::{Case, CaseEntry, Dataset, Finding, FindingKind, Layout, Severity, Split, extremes};
 use crate::parallel;
 use crate::parallel::Progress;
 use crate::text::counted;
@@ -72,11 +69,19 @@ pub fn check(dataset: &Dataset, parts: Option<&[Split]>, progress: Progress<'_>)
                 facts.extend(of_case);
                 findings.extend(found);
             }
-            Err(message) => findings.push(Finding::panic(&message).of_case(&entry.id)),
+            Err(message) => {
+                let reason = format!("the program failed: {message}");
+                let advice = "please report this with the case";
+                findings.push(Finding::error(FindingKind::Panic, reason, advice).of_case(&entry.id));
+            }
         }
     }
     let statistics = Statistics::of(&facts, &dataset.channels, &dataset.classes);
-    findings.extend(of_raters(&statistics));
+    let [fewest, most] = statistics.raters;
+    if fewest != most {
+        let reason = format!("cases have {fewest} to {most} raters");
+        findings.push(Finding::note(FindingKind::RaterCount, reason));
+    }
     // Sorting is stable: within a kind, cases stay in their order.
     findings.sort_by_key(|finding| (finding.severity, finding.kind));
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
@@ -91,7 +96,6 @@ pub fn check(dataset: &Dataset, parts: Option<&[Split]>, progress: Progress<'_>)
     }
 }
 
-/// Findings about the values of a readable case.
 fn of_content(dataset: &Dataset, case: &Case, facts: &CaseFacts) -> Vec<Finding> {
     let mut findings = vec![];
     for (name, [low, high]) in dataset.channels.iter().zip(&facts.ranges) {
@@ -152,28 +156,16 @@ fn leaks(dataset: &Dataset, part: &dyn Fn(usize) -> Option<Split>) -> Vec<Findin
         .collect()
 }
 
-fn of_raters(statistics: &Statistics) -> Option<Finding> {
-    let [fewest, most] = statistics.raters;
-    let reason = format!("cases have {fewest} to {most} raters");
-    (fewest != most).then(|| Finding::note(FindingKind::RaterCount, reason))
-}
-
-/// What the statistics keep of one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseFacts {
-    /// The patient or series.
     pub group: String,
-    /// The part of the dataset.
     pub split: Option<Split>,
-    /// `[d, h, w]`.
     pub shape: [usize; 3],
     /// Along w, h, d; `None` if the files have no geometry.
     pub spacing: Option<[f64; 3]>,
-    /// Smallest and largest value of each channel.
     pub ranges: Vec<[f32; 2]>,
     /// Voxels of each class, summed over raters.
     pub volumes: Vec<u64>,
-    /// How many raters there are.
     pub raters: usize,
     /// How many of them marked nothing.
     pub empty: usize,
@@ -184,11 +176,7 @@ pub struct CaseFacts {
 impl CaseFacts {
     /// Looks at a case whose labels are below `classes`.
     pub fn of(case: &Case, classes: usize, entry: &CaseEntry, split: Option<Split>) -> Self {
-        let range = |channel: &[f32]| {
-            channel
-                .iter()
-                .fold([f32::INFINITY, f32::NEG_INFINITY], |[low, high], &x| [low.min(x), high.max(x)])
-        };
+        let range = |channel: &[f32]| extremes(channel.iter().copied());
         let maps: Vec<BitPlanes> = case
             .raters
             .iter()
@@ -212,7 +200,6 @@ impl CaseFacts {
     }
 }
 
-/// Mean distance over all ordered pairs, self pairs included.
 fn diversity(maps: &[BitPlanes]) -> f64 {
     let mut sum = 0.0;
     for (i, first) in maps.iter().enumerate() {
@@ -315,9 +302,7 @@ impl Statistics {
             }
         };
         let channel = |(c, name): (usize, &String)| {
-            let ranges = facts.iter().filter_map(|fact| fact.ranges.get(c));
-            let range = ranges
-                .fold([f32::INFINITY, f32::NEG_INFINITY], |[a, b], [low, high]| [a.min(*low), b.max(*high)]);
+            let range = extremes(facts.iter().filter_map(|fact| fact.ranges.get(c)).flatten().copied());
             ChannelFigures { name: name.clone(), range }
         };
         let raters = || facts.iter().map(|fact| fact.raters);
@@ -507,7 +492,7 @@ fn one_by_one(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::source::CaseFiles;
+    use crate::dataset::CaseFiles;
 
     fn entry() -> CaseEntry {
         let files = CaseFiles { images: vec![Some("a.nii".into())], ..CaseFiles::default() };

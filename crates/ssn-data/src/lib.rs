@@ -34,21 +34,17 @@ pub mod text;
 pub use augment::{AugmentConfig, AugmentPreset, Augmentation, Grid, Window};
 pub use check::{CheckReport, check};
 pub use config::DataConfig;
-pub use dataset::case::{Case, Cases, MemoryCases};
-pub use dataset::finding::{Finding, FindingKind, Severity};
-pub use dataset::labels::LabelCoding;
-pub use dataset::normalize::Normalization;
-pub use dataset::preprocessing::{Preprocessing, labels_between, mask_box};
-pub use dataset::split::{Ratios, Split, SplitAssignment, SplitFile, check_unique, divide, fold};
-pub use dataset::{CaseEntry, Dataset, Layout, Subset};
+pub use dataset::{
+    Case, CaseEntry, Cases, Dataset, Finding, FindingKind, LabelCoding, Layout, MemoryCases, Normalization,
+    Preprocessing, Ratios, Severity, Split, SplitAssignment, SplitFile, Subset, divide, fold, labels_between,
+    mask_box,
+};
 pub use error::{DataError, Result};
 pub use layouts::{CACHE_ENDING, DatasetOverrides};
 pub use loader::{
     Batch, BatchConfig, BatchSampler, CaseOrder, DataLoader, LoaderConfig, Origin, PatchConfig, PatchSampler,
     RaterChoice, Replica,
 };
-pub use parallel::launch;
-pub use parallel::{Shard, ShardProgress};
-pub use random::RandomStream;
+pub use parallel::{Launched, Shard, ShardProgress, launched};
 pub use synthetic::{Synthetic, SyntheticConfig};
 pub use text::nearest;

@@ -3,8 +3,6 @@
 //! Each thread of [`map`] holds one case at a time, and no more threads work than cases have room. Processes that share
 //! the cases of a dataset each take a [`Shard`].
 
-pub mod launch;
-
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -81,13 +79,8 @@ impl MemoryMeter {
 
     /// Records all the bytes that work on a case takes.
     pub fn saw_all(&self, bytes: usize) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.largest = state.largest.max(bytes);
-    }
-
-    /// No code runs under the lock that could leave the state half changed.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many cases have room.
@@ -96,14 +89,12 @@ impl MemoryMeter {
     }
 
     fn begin(&self) {
-        let state = self.changed.wait_while(self.lock(), |state| state.running >= self.room(state));
+        let state = self.changed.wait_while(lock(&self.state), |state| state.running >= self.room(state));
         state.unwrap_or_else(PoisonError::into_inner).running += 1;
     }
 
     fn end(&self) {
-        let mut state = self.lock();
-        state.running -= 1;
-        drop(state);
+        lock(&self.state).running -= 1;
         self.changed.notify_all();
     }
 }
@@ -132,7 +123,7 @@ pub fn map<T: Send>(
             let result = catch_unwind(AssertUnwindSafe(|| work(index, &meter)));
             meter.end();
             let result = result.map_err(|panic| message(panic.as_ref()));
-            results.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
+            lock(&results).push((index, result));
             progress(done.fetch_add(1, Ordering::Relaxed) + 1);
         }
     };
@@ -156,6 +147,11 @@ pub fn all_or_error<'a, T>(
         result.unwrap_or_else(|message| Err(DataError::Panic { id: id(index).to_owned(), message }))
     };
     results.into_iter().enumerate().map(one).collect()
+}
+
+/// Locks a mutex under which every change is complete in itself, so that a panic leaves nothing half changed.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a panic said.
@@ -244,6 +240,51 @@ impl fmt::Display for ShardProgress {
     }
 }
 
+/// Which of how many processes this is, as a launcher of parallel programs says in the environment.
+///
+/// `mpirun` of Open MPI and of MPICH's family and Slurm's `srun` are understood. Each has names of its own, and a batch
+/// script that was not started by `srun` is one process whatever it asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Launched {
+    /// The number of this process, from 0.
+    pub rank: usize,
+    /// How many there are.
+    pub size: usize,
+    /// Its number among those of the same machine, from 0; its number among all where the launcher does not tell.
+    pub local: usize,
+}
+
+/// Names of the rank and of the number of ranks, launcher by launcher.
+const NAMES: [[&str; 2]; 3] = [
+    ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"],
+    ["PMI_RANK", "PMI_SIZE"],
+    ["SLURM_PROCID", "SLURM_STEP_NUM_TASKS"],
+];
+
+/// Names of the rank within a machine. Slurm sets its own whatever library of MPI numbers the ranks.
+const LOCAL_NAMES: [&str; 5] = [
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+    "PMI_LOCAL_RANK",
+    "MV2_COMM_WORLD_LOCAL_RANK",
+    "SLURM_LOCALID",
+];
+
+/// What the launcher said; nothing if there was none, or if it started one process alone.
+pub fn launched() -> Option<Launched> {
+    launched_from(|name| std::env::var(name).ok())
+}
+
+fn launched_from(variable: impl Fn(&str) -> Option<String>) -> Option<Launched> {
+    let number = |name| variable(name)?.parse().ok();
+    let local = LOCAL_NAMES.iter().find_map(|name| number(name));
+    let found = NAMES.iter().find_map(|[rank, size]| {
+        let (rank, size) = (number(rank)?, number(size)?);
+        Some(Launched { rank, size, local: local.unwrap_or(rank) })
+    });
+    found.filter(|found| found.size > 1 && found.rank < found.size)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,7 +313,7 @@ mod tests {
     #[test]
     fn as_many_cases_as_have_room() {
         let meter = MemoryMeter::new(100 * COPIES);
-        let room = || meter.room(&meter.lock());
+        let room = || meter.room(&lock(&meter.state));
         // The first runs alone, since its size is not known yet.
         assert_eq!(room(), 1);
         meter.begin();
@@ -321,5 +362,33 @@ mod tests {
         assert_eq!(said("0/4"), "shards are counted from 1: the first is 1/4");
         assert_eq!(said("5/4"), "there is no shard 5 of 4: the last is 4/4");
         assert_eq!(said("0/0"), "there must be one shard or more, as in 1/1");
+    }
+
+    fn launched_by(variables: &[(&str, &str)]) -> Option<Launched> {
+        launched_from(|name| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string())
+        })
+    }
+
+    #[test]
+    fn launchers_are_understood_and_one_process_is_none() {
+        let second_of_four = Some(Launched { rank: 1, size: 4, local: 1 });
+        assert_eq!(
+            launched_by(&[("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "4")]),
+            second_of_four
+        );
+        assert_eq!(launched_by(&[("PMI_RANK", "1"), ("PMI_SIZE", "4")]), second_of_four);
+        assert_eq!(launched_by(&[("SLURM_PROCID", "1"), ("SLURM_STEP_NUM_TASKS", "4")]), second_of_four);
+        // The script of a batch job, which starts steps itself.
+        assert_eq!(launched_by(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "4")]), None);
+        assert_eq!(launched_by(&[("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "1")]), None);
+        let third = Some(Launched { rank: 2, size: 4, local: 0 });
+        assert_eq!(
+            launched_by(&[("SLURM_PROCID", "2"), ("SLURM_STEP_NUM_TASKS", "4"), ("SLURM_LOCALID", "0")]),
+            third
+        );
+        assert_eq!(launched_by(&[("PMI_RANK", "2"), ("PMI_SIZE", "4"), ("SLURM_LOCALID", "0")]), third);
+        assert_eq!(launched_by(&[("PMI_RANK", "x"), ("PMI_SIZE", "4")]), None);
+        assert_eq!(launched_by(&[]), None);
     }
 }

@@ -4,16 +4,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path};
 
-use ssn_io::{Image, Limits, Problem, Voxels, write, write_atomically};
+use ssn_io::{Problem, Voxels, write_atomically};
 
 use crate::config::template::data_sections;
-use crate::dataset::case::Case;
-use crate::dataset::labels::LabelCoding;
-use crate::dataset::normalize::Normalization;
-use crate::dataset::records::{PackedCase, PackedImage, PackedLabels};
-use crate::dataset::source::CaseSource;
-use crate::dataset::split::{Ratios, Split, SplitConfig, check_unique};
-use crate::dataset::{CaseEntry, Dataset, normalize};
+use crate::dataset::{
+    Case, CaseEntry, CaseSource, Dataset, LabelCoding, Normalization, PackedCase, PackedImage, PackedLabels,
+    Ratios, Split, SplitConfig,
+};
 use crate::error::{DataError, Result};
 use crate::layouts::{DatasetOverrides, encode_cache};
 use crate::parallel::{self, Progress, Shard, ShardProgress};
@@ -72,7 +69,7 @@ pub fn brats(
     let rule = label_rule(dataset)?;
     let t1 = t1_channel(dataset)?;
     dataset.entries.iter().try_for_each(|entry| check_id(&entry.id))?;
-    check_unique(&dataset.members())?;
+    dataset.check_unique()?;
     // Before the work, so that a split that does not fit costs no time.
     let file = out.join("split.toml");
     let split = SplitConfig { file, ratios: Ratios::BRATS, seed, ..SplitConfig::default() };
@@ -80,7 +77,7 @@ pub fn brats(
     let mut dataset = dataset.clone();
     dataset.reading.coding = LabelCoding::Plain;
     dataset.classes = (0..STORED_LABELS).map(|label| label.to_string()).collect();
-    let all = all_raters(&dataset);
+    let all = dataset.entries.iter().flat_map(CaseEntry::raters).collect();
     let names = |index: usize| names(&dataset, &dataset.entries[index], &all);
     let folder = |index: usize| out.join(&dataset.entries[index].id);
     let is_there = |index: usize| names(index).iter().all(|name| folder(index).join(name).is_file());
@@ -186,24 +183,9 @@ fn prepared_case(mut case: Case, rule: [u8; STORED_LABELS], t1: Option<usize>) -
         return Err(DataError::case(case.id, reason, "check T1, or the file of the mask"));
     }
     for channel in case.image.chunks_exact_mut(voxels) {
-        normalize::brats(channel, case.mask.as_deref());
+        Normalization::Brats.apply(channel, case.mask.as_deref());
     }
     Ok(case)
-}
-
-/// The numbers of the raters of a case.
-fn raters(entry: &CaseEntry) -> Vec<usize> {
-    match &entry.source {
-        CaseSource::Files(files) => files.raters.iter().map(|rater| rater.number).collect(),
-        CaseSource::Packed(records, index) => {
-            (0..records.items[*index].as_ref().map_or(0, |record| record.raters.len())).collect()
-        }
-    }
-}
-
-/// The numbers of all raters of a dataset.
-fn all_raters(dataset: &Dataset) -> BTreeSet<usize> {
-    dataset.entries.iter().flat_map(raters).collect()
 }
 
 /// The name of a rater's file, without its ending.
@@ -214,41 +196,32 @@ fn rater_name(number: usize, all: &BTreeSet<usize>) -> String {
 /// Names of the files of a prepared case: channels, raters, mask.
 fn names(dataset: &Dataset, entry: &CaseEntry, all: &BTreeSet<usize>) -> Vec<String> {
     let channels = dataset.channels.iter().map(|name| format!("{name}.nii.gz"));
-    let raters = raters(entry).into_iter().map(|number| format!("{}.nii.gz", rater_name(number, all)));
+    let raters = entry.raters().into_iter().map(|number| format!("{}.nii.gz", rater_name(number, all)));
     channels.chain(raters).chain([MASK_FILE.to_owned()]).collect()
 }
 
 fn write_case(folder: &Path, names: &[String], case: &Case) -> Result<()> {
-    let [d, h, w] = case.shape;
     let channels = case.image.chunks_exact(case.voxels()).map(|channel| Voxels::F32(channel.to_vec()));
     let labels = case.raters.iter().chain(&case.mask).map(|labels| Voxels::U8(labels.clone()));
     for (name, voxels) in names.iter().zip(channels.chain(labels)) {
-        let path = folder.join(name);
-        let image = Image::new(voxels, [1, d, h, w], case.geometry, &Limits::default());
-        write(&path, &image.map_err(|problem| problem.in_file(&path))?)?;
+        case.write_array(&folder.join(name), voxels)?;
     }
     Ok(())
 }
 
 /// The authors' index of one part; none for a part without cases.
 fn write_index(dataset: &Dataset, out: &Path, split: Split, parts: &[Split]) -> Result<()> {
-    let of_part: Vec<&CaseEntry> = dataset
-        .entries
-        .iter()
-        .zip(parts)
-        .filter(|(_, part)| **part == split)
-        .map(|(entry, _)| entry)
-        .collect();
-    if of_part.is_empty() {
+    let of_part = dataset.entries.iter().zip(parts).filter(|(_, part)| **part == split);
+    let mut of_part = of_part.map(|(entry, _)| entry).peekable();
+    if of_part.peek().is_none() {
         return Ok(());
     }
-    let all = all_raters(dataset);
-    let seg_columns: Vec<String> = all.iter().map(|number| rater_name(*number, &all)).collect();
-    let columns = ["id"].into_iter().chain(dataset.channels.iter().map(String::as_str));
-    let columns = columns.chain(seg_columns.iter().map(String::as_str)).chain(["sampling_mask"]);
-    let mut table = vec![columns.map(str::to_owned).collect()];
+    let all: BTreeSet<usize> = dataset.entries.iter().flat_map(CaseEntry::raters).collect();
+    let raters_columns = all.iter().map(|number| rater_name(*number, &all));
+    let columns = ["id".to_owned()].into_iter().chain(dataset.channels.iter().cloned());
+    let mut table = vec![columns.chain(raters_columns).chain(["sampling_mask".to_owned()]).collect()];
     for entry in of_part {
-        let (present, file) = (raters(entry), |name: &str| format!("{}/{name}.nii.gz", entry.id));
+        let (present, file) = (entry.raters(), |name: &str| format!("{}/{name}.nii.gz", entry.id));
         let mut cells = vec![entry.id.clone()];
         cells.extend(dataset.channels.iter().map(|name| file(name)));
         // A rater who did not look at the case leaves the cell empty.
@@ -280,22 +253,14 @@ pub fn lidc(dataset: &Dataset, out: &Path, progress: Progress<'_>) -> Result<Lid
     let records = parallel::map(dataset.entries.len(), progress, |index, meter| -> Result<PackedCase> {
         let case = dataset.load_raw(index)?;
         meter.saw(case.bytes());
-        if case.mask.is_some() {
-            return Err(DataError::case(
-                case.id,
-                "the case has a region of interest, which a cache does not hold",
-                "use the dataset as it is",
-            ));
-        }
-        if !case.rater_numbers.is_empty() {
-            return Err(DataError::case(
-                case.id,
-                format!(
-                    "only the raters {:?} looked at the case, which a cache does not hold",
-                    case.rater_numbers
-                ),
-                "use the dataset as it is",
-            ));
+        let surplus = match &case.rater_numbers[..] {
+            _ if case.mask.is_some() => Some("the case has a region of interest".to_owned()),
+            [] => None,
+            some => Some(format!("only the raters {some:?} looked at the case")),
+        };
+        if let Some(surplus) = surplus {
+            let reason = format!("{surplus}, which a cache does not hold");
+            return Err(DataError::case(case.id, reason, "use the dataset as it is"));
         }
         Ok(PackedCase {
             channels: case.channels,

@@ -8,19 +8,14 @@ use ssn_core::random::{derive_seed, philox4x32};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Purpose {
-    /// The order of the cases.
     Order = 16,
     /// Where patches are cut, and which rater is the target.
     Patch = 17,
-    /// How patches are changed.
     Augment = 18,
-    /// How cases are divided into splits.
     Split = 19,
-    /// Synthetic images.
     Synthetic = 20,
 }
 
-/// A stream of random choices.
 #[derive(Debug, Clone)]
 pub struct RandomStream {
     key: [u32; 2],
@@ -36,7 +31,6 @@ impl RandomStream {
         Self { key: [key as u32, (key >> 32) as u32], counter: 0, words: [0; 4], used: 4 }
     }
 
-    /// The next 32 random bits.
     pub fn next_u32(&mut self) -> u32 {
         if self.used == 4 {
             let [low, high] = [self.counter as u32, (self.counter >> 32) as u32];
@@ -54,12 +48,10 @@ impl RandomStream {
         (bits >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A number in [low, high).
     pub fn uniform_in(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.uniform()
     }
 
-    /// True with the given probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.uniform() < probability
     }
@@ -78,13 +70,11 @@ impl RandomStream {
         }
     }
 
-    /// A standard normal number.
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
     }
 
-    /// Brings a slice into random order.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let other = self.below(last as u64 + 1) as usize;

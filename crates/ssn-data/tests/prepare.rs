@@ -174,7 +174,7 @@ fn a_prepared_dataset_has_its_own_config() {
     assert_eq!(config.normalization, ssn_data::Normalization::None);
     let ready = config.open().unwrap();
     assert_eq!(ready.classes, ssn_data::prepare::BRATS_CLASSES);
-    assert_eq!(config.split.parts(&ready).unwrap().0.len(), 3);
+    assert_eq!(config.split.parts(&ready).unwrap().len(), 3);
     let first = ready.load_raw(0).unwrap();
     let suggested = ssn_data::config::template::suggest_normalization(&ready, &first);
     assert_eq!(suggested, ssn_data::Normalization::None);

@@ -95,8 +95,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("bench_ranks STEPS THREADS".into());
     };
     tch::set_num_threads(threads.parse()?);
-    let world =
-        ssn_data::launch::launched().map(|_| ssn_train::parallel::mpi::MpiWorld::join()).transpose()?;
+    let world = ssn_data::launched().map(|_| ssn_train::parallel::mpi::MpiWorld::join()).transpose()?;
     let ranks = world.as_ref().map(ssn_train::parallel::mpi::MpiWorld::communicator);
     let model = Model::new(&ModelConfig::lidc(), Execution::on(Device::Cpu, Precision::F32), 1)?;
     let [parameters, norms] = exchanged(&model);

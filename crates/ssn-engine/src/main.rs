@@ -20,7 +20,7 @@ use ssn_cli::{Cli, Exit, Failure, Verb};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    if matches!(cli.verb, Verb::Train(_)) && ssn::data::launch::launched().is_some() {
+    if matches!(cli.verb, Verb::Train(_)) && ssn::data::launched().is_some() {
         match supervise::supervised() {
             Ok(Some(code)) => return code,
             Ok(None) => {}

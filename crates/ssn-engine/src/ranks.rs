@@ -18,7 +18,7 @@ impl World {
     /// Joins the others; nothing if this process is alone.
     #[cfg(feature = "mpi")]
     pub fn join() -> Result<Option<Self>, Failure> {
-        let Some(launched) = ssn::data::launch::launched() else { return Ok(None) };
+        let Some(launched) = ssn::data::launched() else { return Ok(None) };
         let mpi = ssn_train::parallel::mpi::MpiWorld::join()
             .map_err(|error| crate::failure::failure(error.into()))?;
         let found = mpi.communicator().world_size();
@@ -39,7 +39,7 @@ impl World {
     /// Refuses to be one of several without MPI: each would train a network of its own.
     #[cfg(not(feature = "mpi"))]
     pub fn join() -> Result<Option<Self>, Failure> {
-        match ssn::data::launch::launched() {
+        match ssn::data::launched() {
             None => Ok(None),
             Some(launched) => Err(Failure::new(
                 ssn_cli::Exit::Unavailable,

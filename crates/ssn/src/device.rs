@@ -66,7 +66,7 @@ pub(crate) fn device(
 
 fn gpu(number: usize) -> Result<(Device, DeviceProperties), CudaError> {
     ssn_cuda::load()?;
-    let local = ssn_data::launch::launched().map_or(0, |launched| launched.local);
+    let local = ssn_data::launched().map_or(0, |launched| launched.local);
     let count = usize::try_from(tch::Cuda::device_count()).unwrap_or(0);
     // A number that this machine does not have is refused as it is. No other GPU is touched than the one that is used.
     let device = Device::Cuda(if number < count { (number + local) % count } else { number });

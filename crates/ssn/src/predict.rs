@@ -248,7 +248,7 @@ fn choose(config: &PredictConfig, trained: &TrainedModel, control: Control<'_>) 
 /// A part of the dataset of a config.
 fn divided(data: &DataConfig, file: &Path, part: Option<Part>) -> Result<Chosen> {
     let dataset = data.open()?;
-    let (parts, _) = data.split.parts(&dataset)?;
+    let parts = data.split.parts(&dataset)?;
     let dataset = dataset.with_optional_labels();
     let part = part.unwrap_or(Part::Test);
     let wanted = |index: &usize| part.split().is_none_or(|split| parts[*index] == split);

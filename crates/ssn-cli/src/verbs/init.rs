@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use ssn_data::config::template::{batch_sections, data_sections, describe, suggest_normalization};
-use ssn_data::{Case, Dataset};
+use ssn_data::{Case, Dataset, Layout};
 use ssn_io::write_atomically;
 
 use crate::args::{Global, InitArgs};
@@ -14,7 +14,7 @@ use crate::exit::{Exit, Failure, json, print};
 #[derive(Serialize)]
 struct Found<'a> {
     root: &'a Path,
-    layout: &'static str,
+    layout: Layout,
     cases: usize,
     channels: &'a [String],
     classes: &'a [String],
@@ -34,7 +34,7 @@ pub fn run(args: &InitArgs, global: &Global) -> Result<Exit, Failure> {
     if global.json {
         let found = Found {
             root: &dataset.root,
-            layout: dataset.layout.name(),
+            layout: dataset.layout,
             cases: dataset.entries.len(),
             channels: &dataset.channels,
             classes: &dataset.classes,

@@ -19,7 +19,6 @@ pub enum Intensity {
     Noise {
         /// The seed of the normal numbers; the channel is their stream.
         seed: u64,
-        /// Their standard deviation.
         deviation: f32,
     },
     /// x ↦ low + (high − low) · ((x − low) / (high − low))^exponent, low and high the smallest and the largest value of
@@ -108,7 +107,6 @@ fn linear(values: &mut [f32], [factor, summand]: [f32; 2]) {
     );
 }
 
-/// Normal numbers for all voxels of a patch.
 fn noise(seed: u64, stream: u32, size: [usize; 3]) -> Vec<f32> {
     let mut normals = vec![0.0; size.iter().product()];
     fill_normals(seed, stream, 0, &mut normals);

@@ -36,14 +36,11 @@ impl Window {
     }
 }
 
-/// A row of voxels that are copied from voxels of a line along some axis.
+/// A row of voxels that are copied from voxels of a line: the first of them, then every `step`-th along `axis`.
 #[derive(Debug, Clone, Copy)]
 struct Line {
-    /// The voxel of the row's first voxel, `[d, h, w]`.
     first: [isize; 3],
-    /// The axis of the line.
     axis: usize,
-    /// From one voxel to the next.
     step: isize,
 }
 
@@ -116,7 +113,7 @@ impl Grid {
         Self { start: [0; 3], step: [1; 3], count: size }
     }
 
-    /// How many voxels it has.
+    /// The number of its voxels.
     pub fn voxels(&self) -> usize {
         self.count.iter().product()
     }
@@ -132,16 +129,16 @@ impl Grid {
 /// An image as groups of up to four channels, each `[d, h, w, lanes]`: the values of a voxel are one load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChannelsLastImage {
-    shape: [usize; 3],
+    pub channels: usize,
+    pub shape: [usize; 3],
     groups: Vec<Group>,
 }
 
-/// Some channels of an image. Three are stored as four, the last of which is 0.
+/// The channels of a group. Three are stored as four, the last of which is 0.
 #[derive(Debug, Clone, PartialEq)]
 enum Group {
     One(Vec<[f32; 1]>),
     Two(Vec<[f32; 2]>),
-    Three(Vec<[f32; 4]>),
     Four(Vec<[f32; 4]>),
 }
 
@@ -155,43 +152,20 @@ impl ChannelsLastImage {
         debug_assert_eq!(image.len(), channels * voxels);
         if channels == 1 {
             let values = image.into_iter().map(|x| [x]).collect();
-            return Self { shape, groups: vec![Group::One(values)] };
+            return Self { channels, shape, groups: vec![Group::One(values)] };
         }
         let planes: Vec<&[f32]> = image.chunks_exact(voxels.max(1)).collect();
         let groups = planes.chunks(4).map(|planes| match planes.len() {
             1 => Group::One(join(planes, voxels)),
             2 => Group::Two(join(planes, voxels)),
-            3 => Group::Three(join(planes, voxels)),
             _ => Group::Four(join(planes, voxels)),
         });
-        Self { shape, groups: groups.collect() }
+        Self { channels, shape, groups: groups.collect() }
     }
 
-    /// The number of channels.
-    pub fn channels(&self) -> usize {
-        self.groups.iter().map(Group::channels).sum()
-    }
-
-    /// `[d, h, w]`.
-    pub fn shape(&self) -> [usize; 3] {
-        self.shape
-    }
-
-    /// The bytes that the image takes.
     pub fn bytes(&self) -> usize {
-        let lanes = |group: &Group| group.channels() + usize::from(matches!(group, Group::Three(_)));
-        4 * self.shape.iter().product::<usize>() * self.groups.iter().map(lanes).sum::<usize>()
-    }
-}
-
-impl Group {
-    fn channels(&self) -> usize {
-        match self {
-            Self::One(_) => 1,
-            Self::Two(_) => 2,
-            Self::Three(_) => 3,
-            Self::Four(_) => 4,
-        }
+        let lanes = self.channels + usize::from(self.channels % 4 == 3);
+        4 * self.shape.iter().product::<usize>() * lanes
     }
 }
 
@@ -218,18 +192,13 @@ pub fn sample_image(
     grid: &Grid,
     out: &mut [f32],
 ) {
-    let voxels = grid.voxels();
-    let mut rest = out;
-    for group in &image.groups {
-        let (planes, after) = rest.split_at_mut(group.channels() * voxels);
+    // Every group but the last has four channels.
+    for (group, planes) in image.groups.iter().zip(out.chunks_mut(4 * grid.voxels().max(1))) {
         match group {
             Group::One(data) => gather_group(data, image.shape, map, (window, grid), planes),
             Group::Two(data) => gather_group(data, image.shape, map, (window, grid), planes),
-            Group::Three(data) | Group::Four(data) => {
-                gather_group(data, image.shape, map, (window, grid), planes);
-            }
+            Group::Four(data) => gather_group(data, image.shape, map, (window, grid), planes),
         }
-        rest = after;
     }
 }
 
@@ -325,6 +294,18 @@ fn mix<const L: usize>(t: f32, a: [f32; L], b: [f32; L]) -> [f32; L] {
     out
 }
 
+/// Between the voxel `at` and the next ones along h and w, which are `y` and `x` further on.
+#[inline(always)]
+fn bilinear<const L: usize>(
+    data: &[[f32; L]],
+    at: usize,
+    [y, x]: [usize; 2],
+    [ty, tx]: [f32; 2],
+) -> [f32; L] {
+    let (low, high) = (mix(tx, data[at], data[at + x]), mix(tx, data[at + y], data[at + y + x]));
+    mix(ty, low, high)
+}
+
 #[inline(always)]
 fn interpolate<const L: usize>(data: &[[f32; L]], shape: [usize; 3], places: &Places, out: &mut [[f32; L]]) {
     let (z, y, x) = (shape[1] * shape[2], next(shape[1], shape[2]), next(shape[2], 1));
@@ -333,19 +314,9 @@ fn interpolate<const L: usize>(data: &[[f32; L]], shape: [usize; 3], places: &Pl
     let (pz, py, px) = (&pz[..width], &py[..width], &px[..width]);
     let base = &places.base[..width];
     for i in 0..width {
-        let (at, t) = (base[i] as usize, px[i]);
-        let near = mix(
-            py[i],
-            mix(t, data[at], data[at + x]), //
-            mix(t, data[at + y], data[at + y + x]),
-        );
-        let at = at + z;
-        let far = mix(
-            py[i],
-            mix(t, data[at], data[at + x]), //
-            mix(t, data[at + y], data[at + y + x]),
-        );
-        out[i] = mix(pz[i], near, far);
+        let plane = |at: usize| bilinear(data, at, [y, x], [py[i], px[i]]);
+        let at = base[i] as usize;
+        out[i] = mix(pz[i], plane(at), plane(at + z));
     }
 }
 
@@ -362,9 +333,7 @@ fn interpolate_flat<const L: usize>(
     let (py, px) = (&places.part[1][..width], &places.part[2][..width]);
     let base = &places.base[..width];
     for i in 0..width {
-        let at = base[i] as usize;
-        let low = mix(px[i], data[at], data[at + x]);
-        out[i] = mix(py[i], low, mix(px[i], data[at + y], data[at + y + x]));
+        out[i] = bilinear(data, base[i] as usize, [y, x], [py[i], px[i]]);
     }
 }
 
@@ -538,18 +507,19 @@ mod tests {
             for channels in [1usize, 2, 3, 4, 6] {
                 let image: Vec<f32> = (0..channels).flat_map(|c| coordinate(c % 3)).collect();
                 let image = ChannelsLastImage::new(image, channels, shape);
-                assert_eq!(image.channels(), channels);
-                let shift = AffineMap { offset: [0.25, -0.5, 0.125], ..AffineMap::IDENTITY };
-                let map = DeformationField::new(&[SpatialTransform::Affine(shift)], shape, false);
-                let window = Window { start: [-2, 1, -1], size: [9, 6, 10] };
-                let mut out = vec![0.0; channels * 540];
-                sample_image(&image, &map, window, &Grid::whole(window.size), &mut out);
-                for c in 0..channels {
-                    for v in 0..540 {
+                // By whole voxels, values are copied.
+                for offset in [[0.25, -0.5, 0.125], [0.0; 3], [1.0, 0.0, -2.0]] {
+                    let shift = AffineMap { offset, ..AffineMap::IDENTITY };
+                    let map = DeformationField::new(&[SpatialTransform::Affine(shift)], shape, false);
+                    let window = Window { start: [-2, 1, -1], size: [9, 6, 10] };
+                    let mut out = vec![0.0; channels * 540];
+                    sample_image(&image, &map, window, &Grid::whole(window.size), &mut out);
+                    for (i, value) in out.into_iter().enumerate() {
+                        let (c, v) = (i / 540, i % 540);
                         let at = [v / 60, v / 10 % 6, v % 10][c % 3] as f32;
-                        let place = at + window.start[c % 3] as f32 + shift.offset[c % 3];
+                        let place = at + window.start[c % 3] as f32 + offset[c % 3];
                         let expected = place.clamp(0.0, (shape[c % 3] - 1) as f32);
-                        assert_eq!(out[c * 540 + v], expected, "{shape:?}, channel {c}, voxel {v}");
+                        assert_eq!(value, expected, "{shape:?}, channel {c}, voxel {v}");
                     }
                 }
             }

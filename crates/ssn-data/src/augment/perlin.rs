@@ -49,7 +49,6 @@ impl<const K: usize> PerlinNoise<K> {
         Self { first, corners, vectors }
     }
 
-    /// The noises at one point.
     pub fn at(&self, point: [f32; 3]) -> [f32; K] {
         let mut out = [[0.0]; K];
         let [d, h, w] = point.map(|x| [x]);

@@ -20,16 +20,13 @@ pub struct AffineMap {
 }
 
 impl AffineMap {
-    /// The map that changes nothing.
     pub const IDENTITY: Self =
         Self { matrix: [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], offset: [0.0; 3] };
 
-    /// A matrix without offset.
     pub fn new(matrix: [[f64; 3]; 3]) -> Self {
         Self { matrix: matrix.map(|row| row.map(|x| x as f32)), offset: [0.0; 3] }
     }
 
-    /// The image of a point.
     #[inline(always)]
     pub fn at(&self, x: [f32; 3]) -> [f32; 3] {
         let mut out = self.offset;
@@ -77,9 +74,7 @@ impl Elastic {
 /// One transform of the image, as a map from the transformed image back to the original.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SpatialTransform {
-    /// Flips, rotation, scaling, cropping.
     Affine(AffineMap),
-    /// A smooth deformation.
     Elastic(Elastic),
 }
 
@@ -197,7 +192,6 @@ fn elastic_step(field: Elastic, reach: [f32; 3], flat: bool, number: u64) -> Ste
     Step::Elastic { field, noise: Box::new(noise), anchor, flat }
 }
 
-/// Moves a row of points by a deformation.
 #[inline(always)]
 fn displace(field: &Elastic, noise: &PerlinNoise<3>, anchor: [f32; 3], flat: bool, row: &mut SourceRow) {
     let w = row.at[0].len();

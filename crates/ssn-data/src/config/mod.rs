@@ -13,12 +13,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_io::{Limits, read_bytes};
 
-use crate::dataset::finding::Finding;
-use crate::dataset::labels::LabelCoding;
-use crate::dataset::normalize::Normalization;
-use crate::dataset::preprocessing::Preprocessing;
-use crate::dataset::split::{Split, SplitConfig};
-use crate::dataset::{Dataset, Layout};
+use crate::dataset::{
+    Dataset, Finding, FindingKind, LabelCoding, Layout, Normalization, Preprocessing, Split, SplitConfig,
+};
 use crate::error::{DataError, Result};
 use crate::layouts::DatasetOverrides;
 use crate::text::nearest;
@@ -95,22 +92,20 @@ impl DataConfig {
     pub fn check(&self) -> Result<()> {
         self.normalization.check()?;
         self.split.ratios.check()?;
-        let bad =
-            |field, value: String, expected: &str| Err(DataError::setting(field, value, expected.to_owned()));
-        if let Some(spacing) =
-            self.spacing.filter(|spacing| spacing.iter().any(|x| !(x.is_finite() && *x > 0.0)))
-        {
-            return bad("data.spacing", format!("{spacing:?}"), "three positive numbers of millimeters");
+        let not_positive = |x: &f64| !(x.is_finite() && *x > 0.0);
+        if let Some(spacing) = self.spacing.filter(|spacing| spacing.iter().any(not_positive)) {
+            let expected = "three positive numbers of millimeters";
+            return Err(DataError::setting("data.spacing", format!("{spacing:?}"), expected));
         }
         if self.label_values.is_some() && self.label_threshold.is_some() {
-            return bad("data.label_threshold", "set beside data.label_values".to_owned(), "set alone");
+            let found = "set beside data.label_values";
+            return Err(DataError::setting("data.label_threshold", found, "set alone"));
         }
         match self.split.folds {
-            Some(folds) if self.split.fold >= folds => bad(
-                "data.split.fold",
-                self.split.fold.to_string(),
-                &format!("below data.split.folds, {folds}"),
-            ),
+            Some(folds) if self.split.fold >= folds => {
+                let expected = format!("below data.split.folds, {folds}");
+                Err(DataError::setting("data.split.fold", self.split.fold, expected))
+            }
             _ => Ok(()),
         }
     }
@@ -144,22 +139,25 @@ impl DataConfig {
     /// The part of each case for a check, which goes on without a split: what is wrong with it joins the findings
     /// of the dataset.
     pub fn parts_or_finding(&self, dataset: &mut Dataset) -> Option<Vec<Split>> {
-        match self.split.parts(dataset) {
-            Ok((parts, _)) => Some(parts),
+        let (kind, general) = (FindingKind::Split, "correct data.split in the config");
+        let finding = match self.split.parts(dataset) {
+            Ok(parts) => return Some(parts),
             // Two cases with the same id: the check reports them itself.
-            Err(DataError::Case { .. }) => None,
-            Err(error) => {
-                dataset.findings.push(Finding::of_split(error));
-                None
+            Err(DataError::Case { .. }) => return None,
+            Err(DataError::Dataset { path, reason, advice }) => {
+                Finding::error(kind, reason, advice).in_file(path)
             }
-        }
+            Err(other) => Finding::error(kind, other.to_string(), general),
+        };
+        dataset.findings.push(finding);
+        None
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::split::Ratios;
+    use crate::dataset::Ratios;
 
     #[test]
     fn a_whole_config_is_understood() {

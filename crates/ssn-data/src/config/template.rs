@@ -2,12 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::dataset::case::Case;
-use crate::dataset::labels::LabelCoding;
-use crate::dataset::normalize::{Normalization, looks_standardized};
-use crate::dataset::source::{CaseSource, RaterMaps};
-use crate::dataset::split::{Ratios, Split, quoted};
-use crate::dataset::{CaseEntry, Dataset, Layout};
+use crate::dataset::{
+    Case, CaseEntry, CaseSource, Dataset, LabelCoding, Layout, Normalization, RaterMaps, Ratios, Split,
+    extremes, looks_standardized, quoted,
+};
 use crate::text::counted;
 
 /// The window that shows soft tissue in CT, in Hounsfield units.
@@ -22,10 +20,7 @@ const LONGEST_3D: usize = 64;
 
 /// The scale of intensities that suits a dataset, judged by its first case.
 pub fn suggest_normalization(dataset: &Dataset, first: &Case) -> Normalization {
-    let (low, high) = first
-        .image
-        .iter()
-        .fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), &x| (low.min(x), high.max(x)));
+    let [low, high] = extremes(first.image.iter().copied());
     let within = |a: f32, b: f32| low >= a && high <= b;
     let whole = first.image.iter().all(|x| x.fract() == 0.0);
     let mut channels = first.image.chunks_exact(first.voxels().max(1));

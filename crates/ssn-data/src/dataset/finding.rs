@@ -22,11 +22,7 @@ pub enum Severity {
 
 impl fmt::Display for Severity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Note => "note",
-        })
+        self.serialize(f)
     }
 }
 
@@ -88,60 +84,31 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(super) fn new(
-        severity: Severity,
-        kind: FindingKind,
-        reason: impl Into<String>,
-        advice: &'static str,
-    ) -> Self {
-        Self { severity, kind, case: None, file: None, reason: reason.into(), advice }
-    }
-
     /// A problem because of which a case or the dataset cannot be used.
     pub fn error(kind: FindingKind, reason: impl Into<String>, advice: &'static str) -> Self {
-        Self::new(Severity::Error, kind, reason, advice)
+        Self { severity: Severity::Error, kind, case: None, file: None, reason: reason.into(), advice }
     }
 
     /// Something that is probably not what was meant.
     pub fn warning(kind: FindingKind, reason: impl Into<String>, advice: &'static str) -> Self {
-        Self::new(Severity::Warning, kind, reason, advice)
+        Self { severity: Severity::Warning, ..Self::error(kind, reason, advice) }
     }
 
     /// Something that is good to know.
     pub fn note(kind: FindingKind, reason: impl Into<String>) -> Self {
-        Self::new(Severity::Note, kind, reason, "")
+        Self { severity: Severity::Note, ..Self::error(kind, reason, "") }
     }
 
     /// A file that cannot be read.
-    pub fn unreadable(error: FileError) -> Self {
-        let FileError { path, problem } = error;
-        let finding = Self::error(FindingKind::Unreadable, problem.to_string(), "");
-        Self { file: Some(path), ..finding }
+    pub fn unreadable(FileError { path, problem }: FileError) -> Self {
+        Self::error(FindingKind::Unreadable, problem.to_string(), "").in_file(path)
     }
 
-    /// A case on which the program itself failed.
-    pub fn panic(message: &str) -> Self {
-        let reason = format!("the program failed: {message}");
-        Self::error(FindingKind::Panic, reason, "please report this with the case")
-    }
-
-    /// A split that cannot be used.
-    pub fn of_split(error: DataError) -> Self {
-        match error {
-            DataError::Dataset { path, reason, advice } => {
-                Self::error(FindingKind::Split, reason, advice).in_file(path)
-            }
-            other => Self::error(FindingKind::Split, other.to_string(), "correct data.split in the config"),
-        }
-    }
-
-    /// The same finding about a file.
-    pub fn in_file(self, path: impl Into<PathBuf>) -> Self {
+    pub(crate) fn in_file(self, path: impl Into<PathBuf>) -> Self {
         Self { file: Some(path.into()), ..self }
     }
 
-    /// The same finding about a case.
-    pub fn of_case(self, id: &str) -> Self {
+    pub(crate) fn of_case(self, id: &str) -> Self {
         Self { case: Some(id.to_owned()), ..self }
     }
 

@@ -1,27 +1,117 @@
-//! Datasets: one type for all layouts, whose cases are loaded one by one.
+//! Datasets: one type for all layouts, and one for the cases, which are loaded one by one.
 
-pub mod case;
-pub mod finding;
-pub mod labels;
-pub mod normalize;
-pub mod preprocessing;
-pub mod records;
-pub mod source;
-pub mod split;
+mod finding;
+mod labels;
+mod normalize;
+mod packed;
+mod preprocessing;
+mod source;
+mod split;
 
+pub use finding::{Finding, FindingKind, Severity};
+pub use labels::LabelCoding;
+pub use normalize::{Normalization, extremes, looks_standardized};
+pub use packed::{PackedCase, PackedCases, PackedImage, PackedLabels};
+pub use preprocessing::{Preprocessing, labels_between, mask_box};
+pub use source::{CaseFiles, CaseSource, LabelPolicy, RaterFiles, RaterMaps, ReadOptions};
+pub(crate) use split::quoted;
+pub use split::{Ratios, Split, SplitAssignment, SplitConfig, SplitFile, divide, fold};
+
+use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssn_io::{Geometry, Image, Limits, Voxels, write};
 
-use crate::dataset::case::{Case, Cases};
-use crate::dataset::finding::{Finding, FindingKind, Severity};
-use crate::dataset::preprocessing::Preprocessing;
-use crate::dataset::source::{CaseFiles, CaseSource, ExpectedContent, LabelPolicy, ReadOptions};
-use crate::dataset::split::{Split, SplitMember};
-use crate::error::Result;
+use crate::error::{DataError, Result};
+
+/// An image with the label maps of its raters, in memory.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Case {
+    /// The name of the case in its dataset.
+    pub id: String,
+    /// The number of channels `c`.
+    pub channels: usize,
+    /// `[d, h, w]`; a 2D image has depth 1.
+    pub shape: [usize; 3],
+    /// The image `[c, d, h, w]`, `w` running fastest.
+    pub image: Vec<f32>,
+    /// One label map `[d, h, w]` per rater, at least one for training.
+    pub raters: Vec<Vec<u8>>,
+    /// Which of the dataset's raters each of them is, where not all raters looked at every case; empty means
+    /// 0, 1, 2, …
+    pub rater_numbers: Vec<usize>,
+    /// The region of interest `[d, h, w]`, 1 inside and 0 outside; `None` means everywhere.
+    pub mask: Option<Vec<u8>>,
+    /// Spacing, origin and direction of the voxels.
+    pub geometry: Geometry,
+}
+
+impl Case {
+    /// The number of voxels, d·h·w.
+    pub fn voxels(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// The bytes that the arrays of this case take.
+    pub fn bytes(&self) -> usize {
+        4 * self.image.len() + self.voxels() * (self.raters.len() + usize::from(self.mask.is_some()))
+    }
+
+    /// Writes one array of the case, with its geometry.
+    ///
+    /// # Shapes
+    /// `voxels` `[d, h, w]`.
+    pub(crate) fn write_array(&self, path: &Path, voxels: Voxels) -> Result<()> {
+        let [d, h, w] = self.shape;
+        let image = Image::new(voxels, [1, d, h, w], self.geometry, &Limits::default());
+        Ok(write(path, &image.map_err(|problem| problem.in_file(path))?)?)
+    }
+}
+
+/// A set of cases that can be loaded one by one, from any thread, in any order.
+pub trait Cases: Send + Sync {
+    /// How many cases there are.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The name of a case.
+    fn id(&self, index: usize) -> &str;
+
+    /// Loads a case: the same values every time.
+    fn load(&self, index: usize) -> Result<Case>;
+}
+
+/// A set of cases held in memory, for tests and for sets that a program makes itself.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryCases(pub Vec<Case>);
+
+impl Cases for MemoryCases {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn id(&self, index: usize) -> &str {
+        self.0.get(index).map_or("", |case| &case.id)
+    }
+
+    fn load(&self, index: usize) -> Result<Case> {
+        self.0.get(index).cloned().ok_or_else(|| no_such_case(index, self.0.len()))
+    }
+}
+
+/// Case `index` of a set that has fewer.
+pub(crate) fn no_such_case(index: usize, len: usize) -> DataError {
+    let reason = format!("the set has only {len} cases");
+    DataError::case(format!("number {index}"), reason, "ask for a smaller number")
+}
 
 /// The known dataset layouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -55,37 +145,29 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The name in config files.
-    pub fn name(self) -> &'static str {
-        self.words().0
-    }
-
     /// What it is, in words.
     pub fn describe(self) -> &'static str {
-        self.words().1
-    }
-
-    fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::Csv => ("csv", "a CSV index with the files of each case"),
-            Self::NnUnet => ("nn-unet", "an nnU-Net v2 dataset"),
-            Self::Decathlon => ("decathlon", "a dataset of the Medical Segmentation Decathlon"),
-            Self::Qubiq => ("qubiq", "a QUBIQ dataset, a folder per case with several raters"),
-            Self::LidcPickle => ("lidc-pickle", "a pickle of images with several raters, as of LIDC"),
-            Self::LidcHdf5 => ("lidc-hdf5", "an HDF5 file of images with several raters, as of LIDC"),
-            Self::LidcPng => ("lidc-png", "PNG crops with a mask per reader, as of LIDC"),
-            Self::LidcJpeg => ("lidc-jpeg", "a folder per slice with JPEG image and masks, as of LIDC"),
-            Self::CaseFolders => ("case-folders", "a folder per case"),
-            Self::FolderPair => ("folder-pair", "a folder of images and one of labels"),
-            Self::Cache => ("cache", "a cache made by `ssn prepare lidc`"),
-            Self::Images => ("images", "a set of images"),
+            Self::Csv => "a CSV index with the files of each case",
+            Self::NnUnet => "an nnU-Net v2 dataset",
+            Self::Decathlon => "a dataset of the Medical Segmentation Decathlon",
+            Self::Qubiq => "a QUBIQ dataset, a folder per case with several raters",
+            Self::LidcPickle => "a pickle of images with several raters, as of LIDC",
+            Self::LidcHdf5 => "an HDF5 file of images with several raters, as of LIDC",
+            Self::LidcPng => "PNG crops with a mask per reader, as of LIDC",
+            Self::LidcJpeg => "a folder per slice with JPEG image and masks, as of LIDC",
+            Self::CaseFolders => "a folder per case",
+            Self::FolderPair => "a folder of images and one of labels",
+            Self::Cache => "a cache made by `ssn prepare lidc`",
+            Self::Images => "a set of images",
         }
     }
 }
 
+/// The name in config files.
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        self.serialize(f)
     }
 }
 
@@ -106,6 +188,16 @@ impl CaseEntry {
     /// A case with files of its own, which is the only one of its group.
     pub fn of_files(id: String, split: Option<Split>, files: CaseFiles) -> Self {
         Self { group: id.clone(), id, split, source: CaseSource::Files(files) }
+    }
+
+    /// The numbers of its raters.
+    pub(crate) fn raters(&self) -> Vec<usize> {
+        match &self.source {
+            CaseSource::Files(files) => files.raters.iter().map(|rater| rater.number).collect(),
+            CaseSource::Packed(records, index) => {
+                (0..records.items[*index].as_ref().map_or(0, |record| record.raters.len())).collect()
+            }
+        }
     }
 }
 
@@ -146,26 +238,15 @@ impl Dataset {
         self.channels.len() == 3 && self.channels == unnamed_channels(3)
     }
 
-    /// Reads a case without preprocessing, with everything that is wrong with it.
-    pub fn inspect(&self, index: usize) -> (Option<Case>, Vec<Finding>) {
-        let (entry, mut findings) = (&self.entries[index], vec![]);
-        let expected = ExpectedContent { channels: &self.stored_channels, classes: self.classes.len() };
-        let case = entry.source.assemble(&entry.id, &self.reading, expected, &mut findings);
-        (case, findings)
-    }
-
     /// Loads a case before any preprocessing.
     pub fn load_raw(&self, index: usize) -> Result<Case> {
         let (case, findings) = self.inspect(index);
-        let error = findings.into_iter().find(|finding| finding.severity == Severity::Error);
-        match (case, error) {
-            (Some(case), None) => Ok(case),
-            (_, Some(error)) => Err(error.into_error()),
-            (None, None) => {
-                let finding = Finding::error(FindingKind::Unreadable, "nothing was read", "");
-                Err(finding.of_case(&self.entries[index].id).into_error())
-            }
-        }
+        let mut errors = findings.into_iter().filter(|finding| finding.severity == Severity::Error);
+        let nothing = || {
+            let finding = Finding::error(FindingKind::Unreadable, "nothing was read", "");
+            finding.of_case(&self.entries[index].id)
+        };
+        case.ok_or_else(|| errors.next().unwrap_or_else(nothing).into_error())
     }
 
     /// The same for prediction: a case without labels loads with no raters. Training and scores need the others.
@@ -174,9 +255,15 @@ impl Dataset {
         self
     }
 
-    /// The cases as a split sees them.
-    pub fn members(&self) -> Vec<SplitMember<'_>> {
-        self.entries.iter().map(|entry| SplitMember { id: &entry.id, group: &entry.group }).collect()
+    /// Refuses two cases with the same id, which splits and file names could not distinguish.
+    pub fn check_unique(&self) -> Result<()> {
+        let mut seen = BTreeSet::new();
+        match self.entries.iter().find(|entry| !seen.insert(&entry.id)) {
+            None => Ok(()),
+            Some(CaseEntry { id, .. }) => {
+                Err(DataError::case(id, "another case has the same id", "rename or remove all but one"))
+            }
+        }
     }
 
     /// The cases of one part, given the part of each.
@@ -211,11 +298,6 @@ impl Subset {
     /// The dataset that the cases are from.
     pub fn dataset(&self) -> &Arc<Dataset> {
         &self.dataset
-    }
-
-    /// Places of the cases in the dataset.
-    pub fn indices(&self) -> &[usize] {
-        &self.indices
     }
 }
 

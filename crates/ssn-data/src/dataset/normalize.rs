@@ -56,22 +56,21 @@ const BRATS_PERCENTILES: [f64; 2] = [5.0, 95.0];
 impl Normalization {
     /// Refuses parameters that would divide by nothing.
     pub fn check(self) -> Result<Self> {
-        let bad =
-            |field, value: String, expected: &str| Err(DataError::setting(field, value, expected.to_owned()));
-        match self {
+        let error = match self {
             Self::Scale { divide, .. } if !(divide.is_finite() && divide != 0.0) => {
-                bad("data.normalization.divide", divide.to_string(), "a number other than 0")
+                DataError::setting("data.normalization.divide", divide, "a number other than 0")
             }
-            Self::Percentile { low, high } if !(0.0 <= low && low < high && high <= 100.0) => bad(
-                "data.normalization",
-                format!("percentile {low} to {high}"),
-                "two percentiles from 0 to 100, the lower one first",
-            ),
+            Self::Percentile { low, high } if !(0.0 <= low && low < high && high <= 100.0) => {
+                let expected = "two percentiles from 0 to 100, the lower one first";
+                DataError::setting("data.normalization", format!("percentile {low} to {high}"), expected)
+            }
             Self::CtWindow { width, .. } if !(width.is_finite() && width > 0.0) => {
-                bad("data.normalization.width", width.to_string(), "a positive number of Hounsfield units")
+                let expected = "a positive number of Hounsfield units";
+                DataError::setting("data.normalization.width", width, expected)
             }
-            checked => Ok(checked),
-        }
+            checked => return Ok(checked),
+        };
+        Err(error)
     }
 
     /// Whether the scale depends on the region of interest.
@@ -90,9 +89,7 @@ impl Normalization {
                 channel.iter_mut().for_each(|x| *x = (*x - subtract) / divide)
             }
             Self::ZScore { in_mask } => {
-                let mask = mask.filter(|_| in_mask);
-                let inside = (0..channel.len()).filter(|&i| mask.is_none_or(|mask| mask[i] > 0));
-                let moments = Moments::of(inside.map(|i| channel[i]));
+                let moments = Moments::of(inside(channel, mask.filter(|_| in_mask)));
                 moments.standardize(channel);
             }
             Self::Brats => brats(channel, mask),
@@ -106,11 +103,14 @@ impl Normalization {
     }
 }
 
-/// The paper's BraTS rule: mean and deviation of the voxels that are in the mask, strictly between the 5th and
-/// 95th percentile of the mask and above the mean of the whole volume; applied to all voxels.
-pub fn brats(channel: &mut [f32], mask: Option<&[u8]>) {
-    let inside = |i: usize| mask.is_none_or(|mask| mask[i] > 0);
-    let mut sorted: Vec<f32> = (0..channel.len()).filter(|&i| inside(i)).map(|i| channel[i]).collect();
+/// The values in the mask; all without one.
+fn inside<'a>(channel: &'a [f32], mask: Option<&'a [u8]>) -> impl Iterator<Item = f32> + Clone + 'a {
+    (0..channel.len()).filter(move |&i| mask.is_none_or(|mask| mask[i] > 0)).map(|i| channel[i])
+}
+
+/// [`Normalization::Brats`].
+fn brats(channel: &mut [f32], mask: Option<&[u8]>) {
+    let mut sorted: Vec<f32> = inside(channel, mask).collect();
     sorted.sort_unstable_by(f32::total_cmp);
     let [low, high] = BRATS_PERCENTILES.map(|p| percentile(&sorted, p));
     let overall = Moments::of(channel.iter().copied()).mean;
@@ -120,19 +120,23 @@ pub fn brats(channel: &mut [f32], mask: Option<&[u8]>) {
 
 /// Mean and deviation, within the mask, of values that were standardized before: by this rule or another, on this mask
 /// or another, so that both are near 0 and 1 and not equal to them. Raw intensities are far from this.
-const STANDARDISED_MEAN: f64 = 2.0;
-const STANDARDISED_DEVIATION: [f64; 2] = [0.4, 2.5];
+const STANDARDIZED_MEAN: f64 = 2.0;
+const STANDARDIZED_DEVIATION: [f64; 2] = [0.4, 2.5];
 
 /// Whether the values of a channel look as if they were standardized already.
 pub fn looks_standardized(channel: &[f32], mask: Option<&[u8]>) -> bool {
-    let inside = (0..channel.len()).filter(|&i| mask.is_none_or(|mask| mask[i] > 0));
-    let Moments { mean, deviation } = Moments::of(inside.map(|i| channel[i]));
-    let [low, high] = STANDARDISED_DEVIATION;
-    mean.abs() <= STANDARDISED_MEAN && (low..=high).contains(&deviation)
+    let Moments { mean, deviation } = Moments::of(inside(channel, mask));
+    let [low, high] = STANDARDIZED_DEVIATION;
+    mean.abs() <= STANDARDIZED_MEAN && (low..=high).contains(&deviation)
+}
+
+/// The smallest and the largest of some values.
+pub fn extremes(values: impl IntoIterator<Item = f32>) -> [f32; 2] {
+    values.into_iter().fold([f32::INFINITY, f32::NEG_INFINITY], |[low, high], x| [low.min(x), high.max(x)])
 }
 
 /// A percentile of sorted values, linear between neighbors as in NumPy; 0 of nothing.
-pub fn percentile(sorted: &[f32], percent: f64) -> f64 {
+fn percentile(sorted: &[f32], percent: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let place = percent / 100.0 * last as f64;
     let (below, above) = (place.floor() as usize, (place.ceil() as usize).min(last));

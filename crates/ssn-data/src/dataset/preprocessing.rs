@@ -2,9 +2,7 @@
 
 use ssn_io::Limits;
 
-use crate::augment::LabelInterpolation;
-use crate::dataset::case::Case;
-use crate::dataset::normalize::Normalization;
+use crate::dataset::{Case, Normalization};
 use crate::error::{DataError, Result};
 use crate::parallel::available_bytes;
 
@@ -27,10 +25,10 @@ impl Preprocessing {
             self.normalization.apply(channel, case.mask.as_deref());
         }
         if self.crop_to_mask {
-            case = to_mask(case, 0);
+            case = to_mask(case);
         }
         match self.spacing {
-            Some(spacing) => to_spacing(case, spacing, LabelInterpolation::Linear),
+            Some(spacing) => to_spacing(case, spacing),
             None => Ok(case),
         }
     }
@@ -65,15 +63,11 @@ fn cut<T: Copy>(values: &[T], shape: [usize; 3], limits: [[usize; 2]; 3]) -> Vec
     rows.flatten().copied().collect()
 }
 
-/// The case inside the box of its mask, with `margin` voxels around; as it is without a mask.
+/// The case inside the box of its mask; as it is without a mask.
 ///
 /// The geometry moves along: every voxel stays where it was in the patient.
-pub fn to_mask(case: Case, margin: usize) -> Case {
+fn to_mask(case: Case) -> Case {
     let Some(limits) = case.mask.as_ref().and_then(|mask| mask_box(mask, case.shape)) else { return case };
-    let mut limits = limits;
-    for (limit, length) in limits.iter_mut().zip(case.shape) {
-        *limit = [limit[0].saturating_sub(margin), (limit[1] + margin).min(length)];
-    }
     let mut geometry = case.geometry;
     for row in 0..3 {
         for axis in 0..3 {
@@ -93,34 +87,37 @@ pub fn to_mask(case: Case, margin: usize) -> Case {
 }
 
 /// The positions of the samples of a new axis on the old one: two neighbors and the weight of the second.
-struct Axis {
-    samples: Vec<(usize, usize, f32)>,
-}
+type Axis = Vec<(usize, usize, f32)>;
 
-impl Axis {
-    /// `new` samples over the extent of `old` voxels, which are `step` old voxels apart.
-    fn new(old: usize, new: usize, step: f64) -> Self {
-        let last = old.saturating_sub(1);
+/// Along each axis `[d, h, w]`, `new` samples over the extent of `old` voxels, which are `step` old voxels apart.
+fn axes(old: [usize; 3], new: [usize; 3], step: [f64; 3]) -> [Axis; 3] {
+    std::array::from_fn(|k| {
+        let last = old[k].saturating_sub(1);
         // The centers of both grids coincide, so that the image does not move.
-        let shift = 0.5 * ((old as f64 - 1.0) - (new as f64 - 1.0) * step);
+        let shift = 0.5 * ((old[k] as f64 - 1.0) - (new[k] as f64 - 1.0) * step[k]);
         let sample = |i: usize| {
-            let place = (shift + i as f64 * step).clamp(0.0, last as f64);
+            let place = (shift + i as f64 * step[k]).clamp(0.0, last as f64);
             let below = place.floor() as usize;
             (below, (below + 1).min(last), (place - below as f64) as f32)
         };
-        Self { samples: (0..new).map(sample).collect() }
-    }
+        (0..new[k]).map(sample).collect()
+    })
+}
+
+/// How many old voxels two samples are apart along `[d, h, w]`, for spacings along w, h, d; a depth of 1 stays.
+fn steps(shape: [usize; 3], old: [f64; 3], new: [f64; 3]) -> [f64; 3] {
+    std::array::from_fn(|k| if shape[k] == 1 { 1.0 } else { new[2 - k] / old[2 - k] })
 }
 
 /// Linear interpolation of `[d, h, w]` along its three axes.
 fn linear(values: &[f32], [_, h, w]: [usize; 3], axes: &[Axis; 3]) -> Vec<f32> {
     let mix = |a: f32, b: f32, t: f32| if t == 0.0 { a } else { a + (b - a) * t };
-    let mut out = Vec::with_capacity(axes.iter().map(|axis| axis.samples.len()).product());
-    for &(z0, z1, tz) in &axes[0].samples {
-        for &(y0, y1, ty) in &axes[1].samples {
+    let mut out = Vec::with_capacity(axes.iter().map(Vec::len).product());
+    for &(z0, z1, tz) in &axes[0] {
+        for &(y0, y1, ty) in &axes[1] {
             let row = |z: usize, y: usize| &values[(z * h + y) * w..(z * h + y + 1) * w];
             let (near, far) = ([row(z0, y0), row(z0, y1)], [row(z1, y0), row(z1, y1)]);
-            for &(x0, x1, tx) in &axes[2].samples {
+            for &(x0, x1, tx) in &axes[2] {
                 let along = |row: &[f32]| mix(row[x0], row[x1], tx);
                 let plane = |rows: [&[f32]; 2]| mix(along(rows[0]), along(rows[1]), ty);
                 out.push(mix(plane(near), plane(far), tz));
@@ -133,10 +130,10 @@ fn linear(values: &[f32], [_, h, w]: [usize; 3], axes: &[Axis; 3]) -> Vec<f32> {
 /// The nearest values; halfway between two, the later one, as in patches.
 fn nearest(values: &[u8], [_, h, w]: [usize; 3], axes: &[Axis; 3]) -> Vec<u8> {
     let pick = |&(below, above, weight): &(usize, usize, f32)| if weight >= 0.5 { above } else { below };
-    let mut out = Vec::with_capacity(axes.iter().map(|axis| axis.samples.len()).product());
-    for z in axes[0].samples.iter().map(pick) {
-        for y in axes[1].samples.iter().map(pick) {
-            out.extend(axes[2].samples.iter().map(pick).map(|x| values[(z * h + y) * w + x]));
+    let mut out = Vec::with_capacity(axes.iter().map(Vec::len).product());
+    for z in axes[0].iter().map(pick) {
+        for y in axes[1].iter().map(pick) {
+            out.extend(axes[2].iter().map(pick).map(|x| values[(z * h + y) * w + x]));
         }
     }
     out
@@ -147,7 +144,7 @@ fn strongest(values: &[u8], shape: [usize; 3], axes: &[Axis; 3]) -> Vec<u8> {
     let mut present = [false; 256];
     values.iter().for_each(|&label| present[usize::from(label)] = true);
     let labels: Vec<u8> = (0..=u8::MAX).filter(|&label| present[usize::from(label)]).collect();
-    let size = axes.iter().map(|axis| axis.samples.len()).product();
+    let size = axes.iter().map(Vec::len).product();
     let (mut best, mut out) = (vec![f32::NEG_INFINITY; size], vec![0; size]);
     for label in labels {
         let one_hot: Vec<f32> = values.iter().map(|&v| f32::from(u8::from(v == label))).collect();
@@ -165,15 +162,11 @@ fn strongest(values: &[u8], shape: [usize; 3], axes: &[Axis; 3]) -> Vec<u8> {
 ///
 /// # Errors
 /// A grid of more voxels than [`Limits`] or the memory allow, as spacings in the wrong unit would give.
-pub fn to_spacing(case: Case, spacing: [f64; 3], rule: LabelInterpolation) -> Result<Case> {
+fn to_spacing(case: Case, spacing: [f64; 3]) -> Result<Case> {
     let mut geometry = case.geometry;
-    let steps: [f64; 3] = std::array::from_fn(|dimension| match case.shape[dimension] {
-        1 => 1.0,
-        _ => spacing[2 - dimension] / geometry.spacing[2 - dimension],
-    });
-    let shape: [usize; 3] = std::array::from_fn(|dimension| {
-        ((case.shape[dimension] as f64 / steps[dimension]).round() as usize).max(1)
-    });
+    let steps = steps(case.shape, geometry.spacing, spacing);
+    let shape: [usize; 3] =
+        std::array::from_fn(|k| ((case.shape[k] as f64 / steps[k]).round() as usize).max(1));
     let [d, h, w] = shape;
     if !steps.iter().all(|step| step.is_finite() && *step > 0.0) {
         return Err(refused(&case, spacing, "spacings must be positive"));
@@ -184,8 +177,7 @@ pub fn to_spacing(case: Case, spacing: [f64; 3], rule: LabelInterpolation) -> Re
     if !fits {
         return Err(refused(&case, spacing, &format!("{d} × {h} × {w} voxels do not fit into memory")));
     }
-    let axes: [Axis; 3] =
-        std::array::from_fn(|dimension| Axis::new(case.shape[dimension], shape[dimension], steps[dimension]));
+    let axes = axes(case.shape, shape, steps);
     if shape == case.shape
         && (0..3).all(|axis| shape[2 - axis] == 1 || geometry.spacing[axis] == spacing[axis])
     {
@@ -201,17 +193,13 @@ pub fn to_spacing(case: Case, spacing: [f64; 3], rule: LabelInterpolation) -> Re
         geometry.spacing[axis] = spacing[axis];
     }
     let voxels = case.voxels().max(1);
-    let labels = |values: &Vec<u8>| match rule {
-        LabelInterpolation::Nearest => nearest(values, case.shape, &axes),
-        LabelInterpolation::Linear => strongest(values, case.shape, &axes),
-    };
     Ok(Case {
         image: case
             .image
             .chunks_exact(voxels)
             .flat_map(|channel| linear(channel, case.shape, &axes))
             .collect(),
-        raters: case.raters.iter().map(labels).collect(),
+        raters: case.raters.iter().map(|labels| strongest(labels, case.shape, &axes)).collect(),
         mask: case.mask.as_ref().map(|mask| nearest(mask, case.shape, &axes)),
         shape,
         geometry,
@@ -219,29 +207,19 @@ pub fn to_spacing(case: Case, spacing: [f64; 3], rule: LabelInterpolation) -> Re
     })
 }
 
-/// LabelPolicy of a grid on another one with the same middle, such as that of the image before [`to_spacing`]: the nearest.
+/// Labels of a grid on another one with the same middle, such as that of the image before [`to_spacing`]: the nearest.
 ///
 /// # Shapes
 /// `labels` `[d, h, w]` of `from`; the result has those of `to`. A grid is its shape `[d, h, w]` and its spacing along
 /// w, h, d.
 pub fn labels_between(labels: &[u8], from: ([usize; 3], [f64; 3]), to: ([usize; 3], [f64; 3])) -> Vec<u8> {
-    let axes: [Axis; 3] = std::array::from_fn(|dimension| {
-        let axis = 2 - dimension;
-        let step = if from.0[dimension] == 1 { 1.0 } else { to.1[axis] / from.1[axis] };
-        Axis::new(from.0[dimension], to.0[dimension], step)
-    });
-    nearest(labels, from.0, &axes)
+    nearest(labels, from.0, &axes(from.0, to.0, steps(from.0, from.1, to.1)))
 }
 
 fn refused(case: &Case, spacing: [f64; 3], why: &str) -> DataError {
-    DataError::case(
-        &case.id,
-        format!(
-            "it cannot be brought from a spacing of {:?} mm to {spacing:?} mm: {why}",
-            case.geometry.spacing
-        ),
-        "correct data.spacing in the config, or the header of the case's files",
-    )
+    let stored = case.geometry.spacing;
+    let reason = format!("it cannot be brought from a spacing of {stored:?} mm to {spacing:?} mm: {why}");
+    DataError::case(&case.id, reason, "correct data.spacing in the config, or the header of the case's files")
 }
 
 #[cfg(test)]
@@ -267,15 +245,13 @@ mod tests {
             geometry: Geometry { spacing: [2.0, 3.0, 5.0], ..Geometry::default() },
             ..Case::default()
         };
-        let cropped = to_mask(case.clone(), 0);
+        let cropped = to_mask(case.clone());
         assert_eq!(cropped.shape, [1, 2, 2]);
         assert_eq!(cropped.image, [27.0, 28.0, 32.0, 33.0, 87.0, 88.0, 92.0, 93.0]);
         assert_eq!(cropped.raters, [[27, 28, 32, 33]]);
         assert_eq!(cropped.geometry.origin, [4.0, 3.0, 5.0]);
-        assert_eq!(to_mask(case.clone(), 1).shape, [3, 4, 4]);
-        assert_eq!(to_mask(case.clone(), 9), case);
         let empty = Case { mask: Some(vec![0; 60]), ..case };
-        assert_eq!(to_mask(empty.clone(), 0), empty);
+        assert_eq!(to_mask(empty.clone()), empty);
     }
 
     fn case(shape: [usize; 3], spacing: [f64; 3]) -> Case {
@@ -295,7 +271,7 @@ mod tests {
     #[test]
     fn labels_come_back_to_their_grid() {
         let whole = Case { raters: vec![vec![1; 5 * 6 * 7]], ..case([5, 6, 7], [1.0, 2.0, 3.0]) };
-        let coarse = to_spacing(whole.clone(), [2.0, 3.0, 5.0], LabelInterpolation::Nearest).unwrap();
+        let coarse = to_spacing(whole.clone(), [2.0, 3.0, 5.0]).unwrap();
         let grids = [(coarse.shape, coarse.geometry.spacing), (whole.shape, whole.geometry.spacing)];
         assert_eq!(labels_between(&coarse.raters[0], grids[0], grids[1]), whole.raters[0]);
         // A block that covers its voxels on both grids stays where it is.
@@ -309,7 +285,7 @@ mod tests {
     fn a_ramp_stays_a_ramp() {
         let mut ramp = case([1, 2, 8], [1.0, 1.0, 1.0]);
         ramp.image = (0..16).map(|i| (i % 8) as f32).collect();
-        let fine = to_spacing(ramp, [0.5, 1.0, 9.0], LabelInterpolation::Nearest).unwrap();
+        let fine = to_spacing(ramp, [0.5, 1.0, 9.0]).unwrap();
         assert_eq!((fine.shape, fine.geometry.spacing), ([1, 2, 16], [0.5, 1.0, 1.0]));
         assert_eq!(fine.geometry.origin[0], -0.25);
         for (i, x) in fine.image[..16].iter().enumerate() {
@@ -322,15 +298,14 @@ mod tests {
     fn the_strongest_class_wins() {
         let mut labels = case([1, 1, 4], [1.0; 3]);
         labels.raters = vec![vec![0, 0, 3, 3]];
-        let fine = to_spacing(labels, [0.5, 1.0, 1.0], LabelInterpolation::Linear).unwrap();
+        let fine = to_spacing(labels, [0.5, 1.0, 1.0]).unwrap();
         assert_eq!(fine.raters[0], [0, 0, 0, 0, 3, 3, 3, 3]);
     }
 
     #[test]
     fn absurd_spacings_are_refused() {
         let message = |stored: [f64; 3], wanted: [f64; 3]| {
-            let case = case([2, 3, 4], stored);
-            to_spacing(case, wanted, LabelInterpolation::Nearest).unwrap_err().to_string()
+            to_spacing(case([2, 3, 4], stored), wanted).unwrap_err().to_string()
         };
         insta::assert_snapshot!(
             [
@@ -348,9 +323,7 @@ mod tests {
             shape in [1usize..5, 1usize..6, 1usize..6], spacing in [0.2f64..3.0, 0.2f64..3.0, 0.2f64..3.0],
         ) {
             let original = case(shape, spacing);
-            for rule in [LabelInterpolation::Nearest, LabelInterpolation::Linear] {
-                prop_assert_eq!(&to_spacing(original.clone(), spacing, rule).unwrap(), &original);
-            }
+            prop_assert_eq!(&to_spacing(original.clone(), spacing).unwrap(), &original);
         }
 
         #[test]
@@ -364,13 +337,11 @@ mod tests {
                     case.geometry.origin[axis] + 0.5 * length
                 })
             };
-            for rule in [LabelInterpolation::Nearest, LabelInterpolation::Linear] {
-                let new = to_spacing(original.clone(), spacing, rule).unwrap();
-                prop_assert!(new.raters[0].iter().all(|label| original.raters[0].contains(label)));
-                prop_assert_eq!(new.image.len(), new.voxels());
-                let (a, b) = (middle(&original), middle(&new));
-                prop_assert!((0..3).all(|axis| (a[axis] - b[axis]).abs() < 1e-9));
-            }
+            let new = to_spacing(original.clone(), spacing).unwrap();
+            prop_assert!(new.raters[0].iter().all(|label| original.raters[0].contains(label)));
+            prop_assert_eq!(new.image.len(), new.voxels());
+            let (a, b) = (middle(&original), middle(&new));
+            prop_assert!((0..3).all(|axis| (a[axis] - b[axis]).abs() < 1e-9));
         }
     }
 }

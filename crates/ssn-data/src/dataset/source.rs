@@ -8,10 +8,7 @@ use std::sync::Arc;
 
 use ssn_io::{Format, Geometry, Image, Limits, Tolerance, Volume, Voxels, read};
 
-use crate::dataset::case::Case;
-use crate::dataset::finding::{Finding, FindingKind, Severity};
-use crate::dataset::labels::LabelCoding;
-use crate::dataset::records::{PackedCase, PackedCases};
+use crate::dataset::{Case, Dataset, Finding, FindingKind, LabelCoding, PackedCase, PackedCases, Severity};
 
 /// Where a case comes from.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,42 +19,35 @@ pub enum CaseSource {
     Packed(Arc<PackedCases>, usize),
 }
 
-/// The files of a case.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CaseFiles {
     /// One file per channel, or one with all channels; `None` for a channel that the case lacks.
     pub images: Vec<Option<PathBuf>>,
     /// The files of each rater who looked at the case, in the order of their numbers.
     pub raters: Vec<RaterFiles>,
-    /// The region of interest.
     pub mask: Option<PathBuf>,
 }
 
-/// The files of a rater.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RaterFiles {
     /// Which of the dataset's raters this is: the same number in all cases, from 0.
     pub number: usize,
-    /// What this rater marked.
     pub maps: RaterMaps,
 }
 
 /// How a rater's marks are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RaterMaps {
-    /// One file with labels.
     Labels(PathBuf),
     /// A mask for each class. Where masks overlap, the later class counts.
     Masks(Vec<(u8, PathBuf)>),
 }
 
 impl RaterFiles {
-    /// A rater with one file of labels.
     pub fn new(number: usize, labels: PathBuf) -> Self {
         Self { number, maps: RaterMaps::Labels(labels) }
     }
 
-    /// The files.
     pub fn files(&self) -> Vec<&PathBuf> {
         match &self.maps {
             RaterMaps::Labels(path) => vec![path],
@@ -79,7 +69,6 @@ pub enum LabelPolicy {
 /// How the files of a dataset are read, the same for all its cases.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReadOptions {
-    /// The rule from stored labels to classes.
     pub coding: LabelCoding,
     /// The third axis of images holds channels, not slices.
     pub depth_is_channels: bool,
@@ -87,17 +76,7 @@ pub struct ReadOptions {
     pub center_crop: Option<usize>,
     /// The channels to use, in this order; `None` means all.
     pub pick: Option<Vec<usize>>,
-    /// Whether cases must have labels.
     pub labels: LabelPolicy,
-}
-
-/// What a case must have.
-#[derive(Debug, Clone, Copy)]
-pub struct ExpectedContent<'a> {
-    /// Names of the channels, before any are picked.
-    pub channels: &'a [String],
-    /// The number of classes.
-    pub classes: usize,
 }
 
 impl CaseSource {
@@ -108,31 +87,28 @@ impl CaseSource {
             Self::Packed(..) => false,
         }
     }
+}
 
-    /// Reads the case; `None` if there is an error among the findings.
-    pub fn assemble(
-        &self,
-        id: &str,
-        reading: &ReadOptions,
-        expected: ExpectedContent<'_>,
-        findings: &mut Vec<Finding>,
-    ) -> Option<Case> {
-        let mut reader = CaseReader { reading, expected, findings: vec![] };
-        let case = match self {
-            Self::Files(files) => reader.of_files(files),
-            Self::Packed(records, index) => reader.of_record(&records.path, &records.items[*index]),
+impl Dataset {
+    /// Reads a case without preprocessing, with everything that is wrong with it; no case if there is an error.
+    pub fn inspect(&self, index: usize) -> (Option<Case>, Vec<Finding>) {
+        let id = &self.entries[index].id;
+        let mut reader = CaseReader { dataset: self, findings: vec![] };
+        let case = match &self.entries[index].source {
+            CaseSource::Files(files) => reader.of_files(files),
+            CaseSource::Packed(records, index) => reader.of_record(&records.path, &records.items[*index]),
         };
         let usable = reader.findings.iter().all(|finding| finding.severity != Severity::Error);
-        findings.extend(reader.findings.into_iter().map(|finding| finding.of_case(id)));
-        case.filter(|_| usable).map(|case| Case { id: id.to_owned(), ..case })
+        let case = case.filter(|_| usable).map(|case| Case { id: id.clone(), ..case });
+        (case, reader.findings.into_iter().map(|finding| finding.of_case(id)).collect())
     }
 }
 
 /// The grid of a case, and the file that defined it.
 struct ReferenceGrid {
-    pub path: PathBuf,
-    pub shape: [usize; 3],
-    pub geometry: Geometry,
+    path: PathBuf,
+    shape: [usize; 3],
+    geometry: Geometry,
 }
 
 /// Whether a file is of a kind that has no geometry.
@@ -165,11 +141,9 @@ fn center_crop<T: Copy>(volume: Volume<T>, side: Option<usize>) -> Volume<T> {
     Volume { data, shape: [c, d, new_h, new_w], geometry: volume.geometry }
 }
 
-/// Reads one case and collects findings.
 struct CaseReader<'a> {
-    pub reading: &'a ReadOptions,
-    pub expected: ExpectedContent<'a>,
-    pub findings: Vec<Finding>,
+    dataset: &'a Dataset,
+    findings: Vec<Finding>,
 }
 
 impl CaseReader<'_> {
@@ -177,27 +151,42 @@ impl CaseReader<'_> {
         self.findings.push(Finding::error(kind, reason, advice).in_file(path));
     }
 
+    fn channel(&self, number: usize) -> &str {
+        self.dataset.stored_channels.get(number).map_or("", String::as_str)
+    }
+
     fn read(&mut self, path: &Path) -> Option<Image> {
         read(path, &Limits::default()).map_err(|error| self.findings.push(Finding::unreadable(error))).ok()
     }
 
-    pub fn of_files(&mut self, files: &CaseFiles) -> Option<Case> {
+    /// An image of one channel.
+    fn read_flat(&mut self, path: &Path, what: &str, advice: &'static str) -> Option<Image> {
+        let image = gray(self.read(path)?);
+        let channels = image.shape[0];
+        if channels == 1 {
+            return Some(image);
+        }
+        let reason = format!("the {what} has {channels} channels, but it must have 1");
+        self.error(path, FindingKind::SizeMismatch, reason, advice);
+        None
+    }
+
+    fn of_files(&mut self, files: &CaseFiles) -> Option<Case> {
         let mut grid: Option<ReferenceGrid> = None;
         let (mut values, mut channels) = (vec![], 0);
         for (number, path) in files.images.iter().enumerate() {
             let Some(path) = path else {
-                let name = self.expected.channels.get(number).map_or("", String::as_str);
-                let reason = format!("the channel {name:?} is missing");
+                let reason = format!("the channel {:?} is missing", self.channel(number));
                 let advice = "add the file, or leave the channel out in the config (data.channels)";
                 self.findings.push(Finding::error(FindingKind::MissingChannel, reason, advice));
                 continue;
             };
             let Some(image) = self.read(path) else { continue };
             let mut image = image.to_f32();
-            if self.reading.depth_is_channels && image.shape[0] == 1 {
+            if self.dataset.reading.depth_is_channels && image.shape[0] == 1 {
                 image.shape.swap(0, 1);
             }
-            let image = center_crop(image, self.reading.center_crop);
+            let image = center_crop(image, self.dataset.reading.center_crop);
             if self.fits(&mut grid, path, &image) {
                 self.check_finite(path, channels, &image.data, image.shape[0]);
                 channels += image.shape[0];
@@ -214,7 +203,7 @@ impl CaseReader<'_> {
                 rater_numbers.push(rater.number);
             }
         }
-        if files.raters.is_empty() && self.reading.labels == LabelPolicy::Required {
+        if files.raters.is_empty() && self.dataset.reading.labels == LabelPolicy::Required {
             let advice = "add the label files, or remove the case";
             let finding = Finding::error(FindingKind::MissingLabels, "no rater's labels are there", advice);
             self.findings.push(finding);
@@ -231,10 +220,9 @@ impl CaseReader<'_> {
     /// Whether the files of a rater have to be read. Some layouts name label files without looking, so that an
     /// absent one counts only where labels are needed.
     fn is_expected(&self, rater: &RaterFiles) -> bool {
-        self.reading.labels == LabelPolicy::Required || rater.files().iter().all(|path| path.exists())
+        self.dataset.reading.labels == LabelPolicy::Required || rater.files().iter().all(|path| path.exists())
     }
 
-    /// The labels of a rater as classes.
     fn rater(&mut self, maps: &RaterMaps, grid: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
         let masks = match maps {
             RaterMaps::Labels(path) => {
@@ -253,32 +241,23 @@ impl CaseReader<'_> {
         merged
     }
 
-    /// A label file as it is stored.
     fn labels(&mut self, path: &Path, grid: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
-        let image = gray(self.read(path)?);
-        if image.shape[0] != 1 {
-            let reason = format!("the label map has {} channels, but it must have 1", image.shape[0]);
-            self.error(path, FindingKind::SizeMismatch, reason, "store one label per voxel");
-            return None;
-        }
-        match image.to_labels() {
-            Ok(labels) => {
-                let labels = center_crop(labels, self.reading.center_crop);
-                self.fits(grid, path, &labels).then_some(labels.data)
-            }
-            Err(problem) => {
-                self.findings.push(Finding::unreadable(problem.in_file(path)));
-                None
-            }
-        }
+        let image = self.read_flat(path, "label map", "store one label per voxel")?;
+        let labels = image.to_labels().map_err(|problem| {
+            self.findings.push(Finding::unreadable(problem.in_file(path)));
+        });
+        let labels = center_crop(labels.ok()?, self.dataset.reading.center_crop);
+        self.fits(grid, path, &labels).then_some(labels.data)
     }
 
     fn decode(&mut self, path: &Path, labels: &mut [u8]) {
-        let Some(unknown) = self.reading.coding.decode(labels, self.expected.classes) else { return };
+        let Some(unknown) = self.dataset.reading.coding.decode(labels, self.dataset.classes.len()) else {
+            return;
+        };
         let shown: Vec<String> = unknown.values.iter().take(5).map(u8::to_string).collect();
         let more = if unknown.values.len() > 5 { ", …" } else { "" };
-        let allowed = match &self.reading.coding {
-            LabelCoding::Plain => format!("0 to {}", self.expected.classes.saturating_sub(1)),
+        let allowed = match &self.dataset.reading.coding {
+            LabelCoding::Plain => format!("0 to {}", self.dataset.classes.len().saturating_sub(1)),
             LabelCoding::Values(values) => format!("one of {values:?}"),
             LabelCoding::Threshold(_) => "any".to_owned(),
         };
@@ -294,13 +273,8 @@ impl CaseReader<'_> {
 
     /// The region of interest: what is above one half, for masks may be stored with a slope.
     fn mask(&mut self, path: &Path, grid: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
-        let mask = gray(self.read(path)?).to_f32();
-        let mask = center_crop(mask, self.reading.center_crop);
-        if mask.shape[0] != 1 {
-            let reason = format!("the mask has {} channels, but it must have 1", mask.shape[0]);
-            self.error(path, FindingKind::SizeMismatch, reason, "store one value per voxel");
-            return None;
-        }
+        let mask = self.read_flat(path, "mask", "store one value per voxel")?.to_f32();
+        let mask = center_crop(mask, self.dataset.reading.center_crop);
         if !self.fits(grid, path, &mask) {
             return None;
         }
@@ -349,7 +323,7 @@ impl CaseReader<'_> {
         true
     }
 
-    pub fn of_record(&mut self, path: &Path, record: &Result<PackedCase, String>) -> Option<Case> {
+    fn of_record(&mut self, path: &Path, record: &Result<PackedCase, String>) -> Option<Case> {
         let record = match record {
             Ok(record) => record,
             Err(reason) => {
@@ -366,7 +340,7 @@ impl CaseReader<'_> {
             self.decode(path, &mut labels);
             raters.push(labels);
         }
-        if raters.is_empty() && self.reading.labels == LabelPolicy::Required {
+        if raters.is_empty() && self.dataset.reading.labels == LabelPolicy::Required {
             let advice = "add the masks, or remove the case";
             self.error(path, FindingKind::MissingLabels, "no rater's labels are there", advice);
         }
@@ -377,11 +351,10 @@ impl CaseReader<'_> {
 
     /// Reports values that are not finite in the channels from `first` on.
     fn check_finite(&mut self, path: &Path, first: usize, values: &[f32], channels: usize) {
-        let names = self.expected.channels;
         for (number, channel) in values.chunks((values.len() / channels.max(1)).max(1)).enumerate() {
             let bad = channel.iter().filter(|x| !x.is_finite()).count();
             if bad > 0 {
-                let name = names.get(first + number).map_or("", String::as_str);
+                let name = self.channel(first + number);
                 let reason = format!("{bad} values of the channel {name:?} are not finite (NaN or infinity)");
                 let advice = "replace them, for example by 0, and write the file again";
                 self.error(path, FindingKind::NotFinite, reason, advice);
@@ -398,7 +371,7 @@ impl CaseReader<'_> {
         raters: Vec<Vec<u8>>,
         mask: Option<Vec<u8>>,
     ) -> Option<Case> {
-        let (names, voxels) = (self.expected.channels, grid.shape.iter().product::<usize>());
+        let (names, voxels) = (&self.dataset.stored_channels, grid.shape.iter().product::<usize>());
         let broken = self
             .findings
             .iter()
@@ -414,7 +387,7 @@ impl CaseReader<'_> {
         if channels != names.len() {
             return None;
         }
-        let (channels, image) = match &self.reading.pick {
+        let (channels, image) = match &self.dataset.reading.pick {
             None => (channels, values),
             Some(pick) => {
                 let part = |&c: &usize| values[c * voxels..(c + 1) * voxels].iter().copied();

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_io::{Limits, read_bytes, write_atomically};
 
-use crate::dataset::Dataset;
+use crate::dataset::{CaseEntry, Dataset};
 use crate::error::{DataError, Result};
 use crate::random::{Purpose, RandomStream};
 
@@ -82,13 +82,9 @@ impl Ratios {
         if self.0[0] > 0 && total > 0 {
             return Ok(self);
         }
-        Err(DataError::setting(
-            "data.split.ratios",
-            format!("{:?}", self.0),
-            "three shares of training, validation and test, with some for training, such as \
-                       [60, 20, 20]"
-                .to_owned(),
-        ))
+        let expected =
+            "three shares of training, validation and test, with some for training, such as [60, 20, 20]";
+        Err(DataError::setting("data.split.ratios", format!("{:?}", self.0), expected))
     }
 
     /// How many of `count` groups each part gets: each share to within one, and a part that has a share gets
@@ -156,15 +152,6 @@ pub fn fold(groups: &[&str], folds: usize, seed: u64) -> Result<Vec<usize>> {
 
 const REMAKE: &str = "edit the file, or remove it and let a new one be made";
 
-/// A case as a split sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SplitMember<'a> {
-    /// The name of the case.
-    pub id: &'a str,
-    /// Its patient or series.
-    pub group: &'a str,
-}
-
 /// How the cases are divided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SplitAssignment {
@@ -197,35 +184,32 @@ struct Content {
     folds: Option<Vec<Vec<String>>>,
 }
 
-/// The cases of each part.
-fn lists(members: &[SplitMember<'_>], parts: &[Split]) -> SplitAssignment {
-    let list = |split| {
-        let of_split = members.iter().zip(parts).filter(|(_, part)| **part == split);
-        of_split.map(|(member, _)| member.id.to_owned()).collect()
-    };
-    SplitAssignment::Parts(Split::ALL.map(list))
+/// The patient or series of each case.
+fn groups(cases: &[CaseEntry]) -> Vec<&str> {
+    cases.iter().map(|case| case.group.as_str()).collect()
 }
 
 impl SplitFile {
-    /// A split by ratios.
-    pub fn by_ratios(members: &[SplitMember<'_>], ratios: Ratios, seed: u64) -> Result<Self> {
-        let groups: Vec<&str> = members.iter().map(|member| member.group).collect();
-        let assignment = lists(members, &divide(&groups, ratios, seed)?);
-        Ok(Self { method: format!("{ratios} by group"), seed: Some(seed), assignment })
-    }
-
     /// The split of a run: parts as they are, taken from now on without asking how they were made.
-    pub fn of_parts(members: &[SplitMember<'_>], parts: &[Split], method: &str) -> Self {
-        Self { method: method.to_owned(), seed: None, assignment: lists(members, parts) }
+    pub fn of_parts(cases: &[CaseEntry], parts: &[Split], method: String) -> Self {
+        let list = |split| {
+            let of_split = cases.iter().zip(parts).filter(|(_, part)| **part == split);
+            of_split.map(|(case, _)| case.id.clone()).collect()
+        };
+        Self { method, seed: None, assignment: SplitAssignment::Parts(Split::ALL.map(list)) }
     }
 
-    /// A split into folds.
-    pub fn by_folds(members: &[SplitMember<'_>], folds: usize, seed: u64) -> Result<Self> {
-        let groups: Vec<&str> = members.iter().map(|member| member.group).collect();
-        let numbers = fold(&groups, folds, seed)?;
+    fn by_ratios(cases: &[CaseEntry], ratios: Ratios, seed: u64) -> Result<Self> {
+        let parts = divide(&groups(cases), ratios, seed)?;
+        let split = Self::of_parts(cases, &parts, format!("{ratios} by group"));
+        Ok(Self { seed: Some(seed), ..split })
+    }
+
+    fn by_folds(cases: &[CaseEntry], folds: usize, seed: u64) -> Result<Self> {
+        let numbers = fold(&groups(cases), folds, seed)?;
         let mut lists = vec![vec![]; folds];
-        for (member, number) in members.iter().zip(numbers) {
-            lists[number].push(member.id.to_owned());
+        for (case, number) in cases.iter().zip(numbers) {
+            lists[number].push(case.id.clone());
         }
         let (method, assignment) = (format!("{folds} folds by group"), SplitAssignment::Folds(lists));
         Ok(Self { method, seed: Some(seed), assignment })
@@ -234,7 +218,7 @@ impl SplitFile {
     /// The part of each case; `fold` says which fold is the validation set, and is ignored for three lists.
     ///
     /// Refuses a file that does not name every case exactly once, or names one that is not there.
-    pub fn parts(&self, path: &Path, members: &[SplitMember<'_>], fold: usize) -> Result<Vec<Split>> {
+    fn parts(&self, path: &Path, cases: &[CaseEntry], fold: usize) -> Result<Vec<Split>> {
         let wrong = |reason: String| DataError::dataset(path, reason, REMAKE);
         let lists: Vec<(Split, &Vec<String>)> = match &self.assignment {
             SplitAssignment::Parts(lists) => Split::ALL.into_iter().zip(lists).collect(),
@@ -254,14 +238,14 @@ impl SplitFile {
                 return Err(wrong(format!("the case {id:?} is listed twice")));
             }
         }
-        let present: BTreeSet<&str> = members.iter().map(|member| member.id).collect();
+        let present: BTreeSet<&str> = cases.iter().map(|case| case.id.as_str()).collect();
         if let Some(id) = part_of.keys().find(|id| !present.contains(**id)) {
             return Err(wrong(format!("the case {id:?} is listed, but the dataset does not have it")));
         }
         let absent: Vec<&str> = present.iter().filter(|id| !part_of.contains_key(**id)).copied().collect();
         match absent.first() {
             Some(id) => Err(wrong(format!("{} cases are not listed, such as {id:?}", absent.len()))),
-            None => Ok(members.iter().filter_map(|member| part_of.get(member.id).copied()).collect()),
+            None => Ok(cases.iter().filter_map(|case| part_of.get(case.id.as_str()).copied()).collect()),
         }
     }
 
@@ -293,8 +277,7 @@ impl SplitFile {
         Ok(write_atomically(path, |out| out.write_all(text.as_bytes()))?)
     }
 
-    /// The text of the file.
-    pub fn to_toml(&self) -> String {
+    fn to_toml(&self) -> String {
         let mut text =
             String::from("# Which cases are for what. Keep this file beside the results that it made.\n");
         // Writing to a string cannot fail.
@@ -355,17 +338,6 @@ impl Default for SplitConfig {
     }
 }
 
-/// Where a split came from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SplitSource {
-    /// The split file.
-    File,
-    /// The dataset itself.
-    Dataset,
-    /// It was made now; write it to the split file to keep it.
-    New(SplitFile),
-}
-
 impl SplitConfig {
     /// The part of each case: from the split file if it is there, from the dataset itself if it assigns every
     /// case, or by the ratios or folds.
@@ -373,36 +345,39 @@ impl SplitConfig {
     /// # Errors
     /// Ids that are not unique; a file that does not fit the dataset, or that was made with another method or
     /// seed than is asked for. A file without a seed was made by hand and is taken as it is.
-    pub fn parts(&self, dataset: &Dataset) -> Result<(Vec<Split>, SplitSource)> {
-        let members = dataset.members();
-        check_unique(&members)?;
-        let given: Option<Vec<Split>> = dataset.entries.iter().map(|entry| entry.split).collect();
-        let given = given.filter(|_| self.given && self.folds.is_none());
-        if self.file.is_file() {
-            let file = SplitFile::read(&self.file)?;
-            let parts = file.parts(&self.file, &members, self.fold)?;
-            if given.as_ref() != Some(&parts) {
-                self.check_method(&file, given.is_some())?;
-            }
-            return Ok((parts, SplitSource::File));
-        }
-        if let Some(given) = given {
-            return Ok((given, SplitSource::Dataset));
-        }
-        let made = match self.folds {
-            Some(folds) => SplitFile::by_folds(&members, folds, self.seed)?,
-            None => SplitFile::by_ratios(&members, self.ratios, self.seed)?,
-        };
-        Ok((made.parts(&self.file, &members, self.fold)?, SplitSource::New(made)))
+    pub fn parts(&self, dataset: &Dataset) -> Result<Vec<Split>> {
+        Ok(self.parts_and_new(dataset)?.0)
     }
 
     /// The part of each case as in [`SplitConfig::parts`]; a split that was made now is written to its file.
     pub fn keep_parts(&self, dataset: &Dataset) -> Result<Vec<Split>> {
-        let (parts, source) = self.parts(dataset)?;
-        if let SplitSource::New(made) = source {
-            made.write(&self.file)?;
-        }
+        let (parts, made) = self.parts_and_new(dataset)?;
+        made.map_or(Ok(()), |made| made.write(&self.file))?;
         Ok(parts)
+    }
+
+    /// The part of each case, and the split if it was made now.
+    fn parts_and_new(&self, dataset: &Dataset) -> Result<(Vec<Split>, Option<SplitFile>)> {
+        dataset.check_unique()?;
+        let cases = &dataset.entries;
+        let given: Option<Vec<Split>> = dataset.entries.iter().map(|entry| entry.split).collect();
+        let given = given.filter(|_| self.given && self.folds.is_none());
+        if self.file.is_file() {
+            let file = SplitFile::read(&self.file)?;
+            let parts = file.parts(&self.file, cases, self.fold)?;
+            if given.as_ref() != Some(&parts) {
+                self.check_method(&file, given.is_some())?;
+            }
+            return Ok((parts, None));
+        }
+        if let Some(given) = given {
+            return Ok((given, None));
+        }
+        let made = match self.folds {
+            Some(folds) => SplitFile::by_folds(cases, folds, self.seed)?,
+            None => SplitFile::by_ratios(cases, self.ratios, self.seed)?,
+        };
+        Ok((made.parts(&self.file, cases, self.fold)?, Some(made)))
     }
 
     /// Refuses a file that was made with other settings.
@@ -427,20 +402,10 @@ impl SplitConfig {
     }
 }
 
-/// Refuses two cases with the same id, which splits and file names could not distinguish.
-pub fn check_unique(members: &[SplitMember<'_>]) -> Result<()> {
-    let mut seen = BTreeSet::new();
-    match members.iter().find(|member| !seen.insert(member.id)) {
-        None => Ok(()),
-        Some(member) => {
-            Err(DataError::case(member.id, "another case has the same id", "rename or remove all but one"))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::CaseFiles;
 
     #[test]
     fn names_in_use_are_understood() {
@@ -481,39 +446,41 @@ mod tests {
         insta::assert_snapshot!(text);
     }
 
-    fn members(names: &[&'static str]) -> Vec<SplitMember<'static>> {
-        names.iter().map(|name| SplitMember { id: name, group: &name[..1] }).collect()
+    fn cases(ids: &[&str]) -> Vec<CaseEntry> {
+        let entry = |id: &&str| CaseEntry::of_files((*id).into(), None, CaseFiles::default());
+        let case = |id: &&str| CaseEntry { group: id[..1].to_owned(), ..entry(id) };
+        ids.iter().map(case).collect()
     }
 
     #[test]
     fn files_go_round() {
         let folder = tempfile::tempdir().unwrap();
-        let members = members(&["a1", "a2", "b \"odd\"", "c1", "d1"]);
+        let cases = cases(&["a1", "a2", "b \"odd\"", "c1", "d1"]);
         for (name, split) in [
-            ("ratios", SplitFile::by_ratios(&members, Ratios::LIDC, 3).unwrap()),
-            ("folds", SplitFile::by_folds(&members, 3, 3).unwrap()),
+            ("ratios", SplitFile::by_ratios(&cases, Ratios::LIDC, 3).unwrap()),
+            ("folds", SplitFile::by_folds(&cases, 3, 3).unwrap()),
         ] {
             let path = folder.path().join("split.toml");
             split.write(&path).unwrap();
             let back = SplitFile::read(&path).unwrap();
             assert_eq!(back, split);
             insta::assert_snapshot!(format!("split_{name}"), split.to_toml());
-            let parts = back.parts(&path, &members, 1).unwrap();
+            let parts = back.parts(&path, &cases, 1).unwrap();
             assert_eq!(parts[0], parts[1], "one group, one part");
         }
     }
 
     #[test]
     fn files_that_do_not_fit_are_refused() {
-        let members = members(&["a1", "b1"]);
+        let cases = cases(&["a1", "b1"]);
         let parts = |lists: [&[&str]; 3]| {
             let lists = lists.map(|list| list.iter().map(|id| (*id).to_owned()).collect());
             SplitFile { method: "by hand".into(), seed: None, assignment: SplitAssignment::Parts(lists) }
         };
         let message = |file: &SplitFile, fold| {
-            file.parts(Path::new("split.toml"), &members, fold).unwrap_err().to_string()
+            file.parts(Path::new("split.toml"), &cases, fold).unwrap_err().to_string()
         };
-        let folds = SplitFile::by_folds(&members, 2, 0).unwrap();
+        let folds = SplitFile::by_folds(&cases, 2, 0).unwrap();
         insta::assert_snapshot!(
             [
                 message(&parts([&["a1"], &["a1"], &["b1"]]), 0),

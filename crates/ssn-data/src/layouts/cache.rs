@@ -15,23 +15,15 @@ use safetensors::tensor::{SafeTensors, TensorView};
 use safetensors::{Dtype, serialize};
 use ssn_io::{Limits, read_bytes};
 
-use crate::dataset::records::{PackedCase, PackedCases, PackedImage, PackedLabels};
-use crate::dataset::source::CaseSource;
-use crate::dataset::split::Split;
-use crate::dataset::{CaseEntry, Layout};
+use crate::dataset::{
+    CaseEntry, CaseSource, Layout, PackedCase, PackedCases, PackedImage, PackedLabels, Split,
+};
 use crate::error::{DataError, Result};
-use crate::layouts::{Draft, files_by_part};
+use crate::layouts::Draft;
 
 /// How such files are named.
 pub const CACHE_ENDING: &str = ".cache.safetensors";
 const FORMAT: &str = "ssn-cache-1";
-
-pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
-    match files_by_part(root, &[CACHE_ENDING], &|path| open(path).is_ok())?.as_slice() {
-        [(_, file)] => open(file).map(Some),
-        _ => Ok(None),
-    }
-}
 
 /// The bytes of a cache of records that all have the size, the channels and the number of raters of the first.
 ///

@@ -4,18 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ssn_io::{Limits, read};
-
-use crate::dataset::finding::{Finding, FindingKind};
-use crate::dataset::source::{CaseFiles, CaseSource, RaterFiles};
-use crate::dataset::split::Split;
-use crate::dataset::{CaseEntry, Layout};
+use crate::dataset::{CaseEntry, CaseFiles, Finding, FindingKind, Layout, RaterFiles, Split};
 use crate::error::Result;
 use crate::layouts::files::{entries, images, name, natural_order, numbered_suffix, stem, subfolders};
-use crate::layouts::{Draft, parts, unique};
-
-/// A label map has fewer different values than an image.
-const MOST_LABELS: usize = 32;
+use crate::layouts::{Draft, MOST_LABELS, labels_of, parts, unique};
 
 /// A case's folder: its files by what their names have besides the name of the case.
 struct Folder {
@@ -51,13 +43,7 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
         let rater = |(number, key)| folder.files.remove(key).map(|path| RaterFiles::new(number, path));
         let raters = raters.iter().enumerate().filter_map(rater).collect();
         let mask = masks.iter().find_map(|key| folder.files.remove(key));
-        let files = CaseFiles { images, raters, mask };
-        CaseEntry {
-            group: folder.id.clone(),
-            id: folder.id,
-            split: folder.split,
-            source: CaseSource::Files(files),
-        }
+        CaseEntry::of_files(folder.id, folder.split, CaseFiles { images, raters, mask })
     });
     let findings = different_structures(&raters).into_iter().collect();
     let draft = Draft::new(Layout::CaseFolders, entries.collect());
@@ -140,8 +126,7 @@ fn with_role(roles: &BTreeMap<String, Role>, wanted: Role) -> Vec<String> {
 }
 
 fn looks_like_labels(path: &Path) -> bool {
-    let labels = read(path, &Limits::default()).ok().and_then(|image| image.to_labels().ok());
-    labels.is_some_and(|labels| labels.data.into_iter().collect::<BTreeSet<u8>>().len() <= MOST_LABELS)
+    labels_of(path).is_some_and(|labels| labels.into_iter().collect::<BTreeSet<u8>>().len() <= MOST_LABELS)
 }
 
 /// Names without an ending that all of them share: `T1c_normalized` and `Flair_normalized` are `T1c` and `Flair`.
@@ -170,18 +155,23 @@ const LABELS: [&str; 9] =
 const LABEL_WORDS: [&str; 5] = ["gt", "mask", "ot", "manual", "rater"];
 
 /// A name in lower case without the number of a rater: `Seg_2`, `seg-r1` and `seg3` are `seg`.
-pub(super) fn without_number(name: &str) -> String {
+fn without_number(name: &str) -> String {
     let lower = name.to_lowercase();
-    let plain = numbered_suffix(&lower, &["rater", "r"]).map_or(lower.as_str(), |(before, _)| before);
-    plain.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches(['_', '-']).to_owned()
+    without_suffix(&lower)
+        .trim_end_matches(|c: char| c.is_ascii_digit())
+        .trim_end_matches(['_', '-'])
+        .to_owned()
+}
+
+fn without_suffix(lower: &str) -> &str {
+    numbered_suffix(lower, &["rater", "r"]).map_or(lower, |(before, _)| before)
 }
 
 impl Role {
     /// The role that a name says, the name of the case taken away.
     pub fn of(name: &str) -> Self {
         let lower = name.to_lowercase();
-        let plain = numbered_suffix(&lower, &["rater", "r"]).map_or(lower.as_str(), |(before, _)| before);
-        let words: Vec<&str> = plain.split(|c: char| !c.is_alphanumeric()).collect();
+        let words: Vec<&str> = without_suffix(&lower).split(|c: char| !c.is_alphanumeric()).collect();
         if MASKS.iter().any(|part| if *part == "roi" { words.contains(part) } else { lower.contains(part) }) {
             return Self::Mask;
         }

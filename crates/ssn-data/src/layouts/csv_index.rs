@@ -2,17 +2,14 @@
 //! raters) and `sampling_mask`; our own columns `group` and `split` may be there too.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ssn_io::{Limits, read_bytes};
 
-use crate::dataset::finding::{Finding, FindingKind};
-use crate::dataset::source::{CaseFiles, CaseSource, LabelPolicy, RaterFiles};
-use crate::dataset::split::Split;
-use crate::dataset::{CaseEntry, Layout};
+use crate::dataset::{CaseEntry, CaseFiles, Finding, FindingKind, LabelPolicy, Layout, RaterFiles, Split};
 use crate::error::{DataError, Result};
 use crate::layouts::files::is_image;
-use crate::layouts::{Draft, files_by_part};
+use crate::layouts::{Draft, PartPath, files_by_part};
 use crate::text::{CsvRow, csv_rows};
 
 /// What a column holds.
@@ -61,7 +58,7 @@ fn is_index(path: &Path) -> bool {
     columns.contains(&Column::Id) && columns.iter().any(|column| matches!(column, Column::Rater(_)))
 }
 
-pub(super) fn open(files: &[(Option<Split>, PathBuf)], labels: LabelPolicy) -> Result<Draft> {
+pub(super) fn open(files: &[PartPath], labels: LabelPolicy) -> Result<Draft> {
     let (mut channels, mut entries): (Option<Vec<String>>, _) = (None, vec![]);
     let mut findings = vec![];
     for (split, path) in files {
@@ -75,7 +72,9 @@ pub(super) fn open(files: &[(Option<Split>, PathBuf)], labels: LabelPolicy) -> R
         }
         channels = Some(own);
         findings.extend(index.note());
-        entries.extend(index.entries(*split)?);
+        for row in &index.rows {
+            entries.push(index.entry(row, *split)?);
+        }
     }
     Ok(Draft { channels, findings, ..Draft::new(Layout::Csv, entries) })
 }
@@ -92,7 +91,7 @@ impl<'a> Index<'a> {
     fn read(path: &'a Path, labels: LabelPolicy) -> Result<Self> {
         let bytes = read_bytes(path, &Limits::default())?;
         let text = String::from_utf8(bytes).map_err(|error| wrong(path, error.to_string()))?;
-        let mut rows = csv_rows(&text).map_err(|error| wrong(path, error.to_string()))?.into_iter();
+        let mut rows = csv_rows(&text).map_err(|reason| wrong(path, reason))?.into_iter();
         let header = rows.next().map(|row| row.cells).unwrap_or_default();
         let rows: Vec<_> = rows.collect();
         let mut columns: Vec<Column> = header.iter().map(|name| Column::of(name)).collect();
@@ -117,7 +116,6 @@ impl<'a> Index<'a> {
         Err(wrong(path, format!("the columns are {}, but {lacks} is missing", header.join(", "))))
     }
 
-    /// Which columns are not used.
     fn note(&self) -> Option<Finding> {
         let names: Vec<String> = self.others.iter().map(|name| format!("{name:?}")).collect();
         let reason = format!("the columns {} hold no files and are not used", names.join(", "));
@@ -129,10 +127,6 @@ impl<'a> Index<'a> {
         let name =
             |column: &Column| if let Column::Channel(name) = column { Some(name.clone()) } else { None };
         self.columns.iter().filter_map(name).collect()
-    }
-
-    fn entries(&self, of_file: Option<Split>) -> Result<Vec<CaseEntry>> {
-        self.rows.iter().map(|row| self.entry(row, of_file)).collect()
     }
 
     fn entry(&self, CsvRow { line, cells }: &CsvRow, of_file: Option<Split>) -> Result<CaseEntry> {
@@ -154,13 +148,8 @@ impl<'a> Index<'a> {
                 (Column::Group, Some(_)) => group = Some(cell.clone()),
                 (Column::Split, Some(_)) => {
                     let expected = "train, validation or test";
-                    let wrong = || {
-                        wrong(
-                            self.path,
-                            format!("line {line}: the split is {cell:?}, but it must be {expected}"),
-                        )
-                    };
-                    split = Some(Split::from_name(cell).ok_or_else(wrong)?);
+                    let reason = format!("line {line}: the split is {cell:?}, but it must be {expected}");
+                    split = Some(Split::from_name(cell).ok_or_else(|| wrong(self.path, reason))?);
                 }
                 (Column::Rater(_) | Column::Group | Column::Split, None) | (Column::Other, _) => {}
             }
@@ -169,12 +158,8 @@ impl<'a> Index<'a> {
             return Err(wrong(self.path, format!("line {line} has no id")));
         }
         files.raters = raters.into_iter().map(|(number, path)| RaterFiles::new(number, path)).collect();
-        Ok(CaseEntry {
-            group: group.unwrap_or_else(|| id.clone()),
-            id,
-            split,
-            source: CaseSource::Files(files),
-        })
+        let entry = CaseEntry::of_files(id, split, files);
+        Ok(CaseEntry { group: group.unwrap_or_else(|| entry.group.clone()), ..entry })
     }
 }
 

@@ -6,20 +6,17 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 use ssn_io::{Limits, read_bytes};
 
-use crate::dataset::source::{CaseFiles, RaterFiles};
-use crate::dataset::{CaseEntry, Layout};
+use crate::dataset::{CaseEntry, CaseFiles, Layout, RaterFiles};
 use crate::error::{DataError, Result};
 use crate::layouts::Draft;
 use crate::layouts::files::{entries, name, natural_order, stem};
 
-/// A `dataset.json` that was read.
 struct Description<'a> {
     path: &'a Path,
     fields: Map<String, Value>,
 }
 
 impl<'a> Description<'a> {
-    /// Reads the file.
     fn read(path: &'a Path) -> Result<Self> {
         let bytes = read_bytes(path, &Limits::default())?;
         match serde_json::from_slice(&bytes) {
@@ -29,49 +26,34 @@ impl<'a> Description<'a> {
         }
     }
 
-    /// Whether a field is there.
-    fn has(&self, field: &str) -> bool {
-        self.fields.contains_key(field)
+    fn list(&self, field: &str) -> Option<&Vec<Value>> {
+        self.fields.get(field).and_then(Value::as_array)
     }
 
-    /// A field that is an object; `expected` says what it should be.
-    fn object(&self, field: &str, expected: &str) -> Result<&Map<String, Value>> {
-        self.fields.get(field).and_then(Value::as_object).ok_or_else(|| self.wrong_field(field, expected))
+    /// The names in an object, in the order of their numbers, which must be 0, 1, 2, …; `entry` takes number and name
+    /// from key and value.
+    fn names(
+        &self,
+        field: &str,
+        expected: &str,
+        entry: impl Fn(&str, &Value) -> Option<(usize, String)>,
+    ) -> Result<Vec<String>> {
+        let object = self.fields.get(field).and_then(Value::as_object).into_iter().flatten();
+        let names: Option<Vec<_>> = object.map(|(key, value)| entry(key, value)).collect();
+        let mut names = names.unwrap_or_default();
+        names.sort();
+        match !names.is_empty() && names.iter().map(|(number, _)| *number).eq(0..names.len()) {
+            true => Ok(names.into_iter().map(|(_, name)| name).collect()),
+            false => Err(self.wrong_field(field, expected)),
+        }
     }
 
-    /// A field that is a text, if it is there.
-    fn text(&self, field: &str) -> Option<&str> {
-        self.fields.get(field).and_then(Value::as_str)
-    }
-
-    /// A field that is a list.
-    fn list(&self, field: &str, expected: &str) -> Result<&Vec<Value>> {
-        self.fields.get(field).and_then(Value::as_array).ok_or_else(|| self.wrong_field(field, expected))
-    }
-
-    /// An object of number → name as the names in the order of the numbers, which must be 0, 1, 2, …
+    /// The names in an object of number → name.
     fn names_by_number(&self, field: &str) -> Result<Vec<String>> {
         let expected = "an object such as {\"0\": \"a\", \"1\": \"b\"} with numbers from 0 without gaps";
-        let mut names = vec![];
-        for (number, name) in self.object(field, expected)? {
-            let (Ok(number), Some(name)) = (number.parse::<usize>(), name.as_str()) else {
-                return Err(self.wrong_field(field, expected));
-            };
-            names.push((number, name.to_owned()));
-        }
-        self.in_order(field, names, expected)
+        self.names(field, expected, |number, name| Some((number.parse().ok()?, name.as_str()?.to_owned())))
     }
 
-    /// Names in the order of their numbers, which must be 0, 1, 2, …
-    fn in_order(&self, field: &str, mut names: Vec<(usize, String)>, expected: &str) -> Result<Vec<String>> {
-        names.sort();
-        if names.is_empty() || names.iter().enumerate().any(|(place, (number, _))| place != *number) {
-            return Err(self.wrong_field(field, expected));
-        }
-        Ok(names.into_iter().map(|(_, name)| name).collect())
-    }
-
-    /// A field that is not as it must be.
     fn wrong_field(&self, field: &str, expected: &str) -> DataError {
         let found = self.fields.get(field).map_or("missing".to_owned(), |value| {
             let text: String = value.to_string().chars().take(80).collect();
@@ -88,42 +70,45 @@ fn wrong(path: &Path, reason: String) -> DataError {
 /// Digits of the channel at the end of the name of an image.
 const CHANNEL_DIGITS: usize = 4;
 
-/// nnU-Net v2: `imagesTr/<id>_0000.nii.gz`, `labelsTr/<id>.nii.gz`, and `channel_names`, `labels` and `file_ending` in
-/// `dataset.json`. `imagesTs` holds images without labels.
-pub(super) fn recognize_nnunet(root: &Path) -> Result<Option<Draft>> {
-    let description = root.join("dataset.json");
-    let [labeled, unlabeled] = ["imagesTr", "imagesTs"].map(|name| root.join(name));
-    if !description.is_file() || !(labeled.is_dir() || unlabeled.is_dir()) {
+pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
+    let path = root.join("dataset.json");
+    if !path.is_file() {
         return Ok(None);
     }
-    let description = Description::read(&description)?;
-    if !description.has("channel_names") {
-        return Ok(None);
+    let description = Description::read(&path)?;
+    let has = |field: &str| description.fields.contains_key(field);
+    if has("channel_names") && ["imagesTr", "imagesTs"].iter().any(|name| root.join(name).is_dir()) {
+        return nnunet(root, &description).map(Some);
     }
-    let channels = description.names_by_number("channel_names")?;
-    let classes = classes(&description)?;
-    let ending = description.text("file_ending").unwrap_or(".nii.gz").to_owned();
-    let entries = cases(&labeled, Some(&root.join("labelsTr")), &ending, channels.len())?;
-    let unlabeled = cases(&unlabeled, None, &ending, channels.len())?;
-    let draft = Draft::new(Layout::NnUnet, entries);
-    Ok(Some(Draft { channels: Some(channels), classes: Some(classes), unlabeled, ..draft }))
+    if has("modality") && has("training") {
+        return decathlon(root, &description).map(Some);
+    }
+    Ok(None)
 }
 
-/// Names of the classes in the order of their labels.
+/// nnU-Net v2: `imagesTr/<id>_0000.nii.gz`, `labelsTr/<id>.nii.gz`, and `channel_names`, `labels` and `file_ending` in
+/// `dataset.json`. `imagesTs` holds images without labels.
+fn nnunet(root: &Path, description: &Description<'_>) -> Result<Draft> {
+    let channels = description.names_by_number("channel_names")?;
+    let classes = classes(description)?;
+    let ending = description.fields.get("file_ending").and_then(Value::as_str).unwrap_or(".nii.gz");
+    let entries = cases(&root.join("imagesTr"), Some(&root.join("labelsTr")), ending, channels.len())?;
+    let unlabeled = cases(&root.join("imagesTs"), None, ending, channels.len())?;
+    let draft = Draft::new(Layout::NnUnet, entries);
+    Ok(Draft { channels: Some(channels), classes: Some(classes), unlabeled, ..draft })
+}
+
 fn classes(description: &Description<'_>) -> Result<Vec<String>> {
     let expected = "an object such as {\"background\": 0, \"lesion\": 1} with labels from 0 without gaps; \
                     regions (lists of labels) and an ignored label are not supported";
-    let mut names = vec![];
-    for (name, label) in description.object("labels", expected)? {
+    description.names("labels", expected, |name, label| {
         let number = match label {
             Value::Number(number) if name != "ignore" => number.as_u64(),
             Value::String(text) => text.parse().ok(),
             _ => None,
         };
-        let Some(number) = number else { return Err(description.wrong_field("labels", expected)) };
-        names.push((number as usize, name.clone()));
-    }
-    description.in_order("labels", names, expected)
+        Some((number? as usize, name.to_owned()))
+    })
 }
 
 /// The cases of a folder of images; none where it is not there.
@@ -135,10 +120,7 @@ fn cases(images: &Path, labels: Option<&Path>, ending: &str, channels: usize) ->
     for path in entries(images)? {
         let name = name(&path);
         let Some(stem) = name.strip_suffix(ending) else { continue };
-        let (id, channel) = match channel_of(stem) {
-            Some((id, channel)) => (id, channel),
-            None => (stem, 0),
-        };
+        let (id, channel) = channel_of(stem).unwrap_or((stem, 0));
         let files = found.entry(id.to_owned()).or_insert_with(|| vec![None; channels]);
         // A file of a channel that the description does not know is no channel of the case.
         if let Some(place) = files.get_mut(channel) {
@@ -169,34 +151,24 @@ const TRAINING: &str =
 
 /// The Decathlon: `modality`, `labels` and a list `training` of labels and images, which hold all channels in one 4D
 /// file. A list `test` names images without labels.
-pub(super) fn recognize_decathlon(root: &Path) -> Result<Option<Draft>> {
-    let path = root.join("dataset.json");
-    if !path.is_file() {
-        return Ok(None);
-    }
-    let description = Description::read(&path)?;
-    if !description.has("modality") || !description.has("training") {
-        return Ok(None);
-    }
+fn decathlon(root: &Path, description: &Description<'_>) -> Result<Draft> {
+    let wrong = || description.wrong_field("training", TRAINING);
     let channels = description.names_by_number("modality")?;
     let classes = description.names_by_number("labels")?;
     let mut entries = vec![];
-    for pair in description.list("training", TRAINING)? {
+    for pair in description.list("training").ok_or_else(wrong)? {
         let file = |key: &str| pair.get(key).and_then(Value::as_str).map(|path| root.join(path));
-        let (Some(image), Some(label)) = (file("image"), file("label")) else {
-            return Err(description.wrong_field("training", TRAINING));
-        };
+        let (Some(image), Some(label)) = (file("image"), file("label")) else { return Err(wrong()) };
         entries.push(entry(image, vec![RaterFiles::new(0, label)], channels.len()));
     }
     // Training needs no list `test`, so that an odd one stops nothing.
-    let test = description.list("test", TRAINING).map_or(&[][..], Vec::as_slice);
+    let test = description.list("test").into_iter().flatten();
     let unlabeled = test
-        .iter()
         .filter_map(|image| image.as_str().or_else(|| image.get("image")?.as_str()))
         .map(|image| entry(root.join(image), vec![], channels.len()))
         .collect();
     let draft = Draft::new(Layout::Decathlon, entries);
-    Ok(Some(Draft { channels: Some(channels), classes: Some(classes), unlabeled, ..draft }))
+    Ok(Draft { channels: Some(channels), classes: Some(classes), unlabeled, ..draft })
 }
 
 fn entry(image: PathBuf, raters: Vec<RaterFiles>, channels: usize) -> CaseEntry {

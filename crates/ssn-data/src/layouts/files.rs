@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ssn_io::{Format, Problem};
+use ssn_io::{Format, Limits, Problem, read};
 
 use crate::error::Result;
 
@@ -40,14 +40,15 @@ pub fn is_image(path: &Path) -> bool {
     Format::of(path).is_ok()
 }
 
-/// Endings that are taken off together with what stands before them.
-const ARCHIVE_ENDINGS: [&str; 1] = [".gz"];
+/// The shape `[c, d, h, w]` of an image, if it can be read.
+pub fn shape(path: &Path) -> Option<[usize; 4]> {
+    read(path, &Limits::default()).ok().map(|image| image.shape)
+}
 
 /// The name of a file without its ending; `.nii.gz` is one ending.
 pub fn stem(path: &Path) -> String {
     let name = name(path);
-    let lower = name.to_lowercase();
-    let packed = ARCHIVE_ENDINGS.iter().find(|ending| lower.ends_with(*ending)).map_or(0, |e| e.len());
+    let packed = if name.to_lowercase().ends_with(".gz") { ".gz".len() } else { 0 };
     let rest = &name[..name.len() - packed];
     rest.rsplit_once('.').map_or(rest, |(stem, _)| stem).to_owned()
 }

@@ -6,11 +6,9 @@ use std::path::{Path, PathBuf};
 
 use ssn_io::Format;
 
-use crate::dataset::finding::{Finding, FindingKind};
-use crate::dataset::labels::LabelCoding;
-use crate::dataset::source::{CaseFiles, RaterFiles, ReadOptions};
-use crate::dataset::split::Split;
-use crate::dataset::{CaseEntry, Layout};
+use crate::dataset::{
+    CaseEntry, CaseFiles, Finding, FindingKind, LabelCoding, Layout, RaterFiles, ReadOptions, Split,
+};
 use crate::error::Result;
 use crate::layouts::dataset_json::channel_of;
 use crate::layouts::files::{child, images, name, natural_order, numbered_suffix, stem};
@@ -93,7 +91,6 @@ fn no_image(label: &Path) -> Finding {
     Finding::warning(FindingKind::Layout, reason, advice).in_file(label)
 }
 
-/// Images by case and channel.
 type ByChannel = BTreeMap<String, BTreeMap<usize, PathBuf>>;
 
 /// The channels of each case, and how many there are at most.

@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ssn_io::{Format, Limits, read};
+use ssn_io::Format;
 
-use crate::dataset::finding::{Finding, FindingKind};
-use crate::dataset::source::{CaseFiles, LabelPolicy, RaterFiles, ReadOptions};
-use crate::dataset::{CaseEntry, Dataset, Layout, unnamed_channels};
+use crate::dataset::{
+    CaseEntry, CaseFiles, Dataset, Finding, FindingKind, LabelPolicy, Layout, RaterFiles, ReadOptions,
+    unnamed_channels,
+};
 use crate::error::{DataError, Result};
 use crate::layouts::case_folders::Role;
 use crate::layouts::dataset_json::channel_of;
-use crate::layouts::files::{entries, is_image, name, natural_order, stem};
+use crate::layouts::files::{entries, is_image, name, natural_order, shape, stem};
 use crate::layouts::{DatasetOverrides, Draft, check_exists, in_folder, nothing_in, of_file, stray};
 
 impl Dataset {
@@ -60,8 +61,7 @@ fn images_in(folder: &Path, strays: Vec<DataError>) -> Result<Vec<PathBuf>> {
     if found.is_empty() {
         let advice =
             "give images, folders of them, or a dataset such as a CSV with the columns id and channels";
-        let nothing = || nothing_in(folder, "no image was", advice);
-        return Err(strays.into_iter().next().unwrap_or_else(nothing));
+        return Err(nothing_in(folder, strays, "no image was", advice));
     }
     Ok(found)
 }
@@ -96,23 +96,23 @@ fn fitting(root: &Path, stored: &[String], channels: &[String]) -> Result<(Vec<S
         let finding = Finding::note(FindingKind::Layout, reason).in_file(root);
         return Ok((stored.to_vec(), Some(finding)));
     }
-    let reason = format!(
-        "the number of channels is {} ({}), but the model takes {} ({})",
-        stored.len(),
-        stored.join(", "),
-        channels.len(),
-        channels.join(", ")
-    );
-    Err(DataError::dataset(root, reason, "name the channels as the model does"))
+    Err(DataError::dataset(root, other_number(stored, channels), "name the channels as the model does"))
 }
 
-/// Several datasets as one.
+fn other_number(found: &[String], channels: &[String]) -> String {
+    format!(
+        "the number of channels is {} ({}), but the model takes {} ({})",
+        found.len(),
+        found.join(", "),
+        channels.len(),
+        channels.join(", ")
+    )
+}
+
 fn joined(datasets: Vec<Dataset>) -> Result<Dataset> {
     let mut datasets = datasets.into_iter();
     let Some(mut all) = datasets.next() else {
-        let (field, value, expected) =
-            ("the list of images", "empty".to_owned(), "at least one path".to_owned());
-        return Err(DataError::setting(field, value, expected));
+        return Err(DataError::setting("the list of images", "empty", "at least one path"));
     };
     for other in datasets {
         if other.reading != all.reading || other.stored_channels.len() != all.stored_channels.len() {
@@ -147,7 +147,6 @@ struct Found {
     mask: Option<PathBuf>,
 }
 
-/// The images in a folder and in the folders below.
 fn images_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let (mut found, mut level) = (vec![], vec![folder.to_owned()]);
     for _ in 0..=DEEPEST {
@@ -162,7 +161,6 @@ fn images_below(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The cases of a model with these channels.
 fn images_draft(files: &BTreeSet<PathBuf>, channels: &[String]) -> Result<Draft> {
     let names = Names::of(files, channels);
     let mut folders = BTreeMap::<&Path, Vec<&PathBuf>>::new();
@@ -277,15 +275,8 @@ fn all_channels(place: &Path, files: &BTreeMap<usize, PathBuf>, channels: &[Stri
         return Ok(files.values().cloned().collect());
     }
     let present: Vec<String> = files.values().map(|path| name(path)).collect();
-    let reason = format!(
-        "the number of channels is {} ({}), but the model takes {} ({})",
-        files.len(),
-        present.join(", "),
-        channels.len(),
-        channels.join(", ")
-    );
     let advice = "give the files of all these channels, numbered from 0000 or named after them";
-    Err(DataError::dataset(place, reason, advice))
+    Err(DataError::dataset(place, other_number(&present, channels), advice))
 }
 
 /// The path that names a case: files that are named after their folder, or after channels alone, are those of the folder.
@@ -321,7 +312,6 @@ fn ids(found: &[Found]) -> Result<Vec<String>> {
     Err(same_id(twice.unwrap_or_default()))
 }
 
-/// Two cases of one id.
 fn same_id(id: String) -> DataError {
     let reason = "two cases have this id, but ids must differ".to_owned();
     DataError::case(id, reason, "rename one of them, or give it apart")
@@ -330,7 +320,7 @@ fn same_id(id: String) -> DataError {
 /// Whether the third axis of images holds the channels, as in QUBIQ: it has their number, and files have one channel.
 /// Channels with names come from datasets that store them apart: there it is the depth.
 fn depth_is_channels(found: &[Found], channels: &[String]) -> bool {
-    let shape = |case: &Found| read(&case.images[0], &Limits::default()).ok().map(|image| image.shape);
+    let shape = |case: &Found| shape(&case.images[0]);
     channels.len() > 1
         && channels == unnamed_channels(channels.len())
         && found.iter().all(|case| case.images.len() == 1)
@@ -408,8 +398,8 @@ fn are_channels(files: &BTreeSet<PathBuf>, stems: &[String], channels: usize) ->
         return numbers.all(|number| number == 0);
     }
     let mut numbered = files.iter().zip(stems).filter(|(_, stem)| channel_of(stem).is_some());
-    let first = numbered.find_map(|(path, _)| read(path, &Limits::default()).ok());
-    first.is_none_or(|image| image.shape[0] != channels)
+    let first = numbered.find_map(|(path, _)| shape(path));
+    first.is_none_or(|shape| shape[0] != channels)
 }
 
 /// The ending, from a `_` on, that the names of all images share.

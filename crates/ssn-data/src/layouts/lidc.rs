@@ -5,17 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ssn_io::pickle::Value;
-use ssn_io::{Array, Limits, pickle, read, read_bytes};
+use ssn_io::{Array, Limits, pickle, read_bytes};
 
-use crate::dataset::finding::{Finding, FindingKind};
-use crate::dataset::labels::LabelCoding;
-use crate::dataset::records::{PackedCase, PackedCases, PackedImage, PackedLabels};
-use crate::dataset::source::{CaseFiles, CaseSource, RaterFiles, ReadOptions};
-use crate::dataset::split::Split;
-use crate::dataset::{CaseEntry, Layout};
+use crate::dataset::{
+    CaseEntry, CaseFiles, CaseSource, Finding, FindingKind, LabelCoding, Layout, PackedCase, PackedCases,
+    PackedImage, PackedLabels, RaterFiles, ReadOptions,
+};
 use crate::error::{DataError, Result};
-use crate::layouts::files::{images, name, natural_order, numbered_suffix, stem, subfolders};
-use crate::layouts::{Draft, files_by_part, parts, unique};
+use crate::layouts::files::{images, name, natural_order, numbered_suffix, shape, stem, subfolders};
+use crate::layouts::{Draft, PartPath, parts, unique};
 
 /// The side of the stored crops, and of the part that is used.
 const STORED_SIDE: usize = 180;
@@ -44,13 +42,11 @@ pub(super) fn recognize_png(root: &Path) -> Result<Option<Draft>> {
         }
     }
     let Some(first) = entries.first() else { return Ok(None) };
-    let side = match &first.source {
-        CaseSource::Files(files) => {
-            files.images[0].as_ref().and_then(|path| read(path, &Limits::default()).ok())
-        }
+    let first = match &first.source {
+        CaseSource::Files(files) => files.images.iter().flatten().next().and_then(|path| shape(path)),
         CaseSource::Packed(..) => None,
     };
-    let stored_side = side.is_some_and(|image| image.shape[2..] == [STORED_SIDE; 2]);
+    let stored_side = first.is_some_and(|shape| shape[2..] == [STORED_SIDE; 2]);
     let center_crop = stored_side.then_some(USED_SIDE);
     // Masks are 0 and 255 in some copies, 0 and 1 in others.
     let reading = ReadOptions { coding: LabelCoding::Threshold(0), center_crop, ..ReadOptions::default() };
@@ -115,17 +111,9 @@ fn case_files(folder: &Path) -> Result<Option<(CaseFiles, Option<Finding>)>> {
     Ok(image.map(|image| (CaseFiles { images: vec![Some(image)], raters, mask: None }, finding)))
 }
 
-/// How such files are named.
-pub(super) const PICKLE_ENDINGS: [&str; 4] = [".pickle", ".pickle.gz", ".pkl", ".pkl.gz"];
-
 /// A pickle: a dictionary of name → `image`, `masks` (a list of arrays) and `series_uid`, read once and shared by its
 /// cases.
-pub(super) fn recognize_pickle(root: &Path) -> Result<Option<Draft>> {
-    let files = files_by_part(root, &PICKLE_ENDINGS, &|path| read_pickle(path).is_ok())?;
-    if files.is_empty() { Ok(None) } else { open_pickle(&files).map(Some) }
-}
-
-pub(super) fn open_pickle(files: &[(Option<Split>, PathBuf)]) -> Result<Draft> {
+pub(super) fn open_pickle(files: &[PartPath]) -> Result<Draft> {
     let (mut entries, mut taken) = (vec![], BTreeSet::new());
     for (split, path) in files {
         let (records, names) = read_pickle(path)?;
@@ -219,20 +207,6 @@ fn array(value: Option<Value<'_>>, what: &str) -> Result<Array, String> {
     array.map_err(|problem| format!("`{what}`: {problem}"))
 }
 
-/// How such files are named.
-pub(super) const HDF5_ENDINGS: [&str; 2] = [".hdf5", ".h5"];
-
-/// HDF5: groups `train`, `val`, `test` with `images` (n, h, w), `labels` (n, h, w, raters) or (n, raters, h, w), and
-/// `uids`.
-pub(super) fn recognize_hdf5(root: &Path) -> Result<Option<Draft>> {
-    let files = files_by_part(root, &HDF5_ENDINGS, &|path| open_hdf5(path).is_ok())?;
-    // The file holds all parts itself, so that there is one.
-    match files.as_slice() {
-        [(_, file)] => open_hdf5(file).map(Some),
-        _ => Ok(None),
-    }
-}
-
 #[cfg(not(feature = "hdf5"))]
 pub(super) fn open_hdf5(path: &Path) -> Result<Draft> {
     Err(DataError::dataset(
@@ -245,11 +219,14 @@ pub(super) fn open_hdf5(path: &Path) -> Result<Draft> {
 #[cfg(feature = "hdf5")]
 pub(super) use reader::open_hdf5;
 
+/// HDF5: groups `train`, `val`, `test` with `images` (n, h, w), `labels` (n, h, w, raters) or (n, raters, h, w), and
+/// `uids`.
 #[cfg(feature = "hdf5")]
 mod reader {
     use ssn_io::hdf5::{self, Dataset};
 
     use super::*;
+    use crate::dataset::Split;
 
     pub(in crate::layouts) fn open_hdf5(path: &Path) -> Result<Draft> {
         let datasets = hdf5::read(path, &Limits::default())?;

@@ -17,15 +17,12 @@ use std::path::{Path, PathBuf};
 
 use ssn_io::{Limits, read};
 
-use crate::dataset::finding::{Finding, FindingKind};
-use crate::dataset::labels::LabelCoding;
-use crate::dataset::preprocessing::Preprocessing;
-use crate::dataset::records::PackedLabels;
-use crate::dataset::source::{CaseSource, LabelPolicy, RaterMaps, ReadOptions};
-use crate::dataset::split::Split;
-use crate::dataset::{CaseEntry, Dataset, Layout, unnamed_channels};
+use crate::dataset::{
+    CaseEntry, CaseSource, Dataset, Finding, FindingKind, LabelCoding, LabelPolicy, Layout, PackedLabels,
+    Preprocessing, RaterMaps, ReadOptions, Split, unnamed_channels,
+};
 use crate::error::{DataError, Result};
-use crate::layouts::files::{entries, name, subfolders};
+use crate::layouts::files::{entries, name, shape, subfolders};
 use crate::parallel;
 use crate::parallel::MemoryMeter;
 use crate::text::nearest;
@@ -56,14 +53,39 @@ impl Dataset {
 /// Recognizes one layout: returns a draft if the folder has it.
 type Attempt = fn(&Path) -> Result<Option<Draft>>;
 
+/// A folder or file with the part of the dataset that its name says.
+type PartPath = (Option<Split>, PathBuf);
+
+/// Opens files that hold many cases.
+enum Opener {
+    /// One file holds all parts.
+    Alone(fn(&Path) -> Result<Draft>),
+    /// Parts may be files of their own.
+    Parts(fn(&[PartPath]) -> Result<Draft>),
+}
+
 /// Layouts with a description or an index, the most specific ones first.
-const DESCRIBED: [Attempt; 3] =
-    [dataset_json::recognize_nnunet, dataset_json::recognize_decathlon, csv_index::recognize];
-/// Layouts of one file with all cases. Such a file may also be next to a dataset of another layout.
-const OF_ONE_FILE: [Attempt; 3] = [cache::recognize, lidc::recognize_pickle, lidc::recognize_hdf5];
+const DESCRIBED: [Attempt; 2] = [dataset_json::recognize, csv_index::recognize];
+/// Layouts of files with many cases, by how they are named. Such a file may also be next to a dataset of another layout.
+const PACKED: [(&[&str], Opener); 3] = [
+    (&[CACHE_ENDING], Opener::Alone(cache::open)),
+    (&[".pickle", ".pickle.gz", ".pkl", ".pkl.gz"], Opener::Parts(lidc::open_pickle)),
+    (&[".hdf5", ".h5"], Opener::Alone(lidc::open_hdf5)),
+];
 /// Layouts of many files.
 const OF_FOLDERS: [Attempt; 4] =
     [qubiq::recognize, lidc::recognize_png, lidc::recognize_jpeg, folder_pair::recognize];
+
+impl Opener {
+    /// The dataset in these files; `None` if there are none, or several where one holds all parts.
+    fn open(&self, files: &[PartPath]) -> Result<Option<Draft>> {
+        match (self, files) {
+            (Self::Alone(open), [(_, file)]) => open(file).map(Some),
+            (Self::Parts(open), [_, ..]) => open(files).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
 
 fn recognize(path: &Path) -> Result<Draft> {
     check_exists(path)?;
@@ -75,17 +97,13 @@ fn recognize(path: &Path) -> Result<Draft> {
         None => case_folders::recognize(path)?,
         found => found,
     };
-    match (found, strays) {
-        (Some(mut draft), strays) => {
-            draft.findings.extend(strays.iter().map(stray));
-            Ok(draft)
-        }
-        (None, strays) => Err(strays.into_iter().next().unwrap_or_else(|| {
-            let advice = "expected one of: dataset.json with imagesTr and labelsTr; a CSV with the columns id, seg \
-                          and channels; a pickle or HDF5 file; images/ beside labels/; a folder per case";
-            nothing_in(path, "no known layout of a dataset was", advice)
-        })),
-    }
+    let Some(mut draft) = found else {
+        let advice = "expected one of: dataset.json with imagesTr and labelsTr; a CSV with the columns id, seg \
+                      and channels; a pickle or HDF5 file; images/ beside labels/; a folder per case";
+        return Err(nothing_in(path, strays, "no known layout of a dataset was", advice));
+    };
+    draft.findings.extend(strays.iter().map(stray));
+    Ok(draft)
 }
 
 fn check_exists(path: &Path) -> Result<()> {
@@ -102,8 +120,9 @@ fn in_folder(path: &Path) -> Result<(Option<Draft>, Vec<DataError>)> {
             return Ok((Some(draft), strays));
         }
     }
-    for attempt in OF_ONE_FILE {
-        match attempt(path) {
+    for (endings, opener) in PACKED {
+        let is_one = |file: &Path| matches!(opener.open(&[(None, file.to_owned())]), Ok(Some(_)));
+        match files_by_part(path, endings, &is_one).and_then(|files| opener.open(&files)) {
             Ok(Some(draft)) => return Ok((Some(draft), vec![])),
             Ok(None) => {}
             Err(error) => strays.push(error),
@@ -117,8 +136,11 @@ fn in_folder(path: &Path) -> Result<(Option<Draft>, Vec<DataError>)> {
     Ok((None, strays))
 }
 
-/// A folder in which `what` found.
-fn nothing_in(folder: &Path, what: &str, advice: &'static str) -> DataError {
+/// A folder in which `what` found: the first of the files that could have been a dataset, or what else is there.
+fn nothing_in(folder: &Path, strays: Vec<DataError>, what: &str, advice: &'static str) -> DataError {
+    if let Some(stray) = strays.into_iter().next() {
+        return stray;
+    }
     let present = entries(folder).unwrap_or_default();
     let present: Vec<String> = present.iter().take(5).map(|path| name(path)).collect();
     let reason = match present.as_slice() {
@@ -134,22 +156,19 @@ fn stray(error: &DataError) -> Finding {
 }
 
 fn of_file(path: &Path, labels: LabelPolicy) -> Result<Draft> {
-    let lower = name(path).to_lowercase();
-    let ends = |endings: &[&str]| endings.iter().any(|ending| lower.ends_with(ending));
-    if lower == "dataset.json" {
+    let files = [(None, path.to_owned())];
+    if name(path).eq_ignore_ascii_case("dataset.json") {
         return recognize(path.parent().unwrap_or(Path::new(".")));
     }
-    if ends(&[".csv"]) {
-        return csv_index::open(&[(None, path.to_owned())], labels);
+    if ends_in(path, &[".csv"]) {
+        return csv_index::open(&files, labels);
     }
-    if ends(&lidc::PICKLE_ENDINGS) {
-        return lidc::open_pickle(&[(None, path.to_owned())]);
-    }
-    if ends(&lidc::HDF5_ENDINGS) {
-        return lidc::open_hdf5(path);
-    }
-    if ends(&[CACHE_ENDING]) {
-        return cache::open(path);
+    for (endings, opener) in PACKED {
+        if ends_in(path, endings)
+            && let Some(draft) = opener.open(&files)?
+        {
+            return Ok(draft);
+        }
     }
     let reason = match labels {
         LabelPolicy::Required => "the file is no dataset by its name",
@@ -162,9 +181,9 @@ fn of_file(path: &Path, labels: LabelPolicy) -> Result<Draft> {
     ))
 }
 
-/// The folder itself, which may hold cases too, and the subfolders of the parts of a dataset, named `train`, `val`, `test` or
-/// alike.
-fn parts(root: &Path) -> Result<Vec<(Option<Split>, PathBuf)>> {
+/// The folder itself, which may hold cases too, and the subfolders of the parts of a dataset, named `train`, `val`,
+/// `test` or alike.
+fn parts(root: &Path) -> Result<Vec<PartPath>> {
     let parts = subfolders(root)?
         .into_iter()
         .filter_map(|folder| Split::from_name(&name(&folder)).map(|split| (Some(split), folder)));
@@ -173,15 +192,8 @@ fn parts(root: &Path) -> Result<Vec<(Option<Split>, PathBuf)>> {
 
 /// Files of one kind in a folder: one alone, or several that are named after the parts of a dataset. Where that is not
 /// clear, `is_one` looks into the files.
-fn files_by_part(
-    folder: &Path,
-    endings: &[&str],
-    is_one: &dyn Fn(&Path) -> bool,
-) -> Result<Vec<(Option<Split>, PathBuf)>> {
-    let matches = |path: &PathBuf| {
-        let lower = name(path).to_lowercase();
-        path.is_file() && endings.iter().any(|ending| lower.ends_with(ending))
-    };
+fn files_by_part(folder: &Path, endings: &[&str], is_one: &dyn Fn(&Path) -> bool) -> Result<Vec<PartPath>> {
+    let matches = |path: &PathBuf| path.is_file() && ends_in(path, endings);
     let mut files: Vec<PathBuf> = entries(folder)?.into_iter().filter(matches).collect();
     let split = |path: &PathBuf| Split::from_words(name(path).split('.').next().unwrap_or_default());
     let unclear = |files: &[PathBuf]| files.len() > 1 && files.iter().any(|path| split(path).is_none());
@@ -199,6 +211,12 @@ fn files_by_part(
     Ok(files.into_iter().map(|path| (split(&path), path)).collect())
 }
 
+/// Whether a name has one of these endings, in any case.
+fn ends_in(path: &Path, endings: &[&str]) -> bool {
+    let lower = name(path).to_lowercase();
+    endings.iter().any(|ending| lower.ends_with(ending))
+}
+
 /// A name within a part: cases of different parts may have the same name in their folders.
 fn unique(split: Option<Split>, id: String, taken: &mut BTreeSet<String>) -> String {
     let id = match split {
@@ -211,21 +229,19 @@ fn unique(split: Option<Split>, id: String, taken: &mut BTreeSet<String>) -> Str
 
 /// What a recognizer found: a dataset that may lack the names of channels and classes.
 struct Draft {
-    pub layout: Layout,
-    /// Names of the channels, if a file gives them.
-    pub channels: Option<Vec<String>>,
-    /// Names of the classes, if a file gives them.
-    pub classes: Option<Vec<String>>,
-    pub reading: ReadOptions,
-    pub entries: Vec<CaseEntry>,
+    layout: Layout,
+    channels: Option<Vec<String>>,
+    classes: Option<Vec<String>>,
+    reading: ReadOptions,
+    entries: Vec<CaseEntry>,
     /// Cases that the layout says have no labels, as the test images of a challenge: only prediction uses them.
-    pub unlabeled: Vec<CaseEntry>,
-    pub findings: Vec<Finding>,
+    unlabeled: Vec<CaseEntry>,
+    findings: Vec<Finding>,
 }
 
 impl Draft {
     /// A draft of cases about which nothing else is known.
-    pub fn new(layout: Layout, entries: Vec<CaseEntry>) -> Self {
+    fn new(layout: Layout, entries: Vec<CaseEntry>) -> Self {
         Self {
             layout,
             channels: None,
@@ -237,8 +253,7 @@ impl Draft {
         }
     }
 
-    /// Finds out what is missing.
-    pub fn complete(mut self, root: &Path, known: &DatasetOverrides) -> Result<Dataset> {
+    fn complete(mut self, root: &Path, known: &DatasetOverrides) -> Result<Dataset> {
         if self.entries.is_empty() {
             return Err(DataError::dataset(
                 root,
@@ -275,11 +290,7 @@ impl Draft {
     /// Numbers raters from 0 without gaps over the whole dataset: a rater keeps the number in every case, also
     /// where another is missing.
     fn number_raters(&mut self) {
-        let raters = |entry: &CaseEntry| match &entry.source {
-            CaseSource::Files(files) => files.raters.iter().map(|rater| rater.number).collect(),
-            CaseSource::Packed(..) => vec![],
-        };
-        let numbers: BTreeSet<usize> = self.entries.iter().flat_map(raters).collect();
+        let numbers: BTreeSet<usize> = self.entries.iter().flat_map(CaseEntry::raters).collect();
         for entry in &mut self.entries {
             if let CaseSource::Files(files) = &mut entry.source {
                 files
@@ -290,7 +301,6 @@ impl Draft {
         }
     }
 
-    /// Adds a note if the dataset assigns only some of its cases to a part.
     fn note_partial_split(&mut self) {
         let given = self.entries.iter().filter(|entry| entry.split.is_some()).count();
         if (1..self.entries.len()).contains(&given) {
@@ -303,16 +313,15 @@ impl Draft {
     }
 
     /// Names for the channels of the first case that can be read.
-    pub fn channels_of_the_first(&self, root: &Path) -> Result<Vec<String>> {
+    fn channels_of_the_first(&self, root: &Path) -> Result<Vec<String>> {
         let count = self.entries.iter().find_map(|entry| match &entry.source {
             CaseSource::Packed(records, index) => {
                 records.items[*index].as_ref().ok().map(|record| record.channels)
             }
             CaseSource::Files(files) if files.images.len() > 1 => Some(files.images.len()),
             CaseSource::Files(files) => {
-                let image = read(files.images.first()?.as_deref()?, &Limits::default()).ok()?;
-                let axis = usize::from(self.reading.depth_is_channels && image.shape[0] == 1);
-                Some(image.shape[axis])
+                let shape = shape(files.images.first()?.as_deref()?)?;
+                Some(shape[usize::from(self.reading.depth_is_channels && shape[0] == 1)])
             }
         });
         match count {
@@ -325,7 +334,6 @@ impl Draft {
         }
     }
 
-    /// The channels that are asked for.
     fn pick(&mut self, root: &Path, stored: &[String], known: &DatasetOverrides) -> Result<Vec<String>> {
         let Some(wanted) = known.channels.as_ref().filter(|wanted| *wanted != stored) else {
             return Ok(stored.to_vec());
@@ -360,8 +368,6 @@ impl Draft {
         let (coding, classes) = LabelCoding::for_values(&present);
         if known.coding.is_none() {
             self.findings.extend(noisy_labels(&present));
-        }
-        if known.coding.is_none() {
             self.reading.coding = coding;
         }
         classes
@@ -404,20 +410,15 @@ fn check_classes(root: &Path, classes: &[String], coding: &LabelCoding) -> Resul
     Err(DataError::dataset(root, reason, advice))
 }
 
-/// Which of the values 0 … 255 occur in the labels of any case. Files that cannot be read are left to the
-/// check.
+/// Which of the values 0 … 255 occur in the labels of any case. Files that cannot be read, or that make the program
+/// fail, are left to the check.
 fn values_in_use(entries: &[CaseEntry]) -> [bool; 256] {
-    let of_cases =
-        parallel::map(entries.len(), &parallel::unwatched, |i, meter| of_source(&entries[i].source, meter));
-    let mut present = [false; 256];
-    // A file that makes the program fail does so again in the check, with the name of its case.
-    for of_case in of_cases.into_iter().flatten() {
-        present.iter_mut().zip(of_case).for_each(|(all, one)| *all |= one);
-    }
-    present
+    let of_case = |i: usize, meter: &MemoryMeter| values_of_case(&entries[i].source, meter);
+    let of_cases = parallel::map(entries.len(), &parallel::unwatched, of_case);
+    of_cases.into_iter().flatten().fold([false; 256], |all, one| std::array::from_fn(|v| all[v] || one[v]))
 }
 
-fn of_source(source: &CaseSource, meter: &MemoryMeter) -> [bool; 256] {
+fn values_of_case(source: &CaseSource, meter: &MemoryMeter) -> [bool; 256] {
     let mut present = [false; 256];
     let mut mark = |labels: &[u8]| labels.iter().for_each(|&label| present[usize::from(label)] = true);
     match source {

@@ -6,12 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ssn_io::{Limits, read};
-
-use crate::dataset::source::{CaseFiles, CaseSource, RaterFiles, RaterMaps, ReadOptions};
-use crate::dataset::{CaseEntry, Layout};
+use crate::dataset::{CaseEntry, CaseFiles, CaseSource, Layout, RaterFiles, RaterMaps, ReadOptions};
 use crate::error::Result;
-use crate::layouts::files::{images, name, stem, subfolders};
+use crate::layouts::files::{images, name, shape, stem, subfolders};
 use crate::layouts::{Draft, parts, unique};
 
 /// The masks of a case: by rater, then by task.
@@ -77,22 +74,7 @@ fn task_and_rater(stem: &str) -> Option<(usize, usize)> {
 /// Whether the third axis of the image holds channels: it is longer than 1, and the masks are flat.
 fn depth_is_channels(source: &CaseSource) -> bool {
     let CaseSource::Files(files) = source else { return false };
-    let depth = |path: Option<&PathBuf>| {
-        path.and_then(|path| read(path, &Limits::default()).ok())
-            .map(|image| (image.shape[0], image.shape[1]))
-    };
-    let image = depth(files.images.first().and_then(Option::as_ref));
-    let mask = depth(files.raters.first().and_then(|rater| rater.files().into_iter().next()));
-    matches!((image, mask), (Some((1, 2..)), Some((_, 1))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_tell_task_and_rater() {
-        assert_eq!(task_and_rater("task01_seg07"), Some((1, 7)));
-        assert_eq!(task_and_rater("task1_label2"), None);
-    }
+    let image = files.images.iter().flatten().next().and_then(|path| shape(path));
+    let mask = files.raters.iter().flat_map(RaterFiles::files).next().and_then(|path| shape(path));
+    matches!((image, mask), (Some([1, depth, ..]), Some([_, 1, ..])) if depth > 1)
 }

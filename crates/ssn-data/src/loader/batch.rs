@@ -7,10 +7,10 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::augment::DeformationField;
-use crate::augment::{AugmentConfig, PatchInfo};
-use crate::augment::{Grid, LabelInterpolation, sample_image, sample_labels};
-use crate::dataset::case::Cases;
+use crate::augment::{
+    AugmentConfig, DeformationField, Grid, LabelInterpolation, PatchInfo, sample_image, sample_labels,
+};
+use crate::dataset::Cases;
 use crate::error::{DataError, Result};
 use crate::loader::cache::CaseCache;
 use crate::loader::order::{CaseOrder, CaseSampler};
@@ -139,8 +139,7 @@ impl BatchSampler {
     /// Checks the settings; cases are kept in memory up to `cache_bytes`.
     pub fn new(cases: Arc<dyn Cases>, seed: u64, config: BatchConfig, cache_bytes: usize) -> Result<Self> {
         if config.batch_size == 0 {
-            let (field, value) = ("batch_size", "0".to_owned());
-            return Err(DataError::setting(field, value, "at least 1"));
+            return Err(DataError::setting("batch_size", 0, "at least 1"));
         }
         config.patch.check()?;
         config.augment.check()?;
@@ -200,17 +199,13 @@ impl BatchSampler {
     ) -> Result<()> {
         let patch = &self.config.patch;
         let case = self.cache.get(index, || {
-            let case = IndexedCase::new(self.cases.load(index)?, patch.index())?;
+            let case = IndexedCase::new(self.cases.load(index)?, patch)?;
             let bytes = case.bytes();
             Ok((case, bytes))
         })?;
         let chosen = patch.choose(&case, &mut RandomStream::new(self.seed, Purpose::Patch, q))?;
         let shapes = self.shapes(&case, &chosen);
-        let batch = batch.get_or_insert_with(|| Batch {
-            first: self.items.start,
-            of: self.config.batch_size,
-            ..empty(number, shapes, self.grids(chosen.window.size))
-        });
+        let batch = batch.get_or_insert_with(|| self.empty(number, shapes, chosen.window.size));
         if shapes != [batch.image_shape, batch.target_shape] {
             let reason = format!(
                 "its images and targets are {:?} and {:?}, but those of case {} are {:?} and {:?}",
@@ -234,12 +229,26 @@ impl BatchSampler {
     fn shapes(&self, case: &IndexedCase, chosen: &PatchLocation) -> [[usize; 5]; 2] {
         let targets = chosen.rater.map_or(case.raters.len(), |_| 1);
         let shape = |n, [d, h, w]: [usize; 3]| [self.items.len(), n, d, h, w];
-        [shape(case.image.channels(), chosen.window.size), shape(targets, chosen.target.size)]
+        [shape(case.image.channels, chosen.window.size), shape(targets, chosen.target.size)]
     }
 
-    /// The voxels of a patch of a size that are made.
-    fn grids(&self, size: [usize; 3]) -> Vec<Grid> {
-        self.config.input_grids.clone().unwrap_or_else(|| vec![Grid::whole(size)])
+    /// A batch whose items are still to be filled in, of patches of a size.
+    fn empty(&self, number: u64, shapes: [[usize; 5]; 2], size: [usize; 3]) -> Batch {
+        let [image_shape, target_shape] = shapes;
+        let [items, channels, ..] = image_shape;
+        let grids = self.config.input_grids.clone().unwrap_or_else(|| vec![Grid::whole(size)]);
+        Batch {
+            number,
+            first: self.items.start,
+            of: self.config.batch_size,
+            image_shape,
+            images: vec![0.0; items * channels * grids.iter().map(Grid::voxels).sum::<usize>()],
+            grids,
+            target_shape,
+            targets: vec![0; target_shape.iter().product()],
+            masks: None,
+            origins: Vec::with_capacity(items),
+        }
     }
 
     /// Cuts and augments one patch.
@@ -277,23 +286,6 @@ impl BatchSampler {
             let mut pair = [(mask.as_slice(), &mut masks[item * voxels..][..voxels])];
             sample_labels(&mut pair, case.shape(), &field, chosen.target, LabelInterpolation::Nearest);
         }
-    }
-}
-
-fn empty(number: u64, [image_shape, target_shape]: [[usize; 5]; 2], grids: Vec<Grid>) -> Batch {
-    let [items, channels, ..] = image_shape;
-    let voxels: usize = grids.iter().map(Grid::voxels).sum();
-    Batch {
-        number,
-        first: 0,
-        of: items,
-        image_shape,
-        images: vec![0.0; items * channels * voxels],
-        grids,
-        target_shape,
-        targets: vec![0; target_shape.iter().product()],
-        masks: None,
-        origins: Vec::with_capacity(image_shape[0]),
     }
 }
 

@@ -1,9 +1,10 @@
 //! A least-recently-used cache of decoded cases, limited in bytes.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::error::Result;
+use crate::parallel::lock;
 
 /// A cache of values by number. Of several threads that ask for a value, the first loads it and the others wait.
 #[derive(Debug)]
@@ -25,12 +26,10 @@ struct Slot<T> {
     value: Arc<Mutex<Option<Arc<T>>>>,
     /// The size of the value; 0 until it is loaded.
     bytes: usize,
-    /// The time of the last use.
     used: u64,
 }
 
 impl<T> CaseCache<T> {
-    /// A cache that keeps at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self { limit, state: Mutex::new(State { slots: HashMap::new(), clock: 0, bytes: 0 }) }
     }
@@ -78,11 +77,6 @@ impl<T> State<T> {
     }
 }
 
-/// Every change under a lock is complete in itself, so a poisoned lock is as good as any.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
@@ -92,10 +86,6 @@ mod tests {
     use super::*;
     use crate::error::DataError;
     use crate::random::{Purpose, RandomStream};
-
-    fn failure() -> DataError {
-        DataError::case("a", "broken", "mend it")
-    }
 
     #[test]
     fn what_was_used_last_stays_and_the_limit_holds() {
@@ -113,6 +103,9 @@ mod tests {
         assert_eq!([get(1), get(2), get(1), get(3)], [1, 2, 2, 3]);
         // 2 had to go for 3; 1 was used after it.
         assert_eq!([get(1), get(2)], [3, 4]);
+        // A value larger than the cache is not kept, and nothing goes for it.
+        assert_eq!(*cache.get(9, || Ok((9, 101))).unwrap(), 9);
+        assert_eq!((get(2), lock(&cache.state).bytes), (4, 80));
     }
 
     #[test]
@@ -132,15 +125,6 @@ mod tests {
                 });
             }
         });
-    }
-
-    #[test]
-    fn a_value_larger_than_the_cache_is_not_kept() {
-        let cache = CaseCache::new(10);
-        cache.get(1, || Ok(("small", 10))).unwrap();
-        assert_eq!(*cache.get(2, || Ok(("large", 11))).unwrap(), "large");
-        assert_eq!(lock(&cache.state).bytes, 10);
-        assert_eq!(*cache.get(1, || Err(failure())).unwrap(), "small");
     }
 
     #[test]
@@ -166,7 +150,7 @@ mod tests {
     #[test]
     fn failures_and_panics_leave_the_number_free() {
         let cache = CaseCache::<u8>::new(10);
-        assert!(cache.get(1, || Err(failure())).is_err());
+        assert!(cache.get(1, || Err(DataError::case("a", "broken", "mend it"))).is_err());
         let panicked =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| cache.get(1, || panic!("a defect"))));
         assert!(panicked.is_err());

@@ -7,25 +7,25 @@ mod batch;
 mod cache;
 mod order;
 mod patch;
-mod queue;
 
 pub use batch::{Batch, BatchConfig, BatchSampler, Origin, Replica};
 pub use order::{CaseOrder, CaseSampler};
 pub use patch::{PatchConfig, PatchSampler, RaterChoice};
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::dataset::case::Cases;
+use crate::dataset::Cases;
 use crate::error::{DataError, Result};
-use crate::loader::queue::BatchQueue;
-use crate::parallel::default_bytes;
+use crate::parallel::{default_bytes, lock};
 
 /// The default memory for finished batches: a few batches of the largest kind in use (10 patches of
 /// 4 × 110³ voxels take 213 MB), and hundreds of small ones.
-pub const DEFAULT_PREFETCH_BYTES: usize = 1 << 30;
+const DEFAULT_PREFETCH_BYTES: usize = 1 << 30;
 
 /// How long the end of a loader waits for its threads; one that is still loading a case ends by itself afterwards.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -88,16 +88,13 @@ impl DataLoader {
             queue.worker_starts();
             let thread = thread::Builder::new().name(format!("batches-{number}"));
             let work = move || {
-                let _guard = queue::WorkerGuard(&queue);
+                let _guard = WorkerGuard(&queue);
                 work(&sampler, &queue, order);
             };
             loader.threads.push(thread.spawn(work).map_err(|error| {
                 loader.queue.worker_ends();
-                DataError::setting(
-                    "workers",
-                    config.workers,
-                    format!("no more threads than the system can start ({error})"),
-                )
+                let expected = format!("no more threads than the system can start ({error})");
+                DataError::setting("workers", config.workers, expected)
             })?);
         }
         Ok(loader)
@@ -149,19 +146,174 @@ impl Drop for DataLoader {
     }
 }
 
+/// How long an error waits for earlier batches that are still being made.
+const ERROR_DELAY: Duration = Duration::from_millis(500);
+
+/// Finished batches by number, within a number of bytes.
+struct BatchQueue {
+    limit: usize,
+    stopped: AtomicBool,
+    state: Mutex<QueueState>,
+    /// There is room for another batch, or no need for any.
+    room: Condvar,
+    /// A batch or an error came, or a thread left.
+    news: Condvar,
+}
+
+struct QueueState {
+    /// The next number that no thread has claimed.
+    claimed: u64,
+    /// The number that the consumer wants.
+    wanted: u64,
+    ready: BTreeMap<u64, Batch>,
+    ready_bytes: usize,
+    /// The bytes of the largest batch so far, which those being made are taken to have.
+    batch_bytes: usize,
+    error: Option<(u64, DataError, Instant)>,
+    workers: usize,
+}
+
+/// Counts a thread as ended when it is dropped, also by a panic.
+struct WorkerGuard<'a>(&'a BatchQueue);
+
+impl Drop for WorkerGuard<'_> {
+    fn drop(&mut self) {
+        self.0.worker_ends();
+    }
+}
+
+impl BatchQueue {
+    fn new(start: u64, limit: usize) -> Self {
+        let state = QueueState {
+            claimed: start,
+            wanted: start,
+            ready: BTreeMap::new(),
+            ready_bytes: 0,
+            batch_bytes: 0,
+            error: None,
+            workers: 0,
+        };
+        Self {
+            limit,
+            stopped: AtomicBool::new(false),
+            state: Mutex::new(state),
+            room: Condvar::new(),
+            news: Condvar::new(),
+        }
+    }
+
+    fn worker_starts(&self) {
+        lock(&self.state).workers += 1;
+    }
+
+    fn worker_ends(&self) {
+        lock(&self.state).workers -= 1;
+        self.news.notify_all();
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    fn stop(&self) {
+        // Under the lock, so that no thread can miss it between looking and waiting.
+        let state = lock(&self.state);
+        self.stopped.store(true, Ordering::Relaxed);
+        drop(state);
+        self.room.notify_all();
+    }
+
+    /// The next batch to make, once there is room for it; `None` if no more are needed.
+    fn claim(&self) -> Option<u64> {
+        let mut state = lock(&self.state);
+        loop {
+            if self.is_stopped() || state.error.is_some() {
+                return None;
+            }
+            let in_work = (state.claimed - state.wanted) as usize - state.ready.len();
+            let bytes = state.ready_bytes + (in_work + 1) * state.batch_bytes;
+            if state.claimed == state.wanted || bytes <= self.limit {
+                state.claimed += 1;
+                return Some(state.claimed - 1);
+            }
+            state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn deliver(&self, batch: Batch) {
+        let mut state = lock(&self.state);
+        let bytes = batch.bytes();
+        state.ready_bytes += bytes;
+        state.batch_bytes = state.batch_bytes.max(bytes);
+        state.ready.insert(batch.number, batch);
+        drop(state);
+        self.news.notify_all();
+    }
+
+    /// Of several errors, that of the first batch counts.
+    fn fail(&self, number: u64, error: DataError) {
+        let mut state = lock(&self.state);
+        if state.error.as_ref().is_none_or(|(first, ..)| number < *first) {
+            let since = state.error.as_ref().map_or_else(Instant::now, |(_, _, since)| *since);
+            state.error = Some((number, error, since));
+        }
+        drop(state);
+        self.news.notify_all();
+        self.room.notify_all();
+    }
+
+    /// Waits for a batch, or for an error in it or in a later one that has waited long enough.
+    fn take(&self, number: u64) -> Result<Batch> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(batch) = state.ready.remove(&number) {
+                state.ready_bytes -= batch.bytes();
+                state.wanted = number + 1;
+                drop(state);
+                self.room.notify_all();
+                return Ok(batch);
+            }
+            let patience = match &state.error {
+                Some((failed, _, _)) if *failed <= number => Duration::ZERO,
+                Some((_, _, since)) => ERROR_DELAY.saturating_sub(since.elapsed()),
+                None if state.workers == 0 => {
+                    let message = "all threads that make batches have ended".to_owned();
+                    return Err(DataError::Panic { id: "unknown".to_owned(), message });
+                }
+                None => Duration::MAX,
+            };
+            if patience.is_zero()
+                && let Some((_, error, _)) = state.error.take()
+            {
+                return Err(error);
+            }
+            state = if patience == Duration::MAX {
+                self.news.wait(state).unwrap_or_else(PoisonError::into_inner)
+            } else {
+                self.news.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner).0
+            };
+        }
+    }
+
+    /// Waits until all threads have ended; false on a timeout.
+    fn wait_for_workers(&self, time: Duration) -> bool {
+        let (state, _) = self
+            .news
+            .wait_timeout_while(lock(&self.state), time, |state| state.workers > 0)
+            .unwrap_or_else(PoisonError::into_inner);
+        state.workers == 0
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Instant;
+    use std::sync::atomic::AtomicUsize;
 
     use ssn_io::Geometry;
 
     use super::*;
-    use crate::augment::Grid;
-    use crate::augment::{AugmentPreset, Augmentation};
-    use crate::dataset::case::{Case, MemoryCases};
-    use crate::loader::order::CaseOrder;
-    use crate::loader::patch::{PatchConfig, PatchSampler, RaterChoice};
+    use crate::augment::{AugmentPreset, Augmentation, Grid};
+    use crate::dataset::{Case, MemoryCases};
     use crate::random::{Purpose, RandomStream};
 
     fn cases(count: usize, shape: [usize; 3], channels: usize, mask: bool) -> Arc<MemoryCases> {
@@ -303,8 +455,7 @@ mod tests {
                 Mood::Good => {}
                 Mood::Slow(milliseconds) => thread::sleep(Duration::from_millis(milliseconds)),
                 Mood::Broken => {
-                    let (field, value) = ("header", "bad".to_owned());
-                    let source = DataError::setting(field, value, "good");
+                    let source = DataError::setting("header", "bad", "good");
                     return Err(DataError::Load { id: format!("file-{index}"), source: Box::new(source) });
                 }
                 Mood::Panics => panic!("index out of range"),
@@ -325,15 +476,22 @@ mod tests {
     }
 
     #[test]
-    fn an_error_comes_in_order_with_its_case_and_ends_the_sequence() {
-        for workers in [0, 1, 3] {
-            let mut loader =
-                in_order(moody(|i| if i == 3 { Mood::Broken } else { Mood::Good }), workers, 1 << 20);
+    fn errors_and_panics_come_in_order_with_their_case_and_end_the_sequence() {
+        let broken: fn(usize) -> Mood = |i| if i == 3 { Mood::Broken } else { Mood::Good };
+        let panics: fn(usize) -> Mood = |i| if i == 3 { Mood::Panics } else { Mood::Good };
+        for (workers, mood, expected) in [
+            (0, broken, "case case-3: "),
+            (1, broken, "case case-3: "),
+            (3, broken, "case case-3: "),
+            (0, panics, "case case-3: the program failed: index out of range"),
+            (2, panics, "case case-3: the program failed: index out of range"),
+        ] {
+            let mut loader = in_order(moody(mood), workers, 1 << 20);
             for _ in 0..3 {
                 loader.next().unwrap().unwrap();
             }
             let error = loader.next().unwrap().unwrap_err().to_string();
-            assert!(error.starts_with("case case-3: "), "{error}");
+            assert!(error.starts_with(expected), "{error}");
             assert!(loader.next().is_none());
         }
     }
@@ -351,17 +509,6 @@ mod tests {
         assert!(error.contains("case-1"), "{error}");
         // The slow batch takes a minute: this only fails if it was waited for.
         assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
-    }
-
-    #[test]
-    fn a_panic_becomes_an_error_with_the_case() {
-        for workers in [0, 2] {
-            let mut loader =
-                in_order(moody(|i| if i == 1 { Mood::Panics } else { Mood::Good }), workers, 1 << 20);
-            loader.next().unwrap().unwrap();
-            let error = loader.next().unwrap().unwrap_err().to_string();
-            assert!(error.contains("case-1") && error.contains("index out of range"), "{error}");
-        }
     }
 
     #[test]

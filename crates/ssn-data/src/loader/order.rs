@@ -42,20 +42,18 @@ pub struct CaseSampler {
 }
 
 impl CaseSampler {
-    /// A sampler for a set of `cases` cases.
     pub fn new(seed: u64, cases: usize, order: CaseOrder) -> Result<Self> {
-        let setting =
-            |field, value: usize, expected: &str| DataError::setting(field, value, expected.to_owned());
         if cases == 0 || u32::try_from(cases).is_err() {
-            return Err(setting("the number of cases", cases, "at least 1 and below 2³²"));
+            return Err(DataError::setting("the number of cases", cases, "at least 1 and below 2³²"));
         }
         if let CaseOrder::Epochs { images, patches } = order {
             let whole = images.checked_mul(patches).filter(|&n| u32::try_from(n).is_ok());
             if images == 0 || whole.is_none() {
-                return Err(setting("order.images", images, "at least 1, and below 2³² with all patches"));
+                let expected = "at least 1, and below 2³² with all patches";
+                return Err(DataError::setting("order.images", images, expected));
             }
             if patches == 0 {
-                return Err(setting("order.patches", patches, "at least 1"));
+                return Err(DataError::setting("order.patches", patches, "at least 1"));
             }
         }
         Ok(Self { seed, cases, order, known: None })
@@ -81,7 +79,6 @@ impl CaseSampler {
         self.known.as_ref().map_or(0, |(_, cases)| cases[place] as usize)
     }
 
-    /// The cases of all items of an epoch.
     fn epoch_order(&self, epoch: u64) -> Vec<u32> {
         let mut stream = RandomStream::new(self.seed, Purpose::Order, epoch);
         let mut shuffled = || {

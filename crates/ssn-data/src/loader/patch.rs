@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::augment::{ChannelsLastImage, Window};
-use crate::dataset::case::Case;
+use crate::dataset::Case;
 use crate::error::{DataError, Result};
 use crate::random::RandomStream;
 
@@ -101,33 +101,24 @@ impl PatchConfig {
         }
     }
 
-    /// The indices that cases need for this.
-    pub fn index(&self) -> CenterIndex {
-        match (self.sampler, self.rater) {
-            (PatchSampler::Whole | PatchSampler::CenterCrop { .. }, _) => CenterIndex::None,
-            (PatchSampler::Random { .. }, RaterChoice::All) => CenterIndex::AnyRater,
-            (PatchSampler::Random { .. }, _) => CenterIndex::EachRater,
-        }
-    }
-
     /// Chooses the patch of one item.
     pub fn choose(&self, case: &IndexedCase, stream: &mut RandomStream) -> Result<PatchLocation> {
         let raters = case.raters.len();
         let rater = match self.rater {
             RaterChoice::All => None,
             RaterChoice::Random => Some(stream.below(raters as u64) as usize),
-            RaterChoice::Fixed { rater } => Some(case.rater_index(rater).ok_or_else(|| {
-                let present: Vec<String> =
-                    (0..raters).map(|place| case.rater_number(place).to_string()).collect();
-                DataError::case(
-                    &case.id,
-                    format!(
-                        "rater {rater} is asked for, but those of this case are {}, counted from 0",
-                        present.join(", ")
-                    ),
-                    "choose another rater, or a random one, or leave the case out",
-                )
-            })?),
+            RaterChoice::Fixed { rater } => {
+                let numbers: Vec<usize> = (0..raters).map(|place| case.rater_number(place)).collect();
+                let place = numbers.iter().position(|number| *number == rater);
+                Some(place.ok_or_else(|| {
+                    let present = numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+                    let reason = format!(
+                        "rater {rater} is asked for, but those of this case are {present}, counted from 0"
+                    );
+                    let advice = "choose another rater, or a random one, or leave the case out";
+                    DataError::case(&case.id, reason, advice)
+                })?)
+            }
         };
         let shape = case.shape();
         let middle = shape.map(|n| n / 2);
@@ -157,16 +148,16 @@ fn random_voxel(
     foreground: bool,
     stream: &mut RandomStream,
 ) -> Option<[usize; 3]> {
-    let centers = case.centers(rater)?;
+    let centers = case.centers.get(rater.unwrap_or(0))?;
     let (wanted, other) = match foreground {
         true => (&centers.foreground, &centers.background),
         false => (&centers.background, &centers.foreground),
     };
-    let set = if wanted.is_empty() { other } else { wanted };
-    if set.is_empty() {
+    let set = if wanted.len == 0 { other } else { wanted };
+    if set.len == 0 {
         return None;
     }
-    let voxel = set.nth(stream.below(set.len() as u64) as usize)?;
+    let voxel = set.nth(stream.below(set.len as u64) as usize)?;
     let [_, h, w] = case.shape();
     Some([voxel / (h * w), voxel / w % h, voxel % w])
 }
@@ -180,37 +171,21 @@ fn fits(size: [usize; 3], target: [usize; 3]) -> Result<()> {
     Err(DataError::setting("patch.target_size", format!("{target:?}"), expected))
 }
 
-/// The voxels around which patches may be cut, for one choice of target.
+/// The voxels around which patches may be cut, for one choice of target: those inside the mask that the target marks
+/// as something other than 0, and the others inside the mask.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PatchCenters {
-    /// Voxels inside the mask that the target marks as something other than 0.
-    pub foreground: VoxelSet,
-    /// The others inside the mask.
-    pub background: VoxelSet,
-}
-
-/// Which indices of voxels a case needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CenterIndex {
-    /// None: patches do not depend on labels.
-    None,
-    /// One for every rater.
-    EachRater,
-    /// One for the voxels that any rater marks.
-    AnyRater,
+struct PatchCenters {
+    foreground: VoxelSet,
+    background: VoxelSet,
 }
 
 /// A case ready for cutting patches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexedCase {
-    /// The name of the case.
     pub id: String,
-    /// The image.
     pub image: ChannelsLastImage,
-    /// One label map `[d, h, w]` per rater.
     pub raters: Vec<Vec<u8>>,
     rater_numbers: Vec<usize>,
-    /// The region of interest `[d, h, w]`.
     pub mask: Option<Vec<u8>>,
     /// The distances of neighboring voxels, `[d, h, w]`.
     pub spacing: [f64; 3],
@@ -218,8 +193,8 @@ pub struct IndexedCase {
 }
 
 impl IndexedCase {
-    /// Checks a case and prepares it.
-    pub fn new(case: Case, index: CenterIndex) -> Result<Self> {
+    /// Checks a case and prepares it for patches that are cut as `patch` says.
+    pub fn new(case: Case, patch: &PatchConfig) -> Result<Self> {
         check(&case)?;
         let shape = case.shape;
         let voxels = case.voxels();
@@ -229,13 +204,13 @@ impl IndexedCase {
                 foreground: VoxelSet::new(voxels, |voxel| inside(voxel) && marked(voxel)),
                 background: VoxelSet::new(voxels, |voxel| inside(voxel) && !marked(voxel)),
             };
-            match index {
-                CenterIndex::None => vec![],
-                CenterIndex::EachRater => {
-                    case.raters.iter().map(|labels| centers(&|voxel| labels[voxel] != 0)).collect()
-                }
-                CenterIndex::AnyRater => {
+            match (patch.sampler, patch.rater) {
+                (PatchSampler::Whole | PatchSampler::CenterCrop { .. }, _) => vec![],
+                (PatchSampler::Random { .. }, RaterChoice::All) => {
                     vec![centers(&|voxel| case.raters.iter().any(|labels| labels[voxel] != 0))]
+                }
+                (PatchSampler::Random { .. }, _) => {
+                    case.raters.iter().map(|labels| centers(&|voxel| labels[voxel] != 0)).collect()
                 }
             }
         };
@@ -253,7 +228,7 @@ impl IndexedCase {
 
     /// `[d, h, w]`.
     pub fn shape(&self) -> [usize; 3] {
-        self.image.shape()
+        self.image.shape
     }
 
     /// The number of the rater at a place of `raters`.
@@ -261,17 +236,6 @@ impl IndexedCase {
         self.rater_numbers.get(place).copied().unwrap_or(place)
     }
 
-    /// The place in `raters` of the rater with a number.
-    pub fn rater_index(&self, number: usize) -> Option<usize> {
-        (0..self.raters.len()).find(|&place| self.rater_number(place) == number)
-    }
-
-    /// The centers of a rater's patches, or of those of all raters.
-    pub fn centers(&self, rater: Option<usize>) -> Option<&PatchCenters> {
-        self.centers.get(rater.unwrap_or(0))
-    }
-
-    /// The bytes that the case takes.
     pub fn bytes(&self) -> usize {
         let maps = self.raters.len() + usize::from(self.mask.is_some());
         let index =
@@ -316,14 +280,13 @@ fn check(case: &Case) -> Result<()> {
     Ok(())
 }
 
-/// Bits of one word.
 const WORD: usize = 64;
 /// Words between two entries of the running count.
 const BLOCK: usize = 8;
 
 /// A set of voxels: one bit each, and the number of members before every block of 512.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VoxelSet {
+struct VoxelSet {
     words: Vec<u64>,
     before: Vec<u32>,
     len: usize,
@@ -331,7 +294,7 @@ pub struct VoxelSet {
 
 impl VoxelSet {
     /// The voxels below `voxels` for which `member` is true.
-    pub fn new(voxels: usize, member: impl Fn(usize) -> bool) -> Self {
+    fn new(voxels: usize, member: impl Fn(usize) -> bool) -> Self {
         let mut words = vec![0u64; voxels.div_ceil(WORD)];
         let mut before = Vec::with_capacity(words.len().div_ceil(BLOCK));
         let mut len = 0;
@@ -348,18 +311,8 @@ impl VoxelSet {
         Self { words, before, len }
     }
 
-    /// How many voxels are in the set.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether the set has no voxels.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Member `k` in the order of the volume; `None` if there are not so many.
-    pub fn nth(&self, k: usize) -> Option<usize> {
+    fn nth(&self, k: usize) -> Option<usize> {
         if k >= self.len {
             return None;
         }
@@ -378,8 +331,7 @@ impl VoxelSet {
         None
     }
 
-    /// The bytes that the set takes.
-    pub fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         8 * self.words.len() + 4 * self.before.len()
     }
 }
@@ -389,8 +341,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::augment::DeformationField;
-    use crate::augment::{Grid, LabelInterpolation, sample_image, sample_labels};
     use crate::random::Purpose;
 
     proptest! {
@@ -398,9 +348,9 @@ mod tests {
         fn members_are_found_in_order(bits in prop::collection::vec(prop::bool::weighted(0.2), 0..3000)) {
             let set = VoxelSet::new(bits.len(), |voxel| bits[voxel]);
             let expected: Vec<usize> = (0..bits.len()).filter(|&voxel| bits[voxel]).collect();
-            let found: Vec<usize> = (0..set.len()).filter_map(|k| set.nth(k)).collect();
+            let found: Vec<usize> = (0..set.len).filter_map(|k| set.nth(k)).collect();
             prop_assert_eq!(found, expected);
-            prop_assert_eq!(set.nth(set.len()), None);
+            prop_assert_eq!(set.nth(set.len), None);
         }
     }
 
@@ -418,69 +368,9 @@ mod tests {
         }
     }
 
-    /// Pads an array on all sides by `by` and cuts the window out of it.
-    fn pad_then_crop<T: Copy>(
-        values: &[T],
-        [d, h, w]: [usize; 3],
-        window: Window,
-        by: usize,
-        outside: Option<T>,
-    ) -> Vec<T> {
-        let padded = [d + 2 * by, h + 2 * by, w + 2 * by];
-        let mut volume = vec![];
-        for z in 0..padded[0] {
-            for y in 0..padded[1] {
-                for x in 0..padded[2] {
-                    let at = [z, y, x].map(|i| i as isize - by as isize);
-                    let inside = [0, 1, 2].map(|k| at[k].clamp(0, [d, h, w][k] as isize - 1));
-                    let value =
-                        values[((inside[0] as usize * h) + inside[1] as usize) * w + inside[2] as usize];
-                    volume.push(if at == inside { value } else { outside.unwrap_or(value) });
-                }
-            }
-        }
-        let start = window.start.map(|x| (x + by as isize) as usize);
-        let mut out = vec![];
-        for z in 0..window.size[0] {
-            for y in 0..window.size[1] {
-                let row = ((start[0] + z) * padded[1] + start[1] + y) * padded[2] + start[2];
-                out.extend_from_slice(&volume[row..row + window.size[2]]);
-            }
-        }
-        out
-    }
-
-    proptest! {
-        #[test]
-        fn a_patch_at_a_border_equals_pad_then_crop(
-            shape in prop::array::uniform3(1usize..7),
-            size in prop::array::uniform3(1usize..9),
-            seed in any::<u64>(),
-        ) {
-            let voxels: usize = shape.iter().product();
-            let mut stream = RandomStream::new(seed, Purpose::Patch, 0);
-            let labels: Vec<u8> = (0..voxels).map(|_| stream.below(3) as u8).collect();
-            let case = IndexedCase::new(case(shape, vec![labels.clone()], None), CenterIndex::EachRater).unwrap();
-            let chosen = config(size, 0.5, RaterChoice::Random).choose(&case, &mut stream).unwrap();
-            let map = DeformationField::new(&[], size, shape[0] == 1);
-            let patch: usize = size.iter().product();
-
-            let mut image = vec![0.0; 2 * patch];
-            sample_image(&case.image, &map, chosen.window, &Grid::whole(chosen.window.size), &mut image);
-            for channel in 0..2 {
-                let plane: Vec<f32> = (0..voxels).map(|i| (channel * voxels + i) as f32 * 0.5 - 7.0).collect();
-                let expected = pad_then_crop(&plane, shape, chosen.window, 9, None);
-                prop_assert_eq!(&image[channel * patch..][..patch], &expected[..]);
-            }
-            let mut target = vec![9; patch];
-            let nearest = LabelInterpolation::Nearest;
-            sample_labels(&mut [(&labels, &mut target)], shape, &map, chosen.window, nearest);
-            prop_assert_eq!(target, pad_then_crop(&labels, shape, chosen.window, 9, Some(0)));
-        }
-    }
-
     /// How often each voxel is the center of 2,000 patches.
-    fn count_centers(case: &IndexedCase, config: PatchConfig) -> Vec<usize> {
+    fn count_centers(case: Case, config: PatchConfig) -> Vec<usize> {
+        let case = &IndexedCase::new(case, &config).unwrap();
         let [_, h, w] = case.shape();
         let mut counts = vec![0; case.shape().iter().product()];
         for q in 0..2000 {
@@ -495,35 +385,34 @@ mod tests {
     fn centers_are_lesion_or_background_inside_the_mask_as_often_as_asked() {
         let raters = vec![vec![1, 0, 0, 0, 0, 2, 0, 0], vec![0, 0, 0, 3, 0, 0, 0, 0]];
         let mask = Some(vec![1, 1, 1, 1, 1, 0, 1, 0]);
-        let case =
-            |raters| IndexedCase::new(case([2, 2, 2], raters, mask.clone()), CenterIndex::EachRater).unwrap();
+        let case = |raters| case([2, 2, 2], raters, mask.clone());
         let size = [3, 3, 3];
-        let first = count_centers(&case(raters.clone()), config(size, 0.5, RaterChoice::Fixed { rater: 0 }));
+        let first = count_centers(case(raters.clone()), config(size, 0.5, RaterChoice::Fixed { rater: 0 }));
         // Voxel 5 is marked, but outside of the mask.
         assert!((870..1130).contains(&first[0]) && first[5] == 0 && first[7] == 0, "{first:?}");
         assert!(first[1..5].iter().all(|&n| (120..280).contains(&n)), "{first:?}");
-        let always = count_centers(&case(raters), config(size, 1.0, RaterChoice::Fixed { rater: 1 }));
+        let always = count_centers(case(raters), config(size, 1.0, RaterChoice::Fixed { rater: 1 }));
         assert_eq!(always[3], 2000);
         // Without a lesion, patches are cut around the background, and the other way round.
-        let none = count_centers(&case(vec![vec![0; 8]]), config(size, 1.0, RaterChoice::Random));
+        let none = count_centers(case(vec![vec![0; 8]]), config(size, 1.0, RaterChoice::Random));
         assert!(none[0] > 200 && none[5] == 0);
-        let full = count_centers(&case(vec![vec![1; 8]]), config(size, 0.0, RaterChoice::Random));
+        let full = count_centers(case(vec![vec![1; 8]]), config(size, 0.0, RaterChoice::Random));
         assert!(full[0] > 200 && full[5] == 0);
+    }
+
+    /// What the patch of a case is, or why there is none.
+    fn choose(case: Case, config: PatchConfig) -> Result<PatchLocation> {
+        config.choose(&IndexedCase::new(case, &config)?, &mut RandomStream::new(0, Purpose::Patch, 0))
     }
 
     #[test]
     fn an_empty_mask_gives_the_middle_and_all_raters_share_an_index() {
         let empty = case([1, 4, 4], vec![vec![1; 16]], Some(vec![0; 16]));
-        let empty = IndexedCase::new(empty, CenterIndex::EachRater).unwrap();
-        let chosen = config([1, 2, 2], 0.5, RaterChoice::Random)
-            .choose(&empty, &mut RandomStream::new(0, Purpose::Patch, 0));
-        assert_eq!(chosen.unwrap().center, [0, 2, 2]);
-
+        assert_eq!(choose(empty, config([1, 2, 2], 0.5, RaterChoice::Random)).unwrap().center, [0, 2, 2]);
         let mut raters = vec![vec![0; 16]; 3];
         raters[2][9] = 1;
-        let all = config([1, 2, 2], 1.0, RaterChoice::All);
-        let shared = IndexedCase::new(case([1, 4, 4], raters, None), all.index()).unwrap();
-        assert_eq!(count_centers(&shared, all)[9], 2000);
+        let shared = case([1, 4, 4], raters, None);
+        assert_eq!(count_centers(shared, config([1, 2, 2], 1.0, RaterChoice::All))[9], 2000);
     }
 
     #[test]
@@ -534,32 +423,24 @@ mod tests {
         assert!(target([4, 3, 3]).check().is_err() && target([11, 9, 9]).check().is_err());
         assert!(config([0, 3, 3], 0.5, RaterChoice::All).check().is_err());
         assert!(config([3, 3, 3], 1.5, RaterChoice::All).check().is_err());
-        let one = IndexedCase::new(case([1, 2, 2], vec![vec![0; 4]], None), CenterIndex::None).unwrap();
-        let fixed = PatchConfig { rater: RaterChoice::Fixed { rater: 1 }, ..PatchConfig::default() };
-        let error = fixed.choose(&one, &mut RandomStream::new(0, Purpose::Patch, 0)).unwrap_err().to_string();
-        assert!(error.starts_with("case a: rater 1 is asked for, but those of this case are 0"), "{error}");
-        assert!(IndexedCase::new(case([1, 2, 2], vec![vec![0; 3]], None), CenterIndex::None).is_err());
-        assert!(IndexedCase::new(case([1, 2, 2], vec![], None), CenterIndex::None).is_err());
+        for raters in [vec![vec![0; 3]], vec![]] {
+            assert!(choose(case([1, 2, 2], raters, None), PatchConfig::default()).is_err());
+        }
     }
 
     #[test]
     fn a_fixed_rater_is_known_by_number() {
         let mut two = case([1, 1, 2], vec![vec![0, 0], vec![1, 1]], None);
         two.rater_numbers = vec![0, 2];
-        let case = IndexedCase::new(two, CenterIndex::None).unwrap();
-        let choose = |rater| {
-            let config = PatchConfig { rater: RaterChoice::Fixed { rater }, ..PatchConfig::default() };
-            config.choose(&case, &mut RandomStream::new(0, Purpose::Patch, 0))
-        };
-        assert_eq!(choose(2).unwrap().rater, Some(1));
-        insta::assert_snapshot!(choose(1).unwrap_err().to_string());
+        let fixed = |rater| PatchConfig { rater: RaterChoice::Fixed { rater }, ..PatchConfig::default() };
+        assert_eq!(choose(two.clone(), fixed(2)).unwrap().rater, Some(1));
+        insta::assert_snapshot!(choose(two, fixed(1)).unwrap_err().to_string());
     }
 
     #[test]
     fn a_whole_image_that_is_too_small_is_named() {
-        let case = IndexedCase::new(case([1, 2, 2], vec![vec![0; 4]], None), CenterIndex::None).unwrap();
         let config = PatchConfig { target_size: Some([1, 4, 4]), ..PatchConfig::default() };
-        let error = config.choose(&case, &mut RandomStream::new(0, Purpose::Patch, 0)).unwrap_err();
+        let error = choose(case([1, 2, 2], vec![vec![0; 4]], None), config).unwrap_err();
         insta::assert_snapshot!(error.to_string());
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use ssn_core::LabelMap;
-use ssn_data::{Case, DataConfig, Dataset, Normalization, Preprocessing, Split, check_unique};
+use ssn_data::{Case, DataConfig, Dataset, Normalization, Preprocessing, Split};
 use ssn_io::Tolerance;
 
 #[cfg(feature = "clap")]
@@ -140,7 +140,7 @@ pub fn open(data: &Path, part: Part) -> Result<(Dataset, Vec<Split>)> {
         let dataset = config.open()?;
         let parts = match part {
             Part::All => vec![],
-            _ => config.split.parts(&dataset)?.0,
+            _ => config.split.parts(&dataset)?,
         };
         (dataset, parts)
     } else {
@@ -160,7 +160,7 @@ pub fn open(data: &Path, part: Part) -> Result<(Dataset, Vec<Split>)> {
         };
         (dataset, parts)
     };
-    check_unique(&dataset.members())?;
+    dataset.check_unique()?;
     Ok((dataset, parts))
 }
 

@@ -53,7 +53,7 @@ impl Scores {
             Some(bytes) => String::from_utf8(bytes).map_err(|error| damaged(&cases, &error.to_string()))?,
             None => String::new(),
         };
-        let rows = csv_rows(&text).map_err(|error| damaged(&cases, &error.to_string()))?;
+        let rows = csv_rows(&text).map_err(|error| damaged(&cases, &error))?;
         let mut rows = rows.into_iter();
         let keys = rows.next().map(|row| row.cells).unwrap_or_default();
         let whole = |CsvRow { line, cells }: CsvRow| match cells.len() == keys.len() {

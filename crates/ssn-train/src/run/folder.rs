@@ -40,7 +40,7 @@ impl ResolvedRun {
 /// Opens the dataset and fills in what the config left open: the network, and sizes of patches that it can have.
 pub fn resolve(mut config: RunConfig) -> Result<ResolvedRun> {
     let dataset = Arc::new(config.data.open()?);
-    let (parts, _) = config.data.split.parts(&dataset)?;
+    let parts = config.data.split.parts(&dataset)?;
     let training = dataset.subset(&parts, Split::Train);
     if training.is_empty() {
         return Err(TrainError::Run {
@@ -214,7 +214,7 @@ impl RunFolder {
     fn freeze(&self, resolved: &ResolvedRun) -> Result<()> {
         let dataset = &resolved.dataset;
         let method = format!("as in the run {}", self.path.display());
-        SplitFile::of_parts(&dataset.members(), &resolved.parts, &method).write(&self.path.join(SPLIT))?;
+        SplitFile::of_parts(&dataset.entries, &resolved.parts, method).write(&self.path.join(SPLIT))?;
         let mut config = resolved.config.clone();
         config.data.path = fs::canonicalize(&config.data.path).unwrap_or(config.data.path);
         config.data.split.file = SPLIT.into();

@@ -30,7 +30,7 @@ pub fn seconds(
     let trained = TrainedModel::open(run, CheckpointChoice::Last, Execution::on(device, Precision::F32))?;
     let Some(data) = &trained.data else { return Ok(None) };
     let dataset = data.open()?;
-    let (parts, _) = data.split.parts(&dataset)?;
+    let parts = data.split.parts(&dataset)?;
     let dataset = dataset.with_optional_labels();
     let tiles = TileConfig { voxels_at_once: voxels_at_once(gpu.as_ref()), ..TileConfig::default() };
     let config = WholeImageConfig {

@@ -5,18 +5,14 @@ use std::path::PathBuf;
 /// The cases of one file, read once and shared by all who load from them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PackedCases {
-    /// The file.
     pub path: PathBuf,
     /// Its cases: content, or why one cannot be used.
     pub items: Vec<Result<PackedCase, String>>,
 }
 
-/// The arrays of one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PackedCase {
-    /// The number of channels `c`.
     pub channels: usize,
-    /// `[d, h, w]`.
     pub shape: [usize; 3],
     /// The image `[c, d, h, w]`.
     pub pixels: PackedImage,
@@ -24,12 +20,10 @@ pub struct PackedCase {
     pub raters: Vec<PackedLabels>,
 }
 
-/// The values of an image.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PackedImage {
     /// Every value is k / 255: a byte holds k.
     Bytes(Vec<u8>),
-    /// Any values.
     Floats(Vec<f32>),
 }
 
@@ -45,7 +39,6 @@ impl PackedImage {
         values.iter().map(byte).collect::<Option<Vec<u8>>>().map_or(Self::Floats(values), Self::Bytes)
     }
 
-    /// The values.
     pub fn unpack(&self) -> Vec<f32> {
         match self {
             Self::Bytes(bytes) => bytes.iter().map(|&k| f32::from(k) / 255.0).collect(),
@@ -54,17 +47,14 @@ impl PackedImage {
     }
 }
 
-/// A stored label map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PackedLabels {
     /// All labels are 0 or 1: bit i % 8 of byte i / 8 is voxel i.
     Bits(Vec<u8>),
-    /// Any labels.
     Bytes(Vec<u8>),
 }
 
 impl PackedLabels {
-    /// The smallest form.
     pub fn pack(labels: Vec<u8>) -> Self {
         if labels.iter().any(|&label| label > 1) {
             return Self::Bytes(labels);
@@ -73,7 +63,6 @@ impl PackedLabels {
         Self::Bits(labels.chunks(8).map(byte).collect())
     }
 
-    /// The labels of `voxels` voxels.
     pub fn unpack(&self, voxels: usize) -> Vec<u8> {
         match self {
             Self::Bits(bytes) => {
