@@ -57,6 +57,7 @@ fn config(args: &PredictArgs, global: &Global) -> Result<PredictConfig, Failure>
         tile,
         voxels_at_once: args.voxels_at_once.map(|voxels| voxels as usize),
         samples: args.samples as usize,
+        prediction: args.prediction,
         probabilities: args.probabilities,
         nifti: args.nifti,
         overwrite: args.overwrite,

@@ -14,7 +14,9 @@ use ssn_core::space::{Grid, voxel_count};
 use ssn_core::{BitPlanes, LabelMap, Steering};
 
 use crate::error::{EvalError, Result};
-use crate::predictions::{DistributionFile, Draw, Header, Kind, blocks, case_seed, summarize};
+use crate::predictions::{
+    DistributionFile, Draw, Header, Kind, PredictionRule, blocks, case_seed, predict_labels, summarize,
+};
 
 /// Samples of the paper's figures on LIDC.
 pub const DEFAULT_SAMPLES: usize = 100;
@@ -56,6 +58,8 @@ pub struct ScoreConfig {
     pub seed: u64,
     /// The masks that Dice and surface scores are reported for; none means each class, and all of them together.
     pub groups: Vec<Group>,
+    /// Which one segmentation DSC and surface scores are of.
+    pub prediction: PredictionRule,
     /// Draw independent categoricals of a deterministic network, whose only sample is its prediction otherwise.
     pub categorical: bool,
     /// The temperature of samples of a distribution; 1 leaves it as it is.
@@ -79,6 +83,7 @@ impl Default for ScoreConfig {
             ged_counts: GED_COUNTS.to_vec(),
             seed: 0,
             groups: vec![],
+            prediction: PredictionRule::Mean,
             categorical: false,
             temperature: 1.0,
             diagonal_noise: true,
@@ -191,6 +196,16 @@ impl CaseScores {
     /// GED² of all samples.
     pub fn ged_squared(&self) -> Option<f64> {
         self.ged.last().map(|ged| ged.squared)
+    }
+
+    /// GED² less what a perfect distribution would have: D · (1/m + 1/n) with m samples and n raters, where D is the mean
+    /// distance of two different raters. A deterministic network, with one sample, is a perfect one of m = ∞. None for a
+    /// single rater.
+    pub fn excess_ged_squared(&self) -> Option<f64> {
+        let n = self.raters as f64;
+        let inverse_m = if self.samples > 1 { 1.0 / self.samples as f64 } else { 0.0 };
+        let distance = (self.raters > 1).then(|| self.rater_diversity * n / (n - 1.0))?;
+        self.ged_squared().map(|ged| ged - distance * (inverse_m + 1.0 / n))
     }
 
     /// The DSC of the prediction: the mean over masks of the mean over raters, where they have a value.
@@ -310,7 +325,7 @@ pub fn score(file: &DistributionFile, raters: &[LabelMap], config: &ScoreConfig)
     config.check()?;
     let about = file.description();
     check_raters(&about.case, about.voxels(), file.labels(), raters)?;
-    let prediction = file.map_on_image(&file.prediction()?)?;
+    let prediction = file.map_on_image(&predict_labels(file, config.prediction)?)?;
     let Samples { planes, frequencies } = Samples::draw(file, &prediction, config)?;
     let maps = CaseMaps {
         case: &about.case,

@@ -9,7 +9,7 @@ use ssn_core::metrics::{ClassGroup, Overlap, PairStatistic, PairwiseDistances, g
 use ssn_core::random::philox4x32;
 use ssn_core::{BitPlanes, LabelMap, LowRankNormal, SampleSummary, Sampler, Steering};
 use ssn_eval::scores::{CaseMaps, Group, memory, score, score_maps};
-use ssn_eval::{CaseScores, DistributionFile, Draw, Kind, ScoreConfig};
+use ssn_eval::{CaseScores, DistributionFile, Draw, Kind, PredictionRule, ScoreConfig, predict_labels};
 use ssn_io::Limits;
 
 /// Label maps of the whole image: noise, inside and outside the region of the files.
@@ -46,6 +46,29 @@ fn distances_are_those_of_samples_and_raters_on_the_image() {
     );
     assert_eq!(found.hm_iou, Some(PairwiseDistances::new(&all, &planes(&raters)).unwrap().hm_iou().unwrap()));
     assert_eq!((found.samples, found.raters), (20, 3));
+}
+
+#[test]
+fn the_excess_is_what_a_perfect_distribution_would_not_have() {
+    let found = score(&file("a"), &raters(3), &ScoreConfig::fast(20)).unwrap();
+    // Three raters with themselves are nine pairs, of which six count for two different ones.
+    let distance = found.rater_diversity * 9.0 / 6.0;
+    let expected = found.ged_squared().unwrap() - distance * (1.0 / 20.0 + 1.0 / 3.0);
+    assert!((found.excess_ged_squared().unwrap() - expected).abs() < 1e-12);
+    assert_eq!(score(&file("a"), &raters(1), &ScoreConfig::fast(20)).unwrap().excess_ged_squared(), None);
+}
+
+/// A class of low mean and wide spread is the most probable one, though it is not that of the mean logits.
+#[test]
+fn the_marginal_prediction_is_the_most_probable_label() {
+    let voxels = file("a").distribution().voxels();
+    let rows = |values: [f32; 3]| values.iter().flat_map(|&value| vec![value; voxels]).collect::<Vec<f32>>();
+    let (mean, diagonal) = (rows([0.0, 0.5, -1.0]), rows([1e-6, 1e-6, 100.0]));
+    let wide = LowRankNormal::new(3, voxels, 0, mean, diagonal, vec![]).unwrap();
+    let file = DistributionFile::new(description("a"), wide, None).unwrap();
+    for (rule, label) in [(PredictionRule::Mean, 1u8), (PredictionRule::Marginal, 2)] {
+        assert_eq!(predict_labels(&file, rule).unwrap().labels(), vec![label; voxels], "{rule:?}");
+    }
 }
 
 #[test]

@@ -9,7 +9,10 @@ use ssn_cuda::DeviceProperties;
 use ssn_data::ShardProgress;
 use ssn_data::labels_between;
 use ssn_data::{DataConfig, Dataset, Shard};
-use ssn_eval::{About, DistributionFile, Output, Part, Predictions, StoredPrecision, is_config, summarize};
+use ssn_eval::{
+    About, DistributionFile, Output, Part, PredictionRule, Predictions, StoredPrecision, is_config,
+    predict_labels, summarize,
+};
 use ssn_io::{Geometry, Image, Limits, Voxels};
 use ssn_nn::weights::ModelMetadata;
 use ssn_nn::{Execution, Precision};
@@ -47,6 +50,8 @@ pub struct PredictConfig {
     pub voxels_at_once: Option<usize>,
     /// Samples of each case of a network that draws them itself.
     pub samples: usize,
+    /// Which one segmentation is written as the prediction.
+    pub prediction: PredictionRule,
     /// Also write the mean probabilities and the entropy of 100 samples.
     pub probabilities: bool,
     /// Also write mean, diagonal and factor as NIfTI.
@@ -71,6 +76,7 @@ impl PredictConfig {
             tile: None,
             voxels_at_once: None,
             samples: 100,
+            prediction: PredictionRule::Mean,
             probabilities: false,
             nifti: false,
             overwrite: false,
@@ -321,7 +327,7 @@ fn check_channels(dataset: &Dataset, trained: &TrainedModel, control: Control<'_
 /// Samples behind probability maps.
 const SAMPLES: u64 = 100;
 
-/// Writes the label map of the mean on the grid of the image, what else is asked for, and at last the distribution,
+/// Writes the predicted label map on the grid of the image, what else is asked for, and at last the distribution,
 /// which marks the case as done.
 fn write(
     folder: &Predictions,
@@ -330,7 +336,7 @@ fn write(
     config: &PredictConfig,
 ) -> Result<()> {
     let id = file.description().case.clone();
-    let labels = file.prediction().and_then(|map| file.labels_on_image(&map))?;
+    let labels = file.labels_on_image(&predict_labels(&file, config.prediction)?)?;
     let description = file.description();
     let labels = match description.size == shape {
         true => labels,

@@ -8,7 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use ssn_data::Shard;
-use ssn_eval::{Part, StoredPrecision};
+use ssn_eval::{Part, PredictionRule, StoredPrecision};
 
 /// The arguments of `ssn demo`.
 #[derive(Debug, Clone, Args)]
@@ -144,6 +144,10 @@ pub struct PredictArgs {
     /// can be drawn afterwards.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub samples: u32,
+
+    /// Which one segmentation is written: the labels of the mean logits, or of the marginal probabilities of 100 samples.
+    #[arg(long, value_enum, hide_possible_values = true, default_value_t, value_name = "mean|marginal")]
+    pub prediction: PredictionRule,
 
     /// Also write the mean probabilities and the entropy of 100 samples.
     #[arg(long)]

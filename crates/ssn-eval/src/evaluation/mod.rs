@@ -24,7 +24,8 @@ pub use summary::{Evaluation, Figure, Observations, Scored, Settings, Unit, case
 use crate::arguments::{bin_count, evaluated_samples, tolerance, weight};
 use crate::error::{EvalError, Result};
 use crate::predictions::{
-    DistributionFile, Kind, Predictions, create_folder, file_stem, named, unknown_name, write_text,
+    DistributionFile, Kind, PredictionRule, Predictions, create_folder, file_stem, named, unknown_name,
+    write_text,
 };
 use crate::scores::{DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_TOLERANCE, Group, ScoreConfig, memory, score};
 
@@ -52,6 +53,13 @@ pub struct EvaluateConfig {
     /// Only GED² and Dice, and no scores of voxels and surfaces.
     #[cfg_attr(feature = "clap", arg(long))]
     pub fast: bool,
+    /// Which one segmentation DSC and surface scores are of: the labels of the mean logits, or of the marginal probabilities
+    /// of 100 samples.
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_enum, hide_possible_values = true, default_value_t, value_name = "mean|marginal")
+    )]
+    pub prediction: PredictionRule,
     /// Draw every voxel of a deterministic network by itself; its only sample is its prediction otherwise.
     #[cfg_attr(feature = "clap", arg(long))]
     pub categorical: bool,
@@ -94,6 +102,7 @@ impl EvaluateConfig {
             seed: 0,
             out: None,
             fast: false,
+            prediction: PredictionRule::Mean,
             categorical: false,
             temperature: 1.0,
             diagonal_noise: true,
@@ -193,6 +202,7 @@ fn settings(config: &EvaluateConfig, predictions: &Predictions, plan: &Plan) -> 
     let scores = ScoreConfig {
         samples: config.samples,
         seed: config.seed,
+        prediction: config.prediction,
         categorical: config.categorical,
         temperature: config.temperature,
         diagonal_noise: config.diagonal_noise,

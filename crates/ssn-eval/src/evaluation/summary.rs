@@ -7,7 +7,7 @@ use ssn_core::metrics::Summary;
 use ssn_data::text::csv_text;
 
 use crate::error::Result;
-use crate::predictions::{Kind, ModelId};
+use crate::predictions::{Kind, ModelId, PredictionRule};
 use crate::scores::{CaseScores, GroupScores, SampleScores, ScoreConfig, SurfaceScores, mean};
 
 /// How a figure is shown.
@@ -81,6 +81,7 @@ fn distribution(scores: &CaseScores) -> Vec<Observations> {
         .collect();
     let m = scores.samples;
     all.extend([
+        one("excess_ged2", "excess GED²", scores.excess_ged_squared()),
         one("sample_diversity", "diversity of samples", Some(scores.sample_diversity)),
         one("rater_diversity", "diversity of raters", Some(scores.rater_diversity)),
         one("cross_distance", "distance of samples to raters", Some(scores.cross_distance)),
@@ -256,7 +257,11 @@ impl fmt::Display for Evaluation {
                 let hot =
                     if temperature == 1.0 { String::new() } else { format!(" at temperature {temperature}") };
                 let smooth = if diagonal_noise { "" } else { " without the noise of single voxels" };
-                format!("{samples} samples{hot}{smooth}")
+                let marginal = match settings.scores.prediction {
+                    PredictionRule::Mean => "",
+                    PredictionRule::Marginal => ", marginal prediction",
+                };
+                format!("{samples} samples{hot}{smooth}{marginal}")
             }
             (Kind::Deterministic, false) => "its prediction as the only sample".to_owned(),
             (Kind::Deterministic, true) => {

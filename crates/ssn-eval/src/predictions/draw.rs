@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
 use ssn_core::random::derive_seed;
 use ssn_core::{CategoricalSampler, CoreError, LabelMap, SampleSummary, Sampler, Steering};
 
@@ -88,6 +89,41 @@ pub fn summarize<'a>(
     let noisy = file.description().kind == Kind::Stochastic;
     summary.extend(&sampler, if noisy { samples } else { 0..1 })?;
     Ok(summary)
+}
+
+/// Which one segmentation stands for a distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum PredictionRule {
+    /// The labels of the mean logits, as in the paper.
+    #[default]
+    Mean,
+    /// The most probable label of every voxel, by the mean probabilities of 100 samples.
+    Marginal,
+}
+
+/// Samples behind marginal probabilities.
+const MARGINAL_SAMPLES: u64 = 100;
+
+/// The one segmentation `[v]` that stands for the distribution of a file.
+pub fn predict_labels(file: &DistributionFile, rule: PredictionRule) -> Result<LabelMap> {
+    if rule == PredictionRule::Mean || file.description().kind != Kind::Stochastic {
+        return file.prediction();
+    }
+    let summary = summarize(file, 0, &Steering::default(), 0..MARGINAL_SAMPLES, &[])?;
+    let probabilities = summary.mean_probabilities()?; // [l, v]
+    let voxels = file.distribution().voxels();
+    let mut best = probabilities[..voxels].to_vec();
+    let mut labels = vec![0u8; voxels];
+    for (label, row) in probabilities.chunks_exact(voxels).enumerate().skip(1) {
+        for ((best, found), &probability) in best.iter_mut().zip(&mut labels).zip(row) {
+            if probability > *best {
+                (*best, *found) = (probability, label as u8);
+            }
+        }
+    }
+    Ok(LabelMap::new(labels, file.labels())?)
 }
 
 /// Bytes of label maps that are drawn at once.
