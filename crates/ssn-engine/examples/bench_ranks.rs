@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use ssn_core::random::fill_normals;
-use ssn_data::{Batch, Grid, Origin, Share};
+use ssn_data::{Batch, Grid, Origin, Replica};
 use ssn_nn::communicator::{Communicator, is_root};
 use ssn_nn::{Execution, LearningRate, Method, Model, ModelConfig, Precision, Schedule, Warmup};
 use ssn_train::{LossConfig, Trainer};
@@ -20,7 +20,7 @@ const SIDE: usize = 128;
 /// What ranks sum: the statistics of a batch norm, a small gradient, a bucket of gradients, all gradients of the network.
 const BYTES: [usize; 4] = [1 << 10, 64 << 10, 4 << 20, 40 << 20];
 
-fn batch(number: u64, share: Share) -> Result<Batch, Box<dyn Error>> {
+fn batch(number: u64, share: Replica) -> Result<Batch, Box<dyn Error>> {
     let items = share.items(ITEMS)?;
     let mut images = vec![0.0; items.len() * SIDE * SIDE];
     fill_normals(number, 0, items.start as u64, &mut images);

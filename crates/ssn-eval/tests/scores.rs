@@ -63,11 +63,12 @@ fn the_excess_is_what_a_perfect_distribution_would_not_have() {
 fn the_marginal_prediction_is_the_most_probable_label() {
     let voxels = file("a").distribution().voxels();
     let rows = |values: [f32; 3]| values.iter().flat_map(|&value| vec![value; voxels]).collect::<Vec<f32>>();
-    let (mean, diagonal) = (rows([0.0, 0.5, -1.0]), rows([1e-6, 1e-6, 100.0]));
-    let wide = LowRankNormal::new(3, voxels, 0, mean, diagonal, vec![]).unwrap();
+    let (mean, diagonal) = (rows([0.0, 0.05, -0.1]), rows([1e-6, 1e-6, 100.0]));
+    let wide = LowRankNormal::new(3, voxels, 0, mean, diagonal, Vec::<f32>::new()).unwrap();
     let file = DistributionFile::new(description("a"), wide, None).unwrap();
     for (rule, label) in [(PredictionRule::Mean, 1u8), (PredictionRule::Marginal, 2)] {
-        assert_eq!(predict_labels(&file, rule).unwrap().labels(), vec![label; voxels], "{rule:?}");
+        let found = predict_labels(&file, rule).unwrap();
+        assert!(found.labels().iter().all(|&found| found == label), "{rule:?}");
     }
 }
 
