@@ -37,7 +37,10 @@ const TORCH: &[&str] = &["tch", "torch_sys"];
 
 /// The modules of each crate with more than one layer, lowest first.
 const MODULES: &[(&str, &[&str])] = &[
-    ("ssn-io", &["atomic", "error", "panics", "limits", "voxels", "geometry", "volume", "array", "formats"]),
+    (
+        "ssn-io",
+        &["atomic", "error", "space", "panics", "limits", "voxels", "geometry", "volume", "array", "formats"],
+    ),
     (
         "ssn-core",
         &[
@@ -90,7 +93,10 @@ const MODULES: &[(&str, &[&str])] = &[
         ],
     ),
     ("ssn-train", &["error", "vector_math", "inference", "parallel", "trainer", "toy", "checkpoint", "run"]),
-    ("ssn-eval", &["error", "figures", "predictions", "scores", "evaluation", "sampling", "report"]),
+    (
+        "ssn-eval",
+        &["error", "arguments", "figures", "predictions", "scores", "evaluation", "sampling", "report"],
+    ),
     ("ssn-view", &["error", "case", "keep", "shown", "image", "package", "page", "export", "server"]),
     ("ssn-cli", &["exit", "shard", "args", "progress", "engine", "verbs"]),
     (
