@@ -37,21 +37,18 @@ const TORCH: &[&str] = &["tch", "torch_sys"];
 
 /// The modules of each crate with more than one layer, lowest first.
 const MODULES: &[(&str, &[&str])] = &[
-    (
-        "ssn-io",
-        &["atomic", "error", "space", "panics", "limits", "voxels", "geometry", "volume", "array", "formats"],
-    ),
+    ("ssn-io", &["atomic", "error", "panics", "limits", "voxels", "geometry", "volume", "array", "formats"]),
     (
         "ssn-core",
         &[
             "error",
+            "space",
             "simd",
             "popcount",
             "progress",
             "labels",
             "random",
             "distribution",
-            "steering",
             "modes",
             "sampling",
             "summary",
@@ -97,7 +94,7 @@ const MODULES: &[(&str, &[&str])] = &[
         "ssn-eval",
         &["error", "arguments", "figures", "predictions", "scores", "evaluation", "sampling", "report"],
     ),
-    ("ssn-view", &["error", "case", "keep", "shown", "image", "package", "page", "export", "server"]),
+    ("ssn-view", &["error", "keep", "image", "package", "page", "export", "server"]),
     ("ssn-cli", &["exit", "shard", "args", "progress", "engine", "verbs"]),
     (
         "ssn",
