@@ -1,7 +1,7 @@
 //! Stochastic segmentation networks: one forward pass, any number of coherent segmentations.
 //!
 //! The functions of this crate are what the command `ssn` calls: [`train`], [`predict`], [`sample`], [`evaluate`] and
-//! [`report`], each over a plain config struct, with a callback for progress and a typed result. The crates below it
+//! [`report()`], each over a plain config struct, with a callback for progress and a typed result. The crates below it
 //! are re-exported for those who want more than files: [`core`] has the distribution, its samples and the scores,
 //! [`io`] image files, [`data`] datasets, [`nn`] networks and losses, [`training`] the training step, [`eval`] prediction
 //! files and reports.
