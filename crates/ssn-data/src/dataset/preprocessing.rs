@@ -207,7 +207,7 @@ fn to_spacing(case: Case, spacing: [f64; 3]) -> Result<Case> {
     })
 }
 
-/// Labels of a grid on another one with the same middle, such as that of the image before [`to_spacing`]: the nearest.
+/// Labels of a grid on another one with the same middle, such as that of the image before `to_spacing`: the nearest.
 ///
 /// # Shapes
 /// `labels` `[d, h, w]` of `from`; the result has those of `to`. A grid is its shape `[d, h, w]` and its spacing along

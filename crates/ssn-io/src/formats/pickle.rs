@@ -1,7 +1,7 @@
 //! Pickles as data: dictionaries, lists, text, numbers and NumPy arrays.
 //!
 //! A pickle is a program for a small stack machine, and Python's own reader lets that program call anything. The machine
-//! here knows the opcodes of protocols 2 to 5 and a short table of names ([`NAMES`]); any other name refuses the file.
+//! here knows the opcodes of protocols 2 to 5 and a short table of names (`NAMES`); any other name refuses the file.
 //! Nothing is imported and nothing is called: a call stays an object with its arguments, and [`Value::array`] knows
 //! which of them are NumPy arrays.
 //!
