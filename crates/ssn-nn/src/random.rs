@@ -92,6 +92,17 @@ pub struct GpuNoise<'a> {
     pub first: usize,
 }
 
+impl GpuNoise<'_> {
+    /// The same for the kernels that draw the samples.
+    pub(crate) fn options(&self) -> Result<ssn_cuda::DrawOptions> {
+        Ok(ssn_cuda::DrawOptions {
+            draws: self.pairing.draws(self.samples)?,
+            paired: (self.pairing == Pairing::Antithetic).into(),
+            first: self.first as i64,
+        })
+    }
+}
+
 impl Noise {
     /// The number of samples `m` that this noise gives.
     pub fn samples(&self) -> i64 {

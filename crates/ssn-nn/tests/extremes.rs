@@ -47,12 +47,12 @@ fn randn(shape: &[i64], kind: Kind) -> Tensor {
 
 fn targets() -> [Target; 3] {
     let maps = |classes: i64| Tensor::randint(classes, [2, 1, 60], (Kind::Int64, Device::Cpu));
-    let switches = Tensor::randint(2, [2, 1, 3, 60], (Kind::Float, Device::Cpu));
+    let binary = Tensor::randint(2, [2, 1, 3, 60], (Kind::Float, Device::Cpu));
     [
         Target::classes(maps(3), 3).unwrap(),
         // A single class everywhere.
         Target::classes(maps(1) + 2, 3).unwrap(),
-        Target::binary(switches).unwrap(),
+        Target::binary(binary).unwrap(),
     ]
 }
 

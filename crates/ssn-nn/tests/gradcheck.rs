@@ -242,8 +242,8 @@ fn losses_of_the_mean() {
     tch::manual_seed(2);
     let mean = randn(&[2, 3, 20]).set_requires_grad(true);
     let labels = Target::classes(Tensor::randint(3, [2, 2, 20], (Kind::Int64, Device::Cpu)), 3).unwrap();
-    let switches = Target::binary(Tensor::randint(2, [2, 2, 3, 20], (Kind::Double, Device::Cpu))).unwrap();
-    for target in [labels, switches] {
+    let binary = Target::binary(Tensor::randint(2, [2, 2, 3, 20], (Kind::Double, Device::Cpu))).unwrap();
+    for target in [labels, binary] {
         for loss in [mean_loss, dice_loss] {
             let _ = mean.grad().defined().then(|| mean.grad().zero_());
             let worst = worst_difference(&[&mean], STEP, || loss(&mean, &target).unwrap().sum(Kind::Double));

@@ -100,7 +100,7 @@ impl Learner {
     }
 }
 
-/// The times of so many steps of a new network; the first two, which fill caches and compile kernels, are left out.
+/// The times of the steps of a new network; the first two, which fill caches and compile kernels, are left out.
 fn run(
     config: &ModelConfig,
     task: &Task,

@@ -9,7 +9,7 @@ use tch::{Device, Kind, Tensor};
 use super::target::{Likelihood, Target};
 use crate::distribution::{LOGITS_AT_ONCE, LowRankNormal};
 use crate::error::{NnError, Result, refused, require};
-use crate::random::{GpuNoise, NoiseSource, Pairing};
+use crate::random::NoiseSource;
 
 /// What the number of samples must be.
 pub const TWO_DRAWS: &str =
@@ -148,14 +148,9 @@ fn soft_maps(
     noise: NoiseSource,
     voxels: Range<i64>,
 ) -> Result<Tensor> {
-    if let NoiseSource::OnGpu(GpuNoise { seed, samples, pairing, first }) = noise {
-        require(target.likelihood() == Likelihood::Categorical, "target", "binary", "classes, on a GPU")?;
-        let options = ssn_cuda::DrawOptions {
-            draws: pairing.draws(samples)?,
-            paired: (pairing == Pairing::Antithetic).into(),
-            first: first as i64,
-        };
-        return Ok(ssn_cuda::soft_maps(distribution.parts(), target.maps(), seed, options)?);
+    if let NoiseSource::OnGpu(noise) = noise {
+        target.check_on_gpu()?;
+        return Ok(ssn_cuda::soft_maps(distribution.parts(), target.maps(), noise.seed, noise.options()?)?);
     }
     let draws = noise.pairing().draws(noise.samples())?;
     let (start, count) = (voxels.start, voxels.end - voxels.start);

@@ -8,7 +8,7 @@ use super::mean::over_targets;
 use super::target::{Likelihood, Target};
 use crate::distribution::{LOGITS_AT_ONCE, LowRankNormal};
 use crate::error::{NnError, Result, require};
-use crate::random::{GpuNoise, Noise, NoiseSource, Pairing};
+use crate::random::{Noise, NoiseSource};
 
 /// The Monte-Carlo loss of a batch.
 #[derive(Debug)]
@@ -42,16 +42,12 @@ pub fn tempered_loss(
     noise: NoiseSource,
     exponent: f64,
 ) -> Result<MonteCarloLoss> {
-    if let NoiseSource::OnGpu(GpuNoise { seed, samples, pairing, first }) = noise {
+    if let NoiseSource::OnGpu(noise) = noise {
         let [b, c, v] = distribution.dims();
         target.check(b, c, v)?;
-        require(target.likelihood() == Likelihood::Categorical, "target", "binary", "classes, on a GPU")?;
-        let options = ssn_cuda::DrawOptions {
-            draws: pairing.draws(samples)?,
-            paired: (pairing == Pairing::Antithetic).into(),
-            first: first as i64,
-        };
-        let result = ssn_cuda::monte_carlo(distribution.parts(), target.maps(), seed, options, exponent)?;
+        target.check_on_gpu()?;
+        let (parts, options) = (distribution.parts(), noise.options()?);
+        let result = ssn_cuda::monte_carlo(parts, target.maps(), noise.seed, options, exponent)?;
         return Ok(MonteCarloLoss { loss: result.loss, ess: result.ess });
     }
     let [b, c, v] = distribution.dims();

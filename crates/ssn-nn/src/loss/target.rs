@@ -2,7 +2,7 @@
 
 use tch::{Kind, Tensor};
 
-use crate::error::{NnError, Result, refused};
+use crate::error::{NnError, Result, refused, require};
 
 /// The label maps of a batch, checked once. Each image has `t` of them: one rater's, or all raters' at once.
 #[derive(Debug)]
@@ -113,6 +113,11 @@ impl Target {
             }
         };
         Ok(per_voxel.f_sum_dim_intlist([3i64].as_slice(), false, Kind::Double)?)
+    }
+
+    /// Refuses a target that the kernels of a GPU do not take.
+    pub(crate) fn check_on_gpu(&self) -> Result<()> {
+        require(self.likelihood == Likelihood::Categorical, "target", "binary", "classes, on a GPU")
     }
 
     /// Refuses a target that does not fit logits of these sizes.

@@ -8,9 +8,9 @@ use tch::Tensor;
 use crate::error::{Result, require};
 use ssn_nn::model::Model;
 
-/// The average is updated after each of the first so many steps,
+/// The average is updated after each of the first `EACH` steps,
 const EACH: u64 = 100;
-/// and then after every so many: in between weights hardly change, and an update takes time.
+/// and then after every `EVERY`th: in between weights hardly change, and an update takes time.
 const EVERY: u64 = 10;
 /// The average reaches back at most this fraction of the steps done: one ninth.
 const PARTS: f64 = 9.0;
@@ -32,7 +32,7 @@ impl Ema {
         Ok(Self { steps, averages })
     }
 
-    /// Updates the average after so many steps.
+    /// Updates the average after step number `steps_done`.
     pub(super) fn add(&mut self, model: &Model, steps_done: u64) -> Result<()> {
         let Some(weight) = update_weight(self.steps, steps_done) else { return Ok(()) };
         let _guard = tch::no_grad_guard();
@@ -56,7 +56,7 @@ impl Ema {
     }
 }
 
-/// The weight 1 − decay of the new weights after so many steps; nothing if the average is not updated.
+/// The weight 1 − decay of the new weights after `steps_done` steps; nothing if the average is not updated.
 fn update_weight(steps: u64, steps_done: u64) -> Option<f64> {
     let since = match steps_done {
         0 => return None,

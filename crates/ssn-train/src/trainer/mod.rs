@@ -138,7 +138,7 @@ impl Trainer {
         self.backend.all_reduce_backend()
     }
 
-    /// The same trainer after so many steps, with the model and the optimizer state of then.
+    /// Restores the trainer at `step`; its model is that of the step already, and `restore` brings back the optimizer state.
     pub fn resumed_at(
         mut self,
         step: u64,
