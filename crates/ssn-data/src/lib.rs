@@ -45,6 +45,6 @@ pub use loader::{
     Batch, BatchConfig, BatchSampler, CaseOrder, DataLoader, LoaderConfig, Origin, PatchConfig, PatchSampler,
     RaterChoice, Replica,
 };
-pub use parallel::{Launched, Shard, ShardProgress, launched};
+pub use parallel::{DeviceChoice, Launched, Shard, ShardProgress, launched};
 pub use synthetic::{Synthetic, SyntheticConfig};
 pub use text::nearest;

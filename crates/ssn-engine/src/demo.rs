@@ -5,7 +5,7 @@ use ssn_cli::args::{DemoArgs, Global};
 use ssn_cli::exit::print;
 use ssn_cli::{Exit, Failure, progress};
 
-use crate::failure::{device, failure};
+use crate::failure::failure;
 use crate::signals;
 
 /// Runs the verb.
@@ -16,7 +16,7 @@ pub fn run(args: &DemoArgs, global: &Global) -> Result<Exit, Failure> {
         seed: args.seed,
         cases: args.cases as usize,
         settings: args.settings.clone(),
-        device: device(args.device),
+        device: args.device,
     };
     let Demo { table, json, comparison, detail, seconds } =
         demo(&config, Control { progress: &show, stop: &stop }).map_err(failure)?;

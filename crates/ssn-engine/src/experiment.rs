@@ -5,7 +5,7 @@ use ssn_cli::args::{Global, RunExperimentArgs};
 use ssn_cli::exit::print;
 use ssn_cli::{Exit, Failure, progress};
 
-use crate::failure::{device, failure};
+use crate::failure::failure;
 use crate::signals;
 
 /// Runs the verb.
@@ -19,7 +19,7 @@ pub fn run(args: &RunExperimentArgs, global: &Global) -> Result<Exit, Failure> {
         seeds: args.seeds.map(usize::from),
         settings: args.settings.clone(),
         reduced: args.reduced,
-        device: device(args.device),
+        device: args.device,
         workers: args.workers.map(usize::from),
     };
     let ExperimentOutcome { text, json, outcome } =

@@ -1,6 +1,6 @@
 //! Errors of the library as exit codes, and choices of the command line in its terms.
 
-use ssn::{DeviceChoice, Error, ErrorKind};
+use ssn::{Error, ErrorKind};
 use ssn_cli::args;
 use ssn_cli::{Exit, Failure};
 use ssn_train::run::CheckpointChoice;
@@ -21,16 +21,7 @@ pub fn failure(error: Error) -> Failure {
     Failure::new(exit, error.message)
 }
 
-/// Where to compute.
-pub fn device(choice: args::DeviceChoice) -> DeviceChoice {
-    match choice {
-        args::DeviceChoice::Auto => DeviceChoice::Auto,
-        args::DeviceChoice::Cpu => DeviceChoice::Cpu,
-        args::DeviceChoice::Cuda(number) => DeviceChoice::Cuda(number),
-    }
-}
-
-/// CheckpointChoice checkpoint of a run.
+/// Which checkpoint of a run.
 pub fn which(checkpoint: args::Checkpoint) -> CheckpointChoice {
     match checkpoint {
         args::Checkpoint::Best => CheckpointChoice::Best,

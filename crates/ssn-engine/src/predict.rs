@@ -6,7 +6,7 @@ use ssn_cli::args::{Global, PredictArgs};
 use ssn_cli::exit::print;
 use ssn_cli::{Exit, Failure, progress, shard};
 
-use crate::failure::{device, failure, which};
+use crate::failure::{failure, which};
 use crate::signals;
 
 /// Runs the verb.
@@ -53,7 +53,7 @@ fn config(args: &PredictArgs, global: &Global) -> Result<PredictConfig, Failure>
         out: args.out.clone(),
         checkpoint: which(args.checkpoint),
         precision: args.precision,
-        device: device(args.device),
+        device: args.device,
         tile,
         voxels_at_once: args.voxels_at_once.map(|voxels| voxels as usize),
         samples: args.samples as usize,

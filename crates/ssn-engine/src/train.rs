@@ -11,7 +11,7 @@ use ssn_cli::{Exit, Failure, progress};
 use ssn_nn::communicator::is_root;
 use ssn_train::run::StopReason;
 
-use crate::failure::{device, failure};
+use crate::failure::failure;
 use crate::ranks::World;
 use crate::signals;
 
@@ -65,7 +65,7 @@ fn config(args: &TrainArgs) -> TrainConfig {
         resume: args.resume.clone(),
         // A limit beyond all time is none.
         time_limit: args.time_limit.and_then(|minutes| Duration::try_from_secs_f64(60.0 * minutes).ok()),
-        device: device(args.device),
+        device: args.device,
         workers: args.workers.map(usize::from),
         skip_check: args.skip_check,
     }

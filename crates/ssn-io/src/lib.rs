@@ -5,7 +5,7 @@
 //! panics, allocates for what arrives and not for what a header claims, and refuses what it does not understand.
 //!
 //! ```
-//! use crate::{Geometry, Image, Limits, Voxels, read, write};
+//! use ssn_io::{Geometry, Image, Limits, Voxels, read, write};
 //!
 //! // A label map of 2 × 3 pixels becomes a NIfTI file and comes back as it was.
 //! let labels = Voxels::U8(vec![0, 1, 1, 0, 0, 2]);

@@ -15,13 +15,13 @@ use ssn_eval::{
 };
 
 use crate::control::Control;
-use crate::device::DeviceChoice;
 use crate::error::{Error, ErrorKind, Result};
 use crate::predict::{PredictConfig, predict};
 use crate::text::command_line;
 use crate::train::{TrainConfig, train};
 use crate::work_folder::{DATA, is_begun, stopped, write_file};
 use crate::{synthetic, text};
+use ssn_data::DeviceChoice;
 
 /// The config of the demo, which marks its folder.
 const CONFIG: &str = "demo.toml";

@@ -1,12 +1,13 @@
 //! Where a network computes: the device, and the CPU cores of this process.
 
+use std::fs;
 use std::path::Path;
-use std::{fmt, fs};
 
 use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::{Deserialize, Serialize};
+use ssn_data::DeviceChoice;
 use ssn_nn::communicator::{Communicator, all_gather_values};
 
 use ssn_cuda::{CudaError, DeviceProperties};
@@ -14,28 +15,6 @@ use tch::Device;
 
 /// What the driver makes when there is a GPU.
 const DRIVER: &str = "/dev/nvidiactl";
-
-/// A choice of the CPU or a GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DeviceChoice {
-    /// The first GPU if there is one that can be used, else the CPU.
-    #[default]
-    Auto,
-    /// The CPU.
-    Cpu,
-    /// An NVIDIA GPU, counted from 0.
-    Cuda(usize),
-}
-
-impl fmt::Display for DeviceChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Auto => f.write_str("auto"),
-            Self::Cpu => f.write_str("cpu"),
-            Self::Cuda(number) => write!(f, "cuda:{number}"),
-        }
-    }
-}
 
 /// The device, with what it is if it is a GPU. Processes that a launcher started on one machine take its GPUs in turn, from
 /// the one that was named on.

@@ -32,13 +32,13 @@ mod work_folder;
 
 pub use control::Control;
 pub use demo::{Demo, DemoConfig, demo};
-pub use device::DeviceChoice;
 pub use error::{Error, ErrorKind, Result, of_panic};
 pub use experiment::{ExperimentConfig, ExperimentOutcome, run_experiment};
 pub use export::{ExportFormat, Exported, export, import};
 pub use predict::{Phases, PredictConfig, Predicted, predict};
 pub use ssn_core as core;
 pub use ssn_data as data;
+pub use ssn_data::DeviceChoice;
 pub use ssn_eval as eval;
 pub use ssn_eval::{EvaluateConfig, ReportConfig, SampleConfig, evaluate, report, sample};
 pub use ssn_io as io;

@@ -21,8 +21,9 @@ use ssn_train::inference::{LatentSamples, Storage, Timing, WholeImageConfig};
 use ssn_train::run::{CONFIG, CheckpointChoice, TrainedModel};
 
 use crate::control::Control;
-use crate::device::{DeviceChoice, device};
+use crate::device::device;
 use crate::error::{Error, ErrorKind, Result};
+use ssn_data::DeviceChoice;
 
 /// Bytes of a GPU from which on tiles may be larger.
 const LARGE_GPU: i64 = 24 << 30;
@@ -38,7 +39,7 @@ pub struct PredictConfig {
     pub split: Option<Part>,
     /// The folder to write to.
     pub out: PathBuf,
-    /// CheckpointChoice checkpoint of the run.
+    /// Which checkpoint of the run.
     pub checkpoint: CheckpointChoice,
     /// How precisely the distribution is stored.
     pub precision: StoredPrecision,

@@ -21,8 +21,9 @@ use ssn_train::run::{
 use tch::Device;
 
 use crate::control::Control;
-use crate::device::{DeviceChoice, cores, device};
+use crate::device::{cores, device};
 use crate::error::{Error, ErrorKind, Result};
+use ssn_data::DeviceChoice;
 
 /// Threads that prepare batches for the CPU, which is busy itself.
 const WORKERS: usize = 2;

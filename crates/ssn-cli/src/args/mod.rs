@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 pub use learning::{
-    Checkpoint, DemoArgs, DeviceChoice, ExportArgs, ExportFormat, ImportArgs, PredictArgs, RunExperimentArgs,
-    ToyArgs, TrainArgs,
+    Checkpoint, DemoArgs, ExportArgs, ExportFormat, ImportArgs, PredictArgs, RunExperimentArgs, ToyArgs,
+    TrainArgs,
 };
 use ssn_data::Shard;
 use ssn_eval::{EvaluateConfig, ReportConfig, SampleConfig};

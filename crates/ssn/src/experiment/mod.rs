@@ -18,7 +18,6 @@ mod work;
 use std::path::PathBuf;
 
 use crate::control::Control;
-use crate::device::DeviceChoice;
 use crate::error::{Error, ErrorKind, Result};
 use crate::synthetic;
 use crate::toy::{ToySolution, solve_toy};
@@ -28,6 +27,7 @@ use finished::{Finished, Run};
 use job::{Context, Job};
 use mark::ANOTHER;
 use plan::{CONFIG, EXPERIMENT, Plan};
+use ssn_data::DeviceChoice;
 use work::Done;
 
 /// What is done of an experiment file, and where.

@@ -10,9 +10,10 @@ use ssn_train::inference::{LatentSamples, WholeImageConfig};
 use ssn_train::run::{CheckpointChoice, TrainedModel};
 
 use crate::control::Control;
-use crate::device::{DeviceChoice, device};
+use crate::device::device;
 use crate::error::Result;
 use crate::predict::voxels_at_once;
+use ssn_data::DeviceChoice;
 
 /// Seconds of a run's network for one case of a part, from the image in memory to the result in memory, the median of the first `cases`: the first of all takes
 /// longer. Nothing without cases.
