@@ -138,13 +138,16 @@ const ENERGY: LossConfig = LossConfig {
 #[test]
 fn the_phases_of_an_energy_loss_resume_to_the_bit() {
     tch::set_num_threads(1);
-    for (three_dimensional, cut) in [(false, 3), (true, 5)] {
+    for (three_dimensional, cut) in [(false, 3), (false, 4), (true, 5)] {
         let (recipe, patch) = recipe_of(three_dimensional, RaterChoice::All);
         let new = || trainer_of(Model::new(&model_config(patch, 1), CPU, SEED).unwrap(), ENERGY);
         let mut uncut = new();
         let reports: Vec<_> = (0..8).map(|k| uncut.step(&recipe.batch(k).unwrap()).unwrap()).collect();
         let has_ess: Vec<bool> = reports.iter().map(|report| report.ess.is_some()).collect();
         assert_eq!(has_ess, [false, false, true, true, false, false, false, false]);
+        // The optimizer started anew with the energy loss.
+        let counts = uncut.optimizer().next_steps().collect::<Vec<_>>();
+        assert!(counts.iter().all(|&count| count == 5), "{counts:?}");
 
         let folder = tempfile::tempdir().unwrap();
         let checkpoints = Checkpoints::new(&folder.path().join("checkpoints")).unwrap();

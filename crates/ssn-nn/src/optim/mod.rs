@@ -101,6 +101,18 @@ impl Optimizer {
         Ok(self.gradients.zero_grad()?)
     }
 
+    /// Forgets all steps: buffers are zero and counts start again. Buffers stay where they are in memory.
+    pub fn reset(&mut self) -> Result<()> {
+        let _guard = tch::no_grad_guard();
+        for state in &mut self.states {
+            state.steps = 0;
+            for buffer in state.buffers.iter_mut().flatten() {
+                let _ = buffer.f_zero_()?;
+            }
+        }
+        Ok(())
+    }
+
     /// A copy of everything but the parameters and the settings that the next step depends on.
     ///
     /// For each parameter `NAME`: its count of steps, `METHOD.step/NAME`, a scalar of `i64`, and the method's buffers

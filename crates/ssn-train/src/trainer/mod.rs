@@ -199,6 +199,10 @@ impl Trainer {
         let number = self.step;
         require(batch.number == number, "the number of the batch", batch.number, "that of the step")?;
         self.step += 1;
+        if self.loss.energy_begins_at(number) {
+            // Adam would divide by the far larger gradients of the phase before for thousands of steps.
+            self.optimizer.reset()?;
+        }
         let (model, loss, learning_rate) = (&self.model, &self.loss, self.rate.at(number));
         let input = StepInput { batch, model, loss, learning_rate, seed: self.seed };
         self.backend.begin(&input, &mut self.optimizer)?;

@@ -32,7 +32,9 @@ pub enum LossKind {
 /// The section `[loss]`.
 ///
 /// Training goes through phases: first `pretrain_steps` of cross-entropy of the mean, then, before an energy loss,
-/// `likelihood_steps` of the likelihood, then `kind`. Heads without a distribution over logits have losses of their own.
+/// `likelihood_steps` of the likelihood, then `kind`. Where an energy loss follows, the optimizer starts anew with it: the
+/// gradients of nats per image are thousands of times larger. Heads without a distribution over logits have losses of their
+/// own.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LossConfig {
@@ -136,6 +138,11 @@ impl LossConfig {
             LossKind::Energy if step - self.pretrain_steps >= self.likelihood_steps => LossPhase::Energy,
             _ => LossPhase::Likelihood,
         }
+    }
+
+    /// Whether the step of a number is the first of an energy loss after another one.
+    pub(super) fn energy_begins_at(&self, step: u64) -> bool {
+        step > 0 && self.phase_at(step) == LossPhase::Energy && self.phase_at(step - 1) != LossPhase::Energy
     }
 
     /// The loss of the samples `[b]`, and their mean effective sample size where there is a likelihood.
