@@ -63,6 +63,10 @@ impl Cases for Synthetic {
         self.ids.get(index).map_or("", String::as_str)
     }
 
+    fn rater_count(&self, _: usize) -> usize {
+        self.config.raters
+    }
+
     fn load(&self, index: usize) -> Result<Case> {
         let id = self.ids.get(index).ok_or_else(|| no_such_case(index, self.ids.len()))?;
         let scene = self.scene(index);

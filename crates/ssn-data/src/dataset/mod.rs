@@ -85,6 +85,9 @@ pub trait Cases: Send + Sync {
     /// The name of a case.
     fn id(&self, index: usize) -> &str;
 
+    /// How many raters a case has.
+    fn rater_count(&self, index: usize) -> usize;
+
     /// Loads a case: the same values every time.
     fn load(&self, index: usize) -> Result<Case>;
 }
@@ -100,6 +103,10 @@ impl Cases for MemoryCases {
 
     fn id(&self, index: usize) -> &str {
         self.0.get(index).map_or("", |case| &case.id)
+    }
+
+    fn rater_count(&self, index: usize) -> usize {
+        self.0.get(index).map_or(0, |case| case.raters.len())
     }
 
     fn load(&self, index: usize) -> Result<Case> {
@@ -282,6 +289,10 @@ impl Cases for Dataset {
         &self.entries[index].id
     }
 
+    fn rater_count(&self, index: usize) -> usize {
+        self.entries[index].raters().len()
+    }
+
     fn load(&self, index: usize) -> Result<Case> {
         self.preprocessing.apply(self.load_raw(index)?)
     }
@@ -308,6 +319,10 @@ impl Cases for Subset {
 
     fn id(&self, index: usize) -> &str {
         self.dataset.id(self.indices[index])
+    }
+
+    fn rater_count(&self, index: usize) -> usize {
+        self.dataset.rater_count(self.indices[index])
     }
 
     fn load(&self, index: usize) -> Result<Case> {

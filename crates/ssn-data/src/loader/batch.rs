@@ -14,7 +14,7 @@ use crate::dataset::Cases;
 use crate::error::{DataError, Result};
 use crate::loader::cache::CaseCache;
 use crate::loader::order::{CaseOrder, CaseSampler};
-use crate::loader::patch::{IndexedCase, PatchConfig, PatchLocation};
+use crate::loader::patch::{IndexedCase, PatchConfig, PatchLocation, RaterChoice};
 use crate::parallel::message;
 use crate::random::{Purpose, RandomStream};
 
@@ -36,7 +36,7 @@ pub struct Batch {
     /// `[b, t, d, h, w]`: the shape of `targets`. A network of valid convolutions has smaller targets than
     /// images, with the same center.
     pub target_shape: [usize; 5],
-    /// The label maps: one rater's per image (`t` = 1), or all raters' (`t` = n).
+    /// The label maps: one rater's per image (`t` = 1), or all raters' (`t` is the most that a case of the set has).
     pub targets: Vec<u8>,
     /// The regions of interest `[b, d, h, w]` on the grid of the targets, 1 inside and 0 outside.
     pub masks: Option<Vec<u8>>,
@@ -132,6 +132,8 @@ pub struct BatchSampler {
     config: BatchConfig,
     /// The items of every batch that are made.
     items: Range<usize>,
+    /// The most raters of a case.
+    raters: usize,
     cache: CaseCache<IndexedCase>,
 }
 
@@ -144,7 +146,8 @@ impl BatchSampler {
         config.patch.check()?;
         config.augment.check()?;
         let items = 0..config.batch_size;
-        let sampler = Self { cases, seed, config, items, cache: CaseCache::new(cache_bytes) };
+        let raters = (0..cases.len()).map(|index| cases.rater_count(index)).max().unwrap_or(0);
+        let sampler = Self { cases, seed, config, items, raters, cache: CaseCache::new(cache_bytes) };
         sampler.case_sampler().map(|_| sampler)
     }
 
@@ -203,7 +206,8 @@ impl BatchSampler {
             let bytes = case.bytes();
             Ok((case, bytes))
         })?;
-        let chosen = patch.choose(&case, &mut RandomStream::new(self.seed, Purpose::Patch, q))?;
+        let mut stream = RandomStream::new(self.seed, Purpose::Patch, q);
+        let chosen = patch.choose(&case, self.raters, &mut stream)?;
         let shapes = self.shapes(&case, &chosen);
         let batch = batch.get_or_insert_with(|| self.empty(number, shapes, chosen.window.size));
         if shapes != [batch.image_shape, batch.target_shape] {
@@ -215,11 +219,14 @@ impl BatchSampler {
                 &batch.image_shape[1..],
                 &batch.target_shape[1..]
             );
-            let advice = "give patches a size and choose one rater, or bring the cases to one shape";
+            let advice = "give patches a size, or bring the cases to one shape";
             return Err(DataError::case(&case.id, reason, advice));
         }
         self.fill(&case, &chosen, q, item - self.items.start, batch);
-        let rater = chosen.rater.map(|place| case.rater_number(place));
+        let rater = match patch.rater {
+            RaterChoice::All => None,
+            _ => chosen.targets.first().map(|&place| case.rater_number(place)),
+        };
         let origin = Origin { case: index, id: case.id.clone(), rater, center: chosen.center };
         batch.origins.push(origin);
         Ok(())
@@ -227,9 +234,8 @@ impl BatchSampler {
 
     /// `[b, c, d, h, w]` of images and `[b, t, d, h, w]` of targets.
     fn shapes(&self, case: &IndexedCase, chosen: &PatchLocation) -> [[usize; 5]; 2] {
-        let targets = chosen.rater.map_or(case.raters.len(), |_| 1);
         let shape = |n, [d, h, w]: [usize; 3]| [self.items.len(), n, d, h, w];
-        [shape(case.image.channels, chosen.window.size), shape(targets, chosen.target.size)]
+        [shape(case.image.channels, chosen.window.size), shape(chosen.targets.len(), chosen.target.size)]
     }
 
     /// A batch whose items are still to be filled in, of patches of a size.
@@ -271,13 +277,10 @@ impl BatchSampler {
         drawn.intensities.iter().for_each(|change| change.apply(image, channels, size, grids));
 
         let voxels: usize = chosen.target.size.iter().product();
-        let raters = match chosen.rater {
-            Some(rater) => &case.raters[rater..=rater],
-            None => &case.raters[..],
-        };
-        let labels = &mut batch.targets[item * raters.len() * voxels..][..raters.len() * voxels];
-        let mut maps: Vec<(&[u8], &mut [u8])> =
-            raters.iter().map(Vec::as_slice).zip(labels.chunks_exact_mut(voxels)).collect();
+        let count = chosen.targets.len() * voxels;
+        let labels = batch.targets[item * count..][..count].chunks_exact_mut(voxels);
+        let raters = chosen.targets.iter().map(|&place| case.raters[place].as_slice());
+        let mut maps: Vec<(&[u8], &mut [u8])> = raters.zip(labels).collect();
         sample_labels(&mut maps, case.shape(), &field, chosen.target, self.config.augment.labels);
 
         if let Some(mask) = &case.mask {

@@ -449,6 +449,9 @@ mod tests {
         fn id(&self, index: usize) -> &str {
             self.inner.id(index)
         }
+        fn rater_count(&self, index: usize) -> usize {
+            self.inner.rater_count(index)
+        }
         fn load(&self, index: usize) -> Result<Case> {
             self.loads.fetch_add(1, Ordering::Relaxed);
             match (self.mood)(index) {

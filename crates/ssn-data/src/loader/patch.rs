@@ -20,7 +20,8 @@ pub enum RaterChoice {
         /// The number of the rater in the dataset, from 0; a case that this rater did not look at is refused.
         rater: usize,
     },
-    /// All of them, as separate targets.
+    /// All of them, as separate targets. A case with fewer raters than others has its raters repeated in turn, from a
+    /// random one on.
     All,
 }
 
@@ -66,7 +67,7 @@ pub struct PatchConfig {
 }
 
 /// A patch that was chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchLocation {
     /// The part of the image.
     pub window: Window,
@@ -74,8 +75,8 @@ pub struct PatchLocation {
     pub target: Window,
     /// The voxel at the center, `[d, h, w]`.
     pub center: [usize; 3],
-    /// The index of the rater in the case, or `None` for all.
-    pub rater: Option<usize>,
+    /// The indices of the case's raters whose label maps are targets.
+    pub targets: Vec<usize>,
 }
 
 impl PatchConfig {
@@ -101,11 +102,22 @@ impl PatchConfig {
         }
     }
 
-    /// Chooses the patch of one item.
-    pub fn choose(&self, case: &IndexedCase, stream: &mut RandomStream) -> Result<PatchLocation> {
+    /// Chooses the patch of one item; `all` is how many targets it has where all raters are targets.
+    pub fn choose(
+        &self,
+        case: &IndexedCase,
+        all: usize,
+        stream: &mut RandomStream,
+    ) -> Result<PatchLocation> {
         let raters = case.raters.len();
+        let mut first = 0;
         let rater = match self.rater {
-            RaterChoice::All => None,
+            RaterChoice::All => {
+                if raters < all {
+                    first = stream.below(raters as u64) as usize;
+                }
+                None
+            }
             RaterChoice::Random => Some(stream.below(raters as u64) as usize),
             RaterChoice::Fixed { rater } => {
                 let numbers: Vec<usize> = (0..raters).map(|place| case.rater_number(place)).collect();
@@ -137,7 +149,11 @@ impl PatchConfig {
             _ => error,
         })?;
         let window = Window::around(center, size);
-        Ok(PatchLocation { window, target: window.shrunk(target), center, rater })
+        let targets = match rater {
+            Some(rater) => vec![rater],
+            None => (first..first + all).map(|place| place % raters).collect(),
+        };
+        Ok(PatchLocation { window, target: window.shrunk(target), center, targets })
     }
 }
 
@@ -374,7 +390,7 @@ mod tests {
         let [_, h, w] = case.shape();
         let mut counts = vec![0; case.shape().iter().product()];
         for q in 0..2000 {
-            let chosen = config.choose(case, &mut RandomStream::new(1, Purpose::Patch, q)).unwrap();
+            let chosen = config.choose(case, 3, &mut RandomStream::new(1, Purpose::Patch, q)).unwrap();
             let [z, y, x] = chosen.center;
             counts[(z * h + y) * w + x] += 1;
         }
@@ -402,7 +418,7 @@ mod tests {
 
     /// What the patch of a case is, or why there is none.
     fn choose(case: Case, config: PatchConfig) -> Result<PatchLocation> {
-        config.choose(&IndexedCase::new(case, &config)?, &mut RandomStream::new(0, Purpose::Patch, 0))
+        config.choose(&IndexedCase::new(case, &config)?, 3, &mut RandomStream::new(0, Purpose::Patch, 0))
     }
 
     #[test]
@@ -413,6 +429,20 @@ mod tests {
         raters[2][9] = 1;
         let shared = case([1, 4, 4], raters, None);
         assert_eq!(count_centers(shared, config([1, 2, 2], 1.0, RaterChoice::All))[9], 2000);
+    }
+
+    #[test]
+    fn a_case_with_fewer_raters_repeats_them_in_turn_and_each_equally_often() {
+        let two = case([1, 2, 2], vec![vec![0; 4], vec![1; 4]], None);
+        let config = PatchConfig { rater: RaterChoice::All, ..PatchConfig::default() };
+        let two = &IndexedCase::new(two, &config).unwrap();
+        let mut counts = [0; 2];
+        for q in 0..2000 {
+            let chosen = config.choose(two, 3, &mut RandomStream::new(1, Purpose::Patch, q)).unwrap();
+            assert!(chosen.targets == [0, 1, 0] || chosen.targets == [1, 0, 1], "{:?}", chosen.targets);
+            counts[chosen.targets[0]] += 1;
+        }
+        assert!(counts.iter().all(|count| (900..1100).contains(count)), "{counts:?}");
     }
 
     #[test]
@@ -433,7 +463,7 @@ mod tests {
         let mut two = case([1, 1, 2], vec![vec![0, 0], vec![1, 1]], None);
         two.rater_numbers = vec![0, 2];
         let fixed = |rater| PatchConfig { rater: RaterChoice::Fixed { rater }, ..PatchConfig::default() };
-        assert_eq!(choose(two.clone(), fixed(2)).unwrap().rater, Some(1));
+        assert_eq!(choose(two.clone(), fixed(2)).unwrap().targets, [1]);
         insta::assert_snapshot!(choose(two, fixed(1)).unwrap_err().to_string());
     }
 
