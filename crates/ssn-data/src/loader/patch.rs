@@ -103,12 +103,7 @@ impl PatchConfig {
     }
 
     /// Chooses the patch of one item; `all` is how many targets it has where all raters are targets.
-    pub fn choose(
-        &self,
-        case: &IndexedCase,
-        all: usize,
-        stream: &mut RandomStream,
-    ) -> Result<PatchLocation> {
+    pub fn choose(&self, case: &IndexedCase, all: usize, stream: &mut RandomStream) -> Result<PatchLocation> {
         let raters = case.raters.len();
         let mut first = 0;
         let rater = match self.rater {

@@ -2,7 +2,8 @@
 //!
 //! A value is what one case, or one rater of one case, contributes. The mean is the mean over the seeds of their means.
 //! Its standard error is that over the test set: every value is averaged over the seeds first, so that more seeds make
-//! values less noisy but not more numerous. How much seeds differ is told by the lowest and the highest of their means.
+//! values less noisy but not more numerous. How much seeds differ is told by the
+//! standard error over their means, and by the lowest and the highest of them.
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,8 @@ pub struct Average {
     pub mean: Option<f64>,
     /// The standard error over the values, each averaged over the seeds; nothing below two values.
     pub standard_error: Option<f64>,
+    /// The standard error over the means of the seeds; nothing below two seeds.
+    pub seed_standard_error: Option<f64>,
     /// The lowest mean of a seed.
     pub lowest: Option<f64>,
     /// The highest mean of a seed.
@@ -71,10 +74,11 @@ fn average(seeds: &[Values]) -> Result<Average> {
     }
     let averaged: Vec<Option<f64>> = sums.values().map(|(sum, count)| Some(sum / count)).collect();
     let over_values = Summary::of(&averaged)?;
-    let mean = (!means.is_empty()).then(|| means.iter().sum::<f64>() / means.len() as f64);
+    let over_seeds = Summary::of(&means.iter().copied().map(Some).collect::<Vec<_>>())?;
     Ok(Average {
-        mean,
+        mean: over_seeds.mean,
         standard_error: over_values.standard_error,
+        seed_standard_error: over_seeds.standard_error,
         lowest: means.iter().copied().reduce(f64::min),
         highest: means.iter().copied().reduce(f64::max),
         values: over_values.count,
@@ -98,6 +102,7 @@ mod tests {
         assert_eq!((found.mean, found.values), (Some(3.0), 3));
         assert!((found.standard_error.unwrap() - (4.0_f64 / 3.0).sqrt()).abs() < 1e-12);
         assert_eq!((found.lowest, found.highest), (Some(3.0), Some(3.0)));
+        assert_eq!(found.seed_standard_error, None);
     }
 
     #[test]
@@ -110,6 +115,7 @@ mod tests {
             Average {
                 mean: Some(3.0),
                 standard_error: Some(1.0),
+                seed_standard_error: Some(1.0),
                 lowest: Some(2.0),
                 highest: Some(4.0),
                 values: 2

@@ -80,12 +80,10 @@ pub fn markdown(plan: &Plan, rows: &[Finished<'_>], failed: &[String]) -> String
                 average.map_or((None, None), |average| (average.mean, average.standard_error));
             cells.push(text::mean(mean, error, *factor, *decimals));
             if has_seeds && key == GED {
-                let range = average.and_then(|average| average.lowest.zip(average.highest));
-                let range = range.filter(|_| row.seeds.len() > 1);
-                cells
-                    .push(range.map_or(NONE.to_owned(), |(low, high)| {
-                        format!("{low:.decimals$}–{high:.decimals$}")
-                    }));
+                let over_seeds = average.and_then(|a| Some((a.lowest?, a.highest?, a.seed_standard_error?)));
+                cells.push(over_seeds.map_or(NONE.to_owned(), |(low, high, error)| {
+                    format!("{low:.decimals$}–{high:.decimals$} ± {error:.0$}", decimals + 1)
+                }));
             }
         }
         cells.push(row.steps().map_or(NONE.to_owned(), |steps| steps.to_string()));
@@ -149,7 +147,7 @@ fn explanation(plan: &Plan, rows: &[Finished<'_>], has_seeds: bool) -> String {
         false => "Mean ± standard error over the cases (DSC: over cases and raters).",
         true => {
             "Mean over seeds ± standard error over the cases (DSC: over cases and raters), whose values are averaged over \
-             the seeds first; GED² of seeds: the lowest and the highest mean of a seed."
+             the seeds first; GED² of seeds: the lowest and the highest mean of a seed ± standard error over seeds."
         }
     };
     let diversity =
@@ -167,7 +165,8 @@ pub fn csv(rows: &[Finished<'_>]) -> String {
     let mut head = vec!["group".to_owned(), "network".to_owned()];
     for Column { key, .. } in &columns {
         head.extend(
-            ["", " standard_error", " lowest_seed", " highest_seed"].map(|what| format!("{key}{what}")),
+            ["", " standard_error", " seed_standard_error", " lowest_seed", " highest_seed"]
+                .map(|what| format!("{key}{what}")),
         );
     }
     head.extend(
@@ -189,7 +188,11 @@ pub fn csv(rows: &[Finished<'_>]) -> String {
         for Column { key, .. } in &columns {
             let average = found(row, key);
             cells.extend(
-                average.map_or([None; 4], |a| [a.mean, a.standard_error, a.lowest, a.highest]).map(text),
+                average
+                    .map_or([None; 5], |a| {
+                        [a.mean, a.standard_error, a.seed_standard_error, a.lowest, a.highest]
+                    })
+                    .map(text),
             );
         }
         let cost = row.cost;
