@@ -23,7 +23,8 @@ import numpy as np
 
 TYPES = {"u1": "U8", "i1": "I8", "u2": "U16", "i2": "I16", "u4": "U32", "i4": "I32", "u8": "U64", "i8": "I64",
          "f4": "F32", "f8": "F64"}
-VERSIONS = ["earliest", "v108", "v110", "v112", "latest"]
+# Up to what HDF5 1.14 reads: the library must be as new as the files.
+VERSIONS = ["earliest", "v108", "v110", "v112", "v114"]
 # Members of a group; that of 2000 links needs blocks of blocks, or levels of levels.
 SIZES = [0, 1, 3, 7, 8, 9, 30, 300, 2000]
 
@@ -68,14 +69,15 @@ def texts(r, group, name):
     if r.random() < 0.5:
         kind, values = h5py.string_dtype(), np.array(values, dtype=object)
     else:
-        kind = r.choice([h5py.string_dtype(length=2000), "S2000"])
+        size = r.choice([2000, 4000])
+        kind = r.choice([h5py.string_dtype(length=size), f"S{size}"])
         values = np.array([text.encode() for text in values], dtype=kind)
     options = {"chunks": (r.randint(1, min(count, 1000)),), "compression": "gzip"} if count and r.random() < 0.4 else {}
     group.create_dataset(name, data=values, dtype=kind, **options)
 
 
 def make(r, path):
-    with h5py.File(path, "w", libver=(r.choice(VERSIONS), "latest"), userblock_size=r.choice([0, 0, 512, 2048])) as file:
+    with h5py.File(path, "w", libver=(r.choice(VERSIONS), VERSIONS[-1]), userblock_size=r.choice([0, 0, 512, 2048])) as file:
         for number in range(r.randint(1, 4)):
             group = file.create_group(f"group {number}" + "/below" * r.randint(0, 3), track_order=r.random() < 0.3)
             for member in range(r.randint(0, 5)):

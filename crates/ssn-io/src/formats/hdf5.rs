@@ -18,8 +18,8 @@ use crate::voxels::Voxels;
 
 /// How deep groups may lie in each other: a group can contain itself.
 const DEEPEST: usize = 20;
-/// The longest text of fixed length, in bytes.
-const LONGEST_TEXT: usize = 1024;
+/// The longest text of fixed length, in bytes. Each value takes so much memory while it is read.
+const LONGEST_TEXT: usize = 4096;
 /// Deflate never expands by more than this (RFC 1951: 258 bytes from 2 bits); what claims more is not in the file.
 const DEFLATE_RATIO: u64 = 1032;
 /// Bytes of values that a file of any size may hold: fill values take no space in it.
