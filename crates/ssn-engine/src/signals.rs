@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::flag;
 use ssn_cli::{Exit, Failure};
 
@@ -31,9 +31,21 @@ fn register() -> io::Result<Arc<AtomicBool>> {
     for signal in [SIGINT, SIGTERM, SIGUSR1] {
         flag::register(signal, stop.clone())?;
     }
+    // A closed terminal or a lost connection, unless `nohup` asked to go on.
+    if !is_ignored(SIGHUP) {
+        flag::register(SIGHUP, stop.clone())?;
+    }
     // Any handler keeps the process alive; nobody looks at this flag.
     flag::register(SIGXFSZ, Arc::default())?;
     Ok(stop)
+}
+
+/// Whether the process was started with a signal ignored; where the system does not tell, it counts as ignored.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_none_or(|mask| mask & 1 << (signal - 1) != 0)
 }
 
 /// A flag that becomes true when a scheduler gives up waiting: SIGTERM, after which it kills.

@@ -6,6 +6,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::cut::{Chance, comes_true, count, cut, end, last_row, send};
@@ -150,6 +151,40 @@ fn schedulers_that_warn_again_do_not_keep_a_run_from_saving() {
     assert_eq!(ended.code, Some(75), "{}", ended.stderr);
     assert!(ended.stderr.contains("stopped on request"), "{}", ended.stderr);
     assert_eq!(verified(&run), [last_row(&run)]);
+}
+
+#[test]
+fn a_closed_terminal_lets_a_run_save_and_nohup_lets_it_go_on() {
+    let lab = Lab::new(Images::Flat).with(&["training.steps=100000", "training.save_every=100000"]);
+    let lab = lab.with(&["training.validate_every=0", "training.log_every=1"]);
+    for (disposition, goes_on) in [("default", false), ("ignore", true)] {
+        let run = lab.path(disposition);
+        let begin = lab.begin(&run);
+        let mut command = Command::new("env");
+        command.args([&format!("--{disposition}-signal=HUP"), "OMP_NUM_THREADS=1"]);
+        command.arg(begin.get_program()).args(begin.get_args());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        assert!(comes_true(&mut child, || last_row(&run) > 4));
+        send(&child, "HUP");
+        if goes_on {
+            let row = last_row(&run);
+            assert!(comes_true(&mut child, || last_row(&run) > row + 4));
+            send(&child, "TERM");
+        }
+        let ended = end(child);
+        assert_eq!(ended.code, Some(75), "{}", ended.stderr);
+        assert_eq!(verified(&run), [last_row(&run)]);
+    }
+}
+
+#[test]
+fn checkpoints_are_due_after_some_time_too() {
+    let lab = Lab::new(Images::Flat).with(&["training.save_every=1000", "training.validate_every=0"]);
+    let lab = lab.with(&["training.steps=100000", "training.save_minutes=1e-6"]);
+    let run = lab.path("run");
+    cut(&mut lab.begin(&run), "KILL", Duration::ZERO, || last_row(&run) >= 8);
+    assert!(!verified(&run).is_empty());
 }
 
 #[test]

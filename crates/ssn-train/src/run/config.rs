@@ -97,6 +97,9 @@ pub struct TrainingSection {
     /// Steps between two checkpoints.
     #[serde(default = "every")]
     pub save_every: u64,
+    /// Minutes after which a checkpoint is due even if `save_every` steps are not done.
+    #[serde(default = "save_minutes")]
+    pub save_minutes: f64,
     /// Steps between two validations; 0 for none.
     #[serde(default = "every")]
     pub validate_every: u64,
@@ -107,8 +110,8 @@ pub struct TrainingSection {
     pub validation_cases: Option<usize>,
     /// Validations without a better score after which the run ends; nothing means never.
     pub patience: Option<u32>,
-    /// Validations, checkpoints and so predictions use an exponential moving average (EMA) of the weights over about the
-    /// last so many steps, and at most the last ninth of those done; 0 for the last weights.
+    /// The time constant, in steps, of the exponential moving average (EMA) of the weights that validation, checkpoints and
+    /// prediction use; at most a ninth of the steps done. 0 turns it off: the last weights are used.
     #[serde(default)]
     pub ema: u64,
     /// Over several ranks: whether batch norm is synchronized.
@@ -152,6 +155,10 @@ fn every() -> u64 {
     500
 }
 
+fn save_minutes() -> f64 {
+    10.0
+}
+
 fn validation_samples() -> u64 {
     16
 }
@@ -165,9 +172,10 @@ impl RunConfig {
         self.optimizer.method.check()?;
         self.learning_rate()?;
         self.loss.check_steps(self.training.steps)?;
-        let TrainingSection { log_every, save_every, validation_samples, .. } = self.training;
+        let TrainingSection { log_every, save_every, save_minutes, validation_samples, .. } = self.training;
         require(log_every > 0, "training.log_every", log_every, "at least 1")?;
         require(save_every > 0, "training.save_every", save_every, "at least 1")?;
+        require(save_minutes > 0.0, "training.save_minutes", save_minutes, "above 0")?;
         let samples = validation_samples;
         require((1..=10_000).contains(&samples), "training.validation_samples", samples, "1 to 10000")?;
         let cases = self.training.validation_cases;

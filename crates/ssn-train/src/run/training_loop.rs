@@ -141,6 +141,8 @@ pub struct Run {
     outputs: RunOutputs,
     comm: Option<Arc<dyn Communicator>>,
     throughput: Throughput,
+    /// When the newest checkpoint was saved, or the run began.
+    saved: Instant,
 }
 
 /// The files of a run.
@@ -221,7 +223,8 @@ impl Run {
         };
         let validator = Validator::new(&resolved);
         let outputs = RunOutputs { folder, checkpoints, logs };
-        Ok(Self { resolved, trainer, progress, validator, outputs, comm, throughput: Throughput::default() })
+        let (throughput, saved) = (Throughput::default(), Instant::now());
+        Ok(Self { resolved, trainer, progress, validator, outputs, comm, throughput, saved })
     }
 
     /// Steps done.
@@ -388,7 +391,8 @@ impl Run {
         let every = training.validate_every;
         let validates = self.validator.is_some() && (step % every == 0 || is_last);
         // Before the validation: it may take long or be stopped, and what it finds best must be there.
-        if validates || is_last || step % training.save_every == 0 {
+        let is_due = self.saved.elapsed().as_secs_f64() >= 60.0 * training.save_minutes;
+        if validates || is_last || is_due || step % training.save_every == 0 {
             self.save(callback)?;
         }
         if validates && !self.validate(callback)? {
@@ -435,6 +439,7 @@ impl Run {
     }
 
     fn save(&mut self, callback: &mut dyn Callback) -> Result<()> {
+        self.saved = Instant::now();
         if let Some(logs) = &mut self.outputs.logs {
             logs.metrics.sync()?;
             callback.on_event(TrainingEvent::Saved(
