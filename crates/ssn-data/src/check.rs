@@ -60,6 +60,7 @@ pub fn check(dataset: &Dataset, parts: Option<&[Split]>, progress: Progress<'_>)
         (facts, findings)
     });
     let mut findings = dataset.findings.clone();
+    findings.extend(dataset.left_out());
     findings.extend(duplicates(dataset));
     findings.extend(leaks(dataset, &part));
     let mut facts = vec![];

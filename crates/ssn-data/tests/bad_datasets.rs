@@ -25,6 +25,10 @@ fn folders_that_are_no_datasets() {
     other.text("holiday.mp4", "");
     said.push(refusal(&other));
     said.push(other.anonymous(&Dataset::open(&other.path().join("notes.txt")).unwrap_err().to_string()));
+    let parent = Folder::new();
+    parent.image("set/images/a.png", [1, 1, 3, 4], 1);
+    parent.labels("set/labels/a.png", [1, 3, 4], 2, 1);
+    said.push(refusal(&parent));
     insta::assert_snapshot!(said.join("\n"));
 }
 

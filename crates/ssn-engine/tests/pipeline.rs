@@ -252,9 +252,13 @@ fn the_demo_compares_three_networks_and_goes_on() {
     let demo = |seed: &str| {
         let mut demo = command();
         demo.args(["demo", "--quiet", "--cases", "20", "--seed", seed, "--out"]).arg(&out);
-        for setting in
-            ["training.steps=4", "loss.pretrain_steps=1", "model.plan.width=2", "model.plan.levels=2"]
-        {
+        for setting in [
+            "training.steps=4",
+            "loss.pretrain_steps=1",
+            "loss.likelihood_steps=1",
+            "model.plan.width=2",
+            "model.plan.levels=2",
+        ] {
             demo.args(["--set", setting]);
         }
         demo

@@ -20,6 +20,7 @@ struct Found<'a> {
     classes: &'a [String],
     raters: usize,
     size: [usize; 3],
+    left_out: Vec<String>,
     config: &'a Path,
 }
 
@@ -40,12 +41,15 @@ pub fn run(args: &InitArgs, global: &Global) -> Result<Exit, Failure> {
             classes: &dataset.classes,
             raters: first.raters.len(),
             size: first.shape,
+            left_out: dataset.left_out().into_iter().map(|finding| finding.reason).collect(),
             config: &args.out,
         };
         return print(&json(&found)?);
     }
     let config = args.out.display();
-    print(&format!("{}wrote {config}; next: ssn check {config}\n", describe(&dataset, &first)))
+    let left_out: String =
+        dataset.left_out().iter().map(|finding| format!("  {}\n", finding.reason)).collect();
+    print(&format!("{}{left_out}wrote {config}; next: ssn check {config}\n", describe(&dataset, &first)))
 }
 
 /// The head of a config: what to do with the file, and the preset.

@@ -64,6 +64,8 @@ pub enum FindingKind {
     RaterCount,
     /// Something about the folder as a whole.
     Layout,
+    /// Files that belong to no case.
+    LeftOut,
 }
 
 /// One finding.

@@ -227,6 +227,8 @@ pub struct Dataset {
     pub preprocessing: Preprocessing,
     /// The cases, in natural order of their files.
     pub entries: Vec<CaseEntry>,
+    /// Images that the layout says have no labels, as those of a challenge's test: only prediction uses them.
+    pub unlabeled: Vec<PathBuf>,
     /// What recognition noticed.
     pub findings: Vec<Finding>,
 }

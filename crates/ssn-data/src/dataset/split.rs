@@ -37,8 +37,22 @@ impl Split {
     pub fn from_name(name: &str) -> Option<Self> {
         match name.trim().to_lowercase().as_str() {
             "train" | "training" | "tr" | "trainset" => Some(Self::Train),
-            "val" | "valid" | "validation" | "validating" | "dev" | "valset" => Some(Self::Validation),
-            "test" | "testing" | "ts" | "testset" => Some(Self::Test),
+            "val" | "valid" | "validate" | "validation" | "validating" | "vl" | "dev" | "valset" => {
+                Some(Self::Validation)
+            }
+            "test" | "testing" | "ts" | "testset" | "holdout" => Some(Self::Test),
+            _ => None,
+        }
+    }
+
+    /// The part that a folder is named after: as [`Self::from_name`], and `Validation_set`, `train-data` and alike.
+    pub fn from_folder(name: &str) -> Option<Self> {
+        let words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| {
+            let word = word.to_lowercase();
+            !["", "set", "data", "dataset", "split", "cases"].contains(&word.as_str())
+        });
+        match words.collect::<Vec<_>>()[..] {
+            [word] => Self::from_name(word),
             _ => None,
         }
     }
@@ -412,6 +426,10 @@ mod tests {
         assert_eq!(Split::from_name("Training"), Some(Split::Train));
         assert_eq!(Split::from_name("valid"), Some(Split::Validation));
         assert_eq!(Split::from_name("contrast"), None);
+        assert_eq!(Split::from_folder("Validation_set"), Some(Split::Validation));
+        assert_eq!(Split::from_folder("validate"), Some(Split::Validation));
+        assert_eq!(Split::from_folder("HoldOut"), Some(Split::Test));
+        assert_eq!(Split::from_folder("train_images"), None);
         assert_eq!(Split::from_words("data_index_test"), Some(Split::Test));
         assert_eq!(Split::from_words("train_vs_test"), None);
         assert_eq!(Split::from_words("index"), None);

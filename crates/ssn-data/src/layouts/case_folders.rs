@@ -55,7 +55,7 @@ fn cases(part: &Path) -> Result<Vec<(PathBuf, Option<String>)>> {
     let mut found = vec![];
     for folder in subfolders(part)? {
         // Folders of parts are looked through by themselves.
-        if Split::from_name(&name(&folder)).is_some() {
+        if Split::from_folder(&name(&folder)).is_some() {
             continue;
         }
         let inside = entries(&folder)?;

@@ -7,6 +7,7 @@ mod dataset_json;
 mod files;
 mod folder_pair;
 mod images;
+mod left_out;
 mod lidc;
 mod qubiq;
 
@@ -98,12 +99,22 @@ fn recognize(path: &Path) -> Result<Draft> {
         found => found,
     };
     let Some(mut draft) = found else {
+        if let Some(inner) = subfolders(path)?.into_iter().find(|folder| holds_dataset(folder)) {
+            let reason = format!("the dataset is not here but in its folder {}", name(&inner));
+            return Err(DataError::dataset(path, reason, "give that folder"));
+        }
         let advice = "expected one of: dataset.json with imagesTr and labelsTr; a CSV with the columns id, seg \
                       and channels; a pickle or HDF5 file; images/ beside labels/; a folder per case";
         return Err(nothing_in(path, strays, "no known layout of a dataset was", advice));
     };
     draft.findings.extend(strays.iter().map(stray));
     Ok(draft)
+}
+
+/// Whether a folder by itself is a dataset.
+fn holds_dataset(folder: &Path) -> bool {
+    let case_folders = || matches!(case_folders::recognize(folder), Ok(Some(_)));
+    matches!(in_folder(folder), Ok((Some(_), _))) || case_folders()
 }
 
 fn check_exists(path: &Path) -> Result<()> {
@@ -186,7 +197,7 @@ fn of_file(path: &Path, labels: LabelPolicy) -> Result<Draft> {
 fn parts(root: &Path) -> Result<Vec<PartPath>> {
     let parts = subfolders(root)?
         .into_iter()
-        .filter_map(|folder| Split::from_name(&name(&folder)).map(|split| (Some(split), folder)));
+        .filter_map(|folder| Split::from_folder(&name(&folder)).map(|split| (Some(split), folder)));
     Ok(std::iter::once((None, root.to_owned())).chain(parts).collect())
 }
 
@@ -282,6 +293,7 @@ impl Draft {
             classes,
             reading: self.reading,
             preprocessing: Preprocessing::default(),
+            unlabeled: self.unlabeled.iter().flat_map(left_out::files).cloned().collect(),
             entries: self.entries,
             findings: self.findings,
         })

@@ -1,0 +1,134 @@
+//! Images of a dataset's folder that belong to no case: what recognition did not understand must not be silent.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::files::{entries, is_image, name};
+use super::{PACKED, ends_in};
+use crate::dataset::{CaseEntry, CaseSource, Dataset, Finding, FindingKind, Layout};
+use crate::text::counted;
+
+/// How deep folders are looked through.
+const DEEPEST: usize = 6;
+/// The folders that are listed one by one, and the files that are named of each.
+const LISTED: [usize; 2] = [8, 3];
+
+const ADVICE: &str = "name folders after train, validation or test, the files of a case alike, and channels as those of the \
+                      other cases; what is not meant to be used can stay";
+
+impl Dataset {
+    /// The images and files of many cases below its folder that are not used, by their folders.
+    pub fn left_out(&self) -> Vec<Finding> {
+        let mut found = BTreeMap::new();
+        if self.root.is_dir() {
+            let used = self.entries.iter().flat_map(files).chain(&self.unlabeled).collect();
+            let has_packed = self.entries.iter().any(|entry| matches!(entry.source, CaseSource::Packed(..)));
+            collect(&self.root, &used, has_packed, 0, &mut found);
+        }
+        // Files that recognition looked into and told of.
+        for (folder, files) in &mut found {
+            let is_told = |file: &String| {
+                let path = folder.join(file).display().to_string();
+                self.findings.iter().any(|told| told.reason.contains(&path))
+            };
+            files.retain(|file| !is_told(file));
+        }
+        found.retain(|_, files| !files.is_empty());
+        // What a list of cases does not name is left out on purpose.
+        let is_listed = matches!(self.layout, Layout::Csv | Layout::Decathlon);
+        let finding = |reason: String| match is_listed {
+            true => Finding::note(FindingKind::LeftOut, reason),
+            false => Finding::warning(FindingKind::LeftOut, reason, ADVICE),
+        };
+        let [folders, names] = LISTED;
+        let place = |folder: &Path| match folder.strip_prefix(&self.root) {
+            Ok(inner) if inner.as_os_str().is_empty() => "the folder itself".to_owned(),
+            Ok(inner) => format!("{}/", inner.display()),
+            Err(_) => folder.display().to_string(),
+        };
+        if found.len() > folders {
+            let count = found.values().map(Vec::len).sum();
+            let such =
+                found.iter().take(names).map(|(folder, files)| format!("{}{}", place(folder), files[0]));
+            let such = such.collect::<Vec<_>>().join(", ");
+            let folders = counted(found.len(), "folder");
+            return vec![finding(format!(
+                "left out: {} in {folders}, such as {such}",
+                counted(count, "file")
+            ))];
+        }
+        let of_folder = |(folder, files): (&PathBuf, &Vec<String>)| {
+            let more = if files.len() > names { ", …" } else { "" };
+            let listed = files.iter().take(names).cloned().collect::<Vec<_>>().join(", ");
+            finding(format!(
+                "left out: {} in {} ({listed}{more})",
+                counted(files.len(), "file"),
+                place(folder)
+            ))
+        };
+        found.iter().map(of_folder).collect()
+    }
+}
+
+/// The files of a case.
+pub(super) fn files(entry: &CaseEntry) -> Vec<&PathBuf> {
+    let CaseSource::Files(files) = &entry.source else { return vec![] };
+    let raters = files.raters.iter().flat_map(|rater| rater.files());
+    files.images.iter().flatten().chain(raters).chain(&files.mask).collect()
+}
+
+/// Adds what is not used in a folder and below. Folders that cannot be listed are left to those who read them.
+fn collect(
+    folder: &Path,
+    used: &BTreeSet<&PathBuf>,
+    has_packed: bool,
+    depth: usize,
+    found: &mut BTreeMap<PathBuf, Vec<String>>,
+) {
+    for path in entries(folder).unwrap_or_default() {
+        if path.is_dir() {
+            if depth < DEEPEST {
+                collect(&path, used, has_packed, depth + 1, found);
+            }
+            continue;
+        }
+        let is_packed = PACKED.iter().any(|(endings, _)| ends_in(&path, endings));
+        if is_packed && !has_packed || is_image(&path) && !is_packed && !used.contains(&path) {
+            found.entry(folder.to_owned()).or_default().push(name(&path));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::{Synthetic, SyntheticConfig};
+
+    #[test]
+    fn what_belongs_to_no_case_is_listed_by_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = SyntheticConfig { cases: 3, size: [1, 16, 16], ..SyntheticConfig::default() };
+        Synthetic::new(config).unwrap().write(folder.path(), &|_| {}).unwrap();
+        let left_out = || {
+            let findings = Dataset::open(folder.path()).unwrap().left_out();
+            findings.into_iter().map(|finding| finding.reason).collect::<Vec<_>>()
+        };
+        assert_eq!(left_out(), Vec::<String>::new());
+        let image = fs::read_dir(folder.path().join("images")).unwrap().next().unwrap().unwrap().path();
+        fs::create_dir(folder.path().join("more")).unwrap();
+        for number in 0..4 {
+            fs::copy(&image, folder.path().join(format!("more/{number}.png"))).unwrap();
+        }
+        fs::copy(&image, folder.path().join("labels/seg_case1.png")).unwrap();
+        fs::write(folder.path().join("notes.txt"), "").unwrap();
+        assert_eq!(
+            left_out(),
+            [
+                "left out: 1 file in labels/ (seg_case1.png)",
+                "left out: 4 files in more/ (0.png, 1.png, 2.png, …)",
+            ]
+        );
+    }
+}
