@@ -77,8 +77,13 @@ fn later_layers_win() {
         "loss.dice=1",
     ];
     let set = sources(Some(RunPreset::Demo), &text, &settings);
-    let set =
-        sources(set.preset, &text, &[&settings[..], &["loss.pretrain_steps=2"]].concat()).config().unwrap();
+    let set = sources(
+        set.preset,
+        &text,
+        &[&settings[..], &["loss.pretrain_steps=2", "loss.likelihood_steps=2"]].concat(),
+    )
+    .config()
+    .unwrap();
     assert_eq!(set.training.steps, 9);
     assert!(matches!(set.model.head, HeadConfig::Stochastic(head) if head.rank == 3));
     assert_eq!(set.optimizer.method, Method::sgd(0.9));

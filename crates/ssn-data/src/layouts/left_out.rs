@@ -104,7 +104,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::{Synthetic, SyntheticConfig};
+    use crate::synthetic::{Synthetic, SyntheticConfig};
 
     #[test]
     fn what_belongs_to_no_case_is_listed_by_its_folder() {
