@@ -410,3 +410,26 @@ fn a_part_beside_images_hides_nothing() {
     let dataset = opened(&folder, Layout::FolderPair);
     assert_eq!(ids(&dataset), ["a", "b"]);
 }
+
+#[test]
+fn what_belongs_to_no_case_is_listed_by_its_folder() {
+    let folder = Folder::new();
+    for id in ["a", "b"] {
+        folder.image(&format!("images/{id}.png"), [1, 1, 3, 4], 1);
+        folder.labels(&format!("labels/{id}.png"), [1, 3, 4], 2, 1);
+    }
+    let left_out = || {
+        let findings = Dataset::open(folder.path()).unwrap().left_out();
+        findings.into_iter().map(|finding| finding.reason).collect::<Vec<_>>()
+    };
+    assert_eq!(left_out(), Vec::<String>::new());
+    for number in 0..4 {
+        folder.image(&format!("more/{number}.png"), [1, 1, 3, 4], 1);
+    }
+    folder.labels("labels/seg_a.png", [1, 3, 4], 2, 1);
+    folder.text("notes.txt", "");
+    assert_eq!(
+        left_out(),
+        ["left out: 1 file in labels/ (seg_a.png)", "left out: 4 files in more/ (0.png, 1.png, 2.png, …)",]
+    );
+}

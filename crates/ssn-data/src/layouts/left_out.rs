@@ -98,37 +98,3 @@ fn collect(
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-    use crate::synthetic::{Synthetic, SyntheticConfig};
-
-    #[test]
-    fn what_belongs_to_no_case_is_listed_by_its_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        let config = SyntheticConfig { cases: 3, size: [1, 16, 16], ..SyntheticConfig::default() };
-        Synthetic::new(config).unwrap().write(folder.path(), &|_| {}).unwrap();
-        let left_out = || {
-            let findings = Dataset::open(folder.path()).unwrap().left_out();
-            findings.into_iter().map(|finding| finding.reason).collect::<Vec<_>>()
-        };
-        assert_eq!(left_out(), Vec::<String>::new());
-        let image = fs::read_dir(folder.path().join("images")).unwrap().next().unwrap().unwrap().path();
-        fs::create_dir(folder.path().join("more")).unwrap();
-        for number in 0..4 {
-            fs::copy(&image, folder.path().join(format!("more/{number}.png"))).unwrap();
-        }
-        fs::copy(&image, folder.path().join("labels/seg_case1.png")).unwrap();
-        fs::write(folder.path().join("notes.txt"), "").unwrap();
-        assert_eq!(
-            left_out(),
-            [
-                "left out: 1 file in labels/ (seg_case1.png)",
-                "left out: 4 files in more/ (0.png, 1.png, 2.png, …)",
-            ]
-        );
-    }
-}
