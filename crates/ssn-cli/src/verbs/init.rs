@@ -32,6 +32,7 @@ pub fn run(args: &InitArgs, global: &Global) -> Result<Exit, Failure> {
     let text = general_config(&dataset, &path_from(&args.out, &args.dataset), &first);
     write_atomically(&args.out, |out| out.write_all(text.as_bytes()))
         .map_err(|error| Failure::new(Exit::Io, error))?;
+    let left_out: Vec<String> = dataset.left_out().into_iter().map(|finding| finding.reason).collect();
     if global.json {
         let found = Found {
             root: &dataset.root,
@@ -41,14 +42,13 @@ pub fn run(args: &InitArgs, global: &Global) -> Result<Exit, Failure> {
             classes: &dataset.classes,
             raters: first.raters.len(),
             size: first.shape,
-            left_out: dataset.left_out().into_iter().map(|finding| finding.reason).collect(),
+            left_out,
             config: &args.out,
         };
         return print(&json(&found)?);
     }
     let config = args.out.display();
-    let left_out: String =
-        dataset.left_out().iter().map(|finding| format!("  {}\n", finding.reason)).collect();
+    let left_out: String = left_out.iter().map(|reason| format!("  {reason}\n")).collect();
     print(&format!("{}{left_out}wrote {config}; next: ssn check {config}\n", describe(&dataset, &first)))
 }
 

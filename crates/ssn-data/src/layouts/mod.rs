@@ -93,13 +93,11 @@ fn recognize(path: &Path) -> Result<Draft> {
     if path.is_file() {
         return of_file(path, LabelPolicy::Required);
     }
-    let (found, strays) = in_folder(path)?;
-    let found = match found {
-        None => case_folders::recognize(path)?,
-        found => found,
-    };
+    let (found, strays) = in_whole_folder(path)?;
     let Some(mut draft) = found else {
-        if let Some(inner) = subfolders(path)?.into_iter().find(|folder| holds_dataset(folder)) {
+        if let Some(inner) =
+            subfolders(path)?.into_iter().find(|folder| matches!(in_whole_folder(folder), Ok((Some(_), _))))
+        {
             let reason = format!("the dataset is not here but in its folder {}", name(&inner));
             return Err(DataError::dataset(path, reason, "give that folder"));
         }
@@ -111,10 +109,12 @@ fn recognize(path: &Path) -> Result<Draft> {
     Ok(draft)
 }
 
-/// Whether a folder by itself is a dataset.
-fn holds_dataset(folder: &Path) -> bool {
-    let case_folders = || matches!(case_folders::recognize(folder), Ok(Some(_)));
-    matches!(in_folder(folder), Ok((Some(_), _))) || case_folders()
+/// The same as [`in_folder`], with folders per case.
+fn in_whole_folder(path: &Path) -> Result<(Option<Draft>, Vec<DataError>)> {
+    Ok(match in_folder(path)? {
+        (None, strays) => (case_folders::recognize(path)?, strays),
+        found => found,
+    })
 }
 
 fn check_exists(path: &Path) -> Result<()> {
