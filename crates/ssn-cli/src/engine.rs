@@ -32,6 +32,18 @@ impl EngineInfo {
     }
 }
 
+/// What the engine says of the sections of a config that only it knows; `None` where there is no engine that answers.
+pub fn check_config(config: &Path) -> Option<Result<(), String>> {
+    let engine = engine_path().filter(|engine| Libtorch::of(engine).problem().is_none())?;
+    let output = Command::new(engine).arg("check").arg(config).stdin(Stdio::null()).output().ok()?;
+    if output.status.success() {
+        return Some(Ok(()));
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.trim().strip_prefix("error: ").unwrap_or(said.trim());
+    (!said.is_empty()).then(|| Err(said.to_owned()))
+}
+
 /// Becomes the engine, with the arguments of this process. Signals and exit codes are then the engine's own.
 ///
 /// Returns only when that fails.

@@ -10,6 +10,7 @@ use common::{Prediction, model, picture, ssn, told};
 use ssn_core::metrics::{PairStatistic, ged};
 use ssn_core::{BitPlanes, LabelMap};
 use ssn_eval::{About, Kind, Predictions};
+use ssn_io::{Limits, read};
 use tempfile::TempDir;
 
 const CASES: [&str; 3] = ["case1", "case2", "case10"];
@@ -32,7 +33,8 @@ fn folder() -> TempDir {
 }
 
 fn predict(folder: &TempDir, name: &str, kind: Kind) -> Predictions {
-    let about = About { model: model(), seed: 0, dataset: "set".to_owned(), split: "test".to_owned() };
+    let about =
+        About { model: model(), seed: 0, dataset: "set".to_owned(), split: "test".to_owned(), images: None };
     let predictions = Predictions::create(&folder.path().join(name), about).unwrap();
     for (number, id) in CASES.into_iter().enumerate() {
         Prediction { kind, ..Prediction::picture(id, number as u64) }
@@ -48,6 +50,32 @@ fn evaluate(folder: &TempDir, arguments: &[&str]) -> Output {
 #[test]
 fn help() {
     insta::assert_snapshot!(told(&ssn(&tempfile::tempdir().unwrap(), &["evaluate", "--help"])));
+}
+
+#[test]
+fn scores_are_those_of_the_samples_that_sample_writes() {
+    let folder = folder();
+    told(&evaluate(&folder, &["--samples", "20", "--seed", "5"]));
+    told(&ssn(
+        &folder,
+        &["sample", "predictions", "--samples", "20", "--seed", "5", "--out", "samples", "--quiet"],
+    ));
+    let planes = |names: &[String]| -> Vec<BitPlanes> {
+        let labels = |name: &String| read(&folder.path().join(name), &Limits::default()).unwrap().to_labels();
+        names
+            .iter()
+            .map(|name| BitPlanes::new(&LabelMap::new(labels(name).unwrap().data, 2).unwrap()))
+            .collect()
+    };
+    let csv = std::fs::read_to_string(folder.path().join("predictions/evaluation/cases.csv")).unwrap();
+    let column = csv.lines().next().unwrap().split(',').position(|key| key == "ged2_20").unwrap();
+    for (case, row) in CASES.into_iter().zip(csv.lines().skip(1)) {
+        let samples: Vec<String> = (0..20).map(|i| format!("samples/{case}_sample_{i}.nii.gz")).collect();
+        let raters: Vec<String> = (0..2).map(|i| format!("set/labels/{case}_{i}.png")).collect();
+        let expected = ged(&planes(&samples), &planes(&raters), PairStatistic::V).unwrap().squared;
+        let scored: f64 = row.split(',').nth(column).unwrap().parse().unwrap();
+        assert!((scored - expected).abs() < 1e-12, "{case}: {scored} and {expected}");
+    }
 }
 
 #[test]
@@ -203,7 +231,8 @@ fn raters_follow_what_was_done_to_the_images() {
     // The predictions are on a grid of twice the spacing; the config says that images were brought there.
     let config = "[data]\npath = \"set\"\nspacing = [2.0, 2.0, 1.0]\n";
     std::fs::write(folder.path().join("coarse.toml"), config).unwrap();
-    let about = About { model: model(), seed: 0, dataset: "set".to_owned(), split: "test".to_owned() };
+    let about =
+        About { model: model(), seed: 0, dataset: "set".to_owned(), split: "test".to_owned(), images: None };
     let predictions = Predictions::create(&folder.path().join("coarse"), about).unwrap();
     let dataset = ssn_data::DataConfig::read(&folder.path().join("coarse.toml")).unwrap().open().unwrap();
     for (number, id) in CASES.into_iter().enumerate() {

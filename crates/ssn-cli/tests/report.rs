@@ -36,7 +36,7 @@ fn folder(cases: &[&'static str], kind: Kind) -> TempDir {
 
 fn predict(folder: &TempDir, name: &str, cases: &[&'static str], kind: Kind) {
     let dataset = "set/index.csv".to_owned();
-    let about = About { model: model(), seed: 0, dataset, split: "all".to_owned() };
+    let about = About { model: model(), seed: 0, dataset, split: "all".to_owned(), images: None };
     let predictions = Predictions::create(&folder.path().join(name), about).unwrap();
     for (number, id) in cases.iter().enumerate() {
         Prediction { kind, ..Prediction::picture(id, number as u64) }
@@ -237,8 +237,13 @@ fn a_volume_shows_the_slice_with_most_and_a_montage() {
     // Most is marked in slice 3.
     volume("set/a_0.nii.gz", &|i| u8::from(i / 64 == 3 && i % 64 < 30 || i / 64 == 1 && i % 64 < 9));
     std::fs::write(folder.path().join("set/index.csv"), "id,image,seg\na,a.nii.gz,a_0.nii.gz\n").unwrap();
-    let about =
-        About { model: model(), seed: 0, dataset: "set/index.csv".to_owned(), split: "all".to_owned() };
+    let about = About {
+        model: model(),
+        seed: 0,
+        dataset: "set/index.csv".to_owned(),
+        split: "all".to_owned(),
+        images: None,
+    };
     let predictions = Predictions::create(&folder.path().join("predictions"), about).unwrap();
     let region = ssn_eval::Region::whole(size);
     Prediction { size, region, ..Prediction::picture("a", 3) }.write(&predictions.distribution_path("a"));
@@ -316,8 +321,13 @@ fn a_report_of_sixty_cases_is_small() {
     let folder = tempfile::tempdir().unwrap();
     let (size, shape) = ([1, 128, 128], [1, 1, 128, 128]);
     let ids: Vec<&'static str> = (0..60).map(|i| &*format!("case{i}").leak()).collect();
-    let about =
-        About { model: model(), seed: 0, dataset: "set/index.csv".to_owned(), split: "all".to_owned() };
+    let about = About {
+        model: model(),
+        seed: 0,
+        dataset: "set/index.csv".to_owned(),
+        split: "all".to_owned(),
+        images: None,
+    };
     let predictions = Predictions::create(&folder.path().join("predictions"), about).unwrap();
     std::fs::create_dir(folder.path().join("set")).unwrap();
     let mut index = "id,image,seg_0,seg_1\n".to_owned();

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use common::{Prediction, STORED, ssn, told};
 use ssn_core::{CategoricalSampler, LabelMap, SampleSummary, Sampler, Steering};
-use ssn_eval::{DistributionFile, Kind, Region};
+use ssn_eval::{DistributionFile, Kind, Region, case_seed};
 use ssn_io::{Geometry, Limits, read};
 use tempfile::TempDir;
 
@@ -44,6 +44,7 @@ fn labels(folder: &TempDir, name: &str) -> Vec<u8> {
 }
 
 fn expected(file: &DistributionFile, steering: &Steering, seed: u64, number: u64) -> Vec<u8> {
+    let seed = case_seed(seed, &file.description().case);
     let sampler = Sampler::new(file.distribution(), seed, steering).unwrap();
     file.labels_on_image(&sampler.labels(number..number + 1).unwrap()[0]).unwrap()
 }
@@ -94,7 +95,7 @@ fn pictures_may_be_png() {
     let output = ssn(&folder, &["sample", "in", "--out", "out", "--samples", "2", "--format", "png"]);
     insta::assert_snapshot!("pictures", told(&output));
     for (id, number) in [("a", 1), ("b", 2)] {
-        let file = Prediction::picture("x", number).file();
+        let file = Prediction::picture(id, number).file();
         assert_eq!(
             labels(&folder, &format!("out/{id}_sample_1.png")),
             expected(&file, &Steering::default(), 0, 1)
@@ -148,7 +149,9 @@ fn probabilities_and_entropy_are_those_of_the_samples() {
     ];
     assert!(ssn(&folder, &arguments).status.success());
     let file = volume().file();
-    let sampler = Sampler::new(file.distribution(), 0, &Steering::default()).unwrap();
+    let sampler =
+        Sampler::new(file.distribution(), case_seed(0, &file.description().case), &Steering::default())
+            .unwrap();
     let mut summary = SampleSummary::new(&sampler, &[]).unwrap();
     summary.extend(&sampler, 0..20).unwrap();
     let image = |name: &str| read(&folder.path().join(name), &Limits::default()).unwrap().to_f32();
@@ -172,7 +175,9 @@ fn a_deterministic_network_shows_its_grain() {
         ssn(&folder, &["sample", "in", "--out", "out", "--samples", "3", "--seed", "9"]).status.success()
     );
     let file = Prediction { kind: Kind::Deterministic, ..Prediction::picture("a", 1) }.file();
-    let maps = CategoricalSampler::new(file.distribution(), 9).labels(0..3).unwrap();
+    let maps = CategoricalSampler::new(file.distribution(), case_seed(9, &file.description().case))
+        .labels(0..3)
+        .unwrap();
     for (number, map) in maps.iter().enumerate() {
         assert_eq!(labels(&folder, &format!("out/a_sample_{number}.nii.gz")), map.labels());
     }

@@ -8,7 +8,10 @@ use serde::Serialize;
 use ssn_core::labels::{BitPlanes, LabelMap};
 use ssn_core::metrics::foreground_distance;
 
-use crate::dataset::{Case, CaseEntry, Dataset, Finding, FindingKind, Layout, Severity, Split, extremes};
+use crate::dataset::{
+    Case, CaseEntry, Dataset, Finding, FindingKind, LabelCoding, Layout, MOST_CLASSES, Severity, Split,
+    extremes,
+};
 use crate::parallel;
 use crate::parallel::Progress;
 use crate::text::counted;
@@ -78,11 +81,8 @@ pub fn check(dataset: &Dataset, parts: Option<&[Split]>, progress: Progress<'_>)
         }
     }
     let statistics = Statistics::of(&facts, &dataset.channels, &dataset.classes);
-    let [fewest, most] = statistics.raters;
-    if fewest != most {
-        let reason = format!("cases have {fewest} to {most} raters");
-        findings.push(Finding::note(FindingKind::RaterCount, reason));
-    }
+    findings.extend(missing_raters(dataset));
+    findings.extend(implausible_labels(dataset, &statistics));
     // Sorting is stable: within a kind, cases stay in their order.
     findings.sort_by_key(|finding| (finding.severity, finding.kind));
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
@@ -121,6 +121,63 @@ fn of_content(dataset: &Dataset, case: &Case, facts: &CaseFacts) -> Vec<Finding>
     if outside > 0 {
         let reason = format!("{outside} marked voxels lie outside the region of interest");
         findings.push(Finding::note(FindingKind::OutsideMask, reason));
+    }
+    findings
+}
+
+/// Cases that lack one of the raters of the others.
+fn missing_raters(dataset: &Dataset) -> Vec<Finding> {
+    let all: BTreeSet<usize> = dataset.entries.iter().flat_map(CaseEntry::raters).collect();
+    let missing = |entry: &CaseEntry| {
+        let own = entry.raters();
+        let missing: Vec<String> = all
+            .iter()
+            .filter(|number| !own.contains(number))
+            .map(|number| dataset.rater_name(*number))
+            .collect();
+        // A case without any labels is an error by itself.
+        let reason = format!("there are no labels of {}", missing.join(", "));
+        (!own.is_empty() && !missing.is_empty())
+            .then(|| Finding::note(FindingKind::MissingRater, reason).of_case(&entry.id))
+    };
+    dataset.entries.iter().filter_map(missing).collect()
+}
+
+/// Labels that can be read, but would train something else than was meant.
+fn implausible_labels(dataset: &Dataset, statistics: &Statistics) -> Vec<Finding> {
+    let warning = |reason, advice| Finding::warning(FindingKind::ImplausibleLabels, reason, advice);
+    let mut findings = vec![];
+    let stored = match &dataset.reading.coding {
+        LabelCoding::Values(values) => &values[..],
+        LabelCoding::Plain | LabelCoding::Threshold(_) => &[],
+    };
+    if stored == [0, 1, 255] {
+        let reason = "the labels have the values 0, 1 and 255, each taken for a class".to_owned();
+        let advice = "if some masks mark with 1 and others with 255, set label_threshold = 0 in the config";
+        findings.push(warning(reason, advice));
+    } else if dataset.classes.len() > MOST_CLASSES || (stored.len() > 2 && stored.ends_with(&[255])) {
+        let reason =
+            format!("the labels have {} different values, each taken for a class", dataset.classes.len());
+        let advice =
+            "if they are masks that lost their exact values, set label_threshold = 127 in the config";
+        findings.push(warning(reason, advice));
+    }
+    if let [_, foreground] = &statistics.classes[..]
+        && foreground.share > 0.5
+    {
+        let share = 100.0 * foreground.share;
+        let reason = format!("{share:.0} % of all voxels are {:?}: are the masks inverted?", foreground.name);
+        let advice = match dataset.reading.invert {
+            true => "if so, remove invert_labels from the config",
+            false => "if so, set invert_labels = true in the config; it goes together with label_threshold",
+        };
+        findings.push(warning(reason, advice));
+    }
+    for class in statistics.classes.iter().skip(1).filter(|class| class.cases == 0 && statistics.cases > 0) {
+        let reason = format!("the class {:?} occurs in no case", class.name);
+        let advice =
+            "correct data.classes and data.label_values: a class that nobody marks is learned as absent";
+        findings.push(warning(reason, advice));
     }
     findings
 }

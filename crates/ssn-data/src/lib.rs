@@ -35,9 +35,9 @@ pub use augment::{AugmentConfig, AugmentPreset, Augmentation, Grid, Window};
 pub use check::{CheckReport, check};
 pub use config::DataConfig;
 pub use dataset::{
-    Case, CaseEntry, Cases, Dataset, Finding, FindingKind, LabelCoding, Layout, MemoryCases, Normalization,
-    Preprocessing, Ratios, Severity, Split, SplitAssignment, SplitFile, Subset, divide, fold, labels_between,
-    mask_box,
+    Case, CaseEntry, Cases, Dataset, Finding, FindingKind, LabelCoding, LabelPolicy, Layout, MemoryCases,
+    Normalization, Preprocessing, Ratios, Severity, Split, SplitAssignment, SplitFile, Subset, divide, fold,
+    labels_between, mask_box,
 };
 pub use error::{DataError, Result};
 pub use layouts::{CACHE_ENDING, DatasetOverrides};

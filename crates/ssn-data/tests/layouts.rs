@@ -91,10 +91,10 @@ fn nnunet() {
         r#"{"channel_names": {"0": "T1", "1": "T2"}, "labels": {"tumour": 2, "background": 0, "oedema": 1},
             "numTraining": 2, "file_ending": ".nii.gz"}"#,
     );
-    for id in ["case_10", "case_9"] {
+    for (id, label) in [("case_10", 1), ("case_9", 2)] {
         folder.image(&format!("imagesTr/{id}_0000.nii.gz"), [1, 2, 3, 4], 1);
         folder.image(&format!("imagesTr/{id}_0001.nii.gz"), [1, 2, 3, 4], 2);
-        folder.labels(&format!("labelsTr/{id}.nii.gz"), [2, 3, 4], 5, 2);
+        folder.labels(&format!("labelsTr/{id}.nii.gz"), [2, 3, 4], 5, label);
     }
     let dataset = opened(&folder, Layout::NnUnet);
     assert_eq!(ids(&dataset), ["case_9", "case_10"]);

@@ -47,8 +47,9 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Verb::Export(args) => export::run(args, &cli.global),
         Verb::Import(args) => export::import(args, &cli.global),
         Verb::Info => print(&json(&EngineInfo { cuda_part: ssn_cuda::is_built() })?),
+        // What the dataset has is checked by `ssn` itself.
+        Verb::Check(args) => ssn::check_config(&args.dataset).map(|()| Exit::Ok).map_err(failure::failure),
         Verb::Init(_)
-        | Verb::Check(_)
         | Verb::Prepare(_)
         | Verb::Sample(_)
         | Verb::Evaluate(_)

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use ssn::{Control, TrainConfig, TrainedRun, of_panic, train_parallel};
+use ssn::{BadCases, Control, TrainConfig, TrainedRun, of_panic, train_parallel};
 use ssn_cli::args::{Global, TrainArgs};
 use ssn_cli::exit::print;
 use ssn_cli::{Exit, Failure, progress};
@@ -67,7 +67,7 @@ fn config(args: &TrainArgs) -> TrainConfig {
         time_limit: args.time_limit.and_then(|minutes| Duration::try_from_secs_f64(60.0 * minutes).ok()),
         device: args.device,
         workers: args.workers.map(usize::from),
-        skip_check: args.skip_check,
+        bad_cases: if args.skip_check { BadCases::LeaveOut } else { BadCases::Refuse },
     }
 }
 

@@ -31,7 +31,7 @@ pub struct SampleConfig {
     /// How many samples to draw of each case.
     #[cfg_attr(feature = "clap", arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000)))]
     pub samples: u64,
-    /// The seed; sample I of a seed is always the same.
+    /// The seed; sample I of a seed and a case is always the same.
     #[cfg_attr(feature = "clap", arg(long, default_value_t = 0, value_name = "S"))]
     pub seed: u64,
     /// The number of the first sample.

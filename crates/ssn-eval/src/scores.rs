@@ -15,7 +15,7 @@ use ssn_core::{BitPlanes, LabelMap, Steering};
 
 use crate::error::{EvalError, Result};
 use crate::predictions::{
-    DistributionFile, Draw, Header, Kind, PredictionRule, blocks, case_seed, predict_labels, summarize,
+    DistributionFile, Draw, Header, Kind, PredictionRule, blocks, predict_labels, summarize,
 };
 
 /// Samples of the paper's figures on LIDC.
@@ -54,7 +54,7 @@ pub struct ScoreConfig {
     pub samples: usize,
     /// Sample counts at which GED² is reported; those above `samples` are left out, and `samples` itself is always reported.
     pub ged_counts: Vec<usize>,
-    /// The seed of the samples; each case has one of its own, [`ScoreConfig::seed_of`].
+    /// The seed of the samples; each case has noise of its own ([`crate::case_seed`]).
     pub seed: u64,
     /// The masks that Dice and surface scores are reported for; none means each class, and all of them together.
     pub groups: Vec<Group>,
@@ -99,11 +99,6 @@ impl ScoreConfig {
     /// GED² and Dice alone, which take a fraction of the time: what training watches.
     pub fn fast(samples: usize) -> Self {
         Self { samples, ged_counts: vec![], voxelwise: false, surfaces: false, ..Self::default() }
-    }
-
-    /// The seed of a case's samples, by [`case_seed`].
-    pub fn seed_of(&self, case: &str) -> u64 {
-        case_seed(self.seed, case)
     }
 
     fn steering(&self) -> Steering {
@@ -158,6 +153,9 @@ impl ScoreConfig {
     }
 }
 
+/// A sample with less than this part of a rater's foreground is nearly empty: a twentieth.
+const NEARLY_EMPTY: usize = 20;
+
 /// All scores of one case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseScores {
@@ -177,6 +175,10 @@ pub struct CaseScores {
     pub hm_iou: Option<f64>,
     /// The mean over raters of the best Dice of a sample, each the mean over classes; both empty counts 1.
     pub max_dice: Option<f64>,
+    /// Where every rater marked something, the share of samples with less foreground than a twentieth of the smallest
+    /// rater's; none elsewhere.
+    #[serde(default)]
+    pub empty_samples: Option<f64>,
     /// Scores of each mask.
     pub groups: Vec<GroupScores>,
     /// Scores of the probabilities, if they were asked for.
@@ -382,9 +384,18 @@ fn score_planes(
         cross_distance: all.sample_rater_distance,
         hm_iou,
         max_dice: Some(max_dice(samples, &rater_planes, &ClassGroup::each(labels))?),
+        empty_samples: empty_samples(samples, &rater_planes),
         groups: groups.iter().map(|(name, group)| masks.score(name, group)).collect::<Result<_>>()?,
         voxelwise: None,
     })
+}
+
+/// The share of nearly empty samples, where every rater marked something.
+fn empty_samples(samples: &[BitPlanes], raters: &[BitPlanes]) -> Option<f64> {
+    let foreground = |map: &BitPlanes| map.voxels() - map.volume(0);
+    let least = raters.iter().map(foreground).min().filter(|least| *least > 0)?;
+    let empty = samples.iter().filter(|sample| NEARLY_EMPTY * foreground(sample) < least).count();
+    Some(empty as f64 / samples.len().max(1) as f64)
 }
 
 fn check_raters(case: &str, voxels: usize, labels: usize, raters: &[LabelMap]) -> Result<()> {
@@ -417,7 +428,7 @@ impl Samples {
             samples.add(prediction, config)?;
             return Ok(samples);
         }
-        let source = Draw::new(file, config.seed_of(&file.description().case), &config.steering())?;
+        let source = Draw::new(file, config.seed, &config.steering())?;
         for block in blocks(0..config.samples as u64, file.description().voxels()) {
             for map in source.labels(block)? {
                 samples.add(&file.map_on_image(&map)?, config)?;
@@ -519,8 +530,8 @@ fn score_voxels(
         .iter()
         .map(|rater| Ok(LabelMap::new(file.crop_to_region(rater.labels())?, file.labels())?))
         .collect::<Result<_>>()?;
-    let (seed, samples) = (config.seed_of(&file.description().case), 0..config.samples as u64);
-    let summary = summarize(file, seed, &config.steering(), samples, &on_region)?;
+    let samples = 0..config.samples as u64;
+    let summary = summarize(file, config.seed, &config.steering(), samples, &on_region)?;
     let (log_likelihoods, effective_samples) = (summary.log_likelihoods()?, summary.effective_samples()?);
     let rows = summary.mean_probabilities()?;
     drop(summary);

@@ -15,6 +15,7 @@ fn about() -> About {
         seed: 3,
         dataset: "set".to_owned(),
         split: "test".to_owned(),
+        images: None,
     }
 }
 

@@ -211,7 +211,7 @@ fn probabilities_are_those_of_the_mean_and_there_is_no_likelihood() {
         split: "test".to_owned(),
         scores: ScoreConfig { samples: 7, ..ScoreConfig::default() },
     };
-    let cases = [Scored { id: "a".to_owned(), scores }];
+    let cases = [Scored { id: "a".to_owned(), rater_names: vec![], scores }];
     let evaluation = Evaluation::new(settings, &cases, vec![]).unwrap();
     for key in ["log_likelihood", "effective_samples"] {
         let figure = evaluation.figure(key).unwrap();

@@ -90,7 +90,7 @@ fn open(folder: &Path, name: &str) -> Outcome<Predictions> {
     let dataset = folder.join("set/index.csv").to_string_lossy().into_owned();
     Ok(Predictions::create(
         &folder.join(name),
-        About { model: model(), seed: 0, dataset, split: "all".to_owned() },
+        About { model: model(), seed: 0, dataset, split: "all".to_owned(), images: None },
     )?)
 }
 
@@ -233,7 +233,16 @@ impl Scene {
 
     fn about(&self, id: &str, kind: Kind, region: Region) -> Description {
         let (classes, size, geometry) = (self.classes(), self.size, self.geometry);
-        Description { case: id.to_owned(), classes, kind, size, geometry, region, model: model() }
+        Description {
+            case: id.to_owned(),
+            classes,
+            kind,
+            size,
+            geometry,
+            region,
+            model: model(),
+            image_sha256: None,
+        }
     }
 
     /// The same scene of a network without noise, of one that draws samples itself, or with a single class.

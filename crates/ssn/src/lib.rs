@@ -46,7 +46,7 @@ pub use ssn_nn as nn;
 pub use ssn_train as training;
 pub use ssn_train::LossKind;
 pub use toy::{ToyProblem, ToySolution, solve_toy};
-pub use train::{TrainConfig, TrainedRun, train, train_parallel};
+pub use train::{BadCases, TrainConfig, TrainedRun, check_config, train, train_parallel};
 
 /// What most programs need.
 pub mod prelude {

@@ -8,10 +8,10 @@ use ssn_core::Steering;
 use ssn_cuda::DeviceProperties;
 use ssn_data::ShardProgress;
 use ssn_data::labels_between;
-use ssn_data::{DataConfig, Dataset, Shard};
+use ssn_data::{DataConfig, Dataset, Shard, Split};
 use ssn_eval::{
-    About, DistributionFile, Output, Part, PredictionRule, Predictions, StoredPrecision, is_config,
-    predict_labels, summarize,
+    About, DistributionFile, ImagePaths, Output, Part, PredictionRule, Predictions, StoredPrecision,
+    is_config, predict_labels, summarize,
 };
 use ssn_io::{Geometry, Image, Limits, Voxels};
 use ssn_nn::weights::ModelMetadata;
@@ -137,8 +137,8 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
     let shard = config.shard;
     let trained =
         TrainedModel::open(&config.model, config.checkpoint, Execution::on(device, Precision::F32))?;
-    let Chosen { dataset, cases, split, named } = choose(config, &trained, control)?;
-    let about = About { model: trained.id(), seed: 0, dataset: named.display().to_string(), split };
+    let Chosen { dataset, cases, split, named, images } = choose(config, &trained, control)?;
+    let about = About { model: trained.id(), seed: 0, dataset: named.display().to_string(), split, images };
     let folder = Predictions::create(&config.out, about)?;
 
     let start = Instant::now();
@@ -148,7 +148,13 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
     let (mut made, mut phases) = (0, Phases::default());
     for (done, &number) in own.iter().enumerate() {
         let (index, id) = (cases[number], id(number));
-        if config.overwrite || !is_finished(&folder, id, config) {
+        let image_sha256 = dataset.image_sha256(index).ok();
+        let is_there = is_finished(&folder, id, config);
+        let is_other = is_there && folder.is_of_other_image(id, image_sha256.as_deref());
+        if is_other && !config.overwrite {
+            phase.message(&format!("case {id} is predicted again: its image is another than before"));
+        }
+        if config.overwrite || !is_there || is_other {
             if control.should_stop() {
                 drop(phase);
                 if shard.is_whole() {
@@ -171,6 +177,7 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
             let what = if trained.model.latent().is_some() { "sample" } else { "tile" };
             let tiles = |done: usize, of: usize| phase.current(&format!("{id}, {what} {done} of {of}"));
             let (file, timing) = trained.predict(case, &whole_image, tiles).map_err(told)?;
+            let file = file.of_image(image_sha256);
             phases.add(begin, &timing, || write(&folder, file, grid, config))?;
             made += 1;
         }
@@ -225,6 +232,8 @@ struct Chosen {
     split: String,
     /// The config or dataset that an evaluation reads.
     named: PathBuf,
+    /// Images that were named by themselves.
+    images: Option<ImagePaths>,
 }
 
 /// Finds the cases that the arguments name.
@@ -234,8 +243,8 @@ fn choose(config: &PredictConfig, trained: &TrainedModel, control: Control<'_>) 
             let message = "a bundle has no dataset of its own; name a dataset, a config or images";
             return Err(Error::new(ErrorKind::Usage, message));
         }
-        ([], Some(data)) => divided(data, &config.model.join(CONFIG), config.split)?,
-        ([path], _) if is_config(path) => divided(&DataConfig::read(path)?, path, config.split)?,
+        ([], Some(data)) => divided(data, &config.model.join(CONFIG), config.split, control)?,
+        ([path], _) if is_config(path) => divided(&DataConfig::read(path)?, path, config.split, control)?,
         (paths, _) => given(paths, config.split, trained, control)?,
     };
     check_channels(&chosen.dataset, trained, control)?;
@@ -252,15 +261,21 @@ fn choose(config: &PredictConfig, trained: &TrainedModel, control: Control<'_>) 
     }
 }
 
-/// A part of the dataset of a config.
-fn divided(data: &DataConfig, file: &Path, part: Option<Part>) -> Result<Chosen> {
+/// A part of the dataset of a config: test if nothing else is asked for, or validation where there is no test.
+fn divided(data: &DataConfig, file: &Path, part: Option<Part>, control: Control<'_>) -> Result<Chosen> {
     let dataset = data.open()?;
     let parts = data.split.parts(&dataset)?;
     let dataset = dataset.with_optional_labels();
-    let part = part.unwrap_or(Part::Test);
+    let part = part.unwrap_or_else(|| {
+        if parts.contains(&Split::Test) || !parts.contains(&Split::Validation) {
+            return Part::Test;
+        }
+        control.message("note: no case is for test, so that those for validation are predicted");
+        Part::Validation
+    });
     let wanted = |index: &usize| part.split().is_none_or(|split| parts[*index] == split);
     let cases = (0..parts.len()).filter(wanted).collect();
-    Ok(Chosen { dataset, cases, split: part.name().to_owned(), named: absolute(file) })
+    Ok(Chosen { dataset, cases, split: part.name().to_owned(), named: absolute(file), images: None })
 }
 
 fn absolute(path: &Path) -> PathBuf {
@@ -280,15 +295,44 @@ fn given(
     }
     let ModelMetadata { channels, classes, .. } = &trained.metadata;
     let mut dataset = Dataset::of_images(paths, channels, classes)?;
-    if let Some(coding) = trained.data.as_ref().and_then(DataConfig::coding) {
-        dataset.reading.coding = coding;
+    if let Some(data) = &trained.data {
+        dataset.reading.coding = data.coding().unwrap_or(dataset.reading.coding);
+        dataset.reading.invert = data.invert_labels;
     }
+    refuse_volumes(&dataset, trained)?;
     for finding in &dataset.findings {
         control.message(&format!("{}: {}", finding.severity, finding.reason));
     }
     let named = absolute(paths.first().map_or(Path::new("."), PathBuf::as_path));
     let cases = (0..dataset.entries.len()).collect();
-    Ok(Chosen { dataset, cases, split: Part::All.name().to_owned(), named })
+    let images =
+        ImagePaths { paths: paths.iter().map(|path| absolute(path)).collect(), channels: channels.clone() };
+    Ok(Chosen { dataset, cases, split: Part::All.name().to_owned(), named, images: Some(images) })
+}
+
+/// Refuses volumes for a network that learned from pictures: each channel of a patient would be a patient, predicted slice
+/// by slice.
+fn refuse_volumes(dataset: &Dataset, trained: &TrainedModel) -> Result<()> {
+    if trained.metadata.patch[0] > 1 || dataset.entries.is_empty() {
+        return Ok(());
+    }
+    let learned = trained.data.as_ref().and_then(|data| data.open().ok()?.load_raw(0).ok());
+    let Some(learned) = learned.filter(|case| case.shape[0] == 1) else { return Ok(()) };
+    let Ok(case) = dataset.load_raw(0) else { return Ok(()) };
+    let depth = case.shape[0];
+    if depth == 1 {
+        return Ok(());
+    }
+    let channels = trained.metadata.channels.join(", ");
+    let [_, h, w] = learned.shape;
+    Err(Error::new(
+        ErrorKind::BadData,
+        format!(
+            "the network learned from pictures of {h} × {w} ({channels}), but {} is a volume of {depth} slices; give \
+             pictures, one per case",
+            case.id
+        ),
+    ))
 }
 
 /// A network sees channels by their place: those of another dataset must be as many.

@@ -1,5 +1,6 @@
 //! Training: a run from a config or a dataset, or the rest of one that was stopped.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use jiff::Timestamp;
 use ssn_core::Phase;
 use ssn_core::progress::silent;
 use ssn_data::config::template::{batch_sections, data_sections, suggest_normalization};
-use ssn_data::{Dataset, LoaderConfig, Severity, Split, check};
+use ssn_data::{Dataset, FindingKind, LoaderConfig, Severity, Split, check};
 use ssn_io::{Limits, read_bytes};
 use ssn_nn::communicator::{Communicator, is_root};
 use ssn_train::checkpoint::BestValidation;
@@ -53,8 +54,20 @@ pub struct TrainConfig {
     pub device: DeviceChoice,
     /// Threads that prepare batches; they change no result.
     pub workers: Option<usize>,
-    /// Do not check the dataset first.
-    pub skip_check: bool,
+    /// What happens to cases that cannot be used.
+    pub bad_cases: BadCases,
+}
+
+/// What training does about cases that cannot be used: files that are damaged or missing, labels of no class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BadCases {
+    /// All cases are checked before, and training does not begin if one cannot be used.
+    #[default]
+    Refuse,
+    /// All cases are checked before, and those that cannot be used are left out.
+    LeaveOut,
+    /// Nothing is checked, because that was done.
+    Unchecked,
 }
 
 impl TrainConfig {
@@ -70,7 +83,7 @@ impl TrainConfig {
             time_limit: None,
             device: DeviceChoice::Auto,
             workers: None,
-            skip_check: false,
+            bad_cases: BadCases::Refuse,
         }
     }
 
@@ -110,7 +123,7 @@ impl TrainConfig {
         if let Some(config) = self.config.as_ref().filter(|_| self.resume.is_none()) {
             words.insert(1, text(config));
         }
-        words.extend(self.skip_check.then(|| "--skip-check".to_owned()));
+        words.extend((self.bad_cases == BadCases::LeaveOut).then(|| "--skip-check".to_owned()));
         words
     }
 }
@@ -247,9 +260,14 @@ fn fresh(config: &TrainConfig, control: Control<'_>, device: Device) -> Result<(
     if let Some(precision) = run_config.training.precision {
         precision.check(device)?;
     }
-    let resolved = resolve(run_config)?;
-    if !config.skip_check {
-        check_dataset(&resolved, control)?;
+    let mut resolved = resolve(run_config)?;
+    if config.bad_cases != BadCases::Unchecked {
+        let bad = check_dataset(&resolved, config.bad_cases, control)?;
+        if !bad.is_empty() {
+            let mut run_config = resolved.config;
+            run_config.data.exclude.extend(bad);
+            resolved = resolve(run_config)?;
+        }
     }
     if config.config.is_some() {
         // Other runs with this config share the split.
@@ -308,8 +326,9 @@ fn layers(config: &TrainConfig, control: Control<'_>) -> Result<ConfigSources> {
     Ok(layers)
 }
 
-/// Learning from a dataset with errors would hide them in a model.
-fn check_dataset(resolved: &ResolvedRun, control: Control<'_>) -> Result<()> {
+/// Checks the dataset before training, and returns the cases to leave out: learning from a dataset with errors would hide
+/// them in a model.
+fn check_dataset(resolved: &ResolvedRun, bad_cases: BadCases, control: Control<'_>) -> Result<Vec<String>> {
     let phase = control.phase(resolved.dataset.entries.len(), "cases checked");
     let report = check(&resolved.dataset, Some(&resolved.parts), &|done| phase.reached(done));
     drop(phase);
@@ -318,11 +337,36 @@ fn check_dataset(resolved: &ResolvedRun, control: Control<'_>) -> Result<()> {
             let place = finding.case.as_deref().unwrap_or("the dataset");
             control.message(&format!("warning: {place}: {}", finding.reason));
         }
-        return Ok(());
+        return Ok(vec![]);
     }
     control.message(report.to_string().trim_end());
-    let message = "the dataset has problems, which are listed above; repair them, or train with --skip-check";
+    let errors = || report.findings.iter().filter(|finding| finding.severity == Severity::Error);
+    let bad: BTreeSet<String> = errors().filter_map(|finding| finding.case.clone()).collect();
+    let is_of_cases =
+        errors().all(|finding| finding.case.is_some() && finding.kind != FindingKind::DuplicateId);
+    if bad_cases == BadCases::LeaveOut && is_of_cases && bad.len() < report.cases {
+        let listed = bad.iter().cloned().collect::<Vec<_>>().join(", ");
+        control.message(&format!("left out of training, validation and test: {listed}"));
+        return Ok(bad.into_iter().collect());
+    }
+    let message = match is_of_cases {
+        true => {
+            "the dataset has problems, which are listed above; repair them, name the cases in data.exclude, or \
+                 train without them with --skip-check"
+        }
+        false => "the dataset has problems, which are listed above; repair them",
+    };
     Err(Error::new(ErrorKind::ProblemsFound, message))
+}
+
+/// Checks what a config says of network, loss and training, and that it fits the dataset.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn check_config(path: &Path) -> Result<()> {
+    let config = TrainConfig::from_file(path, "");
+    resolve(layers(&config, Control::default())?.config()?)?;
+    Ok(())
 }
 
 /// The first case that loads: one damaged file is for the check to tell, not a reason to stop here.

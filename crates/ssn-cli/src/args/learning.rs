@@ -91,7 +91,7 @@ pub struct TrainArgs {
     #[arg(long, value_parser = clap::value_parser!(u16).range(0..=256))]
     pub workers: Option<u16>,
 
-    /// Train on a dataset even if the check before finds problems, and do not check.
+    /// Train without the cases in which the check before finds errors, instead of stopping.
     #[arg(long)]
     pub skip_check: bool,
 }

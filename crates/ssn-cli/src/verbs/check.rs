@@ -1,8 +1,11 @@
 //! `ssn check`: every problem of a dataset at once, as a table or as JSON.
 
-use ssn_data::{DataConfig, Dataset, check};
+use std::path::Path;
+
+use ssn_data::{DataConfig, Dataset, Finding, FindingKind, check};
 
 use crate::args::{CheckArgs, Global};
+use crate::engine::{self, ENGINE};
 use crate::exit::{Exit, Failure, json, print, style};
 use crate::progress;
 use ssn_core::Phase;
@@ -13,6 +16,10 @@ pub fn run(args: &CheckArgs, global: &Global) -> Result<Exit, Failure> {
         let config = DataConfig::read(&args.dataset)?;
         let mut dataset = config.open()?;
         let parts = config.parts_or_finding(&mut dataset);
+        // What is wrong with the split would be told twice.
+        if parts.is_some() {
+            dataset.findings.extend(of_training(&args.dataset));
+        }
         (dataset, parts)
     } else {
         (Dataset::open(&args.dataset)?, None)
@@ -24,6 +31,20 @@ pub fn run(args: &CheckArgs, global: &Global) -> Result<Exit, Failure> {
     let text = if global.json { json(&report)? } else { report.to_string().lines().map(colored).collect() };
     print(&text)?;
     Ok(if report.is_clean() { Exit::Ok } else { Exit::ProblemsFound })
+}
+
+/// What is wrong with the sections of a config that say how a network is trained, which are the engine's.
+fn of_training(config: &Path) -> Option<Finding> {
+    let kind = FindingKind::Config;
+    match engine::check_config(config) {
+        Some(Ok(())) => None,
+        Some(Err(reason)) => Some(Finding::error(kind, reason, "correct the config").in_file(config)),
+        None => {
+            let reason =
+                format!("model, loss and training are not checked: there is no {ENGINE} that answers");
+            Some(Finding::note(kind, reason).in_file(config))
+        }
+    }
 }
 
 /// A line of the report, with the word for how bad a finding is in its color.

@@ -91,6 +91,7 @@ impl Prediction {
             geometry: self.geometry,
             region: self.region,
             model: model(),
+            image_sha256: None,
         };
         if self.kind == Kind::Sampled {
             let mean = d.mean().to_f32();

@@ -36,6 +36,12 @@ pub struct DataConfig {
     pub label_values: Option<Vec<u8>>,
     /// Stored values above this are class 1, for masks that lost their exact values.
     pub label_threshold: Option<u8>,
+    /// Exchange background and foreground, for masks of two classes that mark what is outside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub invert_labels: bool,
+    /// Cases to leave out, by their ids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<String>,
     /// The scale of intensities.
     #[serde(default)]
     pub normalization: Normalization,
@@ -125,6 +131,12 @@ impl DataConfig {
                 "correct data.path or data.layout in the config",
             ));
         }
+        if self.invert_labels && dataset.classes.len() != 2 {
+            let found = format!("true for {} classes", dataset.classes.len());
+            return Err(DataError::setting("data.invert_labels", found, "set for two classes alone"));
+        }
+        dataset.reading.invert = self.invert_labels;
+        dataset.exclude(&self.exclude)?;
         let Self { spacing, crop_to_mask, normalization, .. } = *self;
         dataset.preprocessing = Preprocessing { spacing, crop_to_mask, normalization };
         Ok(dataset)

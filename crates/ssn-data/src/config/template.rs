@@ -113,8 +113,8 @@ pub fn batch_sections(dataset: &Dataset, first: &Case) -> String {
         "[batches]\n\
          batch_size = {batch_size}\n\
          {}\
-         # Which rater is the target of a step ({}): random, fixed or all.\n\
-         patch.rater = {{ kind = \"random\" }}\n\
+         # Which rater is the target of a step ({}): all, random or fixed.\n\
+         patch.rater = {{ kind = \"all\" }}\n\
          \n[augmentation]\n\
          # Random changes of patches: none, lidc (flips, rotation, scaling), lidc-as-coded or brats.\n\
          preset = \"{preset}\"\n",
@@ -219,10 +219,10 @@ fn files_of(dataset: &Dataset, case: &Case) -> String {
     }
     for rater in &files.raters {
         match &rater.maps {
-            RaterMaps::Labels(path) => rows.push((format!("rater {}", rater.number), path)),
+            RaterMaps::Labels(path) => rows.push((dataset.rater_name(rater.number), path)),
             RaterMaps::Masks(masks) => rows.extend(masks.iter().map(|(class, path)| {
                 let class = dataset.classes.get(usize::from(*class)).map_or("", String::as_str);
-                (format!("rater {}, {class}", rater.number), path)
+                (format!("{}, {class}", dataset.rater_name(rater.number)), path)
             })),
         }
     }

@@ -60,8 +60,12 @@ pub enum FindingKind {
     Panic,
     /// A split that cannot be used.
     Split,
-    /// Cases with different numbers of raters.
-    RaterCount,
+    /// A case that some of the raters did not look at.
+    MissingRater,
+    /// Labels that can be read, but are probably not what they seem.
+    ImplausibleLabels,
+    /// A config that cannot be used for training.
+    Config,
     /// Something about the folder as a whole.
     Layout,
     /// Files that belong to no case.
@@ -106,7 +110,8 @@ impl Finding {
         Self::error(FindingKind::Unreadable, problem.to_string(), "").in_file(path)
     }
 
-    pub(crate) fn in_file(self, path: impl Into<PathBuf>) -> Self {
+    /// The same about one file.
+    pub fn in_file(self, path: impl Into<PathBuf>) -> Self {
         Self { file: Some(path.into()), ..self }
     }
 

@@ -15,6 +15,11 @@ pub enum LabelCoding {
     Threshold(u8),
 }
 
+/// A label map with more values than this was not drawn by hand.
+pub const MOST_CLASSES: usize = 32;
+/// Values above this are foreground in masks that lost their exact values.
+pub const HALF: u8 = 127;
+
 /// Stored values that no class has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownLabels {
@@ -54,11 +59,15 @@ impl LabelCoding {
     /// The rule and the names of the classes for files in which these values occur.
     ///
     /// Values without gaps are classes as they are; with gaps, as 0 and 255 or 0, 1, 2 and 4, each value that
-    /// occurs is a class, named after its value.
+    /// occurs is a class, named after its value. More values than classes have, up to 255, are a mask that was
+    /// compressed or interpolated.
     pub fn for_values(present: &[bool; 256]) -> (Self, Vec<String>) {
         let mut values: Vec<u8> = (0..=u8::MAX).filter(|&v| v == 0 || present[usize::from(v)]).collect();
         if values.len() == 1 {
             values.push(1);
+        }
+        if values.len() > MOST_CLASSES && values.ends_with(&[u8::MAX]) {
+            return (Self::Threshold(HALF), vec!["background".to_owned(), "foreground".to_owned()]);
         }
         let plain = values.iter().enumerate().all(|(class, &value)| class == usize::from(value));
         let names = match values[..] {
@@ -99,5 +108,8 @@ mod tests {
         assert_eq!(coding, LabelCoding::Values(vec![0, 1, 2, 4]));
         assert_eq!(names, ["background", "label_1", "label_2", "label_4"]);
         assert_eq!(rule(&[1, 2, 3]).0, LabelCoding::Plain);
+        assert_eq!(rule(&(0..=103).collect::<Vec<u8>>()).0, LabelCoding::Plain);
+        let (coding, names) = rule(&(0..=255).step_by(5).collect::<Vec<u8>>());
+        assert_eq!((coding, names.len()), (LabelCoding::Threshold(127), 2));
     }
 }

@@ -9,7 +9,7 @@ mod source;
 mod split;
 
 pub use finding::{Finding, FindingKind, Severity};
-pub use labels::LabelCoding;
+pub use labels::{HALF, LabelCoding, MOST_CLASSES};
 pub use normalize::{Normalization, extremes, looks_standardized};
 pub use packed::{PackedCase, PackedCases, PackedImage, PackedLabels};
 pub use preprocessing::{Preprocessing, labels_between, mask_box};
@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use ssn_io::{Geometry, Image, Limits, Voxels, write};
 
 use crate::error::{DataError, Result};
+use crate::text::nearest;
 
 /// An image with the label maps of its raters, in memory.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -227,6 +228,10 @@ pub struct Dataset {
     pub preprocessing: Preprocessing,
     /// The cases, in natural order of their files.
     pub entries: Vec<CaseEntry>,
+    /// Cases that the config leaves out.
+    pub excluded: Vec<CaseEntry>,
+    /// The names of the raters by their numbers; empty where files only number them.
+    pub rater_names: Vec<String>,
     /// Images that the layout says have no labels, as those of a challenge's test: only prediction uses them.
     pub unlabeled: Vec<PathBuf>,
     /// What recognition noticed.
@@ -245,6 +250,34 @@ impl Dataset {
     /// Whether its channels are red, green and blue: three that one file holds, so that nothing names them.
     pub fn is_color(&self) -> bool {
         self.channels.len() == 3 && self.channels == unnamed_channels(3)
+    }
+
+    /// What to call a rater: the name that files give, or the number.
+    pub fn rater_name(&self, number: usize) -> String {
+        self.rater_names.get(number).cloned().unwrap_or_else(|| format!("rater {number}"))
+    }
+
+    /// What the `raters` raters of a case are called, in the order of their label maps.
+    pub fn rater_names_of(&self, case: &Case, raters: usize) -> Vec<String> {
+        let number = |place: usize| case.rater_numbers.get(place).copied().unwrap_or(place);
+        (0..raters).map(|place| self.rater_name(number(place))).collect()
+    }
+
+    /// Leaves out the cases with these ids; splits keep their place, so that the others stay where they are.
+    ///
+    /// # Errors
+    /// An id that no case has.
+    pub fn exclude(&mut self, ids: &[String]) -> Result<()> {
+        for id in ids {
+            let Some(place) = self.entries.iter().position(|entry| entry.id == *id) else {
+                let near = nearest(id, self.entries.iter().map(|entry| entry.id.as_str()));
+                let hint = near.map_or(String::new(), |near| format!("; did you mean {near:?}?"));
+                let reason = format!("data.exclude names the case {id:?}, which is not there{hint}");
+                return Err(DataError::dataset(&self.root, reason, "correct data.exclude in the config"));
+            };
+            self.excluded.push(self.entries.remove(place));
+        }
+        Ok(())
     }
 
     /// Loads a case before any preprocessing.

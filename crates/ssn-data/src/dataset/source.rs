@@ -6,9 +6,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ssn_io::{Format, Geometry, Image, Limits, Tolerance, Volume, Voxels, read};
+use sha2::{Digest, Sha256};
+use ssn_io::{Format, Geometry, Image, Limits, Tolerance, Volume, Voxels, read, read_bytes};
 
 use crate::dataset::{Case, Dataset, Finding, FindingKind, LabelCoding, PackedCase, PackedCases, Severity};
+use crate::error::Result as DataResult;
+use crate::text::hex;
 
 /// Where a case comes from.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,6 +73,8 @@ pub enum LabelPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReadOptions {
     pub coding: LabelCoding,
+    /// Background and foreground change places, for masks that mark what is outside.
+    pub invert: bool,
     /// The third axis of images holds channels, not slices.
     pub depth_is_channels: bool,
     /// Only the center of this many pixels a side is used.
@@ -90,6 +95,24 @@ impl CaseSource {
 }
 
 impl Dataset {
+    /// SHA-256 of a case's image and region of interest: of the files as they are stored, or of the numbers of a case in a
+    /// file of many.
+    pub fn image_sha256(&self, index: usize) -> DataResult<String> {
+        let mut digest = Sha256::new();
+        match &self.entries[index].source {
+            CaseSource::Files(files) => {
+                for path in files.images.iter().flatten().chain(&files.mask) {
+                    digest.update(read_bytes(path, &Limits::default())?);
+                }
+            }
+            CaseSource::Packed(records, place) => {
+                let pixels = records.items[*place].iter().flat_map(|record| record.pixels.unpack());
+                pixels.for_each(|pixel| digest.update(pixel.to_le_bytes()));
+            }
+        }
+        Ok(hex(&digest.finalize()))
+    }
+
     /// Reads a case without preprocessing, with everything that is wrong with it; no case if there is an error.
     pub fn inspect(&self, index: usize) -> (Option<Case>, Vec<Finding>) {
         let id = &self.entries[index].id;
@@ -199,7 +222,7 @@ impl CaseReader<'_> {
                 continue;
             }
             if let Some(labels) = self.rater(&rater.maps, &mut grid) {
-                raters.push(labels);
+                raters.push(self.inverted(labels));
                 rater_numbers.push(rater.number);
             }
         }
@@ -239,6 +262,14 @@ impl CaseReader<'_> {
             map.iter_mut().zip(&labels).filter(|(_, label)| **label > 0).for_each(|(to, _)| *to = *class);
         }
         merged
+    }
+
+    /// Labels of two classes, exchanged if the dataset has them the other way round.
+    fn inverted(&self, mut labels: Vec<u8>) -> Vec<u8> {
+        if self.dataset.reading.invert {
+            labels.iter_mut().for_each(|label| *label = u8::from(*label == 0));
+        }
+        labels
     }
 
     fn labels(&mut self, path: &Path, grid: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
@@ -338,7 +369,7 @@ impl CaseReader<'_> {
         for stored in &record.raters {
             let mut labels = stored.unpack(voxels);
             self.decode(path, &mut labels);
-            raters.push(labels);
+            raters.push(self.inverted(labels));
         }
         if raters.is_empty() && self.dataset.reading.labels == LabelPolicy::Required {
             let advice = "add the masks, or remove the case";

@@ -231,8 +231,15 @@ impl SplitFile {
 
     /// The part of each case; `fold` says which fold is the validation set, and is ignored for three lists.
     ///
-    /// Refuses a file that does not name every case exactly once, or names one that is not there.
-    fn parts(&self, path: &Path, cases: &[CaseEntry], fold: usize) -> Result<Vec<Split>> {
+    /// Refuses a file that does not name every case exactly once, or names one that is not there. Cases that the config
+    /// leaves out may be named.
+    fn parts(
+        &self,
+        path: &Path,
+        cases: &[CaseEntry],
+        excluded: &[CaseEntry],
+        fold: usize,
+    ) -> Result<Vec<Split>> {
         let wrong = |reason: String| DataError::dataset(path, reason, REMAKE);
         let lists: Vec<(Split, &Vec<String>)> = match &self.assignment {
             SplitAssignment::Parts(lists) => Split::ALL.into_iter().zip(lists).collect(),
@@ -252,11 +259,12 @@ impl SplitFile {
                 return Err(wrong(format!("the case {id:?} is listed twice")));
             }
         }
-        let present: BTreeSet<&str> = cases.iter().map(|case| case.id.as_str()).collect();
-        if let Some(id) = part_of.keys().find(|id| !present.contains(**id)) {
+        let ids = |cases: &'_ [CaseEntry]| cases.iter().map(|case| case.id.clone()).collect::<BTreeSet<_>>();
+        let (present, excluded) = (ids(cases), ids(excluded));
+        if let Some(id) = part_of.keys().find(|id| !present.contains(**id) && !excluded.contains(**id)) {
             return Err(wrong(format!("the case {id:?} is listed, but the dataset does not have it")));
         }
-        let absent: Vec<&str> = present.iter().filter(|id| !part_of.contains_key(**id)).copied().collect();
+        let absent: Vec<&String> = present.iter().filter(|id| !part_of.contains_key(id.as_str())).collect();
         match absent.first() {
             Some(id) => Err(wrong(format!("{} cases are not listed, such as {id:?}", absent.len()))),
             None => Ok(cases.iter().filter_map(|case| part_of.get(case.id.as_str()).copied()).collect()),
@@ -373,12 +381,13 @@ impl SplitConfig {
     /// The part of each case, and the split if it was made now.
     fn parts_and_new(&self, dataset: &Dataset) -> Result<(Vec<Split>, Option<SplitFile>)> {
         dataset.check_unique()?;
-        let cases = &dataset.entries;
+        // What the config leaves out has a place, too: the other cases stay where they are.
+        let all: Vec<CaseEntry> = dataset.entries.iter().chain(&dataset.excluded).cloned().collect();
         let given: Option<Vec<Split>> = dataset.entries.iter().map(|entry| entry.split).collect();
         let given = given.filter(|_| self.given && self.folds.is_none());
         if self.file.is_file() {
             let file = SplitFile::read(&self.file)?;
-            let parts = file.parts(&self.file, cases, self.fold)?;
+            let parts = file.parts(&self.file, &dataset.entries, &dataset.excluded, self.fold)?;
             if given.as_ref() != Some(&parts) {
                 self.check_method(&file, given.is_some())?;
             }
@@ -388,10 +397,10 @@ impl SplitConfig {
             return Ok((given, None));
         }
         let made = match self.folds {
-            Some(folds) => SplitFile::by_folds(cases, folds, self.seed)?,
-            None => SplitFile::by_ratios(cases, self.ratios, self.seed)?,
+            Some(folds) => SplitFile::by_folds(&all, folds, self.seed)?,
+            None => SplitFile::by_ratios(&all, self.ratios, self.seed)?,
         };
-        Ok((made.parts(&self.file, cases, self.fold)?, Some(made)))
+        Ok((made.parts(&self.file, &dataset.entries, &dataset.excluded, self.fold)?, Some(made)))
     }
 
     /// Refuses a file that was made with other settings.
@@ -483,7 +492,7 @@ mod tests {
             let back = SplitFile::read(&path).unwrap();
             assert_eq!(back, split);
             insta::assert_snapshot!(format!("split_{name}"), split.to_toml());
-            let parts = back.parts(&path, &cases, 1).unwrap();
+            let parts = back.parts(&path, &cases, &[], 1).unwrap();
             assert_eq!(parts[0], parts[1], "one group, one part");
         }
     }
@@ -496,7 +505,7 @@ mod tests {
             SplitFile { method: "by hand".into(), seed: None, assignment: SplitAssignment::Parts(lists) }
         };
         let message = |file: &SplitFile, fold| {
-            file.parts(Path::new("split.toml"), &cases, fold).unwrap_err().to_string()
+            file.parts(Path::new("split.toml"), &cases, &[], fold).unwrap_err().to_string()
         };
         let folds = SplitFile::by_folds(&cases, 2, 0).unwrap();
         insta::assert_snapshot!(

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::dataset::{CaseEntry, CaseFiles, Finding, FindingKind, Layout, RaterFiles, Split};
+use crate::dataset::{CaseEntry, CaseFiles, Finding, FindingKind, Layout, MOST_CLASSES, RaterFiles, Split};
 use crate::error::Result;
 use crate::layouts::files::{entries, images, name, natural_order, numbered_suffix, stem, subfolders};
-use crate::layouts::{Draft, MOST_LABELS, labels_of, parts, unique};
+use crate::layouts::{Draft, labels_of, parts, unique};
 
 /// A case's folder: its files by what their names have besides the name of the case.
 struct Folder {
@@ -47,7 +47,8 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     });
     let findings = different_structures(&raters).into_iter().collect();
     let draft = Draft::new(Layout::CaseFolders, entries.collect());
-    Ok(Some(Draft { channels: Some(short_names(&channels)), findings, ..draft }))
+    let rater_names = rater_names(&raters);
+    Ok(Some(Draft { channels: Some(short_names(&channels)), findings, rater_names, ..draft }))
 }
 
 /// The folders of cases, with the folder above where there is one: BraTS has `HGG/<case>` and `LGG/<case>`.
@@ -66,6 +67,14 @@ fn cases(part: &Path) -> Result<Vec<(PathBuf, Option<String>)>> {
         }
     }
     Ok(found)
+}
+
+/// What the names of several label files have behind the same words, as `alice` in `seg_alice`, unless it is a number.
+fn rater_names(keys: &[String]) -> Vec<String> {
+    let split: Option<Vec<_>> = keys.iter().map(|key| key.rsplit_once(['_', '-'])).collect();
+    let split = split.filter(|split| split.len() > 1 && split.iter().all(|(words, _)| *words == split[0].0));
+    let names: Vec<String> = split.unwrap_or_default().iter().map(|(_, name)| (*name).to_owned()).collect();
+    if names.iter().any(|name| name.ends_with(|c: char| c.is_ascii_digit())) { vec![] } else { names }
 }
 
 /// Label files whose names differ by more than the number of a rater are probably not of raters.
@@ -126,7 +135,7 @@ fn with_role(roles: &BTreeMap<String, Role>, wanted: Role) -> Vec<String> {
 }
 
 fn looks_like_labels(path: &Path) -> bool {
-    labels_of(path).is_some_and(|labels| labels.into_iter().collect::<BTreeSet<u8>>().len() <= MOST_LABELS)
+    labels_of(path).is_some_and(|labels| labels.into_iter().collect::<BTreeSet<u8>>().len() <= MOST_CLASSES)
 }
 
 /// Names without an ending that all of them share: `T1c_normalized` and `Flair_normalized` are `T1c` and `Flair`.

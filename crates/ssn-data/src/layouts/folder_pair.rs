@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use ssn_io::Format;
 
 use crate::dataset::{
-    CaseEntry, CaseFiles, Finding, FindingKind, LabelCoding, Layout, RaterFiles, ReadOptions, Split,
+    CaseEntry, CaseFiles, Finding, FindingKind, HALF, LabelCoding, Layout, RaterFiles, ReadOptions, Split,
 };
 use crate::error::Result;
 use crate::layouts::dataset_json::channel_of;
 use crate::layouts::files::{child, images, name, natural_order, numbered_suffix, stem};
-use crate::layouts::lidc::JPEG_THRESHOLD;
 use crate::layouts::{Draft, parts, unique};
 
 const IMAGES: [&str; 6] = ["images", "image", "imgs", "img", "imagesTr", "scans"];
@@ -68,14 +67,26 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     if found.is_empty() {
         return Ok(None);
     }
-    let coding = if lossy { LabelCoding::Threshold(JPEG_THRESHOLD) } else { LabelCoding::Plain };
+    let coding = if lossy { LabelCoding::Threshold(HALF) } else { LabelCoding::Plain };
     let reading = ReadOptions { coding, ..ReadOptions::default() };
-    Ok(Some(Draft { reading, findings, ..Draft::new(Layout::FolderPair, with_numbers(found)) }))
+    let keys: BTreeSet<RaterKey> = found.iter().flat_map(|case| case.raters.keys().cloned()).collect();
+    let rater_names = rater_names(&keys);
+    let entries = with_numbers(found, &keys);
+    Ok(Some(Draft { reading, findings, rater_names, ..Draft::new(Layout::FolderPair, entries) }))
+}
+
+/// The names of raters, if files give names to several and not only numbers.
+fn rater_names(keys: &BTreeSet<RaterKey>) -> Vec<String> {
+    let name = |key: &RaterKey| match key {
+        RaterKey::Number(number) => format!("rater {number}"),
+        RaterKey::Letters(letters) => letters.clone(),
+    };
+    let named = keys.len() > 1 && keys.iter().any(|key| matches!(key, RaterKey::Letters(_)));
+    if named { keys.iter().map(name).collect() } else { vec![] }
 }
 
 /// The cases, with the same number for a rater in all of them.
-fn with_numbers(found: Vec<Found>) -> Vec<CaseEntry> {
-    let keys: BTreeSet<RaterKey> = found.iter().flat_map(|case| case.raters.keys().cloned()).collect();
+fn with_numbers(found: Vec<Found>, keys: &BTreeSet<RaterKey>) -> Vec<CaseEntry> {
     let entry = |case: Found| {
         let rater = |(key, path): (RaterKey, PathBuf)| RaterFiles::new(keys.range(..key).count(), path);
         let raters = case.raters.into_iter().map(rater).collect();

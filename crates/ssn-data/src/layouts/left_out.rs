@@ -21,7 +21,8 @@ impl Dataset {
     pub fn left_out(&self) -> Vec<Finding> {
         let mut found = BTreeMap::new();
         if self.root.is_dir() {
-            let used = self.entries.iter().flat_map(files).chain(&self.unlabeled).collect();
+            let cases = self.entries.iter().chain(&self.excluded);
+            let used = cases.flat_map(files).chain(&self.unlabeled).collect();
             let has_packed = self.entries.iter().any(|entry| matches!(entry.source, CaseSource::Packed(..)));
             collect(&self.root, &used, has_packed, 0, &mut found);
         }

@@ -8,8 +8,8 @@ use ssn_io::pickle::Value;
 use ssn_io::{Array, Limits, pickle, read_bytes};
 
 use crate::dataset::{
-    CaseEntry, CaseFiles, CaseSource, Finding, FindingKind, LabelCoding, Layout, PackedCase, PackedCases,
-    PackedImage, PackedLabels, RaterFiles, ReadOptions,
+    CaseEntry, CaseFiles, CaseSource, Finding, FindingKind, HALF, LabelCoding, Layout, PackedCase,
+    PackedCases, PackedImage, PackedLabels, RaterFiles, ReadOptions,
 };
 use crate::error::{DataError, Result};
 use crate::layouts::files::{images, name, natural_order, numbered_suffix, shape, stem, subfolders};
@@ -67,9 +67,6 @@ fn raters_by_slice(folder: &Path) -> Result<BTreeMap<String, BTreeMap<usize, Pat
     Ok(found)
 }
 
-/// Half of the largest value of a byte.
-pub(super) const JPEG_THRESHOLD: u8 = 127;
-
 /// JPEG: a folder per slice with `image_<n>.jpg` and `label0_.jpg`, `label1_.jpg`, … JPEG changes values, so that masks
 /// are what is above 127.
 pub(super) fn recognize_jpeg(root: &Path) -> Result<Option<Draft>> {
@@ -85,7 +82,7 @@ pub(super) fn recognize_jpeg(root: &Path) -> Result<Option<Draft>> {
     if entries.is_empty() {
         return Ok(None);
     }
-    let reading = ReadOptions { coding: LabelCoding::Threshold(JPEG_THRESHOLD), ..ReadOptions::default() };
+    let reading = ReadOptions { coding: LabelCoding::Threshold(HALF), ..ReadOptions::default() };
     Ok(Some(Draft { reading, findings, ..Draft::new(Layout::LidcJpeg, entries) }))
 }
 

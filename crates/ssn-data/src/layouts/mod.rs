@@ -248,6 +248,8 @@ struct Draft {
     /// Cases that the layout says have no labels, as the test images of a challenge: only prediction uses them.
     unlabeled: Vec<CaseEntry>,
     findings: Vec<Finding>,
+    /// The names of the raters by their numbers, if files name them.
+    rater_names: Vec<String>,
 }
 
 impl Draft {
@@ -261,6 +263,7 @@ impl Draft {
             entries,
             unlabeled: vec![],
             findings: vec![],
+            rater_names: vec![],
         }
     }
 
@@ -295,6 +298,8 @@ impl Draft {
             preprocessing: Preprocessing::default(),
             unlabeled: self.unlabeled.iter().flat_map(left_out::files).cloned().collect(),
             entries: self.entries,
+            excluded: vec![],
+            rater_names: self.rater_names,
             findings: self.findings,
         })
     }
@@ -379,29 +384,17 @@ impl Draft {
         let present = values_in_use(&self.entries);
         let (coding, classes) = LabelCoding::for_values(&present);
         if known.coding.is_none() {
-            self.findings.extend(noisy_labels(&present));
+            if let LabelCoding::Threshold(threshold) = coding {
+                let reason = format!(
+                    "the labels have many values up to 255, as masks that were compressed or interpolated: values \
+                     above {threshold} are foreground (label_threshold)"
+                );
+                self.findings.push(Finding::note(FindingKind::Layout, reason));
+            }
             self.reading.coding = coding;
         }
         classes
     }
-}
-
-/// A label map with more values than this was not drawn by hand.
-const MOST_LABELS: usize = 32;
-
-/// A warning about values that look like a mask after lossy compression or interpolation.
-fn noisy_labels(present: &[bool; 256]) -> Option<Finding> {
-    let values: Vec<usize> = (0..256).filter(|&value| present[value]).collect();
-    let last = values.last().copied().unwrap_or(0);
-    let gaps = values.len() <= last;
-    let noisy = values.len() > MOST_LABELS || (values.len() > 2 && gaps && last == 255);
-    noisy.then(|| {
-        let reason =
-            format!("the labels have {} different values up to {last}, each taken for a class", values.len());
-        let advice =
-            "if they are masks that lost their exact values, set label_threshold = 127 in the config";
-        Finding::warning(FindingKind::LabelRange, reason, advice)
-    })
 }
 
 /// Refuses class names that do not fit the rule of labels.

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use ssn_core::LabelMap;
-use ssn_data::{Case, DataConfig, Dataset, Normalization, Preprocessing, Split};
+use ssn_data::{Case, DataConfig, Dataset, LabelPolicy, Normalization, Preprocessing, Split};
 use ssn_io::Tolerance;
 
 #[cfg(feature = "clap")]
 use crate::arguments::{OneOf, one_of};
 use crate::error::{EvalError, Result};
-use crate::predictions::{Description, Found, Kind, Predictions, is_config, named};
+use crate::predictions::{About, Description, Found, ImagePaths, Kind, Predictions, is_config, named};
 
 /// Cases of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,10 +83,14 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Opens the dataset and finds the case of every prediction.
-    pub(crate) fn new(predictions: &Predictions, data: &Path, part: Part) -> Result<Self> {
-        let (dataset, parts) = open(data, part)?;
+    /// Opens the dataset, the one that is named or that of the predictions, and finds the case of every prediction.
+    pub(crate) fn new(predictions: &Predictions, data: Option<&Path>, part: Part) -> Result<Self> {
         let found = predictions.cases()?;
+        let classes = found.first().map(|case| case.header.description.classes.clone()).unwrap_or_default();
+        let (dataset, parts) = match data {
+            Some(data) => open(data, part)?,
+            None => open_of(predictions.about(), &classes, part)?,
+        };
         check_classes(&dataset, &found)?;
         let places = places(&dataset);
         let unknown = found.iter().map(Found::id).filter(|id| !places.contains_key(id));
@@ -131,6 +135,16 @@ impl Plan {
 /// The index of each case of a dataset by its id.
 pub fn places(dataset: &Dataset) -> BTreeMap<&str, usize> {
     dataset.entries.iter().enumerate().map(|(index, entry)| (entry.id.as_str(), index)).collect()
+}
+
+/// The dataset or the images that predictions with these classes are of, and the part of each case, as [`open`].
+pub fn open_of(about: &About, classes: &[String], part: Part) -> Result<(Dataset, Vec<Split>)> {
+    let Some(ImagePaths { paths, channels }) = &about.images else {
+        return open(Path::new(&about.dataset), part);
+    };
+    let mut dataset = Dataset::of_images(paths, channels, classes)?;
+    dataset.reading.labels = LabelPolicy::Required;
+    Ok((dataset, vec![]))
 }
 
 /// The dataset, and the part of each of its cases; no parts where all cases are asked for.
@@ -183,17 +197,19 @@ pub fn check_classes(dataset: &Dataset, found: &[Found]) -> Result<()> {
     Err(EvalError::mismatch(message))
 }
 
-/// Loads the label maps `[d, h, w]` of all raters.
+/// Loads the label maps `[d, h, w]` of all raters, and what they are called.
 ///
 /// Predictions lie on the grid of the image as it is stored, or on that of the image as it was prepared for the network.
-pub(crate) fn load_raters(dataset: &Dataset, job: &Job) -> Result<Vec<LabelMap>> {
+pub(crate) fn load_raters(dataset: &Dataset, job: &Job) -> Result<(Vec<LabelMap>, Vec<String>)> {
     let mut case = dataset.load_raw(job.index)?;
     case.image = vec![];
     case.channels = 0;
-    label_maps(on_grid(dataset, &job.found.header.description, case)?.raters, dataset.classes.len())
+    let case = on_grid(dataset, &job.found.header.description, case)?;
+    let names = dataset.rater_names_of(&case, case.raters.len());
+    Ok((label_maps(case.raters, dataset.classes.len())?, names))
 }
 
-/// The same with the image in the intensities in which it is stored.
+/// The same as [`load_raters`], with the image in the intensities in which it is stored.
 pub fn load_with_image(
     dataset: &Dataset,
     index: usize,

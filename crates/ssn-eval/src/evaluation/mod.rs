@@ -3,6 +3,7 @@
 
 mod matching;
 mod summary;
+mod verdict;
 
 use std::path::{Path, PathBuf};
 
@@ -17,8 +18,10 @@ use ssn_io::{Limits, read_bytes};
 
 use matching::load_raters;
 pub(crate) use matching::{Job, Plan};
-pub use matching::{Part, check_classes, load_with_image, open, places};
-pub use summary::{Evaluation, Figure, Observations, Scored, Settings, Unit, cases_csv, observations};
+pub use matching::{Part, check_classes, load_with_image, open, open_of, places};
+pub use summary::{
+    Evaluation, Figure, Observations, Scored, Settings, Unit, cases_csv, observations, raters_csv,
+};
 
 #[cfg(feature = "clap")]
 use crate::arguments::{bin_count, evaluated_samples, tolerance, weight};
@@ -157,8 +160,7 @@ fn plan_work(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Work> 
     let predictions = Predictions::open(&config.predictions)?;
     let about = predictions.about();
     let part = config.split.or(Part::from_name(&about.split)).unwrap_or(Part::Test);
-    let data = config.data.clone().unwrap_or_else(|| about.dataset.clone().into());
-    let plan = Plan::new(&predictions, &data, part)?;
+    let plan = Plan::new(&predictions, config.data.as_deref(), part)?;
     if !plan.missing.is_empty() && !config.allow_missing {
         return Err(EvalError::mismatch(format!(
             "{} of {} cases of the part {} have no prediction in {}: {}; predict them, or go on without them \
@@ -241,7 +243,7 @@ impl Work {
     fn score(&self, cases: &[usize], again: bool, progress: OnProgress<'_>) -> Result<Vec<Scored>> {
         let phase = Phase::new(progress, cases.len(), "cases");
         self.each(cases, &|done| phase.reached(done), |job, meter| {
-            let (raters, key) = self.raters(job)?;
+            let (raters, rater_names, key) = self.raters(job)?;
             let (path, config) = (self.folder.record(job.found.id()), &self.settings.scores);
             if let Some(record) = Record::read(&path, &key, job.found.id()).filter(|_| !again) {
                 return Ok(record.scored);
@@ -249,7 +251,8 @@ impl Work {
             meter.saw_all(memory(&job.found.header, raters.len(), config));
             let file = DistributionFile::read(&job.found.path, &Limits::default())?;
             let scores = score(&file, &raters, config)?;
-            let record = Record { key, scored: Scored { id: job.found.id().to_owned(), scores } };
+            let record =
+                Record { key, scored: Scored { id: job.found.id().to_owned(), rater_names, scores } };
             record.write(&path)?;
             Ok(record.scored)
         })
@@ -265,7 +268,7 @@ impl Work {
         }
         let all: Vec<usize> = (0..jobs.len()).collect();
         let found = self.each(&all, &unwatched, |job, _| {
-            let (id, (_, key)) = (job.found.id(), self.raters(job)?);
+            let (id, (.., key)) = (job.found.id(), self.raters(job)?);
             Ok(Record::read(&self.folder.record(id), &key, id).map(|record| record.scored))
         })?;
         Ok(match shard.waiting(jobs.len(), |index| found[index].is_some()) {
@@ -281,12 +284,12 @@ impl Work {
         Ok(Evaluated { evaluation, cases, cases_csv: folder.cases_csv() })
     }
 
-    /// The labels of a case's raters, and the key of its scores. Labels come first: scores of labels that were corrected
+    /// The labels of a case's raters, their names, and the key of its scores. Labels come first: scores of labels that were corrected
     /// since are no longer theirs.
-    fn raters(&self, job: &Job) -> Result<(Vec<LabelMap>, String)> {
-        let raters = load_raters(&self.plan.dataset, job)?;
+    fn raters(&self, job: &Job) -> Result<(Vec<LabelMap>, Vec<String>, String)> {
+        let (raters, names) = load_raters(&self.plan.dataset, job)?;
         let key = key(&self.settings.scores, &job.found.header.sha256, &raters)?;
-        Ok((raters, key))
+        Ok((raters, names, key))
     }
 
     /// Something of each of some cases, or the first failure.
@@ -354,8 +357,9 @@ impl Folder {
         self.root.join("summary.json")
     }
 
-    /// Writes the table of cases, and then the summary.
+    /// Writes the tables of cases and of their raters, and then the summary.
     fn write(&self, evaluation: &Evaluation, cases: &[Scored]) -> Result<()> {
+        write_text(&self.root.join("raters.csv"), &raters_csv(cases))?;
         write_text(&self.cases_csv(), &cases_csv(cases))?;
         let text = serde_json::to_string_pretty(evaluation).map_err(EvalError::internal)?;
         write_text(&self.summary(), &(text + "\n"))
@@ -375,7 +379,7 @@ fn difference(name: &str, there: &Value, asked: &Value) -> Option<(String, Strin
 }
 
 /// Changes whenever scores change their meaning, so that old ones are not taken for new ones.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The scores of a case, with what they depend on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! What a case contributes to each figure, means over cases with their standard errors, and both as tables.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -7,6 +8,7 @@ use ssn_core::metrics::Summary;
 use ssn_data::text::csv_text;
 
 use crate::error::Result;
+use crate::evaluation::verdict::verdict;
 use crate::predictions::{Kind, ModelId, PredictionRule};
 use crate::scores::{CaseScores, GroupScores, SampleScores, ScoreConfig, SurfaceScores, mean};
 
@@ -49,6 +51,8 @@ pub struct Observations {
     pub group: Option<String>,
     /// How it is shown.
     pub unit: Unit,
+    /// Whether each rater has a value of its own.
+    pub per_rater: bool,
     /// One value, or one per rater; none where there is no value.
     pub values: Vec<Option<f64>>,
 }
@@ -68,6 +72,7 @@ fn distribution(scores: &CaseScores) -> Vec<Observations> {
         title: title.to_owned(),
         group: None,
         unit: Unit::Score,
+        per_rater: false,
         values: vec![value],
     };
     let mut all: Vec<Observations> = scores
@@ -87,6 +92,10 @@ fn distribution(scores: &CaseScores) -> Vec<Observations> {
         one("cross_distance", "distance of samples to raters", Some(scores.cross_distance)),
         one("hm_iou", &format!("HM-IoU, {m} sample{}", if m == 1 { "" } else { "s" }), scores.hm_iou),
         one("max_dice", "max-Dice", scores.max_dice),
+        Observations {
+            unit: Unit::Percent,
+            ..one("empty_samples", "nearly empty samples %", scores.empty_samples)
+        },
     ]);
     let Some(voxelwise) = &scores.voxelwise else { return all };
     all.extend([
@@ -98,6 +107,7 @@ fn distribution(scores: &CaseScores) -> Vec<Observations> {
     ]);
     let per_rater = |key, title, values: &[f64]| Observations {
         unit: Unit::Number,
+        per_rater: true,
         values: values.iter().copied().map(Some).collect(),
         ..one(key, title, None)
     };
@@ -112,7 +122,12 @@ fn of_group(group: &GroupScores) -> Vec<Observations> {
         title: title.to_owned(),
         group: Some(group.name.clone()),
         unit,
+        per_rater: true,
         values,
+    };
+    let of_case = |key: &str, title: &str, unit, value| Observations {
+        per_rater: false,
+        ..row(key, title, unit, vec![value])
     };
     let samples = |value: fn(&SampleScores) -> Option<f64>| group.samples.iter().map(value).collect();
     let (percent, ml, volumes) = (Unit::Percent, Unit::Milliliters, &group.volumes);
@@ -135,10 +150,10 @@ fn of_group(group: &GroupScores) -> Vec<Observations> {
         ]);
     }
     all.extend([
-        row("volume", "volume of the prediction, ml", ml, vec![Some(volumes.prediction)]),
-        row("sample_volume_05", "… of samples, 5 % quantile", ml, vec![volumes.samples[0]]),
-        row("sample_volume_50", "… of samples, median", ml, vec![volumes.samples[1]]),
-        row("sample_volume_95", "… of samples, 95 % quantile", ml, vec![volumes.samples[2]]),
+        of_case("volume", "volume of the prediction, ml", ml, Some(volumes.prediction)),
+        of_case("sample_volume_05", "… of samples, 5 % quantile", ml, volumes.samples[0]),
+        of_case("sample_volume_50", "… of samples, median", ml, volumes.samples[1]),
+        of_case("sample_volume_95", "… of samples, 95 % quantile", ml, volumes.samples[2]),
         row("rater_volume", "… of raters", ml, volumes.raters.iter().copied().map(Some).collect()),
     ]);
     all
@@ -149,6 +164,9 @@ fn of_group(group: &GroupScores) -> Vec<Observations> {
 pub struct Scored {
     /// The id of the case.
     pub id: String,
+    /// What its raters are called.
+    #[serde(default)]
+    pub rater_names: Vec<String>,
     /// Its scores.
     pub scores: CaseScores,
 }
@@ -179,6 +197,53 @@ pub struct Evaluation {
     pub missing: Vec<String>,
     /// The figures, in the order of the table.
     pub figures: Vec<Figure>,
+    /// What they mean, in words.
+    #[serde(default)]
+    pub verdict: Vec<String>,
+    /// Dice and IoU over all cases and masks, as nnU-Net's `summary.json` has them.
+    #[serde(default)]
+    pub foreground_mean: Overlaps,
+    /// Dice and IoU of each case, as nnU-Net's `summary.json` has them.
+    #[serde(default)]
+    pub metric_per_case: Vec<CaseOverlaps>,
+}
+
+/// Overlaps of prediction and raters, by the names of nnU-Net; means over raters.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Overlaps {
+    /// 2 |A ∩ B| / (|A| + |B|).
+    pub dice: Option<f64>,
+    /// |A ∩ B| / |A ∪ B|.
+    #[serde(rename = "IoU")]
+    pub iou: Option<f64>,
+}
+
+/// The overlaps of a case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseOverlaps {
+    /// The id of the case.
+    pub case: String,
+    /// By the number of the class, or the name of a mask that is of several.
+    pub metrics: BTreeMap<String, Overlaps>,
+}
+
+impl Overlaps {
+    fn of(dice: &[Option<f64>]) -> Self {
+        let iou: Vec<Option<f64>> = dice.iter().map(|dice| dice.map(|dice| dice / (2.0 - dice))).collect();
+        Self { dice: mean(dice), iou: mean(&iou) }
+    }
+
+    fn of_case(case: &Scored, classes: usize) -> CaseOverlaps {
+        let name = |(place, group): (usize, &GroupScores)| {
+            let name = if place < classes { (place + 1).to_string() } else { group.name.clone() };
+            (name, Self::of(&group.dsc))
+        };
+        CaseOverlaps {
+            case: case.id.clone(),
+            metrics: case.scores.groups.iter().enumerate().map(name).collect(),
+        }
+    }
 }
 
 /// One figure over all cases.
@@ -220,7 +285,7 @@ impl Evaluation {
                 }
             }
         }
-        let figure = |(Observations { key, title, group, unit, values }, cases)| -> Result<Figure> {
+        let figure = |(Observations { key, title, group, unit, values, .. }, cases)| -> Result<Figure> {
             let Summary { mean, standard_error, count, skipped } = Summary::of(&values)?;
             Ok(Figure {
                 key,
@@ -235,7 +300,27 @@ impl Evaluation {
             })
         };
         let figures = pooled.into_iter().map(figure).collect::<Result<_>>()?;
-        Ok(Self { settings, cases: cases.len(), missing, figures })
+        let verdict = verdict(settings.kind, cases);
+        // Without groups of the user, masks are the classes in their order, and then all of them.
+        let groups = cases.first().map_or(0, |case| case.scores.groups.len());
+        let classes = match settings.scores.groups.is_empty() {
+            true if groups > 1 => groups - 1,
+            true => groups,
+            false => 0,
+        };
+        let metric_per_case: Vec<_> = cases.iter().map(|case| Overlaps::of_case(case, classes)).collect();
+        let of_classes = |case: &CaseOverlaps| {
+            case.metrics
+                .values()
+                .take(if classes == 0 { usize::MAX } else { classes })
+                .copied()
+                .collect::<Vec<_>>()
+        };
+        let all: Vec<Overlaps> = metric_per_case.iter().flat_map(of_classes).collect();
+        let over = |value: fn(&Overlaps) -> Option<f64>| mean(&all.iter().map(value).collect::<Vec<_>>());
+        let foreground_mean = Overlaps { dice: over(|one| one.dice), iou: over(|one| one.iou) };
+        let cases = cases.len();
+        Ok(Self { settings, cases, missing, figures, verdict, foreground_mean, metric_per_case })
     }
 
     /// A figure by its name in files.
@@ -243,6 +328,17 @@ impl Evaluation {
         self.figures.iter().find(|figure| figure.key == key)
     }
 }
+
+/// Words in tables that not everybody knows.
+const WORDS: [(&str, &str); 7] = [
+    ("GED²", "squared generalized energy distance of samples and raters, with 1 − IoU; lower is better"),
+    ("HM-IoU", "mean IoU of samples and raters matched in the best way"),
+    ("DSC_nod", "DSC where the rater marked something"),
+    ("S-NCC", "correlation of the spread of samples with their distance to raters"),
+    ("ECE", "expected calibration error, the mean gap of probability and frequency"),
+    ("ESS", "samples that count in the log-likelihood; near 1, one sample explains the rater alone"),
+    ("NCC of variances", "correlation of the variance of samples with that of raters"),
+];
 
 impl fmt::Display for Evaluation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -282,6 +378,16 @@ impl fmt::Display for Evaluation {
             }
             row(f, figure)?;
         }
+        let words =
+            WORDS.iter().filter(|(word, _)| self.figures.iter().any(|figure| figure.title.contains(word)));
+        writeln!(f)?;
+        for (word, meaning) in words {
+            writeln!(f, "{word}: {meaning}")?;
+        }
+        writeln!(f)?;
+        for line in &self.verdict {
+            writeln!(f, "{line}")?;
+        }
         Ok(())
     }
 }
@@ -296,23 +402,47 @@ fn row(f: &mut fmt::Formatter<'_>, figure: &Figure) -> fmt::Result {
 
 /// A row per case: the mean over its raters of every figure, empty where there is none.
 pub fn cases_csv(cases: &[Scored]) -> String {
-    let mut keys: Vec<String> = vec![];
     let rows: Vec<_> = cases.iter().map(|case| observations(&case.scores)).collect();
-    for found in rows.iter().flatten() {
+    let keys = keys(&rows, |_| true);
+    let mut table = vec![["id", "samples", "raters"].map(str::to_owned).to_vec()];
+    table[0].extend_from_slice(&keys);
+    for (case, row) in cases.iter().zip(&rows) {
+        let about = [case.id.clone(), case.scores.samples.to_string(), case.scores.raters.to_string()];
+        let cells = keys.iter().map(|key| cell(row, key, |found| mean(&found.values)));
+        table.push(about.into_iter().chain(cells).collect());
+    }
+    csv_text(&table)
+}
+
+/// A row per case and rater, with the figures that each rater has by itself.
+pub fn raters_csv(cases: &[Scored]) -> String {
+    let rows: Vec<_> = cases.iter().map(|case| observations(&case.scores)).collect();
+    let keys = keys(&rows, |found| found.per_rater);
+    let mut table = vec![["id", "rater"].map(str::to_owned).to_vec()];
+    table[0].extend_from_slice(&keys);
+    for (case, row) in cases.iter().zip(&rows) {
+        for (place, name) in case.rater_names.iter().enumerate() {
+            let value = |found: &Observations| found.values.get(place).copied().flatten();
+            let cells = keys.iter().map(|key| cell(row, key, value));
+            table.push([case.id.clone(), name.clone()].into_iter().chain(cells).collect());
+        }
+    }
+    csv_text(&table)
+}
+
+/// The figures of all cases that `wanted` takes, in the order of tables.
+fn keys(rows: &[Vec<Observations>], wanted: impl Fn(&Observations) -> bool) -> Vec<String> {
+    let mut keys: Vec<String> = vec![];
+    for found in rows.iter().flatten().filter(|found| wanted(found)) {
         if !keys.contains(&found.key) {
             keys.push(found.key.clone());
         }
     }
-    let mut table = vec![["id", "samples", "raters"].map(str::to_owned).to_vec()];
-    table[0].extend_from_slice(&keys);
-    for (case, row) in cases.iter().zip(&rows) {
-        let mut cells =
-            vec![case.id.clone(), case.scores.samples.to_string(), case.scores.raters.to_string()];
-        cells.extend(keys.iter().map(|key| {
-            let value = row.iter().find(|found| found.key == *key).and_then(|found| mean(&found.values));
-            value.map_or(String::new(), |value| value.to_string())
-        }));
-        table.push(cells);
-    }
-    csv_text(&table)
+    keys
+}
+
+/// A figure of a case as text, empty where there is none.
+fn cell(row: &[Observations], key: &str, value: impl Fn(&Observations) -> Option<f64>) -> String {
+    let value = row.iter().find(|found| found.key == key).and_then(value);
+    value.map_or(String::new(), |value| value.to_string())
 }

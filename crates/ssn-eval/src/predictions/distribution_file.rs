@@ -57,6 +57,9 @@ pub struct Description {
     pub region: Region,
     /// The model that made it.
     pub model: ModelId,
+    /// SHA-256 of the image that it is of, by [`ssn_data::Dataset::image_sha256`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_sha256: Option<String>,
 }
 
 /// [`Geometry`] as it is written.
@@ -252,6 +255,12 @@ impl DistributionFile {
             .and_then(|()| description.check_samples(samples.as_deref()))
             .map_err(EvalError::Parts)?;
         Ok(Self { description, distribution, mask, samples })
+    }
+
+    /// The same, with the hash of the image that it is of.
+    pub fn of_image(mut self, sha256: Option<String>) -> Self {
+        self.description.image_sha256 = sha256;
+        self
     }
 
     /// The same with its numbers in another precision.

@@ -30,12 +30,13 @@ pub struct Stored<'a> {
 }
 
 impl<'a> Draw<'a> {
-    /// Draws by the kind of the file. A deterministic network has no noise that could be steered, and for samples that the
-    /// network drew itself neither seed nor steering matters.
+    /// Draws by the kind of the file, with the [`case_seed`] of `seed`. A deterministic network has no noise that could be
+    /// steered, and for samples that the network drew itself neither seed nor steering matters.
     ///
     /// # Errors
     /// When the weights of the steering do not fit the distribution.
     pub fn new(file: &'a DistributionFile, seed: u64, steering: &Steering) -> Result<Self> {
+        let seed = case_seed(seed, &file.description().case);
         Ok(match file.description().kind {
             Kind::Stochastic => Self::Normal(Sampler::new(file.distribution(), seed, steering)?),
             Kind::Deterministic => Self::Categorical(CategoricalSampler::new(file.distribution(), seed)),
@@ -75,8 +76,8 @@ impl Stored<'_> {
 
 /// Sums over samples of a file: mean probabilities, entropy, and the likelihood of raters on the region.
 ///
-/// Without noise every sample has the same probabilities, so one says it all; those of samples that the network drew
-/// itself are in the mean.
+/// They are the samples of [`Draw`]. Without noise every sample has the same probabilities, so one says it all; those of
+/// samples that the network drew itself are in the mean.
 pub fn summarize<'a>(
     file: &DistributionFile,
     seed: u64,
@@ -84,6 +85,7 @@ pub fn summarize<'a>(
     samples: Range<u64>,
     raters: &'a [LabelMap],
 ) -> Result<SampleSummary<'a>> {
+    let seed = case_seed(seed, &file.description().case);
     let sampler = Sampler::new(file.distribution(), seed, steering)?;
     let mut summary = SampleSummary::new(&sampler, raters)?;
     let noisy = file.description().kind == Kind::Stochastic;
@@ -141,7 +143,7 @@ pub fn blocks(samples: Range<u64>, voxels: usize) -> impl Iterator<Item = Range<
 /// The purpose of a case's seed.
 const CASE_SAMPLES: u32 = 0x6361_7365;
 
-/// The seed of a case's samples, where `seed` is that of all cases.
+/// The seed of a case's noise, where `seed` is what the user named: `docs/reference/sampling.md`, section 6.
 ///
 /// With one seed for all, sample i would have the same noise in every case: their errors would not average out
 /// over cases, and standard errors would be too small.
@@ -169,9 +171,15 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_of_a_case_never_changes() {
-        assert_eq!(case_seed(0, "patient 1"), 0x2e0e_7372_e7fb_695d);
-        assert_eq!(case_seed(7, "patient 1"), 0xe552_b86b_cd55_6b84);
-        assert_eq!(case_seed(0, ""), 0x8e2d_27ea_fa3e_9473);
+    fn seeds_of_cases_are_those_of_the_specification() {
+        let page = include_str!("../../../../docs/reference/sampling.md");
+        let block = page.split("```cases\n").nth(1).unwrap().split("```").next().unwrap();
+        let rows: Vec<&str> = block.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(rows.len(), 4);
+        for row in rows {
+            let [seed, expected, name] = row.splitn(3, ' ').collect::<Vec<_>>()[..] else { panic!("{row}") };
+            let found = case_seed(seed.parse().unwrap(), name.trim_matches('"'));
+            assert_eq!(format!("{found:016x}"), expected, "{row}");
+        }
     }
 }

@@ -32,6 +32,18 @@ pub struct About {
     pub dataset: String,
     /// The part of the dataset, such as `test`.
     pub split: String,
+    /// Images that were named by themselves, instead of a dataset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<ImagePaths>,
+}
+
+/// Images that were named for prediction, and the channels that the model takes of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImagePaths {
+    /// Files and folders.
+    pub paths: Vec<PathBuf>,
+    /// The names of the channels.
+    pub channels: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -65,14 +77,20 @@ impl Found {
 }
 
 impl Predictions {
-    /// Makes the folder, or goes on with one that belongs to the same model, seed, dataset and split.
+    /// Makes the folder, or goes on with one that belongs to the same model, seed, dataset and split. Further images join
+    /// those that a folder is of.
     ///
     /// # Errors
     /// A sentence when the folder holds predictions of another model, or with other settings.
-    pub fn create(root: &Path, about: About) -> Result<Self> {
+    pub fn create(root: &Path, mut about: About) -> Result<Self> {
         fs::create_dir_all(root).map_err(|error| EvalError::io(root, error))?;
         if root.join(ABOUT_FILE).exists() {
             let there = Self::open(root)?.about;
+            if let (Some(known), Some(more)) = (&there.images, &mut about.images) {
+                let new = more.paths.iter().filter(|path| !known.paths.contains(path));
+                more.paths = known.paths.iter().chain(new).cloned().collect();
+                about.dataset.clone_from(&there.dataset);
+            }
             if let Some(reason) = difference(&there, &about) {
                 let advice = "choose another folder, or remove this one";
                 return Err(EvalError::unusable(root, reason, advice));
@@ -142,6 +160,13 @@ impl Predictions {
                 && header.description.model.sha256 == self.about.model.sha256
                 && header.check_samples(samples).is_ok()
         })
+    }
+
+    /// Whether the distribution of a case is known to be of another image than the one with this hash.
+    pub fn is_of_other_image(&self, id: &str, image_sha256: Option<&str>) -> bool {
+        let header = DistributionFile::read_header(&self.distribution_path(id), &Limits::default());
+        let known = header.ok().and_then(|header| header.description.image_sha256);
+        known.zip(image_sha256).is_some_and(|(known, now)| known != now)
     }
 
     /// The cases whose distribution is there, in natural order of their ids.

@@ -8,8 +8,8 @@ mod tensors;
 pub use distribution_file::{Description, DistributionFile, Header, Kind, ModelId, StoredPrecision};
 pub use draw::{Draw, PredictionRule, blocks, case_seed, predict_labels, summarize};
 pub use folder::{
-    ABOUT_FILE, About, DISTRIBUTION_ENDING, Found, IMAGE_ENDINGS, Output, Predictions, check_free,
-    check_free_or, file_stem, find, is_config, unknown_name,
+    ABOUT_FILE, About, DISTRIBUTION_ENDING, Found, IMAGE_ENDINGS, ImagePaths, Output, Predictions,
+    check_free, check_free_or, file_stem, find, is_config, unknown_name,
 };
 pub(crate) use folder::{create_folder, named, write_text};
 pub use ssn_core::Region;

@@ -15,7 +15,7 @@ use crate::evaluation::{Job, Part, Plan, each_case, load_with_image};
 use crate::figures::histogram::{Volumes, volume_figure};
 use crate::figures::matrix::distance_figure;
 use crate::figures::sample_dice::Row;
-use crate::predictions::{DistributionFile, Draw, Found, Kind, Predictions, case_seed};
+use crate::predictions::{DistributionFile, Draw, Found, Kind, Predictions};
 use crate::scores::{ScoreConfig, memory};
 
 /// The folder, and the dataset if it can be opened.
@@ -30,7 +30,7 @@ pub(super) struct Material {
     pub(super) note: Option<String>,
     /// The most samples of a case that are drawn.
     samples: usize,
-    seed: u64,
+    pub(super) seed: u64,
 }
 
 /// One case with its samples; all maps are of the whole image, `[d, h, w]`.
@@ -40,6 +40,8 @@ pub(super) struct Subject {
     pub(super) image: Option<Vec<f32>>,
     /// What raters marked; none where that is not known.
     pub(super) raters: Vec<LabelMap>,
+    /// What each of them is called.
+    pub(super) rater_names: Vec<String>,
     pub(super) prediction: LabelMap,
     /// The first samples, at least one.
     pub(super) samples: Vec<LabelMap>,
@@ -61,8 +63,7 @@ impl Material {
                 predictions.root().display()
             )));
         }
-        let place = data.unwrap_or_else(|| Path::new(&predictions.about().dataset));
-        let (found, dataset, note) = match Plan::new(&predictions, place, Part::All) {
+        let (found, dataset, note) = match Plan::new(&predictions, data, Part::All) {
             Ok(Plan { dataset, jobs, .. }) => {
                 let (found, places) = jobs.into_iter().map(|Job { found, index }| (found, index)).unzip();
                 (found, Some((dataset.with_optional_labels(), places)), None)
@@ -77,17 +78,19 @@ impl Material {
     pub(super) fn read(&self, index: usize, with_image: bool) -> Result<Subject> {
         let found = &self.found[index];
         let file = DistributionFile::read(&found.path, &Limits::default())?;
-        let (image, raters) = match &self.dataset {
-            None => (None, vec![]),
+        let (image, raters, rater_names) = match &self.dataset {
+            None => (None, vec![], vec![]),
             Some((dataset, places)) => {
                 let about = file.description();
                 let (case, raters) = load_with_image(dataset, places[index], about)?;
-                (with_image.then(|| shown_channel(&case, dataset.is_color())).flatten(), raters)
+                let image = with_image.then(|| shown_channel(&case, dataset.is_color())).flatten();
+                let names = dataset.rater_names_of(&case, raters.len());
+                (image, raters, names)
             }
         };
         let prediction = file.map_on_image(&file.prediction()?)?;
         let samples = self.draw(&file, &Steering::default(), 0..self.count(found) as u64)?;
-        Ok(Subject { file, image, raters, prediction, samples })
+        Ok(Subject { file, image, raters, rater_names, prediction, samples })
     }
 
     /// Draws samples of a case under a steering, as maps of the whole image.
@@ -97,13 +100,8 @@ impl Material {
         steering: &Steering,
         numbers: std::ops::Range<u64>,
     ) -> Result<Vec<LabelMap>> {
-        let draw = Draw::new(file, self.seed_of(file), steering)?;
+        let draw = Draw::new(file, self.seed, steering)?;
         draw.labels(numbers)?.iter().map(|map| file.map_on_image(map)).collect()
-    }
-
-    /// The seed of the samples of a case: that of `ssn evaluate`.
-    pub(super) fn seed_of(&self, file: &DistributionFile) -> u64 {
-        case_seed(self.seed, &file.description().case)
     }
 
     /// How many samples of a case are drawn: a network that draws samples itself left only so many.

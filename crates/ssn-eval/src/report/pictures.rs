@@ -248,9 +248,9 @@ pub(super) fn given(subject: &Subject, view: &View) -> Vec<Strip> {
         }
     }
     let empty = |map: &LabelMap| map.labels().iter().all(|label| *label == 0);
-    tiles.extend(subject.raters.iter().enumerate().map(|(number, map)| {
+    tiles.extend(subject.raters.iter().zip(&subject.rater_names).map(|(map, name)| {
         let nothing = if empty(map) { ": nothing" } else { "" };
-        Tile { picture: view.labels(image, map, slice), caption: format!("rater {number}{nothing}") }
+        Tile { picture: view.labels(image, map, slice), caption: format!("{name}{nothing}") }
     }));
     let mut strips = vec![];
     while !tiles.is_empty() {
@@ -282,7 +282,7 @@ fn montage(subject: &Subject, view: &View) -> Vec<Strip> {
 /// The entropy of the mean probabilities, on the whole image.
 fn entropy(material: &Material, subject: &Subject) -> Result<Vec<f32>> {
     let (file, samples) = (&subject.file, 0..subject.samples.len() as u64);
-    let summary = summarize(file, material.seed_of(file), &Steering::default(), samples, &[])?;
+    let summary = summarize(file, material.seed, &Steering::default(), samples, &[])?;
     file.values_on_image(&summary.marginal_entropy()?, 0.0)
 }
 
@@ -309,6 +309,7 @@ mod tests {
             geometry: Geometry::default(),
             region: Region::whole(size),
             model: ModelId { sha256: String::new(), name: String::new() },
+            image_sha256: None,
         }
     }
 

@@ -177,7 +177,8 @@ pub(super) fn describe(
     };
     let mask = case.mask.map(|mask| region.cut(&mask, size));
     let (classes, geometry) = (classes.to_vec(), case.geometry);
-    let description = Description { case: case.id, classes, kind, size, geometry, region, model };
+    let description =
+        Description { case: case.id, classes, kind, size, geometry, region, model, image_sha256: None };
     Ok(match output {
         ImageOutput::Distribution(distribution) | ImageOutput::Logits(distribution) => {
             DistributionFile::new(description, distribution, mask)?

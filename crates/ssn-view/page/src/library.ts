@@ -5,6 +5,7 @@ export { drawer, NormalDrawer, rankNoise, unsteered } from "./sampling/draw";
 export { fieldAt, fieldOfRange } from "./sampling/field";
 export { normalsAt } from "./sampling/normal";
 export { philox } from "./sampling/philox";
+export { caseSeed } from "./sampling/seed";
 export { softmax } from "./sampling/softmax";
 export { carry } from "./carry";
 export { fragmentParts, readFragment, writeFragment } from "./fragment";

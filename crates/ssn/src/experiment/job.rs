@@ -20,7 +20,7 @@ use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result};
 use crate::predict::{PredictConfig, predict};
 use crate::text::command_line;
-use crate::train::{TrainConfig, train};
+use crate::train::{BadCases, TrainConfig, train};
 use crate::work_folder::stopped;
 
 /// Cases that are predicted again, and whose samples are drawn, to see how long it takes.
@@ -119,7 +119,7 @@ impl Job {
                 seed: Some(self.seed),
                 preset: row.preset.clone(),
                 settings: [row.set.clone(), fold_settings(plan.folds, self.fold.unwrap_or(0))].concat(),
-                skip_check: is_checked,
+                bad_cases: if is_checked { BadCases::Unchecked } else { BadCases::Refuse },
                 ..TrainConfig::from_file(plan.out.join(CONFIG), &self.run)
             }
         };

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use ssn_data::{Dataset, nearest};
 use ssn_eval::predictions::ABOUT_FILE;
-use ssn_eval::{Description, DistributionFile, Found, Predictions};
+use ssn_eval::{About, Description, DistributionFile, Found, Part, Predictions};
 use ssn_io::Limits;
 use ssn_view::{Packing, Picture, Rater, ViewCase, package};
 
 use crate::args::ViewArgs;
 use crate::exit::{Exit, Failure};
-use ssn_eval::evaluation::{check_classes, load_with_image, open, places};
+use ssn_eval::evaluation::{check_classes, load_with_image, open, open_of, places};
 
 /// A dataset, and the place in it of each case that it has.
 type Placed = (Dataset, Vec<Option<usize>>);
@@ -74,16 +74,13 @@ fn material(
     about: &Description,
 ) -> Result<(Option<Picture>, Vec<Rater>), Failure> {
     let (case, maps) = load_with_image(dataset, place, about)?;
+    let names = dataset.rater_names_of(&case, maps.len());
     let picture = (case.channels > 0).then(|| Picture {
         channels: channel_names(dataset, case.channels),
         color: dataset.is_color() && about.size[0] == 1,
         values: case.image,
     });
-    let number = |index: usize| case.rater_numbers.get(index).copied().unwrap_or(index);
-    let raters = maps
-        .into_iter()
-        .enumerate()
-        .map(|(index, map)| Rater { name: format!("rater {}", number(index)), labels: map.into_labels() });
+    let raters = maps.into_iter().zip(names).map(|(map, name)| Rater { name, labels: map.into_labels() });
     Ok((picture, raters.collect()))
 }
 
@@ -123,8 +120,12 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 
 /// The dataset that was named, or that the predictions name, with the place of each case; nothing where none is named.
 fn dataset(args: &ViewArgs, found: &[Found]) -> Result<Option<Placed>, Failure> {
-    let Some(data) = data_path(args)? else { return Ok(None) };
-    let (dataset, _) = open(&data, ssn_eval::Part::All)?;
+    let classes = || found.first().map(|case| case.header.description.classes.clone()).unwrap_or_default();
+    let (dataset, _) = match (&args.data, about(args)?) {
+        (Some(data), _) => open(data, Part::All)?,
+        (None, Some(about)) => open_of(&about, &classes(), Part::All)?,
+        (None, None) => return Ok(None),
+    };
     let dataset = dataset.with_optional_labels();
     check_classes(&dataset, found)?;
     let places = places(&dataset);
@@ -132,17 +133,14 @@ fn dataset(args: &ViewArgs, found: &[Found]) -> Result<Option<Placed>, Failure> 
     Ok(Some((dataset, places)))
 }
 
-fn data_path(args: &ViewArgs) -> Result<Option<PathBuf>, Failure> {
-    if args.data.is_some() {
-        return Ok(args.data.clone());
-    }
+/// What the folder of the predictions says of them.
+fn about(args: &ViewArgs) -> Result<Option<About>, Failure> {
     let whole = whole(&args.input);
     let folder = if whole.is_dir() { whole.as_path() } else { whole.parent().unwrap_or(Path::new(".")) };
     if !folder.join(ABOUT_FILE).is_file() {
         return Ok(None);
     }
-    let predictions = Predictions::open(folder)?;
-    Ok(Some(PathBuf::from(&predictions.about().dataset)))
+    Ok(Some(Predictions::open(folder)?.about().clone()))
 }
 
 fn whole(path: &Path) -> PathBuf {

@@ -1,9 +1,10 @@
 // The worker: opens a package, and answers for its samples. What a control needs within a frame is done at once; what takes
 // longer is done in pieces and given up when something newer is asked for on its channel.
 
-import type { Answer, Ask, Replies, Request } from "../messages";
+import type { Answer, Ask, Replies, Request, Settings } from "../messages";
 import { type Case, readPackage } from "../package";
 import { labelCount } from "../sampling/distribution";
+import { caseSeed } from "../sampling/seed";
 import { Places } from "./places";
 import { Queue } from "./queue";
 import { Slices, countLabels } from "./slices";
@@ -114,18 +115,24 @@ function surveyed(id: number, channel: string, { settings, samples, gallery }: E
   }, fails(id));
 }
 
-scope.onmessage = ({ data: { id, channel, request } }: MessageEvent<Ask>) => {
+/** The work that is asked for, with the seed of the noise of this case. */
+function forCase<R extends { settings: Settings }>(request: R, name: string): R {
+  return { ...request, settings: { ...request.settings, seed: caseSeed(request.settings.seed, name) } };
+}
+
+scope.onmessage = ({ data: { id, channel, request: asked } }: MessageEvent<Ask>) => {
   queue.drop(channel);
   const failed = fails(id);
   try {
-    if (request.kind === "cancel") return;
-    if (request.kind === "open") {
+    if (asked.kind === "cancel") return;
+    if (asked.kind === "open") {
       queue.clear();
       subject = null;
-      open(id, request).catch(failed);
+      open(id, asked).catch(failed);
       return;
     }
     if (!subject) return failed("No case is open.");
+    const request = forCase(asked, subject.header.name);
     switch (request.kind) {
       case "slice":
         queue.rest();

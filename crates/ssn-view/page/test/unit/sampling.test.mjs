@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { NormalDrawer, address, drawer, fieldAt, fieldOfRange, normalsAt, philox } from "../../build/library.mjs";
+import { NormalDrawer, address, caseSeed, drawer, fieldAt, fieldOfRange, normalsAt, philox } from "../../build/library.mjs";
 import { bits, distribution, reference, steering } from "./support.mjs";
 
 const page = readFileSync(new URL("../../../../../docs/reference/sampling.md", import.meta.url), "utf8");
@@ -33,6 +33,15 @@ test("normal numbers are those of the specification's vectors", () => {
     const out = new Float32Array(1);
     normalsAt(address(BigInt(seed), Number(draw)), Number(stream) | 0, Uint32Array.of(Number(index)), 1, out, 0);
     assert.equal(bits(out)[0], word, line);
+  }
+});
+
+test("seeds of cases are those of the specification's vectors", () => {
+  const rows = page.split("```cases\n")[1].split("```")[0].trim().split("\n").filter((line) => !line.startsWith("#"));
+  assert.equal(rows.length, 4);
+  for (const row of rows) {
+    const [, seed, expected, name] = /^(\d+) ([0-9a-f]{16}) "(.*)"$/.exec(row);
+    assert.equal(caseSeed(BigInt(seed), name).toString(16).padStart(16, "0"), expected, row);
   }
 });
 
