@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use ssn_core::progress::Progress;
+use ssn_data::text::spoken;
 
 use crate::exit::tell;
 
@@ -18,6 +19,20 @@ struct Shown {
     items: &'static str,
     current: String,
     last_line: Instant,
+    /// When the first items were reported, and how many: a resumed run does not begin at 0.
+    since: Option<(Instant, usize)>,
+}
+
+impl Shown {
+    /// The time of an item, and what is left, once some items are done.
+    fn pace(&self, done: usize) -> Option<String> {
+        let (begin, before) = self.since?;
+        let total = self.bar.length().unwrap_or(0) as usize;
+        let more = done.checked_sub(before).filter(|more| *more > 0)?;
+        let each = begin.elapsed().as_secs_f64() / more as f64;
+        let left = each * total.saturating_sub(done) as f64;
+        Some(format!(" · {} each, {} left", spoken(each), spoken(left)))
+    }
 }
 
 /// A callback that shows progress, or nothing when `quiet`.
@@ -33,14 +48,17 @@ pub fn show(quiet: bool) -> impl Fn(Progress<'_>) + Sync {
             (Progress::Begin { total, items }, shown) => {
                 let bar = if is_terminal { bar(total, items) } else { ProgressBar::hidden() };
                 bar.set_length(total as u64);
-                *shown = Some(Shown { bar, items, current: String::new(), last_line: Instant::now() });
+                let (current, last_line) = (String::new(), Instant::now());
+                *shown = Some(Shown { bar, items, current, last_line, since: None });
             }
             (Progress::Done(done), Some(phase)) => {
                 phase.bar.set_position(done as u64);
+                let _ = phase.since.get_or_insert((Instant::now(), done));
                 if !is_terminal && phase.last_line.elapsed() >= LINE_INTERVAL {
                     phase.last_line = Instant::now();
-                    let total = phase.bar.length().unwrap_or(0);
-                    tell(&format!("{done}/{total} {}{}", phase.items, phase.current));
+                    let (total, pace) =
+                        (phase.bar.length().unwrap_or(0), phase.pace(done).unwrap_or_default());
+                    tell(&format!("{done}/{total} {}{}{pace}", phase.items, phase.current));
                 }
             }
             (Progress::Current(what), Some(phase)) => {

@@ -1,4 +1,4 @@
-//! Text: natural order of names, the most similar name, and tables of comma-separated values (RFC 4180).
+//! Text: natural order of names, the most similar name, numbers and durations for people, and tables of comma-separated values (RFC 4180).
 
 use std::cmp::Ordering;
 use std::io::Read;
@@ -35,6 +35,31 @@ fn leading_number(text: &str) -> (&str, &str) {
 /// A number with its noun, which takes an s for all but one.
 pub fn counted(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
+/// A whole number with commas between thousands.
+pub fn grouped(n: i64) -> String {
+    let digits = n.unsigned_abs().to_string();
+    let mut text = if n < 0 { "-".to_owned() } else { String::new() };
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A duration as people say it, with two or three digits that count.
+pub fn spoken(seconds: f64) -> String {
+    match seconds {
+        s if s < 1.0 => format!("{:.0} ms", 1e3 * s),
+        s if s < 10.0 => format!("{s:.1} s"),
+        s if s < 90.0 => format!("{s:.0} s"),
+        s if s < 5400.0 => format!("{:.0} min", s / 60.0),
+        s if s < 36.0 * 3600.0 => format!("{:.1} h", s / 3600.0),
+        s => format!("{:.1} days", s / 86400.0),
+    }
 }
 
 /// A row of a table.
@@ -106,6 +131,13 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_and_durations_read_well() {
+        assert_eq!([0, 999, 1000, -1_234_567].map(grouped), ["0", "999", "1,000", "-1,234,567"]);
+        let durations = [0.0045, 1.23, 45.6, 600.0, 9000.0, 300_000.0].map(spoken);
+        assert_eq!(durations, ["4 ms", "1.2 s", "46 s", "10 min", "2.5 h", "3.5 days"]);
+    }
 
     #[test]
     fn numbers_in_names_count() {

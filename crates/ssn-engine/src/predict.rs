@@ -48,6 +48,7 @@ fn config(args: &PredictArgs, global: &Global) -> Result<PredictConfig, Failure>
     };
     Ok(PredictConfig {
         model: args.model.clone(),
+        ensemble: args.ensemble.clone(),
         data: args.data.clone(),
         split: args.split,
         out: args.out.clone(),

@@ -61,6 +61,7 @@ fn config(args: &TrainArgs) -> TrainConfig {
         preset: args.preset.clone(),
         settings: args.settings.clone(),
         seed: args.seed,
+        fold: args.fold,
         out: args.out.clone(),
         resume: args.resume.clone(),
         // A limit beyond all time is none.

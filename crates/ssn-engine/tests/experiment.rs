@@ -20,7 +20,7 @@ use tempfile::TempDir;
 /// What all rows share: a network and a run as small as they come.
 const CONFIG: &str = r#"
     [config]
-    preset = "demo"
+    preset = "small"
     [config.data]
     path = "data"
     normalization = { kind = "scale", subtract = 32767.5, divide = 65535 }

@@ -17,7 +17,8 @@ const HUGE: f32 = 1e38;
 
 /// A training on the raw values of volumes.
 fn lab() -> Lab {
-    Lab::new(Images::Volumes).with(&["data.normalization={ kind = \"none\" }"])
+    // The energy loss is bounded, so that some of its gradients survive values of any size.
+    Lab::new(Images::Volumes).with(&["data.normalization={ kind = \"none\" }", "loss.kind=likelihood"])
 }
 
 fn image(lab: &Lab, id: &str) -> PathBuf {

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use common::{Images, Lab, ends, fails, finishes};
 use ssn_core::progress::silent;
-use ssn_eval::{DistributionFile, Kind, Predictions};
+use ssn_eval::{DistributionFile, Kind, Output, Predictions};
 use ssn_eval::{EvaluateConfig, evaluate};
 use ssn_io::{Limits, read};
 use ssn_nn::{Execution, Mode, Precision, Prediction};
@@ -52,7 +52,9 @@ fn a_run_predicts_its_test_cases_and_they_are_scored() {
             "images/synthetic-00003.nii.gz"
         };
         let image = read(&lab.data().join(source), &Limits::default()).unwrap();
-        let labels = read(&out.join("synthetic-00003_prediction.nii.gz"), &Limits::default()).unwrap();
+        let labels =
+            read(&folder.find_output("synthetic-00003", Output::Prediction).unwrap(), &Limits::default())
+                .unwrap();
         assert_eq!((labels.shape, labels.geometry), (image.shape, image.geometry));
         let factor = read(&out.join("synthetic-00003_cov_factor.nii.gz"), &Limits::default()).unwrap();
         assert_eq!(factor.shape[0], 2 * 2, "rank times classes");
@@ -143,7 +145,7 @@ fn networks_with_latent_variables_go_the_same_way() {
         (Images::Flat, "model.head={phiseg={latent_levels=2}}"),
         (Images::Volumes, "model.head={phiseg={latent_levels=1,latent=1}}"),
     ] {
-        let lab = Lab::new(images).with(&[head]);
+        let lab = Lab::new(images).with(&[head, "batches.patch.rater={kind=\"random\"}"]);
         let (run, out) = (lab.uncut("run"), lab.path("predictions"));
         let drawn = |samples: &str| {
             let json =

@@ -12,7 +12,7 @@ use ssn_data::{Synthetic, SyntheticConfig};
 const LEFT_OUT: [&str; 2] = ["cargo ", "export "];
 const LONG_TRAINING: &str = "ssn train ssn.toml --out run";
 /// A later setting wins over the page's.
-const FEWER_STEPS: &str = " --set training.steps=12 --set loss.pretrain_steps=4 --set training.validate_every=6 --device cpu --workers 1";
+const FEWER_STEPS: &str = " --set training.steps=12 --set loss.pretrain_steps=4 --set training.validate_every=6 --device cpu --workers 1 --set loss.pretrain_steps=0 --set loss.likelihood_steps=0";
 
 #[test]
 fn the_quick_start_works_as_it_is_written() {

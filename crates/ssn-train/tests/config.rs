@@ -76,7 +76,7 @@ fn later_layers_win() {
         "optimizer.method.sgd.momentum=0.9",
         "loss.dice=1",
     ];
-    let set = sources(Some(RunPreset::Demo), &text, &settings);
+    let set = sources(Some(RunPreset::Small), &text, &settings);
     let set = sources(
         set.preset,
         &text,

@@ -110,7 +110,7 @@ fn prepare(config: &DemoConfig, control: Control<'_>) -> Result<PathBuf> {
     let set = SyntheticConfig { cases: config.cases, seed: config.seed, ..SyntheticConfig::default() };
     let settings: String = config.settings.iter().map(|setting| format!(" --set {setting}")).collect();
     let text = format!(
-        "# The config of `ssn demo --seed {} --cases {}{settings}`.\npreset = \"demo\"\n\n{}",
+        "# The config of `ssn demo --seed {} --cases {}{settings}`.\npreset = \"small\"\n\n{}",
         config.seed,
         config.cases,
         synthetic::data_section(&set, DATA)

@@ -1,5 +1,6 @@
 //! Predictions: the distribution of each case of a dataset, or of images, as files.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -8,10 +9,10 @@ use ssn_core::Steering;
 use ssn_cuda::DeviceProperties;
 use ssn_data::ShardProgress;
 use ssn_data::labels_between;
-use ssn_data::{DataConfig, Dataset, Shard, Split};
+use ssn_data::{Case, Cases, DataConfig, Dataset, Shard, Split};
 use ssn_eval::{
-    About, DistributionFile, ImagePaths, Output, Part, PredictionRule, Predictions, StoredPrecision,
-    is_config, predict_labels, summarize,
+    About, DistributionFile, ImagePaths, ModelId, Output, Part, PredictionRule, Predictions, StoredPrecision,
+    ensemble_id, is_config, mixture, predict_labels, summarize,
 };
 use ssn_io::{Geometry, Image, Limits, Voxels};
 use ssn_nn::weights::ModelMetadata;
@@ -33,6 +34,8 @@ const LARGE_GPU: i64 = 24 << 30;
 pub struct PredictConfig {
     /// The folder of a run, or a bundle.
     pub model: PathBuf,
+    /// Further ones, which predict together with it: the mixture of their distributions, as samples.
+    pub ensemble: Vec<PathBuf>,
     /// A dataset, a config, or images; without any, the dataset of the run.
     pub data: Vec<PathBuf>,
     /// The part of the dataset; without it, test, and all of what `data` names.
@@ -68,6 +71,7 @@ impl PredictConfig {
     pub fn new(model: impl Into<PathBuf>, out: impl Into<PathBuf>) -> Self {
         Self {
             model: model.into(),
+            ensemble: vec![],
             data: vec![],
             split: None,
             out: out.into(),
@@ -135,10 +139,14 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
     let (device, gpu) = device(config.device, control)?;
     let whole_image = tiling(config, gpu.as_ref())?;
     let shard = config.shard;
-    let trained =
-        TrainedModel::open(&config.model, config.checkpoint, Execution::on(device, Precision::F32))?;
+    let open = |path| TrainedModel::open(path, config.checkpoint, Execution::on(device, Precision::F32));
+    let trained = open(&config.model)?;
+    let others = config.ensemble.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?;
+    check_ensemble(&trained, &others)?;
+    let ids: Vec<ModelId> = std::iter::once(&trained).chain(&others).map(TrainedModel::id).collect();
+    let model = ensemble_id(&ids.iter().collect::<Vec<_>>());
     let Chosen { dataset, cases, split, named, images } = choose(config, &trained, control)?;
-    let about = About { model: trained.id(), seed: 0, dataset: named.display().to_string(), split, images };
+    let about = About { model: model.clone(), seed: 0, dataset: named.display().to_string(), split, images };
     let folder = Predictions::create(&config.out, about)?;
 
     let start = Instant::now();
@@ -172,13 +180,30 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
                      scaled inside one; put a mask beside the image"
                 ));
             }
-            let grid = (case.shape, case.geometry);
+            let target = LabelFile {
+                shape: case.shape,
+                geometry: case.geometry,
+                path: folder
+                    .prediction_path(id, case.shape[0] == 1 && dataset.entries[index].source.is_picture()),
+                values: stored_values(&dataset),
+            };
             let told = |error| Error::from(error).within(format!("case {id}"));
             let what = if trained.model.latent().is_some() { "sample" } else { "tile" };
             let tiles = |done: usize, of: usize| phase.current(&format!("{id}, {what} {done} of {of}"));
-            let (file, timing) = trained.predict(case, &whole_image, tiles).map_err(told)?;
+            let others_case = (!others.is_empty()).then(|| case.clone());
+            let (mut file, mut timing) = trained.predict(case, &whole_image, tiles).map_err(told)?;
+            if let Some(case) = others_case {
+                let mut members = vec![file];
+                for other in &others {
+                    let (member, more) = other.predict(case.clone(), &whole_image, tiles).map_err(told)?;
+                    timing.network += more.network;
+                    timing.gpu = timing.gpu.zip(more.gpu).map(|(one, other)| one + other);
+                    members.push(member);
+                }
+                file = mixture(&members, config.samples)?;
+            }
             let file = file.of_image(image_sha256);
-            phases.add(begin, &timing, || write(&folder, file, grid, config))?;
+            phases.add(begin, &timing, || write(&folder, file, target, config))?;
             made += 1;
         }
         phase.reached(done + 1);
@@ -190,7 +215,27 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
     };
     let (kept, seconds) = (own.len() - made, start.elapsed().as_secs_f64());
     let parameters = trained.model.parameters().count();
-    Ok(Predicted { model: trained.id().name, parameters, made, kept, index, seconds, phases })
+    Ok(Predicted { model: model.name, parameters, made, kept, index, seconds, phases })
+}
+
+/// Refuses members of an ensemble that take other images or know other classes.
+fn check_ensemble(first: &TrainedModel, others: &[TrainedModel]) -> Result<()> {
+    let taken = |model: &TrainedModel| (model.metadata.channels.clone(), model.metadata.classes.clone());
+    match others.iter().find(|other| taken(other) != taken(first)) {
+        None => Ok(()),
+        Some(other) => Err(Error::new(
+            ErrorKind::Usage,
+            format!(
+                "{} takes {} and knows {}, but {} takes {} and knows {}: an ensemble has the same channels and classes",
+                other.id().name,
+                other.metadata.channels.join(", "),
+                other.metadata.classes.join(", "),
+                first.id().name,
+                first.metadata.channels.join(", "),
+                first.metadata.classes.join(", ")
+            ),
+        )),
+    }
 }
 
 /// Whether all files that are asked for are there.
@@ -299,7 +344,7 @@ fn given(
         dataset.reading.coding = data.coding().unwrap_or(dataset.reading.coding);
         dataset.reading.invert = data.invert_labels;
     }
-    refuse_volumes(&dataset, trained)?;
+    check_images(&dataset, trained)?;
     for finding in &dataset.findings {
         control.message(&format!("{}: {}", finding.severity, finding.reason));
     }
@@ -310,29 +355,35 @@ fn given(
     Ok(Chosen { dataset, cases, split: Part::All.name().to_owned(), named, images: Some(images) })
 }
 
-/// Refuses volumes for a network that learned from pictures: each channel of a patient would be a patient, predicted slice
-/// by slice.
-fn refuse_volumes(dataset: &Dataset, trained: &TrainedModel) -> Result<()> {
-    if trained.metadata.patch[0] > 1 || dataset.entries.is_empty() {
-        return Ok(());
-    }
+/// Values of an image that has fewer are those of a mask.
+const FEW_VALUES: usize = 4;
+
+/// Refuses what cannot be an image for the network, by the first case: a mask, and a volume for a network that learned from
+/// pictures, for which each channel of a patient would be a patient, predicted slice by slice.
+fn check_images(dataset: &Dataset, trained: &TrainedModel) -> Result<()> {
     let learned = trained.data.as_ref().and_then(|data| data.open().ok()?.load_raw(0).ok());
-    let Some(learned) = learned.filter(|case| case.shape[0] == 1) else { return Ok(()) };
-    let Ok(case) = dataset.load_raw(0) else { return Ok(()) };
-    let depth = case.shape[0];
-    if depth == 1 {
+    let (Some(learned), Some(Ok(case))) = (learned, (!dataset.is_empty()).then(|| dataset.load_raw(0)))
+    else {
         return Ok(());
-    }
-    let channels = trained.metadata.channels.join(", ");
-    let [_, h, w] = learned.shape;
-    Err(Error::new(
-        ErrorKind::BadData,
+    };
+    let has_few_values = |case: &Case| {
+        let values: BTreeSet<u32> = case.image.iter().map(|value| value.to_bits()).take(1 << 20).collect();
+        values.len() < FEW_VALUES
+    };
+    let ([learned_depth, h, w], depth) = (learned.shape, case.shape[0]);
+    let reason = if learned_depth == 1 && depth > 1 && trained.metadata.patch[0] == 1 {
         format!(
-            "the network learned from pictures of {h} × {w} ({channels}), but {} is a volume of {depth} slices; give \
-             pictures, one per case",
+            "the network learned from pictures of {h} × {w} ({}), but {} is a volume of {depth} slices; give pictures, \
+             one per case",
+            trained.metadata.channels.join(", "),
             case.id
-        ),
-    ))
+        )
+    } else if has_few_values(&case) && !has_few_values(&learned) {
+        format!("{} has fewer than {FEW_VALUES} different values, as a mask has; give the images", case.id)
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::BadData, reason))
 }
 
 /// A network sees channels by their place: those of another dataset must be as many.
@@ -372,18 +423,37 @@ fn check_channels(dataset: &Dataset, trained: &TrainedModel, control: Control<'_
 /// Samples behind probability maps.
 const SAMPLES: u64 = 100;
 
+/// Where a predicted label map goes, and what it is like.
+struct LabelFile {
+    shape: [usize; 3],
+    geometry: Geometry,
+    path: PathBuf,
+    /// The values that classes are stored by, where they are not their numbers.
+    values: Option<Vec<u8>>,
+}
+
+/// The values by which the dataset stores classes.
+fn stored_values(dataset: &Dataset) -> Option<Vec<u8>> {
+    let mut values =
+        dataset.reading.coding.stored().filter(|values| values.len() == dataset.classes.len())?;
+    if dataset.reading.invert {
+        values.reverse();
+    }
+    Some(values)
+}
+
 /// Writes the predicted label map on the grid of the image, what else is asked for, and at last the distribution,
 /// which marks the case as done.
 fn write(
     folder: &Predictions,
     file: DistributionFile,
-    (shape, geometry): ([usize; 3], Geometry),
+    LabelFile { shape, geometry, path, values }: LabelFile,
     config: &PredictConfig,
 ) -> Result<()> {
     let id = file.description().case.clone();
     let labels = file.labels_on_image(&predict_labels(&file, config.prediction)?)?;
     let description = file.description();
-    let labels = match description.size == shape {
+    let mut labels = match description.size == shape {
         true => labels,
         false => labels_between(
             &labels,
@@ -391,11 +461,13 @@ fn write(
             (shape, geometry.spacing),
         ),
     };
+    if let Some(values) = values {
+        labels.iter_mut().for_each(|label| *label = values[usize::from(*label)]);
+    }
     let [d, h, w] = shape;
-    let path = folder.output_path(&id, Output::Prediction);
     let image = Image::new(Voxels::U8(labels), [1, d, h, w], geometry, &Limits::default())
         .map_err(|problem| problem.in_file(&path))?;
-    write_image(folder, &id, Output::Prediction, &image)?;
+    ssn_io::write(&path, &image)?;
 
     if config.probabilities {
         write_probabilities(folder, &file)?;

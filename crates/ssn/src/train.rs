@@ -11,9 +11,12 @@ use jiff::Timestamp;
 use ssn_core::Phase;
 use ssn_core::progress::silent;
 use ssn_data::config::template::{batch_sections, data_sections, suggest_normalization};
+use ssn_data::text::{counted, grouped, spoken};
 use ssn_data::{Dataset, FindingKind, LoaderConfig, Severity, Split, check};
 use ssn_io::{Limits, read_bytes};
+use ssn_nn::backbones::BackboneConfig;
 use ssn_nn::communicator::{Communicator, is_root};
+use ssn_nn::{HeadConfig, ModelConfig};
 use ssn_train::checkpoint::BestValidation;
 use ssn_train::run::{
     Callback, ConfigSources, Override, ResolvedRun, Run, RunFolder, RunPreset, StopReason, Throughput,
@@ -44,6 +47,8 @@ pub struct TrainConfig {
     pub settings: Vec<String>,
     /// The seed of initial weights, batches and noise, instead of `training.seed`.
     pub seed: Option<u64>,
+    /// The fold of a cross-validation that is for validation, instead of `data.split.fold`.
+    pub fold: Option<usize>,
     /// The folder of the new run.
     pub out: PathBuf,
     /// Go on with the run in this folder; only `data`, `time_limit`, `device` and `workers` count then.
@@ -78,6 +83,7 @@ impl TrainConfig {
             preset: None,
             settings: vec![],
             seed: None,
+            fold: None,
             out: out.into(),
             resume: None,
             time_limit: None,
@@ -115,6 +121,7 @@ impl TrainConfig {
             option("--data", self.data.as_ref().map(text));
             option("--out", Some(text(&self.out)));
             option("--seed", self.seed.map(|seed| seed.to_string()));
+            option("--fold", self.fold.map(|fold| fold.to_string()));
             option("--preset", self.preset.clone());
             self.settings.iter().for_each(|setting| option("--set", Some(setting.clone())));
         }
@@ -181,9 +188,11 @@ pub fn train_parallel(
             tch::get_num_threads()
         ));
     }
-    if let Some(gpu) = &gpu {
-        log.tell(&format!("trains on {} with {:.0} GiB", gpu.name, gpu.total as f64 / f64::from(1 << 30)));
-    }
+    log.tell(&match &gpu {
+        Some(gpu) => format!("trains on {} with {:.0} GiB", gpu.name, gpu.total as f64 / f64::from(1 << 30)),
+        None => format!("trains on the CPU with {}", counted(tch::get_num_threads() as usize, "thread")),
+    });
+    let network = network(&resolved.model);
     let mut run = Run::start(folder, resolved, device, ranks, &mut log)?;
     if let Some(way) = run.all_reduce_backend() {
         log.tell(&format!("GPUs sum gradients through {way}"));
@@ -191,7 +200,7 @@ pub fn train_parallel(
     if config.resume.is_some() && run.steps_done() == 0 {
         log.tell("no checkpoint was saved yet: begins at step 0");
     }
-    log.begin(&run);
+    log.begin(&run, &network, gpu.is_some());
     let workers = if gpu.is_some() { cores.clamp(WORKERS, MOST_WORKERS) } else { WORKERS };
     let workers = config.workers.map_or(workers, usize::from);
     let loader = LoaderConfig { workers, ..LoaderConfig::default() };
@@ -206,8 +215,28 @@ pub fn train_parallel(
     if let Some(pace) = pace {
         log.tell(&pace.to_string());
     }
+    if let Some(line) = verdict(ended, &run) {
+        log.tell(&line);
+    }
     log.write(&format!("ended: {ended:?} after step {}", run.steps_done()));
     Ok(TrainedRun { path, ended, steps: run.steps_done(), best: run.progress().best, pace })
+}
+
+/// Whether more steps may help, by the validations of a run that is finished.
+fn verdict(ended: StopReason, run: &Run) -> Option<String> {
+    let best = run.progress().best.filter(|_| ended == StopReason::Finished)?;
+    let training = &run.config().training;
+    let is_last = best.step + training.validate_every > training.steps;
+    Some(match is_last {
+        true => format!(
+            "GED² on the validation set was still improving at the end ({:.3}): more steps may help (training.steps)",
+            best.score
+        ),
+        false => format!(
+            "GED² on the validation set was lowest after step {} of {} ({:.3}): more steps would hardly help",
+            best.step, training.steps, best.score
+        ),
+    })
 }
 
 impl TrainedRun {
@@ -289,8 +318,12 @@ fn layers(config: &TrainConfig, control: Control<'_>) -> Result<ConfigSources> {
     if let Some(seed) = config.seed {
         settings.push(Override::parse(&format!("training.seed={seed}")).map_err(usage)?);
     }
+    if let Some(fold) = config.fold {
+        settings.push(Override::parse(&format!("data.split.fold={fold}")).map_err(usage)?);
+    }
     let file = match (&config.config, &config.data) {
         (Some(path), _) => {
+            refuse_other_than_config(path)?;
             let bytes = read_bytes(path, &Limits::default())
                 .map_err(|error| Error::new(ErrorKind::BadData, error))?;
             let text = String::from_utf8(bytes)
@@ -303,10 +336,8 @@ fn layers(config: &TrainConfig, control: Control<'_>) -> Result<ConfigSources> {
             let scale = suggest_normalization(&dataset, &first);
             let mut text = data_sections(&dataset, data, &first, scale);
             // A preset of the paper says everything about training by itself.
-            if preset.is_none_or(|preset| preset == RunPreset::General) {
+            if preset.is_none_or(|preset| [RunPreset::General, RunPreset::Small].contains(&preset)) {
                 text += &batch_sections(&dataset, &first);
-                let steps = if first.shape[0] == 1 { 20_000 } else { 40_000 };
-                text += &format!("\n[training]\nsteps = {steps}\nvalidate_every = {}\n", steps / 20);
             }
             // The run keeps the split; a split.toml that happens to lie here belongs to something else.
             let split = format!("data.split.file={}", config.out.join("split.toml").display());
@@ -315,7 +346,11 @@ fn layers(config: &TrainConfig, control: Control<'_>) -> Result<ConfigSources> {
         }
         (None, None) => None,
     };
-    let layers = ConfigSources { preset, file, overrides: settings };
+    let mut layers = ConfigSources { preset, file, overrides: settings };
+    if config.fold.is_some() && !layers.sets("data.split.folds") {
+        // As many as nnU-Net has.
+        layers.overrides.push(Override::parse("data.split.folds=5").map_err(usage)?);
+    }
     if config.config.is_some() && config.preset.is_some() {
         let sections = layers.learning_sections();
         if !sections.is_empty() {
@@ -324,6 +359,22 @@ fn layers(config: &TrainConfig, control: Control<'_>) -> Result<ConfigSources> {
         }
     }
     Ok(layers)
+}
+
+/// What to do where a dataset or nothing is named in the place of a config.
+fn refuse_other_than_config(path: &Path) -> Result<()> {
+    let name = path.display();
+    let message = if path.is_dir() {
+        format!(
+            "{name} is a folder; train on a dataset with `ssn train --data {name}`, or write a config for it with \
+             `ssn init {name}` and name that"
+        )
+    } else if !path.exists() {
+        format!("there is no file {name}; `ssn init FOLDER` writes a config for the dataset in FOLDER")
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::Usage, message))
 }
 
 /// Checks the dataset before training, and returns the cases to leave out: learning from a dataset with errors would hide
@@ -383,12 +434,46 @@ fn first_readable(dataset: &Dataset) -> Result<ssn_data::Case> {
 
 const LOG: &str = "log.txt";
 
+/// Steps on a GPU before the time of a step is measured for an estimate.
+const WARM_UP_GPU: u64 = 30;
+/// Seconds of steps after which a run says how long it will take.
+const ESTIMATE_AFTER: f64 = 5.0;
+/// Seconds from which on a run on CPUs is told of something smaller: two hours.
+const LONG_RUN: f64 = 7200.0;
+
+/// What is known of the pace of a run before it says how long it will take.
+struct Estimate {
+    /// Steps to go when the program began.
+    left: u64,
+    has_gpu: bool,
+    /// Steps since then.
+    seen: u64,
+    /// When measuring began, and after how many steps.
+    since: Option<(Instant, u64)>,
+}
+
+/// The network in words.
+fn network(model: &ModelConfig) -> String {
+    let backbone = match &model.backbone {
+        BackboneConfig::Unet(unet) => format!("U-Net of {} levels", unet.widths.len()),
+        BackboneConfig::Deepmedic(_) => "DeepMedic".to_owned(),
+        BackboneConfig::Torchscript(_) => "TorchScript network".to_owned(),
+    };
+    let head = match model.head {
+        HeadConfig::Stochastic(head) => format!("low-rank normal of rank {}", head.rank),
+        head => head.name().to_owned(),
+    };
+    format!("{backbone}, {head}")
+}
+
 /// Reports a run to the caller and to `log.txt`.
 struct RunLog<'a> {
     control: Control<'a>,
     phase: Phase<'a>,
     /// Nothing for a rank that is not the first.
     log: Option<File>,
+    /// Until the duration was told.
+    estimate: Option<Estimate>,
 }
 
 impl<'a> RunLog<'a> {
@@ -401,7 +486,7 @@ impl<'a> RunLog<'a> {
         })?;
         let steps = resolved.config.training.steps as usize;
         let phase = control.phase(steps, "steps");
-        let mut this = Self { control, phase, log: Some(log) };
+        let mut this = Self { control, phase, log: Some(log), estimate: None };
         let count = |split| resolved.parts.iter().filter(|part| **part == split).count();
         let [train, validation, test] = Split::ALL.map(count);
         let command: Vec<String> = std::env::args().collect();
@@ -421,12 +506,42 @@ impl<'a> RunLog<'a> {
 
     /// Only looks whether to stop: another rank reports the run.
     fn silent(control: Control<'a>) -> Self {
-        Self { control, phase: Phase::new(&silent, 0, "steps"), log: None }
+        Self { control, phase: Phase::new(&silent, 0, "steps"), log: None, estimate: None }
     }
 
     /// Progress begins where the run stands.
-    fn begin(&self, run: &Run) {
+    fn begin(&mut self, run: &Run, network: &str, has_gpu: bool) {
         self.phase.reached(run.steps_done() as usize);
+        let (steps, parameters) = (run.config().training.steps, run.parameters());
+        self.tell(&format!("{network}, {} parameters; {} steps", grouped(parameters), grouped(steps as i64)));
+        self.estimate =
+            Some(Estimate { left: steps.saturating_sub(run.steps_done()), has_gpu, seen: 0, since: None });
+    }
+
+    /// Tells once, after some steps, how long the run will take.
+    fn estimate(&mut self) {
+        let Some(estimate) = &mut self.estimate else { return };
+        estimate.seen += 1;
+        let Some(since) = estimate.since else {
+            // The first steps choose convolutions and fill queues.
+            let is_warm = estimate.seen >= if estimate.has_gpu { WARM_UP_GPU } else { 1 };
+            estimate.since = is_warm.then(|| (Instant::now(), estimate.seen));
+            return;
+        };
+        let ((begin, before), seen) = (since, estimate.seen);
+        let (seconds, steps) = (begin.elapsed().as_secs_f64(), seen - before);
+        if seconds < ESTIMATE_AFTER {
+            return;
+        }
+        let (step, has_gpu) = (seconds / steps as f64, estimate.has_gpu);
+        let left = step * estimate.left.saturating_sub(seen) as f64;
+        self.estimate = None;
+        let smaller = if !has_gpu && left > LONG_RUN {
+            "; `--preset small` is a small network with few steps, for a first look"
+        } else {
+            ""
+        };
+        self.tell(&format!("a step takes {}: about {} to go{smaller}", spoken(step), spoken(left)));
     }
 
     /// Writes a line to the log; a log that cannot be written must not end a run.
@@ -463,6 +578,7 @@ impl Callback for RunLog<'_> {
                 let samples = interval.ess();
                 let samples = samples.map_or(String::new(), |samples| format!(", ESS {samples:.1}"));
                 self.phase.advance(1, &(loss + &samples));
+                self.estimate();
             }
             TrainingEvent::Incident { reason, file } => {
                 self.tell(&format!("{reason}; see {}", file.display()))

@@ -65,6 +65,10 @@ pub struct TrainArgs {
     #[arg(long)]
     pub seed: Option<u64>,
 
+    /// Cross-validation: validate on fold K, counted from 0, and train on the others of data.split.folds, or of 5.
+    #[arg(long, value_name = "K")]
+    pub fold: Option<usize>,
+
     /// The folder of the new run.
     #[arg(long, default_value = "run")]
     pub out: PathBuf,
@@ -75,7 +79,7 @@ pub struct TrainArgs {
         value_name = "RUN",
         num_args = 0..=1,
         default_missing_value = "run",
-        conflicts_with_all = ["config", "preset", "settings", "seed", "out"]
+        conflicts_with_all = ["config", "preset", "settings", "seed", "fold", "out"]
     )]
     pub resume: Option<PathBuf>,
 
@@ -109,6 +113,11 @@ pub struct PredictArgs {
 
     /// What to predict: a dataset, a config (.toml), or images. Without it, the dataset of the run.
     pub data: Vec<PathBuf>,
+
+    /// A further run or bundle that predicts together with the first, as those of other folds or seeds: the samples of a case are
+    /// shared among all. May be repeated.
+    #[arg(long, value_name = "RUN")]
+    pub ensemble: Vec<PathBuf>,
 
     /// The part of the dataset; without it, test, and all of what is named on the command line.
     #[arg(long)]

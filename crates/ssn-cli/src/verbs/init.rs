@@ -56,31 +56,37 @@ pub fn run(args: &InitArgs, global: &Global) -> Result<Exit, Failure> {
 pub fn config_head(is_2d: bool, preset: &str) -> String {
     format!(
         "# Check the dataset with `ssn check`, train with `ssn train`, each with this file's name.\n\n\
-         # The settings that this file does not name: general, or the paper's experiment, {}.\n\
+         # The settings that this file does not name: general; small for a first look on a laptop; or the paper's\n\
+         # experiment, {}.\n\
          preset = \"{preset}\"\n\n",
         if is_2d { "lidc or lidc-as-coded" } else { "brats or brats-60mm" }
     )
 }
 
+/// The end of a config: in comments, so that another preset can still say it.
+const FREQUENT: &str = "
+# What the preset says, and people change first; remove the # to change a line.
+# The network is planned for the patches; `width` is the number of channels of its finest level.
+# [model]
+# plan = { width = 32 }
+# stochastic with a rank (0: independent voxels), or \"deterministic\".
+# head = { stochastic = { rank = 10, initial_scale = 0.1 } }
+# [training]
+# steps = 20000
+# seed = 0
+# Steps between validations, each with GED² and Dice; the best checkpoint is kept.
+# validate_every = 1000
+";
+
 /// A commented config with the preset `general`: what was found, and the settings that people change first.
 pub fn general_config(dataset: &Dataset, path: &Path, first: &Case) -> String {
     let is_2d = first.shape[0] == 1;
-    let (steps, validate_every) = if is_2d { (20_000, 1_000) } else { (40_000, 2_000) };
     let scale = suggest_normalization(dataset, first);
-    let training = format!(
-        "\n# The network is planned for the patches; `width` is the number of channels of its finest level.\n\
-         [model]\n# plan = {{ width = 32 }}\n\
-         # stochastic with a rank (0: independent voxels), or \"deterministic\".\n\
-         head = {{ stochastic = {{ rank = 10, initial_scale = 0.1 }} }}\n\
-         \n[training]\nsteps = {steps}\nseed = 0\n\
-         # Steps between validations, each with GED² and Dice; the best checkpoint is kept.\n\
-         validate_every = {validate_every}\n"
-    );
     config_head(is_2d, "general")
         + &data_sections(dataset, path, first, scale)
         + "\n# What follows suits the preset above; with another one, remove it.\n"
         + &batch_sections(dataset, first)
-        + &training
+        + FREQUENT
 }
 
 /// The first case that loads: one damaged file is for `ssn check` to tell, not a reason to stop here.

@@ -123,11 +123,24 @@ pub fn check_sections<T: JsonSchema>(table: &Table) -> Result<(), String> {
     match table.keys().find(|key| !known.contains(&key.as_str())) {
         None => Ok(()),
         Some(section) => {
+            let inside = known.iter().filter(|known| has_key(&schema, known, section));
+            let inside: Vec<String> = inside.map(|known| format!("`{known}.{section}`")).collect();
+            if !inside.is_empty() {
+                let inside = inside.join(" or ");
+                return Err(format!("there is no section [{section}]; did you mean {inside}?"));
+            }
             let near = nearest(section, known);
             let hint = near.map_or(String::new(), |near| format!("; did you mean [{near}]?"));
             Err(format!("there is no section [{section}]{hint}"))
         }
     }
+}
+
+/// Whether a section has a key.
+fn has_key(schema: &Json, section: &str, key: &str) -> bool {
+    let mut choices = vec![];
+    schema["properties"].get(section).into_iter().for_each(|node| flatten(schema, node, &mut choices));
+    choices.iter().any(|choice| choice.get("properties").is_some_and(|keys| keys.get(key).is_some()))
 }
 
 /// What a TOML error says, with its line, and the name that was probably meant in a text that should hold a `T`.

@@ -44,6 +44,15 @@ impl LabelCoding {
         (!values.is_empty()).then_some(UnknownLabels { values, voxels })
     }
 
+    /// The stored value of every class, where classes are not stored as their numbers.
+    pub fn stored(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Plain => None,
+            Self::Values(values) => Some(values.clone()),
+            Self::Threshold(_) => Some(vec![0, u8::MAX]),
+        }
+    }
+
     fn table(&self, classes: usize) -> [Option<u8>; 256] {
         let class = |value: usize| -> Option<u8> {
             let class = match self {

@@ -85,6 +85,14 @@ pub struct ReadOptions {
 }
 
 impl CaseSource {
+    /// Whether the first image file is a picture, as PNG.
+    pub fn is_picture(&self) -> bool {
+        match self {
+            Self::Files(files) => files.images.iter().flatten().next().is_some_and(|path| is_picture(path)),
+            Self::Packed(..) => false,
+        }
+    }
+
     /// Whether the first image file has a geometry; pictures and packed cases do not.
     pub fn has_geometry(&self) -> bool {
         match self {

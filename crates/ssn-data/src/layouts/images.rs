@@ -13,7 +13,9 @@ use crate::error::{DataError, Result};
 use crate::layouts::case_folders::Role;
 use crate::layouts::dataset_json::channel_of;
 use crate::layouts::files::{entries, is_image, name, natural_order, shape, stem};
-use crate::layouts::{DatasetOverrides, Draft, check_exists, in_folder, nothing_in, of_file, stray};
+use crate::layouts::{
+    DatasetOverrides, Draft, check_exists, in_folder, labels_of, nothing_in, of_file, stray,
+};
 
 impl Dataset {
     /// Images for a model with these channels and classes, labeled or not.
@@ -165,12 +167,20 @@ fn images_draft(files: &BTreeSet<PathBuf>, channels: &[String]) -> Result<Draft>
     let names = Names::of(files, channels);
     let mut folders = BTreeMap::<&Path, Vec<&PathBuf>>::new();
     files.iter().for_each(|path| folders.entry(path.parent().unwrap_or(path)).or_default().push(path));
-    let mut found = vec![];
+    let (mut found, mut no_images) = (vec![], vec![]);
     for (folder, files) in folders {
-        found.extend(cases_in_folder(folder, &files, &names, channels)?);
+        let (cases, others) = cases_in_folder(folder, &files, &names, channels)?;
+        found.extend(cases);
+        no_images.extend(others);
+    }
+    if let ([], [first, ..]) = (&found[..], &no_images[..]) {
+        let reason =
+            "by its name and its values, this is a label map or a mask, but an image is expected".to_owned();
+        return Err(DataError::dataset(first, reason, "give the images, or rename the file"));
     }
     let depth_is_channels = depth_is_channels(&found, channels);
-    let findings = plain_masks(&found).into_iter().chain(depth_is_channels.then(third_axis)).collect();
+    let findings = plain_masks(&found).into_iter().chain(depth_is_channels.then(third_axis));
+    let findings = findings.chain(left_out(&no_images)).collect();
     let reading = ReadOptions { depth_is_channels, ..ReadOptions::default() };
     let ids = ids(&found)?;
     let mut keys: Vec<String> =
@@ -189,13 +199,31 @@ fn images_draft(files: &BTreeSet<PathBuf>, channels: &[String]) -> Result<Draft>
     Ok(Draft { channels: Some(channels.to_vec()), reading, findings, ..Draft::new(Layout::Images, entries) })
 }
 
-/// The cases among the files of one folder.
+/// An image with fewer different values is a label map or a mask.
+const FEW_VALUES: usize = 4;
+
+fn has_few_values(path: &Path) -> bool {
+    labels_of(path).is_some_and(|labels| labels.into_iter().collect::<BTreeSet<u8>>().len() < FEW_VALUES)
+}
+
+/// A note about label maps and masks of which the images are not there.
+fn left_out(no_images: &[PathBuf]) -> Option<Finding> {
+    let first = no_images.first()?;
+    let reason = format!(
+        "{} label maps or masks without an image and not used, such as {}",
+        if no_images.len() == 1 { "1 file is".to_owned() } else { format!("{} files are", no_images.len()) },
+        name(first)
+    );
+    Some(Finding::note(FindingKind::LeftOut, reason))
+}
+
+/// The cases among the files of one folder, and label maps and masks without an image.
 fn cases_in_folder(
     folder: &Path,
     files: &[&PathBuf],
     names: &Names<'_>,
     channels: &[String],
-) -> Result<Vec<Found>> {
+) -> Result<(Vec<Found>, Vec<PathBuf>)> {
     let Sorted { split, whole } = Sorted::of(files, names)?;
     let cases: BTreeSet<String> = split.keys().chain(whole.keys()).cloned().collect();
     let owner = |stem: &str| {
@@ -213,10 +241,14 @@ fn cases_in_folder(
         }
         _ => owner(stem),
     };
-    let mut found = BTreeMap::<String, Found>::new();
+    let (mut found, mut no_images) = (BTreeMap::<String, Found>::new(), vec![]);
     for (stem, path) in &whole {
         let Some((case, rest)) = owner(stem) else {
-            found.entry(stem.clone()).or_default().images.push(path.clone());
+            // Images may have such names, too: `tumour_1` beside `control_1`.
+            match role(stem) {
+                Role::Labels | Role::Mask if has_few_values(path) => no_images.push(path.clone()),
+                _ => found.entry(stem.clone()).or_default().images.push(path.clone()),
+            }
             continue;
         };
         let case = found.entry(case).or_default();
@@ -232,7 +264,8 @@ fn cases_in_folder(
     }
     // What stands beside a label map is of no case.
     found.retain(|_, case| !case.images.is_empty());
-    Ok(found.into_iter().map(|(case, found)| Found { place: place(folder, &case), ..found }).collect())
+    let found = found.into_iter().map(|(case, found)| Found { place: place(folder, &case), ..found });
+    Ok((found.collect(), no_images))
 }
 
 /// The files of a folder by their names.

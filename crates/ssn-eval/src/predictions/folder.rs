@@ -111,6 +111,9 @@ impl Predictions {
         let path = root.join(ABOUT_FILE);
         let refuse =
             |reason: String| EvalError::unusable(root, reason, "choose a folder that `ssn predict` wrote");
+        if !root.exists() {
+            return Err(refuse("there is no such folder".to_owned()));
+        }
         if root.is_dir() && !path.exists() {
             return Err(refuse(format!("it holds no predictions: there is no {ABOUT_FILE}")));
         }
@@ -143,6 +146,12 @@ impl Predictions {
     /// The image file of a case that is to be written.
     pub fn output_path(&self, id: &str, output: Output) -> PathBuf {
         self.root.join(format!("{}_{}{}", file_stem(id), output.name(), IMAGE_ENDINGS[0]))
+    }
+
+    /// The label map of a case that is to be written: PNG for pictures.
+    pub fn prediction_path(&self, id: &str, is_picture: bool) -> PathBuf {
+        let ending = if is_picture { ".png" } else { IMAGE_ENDINGS[0] };
+        self.root.join(format!("{}_{}{ending}", file_stem(id), Output::Prediction.name()))
     }
 
     /// The image file of a case that is there, in any format.

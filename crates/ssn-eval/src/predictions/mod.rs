@@ -2,11 +2,13 @@
 
 mod distribution_file;
 mod draw;
+mod ensemble;
 mod folder;
 mod tensors;
 
 pub use distribution_file::{Description, DistributionFile, Header, Kind, ModelId, StoredPrecision};
 pub use draw::{Draw, PredictionRule, blocks, case_seed, predict_labels, summarize};
+pub use ensemble::{ensemble_id, mixture};
 pub use folder::{
     ABOUT_FILE, About, DISTRIBUTION_ENDING, Found, IMAGE_ENDINGS, ImagePaths, Output, Predictions,
     check_free, check_free_or, file_stem, find, is_config, unknown_name,

@@ -6,6 +6,7 @@ use ssn_core::{OnProgress, Phase};
 use super::material::{Material, Measured, Survey};
 use super::output::{Drawn, Report};
 use super::pictures::{self, COLUMNS};
+use super::scores::Scores;
 use super::steering::{Steered, impossible};
 use crate::error::Result;
 use crate::figures::sample_dice::{Row, sample_dice_figure};
@@ -65,6 +66,7 @@ pub(super) fn chosen(
     material: &Material,
     surveys: &[Survey],
     chosen: &[Chosen],
+    scores: Option<&Scores>,
     progress: OnProgress<'_>,
 ) -> Result<()> {
     if chosen.is_empty() {
@@ -82,7 +84,8 @@ pub(super) fn chosen(
     for (place, one) in chosen.iter().enumerate() {
         let id = material.found[one.index].id();
         phase.current(id);
-        case(report, material, &surveys[one.index], *one, place < steered)?;
+        let survey = &surveys[one.index];
+        case(report, material, (survey, &facts(survey, scores)), *one, place < steered)?;
         phase.advance(1, id);
     }
     Ok(())
@@ -91,14 +94,14 @@ pub(super) fn chosen(
 fn case(
     report: &mut Report,
     material: &Material,
-    survey: &Survey,
+    (survey, facts): (&Survey, &str),
     Chosen { index, why }: Chosen,
     steered: bool,
 ) -> Result<()> {
     let subject = material.read(index, true)?;
     let id = &survey.id;
     report.page.part(&format!("{id} · {why}"));
-    report.page.paragraph(&facts(survey));
+    report.page.paragraph(facts);
     let measured = Measured::of(&subject)?;
     let view = pictures::view(&subject);
     let mut caption =
@@ -133,10 +136,13 @@ fn case(
     Ok(())
 }
 
-fn facts(survey: &Survey) -> String {
+/// The figures of a case: those of its evaluation, as the tables have them, or of the samples that are shown.
+fn facts(survey: &Survey, scores: Option<&Scores>) -> String {
     let mut facts = vec![];
-    facts.extend(survey.ged.map(|ged| format!("GED² {ged:.3}")));
-    facts.push(format!("diversity of samples {:.3}", survey.sample_diversity));
+    let scored = |key: &str| scores.and_then(|scores| scores.of_case(&survey.id, key));
+    facts.extend(scored("ged2").or(survey.ged).map(|ged| format!("GED² {ged:.3}")));
+    let diversity = scored("sample_diversity").unwrap_or(survey.sample_diversity);
+    facts.push(format!("diversity of samples {diversity:.3}"));
     facts.extend(survey.rater_diversity.map(|diversity| format!("of raters {diversity:.3}")));
     facts.extend(survey.prediction.map(|dice| format!("DSC of the prediction {:.1} %", 100.0 * dice)));
     let above = survey.row().and_then(|row| row.above);

@@ -99,10 +99,12 @@ fn one_folder(
     progress: OnProgress<'_>,
 ) -> Result<()> {
     head(report, material);
-    score_tables(report, material)?;
+    let scores = Scores::read(&material.predictions)?;
+    score_tables(report, scores.as_ref());
     let surveys = survey(material, progress)?;
     cases::sample_dice(report, material, &surveys);
-    cases::chosen(report, material, &surveys, &cases::choose(&surveys, config.cases), progress)
+    let chosen = cases::choose(&surveys, config.cases);
+    cases::chosen(report, material, &surveys, &chosen, scores.as_ref(), progress)
 }
 
 fn head(report: &mut Report, material: &Material) {
@@ -126,10 +128,9 @@ fn missing_data(report: &mut Report, material: &Material, progress: OnProgress<'
         .paragraph(&format!("{what}, because the dataset cannot be opened: {note}. Name it with --data."));
 }
 
-fn score_tables(report: &mut Report, material: &Material) -> Result<()> {
-    let scores = Scores::read(&material.predictions)?;
+fn score_tables(report: &mut Report, scores: Option<&Scores>) {
     report.page.section("Scores");
-    match &scores {
+    match scores {
         None => report.page.paragraph(
             "These predictions were not scored yet: run `ssn evaluate` on the folder, and then the report again.",
         ),
@@ -142,6 +143,7 @@ fn score_tables(report: &mut Report, material: &Material) -> Result<()> {
                 settings.seed,
                 scores::DIRECTIONS
             ));
+            scores.evaluation.verdict.iter().for_each(|line| report.page.paragraph(line));
             report.page.table(&scores.summary_table());
             if let Some(table) = scores.case_table() {
                 report.page.section("Scores of each case");
@@ -150,7 +152,6 @@ fn score_tables(report: &mut Report, material: &Material) -> Result<()> {
             }
         }
     }
-    Ok(())
 }
 
 fn title(sources: &Sources) -> String {

@@ -68,6 +68,17 @@ impl Scores {
         Ok(Some(Self { evaluation, keys, rows }))
     }
 
+    /// A figure of a case by its key; `ged2` is that of all samples.
+    pub(super) fn of_case(&self, id: &str, key: &str) -> Option<f64> {
+        let place = |wanted: &str| self.keys.iter().rposition(|key| key == wanted);
+        let column = match key {
+            "ged2" => self.keys.iter().rposition(|key| key.starts_with("ged2_"))?,
+            key => place(key)?,
+        };
+        let ids = place("id")?;
+        self.rows.iter().find(|row| row[ids] == id)?[column].parse().ok()
+    }
+
     /// Means with standard errors: a row per figure.
     pub(super) fn summary_table(&self) -> Table {
         let count = |n: usize| Cell::name(&n.to_string());

@@ -188,7 +188,7 @@ impl RunConfig {
         head.check()?;
         if head.is_latent() {
             let is_one = self.batches.patch.rater != RaterChoice::All;
-            let expected = "random or fixed: a network with latent variables learns from one rater per step";
+            let expected = "{ kind = \"random\" } or fixed: a network with latent variables learns from one rater per step";
             require(is_one, "batches.patch.rater", "all", expected)?;
         }
         match &self.model.backbone {

@@ -39,8 +39,8 @@ const KIND: &str = "kind";
 pub enum RunPreset {
     /// For data of your own.
     General,
-    /// The network of `ssn demo`.
-    Demo,
+    /// A small network and few steps, for a laptop and a first look; that of `ssn demo`.
+    Small,
     /// The paper's 2D experiment as it is described.
     Lidc,
     /// The paper's 2D experiment as the authors' code runs it.
@@ -57,7 +57,7 @@ impl RunPreset {
     /// All of them.
     pub const ALL: [Self; 7] = [
         Self::General,
-        Self::Demo,
+        Self::Small,
         Self::Lidc,
         Self::LidcAsCoded,
         Self::LidcEnergy,
@@ -69,7 +69,7 @@ impl RunPreset {
     fn name_and_text(self) -> (&'static str, &'static str) {
         match self {
             Self::General => ("general", include_str!("../../presets/general.toml")),
-            Self::Demo => ("demo", include_str!("../../presets/demo.toml")),
+            Self::Small => ("small", include_str!("../../presets/small.toml")),
             Self::Lidc => ("lidc", include_str!("../../presets/lidc.toml")),
             Self::LidcAsCoded => ("lidc-as-coded", include_str!("../../presets/lidc-as-coded.toml")),
             Self::LidcEnergy => ("lidc-energy", include_str!("../../presets/lidc-energy.toml")),
@@ -92,6 +92,9 @@ impl RunPreset {
     pub fn parse(name: &str) -> Result<Self, String> {
         if name == "toy" {
             return Err("the toy problem has a verb of its own: ssn toy".to_owned());
+        }
+        if name == "demo" {
+            return Err("the preset `demo` is now `small`".to_owned());
         }
         Self::ALL.into_iter().find(|preset| preset.name() == name).ok_or_else(|| {
             let names = Self::ALL.map(Self::name);
@@ -198,6 +201,13 @@ impl ConfigSources {
             })
             .collect();
         if sentences.is_empty() { Ok(()) } else { Err(self.wrong(sentences.join("; "))) }
+    }
+
+    /// Whether the file or an override sets a key, such as `data.split.folds`.
+    pub fn sets(&self, key: &str) -> bool {
+        let overridden = self.overrides.iter().any(|setting| setting.keys.join(".") == key);
+        let table = Value::Table(self.file_table().unwrap_or_default());
+        overridden || key.split('.').try_fold(&table, |value, key| value.get(key)).is_some()
     }
 
     /// The sections of the file that are about training, and win over a preset's.

@@ -16,6 +16,7 @@ use ssn_nn::communicator::{Communicator, all_gather_values, is_root};
 use ssn_nn::model::{Execution, Model, Precision};
 use tch::Device;
 
+use super::config::RunConfig;
 use super::folder::{CONFIG, ResolvedRun, RunFolder};
 use super::logs::{self, MetricsCsv, SummaryWriter, ValidationScores};
 use super::validation::Validator;
@@ -230,6 +231,16 @@ impl Run {
     /// Steps done.
     pub fn steps_done(&self) -> u64 {
         self.progress.step
+    }
+
+    /// Every setting.
+    pub fn config(&self) -> &RunConfig {
+        &self.resolved.config
+    }
+
+    /// How many numbers the network learns.
+    pub fn parameters(&self) -> i64 {
+        self.trainer.model().parameters().count()
     }
 
     /// How GPUs of several ranks sum, in words.

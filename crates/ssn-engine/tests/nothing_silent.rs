@@ -1,0 +1,204 @@
+//! What once happened without a word: cases that were dropped, parts that were empty, images that were replaced.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use common::{Ended, Images, Lab, ends, fails, finishes};
+use ssn_core::progress::silent;
+use ssn_eval::{DistributionFile, EvaluateConfig, Kind, Predictions, ReportConfig, evaluate, report};
+use ssn_io::Limits;
+
+fn engine(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ssn-engine"));
+    command.env("OMP_NUM_THREADS", "1").args(arguments);
+    command
+}
+
+/// What predicting ended with.
+fn predict(arguments: &[&Path]) -> Ended {
+    let mut command = engine(&["predict", "--json"]);
+    command.args(arguments);
+    ends(&mut command)
+}
+
+/// The image of a case of the dataset.
+fn image(lab: &Lab, number: usize) -> std::path::PathBuf {
+    lab.data().join(format!("images/synthetic-0000{number}.png"))
+}
+
+#[test]
+fn bad_cases_are_left_out_if_that_is_asked_for() {
+    let lab = Lab::new(Images::Flat).with(&["training.steps=4", "training.validate_every=0"]);
+    fs::write(image(&lab, 2), b"no picture").unwrap();
+    let run = lab.path("run");
+    let strict = lab.begin(&run);
+    let strict: Vec<_> =
+        strict.get_args().filter(|word| *word != "--skip-check").map(ToOwned::to_owned).collect();
+    let mut command = engine(&[]);
+    command.args(strict);
+    let refused = fails(&mut command, 1, &["data.exclude", "--skip-check"]);
+    assert!(refused.stderr.contains("synthetic-00002"), "{}", refused.stderr);
+    assert!(!run.exists());
+    let ended = ends(&mut lab.begin(&run));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("left out of training, validation and test: synthetic-00002"),
+        "{}",
+        ended.stderr
+    );
+    let config = fs::read_to_string(run.join("config.toml")).unwrap();
+    assert!(config.contains("exclude = [\"synthetic-00002\"]"), "{config}");
+    finishes(&mut lab.resume(&run));
+}
+
+#[test]
+fn a_long_run_is_announced() {
+    let lab = Lab::new(Images::Flat).with(&["training.steps=4", "training.validate_every=2"]);
+    let run = lab.uncut("run");
+    let log = fs::read_to_string(run.join("log.txt")).unwrap();
+    for words in [
+        "trains on the CPU with 1 thread",
+        "U-Net of 2 levels, low-rank normal of rank 2",
+        "parameters; 4 steps",
+        "GED² on the validation set was",
+    ] {
+        assert!(log.contains(words), "{words} is missing in\n{log}");
+    }
+}
+
+#[test]
+fn without_a_test_part_validation_is_predicted_and_told() {
+    let lab = Lab::new(Images::Flat).with(&["training.steps=4", "data.split.ratios=[70,30,0]"]);
+    let (run, out) = (lab.uncut("run"), lab.path("out"));
+    let ended = predict(&[&run, Path::new("--out"), &out]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("no case is for test, so that those for validation are predicted"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(Predictions::open(&out).unwrap().about().split, "validation");
+    assert!(evaluate(&EvaluateConfig::new(&out), &silent).unwrap().evaluation.cases > 0);
+}
+
+#[test]
+fn images_join_are_shown_and_are_noticed_when_replaced() {
+    let lab = Lab::new(Images::Flat).with(&["training.steps=4"]);
+    let (run, out, mine) = (lab.uncut("run"), lab.path("out"), lab.path("mine"));
+    fs::create_dir(&mine).unwrap();
+    for number in 0..2 {
+        fs::copy(image(&lab, number), mine.join(format!("patient{number}.png"))).unwrap();
+    }
+    let [first, second] = [0, 1].map(|number| mine.join(format!("patient{number}.png")));
+    let made = |ended: &Ended| {
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let json: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        json["predicted"].as_u64().unwrap()
+    };
+    assert_eq!(made(&predict(&[&run, &first, Path::new("--out"), &out])), 1);
+    assert_eq!(made(&predict(&[&run, &second, Path::new("--out"), &out])), 1, "another patient joins");
+    assert_eq!(made(&predict(&[&run, &second, Path::new("--out"), &out])), 0);
+    fs::copy(image(&lab, 5), &second).unwrap();
+    let again = predict(&[&run, &second, Path::new("--out"), &out]);
+    assert_eq!(made(&again), 1);
+    assert!(
+        again.stderr.contains("patient1 is predicted again: its image is another than before"),
+        "{}",
+        again.stderr
+    );
+
+    let made = report(&ReportConfig::new(vec![out.clone()]), &silent).unwrap();
+    let page = fs::read_to_string(&made.report).unwrap();
+    for case in ["patient0", "patient1"] {
+        assert!(page.contains(case), "{case}");
+    }
+    assert!(
+        page.contains("Image, raters, prediction, entropy and samples of case patient0"),
+        "pictures with images"
+    );
+    assert!(!page.contains("left out"), "the images are found");
+}
+
+#[test]
+fn masks_and_volumes_are_no_pictures() {
+    let lab = Lab::new(Images::Flat).with(&["training.steps=4"]);
+    let (run, out) = (lab.uncut("run"), lab.path("out"));
+    let mask = lab.data().join("labels/synthetic-00000_0.png");
+    let ended = predict(&[&run, &mask, Path::new("--out"), &out]);
+    assert_eq!(ended.code, Some(65));
+    assert!(ended.stderr.contains("different values, as a mask has; give the images"), "{}", ended.stderr);
+    let named = lab.path("seg_patient.png");
+    fs::copy(&mask, &named).unwrap();
+    let ended = predict(&[&run, &named, Path::new("--out"), &out]);
+    assert!(
+        ended.stderr.contains("this is a label map or a mask, but an image is expected"),
+        "{}",
+        ended.stderr
+    );
+    let volumes = Lab::new(Images::Volumes);
+    let volume = volumes.data().join("images/synthetic-00000.nii.gz");
+    let ended = predict(&[&run, &volume, Path::new("--out"), &out]);
+    assert_eq!(ended.code, Some(65));
+    assert!(ended.stderr.contains("is a volume of 16 slices; give pictures"), "{}", ended.stderr);
+}
+
+#[test]
+fn folds_are_an_ensemble() {
+    let lab = Lab::new(Images::Flat).with(&["training.steps=4", "training.validate_every=0"]);
+    let runs = [0, 1, 2].map(|fold| {
+        let run = lab.path(&format!("fold{fold}"));
+        finishes(lab.begin(&run).args(["--fold", &fold.to_string()]));
+        run
+    });
+    let split = |run: &Path| fs::read_to_string(run.join("split.toml")).unwrap();
+    assert_ne!(split(&runs[0]), split(&runs[1]));
+    let out = lab.path("out");
+    let mut command = engine(&["predict", "--json", "--samples", "10", "--split", "all"]);
+    command
+        .arg(&runs[0])
+        .arg("--ensemble")
+        .arg(&runs[1])
+        .arg("--ensemble")
+        .arg(&runs[2])
+        .arg("--out")
+        .arg(&out);
+    finishes(&mut command);
+    let file =
+        DistributionFile::read(&out.join("synthetic-00003.ssn.safetensors"), &Limits::default()).unwrap();
+    assert_eq!((file.description().kind, file.sample_count()), (Kind::Sampled, 10));
+    assert!(file.description().model.name.starts_with("ensemble of fold0, step 4 and fold1"));
+    // Sample 4 of the ensemble is sample 1 of its second member.
+    let alone = lab.path("alone");
+    let mut command = engine(&["predict", "--json", "--split", "all"]);
+    finishes(command.arg(&runs[1]).arg("--out").arg(&alone));
+    let member =
+        DistributionFile::read(&alone.join("synthetic-00003.ssn.safetensors"), &Limits::default()).unwrap();
+    let steering = ssn_core::Steering::default();
+    let drawn = ssn_eval::Draw::new(&member, 0, &steering).unwrap().labels(1..2).unwrap();
+    let v = file.distribution().voxels();
+    let differing =
+        file.samples().unwrap()[4 * v..5 * v].iter().zip(drawn[0].labels()).filter(|(a, b)| a != b).count();
+    // The member's own file has its factor in half precision.
+    assert!(differing <= v / 50, "{differing} of {v}");
+}
+
+#[test]
+fn what_is_no_config_says_what_to_do() {
+    let lab = Lab::new(Images::Flat);
+    let data = lab.data().display().to_string();
+    fails(&mut engine(&["train", &data]), 2, &["is a folder", "ssn train --data", "ssn init"]);
+    fails(&mut engine(&["train", "nope.toml"]), 2, &["there is no file nope.toml", "ssn init"]);
+    let config = lab.path("ssn.toml");
+    fs::write(&config, format!("[data]\npath = {data:?}\n")).unwrap();
+    let config = config.display().to_string();
+    fails(&mut engine(&["train", &config, "--set", "steps=5"]), 65, &["did you mean", "`training.steps`?"]);
+    fails(&mut engine(&["train", &config, "--preset", "demo"]), 2, &["is now `small`"]);
+    finishes(&mut engine(&["check", &config]));
+    fs::write(lab.path("bad.toml"), format!("[data]\npath = {data:?}\n[loss]\nsamples = 0\n")).unwrap();
+    fails(&mut engine(&["check", &lab.path("bad.toml").display().to_string()]), 65, &["loss.samples"]);
+}
