@@ -1,5 +1,7 @@
 //! Labels that can be read but are probably not what was meant, and the settings that mend them.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
 mod common;
 
 use common::Folder;
