@@ -97,6 +97,7 @@ pub(super) enum LossPhase {
 impl LossConfig {
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
+        require(self.samples >= 1, "loss.samples", self.samples, "at least 1")?;
         let draws = self.pairing.draws(self.samples)?;
         let exponent = self.likelihood_exponent;
         let in_range = exponent > 0.0 && exponent <= 1.0;
