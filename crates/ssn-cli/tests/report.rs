@@ -34,10 +34,14 @@ fn folder(cases: &[&'static str], kind: Kind) -> TempDir {
     folder
 }
 
-fn predict(folder: &TempDir, name: &str, cases: &[&'static str], kind: Kind) {
+/// What all predictions of these tests are of.
+fn about() -> About {
     let dataset = "set/index.csv".to_owned();
-    let about = About { model: model(), seed: 0, dataset, split: "all".to_owned(), images: None };
-    let predictions = Predictions::create(&folder.path().join(name), about).unwrap();
+    About { model: model(), seed: 0, dataset, split: "all".to_owned(), images: None }
+}
+
+fn predict(folder: &TempDir, name: &str, cases: &[&'static str], kind: Kind) {
+    let predictions = Predictions::create(&folder.path().join(name), about()).unwrap();
     for (number, id) in cases.iter().enumerate() {
         Prediction { kind, ..Prediction::picture(id, number as u64) }
             .write(&predictions.distribution_path(id));
@@ -237,14 +241,7 @@ fn a_volume_shows_the_slice_with_most_and_a_montage() {
     // Most is marked in slice 3.
     volume("set/a_0.nii.gz", &|i| u8::from(i / 64 == 3 && i % 64 < 30 || i / 64 == 1 && i % 64 < 9));
     std::fs::write(folder.path().join("set/index.csv"), "id,image,seg\na,a.nii.gz,a_0.nii.gz\n").unwrap();
-    let about = About {
-        model: model(),
-        seed: 0,
-        dataset: "set/index.csv".to_owned(),
-        split: "all".to_owned(),
-        images: None,
-    };
-    let predictions = Predictions::create(&folder.path().join("predictions"), about).unwrap();
+    let predictions = Predictions::create(&folder.path().join("predictions"), about()).unwrap();
     let region = ssn_eval::Region::whole(size);
     Prediction { size, region, ..Prediction::picture("a", 3) }.write(&predictions.distribution_path("a"));
     let html = page(&folder, &["predictions", "--samples", "6"], "predictions/report");
@@ -321,14 +318,7 @@ fn a_report_of_sixty_cases_is_small() {
     let folder = tempfile::tempdir().unwrap();
     let (size, shape) = ([1, 128, 128], [1, 1, 128, 128]);
     let ids: Vec<&'static str> = (0..60).map(|i| &*format!("case{i}").leak()).collect();
-    let about = About {
-        model: model(),
-        seed: 0,
-        dataset: "set/index.csv".to_owned(),
-        split: "all".to_owned(),
-        images: None,
-    };
-    let predictions = Predictions::create(&folder.path().join("predictions"), about).unwrap();
+    let predictions = Predictions::create(&folder.path().join("predictions"), about()).unwrap();
     std::fs::create_dir(folder.path().join("set")).unwrap();
     let mut index = "id,image,seg_0,seg_1\n".to_owned();
     for (number, id) in ids.iter().enumerate() {

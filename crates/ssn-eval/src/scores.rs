@@ -204,10 +204,19 @@ impl CaseScores {
     /// distance of two different raters. A deterministic network, with one sample, is a perfect one of m = ∞. None for a
     /// single rater.
     pub fn excess_ged_squared(&self) -> Option<f64> {
-        let n = self.raters as f64;
         let inverse_m = if self.samples > 1 { 1.0 / self.samples as f64 } else { 0.0 };
-        let distance = (self.raters > 1).then(|| self.rater_diversity * n / (n - 1.0))?;
-        self.ged_squared().map(|ged| ged - distance * (inverse_m + 1.0 / n))
+        let distance = self.rater_distance()?;
+        self.ged_squared().map(|ged| ged - distance * (inverse_m + 1.0 / self.raters as f64))
+    }
+
+    /// The mean distance of two different raters; none for a single one.
+    pub fn rater_distance(&self) -> Option<f64> {
+        of_different(self.rater_diversity, self.raters)
+    }
+
+    /// The mean distance of two different samples; none for a single one.
+    pub fn sample_distance(&self) -> Option<f64> {
+        of_different(self.sample_diversity, self.samples)
     }
 
     /// The DSC of the prediction: the mean over masks of the mean over raters, where they have a value.
@@ -215,6 +224,12 @@ impl CaseScores {
         let of_groups: Vec<f64> = self.groups.iter().filter_map(|group| mean(&group.dsc)).collect();
         (!of_groups.is_empty()).then(|| of_groups.iter().sum::<f64>() / of_groups.len() as f64)
     }
+}
+
+/// The mean distance of two different ones of `count` maps, by the mean over all pairs with self-pairs.
+fn of_different(mean_of_pairs: f64, count: usize) -> Option<f64> {
+    let n = count as f64;
+    (count > 1).then(|| mean_of_pairs * n / (n - 1.0))
 }
 
 /// The scores of one mask; lists have an entry per rater.

@@ -332,7 +332,7 @@ fn layers(config: &TrainConfig, control: Control<'_>) -> Result<ConfigSources> {
         }
         (None, Some(data)) => {
             let dataset = Dataset::open(data)?;
-            let first = first_readable(&dataset)?;
+            let first = dataset.first_readable()?;
             let scale = suggest_normalization(&dataset, &first);
             let mut text = data_sections(&dataset, data, &first, scale);
             // A preset of the paper says everything about training by itself.
@@ -418,18 +418,6 @@ pub fn check_config(path: &Path) -> Result<()> {
     let config = TrainConfig::from_file(path, "");
     resolve(layers(&config, Control::default())?.config()?)?;
     Ok(())
-}
-
-/// The first case that loads: one damaged file is for the check to tell, not a reason to stop here.
-fn first_readable(dataset: &Dataset) -> Result<ssn_data::Case> {
-    let mut first_error = None;
-    for index in 0..dataset.entries.len() {
-        match dataset.load_raw(index) {
-            Ok(case) => return Ok(case),
-            Err(error) => first_error = first_error.or(Some(error)),
-        }
-    }
-    Err(first_error.map_or_else(|| Error::new(ErrorKind::BadData, "the dataset has no cases"), Error::from))
 }
 
 const LOG: &str = "log.txt";

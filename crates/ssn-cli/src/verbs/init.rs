@@ -28,7 +28,7 @@ struct Found<'a> {
 pub fn run(args: &InitArgs, global: &Global) -> Result<Exit, Failure> {
     ssn_eval::check_free(&args.out, args.overwrite)?;
     let dataset = Dataset::open(&args.dataset)?;
-    let first = first_readable(&dataset)?;
+    let first = dataset.first_readable()?;
     let text = general_config(&dataset, &path_from(&args.out, &args.dataset), &first);
     write_atomically(&args.out, |out| out.write_all(text.as_bytes()))
         .map_err(|error| Failure::new(Exit::Io, error))?;
@@ -87,18 +87,6 @@ pub fn general_config(dataset: &Dataset, path: &Path, first: &Case) -> String {
         + "\n# What follows suits the preset above; with another one, remove it.\n"
         + &batch_sections(dataset, first)
         + FREQUENT
-}
-
-/// The first case that loads: one damaged file is for `ssn check` to tell, not a reason to stop here.
-pub fn first_readable(dataset: &Dataset) -> Result<Case, Failure> {
-    let mut first_error = None;
-    for index in 0..dataset.entries.len() {
-        match dataset.load_raw(index) {
-            Ok(case) => return Ok(case),
-            Err(error) => first_error = first_error.or(Some(error)),
-        }
-    }
-    Err(first_error.map_or_else(|| Failure::new(Exit::BadData, "the dataset has no cases"), Failure::from))
 }
 
 /// The path of the dataset as the config file sees it.

@@ -91,6 +91,23 @@ pub trait Cases: Send + Sync {
 
     /// Loads a case: the same values every time.
     fn load(&self, index: usize) -> Result<Case>;
+
+    /// Loads the first case that can be loaded: a damaged one is for the check of a dataset to tell.
+    fn load_first(&self) -> Result<Case> {
+        first_of(self.len(), |index| self.load(index))
+    }
+}
+
+/// The first of some cases that loads, or why the very first does not.
+fn first_of(len: usize, load: impl Fn(usize) -> Result<Case>) -> Result<Case> {
+    let mut first_error = None;
+    for index in 0..len {
+        match load(index) {
+            Ok(case) => return Ok(case),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    Err(first_error.unwrap_or_else(|| no_such_case(0, len)))
 }
 
 /// A set of cases held in memory, for tests and for sets that a program makes itself.
@@ -289,6 +306,11 @@ impl Dataset {
             finding.of_case(&self.entries[index].id)
         };
         case.ok_or_else(|| errors.next().unwrap_or_else(nothing).into_error())
+    }
+
+    /// Loads the first case that can be loaded, before any preprocessing.
+    pub fn first_readable(&self) -> Result<Case> {
+        first_of(self.entries.len(), |index| self.load_raw(index))
     }
 
     /// The same for prediction: a case without labels loads with no raters. Training and scores need the others.

@@ -25,15 +25,9 @@ fn mean(cases: &[Scored], value: impl Fn(&Scored) -> Option<f64>) -> Option<f64>
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The mean distance of two different ones of `count` maps, of the mean over all pairs with self-pairs.
-fn of_different(mean_of_pairs: f64, count: usize) -> Option<f64> {
-    let n = count as f64;
-    (count > 1).then(|| mean_of_pairs * n / (n - 1.0))
-}
-
 fn diversity(kind: Kind, cases: &[Scored]) -> String {
-    let samples = mean(cases, |case| of_different(case.scores.sample_diversity, case.scores.samples));
-    let raters = mean(cases, |case| of_different(case.scores.rater_diversity, case.scores.raters));
+    let samples = mean(cases, |case| case.scores.sample_distance());
+    let raters = mean(cases, |case| case.scores.rater_distance());
     let (samples, raters) = match (samples, raters) {
         (None, _) if kind == Kind::Deterministic => {
             return "The network is deterministic: its one segmentation says nothing about what raters disagree on."

@@ -49,9 +49,7 @@ pub fn resolve(mut config: RunConfig) -> Result<ResolvedRun> {
             advice: "change data.split.ratios, or the file of the split",
         });
     }
-    // A damaged case is for the check of the dataset to tell, not a reason to stop here.
-    let first = (1..training.len()).find_map(|index| training.load(index).ok());
-    let first = training.load(0).or_else(|error| first.ok_or(error))?;
+    let first = training.load_first()?;
     let (channels, classes) = (dataset.channels.len(), dataset.classes.len());
     if first.channels != channels {
         return refused(
