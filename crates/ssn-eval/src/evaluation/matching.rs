@@ -209,7 +209,7 @@ pub(crate) fn load_raters(dataset: &Dataset, job: &Job) -> Result<(Vec<LabelMap>
     Ok((label_maps(case.raters, dataset.classes.len())?, names))
 }
 
-/// The same as [`load_raters`], with the image in the intensities in which it is stored.
+/// Loads the image in the intensities in which it is stored, and the label maps `[d, h, w]` of all raters.
 pub fn load_with_image(
     dataset: &Dataset,
     index: usize,
