@@ -9,8 +9,8 @@ use std::process::Output;
 use common::{Prediction, model, picture, ssn, told};
 use ssn_core::metrics::{PairStatistic, ged};
 use ssn_core::{BitPlanes, LabelMap};
-use ssn_eval::{About, Kind, Predictions};
-use ssn_io::{Limits, read};
+use ssn_eval::{About, Kind, Predictions, Region};
+use ssn_io::{Geometry, Limits, read};
 use tempfile::TempDir;
 
 const CASES: [&str; 3] = ["case1", "case2", "case10"];
@@ -52,14 +52,13 @@ fn help() {
     insta::assert_snapshot!(told(&ssn(&tempfile::tempdir().unwrap(), &["evaluate", "--help"])));
 }
 
-#[test]
-fn scores_are_those_of_the_samples_that_sample_writes() {
-    let folder = folder();
-    told(&evaluate(&folder, &["--samples", "20", "--seed", "5"]));
-    told(&ssn(
-        &folder,
-        &["sample", "predictions", "--samples", "20", "--seed", "5", "--out", "samples", "--quiet"],
-    ));
+/// Draws and scores samples by the commands, and compares GED² with that of the files.
+fn assert_scored_as_sampled(folder: &TempDir, predictions: &str) {
+    let drawn = ["--samples", "20", "--seed", "5", "--quiet"];
+    let scored = ssn(folder, &[&["evaluate", predictions, "--data", "ssn.toml"][..], &drawn].concat());
+    assert!(scored.status.success(), "{}", told(&scored));
+    let sampled = ssn(folder, &[&["sample", predictions, "--out", "samples"][..], &drawn].concat());
+    assert!(sampled.status.success(), "{}", told(&sampled));
     let planes = |names: &[String]| -> Vec<BitPlanes> {
         let labels = |name: &String| read(&folder.path().join(name), &Limits::default()).unwrap().to_labels();
         names
@@ -67,7 +66,7 @@ fn scores_are_those_of_the_samples_that_sample_writes() {
             .map(|name| BitPlanes::new(&LabelMap::new(labels(name).unwrap().data, 2).unwrap()))
             .collect()
     };
-    let csv = std::fs::read_to_string(folder.path().join("predictions/evaluation/cases.csv")).unwrap();
+    let csv = std::fs::read_to_string(folder.path().join(predictions).join("evaluation/cases.csv")).unwrap();
     let column = csv.lines().next().unwrap().split(',').position(|key| key == "ged2_20").unwrap();
     for (case, row) in CASES.into_iter().zip(csv.lines().skip(1)) {
         let samples: Vec<String> = (0..20).map(|i| format!("samples/{case}_sample_{i}.nii.gz")).collect();
@@ -76,6 +75,11 @@ fn scores_are_those_of_the_samples_that_sample_writes() {
         let scored: f64 = row.split(',').nth(column).unwrap().parse().unwrap();
         assert!((scored - expected).abs() < 1e-12, "{case}: {scored} and {expected}");
     }
+}
+
+#[test]
+fn scores_are_those_of_the_samples_that_sample_writes() {
+    assert_scored_as_sampled(&folder(), "predictions");
 }
 
 #[test]
@@ -226,26 +230,23 @@ fn threads_change_nothing() {
 }
 
 #[test]
-fn raters_follow_what_was_done_to_the_images() {
+fn resampled_predictions_are_scored_on_the_grid_of_the_image() {
     let folder = folder();
-    // The predictions are on a grid of twice the spacing; the config says that images were brought there.
-    let config = "[data]\npath = \"set\"\nspacing = [2.0, 2.0, 1.0]\n";
-    std::fs::write(folder.path().join("coarse.toml"), config).unwrap();
     let about =
         About { model: model(), seed: 0, dataset: "set".to_owned(), split: "test".to_owned(), images: None };
     let predictions = Predictions::create(&folder.path().join("coarse"), about).unwrap();
-    let dataset = ssn_data::DataConfig::read(&folder.path().join("coarse.toml")).unwrap().open().unwrap();
-    for (number, id) in CASES.into_iter().enumerate() {
-        let case = ssn_data::Cases::load(&dataset, number).unwrap();
-        assert_eq!(case.shape, [1, 4, 4]);
-        let region = ssn_eval::Region::whole(case.shape);
-        let prediction =
-            Prediction { size: case.shape, region, geometry: case.geometry, ..Prediction::picture(id, 1) };
-        prediction.write(&predictions.distribution_path(id));
+    // The network has half of the image's voxels along each axis.
+    let (size, spacing) = ([1, 4, 4], [2.0, 2.0, 1.0]);
+    let geometry = Geometry { spacing, ..Geometry::default() };
+    let coarse =
+        |id| Prediction { size, region: Region::whole(size), geometry, ..Prediction::picture(id, 1) };
+    for id in CASES {
+        let file = coarse(id).file().resampled_from([1, 8, 8], Geometry::default()).unwrap();
+        file.write(&predictions.distribution_path(id)).unwrap();
     }
-    let output =
-        ssn(&folder, &["evaluate", "coarse", "--data", "coarse.toml", "--fast", "-q", "--samples", "3"]);
-    assert!(output.status.success(), "{}", told(&output));
+    assert_scored_as_sampled(&folder, "coarse");
+    // On the grid of the network they do not fit the images.
+    coarse(CASES[0]).write(&predictions.distribution_path(CASES[0]));
     let output = ssn(&folder, &["evaluate", "coarse", "--data", "ssn.toml", "--fast", "-q", "--out", "x"]);
     insta::assert_snapshot!("other_grid", told(&output));
 }

@@ -107,6 +107,20 @@ impl Grid {
         self.shape.iter().product()
     }
 
+    /// For each voxel of this grid the nearest one of another grid with the same middle and axes, along d, h and w; halfway
+    /// between two the later one.
+    ///
+    /// With n and m voxels at distances s and t along an axis, voxel i of this grid lies at
+    /// x = (m − 1)/2 + (i − (n − 1)/2)·s/t of the other, and the nearest is ⌊x + ½⌋, within 0 and m − 1.
+    pub fn nearest_voxels(&self, other: &Self) -> [Vec<usize>; 3] {
+        std::array::from_fn(|axis| {
+            let (n, m) = (self.shape[axis] as f64, other.shape[axis] as f64);
+            let step = self.spacing[axis] / other.spacing[axis];
+            let place = |i: usize| 0.5 * (m - 1.0) + (i as f64 - 0.5 * (n - 1.0)) * step;
+            (0..self.shape[axis]).map(|i| (place(i) + 0.5).floor().clamp(0.0, m - 1.0) as usize).collect()
+        })
+    }
+
     /// Fails unless an array has one entry per voxel.
     pub(crate) fn check_length(&self, field: &'static str, found: usize) -> Result<()> {
         if found == self.voxels() {
@@ -119,6 +133,17 @@ impl Grid {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_nearest_voxel_is_where_the_middles_meet() {
+        let fine = Grid::new([1, 4, 7], [3.0, 1.0, 1.0]).unwrap();
+        let coarse = Grid::new([1, 2, 2], [3.0, 2.0, 3.0]).unwrap();
+        // Along w, voxels lie at 0.5 + (i − 3)/3: −0.5, −0.17, 0.17, 0.5, …
+        let expected = [vec![0], vec![0, 0, 1, 1], vec![0, 0, 0, 1, 1, 1, 1]];
+        assert_eq!(fine.nearest_voxels(&coarse), expected);
+        assert_eq!(coarse.nearest_voxels(&fine), [vec![0], vec![1, 3], vec![2, 5]]);
+        assert_eq!(fine.nearest_voxels(&fine)[2], (0..7).collect::<Vec<_>>());
+    }
 
     #[test]
     fn bad_grids_are_errors() {

@@ -12,7 +12,6 @@ use ssn_data::{
     AugmentConfig, AugmentPreset, Augmentation, BatchConfig, Case, CaseOrder, DataLoader, LoaderConfig,
     MemoryCases, PatchConfig, PatchSampler, RaterChoice,
 };
-use ssn_io::Geometry;
 
 const WORKERS: usize = 2;
 
@@ -45,9 +44,7 @@ fn case(number: usize, channels: usize, shape: [usize; 3]) -> Case {
         shape,
         image,
         raters: vec![(0..d * h * w).map(label).collect()],
-        rater_numbers: vec![],
-        mask: None,
-        geometry: Geometry::default(),
+        ..Case::default()
     }
 }
 

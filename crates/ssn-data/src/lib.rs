@@ -37,7 +37,7 @@ pub use config::DataConfig;
 pub use dataset::{
     Case, CaseEntry, Cases, Dataset, Finding, FindingKind, LabelCoding, LabelPolicy, Layout, MemoryCases,
     Normalization, Preprocessing, Ratios, Severity, Split, SplitAssignment, SplitFile, Subset, divide, fold,
-    labels_between, mask_box,
+    mask_box, resample_labels,
 };
 pub use error::{DataError, Result};
 pub use layouts::{CACHE_ENDING, DatasetOverrides};

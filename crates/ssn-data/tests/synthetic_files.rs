@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
-use ssn_data::{Cases, Dataset, Synthetic, SyntheticConfig, check};
+use ssn_data::{Case, Cases, Dataset, Synthetic, SyntheticConfig, check};
+use ssn_io::Source;
 
 #[test]
 fn pictures_are_read_back() {
@@ -28,6 +29,8 @@ fn volumes_are_read_back_with_their_masks() {
     set.write(folder.path(), &|_| {}).unwrap();
     let dataset = Dataset::open(folder.path()).unwrap();
     for index in 0..2 {
-        assert_eq!(dataset.load_raw(index).unwrap(), set.load(index).unwrap());
+        let read = dataset.load_raw(index).unwrap();
+        assert!(read.header.nifti().is_some());
+        assert_eq!(Case { header: Source::default(), ..read }, set.load(index).unwrap());
     }
 }

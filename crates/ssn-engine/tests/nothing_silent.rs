@@ -10,7 +10,9 @@ use std::process::Command;
 
 use common::{Ended, Images, Lab, ends, fails, finishes};
 use ssn_core::progress::silent;
-use ssn_eval::{DistributionFile, EvaluateConfig, Kind, Predictions, ReportConfig, evaluate, report};
+use ssn_eval::{
+    DistributionFile, EvaluateConfig, Kind, Predictions, ReportConfig, SampleConfig, evaluate, report,
+};
 use ssn_io::Limits;
 
 fn engine(arguments: &[&str]) -> Command {
@@ -122,6 +124,33 @@ fn images_join_are_shown_and_are_noticed_when_replaced() {
         "pictures with images"
     );
     assert!(!page.contains("left out"), "the images are found");
+}
+
+#[test]
+fn with_a_spacing_everything_is_on_the_grid_of_the_image() {
+    let lab = Lab::new(Images::Volumes).with(&["training.steps=4", "data.spacing=[2.0,1.5,1.25]"]);
+    let (run, out, samples) = (lab.uncut("run"), lab.path("out"), lab.path("samples"));
+    let ended = predict(&[&run, Path::new("--out"), &out, Path::new("--probabilities")]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let config = SampleConfig { entropy: true, ..SampleConfig::new(vec![out.clone()], &samples) };
+    ssn_eval::sample(&config, &silent).unwrap();
+    let about = Predictions::open(&out).unwrap().cases().unwrap()[0].header.description.clone();
+    let case = &about.case;
+    let image = ssn_io::read(&lab.data().join(format!("images/{case}.nii.gz")), &Limits::default()).unwrap();
+    assert_eq!(about.network_grid.unwrap().size, [13, 11, 8], "the network saw other voxels");
+    for path in [
+        samples.join(format!("{case}_sample_0.nii.gz")),
+        samples.join(format!("{case}_marginal_entropy.nii.gz")),
+        out.join(format!("{case}_prediction.nii.gz")),
+        out.join(format!("{case}_prob_maps.nii.gz")),
+    ] {
+        let found = ssn_io::read(&path, &Limits::default()).unwrap();
+        assert_eq!((&found.shape[1..], found.geometry), (&image.shape[1..], image.geometry), "{path:?}");
+    }
+    let scored = evaluate(&EvaluateConfig::new(&out), &silent).unwrap().evaluation;
+    assert!(scored.figure("log_likelihood").unwrap().mean.unwrap().is_finite());
+    let made = report(&ReportConfig::new(vec![out.clone()]), &silent).unwrap();
+    assert!(fs::read_to_string(&made.report).unwrap().contains(case.as_str()));
 }
 
 #[test]

@@ -14,8 +14,8 @@ use ssn_io::{Limits, write};
 use crate::arguments::{OneOf, named_weight, numbered_weight, one_of, weight};
 use crate::error::{EvalError, Result};
 use crate::predictions::{
-    DistributionFile, Draw, Found, Kind, Output, blocks, check_free, create_folder, file_stem, find,
-    summarize, unknown_name, write_text,
+    Description, DistributionFile, Draw, Found, Kind, Output, blocks, check_free, create_folder, file_stem,
+    find, summarize, unknown_name, write_text,
 };
 
 /// What is drawn, and how it is written.
@@ -57,16 +57,17 @@ pub struct SampleConfig {
     /// Write the entropy of these probabilities, 0 to 1.
     #[cfg_attr(feature = "clap", arg(long))]
     pub entropy: bool,
-    /// The format of the files: nii.gz, nrrd, mha, or png for label maps of pictures.
-    #[cfg_attr(feature = "clap", arg(long, default_value = "nii.gz", hide_possible_values = true))]
-    pub format: MapFormat,
+    /// The format of the files: nii.gz, nrrd, mha, or png for label maps of pictures. Unless it is given, label maps of PNG, JPEG and TIFF
+    /// files are png, and everything else is nii.gz.
+    #[cfg_attr(feature = "clap", arg(long, hide_possible_values = true))]
+    pub format: Option<MapFormat>,
     /// Replace files that are there already.
     #[cfg_attr(feature = "clap", arg(long))]
     pub overwrite: bool,
 }
 
 impl SampleConfig {
-    /// Ten samples of each case as NIfTI files.
+    /// Ten samples of each case as label maps.
     pub fn new(inputs: Vec<PathBuf>, out: impl Into<PathBuf>) -> Self {
         Self {
             inputs,
@@ -80,7 +81,7 @@ impl SampleConfig {
             diagonal_noise: true,
             probabilities: false,
             entropy: false,
-            format: MapFormat::NiiGz,
+            format: None,
             overwrite: false,
         }
     }
@@ -236,24 +237,24 @@ pub struct SampledClass {
     pub class: String,
     /// Its voxels.
     pub voxels: usize,
-    /// Its volume.
-    pub milliliters: f64,
+    /// Its volume, where the image says how large a voxel is.
+    pub milliliters: Option<f64>,
 }
 
 struct Outputs {
     folder: PathBuf,
-    ending: &'static str,
+    format: Option<MapFormat>,
 }
 
 impl Outputs {
     /// Makes the folder, once it is sure that every file can be written and none is lost.
     fn new(config: &SampleConfig, cases: &[Found]) -> Result<Self> {
-        let outputs = Self { folder: config.out.clone(), ending: config.format.ending() };
+        let outputs = Self { folder: config.out.clone(), format: config.format };
         check_format(config, cases)?;
         check_free(&outputs.table(), config.overwrite)?;
         for case in cases {
             let samples = config.first..config.first + config.samples;
-            for path in samples.map(|number| outputs.sample(case.id(), number)) {
+            for path in samples.map(|number| outputs.sample(&case.header.description, number)) {
                 check_free(&path, config.overwrite)?;
             }
             for (asked, output) in
@@ -272,12 +273,15 @@ impl Outputs {
         self.folder.join("samples.csv")
     }
 
-    fn sample(&self, id: &str, number: u64) -> PathBuf {
-        self.folder.join(format!("{}_sample_{number}{}", file_stem(id), self.ending))
+    fn sample(&self, about: &Description, number: u64) -> PathBuf {
+        let usual = if about.is_picture() { MapFormat::Png } else { MapFormat::NiiGz };
+        let ending = self.format.unwrap_or(usual).ending();
+        self.folder.join(format!("{}_sample_{number}{ending}", file_stem(&about.case)))
     }
 
     fn map(&self, id: &str, output: Output) -> PathBuf {
-        self.folder.join(format!("{}_{}{}", file_stem(id), output.name(), self.ending))
+        let ending = self.format.unwrap_or(MapFormat::NiiGz).ending();
+        self.folder.join(format!("{}_{}{ending}", file_stem(id), output.name()))
     }
 
     /// Writes some samples of a case as label maps of the whole image, and gives their volumes.
@@ -292,7 +296,7 @@ impl Outputs {
             .zip(numbers.collect::<Vec<_>>())
             .map(|(map, number)| {
                 let labels = file.labels_on_image(&map)?;
-                let path = self.sample(&file.description().case, number);
+                let path = self.sample(file.description(), number);
                 let rows = volumes(file, number, &path, &labels);
                 write(&path, &file.as_image(labels)?)?;
                 Ok(rows)
@@ -310,7 +314,7 @@ impl Outputs {
                 row.file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
                 row.class.clone(),
                 row.voxels.to_string(),
-                row.milliliters.to_string(),
+                row.milliliters.map(|volume| volume.to_string()).unwrap_or_default(),
             ]
         };
         let table: Vec<_> = std::iter::once(heading.to_vec()).chain(rows.iter().map(cells)).collect();
@@ -320,7 +324,7 @@ impl Outputs {
 
 /// Refuses what a PNG cannot hold before anything is drawn.
 fn check_format(config: &SampleConfig, cases: &[Found]) -> Result<()> {
-    if config.format != MapFormat::Png {
+    if config.format != Some(MapFormat::Png) {
         return Ok(());
     }
     if config.probabilities || config.entropy {
@@ -342,14 +346,14 @@ fn volumes(file: &DistributionFile, sample: u64, path: &Path, labels: &[u8]) -> 
     let description = file.description();
     let mut counts = vec![0usize; description.classes.len()];
     labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
-    let milliliters = description.milliliters();
+    let milliliters = description.has_spacing().then(|| description.milliliters());
     let row = |(class, voxels): (&String, usize)| SampledClass {
         id: description.case.clone(),
         sample,
         file: path.to_owned(),
         class: class.clone(),
         voxels,
-        milliliters: voxels as f64 * milliliters,
+        milliliters: milliliters.map(|of_voxel| voxels as f64 * of_voxel),
     };
     description.classes.iter().zip(counts).map(row).collect()
 }

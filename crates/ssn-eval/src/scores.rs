@@ -179,6 +179,9 @@ pub struct CaseScores {
     /// rater's; none elsewhere.
     #[serde(default)]
     pub empty_samples: Option<f64>,
+    /// Whether lengths are in voxels and volumes are numbers of voxels, because the image does not say how large these are.
+    #[serde(default)]
+    pub in_voxels: bool,
     /// Scores of each mask.
     pub groups: Vec<GroupScores>,
     /// Scores of the probabilities, if they were asked for.
@@ -260,7 +263,7 @@ pub struct SampleScores {
     pub better_than_prediction: Option<f64>,
 }
 
-/// Surface scores against one rater, in millimeters; none where a mask is empty.
+/// Surface scores against one rater, in millimeters or voxels; none where a mask is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SurfaceScores {
     /// HD95, the larger of both directions.
@@ -271,7 +274,7 @@ pub struct SurfaceScores {
     pub nsd: Option<f64>,
 }
 
-/// Volumes in milliliters.
+/// Volumes in milliliters or voxels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Volumes {
     /// Of the prediction.
@@ -311,8 +314,8 @@ pub struct CaseMaps<'a> {
     pub classes: &'a [String],
     /// The size of the image, `[d, h, w]`.
     pub size: [usize; 3],
-    /// The distance of neighboring voxels along d, h and w, in millimeters.
-    pub spacing: [f64; 3],
+    /// The distance of neighboring voxels along d, h and w, in millimeters, where it is known.
+    pub spacing: Option<[f64; 3]>,
     /// The one segmentation that stands for all.
     pub prediction: &'a LabelMap,
     /// The samples, at least one.
@@ -348,7 +351,7 @@ pub fn score(file: &DistributionFile, raters: &[LabelMap], config: &ScoreConfig)
         case: &about.case,
         classes: &about.classes,
         size: about.size,
-        spacing: about.spacing(),
+        spacing: about.has_spacing().then(|| about.spacing()),
         prediction: &prediction,
         samples: &[],
     };
@@ -400,6 +403,7 @@ fn score_planes(
         hm_iou,
         max_dice: Some(max_dice(samples, &rater_planes, &ClassGroup::each(labels))?),
         empty_samples: empty_samples(samples, &rater_planes),
+        in_voxels: maps.spacing.is_none(),
         groups: groups.iter().map(|(name, group)| masks.score(name, group)).collect::<Result<_>>()?,
         voxelwise: None,
     })
@@ -501,7 +505,8 @@ impl GroupInput<'_> {
     }
 
     fn surfaces(&self, group: &ClassGroup) -> Result<Vec<SurfaceScores>> {
-        let (grid, mask) = (Grid::new(self.maps.size, self.maps.spacing)?, group.mask(self.maps.prediction)?);
+        let grid = Grid::new(self.maps.size, self.maps.spacing.unwrap_or([1.0; 3]))?;
+        let mask = group.mask(self.maps.prediction)?;
         let against = |rater: &LabelMap| {
             let distances = SurfaceDistances::new(&mask, &group.mask(rater)?, &grid)?;
             let nsd = distances.nsd(self.config.tolerance)?;
@@ -512,15 +517,14 @@ impl GroupInput<'_> {
 
     fn volumes(&self, group: &ClassGroup) -> Result<Volumes> {
         // A thousand cubic millimeters are a milliliter; the factors are in the order of the file's axes.
-        let [d, h, w] = self.maps.spacing;
-        let voxel = [w, h, d].iter().product::<f64>() / 1000.0;
-        let milliliters = |map: &BitPlanes| group.volume(map) as f64 * voxel;
-        let of_samples: Vec<f64> = self.samples.iter().map(milliliters).collect();
+        let voxel = self.maps.spacing.map_or(1.0, |[d, h, w]| [w, h, d].iter().product::<f64>() / 1000.0);
+        let volume = |map: &BitPlanes| group.volume(map) as f64 * voxel;
+        let of_samples: Vec<f64> = self.samples.iter().map(volume).collect();
         let [low, middle, high] = QUANTILES.map(|q| quantile(&of_samples, q));
         Ok(Volumes {
-            prediction: milliliters(&self.prediction),
+            prediction: volume(&self.prediction),
             samples: [low?, middle?, high?],
-            raters: self.rater_planes.iter().map(milliliters).collect(),
+            raters: self.rater_planes.iter().map(volume).collect(),
         })
     }
 }

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use common::{description, distribution, file};
 use ssn_core::{LabelMap, LowRankNormal, Values};
-use ssn_eval::{DistributionFile, EvalError, Kind, Region, StoredPrecision};
-use ssn_io::{Limits, Voxels};
+use ssn_eval::{Description, DistributionFile, EvalError, Kind, Region, StoredImage, StoredPrecision};
+use ssn_io::{Geometry, Limits, Voxels};
 
 fn written(file: &DistributionFile, path: &Path) -> DistributionFile {
     file.write(path).unwrap();
@@ -110,8 +110,77 @@ fn labels_take_their_place_and_come_back() {
 }
 
 #[test]
+fn what_was_resampled_lies_on_the_grid_of_the_image() {
+    let folder = tempfile::tempdir().unwrap();
+    let (size, spacing) = ([3, 8, 11], [0.35, 0.45, 1.0 / 3.0]);
+    let geometry = Geometry { spacing, ..description("a").geometry };
+    let file = file("a").resampled_from(size, geometry).unwrap();
+    let file = written(&file, &folder.path().join("a"));
+    let about = file.description();
+    let grid = about.network_grid.unwrap();
+    assert_eq!((about.size, about.geometry), (size, geometry));
+    assert_eq!((grid.size, grid.spacing), ([3, 4, 5], [1.0 / 3.0, 0.9, 0.7]));
+    let header = DistributionFile::read_header(&folder.path().join("a"), &Limits::default()).unwrap();
+    assert_eq!(header.description, *about);
+
+    // Every voxel has what the voxel of the network has whose center is nearest, both grids having the same middle.
+    let labels: Vec<u8> = (0..12).map(|i| 1 + i % 2).collect();
+    let map = LabelMap::new(labels, 3).unwrap();
+    let on_network = common::file("a").labels_on_image(&map).unwrap();
+    let on_image = file.labels_on_image(&map).unwrap();
+    let nearest = |i: usize, n: usize, step: f64, m: usize| {
+        let place = |i: usize, n: usize| i as f64 - 0.5 * (n as f64 - 1.0);
+        let away = |j: &usize| (place(*j, m) - place(i, n) * step).abs();
+        (0..m).min_by(|a, b| away(a).total_cmp(&away(b)).then(b.cmp(a))).unwrap()
+    };
+    for (at, &label) in on_image.iter().enumerate() {
+        let (z, y, x) = (at / 88, at / 11 % 8, at % 11);
+        let [y, x] = [nearest(y, 8, 0.5, 4), nearest(x, 11, 0.5, 5)];
+        assert_eq!(label, on_network[(z * 4 + y) * 5 + x], "{at}");
+    }
+    // The likelihood of raters is that on the grid of the network.
+    let coarse = LabelMap::new(vec![2; 12], 3).unwrap();
+    let everywhere = DistributionFile::new(description("a"), distribution(3, 12, 2, 1), None).unwrap();
+    let everywhere = everywhere.resampled_from(size, geometry).unwrap();
+    let fine = everywhere.labels_on_image(&coarse).unwrap();
+    assert_eq!(everywhere.crop_to_region(&fine).unwrap(), coarse.labels());
+    assert!(everywhere.crop_to_region(&vec![0; 60]).is_err(), "a label map on the grid of the network");
+    assert_eq!(
+        common::file("a").resampled_from([3, 4, 5], description("a").geometry).unwrap(),
+        common::file("a")
+    );
+}
+
+#[test]
+fn label_maps_are_stored_as_the_image_and_its_labels_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut header =
+        ssn_io::nifti::encode(&file("a").as_image(vec![0; 60]).unwrap(), ssn_io::nifti::Version::One)
+            .unwrap();
+    header.truncate(348);
+    // Aligned in the qform, MNI in the sform, and microns.
+    (header[252], header[254], header[123]) = (2, 4, 3);
+    let image = StoredImage {
+        sha256: "1".to_owned(),
+        has_spacing: true,
+        label_values: Some(vec![0, 128, 255]),
+        nifti_header: Some(header.iter().map(|byte| format!("{byte:02x}")).collect()),
+    };
+    let geometry =
+        ssn_io::nifti::parse(&[&header[..], &[0; 4 + 60]].concat(), &Limits::default()).unwrap().geometry;
+    let about = Description { geometry, ..description("a") };
+    let file = DistributionFile::new(about, distribution(3, 12, 2, 1), None).unwrap().of_image(Some(image));
+    let file = written(&file, &folder.path().join("a"));
+    let path = folder.path().join("a.nii");
+    ssn_io::write(&path, &file.as_image((0..60).map(|i| i % 3).collect()).unwrap()).unwrap();
+    let stored = std::fs::read(&path).unwrap();
+    assert_eq!((stored[252], stored[254], stored[123]), (2, 4, 3));
+    assert_eq!(stored[352..358], [0, 128, 255, 0, 128, 255]);
+}
+
+#[test]
 fn parts_that_disagree_are_refused() {
-    let refuse = |change: &dyn Fn(&mut ssn_eval::Description), d: LowRankNormal, mask: Option<Vec<u8>>| {
+    let refuse = |change: &dyn Fn(&mut Description), d: LowRankNormal, mask: Option<Vec<u8>>| {
         let mut about = description("a");
         change(&mut about);
         DistributionFile::new(about, d, mask).unwrap_err().to_string()

@@ -85,7 +85,7 @@ fn maps_in_memory_have_the_scores_of_the_file_that_they_are_from() {
         case: "a",
         classes: &about.classes,
         size: about.size,
-        spacing: about.spacing(),
+        spacing: Some(about.spacing()),
         prediction: &file.map_on_image(&file.prediction().unwrap()).unwrap(),
         samples: &samples,
     };

@@ -43,6 +43,16 @@ pub enum Source {
     Nifti(Vec<u8>),
 }
 
+impl Source {
+    /// The bytes of a NIfTI header, if it was one.
+    pub fn nifti(&self) -> Option<&[u8]> {
+        match self {
+            Self::Nifti(bytes) => Some(bytes),
+            Self::Other => None,
+        }
+    }
+}
+
 impl Image {
     /// An image from its parts, with values as they are stored and no header.
     pub fn new(

@@ -241,7 +241,8 @@ impl Scene {
             geometry,
             region,
             model: model(),
-            image_sha256: None,
+            network_grid: None,
+            image: None,
         }
     }
 

@@ -100,7 +100,9 @@ pub fn package(case: &ViewCase, packing: &Packing) -> Result<Vec<u8>> {
     let (file, about) = (&case.file, case.file.description());
     let kept = KeptVoxels::of(file);
     let prediction = file.labels_on_image(&file.prediction()?)?;
-    let shown = shown(case, packing, &prediction, &kept);
+    let nearest = about.network_voxels()?;
+    let nearest = nearest.as_ref();
+    let shown = shown(case, packing, &prediction, &kept, nearest);
     let cut = |labels: &[u8]| shown.cut(labels, about.size);
     let picture = case.picture.as_ref().map(|picture| {
         let cut = |channel: &[f32]| shown.cut(channel, about.size);
@@ -143,11 +145,18 @@ pub fn package(case: &ViewCase, packing: &Packing) -> Result<Vec<u8>> {
 
     let ranges = picture.as_ref().map_or(&[][..], |picture| &picture.ranges);
     let header = Header::new(case, packing, &kept, shown, ranges, shares(d, voxels), &sections);
+    let header = Header { nearest, ..header };
     write(case.name(), &header, &sections)
 }
 
 /// The part of the image that is shown.
-fn shown(case: &ViewCase, packing: &Packing, prediction: &[u8], kept: &KeptVoxels) -> Region {
+fn shown(
+    case: &ViewCase,
+    packing: &Packing,
+    prediction: &[u8],
+    kept: &KeptVoxels,
+    nearest: Option<&[Vec<usize>; 3]>,
+) -> Region {
     let about = case.file.description();
     if !packing.crop {
         return Region::whole(about.size);
@@ -160,7 +169,23 @@ fn shown(case: &ViewCase, packing: &Packing, prediction: &[u8], kept: &KeptVoxel
         // The corners of the box.
         None => Box::new([0, region.voxels() - 1].into_iter()),
     };
-    marked_box(about.size, &maps, numbers.map(|x| region.voxel(x)))
+    let Some(nearest) = nearest else {
+        return marked_box(about.size, &maps, numbers.map(|x| region.voxel(x)));
+    };
+    let (mut low, mut high) = ([usize::MAX; 3], [0; 3]);
+    for place in numbers.map(|x| region.voxel(x)) {
+        low = [0, 1, 2].map(|axis| low[axis].min(place[axis]));
+        high = [0, 1, 2].map(|axis| high[axis].max(place[axis]));
+    }
+    let within = |axis: usize| {
+        let near = |at: &usize| (low[axis]..=high[axis]).contains(at);
+        (nearest[axis].iter().position(near), nearest[axis].iter().rposition(near))
+    };
+    let ends = [0, 1, 2].map(within);
+    let corners: Option<Vec<[usize; 2]>> = ends.iter().map(|(a, b)| Some([(*a)?, (*b)?])).collect();
+    let corners =
+        corners.into_iter().flat_map(|ends| [0, 1].map(|side| [0, 1, 2].map(|axis| ends[axis][side])));
+    marked_box(about.size, &maps, corners)
 }
 
 /// The share of each column of the factor in Σ_q |P_q|² over the voxels of the package; zeros where there is none.
@@ -232,7 +257,15 @@ struct Header<'a> {
     spacing: [f64; 3],
     /// (i, j, k, 1) to RAS+.
     affine: [[f64; 4]; 3],
+    /// Whether lengths are in millimeters; otherwise in voxels.
+    has_spacing: bool,
+    /// The values that the dataset stores classes by, where they are not their numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label_values: Option<&'a [u8]>,
     region: Region,
+    /// For each voxel of the image the nearest one of the network's grid, along d, h, w.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nearest: Option<&'a [Vec<usize>; 3]>,
     shown: Region,
     frozen: Frozen,
     /// As text: JavaScript has no whole numbers of 64 bits.
@@ -300,7 +333,10 @@ impl<'a> Header<'a> {
             size: about.size,
             spacing: about.spacing(),
             affine: about.geometry.affine(),
+            has_spacing: about.has_spacing(),
+            label_values: about.image.as_ref().and_then(|image| image.label_values.as_deref()),
             region: about.region,
+            nearest: None,
             shown,
             frozen: Frozen { voxels: kept.frozen, rule: RULE, limit },
             seed: packing.seed.to_string(),

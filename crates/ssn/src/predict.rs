@@ -8,13 +8,13 @@ use serde::Serialize;
 use ssn_core::Steering;
 use ssn_cuda::DeviceProperties;
 use ssn_data::ShardProgress;
-use ssn_data::labels_between;
+use ssn_data::text::hex;
 use ssn_data::{Case, Cases, DataConfig, Dataset, Shard, Split};
 use ssn_eval::{
-    About, DistributionFile, ImagePaths, ModelId, Output, Part, PredictionRule, Predictions, StoredPrecision,
-    ensemble_id, is_config, mixture, predict_labels, summarize,
+    About, DistributionFile, ImagePaths, ModelId, Output, Part, PredictionRule, Predictions, StoredImage,
+    StoredPrecision, ensemble_id, is_config, mixture, predict_labels, summarize,
 };
-use ssn_io::{Geometry, Image, Limits, Voxels};
+use ssn_io::Image;
 use ssn_nn::weights::ModelMetadata;
 use ssn_nn::{Execution, Precision};
 use ssn_train::inference::tiles::TileConfig;
@@ -180,13 +180,14 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
                      scaled inside one; put a mask beside the image"
                 ));
             }
-            let target = LabelFile {
-                shape: case.shape,
-                geometry: case.geometry,
-                path: folder
-                    .prediction_path(id, case.shape[0] == 1 && dataset.entries[index].source.is_picture()),
-                values: stored_values(&dataset),
-            };
+            let source = &dataset.entries[index].source;
+            let path = folder.prediction_path(id, case.shape[0] == 1 && !source.has_geometry());
+            let image = image_sha256.map(|sha256| StoredImage {
+                sha256,
+                has_spacing: source.has_geometry(),
+                label_values: stored_values(&dataset),
+                nifti_header: case.header.nifti().map(hex),
+            });
             let told = |error| Error::from(error).within(format!("case {id}"));
             let what = if trained.model.latent().is_some() { "sample" } else { "tile" };
             let tiles = |done: usize, of: usize| phase.current(&format!("{id}, {what} {done} of {of}"));
@@ -202,8 +203,8 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
                 }
                 file = mixture(&members, config.samples)?;
             }
-            let file = file.of_image(image_sha256);
-            phases.add(begin, &timing, || write(&folder, file, target, config))?;
+            let file = file.of_image(image);
+            phases.add(begin, &timing, || write(&folder, file, &path, config))?;
             made += 1;
         }
         phase.reached(done + 1);
@@ -423,15 +424,6 @@ fn check_channels(dataset: &Dataset, trained: &TrainedModel, control: Control<'_
 /// Samples behind probability maps.
 const SAMPLES: u64 = 100;
 
-/// Where a predicted label map goes, and what it is like.
-struct LabelFile {
-    shape: [usize; 3],
-    geometry: Geometry,
-    path: PathBuf,
-    /// The values that classes are stored by, where they are not their numbers.
-    values: Option<Vec<u8>>,
-}
-
 /// The values by which the dataset stores classes.
 fn stored_values(dataset: &Dataset) -> Option<Vec<u8>> {
     let mut values =
@@ -442,33 +434,12 @@ fn stored_values(dataset: &Dataset) -> Option<Vec<u8>> {
     Some(values)
 }
 
-/// Writes the predicted label map on the grid of the image, what else is asked for, and at last the distribution,
+/// Writes the predicted label map, what else is asked for, and at last the distribution,
 /// which marks the case as done.
-fn write(
-    folder: &Predictions,
-    file: DistributionFile,
-    LabelFile { shape, geometry, path, values }: LabelFile,
-    config: &PredictConfig,
-) -> Result<()> {
+fn write(folder: &Predictions, file: DistributionFile, path: &Path, config: &PredictConfig) -> Result<()> {
     let id = file.description().case.clone();
     let labels = file.labels_on_image(&predict_labels(&file, config.prediction)?)?;
-    let description = file.description();
-    let mut labels = match description.size == shape {
-        true => labels,
-        false => labels_between(
-            &labels,
-            (description.size, description.geometry.spacing),
-            (shape, geometry.spacing),
-        ),
-    };
-    if let Some(values) = values {
-        labels.iter_mut().for_each(|label| *label = values[usize::from(*label)]);
-    }
-    let [d, h, w] = shape;
-    let image = Image::new(Voxels::U8(labels), [1, d, h, w], geometry, &Limits::default())
-        .map_err(|problem| problem.in_file(&path))?;
-    ssn_io::write(&path, &image)?;
-
+    ssn_io::write(path, &file.as_image(labels)?)?;
     if config.probabilities {
         write_probabilities(folder, &file)?;
     }

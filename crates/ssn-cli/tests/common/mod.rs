@@ -91,7 +91,8 @@ impl Prediction {
             geometry: self.geometry,
             region: self.region,
             model: model(),
-            image_sha256: None,
+            network_grid: None,
+            image: None,
         };
         if self.kind == Kind::Sampled {
             let mean = d.mean().to_f32();

@@ -12,7 +12,7 @@ pub use finding::{Finding, FindingKind, Severity};
 pub use labels::{HALF, LabelCoding, MOST_CLASSES};
 pub use normalize::{Normalization, extremes, looks_standardized};
 pub use packed::{PackedCase, PackedCases, PackedImage, PackedLabels};
-pub use preprocessing::{Preprocessing, labels_between, mask_box};
+pub use preprocessing::{Preprocessing, mask_box, resample_labels};
 pub use source::{CaseFiles, CaseSource, LabelPolicy, RaterFiles, RaterMaps, ReadOptions};
 pub(crate) use split::quoted;
 pub use split::{Ratios, Split, SplitAssignment, SplitConfig, SplitFile, divide, fold};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssn_io::{Geometry, Image, Limits, Voxels, write};
+use ssn_io::{Geometry, Image, Limits, Source, Voxels, write};
 
 use crate::error::{DataError, Result};
 use crate::text::nearest;
@@ -49,6 +49,8 @@ pub struct Case {
     pub mask: Option<Vec<u8>>,
     /// Spacing, origin and direction of the voxels.
     pub geometry: Geometry,
+    /// The header of its first image file, so that label maps can be written with the same one.
+    pub header: Source,
 }
 
 impl Case {

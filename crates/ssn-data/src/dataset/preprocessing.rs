@@ -1,5 +1,6 @@
 //! What happens to a case after it was read: normalization, cropping to the mask, resampling to a common spacing.
 
+use ssn_core::space::Grid;
 use ssn_io::Limits;
 
 use crate::dataset::{Case, Normalization};
@@ -207,13 +208,13 @@ fn to_spacing(case: Case, spacing: [f64; 3]) -> Result<Case> {
     })
 }
 
-/// Labels of a grid on another one with the same middle, such as that of the image before `to_spacing`: the nearest.
+/// Labels of a grid on another one with the same middle, as a case is resampled: each class linearly, and the strongest taken.
 ///
 /// # Shapes
-/// `labels` `[d, h, w]` of `from`; the result has those of `to`. A grid is its shape `[d, h, w]` and its spacing along
-/// w, h, d.
-pub fn labels_between(labels: &[u8], from: ([usize; 3], [f64; 3]), to: ([usize; 3], [f64; 3])) -> Vec<u8> {
-    nearest(labels, from.0, &axes(from.0, to.0, steps(from.0, from.1, to.1)))
+/// `labels` `[d, h, w]` of `from`; the result has those of `to`.
+pub fn resample_labels(labels: &[u8], from: &Grid, to: &Grid) -> Vec<u8> {
+    let steps = [0, 1, 2].map(|axis| to.spacing()[axis] / from.spacing()[axis]);
+    strongest(labels, from.shape(), &axes(from.shape(), to.shape(), steps))
 }
 
 fn refused(case: &Case, spacing: [f64; 3], why: &str) -> DataError {
@@ -272,12 +273,19 @@ mod tests {
     fn labels_come_back_to_their_grid() {
         let whole = Case { raters: vec![vec![1; 5 * 6 * 7]], ..case([5, 6, 7], [1.0, 2.0, 3.0]) };
         let coarse = to_spacing(whole.clone(), [2.0, 3.0, 5.0]).unwrap();
-        let grids = [(coarse.shape, coarse.geometry.spacing), (whole.shape, whole.geometry.spacing)];
-        assert_eq!(labels_between(&coarse.raters[0], grids[0], grids[1]), whole.raters[0]);
+        let grid = |case: &Case| {
+            let [w, h, d] = case.geometry.spacing;
+            Grid::new(case.shape, [d, h, w]).unwrap()
+        };
+        assert_eq!(resample_labels(&coarse.raters[0], &grid(&coarse), &grid(&whole)), whole.raters[0]);
+        let mixed = case([5, 6, 7], [1.0, 2.0, 3.0]);
+        let coarse = to_spacing(mixed.clone(), [2.0, 3.0, 5.0]).unwrap();
+        assert_eq!(resample_labels(&mixed.raters[0], &grid(&mixed), &grid(&coarse)), coarse.raters[0]);
         // A block that covers its voxels on both grids stays where it is.
         let mut labels = vec![0; 8];
         labels[4..].fill(1);
-        let fine = labels_between(&labels, ([1, 1, 8], [2.0, 1.0, 1.0]), ([1, 1, 16], [1.0, 1.0, 1.0]));
+        let row = |width, spacing| Grid::new([1, 1, width], [1.0, 1.0, spacing]).unwrap();
+        let fine = resample_labels(&labels, &row(8, 2.0), &row(16, 1.0));
         assert_eq!(fine.iter().position(|&x| x == 1), Some(8));
     }
 

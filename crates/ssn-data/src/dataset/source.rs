@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use ssn_io::{Format, Geometry, Image, Limits, Tolerance, Volume, Voxels, read, read_bytes};
+use ssn_io::{Format, Geometry, Image, Limits, Source, Tolerance, Volume, Voxels, read, read_bytes};
 
 use crate::dataset::{Case, Dataset, Finding, FindingKind, LabelCoding, PackedCase, PackedCases, Severity};
 use crate::error::Result as DataResult;
@@ -85,14 +85,6 @@ pub struct ReadOptions {
 }
 
 impl CaseSource {
-    /// Whether the first image file is a picture, as PNG.
-    pub fn is_picture(&self) -> bool {
-        match self {
-            Self::Files(files) => files.images.iter().flatten().next().is_some_and(|path| is_picture(path)),
-            Self::Packed(..) => false,
-        }
-    }
-
     /// Whether the first image file has a geometry; pictures and packed cases do not.
     pub fn has_geometry(&self) -> bool {
         match self {
@@ -204,7 +196,7 @@ impl CaseReader<'_> {
 
     fn of_files(&mut self, files: &CaseFiles) -> Option<Case> {
         let mut grid: Option<ReferenceGrid> = None;
-        let (mut values, mut channels) = (vec![], 0);
+        let (mut values, mut channels, mut header) = (vec![], 0, Source::default());
         for (number, path) in files.images.iter().enumerate() {
             let Some(path) = path else {
                 let reason = format!("the channel {:?} is missing", self.channel(number));
@@ -212,8 +204,11 @@ impl CaseReader<'_> {
                 self.findings.push(Finding::error(FindingKind::MissingChannel, reason, advice));
                 continue;
             };
-            let Some(image) = self.read(path) else { continue };
-            let mut image = image.to_f32();
+            let Some(stored) = self.read(path) else { continue };
+            let mut image = stored.to_f32();
+            if grid.is_none() {
+                header = stored.source;
+            }
             if self.dataset.reading.depth_is_channels && image.shape[0] == 1 {
                 image.shape.swap(0, 1);
             }
@@ -245,7 +240,7 @@ impl CaseReader<'_> {
             rater_numbers.clear();
         }
         let case = self.finish(&grid, channels, values, raters, mask)?;
-        Some(Case { rater_numbers, ..case })
+        Some(Case { rater_numbers, header, ..case })
     }
 
     /// Whether the files of a rater have to be read. Some layouts name label files without looking, so that an

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use ssn_core::LabelMap;
-use ssn_data::{Case, DataConfig, Dataset, LabelPolicy, Normalization, Preprocessing, Split};
+use ssn_data::{Case, DataConfig, Dataset, LabelPolicy, Split};
 use ssn_io::Tolerance;
 
 #[cfg(feature = "clap")]
@@ -198,13 +198,9 @@ pub fn check_classes(dataset: &Dataset, found: &[Found]) -> Result<()> {
 }
 
 /// Loads the label maps `[d, h, w]` of all raters, and what they are called.
-///
-/// Predictions lie on the grid of the image as it is stored, or on that of the image as it was prepared for the network.
 pub(crate) fn load_raters(dataset: &Dataset, job: &Job) -> Result<(Vec<LabelMap>, Vec<String>)> {
-    let mut case = dataset.load_raw(job.index)?;
-    case.image = vec![];
-    case.channels = 0;
-    let case = on_grid(dataset, &job.found.header.description, case)?;
+    let case = dataset.load_raw(job.index)?;
+    check_grid(&job.found.header.description, &case)?;
     let names = dataset.rater_names_of(&case, case.raters.len());
     Ok((label_maps(case.raters, dataset.classes.len())?, names))
 }
@@ -215,8 +211,8 @@ pub fn load_with_image(
     index: usize,
     about: &Description,
 ) -> Result<(Case, Vec<LabelMap>)> {
-    let case = dataset.load_raw(index)?;
-    let mut case = on_grid(dataset, about, case)?;
+    let mut case = dataset.load_raw(index)?;
+    check_grid(about, &case)?;
     let raters = label_maps(std::mem::take(&mut case.raters), dataset.classes.len())?;
     Ok((case, raters))
 }
@@ -225,25 +221,14 @@ fn label_maps(raters: Vec<Vec<u8>>, classes: usize) -> Result<Vec<LabelMap>> {
     raters.into_iter().map(|labels| Ok(LabelMap::new(labels, classes)?)).collect()
 }
 
-/// The case on the grid of its prediction.
-fn on_grid(dataset: &Dataset, about: &Description, mut case: Case) -> Result<Case> {
-    if let Some(table) = differences(about, &case) {
-        // Intensities play no part here, and predictions keep the size of the image.
-        let prepare = Preprocessing {
-            normalization: Normalization::None,
-            crop_to_mask: false,
-            ..dataset.preprocessing
-        };
-        case = prepare.apply(case)?;
-        if differences(about, &case).is_some() {
-            return Err(EvalError::mismatch(format!(
-                "case {}: the prediction does not lie on the grid of the dataset; is this the dataset that was \
-                 predicted?\n{table}",
-                case.id
-            )));
-        }
-    }
-    Ok(case)
+/// Refuses a case on another grid than its prediction.
+fn check_grid(about: &Description, case: &Case) -> Result<()> {
+    let Some(table) = differences(about, case) else { return Ok(()) };
+    Err(EvalError::mismatch(format!(
+        "case {}: the prediction does not lie on the grid of the dataset; is this the dataset that was \
+         predicted?\n{table}",
+        case.id
+    )))
 }
 
 /// In what the grids of a prediction and of a case differ, as a table; nothing if they are the same.

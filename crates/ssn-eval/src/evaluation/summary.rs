@@ -24,6 +24,10 @@ pub enum Unit {
     Millimeters,
     /// Milliliters.
     Milliliters,
+    /// Lengths in voxels, of images that do not say how large these are.
+    Voxels,
+    /// Volumes in voxels.
+    VoxelCount,
     /// Natural logarithms, or counts.
     Number,
 }
@@ -34,7 +38,8 @@ impl Unit {
         match self {
             Self::Score => format!("{x:.3}"),
             Self::Percent => format!("{:.1}", 100.0 * x),
-            Self::Millimeters | Self::Milliliters => format!("{x:.2}"),
+            Self::Millimeters | Self::Milliliters | Self::Voxels => format!("{x:.2}"),
+            Self::VoxelCount => format!("{x:.0}"),
             Self::Number => format!("{x:.1}"),
         }
     }
@@ -61,7 +66,7 @@ pub struct Observations {
 pub fn observations(scores: &CaseScores) -> Vec<Observations> {
     let mut all = distribution(scores);
     for group in &scores.groups {
-        all.extend(of_group(group));
+        all.extend(of_group(group, scores.in_voxels));
     }
     all
 }
@@ -116,7 +121,7 @@ fn distribution(scores: &CaseScores) -> Vec<Observations> {
     all
 }
 
-fn of_group(group: &GroupScores) -> Vec<Observations> {
+fn of_group(group: &GroupScores, in_voxels: bool) -> Vec<Observations> {
     let row = |key: &str, title: &str, unit, values| Observations {
         key: format!("{key} {}", group.name),
         title: title.to_owned(),
@@ -130,7 +135,11 @@ fn of_group(group: &GroupScores) -> Vec<Observations> {
         ..row(key, title, unit, vec![value])
     };
     let samples = |value: fn(&SampleScores) -> Option<f64>| group.samples.iter().map(value).collect();
-    let (percent, ml, volumes) = (Unit::Percent, Unit::Milliliters, &group.volumes);
+    let (percent, volumes) = (Unit::Percent, &group.volumes);
+    let [(mm, length), (ml, volume)] = match in_voxels {
+        false => [("mm", Unit::Millimeters), ("ml", Unit::Milliliters)],
+        true => [("px", Unit::Voxels), ("px", Unit::VoxelCount)],
+    };
     let mut all = vec![
         row("dsc", "DSC %", percent, group.dsc.clone()),
         row("dsc_nod", "DSC_nod %", percent, group.dsc_nod.clone()),
@@ -144,17 +153,17 @@ fn of_group(group: &GroupScores) -> Vec<Observations> {
     if let Some(surface) = &group.surface {
         let values = |value: fn(&SurfaceScores) -> Option<f64>| surface.iter().map(value).collect();
         all.extend([
-            row("hd95", "HD95, mm", Unit::Millimeters, values(|s| s.hd95)),
-            row("assd", "ASSD, mm", Unit::Millimeters, values(|s| s.assd)),
+            row("hd95", &format!("HD95, {mm}"), length, values(|s| s.hd95)),
+            row("assd", &format!("ASSD, {mm}"), length, values(|s| s.assd)),
             row("nsd", "surface Dice %", percent, values(|s| s.nsd)),
         ]);
     }
     all.extend([
-        of_case("volume", "volume of the prediction, ml", ml, Some(volumes.prediction)),
-        of_case("sample_volume_05", "… of samples, 5 % quantile", ml, volumes.samples[0]),
-        of_case("sample_volume_50", "… of samples, median", ml, volumes.samples[1]),
-        of_case("sample_volume_95", "… of samples, 95 % quantile", ml, volumes.samples[2]),
-        row("rater_volume", "… of raters", ml, volumes.raters.iter().copied().map(Some).collect()),
+        of_case("volume", &format!("volume of the prediction, {ml}"), volume, Some(volumes.prediction)),
+        of_case("sample_volume_05", "… of samples, 5 % quantile", volume, volumes.samples[0]),
+        of_case("sample_volume_50", "… of samples, median", volume, volumes.samples[1]),
+        of_case("sample_volume_95", "… of samples, 95 % quantile", volume, volumes.samples[2]),
+        row("rater_volume", "… of raters", volume, volumes.raters.iter().copied().map(Some).collect()),
     ]);
     all
 }

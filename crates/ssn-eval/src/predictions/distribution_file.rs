@@ -6,14 +6,18 @@ use std::path::Path;
 
 use half::f16;
 use serde::{Deserialize, Serialize};
-use ssn_core::space::{Region, voxel_count};
+use ssn_core::space::{Grid, Region, voxel_count};
 use ssn_core::{LabelMap, LowRankNormal, Sampler, Steering, Values};
-use ssn_io::{Geometry, Image, Limits, Problem, Voxels, write_atomically};
+use ssn_data::resample_labels;
+use ssn_data::text::from_hex;
+use ssn_io::{Geometry, Image, Limits, Problem, Source, Voxels, write_atomically};
 
 use super::tensors::{self, CHOOSE, Data, Reader, Tensor};
 use crate::error::{EvalError, Result};
 
+/// The version of files, and that of files with a grid of the network's own, which readers of the first cannot place.
 const VERSION: u32 = 1;
+const VERSION_WITH_GRID: u32 = 2;
 /// The tensors that a file may have, in the order in which they are read.
 const TENSORS: [&str; 5] = ["diagonal", "factor", "mask", "mean", "samples"];
 
@@ -53,13 +57,41 @@ pub struct Description {
     /// Where the voxels of the whole image lie.
     #[serde(with = "GeometryFields")]
     pub geometry: Geometry,
-    /// The box that the distribution covers; everything outside is background.
+    /// The grid of the network where it is another than the image's, as with `data.spacing`. Both have the same middle and axes,
+    /// and a voxel of the image has what the nearest voxel of the network has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network_grid: Option<NetworkGrid>,
+    /// The box of the network's grid that the distribution covers; everything outside is background.
     pub region: Region,
     /// The model that made it.
     pub model: ModelId,
-    /// SHA-256 of the image that it is of, by [`ssn_data::Dataset::image_sha256`].
+    /// How the image that it is of is stored, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image_sha256: Option<String>,
+    pub image: Option<StoredImage>,
+}
+
+/// The voxels on which a network saw an image.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct NetworkGrid {
+    /// Voxels along d, h, w.
+    pub size: [usize; 3],
+    /// The distance of neighboring voxels along d, h and w.
+    pub spacing: [f64; 3],
+}
+
+/// How an image and its labels are stored, so that label maps are stored alike.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StoredImage {
+    /// SHA-256 of its files, by [`ssn_data::Dataset::image_sha256`].
+    pub sha256: String,
+    /// Whether the files say how far voxels are apart; pictures do not.
+    pub has_spacing: bool,
+    /// The values that the dataset stores classes by, where they are not their numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_values: Option<Vec<u8>>,
+    /// The NIfTI header in hexadecimal: label maps keep its sform, qform and units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nifti_header: Option<String>,
 }
 
 /// [`Geometry`] as it is written.
@@ -83,9 +115,37 @@ impl Description {
         [along_d, along_h, along_w]
     }
 
+    /// Whether lengths are in millimeters: the image's files say so, or it is not known how it is stored.
+    pub fn has_spacing(&self) -> bool {
+        self.image.as_ref().is_none_or(|image| image.has_spacing)
+    }
+
+    /// Whether the image is a picture, such as PNG: one slice without spacing.
+    pub fn is_picture(&self) -> bool {
+        self.size[0] == 1 && !self.has_spacing()
+    }
+
     /// The volume of a voxel in milliliters, a thousand cubic millimeters.
     pub fn milliliters(&self) -> f64 {
         self.geometry.spacing.iter().product::<f64>() / 1000.0
+    }
+
+    /// The size `[d, h, w]` of the grid that the region lies in.
+    fn network_size(&self) -> [usize; 3] {
+        self.network_grid.map_or(self.size, |grid| grid.size)
+    }
+
+    /// For each voxel of the image the nearest one of the network's grid, along d, h and w; nothing where the grids are the
+    /// same.
+    pub fn network_voxels(&self) -> Result<Option<[Vec<usize>; 3]>> {
+        let Some((image, network)) = self.grids()? else { return Ok(None) };
+        Ok(Some(image.nearest_voxels(&network)))
+    }
+
+    /// The grids of the image and of the network, where they differ.
+    fn grids(&self) -> Result<Option<(Grid, Grid)>> {
+        let Some(network) = self.network_grid else { return Ok(None) };
+        Ok(Some((Grid::new(self.size, self.spacing())?, Grid::new(network.size, network.spacing)?)))
     }
 
     /// What is wrong with the description itself.
@@ -96,10 +156,19 @@ impl Description {
                 "the size of the image is {size:?}, but it must be positive along each axis, and countable"
             ));
         }
-        if !region.lies_in(*size) {
+        self.grids().map_err(|error| format!("the grid of the network: {error}"))?;
+        let size = self.network_size();
+        if !region.lies_in(size) {
             return Err(format!(
                 "the region starts at {:?} with size {:?}, but it must lie in the image of size {size:?}",
                 region.start, region.size
+            ));
+        }
+        let values = self.image.as_ref().and_then(|image| image.label_values.as_ref());
+        if values.is_some_and(|values| values.len() != classes.len()) {
+            return Err(format!(
+                "the values of classes are {values:?}, but there are {} classes",
+                classes.len()
             ));
         }
         if classes.len() < 2 {
@@ -257,9 +326,23 @@ impl DistributionFile {
         Ok(Self { description, distribution, mask, samples })
     }
 
-    /// The same, with the hash of the image that it is of.
-    pub fn of_image(mut self, sha256: Option<String>) -> Self {
-        self.description.image_sha256 = sha256;
+    /// The same for an image of a size `[d, h, w]` that was resampled for the network: the grid so far is the network's.
+    ///
+    /// # Errors
+    /// [`EvalError::Parts`] for a size or geometry that cannot be.
+    pub fn resampled_from(mut self, size: [usize; 3], geometry: Geometry) -> Result<Self> {
+        let about = &mut self.description;
+        if about.size != size || about.geometry.spacing != geometry.spacing {
+            about.network_grid = Some(NetworkGrid { size: about.size, spacing: about.spacing() });
+            (about.size, about.geometry) = (size, geometry);
+        }
+        self.description.check().map_err(EvalError::Parts)?;
+        Ok(self)
+    }
+
+    /// The same, with how the image that it is of is stored.
+    pub fn of_image(mut self, image: Option<StoredImage>) -> Self {
+        self.description.image = image;
         self
     }
 
@@ -318,7 +401,8 @@ impl DistributionFile {
         Ok(maps.remove(0))
     }
 
-    /// A label map of the region as one `[d, h, w]` of the whole image: background outside the region and its mask.
+    /// A label map of the region as one `[d, h, w]` of the whole image, on its own grid: background outside the region and its
+    /// mask.
     pub fn map_on_image(&self, map: &LabelMap) -> Result<LabelMap> {
         Ok(LabelMap::new(self.labels_on_image(map)?, self.labels())?)
     }
@@ -339,15 +423,23 @@ impl DistributionFile {
         self.rows_on_image(rows, background)
     }
 
-    /// The labels `[v]` of the region, out of a label map `[d, h, w]` of the whole image.
+    /// The labels `[v]` of the region, out of a label map `[d, h, w]` of the whole image; on the grid of the network.
     pub fn crop_to_region(&self, labels: &[u8]) -> Result<Vec<u8>> {
         self.check_count("the label map", labels.len(), "the image", self.description.voxels())?;
-        Ok(self.description.region.cut(labels, self.description.size))
+        let Description { region, size, .. } = &self.description;
+        Ok(match self.description.grids()? {
+            None => region.cut(labels, *size),
+            Some((image, network)) => region.cut(&resample_labels(labels, &image, &network), network.shape()),
+        })
     }
 
-    /// A label map `[d, h, w]` of the whole image as an image, in the geometry of the one that was predicted.
-    pub fn as_image(&self, labels: Vec<u8>) -> Result<Image> {
+    /// A label map `[d, h, w]` of the whole image as an image, in the geometry of the one that was predicted and by the values that
+    /// its dataset stores classes by.
+    pub fn as_image(&self, mut labels: Vec<u8>) -> Result<Image> {
         self.check_count("the label map", labels.len(), "the image", self.description.voxels())?;
+        if let Some(values) = self.description.image.as_ref().and_then(|image| image.label_values.as_ref()) {
+            labels.iter_mut().for_each(|label| *label = values[usize::from(*label)]);
+        }
         self.image(Voxels::U8(labels), 1)
     }
 
@@ -373,13 +465,19 @@ impl DistributionFile {
 
     fn image(&self, voxels: Voxels, channels: usize) -> Result<Image> {
         let Description { size: [d, h, w], geometry, .. } = self.description;
-        Image::new(voxels, [channels, d, h, w], geometry, &Limits::default())
-            .map_err(|problem| EvalError::Parts(problem.to_string()))
+        let image = Image::new(voxels, [channels, d, h, w], geometry, &Limits::default())
+            .map_err(|problem| EvalError::Parts(problem.to_string()))?;
+        let header = self.description.image.as_ref().and_then(|image| image.nifti_header.as_deref());
+        let source = header.and_then(from_hex).map_or(Source::Other, Source::Nifti);
+        Ok(Image { source, ..image })
     }
 
     fn on_image<T: Copy>(&self, values: &[T], outside: T) -> Result<Vec<T>> {
         self.check_count("the map", values.len(), "the region", self.distribution.voxels())?;
         let Description { size, region, .. } = &self.description;
+        if let Some(nearest) = self.description.network_voxels()? {
+            return Ok(self.on_other_grid(values, outside, &nearest));
+        }
         let row = region.size[2];
         let mut image = vec![outside; self.description.voxels()];
         for (number, place) in region.rows(*size).enumerate() {
@@ -391,6 +489,28 @@ impl DistributionFile {
             }
         }
         Ok(image)
+    }
+
+    /// Values `[v]` of the region on the image, of which each voxel has the nearest one of the network's grid along each axis.
+    fn on_other_grid<T: Copy>(&self, values: &[T], outside: T, nearest: &[Vec<usize>; 3]) -> Vec<T> {
+        let Region { start, size: [_, h, w] } = self.description.region;
+        // Where the voxels lie in the region, if they do.
+        let inside: [Vec<Option<usize>>; 3] = std::array::from_fn(|axis| {
+            let end = self.description.region.size[axis];
+            let place = |at: &usize| at.checked_sub(start[axis]).filter(|at| *at < end);
+            nearest[axis].iter().map(place).collect()
+        });
+        let mut image = Vec::with_capacity(self.description.voxels());
+        for z in &inside[0] {
+            for y in &inside[1] {
+                let row = z.zip(*y).map(|(z, y)| (z * h + y) * w);
+                image.extend(inside[2].iter().map(|x| match row.zip(*x).map(|(row, x)| row + x) {
+                    Some(at) if self.mask.as_ref().is_none_or(|mask| mask[at] > 0) => values[at],
+                    _ => outside,
+                }));
+            }
+        }
+        image
     }
 
     fn check_count(&self, what: &str, found: usize, of: &str, expected: usize) -> Result<()> {
@@ -516,7 +636,8 @@ struct Version {
 
 /// The text in the metadata of a file that is about something.
 fn text(description: &Description) -> Result<String> {
-    let envelope = Envelope { version: VERSION, description };
+    let version = if description.network_grid.is_some() { VERSION_WITH_GRID } else { VERSION };
+    let envelope = Envelope { version, description };
     serde_json::to_string(&envelope).map_err(|error| EvalError::Parts(error.to_string()))
 }
 
@@ -526,8 +647,10 @@ fn header(path: &Path, reader: &Reader, limits: &Limits) -> Result<Header> {
         EvalError::unusable(path, format!("its description cannot be read ({error})"), CHOOSE)
     };
     let Version { version } = serde_json::from_str(&reader.text).map_err(unreadable)?;
-    if version != VERSION {
-        let reason = format!("its format has version {version}, but this program reads {VERSION}");
+    if ![VERSION, VERSION_WITH_GRID].contains(&version) {
+        let reason = format!(
+            "its format has version {version}, but this program reads {VERSION} and {VERSION_WITH_GRID}"
+        );
         return Err(EvalError::unusable(
             path,
             reason,

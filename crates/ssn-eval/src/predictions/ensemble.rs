@@ -22,7 +22,8 @@ pub fn mixture(members: &[DistributionFile], samples: usize) -> Result<Distribut
     };
     let same = |one: &Description| {
         let about = first.description();
-        (one.size, &one.region, &one.classes) == (about.size, &about.region, &about.classes)
+        (one.size, one.network_grid, &one.region, &one.classes)
+            == (about.size, about.network_grid, &about.region, &about.classes)
     };
     if let Some(other) = members.iter().map(DistributionFile::description).find(|one| !same(one)) {
         return Err(EvalError::Parts(format!(

@@ -174,7 +174,7 @@ impl Predictions {
     /// Whether the distribution of a case is known to be of another image than the one with this hash.
     pub fn is_of_other_image(&self, id: &str, image_sha256: Option<&str>) -> bool {
         let header = DistributionFile::read_header(&self.distribution_path(id), &Limits::default());
-        let known = header.ok().and_then(|header| header.description.image_sha256);
+        let known = header.ok().and_then(|header| header.description.image).map(|image| image.sha256);
         known.zip(image_sha256).is_some_and(|(known, now)| known != now)
     }
 

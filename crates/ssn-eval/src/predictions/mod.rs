@@ -6,7 +6,9 @@ mod ensemble;
 mod folder;
 mod tensors;
 
-pub use distribution_file::{Description, DistributionFile, Header, Kind, ModelId, StoredPrecision};
+pub use distribution_file::{
+    Description, DistributionFile, Header, Kind, ModelId, NetworkGrid, StoredImage, StoredPrecision,
+};
 pub use draw::{Draw, PredictionRule, blocks, case_seed, predict_labels, summarize};
 pub use ensemble::{ensemble_id, mixture};
 pub use folder::{

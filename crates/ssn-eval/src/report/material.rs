@@ -178,9 +178,10 @@ impl Measured {
     /// Histograms of the volume of every foreground class.
     pub(super) fn volumes(&self, subject: &Subject) -> String {
         let about = subject.file.description();
-        let (unit, scale) = match about.size[0] {
-            1 => ("pixels", 1.0),
-            _ => ("ml", about.milliliters()),
+        let (unit, scale) = match (about.size[0], about.has_spacing()) {
+            (1, _) => ("pixels", 1.0),
+            (_, true) => ("ml", about.milliliters()),
+            (_, false) => ("voxels", 1.0),
         };
         let groups = ClassGroup::each(about.classes.len());
         let classes: Vec<Volumes> = about.classes[1..]

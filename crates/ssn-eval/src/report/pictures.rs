@@ -309,7 +309,8 @@ mod tests {
             geometry: Geometry::default(),
             region: Region::whole(size),
             model: ModelId { sha256: String::new(), name: String::new() },
-            image_sha256: None,
+            network_grid: None,
+            image: None,
         }
     }
 

@@ -131,6 +131,7 @@ fn whole_title(figure: &Figure) -> String {
     match (figure.title.strip_prefix('…'), figure.unit) {
         (None, _) => figure.title.clone(),
         (Some(rest), Unit::Milliliters) => format!("volume{rest}, ml"),
+        (Some(rest), Unit::VoxelCount) => format!("volume{rest}, px"),
         (Some(rest), _) => format!("DSC of samples,{rest}"),
     }
 }

@@ -25,7 +25,8 @@ pub fn description(case: &str) -> Description {
         },
         region: Region { start: [1, 0, 2], size: [2, 3, 2] },
         model: ModelId { sha256: MODEL.to_owned(), name: "run 7".to_owned() },
-        image_sha256: None,
+        network_grid: None,
+        image: None,
     }
 }
 

@@ -132,8 +132,8 @@ impl TrainedModel {
     ///
     /// The columns of its factor are the modes of variation, orthogonal and ordered by the variance that they explain.
     ///
-    /// The distribution lies on the grid of the case, or on one with the spacing of the network if that is fixed. Cases with a
-    /// region of interest are predicted in the box around it.
+    /// If the network has a spacing of its own, the case is resampled for it, and the file says how its voxels lie in the image.
+    /// Cases with a region of interest are predicted in the box around it.
     pub fn predict(
         &self,
         case: Case,
@@ -146,6 +146,7 @@ impl TrainedModel {
             crop_to_mask: false,
             normalization: self.metadata.normalization,
         };
+        let (size, geometry) = (case.shape, case.geometry);
         let case = preprocessing.apply(case)?;
         let image = InputImage::new(&case.image, case.channels, case.shape, case.mask.as_deref())?;
         // Cases of one seed share no noise.
@@ -158,7 +159,8 @@ impl TrainedModel {
             // In files, the columns of the factor are modes, so that steering one of them means something.
             *distribution = canonicalize(distribution)?.distribution;
         }
-        Ok((describe(case, prediction, &self.metadata.classes, self.id())?, timing))
+        let file = describe(case, prediction, &self.metadata.classes, self.id())?;
+        Ok((file.resampled_from(size, geometry)?, timing))
     }
 }
 
@@ -176,9 +178,17 @@ pub(super) fn describe(
         ImageOutput::Samples { .. } => Kind::Sampled,
     };
     let mask = case.mask.map(|mask| region.cut(&mask, size));
-    let (classes, geometry) = (classes.to_vec(), case.geometry);
-    let description =
-        Description { case: case.id, classes, kind, size, geometry, region, model, image_sha256: None };
+    let description = Description {
+        case: case.id,
+        classes: classes.to_vec(),
+        kind,
+        size,
+        geometry: case.geometry,
+        network_grid: None,
+        region,
+        model,
+        image: None,
+    };
     Ok(match output {
         ImageOutput::Distribution(distribution) | ImageOutput::Logits(distribution) => {
             DistributionFile::new(description, distribution, mask)?

@@ -28,7 +28,14 @@ export interface Header {
   readonly size: Triple;
   readonly spacing: Triple;
   readonly affine: readonly (readonly number[])[];
+  /** Whether lengths are in millimeters; otherwise in voxels. */
+  readonly has_spacing: boolean;
+  /** The values that the dataset stores classes by, where they are not their numbers. */
+  readonly label_values?: readonly number[];
+  /** The box of the network's grid that the distribution covers. */
   readonly region: Box;
+  /** For each voxel of the image the nearest one of the network's grid, along each axis; absent where the grids are the same. */
+  readonly nearest?: readonly (readonly number[])[];
   readonly shown: Box;
   readonly frozen?: {
     readonly voxels: number;
@@ -151,11 +158,18 @@ function readHeader(text: string): Header {
   if (header.version !== 1) {
     throw new PackageError(`This case has version ${header.version} of the package format, and the page reads version 1. Use the page of the same version of ssn.`);
   }
-  const whole = (box: Box) => [0, 1, 2].every((axis) =>
+  const whole = (box: Box, size: readonly number[]) => [0, 1, 2].every((axis) =>
     Number.isInteger(box.start[axis]) && Number.isInteger(box.size[axis]) && box.start[axis] >= 0 && box.size[axis] > 0
-    && box.start[axis] + box.size[axis] <= header.size[axis]);
+    && box.start[axis] + box.size[axis] <= size[axis]);
   if (!["stochastic", "deterministic", "sampled"].includes(header.kind)) damaged(`the kind ${header.kind} is unknown`);
-  if (!whole(header.region) || !whole(header.shown)) damaged("a box is not in the image");
+  const { nearest } = header;
+  if (nearest && ![0, 1, 2].every((axis) => nearest[axis]?.length === header.size[axis] && nearest[axis].every((at) => Number.isInteger(at) && at >= 0))) {
+    damaged("the grid of the network does not fit the image");
+  }
+  if (!whole(header.region, nearest ? [Infinity, Infinity, Infinity] : header.size) || !whole(header.shown, header.size)) {
+    damaged("a box is not in the image");
+  }
+  if (header.label_values && header.label_values.length !== header.classes.length) damaged("classes and their values disagree");
   if (!(header.logits >= 1 && header.classes.length === Math.max(2, header.logits))) damaged("classes and logits disagree");
   if (!/^\d{1,20}$/.test(header.seed)) damaged("the seed is no number");
   return header;

@@ -90,7 +90,9 @@ export function onImage(subject: Subject, labels: Uint8Array): Uint8Array {
   return out;
 }
 
-/** The label map of a sample as `.nii.gz`. */
+/** The label map of a sample as `.nii.gz`, by the values that the dataset stores classes by. */
 export function labelMap(subject: Subject, labels: Uint8Array): Promise<Blob> {
-  return gzip(niftiFile(subject.header, onImage(subject, labels)));
+  const { label_values: values } = subject.header;
+  const whole = onImage(subject, labels);
+  return gzip(niftiFile(subject.header, values ? whole.map((label) => values[label]) : whole));
 }

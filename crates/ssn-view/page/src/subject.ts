@@ -44,10 +44,11 @@ export class Subject {
     return counts.map((_, label) => found[label]);
   }
 
-  /** What one voxel is in volumes: a pixel, or milliliters. */
+  /** What one voxel is in volumes: a pixel, milliliters, or a voxel where its size is not known. */
   get unit(): { name: string; scale: number } {
     const [z, y, x] = this.header.spacing;
-    return this.volume ? { name: "ml", scale: (z * y * x) / 1000 } : { name: "pixels", scale: 1 };
+    if (!this.volume) return { name: "pixels", scale: 1 };
+    return this.header.has_spacing ? { name: "ml", scale: (z * y * x) / 1000 } : { name: "voxels", scale: 1 };
   }
 
   /** The plane through a voxel of the image. */

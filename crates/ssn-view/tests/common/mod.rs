@@ -29,7 +29,8 @@ pub fn about(kind: Kind, size: [usize; 3], classes: &[&str]) -> Description {
         geometry: Geometry { spacing: [0.5, 0.75, 2.0], origin: [1.0, 2.0, 3.0], ..Geometry::default() },
         region: Region::whole(size),
         model: ModelId { sha256: "5f".to_owned(), name: "small".to_owned() },
-        image_sha256: None,
+        network_grid: None,
+        image: None,
     }
 }
 

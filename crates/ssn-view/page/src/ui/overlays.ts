@@ -118,7 +118,7 @@ export function aboutGroup({ subject: { header } }: Parts): HTMLElement {
   const facts: [string, string][] = [
     ["model", header.model.name],
     ["kind", header.kind],
-    ["size", header.size[0] > 1 ? `${[...header.size].reverse().join(" × ")} voxels of ${[...header.spacing].reverse().map((mm) => Number(mm.toFixed(2))).join(" × ")} mm` : `${header.size[2]} × ${header.size[1]} pixels`],
+    ["size", header.size[0] > 1 ? `${[...header.size].reverse().join(" × ")} voxels${header.has_spacing ? ` of ${[...header.spacing].reverse().map((mm) => Number(mm.toFixed(2))).join(" × ")} mm` : ""}` : `${header.size[2]} × ${header.size[1]} pixels`],
     ...(header.kind === "stochastic" ? [["rank", String(header.rank)] as [string, string]] : []),
   ];
   return group("About this case", ROOMY, [],

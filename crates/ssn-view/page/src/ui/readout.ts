@@ -12,7 +12,7 @@ export function describe(subject: Subject, state: State, voxel: Triple | null, p
   const { header } = subject;
   const at = voxel ?? state.cross;
   const parts = [subject.volume ? `voxel ${at[2]}, ${at[1]}, ${at[0]}` : `pixel ${at[2]}, ${at[1]}`];
-  if (subject.volume) parts.push(`${millimeters(header, at).map((length) => length.toFixed(1)).join(", ")} mm`);
+  if (subject.volume && header.has_spacing) parts.push(`${millimeters(header, at).map((length) => length.toFixed(1)).join(", ")} mm`);
   if (subject.hasImage) {
     const channels = header.color ? header.channels.map((_, i) => i) : [state.channel];
     parts.push(`value ${channels.map((channel) => figure(subject.value(channel, at))).join(", ")}`);

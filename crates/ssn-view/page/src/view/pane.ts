@@ -110,7 +110,7 @@ export class Pane {
     const number = shown.plane.index + subject.header.shown.start[shown.plane.axis];
     const name = [...(state.compare ? ["AB"[this.slot]] : []), ...(subject.volume ? [`${orientation.name} ${number}`] : [])];
     paintLetters(context, orientation, paintName(context, name.join(" · ")));
-    if (subject.volume) paintScale(context, view);
+    if (subject.volume && subject.header.has_spacing) paintScale(context, view);
     if (map && this.element.dataset.main === "true") paintBar(context, state.map, subject.header.classes[state.focus]);
   }
 

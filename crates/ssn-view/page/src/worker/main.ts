@@ -73,7 +73,7 @@ function volume(id: number, channel: string, { settings }: Extract<Request, { ki
   queue.put(channel, 2, () => {
     if (!pieces.next().done) return true;
     const labels = prediction.slice();
-    for (let i = 0; i < kept.length; i++) labels[places.where[i]] = kept[i];
+    for (let i = 0; i < places.where.length; i++) labels[places.where[i]] = kept[places.source[i]];
     answer(id, "volume", { labels, counts: countLabels(labels, labelCount(distribution)) }, true, [labels.buffer]);
     return false;
   }, fails(id));

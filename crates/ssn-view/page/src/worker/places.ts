@@ -1,23 +1,52 @@
 // Where the kept voxels are in the box that is shown, and which of them lie in a slice.
 
 import type { Axis } from "../geometry";
-import { type Case, PackageError, type Triple } from "../package";
+import { type Case, PackageError, type Triple, voxels } from "../package";
 
 export class Places {
-  /** `[n]`: the index of each kept voxel in the box that is shown. */
+  /** `[m]`, ascending: indices of the voxels in the box that is shown which a kept voxel stands for. */
   readonly where: Uint32Array;
+  /** `[m]`: which kept voxel that is. On the grid of the image each has one; where it was resampled, none or several. */
+  readonly source: Uint32Array;
   readonly size: Triple;
-  /** For each axis, kept voxels in the order of their coordinate along it, and where each coordinate starts. */
+  /** For each axis, entries of `where` in the order of their coordinate along it, and where each coordinate starts. */
   private readonly orders: (Uint32Array | null)[] = [null, null, null];
   private readonly starts: (Uint32Array | null)[] = [null, null, null];
 
   constructor({ header, distribution }: Case) {
     this.size = header.shown.size;
-    const { region, shown } = header;
+    const { region, shown, nearest } = header;
     const [, h, w] = region.size;
     const [d2, h2, w2] = this.size;
+    if (nearest) {
+      const kept = new Int32Array(voxels(region.size)).fill(-1);
+      for (let i = 0; i < distribution.n; i++) kept[distribution.indices ? distribution.indices[i] : i] = i;
+      const [where, source] = [new Uint32Array(voxels(this.size)), new Uint32Array(voxels(this.size))];
+      // Where a row of voxels lies in the region along an axis, or −1.
+      const along = (axis: number, at: number) => {
+        const place = nearest[axis][shown.start[axis] + at] - region.start[axis];
+        return place < region.size[axis] ? place : -1;
+      };
+      const columns = Array.from({ length: w2 }, (_, x) => along(2, x));
+      let m = 0;
+      for (let z = 0; z < d2; z++) {
+        const slice = along(0, z);
+        for (let y = 0; y < h2; y++) {
+          const row = along(1, y);
+          for (let x = 0; x < w2 && slice >= 0 && row >= 0; x++) {
+            const number = columns[x] < 0 ? -1 : kept[(slice * h + row) * w + columns[x]];
+            if (number < 0) continue;
+            where[m] = (z * h2 + y) * w2 + x;
+            source[m++] = number;
+          }
+        }
+      }
+      [this.where, this.source] = [where.slice(0, m), source.slice(0, m)];
+      return;
+    }
     const offset = [0, 1, 2].map((axis) => region.start[axis] - shown.start[axis]);
     this.where = new Uint32Array(distribution.n);
+    this.source = this.where.map((_, i) => i);
     for (let i = 0; i < distribution.n; i++) {
       const index = distribution.indices ? distribution.indices[i] : i;
       const x = (index % w) + offset[2];
@@ -36,7 +65,7 @@ export class Places {
     return axis === 2 ? index % w : axis === 1 ? Math.floor(index / w) % h : Math.floor(index / (h * w));
   }
 
-  /** The kept voxels of a slice, ascending: a counting sort on first use of an axis. */
+  /** The entries of `where` in a slice, ascending: a counting sort on first use of an axis. */
   inPlane(axis: Axis, index: number): Uint32Array {
     let [order, starts] = [this.orders[axis], this.starts[axis]];
     if (!order || !starts) {
@@ -60,6 +89,6 @@ export class Places {
       if (this.where[middle] < index) low = middle + 1;
       else high = middle;
     }
-    return this.where[low] === index ? low : -1;
+    return this.where[low] === index ? this.source[low] : -1;
   }
 }

@@ -12,8 +12,9 @@ import type { Places } from "./places";
 /** The kept voxels of a slice. */
 interface Slice {
   readonly field: Field;
-  /** `[m]`: where they are in the slice. */
+  /** Where they are in the slice, and which of the field each pixel shows. */
   readonly pixels: Uint32Array;
+  readonly sources: Uint32Array;
   /** The prediction of the whole slice. */
   readonly prediction: Uint8Array;
   /** For each user of the slice, with the noise that it used last. */
@@ -39,17 +40,19 @@ export class Slices {
       this.slices.delete(key);
     } else {
       const { size } = this.places;
-      const positions = this.places.inPlane(plane.axis, plane.index);
+      const entries = this.places.inPlane(plane.axis, plane.index);
       const { start, row, column, rows, columns } = strides(size, plane);
-      const pixels = new Uint32Array(positions.length);
-      for (let i = 0; i < positions.length; i++) {
-        const index = this.places.where[positions[i]] - start;
+      const pixels = new Uint32Array(entries.length);
+      for (let i = 0; i < entries.length; i++) {
+        const index = this.places.where[entries[i]] - start;
         const y = Math.floor(index / row);
         pixels[i] = y * columns + (index - y * row) / column;
       }
+      const { positions, sources } = distinct(entries.map((entry) => this.places.source[entry]));
       slice = {
         field: fieldAt(this.distribution, positions),
         pixels,
+        sources,
         prediction: cut(this.subject.prediction, 0, size, plane, new Uint8Array(rows * columns)),
         drawers: new Map(),
         labels: new Uint8Array(positions.length),
@@ -74,8 +77,8 @@ export class Slices {
     const slice = this.slice(plane);
     this.drawerOf(slice, user).labels(settings.seed, settings.sample, settings, slice.labels);
     const out = slice.prediction.slice();
-    const { pixels, labels } = slice;
-    for (let i = 0; i < pixels.length; i++) out[pixels[i]] = labels[i];
+    const { pixels, sources, labels } = slice;
+    for (let i = 0; i < pixels.length; i++) out[pixels[i]] = labels[sources[i]];
     return out;
   }
 
@@ -92,7 +95,7 @@ export class Slices {
   correlation(plane: Plane, logit: number, voxel: number, settings: Settings): Float32Array {
     const { c, r, n, factor, diagonal } = this.distribution;
     const slice = this.slice(plane);
-    const { field, pixels } = slice;
+    const { field, pixels, sources } = slice;
     const { m } = field;
     const out = new Float32Array(slice.prediction.length);
     const noise = settings.diagonalNoise && diagonal !== null;
@@ -111,12 +114,22 @@ export class Slices {
         variance[i] += weight * x * x;
       }
     }
-    for (let i = 0; i < m; i++) {
+    for (let pixel = 0; pixel < pixels.length; pixel++) {
+      const i = sources[pixel];
       const together = own > 0 && variance[i] > 0 ? covariance[i] / Math.sqrt(own * variance[i]) : 0;
-      out[pixels[i]] = field.positions[i] === voxel && own > 0 ? 1 : together;
+      out[pixels[pixel]] = field.positions[i] === voxel && own > 0 ? 1 : together;
     }
     return out;
   }
+}
+
+/** The different numbers of a list, ascending, and for each entry of the list which of them it is. */
+function distinct(list: Uint32Array): { positions: Uint32Array; sources: Uint32Array } {
+  const sorted = list.slice().sort();
+  const positions = sorted.filter((number, i) => i === 0 || number !== sorted[i - 1]);
+  const places = new Map<number, number>();
+  positions.forEach((number, i) => places.set(number, i));
+  return { positions, sources: list.map((number) => places.get(number) as number) };
 }
 
 /** Sums over samples of one slice. */
@@ -148,16 +161,17 @@ export class SliceSummary {
 
   /** Mean probabilities and shares of samples, `[l, rows, columns]`. Voxels that are not kept have those of the prediction. */
   result(): { probabilities: Float32Array; shares: Float32Array } {
-    const { l, samples, sums, counts, distribution: { c }, slice: { field: { m }, pixels, prediction } } = this;
+    const { l, samples, sums, counts, distribution: { c }, slice: { field: { m }, pixels, sources, prediction } } = this;
     const size = prediction.length;
     const probabilities = new Float32Array(l * size);
     const shares = new Float32Array(l * size);
     for (let i = 0; i < size; i++) probabilities[prediction[i] * size + i] = shares[prediction[i] * size + i] = 1;
-    for (let i = 0; i < m; i++) {
+    for (let pixel = 0; pixel < pixels.length; pixel++) {
+      const i = sources[pixel];
       for (let k = 0; k < l; k++) {
-        shares[k * size + pixels[i]] = counts[k * m + i] / samples;
+        shares[k * size + pixels[pixel]] = counts[k * m + i] / samples;
         const p = c === 1 ? (k === 1 ? sums[i] / samples : 1 - sums[i] / samples) : sums[k * m + i] / samples;
-        probabilities[k * size + pixels[i]] = p;
+        probabilities[k * size + pixels[pixel]] = p;
       }
     }
     return { probabilities, shares };

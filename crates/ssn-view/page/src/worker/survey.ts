@@ -13,7 +13,7 @@ import type { Places } from "./places";
 const BLOCK = 2048;
 const BATCH = 8;
 
-/** Voxels of each label among those that are not kept, which are the same in all samples. */
+/** Voxels of each label among those that no kept voxel stands for, which are the same in all samples. */
 export function fixedCounts(subject: Case, places: Places): number[] {
   const counts = countLabels(subject.prediction, labelCount(subject.distribution));
   for (const at of places.where) counts[subject.prediction[at]]--;
@@ -38,15 +38,23 @@ export function* survey(
   const { n } = distribution;
   const l = labelCount(distribution);
   const fixed = fixedCounts(subject, places);
+  // How many voxels of the image a kept voxel stands for, and how many that is in the mean.
+  const weights = new Uint32Array(n);
+  for (const number of places.source) weights[number]++;
+  const density = n > 0 ? places.where.length / n : 1;
   const words = Math.ceil(n / 32);
   const planes: Int32Array[] = [];
   const volumes = new Float64Array(samples * l);
+  // In kept voxels, as distances are.
+  const sizes = new Float64Array(samples * l);
+  const fixedSizes = fixed.map((count) => count / density);
   const labels = new Uint8Array(BLOCK);
   for (let first = 0; first < samples; first += BATCH) {
     const last = Math.min(first + BATCH, samples);
     for (let sample = first; sample < last; sample++) {
       planes.push(new Int32Array((l - 1) * words));
       volumes.set(fixed, sample * l);
+      sizes.set(fixedSizes, sample * l);
     }
     for (let start = 0; start < n; start += BLOCK) {
       const end = Math.min(start + BLOCK, n);
@@ -56,7 +64,8 @@ export function* survey(
         const plane = planes[sample];
         for (let i = 0; i < end - start; i++) {
           const label = labels[i];
-          volumes[sample * l + label]++;
+          volumes[sample * l + label] += weights[start + i];
+          sizes[sample * l + label]++;
           if (label > 0) plane[(label - 1) * words + ((start + i) >> 5)] |= 1 << (i & 31);
         }
       }
@@ -67,7 +76,7 @@ export function* survey(
   const distances = new Float64Array(samples * samples);
   for (let a = 0; a < samples; a++) {
     for (let b = a + 1; b < samples; b++) {
-      distances[a * samples + b] = distances[b * samples + a] = distance(planes[a], planes[b], words, volumes, a, b, fixed);
+      distances[a * samples + b] = distances[b * samples + a] = distance(planes[a], planes[b], words, sizes, a, b, fixedSizes);
       if (words * l > BLOCK) yield null;
     }
     yield null;
@@ -77,14 +86,14 @@ export function* survey(
 
 /** 1 − the mean IoU of the foreground classes; a class that is absent in both has IoU 1. */
 function distance(
-  first: Int32Array, second: Int32Array, words: number, volumes: Float64Array, a: number, b: number, fixed: readonly number[],
+  first: Int32Array, second: Int32Array, words: number, sizes: Float64Array, a: number, b: number, fixed: readonly number[],
 ): number {
   const l = fixed.length;
   let sum = 0;
   for (let k = 1; k < l; k++) {
     let both = fixed[k];
     for (let i = (k - 1) * words; i < k * words; i++) both += ones(first[i] & second[i]);
-    const union = volumes[a * l + k] + volumes[b * l + k] - both;
+    const union = sizes[a * l + k] + sizes[b * l + k] - both;
     sum += union === 0 ? 1 : both / union;
   }
   return 1 - sum / (l - 1);

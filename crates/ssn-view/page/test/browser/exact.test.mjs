@@ -19,6 +19,10 @@ const cases = {
     name: "turned", classes: ["background", "lesion", "core"], size: [14, 30, 26], rank: 3, seed: 12, spacing: [1, 2, 1.5],
     direction: [[0, 0, -1], [-1, 0, 0], [0, 1, 0]],
   }),
+  resampled: made({
+    name: "resampled", classes: ["background", "lesion", "core"], size: [12, 25, 21], rank: 4, seed: 8, spacing: [2.4, 2, 2],
+    region: { start: [1, 0, 2], size: [11, 24, 17] }, resampled: { size: [29, 40, 44], spacing: [1, 1.25, 0.95] },
+  }),
   grain: made({ name: "grain", classes: ["background", "lesion", "core"], size: [1, 60, 50], kind: "deterministic", seed: 6 }),
   stored: made({ name: "stored", classes: ["background", "lesion", "core"], size: [1, 60, 50], kind: "sampled", seed: 7 }),
 };
@@ -48,6 +52,7 @@ const more = {
     "class scales": ["seed=2&i=5&w=1,-3,1,2.5", ["--seed", "2", "--first", "5", "--class-scale", "oedema=-3", "--class-scale", "enhancing=2.5"]],
     "mode weights": ["seed=2&i=5&g=3,1,-1.5,1,1,1,1,0", ["--seed", "2", "--first", "5", "--mode-weight", "0=3", "--mode-weight", "2=-1.5", "--mode-weight", "7=0"]],
   },
+  resampled: { "mode weights": ["seed=2&i=5&g=3,1,-1.5,1", ["--seed", "2", "--first", "5", "--mode-weight", "0=3", "--mode-weight", "2=-1.5"]] },
   turned: { "class scale": ["seed=2&i=5&t=2.5&w=1,3,1", ["--seed", "2", "--first", "5", "--temperature", "2.5", "--class-scale", "lesion=3"]] },
 };
 
@@ -73,7 +78,7 @@ async function compare(page, name, fragment, args, planes) {
   return expected;
 }
 
-for (const name of ["picture", "switch", "volume", "turned"]) {
+for (const name of ["picture", "switch", "volume", "turned", "resampled"]) {
   test(`${name}: samples are those of the command line under every steering`, async () => {
     const { page, problems } = await open(chrome, `${url}&case=${name}`);
     await shown(page);

@@ -23,9 +23,9 @@ function waves([d, h, w], random, length) {
 
 /**
  * A distribution of nested blobs: class k lies inside class k − 1, and its border moves with the columns of the factor.
- * `region` is a box of the image.
+ * `region` is a box of the image. With `resampled`, size and spacing are those of the network, and the image has others.
  */
-export function made({ name, classes, size, region = { start: [0, 0, 0], size }, rank = 10, kind = "stochastic", seed = 1, single = false, spacing = [1, 1, 1], direction }) {
+export function made({ name, classes, size, region = { start: [0, 0, 0], size }, rank = 10, kind = "stochastic", seed = 1, single = false, spacing = [1, 1, 1], direction, resampled }) {
   const random = uniform(seed);
   const c = single ? 1 : classes.length;
   const [d, h, w] = region.size;
@@ -63,10 +63,11 @@ export function made({ name, classes, size, region = { start: [0, 0, 0], size },
     }
   }
   const geometry = {
-    spacing: [...spacing].reverse(), origin: [-40.5, -30, 12],
+    spacing: [...(resampled?.spacing ?? spacing)].reverse(), origin: [-40.5, -30, 12],
     direction: direction ?? [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
   };
-  return { name, classes, size, region, kind, c, r, v, mean, diagonal, factor, samples, geometry, spacing };
+  const grid = resampled && { size, spacing };
+  return { name, classes, size: resampled?.size ?? size, grid, region, kind, c, r, v, mean, diagonal, factor, samples, geometry, spacing: resampled?.spacing ?? spacing };
 }
 
 /** Bits of half precision, rounded to nearest even. */
@@ -92,7 +93,8 @@ function toHalf(values) {
 /** Writes a distribution file (docs/reference/distribution-files.md). */
 export function writeDistribution(path, d, { half = false } = {}) {
   const about = JSON.stringify({
-    version: 1, case: d.name, classes: d.classes, kind: d.kind, size: d.size, geometry: d.geometry, region: d.region,
+    version: d.grid ? 2 : 1, case: d.name, classes: d.classes, kind: d.kind, size: d.size, geometry: d.geometry, region: d.region,
+    ...(d.grid ? { network_grid: d.grid } : {}),
     model: { sha256: "5f", name: "made for a test" },
   });
   const numbers = (values) => (half ? ["F16", toHalf(values)] : ["F32", values]);
