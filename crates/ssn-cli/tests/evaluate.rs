@@ -33,8 +33,14 @@ fn folder() -> TempDir {
 }
 
 fn predict(folder: &TempDir, name: &str, kind: Kind) -> Predictions {
-    let about =
-        About { model: model(), seed: 0, dataset: "set".to_owned(), split: "test".to_owned(), images: None };
+    let about = About {
+        model: model(),
+        seed: 0,
+        dataset: "set".to_owned(),
+        split: "test".to_owned(),
+        images: None,
+        labels_only: false,
+    };
     let predictions = Predictions::create(&folder.path().join(name), about).unwrap();
     for (number, id) in CASES.into_iter().enumerate() {
         Prediction { kind, ..Prediction::picture(id, number as u64) }
@@ -232,8 +238,14 @@ fn threads_change_nothing() {
 #[test]
 fn resampled_predictions_are_scored_on_the_grid_of_the_image() {
     let folder = folder();
-    let about =
-        About { model: model(), seed: 0, dataset: "set".to_owned(), split: "test".to_owned(), images: None };
+    let about = About {
+        model: model(),
+        seed: 0,
+        dataset: "set".to_owned(),
+        split: "test".to_owned(),
+        images: None,
+        labels_only: false,
+    };
     let predictions = Predictions::create(&folder.path().join("coarse"), about).unwrap();
     // The network has half of the image's voxels along each axis.
     let (size, spacing) = ([1, 4, 4], [2.0, 2.0, 1.0]);

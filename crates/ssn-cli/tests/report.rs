@@ -37,7 +37,7 @@ fn folder(cases: &[&'static str], kind: Kind) -> TempDir {
 /// What all predictions of these tests are of.
 fn about() -> About {
     let dataset = "set/index.csv".to_owned();
-    About { model: model(), seed: 0, dataset, split: "all".to_owned(), images: None }
+    About { model: model(), seed: 0, dataset, split: "all".to_owned(), images: None, labels_only: false }
 }
 
 fn predict(folder: &TempDir, name: &str, cases: &[&'static str], kind: Kind) {

@@ -18,8 +18,14 @@ const CASES: [&str; 5] = ["case1", "case2", "case3", "case10", "case11"];
 /// A dataset `set/` of five pictures with two raters, and predictions of them.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let about =
-        About { model: model(), seed: 0, dataset: "set".to_owned(), split: "all".to_owned(), images: None };
+    let about = About {
+        model: model(),
+        seed: 0,
+        dataset: "set".to_owned(),
+        split: "all".to_owned(),
+        images: None,
+        labels_only: false,
+    };
     let predictions = Predictions::create(&folder.path().join("predictions"), about).unwrap();
     for (number, id) in CASES.into_iter().enumerate() {
         let path = |name: &str| folder.path().join(format!("set/{name}.png"));

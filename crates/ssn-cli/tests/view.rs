@@ -26,7 +26,8 @@ fn folder(cases: &[&'static str]) -> TempDir {
     }
     std::fs::write(folder.path().join("set/index.csv"), index).unwrap();
     let dataset = "set/index.csv".to_owned();
-    let about = About { model: model(), seed: 0, dataset, split: "all".to_owned(), images: None };
+    let about =
+        About { model: model(), seed: 0, dataset, split: "all".to_owned(), images: None, labels_only: false };
     let predictions = Predictions::create(&folder.path().join("predictions"), about).unwrap();
     for (number, id) in cases.iter().enumerate() {
         Prediction { kind: Kind::Stochastic, ..Prediction::picture(id, number as u64) }

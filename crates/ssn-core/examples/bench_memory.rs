@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use ssn_core::metrics::{
-    Calibrated, ClassGroup, LabelFrequencies, PairStatistic, PairwiseDistances, SampleDice, SurfaceDistances,
-    brier, ece, max_dice, variance_ncc,
+    Calibrated, ClassGroup, LabelFrequencies, PairStatistic, PairwiseDice, PairwiseDistances, SampleDice,
+    SurfaceDistances, brier, ece, variance_ncc,
 };
 use ssn_core::random::fill_normals;
 use ssn_core::space::Grid;
@@ -64,7 +64,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 
     let groups = [ClassGroup::new(&[1, 2, 3])?, ClassGroup::new(&[1, 3])?];
     let dice = SampleDice::new(&prediction, &planes, &rater_planes[0], &groups[0])?;
-    let best = max_dice(&planes, &rater_planes, &groups)?;
+    let best = PairwiseDice::new(&planes, &rater_planes, &groups)?.max_of_raters();
     let ncc = variance_ncc(&frequencies.ok_or("no samples")?, &LabelFrequencies::of(&raters)?)?;
     clock.tell("sample Dice, max-Dice, NCC");
 

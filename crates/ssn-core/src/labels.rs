@@ -161,6 +161,14 @@ impl BitPlanes {
         common_bits(&self.merged(classes), &other.merged(classes)) as usize
     }
 
+    /// The voxels `[v]` that have one of the given foreground classes.
+    pub fn mask(&self, classes: &[u8]) -> Vec<bool> {
+        let merged = self.merged(classes);
+        (0..self.voxels)
+            .map(|x| merged.get(x / WORD).is_some_and(|word| word >> (x % WORD) & 1 > 0))
+            .collect()
+    }
+
     /// The union of the planes of several classes.
     fn merged(&self, classes: &[u8]) -> Cow<'_, [u64]> {
         let [first, rest @ ..] = classes else { return Cow::Borrowed(&[]) };

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use ssn_core::LabelMap;
 use ssn_core::labels::BitPlanes;
 use ssn_core::metrics::{
-    ClassGroup, LabelFrequencies, Overlap, PairStatistic, PairwiseDistances, SampleDice, SurfaceDistances,
-    foreground_distance, ged, max_dice, squared_distance_transform, variance_ncc,
+    ClassGroup, LabelFrequencies, Overlap, PairStatistic, PairwiseDice, PairwiseDistances, SampleDice,
+    SurfaceDistances, foreground_distance, ged, squared_distance_transform, variance_ncc,
 };
 use ssn_core::space::Grid;
 
@@ -46,7 +46,7 @@ fn overlap_scores(classes: usize, samples: &[Vec<u8>], raters: &[Vec<u8>]) -> Ve
         Some(all.squared),
         Some(all.sample_diversity),
         Some(hm_iou(&a, &b).unwrap()),
-        Some(max_dice(&a, &b, &groups).unwrap()),
+        Some(PairwiseDice::new(&a, &b, &groups).unwrap().max_of_raters()),
         dice.better_than_prediction(),
         dice.quantile(0.95).unwrap(),
     ];
@@ -140,7 +140,7 @@ fn everything() -> (PairwiseDistances, Vec<f64>, SurfaceDistances, f64) {
         |k: usize| map(k).iter().enumerate().map(|(i, &l)| l == 1 && i % 17 == k).collect::<Vec<bool>>();
     let squared = squared_distance_transform(&mask(1), &grid).unwrap();
     let surface = SurfaceDistances::new(&mask(1), &mask(2), &grid).unwrap();
-    let dice = max_dice(&maps[..6], &maps[6..], &ClassGroup::each(4)).unwrap();
+    let dice = PairwiseDice::new(&maps[..6], &maps[6..], &ClassGroup::each(4)).unwrap().max_of_raters();
     (distances, squared, surface, dice)
 }
 

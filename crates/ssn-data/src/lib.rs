@@ -40,7 +40,7 @@ pub use dataset::{
     mask_box, resample_labels,
 };
 pub use error::{DataError, Result};
-pub use layouts::{CACHE_ENDING, DatasetOverrides};
+pub use layouts::{CACHE_ENDING, DatasetOverrides, FilesByCase};
 pub use loader::{
     Batch, BatchConfig, BatchSampler, CaseOrder, DataLoader, LoaderConfig, Origin, PatchConfig, PatchSampler,
     RaterChoice, Replica,

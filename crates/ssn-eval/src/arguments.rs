@@ -15,10 +15,6 @@ pub(crate) fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
     PossibleValuesParser::new(names).map(value)
 }
 
-pub(crate) fn evaluated_samples(text: &str) -> Result<usize, String> {
-    whole_number(text, 1..=100_000, 100)
-}
-
 pub(crate) fn bin_count(text: &str) -> Result<usize, String> {
     whole_number(text, 1..=65_536, 15)
 }
@@ -74,6 +70,6 @@ mod tests {
         assert!(
             pictured_cases("1001").is_err() && shown_samples("1").is_err() && shown_samples("x").is_err()
         );
-        assert!(evaluated_samples("0").is_err() && bin_count("x").is_err() && tolerance("-1").is_err());
+        assert!(bin_count("x").is_err() && tolerance("-1").is_err());
     }
 }

@@ -25,6 +25,7 @@
 
 #[cfg(feature = "clap")]
 mod arguments;
+pub mod challenges;
 pub mod error;
 pub mod evaluation;
 pub mod figures;
@@ -33,6 +34,7 @@ pub mod report;
 pub mod sampling;
 pub mod scores;
 
+pub use challenges::ScoreSet;
 pub use error::{EvalError, Result};
 pub use evaluation::{
     EvaluateConfig, Evaluated, Evaluation, Part, Scored, Settings, evaluate, evaluate_shard,
@@ -40,4 +42,4 @@ pub use evaluation::{
 pub use predictions::*;
 pub use report::{ReportConfig, ReportFiles, report};
 pub use sampling::{MapFormat, SampleConfig, SampledFiles, sample};
-pub use scores::{CaseMaps, CaseScores, ScoreConfig, score, score_maps};
+pub use scores::{CaseMaps, CaseScores, GedDistance, ScoreConfig, score, score_maps};

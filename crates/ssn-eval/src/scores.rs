@@ -6,13 +6,14 @@
 
 use serde::{Deserialize, Serialize};
 use ssn_core::metrics::{
-    Calibrated, ClassGroup, LabelFrequencies, MAX_BINS, MAX_MATCHED, PairStatistic, PairwiseDistances,
-    RaterDice, SampleDice, SurfaceDistances, brier, ece, foreground_ece, matched_pairs, max_dice, quantile,
-    variance_ncc,
+    Calibrated, ClassGroup, Distance, LabelFrequencies, MAX_BINS, MAX_MATCHED, PairStatistic, PairwiseDice,
+    PairwiseDistances, RaterDice, SampleDice, SurfaceDistances, brier, ece, foreground_ece, matched_pairs,
+    quantile, variance_ncc,
 };
 use ssn_core::space::{Grid, voxel_count};
 use ssn_core::{BitPlanes, LabelMap, Steering};
 
+use crate::challenges::{ChallengeEce, ChallengeInput, ChallengeScores, ScoreSet, asked};
 use crate::error::{EvalError, Result};
 use crate::predictions::{
     DistributionFile, Draw, Header, Kind, PredictionRule, blocks, predict_labels, summarize,
@@ -26,6 +27,41 @@ pub const GED_COUNTS: [usize; 8] = [1, 2, 4, 8, 16, 32, 50, 100];
 pub const DEFAULT_TOLERANCE: f64 = 2.0;
 /// The bins of the calibration error, as most papers have them.
 pub const DEFAULT_BINS: usize = 15;
+/// Samples whose surfaces are compared with the raters'.
+pub const DEFAULT_SURFACE_SAMPLES: usize = 10;
+
+/// The distance that GED² is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
+pub enum GedDistance {
+    /// 1 − mean IoU of the foreground classes, a class absent in both maps counting 1, as in the paper.
+    #[default]
+    Iou,
+    /// 1 − mean IoU of the classes that either map has, as in the probabilistic U-Net's code.
+    IouPresent,
+    /// 1 − mean Dice, as in ValUES.
+    Dice,
+}
+
+impl GedDistance {
+    fn rule(self) -> Distance {
+        match self {
+            Self::Iou => Distance::Iou,
+            Self::IouPresent => Distance::IouOfPresent,
+            Self::Dice => Distance::Dice,
+        }
+    }
+
+    /// What tables add to the names of scores by another distance than the paper's.
+    pub(crate) fn suffix(self) -> &'static str {
+        match self {
+            Self::Iou => "",
+            Self::IouPresent => " (IoU of present classes)",
+            Self::Dice => " (1 − Dice)",
+        }
+    }
+}
 
 /// Classes that are scored as one mask.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +92,12 @@ pub struct ScoreConfig {
     pub ged_counts: Vec<usize>,
     /// The seed of the samples; each case has noise of its own ([`crate::case_seed`]).
     pub seed: u64,
+    /// The distance that GED², diversity and HM-IoU are made of.
+    #[serde(default)]
+    pub distance: GedDistance,
+    /// Which sets of scores are reported; those of the paper are always.
+    #[serde(default)]
+    pub sets: Vec<ScoreSet>,
     /// The masks that Dice and surface scores are reported for; none means each class, and all of them together.
     pub groups: Vec<Group>,
     /// Which one segmentation DSC and surface scores are of.
@@ -70,6 +112,12 @@ pub struct ScoreConfig {
     pub voxelwise: bool,
     /// Report the distances between surfaces.
     pub surfaces: bool,
+    /// Samples whose surfaces are compared with the raters'; the first of them.
+    #[serde(default)]
+    pub surface_samples: usize,
+    /// HD95 and ASSD of a pair with one empty mask are the diagonal of the image; without this they have no value.
+    #[serde(default)]
+    pub empty_penalty: bool,
     /// The tolerance of the normalized surface Dice, in millimeters.
     pub tolerance: f64,
     /// The bins of the calibration error.
@@ -82,6 +130,8 @@ impl Default for ScoreConfig {
             samples: DEFAULT_SAMPLES,
             ged_counts: GED_COUNTS.to_vec(),
             seed: 0,
+            distance: GedDistance::Iou,
+            sets: vec![],
             groups: vec![],
             prediction: PredictionRule::Mean,
             categorical: false,
@@ -89,6 +139,8 @@ impl Default for ScoreConfig {
             diagonal_noise: true,
             voxelwise: true,
             surfaces: true,
+            surface_samples: DEFAULT_SURFACE_SAMPLES,
+            empty_penalty: false,
             tolerance: DEFAULT_TOLERANCE,
             bins: DEFAULT_BINS,
         }
@@ -163,6 +215,9 @@ pub struct CaseScores {
     pub samples: usize,
     /// The raters.
     pub raters: usize,
+    /// The distance that GED², diversity and HM-IoU are made of.
+    #[serde(default)]
+    pub distance: GedDistance,
     /// GED² of the first samples, at each of several counts; the last is that of all.
     pub ged: Vec<GedAt>,
     /// E d(s, s′).
@@ -175,6 +230,15 @@ pub struct CaseScores {
     pub hm_iou: Option<f64>,
     /// The mean over raters of the best Dice of a sample, each the mean over classes; both empty counts 1.
     pub max_dice: Option<f64>,
+    /// The mean over samples of the best Dice with a rater, if it was asked for.
+    #[serde(default)]
+    pub max_dice_of_samples: Option<f64>,
+    /// The mean Dice of a one-to-one matching of samples and raters, if it was asked for.
+    #[serde(default)]
+    pub matched_dice: Option<f64>,
+    /// Calibration errors of the challenges, if they were asked for.
+    #[serde(default)]
+    pub challenge_ece: ChallengeEce,
     /// Where every rater marked something, the share of samples with less foreground than a twentieth of the smallest
     /// rater's; none elsewhere.
     #[serde(default)]
@@ -248,6 +312,12 @@ pub struct GroupScores {
     pub samples: Vec<SampleScores>,
     /// Distances of the prediction's surface to the rater's, if they were asked for.
     pub surface: Option<Vec<SurfaceScores>>,
+    /// The means of those of the first samples, if they were asked for.
+    #[serde(default)]
+    pub sample_surface: Option<Vec<SurfaceScores>>,
+    /// Scores of the challenges, if they were asked for.
+    #[serde(default)]
+    pub challenges: Option<ChallengeScores>,
     /// How large the mask is.
     pub volumes: Volumes,
 }
@@ -263,7 +333,7 @@ pub struct SampleScores {
     pub better_than_prediction: Option<f64>,
 }
 
-/// Surface scores against one rater, in millimeters or voxels; none where a mask is empty.
+/// Surface scores against one rater, in millimeters or voxels; none where both masks are empty, and distances where one is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SurfaceScores {
     /// HD95, the larger of both directions.
@@ -322,15 +392,29 @@ pub struct CaseMaps<'a> {
     pub samples: &'a [LabelMap],
 }
 
+impl CaseMaps<'_> {
+    /// The volume of a voxel: in milliliters, or 1 where its size is not known.
+    fn voxel_volume(&self) -> f64 {
+        // A thousand cubic millimeters are a milliliter; the factors are in the order of the file's axes.
+        self.spacing.map_or(1.0, |[d, h, w]| [w, h, d].iter().product::<f64>() / 1000.0)
+    }
+}
+
 /// Scores segmentations that are in memory.
 ///
-/// The number of samples is that of `maps`, and scores of probabilities have no value, as label maps have none.
+/// The number of samples is that of `maps`, and scores of probabilities have no value, as label maps have none; those of the
+/// challenges take the shares of samples for probabilities.
 ///
 /// # Errors
 /// Maps that differ in voxels or classes, and settings or groups that do not fit the classes.
 pub fn score_maps(maps: &CaseMaps<'_>, raters: &[LabelMap], config: &ScoreConfig) -> Result<CaseScores> {
     let samples: Vec<BitPlanes> = maps.samples.iter().map(BitPlanes::new).collect();
-    score_planes(maps, &samples, raters, config)
+    let mut scores = score_planes(maps, &samples, raters, config)?;
+    if !config.sets.is_empty() {
+        let frequencies = LabelFrequencies::of(maps.samples)?;
+        score_challenges(&mut scores, maps, &samples, raters, Some(&frequencies.probabilities()), config)?;
+    }
+    Ok(scores)
 }
 
 /// Scores a case.
@@ -356,12 +440,54 @@ pub fn score(file: &DistributionFile, raters: &[LabelMap], config: &ScoreConfig)
         samples: &[],
     };
     let mut scores = score_planes(&maps, &planes, raters, config)?;
-    // The samples' memory is needed for the probabilities.
+    let needs_probabilities = config.voxelwise || !config.sets.is_empty();
+    if !needs_probabilities {
+        return Ok(scores);
+    }
+    if about.labels_only {
+        score_challenges(&mut scores, &maps, &planes, raters, None, config)?;
+        return Ok(scores);
+    }
+    let likelihood = Likelihood::new(file, raters, config)?;
+    if !config.sets.is_empty() {
+        score_challenges(&mut scores, &maps, &planes, raters, Some(&likelihood.probabilities), config)?;
+    }
+    // Label maps of all samples take much memory.
     drop(planes);
     if config.voxelwise {
-        scores.voxelwise = Some(score_voxels(file, frequencies, raters, config)?);
+        scores.voxelwise = Some(score_voxels(likelihood, frequencies, raters, config)?);
     }
     Ok(scores)
+}
+
+/// Adds the scores of the challenges, by the probabilities `[l, v]` where they are known.
+fn score_challenges(
+    scores: &mut CaseScores,
+    maps: &CaseMaps<'_>,
+    samples: &[BitPlanes],
+    raters: &[LabelMap],
+    probabilities: Option<&[f32]>,
+    config: &ScoreConfig,
+) -> Result<()> {
+    let groups = config.groups_of(maps.classes)?;
+    for (of_group, (_, group)) in scores.groups.iter_mut().zip(&groups) {
+        let voxel = maps.voxel_volume();
+        let sample_volumes: Vec<f64> = samples.iter().map(|map| group.volume(map) as f64 * voxel).collect();
+        let input = ChallengeInput {
+            group,
+            prediction: maps.prediction,
+            raters,
+            probabilities,
+            sample_volumes: &sample_volumes,
+            volumes: &of_group.volumes,
+            voxel,
+        };
+        of_group.challenges = Some(ChallengeScores::new(&input, &config.sets)?);
+    }
+    if let Some(probabilities) = probabilities {
+        scores.challenge_ece = ChallengeEce::new(maps, raters, probabilities, &config.sets)?;
+    }
+    Ok(())
 }
 
 /// All scores but those of probabilities.
@@ -377,7 +503,9 @@ fn score_planes(
     check_raters(maps.case, voxels, labels, raters)?;
     let groups = config.groups_of(maps.classes)?;
     let rater_planes: Vec<BitPlanes> = raters.iter().map(BitPlanes::new).collect();
-    let distances = PairwiseDistances::new(samples, &rater_planes)?;
+    let distances = PairwiseDistances::with(samples, &rater_planes, config.distance.rule())?;
+    let dice = PairwiseDice::new(samples, &rater_planes, &ClassGroup::each(labels))?;
+    let mmis = asked(&config.sets, ScoreSet::Mmis);
     let (m, n) = (samples.len(), raters.len());
     let ged_at = |&count: &usize| -> Result<GedAt> {
         let ged = distances.ged_at(count, PairStatistic::V)?;
@@ -396,12 +524,16 @@ fn score_planes(
     Ok(CaseScores {
         samples: m,
         raters: n,
+        distance: config.distance,
         ged: config.counts(m).iter().map(ged_at).collect::<Result<_>>()?,
         sample_diversity: all.sample_diversity,
         rater_diversity: all.rater_diversity,
         cross_distance: all.sample_rater_distance,
         hm_iou,
-        max_dice: Some(max_dice(samples, &rater_planes, &ClassGroup::each(labels))?),
+        max_dice: Some(dice.max_of_raters()),
+        max_dice_of_samples: mmis.then(|| dice.max_of_samples()),
+        matched_dice: dice.matched().filter(|_| mmis),
+        challenge_ece: ChallengeEce::default(),
         empty_samples: empty_samples(samples, &rater_planes),
         in_voxels: maps.spacing.is_none(),
         groups: groups.iter().map(|(name, group)| masks.score(name, group)).collect::<Result<_>>()?,
@@ -483,13 +615,19 @@ impl GroupInput<'_> {
     fn score(&self, name: &str, group: &ClassGroup) -> Result<GroupScores> {
         let RaterDice { dsc, dsc_nod } = RaterDice::new(&self.prediction, self.rater_planes, group)?;
         let samples = self.rater_planes.iter().map(|rater| self.sample_scores(rater, group));
-        let surface = self.config.surfaces.then(|| self.surfaces(group)).transpose()?;
+        let surfaces = self.config.surfaces;
+        let surface =
+            surfaces.then(|| self.surfaces(group, &group.mask(self.maps.prediction)?)).transpose()?;
+        let sample_surface =
+            (surfaces && self.config.surface_samples > 0).then(|| self.sample_surfaces(group)).transpose()?;
         Ok(GroupScores {
             name: name.to_owned(),
             dsc,
             dsc_nod,
             samples: samples.collect::<Result<_>>()?,
             surface,
+            sample_surface,
+            challenges: None,
             volumes: self.volumes(group)?,
         })
     }
@@ -504,20 +642,38 @@ impl GroupInput<'_> {
         })
     }
 
-    fn surfaces(&self, group: &ClassGroup) -> Result<Vec<SurfaceScores>> {
+    /// The surface scores of a mask `[v]` against each rater.
+    fn surfaces(&self, group: &ClassGroup, mask: &[bool]) -> Result<Vec<SurfaceScores>> {
         let grid = Grid::new(self.maps.size, self.maps.spacing.unwrap_or([1.0; 3]))?;
-        let mask = group.mask(self.maps.prediction)?;
+        let diagonal =
+            (0..3).map(|axis| (grid.shape()[axis] as f64 * grid.spacing()[axis]).powi(2)).sum::<f64>().sqrt();
         let against = |rater: &LabelMap| {
-            let distances = SurfaceDistances::new(&mask, &group.mask(rater)?, &grid)?;
+            let distances = SurfaceDistances::new(mask, &group.mask(rater)?, &grid)?;
+            let penalty = (self.config.empty_penalty && distances.one_is_empty()).then_some(diagonal);
             let nsd = distances.nsd(self.config.tolerance)?;
-            Ok(SurfaceScores { hd95: distances.hd95(), assd: distances.assd(), nsd })
+            Ok(SurfaceScores { hd95: distances.hd95().or(penalty), assd: distances.assd().or(penalty), nsd })
         };
         self.raters.iter().map(against).collect()
     }
 
+    /// The means of the surface scores of the first samples against each rater.
+    fn sample_surfaces(&self, group: &ClassGroup) -> Result<Vec<SurfaceScores>> {
+        let first = self.samples.iter().take(self.config.surface_samples);
+        let each = first.map(|sample| self.surfaces(group, &group.plane_mask(sample)));
+        let each = each.collect::<Result<Vec<_>>>()?;
+        let over = |rater: usize, value: fn(&SurfaceScores) -> Option<f64>| {
+            mean(&each.iter().map(|scores| value(&scores[rater])).collect::<Vec<_>>())
+        };
+        let of_rater = |rater| SurfaceScores {
+            hd95: over(rater, |s| s.hd95),
+            assd: over(rater, |s| s.assd),
+            nsd: over(rater, |s| s.nsd),
+        };
+        Ok((0..self.raters.len()).map(of_rater).collect())
+    }
+
     fn volumes(&self, group: &ClassGroup) -> Result<Volumes> {
-        // A thousand cubic millimeters are a milliliter; the factors are in the order of the file's axes.
-        let voxel = self.maps.spacing.map_or(1.0, |[d, h, w]| [w, h, d].iter().product::<f64>() / 1000.0);
+        let voxel = self.maps.voxel_volume();
         let volume = |map: &BitPlanes| group.volume(map) as f64 * voxel;
         let of_samples: Vec<f64> = self.samples.iter().map(volume).collect();
         let [low, middle, high] = QUANTILES.map(|q| quantile(&of_samples, q));
@@ -529,9 +685,35 @@ impl GroupInput<'_> {
     }
 }
 
+/// What a distribution says about the labels of voxels and of raters.
+struct Likelihood {
+    /// `[l, v]` on the whole image.
+    probabilities: Vec<f32>,
+    log_likelihoods: Vec<f64>,
+    effective_samples: Vec<f64>,
+}
+
+impl Likelihood {
+    fn new(file: &DistributionFile, raters: &[LabelMap], config: &ScoreConfig) -> Result<Self> {
+        // Label maps of samples do not say how likely other labels are.
+        let likely = if file.description().kind == Kind::Sampled { &[] } else { raters };
+        let on_region: Vec<LabelMap> = likely
+            .iter()
+            .map(|rater| Ok(LabelMap::new(file.crop_to_region(rater.labels())?, file.labels())?))
+            .collect::<Result<_>>()?;
+        let samples = 0..config.samples as u64;
+        let summary = summarize(file, config.seed, &config.steering(), samples, &on_region)?;
+        let (log_likelihoods, effective_samples) = (summary.log_likelihoods()?, summary.effective_samples()?);
+        let rows = summary.mean_probabilities()?;
+        drop(summary);
+        let probabilities = file.probabilities_on_image(&rows)?;
+        Ok(Self { probabilities, log_likelihoods, effective_samples })
+    }
+}
+
 /// Scores of the probabilities of single voxels, and the likelihood of raters.
 fn score_voxels(
-    file: &DistributionFile,
+    Likelihood { probabilities, log_likelihoods, effective_samples }: Likelihood,
     frequencies: Option<LabelFrequencies>,
     raters: &[LabelMap],
     config: &ScoreConfig,
@@ -542,19 +724,6 @@ fn score_voxels(
         }
         None => (None, None),
     };
-    let kind = file.description().kind;
-    // Label maps of samples do not say how likely other labels are.
-    let likely = if kind == Kind::Sampled { &[] } else { raters };
-    let on_region: Vec<LabelMap> = likely
-        .iter()
-        .map(|rater| Ok(LabelMap::new(file.crop_to_region(rater.labels())?, file.labels())?))
-        .collect::<Result<_>>()?;
-    let samples = 0..config.samples as u64;
-    let summary = summarize(file, config.seed, &config.steering(), samples, &on_region)?;
-    let (log_likelihoods, effective_samples) = (summary.log_likelihoods()?, summary.effective_samples()?);
-    let rows = summary.mean_probabilities()?;
-    drop(summary);
-    let probabilities = file.probabilities_on_image(&rows)?;
     Ok(VoxelScores {
         variance_ncc,
         s_ncc,

@@ -16,6 +16,7 @@ fn about() -> About {
         dataset: "set".to_owned(),
         split: "test".to_owned(),
         images: None,
+        labels_only: false,
     }
 }
 

@@ -210,6 +210,8 @@ fn probabilities_are_those_of_the_mean_and_there_is_no_likelihood() {
         dataset: "set".to_owned(),
         split: "test".to_owned(),
         scores: ScoreConfig { samples: 7, ..ScoreConfig::default() },
+        bootstrap: false,
+        labels_only: false,
     };
     let cases = [Scored { id: "a".to_owned(), rater_names: vec![], scores }];
     let evaluation = Evaluation::new(settings, &cases, vec![]).unwrap();

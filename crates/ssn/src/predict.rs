@@ -146,7 +146,9 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
     let ids: Vec<ModelId> = std::iter::once(&trained).chain(&others).map(TrainedModel::id).collect();
     let model = ensemble_id(&ids.iter().collect::<Vec<_>>());
     let Chosen { dataset, cases, split, named, images } = choose(config, &trained, control)?;
-    let about = About { model: model.clone(), seed: 0, dataset: named.display().to_string(), split, images };
+    let dataset_name = named.display().to_string();
+    let about =
+        About { model: model.clone(), seed: 0, dataset: dataset_name, split, images, labels_only: false };
     let folder = Predictions::create(&config.out, about)?;
 
     let start = Instant::now();

@@ -13,6 +13,8 @@ pub use learning::{
 use ssn_data::Shard;
 use ssn_eval::{EvaluateConfig, ReportConfig, SampleConfig};
 
+use crate::exit::{Exit, Failure};
+
 /// Stochastic segmentation networks: one forward pass, any number of coherent segmentations.
 #[derive(Debug, Parser)]
 #[command(name = "ssn", version, max_term_width = 100, disable_help_subcommand = true)]
@@ -102,13 +104,39 @@ pub enum Verb {
 pub struct EvaluateArgs {
     /// What is scored.
     #[command(flatten)]
-    pub config: EvaluateConfig,
+    config: EvaluateConfig,
+
+    /// How many samples to draw of each case [default: 100]; or label maps of samples that another tool drew: a folder, or a
+    /// pattern such as 'out/{case}_{sample}.nii.gz'.
+    #[arg(long, value_name = "N|DIR|PATTERN")]
+    samples: Option<String>,
 
     /// Work on share I of N of the cases: N processes, on any machines, do all of them, and the last to finish writes the table.
     /// Without it, the share that mpirun or srun gives this process, or all cases.
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
 }
+
+impl EvaluateArgs {
+    /// What is scored, with the samples that are named.
+    pub fn config(&self) -> Result<EvaluateConfig, Failure> {
+        let mut config = self.config.clone();
+        match self.samples.as_deref().map(|text| (text, text.parse::<usize>())) {
+            None => {}
+            Some((_, Ok(count @ 1..=MOST_SAMPLES))) => config.samples = count,
+            Some((text, Ok(_))) => {
+                let message =
+                    format!("--samples {text}: it must be 1 to {MOST_SAMPLES}, a folder or a pattern");
+                return Err(Failure::new(Exit::Usage, message));
+            }
+            Some((text, Err(_))) => config.other.samples = Some(PathBuf::from(text)),
+        }
+        Ok(config)
+    }
+}
+
+/// The most samples that are drawn of each case.
+const MOST_SAMPLES: usize = 100_000;
 
 /// Looks at a folder or file, recognizes the layout of the dataset, and writes a commented config.
 #[derive(Debug, Clone, Args)]

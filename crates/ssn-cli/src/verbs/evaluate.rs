@@ -9,7 +9,7 @@ use crate::{progress, shard};
 /// Scores the cases of a shard, and prints the table once all are scored.
 pub fn run(args: &EvaluateArgs, global: &Global) -> Result<Exit, Failure> {
     let shard = shard::choose(args.shard, global.quiet);
-    let evaluated = evaluate_shard(&args.config, shard, &progress::show(global.quiet))?;
+    let evaluated = evaluate_shard(&args.config()?, shard, &progress::show(global.quiet))?;
     print(&match (evaluated, global.json) {
         (Ok(evaluated), true) => json(&evaluated.evaluation)?,
         (Ok(Evaluated { evaluation, cases_csv, .. }), false) => {

@@ -93,6 +93,7 @@ impl Prediction {
             model: model(),
             network_grid: None,
             image: None,
+            labels_only: false,
         };
         if self.kind == Kind::Sampled {
             let mean = d.mean().to_f32();

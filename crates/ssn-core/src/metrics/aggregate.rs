@@ -1,5 +1,6 @@
 //! Means and quantiles over scores that may be undefined.
 
+use crate::random::philox4x32;
 use crate::{CoreError, Result};
 
 /// Mean ± standard error of the values that are defined.
@@ -7,7 +8,7 @@ use crate::{CoreError, Result};
 pub struct Summary {
     /// The mean; `None` without a value.
     pub mean: Option<f64>,
-    /// s / √count with s² = Σ(x − mean)² / (count − 1); `None` below two values.
+    /// The standard error of the mean, with cases as clusters; `None` below two cases with a value.
     pub standard_error: Option<f64>,
     /// The number of values.
     pub count: usize,
@@ -16,19 +17,78 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarizes values; `None` are counted but otherwise left out.
+    /// Summarizes values, each of a case of its own; `None` are counted but otherwise left out. The standard error is s / √count
+    /// with s² = Σ(x − mean)² / (count − 1).
     ///
     /// # Errors
     /// [`CoreError::NonFinite`] for a value that is infinite or not a number.
     pub fn of(values: &[Option<f64>]) -> Result<Self> {
-        let finite = defined(values)?;
-        let (mean, count) = (mean(&finite), finite.len());
-        let standard_error = mean.filter(|_| count > 1).map(|mean| {
-            let squares: f64 = finite.iter().map(|x| (x - mean).powi(2)).sum();
-            (squares / (count - 1) as f64 / count as f64).sqrt()
-        });
-        Ok(Self { mean, standard_error, count, skipped: values.len() - count })
+        defined(values)?;
+        let alone: Vec<&[Option<f64>]> = values.iter().map(std::slice::from_ref).collect();
+        Self::of_cases(&alone)
     }
+
+    /// Summarizes the values of cases, of which each may have several, such as one per rater, that are not independent: with G
+    /// cases that have a value, N values and e_g the sum of the deviations of case g from the mean of all values, the standard
+    /// error is √(G / (G − 1) Σ_g e_g²) / N. With one value per case that is [`Summary::of`].
+    ///
+    /// # Errors
+    /// [`CoreError::NonFinite`] for a value that is infinite or not a number.
+    pub fn of_cases(cases: &[&[Option<f64>]]) -> Result<Self> {
+        let cases: Vec<(Vec<f64>, usize)> =
+            cases.iter().map(|values| Ok((defined(values)?, values.len()))).collect::<Result<_>>()?;
+        let all: Vec<f64> = cases.iter().flat_map(|(finite, _)| finite).copied().collect();
+        let (mean, count) = (mean(&all), all.len());
+        let clusters: Vec<&Vec<f64>> =
+            cases.iter().map(|(finite, _)| finite).filter(|finite| !finite.is_empty()).collect();
+        let standard_error = mean.filter(|_| clusters.len() > 1).map(|mean| {
+            let (g, n) = (clusters.len() as f64, count as f64);
+            let squares: f64 =
+                clusters.iter().map(|values| values.iter().map(|x| x - mean).sum::<f64>().powi(2)).sum();
+            (g / (g - 1.0) * squares).sqrt() / n
+        });
+        let values: usize = cases.iter().map(|(_, values)| values).sum();
+        Ok(Self { mean, standard_error, count, skipped: values - count })
+    }
+}
+
+/// Draws of the bootstrap.
+const DRAWS: usize = 2000;
+
+/// The percentile bootstrap interval of the mean of all values over cases, drawn with replacement as wholes: the quantiles
+/// (1 − level)/2 and (1 + level)/2 of 2,000 means. `None` below two cases with a value.
+///
+/// # Errors
+/// [`CoreError::OutOfRange`] unless 0 < `level` < 1, [`CoreError::NonFinite`] for a value that is not finite.
+pub fn bootstrap_interval(cases: &[&[Option<f64>]], level: f64, seed: u64) -> Result<Option<[f64; 2]>> {
+    if !(level > 0.0 && level < 1.0) {
+        let expected = "between 0 and 1";
+        return Err(CoreError::OutOfRange { field: "level", index: 0, value: level, expected });
+    }
+    let mut sums: Vec<(f64, f64)> = vec![];
+    for values in cases {
+        let finite = defined(values)?;
+        if !finite.is_empty() {
+            sums.push((finite.iter().sum(), finite.len() as f64));
+        }
+    }
+    if sums.len() < 2 {
+        return Ok(None);
+    }
+    let draw = |number: usize| {
+        let (mut sum, mut count) = (0.0, 0.0);
+        for place in 0..sums.len() {
+            let word = philox4x32([number as u32, place as u32, 0, 0], [seed as u32, (seed >> 32) as u32])[0];
+            let (of_case, values) = sums[(u64::from(word) * sums.len() as u64 >> 32) as usize];
+            sum += of_case;
+            count += values;
+        }
+        sum / count
+    };
+    let mut means: Vec<f64> = (0..DRAWS).map(draw).collect();
+    means.sort_unstable_by(f64::total_cmp);
+    let at = |q: f64| quantile_of_sorted(&means, q);
+    Ok(at(0.5 * (1.0 - level)).zip(at(0.5 * (1.0 + level))).map(|(low, high)| [low, high]))
 }
 
 /// The quantile `q` of unsorted values by linear interpolation; `None` without a value.
@@ -90,6 +150,21 @@ mod tests {
         assert_eq!((none.mean, none.standard_error, none.count, none.skipped), (None, None, 0, 2));
         let error = Summary::of(&[None, Some(f64::INFINITY)]).unwrap_err();
         assert_eq!(error, CoreError::NonFinite { field: "values", index: 1, value: f64::INFINITY });
+    }
+
+    #[test]
+    fn raters_of_a_case_are_not_independent() {
+        let twice: Vec<[Option<f64>; 2]> = [1.0, 2.0, 4.0].map(|x| [Some(x); 2]).to_vec();
+        let clusters: Vec<&[Option<f64>]> = twice.iter().map(|pair| &pair[..]).collect();
+        let (clustered, once) =
+            (Summary::of_cases(&clusters).unwrap(), Summary::of(&[Some(1.0), Some(2.0), Some(4.0)]).unwrap());
+        assert_eq!((clustered.mean, clustered.count), (once.mean, 6));
+        // The same value twice says no more than once.
+        assert!((clustered.standard_error.unwrap() - once.standard_error.unwrap()).abs() < 1e-15);
+        let [low, high] = bootstrap_interval(&clusters, 0.95, 1).unwrap().unwrap();
+        assert!((1.0..2.0).contains(&low) && (3.0..=4.0).contains(&high), "{low} {high}");
+        assert_eq!(bootstrap_interval(&clusters[..1], 0.95, 1).unwrap(), None);
+        assert!(bootstrap_interval(&clusters, 1.0, 1).is_err());
     }
 
     #[test]

@@ -102,6 +102,11 @@ impl LabelFrequencies {
         squares.iter().map(|&sum| 1.0 - sum as f64 / all).collect()
     }
 
+    /// The share of the maps with each class at each voxel, `[c, v]`.
+    pub fn probabilities(&self) -> Vec<f32> {
+        self.counts.iter().map(|&count| count as f32 / self.maps as f32).collect()
+    }
+
     /// S_NCC of the counted samples, over the raters for which it has a value.
     pub fn s_ncc(&self, raters: &[LabelMap]) -> Result<Summary> {
         check::all_in(Space::from(self), &check::RATERS, raters)?;

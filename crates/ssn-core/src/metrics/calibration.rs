@@ -10,6 +10,9 @@ use crate::{CoreError, Result};
 /// The most bins of the calibration error.
 pub const MAX_BINS: usize = 65_536;
 
+/// How far below the edge of a bin, as a share of its width, a probability is at the edge.
+const EDGE: f64 = 1e-6;
+
 /// Which probability is compared with which event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Calibrated {
@@ -21,7 +24,8 @@ pub enum Calibrated {
 }
 
 /// The expected calibration error Σ_b (n_b / n) |frequency_b − confidence_b| of probabilities `[c, v]` against one or
-/// several raters, in `bins` bins of equal width: bin b of B holds b/B ≤ p < (b + 1)/B, the last one 1 as well.
+/// several raters, in `bins` bins of equal width: bin b of B holds b/B ≤ p < (b + 1)/B, the last one 1 as well. A probability
+/// within 10⁻⁶/B of an edge is at the edge, so that shares of samples in single precision do not fall beside it by chance.
 ///
 /// # Errors
 /// As every score, and unless 1 ≤ `bins` ≤ [`MAX_BINS`] and the class exists.
@@ -47,7 +51,7 @@ pub fn ece(probabilities: &[f32], raters: &[LabelMap], calibrated: Calibrated, b
             }
         };
         let confidence = f64::from(probability(class)).clamp(0.0, 1.0);
-        let (events, sum) = &mut tallies[((confidence * bins as f64) as usize).min(bins - 1)];
+        let (events, sum) = &mut tallies[((confidence * bins as f64 + EDGE) as usize).min(bins - 1)];
         *events += raters.iter().filter(|rater| usize::from(rater.labels()[voxel]) == class).count();
         *sum += confidence * raters.len() as f64;
     }
@@ -111,6 +115,15 @@ mod tests {
         }
         let score = brier(&probabilities, &rater).unwrap();
         assert!((score - (2.0 * 0.0625 + 2.0 * 0.5625) / 3.0).abs() < 1e-15, "{score}");
+    }
+
+    #[test]
+    fn shares_at_the_edge_of_a_bin_are_in_the_upper_one() {
+        // 0.7 in single precision is below 7/10: with 10 bins both voxels must fall into the same one.
+        let probabilities = [0.3, 0.25, 0.7, 0.75];
+        let rater = [map(&[1, 0])];
+        let found = ece(&probabilities, &rater, Calibrated::Class(1), 10).unwrap();
+        assert!((found - 0.45 / 2.0).abs() < 1e-6, "{found}");
     }
 
     #[test]

@@ -21,11 +21,24 @@ use crate::{CoreError, Result};
 /// need 1.2 MiB at a time, which stays in the second-level cache.
 const BLOCK_WORDS: usize = 512;
 
+/// How far two maps are apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Distance {
+    /// 1 − mean IoU of the foreground classes, a class absent in both counting 1: the paper's.
+    #[default]
+    Iou,
+    /// 1 − mean IoU of the foreground classes that either map has, as in the code of the probabilistic U-Net; two maps without
+    /// foreground are at distance 0, where that code has no value.
+    IouOfPresent,
+    /// 1 − mean Dice of the foreground classes, a class absent in both counting 1, as in ValUES.
+    Dice,
+}
+
 /// d of two maps: 1 − mean IoU over the foreground classes, a class absent in both counting 1.
 pub fn foreground_distance(first: &BitPlanes, second: &BitPlanes) -> Result<f64> {
     check::all_in(Space::from(first), &check::RATERS, std::slice::from_ref(second))?;
     let counts: Vec<u64> = foreground(first).map(|class| first.intersection(second, class) as u64).collect();
-    Ok(distance(first, second, &counts))
+    Ok(distance(first, second, &counts, Distance::Iou))
 }
 
 /// The foreground classes; a class fits a byte because a map has at most 256.
@@ -34,13 +47,21 @@ fn foreground(planes: &BitPlanes) -> impl Iterator<Item = u8> {
 }
 
 /// d from the intersection count of each foreground class `[c − 1]`.
-fn distance(first: &BitPlanes, second: &BitPlanes, intersections: &[u64]) -> f64 {
-    let mut sum = 0.0;
+fn distance(first: &BitPlanes, second: &BitPlanes, intersections: &[u64], rule: Distance) -> f64 {
+    let (mut sum, mut classes) = (0.0, 0usize);
     for (class, &both) in foreground(first).zip(intersections) {
-        let union = first.volume(class) as u64 + second.volume(class) as u64 - both;
-        sum += if union == 0 { 1.0 } else { both as f64 / union as f64 };
+        let volumes = first.volume(class) as u64 + second.volume(class) as u64;
+        if volumes == 0 && rule == Distance::IouOfPresent {
+            continue;
+        }
+        classes += 1;
+        sum += match rule {
+            _ if volumes == 0 => 1.0,
+            Distance::Iou | Distance::IouOfPresent => both as f64 / (volumes - both) as f64,
+            Distance::Dice => 2.0 * both as f64 / volumes as f64,
+        };
     }
-    1.0 - sum / intersections.len() as f64
+    if classes == 0 { 0.0 } else { 1.0 - sum / classes as f64 }
 }
 
 /// d between every two of the `m` samples and `n` raters of one image.
@@ -52,10 +73,15 @@ pub struct PairwiseDistances {
 }
 
 impl PairwiseDistances {
+    /// Compares all maps with each other by the paper's distance.
+    pub fn new(samples: &[BitPlanes], raters: &[BitPlanes]) -> Result<Self> {
+        Self::with(samples, raters, Distance::Iou)
+    }
+
     /// Compares all maps with each other, each pair once, in parallel.
     ///
     /// Threads share only integer counts, so the result does not depend on their number.
-    pub fn new(samples: &[BitPlanes], raters: &[BitPlanes]) -> Result<Self> {
+    pub fn with(samples: &[BitPlanes], raters: &[BitPlanes], rule: Distance) -> Result<Self> {
         let space = check::common_space(&check::SAMPLES, samples)?;
         check::all_in(space, &check::RATERS, raters)?;
         let maps: Vec<&BitPlanes> = samples.iter().chain(raters).collect();
@@ -64,7 +90,7 @@ impl PairwiseDistances {
         let mut matrix = vec![0.0; size * size];
         for i in 0..size {
             for (j, counts) in (i + 1..size).zip(pairs.by_ref()) {
-                let d = distance(maps[i], maps[j], counts);
+                let d = distance(maps[i], maps[j], counts, rule);
                 matrix[i * size + j] = d;
                 matrix[j * size + i] = d;
             }

@@ -1,4 +1,4 @@
-//! Scores that match samples with raters: HM-IoU and max-Dice, and the assignment algorithm behind the first.
+//! Scores that match samples with raters: HM-IoU, Dice_max and Dice_match, and the assignment algorithm behind the first.
 //!
 //! HM-IoU repeats the m samples and the n raters until both lists have lcm(m, n) entries, matches them one to
 //! one so that the sum of the mean foreground IoU (1 − d of
@@ -131,23 +131,63 @@ pub fn matched_pairs(samples: usize, raters: usize) -> usize {
     (samples / gcd.max(1)).saturating_mul(raters)
 }
 
-/// Max-Dice: for every rater the largest Dice that a sample reaches, averaged over the raters.
+/// The Dice of every pair of a sample and a rater `[m, n]`.
 ///
 /// The Dice of a pair is the mean over `groups` ([`ClassGroup::each`] for the foreground classes), where a group that
 /// is empty in both maps counts 1.
-pub fn max_dice(samples: &[BitPlanes], raters: &[BitPlanes], groups: &[ClassGroup]) -> Result<f64> {
-    let space = check::common_space(&check::SAMPLES, samples)?;
-    check::all_in(space, &check::RATERS, raters)?;
-    if groups.is_empty() {
-        return Err(CoreError::Empty { field: "groups" });
+#[derive(Debug, Clone, PartialEq)]
+pub struct PairwiseDice {
+    dice: Vec<f64>, // [m, n]
+    raters: usize,
+}
+
+impl PairwiseDice {
+    /// Compares every sample with every rater.
+    pub fn new(samples: &[BitPlanes], raters: &[BitPlanes], groups: &[ClassGroup]) -> Result<Self> {
+        let space = check::common_space(&check::SAMPLES, samples)?;
+        check::all_in(space, &check::RATERS, raters)?;
+        if groups.is_empty() {
+            return Err(CoreError::Empty { field: "groups" });
+        }
+        groups.iter().try_for_each(|group| group.check(space.classes))?;
+        let dice = |sample: &BitPlanes, rater: &BitPlanes| {
+            let each =
+                groups.iter().map(|group| Overlap::of_checked(sample, rater, group).dice().unwrap_or(1.0));
+            each.sum::<f64>() / groups.len() as f64
+        };
+        let row = |sample| raters.iter().map(move |rater| dice(sample, rater));
+        Ok(Self { dice: samples.par_iter().flat_map_iter(row).collect(), raters: raters.len() })
     }
-    groups.iter().try_for_each(|group| group.check(space.classes))?;
-    let dice = |sample: &BitPlanes, rater: &BitPlanes| {
-        let each = groups.iter().map(|group| Overlap::of_checked(sample, rater, group).dice().unwrap_or(1.0));
-        each.sum::<f64>() / groups.len() as f64
-    };
-    let best = |rater| samples.par_iter().map(|sample| dice(sample, rater)).reduce(|| 0.0, f64::max);
-    Ok(raters.iter().map(best).sum::<f64>() / raters.len() as f64)
+
+    /// For every rater the largest Dice that a sample reaches (max-Dice, Dice_max of the raters), averaged over the raters.
+    pub fn max_of_raters(&self) -> f64 {
+        let best =
+            |rater: usize| self.dice.iter().skip(rater).step_by(self.raters).copied().fold(0.0, f64::max);
+        (0..self.raters).map(best).sum::<f64>() / self.raters as f64
+    }
+
+    /// For every sample the largest Dice with a rater (Dice_max of the samples), averaged over the samples.
+    pub fn max_of_samples(&self) -> f64 {
+        let rows = self.dice.chunks_exact(self.raters);
+        let count = rows.len() as f64;
+        rows.map(|row| row.iter().copied().fold(0.0, f64::max)).sum::<f64>() / count
+    }
+
+    /// Dice_match: the mean Dice of the min(m, n) pairs of the best one-to-one matching; `None` where the longer list
+    /// exceeds [`MAX_MATCHED`].
+    pub fn matched(&self) -> Option<f64> {
+        let (m, n) = (self.dice.len() / self.raters, self.raters);
+        let size = m.max(n);
+        if size > MAX_MATCHED {
+            return None;
+        }
+        // Whoever is left over is matched with nobody, at no cost.
+        let mut cost = vec![0.0; size * size];
+        for (row, dice) in self.dice.chunks_exact(n).enumerate() {
+            cost[row * size..row * size + n].iter_mut().zip(dice).for_each(|(cost, dice)| *cost = -dice);
+        }
+        Some(-least_cost(&cost, size) / m.min(n) as f64)
+    }
 }
 
 #[cfg(test)]
@@ -171,8 +211,12 @@ mod tests {
     fn max_dice_counts_empty_masks_that_agree() {
         let (empty, left, both) = (planes(&[0, 0]), planes(&[1, 0]), planes(&[1, 1]));
         let (samples, raters) = ([empty.clone(), both], [empty, left]);
-        let found = max_dice(&samples, &raters, &ClassGroup::each(2)).unwrap();
-        assert_eq!(found, (1.0 + 2.0 / 3.0) / 2.0);
-        assert_eq!(max_dice(&samples, &raters, &[]), Err(CoreError::Empty { field: "groups" }));
+        let found = PairwiseDice::new(&samples, &raters, &ClassGroup::each(2)).unwrap();
+        assert_eq!(found.max_of_raters(), (1.0 + 2.0 / 3.0) / 2.0);
+        assert_eq!(found.max_of_samples(), (1.0 + 2.0 / 3.0) / 2.0);
+        assert_eq!(found.matched(), Some((1.0 + 2.0 / 3.0) / 2.0));
+        let alone = PairwiseDice::new(&samples, &raters[1..], &ClassGroup::each(2)).unwrap();
+        assert_eq!((alone.matched(), alone.max_of_samples()), (Some(2.0 / 3.0), 1.0 / 3.0));
+        assert_eq!(PairwiseDice::new(&samples, &raters, &[]), Err(CoreError::Empty { field: "groups" }));
     }
 }

@@ -16,28 +16,35 @@
 //! | GED² ([`ged()`]) | 2E d(s,y) − E d(s,s′) − E d(y,y′) | by d |
 //! | diversity ([`Ged`]) | E d(s,s′) of samples, E d(y,y′) of raters | by d; self-pairs: [`PairStatistic`] |
 //! | HM-IoU ([`PairwiseDistances::hm_iou`]) | mean 1 − d of the best matching, counts repeated to their lcm | by d |
-//! | max-Dice ([`max_dice`]) | mean over raters of the best Dice of a sample | both: 1 |
+//! | Dice_max, Dice_match ([`PairwiseDice`]) | best Dice of each rater or sample; of a one-to-one matching | both: 1 |
+//! | consensus Dice, confidence ([`RaterVotes`]) | against the voxels that all raters mark, or none | nothing in common: `None` |
+//! | soft Dice ([`RaterVotes::soft_dice`]) | mean over thresholds t of Dice(p > t, ȳ > t) | both: 1 |
+//! | volume CRPS ([`crps_of_raters`], [`crps_of_samples`]) | of the raters' normal, or of samples | not affected |
 //! | variance NCC ([`variance_ncc`]) | correlation of two variance maps | constant map: `None` |
 //! | S_NCC ([`LabelFrequencies::s_ncc`]) | correlation of cross-entropy maps, mean over raters | constant map: skipped |
 //! | ECE ([`ece`]) | Σ n_b/n · \|frequency − confidence\| over equal bins | empty bin: no weight |
 //! | Brier ([`brier`]) | mean over voxels and raters of Σ_c (p_c − [y = c])² | not affected |
-//! | HD95, ASSD, NSD ([`SurfaceDistances`]) | between surface voxels, with spacing | `None` |
+//! | HD95, ASSD, NSD ([`SurfaceDistances`]) | between surface voxels, with spacing | both: `None`; one: NSD 0, the others `None` |
 //! | samples above the prediction ([`SampleDice`]) | share with a strictly larger Dice | both: skipped |
-//! | mean ± standard error ([`Summary`]) | over the values that are defined | skipped and counted |
+//! | mean ± standard error ([`Summary`]) | over the values that are defined, clustered by case | skipped and counted |
 
 mod aggregate;
 mod agreement;
 mod calibration;
 mod check;
+mod consensus;
 mod ged;
 mod matching;
 mod overlap;
 mod surface;
+mod volumes;
 
-pub use aggregate::{Summary, quantile};
+pub use aggregate::{Summary, bootstrap_interval, quantile};
 pub use agreement::{LabelFrequencies, variance_ncc};
 pub use calibration::{Calibrated, MAX_BINS, brier, ece, foreground_ece};
-pub use ged::{Ged, PairStatistic, PairwiseDistances, foreground_distance, ged};
-pub use matching::{MAX_MATCHED, matched_pairs, max_dice};
+pub use consensus::{RaterVotes, Staple, mask_dice, staple};
+pub use ged::{Distance, Ged, PairStatistic, PairwiseDistances, foreground_distance, ged};
+pub use matching::{MAX_MATCHED, PairwiseDice, matched_pairs};
 pub use overlap::{ClassGroup, Overlap, RaterDice, SampleDice};
 pub use surface::{SurfaceDistances, squared_distance_transform};
+pub use volumes::{crps_of_raters, crps_of_samples};

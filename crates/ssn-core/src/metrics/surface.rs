@@ -9,7 +9,7 @@
 //! - ASSD = (Σ_a d(a, S_B) + Σ_b d(b, S_A)) / (|S_A| + |S_B|), so that the larger surface weighs more,
 //! - NSD(τ) = (#{a : d(a, S_B) ≤ τ} + #{b : d(b, S_A) ≤ τ}) / (|S_A| + |S_B|).
 //!
-//! Where a mask is empty, no score has a value.
+//! Where both masks are empty, no score has a value; where one is, NSD is 0, and the distances have none.
 //!
 //! Distances come from an exact Euclidean distance transform. The squared distance splits into one term per axis, so
 //! it is found axis by axis: along `w` by two sweeps, along `h` and `d` as the lower envelope of one parabola per
@@ -48,6 +48,7 @@ fn surface(mask: &[bool], [d, h, w]: [usize; 3], deep: bool) -> Vec<bool> {
 pub struct SurfaceDistances {
     first_to_second: Vec<f64>, // ascending; empty when a mask is
     second_to_first: Vec<f64>, // ascending; empty when a mask is
+    one_is_empty: bool,
 }
 
 impl SurfaceDistances {
@@ -58,8 +59,10 @@ impl SurfaceDistances {
     pub fn new(first: &[bool], second: &[bool], grid: &Grid) -> Result<Self> {
         grid.check_length("first", first.len())?;
         grid.check_length("second", second.len())?;
-        if [first, second].iter().any(|mask| !mask.contains(&true)) {
-            return Ok(Self { first_to_second: Vec::new(), second_to_first: Vec::new() });
+        let [a, b] = [first, second].map(|mask| mask.contains(&true));
+        if !(a && b) {
+            let (first_to_second, second_to_first) = (Vec::new(), Vec::new());
+            return Ok(Self { first_to_second, second_to_first, one_is_empty: a != b });
         }
         // Outside the box around both masks nothing is surface, nor does a shortest line leave it.
         let bounds = bounds(first, second, grid.shape());
@@ -69,7 +72,7 @@ impl SurfaceDistances {
         let (a, b) = (of(first), of(second));
         let first_to_second = distances(&a, &squared_distance_transform(&b, &box_grid)?);
         let second_to_first = distances(&b, &squared_distance_transform(&a, &box_grid)?);
-        Ok(Self { first_to_second, second_to_first })
+        Ok(Self { first_to_second, second_to_first, one_is_empty: false })
     }
 
     /// The larger of the 95th percentiles of {d(a, S_B)} and of {d(b, S_A)}, each over its own surface.
@@ -84,7 +87,12 @@ impl SurfaceDistances {
         self.share(sum)
     }
 
-    /// The normalized surface Dice at a tolerance in the unit of the spacing.
+    /// Whether one mask is empty and the other is not.
+    pub fn one_is_empty(&self) -> bool {
+        self.one_is_empty
+    }
+
+    /// The normalized surface Dice at a tolerance in the unit of the spacing; 0 where one mask is empty.
     ///
     /// # Errors
     /// [`CoreError::OutOfRange`] for a tolerance that is negative or not a number.
@@ -92,6 +100,9 @@ impl SurfaceDistances {
         if tolerance.is_nan() || tolerance < 0.0 {
             let expected = "at least 0";
             return Err(CoreError::OutOfRange { field: "tolerance", index: 0, value: tolerance, expected });
+        }
+        if self.one_is_empty {
+            return Ok(Some(0.0));
         }
         let within = |sorted: &[f64]| sorted.partition_point(|d| *d <= tolerance * TOLERANCE_SLACK);
         Ok(self.share((within(&self.first_to_second) + within(&self.second_to_first)) as f64))
@@ -262,12 +273,13 @@ mod tests {
     }
 
     #[test]
-    fn empty_masks_have_no_score() {
+    fn an_empty_mask_has_no_distance() {
         let grid = Grid::new([1, 1, 2], [1.0; 3]).unwrap();
         let (empty, full) = ([false; 2], [true; 2]);
-        for (a, b) in [(&empty, &full), (&full, &empty), (&empty, &empty)] {
+        for (a, b, nsd) in [(&empty, &full, Some(0.0)), (&full, &empty, Some(0.0)), (&empty, &empty, None)] {
             let found = SurfaceDistances::new(a, b, &grid).unwrap();
-            assert_eq!((found.hd95(), found.assd(), found.nsd(1.0).unwrap()), (None, None, None));
+            assert_eq!((found.hd95(), found.assd(), found.nsd(1.0).unwrap()), (None, None, nsd));
+            assert_eq!(found.one_is_empty(), nsd.is_some());
         }
         let error = SurfaceDistances::new(&empty, &[true; 3], &grid).unwrap_err();
         assert_eq!(error, CoreError::Length { field: "second", expected: 2, found: 3 });

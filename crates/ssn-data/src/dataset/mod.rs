@@ -169,6 +169,9 @@ pub enum Layout {
     /// Images that were found by their names alone, for prediction.
     #[serde(skip_deserializing)]
     Images,
+    /// Label maps of raters without images.
+    #[serde(skip_deserializing)]
+    LabelFiles,
 }
 
 impl Layout {
@@ -184,6 +187,7 @@ impl Layout {
             Self::LidcPng => "PNG crops with a mask per reader, as of LIDC",
             Self::LidcJpeg => "a folder per slice with JPEG image and masks, as of LIDC",
             Self::CaseFolders => "a folder per case",
+            Self::LabelFiles => "label maps without images",
             Self::FolderPair => "a folder of images and one of labels",
             Self::Cache => "a cache made by `ssn prepare lidc`",
             Self::Images => "a set of images",

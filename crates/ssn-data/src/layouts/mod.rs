@@ -7,11 +7,13 @@ mod dataset_json;
 mod files;
 mod folder_pair;
 mod images;
+mod label_sets;
 mod left_out;
 mod lidc;
 mod qubiq;
 
 pub use cache::{CACHE_ENDING, encode as encode_cache};
+pub use label_sets::FilesByCase;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use ssn_core::LabelMap;
-use ssn_data::{Case, DataConfig, Dataset, LabelPolicy, Split};
+use ssn_data::{Case, DataConfig, Dataset, DatasetOverrides, LabelPolicy, Split};
 use ssn_io::Tolerance;
 
 #[cfg(feature = "clap")]
@@ -139,6 +139,10 @@ pub fn places(dataset: &Dataset) -> BTreeMap<&str, usize> {
 
 /// The dataset or the images that predictions with these classes are of, and the part of each case, as [`open`].
 pub fn open_of(about: &About, classes: &[String], part: Part) -> Result<(Dataset, Vec<Split>)> {
+    if about.labels_only {
+        let path = Path::new(&about.dataset);
+        return Ok((Dataset::of_labels(path, &DatasetOverrides::default())?, vec![]));
+    }
     let Some(ImagePaths { paths, channels }) = &about.images else {
         return open(Path::new(&about.dataset), part);
     };

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use ssn_core::{LabelMap, OnProgress, Phase, Progress};
 use ssn_data::parallel::{self, MemoryMeter, unwatched};
 use ssn_data::text::hex;
-use ssn_data::{Shard, ShardProgress};
+use ssn_data::{Dataset, DatasetOverrides, Shard, ShardProgress};
 use ssn_io::{Limits, read_bytes};
 
 use matching::load_raters;
@@ -24,20 +24,28 @@ pub use summary::{
 };
 
 #[cfg(feature = "clap")]
-use crate::arguments::{bin_count, evaluated_samples, tolerance, weight};
+use crate::arguments::{bin_count, tolerance, weight};
+use crate::challenges::ScoreSet;
 use crate::error::{EvalError, Result};
 use crate::predictions::{
-    DistributionFile, Kind, PredictionRule, Predictions, create_folder, file_stem, named, unknown_name,
-    write_text,
+    About, DistributionFile, Kind, OtherTool, PredictionRule, Predictions, create_folder, file_stem, import,
+    named, unknown_name, write_text,
 };
-use crate::scores::{DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_TOLERANCE, Group, ScoreConfig, memory, score};
+use crate::scores::{
+    DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_SURFACE_SAMPLES, DEFAULT_TOLERANCE, GedDistance, Group,
+    ScoreConfig, memory, score,
+};
 
 /// What is scored, against what, and how.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct EvaluateConfig {
-    /// The folder of predictions.
+    /// The folder of predictions; of files of another tool, the one that they are converted to.
+    #[cfg_attr(feature = "clap", arg(default_value = "scores", hide_default_value = true))]
     pub predictions: PathBuf,
+    /// Files of another tool.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub other: OtherTool,
     /// The folder or file of the dataset, or a config (.toml) that names it; without it, what was predicted.
     #[cfg_attr(feature = "clap", arg(long, value_name = "DATASET|CONFIG"))]
     pub data: Option<PathBuf>,
@@ -45,7 +53,7 @@ pub struct EvaluateConfig {
     #[cfg_attr(feature = "clap", arg(long, hide_possible_values = true))]
     pub split: Option<Part>,
     /// How many samples to draw of each case.
-    #[cfg_attr(feature = "clap", arg(long, default_value_t = DEFAULT_SAMPLES, value_name = "N", value_parser = evaluated_samples))]
+    #[cfg_attr(feature = "clap", arg(skip = DEFAULT_SAMPLES))]
     pub samples: usize,
     /// The seed of the samples.
     #[cfg_attr(feature = "clap", arg(long, default_value_t = 0, value_name = "S"))]
@@ -83,6 +91,27 @@ pub struct EvaluateConfig {
     /// The tolerance of the surface Dice, in millimeters.
     #[cfg_attr(feature = "clap", arg(long, default_value_t = DEFAULT_TOLERANCE, value_name = "MM", value_parser = tolerance))]
     pub tolerance: f64,
+    /// Further scores: curvas, pdacvi, qubiq, mmis, consensus or all. May be repeated.
+    #[cfg_attr(
+        feature = "clap",
+        arg(long = "scores", value_enum, hide_possible_values = true, value_name = "SET")
+    )]
+    pub sets: Vec<ScoreSet>,
+    /// The distance that GED² is made of: iou as in the paper, iou-present (of the classes that either map has) or dice.
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, value_enum, hide_possible_values = true, default_value_t, value_name = "DISTANCE")
+    )]
+    pub ged_distance: GedDistance,
+    /// Samples of each case whose surfaces are compared with the raters'.
+    #[cfg_attr(feature = "clap", arg(long, default_value_t = DEFAULT_SURFACE_SAMPLES, value_name = "N"))]
+    pub surface_samples: usize,
+    /// HD95 and ASSD of a pair with one empty mask are the diagonal of the image; without this they are undefined.
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub empty_penalty: bool,
+    /// Add 95 % bootstrap intervals over cases to the table.
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub bootstrap: bool,
     /// The bins of the calibration error.
     #[cfg_attr(feature = "clap", arg(long, default_value_t = DEFAULT_BINS, value_name = "N", value_parser = bin_count))]
     pub bins: usize,
@@ -99,6 +128,7 @@ impl EvaluateConfig {
     pub fn new(predictions: impl Into<PathBuf>) -> Self {
         Self {
             predictions: predictions.into(),
+            other: OtherTool::default(),
             data: None,
             split: None,
             samples: DEFAULT_SAMPLES,
@@ -111,6 +141,11 @@ impl EvaluateConfig {
             diagonal_noise: true,
             groups: vec![],
             tolerance: DEFAULT_TOLERANCE,
+            sets: vec![],
+            ged_distance: GedDistance::Iou,
+            surface_samples: DEFAULT_SURFACE_SAMPLES,
+            empty_penalty: false,
+            bootstrap: false,
             bins: DEFAULT_BINS,
             allow_missing: false,
             overwrite: false,
@@ -157,10 +192,19 @@ pub fn evaluate_shard(
 
 /// Finds out what is to be scored, and how.
 fn plan_work(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Work> {
-    let predictions = Predictions::open(&config.predictions)?;
+    let predictions = match config.other.is_given() {
+        true => convert(config, progress)?,
+        false => Predictions::open(&config.predictions)?,
+    };
     let about = predictions.about();
     let part = config.split.or(Part::from_name(&about.split)).unwrap_or(Part::Test);
     let plan = Plan::new(&predictions, config.data.as_deref(), part)?;
+    let stored = plan.jobs.first().map_or(0, |job| job.found.header.samples);
+    // Of samples that another tool drew, all count.
+    let config = &match config.other.is_given() {
+        true => EvaluateConfig { samples: stored.max(1), ..config.clone() },
+        false => config.clone(),
+    };
     if !plan.missing.is_empty() && !config.allow_missing {
         return Err(EvalError::mismatch(format!(
             "{} of {} cases of the part {} have no prediction in {}: {}; predict them, or go on without them \
@@ -184,6 +228,32 @@ fn plan_work(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Work> 
     let settings = settings(config, &predictions, &plan)?;
     let folder = Folder::open(config, &settings)?;
     Ok(Work { plan, settings, folder })
+}
+
+/// Converts the files of another tool to a folder of predictions.
+fn convert(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Predictions> {
+    let Some(path) = config.other.raters.as_ref().or(config.data.as_ref()) else {
+        return Err(EvalError::settings(
+            "files of another tool need something to be compared with: give what raters marked with --raters, or a \
+             dataset with --data",
+        ));
+    };
+    let part = config.split.unwrap_or(Part::All);
+    // Raters may be a dataset, or label maps alone.
+    let (dataset, labels_only) = match open(path, part) {
+        Ok((dataset, _)) => (dataset, false),
+        Err(error) if config.other.raters.is_none() => return Err(error),
+        Err(_) => (Dataset::of_labels(path, &DatasetOverrides::default())?, true),
+    };
+    let about = |model| About {
+        model,
+        seed: 0,
+        dataset: path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string(),
+        split: part.name().to_owned(),
+        images: None,
+        labels_only,
+    };
+    import(&config.other, &dataset, about, &config.predictions, progress)
 }
 
 /// What the flags ask for, in the terms of the classes.
@@ -210,6 +280,10 @@ fn settings(config: &EvaluateConfig, predictions: &Predictions, plan: &Plan) -> 
         diagonal_noise: config.diagonal_noise,
         tolerance: config.tolerance,
         bins: config.bins,
+        distance: config.ged_distance,
+        sets: config.sets.clone(),
+        surface_samples: config.surface_samples,
+        empty_penalty: config.empty_penalty,
         groups,
         ..base
     };
@@ -223,7 +297,9 @@ fn settings(config: &EvaluateConfig, predictions: &Predictions, plan: &Plan) -> 
     let root = &plan.dataset.root;
     let dataset = root.canonicalize().unwrap_or_else(|_| root.clone()).display().to_string();
     let (model, split) = (predictions.about().model.clone(), plan.part.to_owned());
-    Ok(Settings { model, kind: plan.kind, dataset, split, scores })
+    let about = plan.jobs.first().map(|job| &job.found.header.description);
+    let labels_only = about.is_some_and(|about| about.labels_only);
+    Ok(Settings { model, kind: plan.kind, dataset, split, scores, bootstrap: config.bootstrap, labels_only })
 }
 
 /// The folder in which an evaluation lies unless another is named.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use ssn_core::metrics::Summary;
+use ssn_core::metrics::{Summary, bootstrap_interval};
 use ssn_data::text::csv_text;
 
 use crate::error::Result;
@@ -85,7 +85,7 @@ fn distribution(scores: &CaseScores) -> Vec<Observations> {
         .iter()
         .map(|ged| {
             let plural = if ged.samples == 1 { "" } else { "s" };
-            let title = format!("GED², {} sample{plural}", ged.samples);
+            let title = format!("GED²{}, {} sample{plural}", scores.distance.suffix(), ged.samples);
             one(&format!("ged2_{}", ged.samples), &title, Some(ged.squared))
         })
         .collect();
@@ -97,11 +97,18 @@ fn distribution(scores: &CaseScores) -> Vec<Observations> {
         one("cross_distance", "distance of samples to raters", Some(scores.cross_distance)),
         one("hm_iou", &format!("HM-IoU, {m} sample{}", if m == 1 { "" } else { "s" }), scores.hm_iou),
         one("max_dice", "max-Dice", scores.max_dice),
+        one("max_dice_of_samples", "max-Dice of samples", scores.max_dice_of_samples),
+        one("matched_dice", "Dice_match", scores.matched_dice),
+        one("curvas_ece", "ECE of raters, 50 bins", scores.challenge_ece.whole),
+        one("pdacvi_ece", "ECE around marks, 50 bins", scores.challenge_ece.around_marks),
         Observations {
             unit: Unit::Percent,
             ..one("empty_samples", "nearly empty samples %", scores.empty_samples)
         },
     ]);
+    // What was not asked for has no row.
+    let optional = ["max_dice_of_samples", "matched_dice", "curvas_ece", "pdacvi_ece"];
+    all.retain(|row| row.values != [None] || !optional.contains(&row.key.as_str()));
     let Some(voxelwise) = &scores.voxelwise else { return all };
     all.extend([
         one("variance_ncc", "NCC of variances", voxelwise.variance_ncc),
@@ -158,6 +165,30 @@ fn of_group(group: &GroupScores, in_voxels: bool) -> Vec<Observations> {
             row("nsd", "surface Dice %", percent, values(|s| s.nsd)),
         ]);
     }
+    if let Some(surface) = &group.sample_surface {
+        let values = |value: fn(&SurfaceScores) -> Option<f64>| surface.iter().map(value).collect();
+        all.extend([
+            row("sample_hd95", &format!("HD95 of samples, {mm}"), length, values(|s| s.hd95)),
+            row("sample_assd", &format!("ASSD of samples, {mm}"), length, values(|s| s.assd)),
+            row("sample_nsd", "surface Dice of samples %", percent, values(|s| s.nsd)),
+        ]);
+    }
+    if let Some(scores) = &group.challenges {
+        let crps = if in_voxels { Unit::Voxels } else { Unit::Milliliters };
+        let found = [
+            ("consensus_dice", "consensus Dice %".to_owned(), percent, scores.consensus_dice),
+            ("confidence", "confidence %".to_owned(), percent, scores.confidence),
+            ("soft_dice_qubiq", "soft Dice, QUBIQ %".to_owned(), percent, scores.soft_dice_qubiq),
+            ("soft_dice_pdacvi", "soft Dice, PDACVI %".to_owned(), percent, scores.soft_dice_pdacvi),
+            ("soft_dice_mmis", "soft Dice, MMIS %".to_owned(), percent, scores.soft_dice_mmis),
+            ("volume_crps", format!("volume CRPS, {ml}"), crps, scores.volume_crps),
+            ("sample_volume_crps", format!("volume CRPS of samples, {ml}"), crps, scores.sample_volume_crps),
+            ("majority_dice", "Dice with the majority %".to_owned(), percent, scores.majority_dice),
+            ("staple_dice", "Dice with STAPLE %".to_owned(), percent, scores.staple_dice),
+        ];
+        let found = found.into_iter().filter(|(.., value)| value.is_some());
+        all.extend(found.map(|(key, title, unit, value)| of_case(key, &title, unit, value)));
+    }
     all.extend([
         of_case("volume", &format!("volume of the prediction, {ml}"), volume, Some(volumes.prediction)),
         of_case("sample_volume_05", "… of samples, 5 % quantile", volume, volumes.samples[0]),
@@ -193,7 +224,16 @@ pub struct Settings {
     pub split: String,
     /// What was scored.
     pub scores: ScoreConfig,
+    /// Whether figures have bootstrap intervals.
+    #[serde(default)]
+    pub bootstrap: bool,
+    /// Whether there is one label map of each case and nothing else.
+    #[serde(default)]
+    pub labels_only: bool,
 }
+
+/// The level of bootstrap intervals.
+const INTERVAL: f64 = 0.95;
 
 /// An evaluation: what `summary.json` holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -276,40 +316,53 @@ pub struct Figure {
     pub undefined: usize,
     /// Cases that have a value.
     pub cases: usize,
+    /// The 95 % bootstrap interval of the mean over cases, if it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
 }
 
 impl Evaluation {
     /// Pools the values of all cases, figure by figure.
     pub fn new(settings: Settings, cases: &[Scored], missing: Vec<String>) -> Result<Self> {
-        let mut pooled: Vec<(Observations, usize)> = vec![];
+        // Each figure with the values of each case.
+        let mut pooled: Vec<(Observations, Vec<Vec<Option<f64>>>)> = vec![];
         for case in cases {
-            for found in observations(&case.scores) {
-                let with_value = usize::from(found.values.iter().any(Option::is_some));
+            for mut found in observations(&case.scores) {
+                let values = std::mem::take(&mut found.values);
                 match pooled.iter_mut().find(|(figure, _)| figure.key == found.key) {
-                    Some((figure, cases)) => {
-                        figure.values.extend(found.values);
-                        *cases += with_value;
-                    }
-                    None => pooled.push((found, with_value)),
+                    Some((_, cases)) => cases.push(values),
+                    None => pooled.push((found, vec![values])),
                 }
             }
         }
-        let figure = |(Observations { key, title, group, unit, values, .. }, cases)| -> Result<Figure> {
-            let Summary { mean, standard_error, count, skipped } = Summary::of(&values)?;
-            Ok(Figure {
-                key,
-                title,
-                group,
-                unit,
-                mean,
-                standard_error,
-                values: count,
-                undefined: skipped,
-                cases,
-            })
-        };
+        let figure =
+            |(Observations { key, title, group, unit, .. }, cases): (_, Vec<Vec<_>>)| -> Result<Figure> {
+                let of_cases: Vec<&[Option<f64>]> = cases.iter().map(Vec::as_slice).collect();
+                let Summary { mean, standard_error, count, skipped } = Summary::of_cases(&of_cases)?;
+                let interval = match settings.bootstrap {
+                    true => bootstrap_interval(&of_cases, INTERVAL, settings.scores.seed)?,
+                    false => None,
+                };
+                Ok(Figure {
+                    key,
+                    title,
+                    group,
+                    unit,
+                    mean,
+                    standard_error,
+                    values: count,
+                    undefined: skipped,
+                    cases: cases.iter().filter(|values| values.iter().any(Option::is_some)).count(),
+                    interval,
+                })
+            };
         let figures = pooled.into_iter().map(figure).collect::<Result<_>>()?;
-        let verdict = verdict(settings.kind, cases);
+        let mut verdict = verdict(settings.kind, cases);
+        if settings.labels_only {
+            let missing = "One label map per case has no probabilities: calibration, Brier score, NCC and soft scores need \
+                           --samples or --probabilities.";
+            verdict.push(missing.to_owned());
+        }
         // Without groups of the user, masks are the classes in their order, and then all of them.
         let groups = cases.first().map_or(0, |case| case.scores.groups.len());
         let classes = match settings.scores.groups.is_empty() {
@@ -339,13 +392,20 @@ impl Evaluation {
 }
 
 /// Words in tables that not everybody knows.
-const WORDS: [(&str, &str); 7] = [
+const WORDS: [(&str, &str); 11] = [
     ("GED²", "squared generalized energy distance of samples and raters, with 1 − IoU; lower is better"),
     ("HM-IoU", "mean IoU of samples and raters matched in the best way"),
     ("DSC_nod", "DSC where the rater marked something"),
     ("S-NCC", "correlation of the spread of samples with their distance to raters"),
     ("ECE", "expected calibration error, the mean gap of probability and frequency"),
     ("ESS", "samples that count in the log-likelihood; near 1, one sample explains the rater alone"),
+    (
+        "undefined",
+        "pairs with one empty mask, which have no distance; --empty-penalty counts the diagonal of the image",
+    ),
+    ("consensus Dice", "Dice with what all raters marked, without the voxels on which they disagree"),
+    ("soft Dice", "mean Dice of probabilities and shares of raters above thresholds"),
+    ("CRPS", "continuous ranked probability score of volumes; lower is better"),
     ("NCC of variances", "correlation of the variance of samples with that of raters"),
 ];
 
@@ -378,7 +438,8 @@ impl fmt::Display for Evaluation {
             "{} on {}: {}{of_all} cases, {samples}, seed {}\n",
             settings.model.name, settings.split, self.cases, settings.scores.seed
         )?;
-        writeln!(f, "{:<34}{:>10}   {:<10}{:>8}{:>8}", "", "mean", "± s.e.", "values", "cases")?;
+        let interval = if settings.bootstrap { "   95 % interval" } else { "" };
+        writeln!(f, "{:<34}{:>10}   {:<10}{:>8}{:>8}{interval}", "", "mean", "± s.e.", "values", "cases")?;
         let mut group = &None;
         for figure in &self.figures {
             if figure.group != *group {
@@ -387,8 +448,11 @@ impl fmt::Display for Evaluation {
             }
             row(f, figure)?;
         }
-        let words =
-            WORDS.iter().filter(|(word, _)| self.figures.iter().any(|figure| figure.title.contains(word)));
+        let words = WORDS.iter().filter(|(word, _)| {
+            self.figures.iter().any(|figure| {
+                figure.title.contains(word) || *word == "undefined" && !undefined(figure).is_empty()
+            })
+        });
         writeln!(f)?;
         for (word, meaning) in words {
             writeln!(f, "{word}: {meaning}")?;
@@ -401,12 +465,26 @@ impl fmt::Display for Evaluation {
     }
 }
 
+/// How many distances between surfaces are undefined: a network that marks nothing must not profit from that.
+fn undefined(figure: &Figure) -> String {
+    match figure.undefined {
+        undefined if undefined > 0 && ["hd95", "assd"].iter().any(|key| figure.key.contains(key)) => {
+            format!("   {undefined} undefined")
+        }
+        _ => String::new(),
+    }
+}
+
 fn row(f: &mut fmt::Formatter<'_>, figure: &Figure) -> fmt::Result {
     let shown =
         |value: Option<f64>, none: &str| value.map_or(none.to_owned(), |value| figure.unit.shown(value));
     let (mean, error) = (shown(figure.mean, "–"), shown(figure.standard_error, ""));
     let error = if error.is_empty() { error } else { format!("± {error}") };
-    writeln!(f, "{:<34}{mean:>10}   {error:<10}{:>8}{:>8}", figure.title, figure.values, figure.cases)
+    let interval = figure.interval.map(|ends| ends.map(|end| figure.unit.shown(end)));
+    let interval = interval.map_or(String::new(), |[low, high]| format!("   {low} … {high}"));
+    let undefined = undefined(figure);
+    let (title, values, cases) = (&figure.title, figure.values, figure.cases);
+    writeln!(f, "{title:<34}{mean:>10}   {error:<10}{values:>8}{cases:>8}{interval}{undefined}")
 }
 
 /// A row per case: the mean over its raters of every figure, empty where there is none.

@@ -19,7 +19,7 @@ use crate::error::{EvalError, Result};
 const VERSION: u32 = 1;
 const VERSION_WITH_GRID: u32 = 2;
 /// The tensors that a file may have, in the order in which they are read.
-const TENSORS: [&str; 5] = ["diagonal", "factor", "mask", "mean", "samples"];
+const TENSORS: [&str; 6] = ["diagonal", "factor", "labels", "mask", "mean", "samples"];
 
 /// How a network describes its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +68,9 @@ pub struct Description {
     /// How the image that it is of is stored, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<StoredImage>,
+    /// Whether there is nothing but one label map, whose labels the mean makes the most probable ones: probabilities say nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub labels_only: bool,
 }
 
 /// The voxels on which a network saw an image.
@@ -259,6 +262,8 @@ pub struct DistributionFile {
     mask: Option<Vec<u8>>,
     /// `[m, v]`; none unless the kind is `Kind::Sampled`.
     samples: Option<Vec<u8>>,
+    /// The prediction `[v]`, where it is another than the labels of the mean.
+    labels: Option<Vec<u8>>,
 }
 
 /// How precisely a file holds its numbers. The factor is by far the largest part.
@@ -323,7 +328,7 @@ impl DistributionFile {
             .and_then(|()| description.check_against(&distribution, mask.as_deref()))
             .and_then(|()| description.check_samples(samples.as_deref()))
             .map_err(EvalError::Parts)?;
-        Ok(Self { description, distribution, mask, samples })
+        Ok(Self { description, distribution, mask, samples, labels: None })
     }
 
     /// The same for an image of a size `[d, h, w]` that was resampled for the network: the grid so far is the network's.
@@ -337,6 +342,17 @@ impl DistributionFile {
             (about.size, about.geometry) = (size, geometry);
         }
         self.description.check().map_err(EvalError::Parts)?;
+        Ok(self)
+    }
+
+    /// The same with a prediction `[v]` that is another than the labels of the mean, as that of another tool.
+    ///
+    /// # Errors
+    /// [`EvalError::Parts`] for labels of another number than the region has voxels, or without a class.
+    pub fn with_labels(mut self, labels: Vec<u8>) -> Result<Self> {
+        self.check_count("the prediction", labels.len(), "the region", self.distribution.voxels())?;
+        LabelMap::new(labels.clone(), self.labels())?;
+        self.labels = Some(labels);
         Ok(self)
     }
 
@@ -393,9 +409,12 @@ impl DistributionFile {
         self.description.classes.len()
     }
 
-    /// The prediction `[v]` on the region: the labels of the mean. Where the network drew samples itself, those are the
+    /// The prediction `[v]` on the region: the labels of the mean, unless there are others. Where the network drew samples itself, those are the
     /// most probable ones over its samples.
     pub fn prediction(&self) -> Result<LabelMap> {
+        if let Some(labels) = &self.labels {
+            return Ok(LabelMap::new(labels.clone(), self.labels())?);
+        }
         let mean = Steering { temperature: 0.0, ..Steering::default() };
         let mut maps = Sampler::new(&self.distribution, 0, &mean)?.labels(0..1)?;
         Ok(maps.remove(0))
@@ -536,6 +555,9 @@ impl DistributionFile {
             if let Some(mask) = &self.mask {
                 all.push(Tensor { name: "mask", shape: vec![v], data: Data::Bytes(mask) });
             }
+            if let Some(labels) = &self.labels {
+                all.push(Tensor { name: "labels", shape: vec![v], data: Data::Bytes(labels) });
+            }
             if let Some(samples) = &self.samples {
                 let shape = vec![self.sample_count(), v];
                 all.push(Tensor { name: "samples", shape, data: Data::Bytes(samples) });
@@ -554,6 +576,7 @@ impl DistributionFile {
         let mut reader = Reader::open(path, limits)?;
         let Header { description, classes, rank, samples: stored, .. } = header(path, &reader, limits)?;
         let (diagonal, factor) = (reader.floats("diagonal")?, reader.floats("factor")?);
+        let labels = reader.shape("labels").is_some().then(|| reader.bytes("labels")).transpose()?;
         let mask = reader.shape("mask").is_some().then(|| reader.bytes("mask")).transpose()?;
         let mean = reader.floats("mean")?;
         let samples = (stored > 0).then(|| reader.bytes("samples")).transpose()?;
@@ -561,8 +584,12 @@ impl DistributionFile {
         reader.verify()?;
         let distribution = LowRankNormal::new(classes, v, rank, mean, diagonal, factor)
             .map_err(|error| EvalError::unusable(path, error.to_string(), "predict the case again"))?;
-        Self::of_parts(description, distribution, mask, samples)
-            .map_err(|error| EvalError::unusable(path, error.to_string(), CHOOSE))
+        let file = Self::of_parts(description, distribution, mask, samples);
+        match labels {
+            None => file,
+            Some(labels) => file.and_then(|file| file.with_labels(labels)),
+        }
+        .map_err(|error| EvalError::unusable(path, error.to_string(), CHOOSE))
     }
 
     /// Reads what the file is about, and checks that its length and its shapes are right; its numbers are not looked at.
@@ -690,8 +717,10 @@ fn check_shapes(description: &Description, reader: &Reader) -> Result<[usize; 2]
             return Err(format!("`{name}` has shape {:?}, but it must be {expected:?}", shape(name)?));
         }
     }
-    if let Some(mask) = reader.shape("mask").filter(|shape| *shape != [voxels]) {
-        return Err(format!("`mask` has shape {mask:?}, but it must be {:?}", [voxels]));
+    for name in ["labels", "mask"] {
+        if let Some(shape) = reader.shape(name).filter(|shape| *shape != [voxels]) {
+            return Err(format!("`{name}` has shape {shape:?}, but it must be {:?}", [voxels]));
+        }
     }
     match shape("factor")? {
         &[rank, ref rest @ ..] if rest == expected => match description.kind {

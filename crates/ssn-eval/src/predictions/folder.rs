@@ -35,6 +35,9 @@ pub struct About {
     /// Images that were named by themselves, instead of a dataset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<ImagePaths>,
+    /// Whether the dataset are label maps of raters without images.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub labels_only: bool,
 }
 
 /// Images that were named for prediction, and the channels that the model takes of them.

@@ -4,6 +4,7 @@ mod distribution_file;
 mod draw;
 mod ensemble;
 mod folder;
+mod import;
 mod tensors;
 
 pub use distribution_file::{
@@ -16,4 +17,5 @@ pub use folder::{
     check_free, check_free_or, file_stem, find, is_config, unknown_name,
 };
 pub(crate) use folder::{create_folder, named, write_text};
+pub use import::{OtherTool, import};
 pub use ssn_core::Region;

@@ -311,6 +311,7 @@ mod tests {
             model: ModelId { sha256: String::new(), name: String::new() },
             network_grid: None,
             image: None,
+            labels_only: false,
         }
     }
 

@@ -27,6 +27,7 @@ pub fn description(case: &str) -> Description {
         model: ModelId { sha256: MODEL.to_owned(), name: "run 7".to_owned() },
         network_grid: None,
         image: None,
+        labels_only: false,
     }
 }
 

@@ -1,8 +1,12 @@
-//! NumPy arrays: `.npy`, whose header the crate `npyz` reads and writes.
+//! NumPy arrays: `.npy`, whose header the crate `npyz` reads and writes, and one array of an `.npz`.
 //!
 //! Arrays of numbers and booleans are read. Arrays of objects are refused: they hold pickles, which are programs.
 
+use std::io::{Cursor, Read};
+
 use npyz::{DType, Endianness, NpyHeader, Order, WriteOptions, WriterBuilder};
+
+use zip::ZipArchive;
 
 use crate::array::{Array, Element, MOST_AXES, row_major, strided};
 use crate::error::Problem;
@@ -60,6 +64,36 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Array, Problem> {
         strides.reverse();
     }
     Ok(strided(element.read(data, order)?, &shape, &strides, 0))
+}
+
+/// Reads one array of an `.npz` file, the archive of `numpy.savez`: the first of `names` that is there, or the only one.
+pub fn parse_npz(bytes: &[u8], names: &[&str], limits: &Limits) -> Result<Array, Problem> {
+    limits.check_file_bytes(bytes.len() as u64)?;
+    let damaged = |reason: String| Problem::Damaged { part: "the archive", reason };
+    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| damaged(error.to_string()))?;
+    let there: Vec<String> = archive.file_names().flatten().map(|name| name.into_owned()).collect();
+    let wanted = names.iter().map(|name| format!("{name}.npy")).find(|name| there.contains(name));
+    let name = match (wanted, &there[..]) {
+        (Some(name), _) => name,
+        (None, [only]) => only.clone(),
+        (None, _) => {
+            return Err(Problem::Field {
+                field: "the arrays of the archive",
+                found: there.join(", "),
+                allowed: "one, or one that is called probabilities",
+                advice: "save the array alone",
+            });
+        }
+    };
+    let member = archive.by_name(&name).map_err(|error| damaged(error.to_string()))?;
+    let (found, limit) = (member.size(), limits.expanded_bytes);
+    if found > limit {
+        return Err(Problem::Limit { what: "the bytes of the array", found, limit, name: "expanded_bytes" });
+    }
+    let mut array = vec![];
+    // What arrives counts, not what the archive says.
+    member.take(limit.min(found)).read_to_end(&mut array)?;
+    parse(&array, limits)
 }
 
 /// Refuses a header that would cost memory or depth of the stack before it is known to be one.

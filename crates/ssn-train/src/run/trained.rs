@@ -188,6 +188,7 @@ pub(super) fn describe(
         region,
         model,
         image: None,
+        labels_only: false,
     };
     Ok(match output {
         ImageOutput::Distribution(distribution) | ImageOutput::Logits(distribution) => {

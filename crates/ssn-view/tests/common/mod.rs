@@ -31,6 +31,7 @@ pub fn about(kind: Kind, size: [usize; 3], classes: &[&str]) -> Description {
         model: ModelId { sha256: "5f".to_owned(), name: "small".to_owned() },
         network_grid: None,
         image: None,
+        labels_only: false,
     }
 }
 

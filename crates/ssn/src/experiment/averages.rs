@@ -72,8 +72,12 @@ fn average(seeds: &[Values]) -> Result<Average> {
             }
         }
     }
-    let averaged: Vec<Option<f64>> = sums.values().map(|(sum, count)| Some(sum / count)).collect();
-    let over_values = Summary::of(&averaged)?;
+    // Values of the raters of a case are not independent.
+    let mut cases: BTreeMap<&str, Vec<Option<f64>>> = BTreeMap::new();
+    for ((case, _), (sum, count)) in &sums {
+        cases.entry(case).or_default().push(Some(sum / count));
+    }
+    let over_values = Summary::of_cases(&cases.values().map(Vec::as_slice).collect::<Vec<_>>())?;
     let over_seeds = Summary::of(&means.iter().copied().map(Some).collect::<Vec<_>>())?;
     Ok(Average {
         mean: over_seeds.mean,

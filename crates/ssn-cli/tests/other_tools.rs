@@ -1,0 +1,169 @@
+//! `ssn evaluate` on files that other tools wrote.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+mod common;
+
+use std::path::Path;
+
+use common::{picture, ssn, told};
+use ssn_core::metrics::{PairStatistic, ged};
+use ssn_core::{BitPlanes, LabelMap};
+use ssn_io::{Geometry, Image, Limits, Voxels, read, write};
+use tempfile::TempDir;
+
+const CASES: [&str; 3] = ["case1", "case2", "case10"];
+const SAMPLES: usize = 4;
+
+/// Three raters of three cases without images, and four samples of each, as PNG with 0 and 255.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, case) in CASES.into_iter().enumerate() {
+        for (rater, name) in ["alice", "bob", "carol"].into_iter().enumerate() {
+            let path = folder.path().join(format!("raters/{name}/{case}.png"));
+            picture(&path, |i| if i < 16 + 4 * rater + number { 255 } else { 0 });
+        }
+        for sample in 0..SAMPLES {
+            let path = folder.path().join(format!("out/{case}_{sample}.png"));
+            picture(&path, |i| if (3 * sample..20 + 2 * number).contains(&i) { 255 } else { 0 });
+        }
+    }
+    folder
+}
+
+fn planes(folder: &TempDir, names: impl Iterator<Item = String>) -> Vec<BitPlanes> {
+    let one = |name: String| {
+        let labels = read(&folder.path().join(name), &Limits::default()).unwrap().to_labels().unwrap().data;
+        BitPlanes::new(&LabelMap::new(labels.into_iter().map(|label| label.min(1)).collect(), 2).unwrap())
+    };
+    names.map(one).collect()
+}
+
+/// A column of the table of cases.
+fn column(folder: &TempDir, scores: &str, key: &str) -> Vec<f64> {
+    let csv = std::fs::read_to_string(folder.path().join(scores).join("evaluation/cases.csv")).unwrap();
+    let at = csv
+        .lines()
+        .next()
+        .unwrap()
+        .split(',')
+        .position(|name| name == key)
+        .unwrap_or_else(|| panic!("{key}: {csv}"));
+    csv.lines().skip(1).map(|row| row.split(',').nth(at).unwrap().parse().unwrap()).collect()
+}
+
+fn done(folder: &TempDir, arguments: &[&str]) -> String {
+    let output = ssn(folder, arguments);
+    assert!(output.status.success(), "{}", told(&output));
+    told(&output)
+}
+
+#[test]
+fn samples_in_every_form_have_the_same_scores() {
+    let folder = folder();
+    let text = done(
+        &folder,
+        &["evaluate", "--samples", "out", "--raters", "raters", "--scores", "all", "--bootstrap"],
+    );
+    insta::assert_snapshot!(text.replace(folder.path().to_str().unwrap(), "FOLDER"));
+    let found = column(&folder, "scores", "ged2_4");
+    for (number, case) in CASES.into_iter().enumerate() {
+        let samples = planes(&folder, (0..SAMPLES).map(|i| format!("out/{case}_{i}.png")));
+        let raters =
+            planes(&folder, ["alice", "bob", "carol"].iter().map(|name| format!("raters/{name}/{case}.png")));
+        let expected = ged(&samples, &raters, PairStatistic::V).unwrap().squared;
+        assert!((found[number] - expected).abs() < 1e-12, "{case}");
+    }
+    // The same files in other forms.
+    let place = |name: String| folder.path().join(name);
+    for case in CASES {
+        let mut stacked = vec![];
+        for sample in 0..SAMPLES {
+            let from = place(format!("out/{case}_{sample}.png"));
+            for to in [format!("by_sample/s{sample}/{case}.png"), format!("by_case/{case}/{sample}.png")] {
+                std::fs::create_dir_all(place(to.clone()).parent().unwrap()).unwrap();
+                std::fs::copy(&from, place(to)).unwrap();
+            }
+            stacked.extend(
+                read(&from, &Limits::default()).unwrap().to_labels().unwrap().data.iter().map(|x| x.min(&1)),
+            );
+        }
+        let shape = [SAMPLES, 1, 8, 8];
+        let image = Image::new(Voxels::U8(stacked), shape, Geometry::default(), &Limits::default()).unwrap();
+        std::fs::create_dir_all(place("stacked".to_owned())).unwrap();
+        write(&place(format!("stacked/{case}.nii.gz")), &image).unwrap();
+    }
+    for (number, samples) in
+        ["by_sample", "by_case", "stacked", "by_*/s{sample}/{case}.png"].iter().enumerate()
+    {
+        let scores = format!("scores{number}");
+        done(&folder, &["evaluate", &scores, "--samples", samples, "--raters", "raters", "-q"]);
+        assert_eq!(column(&folder, &scores, "ged2_4"), found, "{samples}");
+    }
+    for verb in ["report", "view"] {
+        let more: &[&str] = if verb == "view" { &["--export", "page.html"] } else { &["--out", "report"] };
+        done(&folder, &[&[verb, "scores"], more].concat());
+    }
+}
+
+#[test]
+fn probabilities_and_predictions_are_enough() {
+    let folder = folder();
+    for (number, case) in CASES.into_iter().enumerate() {
+        // Probabilities of the foreground alone, and label maps that are not their most probable labels.
+        let soft = (0..64).map(|i| (64 - i) as f32 / 64.0).collect();
+        let image =
+            Image::new(Voxels::F32(soft), [1, 1, 8, 8], Geometry::default(), &Limits::default()).unwrap();
+        std::fs::create_dir_all(folder.path().join("soft")).unwrap();
+        write(&folder.path().join(format!("soft/{case}.nii.gz")), &image).unwrap();
+        picture(&folder.path().join(format!("hard/{case}_seg.png")), |i| u8::from(i < 16 + number));
+    }
+    done(&folder, &["evaluate", "--probabilities", "soft", "--raters", "raters", "-q"]);
+    assert!(column(&folder, "scores", "brier").iter().all(|brier| *brier > 0.1));
+    assert_eq!(column(&folder, "scores", "sample_diversity"), [0.0; 3]);
+    let of_soft = column(&folder, "scores", "dsc foreground");
+    done(
+        &folder,
+        &["evaluate", "both", "--probabilities", "soft", "--predictions", "hard", "--raters", "raters", "-q"],
+    );
+    assert_ne!(column(&folder, "both", "dsc foreground"), of_soft);
+    assert_eq!(column(&folder, "both", "brier"), column(&folder, "scores", "brier"));
+    let text = done(&folder, &["evaluate", "labels", "--predictions", "hard", "--raters", "raters", "-q"]);
+    assert!(text.contains("One label map per case has no probabilities"), "{text}");
+    assert!(!text.contains("Brier score  "), "{text}");
+    assert_eq!(column(&folder, "labels", "dsc foreground"), column(&folder, "both", "dsc foreground"));
+}
+
+#[test]
+fn what_does_not_fit_is_said() {
+    let folder = folder();
+    let place = |name: &str| folder.path().join(name);
+    let mut told_of = vec![];
+    let mut tell = |arguments: &[&str]| {
+        let output = ssn(&folder, &[&["evaluate"], arguments].concat());
+        assert!(!output.status.success());
+        told_of.push(told(&output).replace(folder.path().to_str().unwrap(), "FOLDER"));
+    };
+    tell(&["a", "--samples", "out"]);
+    tell(&["a", "--samples", "nowhere", "--raters", "raters"]);
+    tell(&["a", "--samples", "out/*.png", "--raters", "raters"]);
+    let other = |name: &str, shape: [usize; 4], label: u8| {
+        let values = vec![label; shape.iter().product()];
+        let image = Image::new(Voxels::U8(values), shape, Geometry::default(), &Limits::default()).unwrap();
+        std::fs::create_dir_all(place(name).parent().unwrap()).unwrap();
+        write(&place(name), &image).unwrap();
+    };
+    other("size/case1_0.png", [1, 1, 8, 9], 1);
+    tell(&["b", "--samples", "size", "--raters", "raters", "--allow-missing"]);
+    other("label/case1_0.png", [1, 1, 8, 8], 7);
+    tell(&["c", "--samples", "label", "--raters", "raters", "--allow-missing"]);
+    std::fs::remove_file(place("out/case2_3.png")).unwrap();
+    tell(&["d", "--samples", "out", "--raters", "raters"]);
+    std::fs::remove_dir_all(place("raters/alice")).unwrap();
+    for case in ["case2_0", "case2_1", "case2_2"] {
+        std::fs::remove_file(place(&format!("out/{case}.png"))).unwrap();
+    }
+    tell(&["e", "--samples", "out", "--raters", "raters"]);
+    insta::assert_snapshot!(told_of.join("\n---\n"));
+    assert!(!Path::new(&place("a/evaluation")).exists());
+}

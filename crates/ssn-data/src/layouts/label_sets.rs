@@ -1,0 +1,340 @@
+//! Files of segmentations that any tool wrote, by case: samples, probabilities, predictions, or raters without images.
+//!
+//! | form | example |
+//! |---|---|
+//! | a file per case and sample | `case1_0.nii.gz`, `case1_sample_1.nii.gz`, `sample1_case1.png` |
+//! | a folder per sample, or per rater | `sample0/case1.png`, `alice/case1.png` |
+//! | a folder per case | `case1/0.npy`, `case1/1.npy` |
+//! | a file per case | `case1.nii.gz`; of several channels, each is a sample |
+//! | a pattern | `out/{case}/seed*/mask_{sample}.png` |
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::dataset::{CaseEntry, CaseFiles, Dataset, Layout, RaterFiles};
+use crate::error::{DataError, Result};
+use crate::layouts::files::{entries, is_image, name, natural_order, numbered_suffix, stem, subfolders};
+use crate::layouts::{DatasetOverrides, Draft};
+
+/// Words before the number of a sample or rater.
+const WORDS: [&str; 9] = ["sample", "rater", "reader", "expert", "annotation", "seg", "mask", "s", "r"];
+/// Endings of files that hold arrays of probabilities and are no images.
+const ARRAYS: [&str; 1] = [".npz"];
+
+/// The files of each case.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FilesByCase {
+    /// By the name of the case: what names each file besides the case, and the file, in natural order of these names.
+    pub cases: BTreeMap<String, Vec<(String, PathBuf)>>,
+    /// Files that belong to none of the cases that are known.
+    pub unmatched: Vec<PathBuf>,
+}
+
+impl FilesByCase {
+    /// Finds the files in a folder, or those of a pattern with `{case}`, `{sample}` and `*`. Where the names of cases are known, files
+    /// are matched with them, upper and lower case being the same.
+    ///
+    /// # Errors
+    /// No such folder, no file, and a file whose name fits two cases.
+    pub fn find(path: &Path, known: Option<&[&str]>) -> Result<Self> {
+        let mut found = Self::default();
+        if path.to_string_lossy().contains(['*', '{']) {
+            found.by_pattern(path, known)?;
+        } else if path.is_file() {
+            found.add(known, &[], path, "")?;
+        } else {
+            found.in_folder(path, known)?;
+        }
+        for files in found.cases.values_mut() {
+            files.sort_by(|a, b| natural_order(&a.0, &b.0));
+        }
+        if found.cases.is_empty() {
+            let reason = match found.unmatched.first() {
+                Some(first) => {
+                    format!("none of its files is named after a case; the first is {}", name(first))
+                }
+                None => "there are no files of label maps".to_owned(),
+            };
+            let advice =
+                "name files after their cases, or give a pattern, such as 'out/{case}_{sample}.nii.gz'";
+            return Err(DataError::dataset(path, reason, advice));
+        }
+        Ok(found)
+    }
+
+    fn in_folder(&mut self, folder: &Path, known: Option<&[&str]>) -> Result<()> {
+        let folders = subfolders(folder)?;
+        let files = maps(folder)?;
+        if folders.is_empty() || !files.is_empty() {
+            return files.iter().try_for_each(|file| self.add(known, &WORDS, file, ""));
+        }
+        let inside = folders.iter().map(|folder| maps(folder)).collect::<Result<Vec<_>>>()?;
+        if are_cases(&folders, &inside, known) {
+            for (folder, files) in folders.iter().zip(inside) {
+                match known.map_or(Ok(Some(name(folder))), |known| case_of(&name(folder), known, folder))? {
+                    Some(case) => {
+                        let named = files.into_iter().map(|file| (stem(&file), file));
+                        self.cases.entry(case).or_default().extend(named);
+                    }
+                    None => self.unmatched.extend(files),
+                }
+            }
+            return Ok(());
+        }
+        for (folder, files) in folders.iter().zip(&inside) {
+            files.iter().try_for_each(|file| self.add(known, &[], file, &name(folder)))?;
+        }
+        Ok(())
+    }
+
+    /// Adds a file by its name: that of a known case with something before or behind it, or else what stands before a number
+    /// behind one of `words`.
+    fn add(&mut self, known: Option<&[&str]>, words: &[&str], file: &Path, folder: &str) -> Result<()> {
+        let stem = stem(file);
+        let (case, rest) = match known {
+            Some(known) => match case_of(&stem, known, file)? {
+                Some(case) => {
+                    let rest = without(&stem, &case);
+                    (case, rest)
+                }
+                None => {
+                    self.unmatched.push(file.to_owned());
+                    return Ok(());
+                }
+            },
+            None => match numbered_suffix(&stem, words).filter(|_| !words.is_empty()) {
+                Some((case, _)) => {
+                    (case.trim_end_matches(['_', '-']).to_owned(), stem[case.len()..].to_owned())
+                }
+                None => (stem, String::new()),
+            },
+        };
+        let named = match (folder.is_empty(), rest.trim_matches(['_', '-', '.', ' '])) {
+            (true, rest) => rest.to_owned(),
+            (false, "") => folder.to_owned(),
+            (false, rest) => format!("{folder} {rest}"),
+        };
+        self.cases.entry(case).or_default().push((named, file.to_owned()));
+        Ok(())
+    }
+
+    fn by_pattern(&mut self, pattern: &Path, known: Option<&[&str]>) -> Result<()> {
+        if !pattern.to_string_lossy().contains("{case}") {
+            let advice = "put {case} where the name of the case stands, such as 'out/{case}_{sample}.nii.gz'";
+            return Err(DataError::dataset(pattern, "the pattern does not say where the case is", advice));
+        }
+        let mut places = vec![(PathBuf::new(), Captured::default())];
+        for part in pattern.components() {
+            let part = part.as_os_str().to_string_lossy();
+            if !part.contains(['*', '{']) {
+                places.iter_mut().for_each(|(path, _)| path.push(part.as_ref()));
+                continue;
+            }
+            let mut next = vec![];
+            for (folder, captured) in places {
+                let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
+                for entry in entries(&folder).unwrap_or_default() {
+                    next.extend(
+                        matched(&part, &name(&entry), &captured).map(|captured| (entry.clone(), captured)),
+                    );
+                }
+            }
+            places = next;
+        }
+        for (file, captured) in places.into_iter().filter(|(file, _)| file.is_file()) {
+            let case = match known {
+                None => Some(captured.case),
+                Some(known) => {
+                    known.iter().find(|id| id.eq_ignore_ascii_case(&captured.case)).map(|id| (*id).to_owned())
+                }
+            };
+            match case {
+                Some(case) => self.cases.entry(case).or_default().push((captured.sample, file)),
+                None => self.unmatched.push(file),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the placeholders of a pattern stand for.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Captured {
+    case: String,
+    sample: String,
+}
+
+/// Matches a name with a part of a pattern, in which `{case}`, `{sample}` and `*` stand for any text; the shortest that fits.
+fn matched(pattern: &str, text: &str, captured: &Captured) -> Option<Captured> {
+    let Some(at) = pattern.find(['*', '{']) else { return (pattern == text).then(|| captured.clone()) };
+    let text = text.strip_prefix(&pattern[..at])?;
+    let (kind, rest) = ["{case}", "{sample}", "*"]
+        .iter()
+        .find_map(|kind| pattern[at..].strip_prefix(kind).map(|rest| (*kind, rest)))?;
+    let ends = (0..=text.len()).filter(|&end| text.is_char_boundary(end));
+    ends.filter(|&end| end > 0 || kind == "*").find_map(|end| {
+        let mut captured = captured.clone();
+        match kind {
+            // A case that stands twice in a pattern is the same both times.
+            "{case}" if !captured.case.is_empty() && captured.case != text[..end] => return None,
+            "{case}" => text[..end].clone_into(&mut captured.case),
+            "{sample}" => captured.sample += &text[..end],
+            _ => {}
+        }
+        matched(rest, &text[end..], &captured)
+    })
+}
+
+/// The files of label maps or arrays in a folder.
+fn maps(folder: &Path) -> Result<Vec<PathBuf>> {
+    let is_map = |path: &PathBuf| {
+        let lower = name(path).to_lowercase();
+        path.is_file() && (is_image(path) || ARRAYS.iter().any(|ending| lower.ends_with(ending)))
+    };
+    Ok(entries(folder)?.into_iter().filter(is_map).collect())
+}
+
+/// Whether folders are of cases, and not of samples or raters: their names are those of cases, or their files are not named alike.
+fn are_cases(folders: &[PathBuf], inside: &[Vec<PathBuf>], known: Option<&[&str]>) -> bool {
+    if let Some(known) = known {
+        let of_case = |folder: &&PathBuf| known.iter().any(|id| id.eq_ignore_ascii_case(&name(folder)));
+        return folders.iter().any(|folder| of_case(&folder));
+    }
+    let stems = |files: &Vec<PathBuf>| files.iter().map(|file| stem(file)).collect::<BTreeSet<_>>();
+    let all: Vec<BTreeSet<String>> = inside.iter().map(stems).collect();
+    let alike =
+        |a: &BTreeSet<String>, b: &BTreeSet<String>| 2 * a.intersection(b).count() >= a.len().min(b.len());
+    // Folders of raters have the names of cases in common; those of cases may have `0`, `1`, `2` in common.
+    let numbers = all.iter().flatten().all(|stem| {
+        let digits = WORDS.iter().find_map(|word| stem.to_lowercase().strip_prefix(word).map(str::to_owned));
+        digits
+            .unwrap_or_else(|| stem.clone())
+            .trim_matches(['_', '-'])
+            .bytes()
+            .all(|byte| byte.is_ascii_digit())
+    });
+    numbers || !all.windows(2).all(|pair| alike(&pair[0], &pair[1]))
+}
+
+/// The known case that a name is of: the longest that it begins or ends with, next to a separator.
+fn case_of(stem: &str, known: &[&str], file: &Path) -> Result<Option<String>> {
+    let lower = stem.to_lowercase();
+    let fits = |id: &&&str| {
+        let (id, separators) = (id.to_lowercase(), ['_', '-', '.', ' ']);
+        lower.strip_prefix(&id).is_some_and(|rest| rest.is_empty() || rest.starts_with(separators))
+            || lower.strip_suffix(&id).is_some_and(|rest| rest.ends_with(separators))
+    };
+    let mut candidates: Vec<&&str> = known.iter().filter(fits).collect();
+    candidates.sort_by_key(|id| std::cmp::Reverse(id.len()));
+    match candidates[..] {
+        [] => Ok(None),
+        [first, second, ..] if first.len() == second.len() => Err(DataError::dataset(
+            file,
+            format!("its name fits the cases {first} and {second}"),
+            "rename it, or give a pattern with {case}",
+        )),
+        [first, ..] => Ok(Some((*first).to_owned())),
+    }
+}
+
+/// What a name has besides that of its case.
+fn without(stem: &str, case: &str) -> String {
+    let lower = (stem.to_lowercase(), case.to_lowercase());
+    let at = lower.0.find(&lower.1).unwrap_or(0);
+    format!("{}{}", &stem[..at], &stem[(at + case.len()).min(stem.len())..])
+}
+
+impl Dataset {
+    /// The label maps of raters, without images, in one of the forms of [`FilesByCase`].
+    ///
+    /// # Errors
+    /// As [`FilesByCase::find`].
+    pub fn of_labels(path: &Path, known: &DatasetOverrides) -> Result<Self> {
+        let found = FilesByCase::find(path, None)?;
+        let names: BTreeSet<&String> = found.cases.values().flatten().map(|(name, _)| name).collect();
+        let mut names: Vec<&String> = names.into_iter().collect();
+        names.sort_by(|a, b| natural_order(a, b));
+        let number = |name: &String| names.iter().position(|other| *other == name).unwrap_or(0);
+        let entry = |(id, files): (&String, &Vec<(String, PathBuf)>)| {
+            let raters =
+                files.iter().map(|(name, path)| RaterFiles::new(number(name), path.clone())).collect();
+            CaseEntry::of_files(id.clone(), None, CaseFiles { images: vec![], raters, mask: None })
+        };
+        let mut ids: Vec<_> = found.cases.iter().collect();
+        ids.sort_by(|a, b| natural_order(a.0, b.0));
+        let entries = ids.into_iter().map(entry).collect();
+        let has_names =
+            names.len() > 1 && names.iter().any(|name| !name.bytes().all(|byte| byte.is_ascii_digit()));
+        let rater_names = if has_names { names.into_iter().cloned().collect() } else { vec![] };
+        let draft = Draft { channels: Some(vec![]), rater_names, ..Draft::new(Layout::LabelFiles, entries) };
+        draft.complete(path, known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(names: &[&str], known: Option<&[&str]>) -> FilesByCase {
+        let folder = tempfile::tempdir().unwrap();
+        for file in names {
+            let path = folder.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, b"").unwrap();
+        }
+        FilesByCase::find(folder.path(), known).unwrap()
+    }
+
+    fn listed(found: &FilesByCase) -> Vec<String> {
+        let of = |(case, files): (&String, &Vec<(String, PathBuf)>)| {
+            let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+            format!("{case}: {}", names.join(", "))
+        };
+        found.cases.iter().map(of).collect()
+    }
+
+    #[test]
+    fn every_form_is_understood() {
+        let known: &[&str] = &["case1", "case10"];
+        let flat = ["case1_0.png", "Case1_2.png", "case1_10.png", "case10_sample0.png", "other.png"];
+        let found = find(&flat, Some(known));
+        assert_eq!(listed(&found), ["case1: 0, 2, 10", "case10: sample0"]);
+        assert_eq!(found.unmatched.len(), 1);
+        let before = find(&["seg_case1.nii.gz", "pred-0_case10.nii.gz"], Some(known));
+        assert_eq!(listed(&before), ["case1: seg", "case10: pred-0"]);
+        let samples = find(&["s0/case1.png", "s1/case1.png", "s1/case10.png"], Some(known));
+        assert_eq!(listed(&samples), ["case1: s0, s1", "case10: s1"]);
+        let cases = find(&["case1/0.npy", "case1/1.npy", "CASE10/0.npy"], Some(known));
+        assert_eq!(listed(&cases), ["case1: 0, 1", "case10: 0"]);
+    }
+
+    #[test]
+    fn cases_are_found_out_where_none_is_known() {
+        assert_eq!(
+            listed(&find(&["a_0.png", "a_1.png", "b_0.png"], None)),
+            ["a: _0, _1".replace('_', ""), "b: 0".into()]
+        );
+        assert_eq!(
+            listed(&find(&["alice/x.png", "alice/y.png", "bob/x.png"], None)),
+            ["x: alice, bob", "y: alice"]
+        );
+        assert_eq!(listed(&find(&["x/0.png", "x/1.png", "y/0.png"], None)), ["x: 0, 1", "y: 0"]);
+        assert_eq!(listed(&find(&["x.png", "y.png"], None)), ["x: ", "y: "]);
+    }
+
+    #[test]
+    fn patterns_say_what_is_what() {
+        let none = Captured::default();
+        let found = matched("{case}_s{sample}.nii.gz", "a_b_s12.nii.gz", &none).unwrap();
+        assert_eq!((found.case.as_str(), found.sample.as_str()), ("a_b", "12"));
+        assert_eq!(matched("*x", "abc", &none), None);
+        assert!(matched("run*", "run", &none).is_some());
+    }
+
+    #[test]
+    fn names_that_fit_two_cases_are_refused() {
+        let error = case_of("ab_cd", &["ab", "cd"], Path::new("ab_cd.png")).unwrap_err().to_string();
+        assert!(error.contains("its name fits the cases ab and cd"), "{error}");
+        assert_eq!(case_of("ab_cd", &["ab", "ab_cd"], Path::new("x")).unwrap().as_deref(), Some("ab_cd"));
+    }
+}

@@ -1,0 +1,375 @@
+//! Segmentations that any tool wrote, as a folder of predictions: samples, probabilities or one label map of each case.
+//!
+//! Samples become a file of kind `sampled`, with the shares of labels for probabilities unless those are given; probabilities
+//! or a label map alone become one of a deterministic network. Everything that reads predictions then reads these.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+use ssn_core::metrics::LabelFrequencies;
+use ssn_core::{LabelMap, OnProgress, Phase, Progress, Region};
+use ssn_core::{LowRankNormal, Values};
+use ssn_data::text::hex;
+use ssn_data::{Case, Dataset, FilesByCase};
+use ssn_io::{Geometry, Image, Limits, Tolerance, read, read_bytes};
+
+use super::distribution_file::{Description, DistributionFile, Kind, ModelId, StoredImage};
+use super::folder::{About, Predictions, named};
+use crate::error::{EvalError, Result};
+use crate::evaluation::each_case;
+
+/// Files of another tool.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct OtherTool {
+    /// Label maps of samples: a folder, or a pattern with {case}, {sample} and *.
+    #[cfg_attr(feature = "clap", arg(skip))]
+    pub samples: Option<PathBuf>,
+    /// Probabilities of another tool: a folder of .npz (nnU-Net), .npy or NIfTI files with a channel per class, or a pattern with
+    /// {case}.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "DIR|PATTERN"))]
+    pub probabilities: Option<PathBuf>,
+    /// Predictions of another tool, one label map per case: a folder, or a pattern with {case}.
+    #[cfg_attr(feature = "clap", arg(long = "predictions", value_name = "DIR|PATTERN"))]
+    pub labels: Option<PathBuf>,
+    /// What raters marked, for files of another tool: a dataset, or label maps alone, as a folder per rater or CASE_0, CASE_1, ….
+    #[cfg_attr(feature = "clap", arg(long, value_name = "DIR|PATTERN"))]
+    pub raters: Option<PathBuf>,
+}
+
+impl OtherTool {
+    /// Whether there is anything to convert.
+    pub fn is_given(&self) -> bool {
+        self.given().next().is_some()
+    }
+
+    fn given(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.samples, &self.probabilities, &self.labels].into_iter().flatten()
+    }
+}
+
+/// Probabilities below this are stored as this one, so that their logarithm is finite.
+const LEAST: f32 = 1e-7;
+
+/// The files of one case.
+struct CaseFiles<'a> {
+    index: usize,
+    samples: &'a [(String, PathBuf)],
+    probabilities: Option<&'a Path>,
+    labels: Option<&'a Path>,
+}
+
+/// Converts the files of another tool to a folder of predictions of a dataset.
+///
+/// # Errors
+/// Cases with different numbers of samples, and files that do not fit their case in size, place or labels, by their names.
+pub fn import(
+    other: &OtherTool,
+    dataset: &Dataset,
+    about: impl FnOnce(ModelId) -> About,
+    out: &Path,
+    progress: OnProgress<'_>,
+) -> Result<Predictions> {
+    let ids: Vec<&str> = dataset.entries.iter().map(|entry| entry.id.as_str()).collect();
+    let find = |path: &Option<PathBuf>| {
+        path.as_ref()
+            .map(|path| FilesByCase::find(path, Some(&ids)))
+            .transpose()
+            .map(Option::unwrap_or_default)
+    };
+    let [samples, probabilities, labels] =
+        [find(&other.samples)?, find(&other.probabilities)?, find(&other.labels)?];
+    tell_matches(
+        &ids,
+        &[("samples", &samples), ("probabilities", &probabilities), ("predictions", &labels)],
+        progress,
+    );
+    let files = |(index, id): (usize, &&str)| {
+        let of = |found: &'_ FilesByCase| found.cases.get(*id).map_or(&[][..], Vec::as_slice).to_vec();
+        (index, of(&samples), of(&probabilities), of(&labels))
+    };
+    let all: Vec<_> = ids.iter().enumerate().map(files).collect();
+    let mut cases = vec![];
+    for (index, samples, probabilities, labels) in &all {
+        let alone = |what: &str, files: &'_ [(String, PathBuf)]| match files {
+            [] | [_] => Ok(()),
+            [(_, a), (_, b), ..] => Err(EvalError::mismatch(format!(
+                "case {} has several files of {what}: {} and {}; give a pattern that fits one of them",
+                ids[*index],
+                a.display(),
+                b.display()
+            ))),
+        };
+        alone("probabilities", probabilities)?;
+        alone("predictions", labels)?;
+        let one = |files: &'_ [(String, PathBuf)]| files.first().map(|(_, path)| path.clone());
+        if !(samples.is_empty() && probabilities.is_empty() && labels.is_empty()) {
+            cases.push((*index, samples, one(probabilities), one(labels)));
+        }
+    }
+    let model =
+        model_of(other, all.iter().flat_map(|(_, a, b, c)| [a, b, c]).flatten().map(|(_, path)| path))?;
+    let folder = Predictions::create(out, about(model.clone()))?;
+    let phase = Phase::new(progress, cases.len(), "cases");
+    let stored = each_case(
+        &cases,
+        |case| ids[case.0],
+        &|done| phase.reached(done),
+        |case, _| {
+            let (index, samples, probabilities, labels) = case;
+            let files = CaseFiles {
+                index: *index,
+                samples,
+                probabilities: probabilities.as_deref(),
+                labels: labels.as_deref(),
+            };
+            let file = convert(dataset, &files, model.clone())?;
+            file.write(&folder.distribution_path(ids[*index]))?;
+            Ok((ids[*index], file.sample_count()))
+        },
+    )?;
+    let counts: BTreeSet<usize> = stored.iter().map(|(_, count)| *count).collect();
+    if let (Some(least), Some(most), true) = (counts.first(), counts.last(), counts.len() > 1) {
+        let of = |wanted: &usize| {
+            let ids = stored.iter().filter(|(_, count)| count == wanted).map(|(id, _)| (*id).to_owned());
+            named(&ids.collect::<Vec<_>>())
+        };
+        return Err(EvalError::mismatch(format!(
+            "cases have different numbers of samples: {most} of {}, but {least} of {}; complete them, or choose with a \
+             pattern which of them count",
+            of(most),
+            of(least)
+        )));
+    }
+    folder.write_index()?;
+    Ok(folder)
+}
+
+/// Says which cases have which files, and which files belong to none.
+fn tell_matches(ids: &[&str], found: &[(&str, &FilesByCase)], progress: OnProgress<'_>) {
+    for (what, files) in found.iter().filter(|(_, files)| !files.cases.is_empty()) {
+        let missing: Vec<String> =
+            ids.iter().filter(|id| !files.cases.contains_key(**id)).map(|id| (*id).to_owned()).collect();
+        let count: usize = files.cases.values().map(Vec::len).sum();
+        let mut line = format!("{what}: {count} files of {} cases", files.cases.len());
+        if !missing.is_empty() {
+            line += &format!("; none of {} cases: {}", missing.len(), named(&missing));
+        }
+        if !files.unmatched.is_empty() {
+            let names: Vec<String> = files.unmatched.iter().map(|path| path.display().to_string()).collect();
+            line += &format!("; {} files of no case: {}", names.len(), named(&names));
+        }
+        progress(Progress::Message(&line));
+    }
+}
+
+/// The tool by its files: their names and lengths.
+fn model_of<'a>(other: &OtherTool, files: impl Iterator<Item = &'a PathBuf>) -> Result<ModelId> {
+    let mut digest = Sha256::new();
+    for path in files {
+        let length = path.metadata().map_err(|error| EvalError::io(path, error))?.len();
+        digest.update(format!("{} {length}\n", path.display()));
+    }
+    let names: Vec<String> = other.given().map(|path| path.display().to_string()).collect();
+    Ok(ModelId { sha256: hex(&digest.finalize()), name: names.join(" and ") })
+}
+
+/// The files of a case as a prediction.
+fn convert(dataset: &Dataset, files: &CaseFiles<'_>, model: ModelId) -> Result<DistributionFile> {
+    let case = dataset.load_raw(files.index)?;
+    let entry = &dataset.entries[files.index];
+    let classes = dataset.classes.len();
+    let mut samples: Vec<LabelMap> = vec![];
+    for (_, path) in files.samples {
+        samples.extend(label_maps(dataset, &case, path)?);
+    }
+    let labels = files.labels.map(|path| label_maps(dataset, &case, path)).transpose()?;
+    let labels = match labels.as_deref() {
+        None => None,
+        Some([map]) => Some(map.clone()),
+        Some(maps) => {
+            return Err(EvalError::mismatch(format!(
+                "{} has {} label maps, but a prediction is one; give them with --samples",
+                files.labels.unwrap_or(Path::new("")).display(),
+                maps.len()
+            )));
+        }
+    };
+    let labels_only = samples.is_empty() && files.probabilities.is_none();
+    let probabilities = match (files.probabilities, &labels) {
+        (Some(path), _) => probabilities(&case, classes, path)?,
+        (None, Some(map)) if samples.is_empty() => LabelFrequencies::new(map).probabilities(),
+        _ => LabelFrequencies::of(&samples)?.probabilities(),
+    };
+    let region = covered(&case, &samples, labels.as_ref(), &probabilities);
+    let mean = probabilities.chunks_exact(case.voxels());
+    let mean: Vec<f32> =
+        mean.flat_map(|row| region.cut(row, case.shape)).map(|p| p.max(LEAST).ln()).collect();
+    let image = StoredImage {
+        sha256: dataset.image_sha256(files.index).unwrap_or_default(),
+        has_spacing: entry.source.has_geometry(),
+        label_values: None,
+        nifti_header: case.header.nifti().map(hex),
+    };
+    let description = Description {
+        case: entry.id.clone(),
+        classes: dataset.classes.clone(),
+        kind: if samples.is_empty() { Kind::Deterministic } else { Kind::Sampled },
+        size: case.shape,
+        geometry: case.geometry,
+        network_grid: None,
+        region,
+        model,
+        image: Some(image),
+        labels_only,
+    };
+    let cut = |map: &LabelMap| region.cut(map.labels(), case.shape);
+    let file = if samples.is_empty() {
+        let (v, mean) = (region.voxels(), Values::F32(mean));
+        let none = (vec![0f32; classes * v], vec![0f32; 0]);
+        let distribution = LowRankNormal::new(classes, v, 0, mean, none.0, none.1)?;
+        DistributionFile::new(description, distribution, None)?
+    } else {
+        let drawn: Vec<u8> = samples.iter().flat_map(cut).collect();
+        DistributionFile::sampled(description, mean, drawn, None)?
+    };
+    match labels.filter(|_| !labels_only) {
+        None => Ok(file),
+        Some(labels) => file.with_labels(cut(&labels)),
+    }
+}
+
+/// The box outside which everything is background for sure.
+fn covered(case: &Case, samples: &[LabelMap], labels: Option<&LabelMap>, probabilities: &[f32]) -> Region {
+    let whole = Region::whole(case.shape);
+    let mut marked = vec![false; case.voxels()];
+    for map in samples.iter().chain(labels) {
+        marked.iter_mut().zip(map.labels()).for_each(|(marked, label)| *marked |= *label > 0);
+    }
+    marked.iter_mut().zip(probabilities).for_each(|(marked, background)| *marked |= *background < 1.0);
+    let (mut low, mut high) = (case.shape, [0; 3]);
+    for (at, _) in marked.iter().enumerate().filter(|(_, marked)| **marked) {
+        let place = whole.voxel(at);
+        low = [0, 1, 2].map(|axis| low[axis].min(place[axis]));
+        high = [0, 1, 2].map(|axis| high[axis].max(place[axis] + 1));
+    }
+    match high[0] {
+        0 => Region { start: [0; 3], size: [1; 3] },
+        _ => Region { start: low, size: [0, 1, 2].map(|axis| high[axis] - low[axis]) },
+    }
+}
+
+/// The label maps of a file on the grid of a case; one, or as many as it has channels.
+fn label_maps(dataset: &Dataset, case: &Case, path: &Path) -> Result<Vec<LabelMap>> {
+    let image = read(path, &Limits::default())?;
+    check_grid(case, &image.geometry, path, image.geometry != Geometry::default())?;
+    let image = as_gray(image, path)?;
+    let count = maps_in(case, &image.shape[..], image.voxels.len(), path)?;
+    let labels = image.to_labels().map_err(|problem| problem.in_file(path))?.data;
+    let classes = dataset.classes.len();
+    let mut maps = vec![];
+    for labels in labels.chunks_exact(labels.len() / count) {
+        let mut labels = labels.to_vec();
+        if labels.iter().any(|&label| usize::from(label) >= classes)
+            && let Some(unknown) = dataset.reading.coding.decode(&mut labels, classes)
+        {
+            let values: Vec<String> = unknown.values.iter().take(5).map(u8::to_string).collect();
+            return Err(EvalError::mismatch(format!(
+                "{} has the labels {}, but the classes are {}; write the number of the class into each voxel",
+                path.display(),
+                values.join(", "),
+                dataset.classes.join(", ")
+            )));
+        }
+        maps.push(LabelMap::new(labels, classes)?);
+    }
+    Ok(maps)
+}
+
+/// A picture in color whose channels are equal, as one channel.
+fn as_gray(image: Image, path: &Path) -> Result<Image> {
+    let [channels, d, h, w] = image.shape;
+    let is_picture = ["png", "jpg", "jpeg", "tif", "tiff"]
+        .iter()
+        .any(|ending| path.extension().is_some_and(|found| found.eq_ignore_ascii_case(ending)));
+    if channels == 1 || !is_picture {
+        return Ok(image);
+    }
+    let values = image.to_f32().data;
+    let (first, rest) = values.split_at(d * h * w);
+    if rest.chunks_exact(d * h * w).take(2).any(|channel| channel != first) {
+        return Err(EvalError::mismatch(format!(
+            "{} is a picture in {channels} colors; save label maps with one number per pixel",
+            path.display()
+        )));
+    }
+    Image::new(ssn_io::Voxels::F32(first.to_vec()), [1, d, h, w], image.geometry, &Limits::default())
+        .map_err(|problem| problem.in_file(path).into())
+}
+
+/// The probabilities `[c, d, h, w]` of a file on the grid of a case. Of two classes, that of the foreground alone is enough.
+fn probabilities(case: &Case, classes: usize, path: &Path) -> Result<Vec<f32>> {
+    let limits = Limits::default();
+    let image = if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npz")) {
+        let array =
+            ssn_io::npy::parse_npz(&read_bytes(path, &limits)?, &["probabilities", "softmax"], &limits);
+        array.and_then(|array| array.into_image(&limits)).map_err(|problem| problem.in_file(path))?
+    } else {
+        let image = read(path, &limits)?;
+        check_grid(case, &image.geometry, path, image.geometry != Geometry::default())?;
+        image
+    };
+    let count = maps_in(case, &image.shape[..], image.voxels.len(), path)?;
+    let wrong = |reason: String| Err(EvalError::mismatch(format!("{}: {reason}", path.display())));
+    let mut values = image.to_f32().data;
+    if let Some(value) = values.iter().find(|p| !(-1e-3..=1.001).contains(*p)) {
+        return wrong(format!(
+            "a value is {value}, but probabilities are 0 to 1; apply a softmax, not logits"
+        ));
+    }
+    values.iter_mut().for_each(|p| *p = p.clamp(0.0, 1.0));
+    match count {
+        _ if count == classes => Ok(values),
+        1 if classes == 2 => {
+            let background: Vec<f32> = values.iter().map(|p| 1.0 - p).collect();
+            Ok([background, values].concat())
+        }
+        _ => wrong(format!("it has {count} channels, but there are {classes} classes")),
+    }
+}
+
+/// How many maps of a case's size an array has.
+fn maps_in(case: &Case, shape: &[usize], values: usize, path: &Path) -> Result<usize> {
+    let [d, h, w] = case.shape;
+    let fits = match *shape {
+        // Pictures may be stacked along the depth.
+        [1, _, height, width] if d == 1 => [height, width] == [h, w],
+        [_, depth, height, width] => [depth, height, width] == [d, h, w],
+        _ => false,
+    };
+    if fits {
+        return Ok(values / case.voxels());
+    }
+    Err(EvalError::mismatch(format!(
+        "{} has the size {}, but case {} is {d} × {h} × {w} (depth × height × width)",
+        path.display(),
+        shape.iter().map(usize::to_string).collect::<Vec<_>>().join(" × "),
+        case.id
+    )))
+}
+
+/// Refuses a file in another place than its case, where both have one.
+fn check_grid(case: &Case, geometry: &Geometry, path: &Path, has_geometry: bool) -> Result<()> {
+    if !has_geometry || case.geometry == Geometry::default() {
+        return Ok(());
+    }
+    match geometry.differences(&case.geometry, Tolerance::default()) {
+        None => Ok(()),
+        Some(differences) => Err(EvalError::mismatch(format!(
+            "{} does not lie where the labels of case {} lie; resample it onto their grid, or correct its header\n{differences}",
+            path.display(),
+            case.id
+        ))),
+    }
+}
