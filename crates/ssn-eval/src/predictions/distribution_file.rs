@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use half::f16;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_core::space::{Grid, Region, voxel_count};
 use ssn_core::{LabelMap, LowRankNormal, Sampler, Steering, Values};
@@ -35,7 +36,7 @@ pub enum Kind {
 }
 
 /// A model by its content and by the name that people gave it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelId {
     /// SHA-256 of the model, in hexadecimal.
     pub sha256: String,

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ssn_data::nearest;
@@ -21,8 +22,8 @@ const VERSION: u32 = 1;
 /// The endings of images that may lie in the folder; the first is that of new ones.
 pub const IMAGE_ENDINGS: [&str; 4] = [".nii.gz", ".nrrd", ".mha", ".png"];
 
-/// What the predictions of a folder have in common.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What the predictions of a folder have in common: `predictions.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct About {
     /// The model that made them.
     pub model: ModelId,
@@ -41,7 +42,7 @@ pub struct About {
 }
 
 /// Images that were named for prediction, and the channels that the model takes of them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ImagePaths {
     /// Files and folders.
     pub paths: Vec<PathBuf>,
@@ -49,8 +50,10 @@ pub struct ImagePaths {
     pub channels: Vec<String>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "predictions.json")]
 struct Stored {
+    /// 1.
     version: u32,
     #[serde(flatten)]
     about: About,
@@ -129,6 +132,11 @@ impl Predictions {
             )));
         }
         Ok(Self { root: root.to_owned(), about })
+    }
+
+    /// The JSON Schema of `predictions.json`.
+    pub fn schema() -> serde_json::Value {
+        schemars::schema_for!(Stored).into()
     }
 
     /// The folder.
