@@ -1,4 +1,5 @@
-//! Reads NRRD and MetaImage files whose names come on the standard input, one on a line, for comparison with ITK.
+//! Reads NRRD and MetaImage files and folders of DICOM series whose names come on the standard input, one on a line, for
+//! comparison with ITK.
 //!
 //! For each file a line comes back: `ok`, the type, the shape, and spacing, origin and direction; or `refused` and
 //! the reason. Beside a file that is read come its values (`.voxels`, little endian, `[c, d, h, w]`) and what
@@ -32,6 +33,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn read(path: &Path) -> Result<Image, Box<dyn Error>> {
+    if path.is_dir() {
+        return Ok(ssn_io::read(path, &Limits::default())?);
+    }
     let (bytes, limits) = (fs::read(path)?, Limits::default());
     let beside = |name: &str| fs::read(path.with_file_name(name));
     let image = if path.extension().is_some_and(|end| end == "nrrd" || end == "nhdr") {

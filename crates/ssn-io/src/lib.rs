@@ -33,8 +33,8 @@ pub use atomic::{WriteError, write_atomically, write_folder_atomically};
 pub use error::{FileError, Problem};
 #[cfg(feature = "hdf5")]
 pub use formats::hdf5;
-pub use formats::{Format, read, read_bytes, write};
-pub use formats::{gzip, metaimage, nifti, npy, nrrd, pickle, raster, torch_file};
+pub use formats::{Format, files_of, read, read_bytes, write};
+pub use formats::{dicom, gzip, metaimage, nifti, npy, nrrd, pickle, raster, torch_file};
 pub use geometry::{Difference, Differences, Geometry, Tolerance};
 pub use limits::Limits;
 pub use volume::{Image, Source, Volume};

@@ -1,5 +1,6 @@
 //! Files by their names: images are read and written in the format that the extension says.
 
+pub mod dicom;
 pub mod gzip;
 #[cfg(feature = "hdf5")]
 pub mod hdf5;
@@ -46,10 +47,12 @@ pub enum Format {
     Tiff,
     /// `.npy`
     Npy,
+    /// `.dcm`, `.ima`: one slice. A folder of slices, whatever their names, is an image for [`read`] as well.
+    Dicom,
 }
 
 /// The endings of names, the longer ones first.
-const ENDINGS: [(&str, Format); 16] = [
+const ENDINGS: [(&str, Format); 18] = [
     (".nii.gz", Format::NiftiGz),
     (".hdr.gz", Format::NiftiPair),
     (".img.gz", Format::NiftiPair),
@@ -66,6 +69,8 @@ const ENDINGS: [(&str, Format); 16] = [
     (".tif", Format::Tiff),
     (".tiff", Format::Tiff),
     (".npy", Format::Npy),
+    (".dcm", Format::Dicom),
+    (".ima", Format::Dicom),
 ];
 
 impl Format {
@@ -75,13 +80,17 @@ impl Format {
         let found = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending));
         found.map(|&(_, format)| format).ok_or_else(|| Problem::Unsupported {
             what: format!("the format of {name:?}"),
-            advice: "images are .nii, .nii.gz, .hdr/.img, .nrrd, .nhdr, .mha, .mhd, .png, .jpg, .tif or .npy",
+            advice: "images are .nii, .nii.gz, .hdr/.img, .nrrd, .nhdr, .mha, .mhd, .png, .jpg, .tif or .npy, or folders of DICOM files",
         })
     }
 }
 
-/// Reads an image.
+/// Reads an image: a file, a folder with the slices of one DICOM series, or one of several as
+/// [`dicom::folder_and_series`] names it.
 pub fn read(path: &Path, limits: &Limits) -> Result<Image, FileError> {
+    if let Some((folder, series)) = dicom::folder_and_series(path) {
+        return dicom::read_series(&folder, series.as_deref(), limits);
+    }
     let named = |problem: Problem| problem.in_file(path);
     let format = Format::of(path).map_err(named)?;
     if format == Format::NiftiPair {
@@ -89,7 +98,8 @@ pub fn read(path: &Path, limits: &Limits) -> Result<Image, FileError> {
         let image = nifti::parse_pair(&read_bytes(&header, limits)?, &read_bytes(&data, limits)?, limits);
         return image.map_err(|problem| problem.in_file(header));
     }
-    let bytes = read_bytes(path, limits)?;
+    // A slice is read by its parts.
+    let bytes = if format == Format::Dicom { vec![] } else { read_bytes(path, limits)? };
     let beside = |name: &str| path.with_file_name(name);
     match format {
         Format::Nifti | Format::NiftiGz | Format::NiftiPair => nifti::parse(&bytes, limits),
@@ -109,8 +119,17 @@ pub fn read(path: &Path, limits: &Limits) -> Result<Image, FileError> {
         Format::Jpeg => raster::parse_jpeg(&bytes, limits),
         Format::Tiff => raster::parse_tiff(&bytes, limits),
         Format::Npy => npy::parse(&bytes, limits).and_then(|array| array.into_image(limits)),
+        Format::Dicom => return dicom::read_file(path, limits),
     }
     .map_err(named)
+}
+
+/// The files that hold the image of a path, in the order in which they are read.
+pub fn files_of(path: &Path, limits: &Limits) -> Result<Vec<PathBuf>, FileError> {
+    match dicom::folder_and_series(path) {
+        Some((folder, series)) => dicom::series_files(&folder, series.as_deref(), limits),
+        None => Ok(vec![path.to_owned()]),
+    }
 }
 
 /// Writes an image, atomically; replaces a file of that name.

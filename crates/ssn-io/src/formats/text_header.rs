@@ -19,7 +19,7 @@ use crate::voxels::{ByteOrder, VoxelType, Voxels};
 pub const EXPORT_AGAIN: &str = "correct the header or export the image again";
 
 /// A value as messages show it: quoted, with control characters escaped, and cut where it is long.
-fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     // Enough to find the value, not enough to flood a terminal.
     let start: String = text.chars().take(60).collect();
     let more = if start.len() < text.len() { "…" } else { "" };

@@ -10,7 +10,7 @@ use crate::geometry::Geometry;
 use crate::limits::{Limits, memory_of};
 use crate::panics::catch_panic;
 use crate::volume::Image;
-use crate::voxels::Voxels;
+use crate::voxels::{ByteOrder, VoxelType, Voxels};
 
 /// Scans of a file. Encoders write about ten; each one visits every block.
 const MOST_SCANS: usize = 100;
@@ -22,7 +22,8 @@ const ONES: [u8; 16] = [0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0, 0x
 
 /// Reads a JPEG file: gray as `[1, 1, h, w]`, color as RGB in `[3, 1, h, w]`, both `u8`.
 ///
-/// Baseline and progressive files with Huffman codes and 8 bit. Refused are also pictures that ask to be turned,
+/// Baseline and progressive files with Huffman codes and 8 bit, and lossless ones in gray, whose values of more than 8 bit
+/// are `u16`. Refused are also pictures that ask to be turned,
 /// and files whose colors can only be guessed. Bytes after the end of the picture are ignored.
 ///
 /// JPEG has no check sums. Data that are cut off are refused, but a changed byte may go unnoticed. Decoders round
@@ -41,9 +42,12 @@ pub fn parse_jpeg(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
         decoder.set_color_transform(transform);
         decoder.read_info().map_err(refused)?;
         let info = decoder.info().ok_or_else(|| damaged("there is no picture in it"))?;
-        let channels = match (info.pixel_format, info.coding_process) {
-            (PixelFormat::L8, CodingProcess::DctSequential | CodingProcess::DctProgressive) => 1,
-            (PixelFormat::RGB24, CodingProcess::DctSequential | CodingProcess::DctProgressive) => 3,
+        let (channels, kind) = match (info.pixel_format, info.coding_process) {
+            (PixelFormat::L8, _) => (1, VoxelType::U8),
+            (PixelFormat::L16, CodingProcess::Lossless) => (1, VoxelType::U16),
+            (PixelFormat::RGB24, CodingProcess::DctSequential | CodingProcess::DctProgressive) => {
+                (3, VoxelType::U8)
+            }
             (format, process) => {
                 let what = format!("a JPEG of {format:?}, {process:?},");
                 return Err(unsupported(what, "save the picture in gray or RGB of 8 bit"));
@@ -52,9 +56,12 @@ pub fn parse_jpeg(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
         let [h, w] = [info.height, info.width].map(usize::from);
         let values = limits.check_values(&[channels, h, w])? as u64;
         check_claim([h, w], (h * w) as u64 / SAMPLES_PER_BYTE, stored)?;
-        limits.check_memory(memory_of(values, 1), stored)?;
-        let values = planes(decoder.decode().map_err(refused)?, channels, channels, 1)?;
-        Image::new(Voxels::U8(values), [channels, 1, h, w], Geometry::default(), limits)
+        limits.check_memory(memory_of(values, kind.bytes()), stored)?;
+        let values = planes(decoder.decode().map_err(refused)?, channels, channels, kind.bytes())?;
+        // The decoder gives 16 bits in the order of the machine.
+        let order = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
+        let voxels = Voxels::from_bytes(kind, &values, order);
+        Image::new(voxels, [channels, 1, h, w], Geometry::default(), limits)
     })
 }
 
