@@ -33,8 +33,9 @@ pub use atomic::{WriteError, write_atomically, write_folder_atomically};
 pub use error::{FileError, Problem};
 #[cfg(feature = "hdf5")]
 pub use formats::hdf5;
-pub use formats::{Format, files_of, read, read_bytes, write};
-pub use formats::{dicom, gzip, metaimage, nifti, npy, nrrd, pickle, raster, torch_file};
+pub use formats::seg_nrrd::Segment;
+pub use formats::{Format, files_of, read, read_bytes, read_segments, write, write_labels};
+pub use formats::{dicom, gzip, metaimage, nifti, npy, nrrd, pickle, raster, seg_nrrd, torch_file};
 pub use geometry::{Difference, Differences, Geometry, Tolerance};
 pub use limits::Limits;
 pub use volume::{Image, Source, Volume};

@@ -54,8 +54,8 @@ fn refusals_name_the_file() {
     let message = |path: &Path| read(path, &Limits::default()).unwrap_err().to_string();
     let absent = folder.path().join("absent.nii");
     assert!(message(&absent).contains("absent.nii") && message(&absent).contains("No such file"));
-    let unknown = folder.path().join("scan.dcm");
-    assert!(message(&unknown).contains("scan.dcm") && message(&unknown).contains("images are .nii"));
+    let unknown = folder.path().join("scan.xyz");
+    assert!(message(&unknown).contains("scan.xyz") && message(&unknown).contains("images are .nii"));
     let empty = folder.path().join("empty.nii.gz");
     std::fs::write(&empty, b"").unwrap();
     assert!(message(&empty).contains("empty.nii.gz"));

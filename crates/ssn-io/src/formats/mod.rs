@@ -10,6 +10,7 @@ pub mod npy;
 pub mod nrrd;
 pub mod pickle;
 pub mod raster;
+pub mod seg_nrrd;
 mod text_header;
 pub mod torch_file;
 
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 use crate::atomic::write_atomically;
 use crate::error::{FileError, Problem};
+use crate::formats::seg_nrrd::Segment;
 use crate::limits::Limits;
 use crate::volume::Image;
 
@@ -33,6 +35,8 @@ pub enum Format {
     NiftiPair,
     /// `.nrrd`
     Nrrd,
+    /// `.seg.nrrd` of 3D Slicer: a label map with names.
+    SegNrrd,
     /// `.nhdr`, which names its data file.
     NrrdHeader,
     /// `.mha`
@@ -52,13 +56,14 @@ pub enum Format {
 }
 
 /// The endings of names, the longer ones first.
-const ENDINGS: [(&str, Format); 18] = [
+const ENDINGS: [(&str, Format); 19] = [
     (".nii.gz", Format::NiftiGz),
     (".hdr.gz", Format::NiftiPair),
     (".img.gz", Format::NiftiPair),
     (".nii", Format::Nifti),
     (".hdr", Format::NiftiPair),
     (".img", Format::NiftiPair),
+    (".seg.nrrd", Format::SegNrrd),
     (".nrrd", Format::Nrrd),
     (".nhdr", Format::NrrdHeader),
     (".mha", Format::MetaImage),
@@ -108,6 +113,7 @@ pub fn read(path: &Path, limits: &Limits) -> Result<Image, FileError> {
             None => nrrd::parse(&bytes, limits),
         },
         Format::Nrrd => nrrd::parse(&bytes, limits),
+        Format::SegNrrd => seg_nrrd::parse(&bytes, limits),
         Format::MetaImageHeader => {
             match metaimage::parse_header(&bytes, limits).map_err(named)?.data_file() {
                 Some(name) => metaimage::parse_detached(&bytes, &read_bytes(&beside(name), limits)?, limits),
@@ -132,20 +138,34 @@ pub fn files_of(path: &Path, limits: &Limits) -> Result<Vec<PathBuf>, FileError>
     }
 }
 
+/// The segments of a `.seg.nrrd` file; none for other formats, which have no names.
+pub fn read_segments(path: &Path, limits: &Limits) -> Result<Vec<Segment>, FileError> {
+    if Format::of(path).ok() != Some(Format::SegNrrd) {
+        return Ok(vec![]);
+    }
+    seg_nrrd::parse_segments(&read_bytes(path, limits)?, limits).map_err(|problem| problem.in_file(path))
+}
+
 /// Writes an image, atomically; replaces a file of that name.
 pub fn write(path: &Path, image: &Image) -> Result<(), FileError> {
+    write_labels(path, image, &[])
+}
+
+/// Writes a label map with the names of its segments, where the format holds names; otherwise like [`write`].
+pub fn write_labels(path: &Path, image: &Image, segments: &[Segment]) -> Result<(), FileError> {
     let named = |problem: Problem| problem.in_file(path);
     let version = nifti::Version::for_image(image);
     let bytes = match Format::of(path).map_err(named)? {
         Format::Nifti => nifti::encode(image, version),
         Format::NiftiGz => nifti::encode_gz(image, version, nifti::DEFAULT_GZIP_LEVEL),
         Format::Nrrd => nrrd::encode_gzip(image),
+        Format::SegNrrd => seg_nrrd::encode(image, segments),
         Format::MetaImage => metaimage::encode_zlib(image),
         Format::Png => raster::encode_png(image),
         Format::Tiff => raster::encode_tiff(image),
         format => Err(Problem::Unsupported {
             what: format!("writing {format:?}"),
-            advice: "write .nii, .nii.gz, .nrrd, .mha, .png or .tif",
+            advice: "write .nii, .nii.gz, .nrrd, .seg.nrrd, .mha, .png or .tif",
         }),
     }
     .map_err(named)?;

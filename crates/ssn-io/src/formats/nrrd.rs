@@ -140,10 +140,24 @@ fn split<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Fields<'a>, Problem> {
                 Field { name, text }.file_name()?;
             }
             fields.set(name, text, line)?;
-        } else if find(b":=").is_none() {
+        } else if let Some(at) = find(b":=") {
+            fields.pairs.push((&line[..at], &line[at + 2..]));
+        } else {
             return Err(refuse());
         }
     }
+}
+
+/// The lines `key:=value` of a header, which say nothing about how its image is stored.
+pub fn key_values(bytes: &[u8], limits: &Limits) -> Result<Vec<(String, String)>, Problem> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    // A line break is written as \n, and a backslash twice.
+    let plain = |value: &[u8]| {
+        let parts = text(value);
+        let parts: Vec<String> = parts.split("\\\\").map(|part| part.replace("\\n", "\n")).collect();
+        parts.join("\\")
+    };
+    Ok(split(bytes, limits)?.pairs.into_iter().map(|(key, value)| (text(key), plain(value))).collect())
 }
 
 /// One vector in RAS for each axis of the file; nothing for `none`.
@@ -403,19 +417,24 @@ fn skip(fields: &Fields<'_>, packing: Packing) -> Result<Skip, Problem> {
 /// written as its scaled values in double precision, since the format has no field for them.
 pub fn encode(image: &Image) -> Vec<u8> {
     let (kind, data) = for_file(image);
-    [header_text(image, kind, "raw").into_bytes(), data].concat()
+    [header_text(image, kind, "raw", "").into_bytes(), data].concat()
 }
 
 /// The bytes of a file with gzip data; otherwise like [`encode`].
 pub fn encode_gzip(image: &Image) -> Result<Vec<u8>, Problem> {
+    encode_gzip_with(image, "")
+}
+
+/// The same with lines `key:=value` in the header.
+pub(crate) fn encode_gzip_with(image: &Image, pairs: &str) -> Result<Vec<u8>, Problem> {
     let (kind, data) = for_file(image);
-    let mut bytes = header_text(image, kind, "gzip").into_bytes();
+    let mut bytes = header_text(image, kind, "gzip", pairs).into_bytes();
     GzEncoder::new(&data[..], flate2::Compression::default()).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 /// A header in the space left-posterior-superior, as ITK and 3D Slicer write it.
-fn header_text(image: &Image, kind: VoxelType, encoding: &str) -> String {
+fn header_text(image: &Image, kind: VoxelType, encoding: &str, pairs: &str) -> String {
     let [c, d, h, w] = image.shape;
     let (dimension, sizes, none, vector) = match c {
         1 => (3, format!("{w} {h} {d}"), "", ""),
@@ -430,7 +449,7 @@ fn header_text(image: &Image, kind: VoxelType, encoding: &str) -> String {
     format!(
         "NRRD0004\ntype: {}\ndimension: {dimension}\nspace: left-posterior-superior\nsizes: {sizes}\n\
          space directions: {none}{i} {j} {k}\nkinds: {vector}domain domain domain\nendian: little\n\
-         encoding: {encoding}\nspace origin: {origin}\n\n",
+         encoding: {encoding}\nspace origin: {origin}\n{pairs}\n",
         type_name(&TYPES, kind)
     )
 }

@@ -124,6 +124,8 @@ pub struct Fields<'a> {
     names: &'static FieldNames,
     bytes: &'a [u8],
     texts: BTreeMap<&'static str, &'a str>,
+    /// Keys and values that are no fields of the format.
+    pub pairs: Vec<(&'a [u8], &'a [u8])>,
     /// The first byte after the lines that were read.
     pub end: usize,
 }
@@ -131,7 +133,7 @@ pub struct Fields<'a> {
 impl<'a> Fields<'a> {
     /// No fields yet, at the start of the bytes of a file.
     pub fn new(names: &'static FieldNames, bytes: &'a [u8]) -> Self {
-        Self { names, bytes, texts: BTreeMap::new(), end: 0 }
+        Self { names, bytes, texts: BTreeMap::new(), pairs: vec![], end: 0 }
     }
 
     /// The next line without its end; empty at the end of the bytes.

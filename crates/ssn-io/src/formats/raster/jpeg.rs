@@ -22,13 +22,17 @@ const ONES: [u8; 16] = [0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0, 0x
 
 /// Reads a JPEG file: gray as `[1, 1, h, w]`, color as RGB in `[3, 1, h, w]`, both `u8`.
 ///
-/// Baseline and progressive files with Huffman codes and 8 bit, and lossless ones in gray, whose values of more than 8 bit
-/// are `u16`. Refused are also pictures that ask to be turned,
+/// Baseline and progressive files with Huffman codes and 8 bit. Refused are also pictures that ask to be turned,
 /// and files whose colors can only be guessed. Bytes after the end of the picture are ignored.
 ///
 /// JPEG has no check sums. Data that are cut off are refused, but a changed byte may go unnoticed. Decoders round
 /// differently: gray values differ from libjpeg's by at most 1, most colors by at most 3.
 pub fn parse_jpeg(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
+    parse_jpeg_of(bytes, false, limits)
+}
+
+/// The same, of DICOM files also `lossless` ones in gray, whose values of more than 8 bit are `u16`.
+pub(crate) fn parse_jpeg_of(bytes: &[u8], lossless: bool, limits: &Limits) -> Result<Image, Problem> {
     let stored = bytes.len() as u64;
     limits.check_file_bytes(stored)?;
     if !bytes.starts_with(&[0xff, 0xd8]) {
@@ -43,8 +47,11 @@ pub fn parse_jpeg(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
         decoder.read_info().map_err(refused)?;
         let info = decoder.info().ok_or_else(|| damaged("there is no picture in it"))?;
         let (channels, kind) = match (info.pixel_format, info.coding_process) {
-            (PixelFormat::L8, _) => (1, VoxelType::U8),
-            (PixelFormat::L16, CodingProcess::Lossless) => (1, VoxelType::U16),
+            (PixelFormat::L8, CodingProcess::DctSequential | CodingProcess::DctProgressive) => {
+                (1, VoxelType::U8)
+            }
+            (PixelFormat::L8, CodingProcess::Lossless) if lossless => (1, VoxelType::U8),
+            (PixelFormat::L16, CodingProcess::Lossless) if lossless => (1, VoxelType::U16),
             (PixelFormat::RGB24, CodingProcess::DctSequential | CodingProcess::DctProgressive) => {
                 (3, VoxelType::U8)
             }

@@ -14,6 +14,7 @@ mod png;
 mod tiff;
 
 pub use jpeg::parse_jpeg;
+pub(crate) use jpeg::parse_jpeg_of;
 pub use png::{encode_png, parse_png};
 pub use tiff::{encode_tiff, parse_tiff};
 
