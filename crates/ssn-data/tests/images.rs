@@ -242,6 +242,64 @@ fn labels_of_images_are_read_by_the_coding_of_a_config() {
     assert_eq!(case.raters[0].iter().filter(|label| **label == 1).count(), 2);
 }
 
+/// A folder of DICOM files is an image, for prediction and in layouts with folders of images.
+#[test]
+fn series_of_slices_are_images() {
+    let folder = Folder::new();
+    folder.series("study/p.1", "t1", 3);
+    folder.series("study/p.2/inner", "t1", 2);
+    folder.text("study/README", "no image");
+    let dataset = opened(&folder, &["study"], &["image"]);
+    assert_eq!(ids(&dataset), ["inner", "p.1"]);
+    assert!(dataset.entries.iter().all(|entry| entry.source.has_geometry()));
+    let case = dataset.load(1).unwrap();
+    assert_eq!((case.shape, case.geometry.spacing, case.image[12]), ([3, 3, 4], [0.5, 0.5, 1.0], 13.0));
+    let hash = dataset.image_sha256(1).unwrap();
+    assert_eq!(hash, opened(&folder, &["study/p.1"], &["image"]).image_sha256(0).unwrap());
+    folder.slice("study/p.1", "t1", 3);
+    assert_ne!(hash, opened(&folder, &["study/p.1"], &["image"]).image_sha256(0).unwrap());
+    let notes: Vec<_> = dataset.findings.iter().map(|finding| finding.reason.clone()).collect();
+    insta::assert_snapshot!(notes.join("\n"));
+    // Channels of a model in folders of their names.
+    folder.series("many/a/t1", "t1", 2);
+    folder.series("many/a/flair", "flair", 2);
+    folder.slice("many/a/flair", "flair", 2);
+    std::fs::remove_file(folder.path().join("many/a/flair/5flair0")).unwrap();
+    assert_eq!(numbers(&opened(&folder, &["many"], &["flair", "t1"]).load_raw(0).unwrap()), [1, 0]);
+}
+
+#[test]
+fn one_of_several_series_is_chosen() {
+    let folder = Folder::new();
+    folder.series("p", "scout", 1);
+    folder.series("p", "t1", 2);
+    let error = open(&[folder.path().join("p")], &["image"]).unwrap_err();
+    insta::assert_snapshot!(folder.anonymous(&error.to_string()));
+    let dataset = opened(&folder, &["p#T1"], &["image"]);
+    assert_eq!((ids(&dataset), dataset.load(0).unwrap().shape), (vec!["p"], [2, 3, 4]));
+    assert!(dataset.image_sha256(0).is_ok());
+}
+
+#[test]
+fn series_lie_beside_labels() {
+    let folder = Folder::new();
+    for id in ["a", "b.2"] {
+        folder.series(&format!("pair/images/{id}"), "t1", 2);
+        folder.series(&format!("cases/{id}/t1"), "t1", 2);
+        folder.labels(&format!("pair/labels/{id}.nii.gz"), [2, 3, 4], 5, 1);
+        folder.labels(&format!("cases/{id}/seg.seg.nrrd"), [2, 3, 4], 5, 1);
+    }
+    for set in ["pair", "cases"] {
+        let dataset = Dataset::open(&folder.path().join(set)).unwrap();
+        let case = dataset.load_raw(1).unwrap();
+        assert_eq!((ids(&dataset), case.raters.len(), case.shape), (vec!["a", "b.2"], 1, [2, 3, 4]), "{set}");
+        assert!(dataset.left_out().is_empty(), "{set}");
+    }
+    folder.series("pair/other", "t2", 2);
+    let left_out = Dataset::open(&folder.path().join("pair")).unwrap().left_out();
+    assert!(left_out.len() == 1 && left_out[0].reason.contains("other/"), "{left_out:?}");
+}
+
 #[test]
 fn mistakes_are_told() {
     let folder = Folder::new();

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use ssn_io::{Format, Geometry, Image, Limits, Source, Tolerance, Volume, Voxels, read, read_bytes};
+use ssn_io::{
+    Format, Geometry, Image, Limits, Source, Tolerance, Volume, Voxels, files_of, read, read_bytes,
+};
 
 use crate::dataset::{Case, Dataset, Finding, FindingKind, LabelCoding, PackedCase, PackedCases, Severity};
 use crate::error::Result as DataResult;
@@ -95,14 +97,17 @@ impl CaseSource {
 }
 
 impl Dataset {
-    /// SHA-256 of a case's image and region of interest: of the files as they are stored, or of the numbers of a case in a
+    /// SHA-256 of a case's image and region of interest: of the files as they are stored, those of a DICOM series from its
+    /// first slice to its last, or of the numbers of a case in a
     /// file of many.
     pub fn image_sha256(&self, index: usize) -> DataResult<String> {
         let mut digest = Sha256::new();
         match &self.entries[index].source {
             CaseSource::Files(files) => {
                 for path in files.images.iter().flatten().chain(&files.mask) {
-                    digest.update(read_bytes(path, &Limits::default())?);
+                    for file in files_of(path, &Limits::default())? {
+                        digest.update(read_bytes(&file, &Limits::default())?);
+                    }
                 }
             }
             CaseSource::Packed(records, place) => {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ssn_io::dicom::{folder_and_series, is_series_folder};
 use ssn_io::{Format, Limits, Problem, read};
 
 use crate::error::Result;
@@ -25,9 +26,12 @@ pub fn subfolders(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(entries(folder)?.into_iter().filter(|path| path.is_dir()).collect())
 }
 
-/// The files in a folder whose names end as those of images do.
+/// The files in a folder whose names end as those of images do, and the folders in it of DICOM files.
 pub fn images(folder: &Path) -> Result<Vec<PathBuf>> {
-    Ok(entries(folder)?.into_iter().filter(|path| is_image(path) && path.is_file()).collect())
+    let is_one = |path: &PathBuf| {
+        if path.is_dir() { is_series_folder(path) } else { is_image(path) && path.is_file() }
+    };
+    Ok(entries(folder)?.into_iter().filter(is_one).collect())
 }
 
 /// The last part of a path as text.
@@ -35,9 +39,9 @@ pub fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Whether a name ends as those of images do.
+/// Whether a name ends as those of images do. A DICOM file is a slice of one: the image is its folder.
 pub fn is_image(path: &Path) -> bool {
-    Format::of(path).is_ok()
+    Format::of(path).is_ok_and(|format| format != Format::Dicom)
 }
 
 /// The shape `[c, d, h, w]` of an image, if it can be read.
@@ -45,12 +49,17 @@ pub fn shape(path: &Path) -> Option<[usize; 4]> {
     read(path, &Limits::default()).ok().map(|image| image.shape)
 }
 
-/// The name of a file without its ending; `.nii.gz` is one ending.
+/// The name of a file without its ending; `.nii.gz` and `.seg.nrrd` are one ending. A folder has none.
 pub fn stem(path: &Path) -> String {
+    if let Some((folder, _)) = folder_and_series(path) {
+        return name(&folder);
+    }
     let name = name(path);
     let packed = if name.to_lowercase().ends_with(".gz") { ".gz".len() } else { 0 };
     let rest = &name[..name.len() - packed];
-    rest.rsplit_once('.').map_or(rest, |(stem, _)| stem).to_owned()
+    let stem = rest.rsplit_once('.').map_or(rest, |(stem, _)| stem);
+    let is_seg = matches!(Format::of(path), Ok(Format::SegNrrd));
+    stem[..stem.len() - if is_seg { ".seg".len() } else { 0 }].to_owned()
 }
 
 /// A subfolder or file by its name in any case, the first of several names that is there.
@@ -80,8 +89,13 @@ mod tests {
 
     #[test]
     fn endings_go_as_a_whole() {
-        for (name, expected) in [("a.nii.gz", "a"), ("a.b.NII.GZ", "a.b"), ("x.png", "x"), ("plain", "plain")]
-        {
+        for (name, expected) in [
+            ("a.nii.gz", "a"),
+            ("a.b.NII.GZ", "a.b"),
+            ("x.png", "x"),
+            ("plain", "plain"),
+            ("a.Seg.nrrd", "a"),
+        ] {
             assert_eq!(stem(Path::new(name)), expected);
         }
     }

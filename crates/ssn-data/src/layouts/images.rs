@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ssn_io::Format;
+use ssn_io::dicom::{find_series, folder_and_series, is_series_folder};
+use ssn_io::{Format, Limits};
 
 use crate::dataset::{
     CaseEntry, CaseFiles, Dataset, Finding, FindingKind, LabelPolicy, Layout, RaterFiles, ReadOptions,
@@ -21,11 +22,17 @@ impl Dataset {
     /// Images for a model with these channels and classes, labeled or not.
     ///
     /// A path is an image, a folder of images or of cases, or a dataset of any layout, of which all images are
-    /// taken. Labels and regions of interest come along where they are there.
+    /// taken. A folder with the files of a DICOM series is an image; of several in one folder, `FOLDER#DESCRIPTION`,
+    /// `FOLDER#NUMBER` or `FOLDER#UID` is one. Labels and regions of interest come along where they are there.
     pub fn of_images(paths: &[PathBuf], channels: &[String], classes: &[String]) -> Result<Self> {
         let (mut files, mut root) = (BTreeSet::new(), None);
         let (mut findings, mut drafts) = (vec![], vec![]);
         for path in paths {
+            if matches!(folder_and_series(path), Some((_, Some(_)))) {
+                files.insert(path.clone());
+                root = root.or(Some(path));
+                continue;
+            }
             check_exists(path)?;
             if path.is_dir() {
                 let (draft, strays) = in_folder(path)?;
@@ -37,13 +44,14 @@ impl Dataset {
                         root = root.or(Some(path));
                     }
                 }
-            } else if is_image(path) {
+            } else if Format::of(path).is_ok() {
                 files.insert(path.clone());
                 root = root.or(Some(path));
             } else {
                 drafts.push((path, of_file(path, LabelPolicy::Optional)?));
             }
         }
+        findings.extend(series_taken(&files)?);
         if let Some(root) = root {
             drafts.push((root, images_draft(&files, channels)?));
         }
@@ -67,6 +75,24 @@ fn images_in(folder: &Path, strays: Vec<DataError>) -> Result<Vec<PathBuf>> {
     }
     Ok(found)
 }
+
+/// A note with the DICOM series that are taken, each the only one of its folder or chosen.
+fn series_taken(paths: &BTreeSet<PathBuf>) -> Result<Option<Finding>> {
+    let mut taken = vec![];
+    for path in paths {
+        if let Some((folder, chosen)) = folder_and_series(path) {
+            let series = find_series(&folder, chosen.as_deref(), &Limits::default())?;
+            taken.push(format!("{}: {}", name(&folder), series.describe()));
+        }
+    }
+    let more = if taken.len() > LISTED { ", …" } else { "" };
+    let listed = taken[..taken.len().min(LISTED)].join(", ");
+    let reason = format!("{} DICOM series taken: {listed}{more}", taken.len());
+    Ok((!taken.is_empty()).then(|| Finding::note(FindingKind::Layout, reason)))
+}
+
+/// DICOM series that a note lists.
+const LISTED: usize = 20;
 
 /// A dataset with the channels and classes of a model.
 fn for_model(mut draft: Draft, root: &Path, channels: &[String], classes: &[String]) -> Result<Dataset> {
@@ -150,12 +176,17 @@ struct Found {
 }
 
 fn images_below(folder: &Path) -> Result<Vec<PathBuf>> {
+    if is_series_folder(folder) {
+        return Ok(vec![folder.to_owned()]);
+    }
     let (mut found, mut level) = (vec![], vec![folder.to_owned()]);
     for _ in 0..=DEEPEST {
         let mut next = vec![];
         for folder in level {
             let (folders, files) = entries(&folder)?.into_iter().partition::<Vec<_>, _>(|path| path.is_dir());
             found.extend(files.into_iter().filter(|path| is_image(path)));
+            let (series, folders) = folders.into_iter().partition::<Vec<_>, _>(|path| is_series_folder(path));
+            found.extend(series);
             next.extend(folders);
         }
         level = next;

@@ -88,7 +88,11 @@ fn collect(
 ) {
     for path in entries(folder).unwrap_or_default() {
         if path.is_dir() {
-            if depth < DEEPEST {
+            if ssn_io::dicom::is_series_folder(&path) {
+                if !used.contains(&path) {
+                    found.entry(folder.to_owned()).or_default().push(format!("{}/", name(&path)));
+                }
+            } else if depth < DEEPEST {
                 collect(&path, used, has_packed, depth + 1, found);
             }
             continue;

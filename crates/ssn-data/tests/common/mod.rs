@@ -47,6 +47,53 @@ impl Folder {
         write(&self.file(name), &image).unwrap();
     }
 
+    /// A DICOM file: the slice at height `z` of a series in a folder, 3 × 4 values of 16 bits made from the height.
+    pub fn slice(&self, folder: &str, series: &str, z: u16) {
+        let text = |tag: [u16; 2], kind: &str, text: &str| {
+            let text = format!("{text}{}", &" "[..text.len() % 2]);
+            let head = [
+                &tag.map(u16::to_le_bytes).concat()[..],
+                kind.as_bytes(),
+                &(text.len() as u16).to_le_bytes(),
+            ];
+            [&head.concat()[..], text.as_bytes()].concat()
+        };
+        let number = |element: u16, number: u16| {
+            [&[0x28, 0][..], &element.to_le_bytes(), b"US\x02\0", &number.to_le_bytes()].concat()
+        };
+        let pixels: Vec<u8> = (0..12).flat_map(|i| (i * 7 + z * 13).to_le_bytes()).collect();
+        let meta = text([2, 0x10], "UI", "1.2.840.10008.1.2.1");
+        let bytes = [
+            &[0; 128][..],
+            b"DICM\x02\0\0\0UL\x04\0",
+            &(meta.len() as u32).to_le_bytes(),
+            &meta,
+            &text([8, 0x60], "CS", "MR"),
+            &text([8, 0x103e], "LO", series),
+            &text([0x20, 0xe], "UI", &format!("1.2.{}", series.len())),
+            &text([0x20, 0x32], "DS", &format!("0\\0\\{z}")),
+            &text([0x20, 0x37], "DS", "1\\0\\0\\0\\1\\0"),
+            &number(2, 1),
+            &text([0x28, 4], "CS", "MONOCHROME2"),
+            &number(0x10, 3),
+            &number(0x11, 4),
+            &text([0x28, 0x30], "DS", "0.5\\0.5"),
+            &number(0x100, 16),
+            &number(0x101, 16),
+            &number(0x102, 15),
+            &number(0x103, 0),
+            b"\xe0\x7f\x10\0OW\0\0",
+            &(pixels.len() as u32).to_le_bytes(),
+            &pixels,
+        ];
+        fs::write(self.file(&format!("{folder}/{}{series}{z}", series.len())), bytes.concat()).unwrap();
+    }
+
+    /// A DICOM series of some slices in a folder.
+    pub fn series(&self, folder: &str, series: &str, slices: u16) {
+        (0..slices).for_each(|z| self.slice(folder, series, z));
+    }
+
     /// A pickle, gzipped if its name says so.
     pub fn pickle(&self, name: &str, object: &Object) {
         use std::io::Write;
