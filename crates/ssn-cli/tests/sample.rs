@@ -58,7 +58,7 @@ fn help() {
 fn samples_are_those_of_seed_and_number_in_the_geometry_of_the_image() {
     let folder = folder(&[volume()]);
     let file = volume().file();
-    for format in ["nii.gz", "nrrd", "mha"] {
+    for format in ["nii.gz", "nrrd", "mha", "seg.nrrd"] {
         let out = format!("out-{format}");
         let arguments = [
             "sample",

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use ssn_core::{LabelMap, OnProgress, Phase, Steering};
 use ssn_data::text::csv_text;
-use ssn_io::{Limits, write};
+use ssn_io::{Limits, write, write_labels};
 
 #[cfg(feature = "clap")]
 use crate::arguments::{OneOf, named_weight, numbered_weight, one_of, weight};
@@ -57,7 +57,7 @@ pub struct SampleConfig {
     /// Write the entropy of these probabilities, 0 to 1.
     #[cfg_attr(feature = "clap", arg(long))]
     pub entropy: bool,
-    /// The format of the files: nii.gz, nrrd, mha, or png for label maps of pictures. Unless it is given, label maps of PNG, JPEG and TIFF
+    /// The format of the files: nii.gz, nrrd, mha, seg.nrrd for label maps with the names of the classes (3D Slicer), or png for label maps of pictures. Unless it is given, label maps of PNG, JPEG and TIFF
     /// files are png, and everything else is nii.gz.
     #[cfg_attr(feature = "clap", arg(long, hide_possible_values = true))]
     pub format: Option<MapFormat>,
@@ -100,6 +100,8 @@ pub enum MapFormat {
     NiiGz,
     /// NRRD, compressed.
     Nrrd,
+    /// Segmentation of 3D Slicer: label maps with the names of the classes.
+    SegNrrd,
     /// MetaImage, compressed.
     Mha,
     /// PNG, for label maps of pictures.
@@ -108,13 +110,14 @@ pub enum MapFormat {
 
 impl MapFormat {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::NiiGz, Self::Nrrd, Self::Mha, Self::Png];
+    pub const ALL: [Self; 5] = [Self::NiiGz, Self::Nrrd, Self::SegNrrd, Self::Mha, Self::Png];
 
     /// The ending of names.
     pub fn ending(self) -> &'static str {
         match self {
             Self::NiiGz => ".nii.gz",
             Self::Nrrd => ".nrrd",
+            Self::SegNrrd => ".seg.nrrd",
             Self::Mha => ".mha",
             Self::Png => ".png",
         }
@@ -291,6 +294,7 @@ impl Outputs {
         numbers: Range<u64>,
         maps: Vec<LabelMap>,
     ) -> Result<Vec<SampledClass>> {
+        let segments = file.segments();
         let rows: Result<Vec<_>> = maps
             .into_par_iter()
             .zip(numbers.collect::<Vec<_>>())
@@ -298,7 +302,7 @@ impl Outputs {
                 let labels = file.labels_on_image(&map)?;
                 let path = self.sample(file.description(), number);
                 let rows = volumes(file, number, &path, &labels);
-                write(&path, &file.as_image(labels)?)?;
+                write_labels(&path, &file.as_image(labels)?, &segments)?;
                 Ok(rows)
             })
             .collect();
@@ -322,16 +326,17 @@ impl Outputs {
     }
 }
 
-/// Refuses what a PNG cannot hold before anything is drawn.
+/// Refuses what a format of label maps cannot hold before anything is drawn.
 fn check_format(config: &SampleConfig, cases: &[Found]) -> Result<()> {
-    if config.format != Some(MapFormat::Png) {
-        return Ok(());
-    }
+    let Some(format @ (MapFormat::Png | MapFormat::SegNrrd)) = config.format else { return Ok(()) };
     if config.probabilities || config.entropy {
-        return Err(EvalError::settings(
-            "--format png holds labels, but --probabilities and --entropy are numbers; choose nii.gz, \
-                       nrrd or mha",
-        ));
+        return Err(EvalError::settings(format!(
+            "--format {} holds labels, but --probabilities and --entropy are numbers; choose nii.gz, nrrd or mha",
+            &format.ending()[1..]
+        )));
+    }
+    if format == MapFormat::SegNrrd {
+        return Ok(());
     }
     let Some(case) = cases.iter().find(|case| case.header.description.size[0] > 1) else { return Ok(()) };
     Err(EvalError::settings(format!(

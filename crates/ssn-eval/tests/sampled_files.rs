@@ -10,8 +10,8 @@ use ssn_core::{BitPlanes, LabelMap, LowRankNormal, Steering, Values};
 use ssn_eval::evaluation::cases_csv;
 use ssn_eval::scores::memory;
 use ssn_eval::{
-    Description, DistributionFile, Draw, EvalError, Evaluation, Kind, ScoreConfig, Scored, Settings,
-    StoredPrecision, score,
+    Description, DistributionFile, Draw, EvalError, Evaluation, Kind, MapFormat, SampleConfig, ScoreConfig,
+    Scored, Settings, StoredImage, StoredPrecision, sample, score,
 };
 use ssn_io::Limits;
 
@@ -66,6 +66,32 @@ fn what_is_written_is_read() {
     assert_eq!((file("a").samples(), file("a").sample_count()), (None, 0));
     file("a").write(&path).unwrap();
     assert_eq!(DistributionFile::read_header(&path, &Limits::default()).unwrap().samples, 0);
+}
+
+/// Segmentations of 3D Slicer have the names of the classes and the labels that the dataset stores them by.
+#[test]
+fn segments_have_the_names_of_classes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.ssn.safetensors");
+    let mut about = Description { kind: Kind::Sampled, ..description("a") };
+    about.image = Some(StoredImage { label_values: Some(vec![0, 7, 4]), ..StoredImage::default() });
+    DistributionFile::sampled(about, log_mean(&labels(2, 1)), labels(2, 1), None)
+        .unwrap()
+        .write(&path)
+        .unwrap();
+    let out = folder.path().join("out");
+    let format = Some(MapFormat::SegNrrd);
+    let config = SampleConfig { samples: 2, format, ..SampleConfig::new(vec![path.clone()], &out) };
+    sample(&config, &|_| {}).unwrap();
+    let written = out.join("a_sample_1.seg.nrrd");
+    let found = ssn_io::read_segments(&written, &Limits::default()).unwrap();
+    let found: Vec<_> = found.iter().map(|segment| (segment.name.as_str(), segment.label)).collect();
+    assert_eq!(found, [("core", 7), ("oedema", 4)]);
+    let stored = ssn_io::read(&written, &Limits::default()).unwrap().to_labels().unwrap().data;
+    assert!(stored.iter().all(|label| [0, 4, 7].contains(label)) && stored.contains(&7));
+    let config = SampleConfig { entropy: true, overwrite: true, ..config };
+    let message = sample(&config, &|_| {}).unwrap_err().to_string();
+    assert!(message.contains("--format seg.nrrd holds labels"), "{message}");
 }
 
 #[test]

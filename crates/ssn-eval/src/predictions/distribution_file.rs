@@ -11,7 +11,7 @@ use ssn_core::space::{Grid, Region, voxel_count};
 use ssn_core::{LabelMap, LowRankNormal, Sampler, Steering, Values};
 use ssn_data::resample_labels;
 use ssn_data::text::from_hex;
-use ssn_io::{Geometry, Image, Limits, Problem, Source, Voxels, write_atomically};
+use ssn_io::{Geometry, Image, Limits, Problem, Segment, Source, Voxels, write_atomically};
 
 use super::tensors::{self, CHOOSE, Data, Reader, Tensor};
 use crate::error::{EvalError, Result};
@@ -461,6 +461,14 @@ impl DistributionFile {
             labels.iter_mut().for_each(|label| *label = values[usize::from(*label)]);
         }
         self.image(Voxels::U8(labels), 1)
+    }
+
+    /// The classes but the background with the labels that [`as_image`](Self::as_image) gives them, for files that hold names.
+    pub fn segments(&self) -> Vec<Segment> {
+        let values = self.description.image.as_ref().and_then(|image| image.label_values.as_ref());
+        let label = |class: usize| values.map_or(class as u8, |values| values[class]);
+        let classes = self.description.classes.iter().enumerate().skip(1);
+        classes.map(|(class, name)| Segment { name: name.clone(), label: label(class) }).collect()
     }
 
     /// Rows of values `[channels, v]` on the region as an image with a channel for each; `outside` elsewhere, by channel.

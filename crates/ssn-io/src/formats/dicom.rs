@@ -54,8 +54,11 @@ impl SeriesInfo {
     /// What it is, in a few words.
     pub fn describe(&self) -> String {
         let number = self.number.map_or(String::new(), |number| format!("number {number}, "));
-        let (name, uid) = (shown(&self.description), &self.uid);
-        format!("{name} ({number}{}, {} slices, UID {uid})", self.modality, self.files.len())
+        let slices = match self.files.len() {
+            1 => "1 slice".to_owned(),
+            count => format!("{count} slices"),
+        };
+        format!("{} ({number}{}, {slices}, UID {})", shown(&self.description), self.modality, self.uid)
     }
 }
 
