@@ -144,7 +144,7 @@ fn what_was_resampled_lies_on_the_grid_of_the_image() {
     let everywhere = everywhere.resampled_from(size, geometry).unwrap();
     let fine = everywhere.labels_on_image(&coarse).unwrap();
     assert_eq!(everywhere.crop_to_region(&fine).unwrap(), coarse.labels());
-    assert!(everywhere.crop_to_region(&vec![0; 60]).is_err(), "a label map on the grid of the network");
+    assert!(everywhere.crop_to_region(&[0; 60]).is_err(), "a label map on the grid of the network");
     assert_eq!(
         common::file("a").resampled_from([3, 4, 5], description("a").geometry).unwrap(),
         common::file("a")
