@@ -12,6 +12,7 @@ use crate::dataset::{
     Case, CaseEntry, Dataset, Finding, FindingKind, LabelCoding, Layout, MOST_CLASSES, Severity, Split,
     extremes,
 };
+use crate::layouts::label_values;
 use crate::parallel;
 use crate::parallel::Progress;
 use crate::text::counted;
@@ -125,20 +126,33 @@ fn of_content(dataset: &Dataset, case: &Case, facts: &CaseFacts) -> Vec<Finding>
     findings
 }
 
-/// Cases that lack one of the raters of the others.
+/// Cases that lack one of the raters of the others, or have empty maps in their place.
 fn missing_raters(dataset: &Dataset) -> Vec<Finding> {
     let all: BTreeSet<usize> = dataset.entries.iter().flat_map(CaseEntry::raters).collect();
     let missing = |entry: &CaseEntry| {
-        let own = entry.raters();
-        let missing: Vec<String> = all
-            .iter()
-            .filter(|number| !own.contains(number))
-            .map(|number| dataset.rater_name(*number))
-            .collect();
+        let (own, empty) = (entry.raters(), entry.empty_raters());
+        let names = |numbers: &mut dyn Iterator<Item = &usize>| -> Vec<String> {
+            numbers.map(|number| dataset.rater_name(*number)).collect()
+        };
+        let absent = names(&mut all.iter().filter(|number| !own.contains(number)));
         // A case without any labels is an error by itself.
-        let reason = format!("there are no labels of {}", missing.join(", "));
-        (!own.is_empty() && !missing.is_empty())
-            .then(|| Finding::note(FindingKind::MissingRater, reason).of_case(&entry.id))
+        let (reason, advice) = match (&absent[..], &empty[..]) {
+            ([], []) => return None,
+            _ if own.is_empty() => return None,
+            ([], _) => {
+                let reason =
+                    format!("there are no files of {}: taken as empty", names(&mut empty.iter()).join(", "));
+                (reason, "so data.missing_rater says; with \"absent\", they did not look at the case")
+            }
+            _ => {
+                let reason = format!("there are no labels of {}", absent.join(", "));
+                (
+                    reason,
+                    "they count as not having looked; if they looked and marked nothing, set data.missing_rater = \"empty\"",
+                )
+            }
+        };
+        Some(Finding { advice, ..Finding::note(FindingKind::MissingRater, reason) }.of_case(&entry.id))
     };
     dataset.entries.iter().filter_map(missing).collect()
 }
@@ -151,6 +165,13 @@ fn implausible_labels(dataset: &Dataset, statistics: &Statistics) -> Vec<Finding
         LabelCoding::Values(values) => &values[..],
         LabelCoding::Plain | LabelCoding::Threshold(_) => &[],
     };
+    // A config that has a threshold was not looked through for values.
+    let is_told = |finding: &Finding| finding.kind == FindingKind::ImplausibleLabels;
+    if let LabelCoding::Threshold(threshold @ 1..) = dataset.reading.coding
+        && !dataset.findings.iter().any(is_told)
+    {
+        findings.extend(label_values(&dataset.entries).threshold_note(threshold));
+    }
     if stored == [0, 1, 255] {
         let reason = "the labels have the values 0, 1 and 255, each taken for a class".to_owned();
         let advice = "if some masks mark with 1 and others with 255, set label_threshold = 0 in the config";

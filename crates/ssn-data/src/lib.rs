@@ -36,8 +36,8 @@ pub use check::{CheckReport, check};
 pub use config::DataConfig;
 pub use dataset::{
     Case, CaseEntry, Cases, Dataset, Finding, FindingKind, LabelCoding, LabelPolicy, Layout, MemoryCases,
-    Normalization, Preprocessing, Ratios, Severity, Split, SplitAssignment, SplitFile, Subset, divide, fold,
-    mask_box, resample_labels,
+    MissingRater, Normalization, Preprocessing, Ratios, Severity, Split, SplitAssignment, SplitFile, Subset,
+    divide, fold, mask_box, resample_labels,
 };
 pub use error::{DataError, Result};
 pub use layouts::{CACHE_ENDING, DatasetOverrides, FilesByCase};

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use ssn_io::{Limits, read_bytes};
 
 use crate::dataset::{
-    Dataset, Finding, FindingKind, LabelCoding, Layout, Normalization, Preprocessing, Split, SplitConfig,
+    Dataset, Finding, FindingKind, LabelCoding, Layout, MissingRater, Normalization, Preprocessing, Split,
+    SplitConfig,
 };
 use crate::error::{DataError, Result};
 use crate::layouts::DatasetOverrides;
@@ -37,8 +38,11 @@ pub struct DataConfig {
     /// Stored values above this are class 1, for masks that lost their exact values.
     pub label_threshold: Option<u8>,
     /// Exchange background and foreground, for masks of two classes that mark what is outside.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub invert_labels: bool,
+    /// What it means that a rater of the dataset has no file of a case.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub missing_rater: MissingRater,
     /// Cases to leave out, by their ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
@@ -53,6 +57,10 @@ pub struct DataConfig {
     /// Which cases are for training, validation and test.
     #[serde(default)]
     pub split: SplitConfig,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl DataConfig {
@@ -136,6 +144,9 @@ impl DataConfig {
             return Err(DataError::setting("data.invert_labels", found, "set for two classes alone"));
         }
         dataset.reading.invert = self.invert_labels;
+        if self.missing_rater == MissingRater::Empty {
+            dataset.fill_missing_raters();
+        }
         dataset.exclude(&self.exclude)?;
         let Self { spacing, crop_to_mask, normalization, .. } = *self;
         dataset.preprocessing = Preprocessing { spacing, crop_to_mask, normalization };

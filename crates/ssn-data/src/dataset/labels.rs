@@ -1,6 +1,13 @@
-//! How the values of a label file become classes.
+//! How label files are read, and how their values become classes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use ssn_io::{Format, Image, Limits, Volume, Voxels, raster, read, read_bytes};
+
+use crate::dataset::{Finding, FindingKind};
+use crate::text::counted;
 
 /// The rule from stored values to classes 0, 1, …
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -68,14 +75,16 @@ impl LabelCoding {
     /// The rule and the names of the classes for files in which these values occur.
     ///
     /// Values without gaps are classes as they are; with gaps, as 0 and 255 or 0, 1, 2 and 4, each value that
-    /// occurs is a class, named after its value. More values than classes have, up to 255, are a mask that was
-    /// compressed or interpolated.
-    pub fn for_values(present: &[bool; 256]) -> (Self, Vec<String>) {
-        let mut values: Vec<u8> = (0..=u8::MAX).filter(|&v| v == 0 || present[usize::from(v)]).collect();
+    /// occurs is a class, named after its value. Masks of 0 and 255 with other values between, or more values than
+    /// classes have, were compressed or smoothed.
+    pub fn for_values(found: &LabelHistogram) -> (Self, Vec<String>) {
+        let mut values: Vec<u8> =
+            (0..=u8::MAX).filter(|&v| v == 0 || found.counts[usize::from(v)] > 0).collect();
         if values.len() == 1 {
             values.push(1);
         }
-        if values.len() > MOST_CLASSES && values.ends_with(&[u8::MAX]) {
+        let many = values.len() > MOST_CLASSES && values.ends_with(&[u8::MAX]);
+        if many || found.is_smoothed() {
             return (Self::Threshold(HALF), vec!["background".to_owned(), "foreground".to_owned()]);
         }
         let plain = values.iter().enumerate().all(|(class, &value)| class == usize::from(value));
@@ -87,6 +96,190 @@ impl LabelCoding {
         };
         (if plain { Self::Plain } else { Self::Values(values) }, names)
     }
+}
+
+/// Values up to this are near 0, and values as far below 255 are near full scale.
+const NEAR: u8 = 25;
+/// Values of fewer voxels, as a part of all that are not 0, are those of edges: one in this many.
+const RARE: u64 = 50;
+
+/// How often each value occurs in label files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelHistogram {
+    counts: [u64; 256],
+    /// Files with values that are neither near 0 nor near full scale.
+    files_between: usize,
+    /// Whether a file that stores values exactly has none above [`NEAR`], but marks something.
+    has_low_file: bool,
+}
+
+impl Default for LabelHistogram {
+    fn default() -> Self {
+        Self { counts: [0; 256], files_between: 0, has_low_file: false }
+    }
+}
+
+impl LabelHistogram {
+    /// Adds the values of a file.
+    pub fn add(&mut self, labels: &[u8], is_lossy: bool) {
+        let mut counts = [0; 256];
+        labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
+        let own = Self { counts, ..Self::default() };
+        let has_low_file = !is_lossy && own.range(1, NEAR) > 0 && own.range(NEAR + 1, u8::MAX) == 0;
+        self.merge(&Self { files_between: usize::from(own.between() > 0), has_low_file, ..own });
+    }
+
+    /// Adds the values of other files.
+    pub fn merge(&mut self, other: &Self) {
+        self.counts.iter_mut().zip(other.counts).for_each(|(sum, count)| *sum += count);
+        self.files_between += other.files_between;
+        self.has_low_file |= other.has_low_file;
+    }
+
+    /// Voxels with values from one to another.
+    fn range(&self, first: u8, last: u8) -> u64 {
+        self.counts[usize::from(first)..=usize::from(last)].iter().sum()
+    }
+
+    /// How many different values there are.
+    pub fn distinct(&self) -> usize {
+        self.counts.iter().filter(|count| **count > 0).count()
+    }
+
+    /// Whether these are values of masks, rather than of pictures: smoothed, and near 0 or full scale for the most part.
+    pub fn is_mask(&self) -> bool {
+        self.is_smoothed() && 2 * self.between() <= self.range(1, u8::MAX)
+    }
+
+    fn between(&self) -> u64 {
+        self.range(NEAR + 1, u8::MAX - NEAR - 1)
+    }
+
+    /// Whether these are masks of 0 and 255 with values between, as JPEG and smooth edges leave them: near both, or
+    /// each of them rare. Where 255 is rarer than 1, 2, … (a label to ignore), or some files mark with 1, they are not.
+    fn is_smoothed(&self) -> bool {
+        let (low, high) = (self.range(1, NEAR), self.range(u8::MAX - NEAR, u8::MAX));
+        let marked = self.range(1, u8::MAX);
+        let is_rare = |v: u8| self.range(v, v) == 0 || RARE * self.range(v, v) < marked;
+        let has_others = self.range(1, u8::MAX - 1) > 0;
+        has_others && high > 0 && high >= low && !self.has_low_file && (NEAR + 1..u8::MAX - NEAR).all(is_rare)
+    }
+
+    /// What a threshold does to masks with other values than 0 and 255; nothing if there are none between.
+    pub fn threshold_note(&self, threshold: u8) -> Option<Finding> {
+        let between = match self.between() {
+            0 if self.range(1, u8::MAX - 1) == 0 => return None,
+            0 => "all are near 0 or near 255".to_owned(),
+            voxels => format!(
+                "{} in {} are neither near 0 nor near 255",
+                counted(voxels as usize, "voxel"),
+                counted(self.files_between, "file")
+            ),
+        };
+        let reason = format!(
+            "the masks have other values than 0 and 255, as JPEG and smooth edges leave them: values above {threshold} \
+             are foreground (data.label_threshold); {between}"
+        );
+        Some(Finding::note(FindingKind::ImplausibleLabels, reason))
+    }
+}
+
+/// Whether a file does not store values exactly.
+pub fn is_lossy(path: &Path) -> bool {
+    matches!(Format::of(path), Ok(Format::Jpeg))
+}
+
+/// Reads a label map of one channel. Of a picture, 16 bit of full scale become 8, a mask in one color is its brightest
+/// channel, and opacity is ignored unless nothing else varies.
+pub fn read_labels(path: &Path) -> Result<Volume<u8>, Finding> {
+    let limits = Limits::default();
+    let is_picture = matches!(Format::of(path), Ok(Format::Png | Format::Jpeg | Format::Tiff));
+    let image = match Format::of(path) {
+        Ok(Format::Png) => read_bytes(path, &limits).and_then(|bytes| {
+            raster::parse_png_with_opacity(&bytes, &limits).map_err(|problem| problem.in_file(path))
+        }),
+        _ => read(path, &limits),
+    };
+    let image = image.map_err(Finding::unreadable)?;
+    let image = if is_picture { of_picture(image) } else { Ok(image) };
+    let image = image.map_err(|finding| finding.in_file(path))?;
+    if image.shape[0] != 1 {
+        let reason = format!("the label map has {} channels, but it must have 1", image.shape[0]);
+        let finding = Finding::error(FindingKind::SizeMismatch, reason, "store one label per voxel");
+        return Err(finding.in_file(path));
+    }
+    image.to_labels().map_err(|problem| Finding::unreadable(problem.in_file(path)))
+}
+
+/// A mask that a picture shows, with one channel.
+fn of_picture(image: Image) -> Result<Image, Finding> {
+    let [channels, d, h, w] = image.shape;
+    let voxels = match image.voxels {
+        Voxels::U16(values) if values.contains(&u16::MAX) => {
+            Voxels::U8(values.into_iter().map(|value| (value / 257) as u8).collect())
+        }
+        other => other,
+    };
+    let Voxels::U8(values) = &voxels else { return Ok(Image { voxels, ..image }) };
+    if channels == 1 || values.is_empty() {
+        return Ok(Image { voxels, ..image });
+    }
+    let planes: Vec<&[u8]> = values.chunks(d * h * w).collect();
+    let varies = |plane: &&[u8]| plane.iter().any(|value| *value != plane[0]);
+    let flat = match &planes[..] {
+        [colors @ .., opacity] if channels % 2 == 0 => match !colors.iter().any(varies) && varies(opacity) {
+            true => opacity.to_vec(),
+            false => brightest(colors)?,
+        },
+        colors => brightest(colors)?,
+    };
+    Ok(Image { voxels: Voxels::U8(flat), shape: [1, d, h, w], ..image })
+}
+
+/// Colors within this of each other are the same.
+const SAME_COLOR: i32 = 48;
+/// A second color is one that so many of the marked voxels have: one in this many.
+const SECOND_COLOR: usize = 20;
+
+/// The brightest channel of each voxel of a mask that is drawn in one color.
+///
+/// # Errors
+/// Several colors: those of voxels that are no darker shade of the brightest one.
+fn brightest(colors: &[&[u8]]) -> Result<Vec<u8>, Finding> {
+    let color = |v: usize| colors.iter().map(|plane| i32::from(plane[v])).collect::<Vec<i32>>();
+    let all: Vec<u8> =
+        (0..colors[0].len()).map(|v| colors.iter().map(|plane| plane[v]).max().unwrap_or(0)).collect();
+    if colors.iter().all(|plane| plane == &colors[0]) {
+        return Ok(all);
+    }
+    let main = (0..all.len()).max_by_key(|&v| color(v).iter().sum::<i32>()).map(color).unwrap_or_default();
+    let brightest = main.iter().copied().max().unwrap_or(0).max(1);
+    let mut others = BTreeMap::<Vec<i32>, usize>::new();
+    for (v, &shade) in all.iter().enumerate().filter(|(_, shade)| **shade > 0) {
+        let color = color(v);
+        let differs = |(x, main): (&i32, &i32)| (x - main * i32::from(shade) / brightest).abs() > SAME_COLOR;
+        if color.iter().zip(&main).any(differs) {
+            *others.entry(color.iter().map(|x| x / 16 * 17).collect()).or_default() += 1;
+        }
+    }
+    if others.len() > MOST_CLASSES {
+        let advice = "give the label map of this image";
+        return Err(Finding::error(
+            FindingKind::Unreadable,
+            "this is a color picture, not a label map",
+            advice,
+        ));
+    }
+    let marked = all.iter().filter(|shade| **shade > 0).count();
+    let frequent = others.iter().filter(|(_, count)| SECOND_COLOR * **count > marked);
+    let frequent: Vec<String> = frequent.take(3).map(|(color, _)| format!("{color:?}")).collect();
+    if frequent.is_empty() {
+        return Ok(all);
+    }
+    let reason = format!("the mask has several colors: {main:?} and about {}", frequent.join(", "));
+    let advice = "store a gray value for each class, or a mask for each structure in a folder of its own, as in \
+                  rater1/cup/case1.png";
+    Err(Finding::error(FindingKind::LabelRange, reason, advice))
 }
 
 #[cfg(test)]
@@ -108,8 +301,11 @@ mod tests {
 
     #[test]
     fn the_rule_follows_from_the_values() {
-        let rule =
-            |values: &[u8]| LabelCoding::for_values(&std::array::from_fn(|v| values.contains(&(v as u8))));
+        let rule = |values: &[u8]| {
+            let mut found = LabelHistogram::default();
+            found.add(values, false);
+            LabelCoding::for_values(&found)
+        };
         assert_eq!(rule(&[0, 1]).0, LabelCoding::Plain);
         assert_eq!(rule(&[]).1, ["background", "foreground"]);
         assert_eq!(rule(&[0, 255]).0, LabelCoding::Values(vec![0, 255]));
@@ -120,5 +316,45 @@ mod tests {
         assert_eq!(rule(&(0..=103).collect::<Vec<u8>>()).0, LabelCoding::Plain);
         let (coding, names) = rule(&(0..=255).step_by(5).collect::<Vec<u8>>());
         assert_eq!((coding, names.len()), (LabelCoding::Threshold(127), 2));
+    }
+
+    #[test]
+    fn masks_with_smooth_edges_are_cut() {
+        let coding = |files: &[&[(u8, usize)]]| {
+            let mut found = LabelHistogram::default();
+            for file in files {
+                let values: Vec<u8> = file.iter().flat_map(|&(value, n)| vec![value; n]).collect();
+                found.add(&values, false);
+            }
+            LabelCoding::for_values(&found).0
+        };
+        let cut = LabelCoding::Threshold(HALF);
+        assert_eq!(coding(&[&[(0, 900), (255, 100), (128, 1), (64, 1)]]), cut, "smooth edges");
+        assert_eq!(coding(&[&[(0, 900), (3, 40), (254, 60)]]), cut, "near both ends");
+        assert_ne!(coding(&[&[(0, 900), (128, 40), (255, 60)]]), cut, "three classes");
+        assert_ne!(
+            coding(&[&[(0, 900), (255, 60)], &[(0, 900), (1, 5)]]),
+            cut,
+            "1 in one file, 255 in another"
+        );
+        assert_ne!(coding(&[&[(0, 900), (1, 50), (2, 60), (255, 9)]]), cut, "255 is a label to ignore");
+    }
+
+    #[test]
+    fn colors_become_one_channel() {
+        let flat = |planes: &[[u8; 4]]| {
+            let shape = [planes.len(), 1, 2, 2];
+            let image =
+                Image::new(Voxels::U8(planes.concat()), shape, Default::default(), &Limits::default());
+            of_picture(image.unwrap()).map(|image| image.to_labels().unwrap().data).map_err(|f| f.reason)
+        };
+        let (red, none, full) = ([0, 255, 130, 0], [0; 4], [255; 4]);
+        assert_eq!(flat(&[red, red, red]), Ok(red.to_vec()));
+        assert_eq!(flat(&[red, none, none]), Ok(red.to_vec()));
+        assert_eq!(flat(&[red, none, none, [9, 99, 199, 0]]), Ok(red.to_vec()), "opacity is ignored");
+        assert_eq!(flat(&[full, full, full, red]), Ok(red.to_vec()), "nothing but opacity varies");
+        assert_eq!(flat(&[full, red]), Ok(red.to_vec()));
+        let several = flat(&[[0, 255, 0, 0], [0, 0, 255, 0], none]).unwrap_err();
+        assert!(several.contains("several colors: [0, 255, 0] and about [255, 0, 0]"), "{several}");
     }
 }

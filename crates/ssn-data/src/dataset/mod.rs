@@ -9,11 +9,11 @@ mod source;
 mod split;
 
 pub use finding::{Finding, FindingKind, Severity};
-pub use labels::{HALF, LabelCoding, MOST_CLASSES};
+pub use labels::{HALF, LabelCoding, LabelHistogram, MOST_CLASSES, is_lossy, read_labels};
 pub use normalize::{Normalization, extremes, looks_standardized};
 pub use packed::{PackedCase, PackedCases, PackedImage, PackedLabels};
 pub use preprocessing::{Preprocessing, mask_box, resample_labels};
-pub use source::{CaseFiles, CaseSource, LabelPolicy, RaterFiles, RaterMaps, ReadOptions};
+pub use source::{CaseFiles, CaseSource, LabelPolicy, MissingRater, RaterFiles, RaterMaps, ReadOptions};
 pub(crate) use split::quoted;
 pub use split::{Ratios, Split, SplitAssignment, SplitConfig, SplitFile, divide, fold};
 
@@ -150,6 +150,10 @@ pub enum Layout {
     NnUnet,
     /// `dataset.json` with a list `training`, of the Medical Segmentation Decathlon.
     Decathlon,
+    /// A JSON file with a list `training` of images and labels, of MONAI.
+    Datalist,
+    /// `sub-NN/anat` with `derivatives/NAME/sub-NN/anat`, of the Brain Imaging Data Structure.
+    Bids,
     /// `caseNN/image.nii.gz` with `taskNN_segMM.nii.gz`, of the QUBIQ challenge.
     Qubiq,
     /// A pickle of name → image, masks and series, of LIDC.
@@ -162,6 +166,8 @@ pub enum Layout {
     LidcJpeg,
     /// A folder per case with files of common names.
     CaseFolders,
+    /// A folder of images beside a folder per rater.
+    RaterFolders,
     /// A folder of images beside a folder of labels.
     FolderPair,
     /// One file made by `ssn prepare lidc`.
@@ -181,6 +187,8 @@ impl Layout {
             Self::Csv => "a CSV index with the files of each case",
             Self::NnUnet => "an nnU-Net v2 dataset",
             Self::Decathlon => "a dataset of the Medical Segmentation Decathlon",
+            Self::Datalist => "a datalist of MONAI",
+            Self::Bids => "a BIDS dataset with derivatives, each of a rater",
             Self::Qubiq => "a QUBIQ dataset, a folder per case with several raters",
             Self::LidcPickle => "a pickle of images with several raters, as of LIDC",
             Self::LidcHdf5 => "an HDF5 file of images with several raters, as of LIDC",
@@ -188,6 +196,7 @@ impl Layout {
             Self::LidcJpeg => "a folder per slice with JPEG image and masks, as of LIDC",
             Self::CaseFolders => "a folder per case",
             Self::LabelFiles => "label maps without images",
+            Self::RaterFolders => "a folder of images and one per rater",
             Self::FolderPair => "a folder of images and one of labels",
             Self::Cache => "a cache made by `ssn prepare lidc`",
             Self::Images => "a set of images",
@@ -219,6 +228,13 @@ impl CaseEntry {
     /// A case with files of its own, which is the only one of its group.
     pub fn of_files(id: String, split: Option<Split>, files: CaseFiles) -> Self {
         Self { group: id.clone(), id, split, source: CaseSource::Files(files) }
+    }
+
+    /// The numbers of raters who have no file and are taken to have marked nothing.
+    pub(crate) fn empty_raters(&self) -> Vec<usize> {
+        let CaseSource::Files(files) = &self.source else { return vec![] };
+        let is_empty = |rater: &&RaterFiles| rater.files().is_empty();
+        files.raters.iter().filter(is_empty).map(|rater| rater.number).collect()
     }
 
     /// The numbers of its raters.
@@ -301,6 +317,19 @@ impl Dataset {
             self.excluded.push(self.entries.remove(place));
         }
         Ok(())
+    }
+
+    /// Takes raters without a file of a case for raters who marked nothing in it.
+    pub fn fill_missing_raters(&mut self) {
+        let all: BTreeSet<usize> = self.entries.iter().flat_map(CaseEntry::raters).collect();
+        for entry in &mut self.entries {
+            let own = entry.raters();
+            let CaseSource::Files(files) = &mut entry.source else { continue };
+            let missing = all.iter().filter(|number| !own.contains(number));
+            let empty = |&number: &usize| RaterFiles { number, maps: RaterMaps::Masks(vec![]) };
+            files.raters.extend(missing.map(empty));
+            files.raters.sort_by_key(|rater| rater.number);
+        }
     }
 
     /// Loads a case before any preprocessing.

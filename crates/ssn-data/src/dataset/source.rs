@@ -6,12 +6,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ssn_io::{
     Format, Geometry, Image, Limits, Source, Tolerance, Volume, Voxels, files_of, read, read_bytes,
 };
 
-use crate::dataset::{Case, Dataset, Finding, FindingKind, LabelCoding, PackedCase, PackedCases, Severity};
+use crate::dataset::{
+    Case, Dataset, Finding, FindingKind, LabelCoding, PackedCase, PackedCases, Severity, read_labels,
+};
 use crate::error::Result as DataResult;
 use crate::text::hex;
 
@@ -44,7 +48,7 @@ pub struct RaterFiles {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RaterMaps {
     Labels(PathBuf),
-    /// A mask for each class. Where masks overlap, the later class counts.
+    /// A mask for each class; none at all for a map without any mark. Where masks overlap, the later class counts.
     Masks(Vec<(u8, PathBuf)>),
 }
 
@@ -59,6 +63,17 @@ impl RaterFiles {
             RaterMaps::Masks(masks) => masks.iter().map(|(_, path)| path).collect(),
         }
     }
+}
+
+/// What it means that a rater has no file of a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MissingRater {
+    /// The rater did not look at it.
+    #[default]
+    Absent,
+    /// The rater looked, and marked nothing.
+    Empty,
 }
 
 /// Whether a case must have labels.
@@ -230,12 +245,12 @@ impl CaseReader<'_> {
                 continue;
             }
             if let Some(labels) = self.rater(&rater.maps, &mut grid) {
-                raters.push(self.inverted(labels));
+                raters.push(labels);
                 rater_numbers.push(rater.number);
             }
         }
         if files.raters.is_empty() && self.dataset.reading.labels == LabelPolicy::Required {
-            let advice = "add the label files, or remove the case";
+            let advice = "add the label files, remove the case, or set data.missing_rater = \"empty\" if nothing is to be marked";
             let finding = Finding::error(FindingKind::MissingLabels, "no rater's labels are there", advice);
             self.findings.push(finding);
         }
@@ -259,17 +274,23 @@ impl CaseReader<'_> {
             RaterMaps::Labels(path) => {
                 let mut labels = self.labels(path, grid)?;
                 self.decode(path, &mut labels);
-                return Some(labels);
+                return Some(self.inverted(labels));
             }
             RaterMaps::Masks(masks) => masks,
         };
+        let threshold = if let LabelCoding::Threshold(t) = self.dataset.reading.coding { t } else { 0 };
         let mut merged: Option<Vec<u8>> = None;
         for (class, path) in masks {
             let labels = self.labels(path, grid)?;
             let map = merged.get_or_insert_with(|| vec![0; labels.len()]);
-            map.iter_mut().zip(&labels).filter(|(_, label)| **label > 0).for_each(|(to, _)| *to = *class);
+            map.iter_mut()
+                .zip(&labels)
+                .filter(|(_, label)| **label > threshold)
+                .for_each(|(to, _)| *to = *class);
         }
         merged
+            .map(|labels| self.inverted(labels))
+            .or_else(|| Some(vec![0; grid.as_ref()?.shape.iter().product()]))
     }
 
     /// Labels of two classes, exchanged if the dataset has them the other way round.
@@ -281,11 +302,8 @@ impl CaseReader<'_> {
     }
 
     fn labels(&mut self, path: &Path, grid: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
-        let image = self.read_flat(path, "label map", "store one label per voxel")?;
-        let labels = image.to_labels().map_err(|problem| {
-            self.findings.push(Finding::unreadable(problem.in_file(path)));
-        });
-        let labels = center_crop(labels.ok()?, self.dataset.reading.center_crop);
+        let labels = read_labels(path).map_err(|finding| self.findings.push(finding)).ok()?;
+        let labels = center_crop(labels, self.dataset.reading.center_crop);
         self.fits(grid, path, &labels).then_some(labels.data)
     }
 

@@ -1,15 +1,15 @@
-//! Datasets that a `dataset.json` describes: nnU-Net v2 and the Medical Segmentation Decathlon.
+//! Datasets that a JSON file describes: nnU-Net v2, the Medical Segmentation Decathlon, and datalists of MONAI.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 use ssn_io::{Limits, read_bytes};
 
-use crate::dataset::{CaseEntry, CaseFiles, Layout, RaterFiles};
+use crate::dataset::{CaseEntry, CaseFiles, Finding, FindingKind, Layout, RaterFiles, Split};
 use crate::error::{DataError, Result};
-use crate::layouts::Draft;
 use crate::layouts::files::{entries, name, natural_order, stem};
+use crate::layouts::{Draft, ends_in, unique};
 
 struct Description<'a> {
     path: &'a Path,
@@ -26,8 +26,14 @@ impl<'a> Description<'a> {
         }
     }
 
-    fn list(&self, field: &str) -> Option<&Vec<Value>> {
-        self.fields.get(field).and_then(Value::as_array)
+    /// The list of the first of these fields that is there.
+    fn list(&self, fields: &[&str]) -> Option<&Vec<Value>> {
+        fields.iter().find_map(|field| self.fields.get(*field)?.as_array())
+    }
+
+    fn is_datalist(&self) -> bool {
+        self.list(&TRAINING_LISTS)
+            .is_some_and(|list| list.first().is_some_and(|item| item.get("image").is_some()))
     }
 
     /// The names in an object, in the order of their numbers, which must be 0, 1, 2, …; `entry` takes number and name
@@ -70,18 +76,49 @@ fn wrong(path: &Path, reason: String) -> DataError {
 /// Digits of the channel at the end of the name of an image.
 const CHANNEL_DIGITS: usize = 4;
 
+/// Larger files are not looked into: they are annotations of another kind.
+const LARGEST: u64 = 64 << 20;
+const TRAINING_LISTS: [&str; 2] = ["training", "train"];
+
 pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     let path = root.join("dataset.json");
-    if !path.is_file() {
-        return Ok(None);
+    if path.is_file()
+        && let Some(draft) = described(&path)?
+    {
+        return Ok(Some(draft));
     }
-    let description = Description::read(&path)?;
+    let is_small = |path: &PathBuf| path.metadata().is_ok_and(|file| file.is_file() && file.len() <= LARGEST);
+    let is_list = |path: &PathBuf| Description::read(path).is_ok_and(|list| list.is_datalist());
+    let lists = entries(root)?.into_iter().filter(|path| ends_in(path, &[".json"]));
+    match &lists.filter(is_small).filter(is_list).collect::<Vec<_>>()[..] {
+        [] => Ok(None),
+        [list] => described(list),
+        several => {
+            let names: Vec<String> = several.iter().map(|path| name(path)).collect();
+            let reason = format!("several lists could be the dataset: {}", names.join(", "));
+            Err(DataError::dataset(root, reason, "give one of them"))
+        }
+    }
+}
+
+/// The dataset that a JSON file describes.
+pub(super) fn open(path: &Path) -> Result<Draft> {
+    described(path)?.ok_or_else(|| {
+        let reason =
+            "the file is neither that of nnU-Net nor a list of cases: `training` is missing".to_owned();
+        wrong(path, reason)
+    })
+}
+
+fn described(path: &Path) -> Result<Option<Draft>> {
+    let root = path.parent().unwrap_or(Path::new(""));
+    let description = Description::read(path)?;
     let has = |field: &str| description.fields.contains_key(field);
     if has("channel_names") && ["imagesTr", "imagesTs"].iter().any(|name| root.join(name).is_dir()) {
         return nnunet(root, &description).map(Some);
     }
-    if has("modality") && has("training") {
-        return decathlon(root, &description).map(Some);
+    if (has("modality") && has("training")) || description.is_datalist() {
+        return datalist(root, &description).map(Some);
     }
     Ok(None)
 }
@@ -149,32 +186,83 @@ pub(super) fn channel_of(stem: &str) -> Option<(&str, usize)> {
 const TRAINING: &str =
     "a list such as [{\"image\": \"./imagesTr/a.nii.gz\", \"label\": \"./labelsTr/a.nii.gz\"}]";
 
-/// The Decathlon: `modality`, `labels` and a list `training` of labels and images, which hold all channels in one 4D
-/// file. A list `test` names images without labels.
-fn decathlon(root: &Path, description: &Description<'_>) -> Result<Draft> {
-    let wrong = || description.wrong_field("training", TRAINING);
-    let channels = description.names_by_number("modality")?;
-    let classes = description.names_by_number("labels")?;
-    let mut entries = vec![];
-    for pair in description.list("training").ok_or_else(wrong)? {
-        let file = |key: &str| pair.get(key).and_then(Value::as_str).map(|path| root.join(path));
-        let (Some(image), Some(label)) = (file("image"), file("label")) else { return Err(wrong()) };
-        entries.push(entry(image, vec![RaterFiles::new(0, label)], channels.len()));
-    }
-    // Training needs no list `test`, so that an odd one stops nothing.
-    let test = description.list("test").into_iter().flatten();
-    let unlabeled = test
-        .filter_map(|image| image.as_str().or_else(|| image.get("image")?.as_str()))
-        .map(|image| entry(root.join(image), vec![], channels.len()))
-        .collect();
-    let draft = Draft::new(Layout::Decathlon, entries);
-    Ok(Draft { channels: Some(channels), classes: Some(classes), unlabeled, ..draft })
+/// A case of a list.
+struct Listed {
+    split: Split,
+    /// All channels, or one file for each.
+    images: Vec<PathBuf>,
+    /// One for each rater.
+    labels: Vec<PathBuf>,
 }
 
-fn entry(image: PathBuf, raters: Vec<RaterFiles>, channels: usize) -> CaseEntry {
-    let id = stem(&image);
-    let files = CaseFiles { images: image_files(image, channels), raters, mask: None };
-    CaseEntry::of_files(id, None, files)
+/// The Decathlon: `modality`, `labels` and a list `training` of labels and images, which hold all channels in one 4D
+/// file. A list `test` names images without labels.
+///
+/// MONAI: the same without `modality` or `labels`; `image` may be a list of channels, `label` a list of raters, `fold` a
+/// number, of which MONAI takes 0 for validation, and there may be lists `validation` and `testing`.
+fn datalist(root: &Path, description: &Description<'_>) -> Result<Draft> {
+    let is_decathlon = description.fields.contains_key("modality");
+    let names = |field: &str| match description.names_by_number(field) {
+        Err(error) if is_decathlon => Err(error),
+        names => Ok(names.ok()),
+    };
+    let (channels, classes) = (names("modality")?, names("labels")?);
+    let wrong = || description.wrong_field("training", TRAINING);
+    let training = description.list(&TRAINING_LISTS).ok_or_else(wrong)?;
+    let validation = description.list(&["validation", "val"]).map_or(&[][..], Vec::as_slice);
+    let fold = |item: &Value| item.get("fold")?.as_u64();
+    let has_folds = validation.is_empty()
+        && training.iter().any(|item| fold(item) == Some(0))
+        && training.iter().any(|item| fold(item) > Some(0));
+    let split =
+        |item: &Value| if has_folds && fold(item) == Some(0) { Split::Validation } else { Split::Train };
+    let listed = |split: Split, item: &Value| Listed {
+        split,
+        images: files(root, item.get("image").unwrap_or(item)),
+        labels: item.get("label").map_or(vec![], |label| files(root, label)),
+    };
+    let mut cases: Vec<Listed> = training.iter().map(|item| listed(split(item), item)).collect();
+    cases.extend(validation.iter().map(|item| listed(Split::Validation, item)));
+    if cases.iter().any(|case| case.images.is_empty() || case.labels.is_empty()) {
+        return Err(wrong());
+    }
+    // Training needs no list `test`, so that an odd one stops nothing.
+    let test = description.list(&["testing", "test"]).into_iter().flatten();
+    cases.extend(test.map(|item| listed(Split::Test, item)).filter(|case| !case.images.is_empty()));
+    let (ids, mut taken) = (ids(&cases), BTreeSet::new());
+    let (mut entries, mut unlabeled) = (vec![], vec![]);
+    for (id, Listed { split, images, labels }) in ids.into_iter().zip(cases) {
+        let images = match &images[..] {
+            [image] => image_files(image.clone(), channels.as_ref().map_or(1, Vec::len)),
+            _ => images.into_iter().map(Some).collect(),
+        };
+        let group = if labels.is_empty() { &mut unlabeled } else { &mut entries };
+        let raters =
+            labels.into_iter().enumerate().map(|(rater, path)| RaterFiles::new(rater, path)).collect();
+        let id = unique(Some(split), id, &mut taken);
+        group.push(CaseEntry::of_files(id, Some(split), CaseFiles { images, raters, mask: None }));
+    }
+    let note = "the cases of fold 0 are for validation, as in MONAI; to divide them anew, set data.split.given = false";
+    let findings = has_folds.then(|| Finding::note(FindingKind::Layout, note)).into_iter().collect();
+    let layout = if is_decathlon { Layout::Decathlon } else { Layout::Datalist };
+    Ok(Draft { channels, classes, unlabeled, findings, ..Draft::new(layout, entries) })
+}
+
+/// The files that a path or a list of paths names.
+fn files(root: &Path, value: &Value) -> Vec<PathBuf> {
+    let paths = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    paths.iter().filter_map(Value::as_str).map(|path| root.join(path)).collect()
+}
+
+/// Names of cases: those of their first images or, where two are the same, of the folders of these, or both.
+fn ids(cases: &[Listed]) -> Vec<String> {
+    let folder = |path: &Path| name(path.parent().unwrap_or(Path::new("")));
+    let both = |path: &Path| format!("{}/{}", folder(path), stem(path));
+    let ids = |id: &dyn Fn(&Path) -> String| -> Vec<String> {
+        cases.iter().map(|case| id(&case.images[0])).collect()
+    };
+    let is_unique = |ids: &Vec<String>| ids.iter().collect::<BTreeSet<_>>().len() == ids.len();
+    [ids(&|path| stem(path)), ids(&folder)].into_iter().find(is_unique).unwrap_or_else(|| ids(&both))
 }
 
 /// The 4D image; or, where it is not there, its channels as nnU-Net v1 stores them, with `_0000` and so on.

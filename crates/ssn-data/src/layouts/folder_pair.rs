@@ -4,20 +4,48 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ssn_io::Format;
-
-use crate::dataset::{
-    CaseEntry, CaseFiles, Finding, FindingKind, HALF, LabelCoding, Layout, RaterFiles, ReadOptions, Split,
-};
+use crate::dataset::{CaseEntry, CaseFiles, Finding, FindingKind, Layout, RaterFiles, Split};
 use crate::error::Result;
 use crate::layouts::dataset_json::channel_of;
 use crate::layouts::files::{child, images, name, natural_order, numbered_suffix, stem};
+use crate::layouts::names::{CaseNames, NameMatch};
 use crate::layouts::{Draft, parts, unique};
 
-const IMAGES: [&str; 6] = ["images", "image", "imgs", "img", "imagesTr", "scans"];
-const LABELS: [&str; 9] =
-    ["labels", "label", "labelsTr", "segmentations", "segs", "annotations", "gt", "groundtruth", "masks"];
-const MASKS: [&str; 3] = ["masks", "rois", "sampling_masks"];
+/// Names of the folders of images, of labels and of regions of interest, in any case.
+pub(super) const IMAGES: [&str; 13] = [
+    "images",
+    "image",
+    "imgs",
+    "img",
+    "imagesTr",
+    "scans",
+    "original",
+    "originals",
+    "pictures",
+    "photos",
+    "input",
+    "inputs",
+    "raw",
+];
+pub(super) const LABELS: [&str; 16] = [
+    "labels",
+    "label",
+    "labelsTr",
+    "segmentations",
+    "segmentation",
+    "segs",
+    "seg",
+    "annotations",
+    "annotation",
+    "gt",
+    "gts",
+    "groundtruth",
+    "ground_truth",
+    "ground truth",
+    "masks",
+    "mask",
+];
+pub(super) const REGIONS: [&str; 6] = ["masks", "mask", "rois", "roi", "fov", "sampling_masks"];
 /// Words before the number of a rater.
 const RATER: [&str; 6] = ["rater", "reader", "expert", "seg", "r", "l"];
 
@@ -41,15 +69,13 @@ struct Found {
 
 pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     let (mut found, mut findings, mut taken) = (vec![], vec![], BTreeSet::new());
-    let mut lossy = false;
     for (split, folder) in parts(root)? {
         let (Some(pictures), Some(labels)) = (child(&folder, &IMAGES), child(&folder, &LABELS)) else {
             continue;
         };
-        let regions = child(&folder, &MASKS).filter(|masks| *masks != labels);
+        let regions = child(&folder, &REGIONS).filter(|masks| *masks != labels);
         let label_files = images(&labels)?;
         let (cases, channels) = channels_by_case(&images(&pictures)?, &label_files);
-        lossy |= label_files.iter().any(|path| matches!(Format::of(path), Ok(Format::Jpeg)));
         let mut raters = raters_by_case(&label_files, &cases, &mut findings);
         let mut masks: BTreeMap<String, PathBuf> = match regions {
             Some(folder) => images(&folder)?.into_iter().map(|path| (stem(&path), path)).collect(),
@@ -67,12 +93,10 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     if found.is_empty() {
         return Ok(None);
     }
-    let coding = if lossy { LabelCoding::Threshold(HALF) } else { LabelCoding::Plain };
-    let reading = ReadOptions { coding, ..ReadOptions::default() };
     let keys: BTreeSet<RaterKey> = found.iter().flat_map(|case| case.raters.keys().cloned()).collect();
     let rater_names = rater_names(&keys);
     let entries = with_numbers(found, &keys);
-    Ok(Some(Draft { reading, findings, rater_names, ..Draft::new(Layout::FolderPair, entries) }))
+    Ok(Some(Draft { findings, rater_names, ..Draft::new(Layout::FolderPair, entries) }))
 }
 
 /// The names of raters, if files give names to several and not only numbers.
@@ -102,10 +126,10 @@ fn no_image(label: &Path) -> Finding {
     Finding::warning(FindingKind::Layout, reason, advice).in_file(label)
 }
 
-type ByChannel = BTreeMap<String, BTreeMap<usize, PathBuf>>;
+pub(super) type ByChannel = BTreeMap<String, BTreeMap<usize, PathBuf>>;
 
 /// The channels of each case, and how many there are at most.
-fn channels_by_case(files: &[PathBuf], labels: &[PathBuf]) -> (ByChannel, usize) {
+pub(super) fn channels_by_case(files: &[PathBuf], labels: &[PathBuf]) -> (ByChannel, usize) {
     let mut cases = ByChannel::new();
     let channels = are_channels(files, labels);
     for path in files {
@@ -155,6 +179,7 @@ fn raters_by_case(
     cases: &ByChannel,
     findings: &mut Vec<Finding>,
 ) -> BTreeMap<String, BTreeMap<RaterKey, PathBuf>> {
+    let names = CaseNames::of(cases.keys());
     let mut raters = BTreeMap::<String, BTreeMap<RaterKey, PathBuf>>::new();
     for path in files {
         let stem = stem(path);
@@ -166,10 +191,14 @@ fn raters_by_case(
                 Some((id, letters)) if cases.contains_key(id) => {
                     (id, RaterKey::Letters(letters.to_lowercase()))
                 }
-                _ => {
-                    findings.push(no_image(path));
-                    continue;
-                }
+                // `Seg_CASE.png` beside `case.jpg`.
+                _ => match names.find(&stem, &[]) {
+                    NameMatch::Case(id, rest) if rest.is_empty() => (id, RaterKey::Number(0)),
+                    _ => {
+                        findings.push(no_image(path));
+                        continue;
+                    }
+                },
             },
         };
         let of_case = raters.entry(id.to_owned()).or_default();
@@ -182,7 +211,7 @@ fn raters_by_case(
     raters
 }
 
-fn same_rater(first: &Path, second: &Path) -> Finding {
+pub(super) fn same_rater(first: &Path, second: &Path) -> Finding {
     let reason = format!(
         "the label files {} and {} are of the same rater; the second is not used",
         name(first),
@@ -190,4 +219,10 @@ fn same_rater(first: &Path, second: &Path) -> Finding {
     );
     let advice = "give each rater a number of its own behind the name of the image";
     Finding::warning(FindingKind::Layout, reason, advice).in_file(second)
+}
+
+/// Up to three of some names.
+pub(super) fn listed(names: &[String]) -> String {
+    let more = if names.len() > 3 { format!(" and {} more", names.len() - 3) } else { String::new() };
+    format!("{}{more}", names[..names.len().min(3)].join(", "))
 }

@@ -13,7 +13,7 @@ const DEEPEST: usize = 6;
 /// The folders that are listed one by one, and the files that are named of each.
 const LISTED: [usize; 2] = [8, 3];
 
-const ADVICE: &str = "name folders after train, validation or test, the files of a case alike, and channels as those of the \
+const ADVICE: &str = "name folders after train, validation or test, label files after their images, and channels as those of the \
                       other cases; what is not meant to be used can stay";
 
 impl Dataset {
@@ -35,8 +35,9 @@ impl Dataset {
             files.retain(|file| !is_told(file));
         }
         found.retain(|_, files| !files.is_empty());
-        // What a list of cases does not name is left out on purpose.
-        let is_listed = matches!(self.layout, Layout::Csv | Layout::Decathlon);
+        // What a list of cases does not name is left out on purpose, and BIDS has images of many kinds.
+        let is_listed =
+            matches!(self.layout, Layout::Csv | Layout::Decathlon | Layout::Datalist | Layout::Bids);
         let finding = |reason: String| match is_listed {
             true => Finding::note(FindingKind::LeftOut, reason),
             false => Finding::warning(FindingKind::LeftOut, reason, ADVICE),

@@ -1,5 +1,6 @@
 //! Recognition of dataset layouts: each file handles one or a few and returns a [`Draft`], which becomes a [`Dataset`].
 
+mod bids;
 mod cache;
 mod case_folders;
 mod csv_index;
@@ -10,7 +11,9 @@ mod images;
 mod label_sets;
 mod left_out;
 mod lidc;
+mod names;
 mod qubiq;
+mod rater_folders;
 
 pub use cache::{CACHE_ENDING, encode as encode_cache};
 pub use label_sets::FilesByCase;
@@ -18,11 +21,10 @@ pub use label_sets::FilesByCase;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use ssn_io::{Limits, read};
-
 use crate::dataset::{
-    CaseEntry, CaseSource, Dataset, Finding, FindingKind, LabelCoding, LabelPolicy, Layout, PackedLabels,
-    Preprocessing, RaterMaps, ReadOptions, Split, unnamed_channels,
+    CaseEntry, CaseSource, Dataset, Finding, FindingKind, LabelCoding, LabelHistogram, LabelPolicy, Layout,
+    PackedLabels, Preprocessing, RaterFiles, RaterMaps, ReadOptions, Split, is_lossy, read_labels,
+    unnamed_channels,
 };
 use crate::error::{DataError, Result};
 use crate::layouts::files::{entries, name, shape, subfolders};
@@ -76,8 +78,14 @@ const PACKED: [(&[&str], Opener); 3] = [
     (&[".hdf5", ".h5"], Opener::Alone(lidc::open_hdf5)),
 ];
 /// Layouts of many files.
-const OF_FOLDERS: [Attempt; 4] =
-    [qubiq::recognize, lidc::recognize_png, lidc::recognize_jpeg, folder_pair::recognize];
+const OF_FOLDERS: [Attempt; 6] = [
+    bids::recognize,
+    qubiq::recognize,
+    lidc::recognize_png,
+    lidc::recognize_jpeg,
+    rater_folders::recognize,
+    folder_pair::recognize,
+];
 
 impl Opener {
     /// The dataset in these files; `None` if there are none, or several where one holds all parts.
@@ -104,7 +112,8 @@ fn recognize(path: &Path) -> Result<Draft> {
             return Err(DataError::dataset(path, reason, "give that folder"));
         }
         let advice = "expected one of: dataset.json with imagesTr and labelsTr; a CSV with the columns id, seg \
-                      and channels; a pickle or HDF5 file; images/ beside labels/; a folder per case";
+                      and channels; a pickle or HDF5 file; images/ beside labels/ or beside a folder per rater; \
+                      a folder per case";
         return Err(nothing_in(path, strays, "no known layout of a dataset was", advice));
     };
     draft.findings.extend(strays.iter().map(stray));
@@ -170,8 +179,8 @@ fn stray(error: &DataError) -> Finding {
 
 fn of_file(path: &Path, labels: LabelPolicy) -> Result<Draft> {
     let files = [(None, path.to_owned())];
-    if name(path).eq_ignore_ascii_case("dataset.json") {
-        return recognize(path.parent().unwrap_or(Path::new(".")));
+    if ends_in(path, &[".json"]) {
+        return dataset_json::open(path);
     }
     if ends_in(path, &[".csv"]) {
         return csv_index::open(&files, labels);
@@ -190,7 +199,7 @@ fn of_file(path: &Path, labels: LabelPolicy) -> Result<Draft> {
     Err(DataError::dataset(
         path,
         reason.to_owned(),
-        "give a folder, a .csv, .pickle, .pickle.gz, .hdf5 or .cache.safetensors file, or dataset.json",
+        "give a folder, or a .csv, .json, .pickle, .pickle.gz, .hdf5 or .cache.safetensors file",
     ))
 }
 
@@ -288,8 +297,9 @@ impl Draft {
             None => self.channels_of_the_first(root)?,
         };
         let channels = self.pick(root, &stored, known)?;
+        let structures = self.classes.as_ref().map(Vec::len).filter(|_| self.has_masks());
         let classes = self.classes(known);
-        check_classes(root, &classes, &self.reading.coding)?;
+        check_classes(root, &classes, structures, &self.reading.coding)?;
         Ok(Dataset {
             root: root.to_owned(),
             layout: self.layout,
@@ -372,36 +382,63 @@ impl Draft {
         Ok(wanted.clone())
     }
 
+    /// Whether raters have a mask for each class.
+    fn has_masks(&self) -> bool {
+        let is_mask = |rater: &RaterFiles| matches!(rater.maps, RaterMaps::Masks(_));
+        self.entries.iter().any(
+            |entry| matches!(&entry.source, CaseSource::Files(files) if files.raters.iter().any(is_mask)),
+        )
+    }
+
     /// Names of the classes, and with them the rule of labels.
     fn classes(&mut self, known: &DatasetOverrides) -> Vec<String> {
         if let Some(coding) = &known.coding {
             self.reading.coding = coding.clone();
         }
-        if let Some(classes) = known.classes.clone().or(self.classes.take()) {
+        let mut own = self.classes.take();
+        let structures = own.as_mut().filter(|_| self.layout == Layout::RaterFolders);
+        let is_structured = structures.is_some();
+        if let Some(structures) = structures {
+            rater_folders::order_structures(self, structures, known.classes.as_deref());
+        }
+        let is_told = !is_structured || known.coding.is_some();
+        if let Some(classes) = known.classes.clone().or(own.clone().filter(|_| is_told)) {
             return classes;
         }
         if let LabelCoding::Threshold(_) = self.reading.coding {
             return vec!["background".to_owned(), "foreground".to_owned()];
         }
-        let present = values_in_use(&self.entries);
-        let (coding, classes) = LabelCoding::for_values(&present);
+        let found = label_values(&self.entries);
+        let (coding, classes) = LabelCoding::for_values(&found);
         if known.coding.is_none() {
             if let LabelCoding::Threshold(threshold) = coding {
-                let reason = format!(
-                    "the labels have many values up to 255, as masks that were compressed or interpolated: values \
-                     above {threshold} are foreground (label_threshold)"
-                );
-                self.findings.push(Finding::note(FindingKind::Layout, reason));
+                self.findings.extend(found.threshold_note(threshold));
             }
-            self.reading.coding = coding;
+            // Masks of structures are what is above 0, whatever their values.
+            if !is_structured || matches!(coding, LabelCoding::Threshold(_)) {
+                self.reading.coding = coding;
+            }
         }
-        classes
+        own.unwrap_or(classes)
     }
 }
 
 /// Refuses class names that do not fit the rule of labels.
-fn check_classes(root: &Path, classes: &[String], coding: &LabelCoding) -> Result<()> {
+fn check_classes(
+    root: &Path,
+    classes: &[String],
+    structures: Option<usize>,
+    coding: &LabelCoding,
+) -> Result<()> {
     let reason = match coding {
+        _ if structures.is_some_and(|count| count != classes.len()) => {
+            let count = structures.unwrap_or(0).saturating_sub(1);
+            format!(
+                "there are masks of {count} structures, but {} classes are named, with the background",
+                classes.len()
+            )
+        }
+        _ if structures.is_some() => return Ok(()),
         _ if !(2..=256).contains(&classes.len()) => {
             format!("there are {} classes, but there must be 2 to 256, the background first", classes.len())
         }
@@ -417,40 +454,38 @@ fn check_classes(root: &Path, classes: &[String], coding: &LabelCoding) -> Resul
     Err(DataError::dataset(root, reason, advice))
 }
 
-/// Which of the values 0 … 255 occur in the labels of any case. Files that cannot be read, or that make the program
-/// fail, are left to the check.
-fn values_in_use(entries: &[CaseEntry]) -> [bool; 256] {
+/// The values in the labels of all cases. Files that cannot be read, or that make the program fail, are left to the
+/// check.
+pub(crate) fn label_values(entries: &[CaseEntry]) -> LabelHistogram {
     let of_case = |i: usize, meter: &MemoryMeter| values_of_case(&entries[i].source, meter);
     let of_cases = parallel::map(entries.len(), &parallel::unwatched, of_case);
-    of_cases.into_iter().flatten().fold([false; 256], |all, one| std::array::from_fn(|v| all[v] || one[v]))
+    let mut all = LabelHistogram::default();
+    of_cases.iter().flatten().for_each(|values| all.merge(values));
+    all
 }
 
-fn values_of_case(source: &CaseSource, meter: &MemoryMeter) -> [bool; 256] {
-    let mut present = [false; 256];
-    let mut mark = |labels: &[u8]| labels.iter().for_each(|&label| present[usize::from(label)] = true);
+fn values_of_case(source: &CaseSource, meter: &MemoryMeter) -> LabelHistogram {
+    let mut found = LabelHistogram::default();
     match source {
         CaseSource::Packed(records, index) => {
             let raters = records.items[*index].iter().flat_map(|record| &record.raters);
             raters.for_each(|rater| match rater {
-                PackedLabels::Bytes(labels) => mark(labels),
-                PackedLabels::Bits(_) => mark(&[0, 1]),
+                PackedLabels::Bytes(labels) => found.add(labels, false),
+                PackedLabels::Bits(_) => found.add(&[0, 1], false),
             });
         }
         CaseSource::Files(files) => {
-            for rater in &files.raters {
-                match &rater.maps {
-                    RaterMaps::Labels(file) => labels_of(file).iter().for_each(|labels| {
-                        meter.saw(labels.len());
-                        mark(labels);
-                    }),
-                    RaterMaps::Masks(masks) => masks.iter().for_each(|(class, _)| mark(&[*class])),
+            for path in files.raters.iter().flat_map(RaterFiles::files) {
+                if let Ok(labels) = read_labels(path) {
+                    meter.saw(labels.data.len());
+                    found.add(&labels.data, is_lossy(path));
                 }
             }
         }
     }
-    present
+    found
 }
 
 fn labels_of(path: &Path) -> Option<Vec<u8>> {
-    Some(read(path, &Limits::default()).ok()?.to_labels().ok()?.data)
+    Some(read_labels(path).ok()?.data)
 }

@@ -15,7 +15,7 @@ mod tiff;
 
 pub use jpeg::parse_jpeg;
 pub(crate) use jpeg::parse_jpeg_of;
-pub use png::{encode_png, parse_png};
+pub use png::{encode_png, parse_png, parse_png_with_opacity};
 pub use tiff::{encode_tiff, parse_tiff};
 
 use crate::error::Problem;

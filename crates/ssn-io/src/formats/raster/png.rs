@@ -25,10 +25,18 @@ const DEFLATE_RATIO: u64 = 1032;
 /// to be turned. All check sums are verified, also of unused chunks; bytes after the last chunk are ignored.
 pub fn parse_png(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     limits.check_file_bytes(bytes.len() as u64)?;
-    catch_panic("the PNG file", || read(bytes, limits))
+    catch_panic("the PNG file", || read(bytes, limits, false))
 }
 
-fn read(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
+/// The same, with opacity as one more channel where not all pixels are opaque: for masks that are drawn with it.
+pub fn parse_png_with_opacity(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
+    match parse_png(bytes, limits) {
+        Err(Problem::Unsupported { .. }) => catch_panic("the PNG file", || read(bytes, limits, true)),
+        other => other,
+    }
+}
+
+fn read(bytes: &[u8], limits: &Limits, keep_opacity: bool) -> Result<Image, Problem> {
     let mut options = DecodeOptions::default();
     options.set_ignore_checksums(false);
     options.set_skip_ancillary_crc_failures(false);
@@ -47,6 +55,7 @@ fn read(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
         ColorType::Rgb => (3, 3),
         ColorType::Rgba => (3, 4),
     };
+    let channels = if keep_opacity { samples } else { channels };
     let shape = [channels, 1, h, w];
     let kind = if info.bit_depth == BitDepth::Sixteen { VoxelType::U16 } else { VoxelType::U8 };
     let stored = bytes.len() as u64;
