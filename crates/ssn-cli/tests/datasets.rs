@@ -40,6 +40,30 @@ fn init_then_check() {
     assert_eq!(report["statistics"]["agreement"]["expert_diversity"], 0.25);
 }
 
+/// Pictures beside a folder per rater, with the oddities of such sets: smooth edges, a rater who
+/// lacks a case, a file without an image, and a consensus.
+#[test]
+fn a_folder_per_rater() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: String| folder.path().join("set").join(name);
+    for case in 1..=6 {
+        picture(&path(format!("images/case{case}.png")), |i| (i * 11 % 200) as u8);
+        let edge = |first: usize| move |i: usize| if i == first { 90 } else { 255 * u8::from(i < first) };
+        picture(&path(format!("alice/Seg_Case{case}.png")), edge(20));
+        picture(&path(format!("Bob/case{case}_gt.png")), edge(25 + case));
+        picture(&path(format!("consensus/case{case}.png")), edge(22));
+    }
+    std::fs::remove_file(path("Bob/case2_gt.png".to_owned())).unwrap();
+    picture(&path("alice/Seg_Case7.png".to_owned()), |_| 0);
+    insta::assert_snapshot!("rater_folders_init", told(&ssn(&folder, &["init", "set"])));
+    let config = std::fs::read_to_string(folder.path().join("ssn.toml")).unwrap();
+    assert!(
+        config.contains("layout = \"rater-folders\"") && config.contains("label_threshold = 127"),
+        "{config}"
+    );
+    insta::assert_snapshot!("rater_folders_check", told(&ssn(&folder, &["check", "ssn.toml"])));
+}
+
 #[test]
 fn problems_and_other_folders() {
     let folder = folder();

@@ -126,6 +126,82 @@ fn decathlon() {
     assert_eq!(dataset.load(1).unwrap().channels, 2);
 }
 
+/// A list of MONAI: channels, raters and folds, and images without labels.
+#[test]
+fn datalist() {
+    let folder = Folder::new();
+    for case in ["a", "b", "c"] {
+        folder.image(&format!("{case}/t1.nii.gz"), [1, 2, 3, 4], 1);
+        folder.image(&format!("{case}/t2.nii.gz"), [1, 2, 3, 4], 2);
+        folder.labels(&format!("{case}/r1.nii.gz"), [2, 3, 4], 4, 1);
+        folder.labels(&format!("{case}/r2.nii.gz"), [2, 3, 4], 5, 1);
+    }
+    let item = |case: &str, fold: &str| {
+        format!(
+            r#"{{"image": ["{case}/t1.nii.gz", "{case}/t2.nii.gz"], "label": ["{case}/r1.nii.gz", "{case}/r2.nii.gz"]{fold}}}"#
+        )
+    };
+    let test = r#"[{"image": ["c/t1.nii.gz", "c/t2.nii.gz"]}]"#;
+    let list = |lists: &str| folder.text("my_list.json", &format!("{{{lists}, \"testing\": {test}}}"));
+    list(&format!(r#""training": [{}, {}]"#, item("a", r#", "fold": 1"#), item("b", r#", "fold": 0"#)));
+    let dataset = opened(&folder, Layout::Datalist);
+    assert_eq!((ids(&dataset), dataset.channels.len(), dataset.unlabeled.len()), (vec!["a", "b"], 2, 2));
+    assert_eq!(facts(&dataset.load(0).unwrap(), 2), (2, [2, 3, 4], vec![vec![20, 4], vec![19, 5]]));
+    let parts: Vec<_> = dataset.entries.iter().map(|entry| entry.split).collect();
+    assert_eq!(parts, [Some(Split::Train), Some(Split::Validation)]);
+    assert!(dataset.findings[0].reason.contains("fold 0 are for validation"));
+    // A list of its own for validation; the file itself serves as well.
+    list(&format!(r#""training": [{}], "validation": [{}]"#, item("a", ""), item("b", "")));
+    let file = Dataset::open(&folder.path().join("my_list.json")).unwrap();
+    assert_eq!(file.entries, opened(&folder, Layout::Datalist).entries);
+    assert_eq!(file.entries[1].split, Some(Split::Validation));
+    folder.text("second.json", r#"{"training": [{"image": "a/t1.nii.gz", "label": "a/r1.nii.gz"}]}"#);
+    let error = Dataset::open(folder.path()).unwrap_err().to_string();
+    assert!(
+        error.ends_with("several lists could be the dataset: my_list.json, second.json; give one of them"),
+        "{error}"
+    );
+}
+
+#[test]
+fn bids_derivatives_are_raters() {
+    let folder = Folder::new();
+    for session in ["sub-01", "sub-02/ses-1", "sub-02/ses-2"] {
+        let name = session.replace('/', "_");
+        for (number, channel) in ["FLAIR", "T1w"].iter().enumerate() {
+            folder.image(&format!("{session}/anat/{name}_{channel}.nii.gz"), [1, 2, 3, 4], number);
+        }
+        for (number, rater) in ["anna", "ben"].iter().enumerate() {
+            let path = format!("derivatives/{rater}/{session}/anat/{name}_space-orig_dseg.nii.gz");
+            folder.labels(&path, [2, 3, 4], 4 + number, 1);
+        }
+    }
+    folder.labels("derivatives/anna/sub-01/anat/sub-01_desc-brain_mask.nii.gz", [2, 3, 4], 9, 1);
+    let dataset = opened(&folder, Layout::Bids);
+    assert_eq!(ids(&dataset), ["sub-01", "sub-02_ses-1", "sub-02_ses-2"]);
+    assert_eq!(
+        (dataset.channels.join(" "), dataset.rater_names.join(" ")),
+        ("FLAIR T1w".into(), "anna ben".into())
+    );
+    assert_eq!(dataset.entries[2].group, "sub-02");
+    assert_eq!(facts(&dataset.load(2).unwrap(), 2), (2, [2, 3, 4], vec![vec![20, 4], vec![19, 5]]));
+}
+
+#[test]
+fn curvas() {
+    let folder = Folder::new();
+    for case in ["UKCHLL001", "UKCHLL002"] {
+        folder.image(&format!("{case}/image.nii.gz"), [1, 2, 3, 4], 1);
+        for rater in 1..=3 {
+            folder.labels(&format!("{case}/annotation_{rater}.nii.gz"), [2, 3, 4], 4 + rater, 3);
+        }
+    }
+    let dataset = opened(&folder, Layout::CaseFolders);
+    assert_eq!((ids(&dataset), dataset.channels.join(" ")), (vec!["UKCHLL001", "UKCHLL002"], "image".into()));
+    assert_eq!(facts(&dataset.load(0).unwrap(), 2).2, [[19, 5], [18, 6], [17, 7]]);
+    assert_eq!(dataset.rater_name(2), "rater 2");
+}
+
 #[test]
 fn qubiq() {
     let folder = Folder::new();

@@ -123,15 +123,24 @@ fn a_folder_per_rater() {
         }
     }
     fs::remove_dir_all(folder.path().join("set/labels")).unwrap();
-    says(&folder, "init set", 65, &["images/ beside labels/", "a CSV with the columns id, seg"]);
-    // What the sentence names: an index.
-    let mut csv = "id,image,seg_0,seg_1\n".to_owned();
-    for case in 0..12 {
-        let name = format!("synthetic-{case:05}.png");
-        csv += &format!("c{case},images/{name},alice/{name},bob/{name}\n");
-    }
-    fs::write(folder.path().join("set/index.csv"), csv).unwrap();
-    says(&folder, "init set", 0, &["wrote ssn.toml"]);
-    says(&folder, "check ssn.toml", 0, &["no problems found"]);
+    // One rater lacks a case, and one file is of no image.
+    fs::rename(folder.path().join("set/bob/synthetic-00007.png"), folder.path().join("set/bob/other.png"))
+        .unwrap();
+    says(
+        &folder,
+        "init set",
+        0,
+        &["a folder of images and one per rater", "bob ", "left out: 1 file", "wrote ssn.toml"],
+    );
+    let missing = [
+        "synthetic-00007: there are no labels of bob",
+        "data.missing_rater",
+        "left out: 1 file in bob/ (other.png)",
+    ];
+    says(&folder, "check ssn.toml", 1, &missing);
+    fs::remove_file(folder.path().join("set/bob/other.png")).unwrap();
+    says(&folder, "check ssn.toml", 0, &["1 to 2;", "no problems found"]);
     to_report(&folder, "");
+    let table = fs::read_to_string(folder.path().join("predictions/evaluation/raters.csv")).unwrap();
+    assert!(table.contains("alice") && table.contains("bob"), "{table}");
 }

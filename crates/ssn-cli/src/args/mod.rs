@@ -141,9 +141,9 @@ const MOST_SAMPLES: usize = 100_000;
 /// Looks at a folder or file, recognizes the layout of the dataset, and writes a commented config.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Recognized are nnU-Net, Medical Segmentation Decathlon and QUBIQ folders, CSV indices, the \
-                  LIDC pickles, HDF5, PNG and JPEG folders, a folder per case, and images/ beside labels/. \
-                  See docs/reference/datasets.md."
+    after_help = "Recognized are nnU-Net, Medical Segmentation Decathlon, MONAI, BIDS and QUBIQ folders, CSV \
+                  indices, the LIDC pickles, HDF5, PNG and JPEG folders, a folder per case, and images/ beside \
+                  labels/ or beside a folder per rater. See docs/reference/datasets.md."
 )]
 pub struct InitArgs {
     /// The folder or file of the dataset.

@@ -80,7 +80,10 @@ fn pictures_and_others(folder: &Path) -> Result<Option<(PathBuf, Vec<Named>)>> {
     }
     let is_named = |other: &PathBuf| IMAGES.iter().any(|images| name(other).eq_ignore_ascii_case(images));
     let has_word = |other: &PathBuf| words(&name(other)).iter().any(|word| IMAGES.contains(&word.as_str()));
-    let mut place = others.iter().position(is_named).or_else(|| others.iter().position(has_word));
+    // Several folders `image_1`, `image_2`, … are cases.
+    let alone =
+        || others.iter().position(has_word).filter(|_| others.iter().filter(|o| has_word(o)).count() == 1);
+    let mut place = others.iter().position(is_named).or_else(alone);
     if place.is_none() && images(folder)?.is_empty() {
         let mut unlike = vec![];
         for (place, other) in others.iter().enumerate() {
@@ -96,17 +99,20 @@ fn pictures_and_others(folder: &Path) -> Result<Option<(PathBuf, Vec<Named>)>> {
     Ok(Some((pictures, others.into_iter().map(|path| (name(&path), path)).collect())))
 }
 
-/// Whether the first files that can be read are label maps by their values, and not pictures.
-fn are_label_maps<'a>(mut files: impl Iterator<Item = &'a PathBuf>) -> bool {
-    files.by_ref().take(LOOKED_INTO).any(|path| match read_labels(path) {
+/// Whether the first files that can be read are all label maps by their values, and no pictures.
+fn are_label_maps<'a>(files: impl Iterator<Item = &'a PathBuf>) -> bool {
+    let is_label_map = |path: &PathBuf| match read_labels(path) {
         Ok(labels) => {
             let mut values = LabelHistogram::default();
             values.add(&labels.data, is_lossy(path));
-            values.distinct() <= MOST_CLASSES || values.is_mask()
+            Some(values.distinct() <= MOST_CLASSES || values.is_mask())
         }
-        // A mask of several colors is none that can be used, but it must be told.
-        Err(finding) => finding.kind == FindingKind::LabelRange,
-    })
+        // A mask of several colors cannot be used, but must be told.
+        Err(finding) if finding.kind == FindingKind::LabelRange => Some(true),
+        Err(_) => None,
+    };
+    let known: Vec<bool> = files.take(LOOKED_INTO).filter_map(is_label_map).collect();
+    !known.is_empty() && known.into_iter().all(|is_label_map| is_label_map)
 }
 
 /// The label files of a rater.
@@ -224,15 +230,15 @@ impl Found {
         if folders.iter().any(|folder| !is_made(folder)) {
             folders.retain(|folder| !is_made(folder));
         }
+        folders.retain(|folder| are_label_maps(folder.paths()));
+        let has_labels = !folders.is_empty();
         folders.retain(|folder| {
             let rater = words(&folder.name);
             folder.paths().any(|path| names.find(&stem(path), &rater) != NameMatch::None)
         });
-        if folders.is_empty() {
+        if folders.is_empty() && has_labels {
             self.unmatched = Some(no_match(&pictures[0], &label_files[0]));
-            return Ok(());
         }
-        folders.retain(|folder| are_label_maps(folder.paths()));
         let regions = choose_raters(&mut folders);
         if folders.is_empty() {
             return Ok(());
@@ -328,11 +334,14 @@ impl Found {
 
     /// A note about files whose names have something behind the case that those of others do not have.
     fn other_endings(&self) -> Option<Finding> {
-        let mut counts = BTreeMap::<_, usize>::new();
-        self.marks.iter().for_each(|mark| *counts.entry((&mark.rater, &mark.rest)).or_default() += 1);
-        let of_rater = |mark: &&Mark| self.marks.iter().filter(|other| other.rater == mark.rater).count();
-        let is_rare =
-            |mark: &&Mark| 2 * counts[&(&mark.rater, &mark.rest)] < of_rater(mark) && !mark.rest.is_empty();
+        let (mut counts, mut of_rater) = (BTreeMap::<_, usize>::new(), BTreeMap::<_, usize>::new());
+        for mark in &self.marks {
+            *counts.entry((&mark.rater, &mark.rest)).or_default() += 1;
+            *of_rater.entry(&mark.rater).or_default() += 1;
+        }
+        let is_rare = |mark: &&Mark| {
+            !mark.rest.is_empty() && 2 * counts[&(&mark.rater, &mark.rest)] < of_rater[&mark.rater]
+        };
         let rare: Vec<String> = self
             .marks
             .iter()
