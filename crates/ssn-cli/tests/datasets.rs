@@ -46,11 +46,13 @@ fn init_then_check() {
 fn a_folder_per_rater() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: String| folder.path().join("set").join(name);
-    for case in 1..=6 {
+    for case in 1..=6u8 {
         picture(&path(format!("images/case{case}.png")), |i| (i * 11 % 200) as u8);
-        let edge = |first: usize| move |i: usize| if i == first { 90 } else { 255 * u8::from(i < first) };
+        let edge = |first: usize| {
+            move |i: usize| if i == first { 60 + 20 * case } else { 255 * u8::from(i < first) }
+        };
         picture(&path(format!("alice/Seg_Case{case}.png")), edge(20));
-        picture(&path(format!("Bob/case{case}_gt.png")), edge(25 + case));
+        picture(&path(format!("Bob/case{case}_gt.png")), edge(25 + usize::from(case)));
         picture(&path(format!("consensus/case{case}.png")), edge(22));
     }
     std::fs::remove_file(path("Bob/case2_gt.png".to_owned())).unwrap();
@@ -61,7 +63,7 @@ fn a_folder_per_rater() {
         config.contains("layout = \"rater-folders\"") && config.contains("label_threshold = 127"),
         "{config}"
     );
-    insta::assert_snapshot!("rater_folders_check", told(&ssn(&folder, &["check", "ssn.toml"])));
+    insta::assert_snapshot!("rater_folders_check", told(&ssn(&folder, &["check", "set"])));
 }
 
 #[test]
