@@ -12,7 +12,9 @@ use changed_numbers::{apply, change};
 use flate2::Crc;
 use png::{BitDepth, ColorType};
 use proptest::prelude::*;
-use ssn_io::formats::raster::{encode_png, encode_tiff, parse_jpeg, parse_png, parse_tiff};
+use ssn_io::formats::raster::{
+    encode_png, encode_tiff, parse_jpeg, parse_png, parse_png_with_opacity, parse_tiff,
+};
 use ssn_io::{ByteOrder, Geometry, Image, Limits, Problem, VoxelType, Voxels};
 use tiff::encoder::TiffEncoder;
 use tiff::encoder::colortype::{Gray8, RGB8};
@@ -196,6 +198,21 @@ fn a_large_label_map_in_one_color_is_read() {
     let bytes = encode_png(&labels).unwrap();
     assert!(bytes.len() < 100_000, "{}", bytes.len());
     assert!(parse("x.png", &bytes).unwrap() == labels);
+}
+
+/// Masks may be drawn with opacity; where all is opaque, or something else is refused, nothing changes.
+#[test]
+fn opacity_is_a_channel_if_asked_for() {
+    let limits = Limits::default();
+    let with = |name: &str| parse_png_with_opacity(&attack(name), &limits);
+    let image = with("png-transparent.png").unwrap();
+    assert!(matches!(image.shape[0], 2 | 4), "{:?}", image.shape);
+    let Voxels::U8(values) = &image.voxels else { panic!("{:?}", image.voxels.kind()) };
+    let opacity = &values[values.len() / image.shape[0] * (image.shape[0] - 1)..];
+    assert!(opacity.iter().any(|value| *value < 255) && opacity.contains(&255));
+    assert!(with("png-turned.png").unwrap_err().to_string().contains("orientation 6"));
+    let plain = encode_png(&self::image(Voxels::U8(vec![1, 2, 3, 4, 5, 6]), [3, 1, 1, 2])).unwrap();
+    assert_eq!(parse_png_with_opacity(&plain, &limits).unwrap(), parse_png(&plain, &limits).unwrap());
 }
 
 #[test]
