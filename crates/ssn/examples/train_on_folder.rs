@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let samples = work.path().join("samples");
     let sampling = SampleConfig {
         samples: 3,
-        format: MapFormat::Png,
+        format: Some(MapFormat::Png),
         ..SampleConfig::new(vec![predictions.clone()], &samples)
     };
     println!("samples of {} cases in {}", sample(&sampling, &silent)?.cases, samples.display());

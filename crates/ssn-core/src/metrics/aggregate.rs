@@ -79,7 +79,7 @@ pub fn bootstrap_interval(cases: &[&[Option<f64>]], level: f64, seed: u64) -> Re
         let (mut sum, mut count) = (0.0, 0.0);
         for place in 0..sums.len() {
             let word = philox4x32([number as u32, place as u32, 0, 0], [seed as u32, (seed >> 32) as u32])[0];
-            let (of_case, values) = sums[(u64::from(word) * sums.len() as u64 >> 32) as usize];
+            let (of_case, values) = sums[((u64::from(word) * sums.len() as u64) >> 32) as usize];
             sum += of_case;
             count += values;
         }
