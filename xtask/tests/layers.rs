@@ -92,7 +92,17 @@ const MODULES: &[(&str, &[&str])] = &[
     ("ssn-train", &["error", "vector_math", "inference", "parallel", "trainer", "toy", "checkpoint", "run"]),
     (
         "ssn-eval",
-        &["error", "arguments", "figures", "predictions", "scores", "evaluation", "sampling", "report"],
+        &[
+            "error",
+            "arguments",
+            "figures",
+            "predictions",
+            "challenges",
+            "scores",
+            "evaluation",
+            "sampling",
+            "report",
+        ],
     ),
     ("ssn-view", &["error", "keep", "image", "package", "page", "export", "server"]),
     ("ssn-cli", &["exit", "shard", "args", "progress", "engine", "verbs"]),

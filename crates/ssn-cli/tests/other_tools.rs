@@ -135,6 +135,86 @@ fn probabilities_and_predictions_are_enough() {
 }
 
 #[test]
+fn labels_are_read_by_the_values_of_the_raters() {
+    let folder = tempfile::tempdir().unwrap();
+    // Classes are stored as 0, 2 and 4; a sample without the last of them could also be numbers of classes.
+    for case in ["a", "b"] {
+        picture(&folder.path().join(format!("raters/{case}_0.png")), |i| {
+            if i < 8 { 2 } else { 4 * u8::from(i < 16) }
+        });
+        picture(&folder.path().join(format!("raters/{case}_1.png")), |i| 2 * u8::from(i < 8));
+        picture(&folder.path().join(format!("out/{case}_0.png")), |i| 2 * u8::from(i < 8));
+        picture(&folder.path().join(format!("out/{case}_1.png")), |i| {
+            if i < 8 { 2 } else { 4 * u8::from(i < 16) }
+        });
+    }
+    done(&folder, &["evaluate", "--samples", "out", "--raters", "raters", "-q"]);
+    assert_eq!(column(&folder, "scores", "ged2_2"), [0.0; 2], "samples and raters are the same");
+    // Numbers of classes beside stored values are refused.
+    picture(&folder.path().join("out/b_1.png"), |i| u8::from(i < 8));
+    let output = ssn(&folder, &["evaluate", "--samples", "out", "--raters", "raters", "-q"]);
+    assert!(told(&output).contains("holds numbers of classes"), "{}", told(&output));
+}
+
+#[test]
+fn a_second_run_converts_what_changed() {
+    let folder = folder();
+    let arguments = ["evaluate", "--samples", "out", "--raters", "raters", "-q"];
+    done(&folder, &arguments);
+    let first = column(&folder, "scores", "ged2_4");
+    for case in CASES {
+        let path = folder.path().join(format!("out/{case}_4.png"));
+        picture(&path, |i| 255 * u8::from(i < 16));
+    }
+    // Another number of samples is another setting of the evaluation.
+    let refused = told(&ssn(&folder, &arguments));
+    assert!(refused.contains("--overwrite"), "{refused}");
+    done(&folder, &[&arguments[..], &["--overwrite"]].concat());
+    assert_eq!(column(&folder, "scores", "ged2_4"), first);
+    assert_eq!(column(&folder, "scores", "ged2_5").len(), 3);
+    // What was converted is evaluated again with other scores, without its files.
+    std::fs::remove_dir_all(folder.path().join("out")).unwrap();
+    done(&folder, &["evaluate", "scores", "--scores", "qubiq", "--overwrite", "-q"]);
+    assert_eq!(column(&folder, "scores", "soft_dice_qubiq foreground").len(), 3);
+    let refused = ssn(&folder, &["evaluate", "scores", "--raters", "raters"]);
+    assert!(told(&refused).contains("--raters is for files of another tool"), "{}", told(&refused));
+}
+
+#[test]
+fn volumes_are_in_millimeters_and_sums_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let geometry = Geometry { spacing: [0.5, 0.5, 5.0], ..Geometry::default() };
+    let save = |name: &str, voxels: Voxels, channels: usize| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        write(&path, &Image::new(voxels, [channels, 2, 4, 4], geometry, &Limits::default()).unwrap())
+            .unwrap();
+    };
+    for case in ["case_01", "case_02"] {
+        save(
+            &format!("raters/{case}.nii.gz"),
+            Voxels::U8((0..32).map(|i| u8::from(i % 16 < 8)).collect()),
+            1,
+        );
+        save(&format!("soft/{case}.nii.gz"), Voxels::F32([vec![0.25; 32], vec![0.75; 32]].concat()), 2);
+    }
+    let text = done(
+        &folder,
+        &["evaluate", "--probabilities", "soft", "--raters", "raters", "--categorical", "--samples", "7"],
+    );
+    assert!(
+        text.contains("raters: 2 cases with 1 raters each")
+            && text.contains("7 samples of independent voxels"),
+        "{text}"
+    );
+    // Half of 32 voxels of 1.25 mm³.
+    assert_eq!(column(&folder, "scores", "rater_volume foreground"), [0.02; 2]);
+    save("soft/case_02.nii.gz", Voxels::F32([vec![0.9; 32], vec![0.6; 32]].concat()), 2);
+    let refused = ssn(&folder, &["evaluate", "other", "--probabilities", "soft", "--raters", "raters", "-q"]);
+    assert!(told(&refused).contains("sum to 1.5, but they must sum to 1"), "{}", told(&refused));
+}
+
+#[test]
 fn what_does_not_fit_is_said() {
     let folder = folder();
     let place = |name: &str| folder.path().join(name);

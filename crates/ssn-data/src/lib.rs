@@ -40,7 +40,7 @@ pub use dataset::{
     divide, fold, mask_box, resample_labels,
 };
 pub use error::{DataError, Result};
-pub use layouts::{CACHE_ENDING, DatasetOverrides, FilesByCase};
+pub use layouts::{CACHE_ENDING, DatasetOverrides, FileContent, FilesByCase};
 pub use loader::{
     Batch, BatchConfig, BatchSampler, CaseOrder, DataLoader, LoaderConfig, Origin, PatchConfig, PatchSampler,
     RaterChoice, Replica,

@@ -10,7 +10,6 @@ use ssn_core::metrics::{
 use ssn_core::{LabelMap, Region};
 
 use crate::error::Result;
-use crate::scores::{CaseMaps, Volumes, mean};
 
 /// A named set of scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,9 +81,8 @@ pub(crate) struct ChallengeInput<'a> {
     pub(crate) raters: &'a [LabelMap],
     /// `[l, v]`, where they are known.
     pub(crate) probabilities: Option<&'a [f32]>,
-    /// Of the samples, in the unit of `volumes`.
     pub(crate) sample_volumes: &'a [f64],
-    pub(crate) volumes: &'a Volumes,
+    pub(crate) rater_volumes: &'a [f64],
     /// The volume of a voxel.
     pub(crate) voxel: f64,
 }
@@ -104,7 +102,7 @@ impl ChallengeScores {
             scores.staple_dice = mask_dice(&prediction, &staple(input.raters, input.group)?.mask());
         }
         if asked(ScoreSet::Curvas) || asked(ScoreSet::Pdacvi) {
-            scores.sample_volume_crps = Some(crps_of_samples(input.sample_volumes, &input.volumes.raters)?);
+            scores.sample_volume_crps = Some(crps_of_samples(input.sample_volumes, input.rater_volumes)?);
         }
         let Some(probabilities) = input.probabilities else { return Ok(scores) };
         let voxels = prediction.len();
@@ -118,7 +116,7 @@ impl ChallengeScores {
         }
         if asked(ScoreSet::Curvas) || asked(ScoreSet::Pdacvi) {
             let volume = p.iter().map(|&p| f64::from(p)).sum::<f64>() * input.voxel;
-            scores.volume_crps = Some(crps_of_raters(&input.volumes.raters, volume)?);
+            scores.volume_crps = Some(crps_of_raters(input.rater_volumes, volume)?);
         }
         for (set, thresholds, score) in [
             (ScoreSet::Qubiq, &QUBIQ[..], &mut scores.soft_dice_qubiq),
@@ -145,26 +143,26 @@ pub struct ChallengeEce {
 impl ChallengeEce {
     /// The errors that some sets ask for, by the probabilities `[l, v]`.
     pub(crate) fn new(
-        maps: &CaseMaps<'_>,
+        size: [usize; 3],
         raters: &[LabelMap],
         probabilities: &[f32],
         sets: &[ScoreSet],
     ) -> Result<Self> {
         let of = |probabilities: &[f32], raters: &[LabelMap]| -> Result<Option<f64>> {
             let each = raters.iter().map(|rater| {
-                Ok(Some(ece(probabilities, std::slice::from_ref(rater), Calibrated::TopLabel, BINS)?))
+                Ok(ece(probabilities, std::slice::from_ref(rater), Calibrated::TopLabel, BINS)?)
             });
-            Ok(mean(&each.collect::<Result<Vec<_>>>()?))
+            let errors = each.collect::<Result<Vec<f64>>>()?;
+            Ok((!errors.is_empty()).then(|| errors.iter().sum::<f64>() / errors.len() as f64))
         };
         let mut errors = Self::default();
         if asked(sets, ScoreSet::Curvas) {
             errors.whole = of(probabilities, raters)?;
         }
-        if let Some(region) = marks(raters, maps.size).filter(|_| asked(sets, ScoreSet::Pdacvi)) {
+        if let Some(region) = marks(raters, size).filter(|_| asked(sets, ScoreSet::Pdacvi)) {
             let planes = probabilities.chunks_exact(raters[0].voxels());
-            let inside: Vec<f32> = planes.flat_map(|plane| region.cut(plane, maps.size)).collect();
-            let cut =
-                |rater: &LabelMap| LabelMap::new(region.cut(rater.labels(), maps.size), rater.classes());
+            let inside: Vec<f32> = planes.flat_map(|plane| region.cut(plane, size)).collect();
+            let cut = |rater: &LabelMap| LabelMap::new(region.cut(rater.labels(), size), rater.classes());
             let raters = raters.iter().map(cut).collect::<ssn_core::Result<Vec<_>>>()?;
             errors.around_marks = of(&inside, &raters)?;
         }

@@ -215,6 +215,9 @@ pub struct CaseScores {
     pub samples: usize,
     /// The raters.
     pub raters: usize,
+    /// The sets of scores that were asked for.
+    #[serde(default)]
+    pub sets: Vec<ScoreSet>,
     /// The distance that GED², diversity and HM-IoU are made of.
     #[serde(default)]
     pub distance: GedDistance,
@@ -342,6 +345,9 @@ pub struct SurfaceScores {
     pub assd: Option<f64>,
     /// The normalized surface Dice at the tolerance.
     pub nsd: Option<f64>,
+    /// Pairs of which one mask is empty and the other is not, whose distances are undefined or penalized.
+    #[serde(default)]
+    pub one_empty: usize,
 }
 
 /// Volumes in milliliters or voxels.
@@ -479,13 +485,13 @@ fn score_challenges(
             raters,
             probabilities,
             sample_volumes: &sample_volumes,
-            volumes: &of_group.volumes,
+            rater_volumes: &of_group.volumes.raters,
             voxel,
         };
         of_group.challenges = Some(ChallengeScores::new(&input, &config.sets)?);
     }
     if let Some(probabilities) = probabilities {
-        scores.challenge_ece = ChallengeEce::new(maps, raters, probabilities, &config.sets)?;
+        scores.challenge_ece = ChallengeEce::new(maps.size, raters, probabilities, &config.sets)?;
     }
     Ok(())
 }
@@ -524,6 +530,7 @@ fn score_planes(
     Ok(CaseScores {
         samples: m,
         raters: n,
+        sets: config.sets.clone(),
         distance: config.distance,
         ged: config.counts(m).iter().map(ged_at).collect::<Result<_>>()?,
         sample_diversity: all.sample_diversity,
@@ -651,7 +658,12 @@ impl GroupInput<'_> {
             let distances = SurfaceDistances::new(mask, &group.mask(rater)?, &grid)?;
             let penalty = (self.config.empty_penalty && distances.one_is_empty()).then_some(diagonal);
             let nsd = distances.nsd(self.config.tolerance)?;
-            Ok(SurfaceScores { hd95: distances.hd95().or(penalty), assd: distances.assd().or(penalty), nsd })
+            Ok(SurfaceScores {
+                hd95: distances.hd95().or(penalty),
+                assd: distances.assd().or(penalty),
+                nsd,
+                one_empty: usize::from(distances.one_is_empty()),
+            })
         };
         self.raters.iter().map(against).collect()
     }
@@ -668,6 +680,7 @@ impl GroupInput<'_> {
             hd95: over(rater, |s| s.hd95),
             assd: over(rater, |s| s.assd),
             nsd: over(rater, |s| s.nsd),
+            one_empty: each.iter().map(|scores| scores[rater].one_empty).sum(),
         };
         Ok((0..self.raters.len()).map(of_rater).collect())
     }

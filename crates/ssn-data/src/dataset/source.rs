@@ -102,10 +102,13 @@ pub struct ReadOptions {
 }
 
 impl CaseSource {
-    /// Whether the first image file has a geometry; pictures and packed cases do not.
+    /// Whether the first image file, or without one the first label file, has a geometry; pictures and packed cases do not.
     pub fn has_geometry(&self) -> bool {
         match self {
-            Self::Files(files) => files.images.iter().flatten().next().is_some_and(|path| !is_picture(path)),
+            Self::Files(files) => {
+                let labels = files.raters.iter().flat_map(RaterFiles::files);
+                files.images.iter().flatten().chain(labels).next().is_some_and(|path| !is_picture(path))
+            }
             Self::Packed(..) => false,
         }
     }

@@ -14,12 +14,24 @@ use std::path::{Path, PathBuf};
 use crate::dataset::{CaseEntry, CaseFiles, Dataset, Layout, RaterFiles};
 use crate::error::{DataError, Result};
 use crate::layouts::files::{entries, is_image, name, natural_order, numbered_suffix, stem, subfolders};
+use crate::layouts::folder_pair::{IMAGES, listed};
 use crate::layouts::{DatasetOverrides, Draft};
 
 /// Words before the number of a sample or rater.
 const WORDS: [&str; 9] = ["sample", "rater", "reader", "expert", "annotation", "seg", "mask", "s", "r"];
-/// Endings of files that hold arrays of probabilities and are no images.
-const ARRAYS: [&str; 1] = [".npz"];
+/// Words before the number of a rater in the name of a folder.
+const RATERS: [&str; 7] = ["rater", "reader", "expert", "annotator", "sample", "r", "s"];
+/// The ending of arrays of probabilities, as nnU-Net writes them beside its label maps.
+const ARRAY: &str = ".npz";
+
+/// What files hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileContent {
+    /// Label maps.
+    Labels,
+    /// Probabilities: where a case has an `.npz` file, that one.
+    Probabilities,
+}
 
 /// The files of each case.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -36,7 +48,7 @@ impl FilesByCase {
     ///
     /// # Errors
     /// No such folder, no file, and a file whose name fits two cases.
-    pub fn find(path: &Path, known: Option<&[&str]>) -> Result<Self> {
+    pub fn find(path: &Path, content: FileContent, known: Option<&[&str]>) -> Result<Self> {
         let mut found = Self::default();
         if path.to_string_lossy().contains(['*', '{']) {
             found.by_pattern(path, known)?;
@@ -45,14 +57,17 @@ impl FilesByCase {
         } else {
             found.in_folder(path, known)?;
         }
+        found.keep(content);
         for files in found.cases.values_mut() {
             files.sort_by(|a, b| natural_order(&a.0, &b.0));
         }
         if found.cases.is_empty() {
             let reason = match found.unmatched.first() {
-                Some(first) => {
-                    format!("none of its files is named after a case; the first is {}", name(first))
-                }
+                Some(first) => format!(
+                    "none of its files is named after a case; the first is {}, and the cases are {}",
+                    name(first),
+                    listed(&known.unwrap_or_default().iter().map(|id| (*id).to_owned()).collect::<Vec<_>>())
+                ),
                 None => "there are no files of label maps".to_owned(),
             };
             let advice =
@@ -62,11 +77,33 @@ impl FilesByCase {
         Ok(found)
     }
 
+    /// Leaves out files that do not hold what is wanted.
+    fn keep(&mut self, content: FileContent) {
+        let is_array = |path: &PathBuf| name(path).to_lowercase().ends_with(ARRAY);
+        for files in self.cases.values_mut() {
+            let arrays = files.iter().any(|(_, path)| is_array(path));
+            files.retain(|(_, path)| match content {
+                FileContent::Labels => !is_array(path),
+                FileContent::Probabilities => is_array(path) || !arrays,
+            });
+        }
+        self.cases.retain(|_, files| !files.is_empty());
+    }
+
     fn in_folder(&mut self, folder: &Path, known: Option<&[&str]>) -> Result<()> {
-        let folders = subfolders(folder)?;
+        let is_of_images =
+            |folder: &PathBuf| IMAGES.iter().any(|word| word.eq_ignore_ascii_case(&name(folder)));
+        let mut folders = subfolders(folder)?;
+        folders.retain(|folder| !is_of_images(folder));
         let files = maps(folder)?;
         if folders.is_empty() || !files.is_empty() {
-            return files.iter().try_for_each(|file| self.add(known, &WORDS, file, ""));
+            // Numbers behind one name only are those of cases: `case_01`, `case_02`.
+            let ids: BTreeSet<String> = files
+                .iter()
+                .map(|file| numbered_suffix(&stem(file), &WORDS).map_or(stem(file), |(id, _)| id.to_owned()))
+                .collect();
+            let words: &[&str] = if ids.len() > 1 || files.len() == 1 { &WORDS } else { &[] };
+            return files.iter().try_for_each(|file| self.add(known, words, file, ""));
         }
         let inside = folders.iter().map(|folder| maps(folder)).collect::<Result<Vec<_>>>()?;
         if are_cases(&folders, &inside, known) {
@@ -123,7 +160,8 @@ impl FilesByCase {
             let advice = "put {case} where the name of the case stands, such as 'out/{case}_{sample}.nii.gz'";
             return Err(DataError::dataset(pattern, "the pattern does not say where the case is", advice));
         }
-        let mut places = vec![(PathBuf::new(), Captured::default())];
+        let names_sample = pattern.to_string_lossy().contains("{sample}");
+        let mut places = vec![(PathBuf::new(), Captured { names_sample, ..Captured::default() })];
         for part in pattern.components() {
             let part = part.as_os_str().to_string_lossy();
             if !part.contains(['*', '{']) {
@@ -162,6 +200,8 @@ impl FilesByCase {
 struct Captured {
     case: String,
     sample: String,
+    /// Whether the pattern says where the sample is.
+    names_sample: bool,
 }
 
 /// Matches a name with a part of a pattern, in which `{case}`, `{sample}` and `*` stand for any text; the shortest that fits.
@@ -179,6 +219,8 @@ fn matched(pattern: &str, text: &str, captured: &Captured) -> Option<Captured> {
             "{case}" if !captured.case.is_empty() && captured.case != text[..end] => return None,
             "{case}" => text[..end].clone_into(&mut captured.case),
             "{sample}" => captured.sample += &text[..end],
+            // Without {sample}, what stars stand for tells files of a case apart.
+            _ if !captured.names_sample => captured.sample += &text[..end],
             _ => {}
         }
         matched(rest, &text[end..], &captured)
@@ -187,10 +229,8 @@ fn matched(pattern: &str, text: &str, captured: &Captured) -> Option<Captured> {
 
 /// The files of label maps or arrays in a folder.
 fn maps(folder: &Path) -> Result<Vec<PathBuf>> {
-    let is_map = |path: &PathBuf| {
-        let lower = name(path).to_lowercase();
-        path.is_file() && (is_image(path) || ARRAYS.iter().any(|ending| lower.ends_with(ending)))
-    };
+    let is_map =
+        |path: &PathBuf| path.is_file() && (is_image(path) || name(path).to_lowercase().ends_with(ARRAY));
     Ok(entries(folder)?.into_iter().filter(is_map).collect())
 }
 
@@ -204,16 +244,21 @@ fn are_cases(folders: &[PathBuf], inside: &[Vec<PathBuf>], known: Option<&[&str]
     let all: Vec<BTreeSet<String>> = inside.iter().map(stems).collect();
     let alike =
         |a: &BTreeSet<String>, b: &BTreeSet<String>| 2 * a.intersection(b).count() >= a.len().min(b.len());
-    // Folders of raters have the names of cases in common; those of cases may have `0`, `1`, `2` in common.
-    let numbers = all.iter().flatten().all(|stem| {
-        let digits = WORDS.iter().find_map(|word| stem.to_lowercase().strip_prefix(word).map(str::to_owned));
-        digits
-            .unwrap_or_else(|| stem.clone())
-            .trim_matches(['_', '-'])
-            .bytes()
-            .all(|byte| byte.is_ascii_digit())
-    });
-    numbers || !all.windows(2).all(|pair| alike(&pair[0], &pair[1]))
+    if !all.windows(2).all(|pair| alike(&pair[0], &pair[1])) {
+        return true;
+    }
+    // Folders of raters have the names of cases in common. Those of cases may have `0`, `1`, `2` in common; then they are
+    // numbered themselves.
+    let number = |name: &str, words: &[&str]| {
+        let lower = name.to_lowercase();
+        let rest = words.iter().find_map(|word| lower.strip_prefix(word)).unwrap_or(&lower).to_owned();
+        rest.trim_matches(['_', '-', ' ']).bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let is_of_case = |folder: &PathBuf| {
+        let name = name(folder);
+        name.bytes().any(|byte| byte.is_ascii_digit()) && !number(&name, &RATERS)
+    };
+    all.iter().flatten().all(|stem| number(stem, &WORDS)) && folders.iter().all(is_of_case)
 }
 
 /// The known case that a name is of: the longest that it begins or ends with, next to a separator.
@@ -250,7 +295,7 @@ impl Dataset {
     /// # Errors
     /// As [`FilesByCase::find`].
     pub fn of_labels(path: &Path, known: &DatasetOverrides) -> Result<Self> {
-        let found = FilesByCase::find(path, None)?;
+        let found = FilesByCase::find(path, FileContent::Labels, None)?;
         let names: BTreeSet<&String> = found.cases.values().flatten().map(|(name, _)| name).collect();
         let mut names: Vec<&String> = names.into_iter().collect();
         names.sort_by(|a, b| natural_order(a, b));
@@ -282,10 +327,10 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, b"").unwrap();
         }
-        FilesByCase::find(folder.path(), known).unwrap()
+        FilesByCase::find(folder.path(), FileContent::Labels, known).unwrap()
     }
 
-    fn listed(found: &FilesByCase) -> Vec<String> {
+    fn listed_files(found: &FilesByCase) -> Vec<String> {
         let of = |(case, files): (&String, &Vec<(String, PathBuf)>)| {
             let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
             format!("{case}: {}", names.join(", "))
@@ -298,28 +343,45 @@ mod tests {
         let known: &[&str] = &["case1", "case10"];
         let flat = ["case1_0.png", "Case1_2.png", "case1_10.png", "case10_sample0.png", "other.png"];
         let found = find(&flat, Some(known));
-        assert_eq!(listed(&found), ["case1: 0, 2, 10", "case10: sample0"]);
+        assert_eq!(listed_files(&found), ["case1: 0, 2, 10", "case10: sample0"]);
         assert_eq!(found.unmatched.len(), 1);
         let before = find(&["seg_case1.nii.gz", "pred-0_case10.nii.gz"], Some(known));
-        assert_eq!(listed(&before), ["case1: seg", "case10: pred-0"]);
+        assert_eq!(listed_files(&before), ["case1: seg", "case10: pred-0"]);
         let samples = find(&["s0/case1.png", "s1/case1.png", "s1/case10.png"], Some(known));
-        assert_eq!(listed(&samples), ["case1: s0, s1", "case10: s1"]);
+        assert_eq!(listed_files(&samples), ["case1: s0, s1", "case10: s1"]);
         let cases = find(&["case1/0.npy", "case1/1.npy", "CASE10/0.npy"], Some(known));
-        assert_eq!(listed(&cases), ["case1: 0, 1", "case10: 0"]);
+        assert_eq!(listed_files(&cases), ["case1: 0, 1", "case10: 0"]);
     }
 
     #[test]
     fn cases_are_found_out_where_none_is_known() {
         assert_eq!(
-            listed(&find(&["a_0.png", "a_1.png", "b_0.png"], None)),
+            listed_files(&find(&["a_0.png", "a_1.png", "b_0.png"], None)),
             ["a: _0, _1".replace('_', ""), "b: 0".into()]
         );
         assert_eq!(
-            listed(&find(&["alice/x.png", "alice/y.png", "bob/x.png"], None)),
+            listed_files(&find(&["alice/x.png", "alice/y.png", "bob/x.png"], None)),
             ["x: alice, bob", "y: alice"]
         );
-        assert_eq!(listed(&find(&["x/0.png", "x/1.png", "y/0.png"], None)), ["x: 0, 1", "y: 0"]);
-        assert_eq!(listed(&find(&["x.png", "y.png"], None)), ["x: ", "y: "]);
+        assert_eq!(listed_files(&find(&["x1/0.png", "x1/1.png", "x2/0.png"], None)), ["x1: 0, 1", "x2: 0"]);
+        let numbers = ["alice/1.png", "alice/2.png", "bob/1.png", "images/1.png"];
+        assert_eq!(listed_files(&find(&numbers, None)), ["1: alice, bob", "2: alice"]);
+        assert_eq!(listed_files(&find(&["case_01.png", "case_02.png"], None)), ["case_01: ", "case_02: "]);
+        assert_eq!(listed_files(&find(&["x.png", "y.png"], None)), ["x: ", "y: "]);
+    }
+
+    #[test]
+    fn probabilities_lie_beside_label_maps() {
+        let folder = tempfile::tempdir().unwrap();
+        for file in ["a.nii.gz", "a.npz", "b.nii.gz"] {
+            std::fs::write(folder.path().join(file), b"").unwrap();
+        }
+        let found = |content| {
+            let found = FilesByCase::find(folder.path(), content, Some(&["a", "b"])).unwrap();
+            found.cases.values().flatten().map(|(_, path)| name(path)).collect::<Vec<_>>()
+        };
+        assert_eq!(found(FileContent::Labels), ["a.nii.gz", "b.nii.gz"]);
+        assert_eq!(found(FileContent::Probabilities), ["a.npz", "b.nii.gz"]);
     }
 
     #[test]

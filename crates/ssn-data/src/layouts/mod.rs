@@ -16,7 +16,7 @@ mod qubiq;
 mod rater_folders;
 
 pub use cache::{CACHE_ENDING, encode as encode_cache};
-pub use label_sets::FilesByCase;
+pub use label_sets::{FileContent, FilesByCase};
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -47,6 +47,11 @@ impl Dataset {
     /// Recognizes a dataset by looking at a folder or file.
     pub fn open(path: &Path) -> Result<Self> {
         Self::open_with(path, &DatasetOverrides::default())
+    }
+
+    /// Whether a folder or file has a layout of a dataset, whole or damaged.
+    pub fn is_recognized(path: &Path) -> bool {
+        path.is_file() || path.is_dir() && !matches!(in_whole_folder(path), Ok((None, _)))
     }
 
     /// The same with what is already known; label files are then not looked through for their values.

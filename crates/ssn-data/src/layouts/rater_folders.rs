@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use ssn_io::dicom::is_series_folder;
+
 use crate::dataset::{
     CaseEntry, CaseFiles, CaseSource, Finding, FindingKind, LabelHistogram, Layout, MOST_CLASSES, RaterFiles,
     RaterMaps, Split, is_lossy, read_labels,
@@ -74,7 +76,8 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
 /// The folder of images, by its name or by what its files hold, and the other folders beside it.
 fn pictures_and_others(folder: &Path) -> Result<Option<(PathBuf, Vec<Named>)>> {
     let mut others = subfolders(folder)?;
-    others.retain(|other| Split::from_folder(&name(other)).is_none());
+    // A folder of DICOM slices is an image.
+    others.retain(|other| Split::from_folder(&name(other)).is_none() && !is_series_folder(other));
     if others.is_empty() || others.len() > MOST_FOLDERS {
         return Ok(None);
     }
@@ -124,6 +127,11 @@ struct RaterFolder {
     is_labels: bool,
 }
 
+/// The files of a folder that may be label maps; folders of DICOM slices are images.
+fn label_files(folder: &Path) -> Result<impl Iterator<Item = PathBuf>> {
+    Ok(images(folder)?.into_iter().filter(|path| path.is_file()))
+}
+
 /// The folders of raters among some folders, or below those that are named after labels or raters, or alone.
 fn rater_folders(others: &[Named]) -> Result<Vec<RaterFolder>> {
     let mut found = vec![];
@@ -151,10 +159,10 @@ fn rater_folders(others: &[Named]) -> Result<Vec<RaterFolder>> {
 impl RaterFolder {
     /// The files in a folder, or else in the folders of structures below.
     fn new(name: String, folder: &Path, is_labels: bool) -> Result<Self> {
-        let mut files: Vec<_> = images(folder)?.into_iter().map(|path| (None, path)).collect();
+        let mut files: Vec<_> = label_files(folder)?.map(|path| (None, path)).collect();
         if files.is_empty() {
             for inner in subfolders(folder)? {
-                files.extend(images(&inner)?.into_iter().map(|path| (Some(files::name(&inner)), path)));
+                files.extend(label_files(&inner)?.map(|path| (Some(files::name(&inner)), path)));
             }
         }
         Ok(Self { name, files, is_labels })
@@ -276,9 +284,16 @@ impl Found {
     }
 
     fn draft(mut self) -> Draft {
-        let mut pairs = BTreeSet::new();
-        if self.marks.iter().all(|mark| pairs.insert((mark.case, &mark.rater))) {
-            // One file each: what else the names say does not matter.
+        if !self.has_structures() {
+            // One file each: what else the names say does not matter, and the usual names of a rater come first. Others are
+            // left out.
+            let mut counts = BTreeMap::<(String, Vec<String>), usize>::new();
+            for mark in &self.marks {
+                *counts.entry((mark.rater.clone(), mark.rest.clone())).or_default() += 1;
+            }
+            self.marks.sort_by_key(|mark| usize::MAX - counts[&(mark.rater.clone(), mark.rest.clone())]);
+            let mut pairs = BTreeSet::new();
+            self.marks.retain(|mark| pairs.insert((mark.case, mark.rater.clone())));
             self.findings.extend(self.other_endings());
             self.marks.iter_mut().for_each(|mark| mark.rest.clear());
         }
@@ -318,6 +333,13 @@ impl Found {
         let classes = std::iter::once("background".to_owned()).chain(structures.clone()).collect();
         let classes = (structures.len() > 1).then_some(classes);
         Draft { classes, rater_names, findings: self.findings, ..Draft::new(Layout::RaterFolders, entries) }
+    }
+
+    /// Whether raters have several files of a case, in at least half of the cases.
+    fn has_structures(&self) -> bool {
+        let mut files = BTreeMap::<(usize, &String), usize>::new();
+        self.marks.iter().for_each(|mark| *files.entry((mark.case, &mark.rater)).or_default() += 1);
+        2 * files.values().filter(|count| **count > 1).count() >= files.len().max(1)
     }
 
     /// Takes off what all files of a rater have besides the case: `case1_cup_r1` and `case1_disc_r1` are `cup` and `disc`.

@@ -1,10 +1,12 @@
 //! The scores of many cases: predictions against the raters of their dataset, case by case, what the scores say
 //! together, and what is kept to resume.
 
+mod import;
 mod matching;
 mod summary;
 mod verdict;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -13,9 +15,10 @@ use sha2::{Digest, Sha256};
 use ssn_core::{LabelMap, OnProgress, Phase, Progress};
 use ssn_data::parallel::{self, MemoryMeter, unwatched};
 use ssn_data::text::hex;
-use ssn_data::{Dataset, DatasetOverrides, Shard, ShardProgress};
+use ssn_data::{Cases, Dataset, DatasetOverrides, Shard, ShardProgress};
 use ssn_io::{Limits, read_bytes};
 
+pub use import::{OtherTool, import};
 use matching::load_raters;
 pub(crate) use matching::{Job, Plan};
 pub use matching::{Part, check_classes, load_with_image, open, open_of, places};
@@ -28,8 +31,8 @@ use crate::arguments::{bin_count, tolerance, weight};
 use crate::challenges::ScoreSet;
 use crate::error::{EvalError, Result};
 use crate::predictions::{
-    About, DistributionFile, Kind, OtherTool, PredictionRule, Predictions, create_folder, file_stem, import,
-    named, unknown_name, write_text,
+    About, DistributionFile, Kind, PredictionRule, Predictions, create_folder, file_stem, named,
+    unknown_name, write_text,
 };
 use crate::scores::{
     DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_SURFACE_SAMPLES, DEFAULT_TOLERANCE, GedDistance, Group,
@@ -192,17 +195,26 @@ pub fn evaluate_shard(
 
 /// Finds out what is to be scored, and how.
 fn plan_work(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Work> {
-    let predictions = match config.other.is_given() {
-        true => convert(config, progress)?,
-        false => Predictions::open(&config.predictions)?,
+    let predictions = match (config.other.is_given(), &config.other.raters) {
+        (true, _) => convert(config, progress)?,
+        (false, None) => Predictions::open(&config.predictions)?,
+        (false, Some(_)) => {
+            return Err(EvalError::settings(
+                "--raters is for files of another tool, which --samples, --probabilities or --predictions names; name the \
+                 dataset of predictions with --data",
+            ));
+        }
     };
     let about = predictions.about();
     let part = config.split.or(Part::from_name(&about.split)).unwrap_or(Part::Test);
-    let plan = Plan::new(&predictions, config.data.as_deref(), part)?;
-    let stored = plan.jobs.first().map_or(0, |job| job.found.header.samples);
-    // Of samples that another tool drew, all count.
-    let config = &match config.other.is_given() {
-        true => EvaluateConfig { samples: stored.max(1), ..config.clone() },
+    // Raters of another tool's files are those that the folder names.
+    let data = config.data.as_deref().filter(|_| config.other.raters.is_none());
+    let plan = Plan::new(&predictions, data, part)?;
+    let stored = plan.jobs.iter().map(|job| job.found.header.samples).min().unwrap_or(0);
+    // Of samples that another tool drew, all count, and of those that a network drew, as many as there are.
+    let is_usual = config.samples == DEFAULT_SAMPLES && stored < DEFAULT_SAMPLES;
+    let config = &match stored > 0 && (config.other.samples.is_some() || is_usual) {
+        true => EvaluateConfig { samples: stored, ..config.clone() },
         false => config.clone(),
     };
     if !plan.missing.is_empty() && !config.allow_missing {
@@ -240,11 +252,18 @@ fn convert(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Predicti
     };
     let part = config.split.unwrap_or(Part::All);
     // Raters may be a dataset, or label maps alone.
-    let (dataset, labels_only) = match open(path, part) {
-        Ok((dataset, _)) => (dataset, false),
-        Err(error) if config.other.raters.is_none() => return Err(error),
-        Err(_) => (Dataset::of_labels(path, &DatasetOverrides::default())?, true),
+    let labels_only = config.other.raters.is_some() && !Dataset::is_recognized(path);
+    let dataset = match labels_only {
+        true => Dataset::of_labels(path, &DatasetOverrides::default())?,
+        false => open(path, part)?.0,
     };
+    let raters = (0..dataset.entries.len()).map(|index| dataset.rater_count(index)).collect::<BTreeSet<_>>();
+    let raters: Vec<String> = raters.iter().map(usize::to_string).collect();
+    progress(Progress::Message(&format!(
+        "raters: {} cases with {} raters each",
+        dataset.entries.len(),
+        raters.join(" or ")
+    )));
     let about = |model| About {
         model,
         seed: 0,
@@ -253,7 +272,7 @@ fn convert(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Predicti
         images: None,
         labels_only,
     };
-    import(&config.other, &dataset, about, &config.predictions, progress)
+    import(&config.other, &dataset, about, &config.predictions, config.overwrite, progress)
 }
 
 /// What the flags ask for, in the terms of the classes.
@@ -322,7 +341,7 @@ impl Work {
             let (raters, rater_names, key) = self.raters(job)?;
             let (path, config) = (self.folder.record(job.found.id()), &self.settings.scores);
             if let Some(record) = Record::read(&path, &key, job.found.id()).filter(|_| !again) {
-                return Ok(record.scored);
+                return Ok(Scored { rater_names, ..record.scored });
             }
             meter.saw_all(memory(&job.found.header, raters.len(), config));
             let file = DistributionFile::read(&job.found.path, &Limits::default())?;

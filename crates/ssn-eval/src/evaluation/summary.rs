@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use ssn_core::metrics::{Summary, bootstrap_interval};
 use ssn_data::text::csv_text;
 
+use crate::challenges::{ScoreSet, asked};
 use crate::error::Result;
 use crate::evaluation::verdict::verdict;
 use crate::predictions::{Kind, ModelId, PredictionRule};
@@ -60,13 +61,15 @@ pub struct Observations {
     pub per_rater: bool,
     /// One value, or one per rater; none where there is no value.
     pub values: Vec<Option<f64>>,
+    /// Pairs behind them of which one mask is empty, so that their distance is undefined or penalized.
+    pub one_empty: usize,
 }
 
 /// All figures of a case, in the order of tables.
 pub fn observations(scores: &CaseScores) -> Vec<Observations> {
     let mut all = distribution(scores);
     for group in &scores.groups {
-        all.extend(of_group(group, scores.in_voxels));
+        all.extend(of_group(group, scores.in_voxels, &scores.sets));
     }
     all
 }
@@ -79,6 +82,7 @@ fn distribution(scores: &CaseScores) -> Vec<Observations> {
         unit: Unit::Score,
         per_rater: false,
         values: vec![value],
+        one_empty: 0,
     };
     let mut all: Vec<Observations> = scores
         .ged
@@ -97,18 +101,18 @@ fn distribution(scores: &CaseScores) -> Vec<Observations> {
         one("cross_distance", "distance of samples to raters", Some(scores.cross_distance)),
         one("hm_iou", &format!("HM-IoU, {m} sample{}", if m == 1 { "" } else { "s" }), scores.hm_iou),
         one("max_dice", "max-Dice", scores.max_dice),
-        one("max_dice_of_samples", "max-Dice of samples", scores.max_dice_of_samples),
-        one("matched_dice", "Dice_match", scores.matched_dice),
-        one("curvas_ece", "ECE of raters, 50 bins", scores.challenge_ece.whole),
-        one("pdacvi_ece", "ECE around marks, 50 bins", scores.challenge_ece.around_marks),
         Observations {
             unit: Unit::Percent,
             ..one("empty_samples", "nearly empty samples %", scores.empty_samples)
         },
     ]);
-    // What was not asked for has no row.
-    let optional = ["max_dice_of_samples", "matched_dice", "curvas_ece", "pdacvi_ece"];
-    all.retain(|row| row.values != [None] || !optional.contains(&row.key.as_str()));
+    let optional = [
+        (ScoreSet::Mmis, one("max_dice_of_samples", "max-Dice of samples", scores.max_dice_of_samples)),
+        (ScoreSet::Mmis, one("matched_dice", "Dice_match", scores.matched_dice)),
+        (ScoreSet::Curvas, one("curvas_ece", "ECE of raters, 50 bins", scores.challenge_ece.whole)),
+        (ScoreSet::Pdacvi, one("pdacvi_ece", "ECE around marks, 50 bins", scores.challenge_ece.around_marks)),
+    ];
+    all.extend(optional.into_iter().filter(|(set, _)| asked(&scores.sets, *set)).map(|(_, row)| row));
     let Some(voxelwise) = &scores.voxelwise else { return all };
     all.extend([
         one("variance_ncc", "NCC of variances", voxelwise.variance_ncc),
@@ -128,7 +132,7 @@ fn distribution(scores: &CaseScores) -> Vec<Observations> {
     all
 }
 
-fn of_group(group: &GroupScores, in_voxels: bool) -> Vec<Observations> {
+fn of_group(group: &GroupScores, in_voxels: bool, sets: &[ScoreSet]) -> Vec<Observations> {
     let row = |key: &str, title: &str, unit, values| Observations {
         key: format!("{key} {}", group.name),
         title: title.to_owned(),
@@ -136,6 +140,7 @@ fn of_group(group: &GroupScores, in_voxels: bool) -> Vec<Observations> {
         unit,
         per_rater: true,
         values,
+        one_empty: 0,
     };
     let of_case = |key: &str, title: &str, unit, value| Observations {
         per_rater: false,
@@ -157,37 +162,36 @@ fn of_group(group: &GroupScores, in_voxels: bool) -> Vec<Observations> {
     ];
     let better = samples(|s| s.better_than_prediction);
     all.push(row("better_than_prediction", "samples above the prediction %", percent, better));
-    if let Some(surface) = &group.surface {
+    for (key, of, surface) in [("", "", &group.surface), ("sample_", " of samples", &group.sample_surface)] {
+        let Some(surface) = surface else { continue };
         let values = |value: fn(&SurfaceScores) -> Option<f64>| surface.iter().map(value).collect();
-        all.extend([
-            row("hd95", &format!("HD95, {mm}"), length, values(|s| s.hd95)),
-            row("assd", &format!("ASSD, {mm}"), length, values(|s| s.assd)),
-            row("nsd", "surface Dice %", percent, values(|s| s.nsd)),
-        ]);
-    }
-    if let Some(surface) = &group.sample_surface {
-        let values = |value: fn(&SurfaceScores) -> Option<f64>| surface.iter().map(value).collect();
-        all.extend([
-            row("sample_hd95", &format!("HD95 of samples, {mm}"), length, values(|s| s.hd95)),
-            row("sample_assd", &format!("ASSD of samples, {mm}"), length, values(|s| s.assd)),
-            row("sample_nsd", "surface Dice of samples %", percent, values(|s| s.nsd)),
-        ]);
+        let one_empty = surface.iter().map(|scores| scores.one_empty).sum();
+        let distance = |name: &str, title: &str, values| Observations {
+            one_empty,
+            ..row(&format!("{key}{name}"), &format!("{title}{of}, {mm}"), length, values)
+        };
+        all.push(distance("hd95", "HD95", values(|s| s.hd95)));
+        all.push(distance("assd", "ASSD", values(|s| s.assd)));
+        all.push(row(&format!("{key}nsd"), &format!("surface Dice{of} %"), percent, values(|s| s.nsd)));
     }
     if let Some(scores) = &group.challenges {
         let crps = if in_voxels { Unit::Voxels } else { Unit::Milliliters };
-        let found = [
-            ("consensus_dice", "consensus Dice %".to_owned(), percent, scores.consensus_dice),
-            ("confidence", "confidence %".to_owned(), percent, scores.confidence),
-            ("soft_dice_qubiq", "soft Dice, QUBIQ %".to_owned(), percent, scores.soft_dice_qubiq),
-            ("soft_dice_pdacvi", "soft Dice, PDACVI %".to_owned(), percent, scores.soft_dice_pdacvi),
-            ("soft_dice_mmis", "soft Dice, MMIS %".to_owned(), percent, scores.soft_dice_mmis),
-            ("volume_crps", format!("volume CRPS, {ml}"), crps, scores.volume_crps),
-            ("sample_volume_crps", format!("volume CRPS of samples, {ml}"), crps, scores.sample_volume_crps),
-            ("majority_dice", "Dice with the majority %".to_owned(), percent, scores.majority_dice),
-            ("staple_dice", "Dice with STAPLE %".to_owned(), percent, scores.staple_dice),
+        use ScoreSet::{Consensus, Curvas, Mmis, Pdacvi, Qubiq};
+        let (crps_title, samples_title) =
+            (format!("volume CRPS, {ml}"), format!("volume CRPS of samples, {ml}"));
+        let rows: [(&[ScoreSet], &str, &str, Unit, Option<f64>); 9] = [
+            (&[Curvas], "consensus_dice", "consensus Dice %", percent, scores.consensus_dice),
+            (&[Curvas], "confidence", "confidence %", percent, scores.confidence),
+            (&[Qubiq], "soft_dice_qubiq", "soft Dice, QUBIQ %", percent, scores.soft_dice_qubiq),
+            (&[Pdacvi], "soft_dice_pdacvi", "soft Dice, PDACVI %", percent, scores.soft_dice_pdacvi),
+            (&[Mmis], "soft_dice_mmis", "soft Dice, MMIS %", percent, scores.soft_dice_mmis),
+            (&[Curvas, Pdacvi], "volume_crps", &crps_title, crps, scores.volume_crps),
+            (&[Curvas, Pdacvi], "sample_volume_crps", &samples_title, crps, scores.sample_volume_crps),
+            (&[Consensus], "majority_dice", "Dice with the majority %", percent, scores.majority_dice),
+            (&[Consensus], "staple_dice", "Dice with STAPLE %", percent, scores.staple_dice),
         ];
-        let found = found.into_iter().filter(|(.., value)| value.is_some());
-        all.extend(found.map(|(key, title, unit, value)| of_case(key, &title, unit, value)));
+        let wanted = rows.into_iter().filter(|(of, ..)| of.iter().any(|set| asked(sets, *set)));
+        all.extend(wanted.map(|(_, key, title, unit, value)| of_case(key, title, unit, value)));
     }
     all.extend([
         of_case("volume", &format!("volume of the prediction, {ml}"), volume, Some(volumes.prediction)),
@@ -319,6 +323,9 @@ pub struct Figure {
     /// The 95 % bootstrap interval of the mean over cases, if it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
+    /// Pairs of which one mask is empty, so that their distance is undefined or penalized.
+    #[serde(default)]
+    pub one_empty: usize,
 }
 
 impl Evaluation {
@@ -330,13 +337,16 @@ impl Evaluation {
             for mut found in observations(&case.scores) {
                 let values = std::mem::take(&mut found.values);
                 match pooled.iter_mut().find(|(figure, _)| figure.key == found.key) {
-                    Some((_, cases)) => cases.push(values),
+                    Some((figure, cases)) => {
+                        figure.one_empty += found.one_empty;
+                        cases.push(values);
+                    }
                     None => pooled.push((found, vec![values])),
                 }
             }
         }
         let figure =
-            |(Observations { key, title, group, unit, .. }, cases): (_, Vec<Vec<_>>)| -> Result<Figure> {
+            |(Observations { key, title, group, unit, one_empty, .. }, cases): (_, Vec<Vec<_>>)| -> Result<Figure> {
                 let of_cases: Vec<&[Option<f64>]> = cases.iter().map(Vec::as_slice).collect();
                 let Summary { mean, standard_error, count, skipped } = Summary::of_cases(&of_cases)?;
                 let interval = match settings.bootstrap {
@@ -354,6 +364,7 @@ impl Evaluation {
                     undefined: skipped,
                     cases: cases.iter().filter(|values| values.iter().any(Option::is_some)).count(),
                     interval,
+                    one_empty,
                 })
             };
         let figures = pooled.into_iter().map(figure).collect::<Result<_>>()?;
@@ -400,8 +411,8 @@ const WORDS: [(&str, &str); 11] = [
     ("ECE", "expected calibration error, the mean gap of probability and frequency"),
     ("ESS", "samples that count in the log-likelihood; near 1, one sample explains the rater alone"),
     (
-        "undefined",
-        "pairs with one empty mask, which have no distance; --empty-penalty counts the diagonal of the image",
+        "one empty",
+        "pairs of which one mask is empty: their distance is undefined, or with --empty-penalty the diagonal of the image",
     ),
     ("consensus Dice", "Dice with what all raters marked, without the voxels on which they disagree"),
     ("soft Dice", "mean Dice of probabilities and shares of raters above thresholds"),
@@ -449,9 +460,9 @@ impl fmt::Display for Evaluation {
             row(f, figure)?;
         }
         let words = WORDS.iter().filter(|(word, _)| {
-            self.figures.iter().any(|figure| {
-                figure.title.contains(word) || *word == "undefined" && !undefined(figure).is_empty()
-            })
+            self.figures
+                .iter()
+                .any(|figure| figure.title.contains(word) || *word == "one empty" && figure.one_empty > 0)
         });
         writeln!(f)?;
         for (word, meaning) in words {
@@ -465,13 +476,11 @@ impl fmt::Display for Evaluation {
     }
 }
 
-/// How many distances between surfaces are undefined: a network that marks nothing must not profit from that.
-fn undefined(figure: &Figure) -> String {
-    match figure.undefined {
-        undefined if undefined > 0 && ["hd95", "assd"].iter().any(|key| figure.key.contains(key)) => {
-            format!("   {undefined} undefined")
-        }
-        _ => String::new(),
+/// How many distances between surfaces have an empty mask: a network that marks nothing must not profit from that.
+fn one_empty(figure: &Figure) -> String {
+    match figure.one_empty {
+        0 => String::new(),
+        pairs => format!("   {pairs} with one empty"),
     }
 }
 
@@ -482,7 +491,7 @@ fn row(f: &mut fmt::Formatter<'_>, figure: &Figure) -> fmt::Result {
     let error = if error.is_empty() { error } else { format!("± {error}") };
     let interval = figure.interval.map(|ends| ends.map(|end| figure.unit.shown(end)));
     let interval = interval.map_or(String::new(), |[low, high]| format!("   {low} … {high}"));
-    let undefined = undefined(figure);
+    let undefined = one_empty(figure);
     let (title, values, cases) = (&figure.title, figure.values, figure.cases);
     writeln!(f, "{title:<34}{mean:>10}   {error:<10}{values:>8}{cases:>8}{interval}{undefined}")
 }

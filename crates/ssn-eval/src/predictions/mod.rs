@@ -4,7 +4,6 @@ mod distribution_file;
 mod draw;
 mod ensemble;
 mod folder;
-mod import;
 mod tensors;
 
 pub use distribution_file::{
@@ -17,5 +16,4 @@ pub use folder::{
     check_free, check_free_or, file_stem, find, is_config, unknown_name,
 };
 pub(crate) use folder::{create_folder, named, write_text};
-pub use import::{OtherTool, import};
 pub use ssn_core::Region;

@@ -4,20 +4,23 @@
 //! or a label map alone become one of a deterministic network. Everything that reads predictions then reads these.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
 use ssn_core::metrics::LabelFrequencies;
 use ssn_core::{LabelMap, OnProgress, Phase, Progress, Region};
 use ssn_core::{LowRankNormal, Values};
 use ssn_data::text::hex;
-use ssn_data::{Case, Dataset, FilesByCase};
+use ssn_data::{Case, Dataset, FileContent, FilesByCase, LabelCoding};
 use ssn_io::{Geometry, Image, Limits, Tolerance, read, read_bytes};
 
-use super::distribution_file::{Description, DistributionFile, Kind, ModelId, StoredImage};
-use super::folder::{About, Predictions, named};
+use super::each_case;
 use crate::error::{EvalError, Result};
-use crate::evaluation::each_case;
+use crate::predictions::{
+    ABOUT_FILE, About, Description, DistributionFile, Kind, ModelId, Predictions, StoredImage, named,
+};
 
 /// Files of another tool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -49,6 +52,8 @@ impl OtherTool {
     }
 }
 
+/// How far the probabilities of a voxel may sum from 1.
+const SUM_TOLERANCE: f32 = 0.01;
 /// Probabilities below this are stored as this one, so that their logarithm is finite.
 const LEAST: f32 = 1e-7;
 
@@ -69,17 +74,17 @@ pub fn import(
     dataset: &Dataset,
     about: impl FnOnce(ModelId) -> About,
     out: &Path,
+    overwrite: bool,
     progress: OnProgress<'_>,
 ) -> Result<Predictions> {
     let ids: Vec<&str> = dataset.entries.iter().map(|entry| entry.id.as_str()).collect();
-    let find = |path: &Option<PathBuf>| {
-        path.as_ref()
-            .map(|path| FilesByCase::find(path, Some(&ids)))
-            .transpose()
-            .map(Option::unwrap_or_default)
+    let find = |path: &Option<PathBuf>, content| {
+        let found = path.as_ref().map(|path| FilesByCase::find(path, content, Some(&ids)));
+        found.transpose().map(Option::unwrap_or_default)
     };
-    let [samples, probabilities, labels] =
-        [find(&other.samples)?, find(&other.probabilities)?, find(&other.labels)?];
+    let samples = find(&other.samples, FileContent::Labels)?;
+    let probabilities = find(&other.probabilities, FileContent::Probabilities)?;
+    let labels = find(&other.labels, FileContent::Labels)?;
     tell_matches(
         &ids,
         &[("samples", &samples), ("probabilities", &probabilities), ("predictions", &labels)],
@@ -110,7 +115,9 @@ pub fn import(
     }
     let model =
         model_of(other, all.iter().flat_map(|(_, a, b, c)| [a, b, c]).flatten().map(|(_, path)| path))?;
+    clear(out, &model, overwrite)?;
     let folder = Predictions::create(out, about(model.clone()))?;
+    let readings = Readings::default();
     let phase = Phase::new(progress, cases.len(), "cases");
     let stored = each_case(
         &cases,
@@ -124,11 +131,12 @@ pub fn import(
                 probabilities: probabilities.as_deref(),
                 labels: labels.as_deref(),
             };
-            let file = convert(dataset, &files, model.clone())?;
+            let file = convert(dataset, &files, model.clone(), &readings)?;
             file.write(&folder.distribution_path(ids[*index]))?;
             Ok((ids[*index], file.sample_count()))
         },
     )?;
+    readings.check()?;
     let counts: BTreeSet<usize> = stored.iter().map(|(_, count)| *count).collect();
     if let (Some(least), Some(most), true) = (counts.first(), counts.last(), counts.len() > 1) {
         let of = |wanted: &usize| {
@@ -144,6 +152,75 @@ pub fn import(
     }
     folder.write_index()?;
     Ok(folder)
+}
+
+/// Removes what was converted into a folder before, from the same places, or from any where that is asked for.
+fn clear(out: &Path, model: &ModelId, overwrite: bool) -> Result<()> {
+    let Ok(there) = Predictions::open(out) else { return Ok(()) };
+    if there.about().model.name != model.name && !overwrite {
+        return Ok(());
+    }
+    for case in there.cases()? {
+        fs::remove_file(&case.path).map_err(|error| EvalError::io(&case.path, error))?;
+    }
+    let about = out.join(ABOUT_FILE);
+    fs::remove_file(&about).map_err(|error| EvalError::io(&about, error))
+}
+
+/// How label maps were read: by the numbers of classes, or by the values that the raters' files store them by.
+#[derive(Default)]
+struct Readings {
+    by_number: OnceLock<PathBuf>,
+    by_value: OnceLock<PathBuf>,
+}
+
+impl Readings {
+    /// Refuses files of both kinds: a map of which both could be true would have been misread.
+    fn check(&self) -> Result<()> {
+        let (Some(number), Some(value)) = (self.by_number.get(), self.by_value.get()) else { return Ok(()) };
+        Err(EvalError::mismatch(format!(
+            "{} holds numbers of classes, but {} the values by which the raters' files store them; write all of them in one \
+             of these ways",
+            number.display(),
+            value.display()
+        )))
+    }
+
+    /// Labels as numbers of classes.
+    fn decode(&self, dataset: &Dataset, labels: &mut [u8], path: &Path) -> Result<()> {
+        let (classes, coding) = (dataset.classes.len(), &dataset.reading.coding);
+        let stored = |label: u8| match coding {
+            LabelCoding::Plain => usize::from(label) < classes,
+            LabelCoding::Values(values) => values.contains(&label),
+            LabelCoding::Threshold(_) => label != 1,
+        };
+        let is_number = |label: u8| usize::from(label) < classes;
+        let mut present = [false; 256];
+        labels.iter().for_each(|&label| present[usize::from(label)] = true);
+        let mut present = (0..=u8::MAX).filter(|&label| present[usize::from(label)]);
+        if present.clone().all(stored) {
+            if present.any(|label| !is_number(label)) {
+                self.by_value.get_or_init(|| path.to_owned());
+            }
+            coding.decode(labels, classes);
+            if dataset.reading.invert {
+                labels.iter_mut().for_each(|label| *label = u8::from(*label == 0));
+            }
+            return Ok(());
+        }
+        if present.clone().all(is_number) {
+            self.by_number.get_or_init(|| path.to_owned());
+            return Ok(());
+        }
+        let unknown: Vec<String> =
+            present.filter(|&label| !stored(label)).take(5).map(|label| label.to_string()).collect();
+        Err(EvalError::mismatch(format!(
+            "{} has the labels {}, but the classes are {}; write the number of the class into each voxel",
+            path.display(),
+            unknown.join(", "),
+            dataset.classes.join(", ")
+        )))
+    }
 }
 
 /// Says which cases have which files, and which files belong to none.
@@ -176,15 +253,20 @@ fn model_of<'a>(other: &OtherTool, files: impl Iterator<Item = &'a PathBuf>) -> 
 }
 
 /// The files of a case as a prediction.
-fn convert(dataset: &Dataset, files: &CaseFiles<'_>, model: ModelId) -> Result<DistributionFile> {
+fn convert(
+    dataset: &Dataset,
+    files: &CaseFiles<'_>,
+    model: ModelId,
+    readings: &Readings,
+) -> Result<DistributionFile> {
     let case = dataset.load_raw(files.index)?;
     let entry = &dataset.entries[files.index];
     let classes = dataset.classes.len();
     let mut samples: Vec<LabelMap> = vec![];
     for (_, path) in files.samples {
-        samples.extend(label_maps(dataset, &case, path)?);
+        samples.extend(label_maps(dataset, &case, path, readings)?);
     }
-    let labels = files.labels.map(|path| label_maps(dataset, &case, path)).transpose()?;
+    let labels = files.labels.map(|path| label_maps(dataset, &case, path, readings)).transpose()?;
     let labels = match labels.as_deref() {
         None => None,
         Some([map]) => Some(map.clone()),
@@ -240,12 +322,15 @@ fn convert(dataset: &Dataset, files: &CaseFiles<'_>, model: ModelId) -> Result<D
     }
 }
 
-/// The box outside which everything is background for sure.
+/// The box outside which everything is background for sure, and no rater marked anything.
 fn covered(case: &Case, samples: &[LabelMap], labels: Option<&LabelMap>, probabilities: &[f32]) -> Region {
     let whole = Region::whole(case.shape);
     let mut marked = vec![false; case.voxels()];
     for map in samples.iter().chain(labels) {
         marked.iter_mut().zip(map.labels()).for_each(|(marked, label)| *marked |= *label > 0);
+    }
+    for rater in &case.raters {
+        marked.iter_mut().zip(rater).for_each(|(marked, label)| *marked |= *label > 0);
     }
     marked.iter_mut().zip(probabilities).for_each(|(marked, background)| *marked |= *background < 1.0);
     let (mut low, mut high) = (case.shape, [0; 3]);
@@ -261,30 +346,16 @@ fn covered(case: &Case, samples: &[LabelMap], labels: Option<&LabelMap>, probabi
 }
 
 /// The label maps of a file on the grid of a case; one, or as many as it has channels.
-fn label_maps(dataset: &Dataset, case: &Case, path: &Path) -> Result<Vec<LabelMap>> {
+fn label_maps(dataset: &Dataset, case: &Case, path: &Path, readings: &Readings) -> Result<Vec<LabelMap>> {
     let image = read(path, &Limits::default())?;
     check_grid(case, &image.geometry, path, image.geometry != Geometry::default())?;
     let image = as_gray(image, path)?;
     let count = maps_in(case, &image.shape[..], image.voxels.len(), path)?;
-    let labels = image.to_labels().map_err(|problem| problem.in_file(path))?.data;
+    let mut labels = image.to_labels().map_err(|problem| problem.in_file(path))?.data;
     let classes = dataset.classes.len();
-    let mut maps = vec![];
-    for labels in labels.chunks_exact(labels.len() / count) {
-        let mut labels = labels.to_vec();
-        if labels.iter().any(|&label| usize::from(label) >= classes)
-            && let Some(unknown) = dataset.reading.coding.decode(&mut labels, classes)
-        {
-            let values: Vec<String> = unknown.values.iter().take(5).map(u8::to_string).collect();
-            return Err(EvalError::mismatch(format!(
-                "{} has the labels {}, but the classes are {}; write the number of the class into each voxel",
-                path.display(),
-                values.join(", "),
-                dataset.classes.join(", ")
-            )));
-        }
-        maps.push(LabelMap::new(labels, classes)?);
-    }
-    Ok(maps)
+    readings.decode(dataset, &mut labels, path)?;
+    let maps = labels.chunks_exact(labels.len() / count);
+    maps.map(|map| Ok(LabelMap::new(map.to_vec(), classes)?)).collect()
 }
 
 /// A picture in color whose channels are equal, as one channel.
@@ -330,7 +401,16 @@ fn probabilities(case: &Case, classes: usize, path: &Path) -> Result<Vec<f32>> {
     }
     values.iter_mut().for_each(|p| *p = p.clamp(0.0, 1.0));
     match count {
-        _ if count == classes => Ok(values),
+        _ if count == classes => {
+            let voxels = case.voxels();
+            let sum = |voxel: usize| (0..classes).map(|class| values[class * voxels + voxel]).sum::<f32>();
+            match (0..voxels).map(sum).find(|sum| (sum - 1.0).abs() > SUM_TOLERANCE) {
+                None => Ok(values),
+                Some(sum) => wrong(format!(
+                    "the probabilities of a voxel sum to {sum}, but they must sum to 1; apply a softmax, not sigmoids"
+                )),
+            }
+        }
         1 if classes == 2 => {
             let background: Vec<f32> = values.iter().map(|p| 1.0 - p).collect();
             Ok([background, values].concat())
