@@ -44,7 +44,6 @@ TOLERANCE = 1e-6
 SURFACE_TOLERANCE = 2.0
 NAMED = {
     "medpy hd95": "the percentile of both directions together; ours and MONAI's is the larger of the two directed ones",
-    "medpy assd": "the mean of two directed means; ours and MONAI's is over all surface voxels of both",
 }
 
 
@@ -97,7 +96,7 @@ def ged(samples, raters, classes):
 def ece(p, rater, bins):
     """The error of the most probable label, with the bins of torchmetrics but 1 in the last one."""
     top, confidence = p.argmax(0), np.round(p.max(0), 12)
-    number = np.minimum((confidence * bins + 1e-6).astype(int), bins - 1)
+    number = np.minimum(((confidence + 1e-6) * bins).astype(int), bins - 1)
     right = (top == rater).astype(float)
     total = 0.0
     for b in range(bins):
@@ -135,8 +134,7 @@ def compare(case, folder, classes, spacing, samples, raters, found):
     flat = shape[0] == 1
     p = np.stack([np.mean([s == k for s in samples], axis=0) for k in range(classes)])
     found.add("NumPy GED²", case["ged"][-1]["squared"], ged(samples, raters, classes))
-    for rater, value in enumerate([case["challenge_ece"]["whole"]]):
-        found.add("NumPy ECE, 50 bins", value, float(np.mean([ece(p, r, 50) for r in raters])))
+    found.add("NumPy ECE, 50 bins", case["challenge_ece"]["whole"], float(np.mean([ece(p, r, 50) for r in raters])))
     if linear_sum_assignment:
         size = len(samples) * len(raters) // math.gcd(len(samples), len(raters))
         cost = np.array([[distance(samples[i % len(samples)], raters[j % len(raters)], classes) for j in range(size)] for i in range(size)])
@@ -219,7 +217,7 @@ def main():
             if done.returncode:
                 sys.exit(f"group {number}: {done.stderr}")
             for name, (spacing, samples, raters) in cases.items():
-                case = json.loads((folder / "scores/evaluation/cases" / f"{name}.json").read_text())["scored"]["scores"]
+                case = json.loads((folder / "scores/evaluation/cases" / f"{name}.json").read_text())["scores"]
                 spacing = [float(np.float32(x)) for x in spacing]
                 compare(case, folder, classes, spacing, samples, raters, found)
     failed = False

@@ -186,17 +186,10 @@ fn staple_equals_expectation_maximization_voxel_by_voxel() {
             assert!(found.probabilities.iter().all(|p| *p == prior));
             continue;
         }
-        let (mut p, mut q, mut w) = (vec![0.99999; n], vec![0.99999; n], vec![0.0; v]);
+        let share = |voxel: usize| marks.iter().filter(|rater| rater[voxel]).count() as f64 / n as f64;
+        let (mut p, mut q) = (vec![0.0; n], vec![0.0; n]);
+        let mut w: Vec<f64> = (0..v).map(share).collect();
         for _ in 0..1000 {
-            for (voxel, w) in w.iter_mut().enumerate() {
-                let (mut there, mut absent) = (prior, 1.0 - prior);
-                for rater in 0..n {
-                    there *= if marks[rater][voxel] { p[rater] } else { 1.0 - p[rater] };
-                    absent *= if marks[rater][voxel] { 1.0 - q[rater] } else { q[rater] };
-                }
-                let share = marks.iter().filter(|rater| rater[voxel]).count() as f64 / n as f64;
-                *w = if there + absent > 0.0 { there / (there + absent) } else { share };
-            }
             let old = [p.clone(), q.clone()].concat();
             for rater in 0..n {
                 let (mut hit, mut weight, mut miss, mut rest) = (0.0, 0.0, 0.0, 0.0);
@@ -209,14 +202,17 @@ fn staple_equals_expectation_maximization_voxel_by_voxel() {
                 p[rater] = if weight > 0.0 { hit / weight } else { 0.99999 };
                 q[rater] = if rest > 0.0 { miss / rest } else { 0.99999 };
             }
-            let change = [p.clone(), q.clone()]
-                .concat()
-                .iter()
-                .zip(&old)
-                .map(|(a, b)| (a - b).abs())
-                .fold(0.0, f64::max);
-            if change < 1e-9 {
+            let new = [p.clone(), q.clone()].concat();
+            if new.iter().zip(&old).all(|(new, old)| (new - old).abs() < 1e-9) {
                 break;
+            }
+            for (voxel, w) in w.iter_mut().enumerate() {
+                let (mut there, mut absent) = (prior, 1.0 - prior);
+                for rater in 0..n {
+                    there *= if marks[rater][voxel] { p[rater] } else { 1.0 - p[rater] };
+                    absent *= if marks[rater][voxel] { 1.0 - q[rater] } else { q[rater] };
+                }
+                *w = if there + absent > 0.0 { there / (there + absent) } else { share(voxel) };
             }
         }
         let same =

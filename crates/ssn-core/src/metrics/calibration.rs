@@ -10,7 +10,7 @@ use crate::{CoreError, Result};
 /// The most bins of the calibration error.
 pub const MAX_BINS: usize = 65_536;
 
-/// How far below the edge of a bin, as a share of its width, a probability is at the edge.
+/// How far below the edge of a bin a probability is at the edge.
 const EDGE: f64 = 1e-6;
 
 /// Which probability is compared with which event.
@@ -25,7 +25,7 @@ pub enum Calibrated {
 
 /// The expected calibration error Σ_b (n_b / n) |frequency_b − confidence_b| of probabilities `[c, v]` against one or
 /// several raters, in `bins` bins of equal width: bin b of B holds b/B ≤ p < (b + 1)/B, the last one 1 as well. A probability
-/// within 10⁻⁶/B of an edge is at the edge, so that shares of samples in single precision do not fall beside it by chance.
+/// within 10⁻⁶ of an edge is at the edge, so that shares of samples in single precision do not fall beside it by chance.
 ///
 /// # Errors
 /// As every score, and unless 1 ≤ `bins` ≤ [`MAX_BINS`] and the class exists.
@@ -51,7 +51,7 @@ pub fn ece(probabilities: &[f32], raters: &[LabelMap], calibrated: Calibrated, b
             }
         };
         let confidence = f64::from(probability(class)).clamp(0.0, 1.0);
-        let (events, sum) = &mut tallies[((confidence * bins as f64 + EDGE) as usize).min(bins - 1)];
+        let (events, sum) = &mut tallies[(((confidence + EDGE) * bins as f64) as usize).min(bins - 1)];
         *events += raters.iter().filter(|rater| usize::from(rater.labels()[voxel]) == class).count();
         *sum += confidence * raters.len() as f64;
     }

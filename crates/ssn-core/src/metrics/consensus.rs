@@ -16,8 +16,8 @@ const THRESHOLD_SLACK: f64 = 1e-6;
 const STAPLE_STEPS: usize = 1000;
 /// STAPLE ends when no rater's sensitivity or specificity moves by more.
 const STAPLE_CHANGE: f64 = 1e-9;
-/// The sensitivity and specificity from which STAPLE starts.
-const STAPLE_START: f64 = 0.99999;
+/// The sensitivity or specificity of raters where there is nothing to tell it from.
+const UNKNOWN_RATE: f64 = 0.99999;
 
 /// How many of n raters give each voxel a class or group.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,7 +109,8 @@ impl RaterVotes {
 }
 
 /// STAPLE (Warfield, Zou and Wells, 2004): expectation-maximization of a hidden mask and of the sensitivity and
-/// specificity of each rater, with the share of all marks as the prior of every voxel.
+/// specificity of each rater, with the share of all marks as the prior of every voxel, from the share of raters at each voxel on,
+/// as ITK begins.
 ///
 /// All voxels with the same marks have the same probability, so that a step costs as much as there are patterns of
 /// marks. Where no rater or every rater marks everything, the answer is theirs.
@@ -137,39 +138,34 @@ pub fn staple(raters: &[LabelMap], group: &ClassGroup) -> Result<Staple> {
     let total: f64 = counts.iter().sum();
     let prior = patterns.iter().zip(&counts).map(|(marks, count)| share(marks) * count).sum::<f64>() / total;
     let mut weights: Vec<f64> = patterns.iter().map(|marks| share(marks)).collect();
-    let (mut sensitivities, mut specificities) = (vec![STAPLE_START; n], vec![STAPLE_START; n]);
-    if prior > 0.0 && prior < 1.0 {
-        for _ in 0..STAPLE_STEPS {
-            for (weight, marks) in weights.iter_mut().zip(&patterns) {
-                let product = |rates: &[f64], wanted: bool| -> f64 {
-                    rates
-                        .iter()
-                        .zip(marks)
-                        .map(|(p, mark)| if *mark == wanted { *p } else { 1.0 - p })
-                        .product()
-                };
-                let there = prior * product(&sensitivities, true);
-                let absent = (1.0 - prior) * product(&specificities, false);
-                // Raters who all contradict what is certain of them leave nothing to divide by.
-                *weight = if there + absent > 0.0 { there / (there + absent) } else { share(marks) };
+    let (mut sensitivities, mut specificities) = (vec![UNKNOWN_RATE; n], vec![UNKNOWN_RATE; n]);
+    let is_mixed = prior > 0.0 && prior < 1.0;
+    for step in 0..STAPLE_STEPS * usize::from(is_mixed) {
+        let rates = |wanted: bool, rater: usize| {
+            let (mut agreed, mut all) = (0.0, 0.0);
+            for ((weight, marks), count) in weights.iter().zip(&patterns).zip(&counts) {
+                let weight = count * if wanted { *weight } else { 1.0 - weight };
+                agreed += if marks[rater] == wanted { weight } else { 0.0 };
+                all += weight;
             }
-            let rates = |wanted: bool, rater: usize| {
-                let (mut agreed, mut all) = (0.0, 0.0);
-                for ((weight, marks), count) in weights.iter().zip(&patterns).zip(&counts) {
-                    let weight = count * if wanted { *weight } else { 1.0 - weight };
-                    agreed += if marks[rater] == wanted { weight } else { 0.0 };
-                    all += weight;
-                }
-                if all > 0.0 { agreed / all } else { STAPLE_START }
+            if all > 0.0 { agreed / all } else { UNKNOWN_RATE }
+        };
+        let (p, q): (Vec<f64>, Vec<f64>) =
+            (0..n).map(|rater| (rates(true, rater), rates(false, rater))).unzip();
+        let moved = p.iter().chain(&q).zip(sensitivities.iter().chain(&specificities));
+        let change = moved.map(|(new, old)| (new - old).abs()).fold(0.0, f64::max);
+        (sensitivities, specificities) = (p, q);
+        if step > 0 && change < STAPLE_CHANGE {
+            break;
+        }
+        for (weight, marks) in weights.iter_mut().zip(&patterns) {
+            let product = |rates: &[f64], wanted: bool| -> f64 {
+                rates.iter().zip(marks).map(|(p, mark)| if *mark == wanted { *p } else { 1.0 - p }).product()
             };
-            let (p, q): (Vec<f64>, Vec<f64>) =
-                (0..n).map(|rater| (rates(true, rater), rates(false, rater))).unzip();
-            let moved = p.iter().chain(&q).zip(sensitivities.iter().chain(&specificities));
-            let change = moved.map(|(new, old)| (new - old).abs()).fold(0.0, f64::max);
-            (sensitivities, specificities) = (p, q);
-            if change < STAPLE_CHANGE {
-                break;
-            }
+            let there = prior * product(&sensitivities, true);
+            let absent = (1.0 - prior) * product(&specificities, false);
+            // Raters who all contradict what is certain of them leave nothing to divide by.
+            *weight = if there + absent > 0.0 { there / (there + absent) } else { share(marks) };
         }
     }
     let probabilities = pattern_of.into_iter().map(|number| weights[number]).collect();
