@@ -77,7 +77,25 @@ fn command(engine: &Path) -> Command {
     if std::env::var_os(TUNABLES).is_none() {
         command.env(TUNABLES, KEEP_MEMORY);
     }
+    let chosen = WAITING.iter().any(|name| std::env::var_os(name).is_some());
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    if !chosen && is_busy(&load, cores) {
+        command.env(WAITING[0], "passive");
+    }
     command
+}
+
+/// Variables by which users choose how threads wait for each other.
+const WAITING: [&str; 2] = ["OMP_WAIT_POLICY", "GOMP_SPINCOUNT"];
+
+/// Whether other programs compute on at least half of the cores, by the text of `/proc/loadavg`.
+///
+/// Threads that wait for each other spin by default, which is fastest on cores of their own and takes the time of those that they
+/// wait for on others' (`docs/performance.md`, beside other programs).
+fn is_busy(load: &str, cores: usize) -> bool {
+    let last_minute = load.split(' ').next().and_then(|value| value.parse::<f64>().ok());
+    last_minute.is_some_and(|load| 2.0 * load >= cores as f64)
 }
 
 #[cfg(unix)]
@@ -197,6 +215,12 @@ pub fn libraries_of(program: &Path, on_demand: &[PathBuf]) -> Libraries {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_is_busy_when_half_of_its_cores_are() {
+        assert!(is_busy("1.02 0.50 0.20 2/300 4711\n", 2) && is_busy("8.0 1 1 1/1 1", 16));
+        assert!(!is_busy("0.98 4 4 1/1 1", 2) && !is_busy("", 2));
+    }
 
     #[test]
     fn this_program_finds_its_own_libraries() {
