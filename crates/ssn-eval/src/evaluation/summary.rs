@@ -179,19 +179,21 @@ fn of_group(group: &GroupScores, in_voxels: bool, sets: &[ScoreSet]) -> Vec<Obse
         use ScoreSet::{Consensus, Curvas, Mmis, Pdacvi, Qubiq};
         let (crps_title, samples_title) =
             (format!("volume CRPS, {ml}"), format!("volume CRPS of samples, {ml}"));
-        let rows: [(&[ScoreSet], &str, &str, Unit, Option<f64>); 9] = [
-            (&[Curvas], "consensus_dice", "consensus Dice %", percent, scores.consensus_dice),
-            (&[Curvas], "confidence", "confidence %", percent, scores.confidence),
-            (&[Qubiq], "soft_dice_qubiq", "soft Dice, QUBIQ %", percent, scores.soft_dice_qubiq),
-            (&[Pdacvi], "soft_dice_pdacvi", "soft Dice, PDACVI %", percent, scores.soft_dice_pdacvi),
-            (&[Mmis], "soft_dice_mmis", "soft Dice, MMIS %", percent, scores.soft_dice_mmis),
-            (&[Curvas, Pdacvi], "volume_crps", &crps_title, crps, scores.volume_crps),
-            (&[Curvas, Pdacvi], "sample_volume_crps", &samples_title, crps, scores.sample_volume_crps),
-            (&[Consensus], "majority_dice", "Dice with the majority %", percent, scores.majority_dice),
-            (&[Consensus], "staple_dice", "Dice with STAPLE %", percent, scores.staple_dice),
+        let rows = [
+            (Curvas, of_case("consensus_dice", "consensus Dice %", percent, scores.consensus_dice)),
+            (Curvas, of_case("confidence", "confidence %", percent, scores.confidence)),
+            (Qubiq, of_case("soft_dice_qubiq", "soft Dice, QUBIQ %", percent, scores.soft_dice_qubiq)),
+            (Pdacvi, of_case("soft_dice_pdacvi", "soft Dice, PDACVI %", percent, scores.soft_dice_pdacvi)),
+            (Mmis, of_case("soft_dice_mmis", "soft Dice, MMIS %", percent, scores.soft_dice_mmis)),
+            (Curvas, of_case("volume_crps", &crps_title, crps, scores.volume_crps)),
+            (Curvas, of_case("sample_volume_crps", &samples_title, crps, scores.sample_volume_crps)),
+            (Consensus, of_case("majority_dice", "Dice with the majority %", percent, scores.majority_dice)),
+            (Consensus, of_case("staple_dice", "Dice with STAPLE %", percent, scores.staple_dice)),
         ];
-        let wanted = rows.into_iter().filter(|(of, ..)| of.iter().any(|set| asked(sets, *set)));
-        all.extend(wanted.map(|(_, key, title, unit, value)| of_case(key, title, unit, value)));
+        // The CRPS belongs to both challenges.
+        let wanted =
+            |set, row: &Observations| asked(sets, set) || asked(sets, Pdacvi) && row.key.contains("crps");
+        all.extend(rows.into_iter().filter(|(set, row)| wanted(*set, row)).map(|(_, row)| row));
     }
     all.extend([
         of_case("volume", &format!("volume of the prediction, {ml}"), volume, Some(volumes.prediction)),

@@ -151,7 +151,7 @@ pub fn write(path: &Path, image: &Image) -> Result<(), FileError> {
     write_labels(path, image, &[])
 }
 
-/// Writes a label map with the names of its segments, where the format holds names; otherwise like [`write`].
+/// Writes a label map with the names of its segments, where the format holds names; otherwise like [`write()`].
 pub fn write_labels(path: &Path, image: &Image, segments: &[Segment]) -> Result<(), FileError> {
     let named = |problem: Problem| problem.in_file(path);
     let version = nifti::Version::for_image(image);
