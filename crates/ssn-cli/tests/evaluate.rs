@@ -32,7 +32,8 @@ fn folder() -> TempDir {
     folder
 }
 
-fn predict(folder: &TempDir, name: &str, kind: Kind) -> Predictions {
+/// A folder for predictions of the test cases.
+fn create(folder: &TempDir, name: &str) -> Predictions {
     let about = About {
         model: model(),
         seed: 0,
@@ -41,7 +42,11 @@ fn predict(folder: &TempDir, name: &str, kind: Kind) -> Predictions {
         images: None,
         labels_only: false,
     };
-    let predictions = Predictions::create(&folder.path().join(name), about).unwrap();
+    Predictions::create(&folder.path().join(name), about).unwrap()
+}
+
+fn predict(folder: &TempDir, name: &str, kind: Kind) -> Predictions {
+    let predictions = create(folder, name);
     for (number, id) in CASES.into_iter().enumerate() {
         Prediction { kind, ..Prediction::picture(id, number as u64) }
             .write(&predictions.distribution_path(id));
@@ -238,15 +243,7 @@ fn threads_change_nothing() {
 #[test]
 fn resampled_predictions_are_scored_on_the_grid_of_the_image() {
     let folder = folder();
-    let about = About {
-        model: model(),
-        seed: 0,
-        dataset: "set".to_owned(),
-        split: "test".to_owned(),
-        images: None,
-        labels_only: false,
-    };
-    let predictions = Predictions::create(&folder.path().join("coarse"), about).unwrap();
+    let predictions = create(&folder, "coarse");
     // The network has half of the image's voxels along each axis.
     let (size, spacing) = ([1, 4, 4], [2.0, 2.0, 1.0]);
     let geometry = Geometry { spacing, ..Geometry::default() };

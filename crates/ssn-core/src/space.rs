@@ -31,6 +31,25 @@ impl Region {
         [0, 1, 2].map(|axis| within[axis] + self.start[axis])
     }
 
+    /// The smallest box that holds all of some voxels `[d, h, w]`; nothing without one.
+    pub fn around(voxels: impl IntoIterator<Item = [usize; 3]>) -> Option<Self> {
+        let (mut start, mut end) = ([usize::MAX; 3], [0; 3]);
+        for voxel in voxels {
+            for axis in 0..3 {
+                start[axis] = start[axis].min(voxel[axis]);
+                end[axis] = end[axis].max(voxel[axis] + 1);
+            }
+        }
+        (end[0] > 0).then(|| Self { start, size: [0, 1, 2].map(|axis| end[axis] - start[axis]) })
+    }
+
+    /// The box with `margin` voxels more on each side, as far as an image of a size has them.
+    pub fn grown(self, margin: usize, size: [usize; 3]) -> Self {
+        let start = self.start.map(|at| at.saturating_sub(margin));
+        let end = [0, 1, 2].map(|axis| (self.start[axis] + self.size[axis] + margin).min(size[axis]));
+        Self { start, size: [0, 1, 2].map(|axis| end[axis] - start[axis]) }
+    }
+
     /// Whether the box lies in an image of a size `[d, h, w]`.
     pub fn lies_in(&self, size: [usize; 3]) -> bool {
         (0..3).all(|axis| {
@@ -133,6 +152,14 @@ impl Grid {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_box_goes_around_its_voxels() {
+        let found = Region::around([[1, 5, 2], [0, 5, 4]]).unwrap();
+        assert_eq!(found, Region { start: [0, 5, 2], size: [2, 1, 3] });
+        assert_eq!(found.grown(3, [2, 7, 9]), Region { start: [0, 2, 0], size: [2, 5, 8] });
+        assert_eq!(Region::around([]), None);
+    }
 
     #[test]
     fn the_nearest_voxel_is_where_the_middles_meet() {

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use ssn_core::metrics::{
-    Calibrated, ClassGroup, RaterVotes, crps_of_raters, crps_of_samples, ece, mask_dice, staple,
+    Calibrated, ClassGroup, RaterVotes, Summary, crps_of_raters, crps_of_samples, ece, mask_dice, staple,
 };
 use ssn_core::{LabelMap, Region};
 
@@ -149,11 +149,9 @@ impl ChallengeEce {
         sets: &[ScoreSet],
     ) -> Result<Self> {
         let of = |probabilities: &[f32], raters: &[LabelMap]| -> Result<Option<f64>> {
-            let each = raters.iter().map(|rater| {
-                Ok(ece(probabilities, std::slice::from_ref(rater), Calibrated::TopLabel, BINS)?)
-            });
-            let errors = each.collect::<Result<Vec<f64>>>()?;
-            Ok((!errors.is_empty()).then(|| errors.iter().sum::<f64>() / errors.len() as f64))
+            let one = |rater| ece(probabilities, std::slice::from_ref(rater), Calibrated::TopLabel, BINS);
+            let each = raters.iter().map(|rater| Ok(Some(one(rater)?))).collect::<Result<Vec<_>>>()?;
+            Ok(Summary::of(&each)?.mean)
         };
         let mut errors = Self::default();
         if asked(sets, ScoreSet::Curvas) {
@@ -173,15 +171,8 @@ impl ChallengeEce {
 /// The box around what any rater marked, with a margin, within an image of a size; nothing where nobody marked anything.
 fn marks(raters: &[LabelMap], size: [usize; 3]) -> Option<Region> {
     let whole = Region::whole(size);
-    let (mut low, mut high) = ([usize::MAX; 3], [0; 3]);
-    for rater in raters {
-        for (at, _) in rater.labels().iter().enumerate().filter(|(_, label)| **label > 0) {
-            let place = whole.voxel(at);
-            low = [0, 1, 2].map(|axis| low[axis].min(place[axis]));
-            high = [0, 1, 2].map(|axis| high[axis].max(place[axis] + 1));
-        }
-    }
-    let start = low.map(|at| at.saturating_sub(MARGIN));
-    let end = [0, 1, 2].map(|axis| (high[axis] + MARGIN).min(size[axis]));
-    (high[0] > 0).then(|| Region { start, size: [0, 1, 2].map(|axis| end[axis] - start[axis]) })
+    let marked = raters.iter().flat_map(|rater| {
+        rater.labels().iter().enumerate().filter(|(_, label)| **label > 0).map(|(at, _)| whole.voxel(at))
+    });
+    Some(Region::around(marked)?.grown(MARGIN, size))
 }

@@ -671,7 +671,7 @@ impl GroupInput<'_> {
     /// The means of the surface scores of the first samples against each rater.
     fn sample_surfaces(&self, group: &ClassGroup) -> Result<Vec<SurfaceScores>> {
         let first = self.samples.iter().take(self.config.surface_samples);
-        let each = first.map(|sample| self.surfaces(group, &group.plane_mask(sample)));
+        let each = first.map(|sample| self.surfaces(group, &sample.mask(group.classes())));
         let each = each.collect::<Result<Vec<_>>>()?;
         let over = |rater: usize, value: fn(&SurfaceScores) -> Option<f64>| {
             mean(&each.iter().map(|scores| value(&scores[rater])).collect::<Vec<_>>())

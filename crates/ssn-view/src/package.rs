@@ -172,20 +172,16 @@ fn shown(
     let Some(nearest) = nearest else {
         return marked_box(about.size, &maps, numbers.map(|x| region.voxel(x)));
     };
-    let (mut low, mut high) = ([usize::MAX; 3], [0; 3]);
-    for place in numbers.map(|x| region.voxel(x)) {
-        low = [0, 1, 2].map(|axis| low[axis].min(place[axis]));
-        high = [0, 1, 2].map(|axis| high[axis].max(place[axis]));
-    }
-    let within = |axis: usize| {
-        let near = |at: &usize| (low[axis]..=high[axis]).contains(at);
-        (nearest[axis].iter().position(near), nearest[axis].iter().rposition(near))
-    };
-    let ends = [0, 1, 2].map(within);
-    let corners: Option<Vec<[usize; 2]>> = ends.iter().map(|(a, b)| Some([(*a)?, (*b)?])).collect();
-    let corners =
-        corners.into_iter().flat_map(|ends| [0, 1].map(|side| [0, 1, 2].map(|axis| ends[axis][side])));
-    marked_box(about.size, &maps, corners)
+    // The voxels of the image that show a kept one.
+    let corners = Region::around(numbers.map(|x| region.voxel(x))).and_then(|kept| {
+        let near = |axis: usize| {
+            let inside = |at: &usize| (kept.start[axis]..kept.start[axis] + kept.size[axis]).contains(at);
+            Some((nearest[axis].iter().position(inside)?, nearest[axis].iter().rposition(inside)?))
+        };
+        let [d, h, w] = [near(0)?, near(1)?, near(2)?];
+        Some([[d.0, h.0, w.0], [d.1, h.1, w.1]])
+    });
+    marked_box(about.size, &maps, corners.into_iter().flatten())
 }
 
 /// The share of each column of the factor in Σ_q |P_q|² over the voxels of the package; zeros where there is none.
@@ -213,30 +209,13 @@ const MARGIN: usize = 8;
 /// The smallest box, with a margin, outside which every label map `[d, h, w]` is background and no voxel of the image is in
 /// `kept`; the whole image where there is nothing at all.
 fn marked_box(size: [usize; 3], maps: &[&[u8]], kept: impl Iterator<Item = [usize; 3]>) -> Region {
-    let (mut low, mut high) = (size, [0; 3]);
-    let mut include = |place: [usize; 3]| {
-        for axis in 0..3 {
-            low[axis] = low[axis].min(place[axis]);
-            high[axis] = high[axis].max(place[axis] + 1);
-        }
-    };
-    kept.for_each(&mut include);
     let whole = Region::whole(size);
-    for map in maps {
-        for (row, labels) in map.chunks(size[2]).enumerate() {
-            let first = labels.iter().position(|label| *label > 0);
-            let last = labels.iter().rposition(|label| *label > 0);
-            for column in [first, last].into_iter().flatten() {
-                include(whole.voxel(row * size[2] + column));
-            }
-        }
-    }
-    if high[0] == 0 {
-        return whole;
-    }
-    let start = low.map(|at| at.saturating_sub(MARGIN));
-    let end = [0, 1, 2].map(|axis| (high[axis] + MARGIN).min(size[axis]));
-    Region { start, size: [0, 1, 2].map(|axis| end[axis] - start[axis]) }
+    let marked = maps.iter().flat_map(|map| map.chunks(size[2]).enumerate()).flat_map(|(row, labels)| {
+        let first = labels.iter().position(|label| *label > 0);
+        let last = labels.iter().rposition(|label| *label > 0);
+        [first, last].into_iter().flatten().map(move |column| whole.voxel(row * size[2] + column))
+    });
+    Region::around(kept.chain(marked)).map_or(whole, |region| region.grown(MARGIN, size))
 }
 
 const VERSION: u32 = 1;

@@ -69,11 +69,6 @@ impl ClassGroup {
         Ok(map.mask(&self.classes))
     }
 
-    /// The merged mask `[v]` of packed maps.
-    pub fn plane_mask(&self, planes: &BitPlanes) -> Vec<bool> {
-        planes.mask(&self.classes)
-    }
-
     /// Fails when maps with `classes` classes do not have one of the group's.
     pub(super) fn check(&self, classes: usize) -> Result<()> {
         match self.classes.iter().position(|&class| usize::from(class) >= classes) {

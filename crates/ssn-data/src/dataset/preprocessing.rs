@@ -1,6 +1,6 @@
 //! What happens to a case after it was read: normalization, cropping to the mask, resampling to a common spacing.
 
-use ssn_core::space::Grid;
+use ssn_core::space::{Grid, Region};
 use ssn_io::Limits;
 
 use crate::dataset::{Case, Normalization};
@@ -37,16 +37,10 @@ impl Preprocessing {
 
 /// The smallest box that holds the mask: first and last + 1 along `[d, h, w]`; `None` for an empty mask.
 pub fn mask_box(mask: &[u8], shape: [usize; 3]) -> Option<[[usize; 2]; 3]> {
-    let [_, h, w] = shape;
-    let mut found: Option<[[usize; 2]; 3]> = None;
-    for (index, _) in mask.iter().enumerate().filter(|(_, m)| **m > 0) {
-        let at = [index / (h * w), index / w % h, index % w];
-        let limits = found.get_or_insert(at.map(|x| [x, x + 1]));
-        for (limit, x) in limits.iter_mut().zip(at) {
-            *limit = [limit[0].min(x), limit[1].max(x + 1)];
-        }
-    }
-    found
+    let whole = Region::whole(shape);
+    let inside = mask.iter().enumerate().filter(|(_, m)| **m > 0).map(|(index, _)| whole.voxel(index));
+    let Region { start, size } = Region::around(inside)?;
+    Some([0, 1, 2].map(|axis| [start[axis], start[axis] + size[axis]]))
 }
 
 /// The part of `[planes, d, h, w]` inside a box.

@@ -20,6 +20,7 @@ use super::each_case;
 use crate::error::{EvalError, Result};
 use crate::predictions::{
     ABOUT_FILE, About, Description, DistributionFile, Kind, ModelId, Predictions, StoredImage, named,
+    stored_logarithm,
 };
 
 /// Files of another tool.
@@ -54,8 +55,6 @@ impl OtherTool {
 
 /// How far the probabilities of a voxel may sum from 1.
 const SUM_TOLERANCE: f32 = 0.01;
-/// Probabilities below this are stored as this one, so that their logarithm is finite.
-const LEAST: f32 = 1e-7;
 
 /// The files of one case.
 struct CaseFiles<'a> {
@@ -63,6 +62,26 @@ struct CaseFiles<'a> {
     samples: &'a [(String, PathBuf)],
     probabilities: Option<&'a Path>,
     labels: Option<&'a Path>,
+}
+
+impl CaseFiles<'_> {
+    fn all(&self) -> impl Iterator<Item = &Path> {
+        let samples = self.samples.iter().map(|(_, path)| path.as_path());
+        samples.chain(self.probabilities).chain(self.labels)
+    }
+}
+
+/// The only file that a case has of something, if it has one.
+fn alone<'a>(id: &str, what: &str, found: &'a FilesByCase) -> Result<Option<&'a Path>> {
+    match found.cases.get(id).map_or(&[][..], Vec::as_slice) {
+        [] => Ok(None),
+        [(_, path)] => Ok(Some(path)),
+        [(_, a), (_, b), ..] => Err(EvalError::mismatch(format!(
+            "case {id} has several files of {what}: {} and {}; give a pattern that fits one of them",
+            a.display(),
+            b.display()
+        ))),
+    }
 }
 
 /// Converts the files of another tool to a folder of predictions of a dataset.
@@ -90,50 +109,32 @@ pub fn import(
         &[("samples", &samples), ("probabilities", &probabilities), ("predictions", &labels)],
         progress,
     );
-    let files = |(index, id): (usize, &&str)| {
-        let of = |found: &'_ FilesByCase| found.cases.get(*id).map_or(&[][..], Vec::as_slice).to_vec();
-        (index, of(&samples), of(&probabilities), of(&labels))
-    };
-    let all: Vec<_> = ids.iter().enumerate().map(files).collect();
     let mut cases = vec![];
-    for (index, samples, probabilities, labels) in &all {
-        let alone = |what: &str, files: &'_ [(String, PathBuf)]| match files {
-            [] | [_] => Ok(()),
-            [(_, a), (_, b), ..] => Err(EvalError::mismatch(format!(
-                "case {} has several files of {what}: {} and {}; give a pattern that fits one of them",
-                ids[*index],
-                a.display(),
-                b.display()
-            ))),
+    for (index, id) in ids.iter().enumerate() {
+        let samples = samples.cases.get(*id).map_or(&[][..], Vec::as_slice);
+        let files = CaseFiles {
+            index,
+            samples,
+            probabilities: alone(id, "probabilities", &probabilities)?,
+            labels: alone(id, "predictions", &labels)?,
         };
-        alone("probabilities", probabilities)?;
-        alone("predictions", labels)?;
-        let one = |files: &'_ [(String, PathBuf)]| files.first().map(|(_, path)| path.clone());
-        if !(samples.is_empty() && probabilities.is_empty() && labels.is_empty()) {
-            cases.push((*index, samples, one(probabilities), one(labels)));
+        if files.all().next().is_some() {
+            cases.push(files);
         }
     }
-    let model =
-        model_of(other, all.iter().flat_map(|(_, a, b, c)| [a, b, c]).flatten().map(|(_, path)| path))?;
+    let model = model_of(other, cases.iter().flat_map(CaseFiles::all))?;
     clear(out, &model, overwrite)?;
     let folder = Predictions::create(out, about(model.clone()))?;
     let readings = Readings::default();
     let phase = Phase::new(progress, cases.len(), "cases");
     let stored = each_case(
         &cases,
-        |case| ids[case.0],
+        |files| ids[files.index],
         &|done| phase.reached(done),
-        |case, _| {
-            let (index, samples, probabilities, labels) = case;
-            let files = CaseFiles {
-                index: *index,
-                samples,
-                probabilities: probabilities.as_deref(),
-                labels: labels.as_deref(),
-            };
-            let file = convert(dataset, &files, model.clone(), &readings)?;
-            file.write(&folder.distribution_path(ids[*index]))?;
-            Ok((ids[*index], file.sample_count()))
+        |files, _| {
+            let file = convert(dataset, files, model.clone(), &readings)?;
+            file.write(&folder.distribution_path(ids[files.index]))?;
+            Ok((ids[files.index], file.sample_count()))
         },
     )?;
     readings.check()?;
@@ -242,7 +243,7 @@ fn tell_matches(ids: &[&str], found: &[(&str, &FilesByCase)], progress: OnProgre
 }
 
 /// The tool by its files: their names and lengths.
-fn model_of<'a>(other: &OtherTool, files: impl Iterator<Item = &'a PathBuf>) -> Result<ModelId> {
+fn model_of<'a>(other: &OtherTool, files: impl Iterator<Item = &'a Path>) -> Result<ModelId> {
     let mut digest = Sha256::new();
     for path in files {
         let length = path.metadata().map_err(|error| EvalError::io(path, error))?.len();
@@ -286,8 +287,7 @@ fn convert(
     };
     let region = covered(&case, &samples, labels.as_ref(), &probabilities);
     let mean = probabilities.chunks_exact(case.voxels());
-    let mean: Vec<f32> =
-        mean.flat_map(|row| region.cut(row, case.shape)).map(|p| p.max(LEAST).ln()).collect();
+    let mean: Vec<f32> = mean.flat_map(|row| region.cut(row, case.shape)).map(stored_logarithm).collect();
     let image = StoredImage {
         sha256: dataset.image_sha256(files.index).unwrap_or_default(),
         has_spacing: entry.source.has_geometry(),
@@ -326,29 +326,19 @@ fn convert(
 fn covered(case: &Case, samples: &[LabelMap], labels: Option<&LabelMap>, probabilities: &[f32]) -> Region {
     let whole = Region::whole(case.shape);
     let mut marked = vec![false; case.voxels()];
-    for map in samples.iter().chain(labels) {
-        marked.iter_mut().zip(map.labels()).for_each(|(marked, label)| *marked |= *label > 0);
-    }
-    for rater in &case.raters {
-        marked.iter_mut().zip(rater).for_each(|(marked, label)| *marked |= *label > 0);
+    let maps = samples.iter().chain(labels).map(LabelMap::labels);
+    for map in maps.chain(case.raters.iter().map(Vec::as_slice)) {
+        marked.iter_mut().zip(map).for_each(|(marked, label)| *marked |= *label > 0);
     }
     marked.iter_mut().zip(probabilities).for_each(|(marked, background)| *marked |= *background < 1.0);
-    let (mut low, mut high) = (case.shape, [0; 3]);
-    for (at, _) in marked.iter().enumerate().filter(|(_, marked)| **marked) {
-        let place = whole.voxel(at);
-        low = [0, 1, 2].map(|axis| low[axis].min(place[axis]));
-        high = [0, 1, 2].map(|axis| high[axis].max(place[axis] + 1));
-    }
-    match high[0] {
-        0 => Region { start: [0; 3], size: [1; 3] },
-        _ => Region { start: low, size: [0, 1, 2].map(|axis| high[axis] - low[axis]) },
-    }
+    let marked = marked.iter().enumerate().filter(|(_, marked)| **marked).map(|(at, _)| whole.voxel(at));
+    Region::around(marked).unwrap_or(Region { start: [0; 3], size: [1; 3] })
 }
 
 /// The label maps of a file on the grid of a case; one, or as many as it has channels.
 fn label_maps(dataset: &Dataset, case: &Case, path: &Path, readings: &Readings) -> Result<Vec<LabelMap>> {
     let image = read(path, &Limits::default())?;
-    check_grid(case, &image.geometry, path, image.geometry != Geometry::default())?;
+    check_grid(case, &image.geometry, path)?;
     let image = as_gray(image, path)?;
     let count = maps_in(case, &image.shape[..], image.voxels.len(), path)?;
     let mut labels = image.to_labels().map_err(|problem| problem.in_file(path))?.data;
@@ -388,7 +378,7 @@ fn probabilities(case: &Case, classes: usize, path: &Path) -> Result<Vec<f32>> {
         array.and_then(|array| array.into_image(&limits)).map_err(|problem| problem.in_file(path))?
     } else {
         let image = read(path, &limits)?;
-        check_grid(case, &image.geometry, path, image.geometry != Geometry::default())?;
+        check_grid(case, &image.geometry, path)?;
         image
     };
     let count = maps_in(case, &image.shape[..], image.voxels.len(), path)?;
@@ -440,8 +430,8 @@ fn maps_in(case: &Case, shape: &[usize], values: usize, path: &Path) -> Result<u
 }
 
 /// Refuses a file in another place than its case, where both have one.
-fn check_grid(case: &Case, geometry: &Geometry, path: &Path, has_geometry: bool) -> Result<()> {
-    if !has_geometry || case.geometry == Geometry::default() {
+fn check_grid(case: &Case, geometry: &Geometry, path: &Path) -> Result<()> {
+    if [geometry, &case.geometry].contains(&&Geometry::default()) {
         return Ok(());
     }
     match geometry.differences(&case.geometry, Tolerance::default()) {

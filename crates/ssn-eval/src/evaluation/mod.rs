@@ -213,10 +213,9 @@ fn plan_work(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Work> 
     let stored = plan.jobs.iter().map(|job| job.found.header.samples).min().unwrap_or(0);
     // Of samples that another tool drew, all count, and of those that a network drew, as many as there are.
     let is_usual = config.samples == DEFAULT_SAMPLES && stored < DEFAULT_SAMPLES;
-    let config = &match stored > 0 && (config.other.samples.is_some() || is_usual) {
-        true => EvaluateConfig { samples: stored, ..config.clone() },
-        false => config.clone(),
-    };
+    let takes_stored = stored > 0 && (config.other.samples.is_some() || is_usual);
+    let samples = if takes_stored { stored } else { config.samples };
+    let config = &EvaluateConfig { samples, ..config.clone() };
     if !plan.missing.is_empty() && !config.allow_missing {
         return Err(EvalError::mismatch(format!(
             "{} of {} cases of the part {} have no prediction in {}: {}; predict them, or go on without them \

@@ -11,6 +11,11 @@ use crate::error::{EvalError, Result};
 /// Probabilities below this are stored as this one, so that their logarithm is finite.
 const LEAST: f32 = 1e-7;
 
+/// The logarithm of a probability as files of samples store it.
+pub(crate) fn stored_logarithm(probability: f32) -> f32 {
+    probability.max(LEAST).ln()
+}
+
 /// The mixture of the distributions of several networks, each with the same weight, as samples: sample i is sample ⌊i / k⌋ of
 /// member i mod k. A deterministic member gives its prediction.
 ///
@@ -44,7 +49,7 @@ pub fn mixture(members: &[DistributionFile], samples: usize) -> Result<Distribut
         let of_member = summary.mean_probabilities()?;
         probabilities.iter_mut().zip(&of_member).for_each(|(sum, p)| *sum += p / k as f32);
     }
-    let mean: Vec<f32> = probabilities.iter().map(|p| p.max(LEAST).ln()).collect();
+    let mean: Vec<f32> = probabilities.into_iter().map(stored_logarithm).collect();
     let models: Vec<&ModelId> = members.iter().map(|member| &member.description().model).collect();
     let description =
         Description { kind: Kind::Sampled, model: ensemble_id(&models), ..first.description().clone() };

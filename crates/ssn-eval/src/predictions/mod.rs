@@ -10,6 +10,7 @@ pub use distribution_file::{
     Description, DistributionFile, Header, Kind, ModelId, NetworkGrid, StoredImage, StoredPrecision,
 };
 pub use draw::{Draw, PredictionRule, blocks, case_seed, predict_labels, summarize};
+pub(crate) use ensemble::stored_logarithm;
 pub use ensemble::{ensemble_id, mixture};
 pub use folder::{
     ABOUT_FILE, About, DISTRIBUTION_ENDING, Found, IMAGE_ENDINGS, ImagePaths, Output, Predictions,
