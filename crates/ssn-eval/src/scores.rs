@@ -16,7 +16,7 @@ use ssn_core::{BitPlanes, LabelMap, Steering};
 use crate::challenges::{ChallengeEce, ChallengeInput, ChallengeScores, ScoreSet, asked};
 use crate::error::{EvalError, Result};
 use crate::predictions::{
-    DistributionFile, Draw, Header, Kind, PredictionRule, blocks, predict_labels, summarize,
+    DistributionFile, Draw, Header, Kind, PredictionRule, blocks, most_probable, predict_labels, summarize,
 };
 
 /// Samples of the paper's figures on LIDC.
@@ -392,10 +392,12 @@ pub struct CaseMaps<'a> {
     pub size: [usize; 3],
     /// The distance of neighboring voxels along d, h and w, in millimeters, where it is known.
     pub spacing: Option<[f64; 3]>,
-    /// The one segmentation that stands for all.
-    pub prediction: &'a LabelMap,
+    /// The one segmentation that stands for all; without it, the most frequent labels of the samples.
+    pub prediction: Option<&'a LabelMap>,
     /// The samples, at least one.
     pub samples: &'a [LabelMap],
+    /// The probabilities of the labels, `[l, v]`; without them, the shares of the samples.
+    pub probabilities: Option<&'a [f32]>,
 }
 
 impl CaseMaps<'_> {
@@ -408,17 +410,36 @@ impl CaseMaps<'_> {
 
 /// Scores segmentations that are in memory.
 ///
-/// The number of samples is that of `maps`, and scores of probabilities have no value, as label maps have none; those of the
-/// challenges take the shares of samples for probabilities.
+/// The number of samples is that of `maps`; there is no likelihood, as label maps have none.
 ///
 /// # Errors
 /// Maps that differ in voxels or classes, and settings or groups that do not fit the classes.
 pub fn score_maps(maps: &CaseMaps<'_>, raters: &[LabelMap], config: &ScoreConfig) -> Result<CaseScores> {
     let samples: Vec<BitPlanes> = maps.samples.iter().map(BitPlanes::new).collect();
-    let mut scores = score_planes(maps, &samples, raters, config)?;
+    let needs_probabilities = config.voxelwise || !config.sets.is_empty();
+    if let (Some(prediction), false) = (maps.prediction, needs_probabilities) {
+        return score_planes(maps, prediction, &samples, raters, config);
+    }
+    let frequencies = LabelFrequencies::of(maps.samples)?;
+    let probabilities = maps.probabilities.map_or_else(|| frequencies.probabilities(), <[f32]>::to_vec);
+    let (voxels, labels) = (voxel_count(maps.size).unwrap_or(usize::MAX), maps.classes.len());
+    if probabilities.len() / labels.max(1) != voxels {
+        let (case, found) = (maps.case, probabilities.len());
+        return Err(EvalError::Parts(format!(
+            "case {case}: there are {found} probabilities, but the image has {voxels} voxels and {labels} classes"
+        )));
+    }
+    let predicted = match maps.prediction {
+        Some(prediction) => prediction.clone(),
+        None => LabelMap::new(most_probable(&probabilities, voxels), labels)?,
+    };
+    let mut scores = score_planes(maps, &predicted, &samples, raters, config)?;
     if !config.sets.is_empty() {
-        let frequencies = LabelFrequencies::of(maps.samples)?;
-        score_challenges(&mut scores, maps, &samples, raters, Some(&frequencies.probabilities()), config)?;
+        score_challenges(&mut scores, maps, &predicted, &samples, raters, Some(&probabilities), config)?;
+    }
+    if config.voxelwise {
+        let likelihood = Likelihood { probabilities, log_likelihoods: vec![], effective_samples: vec![] };
+        scores.voxelwise = Some(score_voxels(likelihood, Some(frequencies), raters, config)?);
     }
     Ok(scores)
 }
@@ -442,21 +463,23 @@ pub fn score(file: &DistributionFile, raters: &[LabelMap], config: &ScoreConfig)
         classes: &about.classes,
         size: about.size,
         spacing: about.has_spacing().then(|| about.spacing()),
-        prediction: &prediction,
+        prediction: Some(&prediction),
         samples: &[],
+        probabilities: None,
     };
-    let mut scores = score_planes(&maps, &planes, raters, config)?;
+    let mut scores = score_planes(&maps, &prediction, &planes, raters, config)?;
     let needs_probabilities = config.voxelwise || !config.sets.is_empty();
     if !needs_probabilities {
         return Ok(scores);
     }
     if about.labels_only {
-        score_challenges(&mut scores, &maps, &planes, raters, None, config)?;
+        score_challenges(&mut scores, &maps, &prediction, &planes, raters, None, config)?;
         return Ok(scores);
     }
     let likelihood = Likelihood::new(file, raters, config)?;
     if !config.sets.is_empty() {
-        score_challenges(&mut scores, &maps, &planes, raters, Some(&likelihood.probabilities), config)?;
+        let probabilities = Some(likelihood.probabilities.as_slice());
+        score_challenges(&mut scores, &maps, &prediction, &planes, raters, probabilities, config)?;
     }
     // Label maps of all samples take much memory.
     drop(planes);
@@ -470,6 +493,7 @@ pub fn score(file: &DistributionFile, raters: &[LabelMap], config: &ScoreConfig)
 fn score_challenges(
     scores: &mut CaseScores,
     maps: &CaseMaps<'_>,
+    prediction: &LabelMap,
     samples: &[BitPlanes],
     raters: &[LabelMap],
     probabilities: Option<&[f32]>,
@@ -481,7 +505,7 @@ fn score_challenges(
         let sample_volumes: Vec<f64> = samples.iter().map(|map| group.volume(map) as f64 * voxel).collect();
         let input = ChallengeInput {
             group,
-            prediction: maps.prediction,
+            prediction,
             raters,
             probabilities,
             sample_volumes: &sample_volumes,
@@ -499,6 +523,7 @@ fn score_challenges(
 /// All scores but those of probabilities.
 fn score_planes(
     maps: &CaseMaps<'_>,
+    prediction: &LabelMap,
     samples: &[BitPlanes],
     raters: &[LabelMap],
     config: &ScoreConfig,
@@ -521,7 +546,8 @@ fn score_planes(
     let hm_iou = (matched_pairs(m, n) <= MAX_MATCHED).then(|| distances.hm_iou()).transpose()?;
     let masks = GroupInput {
         maps,
-        prediction: BitPlanes::new(maps.prediction),
+        prediction,
+        prediction_planes: BitPlanes::new(prediction),
         samples,
         raters,
         rater_planes: &rater_planes,
@@ -611,7 +637,8 @@ const QUANTILES: [f64; 3] = [0.05, 0.5, 0.95];
 /// What the scores of every mask are made of.
 struct GroupInput<'a> {
     maps: &'a CaseMaps<'a>,
-    prediction: BitPlanes,
+    prediction: &'a LabelMap,
+    prediction_planes: BitPlanes,
     samples: &'a [BitPlanes],
     raters: &'a [LabelMap],
     rater_planes: &'a [BitPlanes],
@@ -620,11 +647,10 @@ struct GroupInput<'a> {
 
 impl GroupInput<'_> {
     fn score(&self, name: &str, group: &ClassGroup) -> Result<GroupScores> {
-        let RaterDice { dsc, dsc_nod } = RaterDice::new(&self.prediction, self.rater_planes, group)?;
+        let RaterDice { dsc, dsc_nod } = RaterDice::new(&self.prediction_planes, self.rater_planes, group)?;
         let samples = self.rater_planes.iter().map(|rater| self.sample_scores(rater, group));
         let surfaces = self.config.surfaces;
-        let surface =
-            surfaces.then(|| self.surfaces(group, &group.mask(self.maps.prediction)?)).transpose()?;
+        let surface = surfaces.then(|| self.surfaces(group, &group.mask(self.prediction)?)).transpose()?;
         let sample_surface =
             (surfaces && self.config.surface_samples > 0).then(|| self.sample_surfaces(group)).transpose()?;
         Ok(GroupScores {
@@ -640,7 +666,7 @@ impl GroupInput<'_> {
     }
 
     fn sample_scores(&self, rater: &BitPlanes, group: &ClassGroup) -> Result<SampleScores> {
-        let dice = SampleDice::new(&self.prediction, self.samples, rater, group)?;
+        let dice = SampleDice::new(&self.prediction_planes, self.samples, rater, group)?;
         let [low, middle, high] = QUANTILES.map(|q| dice.quantile(q));
         Ok(SampleScores {
             mean: mean(&dice.samples),
@@ -691,7 +717,7 @@ impl GroupInput<'_> {
         let of_samples: Vec<f64> = self.samples.iter().map(volume).collect();
         let [low, middle, high] = QUANTILES.map(|q| quantile(&of_samples, q));
         Ok(Volumes {
-            prediction: volume(&self.prediction),
+            prediction: volume(&self.prediction_planes),
             samples: [low?, middle?, high?],
             raters: self.rater_planes.iter().map(volume).collect(),
         })

@@ -5,7 +5,9 @@
 mod common;
 
 use common::{description, distribution, file};
-use ssn_core::metrics::{ClassGroup, Overlap, PairStatistic, PairwiseDistances, ged};
+use ssn_core::metrics::{
+    Calibrated, ClassGroup, LabelFrequencies, Overlap, PairStatistic, PairwiseDistances, ece, ged,
+};
 use ssn_core::random::philox4x32;
 use ssn_core::{BitPlanes, LabelMap, LowRankNormal, SampleSummary, Sampler, Steering};
 use ssn_eval::scores::{CaseMaps, Group, memory, score, score_maps};
@@ -86,10 +88,31 @@ fn maps_in_memory_have_the_scores_of_the_file_that_they_are_from() {
         classes: &about.classes,
         size: about.size,
         spacing: Some(about.spacing()),
-        prediction: &file.map_on_image(&file.prediction().unwrap()).unwrap(),
+        prediction: Some(&file.map_on_image(&file.prediction().unwrap()).unwrap()),
         samples: &samples,
+        probabilities: None,
     };
     assert_eq!(score_maps(&maps, &raters, &config).unwrap(), score(&file, &raters, &config).unwrap());
+
+    // Probabilities that are not given are the shares of the samples, and the prediction is the most frequent label.
+    let voxelwise = ScoreConfig { voxelwise: true, ..config.clone() };
+    let shares = LabelFrequencies::of(&samples).unwrap().probabilities();
+    let given = CaseMaps { probabilities: Some(&shares), ..maps };
+    let scores = score_maps(&given, &raters, &voxelwise).unwrap();
+    assert_eq!(score_maps(&maps, &raters, &voxelwise).unwrap(), scores);
+    assert_eq!(
+        scores.voxelwise.unwrap().ece,
+        ece(&shares, &raters, Calibrated::TopLabel, config.bins).unwrap()
+    );
+    let alone = CaseMaps { prediction: None, samples: &samples[..1], ..maps };
+    let of_the_sample = CaseMaps { prediction: Some(&samples[0]), ..alone };
+    assert_eq!(
+        score_maps(&alone, &raters, &config).unwrap(),
+        score_maps(&of_the_sample, &raters, &config).unwrap()
+    );
+    assert!(
+        score_maps(&CaseMaps { probabilities: Some(&shares[1..]), ..maps }, &raters, &voxelwise).is_err()
+    );
     assert!(score_maps(&CaseMaps { samples: &[], ..maps }, &raters, &config).is_err());
 }
 

@@ -115,7 +115,11 @@ pub fn predict_labels(file: &DistributionFile, rule: PredictionRule) -> Result<L
     }
     let summary = summarize(file, 0, &Steering::default(), 0..MARGINAL_SAMPLES, &[])?;
     let probabilities = summary.mean_probabilities()?; // [l, v]
-    let voxels = file.distribution().voxels();
+    Ok(LabelMap::new(most_probable(&probabilities, file.distribution().voxels()), file.labels())?)
+}
+
+/// The label of the largest of the probabilities `[l, v]` at each voxel, the lowest of equals: `[v]`.
+pub(crate) fn most_probable(probabilities: &[f32], voxels: usize) -> Vec<u8> {
     let mut best = probabilities[..voxels].to_vec();
     let mut labels = vec![0u8; voxels];
     for (label, row) in probabilities.chunks_exact(voxels).enumerate().skip(1) {
@@ -125,7 +129,7 @@ pub fn predict_labels(file: &DistributionFile, rule: PredictionRule) -> Result<L
             }
         }
     }
-    Ok(LabelMap::new(labels, file.labels())?)
+    labels
 }
 
 /// Bytes of label maps that are drawn at once.
