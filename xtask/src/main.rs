@@ -20,6 +20,7 @@ mod process;
 mod python;
 mod setup;
 mod test;
+mod wheel;
 
 /// Tasks of a developer's checkout: install libtorch, run the tests, show the demonstration.
 #[derive(Debug, Parser)]
@@ -37,6 +38,7 @@ enum Command {
     Golden(golden::Args),
     Bench(bench::Args),
     CheckCuda(check_cuda::Args),
+    Wheel(wheel::Args),
 }
 
 fn main() -> ExitCode {
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Command::Golden(args) => golden::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::CheckCuda(args) => check_cuda::run(&args),
+        Command::Wheel(args) => wheel::run(&args),
     };
     let exit = result.unwrap_or_else(|error| {
         if let Some(details) = error.details().filter(|details| !details.is_empty()) {

@@ -5,6 +5,7 @@ use crate::error::{Error, Exit};
 use crate::host;
 use serde_json::Value;
 use std::env;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -13,7 +14,12 @@ const ENDED_BY_SIGNAL: u8 = 1;
 
 /// A Cargo command in this checkout, with the environment that a Cargo started by hand would have.
 pub fn cargo() -> Command {
-    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    in_checkout(&env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// A program that may call Cargo, in the same way.
+pub fn in_checkout(program: &OsStr) -> Command {
+    let mut command = Command::new(program);
     command.current_dir(checkout::root());
     // The outer Cargo has set the checkout's LIBTORCH for this process. Passed on, it would make `torch-sys`
     // see a changed environment and compile for minutes at every change between `cargo` and `cargo xtask`.

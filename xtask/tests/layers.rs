@@ -26,6 +26,7 @@ const CRATES: &[(&str, &[&str])] = &[
         "ssn-engine",
         &["ssn", "ssn-io", "ssn-core", "ssn-data", "ssn-eval", "ssn-cuda", "ssn-nn", "ssn-train", "ssn-cli"],
     ),
+    ("ssn-py", &["ssn-io", "ssn-core", "ssn-eval"]),
     ("xtask", &[]),
 ];
 
@@ -104,6 +105,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "report",
         ],
     ),
+    ("ssn-py", &["convert", "image", "distribution", "score"]),
     ("ssn-view", &["error", "keep", "image", "package", "page", "export", "server"]),
     ("ssn-cli", &["exit", "shard", "args", "progress", "engine", "verbs"]),
     (

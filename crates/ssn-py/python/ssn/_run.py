@@ -1,0 +1,146 @@
+"""Training and prediction, by the engine: a process of its own with PyTorch's libraries."""
+
+from __future__ import annotations
+
+import csv
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ssn import _program, _ssn
+from ssn._arrays import floats, spacing_of
+from ssn._distribution import ENDING, Distribution, load
+
+Row = dict[str, float]
+
+
+class Run:
+    """A trained network: the folder of a run, or a bundle that ``ssn export`` made."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if not self.path.exists():
+            raise FileNotFoundError(f"{self.path} does not exist; ssn.train or `ssn train` makes a run")
+
+    def predict(
+        self,
+        image: Any,
+        *,
+        spacing: float | list[float] | None = None,
+        affine: Any = None,
+        case: str = "case",
+        device: str = "auto",
+        checkpoint: str = "best",
+    ) -> Distribution:
+        """The distribution of one image: ``[h, w]``, or with an axis of channels ``[c, h, w]`` or ``[c, d, h, w]``.
+
+        A volume of one channel is ``volume[None]``. ``spacing`` is in the order of the axes of space, ``affine`` as of
+        :attr:`Distribution.affine`. Intensities are normalized as in training. Each call starts the engine anew, which takes
+        a second or two: many images are predicted fastest by ``ssn predict``.
+        """
+        image = floats(image, "image")
+        if image.ndim not in (2, 3, 4) or 0 in image.shape:
+            raise ValueError(f"image has the shape {image.shape}, but [h, w], [c, h, w] or [c, d, h, w] is needed")
+        if not np.isfinite(image).all():
+            raise ValueError("image holds values that are not finite")
+        if image.ndim == 2:
+            image = image[None]
+        volume = image if image.ndim == 4 else image[:, None]
+        if not case or "/" in case or case.startswith("."):
+            raise ValueError(f"case is {case!r}, but it becomes the name of a file")
+        with tempfile.TemporaryDirectory(prefix="ssn-") as folder:
+            out = Path(folder) / "predictions"
+            if spacing is None and affine is None:
+                file = Path(folder) / f"{case}.npy"
+                np.save(file, volume)
+            else:
+                file = Path(folder) / f"{case}.nii.gz"
+                matrix = None if affine is None else np.asarray(affine, dtype=float).tolist()
+                _ssn.write_image(file, np.ascontiguousarray(volume), spacing_of(spacing), matrix)
+            options = ["--out", out, "--device", device, "--checkpoint", checkpoint, "--precision", "single", "--quiet"]
+            _program.run(["predict", self.path, file, *options])
+            return load(next(out.glob(f"*{ENDING}")))
+
+    def metrics(self) -> list[Row]:
+        """The rows of ``metrics.csv``: means over some steps, or validations."""
+        return _rows(self.path / "metrics.csv")
+
+    def __repr__(self) -> str:
+        return f"<ssn.Run {str(self.path)!r}>"
+
+
+def open(path: str | os.PathLike[str]) -> Run:
+    """A trained run; predicting with it needs PyTorch 2.11 (``pip install "ssn[train]"``)."""
+    return Run(path)
+
+
+def train(
+    config: str | os.PathLike[str] | None = None,
+    *,
+    data: str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] = "run",
+    preset: str | None = None,
+    set: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    resume: bool = False,
+    device: str = "auto",
+    on_step: Callable[[Row], None] | None = None,
+) -> Run:
+    """Trains a network as ``ssn train`` does, and gives the run.
+
+    ``config`` is a file that ``ssn init`` wrote, ``data`` a dataset of any recognized layout; ``set`` changes settings, as
+    ``{"training.steps": 1000}``. ``on_step`` is called with every new row of ``metrics.csv``. Ctrl-C saves a checkpoint, and
+    ``resume=True`` goes on from the last one in ``out``.
+    """
+    out = Path(out)
+    if resume:
+        arguments: list[Any] = ["train", "--resume", out]
+    else:
+        arguments = ["train", *([] if config is None else [config]), "--out", out]
+        arguments += [] if preset is None else ["--preset", preset]
+        arguments += [] if seed is None else ["--seed", str(seed)]
+        for key, value in (set or {}).items():
+            arguments += ["--set", f"{key}={_toml(value)}"]
+    arguments += [] if data is None else ["--data", data]
+    arguments += ["--device", device, "--quiet"]
+    seen = len(_rows(out / "metrics.csv")) if resume else 0
+
+    def poll() -> None:
+        nonlocal seen
+        if on_step is None:
+            return
+        rows = _rows(out / "metrics.csv")
+        for row in rows[seen:]:
+            on_step(row)
+        seen = max(seen, len(rows))
+
+    _program.run(arguments, poll)
+    return Run(out)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _rows(path: Path) -> list[Row]:
+    try:
+        with path.open(newline="") as file:
+            text = file.read()
+    except FileNotFoundError:
+        return []
+    whole = text[: text.rfind("\n") + 1]  # the last line may be half written
+    rows = csv.DictReader(whole.splitlines())
+    return [{key: _number(value) for key, value in row.items() if key and value} for row in rows]
+
+
+def _number(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -1,0 +1,171 @@
+"""Scores of any method's samples against any number of raters."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from ssn import _ssn
+from ssn._arrays import as_volume, floats, labels, maps, spacing_of
+from ssn._distribution import Distribution, class_names
+
+
+class Scores(Mapping[str, float]):
+    """Scores by name, as in the tables of ``ssn evaluate``; nan where one has no value.
+
+    Scores of one mask have its name behind theirs, such as ``scores["dsc nodule"]``, and are the mean over the raters for
+    which they have a value; :meth:`per_rater` gives them all. ``docs/reference/metrics.md`` defines every score.
+    """
+
+    def __init__(self, figures: Sequence[dict[str, Any]]) -> None:
+        named = {figure["key"]: figure for figure in figures}
+        of_all_samples = [key for key in named if key.startswith("ged2_")][-1]
+        self._figures = {"ged2": named[of_all_samples], **named}
+
+    def __getitem__(self, key: str) -> float:
+        if key not in self._figures:
+            raise KeyError(f"{key!r}; there are {', '.join(self._figures)}")
+        values = [value for value in self._figures[key]["values"] if value is not None]
+        return sum(values) / len(values) if values else math.nan
+
+    def __getattr__(self, name: str) -> float:
+        if name.startswith("_") or name not in self._figures:
+            raise AttributeError(f"no score {name!r}")
+        return self[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._figures)
+
+    def __len__(self) -> int:
+        return len(self._figures)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(key for key in self._figures if key.isidentifier())]
+
+    def per_rater(self, key: str) -> list[float]:
+        """A value for each rater; nan where there is none."""
+        if not self._figures[key]["per_rater"]:
+            raise KeyError(f"{key!r} has one value, not one for each rater")
+        return [math.nan if value is None else value for value in self._figures[key]["values"]]
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = []
+        for key, about in list(self._figures.items())[1:]:
+            title = about["title"] if about["group"] is None else f"{about['group']}: {about['title']}"
+            rows.append((title, _shown(self[key], about["unit"])))
+        return rows
+
+    def __repr__(self) -> str:
+        rows = self._rows()
+        width = max(len(title) for title, _ in rows)
+        return "\n".join(f"{title:<{width}}  {value:>8}" for title, value in rows)
+
+    def _repr_html_(self) -> str:
+        cells = "".join(f"<tr><td style='text-align:left'>{escape(title)}</td><td>{value}</td></tr>" for title, value in self._rows())
+        return f"<table>{cells}</table>"
+
+
+def _shown(value: float, unit: str) -> str:
+    if math.isnan(value):
+        return "–"
+    digits = {"percent": 1, "score": 3, "voxel-count": 0, "number": 1}.get(unit, 2)
+    return f"{100 * value if unit == 'percent' else value:.{digits}f}"
+
+
+def score(
+    samples: Any,
+    raters: Any,
+    *,
+    prediction: Any = None,
+    probabilities: Any = None,
+    classes: Sequence[str] | None = None,
+    spacing: float | Sequence[float] | None = None,
+    masks: Mapping[str, Sequence[str]] | None = None,
+    sets: str | Sequence[str] = (),
+    surfaces: bool = False,
+    calibration: bool = True,
+    ged_distance: str = "iou",
+    tolerance: float = 2.0,
+    empty_penalty: bool = False,
+) -> Scores:
+    """Scores samples and a prediction of one image against its raters.
+
+    ``samples`` and ``raters`` are label maps, ``[n, h, w]`` or ``[n, d, h, w]`` or lists of maps, of any integer type;
+    a distribution may stand for 100 samples of it. ``prediction`` is the one segmentation that DSC is of; without it, the most
+    frequent labels of the samples. ``probabilities``, ``[c, ...]``, are for calibration; without them, the shares of the samples.
+
+    ``masks`` name unions of classes, as ``{"whole tumor": ["edema", "core"]}``. ``sets`` adds the scores of challenges: ``curvas``,
+    ``pdacvi``, ``qubiq``, ``mmis``, ``consensus`` or ``all``. ``surfaces`` adds HD95, ASSD and the surface Dice at a
+    ``tolerance``, in millimeters with a ``spacing`` and in voxels without; ``empty_penalty`` gives pairs with one empty mask the diagonal of the image.
+    ``calibration=False`` leaves out the scores of voxels. ``ged_distance`` is ``iou``, ``iou-present`` or ``dice``.
+    """
+    if isinstance(samples, Distribution):
+        distribution = samples
+        prediction = distribution.prediction() if prediction is None else prediction
+        probabilities = distribution.probabilities(100) if probabilities is None else probabilities
+        classes = distribution.classes if classes is None else classes
+        spacing = distribution.spacing if spacing is None else spacing
+        samples = distribution.sample(100)
+    samples, raters = maps(samples, "samples"), maps(raters, "raters")
+    size = samples.shape[1:]
+    if raters.shape[1:] != size:
+        raise ValueError(f"samples are {_sizes(samples)}, but raters are {_sizes(raters)}; bring them to one grid first")
+    if prediction is not None:
+        prediction = as_volume(labels(prediction, "prediction"), 0)
+        if prediction.shape != size:
+            raise ValueError(f"the prediction has the shape {prediction.shape}, but samples are {_sizes(samples)}")
+    everything = [samples, raters] + ([] if prediction is None else [prediction])
+    count = max(2, *(int(array.max()) + 1 for array in everything))
+    if probabilities is not None:
+        probabilities = as_volume(floats(probabilities, "probabilities"), 1)
+        if probabilities.ndim != 4 or probabilities.shape[1:] != size:
+            raise ValueError(f"probabilities have the shape {probabilities.shape}, but [c, ...] of the samples' size is needed")
+        if not (probabilities.min() >= -1e-3 and probabilities.max() <= 1.001):
+            raise ValueError("probabilities must be 0 to 1; apply a softmax")
+        count = max(count, probabilities.shape[0])
+    names = class_names(classes, count) if classes is None else list(classes)
+    if len(names) < count:
+        raise ValueError(f"there are labels up to {count - 1}, but only {len(names)} classes: {', '.join(names)}")
+    if probabilities is not None and probabilities.shape[0] != len(names):
+        raise ValueError(f"probabilities have {probabilities.shape[0]} classes, but there are {len(names)}: {', '.join(names)}")
+    options = {
+        "sets": _sets(sets),
+        "groups": [{"name": name, "classes": _class_numbers(group, names)} for name, group in (masks or {}).items()],
+        "surfaces": bool(surfaces),
+        "voxelwise": bool(calibration),
+        "distance": ged_distance,
+        "tolerance": float(tolerance),
+        "empty_penalty": bool(empty_penalty),
+    }
+    found = _ssn.score(samples, raters, prediction, probabilities, names, size, spacing_of(spacing), json.dumps(options))
+    return Scores(json.loads(found))
+
+
+CHALLENGES = ["curvas", "pdacvi", "qubiq", "mmis", "consensus"]
+
+
+def _sets(sets: str | Sequence[str]) -> list[str]:
+    named = [sets] if isinstance(sets, str) else list(sets)
+    if "all" in named:
+        return CHALLENGES
+    unknown = [name for name in named if name not in CHALLENGES]
+    if unknown:
+        raise ValueError(f"sets names {unknown[0]!r}, but there are {', '.join(CHALLENGES)} and all")
+    return named
+
+
+def _class_numbers(group: Sequence[str], names: list[str]) -> list[int]:
+    unknown = [name for name in group if name not in names]
+    if isinstance(group, str) or unknown:
+        raise ValueError(f"masks name {unknown[0] if unknown else group!r}, but the classes are {', '.join(names)}")
+    return [names.index(name) for name in group]
+
+
+def _sizes(maps: np.ndarray) -> str:
+    size = maps.shape[2:] if maps.shape[1] == 1 else maps.shape[1:]
+    return " × ".join(map(str, size))

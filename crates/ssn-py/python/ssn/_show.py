@@ -1,0 +1,101 @@
+"""Distributions as pictures in notebooks, and in the viewer."""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+import webbrowser
+import zlib
+from base64 import b64encode
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ssn import _program
+from ssn._distribution import ENDING
+
+if TYPE_CHECKING:
+    from ssn._distribution import Distribution
+
+# The colors of classes, as in the viewer; the background is dark.
+COLORS = np.array(
+    [[24, 24, 27], [230, 159, 0], [86, 180, 233], [0, 158, 115], [240, 228, 66], [213, 94, 0], [204, 121, 167], [0, 114, 178]],
+    np.uint8,
+)
+SAMPLES = 5
+WIDTH = 132
+
+
+def html(distribution: Distribution) -> str:
+    """The prediction, the entropy and some samples in a row; of a volume, the slice of most doubt."""
+    entropy = distribution.entropy(32)
+    prediction = distribution.prediction()
+    samples = distribution.sample(min(SAMPLES, distribution._native.stored_samples or SAMPLES))
+    note = ""
+    if entropy.ndim == 3:
+        slice_ = int(entropy.sum((1, 2)).argmax())
+        entropy, prediction, samples = entropy[slice_], prediction[slice_], samples[:, slice_]
+        note = f", slice {slice_ + 1} of {distribution.shape[0]}"
+    pictures = [("prediction", _colored(prediction)), ("entropy", _gray(entropy))]
+    pictures += [(f"sample {index}", _colored(map_)) for index, map_ in enumerate(samples)]
+    cells = "".join(
+        f'<figure style="margin:0 6px 0 0;display:inline-block;text-align:center">'
+        f'<img src="{_png(pixels)}" width="{WIDTH}" style="image-rendering:pixelated" alt="{caption}">'
+        f"<figcaption>{caption}</figcaption></figure>"
+        for caption, pixels in pictures
+    )
+    legend = " ".join(
+        f'<span style="color:rgb{tuple(map(int, COLORS[index % len(COLORS)]))}">■</span> {escape(name)}'
+        for index, name in enumerate(distribution.classes)
+        if index > 0
+    )
+    return f"<div><div>{escape(repr(distribution)[1:-1])}{note} &nbsp; {legend}</div><div style='white-space:nowrap;overflow-x:auto'>{cells}</div></div>"
+
+
+def view(distribution: Distribution, height: int) -> Any:
+    """The viewer's page: an element of a notebook, or a file that the browser opens, whose path is returned."""
+    folder = Path(tempfile.mkdtemp(prefix="ssn-view-"))
+    file = distribution.save(folder / f"case{ENDING}")
+    page = folder / "view.html"
+    _program.run(["view", file, "--export", page, "--quiet"])
+    file.unlink()
+    if not _in_notebook():
+        webbrowser.open(page.as_uri())
+        return page
+    from IPython.display import HTML
+
+    source = escape(page.read_text(encoding="utf-8"), quote=True)
+    return HTML(f'<iframe srcdoc="{source}" width="100%" height="{height}" style="border:0"></iframe>')
+
+
+def _in_notebook() -> bool:
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return False
+    shell = get_ipython()
+    return shell is not None and "IPKernelApp" in shell.config
+
+
+def _colored(labels: np.ndarray) -> np.ndarray:
+    return COLORS[labels % len(COLORS)]
+
+
+def _gray(values: np.ndarray) -> np.ndarray:
+    levels = np.clip(values * 255, 0, 255).astype(np.uint8)
+    return np.repeat(levels[..., None], 3, -1)
+
+
+def _png(pixels: np.ndarray) -> str:
+    """Pixels ``[h, w, 3]`` as a PNG in a data URL."""
+    height, width, _ = pixels.shape
+    rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, width * 3)], 1)  # filter 0 before each row
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    data = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows.tobytes(), 6)) + chunk(b"IEND", b"")
+    return "data:image/png;base64," + b64encode(data).decode()

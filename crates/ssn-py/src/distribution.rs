@@ -1,0 +1,315 @@
+//! A distribution file in memory, and its samples.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use numpy::{PyReadonlyArrayDyn, PyReadwriteArrayDyn};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use ssn_core::modes::canonicalize;
+use ssn_core::{CoreError, LowRankNormal, SampleSummary, Sampler, Steering, Values};
+use ssn_eval::{
+    Description, DistributionFile, Draw, Kind, ModelId, PredictionRule, Region, StoredImage, StoredPrecision,
+    blocks, case_seed, predict_labels,
+};
+use ssn_io::{Geometry, Limits};
+
+use crate::convert::{exception, not_a_slice, shape};
+use crate::image::geometry;
+
+/// What a network said about one image.
+#[pyclass(frozen)]
+pub struct Distribution {
+    file: DistributionFile,
+}
+
+/// How samples are drawn: seed, first number, temperature, scale per class, weight per mode, and the diagonal noise.
+type Settings = (u64, u64, f32, Vec<f32>, Vec<f32>, bool);
+
+fn steering(settings: &Settings) -> Steering {
+    let (_, _, temperature, class_scales, mode_weights, diagonal_noise) = settings.clone();
+    Steering { temperature, class_scales, mode_weights, diagonal_noise }
+}
+
+/// The numbers of `count` samples.
+fn numbers(settings: &Settings, count: u64) -> PyResult<Range<u64>> {
+    let first = settings.1;
+    let end = first.checked_add(count);
+    end.map(|end| first..end).ok_or_else(|| PyValueError::new_err("there is no sample of such a number"))
+}
+
+#[pymethods]
+impl Distribution {
+    /// Reads a file.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let file = py.detach(|| DistributionFile::read(&path, &Limits::default())).map_err(exception)?;
+        Ok(Self { file })
+    }
+
+    /// A distribution of the logits of a whole image.
+    ///
+    /// # Shapes
+    /// `mean` and `diagonal` `[c, d, h, w]`, `factor` `[r, c, d, h, w]`, `mask` `[d, h, w]`, 0 or 1. `spacing` along d, h, w;
+    /// `affine` as rows, from (i, j, k) to RAS+ millimeters.
+    #[new]
+    #[allow(clippy::too_many_arguments, reason = "called by keywords from one place")]
+    fn new(
+        mean: PyReadonlyArrayDyn<'_, f32>,
+        diagonal: PyReadonlyArrayDyn<'_, f32>,
+        factor: PyReadonlyArrayDyn<'_, f32>,
+        mask: Option<PyReadonlyArrayDyn<'_, u8>>,
+        classes: Vec<String>,
+        spacing: Option<[f64; 3]>,
+        affine: Option<[[f64; 4]; 4]>,
+        case: String,
+    ) -> PyResult<Self> {
+        let [channels, size @ ..] = shape::<4>(&mean)?;
+        let rank = shape::<5>(&factor)?[0];
+        let copy =
+            |array: &PyReadonlyArrayDyn<'_, f32>| array.as_slice().map(<[f32]>::to_vec).map_err(not_a_slice);
+        let mask = mask.map(|mask| mask.as_slice().map(<[u8]>::to_vec).map_err(not_a_slice)).transpose()?;
+        let (mean, diagonal, factor) = (copy(&mean)?, copy(&diagonal)?, copy(&factor)?);
+        let voxels = size.iter().product();
+        let distribution = LowRankNormal::new(channels, voxels, rank, mean, diagonal, factor)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let image =
+            StoredImage { has_spacing: spacing.is_some() || affine.is_some(), ..StoredImage::default() };
+        let description = Description {
+            case,
+            classes,
+            kind: Kind::Stochastic,
+            size,
+            geometry: geometry(spacing, affine),
+            network_grid: None,
+            region: Region::whole(size),
+            model: ModelId { sha256: String::new(), name: "Python".to_owned() },
+            image: Some(image),
+            labels_only: false,
+        };
+        let file = DistributionFile::new(description, distribution, mask).map_err(exception)?;
+        Ok(Self { file })
+    }
+
+    /// Writes a file.
+    fn save(&self, py: Python<'_>, path: PathBuf, precision: &str) -> PyResult<()> {
+        let precision = match precision {
+            "single" => StoredPrecision::Single,
+            "half-factor" => StoredPrecision::HalfFactor,
+            "half" => StoredPrecision::Half,
+            other => {
+                let message =
+                    format!("precision is {other:?}, but it must be \"single\", \"half-factor\" or \"half\"");
+                return Err(PyValueError::new_err(message));
+            }
+        };
+        py.detach(|| self.file.clone().with_precision(precision)?.write(&path)).map_err(exception)
+    }
+
+    #[getter]
+    fn case(&self) -> &str {
+        &self.file.description().case
+    }
+
+    #[getter]
+    fn classes(&self) -> Vec<String> {
+        self.file.description().classes.clone()
+    }
+
+    #[getter]
+    fn kind(&self) -> &'static str {
+        match self.file.description().kind {
+            Kind::Stochastic => "stochastic",
+            Kind::Deterministic => "deterministic",
+            Kind::Sampled => "sampled",
+        }
+    }
+
+    /// The size of the whole image, `[d, h, w]`.
+    #[getter]
+    fn size(&self) -> [usize; 3] {
+        self.file.description().size
+    }
+
+    /// The box that the distribution covers: first voxel and size, along d, h, w, on the grid of the network.
+    #[getter]
+    fn region(&self) -> ([usize; 3], [usize; 3]) {
+        let Region { start, size } = self.file.description().region;
+        (start, size)
+    }
+
+    /// `[d, h, w]`, where the image says how large voxels are.
+    #[getter]
+    fn spacing(&self) -> Option<[f64; 3]> {
+        let about = self.file.description();
+        about.has_spacing().then(|| about.spacing())
+    }
+
+    /// From (i, j, k) to RAS+ millimeters.
+    #[getter]
+    fn affine(&self) -> [[f64; 4]; 4] {
+        let Geometry { spacing, origin, direction } = self.file.description().geometry;
+        let row = |row: usize| {
+            let [i, j, k] = [0, 1, 2].map(|axis| direction[row][axis] * spacing[axis]);
+            [i, j, k, origin[row]]
+        };
+        [row(0), row(1), row(2), [0.0, 0.0, 0.0, 1.0]]
+    }
+
+    #[getter]
+    fn channels(&self) -> usize {
+        self.file.distribution().classes()
+    }
+
+    #[getter]
+    fn rank(&self) -> usize {
+        self.file.distribution().rank()
+    }
+
+    /// How many samples the network drew itself.
+    #[getter]
+    fn stored_samples(&self) -> usize {
+        self.file.sample_count()
+    }
+
+    #[getter]
+    fn has_mask(&self) -> bool {
+        self.file.mask().is_some()
+    }
+
+    /// Copies mean, diagonal or factor, widened to single precision.
+    fn read_values(&self, name: &str, mut out: PyReadwriteArrayDyn<'_, f32>) -> PyResult<()> {
+        let distribution = self.file.distribution();
+        let values: &Values = match name {
+            "mean" => distribution.mean(),
+            "diagonal" => distribution.diagonal(),
+            _ => distribution.factor(),
+        };
+        let out = out.as_slice_mut().map_err(not_a_slice)?;
+        values.read(0, out);
+        Ok(())
+    }
+
+    /// Copies the mask.
+    fn read_mask(&self, mut out: PyReadwriteArrayDyn<'_, u8>) -> PyResult<()> {
+        let mask = self.file.mask().unwrap_or_default();
+        out.as_slice_mut().map_err(not_a_slice)?.copy_from_slice(mask);
+        Ok(())
+    }
+
+    /// Draws samples on the whole image, `[n, d, h, w]`.
+    fn sample(
+        &self,
+        py: Python<'_>,
+        mut out: PyReadwriteArrayDyn<'_, u8>,
+        settings: Settings,
+    ) -> PyResult<()> {
+        let voxels = self.file.description().voxels();
+        let out = out.as_slice_mut().map_err(not_a_slice)?;
+        let numbers = numbers(&settings, (out.len() / voxels) as u64)?;
+        let source = Draw::new(&self.file, settings.0, &steering(&settings)).map_err(exception)?;
+        let mut rest = out;
+        for block in blocks(numbers, voxels) {
+            py.check_signals()?;
+            let (here, later) = rest.split_at_mut((block.end - block.start) as usize * voxels);
+            py.detach(|| {
+                for (map, out) in source.labels(block)?.iter().zip(here.chunks_exact_mut(voxels)) {
+                    out.copy_from_slice(&self.file.labels_on_image(map)?);
+                }
+                Ok(())
+            })
+            .map_err(exception)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// The mean probabilities of samples, `[l, d, h, w]`.
+    fn probabilities(
+        &self,
+        py: Python<'_>,
+        mut out: PyReadwriteArrayDyn<'_, f32>,
+        samples: u64,
+        settings: Settings,
+    ) -> PyResult<()> {
+        let out = out.as_slice_mut().map_err(not_a_slice)?;
+        let summary = self.summary(py, samples, &settings)?;
+        py.detach(|| {
+            let rows = summary.mean_probabilities()?;
+            let (voxels, image) = (self.file.distribution().voxels(), self.file.description().voxels());
+            for (label, (row, out)) in rows.chunks_exact(voxels).zip(out.chunks_exact_mut(image)).enumerate()
+            {
+                let outside = if label == 0 { 1.0 } else { 0.0 };
+                out.copy_from_slice(&self.file.values_on_image(row, outside)?);
+            }
+            Ok(())
+        })
+        .map_err(exception)
+    }
+
+    /// The entropy of the mean probabilities of samples, `[d, h, w]`, 0 to 1.
+    fn entropy(
+        &self,
+        py: Python<'_>,
+        mut out: PyReadwriteArrayDyn<'_, f32>,
+        samples: u64,
+        settings: Settings,
+    ) -> PyResult<()> {
+        let out = out.as_slice_mut().map_err(not_a_slice)?;
+        let summary = self.summary(py, samples, &settings)?;
+        py.detach(|| {
+            out.copy_from_slice(&self.file.values_on_image(&summary.marginal_entropy()?, 0.0)?);
+            Ok(())
+        })
+        .map_err(exception)
+    }
+
+    /// The one segmentation that stands for the distribution, `[d, h, w]`.
+    fn prediction(
+        &self,
+        py: Python<'_>,
+        mut out: PyReadwriteArrayDyn<'_, u8>,
+        marginal: bool,
+    ) -> PyResult<()> {
+        let rule = if marginal { PredictionRule::Marginal } else { PredictionRule::Mean };
+        let out = out.as_slice_mut().map_err(not_a_slice)?;
+        py.detach(|| {
+            out.copy_from_slice(&self.file.labels_on_image(&predict_labels(&self.file, rule)?)?);
+            Ok(())
+        })
+        .map_err(exception)
+    }
+
+    /// Orthogonal modes of variation, the strongest first, `[k, c, v]`; gives the share of each in the whole variance.
+    fn modes(&self, py: Python<'_>, mut out: PyReadwriteArrayDyn<'_, f32>) -> PyResult<Vec<f64>> {
+        let out = out.as_slice_mut().map_err(not_a_slice)?;
+        let modes = py.detach(|| {
+            let modes = canonicalize(self.file.distribution())?;
+            modes.distribution.factor().read(0, out);
+            Ok(modes)
+        });
+        modes.map(|modes| modes.shares_of_total()).map_err(exception)
+    }
+}
+
+/// Samples that are summed between two looks for Ctrl-C.
+const AT_ONCE: u64 = 64;
+
+impl Distribution {
+    /// What `ssn_eval::summarize` gives, in pieces between which Ctrl-C is looked for.
+    fn summary(&self, py: Python<'_>, samples: u64, settings: &Settings) -> PyResult<SampleSummary<'static>> {
+        let numbers = numbers(settings, samples)?;
+        let seed = case_seed(settings.0, self.case());
+        let core = |error: CoreError| exception(error.into());
+        let sampler = Sampler::new(self.file.distribution(), seed, &steering(settings)).map_err(core)?;
+        let mut summary = SampleSummary::new(&sampler, &[]).map_err(core)?;
+        let noisy = self.file.description().kind == Kind::Stochastic;
+        let numbers = if noisy { numbers } else { 0..numbers.count().min(1) as u64 };
+        let end = numbers.end;
+        for first in numbers.step_by(AT_ONCE as usize) {
+            py.check_signals()?;
+            py.detach(|| summary.extend(&sampler, first..end.min(first + AT_ONCE))).map_err(core)?;
+        }
+        Ok(summary)
+    }
+}

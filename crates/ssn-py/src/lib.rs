@@ -1,0 +1,25 @@
+//! The native half of the Python package `ssn`: distributions, their samples, and scores.
+//!
+//! Functions here take arrays that the Python half has checked and made contiguous, and fill arrays that it has made: so
+//! an array that is too large is Python's `MemoryError`. Long work is done without the interpreter's lock, in pieces
+//! between which Ctrl-C is looked for.
+
+mod convert;
+mod distribution;
+mod image;
+mod score;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _ssn {
+    #[pymodule_export]
+    use super::distribution::Distribution;
+    #[pymodule_export]
+    use super::image::write_image;
+    #[pymodule_export]
+    use super::score::score;
+
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,71 @@
+//! Scores of label maps in memory.
+
+use numpy::PyReadonlyArrayDyn;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde_json::{Map, Value, json};
+use ssn_core::LabelMap;
+use ssn_eval::evaluation::{Observations, observations};
+use ssn_eval::{CaseMaps, EvalError, ScoreConfig, score_maps};
+
+use crate::convert::{exception, not_a_slice};
+
+/// The scores of samples and a prediction against raters, as a JSON list of [`Observations`].
+///
+/// # Shapes
+/// `samples` `[m, d, h, w]`, `raters` `[n, d, h, w]`, `prediction` `[d, h, w]`, `probabilities` `[c, d, h, w]`. `options` are
+/// fields of [`ScoreConfig`] that are not the default, as a JSON object.
+#[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "called by keywords from one place")]
+pub fn score(
+    py: Python<'_>,
+    samples: PyReadonlyArrayDyn<'_, u8>,
+    raters: PyReadonlyArrayDyn<'_, u8>,
+    prediction: Option<PyReadonlyArrayDyn<'_, u8>>,
+    probabilities: Option<PyReadonlyArrayDyn<'_, f32>>,
+    classes: Vec<String>,
+    size: [usize; 3],
+    spacing: Option<[f64; 3]>,
+    options: &str,
+) -> PyResult<String> {
+    let config = config(options).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let samples = samples.as_slice().map_err(not_a_slice)?;
+    let raters = raters.as_slice().map_err(not_a_slice)?;
+    let prediction = prediction.as_ref().map(|map| map.as_slice().map_err(not_a_slice)).transpose()?;
+    let probabilities =
+        probabilities.as_ref().map(|rows| rows.as_slice().map_err(not_a_slice)).transpose()?;
+    py.detach(|| {
+        let voxels: usize = size.iter().product();
+        let maps = |labels: &[u8]| -> Result<Vec<LabelMap>, EvalError> {
+            labels.chunks_exact(voxels).map(|map| Ok(LabelMap::new(map.to_vec(), classes.len())?)).collect()
+        };
+        let prediction = prediction.map(maps).transpose()?.and_then(|mut maps| maps.pop());
+        let samples = maps(samples)?;
+        let maps_of_case = CaseMaps {
+            case: "in memory",
+            classes: &classes,
+            size,
+            spacing,
+            prediction: prediction.as_ref(),
+            samples: &samples,
+            probabilities,
+        };
+        let scores = score_maps(&maps_of_case, &maps(raters)?, &config)?;
+        let figure = |row: &Observations| {
+            let Observations { key, title, group, unit, per_rater, values, .. } = row;
+            json!({"key": key, "title": title, "group": group, "unit": unit, "per_rater": per_rater, "values": values})
+        };
+        Ok(Value::from_iter(observations(&scores).iter().map(figure)).to_string())
+    })
+    .map_err(exception)
+}
+
+/// The default settings with some fields replaced.
+fn config(options: &str) -> serde_json::Result<ScoreConfig> {
+    let mut config = serde_json::to_value(ScoreConfig::default())?;
+    let options: Map<String, Value> = serde_json::from_str(options)?;
+    for (key, value) in options {
+        config[key] = value;
+    }
+    serde_json::from_value(config)
+}

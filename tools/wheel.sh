@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Builds the Python package `ssn` as a wheel in dist/: the library, the command `ssn`, and the engine, which trains and
+# predicts with the libraries of an installed PyTorch 2.11. `cargo xtask wheel` runs this.
+#
+#     --no-engine   without training and prediction; built without libtorch
+#     --cuda        the engine with its CUDA part; fetches CUDA's headers
+#     --debug       of programs without optimization, for tests
+#     --test        then installs the wheel into an empty virtual environment, with PyTorch unless --no-engine, and runs
+#                   its tests and the notebook there
+set -euo pipefail
+cd "$(dirname "$0")/.."
+engine=1 cuda= test= profile=release
+for option in "$@"; do
+    case $option in
+        --no-engine) engine= ;;
+        --cuda) cuda=1 ;;
+        --debug) profile=dev ;;
+        --test) test=1 ;;
+        *) sed -n '2,10s/^# \?//p' "$0" >&2; exit 64 ;;
+    esac
+done
+target=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-target}")
+python=${PYTHON:-python3}
+pip="-I -m pip install --quiet --disable-pip-version-check"
+
+if [ -n "$cuda" ]; then
+    cargo xtask check-cuda
+    export CUDA_HOME=${CUDA_HOME:-$target/cuda-check/nvidia/cu13}
+fi
+[ -z "$engine" ] || cargo xtask setup
+cargo build --profile $profile --locked --package ssn-cli ${engine:+--package ssn-engine}
+
+# What an earlier call left there must not come along.
+bin=crates/ssn-py/python/ssn/bin
+rm -rf "$bin" dist
+mkdir -p "$bin"
+built=$target/${profile/dev/debug}
+for program in ssn ${engine:+ssn-engine}; do strip -o "$bin/$program" "$built/$program"; done
+
+[ -x "$target/wheel/maturin/bin/python" ] || "$python" -I -m venv "$target/wheel/maturin"
+"$target/wheel/maturin/bin/python" $pip maturin==1.16.0
+"$target/wheel/maturin/bin/maturin" build --profile $profile --compression-level 9 --locked --manifest-path crates/ssn-py/Cargo.toml --out dist
+wheel=$(realpath dist/*.whl)
+du -h "$wheel"
+[ -n "$test" ] || exit 0
+
+environment=$target/wheel/environment
+rm -rf "$environment"
+"$python" -I -m venv "$environment"
+"$environment/bin/python" $pip "ssn${engine:+[train]} @ file://$wheel" pytest nbclient ipykernel matplotlib
+# Away from the checkout, so that nothing but what is installed is found.
+tests=$PWD/crates/ssn-py/tests
+(cd "$environment" && bin/python -I -m pytest -q -rs -p no:cacheprovider "$tests")
