@@ -295,6 +295,51 @@ fn damage_ends_in_a_sentence() {
     insta::assert_snapshot!(lines.join("\n"));
 }
 
+const ATTACKS: [(&str, &str); 22] = [
+    ("columns-zero", "positive along every axis"),
+    ("cut-in-sequence", "ImagePositionPatient is missing"),
+    ("deep-sequences", "PixelData is missing"),
+    ("element-claims-much", "an element of the header needs 4294967280 bytes"),
+    ("escape-sequence", r#""\u{1b}]0;owned\u{7}""#),
+    ("fragment-claims-much", "the pixel data needs 4294967280 bytes"),
+    ("jpeg-huge-claim", "65535 × 65535 pixels in a file of 17 bytes"),
+    ("jpeg-other-size", "another size than it says"),
+    ("many-fragments", "PixelData is missing"),
+    ("meta-length-huge", "the length of its first group"),
+    ("meta-length-into-data", "an element of the header needs"),
+    ("pixel-data-claims-much", "the pixel data needs 4294967280 bytes"),
+    ("pixel-data-twice", "the pixel data is 24 bytes long"),
+    ("position-infinite", "finite numbers"),
+    ("position-too-far", "at most 1e12 mm from zero"),
+    ("rows-claim-much", "the pixel data needs 8589672450 bytes"),
+    ("run-lengths-claim-much", "run lengths do not fit"),
+    ("run-lengths-outside", "run lengths do not fit"),
+    ("run-lengths-too-long", "run lengths do not fit"),
+    ("spacing-nan", "finite numbers"),
+    ("spacing-negative", "a distance from 1e-9 to 1e9 mm"),
+    ("syntax-missing", "the transfer syntax is not supported"),
+];
+
+fn attack(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/attacks/dicom/{name}.dcm"))
+}
+
+#[test]
+fn hostile_files_are_refused_with_a_reason() {
+    let mut wrong = vec![];
+    for (name, fragment) in ATTACKS {
+        let said = read(&attack(name), &Limits::default())
+            .map_or_else(|error| error.problem.to_string(), |_| "read".into());
+        if !said.contains(fragment) || said.contains(char::is_control) {
+            wrong.push(format!("{name}: {said}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let others = ["README.md", "make.py"].len();
+    let count = fs::read_dir(attack("x").parent().unwrap()).unwrap().count();
+    assert_eq!(count, ATTACKS.len() + others, "a file without a test");
+}
+
 /// A size that a header claims is refused before memory is taken for it.
 #[test]
 fn claims_cost_nothing() {
@@ -317,6 +362,19 @@ fn pipes_are_not_opened() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn changed_attacks_never_panic(
+        changes in proptest::collection::vec(change(), 1..6),
+        seed in proptest::sample::select(ATTACKS.to_vec()),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.dcm");
+        fs::write(&path, changed(fs::read(attack(seed.0)).unwrap(), &changes)).unwrap();
+        if let Ok(image) = read(&path, &Limits::untrusted()) {
+            prop_assert_eq!(image.voxels.len(), image.shape.iter().product::<usize>());
+        }
+    }
 
     #[test]
     fn changed_bytes_never_panic(changes in proptest::collection::vec(change(), 1..6), packed: bool) {

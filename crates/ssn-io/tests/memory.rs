@@ -102,6 +102,16 @@ fn use_file(path: &Path, limits: &Limits) -> String {
             let tensors = torch_file::parse(&bytes, limits)?;
             Ok(tensors.iter().map(|(_, array)| converted(array)).sum())
         }),
+        "nrrd" if path.to_string_lossy().ends_with(".seg.nrrd") => read(path, limits)
+            .and_then(|image| {
+                ssn_io::read_segments(path, limits)?;
+                Ok(image)
+            })
+            .map_err(|error| error.problem)
+            .map(|image| {
+                let _ = image.to_labels();
+                image.to_f32().data.len()
+            }),
         _ => read(path, limits).map_err(|error| error.problem).map(|image| {
             let _ = image.to_labels();
             image.to_f32().data.len()

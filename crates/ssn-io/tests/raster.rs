@@ -14,10 +14,11 @@ use png::{BitDepth, ColorType};
 use proptest::prelude::*;
 use ssn_io::formats::raster::{
     encode_png, encode_tiff, parse_jpeg, parse_png, parse_png_with_opacity, parse_tiff,
+    parse_tiff_with_opacity,
 };
 use ssn_io::{ByteOrder, Geometry, Image, Limits, Problem, VoxelType, Voxels};
 use tiff::encoder::TiffEncoder;
-use tiff::encoder::colortype::{Gray8, RGB8};
+use tiff::encoder::colortype::{Gray8, RGB8, RGBA8, RGBA16};
 use tiff::tags::Tag;
 
 fn folder() -> PathBuf {
@@ -213,6 +214,40 @@ fn opacity_is_a_channel_if_asked_for() {
     assert!(with("png-turned.png").unwrap_err().to_string().contains("orientation 6"));
     let plain = encode_png(&self::image(Voxels::U8(vec![1, 2, 3, 4, 5, 6]), [3, 1, 1, 2])).unwrap();
     assert_eq!(parse_png_with_opacity(&plain, &limits).unwrap(), parse_png(&plain, &limits).unwrap());
+}
+
+/// The same of TIFF, in which every page has its own.
+#[test]
+fn opacity_of_a_tiff_is_a_channel_if_asked_for() {
+    let limits = Limits::default();
+    // Opacity that does not change the colors.
+    let unassociated = &[2u16][..];
+    let pages = |pages: &[[u8; 8]]| {
+        let mut bytes = std::io::Cursor::new(vec![]);
+        let mut encoder = TiffEncoder::new(&mut bytes).unwrap();
+        for page in pages {
+            let mut image = encoder.new_image::<RGBA8>(2, 1).unwrap();
+            image.encoder().write_tag(Tag::ExtraSamples, unassociated).unwrap();
+            image.write_data(page).unwrap();
+        }
+        bytes.into_inner()
+    };
+    let clear = pages(&[[9, 8, 7, 255, 6, 5, 4, 0], [1, 2, 3, 255, 1, 2, 3, 255]]);
+    assert!(parse_tiff(&clear, &limits).unwrap_err().to_string().contains("transparent pixels"));
+    let values = vec![9, 6, 1, 1, 8, 5, 2, 2, 7, 4, 3, 3, 255, 0, 255, 255];
+    assert_eq!(parse_tiff_with_opacity(&clear, &limits).unwrap(), image(Voxels::U8(values), [4, 2, 1, 2]));
+    let opaque = pages(&[[9, 8, 7, 255, 6, 5, 4, 255]]);
+    let colors = image(Voxels::U8(vec![9, 6, 8, 5, 7, 4]), [3, 1, 1, 2]);
+    assert_eq!(parse_tiff_with_opacity(&opaque, &limits).unwrap(), colors);
+    let mut wide = std::io::Cursor::new(vec![]);
+    let mut encoder = TiffEncoder::new(&mut wide).unwrap();
+    let mut pixel = encoder.new_image::<RGBA16>(1, 1).unwrap();
+    pixel.encoder().write_tag(Tag::ExtraSamples, unassociated).unwrap();
+    pixel.write_data(&[1, 2, 3, 500]).unwrap();
+    let wide = parse_tiff_with_opacity(wide.get_ref(), &limits).unwrap();
+    assert_eq!(wide, image(Voxels::U16(vec![1, 2, 3, 500]), [4, 1, 1, 1]));
+    let turned = parse_tiff_with_opacity(&attack("tiff-turned.tif"), &limits).unwrap_err();
+    assert!(turned.to_string().contains("orientation"), "{turned}");
 }
 
 #[test]

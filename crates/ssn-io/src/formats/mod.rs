@@ -143,8 +143,19 @@ pub fn read_segments(path: &Path, limits: &Limits) -> Result<Vec<Segment>, FileE
     if Format::of(path).ok() != Some(Format::SegNrrd) {
         return Ok(vec![]);
     }
-    seg_nrrd::parse_segments(&read_bytes(path, limits)?, limits).map_err(|problem| problem.in_file(path))
+    let read = || -> Result<Vec<Segment>, Problem> {
+        let (mut file, mut start) = (File::open(path)?, vec![]);
+        (&mut file).take(SEGMENT_BYTES).read_to_end(&mut start)?;
+        if !start.windows(2).any(|pair| pair == b"\n\n") {
+            file.take(limits.header_bytes).read_to_end(&mut start)?;
+        }
+        seg_nrrd::parse_segments(&start, limits)
+    };
+    read().map_err(|problem| problem.in_file(path))
 }
+
+/// In so many bytes most headers with names end.
+const SEGMENT_BYTES: u64 = 1 << 16;
 
 /// Writes an image, atomically; replaces a file of that name.
 pub fn write(path: &Path, image: &Image) -> Result<(), FileError> {

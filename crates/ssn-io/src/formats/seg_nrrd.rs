@@ -30,7 +30,15 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
 /// The segments of a file in their order; none if it is a NRRD without names.
 pub fn parse_segments(bytes: &[u8], limits: &Limits) -> Result<Vec<Segment>, Problem> {
     let layers = nrrd::parse_header(bytes, limits)?.shape()[0];
-    let pairs: BTreeMap<String, String> = nrrd::key_values(bytes, limits)?.into_iter().collect();
+    let mut pairs = BTreeMap::new();
+    for (key, value) in
+        nrrd::key_values(bytes, limits)?.into_iter().filter(|(key, _)| key.starts_with("Segment"))
+    {
+        if let Some(other) = pairs.insert(key.clone(), value) {
+            let found = format!("{} twice, first as {}", shown(&key), shown(&other));
+            return Err(refused("a key of the header", found, "given once", EXPORT_AGAIN));
+        }
+    }
     let (mut segments, mut labels) = (vec![], BTreeMap::new());
     let is_of = |number: usize| {
         let start = format!("Segment{number}_");
@@ -45,7 +53,8 @@ pub fn parse_segments(bytes: &[u8], limits: &Limits) -> Result<Vec<Segment>, Pro
     }
     for number in 0..count {
         let value = |key: &str| pairs.get(&format!("Segment{number}_{key}")).map(String::as_str);
-        let name = value("Name").or(value("ID")).unwrap_or_default().to_owned();
+        // Files cannot hold a carriage return, but a line break.
+        let name = value("Name").or(value("ID")).unwrap_or_default().replace('\r', "\n");
         let text = value("LabelValue").unwrap_or("1").trim();
         let label = text.parse::<u8>().ok().filter(|label| *label > 0);
         let refuse = |allowed| {

@@ -2,7 +2,7 @@
 
 use super::{Case, MEMORY, MUCH, READ, SIZE, case, most};
 
-const BASELINE: u8 = 0xc0;
+pub const BASELINE: u8 = 0xc0;
 const PROGRESSIVE: u8 = 0xc2;
 
 pub fn cases() -> Vec<Case> {
@@ -16,7 +16,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// A file of some pixels, filled up with comments.
-fn jpeg(pixels: usize, components: u8, frame: u8) -> Vec<u8> {
+pub fn jpeg(pixels: usize, components: u8, frame: u8) -> Vec<u8> {
     let (width, height) = (4000, pixels / 4000 / 8 * 8);
     let blocks = width * height / 64;
     let segment = |marker: u8, content: &[u8]| {

@@ -1,6 +1,7 @@
 //! Valid files of at most 1 MB that expand as much as their format allows.
 
 mod archives;
+mod dicom;
 mod jpeg;
 mod pickles;
 mod pictures;
@@ -35,6 +36,7 @@ pub fn cases() -> Vec<Case> {
     cases.extend(pictures::cases());
     cases.extend(jpeg::cases());
     cases.extend(archives::cases());
+    cases.extend(dicom::cases());
     cases.extend(pickles::cases());
     cases
 }

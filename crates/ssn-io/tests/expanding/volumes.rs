@@ -1,7 +1,7 @@
 //! NIfTI, NRRD and MetaImage.
 
-use ssn_io::formats::{metaimage, nifti, nrrd};
-use ssn_io::{Image, VoxelType};
+use ssn_io::formats::{metaimage, nifti, nrrd, seg_nrrd};
+use ssn_io::{Image, Segment, VoxelType};
 
 use super::{
     ANY, Case, MEMORY, MUCH, READ, SIZE, case, gzip, longer_gzip, longer_zlib, most, most_of, zeros,
@@ -22,6 +22,24 @@ pub fn cases() -> Vec<Case> {
         cases.push(case(format!("most-{kind:?}-{channels}.nrrd"), nrrd_gzip(&image), READ));
         cases.push(case(format!("most-{kind:?}-{channels}.mha"), metaimage_zlib(&image), READ));
     }
+    for (name, bytes, outcome) in [("most", most_of(VoxelType::U8), READ), ("much", MUCH, MEMORY)] {
+        cases.push(case(format!("{name}.seg.nrrd"), seg_nrrd_gzip(&zeros(VoxelType::U8, bytes, 1)), outcome));
+    }
+    let voxel = "type: uchar\ndimension: 2\nsizes: 1 1\nencoding: raw";
+    for (name, line) in [("keys", "a:=\n"), ("names", "Segment0_Name:=a\n")] {
+        let lines = line.repeat((SIZE - HEADER) / line.len());
+        let bytes = format!("NRRD0004\n{voxel}\n{lines}\n\0").into_bytes();
+        cases.push(case(format!("many-{name}.seg.nrrd"), bytes, ANY));
+    }
+    let mut lines = String::new();
+    for number in 0.. {
+        lines += &format!("Segment{number}_a:=\n");
+        if lines.len() > SIZE - HEADER {
+            break;
+        }
+    }
+    let bytes = format!("NRRD0004\n{voxel}\n{lines}\n\0").into_bytes();
+    cases.push(case("many-segments.seg.nrrd", bytes, ANY));
     let image = zeros(VoxelType::I8, MUCH, 1);
     cases.push(case("much.nrrd", nrrd_gzip(&image), MEMORY));
     cases.push(case("much.mha", metaimage_zlib(&image), MEMORY));
@@ -42,6 +60,12 @@ fn nifti_gz(image: &Image) -> Vec<u8> {
 
 fn nrrd_gzip(image: &Image) -> Vec<u8> {
     let (header, data) = split(nrrd::encode_gzip(image).unwrap(), b"\n\n");
+    [header, longer_gzip(&data, SIZE - HEADER)].concat()
+}
+
+fn seg_nrrd_gzip(image: &Image) -> Vec<u8> {
+    let segment = Segment { name: "tumor".to_owned(), label: 1 };
+    let (header, data) = split(seg_nrrd::encode(image, &[segment]).unwrap(), b"\n\n");
     [header, longer_gzip(&data, SIZE - HEADER)].concat()
 }
 

@@ -16,7 +16,7 @@ mod tiff;
 pub use jpeg::parse_jpeg;
 pub(crate) use jpeg::parse_jpeg_of;
 pub use png::{encode_png, parse_png, parse_png_with_opacity};
-pub use tiff::{encode_tiff, parse_tiff};
+pub use tiff::{encode_tiff, parse_tiff, parse_tiff_with_opacity};
 
 use crate::error::Problem;
 use crate::geometry::Geometry;

@@ -36,15 +36,23 @@ type Reader<'a> = Decoder<Cursor<&'a [u8]>>;
 /// PackBits, which have no check sums, it is only known that there are enough data.
 pub fn parse_tiff(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     limits.check_file_bytes(bytes.len() as u64)?;
-    catch_panic("the TIFF file", || read(bytes, limits))
+    catch_panic("the TIFF file", || read(bytes, limits, false))
 }
 
-fn read(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
+/// The same, with opacity as one more channel where not all pixels are opaque: for masks that are drawn with it.
+pub fn parse_tiff_with_opacity(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
+    match parse_tiff(bytes, limits) {
+        Err(Problem::Unsupported { .. }) => catch_panic("the TIFF file", || read(bytes, limits, true)),
+        other => other,
+    }
+}
+
+fn read(bytes: &[u8], limits: &Limits, keep_opacity: bool) -> Result<Image, Problem> {
     // The pictures are bounded here, and lists in directories by the default.
     let mut decoder_limits = DecoderLimits::default();
     decoder_limits.intermediate_buffer_size = usize::MAX;
     let mut decoder = Decoder::new(Cursor::new(bytes)).map_err(refused)?.with_limits(decoder_limits);
-    let page = Page::new(&mut decoder)?;
+    let page = Page::new(&mut decoder, keep_opacity)?;
     let mut text = ValueBuffer::empty(Type::ASCII);
     decoder.image_ifd().find_tag_buf(Tag::ImageDescription, &mut text).map_err(refused)?;
     let (mut depth, mut used) = (1, 0u64);
@@ -60,7 +68,7 @@ fn read(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
         }
         decoder.next_image().map_err(refused)?;
         depth += 1;
-        let next = Page::new(&mut decoder)?;
+        let next = Page::new(&mut decoder, keep_opacity)?;
         if next != page {
             let show = |page: &Page| format!("{:?} of {:?}", page.shape(1), page.kind);
             let found = format!("{} (page {depth}, while the first is {})", show(&next), show(&page));
@@ -102,6 +110,8 @@ struct Page {
     height: usize,
     /// Samples of a pixel: one or three channels, and possibly the opacity.
     samples: usize,
+    /// Samples that are kept.
+    channels: usize,
     /// Bytes of a stored sample.
     bytes: usize,
     /// The type in memory: half precision is widened.
@@ -110,7 +120,7 @@ struct Page {
 
 impl Page {
     /// The page at which the decoder is, if it is one that is read.
-    fn new(decoder: &mut Reader<'_>) -> Result<Self, Problem> {
+    fn new(decoder: &mut Reader<'_>, keep_opacity: bool) -> Result<Self, Problem> {
         let mut number = |tag, default| {
             decoder.find_tag_unsigned::<u32>(tag).map(|number| number.unwrap_or(default)).map_err(refused)
         };
@@ -145,12 +155,14 @@ impl Page {
         }
         let (width, height) = decoder.dimensions().map_err(refused)?;
         let bytes = usize::from(color.bit_depth() / 8);
-        Ok(Self { width: width as usize, height: height as usize, samples, bytes, kind: kind(sample) })
+        let channels = if keep_opacity || samples % 2 == 1 { samples } else { samples - 1 };
+        let [width, height] = [width, height].map(|side| side as usize);
+        Ok(Self { width, height, samples, channels, bytes, kind: kind(sample) })
     }
 
     /// The shape of so many pages.
     fn shape(&self, depth: usize) -> [usize; 4] {
-        [if self.samples < 3 { 1 } else { 3 }, depth, self.height, self.width]
+        [self.channels, depth, self.height, self.width]
     }
 }
 
