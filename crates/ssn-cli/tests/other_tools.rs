@@ -9,7 +9,7 @@ use std::path::Path;
 use common::{picture, ssn, told};
 use ssn_core::metrics::{PairStatistic, ged};
 use ssn_core::{BitPlanes, LabelMap};
-use ssn_io::{Geometry, Image, Limits, Voxels, read, write};
+use ssn_io::{Geometry, Image, Limits, Segment, Voxels, read, write, write_labels};
 use tempfile::TempDir;
 
 const CASES: [&str; 3] = ["case1", "case2", "case10"];
@@ -203,7 +203,7 @@ fn volumes_are_in_millimeters_and_sums_are_checked() {
         &["evaluate", "--probabilities", "soft", "--raters", "raters", "--categorical", "--samples", "7"],
     );
     assert!(
-        text.contains("raters: 2 cases with 1 raters each")
+        text.contains("raters: 2 cases with 1 rater each")
             && text.contains("7 samples of independent voxels"),
         "{text}"
     );
@@ -246,4 +246,94 @@ fn what_does_not_fit_is_said() {
     tell(&["e", "--samples", "out", "--raters", "raters"]);
     insta::assert_snapshot!(told_of.join("\n---\n"));
     assert!(!Path::new(&place("a/evaluation")).exists());
+}
+
+/// Segmentations of 3D Slicer are compared by name, whatever their values, and refused where names do not fit.
+#[test]
+fn segments_are_compared_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: String, labels: [u8; 6], segments: &[(&str, u8)]| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let image =
+            Image::new(Voxels::U8(labels.to_vec()), [1, 1, 2, 3], Geometry::default(), &Limits::default());
+        let segments = segments.iter().map(|&(name, label)| Segment { name: name.to_owned(), label });
+        write_labels(&path, &image.unwrap(), &segments.collect::<Vec<_>>()).unwrap();
+    };
+    for case in CASES {
+        write(format!("raters/a/{case}.seg.nrrd"), [1, 1, 2, 2, 0, 0], &[("tumor", 1), ("edema", 2)]);
+        write(format!("raters/b/{case}.seg.nrrd"), [5, 5, 3, 3, 0, 0], &[("edema", 3), ("tumor", 5)]);
+        write(format!("out/{case}.seg.nrrd"), [2, 2, 1, 1, 0, 0], &[("Edema", 1), ("Tumor", 2)]);
+    }
+    done(&folder, &["evaluate", "--predictions", "out", "--raters", "raters", "-q"]);
+    for mask in ["tumor", "edema"] {
+        assert_eq!(column(&folder, "scores", &format!("dsc {mask}")), [1.0; 3]);
+    }
+    write("out/case2.seg.nrrd".to_owned(), [2, 2, 1, 1, 0, 0], &[("Edema", 1), ("lesion", 2)]);
+    let text =
+        told(&ssn(&folder, &["evaluate", "other", "--predictions", "out", "--raters", "raters", "-q"]));
+    let expected = "case2.seg.nrrd: its segments are Edema = 1, lesion = 2, but the classes are background, tumor, edema";
+    assert!(text.contains(expected), "{text}");
+}
+
+/// A JPEG of 8 × 8 pixels of the value 250: one block, made by hand.
+fn bright_jpeg() -> Vec<u8> {
+    let segment = |marker: u8, content: &[u8]| {
+        [&[0xff, marker][..], &(content.len() as u16 + 2).to_be_bytes(), content].concat()
+    };
+    [
+        vec![0xff, 0xd8],
+        segment(0xdb, &[&[0][..], &[1; 64]].concat()),
+        segment(0xc0, &[8, 0, 8, 0, 8, 1, 1, 0x11, 0]),
+        segment(0xc4, &[&[0, 1][..], &[0; 15], &[10]].concat()),
+        segment(0xc4, &[&[0x10, 1][..], &[0; 15], &[0]].concat()),
+        segment(0xda, &[1, 1, 0, 0, 63, 0]),
+        // 8 · (250 − 128) in ten bits, and the end of the block.
+        vec![0b0111_1010, 0b0000_1111, 0xff, 0xd9],
+    ]
+    .concat()
+}
+
+/// JPEG does not keep 0 and 255.
+#[test]
+fn predictions_in_jpeg_are_cut() {
+    let folder = folder();
+    std::fs::create_dir(folder.path().join("hard")).unwrap();
+    for case in CASES {
+        std::fs::write(folder.path().join(format!("hard/{case}.jpg")), bright_jpeg()).unwrap();
+    }
+    let text = done(&folder, &["evaluate", "--predictions", "hard", "--raters", "raters"]);
+    assert!(text.contains("do not store values exactly: values above 127 are foreground"), "{text}");
+    let of_rater = |marked: f64| 2.0 * marked / (64.0 + marked);
+    let expected: Vec<f64> = (0..3)
+        .map(|k| [16, 20, 24].map(|marked| of_rater(f64::from(marked + k))).iter().sum::<f64>() / 3.0)
+        .collect();
+    let found = column(&folder, "scores", "dsc foreground");
+    assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-9), "{found:?} {expected:?}");
+}
+
+/// A rater whose label maps lie elsewhere than those of the others is not scored.
+#[test]
+fn raters_in_other_places_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let save = |name: String, spacing: f64| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let geometry = Geometry { spacing: [1.0, spacing, 2.0], ..Geometry::default() };
+        let voxels = Voxels::U8((0..32).map(|i| u8::from(i % 16 < 8)).collect());
+        write(&path, &Image::new(voxels, [1, 2, 4, 4], geometry, &Limits::default()).unwrap()).unwrap();
+    };
+    for case in CASES {
+        save(format!("raters/a/{case}.nii.gz"), 1.5);
+        save(format!("raters/b/{case}.nii.gz"), if case == "case2" { 0.5 } else { 1.5 });
+        save(format!("out/{case}.nii.gz"), 1.5);
+    }
+    let text = told(&ssn(&folder, &["evaluate", "--predictions", "out", "--raters", "raters", "-q"]));
+    assert!(
+        text.contains("case case2: ") && text.contains("b/case2.nii.gz: the geometry differs from that of"),
+        "{text}"
+    );
+    assert!(text.contains("spacing[1] 1.500000 and 0.500000"), "{text}");
+    save("raters/b/case2.nii.gz".to_owned(), 1.5);
+    done(&folder, &["evaluate", "--predictions", "out", "--raters", "raters", "-q"]);
 }

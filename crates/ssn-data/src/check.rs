@@ -167,7 +167,7 @@ fn implausible_labels(dataset: &Dataset, statistics: &Statistics) -> Vec<Finding
     };
     // A config that has a threshold was not looked through for values.
     let is_told = |finding: &Finding| finding.kind == FindingKind::ImplausibleLabels;
-    if let LabelCoding::Threshold(threshold @ 1..) = dataset.reading.coding
+    if let LabelCoding::Threshold(threshold) = dataset.reading.coding
         && !dataset.findings.iter().any(is_told)
     {
         findings.extend(label_values(&dataset.entries).threshold_note(threshold));

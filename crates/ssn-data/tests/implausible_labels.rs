@@ -85,10 +85,33 @@ fn masks_of_many_values_are_cut_at_half() {
     assert!(found.iter().any(|warning| warning.contains("34 different values")), "{found:?}");
 }
 
+/// Some files mark with 1 and others with 255; where a file has both, they are two classes.
 #[test]
 fn masks_of_one_and_of_255_are_told_apart_from_noise() {
-    let folder = folder(|folder, case, name| folder.labels(name, SIZE, 5, if case == 0 { 255 } else { 1 }));
-    let (found, _) = warnings(&folder, "");
+    let mixed = folder(|folder, case, name| folder.labels(name, SIZE, 5, if case == 0 { 255 } else { 1 }));
+    for lines in ["", "label_threshold = 0"] {
+        let (found, dataset) = warnings(&mixed, lines);
+        assert_eq!((found, dataset.classes.len(), marked(&dataset)), (vec![], 2, vec![5, 5, 5]));
+        let notes: Vec<String> =
+            report(&dataset).findings.into_iter().map(|finding| finding.reason).collect();
+        let told = "2 masks mark with 1 and 1 mask with 255: both are foreground (data.label_threshold = 0)";
+        assert!(notes.contains(&told.to_owned()), "{notes:?}");
+    }
+    let both = folder(|folder, case, name| {
+        let values = (0..24)
+            .map(|i| {
+                if i < 5 {
+                    1
+                } else if case == 0 && i < 9 {
+                    255
+                } else {
+                    0
+                }
+            })
+            .collect();
+        folder.volume(name, Voxels::U8(values), [1, 1, 4, 6], Geometry::default());
+    });
+    let (found, _) = warnings(&both, "");
     assert_eq!(
         found,
         [
@@ -96,8 +119,6 @@ fn masks_of_one_and_of_255_are_told_apart_from_noise() {
           with 255, set label_threshold = 0 in the config"
         ]
     );
-    let (found, dataset) = warnings(&folder, "label_threshold = 0");
-    assert_eq!((found, marked(&dataset)), (vec![], vec![5, 5, 5]));
 }
 
 #[test]

@@ -332,3 +332,188 @@ fn masks_are_drawn_in_many_ways() {
         "{error}"
     );
 }
+
+/// Patients with several slices each: folders below those of images and raters, which splits keep together.
+#[test]
+fn patients_may_have_folders() {
+    let folder = set(
+        |k| format!("images/Patient{}/slice{k}.png", k / 2),
+        &[&|k| format!("a/patient{}/slice{k}.png", k / 2), &|k| {
+            format!("b/Patient{}/slice{k}_mask.png", k / 2)
+        }],
+    );
+    let dataset = opened(&folder, ["a", "b"]);
+    let entries: Vec<(&str, &str)> =
+        dataset.entries.iter().map(|e| (e.id.as_str(), e.group.as_str())).collect();
+    assert_eq!(
+        entries,
+        [("Patient0/slice1", "Patient0"), ("Patient1/slice2", "Patient1"), ("Patient1/slice3", "Patient1")]
+    );
+}
+
+/// The folders of structures may lie above those of raters.
+#[test]
+fn structures_above_raters_are_classes() {
+    let folder = Folder::new();
+    for case in 1..=3 {
+        folder.image(&format!("images/c{case}.png"), [1, 1, 4, 6], case);
+        for rater in 1..=2 {
+            folder.labels(&format!("disc/rater{rater}/c{case}.png"), SIZE, 9 + rater, 255);
+            folder.labels(&format!("cup/rater{rater}/c{case}.png"), SIZE, 4, 255);
+        }
+    }
+    let dataset = Dataset::open(folder.path()).unwrap();
+    assert_eq!(dataset.classes, ["background", "disc", "cup"]);
+    assert_eq!(dataset.rater_names, ["rater1", "rater2"]);
+    let raters = dataset.load(0).unwrap().raters;
+    let count = |rater: usize, class: u8| raters[rater].iter().filter(|label| **label == class).count();
+    assert_eq!([count(0, 1), count(0, 2), count(1, 1), count(1, 2)], [6, 4, 7, 4]);
+}
+
+/// Pictures that show what a rater marked are no label maps.
+#[test]
+fn previews_beside_masks_are_left_out() {
+    let raters: [&dyn Fn(usize) -> String; 2] = [&|k| format!("a/c{k}.png"), &|k| format!("b/c{k}.png")];
+    let folder = set(|k| format!("images/c{k}.png"), &raters);
+    (1..=3).for_each(|k| folder.image(&format!("a/c{k}_overlay.png"), [3, 1, 4, 6], k));
+    let dataset = Dataset::open(folder.path()).unwrap();
+    assert_eq!(marked(&dataset), [[3, 4], [6, 7], [9, 10]]);
+    let left_out = "left out: 3 files in a/ (c1_overlay.png, c2_overlay.png, c3_overlay.png)";
+    assert_eq!(findings(&dataset), [(Severity::Warning, left_out.to_owned())]);
+}
+
+#[test]
+fn formats_that_are_not_read_are_told() {
+    let folder = Folder::new();
+    for case in 1..=3 {
+        folder.image(&format!("images/c{case}.png"), [1, 1, 4, 6], case);
+        folder.text(&format!("a/c{case}.bmp"), "BM");
+        folder.text(&format!("b/c{case}.gif"), "GIF89a");
+    }
+    let error = folder.anonymous(&Dataset::open(folder.path()).unwrap_err().to_string());
+    let told = "files such as a/c1.bmp have a format that is not read; save them as PNG or TIFF";
+    assert!(error.ends_with(told), "{error}");
+    (1..=3).for_each(|case| folder.labels(&format!("b/c{case}.png"), SIZE, 5, 255));
+    let dataset = Dataset::open(folder.path()).unwrap();
+    assert_eq!(
+        findings(&dataset),
+        [
+            (
+                Severity::Warning,
+                "left out: 3 files in a/ (c1.bmp, c2.bmp, c3.bmp), in a format that is not read".to_owned()
+            ),
+            (
+                Severity::Warning,
+                "left out: 3 files in b/ (c1.gif, c2.gif, c3.gif), in a format that is not read".to_owned()
+            ),
+        ]
+    );
+}
+
+/// A TIFF of 4 × 6 pixels in red, green, blue and opacity, of which the first ones are opaque.
+fn tiff_with_opacity(opaque: usize, red: u8) -> Vec<u8> {
+    let mut bytes = b"II*\0\x08\0\0\0".to_vec();
+    let tags: [(u16, u16, u32, u32); 9] = [
+        (256, 4, 1, 6),
+        (257, 4, 1, 4),
+        (258, 3, 4, 200),
+        (259, 3, 1, 1),
+        (262, 3, 1, 2),
+        (273, 4, 1, 208),
+        (277, 3, 1, 4),
+        (279, 4, 1, 96),
+        (338, 3, 1, 2),
+    ];
+    bytes.extend((tags.len() as u16).to_le_bytes());
+    for (tag, kind, count, value) in tags {
+        bytes.extend([tag.to_le_bytes(), kind.to_le_bytes()].concat());
+        bytes.extend([count.to_le_bytes(), value.to_le_bytes()].concat());
+    }
+    bytes.resize(200, 0);
+    bytes.extend([8, 0].repeat(4));
+    bytes.extend((0..24).flat_map(|i| if i < opaque { [red, 0, 0, 255] } else { [red, 0, 0, 0] }));
+    bytes
+}
+
+/// As PNG masks: opacity counts where nothing else varies.
+#[test]
+fn tiff_masks_may_have_opacity() {
+    let raters: [&dyn Fn(usize) -> String; 2] = [&|k| format!("a/c{k}.png"), &|k| format!("b/c{k}.png")];
+    let folder = set(|k| format!("images/c{k}.png"), &raters);
+    for k in 1..=3 {
+        std::fs::remove_file(folder.path().join(format!("a/c{k}.png"))).unwrap();
+        std::fs::write(folder.file(&format!("a/c{k}.tif")), tiff_with_opacity(3 * k, 255)).unwrap();
+    }
+    opened(&folder, ["a", "b"]);
+}
+
+/// Raters who drew the same structures with 3D Slicer in another order, and left one out.
+#[test]
+fn segments_are_matched_by_name() {
+    let folder = Folder::new();
+    let (names, others) = ([("tumor", 1), ("edema", 2)], [("Edema", 1), (" tumor", 3)]);
+    for case in 1..=3 {
+        folder.image(&format!("images/c{case}.nii"), [1, 1, 1, 6], case);
+        folder.segments(&format!("alice/c{case}.seg.nrrd"), &[0, 1, 1, 2, 0, 0], [1, 6], &names);
+        folder.segments(&format!("bob/c{case}.seg.nrrd"), &[0, 3, 3, 1, 1, 0], [1, 6], &others);
+    }
+    folder.segments("bob/c2.seg.nrrd", &[0, 5, 0, 0, 0, 0], [1, 6], &[("tumor", 5)]);
+    let dataset = Dataset::open(folder.path()).unwrap();
+    assert_eq!(dataset.classes, ["background", "tumor", "edema"]);
+    let raters = |dataset: &Dataset, case: usize| dataset.load(case).unwrap().raters;
+    assert_eq!(raters(&dataset, 0), [[0, 1, 1, 2, 0, 0], [0, 1, 1, 2, 2, 0]]);
+    assert_eq!(raters(&dataset, 1)[1], [0, 1, 0, 0, 0, 0]);
+    assert_eq!(findings(&dataset), []);
+    // The classes of a config are found by name as well, in its order.
+    let config = |lines: &str| {
+        DataConfig::parse(&format!("[data]\npath = {:?}\n{lines}\n", folder.path())).unwrap().open()
+    };
+    let known = config("classes = [\"background\", \"EDEMA\", \"tumor\"]").unwrap();
+    assert_eq!(raters(&known, 0), [[0, 2, 2, 1, 0, 0], [0, 2, 2, 1, 1, 0]]);
+    // A voxel of no segment.
+    folder.segments("bob/c3.seg.nrrd", &[0, 3, 3, 1, 1, 9], [1, 6], &others);
+    let error = dataset.load(2).unwrap_err().to_string();
+    assert!(
+        error.contains(
+            "1 voxels have the label 9, but it must be that of one of its segments: Edema = 1, tumor = 3"
+        ),
+        "{error}"
+    );
+    // Classes of other names need values with the same names everywhere.
+    let error = config("classes = [\"background\", \"a\", \"b\"]").unwrap_err().to_string();
+    let told = "bob/c1.seg.nrrd: its segments are Edema = 1, tumor = 3, but those of FOLDER/alice/c1.seg.nrrd are tumor = 1, edema = 2";
+    assert!(folder.anonymous(&error).contains(told), "{error}");
+}
+
+#[test]
+fn segments_of_other_names_are_not_mixed() {
+    let folder = Folder::new();
+    for case in 1..=3 {
+        folder.image(&format!("images/c{case}.nii"), [1, 1, 1, 4], case);
+        folder.segments(&format!("a/c{case}.seg.nrrd"), &[0, 1, 2, 0], [1, 4], &[("tumor", 1), ("edema", 2)]);
+        folder.segments(
+            &format!("b/c{case}.seg.nrrd"),
+            &[0, 1, 2, 0],
+            [1, 4],
+            &[("edema", 1), ("tumour", 2)],
+        );
+    }
+    let error = folder.anonymous(&Dataset::open(folder.path()).unwrap_err().to_string());
+    assert_eq!(
+        error,
+        "FOLDER/b/c1.seg.nrrd: its segments are edema = 1, tumour = 2, but those of FOLDER/a/c1.seg.nrrd are tumor = 1, \
+         edema = 2; name the segments alike in 3D Slicer, or name all classes in the config (data.classes)"
+    );
+    // Values without names beside values with names have to be the same.
+    for case in 1..=3 {
+        std::fs::remove_file(folder.path().join(format!("b/c{case}.seg.nrrd"))).unwrap();
+        folder.labels(&format!("b/c{case}.nii"), [1, 1, 4], 2, 2);
+    }
+    let dataset = Dataset::open(folder.path()).unwrap();
+    assert_eq!(dataset.load(0).unwrap().raters, [[0, 1, 2, 0], [2, 2, 0, 0]]);
+    folder.segments("a/c3.seg.nrrd", &[0, 1, 2, 0], [1, 4], &[("edema", 1), ("tumor", 2)]);
+    let error = folder.anonymous(&Dataset::open(folder.path()).unwrap_err().to_string());
+    let told = "FOLDER/a/c3.seg.nrrd: its segments are edema = 1, tumor = 2, but FOLDER/b/c1.nii has values without names, \
+                which are read as background = 0, tumor = 1, edema = 2";
+    assert!(error.contains(told), "{error}");
+}

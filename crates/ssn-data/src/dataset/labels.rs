@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use ssn_io::{Format, Image, Limits, Volume, Voxels, raster, read, read_bytes};
+use ssn_io::{Format, Image, Limits, Problem, Volume, Voxels, raster, read, read_bytes};
 
 use crate::dataset::{Finding, FindingKind};
+use crate::error::DataError;
 use crate::text::counted;
 
 /// The rule from stored values to classes 0, 1, …
@@ -39,16 +40,7 @@ pub struct UnknownLabels {
 impl LabelCoding {
     /// Replaces stored values by classes below `classes`; unknown values become background and are returned.
     pub fn decode(&self, labels: &mut [u8], classes: usize) -> Option<UnknownLabels> {
-        let table = self.table(classes);
-        let mut seen = [0usize; 256];
-        for label in labels.iter_mut() {
-            seen[usize::from(*label)] += 1;
-            *label = table[usize::from(*label)].unwrap_or(0);
-        }
-        let strange = |value: &u8| seen[usize::from(*value)] > 0 && table[usize::from(*value)].is_none();
-        let values: Vec<u8> = (0..=u8::MAX).filter(strange).collect();
-        let voxels = values.iter().map(|&value| seen[usize::from(value)]).sum();
-        (!values.is_empty()).then_some(UnknownLabels { values, voxels })
+        self.table(classes).decode(labels)
     }
 
     /// The stored value of every class, where classes are not stored as their numbers.
@@ -60,7 +52,8 @@ impl LabelCoding {
         }
     }
 
-    fn table(&self, classes: usize) -> [Option<u8>; 256] {
+    /// The class of each stored value, of so many classes.
+    pub fn table(&self, classes: usize) -> LabelTable {
         let class = |value: usize| -> Option<u8> {
             let class = match self {
                 Self::Plain => value,
@@ -69,19 +62,22 @@ impl LabelCoding {
             };
             (class < classes).then_some(class as u8)
         };
-        std::array::from_fn(class)
+        LabelTable(std::array::from_fn(class))
     }
 
     /// The rule and the names of the classes for files in which these values occur.
     ///
     /// Values without gaps are classes as they are; with gaps, as 0 and 255 or 0, 1, 2 and 4, each value that
     /// occurs is a class, named after its value. Masks of 0 and 255 with other values between, or more values than
-    /// classes have, were compressed or smoothed.
+    /// classes have, were compressed or smoothed. Where each file marks either with 1 or with 255, both are the foreground.
     pub fn for_values(found: &LabelHistogram) -> (Self, Vec<String>) {
         let mut values: Vec<u8> =
             (0..=u8::MAX).filter(|&v| v == 0 || found.counts[usize::from(v)] > 0).collect();
         if values.len() == 1 {
             values.push(1);
+        }
+        if found.marks_with_1_or_255() {
+            return (Self::Threshold(0), vec!["background".to_owned(), "foreground".to_owned()]);
         }
         let many = values.len() > MOST_CLASSES && values.ends_with(&[u8::MAX]);
         if many || found.is_smoothed() {
@@ -98,6 +94,40 @@ impl LabelCoding {
     }
 }
 
+/// The class of each stored value that has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelTable([Option<u8>; 256]);
+
+impl LabelTable {
+    /// A table in which 0 is the background and no other value has a class.
+    pub fn background() -> Self {
+        Self(std::array::from_fn(|value| (value == 0).then_some(0)))
+    }
+
+    /// Gives a value a class.
+    pub fn set(&mut self, value: u8, class: u8) {
+        self.0[usize::from(value)] = Some(class);
+    }
+
+    /// The class of a value.
+    pub fn class(&self, value: u8) -> Option<u8> {
+        self.0[usize::from(value)]
+    }
+
+    /// Replaces stored values by classes; unknown values become background and are returned.
+    pub fn decode(&self, labels: &mut [u8]) -> Option<UnknownLabels> {
+        let mut seen = [0usize; 256];
+        for label in labels.iter_mut() {
+            seen[usize::from(*label)] += 1;
+            *label = self.class(*label).unwrap_or(0);
+        }
+        let strange = |value: &u8| seen[usize::from(*value)] > 0 && self.class(*value).is_none();
+        let values: Vec<u8> = (0..=u8::MAX).filter(strange).collect();
+        let voxels = values.iter().map(|&value| seen[usize::from(value)]).sum();
+        (!values.is_empty()).then_some(UnknownLabels { values, voxels })
+    }
+}
+
 /// Values up to this are near 0, and values as far below 255 are near full scale.
 const NEAR: u8 = 25;
 /// Values of fewer voxels, as a part of all that are not 0, are those of edges: one in this many.
@@ -111,11 +141,15 @@ pub struct LabelHistogram {
     files_between: usize,
     /// Whether a file that stores values exactly has none above [`NEAR`], but marks something.
     has_low_file: bool,
+    /// Files that mark with 1 alone, with 255 alone, and in another way.
+    files_with: [usize; 3],
+    /// Voxels near 0 in files that do not store values exactly and have bright ones: those are noise.
+    noise: u64,
 }
 
 impl Default for LabelHistogram {
     fn default() -> Self {
-        Self { counts: [0; 256], files_between: 0, has_low_file: false }
+        Self { counts: [0; 256], files_between: 0, has_low_file: false, files_with: [0; 3], noise: 0 }
     }
 }
 
@@ -126,14 +160,26 @@ impl LabelHistogram {
         labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
         let own = Self { counts, ..Self::default() };
         let has_low_file = !is_lossy && own.range(1, NEAR) > 0 && own.range(NEAR + 1, u8::MAX) == 0;
-        self.merge(&Self { files_between: usize::from(own.between() > 0), has_low_file, ..own });
+        let (ones, full, marked) = (own.range(1, 1), own.range(u8::MAX, u8::MAX), own.range(1, u8::MAX));
+        let files_with = [ones == marked, full == marked, ![ones, full].contains(&marked)]
+            .map(|is_so| usize::from(is_so && marked > 0));
+        let files_between = usize::from(own.between() > 0);
+        let noise = if is_lossy && own.range(HALF, u8::MAX) > 0 { own.range(1, NEAR) } else { 0 };
+        self.merge(&Self { files_between, has_low_file, files_with, noise, ..own });
     }
 
     /// Adds the values of other files.
     pub fn merge(&mut self, other: &Self) {
         self.counts.iter_mut().zip(other.counts).for_each(|(sum, count)| *sum += count);
         self.files_between += other.files_between;
+        self.noise += other.noise;
         self.has_low_file |= other.has_low_file;
+        self.files_with.iter_mut().zip(other.files_with).for_each(|(sum, files)| *sum += files);
+    }
+
+    /// Whether some files mark with 1, others with 255, and none with both or with anything else.
+    fn marks_with_1_or_255(&self) -> bool {
+        matches!(self.files_with, [ones, full, 0] if ones > 0 && full > 0)
     }
 
     /// Voxels with values from one to another.
@@ -162,11 +208,23 @@ impl LabelHistogram {
         let marked = self.range(1, u8::MAX);
         let is_rare = |v: u8| self.range(v, v) == 0 || RARE * self.range(v, v) < marked;
         let has_others = self.range(1, u8::MAX - 1) > 0;
-        has_others && high > 0 && high >= low && !self.has_low_file && (NEAR + 1..u8::MAX - NEAR).all(is_rare)
+        has_others
+            && high > 0
+            && high >= low - self.noise
+            && !self.has_low_file
+            && (NEAR + 1..u8::MAX - NEAR).all(is_rare)
     }
 
     /// What a threshold does to masks with other values than 0 and 255; nothing if there are none between.
     pub fn threshold_note(&self, threshold: u8) -> Option<Finding> {
+        if threshold == 0 {
+            let [ones, full, _] = self.files_with.map(|files| counted(files, "mask"));
+            let reason = format!(
+                "{ones} mark with 1 and {full} with 255: both are foreground (data.label_threshold = 0)"
+            );
+            let note = Finding::note(FindingKind::ImplausibleLabels, reason);
+            return self.marks_with_1_or_255().then_some(note);
+        }
         let between = match self.between() {
             0 if self.range(1, u8::MAX - 1) == 0 => return None,
             0 => "all are near 0 or near 255".to_owned(),
@@ -194,14 +252,17 @@ pub fn is_lossy(path: &Path) -> bool {
 pub fn read_labels(path: &Path) -> Result<Volume<u8>, Finding> {
     let limits = Limits::default();
     let is_picture = matches!(Format::of(path), Ok(Format::Png | Format::Jpeg | Format::Tiff));
+    let with_opacity: fn(&[u8], &Limits) -> Result<Image, Problem> = match Format::of(path) {
+        Ok(Format::Tiff) => raster::parse_tiff_with_opacity,
+        _ => raster::parse_png_with_opacity,
+    };
     let image = match Format::of(path) {
-        Ok(Format::Png) => read_bytes(path, &limits).and_then(|bytes| {
-            raster::parse_png_with_opacity(&bytes, &limits).map_err(|problem| problem.in_file(path))
-        }),
+        Ok(Format::Png | Format::Tiff) => read_bytes(path, &limits)
+            .and_then(|bytes| with_opacity(&bytes, &limits).map_err(|problem| problem.in_file(path))),
         _ => read(path, &limits),
     };
     let image = image.map_err(Finding::unreadable)?;
-    let image = if is_picture { of_picture(image) } else { Ok(image) };
+    let image = if is_picture { of_picture(image, is_lossy(path)) } else { Ok(image) };
     let image = image.map_err(|finding| finding.in_file(path))?;
     if image.shape[0] != 1 {
         let reason = format!("the label map has {} channels, but it must have 1", image.shape[0]);
@@ -211,8 +272,16 @@ pub fn read_labels(path: &Path) -> Result<Volume<u8>, Finding> {
     image.to_labels().map_err(|problem| Finding::unreadable(problem.in_file(path)))
 }
 
+/// Reads a label map of a case as those of raters are read.
+///
+/// # Errors
+/// A file that cannot be read, or is no label map.
+pub fn read_label_map(case: &str, path: &Path) -> Result<Volume<u8>, DataError> {
+    read_labels(path).map_err(|finding| finding.of_case(case).into_error())
+}
+
 /// A mask that a picture shows, with one channel.
-fn of_picture(image: Image) -> Result<Image, Finding> {
+fn of_picture(image: Image, is_lossy: bool) -> Result<Image, Finding> {
     let [channels, d, h, w] = image.shape;
     let voxels = match image.voxels {
         Voxels::U16(values) if values.contains(&u16::MAX) => {
@@ -229,35 +298,42 @@ fn of_picture(image: Image) -> Result<Image, Finding> {
     let flat = match &planes[..] {
         [colors @ .., opacity] if channels % 2 == 0 => match !colors.iter().any(varies) && varies(opacity) {
             true => opacity.to_vec(),
-            false => brightest(colors)?,
+            false => brightest(colors, is_lossy)?,
         },
-        colors => brightest(colors)?,
+        colors => brightest(colors, is_lossy)?,
     };
     Ok(Image { voxels: Voxels::U8(flat), shape: [1, d, h, w], ..image })
 }
 
-/// Colors within this of each other are the same.
-const SAME_COLOR: i32 = 48;
+/// Colors within this of each other are the same, in files that store values exactly and in others.
+const SAME_COLOR: [i32; 2] = [48, 112];
 /// A second color is one that so many of the marked voxels have: one in this many.
 const SECOND_COLOR: usize = 20;
 
 /// The brightest channel of each voxel of a mask that is drawn in one color.
 ///
 /// # Errors
-/// Several colors: those of voxels that are no darker shade of the brightest one.
-fn brightest(colors: &[&[u8]]) -> Result<Vec<u8>, Finding> {
+/// Several colors: those of voxels that are no darker shade of the most frequent bright one.
+fn brightest(colors: &[&[u8]], is_lossy: bool) -> Result<Vec<u8>, Finding> {
     let color = |v: usize| colors.iter().map(|plane| i32::from(plane[v])).collect::<Vec<i32>>();
     let all: Vec<u8> =
         (0..colors[0].len()).map(|v| colors.iter().map(|plane| plane[v]).max().unwrap_or(0)).collect();
     if colors.iter().all(|plane| plane == &colors[0]) {
         return Ok(all);
     }
-    let main = (0..all.len()).max_by_key(|&v| color(v).iter().sum::<i32>()).map(color).unwrap_or_default();
+    let most = all.iter().copied().max().unwrap_or(0);
+    let mut bright = BTreeMap::<Vec<i32>, usize>::new();
+    for v in (0..all.len()).filter(|&v| all[v] > most / 2) {
+        *bright.entry(color(v).iter().map(|x| x / 16 * 17).collect()).or_default() += 1;
+    }
+    let main = bright.into_iter().max_by_key(|(_, count)| *count).map(|(color, _)| color).unwrap_or_default();
     let brightest = main.iter().copied().max().unwrap_or(0).max(1);
+    // In a lossy file dark voxels may have any color.
+    let (same, darkest) = (SAME_COLOR[usize::from(is_lossy)], if is_lossy { HALF } else { 0 });
     let mut others = BTreeMap::<Vec<i32>, usize>::new();
-    for (v, &shade) in all.iter().enumerate().filter(|(_, shade)| **shade > 0) {
+    for (v, &shade) in all.iter().enumerate().filter(|(_, shade)| **shade > darkest) {
         let color = color(v);
-        let differs = |(x, main): (&i32, &i32)| (x - main * i32::from(shade) / brightest).abs() > SAME_COLOR;
+        let differs = |(x, main): (&i32, &i32)| (x - main * i32::from(shade) / brightest).abs() > same;
         if color.iter().zip(&main).any(differs) {
             *others.entry(color.iter().map(|x| x / 16 * 17).collect()).or_default() += 1;
         }
@@ -338,16 +414,21 @@ mod tests {
             "1 in one file, 255 in another"
         );
         assert_ne!(coding(&[&[(0, 900), (1, 50), (2, 60), (255, 9)]]), cut, "255 is a label to ignore");
+        let mut jpeg = LabelHistogram::default();
+        jpeg.add(&[[0; 50].as_slice(), &[3; 80], &[100], &[250; 60]].concat(), true);
+        assert_eq!(LabelCoding::for_values(&jpeg).0, cut, "noise of a small mask in JPEG");
     }
 
     #[test]
     fn colors_become_one_channel() {
-        let flat = |planes: &[[u8; 4]]| {
+        let read = |planes: &[[u8; 4]], is_lossy: bool| {
             let shape = [planes.len(), 1, 2, 2];
             let image =
                 Image::new(Voxels::U8(planes.concat()), shape, Default::default(), &Limits::default());
-            of_picture(image.unwrap()).map(|image| image.to_labels().unwrap().data).map_err(|f| f.reason)
+            let flat = of_picture(image.unwrap(), is_lossy);
+            flat.map(|image| image.to_labels().unwrap().data).map_err(|finding| finding.reason)
         };
+        let flat = |planes: &[[u8; 4]]| read(planes, false);
         let (red, none, full) = ([0, 255, 130, 0], [0; 4], [255; 4]);
         assert_eq!(flat(&[red, red, red]), Ok(red.to_vec()));
         assert_eq!(flat(&[red, none, none]), Ok(red.to_vec()));
@@ -355,6 +436,11 @@ mod tests {
         assert_eq!(flat(&[full, full, full, red]), Ok(red.to_vec()), "nothing but opacity varies");
         assert_eq!(flat(&[full, red]), Ok(red.to_vec()));
         let several = flat(&[[0, 255, 0, 0], [0, 0, 255, 0], none]).unwrap_err();
-        assert!(several.contains("several colors: [0, 255, 0] and about [255, 0, 0]"), "{several}");
+        assert!(several.contains("several colors: [255, 0, 0] and about [0, 255, 0]"), "{several}");
+        // Green in JPEG, whose edges have other colors.
+        let green = [[0, 3, 78, 20], [250, 254, 203, 10], [2, 0, 77, 30]];
+        assert!(flat(&green).unwrap_err().contains("several colors"));
+        assert_eq!(read(&green, true), Ok(vec![250, 254, 203, 30]));
+        assert!(read(&[[250, 250, 0, 0], [3, 0, 250, 250], none], true).is_err());
     }
 }

@@ -5,14 +5,16 @@ mod labels;
 mod normalize;
 mod packed;
 mod preprocessing;
+mod segments;
 mod source;
 mod split;
 
 pub use finding::{Finding, FindingKind, Severity};
-pub use labels::{HALF, LabelCoding, LabelHistogram, MOST_CLASSES, is_lossy, read_labels};
+pub use labels::{HALF, LabelCoding, LabelHistogram, MOST_CLASSES, is_lossy, read_label_map, read_labels};
 pub use normalize::{Normalization, extremes, looks_standardized};
 pub use packed::{PackedCase, PackedCases, PackedImage, PackedLabels};
 pub use preprocessing::{Preprocessing, mask_box, resample_labels};
+pub use segments::{NamedFiles, NamedLabels, SameValues};
 pub use source::{CaseFiles, CaseSource, LabelPolicy, MissingRater, RaterFiles, RaterMaps, ReadOptions};
 pub(crate) use split::quoted;
 pub use split::{Ratios, Split, SplitAssignment, SplitConfig, SplitFile, divide, fold};

@@ -14,9 +14,10 @@ use ssn_io::{
 };
 
 use crate::dataset::{
-    Case, Dataset, Finding, FindingKind, LabelCoding, PackedCase, PackedCases, Severity, read_labels,
+    Case, Dataset, Finding, FindingKind, LabelCoding, NamedLabels, PackedCase, PackedCases, Severity,
+    read_labels,
 };
-use crate::error::Result as DataResult;
+use crate::error::{DataError, Result as DataResult};
 use crate::text::hex;
 
 /// Where a case comes from.
@@ -90,6 +91,8 @@ pub enum LabelPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReadOptions {
     pub coding: LabelCoding,
+    /// Where values have names, as in `.seg.nrrd`, their classes are those of the same names.
+    pub by_name: bool,
     /// Background and foreground change places, for masks that mark what is outside.
     pub invert: bool,
     /// The third axis of images holds channels, not slices.
@@ -276,7 +279,12 @@ impl CaseReader<'_> {
         let masks = match maps {
             RaterMaps::Labels(path) => {
                 let mut labels = self.labels(path, grid)?;
-                self.decode(path, &mut labels);
+                let names = match self.dataset.reading.by_name {
+                    true => NamedLabels::read(path),
+                    false => Ok(None),
+                };
+                let names = names.map_err(|error| self.unusable(path, &error)).ok()?;
+                self.decode(path, &mut labels, names.as_ref());
                 return Some(self.inverted(labels));
             }
             RaterMaps::Masks(masks) => masks,
@@ -310,13 +318,21 @@ impl CaseReader<'_> {
         self.fits(grid, path, &labels).then_some(labels.data)
     }
 
-    fn decode(&mut self, path: &Path, labels: &mut [u8]) {
-        let Some(unknown) = self.dataset.reading.coding.decode(labels, self.dataset.classes.len()) else {
-            return;
+    /// Replaces stored values by classes: by their names where they have names, else by the rule of the dataset.
+    fn decode(&mut self, path: &Path, labels: &mut [u8], names: Option<&NamedLabels>) {
+        let classes = &self.dataset.classes;
+        let by_name = names.map(|names| names.table(classes)).transpose();
+        let table = match by_name {
+            Ok(table) => table.unwrap_or_else(|| self.dataset.reading.coding.table(classes.len())),
+            Err(error) => return self.unusable(path, &error),
         };
+        let Some(unknown) = table.decode(labels) else { return };
         let shown: Vec<String> = unknown.values.iter().take(5).map(u8::to_string).collect();
         let more = if unknown.values.len() > 5 { ", …" } else { "" };
         let allowed = match &self.dataset.reading.coding {
+            _ if names.is_some() => {
+                format!("that of one of its segments: {}", names.map(NamedLabels::list).unwrap_or_default())
+            }
             LabelCoding::Plain => format!("0 to {}", self.dataset.classes.len().saturating_sub(1)),
             LabelCoding::Values(values) => format!("one of {values:?}"),
             LabelCoding::Threshold(_) => "any".to_owned(),
@@ -328,6 +344,15 @@ impl CaseReader<'_> {
         );
         let advice =
             "name every class in the config (data.classes, data.label_values), or correct the labels";
+        self.error(path, FindingKind::LabelRange, reason, advice);
+    }
+
+    /// Tells of a label file with names that do not fit.
+    fn unusable(&mut self, path: &Path, error: &DataError) {
+        let (reason, advice) = match error {
+            DataError::Dataset { reason, advice, .. } => (reason.clone(), *advice),
+            other => (other.to_string(), "write the file again"),
+        };
         self.error(path, FindingKind::LabelRange, reason, advice);
     }
 
@@ -397,7 +422,7 @@ impl CaseReader<'_> {
         let mut raters = vec![];
         for stored in &record.raters {
             let mut labels = stored.unpack(voxels);
-            self.decode(path, &mut labels);
+            self.decode(path, &mut labels, None);
             raters.push(self.inverted(labels));
         }
         if raters.is_empty() && self.dataset.reading.labels == LabelPolicy::Required {

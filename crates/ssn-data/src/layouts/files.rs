@@ -44,6 +44,15 @@ pub fn is_image(path: &Path) -> bool {
     Format::of(path).is_ok_and(|format| format != Format::Dicom)
 }
 
+/// Endings of pictures that are not read.
+const OTHER_PICTURES: [&str; 8] = [".bmp", ".gif", ".webp", ".jp2", ".pgm", ".ppm", ".tga", ".heic"];
+
+/// Whether a name ends as those of pictures that are not read.
+pub fn is_other_picture(path: &Path) -> bool {
+    let lower = name(path).to_lowercase();
+    OTHER_PICTURES.iter().any(|ending| lower.ends_with(ending))
+}
+
 /// The shape `[c, d, h, w]` of an image, if it can be read.
 pub fn shape(path: &Path) -> Option<[usize; 4]> {
     read(path, &Limits::default()).ok().map(|image| image.shape)

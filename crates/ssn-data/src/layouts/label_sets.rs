@@ -3,6 +3,7 @@
 //! | form | example |
 //! |---|---|
 //! | a file per case and sample | `case1_0.nii.gz`, `case1_sample_1.nii.gz`, `sample1_case1.png` |
+//! | a letter per rater | `case1_A.png`, `case1_B.png` |
 //! | a folder per sample, or per rater | `sample0/case1.png`, `alice/case1.png` |
 //! | a folder per case | `case1/0.npy`, `case1/1.npy` |
 //! | a file per case | `case1.nii.gz`; of several channels, each is a sample |
@@ -15,6 +16,7 @@ use crate::dataset::{CaseEntry, CaseFiles, Dataset, Layout, RaterFiles};
 use crate::error::{DataError, Result};
 use crate::layouts::files::{entries, is_image, name, natural_order, numbered_suffix, stem, subfolders};
 use crate::layouts::folder_pair::{IMAGES, listed};
+use crate::layouts::names::{core, words};
 use crate::layouts::{DatasetOverrides, Draft};
 
 /// Words before the number of a sample or rater.
@@ -42,14 +44,25 @@ pub struct FilesByCase {
     pub unmatched: Vec<PathBuf>,
 }
 
+/// The cases that files are matched with.
+struct KnownCases<'a> {
+    ids: &'a [&'a str],
+    /// The words of their names, without those that say what a file is.
+    words: Vec<Vec<String>>,
+}
+
 impl FilesByCase {
     /// Finds the files in a folder, or those of a pattern with `{case}`, `{sample}` and `*`. Where the names of cases are known, files
-    /// are matched with them, upper and lower case being the same.
+    /// are matched with them, upper and lower case being the same; where a name has none of them, separators, leading zeros and
+    /// words such as *seg* at the ends do not count either.
     ///
     /// # Errors
     /// No such folder, no file, and a file whose name fits two cases.
     pub fn find(path: &Path, content: FileContent, known: Option<&[&str]>) -> Result<Self> {
         let mut found = Self::default();
+        let known = known
+            .map(|ids| KnownCases { ids, words: ids.iter().map(|id| core(&words(id)).to_vec()).collect() });
+        let known = known.as_ref();
         if path.to_string_lossy().contains(['*', '{']) {
             found.by_pattern(path, known)?;
         } else if path.is_file() {
@@ -66,7 +79,13 @@ impl FilesByCase {
                 Some(first) => format!(
                     "none of its files is named after a case; the first is {}, and the cases are {}",
                     name(first),
-                    listed(&known.unwrap_or_default().iter().map(|id| (*id).to_owned()).collect::<Vec<_>>())
+                    listed(
+                        &known
+                            .iter()
+                            .flat_map(|known| known.ids)
+                            .map(|id| (*id).to_owned())
+                            .collect::<Vec<_>>()
+                    )
                 ),
                 None => "there are no files of label maps".to_owned(),
             };
@@ -90,7 +109,7 @@ impl FilesByCase {
         self.cases.retain(|_, files| !files.is_empty());
     }
 
-    fn in_folder(&mut self, folder: &Path, known: Option<&[&str]>) -> Result<()> {
+    fn in_folder(&mut self, folder: &Path, known: Option<&KnownCases<'_>>) -> Result<()> {
         let is_of_images =
             |folder: &PathBuf| IMAGES.iter().any(|word| word.eq_ignore_ascii_case(&name(folder)));
         let mut folders = subfolders(folder)?;
@@ -103,13 +122,25 @@ impl FilesByCase {
                 .map(|file| numbered_suffix(&stem(file), &WORDS).map_or(stem(file), |(id, _)| id.to_owned()))
                 .collect();
             let words: &[&str] = if ids.len() > 1 || files.len() == 1 { &WORDS } else { &[] };
+            if known.is_none() && are_lettered(&files) {
+                for file in &files {
+                    let stem = stem(file);
+                    let (case, letter) = stem.split_at(stem.len() - 2);
+                    self.cases
+                        .entry(case.to_owned())
+                        .or_default()
+                        .push((letter[1..].to_owned(), file.clone()));
+                }
+                return Ok(());
+            }
             return files.iter().try_for_each(|file| self.add(known, words, file, ""));
         }
         let inside = folders.iter().map(|folder| maps(folder)).collect::<Result<Vec<_>>>()?;
         if are_cases(&folders, &inside, known) {
             for (folder, files) in folders.iter().zip(inside) {
-                match known.map_or(Ok(Some(name(folder))), |known| case_of(&name(folder), known, folder))? {
-                    Some(case) => {
+                let own = (name(folder), String::new());
+                match known.map_or(Ok(Some(own)), |known| known.case_of(&name(folder), folder))? {
+                    Some((case, _)) => {
                         let named = files.into_iter().map(|file| (stem(&file), file));
                         self.cases.entry(case).or_default().extend(named);
                     }
@@ -126,14 +157,17 @@ impl FilesByCase {
 
     /// Adds a file by its name: that of a known case with something before or behind it, or else what stands before a number
     /// behind one of `words`.
-    fn add(&mut self, known: Option<&[&str]>, words: &[&str], file: &Path, folder: &str) -> Result<()> {
+    fn add(
+        &mut self,
+        known: Option<&KnownCases<'_>>,
+        words: &[&str],
+        file: &Path,
+        folder: &str,
+    ) -> Result<()> {
         let stem = stem(file);
         let (case, rest) = match known {
-            Some(known) => match case_of(&stem, known, file)? {
-                Some(case) => {
-                    let rest = without(&stem, &case);
-                    (case, rest)
-                }
+            Some(known) => match known.case_of(&stem, file)? {
+                Some(found) => found,
                 None => {
                     self.unmatched.push(file.to_owned());
                     return Ok(());
@@ -155,7 +189,7 @@ impl FilesByCase {
         Ok(())
     }
 
-    fn by_pattern(&mut self, pattern: &Path, known: Option<&[&str]>) -> Result<()> {
+    fn by_pattern(&mut self, pattern: &Path, known: Option<&KnownCases<'_>>) -> Result<()> {
         if !pattern.to_string_lossy().contains("{case}") {
             let advice = "put {case} where the name of the case stands, such as 'out/{case}_{sample}.nii.gz'";
             return Err(DataError::dataset(pattern, "the pattern does not say where the case is", advice));
@@ -182,9 +216,11 @@ impl FilesByCase {
         for (file, captured) in places.into_iter().filter(|(file, _)| file.is_file()) {
             let case = match known {
                 None => Some(captured.case),
-                Some(known) => {
-                    known.iter().find(|id| id.eq_ignore_ascii_case(&captured.case)).map(|id| (*id).to_owned())
-                }
+                Some(known) => known
+                    .ids
+                    .iter()
+                    .find(|id| id.eq_ignore_ascii_case(&captured.case))
+                    .map(|id| (*id).to_owned()),
             };
             match case {
                 Some(case) => self.cases.entry(case).or_default().push((captured.sample, file)),
@@ -227,6 +263,23 @@ fn matched(pattern: &str, text: &str, captured: &Captured) -> Option<Captured> {
     })
 }
 
+/// Whether all names end in a letter of a rater, `case1_A` and `case1_B`, and most cases have several.
+fn are_lettered(files: &[PathBuf]) -> bool {
+    let mut cases = BTreeMap::<String, usize>::new();
+    for file in files {
+        let stem = stem(file);
+        match stem.as_bytes() {
+            [.., before, b'_' | b'-', letter]
+                if letter.is_ascii_alphabetic() && before.is_ascii_alphanumeric() =>
+            {
+                *cases.entry(stem[..stem.len() - 2].to_owned()).or_default() += 1;
+            }
+            _ => return false,
+        }
+    }
+    2 * cases.values().filter(|count| **count > 1).count() > cases.len()
+}
+
 /// The files of label maps or arrays in a folder.
 fn maps(folder: &Path) -> Result<Vec<PathBuf>> {
     let is_map =
@@ -235,9 +288,9 @@ fn maps(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Whether folders are of cases, and not of samples or raters: their names are those of cases, or their files are not named alike.
-fn are_cases(folders: &[PathBuf], inside: &[Vec<PathBuf>], known: Option<&[&str]>) -> bool {
+fn are_cases(folders: &[PathBuf], inside: &[Vec<PathBuf>], known: Option<&KnownCases<'_>>) -> bool {
     if let Some(known) = known {
-        let of_case = |folder: &&PathBuf| known.iter().any(|id| id.eq_ignore_ascii_case(&name(folder)));
+        let of_case = |folder: &&PathBuf| known.ids.iter().any(|id| id.eq_ignore_ascii_case(&name(folder)));
         return folders.iter().any(|folder| of_case(&folder));
     }
     let stems = |files: &Vec<PathBuf>| files.iter().map(|file| stem(file)).collect::<BTreeSet<_>>();
@@ -261,32 +314,44 @@ fn are_cases(folders: &[PathBuf], inside: &[Vec<PathBuf>], known: Option<&[&str]
     all.iter().flatten().all(|stem| number(stem, &WORDS)) && folders.iter().all(is_of_case)
 }
 
-/// The known case that a name is of: the longest that it begins or ends with, next to a separator.
-fn case_of(stem: &str, known: &[&str], file: &Path) -> Result<Option<String>> {
-    let lower = stem.to_lowercase();
-    let fits = |id: &&&str| {
-        let (id, separators) = (id.to_lowercase(), ['_', '-', '.', ' ']);
-        lower.strip_prefix(&id).is_some_and(|rest| rest.is_empty() || rest.starts_with(separators))
-            || lower.strip_suffix(&id).is_some_and(|rest| rest.ends_with(separators))
-    };
-    let mut candidates: Vec<&&str> = known.iter().filter(fits).collect();
-    candidates.sort_by_key(|id| std::cmp::Reverse(id.len()));
-    match candidates[..] {
-        [] => Ok(None),
-        [first, second, ..] if first.len() == second.len() => Err(DataError::dataset(
-            file,
-            format!("its name fits the cases {first} and {second}"),
-            "rename it, or give a pattern with {case}",
-        )),
-        [first, ..] => Ok(Some((*first).to_owned())),
+impl KnownCases<'_> {
+    /// The case that a name is of, and what else the name says: the longest that it begins or ends with, next to a separator,
+    /// or else the one whose words it begins or ends with.
+    fn case_of(&self, stem: &str, file: &Path) -> Result<Option<(String, String)>> {
+        let (lower, separators) = (stem.to_lowercase(), ['_', '-', '.', ' ']);
+        let own = words(stem);
+        let own = core(&own);
+        let rest_of = |id: &str| -> Option<String> {
+            let id = id.to_lowercase();
+            let behind =
+                lower.strip_prefix(&id).filter(|rest| rest.is_empty() || rest.starts_with(separators));
+            let rest =
+                behind.or_else(|| lower.strip_suffix(&id).filter(|rest| rest.ends_with(separators)))?;
+            // As it is written, where that has the same length.
+            let at = lower.find(rest).filter(|_| lower.len() == stem.len());
+            Some(at.and_then(|at| stem.get(at..at + rest.len())).unwrap_or(rest).to_owned())
+        };
+        let rest_of_words = |words: &[String]| {
+            let rest = own.strip_prefix(words).or_else(|| own.strip_suffix(words))?;
+            Some(rest.join("_"))
+        };
+        let exact = self.ids.iter().filter_map(|id| Some((id.len(), *id, rest_of(id)?)));
+        let mut found: Vec<(usize, &str, String)> = exact.collect();
+        if found.is_empty() {
+            let pairs = self.ids.iter().zip(&self.words);
+            found.extend(pairs.filter_map(|(id, of)| Some((of.len(), *id, rest_of_words(of)?))));
+        }
+        found.sort_by_key(|(length, ..)| std::cmp::Reverse(*length));
+        match &found[..] {
+            [] => Ok(None),
+            [(a, first, _), (b, second, _), ..] if a == b => Err(DataError::dataset(
+                file,
+                format!("its name fits the cases {first} and {second}"),
+                "rename it, or give a pattern with {case}",
+            )),
+            [(_, first, rest), ..] => Ok(Some(((*first).to_owned(), rest.clone()))),
+        }
     }
-}
-
-/// What a name has besides that of its case.
-fn without(stem: &str, case: &str) -> String {
-    let lower = (stem.to_lowercase(), case.to_lowercase());
-    let at = lower.0.find(&lower.1).unwrap_or(0);
-    format!("{}{}", &stem[..at], &stem[(at + case.len()).min(stem.len())..])
 }
 
 impl Dataset {
@@ -368,6 +433,9 @@ mod tests {
         assert_eq!(listed_files(&find(&numbers, None)), ["1: alice, bob", "2: alice"]);
         assert_eq!(listed_files(&find(&["case_01.png", "case_02.png"], None)), ["case_01: ", "case_02: "]);
         assert_eq!(listed_files(&find(&["x.png", "y.png"], None)), ["x: ", "y: "]);
+        let letters = ["p1_A.png", "p1_B.png", "p2_A.png", "p2_B.png", "p3_A.png"];
+        assert_eq!(listed_files(&find(&letters, None)), ["p1: A, B", "p2: A, B", "p3: A"]);
+        assert_eq!(listed_files(&find(&["p1_A.png", "p2_B.png"], None)), ["p1_A: ", "p2_B: "]);
     }
 
     #[test]
@@ -395,8 +463,19 @@ mod tests {
 
     #[test]
     fn names_that_fit_two_cases_are_refused() {
-        let error = case_of("ab_cd", &["ab", "cd"], Path::new("ab_cd.png")).unwrap_err().to_string();
+        let of = |stem: &str, ids: &[&str]| {
+            let words = ids.iter().map(|id| core(&words(id)).to_vec()).collect();
+            KnownCases { ids, words }.case_of(stem, Path::new("ab_cd.png"))
+        };
+        let error = of("ab_cd", &["ab", "cd"]).unwrap_err().to_string();
         assert!(error.contains("its name fits the cases ab and cd"), "{error}");
-        assert_eq!(case_of("ab_cd", &["ab", "ab_cd"], Path::new("x")).unwrap().as_deref(), Some("ab_cd"));
+        let case =
+            |stem: &str, ids: &[&str]| of(stem, ids).unwrap().map(|(case, rest)| format!("{case}: {rest}"));
+        assert_eq!(case("ab_cd", &["ab", "ab_cd"]).as_deref(), Some("ab_cd: "));
+        assert_eq!(case("Ä1_Sample2", &["ä1"]).as_deref(), Some("ä1: _Sample2"));
+        // Words count where the name itself is not there.
+        assert_eq!(case("pred_case01", &["Seg_Case_1", "Seg_Case_2"]).as_deref(), Some("Seg_Case_1: pred"));
+        assert_eq!(case("control_1", &["case_1", "case_2"]), None);
+        assert!(of("case_1", &["Seg_case1", "case1_mask"]).is_err());
     }
 }

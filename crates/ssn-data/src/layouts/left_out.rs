@@ -3,18 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::files::{entries, is_image, name};
+use super::files::{entries, is_image, is_other_picture, name};
 use super::{PACKED, ends_in};
 use crate::dataset::{CaseEntry, CaseSource, Dataset, Finding, FindingKind, Layout};
 use crate::text::counted;
 
 /// How deep folders are looked through.
-const DEEPEST: usize = 6;
+pub(super) const DEEPEST: usize = 6;
 /// The folders that are listed one by one, and the files that are named of each.
 const LISTED: [usize; 2] = [8, 3];
 
 const ADVICE: &str = "name folders after train, validation or test, label files after their images, and channels as those of the \
                       other cases; what is not meant to be used can stay";
+
+/// What to do with pictures in other formats.
+pub(super) const SAVE_AGAIN: &str = "save them as PNG or TIFF";
 
 impl Dataset {
     /// The images and files of many cases below its folder that are not used, by their folders.
@@ -62,11 +65,15 @@ impl Dataset {
         let of_folder = |(folder, files): (&PathBuf, &Vec<String>)| {
             let more = if files.len() > names { ", …" } else { "" };
             let listed = files.iter().take(names).cloned().collect::<Vec<_>>().join(", ");
-            finding(format!(
-                "left out: {} in {} ({listed}{more})",
-                counted(files.len(), "file"),
-                place(folder)
-            ))
+            let reason =
+                format!("left out: {} in {} ({listed}{more})", counted(files.len(), "file"), place(folder));
+            match files.iter().all(|file| is_other_picture(Path::new(file))) {
+                true => {
+                    let reason = format!("{reason}, in a format that is not read");
+                    Finding::warning(FindingKind::LeftOut, reason, SAVE_AGAIN)
+                }
+                false => finding(reason),
+            }
         };
         found.iter().map(of_folder).collect()
     }
@@ -99,7 +106,8 @@ fn collect(
             continue;
         }
         let is_packed = PACKED.iter().any(|(endings, _)| ends_in(&path, endings));
-        if is_packed && !has_packed || is_image(&path) && !is_packed && !used.contains(&path) {
+        let is_picture = is_image(&path) || is_other_picture(&path);
+        if is_packed && !has_packed || is_picture && !is_packed && !used.contains(&path) {
             found.entry(folder.to_owned()).or_default().push(name(&path));
         }
     }

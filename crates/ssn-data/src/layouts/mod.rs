@@ -23,11 +23,11 @@ use std::path::{Path, PathBuf};
 
 use crate::dataset::{
     CaseEntry, CaseSource, Dataset, Finding, FindingKind, LabelCoding, LabelHistogram, LabelPolicy, Layout,
-    PackedLabels, Preprocessing, RaterFiles, RaterMaps, ReadOptions, Split, is_lossy, read_labels,
-    unnamed_channels,
+    NamedFiles, PackedLabels, Preprocessing, RaterFiles, RaterMaps, ReadOptions, Split, is_lossy,
+    read_labels, unnamed_channels,
 };
 use crate::error::{DataError, Result};
-use crate::layouts::files::{entries, name, shape, subfolders};
+use crate::layouts::files::{entries, is_other_picture, name, shape, subfolders};
 use crate::parallel;
 use crate::parallel::MemoryMeter;
 use crate::text::nearest;
@@ -116,6 +116,13 @@ fn recognize(path: &Path) -> Result<Draft> {
             let reason = format!("the dataset is not here but in its folder {}", name(&inner));
             return Err(DataError::dataset(path, reason, "give that folder"));
         }
+        if let Some(picture) = other_picture_below(path, 0) {
+            let reason = format!(
+                "no known layout of a dataset was found, and files such as {} have a format that is not read",
+                picture.strip_prefix(path).unwrap_or(&picture).display()
+            );
+            return Err(DataError::dataset(path, reason, left_out::SAVE_AGAIN));
+        }
         let advice = "expected one of: dataset.json with imagesTr and labelsTr; a CSV with the columns id, seg \
                       and channels; a pickle or HDF5 file; images/ beside labels/ or beside a folder per rater; \
                       a folder per case";
@@ -123,6 +130,14 @@ fn recognize(path: &Path) -> Result<Draft> {
     };
     draft.findings.extend(strays.iter().map(stray));
     Ok(draft)
+}
+
+/// A picture in a format that is not read, in a folder or below.
+fn other_picture_below(folder: &Path, depth: usize) -> Option<PathBuf> {
+    let (folders, files) = entries(folder).ok()?.into_iter().partition::<Vec<_>, _>(|path| path.is_dir());
+    let below =
+        |folder: &PathBuf| other_picture_below(folder, depth + 1).filter(|_| depth < left_out::DEEPEST);
+    files.into_iter().find(|path| is_other_picture(path)).or_else(|| folders.iter().find_map(below))
 }
 
 /// The same as [`in_folder`], with folders per case.
@@ -303,7 +318,7 @@ impl Draft {
         };
         let channels = self.pick(root, &stored, known)?;
         let structures = self.classes.as_ref().map(Vec::len).filter(|_| self.has_masks());
-        let classes = self.classes(known);
+        let classes = self.classes(known)?;
         check_classes(root, &classes, structures, &self.reading.coding)?;
         Ok(Dataset {
             root: root.to_owned(),
@@ -396,7 +411,7 @@ impl Draft {
     }
 
     /// Names of the classes, and with them the rule of labels.
-    fn classes(&mut self, known: &DatasetOverrides) -> Vec<String> {
+    fn classes(&mut self, known: &DatasetOverrides) -> Result<Vec<String>> {
         if let Some(coding) = &known.coding {
             self.reading.coding = coding.clone();
         }
@@ -407,11 +422,26 @@ impl Draft {
             rater_folders::order_structures(self, structures, known.classes.as_deref());
         }
         let is_told = !is_structured || known.coding.is_some();
-        if let Some(classes) = known.classes.clone().or(own.clone().filter(|_| is_told)) {
-            return classes;
+        let told = known.classes.clone().or(own.clone().filter(|_| is_told));
+        let is_cut = matches!(self.reading.coding, LabelCoding::Threshold(_));
+        let named = match is_cut || is_structured {
+            true => NamedFiles::default(),
+            false => NamedFiles::of(self.label_files())?,
+        };
+        if let Some(classes) = told {
+            self.reading.by_name = !named.is_empty() && named.has_names_of(&classes, &self.reading.coding)?;
+            return Ok(classes);
         }
-        if let LabelCoding::Threshold(_) = self.reading.coding {
-            return vec!["background".to_owned(), "foreground".to_owned()];
+        if is_cut {
+            return Ok(vec!["background".to_owned(), "foreground".to_owned()]);
+        }
+        if !named.is_empty() {
+            let (coding, classes) = named.classes()?;
+            if known.coding.is_none() {
+                self.reading.coding = coding;
+            }
+            self.reading.by_name = named.has_names_of(&classes, &self.reading.coding)?;
+            return Ok(classes);
         }
         let found = label_values(&self.entries);
         let (coding, classes) = LabelCoding::for_values(&found);
@@ -424,7 +454,19 @@ impl Draft {
                 self.reading.coding = coding;
             }
         }
-        own.unwrap_or(classes)
+        Ok(own.unwrap_or(classes))
+    }
+
+    /// The files of label maps, but no masks of one class.
+    fn label_files(&self) -> impl Iterator<Item = &Path> {
+        let raters = self.entries.iter().flat_map(|entry| match &entry.source {
+            CaseSource::Files(files) => &files.raters[..],
+            CaseSource::Packed(..) => &[],
+        });
+        raters.filter_map(|rater| match &rater.maps {
+            RaterMaps::Labels(path) => Some(path.as_path()),
+            RaterMaps::Masks(_) => None,
+        })
     }
 }
 

@@ -1,7 +1,8 @@
 //! A folder per rater beside a folder of images: `images/case1.jpg`, `alice/case1.png`, `bob/Seg_case1.tif`. Folders of
-//! raters may lie below `labels/`, and all of them below the folders of parts, or parts below all of them.
+//! raters may lie below `labels/`, and all of them below the folders of parts, or parts or patients below all of them.
 //!
-//! Several masks of a rater for an image (`alice/case1_cup.png` or `alice/cup/case1.png`) are structures, each a class.
+//! Several masks of a rater for an image (`alice/case1_cup.png`, `alice/cup/case1.png` or `cup/rater1/case1.png`) are
+//! structures, each a class.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use crate::layouts::{Draft, parts, unique};
 
 /// Words of folders of raters; with an s, of the folder above them.
 const RATERS: [&str; 6] = ["rater", "expert", "annotator", "reader", "observer", "grader"];
-/// Words of folders whose files are made of those of raters.
+/// Words of folders and files that are made of those of raters.
 const NO_RATERS: [&str; 14] = [
     "consensus",
     "staple",
@@ -62,15 +63,33 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
                 Ok(own.map(|(_, folder)| (rater.clone(), folder)).collect())
             };
             let others = others.iter().map(below).collect::<Result<Vec<_>>>()?.concat();
-            found.add_part(Some(split), &pictures, &others)?;
+            found.add_part(Some(split), None, &pictures, &others)?;
         }
-        found.add_part(split, &pictures, &others)?;
+        // `images/patient1` beside `alice/patient1`.
+        for pictures in if pictures == folder { vec![] } else { patients(&pictures)? } {
+            let patient = name(&pictures);
+            let below = |(rater, folder): &Named| -> Result<Vec<Named>> {
+                let own = subfolders(folder)?.into_iter();
+                let own = own.filter(|inner| name(inner).eq_ignore_ascii_case(&patient));
+                Ok(own.map(|folder| (rater.clone(), folder)).collect())
+            };
+            let others = others.iter().map(below).collect::<Result<Vec<_>>>()?.concat();
+            found.add_part(split, Some(&patient), &pictures, &others)?;
+        }
+        found.add_part(split, None, &pictures, &others)?;
     }
     match (found.marks.is_empty(), found.unmatched.take()) {
         (true, Some(error)) => Err(error),
         (true, None) => Ok(None),
         (false, _) => Ok(Some(found.draft())),
     }
+}
+
+/// The folders of patients in a folder of images that holds no image itself.
+fn patients(pictures: &Path) -> Result<Vec<PathBuf>> {
+    let mut folders = subfolders(pictures)?;
+    folders.retain(|folder| Split::from_folder(&name(folder)).is_none() && !is_series_folder(folder));
+    Ok(if images(pictures)?.is_empty() { folders } else { vec![] })
 }
 
 /// The folder of images, by its name or by what its files hold, and the other folders beside it.
@@ -127,13 +146,46 @@ struct RaterFolder {
     is_labels: bool,
 }
 
-/// The files of a folder that may be label maps; folders of DICOM slices are images.
+/// Whether a name says that something is made of what raters marked.
+fn is_made(name: &str) -> bool {
+    words(name).iter().any(|word| NO_RATERS.contains(&word.as_str()))
+}
+
+/// The files of a folder that may be label maps; folders of DICOM slices are images, and previews beside label maps are none.
 fn label_files(folder: &Path) -> Result<impl Iterator<Item = PathBuf>> {
-    Ok(images(folder)?.into_iter().filter(|path| path.is_file()))
+    let files = images(folder)?.into_iter().filter(|path| path.is_file());
+    let (made, own) = files.partition::<Vec<_>, _>(|path| is_made(&stem(path)));
+    Ok(if own.is_empty() { made } else { own }.into_iter())
+}
+
+/// Whether a name has a word for somebody who draws label maps.
+fn names_rater(name: &str) -> bool {
+    words(name).iter().any(|word| RATERS.contains(&word.as_str()))
+}
+
+/// The folders of raters in each of several folders of structures, as `cup/rater1` and `disc/rater1`.
+fn below_structures(others: &[Named]) -> Result<Option<Vec<RaterFolder>>> {
+    let mut raters = BTreeMap::<String, RaterFolder>::new();
+    for (structure, folder) in others {
+        let inner = subfolders(folder)?;
+        let is_one = !inner.is_empty() && inner.iter().all(|inner| names_rater(&name(inner)));
+        if !is_one || names_rater(structure) || !images(folder)?.is_empty() {
+            return Ok(None);
+        }
+        for inner in inner {
+            let empty = || RaterFolder { name: name(&inner), files: vec![], is_labels: false };
+            let rater = raters.entry(name(&inner).to_lowercase()).or_insert_with(empty);
+            rater.files.extend(label_files(&inner)?.map(|path| (Some(structure.clone()), path)));
+        }
+    }
+    Ok((others.len() > 1).then(|| raters.into_values().filter(|folder| !folder.files.is_empty()).collect()))
 }
 
 /// The folders of raters among some folders, or below those that are named after labels or raters, or alone.
 fn rater_folders(others: &[Named]) -> Result<Vec<RaterFolder>> {
+    if let Some(found) = below_structures(others)? {
+        return Ok(found);
+    }
     let mut found = vec![];
     for (rater, folder) in others {
         let is_labels = LABELS.iter().any(|labels| rater.eq_ignore_ascii_case(labels));
@@ -198,6 +250,7 @@ fn choose_raters(folders: &mut Vec<RaterFolder>) -> Option<RaterFolder> {
 /// A case before its raters have numbers.
 struct FoundCase {
     id: String,
+    patient: Option<String>,
     split: Option<Split>,
     images: Vec<Option<PathBuf>>,
     mask: Option<PathBuf>,
@@ -225,7 +278,13 @@ struct Found {
 }
 
 impl Found {
-    fn add_part(&mut self, split: Option<Split>, pictures: &Path, others: &[Named]) -> Result<()> {
+    fn add_part(
+        &mut self,
+        split: Option<Split>,
+        patient: Option<&str>,
+        pictures: &Path,
+        others: &[Named],
+    ) -> Result<()> {
         let (mut folders, pictures) = (rater_folders(others)?, images(pictures)?);
         if pictures.is_empty() || folders.is_empty() {
             return Ok(());
@@ -233,10 +292,8 @@ impl Found {
         let label_files: Vec<PathBuf> = folders.iter().flat_map(RaterFolder::paths).cloned().collect();
         let (cases, channels) = channels_by_case(&pictures, &label_files);
         let names = CaseNames::of(cases.keys());
-        let is_made =
-            |folder: &RaterFolder| words(&folder.name).iter().any(|w| NO_RATERS.contains(&w.as_str()));
-        if folders.iter().any(|folder| !is_made(folder)) {
-            folders.retain(|folder| !is_made(folder));
+        if folders.iter().any(|folder| !is_made(&folder.name)) {
+            folders.retain(|folder| !is_made(&folder.name));
         }
         folders.retain(|folder| are_label_maps(folder.paths()));
         let has_labels = !folders.is_empty();
@@ -258,8 +315,10 @@ impl Found {
             ids.iter().enumerate().map(|(i, id)| (id.as_str(), first + i)).collect();
         for id in &ids {
             let images = (0..channels).map(|channel| cases[*id].get(&channel).cloned()).collect();
-            let id = unique(split, (*id).clone(), &mut self.taken);
-            self.cases.push(FoundCase { id, split, images, mask: None });
+            let id = patient.map_or_else(|| (*id).clone(), |patient| format!("{patient}/{id}"));
+            let id = unique(split, id, &mut self.taken);
+            let patient = patient.map(str::to_owned);
+            self.cases.push(FoundCase { id, patient, split, images, mask: None });
         }
         for path in regions.iter().flat_map(RaterFolder::paths) {
             if let NameMatch::Case(id, _) = names.find(&stem(path), &[]) {
@@ -326,7 +385,9 @@ impl Found {
             };
             let raters = raters.iter().enumerate().filter_map(rater).collect();
             let files = CaseFiles { images: case.images.clone(), raters, mask: case.mask.clone() };
-            CaseEntry::of_files(case.id.clone(), case.split, files)
+            let entry = CaseEntry::of_files(case.id.clone(), case.split, files);
+            let group = case.patient.clone().unwrap_or_else(|| entry.group.clone());
+            CaseEntry { group, ..entry }
         };
         let entries = self.cases.iter().enumerate().map(of_case).collect();
         let rater_names = raters.iter().map(|rater| self.raters[*rater].clone()).collect();

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ssn_io::{Geometry, Image, Limits, Voxels, write};
+use ssn_io::{Geometry, Image, Limits, Segment, Voxels, write, write_labels};
 
 /// A folder that goes away with the test.
 pub struct Folder(tempfile::TempDir);
@@ -45,6 +45,15 @@ impl Folder {
     pub fn volume(&self, name: &str, voxels: Voxels, shape: [usize; 4], geometry: Geometry) {
         let image = Image::new(voxels, shape, geometry, &Limits::default()).unwrap();
         write(&self.file(name), &image).unwrap();
+    }
+
+    /// A `.seg.nrrd` file with the labels `[1, h, w]` and the names of its segments.
+    pub fn segments(&self, name: &str, labels: &[u8], [h, w]: [usize; 2], segments: &[(&str, u8)]) {
+        let segments: Vec<Segment> =
+            segments.iter().map(|&(name, label)| Segment { name: name.to_owned(), label }).collect();
+        let voxels = Voxels::U8(labels.to_vec());
+        let image = Image::new(voxels, [1, 1, h, w], Geometry::default(), &Limits::default()).unwrap();
+        write_labels(&self.file(name), &image, &segments).unwrap();
     }
 
     /// A DICOM file: the slice at height `z` of a series in a folder, 3 × 4 values of 16 bits made from the height.

@@ -6,15 +6,18 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use sha2::{Digest, Sha256};
 use ssn_core::metrics::LabelFrequencies;
 use ssn_core::{LabelMap, OnProgress, Phase, Progress, Region};
 use ssn_core::{LowRankNormal, Values};
 use ssn_data::text::hex;
-use ssn_data::{Case, Dataset, FileContent, FilesByCase, LabelCoding};
-use ssn_io::{Geometry, Image, Limits, Tolerance, read, read_bytes};
+use ssn_data::{
+    Case, Dataset, FileContent, FilesByCase, Finding, FindingKind, HALF, LabelCoding, NamedLabels,
+    SameValues, Severity, read_label_map,
+};
+use ssn_io::{Format, Geometry, Limits, Tolerance, read, read_bytes};
 
 use super::each_case;
 use crate::error::{EvalError, Result};
@@ -138,6 +141,19 @@ pub fn import(
         },
     )?;
     readings.check()?;
+    if let Some(path) = readings.no_place.get() {
+        progress(Progress::Message(&format!(
+            "files such as {} say nothing of spacing and place (spacing 1, origin 0): those of the raters' labels are taken",
+            path.display()
+        )));
+    }
+    if let Some(path) = readings.cut.get() {
+        progress(Progress::Message(&format!(
+            "JPEG pictures such as {} do not store values exactly: values above {HALF} are {}",
+            path.display(),
+            dataset.classes[1]
+        )));
+    }
     let counts: BTreeSet<usize> = stored.iter().map(|(_, count)| *count).collect();
     if let (Some(least), Some(most), true) = (counts.first(), counts.last(), counts.len() > 1) {
         let of = |wanted: &usize| {
@@ -173,6 +189,12 @@ fn clear(out: &Path, model: &ModelId, overwrite: bool) -> Result<()> {
 struct Readings {
     by_number: OnceLock<PathBuf>,
     by_value: OnceLock<PathBuf>,
+    /// A file without spacing and place, beside labels that have them.
+    no_place: OnceLock<PathBuf>,
+    /// A picture that does not store values exactly.
+    cut: OnceLock<PathBuf>,
+    /// Files with names that no class has.
+    other_names: Mutex<SameValues>,
 }
 
 impl Readings {
@@ -187,20 +209,46 @@ impl Readings {
         )))
     }
 
-    /// Labels as numbers of classes.
+    /// Labels as numbers of classes, by name where values have the names of classes.
     fn decode(&self, dataset: &Dataset, labels: &mut [u8], path: &Path) -> Result<()> {
+        if let Some(names) = NamedLabels::read(path)? {
+            if dataset.reading.by_name || names.names_any_of(&dataset.classes) {
+                let Some(unknown) = names.table(&dataset.classes)?.decode(labels) else { return Ok(()) };
+                return Err(EvalError::mismatch(format!(
+                    "{} has the label {} in {} voxels, but its segments are {}; write the file again",
+                    path.display(),
+                    unknown.values[0],
+                    unknown.voxels,
+                    names.list()
+                )));
+            }
+            self.other_names.lock().unwrap_or_else(PoisonError::into_inner).add(&names)?;
+        }
         let (classes, coding) = (dataset.classes.len(), &dataset.reading.coding);
+        let mut present = [false; 256];
+        labels.iter().for_each(|&label| present[usize::from(label)] = true);
+        let brightest = present.iter().rposition(|is_there| *is_there).unwrap_or(0);
+        // A mask in JPEG has values near 0 and 255, whatever those of raters are.
+        let is_cut =
+            classes == 2 && brightest > usize::from(HALF) && matches!(Format::of(path), Ok(Format::Jpeg));
+        let cut = LabelCoding::Threshold(HALF);
+        let coding = match coding {
+            LabelCoding::Plain | LabelCoding::Values(_) if is_cut => {
+                self.cut.get_or_init(|| path.to_owned());
+                &cut
+            }
+            coding => coding,
+        };
         let stored = |label: u8| match coding {
             LabelCoding::Plain => usize::from(label) < classes,
             LabelCoding::Values(values) => values.contains(&label),
-            LabelCoding::Threshold(_) => label != 1,
+            // 0 and 1 alone are numbers of classes.
+            LabelCoding::Threshold(threshold) => brightest > 1 || *threshold == 0 || label == 0,
         };
         let is_number = |label: u8| usize::from(label) < classes;
-        let mut present = [false; 256];
-        labels.iter().for_each(|&label| present[usize::from(label)] = true);
         let mut present = (0..=u8::MAX).filter(|&label| present[usize::from(label)]);
         if present.clone().all(stored) {
-            if present.any(|label| !is_number(label)) {
+            if present.any(|label| !is_number(label)) && *coding != LabelCoding::Threshold(0) {
                 self.by_value.get_or_init(|| path.to_owned());
             }
             coding.decode(labels, classes);
@@ -260,7 +308,14 @@ fn convert(
     model: ModelId,
     readings: &Readings,
 ) -> Result<DistributionFile> {
-    let case = dataset.load_raw(files.index)?;
+    // Raters on other grids than their case would be compared with what lies elsewhere.
+    let (case, findings) = dataset.inspect(files.index);
+    let is_bad =
+        |found: &Finding| found.severity == Severity::Error || found.kind == FindingKind::GeometryMismatch;
+    if let Some(finding) = findings.into_iter().find(is_bad) {
+        return Err(finding.into_error().into());
+    }
+    let case = case.map_or_else(|| dataset.load_raw(files.index), Ok)?;
     let entry = &dataset.entries[files.index];
     let classes = dataset.classes.len();
     let mut samples: Vec<LabelMap> = vec![];
@@ -337,36 +392,25 @@ fn covered(case: &Case, samples: &[LabelMap], labels: Option<&LabelMap>, probabi
 
 /// The label maps of a file on the grid of a case; one, or as many as it has channels.
 fn label_maps(dataset: &Dataset, case: &Case, path: &Path, readings: &Readings) -> Result<Vec<LabelMap>> {
-    let image = read(path, &Limits::default())?;
-    check_grid(case, &image.geometry, path)?;
-    let image = as_gray(image, path)?;
-    let count = maps_in(case, &image.shape[..], image.voxels.len(), path)?;
-    let mut labels = image.to_labels().map_err(|problem| problem.in_file(path))?.data;
-    let classes = dataset.classes.len();
+    let labels = match Format::of(path) {
+        Ok(Format::Png | Format::Jpeg | Format::Tiff) => read_label_map(&case.id, path)?,
+        _ => {
+            let image = read(path, &Limits::default())?;
+            check_grid(case, &image.geometry, path)?;
+            if image.geometry == Geometry::default()
+                && case.geometry != image.geometry
+                && !matches!(Format::of(path), Ok(Format::Npy))
+            {
+                readings.no_place.get_or_init(|| path.to_owned());
+            }
+            image.to_labels().map_err(|problem| problem.in_file(path))?
+        }
+    };
+    let count = maps_in(case, &labels.shape[..], labels.data.len(), path)?;
+    let (mut labels, classes) = (labels.data, dataset.classes.len());
     readings.decode(dataset, &mut labels, path)?;
     let maps = labels.chunks_exact(labels.len() / count);
     maps.map(|map| Ok(LabelMap::new(map.to_vec(), classes)?)).collect()
-}
-
-/// A picture in color whose channels are equal, as one channel.
-fn as_gray(image: Image, path: &Path) -> Result<Image> {
-    let [channels, d, h, w] = image.shape;
-    let is_picture = ["png", "jpg", "jpeg", "tif", "tiff"]
-        .iter()
-        .any(|ending| path.extension().is_some_and(|found| found.eq_ignore_ascii_case(ending)));
-    if channels == 1 || !is_picture {
-        return Ok(image);
-    }
-    let values = image.to_f32().data;
-    let (first, rest) = values.split_at(d * h * w);
-    if rest.chunks_exact(d * h * w).take(2).any(|channel| channel != first) {
-        return Err(EvalError::mismatch(format!(
-            "{} is a picture in {channels} colors; save label maps with one number per pixel",
-            path.display()
-        )));
-    }
-    Image::new(ssn_io::Voxels::F32(first.to_vec()), [1, d, h, w], image.geometry, &Limits::default())
-        .map_err(|problem| problem.in_file(path).into())
 }
 
 /// The probabilities `[c, d, h, w]` of a file on the grid of a case. Of two classes, that of the foreground alone is enough.

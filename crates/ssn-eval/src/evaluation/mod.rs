@@ -259,9 +259,10 @@ fn convert(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Predicti
     let raters = (0..dataset.entries.len()).map(|index| dataset.rater_count(index)).collect::<BTreeSet<_>>();
     let raters: Vec<String> = raters.iter().map(usize::to_string).collect();
     progress(Progress::Message(&format!(
-        "raters: {} cases with {} raters each",
+        "raters: {} cases with {} rater{} each",
         dataset.entries.len(),
-        raters.join(" or ")
+        raters.join(" or "),
+        if raters == ["1"] { "" } else { "s" }
     )));
     let about = |model| About {
         model,
