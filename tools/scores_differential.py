@@ -162,7 +162,9 @@ def compare(case, folder, classes, spacing, samples, raters, found):
         xs, ys = [[float((m == k).sum()) * volume for m in maps] for maps in (samples, raters)]
         apart = lambda a, b: float(np.mean(np.abs(np.subtract.outer(a, b))))
         found.add("NumPy volume CRPS of samples", challenge["sample_volume_crps"], apart(xs, ys) - 0.5 * apart(xs, xs))
-        if sitk and (share > 0).any() and not (share == 1).all():
+        # Without a voxel that two raters mark the steps of STAPLE lead away from a saddle point, and rounding decides where to.
+        is_shared = len(raters) == 1 or share.max() * len(raters) > 1.5
+        if sitk and is_shared and (share > 0).any() and not (share == 1).all():
             images = [sitk.GetImageFromArray((r == k).astype(np.uint8)) for r in raters]
             consensus = sitk.GetArrayFromImage(sitk.STAPLE(images, 1)) >= 0.5
             sum_ = consensus.sum() + mask.sum()
@@ -216,7 +218,7 @@ def main():
                 for i, labels in enumerate(raters):
                     write_nifti(folder / "raters" / f"case{case}_{i}.nii", labels, spacing)
                 cases[f"case{case}"] = (spacing, samples, raters)
-            command = [options.ssn, "evaluate", folder / "scores", "--samples", folder / "samples", "--raters", folder / "raters", "--scores", "all", "-q"]
+            command = [options.ssn.resolve(), "evaluate", folder / "scores", "--samples", folder / "samples", "--raters", folder / "raters", "--scores", "all", "-q"]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
                 sys.exit(f"group {number}: {done.stderr}")
