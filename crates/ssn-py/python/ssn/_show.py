@@ -39,7 +39,7 @@ def html(distribution: Distribution) -> str:
         entropy, prediction, samples = entropy[slice_], prediction[slice_], samples[:, slice_]
         note = f", slice {slice_ + 1} of {distribution.shape[0]}"
     pictures = [("prediction", _colored(prediction)), ("entropy", _gray(entropy))]
-    pictures += [(f"sample {index}", _colored(map_)) for index, map_ in enumerate(samples)]
+    pictures += [(f"sample {index}" if map_.any() else f"sample {index}: empty", _colored(map_)) for index, map_ in enumerate(samples)]
     cells = "".join(
         f'<figure style="margin:0 6px 0 0;display:inline-block;text-align:center">'
         f'<img src="{_png(pixels)}" width="{WIDTH}" style="image-rendering:pixelated" alt="{caption}">'

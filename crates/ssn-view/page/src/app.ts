@@ -203,6 +203,8 @@ export class App {
     if (!this.current || location.hash !== this.written) return;
     const { cases, token } = this.source;
     const address = caseAddress(cases, caseOf(cases, this.current.subject.id)!);
+    // A page that is part of another one, as in a notebook, has no address of its own.
+    if (location.href === "about:srcdoc") return;
     history.replaceState(null, "", `#${writeFragment(this.store.state, this.current.initial, address, token)}`);
     this.written = location.hash;
   }

@@ -1,7 +1,7 @@
 // An export is one file that needs nothing else: opened from disk it shows the same, and asks for nothing.
 
 import assert from "node:assert/strict";
-import { statSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -41,5 +41,22 @@ test("an exported file works from disk, with all its cases", async () => {
   await go(page, "seed=1");
   assert.equal(differences((await labels(page)).data, sampled(file("volume"), "--seed", "1").data), 0);
   assert.deepEqual(problems, []);
+  await page.close();
+});
+
+test("an exported file works inside another page, as in a notebook", async () => {
+  const out = join(folder(), "case.html");
+  exportTo(out, file("picture"));
+  const source = readFileSync(out, "utf8").replaceAll("&", "&amp;").replaceAll('"', "&quot;");
+  const outer = join(folder(), "notebook.html");
+  writeFileSync(outer, `<!doctype html><meta charset="utf-8"><iframe srcdoc="${source}" width="1100" height="640"></iframe>`);
+  const { page, problems } = await open(chrome, pathToFileURL(outer).href);
+  const inner = page.frames()[1];
+  await shown(inner);
+  assert.equal(differences((await labels(inner)).data, sampled(file("picture")).data), 0);
+  // The address is written after a moment.
+  await page.waitForTimeout(400);
+  assert.deepEqual(problems.filter((problem) => !problem.includes("about:srcdoc")), []);
+  assert.ok(!problems.some((problem) => problem.startsWith("error")), problems.join("\n"));
   await page.close();
 });
