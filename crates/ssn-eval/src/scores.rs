@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use ssn_core::metrics::{
     Calibrated, ClassGroup, Distance, LabelFrequencies, MAX_BINS, MAX_MATCHED, PairStatistic, PairwiseDice,
     PairwiseDistances, RaterDice, SampleDice, SurfaceDistances, brier, ece, foreground_ece, matched_pairs,
-    quantile, variance_ncc,
+    most_frequent, quantile, variance_ncc,
 };
 use ssn_core::space::{Grid, voxel_count};
 use ssn_core::{BitPlanes, LabelMap, Steering};
@@ -392,7 +392,7 @@ pub struct CaseMaps<'a> {
     pub size: [usize; 3],
     /// The distance of neighboring voxels along d, h and w, in millimeters, where it is known.
     pub spacing: Option<[f64; 3]>,
-    /// The one segmentation that stands for all; without it, the most frequent labels of the samples.
+    /// The one segmentation that stands for all; without it, the most probable labels.
     pub prediction: Option<&'a LabelMap>,
     /// The samples, at least one.
     pub samples: &'a [LabelMap],
@@ -416,26 +416,33 @@ impl CaseMaps<'_> {
 /// Maps that differ in voxels or classes, and settings or groups that do not fit the classes.
 pub fn score_maps(maps: &CaseMaps<'_>, raters: &[LabelMap], config: &ScoreConfig) -> Result<CaseScores> {
     let samples: Vec<BitPlanes> = maps.samples.iter().map(BitPlanes::new).collect();
-    let needs_probabilities = config.voxelwise || !config.sets.is_empty();
-    if let (Some(prediction), false) = (maps.prediction, needs_probabilities) {
-        return score_planes(maps, prediction, &samples, raters, config);
-    }
-    let frequencies = LabelFrequencies::of(maps.samples)?;
-    let probabilities = maps.probabilities.map_or_else(|| frequencies.probabilities(), <[f32]>::to_vec);
     let (voxels, labels) = (voxel_count(maps.size).unwrap_or(usize::MAX), maps.classes.len());
-    if probabilities.len() / labels.max(1) != voxels {
-        let (case, found) = (maps.case, probabilities.len());
+    if let Some(found) = maps.probabilities.map(<[f32]>::len).filter(|found| found / labels.max(1) != voxels)
+    {
+        let case = maps.case;
         return Err(EvalError::Parts(format!(
             "case {case}: there are {found} probabilities, but the image has {voxels} voxels and {labels} classes"
         )));
     }
-    let predicted = match maps.prediction {
-        Some(prediction) => prediction.clone(),
-        None => LabelMap::new(most_probable(&probabilities, voxels), labels)?,
+    let found;
+    let predicted = match (maps.prediction, maps.probabilities) {
+        (Some(prediction), _) => prediction,
+        (None, probabilities) => {
+            found = match probabilities {
+                Some(probabilities) => LabelMap::new(most_probable(probabilities, voxels), labels)?,
+                None => most_frequent(maps.samples)?,
+            };
+            &found
+        }
     };
-    let mut scores = score_planes(maps, &predicted, &samples, raters, config)?;
+    let mut scores = score_planes(maps, predicted, &samples, raters, config)?;
+    if !config.voxelwise && config.sets.is_empty() {
+        return Ok(scores);
+    }
+    let frequencies = LabelFrequencies::of(maps.samples)?;
+    let probabilities = maps.probabilities.map_or_else(|| frequencies.probabilities(), <[f32]>::to_vec);
     if !config.sets.is_empty() {
-        score_challenges(&mut scores, maps, &predicted, &samples, raters, Some(&probabilities), config)?;
+        score_challenges(&mut scores, maps, predicted, &samples, raters, Some(&probabilities), config)?;
     }
     if config.voxelwise {
         let likelihood = Likelihood { probabilities, log_likelihoods: vec![], effective_samples: vec![] };

@@ -11,6 +11,8 @@
 //!   For label maps both terms are increasing affine functions, of 1 − Σ_k p̄_k² and of 1 − p̄_y, so that
 //!   [`LabelFrequencies::s_ncc`] gives the same value without logarithms.
 
+use rayon::prelude::*;
+
 use super::aggregate::Summary;
 use super::check::{self, Space};
 use crate::labels::LabelMap;
@@ -40,6 +42,31 @@ fn normalized_cross_correlation(first: &[f64], second: &[f64]) -> Option<f64> {
 pub fn variance_ncc(samples: &LabelFrequencies, raters: &LabelFrequencies) -> Result<Option<f64>> {
     check::all_in(Space::from(samples), &check::RATERS, std::slice::from_ref(raters))?;
     Ok(normalized_cross_correlation(&samples.variance(), &raters.variance()))
+}
+
+/// Voxels whose counts are in the cache while all maps are counted.
+const CHUNK: usize = 1 << 12;
+
+/// The label that most of `maps` have at each voxel, the lowest of equals.
+pub fn most_frequent(maps: &[LabelMap]) -> Result<LabelMap> {
+    let Space { voxels, classes } = check::common_space(&check::SAMPLES, maps)?;
+    let mut labels = vec![0u8; voxels];
+    labels.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, out)| {
+        let mut counts = vec![0u32; classes * out.len()]; // [c, x]
+        for map in maps {
+            let here = &map.labels()[chunk * CHUNK..][..out.len()];
+            here.iter().enumerate().for_each(|(x, &label)| counts[usize::from(label) * here.len() + x] += 1);
+        }
+        let (best, others) = counts.split_at_mut(out.len());
+        for (label, plane) in others.chunks_exact(out.len()).enumerate() {
+            for ((best, found), &count) in best.iter_mut().zip(out.iter_mut()).zip(plane) {
+                if count > *best {
+                    (*best, *found) = (count, label as u8 + 1);
+                }
+            }
+        }
+    });
+    LabelMap::new(labels, classes)
 }
 
 /// How often each class occurs at each voxel among several maps.
@@ -128,6 +155,25 @@ mod tests {
 
     fn map(labels: &[u8]) -> LabelMap {
         LabelMap::new(labels.to_vec(), 3).unwrap()
+    }
+
+    #[test]
+    fn the_majority_is_the_most_frequent_label() {
+        let random = |seed: u32| {
+            let label = |x: u32| (x * 7919 + seed * 104_729 + (x * seed) % 13) % 3;
+            map(&(0..10_000).map(|x| label(x) as u8).collect::<Vec<_>>())
+        };
+        let maps: Vec<LabelMap> = (0..7).map(random).collect();
+        let found = most_frequent(&maps).unwrap();
+        let probabilities = LabelFrequencies::of(&maps).unwrap().probabilities();
+        for (voxel, &label) in found.labels().iter().enumerate() {
+            let share = |label: u8| probabilities[usize::from(label) * 10_000 + voxel];
+            // Of equals, `max_by` takes the last.
+            let expected = (0..3u8).rev().max_by(|a, b| share(*a).total_cmp(&share(*b))).unwrap();
+            assert_eq!(label, expected, "voxel {voxel}");
+        }
+        assert_eq!(most_frequent(&maps[..1]).unwrap(), maps[0]);
+        assert!(most_frequent(&[]).is_err());
     }
 
     #[test]

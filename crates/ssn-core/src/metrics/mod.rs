@@ -40,7 +40,7 @@ mod surface;
 mod volumes;
 
 pub use aggregate::{Summary, bootstrap_interval, quantile};
-pub use agreement::{LabelFrequencies, variance_ncc};
+pub use agreement::{LabelFrequencies, most_frequent, variance_ncc};
 pub use calibration::{Calibrated, MAX_BINS, brier, ece, foreground_ece};
 pub use consensus::{RaterVotes, Staple, mask_dice, staple};
 pub use ged::{Distance, Ged, PairStatistic, PairwiseDistances, foreground_distance, ged};
