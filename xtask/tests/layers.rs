@@ -105,7 +105,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "report",
         ],
     ),
-    ("ssn-py", &["convert", "image", "distribution", "score"]),
+    ("ssn-py", &["convert", "work", "image", "distribution", "score"]),
     ("ssn-view", &["error", "keep", "image", "package", "page", "export", "server"]),
     ("ssn-cli", &["exit", "shard", "args", "progress", "engine", "verbs"]),
     (

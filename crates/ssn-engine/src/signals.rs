@@ -8,7 +8,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::flag;
@@ -16,6 +16,10 @@ use ssn_cli::{Exit, Failure};
 
 /// Set for a process under a supervisor, which ends with it.
 pub const SUPERVISED: &str = "SSN_SUPERVISED";
+
+/// Set by a program that started this one and holds its standard input: the end of that is the end of the program, as when
+/// Python is killed or the kernel of a notebook restarts.
+const STOPS_WITH_STDIN: &str = "SSN_STOPS_WITH_STDIN";
 
 /// A flag that becomes true with the first signal.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
@@ -34,6 +38,13 @@ fn register() -> io::Result<Arc<AtomicBool>> {
     // A closed terminal or a lost connection, unless `nohup` asked to go on.
     if !is_ignored(SIGHUP) {
         flag::register(SIGHUP, stop.clone())?;
+    }
+    if std::env::var_os(STOPS_WITH_STDIN).is_some() {
+        let stop = stop.clone();
+        std::thread::spawn(move || {
+            let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+            stop.store(true, Ordering::Relaxed);
+        });
     }
     // Any handler keeps the process alive; nobody looks at this flag.
     flag::register(SIGXFSZ, Arc::default())?;

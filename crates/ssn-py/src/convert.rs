@@ -3,9 +3,7 @@
 use std::io::ErrorKind;
 
 use numpy::{PyReadonlyArrayDyn, PyUntypedArrayMethods};
-use pyo3::exceptions::{
-    PyFileExistsError, PyFileNotFoundError, PyIndexError, PyOSError, PyRuntimeError, PyValueError,
-};
+use pyo3::exceptions::{PyFileExistsError, PyFileNotFoundError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use ssn_eval::EvalError;
 
@@ -19,7 +17,6 @@ pub fn exception(error: EvalError) -> PyErr {
             _ => PyOSError::new_err(text),
         },
         EvalError::Write(_) => PyOSError::new_err(text),
-        EvalError::TooFewSamples { .. } => PyIndexError::new_err(text),
         EvalError::Internal(_) => PyRuntimeError::new_err(text),
         _ => PyValueError::new_err(text),
     }

@@ -2,25 +2,29 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use numpy::{PyReadonlyArrayDyn, PyReadwriteArrayDyn};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use rayon::prelude::*;
 use ssn_core::modes::canonicalize;
 use ssn_core::{CoreError, LowRankNormal, SampleSummary, Sampler, Steering, Values};
 use ssn_eval::{
-    Description, DistributionFile, Draw, Kind, ModelId, PredictionRule, Region, StoredImage, StoredPrecision,
-    blocks, case_seed, predict_labels,
+    Description, DistributionFile, Draw, EvalError, Kind, ModelId, PredictionRule, Region, StoredImage,
+    StoredPrecision, blocks, case_seed, predict_labels,
 };
 use ssn_io::{Geometry, Limits};
 
 use crate::convert::{exception, not_a_slice, shape};
 use crate::image::geometry;
+use crate::work;
 
 /// What a network said about one image.
 #[pyclass(frozen)]
 pub struct Distribution {
-    file: DistributionFile,
+    file: Arc<DistributionFile>,
 }
 
 /// How samples are drawn: seed, first number, temperature, scale per class, weight per mode, and the diagonal noise.
@@ -43,8 +47,8 @@ impl Distribution {
     /// Reads a file.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let file = py.detach(|| DistributionFile::read(&path, &Limits::default())).map_err(exception)?;
-        Ok(Self { file })
+        let file = work::run(py, move |_| DistributionFile::read(&path, &Limits::default()))?;
+        Ok(Self { file: Arc::new(file.map_err(exception)?) })
     }
 
     /// A distribution of the logits of a whole image.
@@ -88,7 +92,7 @@ impl Distribution {
             labels_only: false,
         };
         let file = DistributionFile::new(description, distribution, mask).map_err(exception)?;
-        Ok(Self { file })
+        Ok(Self { file: Arc::new(file) })
     }
 
     /// Writes a file.
@@ -103,7 +107,9 @@ impl Distribution {
                 return Err(PyValueError::new_err(message));
             }
         };
-        py.detach(|| self.file.clone().with_precision(precision)?.write(&path)).map_err(exception)
+        let file = self.file.clone();
+        work::run(py, move |_| DistributionFile::clone(&file).with_precision(precision)?.write(&path))?
+            .map_err(exception)
     }
 
     #[getter]
@@ -207,18 +213,18 @@ impl Distribution {
         let voxels = self.file.description().voxels();
         let out = out.as_slice_mut().map_err(not_a_slice)?;
         let numbers = numbers(&settings, (out.len() / voxels) as u64)?;
-        let source = Draw::new(&self.file, settings.0, &steering(&settings)).map_err(exception)?;
         let mut rest = out;
         for block in blocks(numbers, voxels) {
-            py.check_signals()?;
             let (here, later) = rest.split_at_mut((block.end - block.start) as usize * voxels);
-            py.detach(|| {
-                for (map, out) in source.labels(block)?.iter().zip(here.chunks_exact_mut(voxels)) {
-                    out.copy_from_slice(&self.file.labels_on_image(map)?);
-                }
-                Ok(())
-            })
-            .map_err(exception)?;
+            let (file, settings) = (self.file.clone(), settings.clone());
+            let maps = work::run(py, move |_| -> Result<Vec<Vec<u8>>, EvalError> {
+                let source = Draw::new(&file, settings.0, &steering(&settings))?;
+                let maps = source.labels(block)?;
+                maps.par_iter().map(|map| file.labels_on_image(map)).collect()
+            })?;
+            for (map, out) in maps.map_err(exception)?.iter().zip(here.chunks_exact_mut(voxels)) {
+                out.copy_from_slice(map);
+            }
             rest = later;
         }
         Ok(())
@@ -233,18 +239,13 @@ impl Distribution {
         settings: Settings,
     ) -> PyResult<()> {
         let out = out.as_slice_mut().map_err(not_a_slice)?;
-        let summary = self.summary(py, samples, &settings)?;
-        py.detach(|| {
-            let rows = summary.mean_probabilities()?;
-            let (voxels, image) = (self.file.distribution().voxels(), self.file.description().voxels());
-            for (label, (row, out)) in rows.chunks_exact(voxels).zip(out.chunks_exact_mut(image)).enumerate()
-            {
-                let outside = if label == 0 { 1.0 } else { 0.0 };
-                out.copy_from_slice(&self.file.values_on_image(row, outside)?);
-            }
-            Ok(())
-        })
-        .map_err(exception)
+        let rows = self.summarize(py, samples, settings, SampleSummary::mean_probabilities)?;
+        let (voxels, image) = (self.file.distribution().voxels(), self.file.description().voxels());
+        for (label, (row, out)) in rows.chunks_exact(voxels).zip(out.chunks_exact_mut(image)).enumerate() {
+            let outside = if label == 0 { 1.0 } else { 0.0 };
+            out.copy_from_slice(&self.file.values_on_image(row, outside).map_err(exception)?);
+        }
+        Ok(())
     }
 
     /// The entropy of the mean probabilities of samples, `[d, h, w]`, 0 to 1.
@@ -256,12 +257,9 @@ impl Distribution {
         settings: Settings,
     ) -> PyResult<()> {
         let out = out.as_slice_mut().map_err(not_a_slice)?;
-        let summary = self.summary(py, samples, &settings)?;
-        py.detach(|| {
-            out.copy_from_slice(&self.file.values_on_image(&summary.marginal_entropy()?, 0.0)?);
-            Ok(())
-        })
-        .map_err(exception)
+        let entropy = self.summarize(py, samples, settings, SampleSummary::marginal_entropy)?;
+        out.copy_from_slice(&self.file.values_on_image(&entropy, 0.0).map_err(exception)?);
+        Ok(())
     }
 
     /// The one segmentation that stands for the distribution, `[d, h, w]`.
@@ -272,44 +270,49 @@ impl Distribution {
         marginal: bool,
     ) -> PyResult<()> {
         let rule = if marginal { PredictionRule::Marginal } else { PredictionRule::Mean };
-        let out = out.as_slice_mut().map_err(not_a_slice)?;
-        py.detach(|| {
-            out.copy_from_slice(&self.file.labels_on_image(&predict_labels(&self.file, rule)?)?);
-            Ok(())
-        })
-        .map_err(exception)
+        let file = self.file.clone();
+        let map = work::run(py, move |_| file.labels_on_image(&predict_labels(&file, rule)?))?;
+        out.as_slice_mut().map_err(not_a_slice)?.copy_from_slice(&map.map_err(exception)?);
+        Ok(())
     }
 
     /// Orthogonal modes of variation, the strongest first, `[k, c, v]`; gives the share of each in the whole variance.
     fn modes(&self, py: Python<'_>, mut out: PyReadwriteArrayDyn<'_, f32>) -> PyResult<Vec<f64>> {
-        let out = out.as_slice_mut().map_err(not_a_slice)?;
-        let modes = py.detach(|| {
-            let modes = canonicalize(self.file.distribution())?;
-            modes.distribution.factor().read(0, out);
-            Ok(modes)
-        });
-        modes.map(|modes| modes.shares_of_total()).map_err(exception)
+        let file = self.file.clone();
+        let modes = work::run(py, move |_| canonicalize(file.distribution()))?;
+        let modes = modes.map_err(|error| exception(error.into()))?;
+        modes.distribution.factor().read(0, out.as_slice_mut().map_err(not_a_slice)?);
+        Ok(modes.shares_of_total())
     }
 }
-
-/// Samples that are summed between two looks for Ctrl-C.
-const AT_ONCE: u64 = 64;
 
 impl Distribution {
-    /// What `ssn_eval::summarize` gives, in pieces between which Ctrl-C is looked for.
-    fn summary(&self, py: Python<'_>, samples: u64, settings: &Settings) -> PyResult<SampleSummary<'static>> {
-        let numbers = numbers(settings, samples)?;
-        let seed = case_seed(settings.0, self.case());
-        let core = |error: CoreError| exception(error.into());
-        let sampler = Sampler::new(self.file.distribution(), seed, &steering(settings)).map_err(core)?;
-        let mut summary = SampleSummary::new(&sampler, &[]).map_err(core)?;
-        let noisy = self.file.description().kind == Kind::Stochastic;
-        let numbers = if noisy { numbers } else { 0..numbers.count().min(1) as u64 };
-        let end = numbers.end;
-        for first in numbers.step_by(AT_ONCE as usize) {
-            py.check_signals()?;
-            py.detach(|| summary.extend(&sampler, first..end.min(first + AT_ONCE))).map_err(core)?;
-        }
-        Ok(summary)
+    /// What samples say together, as by `ssn_eval::summarize`.
+    fn summarize(
+        &self,
+        py: Python<'_>,
+        samples: u64,
+        settings: Settings,
+        say: fn(&SampleSummary<'static>) -> Result<Vec<f32>, CoreError>,
+    ) -> PyResult<Vec<f32>> {
+        let (file, numbers) = (self.file.clone(), numbers(&settings, samples)?);
+        let said = work::run(py, move |cancelled| {
+            let seed = case_seed(settings.0, &file.description().case);
+            let sampler = Sampler::new(file.distribution(), seed, &steering(&settings))?;
+            let mut summary = SampleSummary::new(&sampler, &[])?;
+            // Without noise, one says it all.
+            let noisy = file.description().kind == Kind::Stochastic;
+            let numbers = if noisy { numbers } else { 0..numbers.count().min(1) as u64 };
+            let end = numbers.end;
+            for first in numbers.step_by(AT_ONCE as usize).take_while(|_| !cancelled.load(Ordering::Relaxed))
+            {
+                summary.extend(&sampler, first..end.min(first + AT_ONCE))?;
+            }
+            say(&summary)
+        })?;
+        said.map_err(|error| exception(error.into()))
     }
 }
+
+/// Samples that are summed before Ctrl-C ends it.
+const AT_ONCE: u64 = 64;

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use ssn_io::{Geometry, Image, Limits, Voxels, write};
 
 use crate::convert::{exception, not_a_slice, shape};
+use crate::work;
 
 /// Writes an image `[c, d, h, w]` in the format of the path's ending. `spacing` along d, h, w; `affine` as rows.
 #[pyfunction]
@@ -22,7 +23,7 @@ pub fn write_image(
     let voxels = Voxels::F32(image.as_slice().map_err(not_a_slice)?.to_vec());
     let image =
         Image::new(voxels, shape, geometry(spacing, affine), &Limits::default()).map_err(not_a_slice)?;
-    py.detach(|| write(&path, &image)).map_err(|error| exception(error.into()))
+    work::run(py, move |_| write(&path, &image))?.map_err(|error| exception(error.into()))
 }
 
 /// A geometry by an affine, or by the spacing along d, h, w alone.

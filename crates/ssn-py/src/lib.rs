@@ -1,13 +1,14 @@
 //! The native half of the Python package `ssn`: distributions, their samples, and scores.
 //!
 //! Functions here take arrays that the Python half has checked and made contiguous, and fill arrays that it has made: so
-//! an array that is too large is Python's `MemoryError`. Long work is done without the interpreter's lock, in pieces
-//! between which Ctrl-C is looked for.
+//! an array that is too large is Python's `MemoryError`. Long work is done beside the interpreter, which looks for Ctrl-C
+//! meanwhile ([`work`]).
 
 mod convert;
 mod distribution;
 mod image;
 mod score;
+mod work;
 
 use pyo3::prelude::*;
 

@@ -6,9 +6,10 @@ use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 use ssn_core::LabelMap;
 use ssn_eval::evaluation::{Observations, observations};
-use ssn_eval::{CaseMaps, EvalError, ScoreConfig, score_maps};
+use ssn_eval::{CaseMaps, ScoreConfig, score_maps};
 
 use crate::convert::{exception, not_a_slice};
+use crate::work;
 
 /// The scores of samples and a prediction against raters, as a JSON list of [`Observations`].
 ///
@@ -29,35 +30,34 @@ pub fn score(
     options: &str,
 ) -> PyResult<String> {
     let config = config(options).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let samples = samples.as_slice().map_err(not_a_slice)?;
-    let raters = raters.as_slice().map_err(not_a_slice)?;
-    let prediction = prediction.as_ref().map(|map| map.as_slice().map_err(not_a_slice)).transpose()?;
-    let probabilities =
-        probabilities.as_ref().map(|rows| rows.as_slice().map_err(not_a_slice)).transpose()?;
-    py.detach(|| {
-        let voxels: usize = size.iter().product();
-        let maps = |labels: &[u8]| -> Result<Vec<LabelMap>, EvalError> {
-            labels.chunks_exact(voxels).map(|map| Ok(LabelMap::new(map.to_vec(), classes.len())?)).collect()
-        };
-        let prediction = prediction.map(maps).transpose()?.and_then(|mut maps| maps.pop());
-        let samples = maps(samples)?;
-        let maps_of_case = CaseMaps {
+    let voxels: usize = size.iter().product();
+    let count = classes.len();
+    let maps = |labels: &PyReadonlyArrayDyn<'_, u8>| -> PyResult<Vec<LabelMap>> {
+        let maps = labels.as_slice().map_err(not_a_slice)?.chunks_exact(voxels);
+        let maps = maps.map(|map| LabelMap::new(map.to_vec(), count));
+        maps.collect::<Result<_, _>>().map_err(|error| exception(error.into()))
+    };
+    let (samples, raters) = (maps(&samples)?, maps(&raters)?);
+    let prediction = prediction.as_ref().map(maps).transpose()?.and_then(|mut maps| maps.pop());
+    let probabilities = probabilities.as_ref().map(|rows| rows.as_slice().map(<[f32]>::to_vec));
+    let probabilities = probabilities.transpose().map_err(not_a_slice)?;
+    let scores = work::run(py, move |_| {
+        let maps = CaseMaps {
             case: "in memory",
             classes: &classes,
             size,
             spacing,
             prediction: prediction.as_ref(),
             samples: &samples,
-            probabilities,
+            probabilities: probabilities.as_deref(),
         };
-        let scores = score_maps(&maps_of_case, &maps(raters)?, &config)?;
-        let figure = |row: &Observations| {
-            let Observations { key, title, group, unit, per_rater, values, .. } = row;
-            json!({"key": key, "title": title, "group": group, "unit": unit, "per_rater": per_rater, "values": values})
-        };
-        Ok(Value::from_iter(observations(&scores).iter().map(figure)).to_string())
-    })
-    .map_err(exception)
+        score_maps(&maps, &raters, &config)
+    })?;
+    let figure = |row: &Observations| {
+        let Observations { key, title, group, unit, per_rater, values, .. } = row;
+        json!({"key": key, "title": title, "group": group, "unit": unit, "per_rater": per_rater, "values": values})
+    };
+    Ok(Value::from_iter(observations(&scores.map_err(exception)?).iter().map(figure)).to_string())
 }
 
 /// The default settings with some fields replaced.

@@ -1,4 +1,7 @@
+import copy
 import os
+import pickle
+import select
 import subprocess
 import sys
 import threading
@@ -64,6 +67,7 @@ def test_steering(make):
     assert np.array_equal(by_name, d.sample(4, class_scale=[1.0, 2.0, 1.0]))
     assert not np.array_equal(by_name, d.sample(4))
     assert np.array_equal(d.sample(4, mode_weights=[0, 0], diagonal_noise=False)[3], d.prediction())
+    assert np.array_equal(d.sample(4, mode_weights={1: 2.0}), d.sample(4, mode_weights=[1, 2]))
 
 
 def test_modes_are_orthogonal_and_ordered(make):
@@ -114,13 +118,27 @@ def test_wrong_input_is_named(make, tmp_path):
         (ValueError, "diagonal has the shape", lambda: ssn.LowRankNormal(mean, factor, mean[:2])),
         (ValueError, "diagonal[0] is", lambda: ssn.LowRankNormal(mean, factor, np.full_like(mean, -1.0))),
         (ValueError, "mask has the shape", lambda: ssn.LowRankNormal(mean, mask=np.ones((3, 3)))),
-        (ValueError, "3 names are needed", lambda: ssn.LowRankNormal(mean, classes=["a"])),
+        (ValueError, "3 different names are needed", lambda: ssn.LowRankNormal(mean, classes=["a"])),
+        (ValueError, "3 different names are needed", lambda: ssn.LowRankNormal(mean, classes=["a", "b", "b"])),
+        (ValueError, "there are 4 classes", lambda: ssn.LowRankNormal(mean, classes=["a", "b", "c", "d"])),
+        (ValueError, "spacing is (1, 2, 3), but 2", lambda: ssn.LowRankNormal(mean, spacing=(1, 2, 3))),
+        (ValueError, "spacing is 'ab'", lambda: ssn.LowRankNormal(mean, spacing="ab")),
+        (ValueError, "both given", lambda: ssn.LowRankNormal(mean, spacing=1, affine=np.eye(4))),
+        (TypeError, "masked array", lambda: ssn.LowRankNormal(np.ma.masked_array(mean, mean > 0))),
+        (ValueError, "mean has the shape ()", lambda: ssn.LowRankNormal(1.0)),
+        (ValueError, "mean[0] is inf", lambda: ssn.LowRankNormal(np.full((2, 3, 3), 1e39))),
         (TypeError, "mean holds complex64", lambda: ssn.LowRankNormal(mean.astype(np.complex64))),
-        (TypeError, "mean", lambda: ssn.LowRankNormal("mean")),
+        (TypeError, "mean is a str", lambda: ssn.LowRankNormal("mean")),
+        (TypeError, "mean is a NoneType", lambda: ssn.LowRankNormal(None)),
         (ValueError, "affine", lambda: ssn.LowRankNormal(mean, affine=np.eye(3))),
         (ValueError, "n is 0", lambda: d.sample(0)),
         (ValueError, "n is -1", lambda: d.sample(-1)),
         (ValueError, "seed is -1", lambda: d.sample(1, seed=-1)),
+        (ValueError, "below 2⁶⁴", lambda: d.sample(1, seed=1 << 64)),
+        (TypeError, "seed is None", lambda: d.sample(1, seed=None)),
+        (TypeError, "temperature is 'hot'", lambda: d.sample(1, temperature="hot")),
+        (TypeError, "class_scale is 2.0", lambda: d.sample(1, class_scale=2.0)),
+        (ValueError, "mode_weights names 7", lambda: d.sample(1, mode_weights={7: 1.0})),
         (ValueError, "temperature", lambda: d.sample(1, temperature=np.inf)),
         (ValueError, "class_scale names 'x'", lambda: d.sample(1, class_scale={"x": 1})),
         (ValueError, "mode_weights has length 1", lambda: d.sample(1, mode_weights=[1])),
@@ -130,6 +148,8 @@ def test_wrong_input_is_named(make, tmp_path):
         (ValueError, "precision is", lambda: d.save(tmp_path / "x.ssn.safetensors", precision="x")),
         (FileNotFoundError, "does not exist", lambda: ssn.load(tmp_path / "none.ssn.safetensors")),
         (FileNotFoundError, "no distribution files", lambda: ssn.load_all(tmp_path)),
+        (FileNotFoundError, "no folder", lambda: ssn.load_all(tmp_path / "none")),
+        (OSError, "none/x", lambda: d.save(tmp_path / "none/x.ssn.safetensors")),
     ]:
         with pytest.raises(error) as raised:
             call()
@@ -146,6 +166,28 @@ def test_numbers_that_differ_from_whole_ones_are_refused(make):
     assert make().sample(np.int64(2)).shape[0] == 2
 
 
+def test_copies_and_pickles_are_the_same(make):
+    d = make(3, (5, 6), 2, case="x", spacing=0.5)
+    for other in (copy.deepcopy(d), pickle.loads(pickle.dumps(d))):
+        assert (other.case, other.classes, other.spacing) == (d.case, d.classes, d.spacing)
+        assert np.array_equal(other.sample(9), d.sample(9))
+
+
+def test_a_forked_process_draws_the_same(make):
+    """Threads of the parent do not exist in it."""
+    d = make(3, (16, 64, 64), 2)
+    expected = d.sample(8)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(write, b"same" if np.array_equal(d.sample(8), expected) else b"other")
+        os._exit(0)
+    os.close(write)
+    assert select.select([read], [], [], 60)[0], "the forked process hangs"
+    assert os.read(read, 10) == b"same"
+    os.waitpid(child, 0)
+
+
 def test_threads_draw_the_same(make):
     d = make(3, (64, 64), 5)
     expected, found = d.sample(8), [None] * 6
@@ -159,18 +201,21 @@ def test_threads_draw_the_same(make):
 
 def test_ctrl_c_ends_long_work():
     script = """
-import _thread, threading, time
+import _thread, threading
 import numpy as np, ssn
 d = ssn.LowRankNormal(np.zeros((4, 64, 256, 256), "f4"), np.ones((2, 4, 64, 256, 256), "f4"))
-threading.Timer(0.3, _thread.interrupt_main).start()
-begin = time.time()
-try:
-    d.entropy(100_000)
-except KeyboardInterrupt:
-    print("interrupted")
+maps = np.random.default_rng(0).integers(0, 3, (40, 48, 96, 96)).astype("u1")
+for long in (lambda: d.entropy(100_000), lambda: ssn.score(maps, maps[:3], surfaces=True, sets="all")):
+    threading.Timer(0.3, _thread.interrupt_main).start()
+    try:
+        long()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+import os
+os._exit(0)
 """
     printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
-    assert printed.stdout == "interrupted\n", printed.stderr
+    assert printed.stdout == "interrupted\ninterrupted\n", printed.stderr
 
 
 def test_importing_does_not_import_numpy_or_torch():

@@ -35,6 +35,18 @@ def test_losses_and_gradients_are_those_of_the_engine(case):
         assert torch.allclose(part.grad, expected, rtol=1e-6, atol=1e-9), name
 
 
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_single_precision_is_close(case):
+    distribution = LowRankNormal(*(tensor(case[name], dtype=torch.float32) for name in ("mean", "diagonal", "factor")))
+    noise = tuple(tensor(case[name], dtype=torch.float32) for name in ("noise_of_rank", "noise_of_voxels"))
+    target = tensor(case["target"], dtype=torch.int64)
+    if case["loss"] == "energy":
+        loss = energy_loss(distribution, target, similarity=case["similarity"], diversity_weight=case["diversity_weight"], noise=noise)
+    else:
+        loss = monte_carlo_loss(distribution, target, exponent=case["exponent"], noise=noise)
+    assert loss.numpy() == pytest.approx(case["value"], rel=1e-5, abs=1e-5)
+
+
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_a_head_gives_a_distribution(dims):
     torch.manual_seed(0)
@@ -81,6 +93,9 @@ def test_wrong_input_is_named():
         (ValueError, "target has the shape", lambda: monte_carlo_loss(d, torch.zeros(2, 5, dtype=torch.int64))),
         (ValueError, "target holds 0 to 3", lambda: energy_loss(d, torch.arange(4).expand(2, 4))),
         (TypeError, "class numbers are whole", lambda: energy_loss(d, torch.zeros(2, 4))),
+        (ValueError, "samples is 0", lambda: monte_carlo_loss(d, torch.zeros(2, 4, dtype=torch.int64), 0)),
+        (ValueError, "no rater", lambda: energy_loss(d, torch.zeros(2, 0, 4, dtype=torch.int64))),
+        (TypeError, "target is a ndarray", lambda: energy_loss(d, np.zeros((2, 4), int))),
         (ValueError, "samples is 1", lambda: energy_loss(d, torch.zeros(2, 4, dtype=torch.int64), 1)),
         (ValueError, "similarity is", lambda: energy_loss(d, torch.zeros(2, 4, dtype=torch.int64), similarity="x")),
         (ValueError, "factor has the shape", lambda: LowRankNormal(torch.zeros(2, 3, 4), torch.ones(2, 3, 4), torch.zeros(2, 3, 4))),

@@ -11,11 +11,12 @@ NumPy is imported at the first use, PyTorch only by ``ssn.torch``.
 """
 
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ssn._ssn import VERSION as __version__
 
-if TYPE_CHECKING:
+if _TYPE_CHECKING:
+    from ssn import torch
     from ssn._distribution import Distribution, LowRankNormal, Modes, load, load_all
     from ssn._run import Run, open, train
     from ssn._scores import Scores, score
@@ -33,10 +34,23 @@ _HOMES = {
     "train": "ssn._run",
 }
 
-__all__ = ["__version__", *_HOMES]
+__all__ = [
+    "Distribution",
+    "LowRankNormal",
+    "Modes",
+    "Run",
+    "Scores",
+    "__version__",
+    "load",
+    "load_all",
+    "open",
+    "score",
+    "torch",
+    "train",
+]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> object:
     if name == "torch":
         return _import_module("ssn.torch")
     if name not in _HOMES:
@@ -47,4 +61,4 @@ def __getattr__(name: str):
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "torch"})
+    return sorted(__all__)

@@ -10,6 +10,8 @@ import numpy as np
 
 def as_numpy(array: Any, name: str) -> np.ndarray:
     """An array of NumPy, PyTorch or any library with DLPack or the array protocol, without a copy where that is possible."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array, whose mask would be lost; fill it first")
     if hasattr(array, "detach"):  # a tensor of PyTorch, which may need a gradient, lie on a GPU, or be bfloat16
         array = array.detach().cpu()
         if str(array.dtype) == "torch.bfloat16":
@@ -18,10 +20,10 @@ def as_numpy(array: Any, name: str) -> np.ndarray:
         return np.from_dlpack(array)
     try:
         found = np.asarray(array)
-    except ValueError as error:
+    except (ValueError, TypeError, RuntimeError) as error:
         raise ValueError(f"{name} is no array: {error}") from None
-    if found.dtype == object:
-        raise TypeError(f"{name} is no array of numbers: its elements differ in shape or are {type(array).__name__}")
+    if found.dtype.kind not in "biuf" and found.dtype.kind != "c":
+        raise TypeError(f"{name} is a {type(array).__name__} of {found.dtype}, but an array of numbers is needed")
     return found
 
 
@@ -30,7 +32,8 @@ def floats(array: Any, name: str) -> np.ndarray:
     found = as_numpy(array, name)
     if found.dtype.kind not in "fiub":
         raise TypeError(f"{name} holds {found.dtype}, but real numbers are needed")
-    return np.ascontiguousarray(found, dtype=np.float32)
+    with np.errstate(over="ignore"):  # what becomes infinite is refused by name
+        return np.asarray(found, dtype=np.float32, order="C")
 
 
 def labels(array: Any, name: str) -> np.ndarray:
@@ -82,15 +85,28 @@ def as_volume(array: np.ndarray, leading: int) -> np.ndarray:
     return array
 
 
-def spacing_of(spacing: Any, name: str = "spacing") -> list[float] | None:
-    """The distances of voxels along d, h, w from a number, or from as many numbers as there are axes."""
+def spacing_of(spacing: Any, axes: int) -> list[float] | None:
+    """The distances of voxels along d, h, w from one number, or from as many as there are axes, 2 or 3."""
     if spacing is None:
         return None
-    values = [float(value) for value in np.atleast_1d(np.asarray(spacing, dtype=float))]
+    try:
+        values = [float(value) for value in np.atleast_1d(spacing)]
+    except (TypeError, ValueError):
+        values = []
     if len(values) == 1:
-        values *= 3
-    if len(values) == 2:
-        values = [1.0, *values]
-    if len(values) != 3 or not all(np.isfinite(values)) or min(values) <= 0:
-        raise ValueError(f"{name} is {spacing!r}, but two or three positive numbers are needed, in the order of the axes")
-    return values
+        values *= axes
+    if len(values) != axes or not np.isfinite(values).all() or min(values) <= 0:
+        raise ValueError(f"spacing is {spacing!r}, but {axes} positive numbers are needed, in the order of the axes")
+    return [1.0] * (3 - axes) + values
+
+
+def affine_of(affine: Any, spacing: Any) -> list[list[float]] | None:
+    """The rows of a matrix ``[4, 4]``; it says the spacing, too."""
+    if affine is None:
+        return None
+    if spacing is not None:
+        raise ValueError("affine and spacing are both given, but affine says the spacing, too")
+    matrix = np.asarray(affine)
+    if matrix.shape != (4, 4) or matrix.dtype.kind not in "fiu" or not np.isfinite(matrix).all():
+        raise ValueError("affine must be a matrix [4, 4] of finite numbers")
+    return matrix.astype(float).tolist()

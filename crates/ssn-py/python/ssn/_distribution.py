@@ -6,12 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from ssn import _ssn
-from ssn._arrays import as_numpy, as_volume, floats, labels, spacing_of
+from ssn._arrays import affine_of, as_numpy, as_volume, floats, spacing_of
 
 ENDING = ".ssn.safetensors"
 
@@ -77,7 +78,7 @@ class Distribution:
 
     @property
     def region(self) -> tuple[slice, ...]:
-        """Where the distribution lies in the image; outside it everything is background."""
+        """Where the distribution lies on the grid of the network, which is the image's unless it was resampled; outside it everything is background."""
         start, size = self._native.region
         slices = [slice(first, first + count) for first, count in zip(start, size)]
         return tuple(slices[3 - len(self.shape) :])
@@ -123,13 +124,13 @@ class Distribution:
         first: int = 0,
         temperature: float = 1.0,
         class_scale: Mapping[str, float] | Sequence[float] | None = None,
-        mode_weights: Sequence[float] | None = None,
+        mode_weights: Mapping[int, float] | Sequence[float] | None = None,
         diagonal_noise: bool = True,
     ) -> np.ndarray:
         """Label maps, uint8 ``[n, h, w]`` or ``[n, d, h, w]``: the samples ``first`` to ``first + n - 1`` of a seed.
 
         ``temperature`` scales all noise, ``class_scale`` that of single classes by name, ``mode_weights`` that of the
-        columns of the factor; ``diagonal_noise=False`` leaves out the independent noise of voxels.
+        columns of the factor, all of them or some by number; ``diagonal_noise=False`` leaves out the independent noise of voxels.
         """
         settings = self._settings(seed, first, temperature, class_scale, mode_weights, diagonal_noise)
         maps = self._empty(np.uint8, count(n, "n"))
@@ -143,7 +144,7 @@ class Distribution:
         seed: int = 0,
         temperature: float = 1.0,
         class_scale: Mapping[str, float] | Sequence[float] | None = None,
-        mode_weights: Sequence[float] | None = None,
+        mode_weights: Mapping[int, float] | Sequence[float] | None = None,
         diagonal_noise: bool = True,
     ) -> np.ndarray:
         """Probabilities of every class, float32 ``[c, ...]``: the mean softmax of ``n`` samples."""
@@ -159,7 +160,7 @@ class Distribution:
         seed: int = 0,
         temperature: float = 1.0,
         class_scale: Mapping[str, float] | Sequence[float] | None = None,
-        mode_weights: Sequence[float] | None = None,
+        mode_weights: Mapping[int, float] | Sequence[float] | None = None,
         diagonal_noise: bool = True,
     ) -> np.ndarray:
         """The entropy of these probabilities, float32, from 0 (certain) to 1 (all classes are as probable)."""
@@ -178,9 +179,10 @@ class Distribution:
 
     def volumes(self, n: int = 100, *, seed: int = 0, **steering: Any) -> dict[str, np.ndarray]:
         """The volume of every class but the background in each of ``n`` samples, float64 ``[n]``: milliliters, or voxels without a spacing."""
+        n = count(n, "n")
         voxel = 1.0 if self._native.spacing is None else float(np.prod(self._native.spacing)) / 1000.0
         classes = self.classes[1:]
-        volumes = np.zeros((len(classes), count(n, "n")))
+        volumes = np.zeros((len(classes), n))
         at_once = 16
         for first in range(0, n, at_once):
             maps = self.sample(min(at_once, n - first), seed=seed, first=first, **steering)
@@ -216,6 +218,12 @@ class Distribution:
 
         return html(self)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        with TemporaryDirectory(prefix="ssn-") as folder:
+            path = Path(folder) / f"case{ENDING}"
+            self._native.save(path, "single")
+            return _of_bytes, (path.read_bytes(),)
+
     def __repr__(self) -> str:
         size = " × ".join(map(str, self.shape))
         about = {"stochastic": f"rank {self.rank}", "sampled": f"{self._native.stored_samples} samples"}
@@ -244,9 +252,9 @@ class Distribution:
         return (
             whole(seed, "seed"),
             whole(first, "first"),
-            float(temperature),
+            number(temperature, "temperature"),
             self._class_scales(class_scale),
-            [] if mode_weights is None else [float(weight) for weight in mode_weights],
+            self._mode_weights(mode_weights),
             bool(diagonal_noise),
         )
 
@@ -254,14 +262,26 @@ class Distribution:
         if scales is None:
             return []
         if not isinstance(scales, Mapping):
-            return [float(scale) for scale in scales]
+            return numbers(scales, "class_scale")
         names, channels = self.classes, self._native.channels
         unknown = [name for name in scales if name not in names]
         if unknown:
             raise ValueError(f"class_scale names {unknown[0]!r}, but the classes are {', '.join(names)}")
         # A single channel is the foreground's.
         named = names[-channels:]
-        return [float(scales.get(name, 1.0)) for name in named]
+        if channels == 1 and names[0] in scales:
+            raise ValueError(f"class_scale names {names[0]!r}, but the only logits are those of {names[1]!r}")
+        return [number(scales.get(name, 1.0), "class_scale") for name in named]
+
+    def _mode_weights(self, weights: Mapping[int, float] | Sequence[float] | None) -> list[float]:
+        if weights is None:
+            return []
+        if not isinstance(weights, Mapping):
+            return numbers(weights, "mode_weights")
+        unknown = [mode for mode in weights if mode not in range(self.rank)]
+        if unknown:
+            raise ValueError(f"mode_weights names {unknown[0]!r}, but the columns of the factor are 0 to {self.rank - 1}")
+        return [number(weights.get(mode, 1.0), "mode_weights") for mode in range(self.rank)]
 
 
 class LowRankNormal(Distribution):
@@ -288,7 +308,7 @@ class LowRankNormal(Distribution):
     ) -> None:
         mean = floats(mean, "mean")
         if mean.ndim not in (3, 4) or 0 in mean.shape:
-            raise ValueError(f"mean has the shape {mean.shape}, but [c, h, w] or [c, d, h, w] is needed")
+            raise ValueError(f"mean has the shape {mean.shape}, but [c, h, w] or [c, d, h, w] is needed, with at least one of each")
         diagonal = np.zeros_like(mean) if diagonal is None else floats(diagonal, "diagonal")
         factor = np.zeros((0, *mean.shape), np.float32) if factor is None else floats(factor, "factor")
         if diagonal.shape != mean.shape:
@@ -300,19 +320,15 @@ class LowRankNormal(Distribution):
             if mask.shape != mean.shape[1:]:
                 raise ValueError(f"mask has the shape {mask.shape}, but the image has {mean.shape[1:]}")
             mask = as_volume(np.ascontiguousarray(mask != 0).astype(np.uint8), 0)
-        if affine is not None:
-            affine = np.asarray(affine, dtype=float)
-            if affine.shape != (4, 4) or not np.isfinite(affine).all():
-                raise ValueError("affine must be a matrix [4, 4] of finite numbers")
         self._native = _ssn.Distribution(
             as_volume(mean, 1),
             as_volume(diagonal, 1),
             as_volume(factor, 2),
             mask,
-            class_names(classes, max(2, mean.shape[0])),
-            spacing_of(spacing),
-            None if affine is None else affine.tolist(),
-            case,
+            exactly(class_names(classes, max(2, mean.shape[0])), max(2, mean.shape[0])),
+            spacing_of(spacing, mean.ndim - 1),
+            affine_of(affine, spacing),
+            str(case),
         )
 
 
@@ -329,9 +345,18 @@ def load(path: str | os.PathLike[str]) -> Distribution:
     return Distribution._of(_ssn.Distribution.load(path))
 
 
+def _of_bytes(content: bytes) -> Distribution:
+    with TemporaryDirectory(prefix="ssn-") as folder:
+        path = Path(folder) / f"case{ENDING}"
+        path.write_bytes(content)
+        return load(path)
+
+
 def load_all(folder: str | os.PathLike[str]) -> dict[str, Distribution]:
     """Reads all distribution files of a folder, by the ids of their cases."""
     folder = Path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is no folder")
     paths = sorted(folder.glob(f"*{ENDING}"))
     if not paths:
         raise FileNotFoundError(f"{folder} holds no distribution files (*{ENDING}); `ssn predict` writes them")
@@ -343,22 +368,49 @@ def class_names(classes: Sequence[str] | None, count: int) -> list[str]:
     """The given names of ``count`` labels, or plain ones."""
     if classes is None:
         return ["background", "foreground"] if count == 2 else ["background", *(f"class {i}" for i in range(1, count))]
-    if isinstance(classes, str) or len(classes) != count:
-        raise ValueError(f"classes is {classes!r}, but {count} names are needed, the background's first")
-    return [str(name) for name in classes]
+    names = [] if isinstance(classes, str) or not isinstance(classes, Sequence) else [str(name) for name in classes]
+    if len(names) < count or len(set(names)) < len(names) or "" in names:
+        raise ValueError(f"classes is {classes!r}, but {count} different names are needed, the background's first")
+    return names
+
+
+def exactly(names: list[str], count: int) -> list[str]:
+    """Refuses more names than labels."""
+    if len(names) > count:
+        raise ValueError(f"there are {len(names)} classes, {', '.join(names)}, but logits of {count}")
+    return names
 
 
 def whole(value: Any, name: str) -> int:
     """A whole number of 64 bits."""
-    number = int(value)
-    if number != value or not 0 <= number < 1 << 64:
-        raise ValueError(f"{name} is {value!r}, but it must be a whole number, at least 0")
-    return number
+    try:
+        found = int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} is {value!r}, but a whole number is needed") from None
+    if found != value or not 0 <= found < 1 << 64:
+        raise ValueError(f"{name} is {value!r}, but it must be a whole number, at least 0 and below 2⁶⁴")
+    return found
 
 
 def count(value: Any, name: str) -> int:
     """A number of things, at least one."""
-    number = whole(value, name)
-    if number == 0:
+    found = whole(value, name)
+    if found == 0:
         raise ValueError(f"{name} is 0, but at least one is needed")
-    return number
+    return found
+
+
+def number(value: Any, name: str) -> float:
+    """A real number."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is {value!r}, but a number is needed") from None
+
+
+def numbers(values: Any, name: str) -> list[float]:
+    """A list of real numbers."""
+    try:
+        return [float(value) for value in values]
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is {values!r}, but a list of numbers is needed") from None

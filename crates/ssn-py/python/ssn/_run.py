@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import csv
+import json
+import math
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ssn import _program, _ssn
-from ssn._arrays import floats, spacing_of
+from ssn._arrays import affine_of, floats, spacing_of
 from ssn._distribution import ENDING, Distribution, load
 
 Row = dict[str, float]
@@ -30,7 +32,7 @@ class Run:
         self,
         image: Any,
         *,
-        spacing: float | list[float] | None = None,
+        spacing: float | Sequence[float] | None = None,
         affine: Any = None,
         case: str = "case",
         device: str = "auto",
@@ -50,17 +52,17 @@ class Run:
         if image.ndim == 2:
             image = image[None]
         volume = image if image.ndim == 4 else image[:, None]
-        if not case or "/" in case or case.startswith("."):
+        if not isinstance(case, str) or not case or "/" in case or case.startswith("."):
             raise ValueError(f"case is {case!r}, but it becomes the name of a file")
+        matrix, distances = affine_of(affine, spacing), spacing_of(spacing, image.ndim - 1)
         with tempfile.TemporaryDirectory(prefix="ssn-") as folder:
             out = Path(folder) / "predictions"
-            if spacing is None and affine is None:
+            if distances is None and matrix is None:
                 file = Path(folder) / f"{case}.npy"
                 np.save(file, volume)
             else:
                 file = Path(folder) / f"{case}.nii.gz"
-                matrix = None if affine is None else np.asarray(affine, dtype=float).tolist()
-                _ssn.write_image(file, np.ascontiguousarray(volume), spacing_of(spacing), matrix)
+                _ssn.write_image(file, np.ascontiguousarray(volume), distances, matrix)
             options = ["--out", out, "--device", device, "--checkpoint", checkpoint, "--precision", "single", "--quiet"]
             _program.run(["predict", self.path, file, *options])
             return load(next(out.glob(f"*{ENDING}")))
@@ -74,7 +76,7 @@ class Run:
 
 
 def open(path: str | os.PathLike[str]) -> Run:
-    """A trained run; predicting with it needs PyTorch 2.11 (``pip install "ssn[train]"``)."""
+    """A trained run; predicting with it needs PyTorch 2.11 in the same environment."""
     return Run(path)
 
 
@@ -93,21 +95,32 @@ def train(
     """Trains a network as ``ssn train`` does, and gives the run.
 
     ``config`` is a file that ``ssn init`` wrote, ``data`` a dataset of any recognized layout; ``set`` changes settings, as
-    ``{"training.steps": 1000}``. ``on_step`` is called with every new row of ``metrics.csv``. Ctrl-C saves a checkpoint, and
-    ``resume=True`` goes on from the last one in ``out``.
+    ``{"training.steps": 1000}``. ``on_step`` is called with every new row of ``metrics.csv``, of steps or of a validation; what a row does not
+    have is nan. Ctrl-C saves a checkpoint, and ``resume=True`` goes on from the last one in ``out``, with the settings that the run began with.
     """
     out = Path(out)
+    for name, place in {"config": config, "data": data}.items():
+        if place is not None and not Path(place).exists():
+            raise FileNotFoundError(f"{name}: {place} does not exist")
+    if config is None and data is None and not resume:
+        raise ValueError("there is nothing to train on; name a config, which `ssn init DATASET` writes, or data")
     if resume:
+        given = {"config": config, "preset": preset, "set": set, "seed": seed}
+        named = [name for name, value in given.items() if value is not None]
+        if named:
+            raise ValueError(f"{named[0]} is given, but a resumed run has the settings that it began with")
         arguments: list[Any] = ["train", "--resume", out]
     else:
         arguments = ["train", *([] if config is None else [config]), "--out", out]
         arguments += [] if preset is None else ["--preset", preset]
         arguments += [] if seed is None else ["--seed", str(seed)]
+        if not isinstance(set or {}, Mapping):
+            raise TypeError('set must name settings, as {"training.steps": 1000}')
         for key, value in (set or {}).items():
             arguments += ["--set", f"{key}={_toml(value)}"]
     arguments += [] if data is None else ["--data", data]
     arguments += ["--device", device, "--quiet"]
-    seen = len(_rows(out / "metrics.csv")) if resume else 0
+    seen = len(_rows(out / "metrics.csv"))
 
     def poll() -> None:
         nonlocal seen
@@ -123,9 +136,18 @@ def train(
 
 
 def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
+    """A value as ``--set`` takes it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key} = {_toml_inside(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, np.generic):
+        value = value.item()
+    return json.dumps(value if not isinstance(value, tuple) else list(value))
+
+
+def _toml_inside(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, str) else _toml(value)
 
 
 def _rows(path: Path) -> list[Row]:
@@ -136,11 +158,4 @@ def _rows(path: Path) -> list[Row]:
         return []
     whole = text[: text.rfind("\n") + 1]  # the last line may be half written
     rows = csv.DictReader(whole.splitlines())
-    return [{key: _number(value) for key, value in row.items() if key and value} for row in rows]
-
-
-def _number(text: str) -> Any:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    return [{key: float(value) if value else math.nan for key, value in row.items() if key} for row in rows]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from html import escape
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from ssn import _ssn
 from ssn._arrays import as_volume, floats, labels, maps, spacing_of
-from ssn._distribution import Distribution, class_names
+from ssn._distribution import Distribution, class_names, number
 
 
 class Scores(Mapping[str, float]):
@@ -35,7 +36,8 @@ class Scores(Mapping[str, float]):
 
     def __getattr__(self, name: str) -> float:
         if name.startswith("_") or name not in self._figures:
-            raise AttributeError(f"no score {name!r}")
+            near = get_close_matches(name, self._figures, 1)
+            raise AttributeError(f"no score {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         return self[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -49,25 +51,27 @@ class Scores(Mapping[str, float]):
 
     def per_rater(self, key: str) -> list[float]:
         """A value for each rater; nan where there is none."""
-        if not self._figures[key]["per_rater"]:
-            raise KeyError(f"{key!r} has one value, not one for each rater")
+        if key not in self._figures or not self._figures[key]["per_rater"]:
+            several = [key for key, about in self._figures.items() if about["per_rater"]]
+            raise KeyError(f"{key!r} has no value for each rater; {', '.join(several)} have")
         return [math.nan if value is None else value for value in self._figures[key]["values"]]
 
-    def _rows(self) -> list[tuple[str, str]]:
+    def _rows(self) -> list[tuple[str, str, str]]:
         rows = []
         for key, about in list(self._figures.items())[1:]:
             title = about["title"] if about["group"] is None else f"{about['group']}: {about['title']}"
-            rows.append((title, _shown(self[key], about["unit"])))
+            rows.append((key, title, _shown(self[key], about["unit"])))
         return rows
 
     def __repr__(self) -> str:
         rows = self._rows()
-        width = max(len(title) for title, _ in rows)
-        return "\n".join(f"{title:<{width}}  {value:>8}" for title, value in rows)
+        keys, titles = (max(len(row[place]) for row in rows) for place in (0, 1))
+        return "\n".join(f"{key:<{keys}}  {title:<{titles}}  {value:>8}" for key, title, value in rows)
 
     def _repr_html_(self) -> str:
-        cells = "".join(f"<tr><td style='text-align:left'>{escape(title)}</td><td>{value}</td></tr>" for title, value in self._rows())
-        return f"<table>{cells}</table>"
+        left = "<td style='text-align:left'>"
+        cells = (f"<tr>{left}<code>{escape(key)}</code></td>{left}{escape(title)}</td><td>{value}</td></tr>" for key, title, value in self._rows())
+        return f"<table>{''.join(cells)}</table>"
 
 
 def _shown(value: float, unit: str) -> str:
@@ -97,7 +101,10 @@ def score(
 
     ``samples`` and ``raters`` are label maps, ``[n, h, w]`` or ``[n, d, h, w]`` or lists of maps, of any integer type;
     a distribution may stand for 100 samples of it. ``prediction`` is the one segmentation that DSC is of; without it, the most
-    frequent labels of the samples. ``probabilities``, ``[c, ...]``, are for calibration; without them, the shares of the samples.
+    probable labels. ``probabilities``, ``[c, ...]``, are for calibration; without them, the shares of the samples.
+
+    ``classes`` are the names of all labels, the background first. GED² is a mean over classes, in which one that no map has counts as agreement:
+    name them where there are several, so that images are scored alike.
 
     ``masks`` name unions of classes, as ``{"whole tumor": ["edema", "core"]}``. ``sets`` adds the scores of challenges: ``curvas``,
     ``pdacvi``, ``qubiq``, ``mmis``, ``consensus`` or ``all``. ``surfaces`` adds HD95, ASSD and the surface Dice at a
@@ -110,8 +117,9 @@ def score(
         probabilities = distribution.probabilities(100) if probabilities is None else probabilities
         classes = distribution.classes if classes is None else classes
         spacing = distribution.spacing if spacing is None else spacing
-        samples = distribution.sample(100)
+        samples = distribution.sample(distribution._native.stored_samples or 100)
     samples, raters = maps(samples, "samples"), maps(raters, "raters")
+    axes = 2 if samples.shape[1] == 1 else 3
     size = samples.shape[1:]
     if raters.shape[1:] != size:
         raise ValueError(f"samples are {_sizes(samples)}, but raters are {_sizes(raters)}; bring them to one grid first")
@@ -121,6 +129,13 @@ def score(
             raise ValueError(f"the prediction has the shape {prediction.shape}, but samples are {_sizes(samples)}")
     everything = [samples, raters] + ([] if prediction is None else [prediction])
     count = max(2, *(int(array.max()) + 1 for array in everything))
+    if classes is None and probabilities is None:
+        absent = [label for label in range(1, count - 1) if not any((array == label).any() for array in everything)]
+        if absent:
+            raise ValueError(
+                f"there are labels up to {count - 1}, but none is {absent[0]}: name all classes, so that it is known how many there are, "
+                f"or make masks of 0 and {count - 1} masks of 0 and 1"
+            )
     if probabilities is not None:
         probabilities = as_volume(floats(probabilities, "probabilities"), 1)
         if probabilities.ndim != 4 or probabilities.shape[1:] != size:
@@ -128,29 +143,28 @@ def score(
         if not (probabilities.min() >= -1e-3 and probabilities.max() <= 1.001):
             raise ValueError("probabilities must be 0 to 1; apply a softmax")
         count = max(count, probabilities.shape[0])
-    names = class_names(classes, count) if classes is None else list(classes)
-    if len(names) < count:
-        raise ValueError(f"there are labels up to {count - 1}, but only {len(names)} classes: {', '.join(names)}")
+    names = class_names(classes, count)
     if probabilities is not None and probabilities.shape[0] != len(names):
         raise ValueError(f"probabilities have {probabilities.shape[0]} classes, but there are {len(names)}: {', '.join(names)}")
     options = {
         "sets": _sets(sets),
-        "groups": [{"name": name, "classes": _class_numbers(group, names)} for name, group in (masks or {}).items()],
+        "groups": _groups(masks, names),
         "surfaces": bool(surfaces),
         "voxelwise": bool(calibration),
-        "distance": ged_distance,
-        "tolerance": float(tolerance),
+        "distance": _one_of(ged_distance, "ged_distance", DISTANCES),
+        "tolerance": number(tolerance, "tolerance"),
         "empty_penalty": bool(empty_penalty),
     }
-    found = _ssn.score(samples, raters, prediction, probabilities, names, size, spacing_of(spacing), json.dumps(options))
+    found = _ssn.score(samples, raters, prediction, probabilities, names, size, spacing_of(spacing, axes), json.dumps(options))
     return Scores(json.loads(found))
 
 
+DISTANCES = ["iou", "iou-present", "dice"]
 CHALLENGES = ["curvas", "pdacvi", "qubiq", "mmis", "consensus"]
 
 
 def _sets(sets: str | Sequence[str]) -> list[str]:
-    named = [sets] if isinstance(sets, str) else list(sets)
+    named = [sets] if isinstance(sets, str) else list(sets or ())
     if "all" in named:
         return CHALLENGES
     unknown = [name for name in named if name not in CHALLENGES]
@@ -159,11 +173,24 @@ def _sets(sets: str | Sequence[str]) -> list[str]:
     return named
 
 
-def _class_numbers(group: Sequence[str], names: list[str]) -> list[int]:
-    unknown = [name for name in group if name not in names]
-    if isinstance(group, str) or unknown:
-        raise ValueError(f"masks name {unknown[0] if unknown else group!r}, but the classes are {', '.join(names)}")
-    return [names.index(name) for name in group]
+def _groups(masks: Mapping[str, Sequence[str]] | None, names: list[str]) -> list[dict[str, Any]]:
+    if not isinstance(masks or {}, Mapping):
+        raise TypeError('masks must name lists of classes, as {"whole tumor": ["edema", "core"]}')
+    groups = []
+    for name, group in (masks or {}).items():
+        members = [group] if isinstance(group, str) else list(group)
+        unknown = [member for member in members if member not in names[1:]]
+        if unknown or not members:
+            found = repr(unknown[0]) if unknown else "no class"
+            raise ValueError(f"the mask {name!r} has {found}, but the classes are {', '.join(names[1:])}")
+        groups.append({"name": name, "classes": [names.index(member) for member in members]})
+    return groups
+
+
+def _one_of(value: str, name: str, known: list[str]) -> str:
+    if value not in known:
+        raise ValueError(f"{name} is {value!r}, but it must be {', '.join(known[:-1])} or {known[-1]}")
+    return value
 
 
 def _sizes(maps: np.ndarray) -> str:

@@ -56,18 +56,28 @@ def html(distribution: Distribution) -> str:
 
 def view(distribution: Distribution, height: int) -> Any:
     """The viewer's page: an element of a notebook, or a file that the browser opens, whose path is returned."""
-    folder = Path(tempfile.mkdtemp(prefix="ssn-view-"))
-    file = distribution.save(folder / f"case{ENDING}")
-    page = folder / "view.html"
-    _program.run(["view", file, "--export", page, "--quiet"])
-    file.unlink()
+    with tempfile.TemporaryDirectory(prefix="ssn-view-") as folder:
+        file = distribution.save(Path(folder) / f"case{ENDING}")
+        page = Path(folder) / "view.html"
+        _program.run(["view", file, "--export", page, "--quiet"])
+        text = page.read_text(encoding="utf-8")
     if not _in_notebook():
+        # The browser reads it later.
+        page = Path(tempfile.mkdtemp(prefix="ssn-view-")) / "view.html"
+        page.write_text(text, encoding="utf-8")
         webbrowser.open(page.as_uri())
         return page
-    from IPython.display import HTML
+    return _Frame(f'<iframe srcdoc="{escape(text, quote=True)}" width="100%" height="{height}" style="border:0"></iframe>')
 
-    source = escape(page.read_text(encoding="utf-8"), quote=True)
-    return HTML(f'<iframe srcdoc="{source}" width="100%" height="{height}" style="border:0"></iframe>')
+
+class _Frame:
+    """What a notebook shows."""
+
+    def __init__(self, html: str) -> None:
+        self._html = html
+
+    def _repr_html_(self) -> str:
+        return self._html
 
 
 def _in_notebook() -> bool:

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 import ssn
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LowRankNormal:
-    """Logits η ~ N(μ, P Pᵀ + diag(D)) for each image of a batch.
+    """A batch: logits η ~ N(μ, P Pᵀ + diag(D)) for each image of a batch.
 
     ``mean`` and ``diagonal`` (variances) are ``[b, c, ...]``, ``factor`` is ``[b, r, c, ...]``, where ``...`` are the axes of space.
     """
@@ -31,12 +31,17 @@ class LowRankNormal:
         if self.factor.ndim != self.mean.ndim + 1 or [self.factor.shape[0], *self.factor.shape[2:]] != [b, *rest]:
             raise ValueError(f"factor has the shape {tuple(self.factor.shape)}, but [b, rank, c, ...] as of the mean is needed")
 
+    def __repr__(self) -> str:
+        return f"<ssn.torch.LowRankNormal of {len(self.mean)} images: mean {tuple(self.mean.shape)}, rank {self.rank}, {self.mean.device}>"
+
     @property
     def rank(self) -> int:
         return self.factor.shape[1]
 
     def noise(self, samples: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         """Standard normal numbers for ``samples`` samples: ``[m, b, r]`` and ``[m, b, c, ...]``."""
+        if samples < 1:
+            raise ValueError(f"samples is {samples}, but at least one is needed")
         options = {"generator": generator, "device": self.mean.device, "dtype": self.mean.dtype}
         of_rank = torch.randn(samples, self.mean.shape[0], self.rank, **options)
         return of_rank, torch.randn(samples, *self.mean.shape, **options)

@@ -79,6 +79,8 @@ def energy_loss(
 def _raters(distribution: LowRankNormal, target: Tensor) -> Tensor:
     """Class numbers ``[b, n, ...]``."""
     b, c, *space = distribution.mean.shape
+    if not isinstance(target, Tensor):
+        raise TypeError(f"target is a {type(target).__name__}, but a tensor of class numbers is needed")
     target = target.to(distribution.mean.device)
     if target.shape == (b, *space):
         target = target.unsqueeze(1)
@@ -87,6 +89,8 @@ def _raters(distribution: LowRankNormal, target: Tensor) -> Tensor:
         raise ValueError(f"target has the shape {tuple(target.shape)}, but [{b}, {shape}] or [{b}, raters, {shape}] is needed")
     if target.dtype.is_floating_point or target.dtype.is_complex:
         raise TypeError(f"target holds {target.dtype}, but class numbers are whole")
+    if target.shape[1] == 0:
+        raise ValueError("target has no rater, but at least one is needed")
     target = target.long()
     if target.numel() and (int(target.min()) < 0 or int(target.max()) >= max(c, 2)):
         raise ValueError(f"target holds {int(target.min())} to {int(target.max())}, but the classes are 0 to {max(c, 2) - 1}")
