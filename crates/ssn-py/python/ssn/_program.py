@@ -51,7 +51,7 @@ def run(arguments: list[str | os.PathLike[str]], poll: Callable[[], None] = lamb
     Ctrl-C lets it save what it can, and is raised when it has ended; it also saves and ends if this process is killed. What it refuses is a
     ValueError with its sentence.
     """
-    command = [os.fspath(path()), *map(os.fspath, arguments)]
+    command = [os.fspath(path()), *(os.fspath(argument) for argument in arguments)]
     process = subprocess.Popen(
         command,
         stdin=subprocess.PIPE,

@@ -63,7 +63,7 @@ class Run:
             else:
                 file = Path(folder) / f"{case}.nii.gz"
                 _ssn.write_image(file, np.ascontiguousarray(volume), distances, matrix)
-            options = ["--out", out, "--device", device, "--checkpoint", checkpoint, "--precision", "single", "--quiet"]
+            options: list[str | Path] = ["--out", out, "--device", device, "--checkpoint", checkpoint, "--precision", "single", "--quiet"]
             _program.run(["predict", self.path, file, *options])
             return load(next(out.glob(f"*{ENDING}")))
 

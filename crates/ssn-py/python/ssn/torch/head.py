@@ -42,9 +42,11 @@ class LowRankNormal:
         """Standard normal numbers for ``samples`` samples: ``[m, b, r]`` and ``[m, b, c, ...]``."""
         if samples < 1:
             raise ValueError(f"samples is {samples}, but at least one is needed")
-        options = {"generator": generator, "device": self.mean.device, "dtype": self.mean.dtype}
-        of_rank = torch.randn(samples, self.mean.shape[0], self.rank, **options)
-        return of_rank, torch.randn(samples, *self.mean.shape, **options)
+
+        def normal(*shape: int) -> Tensor:
+            return torch.randn(shape, generator=generator, device=self.mean.device, dtype=self.mean.dtype)
+
+        return normal(samples, self.mean.shape[0], self.rank), normal(samples, *self.mean.shape)
 
     def rsample(
         self, samples: int = 1, *, generator: torch.Generator | None = None, noise: tuple[Tensor, Tensor] | None = None
