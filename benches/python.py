@@ -63,8 +63,8 @@ with tempfile.TemporaryDirectory() as folder:
     print(f"100 samples of 80³, 4 classes, rank 10: Python {python:.3f} s, `ssn sample` to files {cli:.3f} s, ratio {python / cli:.2f}")
 
 samples, raters = samples[:20], d.sample(1, seed=1)
-ours, scores = seconds(lambda: ssn.score(samples, raters, calibration=False), 9)
+ours, scores = seconds(lambda: ssn.score(samples, raters), 9)
 numpy, expected = seconds(lambda: numpy_ged2(samples, raters), 1)
-everything, _ = seconds(lambda: ssn.score(samples, raters), 9)
+everything, _ = seconds(lambda: ssn.score(samples, raters, calibration=True), 9)
 print(f"scores of 20 label maps against one rater: ssn.score {ours:.4f} s (with calibration {everything:.4f} s), NumPy (one-hot, GED² alone) {numpy:.2f} s, ratio {numpy / ours:.0f}")
 print(f"GED²: {scores.ged2:.12f} and {expected:.12f}")

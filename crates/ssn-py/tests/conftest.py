@@ -1,7 +1,17 @@
+import signal
+
 import numpy as np
 import pytest
 
 import ssn
+
+
+@pytest.fixture(autouse=True)
+def interrupts():
+    """Ctrl-C raises, also where the tests were started in the background, with the signal ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -201,7 +201,8 @@ def test_threads_draw_the_same(make):
 
 def test_ctrl_c_ends_long_work():
     script = """
-import _thread, threading
+import _thread, signal, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np, ssn
 d = ssn.LowRankNormal(np.zeros((4, 64, 256, 256), "f4"), np.ones((2, 4, 64, 256, 256), "f4"))
 maps = np.random.default_rng(0).integers(0, 3, (40, 48, 96, 96)).astype("u1")

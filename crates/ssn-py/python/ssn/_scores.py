@@ -92,7 +92,7 @@ def score(
     masks: Mapping[str, Sequence[str]] | None = None,
     sets: str | Sequence[str] = (),
     surfaces: bool = False,
-    calibration: bool = True,
+    calibration: bool | None = None,
     ged_distance: str = "iou",
     tolerance: float = 2.0,
     empty_penalty: bool = False,
@@ -101,7 +101,7 @@ def score(
 
     ``samples`` and ``raters`` are label maps, ``[n, h, w]`` or ``[n, d, h, w]`` or lists of maps, of any integer type;
     a distribution may stand for 100 samples of it. ``prediction`` is the one segmentation that DSC is of; without it, the most
-    probable labels. ``probabilities``, ``[c, ...]``, are for calibration; without them, the shares of the samples.
+    probable labels. ``probabilities``, ``[c, ...]``, are for calibration and soft scores; without them, the shares of the samples.
 
     ``classes`` are the names of all labels, the background first. GED² is a mean over classes, in which one that no map has counts as agreement:
     name them where there are several, so that images are scored alike.
@@ -109,7 +109,7 @@ def score(
     ``masks`` name unions of classes, as ``{"whole tumor": ["edema", "core"]}``. ``sets`` adds the scores of challenges: ``curvas``,
     ``pdacvi``, ``qubiq``, ``mmis``, ``consensus`` or ``all``. ``surfaces`` adds HD95, ASSD and the surface Dice at a
     ``tolerance``, in millimeters with a ``spacing`` and in voxels without; ``empty_penalty`` gives pairs with one empty mask the diagonal of the image.
-    ``calibration=False`` leaves out the scores of voxels. ``ged_distance`` is ``iou``, ``iou-present`` or ``dice``.
+    ``calibration`` says whether ECE, Brier score and NCC are computed; unless it does, they are where there are probabilities. ``ged_distance`` is ``iou``, ``iou-present`` or ``dice``.
     """
     if isinstance(samples, Distribution):
         distribution = samples
@@ -150,7 +150,7 @@ def score(
         "sets": _sets(sets),
         "groups": _groups(masks, names),
         "surfaces": bool(surfaces),
-        "voxelwise": bool(calibration),
+        "voxelwise": probabilities is not None if calibration is None else bool(calibration),
         "distance": _one_of(ged_distance, "ged_distance", DISTANCES),
         "tolerance": number(tolerance, "tolerance"),
         "empty_penalty": bool(empty_penalty),
