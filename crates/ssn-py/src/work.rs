@@ -52,7 +52,8 @@ fn pool() -> PyResult<Arc<ThreadPool>> {
     {
         return Ok(pool.clone());
     }
-    let made = ThreadPoolBuilder::new().build();
+    // A panic, which has been told by then, ends the work and not the process.
+    let made = ThreadPoolBuilder::new().panic_handler(drop).build();
     let made = Arc::new(made.map_err(|error| PyRuntimeError::new_err(format!("no threads: {error}")))?);
     // Threads that are not there cannot be waited for.
     std::mem::forget(pool.replace((process, made.clone())));
