@@ -8,7 +8,7 @@ use ssn_core::{OnProgress, Phase, Progress};
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// A callback for progress, and a flag that asks to stop: work then saves what it has and ends with
-/// [`ErrorKind::Stopped`](crate::ErrorKind::Stopped).
+/// [`ErrorKind::Stopped`](crate::ErrorKind::Stopped); [`train`](crate::train) ends with `Ok` and says so in its result.
 #[derive(Clone, Copy)]
 pub struct Control<'a> {
     /// Gets what happens.

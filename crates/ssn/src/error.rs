@@ -30,7 +30,7 @@ pub enum ErrorKind {
     Internal,
     /// Reading or writing failed, the disk is full, or the GPU stopped working.
     Io,
-    /// Stopped on request; the same call goes on.
+    /// Stopped on request; the same call goes on, and a training with [`TrainConfig::resume`](crate::TrainConfig::resume).
     Stopped,
     /// The computation met values that are not finite.
     NonFinite,

@@ -52,11 +52,11 @@ pub use train::{BadCases, TrainConfig, TrainedRun, check_config, train, train_pa
 pub mod prelude {
     pub use ssn_core::progress::silent;
     pub use ssn_core::{LabelMap, LowRankNormal, Progress, Sampler, Steering};
-    pub use ssn_eval::{DistributionFile, Draw, Predictions};
+    pub use ssn_eval::{CaseMaps, DistributionFile, Draw, Predictions, ScoreConfig, score_maps};
 
     pub use crate::{
-        Control, DeviceChoice, Error, EvaluateConfig, PredictConfig, ReportConfig, SampleConfig, TrainConfig,
-        evaluate, predict, report, sample, train,
+        Control, DeviceChoice, Error, ErrorKind, EvaluateConfig, PredictConfig, ReportConfig, SampleConfig,
+        TrainConfig, evaluate, predict, report, sample, train,
     };
 }
 

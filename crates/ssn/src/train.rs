@@ -135,8 +135,9 @@ impl TrainConfig {
     }
 }
 
-/// What training came to.
+/// What training came to; [`TrainedRun::outcome`] makes an error of a run that did not come to its end.
 #[derive(Debug)]
+#[must_use = "a run that was stopped is no error; `outcome` makes it one"]
 pub struct TrainedRun {
     /// The folder of the run.
     pub path: PathBuf,
@@ -151,6 +152,9 @@ pub struct TrainedRun {
 }
 
 /// Trains a network, or goes on with a run that was stopped.
+///
+/// A training that is stopped by the flag of `control`, or whose time is up, saves and is `Ok`: [`TrainedRun::ended`] says how it ended, and
+/// [`TrainedRun::outcome`] makes an error of it. [`TrainConfig::resume`] goes on.
 pub fn train(config: &TrainConfig, control: Control<'_>) -> Result<TrainedRun> {
     train_parallel(config, control, None)
 }
