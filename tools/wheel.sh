@@ -16,7 +16,7 @@ for option in "$@"; do
         --cuda) cuda=1 ;;
         --debug) profile=dev ;;
         --test) test=1 ;;
-        *) sed -n '2,10s/^# \?//p' "$0" >&2; exit 64 ;;
+        *) sed -n '2,10s/^# \?//p' "$0" >&2; exit 2 ;;
     esac
 done
 target=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-target}")
@@ -47,7 +47,7 @@ du -h "$wheel"
 environment=$target/wheel/environment
 rm -rf "$environment"
 "$python" -I -m venv "$environment"
-"$environment/bin/python" $pip "ssn${engine:+[train]} @ file://$wheel" pytest nbclient ipykernel matplotlib
+"$environment/bin/python" $pip "ssn${engine:+[train]} @ file://$wheel" pytest nbclient ipykernel
 # Away from the checkout, so that nothing but what is installed is found.
 tests=$PWD/crates/ssn-py/tests
 (cd "$environment" && bin/python -I -m pytest -q -rs -p no:cacheprovider "$tests")

@@ -234,6 +234,20 @@ fn pack_word(labels: &[u8; WORD], at: usize, per_plane: usize, foreground: usize
     }
 }
 
+/// The row of the largest of the values `[c, v]` at each voxel, the first of equals: `[v]`.
+pub fn largest<T: Copy + PartialOrd>(values: &[T], voxels: usize) -> Vec<u8> {
+    let mut best = values[..voxels].to_vec();
+    let mut labels = vec![0u8; voxels];
+    for (label, row) in values.chunks_exact(voxels).enumerate().skip(1) {
+        for ((best, found), &value) in best.iter_mut().zip(&mut labels).zip(row) {
+            if value > *best {
+                (*best, *found) = (value, label as u8);
+            }
+        }
+    }
+    labels
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

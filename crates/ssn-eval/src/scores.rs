@@ -5,6 +5,7 @@
 //! logits. `docs/reference/metrics.md` defines every score; one without a value is `None`.
 
 use serde::{Deserialize, Serialize};
+use ssn_core::labels::largest;
 use ssn_core::metrics::{
     Calibrated, ClassGroup, Distance, LabelFrequencies, MAX_BINS, MAX_MATCHED, PairStatistic, PairwiseDice,
     PairwiseDistances, RaterDice, SampleDice, SurfaceDistances, brier, ece, foreground_ece, matched_pairs,
@@ -16,7 +17,7 @@ use ssn_core::{BitPlanes, LabelMap, Steering};
 use crate::challenges::{ChallengeEce, ChallengeInput, ChallengeScores, ScoreSet, asked};
 use crate::error::{EvalError, Result};
 use crate::predictions::{
-    DistributionFile, Draw, Header, Kind, PredictionRule, blocks, most_probable, predict_labels, summarize,
+    DistributionFile, Draw, Header, Kind, PredictionRule, blocks, predict_labels, summarize,
 };
 
 /// Samples of the paper's figures on LIDC.
@@ -429,7 +430,7 @@ pub fn score_maps(maps: &CaseMaps<'_>, raters: &[LabelMap], config: &ScoreConfig
         (Some(prediction), _) => prediction,
         (None, probabilities) => {
             found = match probabilities {
-                Some(probabilities) => LabelMap::new(most_probable(probabilities, voxels), labels)?,
+                Some(probabilities) => LabelMap::new(largest(probabilities, voxels), labels)?,
                 None => most_frequent(maps.samples)?,
             };
             &found

@@ -234,32 +234,23 @@ impl Distribution {
     fn probabilities(
         &self,
         py: Python<'_>,
-        mut out: PyReadwriteArrayDyn<'_, f32>,
+        out: PyReadwriteArrayDyn<'_, f32>,
         samples: u64,
         settings: Settings,
     ) -> PyResult<()> {
-        let out = out.as_slice_mut().map_err(not_a_slice)?;
-        let rows = self.summarize(py, samples, settings, SampleSummary::mean_probabilities)?;
-        let (voxels, image) = (self.file.distribution().voxels(), self.file.description().voxels());
-        for (label, (row, out)) in rows.chunks_exact(voxels).zip(out.chunks_exact_mut(image)).enumerate() {
-            let outside = if label == 0 { 1.0 } else { 0.0 };
-            out.copy_from_slice(&self.file.values_on_image(row, outside).map_err(exception)?);
-        }
-        Ok(())
+        // Outside, all is background.
+        self.summarize(py, out, samples, settings, SampleSummary::mean_probabilities, 1.0)
     }
 
     /// The entropy of the mean probabilities of samples, `[d, h, w]`, 0 to 1.
     fn entropy(
         &self,
         py: Python<'_>,
-        mut out: PyReadwriteArrayDyn<'_, f32>,
+        out: PyReadwriteArrayDyn<'_, f32>,
         samples: u64,
         settings: Settings,
     ) -> PyResult<()> {
-        let out = out.as_slice_mut().map_err(not_a_slice)?;
-        let entropy = self.summarize(py, samples, settings, SampleSummary::marginal_entropy)?;
-        out.copy_from_slice(&self.file.values_on_image(&entropy, 0.0).map_err(exception)?);
-        Ok(())
+        self.summarize(py, out, samples, settings, SampleSummary::marginal_entropy, 0.0)
     }
 
     /// The one segmentation that stands for the distribution, `[d, h, w]`.
@@ -287,16 +278,20 @@ impl Distribution {
 }
 
 impl Distribution {
-    /// What samples say together, as by `ssn_eval::summarize`.
+    /// What samples say together, as by `ssn_eval::summarize`: rows `[k, v]`, on the whole image, `[k, d, h, w]`; outside the
+    /// region, `outside` in the first row and 0 in others.
     fn summarize(
         &self,
         py: Python<'_>,
+        mut out: PyReadwriteArrayDyn<'_, f32>,
         samples: u64,
         settings: Settings,
         say: fn(&SampleSummary<'static>) -> Result<Vec<f32>, CoreError>,
-    ) -> PyResult<Vec<f32>> {
+        outside: f32,
+    ) -> PyResult<()> {
+        let out = out.as_slice_mut().map_err(not_a_slice)?;
         let (file, numbers) = (self.file.clone(), numbers(&settings, samples)?);
-        let said = work::run(py, move |cancelled| {
+        let rows = work::run(py, move |cancelled| {
             let seed = case_seed(settings.0, &file.description().case);
             let sampler = Sampler::new(file.distribution(), seed, &steering(&settings))?;
             let mut summary = SampleSummary::new(&sampler, &[])?;
@@ -310,7 +305,13 @@ impl Distribution {
             }
             say(&summary)
         })?;
-        said.map_err(|error| exception(error.into()))
+        let rows = rows.map_err(|error| exception(error.into()))?;
+        let (voxels, image) = (self.file.distribution().voxels(), self.file.description().voxels());
+        for (place, (row, out)) in rows.chunks_exact(voxels).zip(out.chunks_exact_mut(image)).enumerate() {
+            let outside = if place == 0 { outside } else { 0.0 };
+            out.copy_from_slice(&self.file.values_on_image(row, outside).map_err(exception)?);
+        }
+        Ok(())
     }
 }
 

@@ -18,16 +18,20 @@ def tensor(about, **options):
     return torch.tensor(about["values"], **options).reshape(about["shape"])
 
 
+def loss_of(case, parts, dtype):
+    """The loss of a case, with its noise."""
+    noise = tuple(tensor(case[name], dtype=dtype) for name in ("noise_of_rank", "noise_of_voxels"))
+    target = tensor(case["target"], dtype=torch.int64)
+    if case["loss"] == "energy":
+        options = {"similarity": case["similarity"], "diversity_weight": case["diversity_weight"]}
+        return energy_loss(LowRankNormal(*parts), target, noise=noise, **options)
+    return monte_carlo_loss(LowRankNormal(*parts), target, exponent=case["exponent"], noise=noise)
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_losses_and_gradients_are_those_of_the_engine(case):
     parts = [tensor(case[name], dtype=torch.float64).requires_grad_() for name in ("mean", "diagonal", "factor")]
-    distribution = LowRankNormal(*parts)
-    noise = tuple(tensor(case[name], dtype=torch.float64) for name in ("noise_of_rank", "noise_of_voxels"))
-    target = tensor(case["target"], dtype=torch.int64)
-    if case["loss"] == "energy":
-        loss = energy_loss(distribution, target, similarity=case["similarity"], diversity_weight=case["diversity_weight"], noise=noise)
-    else:
-        loss = monte_carlo_loss(distribution, target, exponent=case["exponent"], noise=noise)
+    loss = loss_of(case, parts, torch.float64)
     assert loss.detach().numpy() == pytest.approx(case["value"], rel=1e-6, abs=1e-9)
     loss.sum().backward()
     for part, name in zip(parts, ("mean", "diagonal", "factor")):
@@ -37,13 +41,8 @@ def test_losses_and_gradients_are_those_of_the_engine(case):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_single_precision_is_close(case):
-    distribution = LowRankNormal(*(tensor(case[name], dtype=torch.float32) for name in ("mean", "diagonal", "factor")))
-    noise = tuple(tensor(case[name], dtype=torch.float32) for name in ("noise_of_rank", "noise_of_voxels"))
-    target = tensor(case["target"], dtype=torch.int64)
-    if case["loss"] == "energy":
-        loss = energy_loss(distribution, target, similarity=case["similarity"], diversity_weight=case["diversity_weight"], noise=noise)
-    else:
-        loss = monte_carlo_loss(distribution, target, exponent=case["exponent"], noise=noise)
+    parts = [tensor(case[name], dtype=torch.float32) for name in ("mean", "diagonal", "factor")]
+    loss = loss_of(case, parts, torch.float32)
     assert loss.numpy() == pytest.approx(case["value"], rel=1e-5, abs=1e-5)
 
 

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 use super::aggregate::Summary;
 use super::check::{self, Space};
-use crate::labels::LabelMap;
+use crate::labels::{LabelMap, largest};
 use crate::{CoreError, Result};
 
 /// NCC of two finite maps of the same length; `None` when one of them is constant.
@@ -57,14 +57,8 @@ pub fn most_frequent(maps: &[LabelMap]) -> Result<LabelMap> {
             let here = &map.labels()[chunk * CHUNK..][..out.len()];
             here.iter().enumerate().for_each(|(x, &label)| counts[usize::from(label) * here.len() + x] += 1);
         }
-        let (best, others) = counts.split_at_mut(out.len());
-        for (label, plane) in others.chunks_exact(out.len()).enumerate() {
-            for ((best, found), &count) in best.iter_mut().zip(out.iter_mut()).zip(plane) {
-                if count > *best {
-                    (*best, *found) = (count, label as u8 + 1);
-                }
-            }
-        }
+        let voxels = out.len();
+        out.copy_from_slice(&largest(&counts, voxels));
     });
     LabelMap::new(labels, classes)
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
+use ssn_core::labels::largest;
 use ssn_core::random::derive_seed;
 use ssn_core::{CategoricalSampler, CoreError, LabelMap, SampleSummary, Sampler, Steering};
 
@@ -115,21 +116,7 @@ pub fn predict_labels(file: &DistributionFile, rule: PredictionRule) -> Result<L
     }
     let summary = summarize(file, 0, &Steering::default(), 0..MARGINAL_SAMPLES, &[])?;
     let probabilities = summary.mean_probabilities()?; // [l, v]
-    Ok(LabelMap::new(most_probable(&probabilities, file.distribution().voxels()), file.labels())?)
-}
-
-/// The label of the largest of the probabilities `[l, v]` at each voxel, the lowest of equals: `[v]`.
-pub(crate) fn most_probable(probabilities: &[f32], voxels: usize) -> Vec<u8> {
-    let mut best = probabilities[..voxels].to_vec();
-    let mut labels = vec![0u8; voxels];
-    for (label, row) in probabilities.chunks_exact(voxels).enumerate().skip(1) {
-        for ((best, found), &probability) in best.iter_mut().zip(&mut labels).zip(row) {
-            if probability > *best {
-                (*best, *found) = (probability, label as u8);
-            }
-        }
-    }
-    labels
+    Ok(LabelMap::new(largest(&probabilities, file.distribution().voxels()), file.labels())?)
 }
 
 /// Bytes of label maps that are drawn at once.

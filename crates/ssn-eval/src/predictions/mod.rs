@@ -9,7 +9,6 @@ mod tensors;
 pub use distribution_file::{
     Description, DistributionFile, Header, Kind, ModelId, NetworkGrid, StoredImage, StoredPrecision,
 };
-pub(crate) use draw::most_probable;
 pub use draw::{Draw, PredictionRule, blocks, case_seed, predict_labels, summarize};
 pub(crate) use ensemble::stored_logarithm;
 pub use ensemble::{ensemble_id, mixture};

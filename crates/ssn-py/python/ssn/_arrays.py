@@ -22,7 +22,7 @@ def as_numpy(array: Any, name: str) -> np.ndarray:
         found = np.asarray(array)
     except (ValueError, TypeError, RuntimeError) as error:
         raise ValueError(f"{name} is no array: {error}") from None
-    if found.dtype.kind not in "biuf" and found.dtype.kind != "c":
+    if found.dtype.kind not in "biufc":
         raise TypeError(f"{name} is a {type(array).__name__} of {found.dtype}, but an array of numbers is needed")
     return found
 

@@ -320,12 +320,16 @@ class LowRankNormal(Distribution):
             if mask.shape != mean.shape[1:]:
                 raise ValueError(f"mask has the shape {mask.shape}, but the image has {mean.shape[1:]}")
             mask = as_volume(np.ascontiguousarray(mask != 0).astype(np.uint8), 0)
+        labels = max(2, mean.shape[0])
+        names = class_names(classes, labels)
+        if len(names) > labels:
+            raise ValueError(f"there are {len(names)} classes, {', '.join(names)}, but logits of {labels}")
         self._native = _ssn.Distribution(
             as_volume(mean, 1),
             as_volume(diagonal, 1),
             as_volume(factor, 2),
             mask,
-            exactly(class_names(classes, max(2, mean.shape[0])), max(2, mean.shape[0])),
+            names,
             spacing_of(spacing, mean.ndim - 1),
             affine_of(affine, spacing),
             str(case),
@@ -365,19 +369,12 @@ def load_all(folder: str | os.PathLike[str]) -> dict[str, Distribution]:
 
 
 def class_names(classes: Sequence[str] | None, count: int) -> list[str]:
-    """The given names of ``count`` labels, or plain ones."""
+    """The given names of at least ``count`` labels, or plain ones."""
     if classes is None:
         return ["background", "foreground"] if count == 2 else ["background", *(f"class {i}" for i in range(1, count))]
     names = [] if isinstance(classes, str) or not isinstance(classes, Sequence) else [str(name) for name in classes]
     if len(names) < count or len(set(names)) < len(names) or "" in names:
         raise ValueError(f"classes is {classes!r}, but {count} different names are needed, the background's first")
-    return names
-
-
-def exactly(names: list[str], count: int) -> list[str]:
-    """Refuses more names than labels."""
-    if len(names) > count:
-        raise ValueError(f"there are {len(names)} classes, {', '.join(names)}, but logits of {count}")
     return names
 
 

@@ -126,10 +126,9 @@ def train(
         nonlocal seen
         if on_step is None:
             return
-        rows = _rows(out / "metrics.csv")
-        for row in rows[seen:]:
+        for row in _rows(out / "metrics.csv", seen):
             on_step(row)
-        seen = max(seen, len(rows))
+            seen += 1
 
     _program.run(arguments, poll)
     return Run(out)
@@ -150,12 +149,13 @@ def _toml_inside(value: Any) -> str:
     return json.dumps(value) if isinstance(value, str) else _toml(value)
 
 
-def _rows(path: Path) -> list[Row]:
+def _rows(path: Path, first: int = 0) -> list[Row]:
+    """The rows of a file from one on."""
     try:
         with path.open(newline="") as file:
             text = file.read()
     except FileNotFoundError:
         return []
-    whole = text[: text.rfind("\n") + 1]  # the last line may be half written
-    rows = csv.DictReader(whole.splitlines())
+    lines = text[: text.rfind("\n") + 1].splitlines()  # the last line may be half written
+    rows = csv.DictReader(lines[:1] + lines[1 + first :])
     return [{key: float(value) if value else math.nan for key, value in row.items() if key} for row in rows]

@@ -1,7 +1,6 @@
 """The native half: arrays are contiguous and of the types that are named; shapes as in crates/ssn-py/src."""
 
 from os import PathLike
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray

@@ -13,7 +13,7 @@ import ssn
 
 @dataclass(frozen=True, repr=False)
 class LowRankNormal:
-    """A batch: logits η ~ N(μ, P Pᵀ + diag(D)) for each image of a batch.
+    """Logits η ~ N(μ, P Pᵀ + diag(D)) for each image of a batch.
 
     ``mean`` and ``diagonal`` (variances) are ``[b, c, ...]``, ``factor`` is ``[b, r, c, ...]``, where ``...`` are the axes of space.
     """

@@ -51,8 +51,7 @@ def energy_loss(
         raise ValueError(f'similarity is {similarity!r}, but it must be "tanimoto" or "dice"')
     logits = distribution.rsample(samples, generator=generator, noise=noise)
     raters = _raters(distribution, target)
-    m, b, c = logits.shape[:3]
-    n = raters.shape[1]
+    m, _, c = logits.shape[:3]
     if m < 2:
         raise ValueError(f"samples is {m}, but at least 2 are needed: the energy loss compares independent samples")
     if c == 1:
@@ -99,7 +98,7 @@ def _raters(distribution: LowRankNormal, target: Tensor) -> Tensor:
 
 def _log_probability(logits: Tensor, raters: Tensor) -> Tensor:
     """log p(rater | logits), summed over the voxels in double precision: ``[m, b, n]``."""
-    m, b, c = logits.shape[:3]
+    m, _, c = logits.shape[:3]
     labels = raters.flatten(2)  # [b, n, v]
     logits = logits.flatten(3)  # [m, b, c, v]
     if c == 1:
