@@ -1,7 +1,7 @@
 //! How a command ends: its exit code and, on failure, one sentence.
 
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -126,7 +126,40 @@ pub mod style {
 /// Writes a line to standard error. Where nobody can be told, as on a full disk or after the terminal was closed, the
 /// work goes on all the same.
 pub fn tell(line: &str) {
+    let line = terminal_width().map_or_else(|| line.to_owned(), |width| wrapped(line, width));
     let _ = anstream::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
+/// The columns of the terminal that standard error goes to; nothing if that is none.
+pub fn terminal_width() -> Option<usize> {
+    let stderr = std::io::stderr();
+    if !stderr.is_terminal() {
+        return None;
+    }
+    // A terminal that does not tell its size is as wide as the first were.
+    Some(terminal_size::terminal_size_of(&stderr).map_or(80, |(width, _)| usize::from(width.0)))
+}
+
+/// A text in lines of at most `width` columns that end between words. Commands stay whole, to be copied: lines that begin with `$`, and
+/// what stands between backticks.
+pub fn wrapped(text: &str, width: usize) -> String {
+    const JOINED: char = '\u{a0}';
+    let options = textwrap::Options::new(width)
+        .break_words(false)
+        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    let wrap = |line: &str| {
+        if line.starts_with("$ ") {
+            return line.to_owned();
+        }
+        let join = |(number, part): (usize, &str)| match number % 2 {
+            0 => part.to_owned(),
+            _ => part.replace(' ', &JOINED.to_string()),
+        };
+        let joined: Vec<String> = line.split('`').enumerate().map(join).collect();
+        textwrap::fill(&joined.join("`"), &options).replace(JOINED, " ")
+    };
+    text.lines().map(wrap).collect::<Vec<_>>().join("\n")
 }
 
 /// A value as JSON, as files hold it and `--json` prints it.
@@ -142,5 +175,22 @@ pub fn print(text: &str) -> Result<Exit, Failure> {
             Err(Failure::new(Exit::Io, format!("cannot write to standard output: {error}")))
         }
         _ => Ok(Exit::Ok),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_between_words_and_commands_stay_whole() {
+        let text =
+            "the folder is taken; go on with `ssn train --resume a-long/folder/of/a-run` or name another";
+        let lines =
+            "the folder is taken; go on with\n`ssn train --resume a-long/folder/of/a-run`\nor name another";
+        assert_eq!(wrapped(text, 40), lines);
+        let command = "$ ssn train --data a-folder --out another-folder --set training.steps=1000";
+        assert_eq!(wrapped(command, 40), command);
+        assert_eq!(wrapped("two\nlines", 40), "two\nlines");
     }
 }

@@ -42,7 +42,7 @@ pub mod summary;
 pub use distribution::{LowRankNormal, Values};
 pub use error::{CoreError, Result};
 pub use labels::{BitPlanes, LabelMap};
-pub use progress::{OnProgress, Phase, Progress};
+pub use progress::{OnProgress, Phase, PhaseId, Progress};
 pub use sampling::{CategoricalSampler, Sampler, Steering};
 pub use space::Region;
 pub use summary::SampleSummary;

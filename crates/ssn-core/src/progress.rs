@@ -1,26 +1,49 @@
 //! How long work tells how far it is: every function of the library that may take minutes takes a callback.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// What work reports.
+/// What work reports. Phases may lie inside each other, as a validation in a training, and beside each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress<'a> {
-    /// A phase of so many items begins.
+    /// A phase begins.
     Begin {
+        /// Which phase the events that follow are of.
+        phase: PhaseId,
+        /// What is done, such as `training`.
+        name: &'static str,
         /// How many items there are; 0 where that is not known.
         total: usize,
-        /// What they are, such as `cases`.
+        /// How many were done before, as in a run that is resumed.
+        done: usize,
+        /// What they are, such as `steps`.
         items: &'static str,
     },
-    /// So many items of the phase are done.
-    Done(usize),
-    /// What is being worked on.
-    Current(&'a str),
+    /// So many items of a phase are done.
+    Done {
+        /// The phase.
+        phase: PhaseId,
+        /// Items done.
+        done: usize,
+    },
+    /// What a phase works on, or how its last item came out.
+    Current {
+        /// The phase.
+        phase: PhaseId,
+        /// A few words, such as a case or `loss 0.31`.
+        what: &'a str,
+    },
     /// A line for the user.
     Message(&'a str),
-    /// The phase has ended.
-    End,
+    /// A phase has ended.
+    End {
+        /// The phase.
+        phase: PhaseId,
+    },
 }
+
+/// A phase, unlike any other of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PhaseId(u64);
 
 /// The callback. Threads share it.
 pub type OnProgress<'a> = &'a (dyn Fn(Progress<'_>) + Sync);
@@ -31,32 +54,47 @@ pub fn silent(_: Progress<'_>) {}
 /// A phase of work, from [`Progress::Begin`] to [`Progress::End`], which comes when it is dropped.
 pub struct Phase<'a> {
     report: OnProgress<'a>,
+    id: PhaseId,
     done: AtomicUsize,
 }
 
 impl<'a> Phase<'a> {
     /// Begins a phase of `total` items.
-    pub fn new(report: OnProgress<'a>, total: usize, items: &'static str) -> Self {
-        report(Progress::Begin { total, items });
-        Self { report, done: AtomicUsize::new(0) }
+    pub fn new(report: OnProgress<'a>, name: &'static str, total: usize, items: &'static str) -> Self {
+        Self::resume(report, name, total, items, 0)
+    }
+
+    /// Begins a phase of `total` items of which `done` were done before.
+    pub fn resume(
+        report: OnProgress<'a>,
+        name: &'static str,
+        total: usize,
+        items: &'static str,
+        done: usize,
+    ) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = PhaseId(NEXT.fetch_add(1, Ordering::Relaxed));
+        report(Progress::Begin { phase: id, name, total, done, items });
+        Self { report, id, done: AtomicUsize::new(done) }
     }
 
     /// Reports that `done` items are done; a smaller number that comes late from another thread is ignored.
     pub fn reached(&self, done: usize) {
         if self.done.fetch_max(done, Ordering::Relaxed) < done {
-            (self.report)(Progress::Done(done));
+            (self.report)(Progress::Done { phase: self.id, done });
         }
     }
 
     /// Reports that `more` items are done, and what they were.
     pub fn advance(&self, more: usize, current: &str) {
-        (self.report)(Progress::Current(current));
-        (self.report)(Progress::Done(self.done.fetch_add(more, Ordering::Relaxed) + more));
+        self.current(current);
+        let done = self.done.fetch_add(more, Ordering::Relaxed) + more;
+        (self.report)(Progress::Done { phase: self.id, done });
     }
 
     /// Reports what is being worked on.
     pub fn current(&self, what: &str) {
-        (self.report)(Progress::Current(what));
+        (self.report)(Progress::Current { phase: self.id, what });
     }
 
     /// Reports a line for the user.
@@ -67,7 +105,7 @@ impl<'a> Phase<'a> {
 
 impl Drop for Phase<'_> {
     fn drop(&mut self) {
-        (self.report)(Progress::End);
+        (self.report)(Progress::End { phase: self.id });
     }
 }
 
@@ -80,14 +118,21 @@ mod tests {
     #[test]
     fn a_phase_reports_in_order_and_ends() {
         let seen = Mutex::new(vec![]);
-        let report = |event: Progress<'_>| seen.lock().unwrap().push(format!("{event:?}"));
-        let phase = Phase::new(&report, 5, "cases");
+        let report = |event: Progress<'_>| {
+            seen.lock().unwrap().push(match event {
+                Progress::Begin { name, total, done, items, .. } => format!("{name} {done}/{total} {items}"),
+                Progress::Done { done, .. } => format!("done {done}"),
+                Progress::Current { what, .. } => what.to_owned(),
+                Progress::Message(line) => line.to_owned(),
+                Progress::End { .. } => "end".to_owned(),
+            });
+        };
+        let phase = Phase::new(&report, "reading", 5, "cases");
         phase.reached(2);
         phase.reached(1);
         phase.advance(1, "a");
         drop(phase);
-        let expected =
-            ["Begin { total: 5, items: \"cases\" }", "Done(2)", "Current(\"a\")", "Done(3)", "End"];
-        assert_eq!(*seen.lock().unwrap(), expected);
+        assert_eq!(*seen.lock().unwrap(), ["reading 0/5 cases", "done 2", "a", "done 3", "end"]);
+        assert_ne!(Phase::new(&silent, "a", 0, "").id, Phase::new(&silent, "b", 0, "").id);
     }
 }

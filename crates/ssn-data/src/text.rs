@@ -62,6 +62,15 @@ pub fn spoken(seconds: f64) -> String {
     }
 }
 
+/// A word as a shell takes it for one.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 /// A row of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsvRow {
@@ -196,5 +205,13 @@ mod tests {
         assert_eq!(nearest("pth", keys), Some("path"));
         assert_eq!(nearest("learning_rate", keys), None);
         assert_eq!(nearest("x", []), None);
+    }
+
+    #[test]
+    fn shells_take_words_as_they_are_meant() {
+        assert_eq!(quoted("training.steps=4"), "training.steps=4");
+        assert_eq!(quoted("model.head={stochastic={rank=0}}"), "'model.head={stochastic={rank=0}}'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
     }
 }

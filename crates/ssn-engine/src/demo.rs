@@ -1,16 +1,21 @@
-//! `ssn demo`: the whole way from images to samples and scores.
+//! `ssn demo`: the whole way from images to samples, scores and pictures.
 
+use ssn::data::text::quoted;
 use ssn::{Control, Demo, DemoConfig, demo};
 use ssn_cli::args::{DemoArgs, Global};
 use ssn_cli::exit::print;
+use ssn_cli::verbs::view::export_page;
 use ssn_cli::{Exit, Failure, progress};
 
 use crate::failure::failure;
 use crate::signals;
 
+/// The viewer's page with the cases of the low-rank network.
+const VIEWER: &str = "viewer.html";
+
 /// Runs the verb.
 pub fn run(args: &DemoArgs, global: &Global) -> Result<Exit, Failure> {
-    let (stop, show) = (signals::stop_flag()?, progress::show(global.quiet));
+    let (stop, show) = (signals::stop_flag("step")?, progress::show(global.quiet));
     let config = DemoConfig {
         out: args.out.clone(),
         seed: args.seed,
@@ -18,15 +23,21 @@ pub fn run(args: &DemoArgs, global: &Global) -> Result<Exit, Failure> {
         settings: args.settings.clone(),
         device: args.device,
     };
-    let Demo { table, json, comparison, detail, seconds } =
+    let Demo { table, json, comparison, detail, predictions, seconds } =
         demo(&config, Control { progress: &show, stop: &stop }).map_err(failure)?;
+    let viewer = config.out.join(VIEWER);
+    export_page(&predictions, &viewer, &show)?;
     print(&if global.json {
         json
     } else {
         format!(
-            "\n{table}\n{seconds:.0} s. Open in a browser:\n  {}  the three networks beside each other\n  {}  the low-rank network alone, steered\n",
+            "\n{table}\n{seconds:.0} s. Open in a browser:\n  {}\n      the three networks beside each other\n  {}\n      the low-rank \
+             network alone, steered\n  {}\n      samples of the low-rank network, to steer yourself\nOr serve them, as for any \
+             predictions:\n  ssn view {}\n",
             comparison.display(),
-            detail.display()
+            detail.display(),
+            viewer.display(),
+            quoted(&predictions.display().to_string())
         )
     })
 }

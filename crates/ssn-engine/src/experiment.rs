@@ -10,7 +10,7 @@ use crate::signals;
 
 /// Runs the verb.
 pub fn run(args: &RunExperimentArgs, global: &Global) -> Result<Exit, Failure> {
-    let (stop, show) = (signals::stop_flag()?, progress::show(global.quiet));
+    let (stop, show) = (signals::stop_flag("step")?, progress::show(global.quiet));
     let config = ExperimentConfig {
         file: args.file.clone(),
         data: args.data.clone(),

@@ -11,7 +11,7 @@ use crate::signals;
 
 /// Runs the verb.
 pub fn run(args: &PredictArgs, global: &Global) -> Result<Exit, Failure> {
-    let (stop, show) = (signals::stop_flag()?, progress::show(global.quiet));
+    let (stop, show) = (signals::stop_flag("tile")?, progress::show(global.quiet));
     let config = config(args, global)?;
     let Predicted { model, made, kept, index, seconds, phases, .. } =
         predict(&config, Control { progress: &show, stop: &stop }).map_err(failure)?;

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::flag;
-use ssn_cli::{Exit, Failure};
+use signal_hook::iterator::Signals;
+use ssn_cli::{Exit, Failure, progress};
 
 /// Set for a process under a supervisor, which ends with it.
 pub const SUPERVISED: &str = "SSN_SUPERVISED";
@@ -21,12 +22,12 @@ pub const SUPERVISED: &str = "SSN_SUPERVISED";
 /// Python is killed or the kernel of a notebook restarts.
 const STOPS_WITH_STDIN: &str = "SSN_STOPS_WITH_STDIN";
 
-/// A flag that becomes true with the first signal.
-pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
-    register().map_err(|error| Failure::new(Exit::Internal, error))
+/// A flag that becomes true with the first signal. The user is told at once that work stops after this `item`.
+pub fn stop_flag(item: &'static str) -> Result<Arc<AtomicBool>, Failure> {
+    register(item).map_err(|error| Failure::new(Exit::Internal, error))
 }
 
-fn register() -> io::Result<Arc<AtomicBool>> {
+fn register(item: &'static str) -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     if std::env::var_os(SUPERVISED).is_none() {
         // Handlers run in this order: the first signal finds the flag still down.
@@ -45,6 +46,16 @@ fn register() -> io::Result<Arc<AtomicBool>> {
             let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
             stop.store(true, Ordering::Relaxed);
         });
+    }
+    if std::env::var_os(SUPERVISED).is_none() {
+        // Nothing can be written where a signal is handled; this thread waits for it.
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
+        std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            if let Some(signal) = signals.forever().next() {
+                let again = if signal == SIGINT { "; Ctrl-C again ends at once" } else { "" };
+                progress::message(&format!("stopping after this {item}{again}"));
+            }
+        })?;
     }
     // Any handler keeps the process alive; nobody looks at this flag.
     flag::register(SIGXFSZ, Arc::default())?;

@@ -31,7 +31,7 @@ pub fn supervised() -> Result<Option<ExitCode>, Failure> {
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| failed(error.into()))?;
         return Ok(None);
     }
-    let stop = signals::stop_flag()?;
+    let stop = signals::stop_flag("step")?;
     let last_call = signals::last_call_flag().map_err(failed)?;
     let program = std::env::current_exe().map_err(failed)?;
     let mut rank = Command::new(program)
@@ -64,7 +64,7 @@ pub fn supervised() -> Result<Option<ExitCode>, Failure> {
         (None, signal) => Err(Failure::new(
             Exit::Stopped,
             format!(
-                "a rank was killed (signal {}), and the others cannot go on without it; go on with: ssn train --resume and the \
+                "a rank was killed (signal {}), and the others cannot go on without it; go on with `ssn train --resume` and the \
                  folder of the run, over any number of ranks",
                 signal.unwrap_or(0)
             ),

@@ -21,7 +21,7 @@ pub fn run(args: &TrainArgs, global: &Global) -> Result<Exit, Failure> {
     let world = World::join()?;
     let ranks = world.as_ref().map(World::ranks);
     let is_root = is_root(ranks.as_ref());
-    let (stop, show) = (signals::stop_flag()?, progress::show(global.quiet));
+    let (stop, show) = (signals::stop_flag("step")?, progress::show(global.quiet));
     let control = Control { progress: &show, stop: &stop };
     // A rank that has panicked ends all while it still belongs to them; the others would wait for it.
     let trained = catch_unwind(AssertUnwindSafe(|| train_parallel(&config(args), control, ranks)));

@@ -32,7 +32,7 @@ fn cut_often(lab: &Lab, run: &Path, chance: &mut Chance, most: usize) -> usize {
             (None, "KILL") => {}
             (Some(75), "TERM" | "INT" | "USR1") => {
                 let sentence =
-                    format!("error: stopped on request; go on with: ssn train --resume {}", run.display());
+                    format!("error: stopped on request; go on with `ssn train --resume {}`", run.display());
                 assert!(ended.stderr.ends_with(&(sentence + "\n")), "{}", ended.stderr);
             }
             _ => panic!("SIG{signal} after step {step}: {ended:?}"),
@@ -239,7 +239,7 @@ fn a_time_limit_stops_a_run_that_can_go_on() {
     let lab = Lab::new(Images::Flat);
     let expected = outcome(&lab.uncut("uncut"));
     let run = lab.path("run");
-    let advice = format!("the time is up; go on with: ssn train --resume {}", run.display());
+    let advice = format!("the time is up; go on with `ssn train --resume {}`", run.display());
     // Six microseconds: over before the first step.
     fails(lab.begin(&run).args(["--time-limit", "1e-7"]), 75, &[&advice]);
     // Thirty milliseconds: over after some steps, or after none, or not at all.

@@ -155,7 +155,7 @@ pub fn sample(config: &SampleConfig, progress: OnProgress<'_>) -> Result<Sampled
         case.header.check_samples(config.first + config.samples)?;
     }
     let outputs = Outputs::new(config, &cases)?;
-    let phase = Phase::new(progress, cases.len() * config.samples as usize, "samples");
+    let phase = Phase::new(progress, "sampling", cases.len() * config.samples as usize, "samples");
     let mut rows = vec![];
     for (case, steering) in cases.iter().zip(&steerings) {
         rows.extend(draw(config, case, steering, &outputs, &phase)?);

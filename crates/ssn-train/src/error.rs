@@ -66,6 +66,9 @@ pub enum TrainError {
         /// Why.
         problem: ImageProblem,
     },
+    /// Work that was stopped by its caller.
+    #[error("stopped on request")]
+    Stopped,
 }
 
 impl From<ssn_core::CoreError> for TrainError {

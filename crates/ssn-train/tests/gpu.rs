@@ -21,7 +21,8 @@ use ssn_nn::{
 };
 use ssn_train::inference::tiles::TileConfig;
 use ssn_train::inference::{
-    ImageOutput, InputImage, LatentSamples, Storage, WholeImageConfig, WholeImagePrediction, predict,
+    ImageOutput, InputImage, LatentSamples, Storage, WholeImageConfig, WholeImagePrediction, never_stop,
+    predict,
 };
 use ssn_train::{LossConfig, LossKind, TrainError, Trainer};
 use tch::{Device, Kind, Tensor};
@@ -868,7 +869,7 @@ fn whole_images_are_those_of_the_cpu() {
                 let model = Model::new(&config, Execution::on(device, Precision::F32), 4).unwrap();
                 let tiles = TileConfig { tile, voxels_at_once: 2000, ..TileConfig::default() };
                 let config = WholeImageConfig { tiles, factor: Storage::F32, ..WholeImageConfig::default() };
-                predict(&model, &image, &config, |_, _| {}).unwrap()
+                predict(&model, &image, &config, never_stop).unwrap()
             };
             let (expected, found) = (predicted(Device::Cpu), predicted(GPU));
             assert_eq!((found.size, found.region), (expected.size, expected.region));
@@ -908,7 +909,7 @@ fn networks_with_latent_variables_learn_and_draw_as_on_the_cpu() {
                 latent_samples: LatentSamples { count: 9, seed: 2 },
                 ..WholeImageConfig::default()
             };
-            match predict(trainer.model(), &image, &config, |_, _| {}).unwrap().output {
+            match predict(trainer.model(), &image, &config, never_stop).unwrap().output {
                 ImageOutput::Samples { mean, labels } => (losses, Tensor::from_slice(&mean), labels),
                 other => panic!("{other:?}"),
             }

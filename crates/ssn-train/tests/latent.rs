@@ -10,7 +10,7 @@ use ssn_nn::{
     ProbUnetConfig, Schedule, Target, Warmup,
 };
 use ssn_train::inference::tiles::TileConfig;
-use ssn_train::inference::{ImageOutput, InputImage, LatentSamples, WholeImageConfig, predict};
+use ssn_train::inference::{ImageOutput, InputImage, LatentSamples, WholeImageConfig, never_stop, predict};
 use ssn_train::{LossConfig, Trainer};
 use tch::{Device, Kind, Tensor};
 
@@ -176,7 +176,7 @@ fn a_sample_does_not_depend_on_the_others() {
                 latent_samples: LatentSamples { count, seed },
                 ..WholeImageConfig::default()
             };
-            let whole = predict(&model, &image, &config, |_, _| {}).unwrap();
+            let whole = predict(&model, &image, &config, never_stop).unwrap();
             let voxels = whole.region.voxels();
             match whole.output {
                 ImageOutput::Samples { mean, labels } => (mean, labels, voxels),
@@ -237,7 +237,7 @@ fn the_disagreement_of_raters_is_learned() {
             ..WholeImageConfig::default()
         };
         let ImageOutput::Samples { labels, .. } =
-            predict(trainer.model(), &image, &config, |_, _| {}).unwrap().output
+            predict(trainer.model(), &image, &config, never_stop).unwrap().output
         else {
             panic!("no samples")
         };

@@ -12,7 +12,7 @@ use ssn_nn::{
     Execution, LowRankNormal, Model, ModelConfig, NoiseSource, Pairing, Precision, StepNoise, Target,
 };
 use ssn_train::inference::tiles::TileConfig;
-use ssn_train::inference::{InputImage, Storage, WholeImageConfig, predict};
+use ssn_train::inference::{InputImage, Storage, WholeImageConfig, never_stop, predict};
 use tch::{Device, Kind, Tensor};
 
 /// The most memory that this process ever had, in MiB; nothing where the system does not say.
@@ -66,7 +66,7 @@ fn a_larger_image_needs_memory_for_its_distribution_only() {
             &model,
             &image,
             &WholeImageConfig { tiles, factor: Storage::F16, ..WholeImageConfig::default() },
-            |_, _| {},
+            never_stop,
         )
         .unwrap();
         peak().unwrap()

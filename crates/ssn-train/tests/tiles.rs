@@ -7,15 +7,18 @@ mod common;
 
 use std::path::Path;
 
+use std::ops::ControlFlow;
+
 use ssn_core::LowRankNormal;
 use ssn_core::distribution::Values;
 use ssn_eval::Region;
 use ssn_nn::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput, TorchScriptConfig};
 use ssn_nn::layers::NormKind;
 use ssn_nn::{Execution, HeadConfig, Mode, Model, ModelConfig, Precision, Prediction, StochasticConfig};
+use ssn_train::TrainError;
 use ssn_train::inference::tiles::TileConfig;
 use ssn_train::inference::{
-    ImageOutput, InputImage, Storage, WholeImageConfig, WholeImagePrediction, predict,
+    ImageOutput, InputImage, Storage, WholeImageConfig, WholeImagePrediction, never_stop, predict,
 };
 use tch::{Device, Kind, Tensor};
 
@@ -76,7 +79,7 @@ fn run(
     config: WholeImageConfig,
 ) -> WholeImagePrediction {
     let image = InputImage::new(values, 2, size, mask).unwrap();
-    predict(model, &image, &config, |_, _| {}).unwrap()
+    predict(model, &image, &config, never_stop).unwrap()
 }
 
 /// One forward pass over the whole image, with its border repeated up to an output of a multiple of `unit`.
@@ -335,7 +338,7 @@ fn foreign_networks_are_tiled_like_padded_ones() {
     let (size, values) = ([1, 26, 44], noise([1, 26, 44]));
     let image = InputImage::new(&values[..26 * 44], 1, size, None).unwrap();
     let predict =
-        |config| predict(&model, &image, &config, |_, _| {}).unwrap().distribution().unwrap().clone();
+        |config| predict(&model, &image, &config, never_stop).unwrap().distribution().unwrap().clone();
     let (whole, tiles) = (predict(WholeImageConfig::default()), predict(tiled([1, 16, 16])));
     // One tile alone covers the corner of the image, whose features do not reach the tile's other end.
     assert!((whole.mean().get(0) - tiles.mean().get(0)).abs() < 1e-5);
@@ -343,15 +346,27 @@ fn foreign_networks_are_tiled_like_padded_ones() {
 }
 
 #[test]
-fn progress_counts_tiles_up_to_their_number() {
+fn tiles_are_counted_and_work_stops_between_them() {
     let (size, model) = ([1, 50, 70], model(unet([1, 16, 16]), Precision::F32));
     let values = noise(size);
     let image = InputImage::new(&values, 2, size, None).unwrap();
     let mut seen = vec![];
     let config = settings(Some([1, 16, 16]), 16 * 256);
-    predict(&model, &image, &config, |done, total| seen.push((done, total))).unwrap();
+    let all = |done, total| {
+        seen.push((done, total));
+        ControlFlow::Continue(())
+    };
+    predict(&model, &image, &config, all).unwrap();
     // 6 × 8 tiles, 16 at once.
     assert_eq!(seen, [(0, 48), (16, 48), (32, 48), (48, 48)]);
+    let mut seen = vec![];
+    let until_second = |done, _| {
+        seen.push(done);
+        if done < 16 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    let stopped = predict(&model, &image, &config, until_second).unwrap_err();
+    assert!(matches!(stopped, TrainError::Stopped), "{stopped}");
+    assert_eq!(seen, [0, 16]);
 }
 
 #[test]
@@ -360,7 +375,7 @@ fn what_cannot_be_predicted_is_named() {
     let values = noise([3, 12, 13]);
     let message = |channels: usize, config: WholeImageConfig| {
         let image = InputImage::new(&values[..channels * 156], channels, size, None).unwrap();
-        predict(&model, &image, &config, |_, _| {}).unwrap_err().to_string()
+        predict(&model, &image, &config, never_stop).unwrap_err().to_string()
     };
     assert_eq!(
         message(3, WholeImageConfig::default()),

@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     // Progress comes as events; here only what is being worked on is shown, now and then.
     let show = |event: Progress<'_>| {
-        if let Progress::Done(done) = event
+        if let Progress::Done { done, .. } = event
             && done % 5_000 == 0
         {
             eprintln!("{done} steps");

@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let show = |event: Progress<'_>| match event {
         Progress::Message(line) => println!("{line}"),
-        Progress::Current(what) => eprint!("\r{what}    "),
+        Progress::Current { what, .. } => eprint!("\r{what}    "),
         _ => {}
     };
     let control = Control { progress: &show, ..Control::default() };

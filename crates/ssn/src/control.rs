@@ -36,7 +36,7 @@ impl<'a> Control<'a> {
     }
 
     /// Begins a phase.
-    pub(crate) fn phase(self, total: usize, items: &'static str) -> Phase<'a> {
-        Phase::new(self.progress, total, items)
+    pub(crate) fn phase(self, name: &'static str, total: usize, items: &'static str) -> Phase<'a> {
+        Phase::new(self.progress, name, total, items)
     }
 }

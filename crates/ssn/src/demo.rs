@@ -59,6 +59,8 @@ pub struct Demo {
     pub comparison: PathBuf,
     /// The report on the low-rank network.
     pub detail: PathBuf,
+    /// The predictions of the low-rank network.
+    pub predictions: PathBuf,
     /// How long it took.
     pub seconds: f64,
 }
@@ -85,7 +87,8 @@ pub fn demo(config: &DemoConfig, control: Control<'_>) -> Result<Demo> {
     }
     let comparison = show(config, control, &["low-rank", "diagonal", "deterministic"], "report")?;
     let detail = show(config, control, &["low-rank"], "report-low-rank")?;
-    Ok(Demo { table, json, comparison, detail, seconds: start.elapsed().as_secs_f64() })
+    let predictions = config.out.join("predictions").join("low-rank");
+    Ok(Demo { table, json, comparison, detail, predictions, seconds: start.elapsed().as_secs_f64() })
 }
 
 /// Shows some of the networks, with their training, on a page in a folder of the demo's.

@@ -124,6 +124,7 @@ impl From<TrainError> for Error {
             TrainError::Prediction(error) => return error.into(),
             TrainError::Run { .. } => ErrorKind::Usage,
             TrainError::Config { .. } => ErrorKind::BadData,
+            TrainError::Stopped => ErrorKind::Stopped,
             TrainError::NonFinite { .. } | TrainError::Diverged { .. } => ErrorKind::NonFinite,
             TrainError::Image(ref problem) | TrainError::Case { ref problem, .. } => match problem {
                 ImageProblem::Output { .. } => ErrorKind::NonFinite,

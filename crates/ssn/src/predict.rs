@@ -1,6 +1,7 @@
 //! Predictions: the distribution of each case of a dataset, or of images, as files.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -139,9 +140,10 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
     let (device, gpu) = device(config.device, control)?;
     let whole_image = tiling(config, gpu.as_ref())?;
     let shard = config.shard;
-    let open = |path| TrainedModel::open(path, config.checkpoint, Execution::on(device, Precision::F32));
+    let open =
+        |path: &PathBuf| TrainedModel::open(path, config.checkpoint, Execution::on(device, Precision::F32));
     let trained = open(&config.model)?;
-    let others = config.ensemble.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?;
+    let others = config.ensemble.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     check_ensemble(&trained, &others)?;
     let ids: Vec<ModelId> = std::iter::once(&trained).chain(&others).map(TrainedModel::id).collect();
     let model = ensemble_id(&ids.iter().collect::<Vec<_>>());
@@ -154,7 +156,7 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
     let start = Instant::now();
     let own = shard.own(cases.len());
     let id = |number: usize| &dataset.entries[cases[number]].id;
-    let phase = control.phase(own.len(), "cases");
+    let phase = control.phase("predicting", own.len(), "cases");
     let (mut made, mut phases) = (0, Phases::default());
     for (done, &number) in own.iter().enumerate() {
         let (index, id) = (cases[number], id(number));
@@ -165,15 +167,7 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
             phase.message(&format!("case {id} is predicted again: its image is another than before"));
         }
         if config.overwrite || !is_there || is_other {
-            if control.should_stop() {
-                drop(phase);
-                if shard.is_whole() {
-                    folder.write_index()?;
-                }
-                let message =
-                    format!("stopped after {done} of {} cases; the same command goes on", own.len());
-                return Err(Error::new(ErrorKind::Stopped, message));
-            }
+            phase.current(&format!("reading {id}"));
             let begin = Instant::now();
             let case = dataset.load_raw(index)?;
             if case.mask.is_none() && trained.metadata.normalization.needs_mask() {
@@ -190,22 +184,21 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
                 label_values: stored_values(&dataset),
                 nifti_header: case.header.nifti().map(hex),
             });
-            let told = |error| Error::from(error).within(format!("case {id}"));
-            let what = if trained.model.latent().is_some() { "sample" } else { "tile" };
-            let tiles = |done: usize, of: usize| phase.current(&format!("{id}, {what} {done} of {of}"));
-            let others_case = (!others.is_empty()).then(|| case.clone());
-            let (mut file, mut timing) = trained.predict(case, &whole_image, tiles).map_err(told)?;
-            if let Some(case) = others_case {
-                let mut members = vec![file];
-                for other in &others {
-                    let (member, more) = other.predict(case.clone(), &whole_image, tiles).map_err(told)?;
-                    timing.network += more.network;
-                    timing.gpu = timing.gpu.zip(more.gpu).map(|(one, other)| one + other);
-                    members.push(member);
+            phase.current(id);
+            let (file, timing) = match predict_case(&trained, &others, case, &whole_image, control) {
+                Err(error) if error.kind == ErrorKind::Stopped => {
+                    drop(phase);
+                    if shard.is_whole() {
+                        folder.write_index()?;
+                    }
+                    let message =
+                        format!("stopped after {done} of {} cases; the same command goes on", own.len());
+                    return Err(Error::new(ErrorKind::Stopped, message));
                 }
-                file = mixture(&members, config.samples)?;
-            }
+                predicted => predicted.map_err(|error| error.within(format!("case {id}")))?,
+            };
             let file = file.of_image(image);
+            phase.current(&format!("writing {id}"));
             phases.add(begin, &timing, || write(&folder, file, &path, config))?;
             made += 1;
         }
@@ -219,6 +212,35 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
     let (kept, seconds) = (own.len() - made, start.elapsed().as_secs_f64());
     let parameters = trained.model.parameters().count();
     Ok(Predicted { model: model.name, parameters, made, kept, index, seconds, phases })
+}
+
+/// The distribution of a case, or the mixture of those of an ensemble, and how long the networks took.
+fn predict_case(
+    trained: &TrainedModel,
+    others: &[TrainedModel],
+    case: Case,
+    config: &WholeImageConfig,
+    control: Control<'_>,
+) -> Result<(DistributionFile, Timing)> {
+    let predict = |model: &TrainedModel, case: Case| {
+        let items = if model.model.latent().is_some() { "samples" } else { "tiles" };
+        let mut phase = None;
+        model.predict(case, config, |done, total| {
+            phase.get_or_insert_with(|| control.phase("computing", total, items)).reached(done);
+            if control.should_stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+    };
+    if others.is_empty() {
+        return Ok(predict(trained, case)?);
+    }
+    let (mut members, mut timing) = (vec![], Timing::default());
+    for model in std::iter::once(trained).chain(others) {
+        let (member, more) = predict(model, case.clone())?;
+        timing.network += more.network;
+        timing.gpu = more.gpu.map(|gpu| gpu + timing.gpu.unwrap_or(0.0));
+        members.push(member);
+    }
+    Ok((mixture(&members, config.latent_samples.count)?, timing))
 }
 
 /// Refuses members of an ensemble that take other images or know other classes.

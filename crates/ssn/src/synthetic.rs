@@ -10,7 +10,7 @@ use ssn_data::{Synthetic, SyntheticConfig};
 pub fn write(config: SyntheticConfig, folder: &Path, control: Control<'_>) -> Result<()> {
     let cases = config.cases;
     let set = Synthetic::new(config)?;
-    let phase = control.phase(cases, "images made");
+    let phase = control.phase("making images", cases, "images");
     set.write(folder, &|done| phase.reached(done))?;
     Ok(())
 }

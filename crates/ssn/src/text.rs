@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use ssn_data::text::quoted;
+
 /// A table whose first row is its heading. The first `left` columns begin on the left, as names do, and the others end
 /// on the right, as numbers do. Rows that are too short end with empty cells.
 pub fn table(rows: &[Vec<String>], left: usize) -> String {
@@ -43,15 +45,6 @@ pub fn command_line(words: &[String]) -> String {
     format!("$ ssn {}", shown.join(" "))
 }
 
-/// A word as a shell takes it for one.
-pub fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,13 +67,5 @@ mod tests {
         assert_eq!(mean(None, Some(1.0), 1.0, 3), "–");
         assert_eq!(mean(Some(0.5), Some(0.01), 100.0, 1), "50.0 ± 1.0");
         assert_eq!(mean(Some(0.5), None, 1.0, 3), "0.500");
-    }
-
-    #[test]
-    fn shells_take_words_as_they_are_meant() {
-        assert_eq!(quoted("training.steps=4"), "training.steps=4");
-        assert_eq!(quoted("model.head={stochastic={rank=0}}"), "'model.head={stochastic={rank=0}}'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
     }
 }

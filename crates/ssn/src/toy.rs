@@ -127,7 +127,7 @@ fn train_all(config: &ToyProblem, control: Control<'_>) -> Result<Vec<ToyResult>
         MODELS.iter().flat_map(|&model| seeds.clone().map(move |seed| (model, seed))).collect();
     let total = jobs.len() * config.steps as usize;
     let (jobs, outcomes) = (Mutex::new(jobs), Mutex::new(vec![]));
-    let phase = control.phase(total, "steps");
+    let phase = control.phase("training", total, "steps");
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..workers {

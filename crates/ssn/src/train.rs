@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use ssn_core::Phase;
-use ssn_core::progress::silent;
 use ssn_data::config::template::{batch_sections, data_sections, suggest_normalization};
-use ssn_data::text::{counted, grouped, spoken};
+use ssn_data::text::{counted, grouped, quoted, spoken};
 use ssn_data::{Dataset, FindingKind, LoaderConfig, Severity, Split, check};
 use ssn_io::{Limits, read_bytes};
 use ssn_nn::backbones::BackboneConfig;
@@ -254,7 +253,7 @@ impl TrainedRun {
 }
 
 fn outcome(ended: StopReason, run: &Path) -> Result<()> {
-    let advice = format!("go on with: ssn train --resume {}", run.display());
+    let advice = format!("go on with `ssn train --resume {}`", quoted(&run.display().to_string()));
     match ended {
         StopReason::Finished | StopReason::Early => Ok(()),
         StopReason::Stopped => Err(Error::new(ErrorKind::Stopped, format!("stopped on request; {advice}"))),
@@ -384,7 +383,7 @@ fn refuse_other_than_config(path: &Path) -> Result<()> {
 /// Checks the dataset before training, and returns the cases to leave out: learning from a dataset with errors would hide
 /// them in a model.
 fn check_dataset(resolved: &ResolvedRun, bad_cases: BadCases, control: Control<'_>) -> Result<Vec<String>> {
-    let phase = control.phase(resolved.dataset.entries.len(), "cases checked");
+    let phase = control.phase("checking", resolved.dataset.entries.len(), "cases");
     let report = check(&resolved.dataset, Some(&resolved.parts), &|done| phase.reached(done));
     drop(phase);
     if report.errors == 0 {
@@ -461,7 +460,10 @@ fn network(model: &ModelConfig) -> String {
 /// Reports a run to the caller and to `log.txt`.
 struct RunLog<'a> {
     control: Control<'a>,
-    phase: Phase<'a>,
+    /// From the first step on.
+    training: Option<Phase<'a>>,
+    /// While one goes on.
+    validation: Option<Phase<'a>>,
     /// Nothing for a rank that is not the first.
     log: Option<File>,
     /// Until the duration was told.
@@ -476,9 +478,7 @@ impl<'a> RunLog<'a> {
         let log = log.map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot write {}: {error}", path.display()))
         })?;
-        let steps = resolved.config.training.steps as usize;
-        let phase = control.phase(steps, "steps");
-        let mut this = Self { control, phase, log: Some(log), estimate: None };
+        let mut this = Self { log: Some(log), ..Self::silent(control) };
         let count = |split| resolved.parts.iter().filter(|part| **part == split).count();
         let [train, validation, test] = Split::ALL.map(count);
         let command: Vec<String> = std::env::args().collect();
@@ -498,16 +498,18 @@ impl<'a> RunLog<'a> {
 
     /// Only looks whether to stop: another rank reports the run.
     fn silent(control: Control<'a>) -> Self {
-        Self { control, phase: Phase::new(&silent, 0, "steps"), log: None, estimate: None }
+        Self { control, training: None, validation: None, log: None, estimate: None }
     }
 
     /// Progress begins where the run stands.
     fn begin(&mut self, run: &Run, network: &str, has_gpu: bool) {
-        self.phase.reached(run.steps_done() as usize);
-        let (steps, parameters) = (run.config().training.steps, run.parameters());
+        let (steps, done, parameters) = (run.config().training.steps, run.steps_done(), run.parameters());
         self.tell(&format!("{network}, {} parameters; {} steps", grouped(parameters), grouped(steps as i64)));
-        self.estimate =
-            Some(Estimate { left: steps.saturating_sub(run.steps_done()), has_gpu, seen: 0, since: None });
+        if self.log.is_some() {
+            let [steps, done] = [steps, done].map(|count| count as usize);
+            self.training = Some(Phase::resume(self.control.progress, "training", steps, "steps", done));
+        }
+        self.estimate = Some(Estimate { left: steps.saturating_sub(done), has_gpu, seen: 0, since: None });
     }
 
     /// Tells once, after some steps, how long the run will take.
@@ -547,7 +549,7 @@ impl<'a> RunLog<'a> {
     /// Writes a line for the user and to the log.
     fn tell(&mut self, line: &str) {
         if self.log.is_some() {
-            self.phase.message(line);
+            self.control.message(line);
         }
         self.write(line);
     }
@@ -569,14 +571,21 @@ impl Callback for RunLog<'_> {
                 let loss = interval.loss().map_or(String::new(), |loss| format!("loss {loss:.4}"));
                 let samples = interval.ess();
                 let samples = samples.map_or(String::new(), |samples| format!(", ESS {samples:.1}"));
-                self.phase.advance(1, &(loss + &samples));
+                if let Some(phase) = &self.training {
+                    phase.advance(1, &(loss + &samples));
+                }
                 self.estimate();
             }
             TrainingEvent::Incident { reason, file } => {
                 self.tell(&format!("{reason}; see {}", file.display()))
             }
-            TrainingEvent::Validating(done) => self.phase.current(&format!("validation, {done} cases done")),
+            TrainingEvent::Validating { done, total } if self.log.is_some() => {
+                let begin = || self.control.phase("validating", total, "cases");
+                self.validation.get_or_insert_with(begin).reached(done);
+            }
+            TrainingEvent::Validating { .. } => {}
             TrainingEvent::Validated { step, validation, is_best } => {
+                self.validation = None;
                 let show = |name: &str, value: Option<f64>| value.map(|value| format!("{name} {value:.4}"));
                 let parts: Vec<String> = [
                     show("GED²", validation.ged),

@@ -25,7 +25,7 @@ pub fn run(args: &CheckArgs, global: &Global) -> Result<Exit, Failure> {
         (Dataset::open(&args.dataset)?, None)
     };
     let show = progress::show(global.quiet);
-    let phase = Phase::new(&show, dataset.entries.len(), "cases");
+    let phase = Phase::new(&show, "checking", dataset.entries.len(), "cases");
     let report = check(&dataset, parts.as_deref(), &|done| phase.reached(done));
     drop(phase);
     let text = if global.json { json(&report)? } else { report.to_string().lines().map(colored).collect() };

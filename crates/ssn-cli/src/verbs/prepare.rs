@@ -28,7 +28,7 @@ fn run_brats(args: &BratsArgs, global: &Global) -> Result<Exit, Failure> {
     let (head, overwrite) = (config_head(false, "brats"), args.overwrite);
     let options = BratsOptions { seed: args.seed, shard, overwrite, config_head: &head };
     let show = progress::show(global.quiet);
-    let phase = Phase::new(&show, shard.own(dataset.entries.len()).len(), "cases");
+    let phase = Phase::new(&show, "preparing", shard.own(dataset.entries.len()).len(), "cases");
     let made = brats(&dataset, &args.out, &options, &|done| phase.reached(done));
     drop(phase);
     let made = made?;
@@ -66,7 +66,7 @@ fn run_lidc(args: &LidcArgs, global: &Global) -> Result<Exit, Failure> {
     ssn_eval::check_free(&args.out, args.overwrite)?;
     let dataset = Dataset::open(&args.dataset)?;
     let show = progress::show(global.quiet);
-    let phase = Phase::new(&show, dataset.entries.len(), "cases");
+    let phase = Phase::new(&show, "preparing", dataset.entries.len(), "cases");
     let made = lidc(&dataset, &args.out, &|done| phase.reached(done));
     drop(phase);
     let made = made?;

@@ -129,7 +129,7 @@ pub fn import(
     clear(out, &model, overwrite)?;
     let folder = Predictions::create(out, about(model.clone()))?;
     let readings = Readings::default();
-    let phase = Phase::new(progress, cases.len(), "cases");
+    let phase = Phase::new(progress, "reading", cases.len(), "cases");
     let stored = each_case(
         &cases,
         |files| ids[files.index],

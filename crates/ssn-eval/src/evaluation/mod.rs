@@ -336,7 +336,7 @@ struct Work {
 impl Work {
     /// Scores those of some cases that are not scored yet, or all of them `again`.
     fn score(&self, cases: &[usize], again: bool, progress: OnProgress<'_>) -> Result<Vec<Scored>> {
-        let phase = Phase::new(progress, cases.len(), "cases");
+        let phase = Phase::new(progress, "scoring", cases.len(), "cases");
         self.each(cases, &|done| phase.reached(done), |job, meter| {
             let (raters, rater_names, key) = self.raters(job)?;
             let (path, config) = (self.folder.record(job.found.id()), &self.settings.scores);

@@ -80,7 +80,7 @@ pub(super) fn chosen(
     let unsteerable = impossible(material.kind());
     unsteerable.into_iter().for_each(|sentence| report.page.paragraph(sentence));
     let steered = if unsteerable.is_some() { 0 } else { STEERED };
-    let phase = Phase::new(progress, chosen.len(), "cases with pictures");
+    let phase = Phase::new(progress, "drawing", chosen.len(), "cases");
     for (place, one) in chosen.iter().enumerate() {
         let id = material.found[one.index].id();
         phase.current(id);

@@ -143,7 +143,7 @@ fn same_cases(
          farthest from those before.",
         materials[0].name
     ));
-    let phase = Phase::new(progress, chosen.len(), "cases with pictures");
+    let phase = Phase::new(progress, "drawing", chosen.len(), "cases");
     for Chosen { index, why } in chosen {
         let id = &common[index].id;
         let subjects = materials

@@ -281,7 +281,7 @@ impl Survey {
 
 /// Measures all cases, several at once where memory allows it.
 pub(super) fn survey(material: &Material, progress: OnProgress<'_>) -> Result<Vec<Survey>> {
-    let phase = Phase::new(progress, material.found.len(), "cases");
+    let phase = Phase::new(progress, "reading", material.found.len(), "cases");
     let cases: Vec<(usize, &Found)> = material.found.iter().enumerate().collect();
     each_case(
         &cases,

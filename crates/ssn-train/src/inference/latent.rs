@@ -14,13 +14,13 @@ use ssn_nn::model::Model;
 /// The smallest mean probability that is reported.
 const LEAST_PROBABILITY: f64 = 1e-30;
 
-/// Draws the samples of an image. `progress` gets the number of samples done, and of all.
+/// Draws the samples of an image. `sample_done` gets the number of samples done, and of all.
 pub(super) fn sample(
     model: &Model,
     latent: &LatentModel,
     image: &InputImage,
     config: &WholeImageConfig,
-    mut progress: impl FnMut(usize, usize),
+    mut sample_done: impl FnMut(usize, usize) -> Result<()>,
 ) -> Result<ImageOutput> {
     let (count, seed) = (config.latent_samples.count, config.latent_samples.seed);
     require(count > 0, "samples", count, "at least 1")?;
@@ -43,7 +43,7 @@ pub(super) fn sample(
     let mut sums = Tensor::f_zeros([classes, voxels as i64], (Kind::Double, device))?;
     let mut labels = vec![0u8; count * voxels];
     for start in (0..count).step_by(at_once) {
-        progress(start, count);
+        sample_done(start, count)?;
         let samples = at_once.min(count - start);
         let mut noise = vec![0f32; samples * numbers];
         for (i, part) in noise.chunks_exact_mut(numbers).enumerate() {
@@ -62,7 +62,7 @@ pub(super) fn sample(
             logits.f_argmax(1, false)?.f_to_kind(Kind::Uint8)?.f_to_device(Device::Cpu)?.f_contiguous()?;
         maps.f_copy_data(&mut labels[start * voxels..][..samples * voxels], samples * voxels)?;
     }
-    progress(count, count);
+    sample_done(count, count)?;
     let mean = (sums / count as f64).f_clamp_min(LEAST_PROBABILITY)?.f_log()?;
     let mean = mean.f_to_kind(Kind::Float)?.f_to_device(Device::Cpu)?.f_contiguous()?;
     let mut values = vec![0f32; mean.numel()];

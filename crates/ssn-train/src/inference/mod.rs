@@ -11,6 +11,7 @@ mod image;
 mod latent;
 pub mod tiles;
 
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ use tch::Tensor;
 pub use aggregator::Storage;
 pub use image::InputImage;
 
-use crate::error::{ImageProblem, Result};
+use crate::error::{ImageProblem, Result, TrainError};
 use aggregator::{CpuAggregator, GpuAggregator, classes_and_rank};
 use tiles::{Tile, TileConfig, Tiles};
 
@@ -108,21 +109,33 @@ pub struct Timing {
     pub gpu: Option<f64>,
 }
 
-/// Predicts a whole image, in evaluation mode and without gradients. `progress` gets the number of tiles
-/// done, and of all.
+/// Goes on to the last tile.
+pub fn never_stop(_: usize, _: usize) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+/// Predicts a whole image, in evaluation mode and without gradients. `on_tile` gets the number of tiles
+/// done, and of all, and may stop the work.
+///
+/// # Errors
+/// [`TrainError::Stopped`] if `on_tile` breaks, and what makes an image or a network unusable.
 pub fn predict(
     model: &Model,
     image: &InputImage,
     config: &WholeImageConfig,
-    mut progress: impl FnMut(usize, usize),
+    mut on_tile: impl FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<WholeImagePrediction> {
+    let mut tile_done = |done, total| match on_tile(done, total) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(TrainError::Stopped),
+    };
     let (found, expected) = (image.channels(), model.config().channels);
     if found as i64 != expected {
         return Err(ImageProblem::Channels { found, expected }.into());
     }
     let start = Instant::now();
     if let Some(latent) = model.latent() {
-        let output = tch::no_grad(|| latent::sample(model, latent, image, config, progress))?;
+        let output = tch::no_grad(|| latent::sample(model, latent, image, config, tile_done))?;
         let total = start.elapsed().as_secs_f64();
         let timing = Timing { network: total, total, gpu: None };
         return Ok(WholeImagePrediction { size: image.size(), region: image.region(), output, timing });
@@ -130,16 +143,16 @@ pub fn predict(
     let tiles = Tiles::new(image.size(), image.region(), &model.config().backbone, &config.tiles)?;
     let stochastic = matches!(model.config().head, HeadConfig::Stochastic(_));
     let (distribution, timing) = match GpuAggregator::new(model, image, classes_and_rank(model))? {
-        Some(aggregator) => tch::no_grad(|| predict_on_gpu(model, aggregator, &tiles, config, progress))?,
+        Some(aggregator) => tch::no_grad(|| predict_on_gpu(model, aggregator, &tiles, config, tile_done))?,
         None => {
             let mut aggregator = CpuAggregator::new(model, image.region(), config.factor)?;
             let (mut done, total) = (0, tiles.count());
-            progress(done, total);
+            tile_done(done, total)?;
             for batch in tiles.batches() {
                 let prediction = tch::no_grad(|| forward(model, image, &batch))?;
                 aggregator.add(&batch, &prediction)?;
                 done += batch.len();
-                progress(done, total);
+                tile_done(done, total)?;
             }
             let timing = Timing { network: start.elapsed().as_secs_f64(), ..Timing::default() };
             (aggregator.finish(image.region())?, timing)
@@ -151,19 +164,19 @@ pub fn predict(
     Ok(WholeImagePrediction { size: image.size(), region: image.region(), output, timing })
 }
 
-/// Computes and adds up all tiles on a GPU. `progress` gets what is launched; the GPU follows.
+/// Computes and adds up all tiles on a GPU. `tile_done` gets what is launched; the GPU follows.
 fn predict_on_gpu(
     model: &Model,
     mut aggregator: GpuAggregator,
     tiles: &Tiles,
     config: &WholeImageConfig,
-    mut progress: impl FnMut(usize, usize),
+    mut tile_done: impl FnMut(usize, usize) -> Result<()>,
 ) -> Result<(ssn_core::LowRankNormal, Timing)> {
     let start = Instant::now();
     let ([classes, rank], voxels) = (classes_and_rank(model), aggregator.voxels());
     let (mut done, total, mut moments) = (0, tiles.count(), vec![]);
     for batch in tiles.batches() {
-        progress(done, total);
+        tile_done(done, total)?;
         let (begin, end) = (CudaEvent::new()?, CudaEvent::new()?);
         begin.record()?;
         let prediction = aggregator.forward(model, &batch)?;
@@ -173,7 +186,7 @@ fn predict_on_gpu(
         done += batch.len();
     }
     ssn_cuda::synchronize()?;
-    progress(done, total);
+    tile_done(done, total)?;
     let network = start.elapsed().as_secs_f64();
     let mut gpu = 0.0;
     for (begin, end) in &moments {

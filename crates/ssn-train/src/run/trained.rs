@@ -1,5 +1,6 @@
 //! A trained model with all that a prediction needs, out of a run folder or out of a bundle, and its predictions.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -128,7 +129,8 @@ impl TrainedModel {
         ModelId { sha256: self.sha256.clone(), name }
     }
 
-    /// The distribution of a case as its files have it, and how long the network took. `progress` gets the tiles done and their number.
+    /// The distribution of a case as its files have it, and how long the network took. `on_tile` gets the tiles done and
+    /// their number, and may stop the work.
     ///
     /// The columns of its factor are the modes of variation, orthogonal and ordered by the variance that they explain.
     ///
@@ -138,7 +140,7 @@ impl TrainedModel {
         &self,
         case: Case,
         config: &WholeImageConfig,
-        progress: impl FnMut(usize, usize),
+        on_tile: impl FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<(DistributionFile, Timing)> {
         // Cutting to the mask is the region's business, so that the file keeps the size of the image.
         let preprocessing = Preprocessing {
@@ -153,7 +155,7 @@ impl TrainedModel {
         let seed = case_seed(config.latent_samples.seed, &case.id);
         let config =
             WholeImageConfig { latent_samples: LatentSamples { seed, ..config.latent_samples }, ..*config };
-        let mut prediction = predict(&self.model, &image, &config, progress)?;
+        let mut prediction = predict(&self.model, &image, &config, on_tile)?;
         let timing = prediction.timing;
         if let ImageOutput::Distribution(distribution) = &mut prediction.output {
             // In files, the columns of the factor are modes, so that steering one of them means something.

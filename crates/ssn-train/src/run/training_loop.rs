@@ -50,8 +50,13 @@ pub enum TrainingEvent<'a> {
         /// The file that tells what it was made of.
         file: PathBuf,
     },
-    /// So many cases of a validation are done.
-    Validating(usize),
+    /// A validation begins, or goes on.
+    Validating {
+        /// Cases done.
+        done: usize,
+        /// Cases in all.
+        total: usize,
+    },
     /// A validation was done.
     Validated {
         /// Steps done.

@@ -1,5 +1,7 @@
 //! Validation: whole images of the validation set, scored as in the evaluation with fewer samples.
 
+use std::ops::ControlFlow;
+
 use ssn_core::LabelMap;
 use ssn_core::metrics::Summary;
 use ssn_data::{Case, Cases, Split, Subset};
@@ -49,15 +51,17 @@ impl Validator {
         callback: &mut dyn Callback,
     ) -> Result<Option<ValidationScores>> {
         let (rank, size) = comm.map_or((0, 1), |comm| (comm.rank(), comm.world_size()));
-        let mut scores = Some(vec![]);
+        let (mut scores, total) = (Some(vec![]), self.chosen.len());
         for (done, &index) in self.chosen.iter().skip(rank).step_by(size).enumerate() {
-            if callback.should_stop() {
-                scores = None;
-                break;
+            callback.on_event(TrainingEvent::Validating { done: done * size, total });
+            match self.validate_case(index, model, callback) {
+                Ok(case) => scores.iter_mut().for_each(|scores| scores.push(case)),
+                Err(TrainError::Stopped) => {
+                    scores = None;
+                    break;
+                }
+                Err(error) => return Err(error),
             }
-            let case = self.validate_case(index, model)?;
-            scores.iter_mut().for_each(|scores| scores.push(case));
-            callback.on_event(TrainingEvent::Validating((done + 1) * size));
         }
         let Some(scores) = gather_scores(scores, comm)? else { return Ok(None) };
         let mean = |part: usize| {
@@ -73,13 +77,18 @@ impl Validator {
     }
 
     /// GED², diversity of samples and of raters, and Dice of a case.
-    fn validate_case(&self, index: usize, model: &Model) -> Result<Scores> {
+    fn validate_case(&self, index: usize, model: &Model, callback: &dyn Callback) -> Result<Scores> {
         let tiles = TileConfig { overlap: OVERLAP, ..TileConfig::default() };
         let case = self.cases.load(index)?;
         let latent_samples = LatentSamples { count: self.samples, seed: case_seed(SEED, &case.id) };
         let config = WholeImageConfig { tiles, latent_samples, ..WholeImageConfig::default() };
         let image = InputImage::new(&case.image, case.channels, case.shape, case.mask.as_deref());
-        let prediction = image.and_then(|image| predict(model, &image, &config, |_, _| {}));
+        let prediction = image.and_then(|image| {
+            predict(model, &image, &config, |_, _| match callback.should_stop() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            })
+        });
         let prediction = prediction.map_err(|error| match error {
             TrainError::Image(problem) => TrainError::Case { id: case.id.clone(), problem },
             other => other,

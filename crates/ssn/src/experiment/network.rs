@@ -5,8 +5,7 @@ use std::path::Path;
 use ssn_data::Split;
 use ssn_nn::{Execution, Precision};
 use ssn_train::inference::tiles::TileConfig;
-use ssn_train::inference::{LatentSamples, WholeImageConfig};
-
+use ssn_train::inference::{LatentSamples, WholeImageConfig, never_stop};
 use ssn_train::run::{CheckpointChoice, TrainedModel};
 
 use crate::control::Control;
@@ -42,7 +41,7 @@ pub fn seconds(
     let mut seconds = vec![];
     for index in (0..parts.len()).filter(|&index| parts[index] == part).take(cases) {
         let case = dataset.load_raw(index)?;
-        let (_, timing) = trained.predict(case, &config, |_, _| {})?;
+        let (_, timing) = trained.predict(case, &config, never_stop)?;
         seconds.push(timing.total);
     }
     seconds.sort_by(f64::total_cmp);

@@ -12,8 +12,8 @@ use super::file::{Experiment, Reduced, Row};
 use super::job::Job;
 use crate::error::{Error, ErrorKind, Result};
 use crate::synthetic;
-use crate::text::quoted;
 use crate::work_folder::DATA;
+use ssn_data::text::quoted;
 
 /// The experiment in its folder: the settings that its results depend on, which mark the folder.
 pub const EXPERIMENT: &str = "experiment.toml";

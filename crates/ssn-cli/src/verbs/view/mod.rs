@@ -14,7 +14,7 @@ use crate::exit::style::WARNING;
 use crate::exit::{Exit, Failure, json, print, tell};
 use crate::progress;
 use gather::Gathered;
-use ssn_core::Phase;
+use ssn_core::{OnProgress, Phase};
 
 /// Serves the cases until it is stopped, or writes them to a file.
 pub fn run(args: &ViewArgs, global: &Global) -> Result<Exit, Failure> {
@@ -93,23 +93,32 @@ struct Written<'a> {
 }
 
 fn write(path: &Path, gathered: &Gathered, global: &Global) -> Result<Exit, Failure> {
-    let show = progress::show(global.quiet);
-    let phase = Phase::new(&show, gathered.found.len(), "cases");
-    let cases = (0..gathered.found.len()).map(|number| {
-        let name = gathered.found[number].id().to_owned();
-        let package = gathered.package(number)?;
-        phase.advance(1, &name);
-        Ok((name, package))
-    });
-    let exported = export::<Failure>(path, cases);
-    drop(phase);
-    let exported = exported?;
+    let exported = write_page(path, gathered, &progress::show(global.quiet))?;
     if global.json {
         return print(&json(&Written { file: path, exported })?);
     }
     let cases = counted(exported.cases, "case");
     let size = exported.bytes as f64 / f64::from(1 << 20);
     print(&format!("{} ({size:.1} MiB) holds {cases}; open it in a browser\n", path.display()))
+}
+
+/// Writes a page with all cases of a folder of predictions, and replaces one that is there.
+///
+/// # Errors
+/// A folder or a case that cannot be read, and a page that cannot be written.
+pub fn export_page(predictions: &Path, path: &Path, progress: OnProgress<'_>) -> Result<Exported, Failure> {
+    write_page(path, &Gathered::open(&ViewArgs::new(predictions.to_owned()))?, progress)
+}
+
+fn write_page(path: &Path, gathered: &Gathered, progress: OnProgress<'_>) -> Result<Exported, Failure> {
+    let phase = Phase::new(progress, "exporting", gathered.found.len(), "cases");
+    let cases = (0..gathered.found.len()).map(|number| {
+        let name = gathered.found[number].id().to_owned();
+        let package = gathered.package(number)?;
+        phase.advance(1, &name);
+        Ok((name, package))
+    });
+    export::<Failure>(path, cases)
 }
 
 /// Refuses addresses that would show the cases to others, unless that was asked for.
