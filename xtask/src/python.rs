@@ -40,7 +40,7 @@ pub fn check_pip(python: &Path) -> Result<(), Error> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")) {
         return Err(Error::UnsupportedPlatform);
     }
-    let output = process::capture(Command::new(python).args(["-m", "pip", "--version"]))?;
+    let output = process::capture(Command::new(python).args(["-I", "-m", "pip", "--version"]))?;
     if output.status.success() { Ok(()) } else { Err(Error::NoPip { python: python.to_owned() }) }
 }
 
@@ -52,7 +52,7 @@ pub fn install(python: &Path, requirements: &str, work: &Path) -> Result<PathBuf
     fs::create_dir(&temporary).map_err(Error::io("create", &temporary))?;
     let show = io::stderr().is_terminal();
     let mut pip = Command::new(python);
-    pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--no-deps", "--no-compile"])
+    pip.args(["-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-deps", "--no-compile"])
         .args(["--require-hashes", "--retries=2", "--progress-bar", if show { "on" } else { "off" }])
         .args(TAGS.split_whitespace())
         .arg("--target")

@@ -51,7 +51,7 @@ impl Whole {
     /// A folder holds the same files with the same bytes, but for what a killed process was writing.
     fn assert_same(&self, out: &Path) {
         let mut found = tree(out);
-        found.retain(|path, _| !path.to_string_lossy().contains(".partial"));
+        found.retain(|path, _| !path.to_string_lossy().contains(".ssn-partial"));
         assert!(found.keys().eq(self.expected.keys()), "{:?} {:?}", found.keys(), self.expected.keys());
         let differ: Vec<_> = found.keys().filter(|path| found[*path] != self.expected[*path]).collect();
         assert!(differ.is_empty(), "{differ:?} differ");

@@ -1,11 +1,14 @@
 //! Files that are either whole or not there.
 //!
 //! Bytes go to a temporary file beside the target, are flushed to the disk, and take the target's name in one
-//! step. A crash, a full disk or a second writer leaves the old file, never half of a new one.
+//! step. A crash, a full disk or a second writer leaves the old file, never half of a new one. What a process that was killed
+//! left of its temporary files is removed by the next one that writes to the folder.
 
-use std::fs::File;
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use thiserror::Error;
 
@@ -19,6 +22,9 @@ pub struct WriteError {
     pub source: io::Error,
 }
 
+/// What the names of files and folders begin with while they are written.
+pub const UNFINISHED: &str = ".ssn-partial-";
+
 /// Writes a file through `fill`, atomically; replaces a file of that name.
 pub fn write_atomically(
     path: &Path,
@@ -30,7 +36,11 @@ pub fn write_atomically(
             let reason = format!("the folder {} does not exist", folder.display());
             return Err(io::Error::new(io::ErrorKind::NotFound, reason));
         }
-        let mut temporary = tempfile::Builder::new().prefix(".partial-").tempfile_in(folder)?;
+        let mut temporary = begin(folder, |builder| {
+            let file = builder.tempfile_in(folder)?;
+            lock(file.as_file())?;
+            Ok(file)
+        })?;
         let mut buffer = io::BufWriter::new(temporary.as_file_mut());
         fill(&mut buffer)?;
         buffer.flush()?;
@@ -56,7 +66,12 @@ pub fn write_folder_atomically(
         if path.exists() {
             return Err(io::Error::from(io::ErrorKind::AlreadyExists));
         }
-        let temporary = tempfile::Builder::new().prefix(".partial-").tempdir_in(parent)?;
+        let (temporary, _lock) = begin(parent, |builder| {
+            let temporary = builder.tempdir_in(parent)?;
+            let handle = File::open(temporary.path())?;
+            lock(&handle)?;
+            Ok((temporary, handle))
+        })?;
         fill(temporary.path())?;
         for entry in std::fs::read_dir(temporary.path())? {
             let path = entry?.path();
@@ -71,6 +86,68 @@ pub fn write_folder_atomically(
         File::open(parent)?.sync_all()
     };
     write().map_err(|source| WriteError { path: path.to_owned(), source })
+}
+
+/// Makes a temporary file or folder whose lock says that somebody is writing it.
+fn begin<T>(
+    folder: &Path,
+    make: impl FnOnce(&mut tempfile::Builder<'_, '_>) -> io::Result<T>,
+) -> io::Result<T> {
+    static CLEARED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let mut cleared = CLEARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !cleared.contains(folder) {
+        // What cannot be removed is in nobody's way.
+        let _ = remove_unfinished(folder);
+        cleared.insert(folder.to_owned());
+    }
+    make(tempfile::Builder::new().prefix(UNFINISHED))
+}
+
+/// File systems without locks have none; nothing is removed there.
+fn lock(file: &File) -> io::Result<()> {
+    match file.try_lock() {
+        Err(std::fs::TryLockError::Error(error)) if error.kind() != io::ErrorKind::Unsupported => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Removes from a folder what processes that are gone began to write. What is being written is locked, and stays.
+///
+/// # Errors
+/// A folder that cannot be listed, and something in it that cannot be removed.
+pub fn remove_unfinished(folder: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if !entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
+            continue;
+        }
+        let (path, kind) = (entry.path(), entry.file_type()?);
+        if kind.is_dir() && File::open(&path)?.try_lock().is_ok() {
+            std::fs::remove_dir_all(&path)?;
+        } else if kind.is_file() && File::open(&path)?.try_lock().is_ok() {
+            std::fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Opens a file of ours to write to, and makes it if it is not there; what it holds stays. A link is refused: it leads to what is
+/// somebody else's.
+///
+/// # Errors
+/// What the system says.
+pub fn open_own(path: &Path, append: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(append).write(!append);
+    if !append {
+        options.truncate(false);
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32);
+    }
+    options.open(path)
 }
 
 /// The folder that a path lies in.
@@ -123,6 +200,35 @@ mod tests {
         assert_eq!(std::fs::read(path.join("a")).unwrap(), b"whole");
         assert!(write_folder_atomically(&path, |_| Ok(())).is_err(), "it is not replaced");
         assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_what_is_written_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = |end: &str| folder.path().join(format!("{UNFINISHED}{end}"));
+        std::fs::write(name("left"), b"half").unwrap();
+        std::fs::create_dir(name("folder")).unwrap();
+        std::fs::write(name("folder").join("a"), b"half").unwrap();
+        std::fs::write(name("used"), b"half").unwrap();
+        let used = File::open(name("used")).unwrap();
+        used.lock().unwrap();
+        write_atomically(&folder.path().join("out.txt"), |out| out.write_all(b"whole")).unwrap();
+        let mut names: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path()).collect();
+        names.sort();
+        assert_eq!(names, [name("used"), folder.path().join("out.txt")]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn files_of_ours_are_no_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        std::fs::write(&target, b"somebody's").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        assert!(open_own(&link, false).is_err() && open_own(&link, true).is_err());
+        open_own(&target, true).unwrap().write_all(b" file").unwrap();
+        assert_eq!(std::fs::read(&target).unwrap(), b"somebody's file");
     }
 
     #[test]

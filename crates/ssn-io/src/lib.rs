@@ -29,7 +29,9 @@ pub mod volume;
 pub mod voxels;
 
 pub use array::Array;
-pub use atomic::{WriteError, write_atomically, write_folder_atomically};
+pub use atomic::{
+    UNFINISHED, WriteError, open_own, remove_unfinished, write_atomically, write_folder_atomically,
+};
 pub use error::{FileError, Problem};
 #[cfg(feature = "hdf5")]
 pub use formats::hdf5;

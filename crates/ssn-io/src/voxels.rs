@@ -117,16 +117,20 @@ impl Voxels {
         for_each_type!(self, values => values.iter().map(|&x| scale(x as f64)).collect())
     }
 
-    /// The scaled values as labels 0 … 255; refuses the first that is not a whole number in that range.
+    /// The scaled values as labels 0 … 255; refuses the first that is not a whole number in that range. Where values are scaled, they are
+    /// whole within the rounding of a slope that was written with six digits, such as 0.00392157 for 1/255.
     #[allow(clippy::unnecessary_cast, reason = "one of the ten types is the target already")]
     pub fn scaled_labels(&self, slope: f64, intercept: f64) -> Result<Vec<u8>, Problem> {
-        if let (true, Self::U8(values)) = (slope == 1.0 && intercept == 0.0, self) {
+        let is_identity = slope == 1.0 && intercept == 0.0;
+        if let (true, Self::U8(values)) = (is_identity, self) {
             return Ok(values.clone());
         }
         let scale = scaling(slope, intercept);
         let mut labels = Vec::with_capacity(self.len());
         for_each_type!(self, values => for &value in values {
-            let x = scale(value as f64);
+            let scaled = scale(value as f64);
+            let is_rounded = !is_identity && (scaled - scaled.round()).abs() <= ROUNDING * scaled.abs().max(1.0);
+            let x = if is_rounded { scaled.round() } else { scaled };
             if x.fract() != 0.0 || !(0.0..=255.0).contains(&x) {
                 return Err(Problem::Field {
                     field: "a label",
@@ -140,6 +144,9 @@ impl Voxels {
         Ok(labels)
     }
 }
+
+/// The relative error of a slope with six digits, and of a few operations in single precision.
+const ROUNDING: f64 = 5e-6;
 
 /// `slope · x + intercept`; without an intercept nothing is added, which keeps the sign of zero.
 fn scaling(slope: f64, intercept: f64) -> impl Fn(f64) -> f64 {
@@ -167,6 +174,11 @@ mod tests {
     fn labels_are_whole_numbers_in_a_byte() {
         assert_eq!(Voxels::F32(vec![0.0, 3.0]).scaled_labels(1.0, 0.0).unwrap(), [0, 3]);
         assert_eq!(Voxels::I16(vec![0, 4]).scaled_labels(0.5, 1.0).unwrap(), [1, 3]);
+        let of_255 = f64::from(0.003_921_57_f32);
+        assert_eq!(Voxels::U8(vec![0, 255]).scaled_labels(of_255, 0.0).unwrap(), [0, 1]);
+        let of_255 = f64::from(1.0_f32 / 255.0);
+        assert_eq!(Voxels::U16(vec![255, 510, 65025]).scaled_labels(of_255, 0.0).unwrap(), [1, 2, 255]);
+        assert!(Voxels::U8(vec![254]).scaled_labels(of_255, 0.0).is_err());
         for bad in [
             Voxels::F32(vec![0.5]),
             Voxels::I16(vec![-1]),

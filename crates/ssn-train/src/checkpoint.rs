@@ -37,7 +37,7 @@ const CHECKPOINT: &str = "step-";
 /// looked into.
 const DAMAGED: &str = "damaged-";
 /// What names begin with while a file or folder is written.
-const WRITTEN: &str = ".partial-";
+const WRITTEN: &str = ssn_io::UNFINISHED;
 /// What names begin with while a folder is removed.
 const REMOVED: &str = ".removed-";
 /// How many of the newest checkpoints are kept, beside the best.

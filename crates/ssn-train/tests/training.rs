@@ -321,11 +321,11 @@ fn what_a_killed_save_leaves_is_no_generation_and_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path()).unwrap();
     save(&checkpoints, &mut new_trainer([1, 32, 32]), 10, Some(10));
-    for name in [".partial-abc", ".removed-5"] {
+    for name in [".ssn-partial-abc", ".removed-5"] {
         std::fs::create_dir(folder.path().join(name)).unwrap();
         std::fs::write(folder.path().join(name).join("model.safetensors"), b"half").unwrap();
     }
-    std::fs::write(folder.path().join(".partial-def"), b"half").unwrap();
+    std::fs::write(folder.path().join(".ssn-partial-def"), b"half").unwrap();
     let newest = checkpoints.newest().unwrap();
     assert!(newest.checkpoint.unwrap().progress.step == 10 && newest.damaged.is_empty());
     checkpoints.remove_unfinished().unwrap();

@@ -1,7 +1,7 @@
 //! Training: a run from a config or a dataset, or the rest of one that was stopped.
 
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -474,7 +474,7 @@ impl<'a> RunLog<'a> {
     /// Opens the log and says what is about to be trained.
     fn new(run: &Path, resolved: &ResolvedRun, control: Control<'a>) -> Result<Self> {
         let path = run.join(LOG);
-        let log = OpenOptions::new().create(true).append(true).open(&path);
+        let log = ssn_io::open_own(&path, true);
         let log = log.map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot write {}: {error}", path.display()))
         })?;

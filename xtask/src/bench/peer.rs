@@ -45,8 +45,10 @@ pub fn python(packages: &[&str]) -> Result<PathBuf, Error> {
         if packages == TORCH { "2.5 GB" } else { "60 MB" }
     );
     for command in [
-        Command::new("python3").args(["-m", "venv"]).arg(&environment),
-        Command::new(&own).args(["-m", "pip", "install", "--quiet", "--no-cache-dir"]).args(&requirements),
+        Command::new("python3").args(["-I", "-m", "venv"]).arg(&environment),
+        Command::new(&own)
+            .args(["-I", "-m", "pip", "install", "--quiet", "--no-cache-dir"])
+            .args(&requirements),
     ] {
         if process::run(command)? != Exit::Success {
             let reason = "the peer's Python environment could not be made".to_owned();

@@ -237,7 +237,7 @@ pub fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     for name in names(folder) {
         let path = folder.join(&name);
-        let name = if name.starts_with(".partial-") { ".partial" } else { &name };
+        let name = if name.starts_with(".ssn-partial-") { ".ssn-partial" } else { &name };
         if path.is_dir() {
             files.insert(name.into(), vec![]);
             let inside = tree(&path).into_iter();

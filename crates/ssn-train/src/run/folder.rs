@@ -1,5 +1,6 @@
 //! A run and its folder: the config resolved against the dataset, and frozen into the folder with the split and a lock.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -153,8 +154,14 @@ impl RunFolder {
             let advice = "go on with it by --resume, or name another folder with --out";
             return Err(unusable(path, "there is a run in this folder", advice));
         }
-        let others = fs::read_dir(path)
-            .is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(|entry| entry.file_name() != LOCK)));
+        // A process that was killed before it wrote the config leaves these.
+        let is_beginning = |name: &OsStr| {
+            [LOCK, SPLIT].iter().any(|own| name == *own)
+                || name.as_encoded_bytes().starts_with(ssn_io::UNFINISHED.as_bytes())
+        };
+        let others = fs::read_dir(path).is_ok_and(|mut entries| {
+            entries.any(|entry| entry.is_ok_and(|entry| !is_beginning(&entry.file_name())))
+        });
         if others || path.is_file() {
             return Err(unusable(
                 path,
@@ -177,8 +184,14 @@ impl RunFolder {
     /// The folder of a run that is there.
     pub fn open(path: &Path) -> Result<Self> {
         if !path.join(CONFIG).is_file() {
-            let advice = "name the folder that `ssn train --out` made";
-            return Err(unusable(path, "there is no run in this folder", advice));
+            let (reason, advice) = match path.join(LOCK).exists() && Self::is_free(path).is_ok() {
+                true => (
+                    "its training ended before the settings were written",
+                    "begin it again with the command that began it",
+                ),
+                false => ("there is no run in this folder", "name the folder that `ssn train --out` made"),
+            };
+            return Err(unusable(path, reason, advice));
         }
         Self::lock(path)
     }
@@ -199,7 +212,7 @@ impl RunFolder {
     /// The lock of a process that died is free: the system releases it.
     fn lock(path: &Path) -> Result<Self> {
         let name = path.join(LOCK);
-        let lock = File::create(&name).map_err(|error| unsaved(&name, error))?;
+        let lock = ssn_io::open_own(&name, false).map_err(|error| unsaved(&name, error))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), _lock: Some(lock) }),
             Err(fs::TryLockError::WouldBlock) => {
