@@ -99,3 +99,41 @@ fn every_kill_point_of_a_save_is_safe() {
     eprintln!("{calls} kill points, {of_saves} among checkpoints; {seen} states, {found:?} before and after");
     assert!(found[0] > 0 && found[1] > 0);
 }
+
+/// Every kill point of a training from its very start: the same command begins it again, or `--resume` goes on with it, and it comes to
+/// the same.
+#[test]
+fn every_kill_point_of_a_start_is_no_dead_end() {
+    if !strace::is_there() {
+        return;
+    }
+    let lab = Lab::new(Images::Flat).with(&["training.steps=2", "training.validate_every=0"]);
+    let expected = outcome(&lab.uncut("uncut"));
+    let run = lab.path("run");
+    let calls = strace::calls(&lab.begin(&run), &lab.path("trace"));
+    let (mut begun_again, mut seen) = (0, vec![]);
+    for call in &calls {
+        if run.exists() {
+            std::fs::remove_dir_all(&run).unwrap();
+        }
+        let context = format!("{} {}: {}", call.name, call.nth, call.text);
+        let ended = common::ends(&mut strace::inject(&lab.begin(&run), call, "signal=KILL"));
+        assert_ne!(ended.code, Some(0), "{context}");
+        let left = run.exists().then(|| tree(&run));
+        if seen.contains(&left) {
+            continue;
+        }
+        seen.push(left);
+        let is_run = run.join("config.toml").exists();
+        if !is_run {
+            common::fails(&mut lab.resume(&run), 2, &["begin it again"]);
+            begun_again += 1;
+        }
+        finishes(&mut if is_run { lab.resume(&run) } else { lab.begin(&run) });
+        assert_same(&outcome(&run), &expected, &context);
+        let unfinished = |name: &String| name.starts_with(".ssn-partial");
+        assert!(!common::names(&run).iter().any(unfinished), "{context}: {:?}", common::names(&run));
+    }
+    eprintln!("{} kill points, {} states, {begun_again} of them begun again", calls.len(), seen.len());
+    assert!(begun_again > 2);
+}

@@ -1,5 +1,6 @@
 //! The folder in which a verb does many things one after the other, and goes on where it was stopped.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
@@ -34,8 +35,11 @@ pub fn is_begun(folder: &Path, mark: &str, text: &str, what: &str) -> Result<boo
             false => Err(occupied(folder, what)),
         };
     }
+    // What a process that was killed began to write is no obstacle.
+    let is_own =
+        |name: &OsStr| name == DATA || name.as_encoded_bytes().starts_with(ssn_io::UNFINISHED.as_bytes());
     let others = fs::read_dir(folder)
-        .is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(|entry| entry.file_name() != DATA)));
+        .is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(|entry| !is_own(&entry.file_name()))));
     if others || folder.is_file() { Err(occupied(folder, "it is not empty")) } else { Ok(false) }
 }
 
