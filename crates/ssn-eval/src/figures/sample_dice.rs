@@ -1,6 +1,7 @@
-//! How good the samples of each case are: their Dice, beside that of the mean prediction.
+//! How good the samples of each case are: their Dice, beside that of the mean prediction, and the share of them that is above
+//! it.
 
-use super::svg::{Anchor, Drawing, FAINT, INK, PREDICTION, RULE, SAMPLE, marks};
+use super::svg::{Anchor, CLASSES, Color, Drawing, FAINT, INK, PREDICTION, RULE, SAMPLE, marks};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
@@ -17,22 +18,29 @@ pub struct Row {
 
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 200.0;
-const RIGHT: f64 = 96.0;
+const RIGHT: f64 = 176.0;
+/// The bars of the share of samples above the prediction: where 0 % is, counted from the right, and how long 100 % is.
+const SHARE_LEFT: f64 = 144.0;
+const SHARE_LENGTH: f64 = 92.0;
+const SHARE: Color = CLASSES[0];
 const TOP: f64 = 84.0;
 const BOTTOM: f64 = 40.0;
 const PITCH: f64 = 20.0;
 /// Letters of a name that have room.
 const LETTERS: usize = 26;
 
-/// Draws a row per case, in the order given.
-pub fn sample_dice_figure(title: &str, rows: &[Row]) -> String {
+/// Draws a row per case, in the order given. `mean_above`, the mean over all cases of the share of samples above the
+/// prediction, is a dashed line through the bars of the shares, as in the paper's figure of sample gain.
+pub fn sample_dice_figure(title: &str, rows: &[Row], mean_above: Option<f64>) -> String {
     let height = TOP + rows.len() as f64 * PITCH + BOTTOM;
     let across = |dice: f64| LEFT + dice.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT);
     let mut drawing = Drawing::new(WIDTH, height);
     drawing.text(12.0, 26.0, 16.0, Anchor::Start, INK, title);
     legend(&mut drawing);
-    drawing.text(WIDTH - 12.0, TOP - 26.0, 12.0, Anchor::End, FAINT, "samples above");
-    drawing.text(WIDTH - 12.0, TOP - 11.0, 12.0, Anchor::End, FAINT, "the prediction");
+    let bars = WIDTH - SHARE_LEFT;
+    let along = |share: f64| bars + share.clamp(0.0, 1.0) * SHARE_LENGTH;
+    drawing.text(bars, TOP - 26.0, 12.0, Anchor::Start, INK, "samples above");
+    drawing.text(bars, TOP - 11.0, 12.0, Anchor::Start, INK, "the prediction");
     for x in marks(0.0, 1.0) {
         drawing.stroke((across(x), TOP - 4.0), (across(x), height - BOTTOM), 1.0, RULE);
         drawing.text(
@@ -44,7 +52,7 @@ pub fn sample_dice_figure(title: &str, rows: &[Row]) -> String {
             &format!("{:.0}", 100.0 * x),
         );
     }
-    drawing.text(across(1.0), height - 6.0, 12.0, Anchor::End, FAINT, "DSC %");
+    drawing.text(across(1.0), height - 6.0, 12.0, Anchor::End, FAINT, "DSC %, higher is better");
     for (i, row) in rows.iter().enumerate() {
         let y = TOP + (i as f64 + 0.5) * PITCH;
         drawing.text(LEFT - 12.0, y + 4.0, 12.0, Anchor::End, INK, &short(&row.name));
@@ -59,8 +67,18 @@ pub fn sample_dice_figure(title: &str, rows: &[Row]) -> String {
         if let Some(prediction) = row.prediction {
             drawing.stroke((across(prediction), y - 9.0), (across(prediction), y + 9.0), 3.5, PREDICTION);
         }
+        if let Some(share) = row.above {
+            drawing.rectangle(bars, y - 6.0, along(share) - bars, 12.0, SHARE);
+        }
         let above = row.above.map_or("–".to_owned(), |share| format!("{:.0} %", 100.0 * share));
-        drawing.text(WIDTH - 12.0, y + 4.0, 12.0, Anchor::End, INK, &above);
+        drawing.text(WIDTH - 8.0, y + 4.0, 12.0, Anchor::End, INK, &above);
+    }
+    drawing.stroke((bars, TOP - 4.0), (bars, height - BOTTOM), 1.0, INK);
+    if let Some(mean) = mean_above {
+        let x = along(mean);
+        drawing.dashes((x, TOP - 4.0), (x, height - BOTTOM + 4.0), 1.5, INK);
+        let label = format!("mean {:.0} %", 100.0 * mean);
+        drawing.text(bars, height - BOTTOM + 18.0, 12.0, Anchor::Start, INK, &label);
     }
     drawing.finish(title, "For each case the Dice of its samples and of its mean prediction.")
 }
@@ -100,12 +118,18 @@ mod tests {
             above,
         };
         let long = "a very long name of a case <1>";
-        let rows = [row("a", Some(0.6), Some(2.0 / 3.0)), row(long, None, None)];
-        let svg = sample_dice_figure("Samples", &rows);
+        let rows = [row("a", Some(0.6), Some(0.75)), row(long, None, None)];
+        let svg = sample_dice_figure("Samples", &rows, Some(0.5));
         assert_eq!(svg.matches("<circle").count(), 2 * 3 + 1);
-        assert!(svg.contains(">67 %<") && svg.contains(">–<") && svg.contains("of a case &lt;1&gt;<"));
+        assert!(svg.contains(">75 %<") && svg.contains(">–<") && svg.contains("of a case &lt;1&gt;<"));
         // The predictions of one case and of the legend.
         assert_eq!(svg.matches(&PREDICTION.hex()).count(), 2);
+        // A bar for the case that has a share, three quarters of the length, and the line of the mean at half of it.
+        let width = format!("width=\"{}\" height=\"12\" fill=\"{}\"", 0.75 * SHARE_LENGTH, SHARE.hex());
+        assert_eq!((svg.matches(&SHARE.hex()).count(), svg.matches(&width).count()), (1, 1), "{svg}");
+        let x = WIDTH - SHARE_LEFT + SHARE_LENGTH / 2.0;
+        assert!(svg.contains(&format!("<line x1=\"{x:.1}\"")) && svg.contains(">mean 50 %<"));
+        assert!(!sample_dice_figure("Samples", &rows, None).contains("stroke-dasharray"));
         crate::figures::svg::png_from_svg(&svg, 1.0).unwrap();
     }
 }

@@ -182,6 +182,14 @@ impl Drawing {
         ));
     }
 
+    /// The same, dashed.
+    pub fn dashes(&mut self, from: (f64, f64), to: (f64, f64), width: f64, color: Color) {
+        let ((x1, y1), (x2, y2), color) = (from, to, color.hex());
+        self.element(format_args!(
+            r#"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" stroke="{color}" stroke-width="{width}" stroke-dasharray="5 4"/>"#
+        ));
+    }
+
     /// One line of text; `y` is its baseline.
     pub fn text(&mut self, x: f64, y: f64, size: f64, anchor: Anchor, color: Color, text: &str) {
         let anchor = match anchor {
@@ -222,7 +230,7 @@ impl Drawing {
         )
     }
 
-    fn element(&mut self, element: std::fmt::Arguments<'_>) {
+    pub(super) fn element(&mut self, element: std::fmt::Arguments<'_>) {
         // Writing to a string cannot fail.
         let _ = writeln!(self.body, "{element}");
     }

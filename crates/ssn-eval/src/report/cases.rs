@@ -41,12 +41,13 @@ pub(super) fn dice_drawing(title: &str, kind: Kind, surveys: &[Survey]) -> Optio
         rows = (0..MOST_ROWS).map(|i| rows[i * (all - 1) / (MOST_ROWS - 1)].clone()).collect();
     }
     let shares: Vec<f64> = surveys.iter().filter_map(|survey| survey.row()?.above).collect();
-    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
-    let above = if shares.is_empty() {
-        String::new()
-    } else {
-        format!("Over all cases, {:.0} % of the samples are better than the mean prediction.", 100.0 * mean)
-    };
+    let mean = (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64);
+    let above = mean.map_or(String::new(), |mean| {
+        format!(
+            "Over all cases, {:.0} % of the samples are better than the mean prediction: the dashed line.",
+            100.0 * mean
+        )
+    });
     let kind = match kind {
         Kind::Deterministic => " This network has no samples of its own: every voxel is drawn by itself.",
         Kind::Stochastic | Kind::Sampled => "",
@@ -57,7 +58,7 @@ pub(super) fn dice_drawing(title: &str, kind: Kind, surveys: &[Survey]) -> Optio
         String::new()
     };
     let caption = format!("{above}{kind}{fewer}").trim().to_owned();
-    Some((sample_dice_figure(title, &rows), caption))
+    Some((sample_dice_figure(title, &rows, mean), caption))
 }
 
 /// The pictures and measures of the chosen cases.
