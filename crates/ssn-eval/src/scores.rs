@@ -7,9 +7,9 @@
 use serde::{Deserialize, Serialize};
 use ssn_core::labels::largest;
 use ssn_core::metrics::{
-    Calibrated, ClassGroup, Distance, LabelFrequencies, MAX_BINS, MAX_MATCHED, PairStatistic, PairwiseDice,
-    PairwiseDistances, RaterDice, SampleDice, SurfaceDistances, brier, ece, foreground_ece, matched_pairs,
-    most_frequent, quantile, variance_ncc,
+    Calibrated, CalibrationBin, ClassGroup, Distance, LabelFrequencies, MAX_BINS, MAX_MATCHED, PairStatistic,
+    PairwiseDice, PairwiseDistances, RaterDice, SampleDice, SurfaceDistances, brier, ece_of_bins,
+    matched_pairs, most_frequent, quantile, reliability, variance_ncc,
 };
 use ssn_core::space::{Grid, voxel_count};
 use ssn_core::{BitPlanes, LabelMap, Steering};
@@ -380,6 +380,72 @@ pub struct VoxelScores {
     pub log_likelihoods: Vec<f64>,
     /// How many samples carry each of these; empty where they are.
     pub effective_samples: Vec<f64>,
+    /// The bins behind both calibration errors, for diagrams; none in files of earlier versions, and where there are more than
+    /// a diagram can show.
+    #[serde(default)]
+    pub reliability: Option<Reliability>,
+}
+
+/// Bins that diagrams have at most.
+const MAX_DRAWN_BINS: usize = 100;
+
+/// The bins of reliability diagrams. An observation is a pair of a voxel and a rater.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Reliability {
+    /// Of the most probable label.
+    pub top_label: Vec<CalibrationBin>,
+    /// Of each foreground class.
+    pub classes: Vec<Vec<CalibrationBin>>,
+}
+
+impl Reliability {
+    fn new(probabilities: &[f32], raters: &[LabelMap], bins: usize) -> Result<Self> {
+        let classes = raters.first().map_or(0, LabelMap::classes);
+        let of = |calibrated| reliability(probabilities, raters, calibrated, bins);
+        Ok(Self {
+            top_label: of(Calibrated::TopLabel)?,
+            classes: (1..classes)
+                .map(|class| of(Calibrated::Class(class as u8)))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The calibration error of the most probable label.
+    pub fn ece(&self) -> Option<f64> {
+        ece_of_bins(&self.top_label)
+    }
+
+    /// The class-wise calibration error: the mean over the foreground classes of that of each.
+    pub fn foreground_ece(&self) -> Option<f64> {
+        mean(&self.classes.iter().map(|bins| ece_of_bins(bins)).collect::<Vec<_>>())
+    }
+
+    /// The bins of all foreground classes together: an observation is one of a voxel, a rater and a class.
+    pub fn foreground(&self) -> Vec<CalibrationBin> {
+        let mut all = vec![];
+        self.classes.iter().for_each(|bins| add_bins(&mut all, bins));
+        all
+    }
+
+    /// The bins of several cases together.
+    pub(crate) fn pooled<'a>(cases: impl Iterator<Item = &'a Self>) -> Option<Self> {
+        cases.cloned().reduce(|mut all, case| {
+            add_bins(&mut all.top_label, &case.top_label);
+            all.classes.resize(all.classes.len().max(case.classes.len()), vec![]);
+            all.classes.iter_mut().zip(&case.classes).for_each(|(all, bins)| add_bins(all, bins));
+            all
+        })
+    }
+}
+
+/// Adds bins to others of the same edges; none are empty ones.
+fn add_bins(sum: &mut Vec<CalibrationBin>, bins: &[CalibrationBin]) {
+    sum.resize(sum.len().max(bins.len()), CalibrationBin::default());
+    for (sum, bin) in sum.iter_mut().zip(bins) {
+        sum.count += bin.count;
+        sum.events += bin.events;
+        sum.confidence += bin.confidence;
+    }
 }
 
 /// Label maps `[d, h, w]` of one image, whatever made them.
@@ -771,14 +837,16 @@ fn score_voxels(
         }
         None => (None, None),
     };
+    let reliability = Reliability::new(&probabilities, raters, config.bins)?;
     Ok(VoxelScores {
         variance_ncc,
         s_ncc,
-        ece: ece(&probabilities, raters, Calibrated::TopLabel, config.bins)?,
-        foreground_ece: foreground_ece(&probabilities, raters, config.bins)?,
+        ece: reliability.ece().unwrap_or_default(),
+        foreground_ece: reliability.foreground_ece().unwrap_or_default(),
         brier: brier(&probabilities, raters)?,
         log_likelihoods,
         effective_samples,
+        reliability: Some(reliability).filter(|_| config.bins <= MAX_DRAWN_BINS),
     })
 }
 

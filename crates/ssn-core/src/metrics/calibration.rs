@@ -3,6 +3,8 @@
 //! Each pair of a voxel and a rater is one observation, so that several raters of an image are pooled: where
 //! two of four raters mark a voxel, a probability of one half is calibrated.
 
+use serde::{Deserialize, Serialize};
+
 use super::check;
 use crate::labels::LabelMap;
 use crate::{CoreError, Result};
@@ -23,13 +25,41 @@ pub enum Calibrated {
     Class(u8),
 }
 
-/// The expected calibration error Σ_b (n_b / n) |frequency_b − confidence_b| of probabilities `[c, v]` against one or
-/// several raters, in `bins` bins of equal width: bin b of B holds b/B ≤ p < (b + 1)/B, the last one 1 as well. A probability
-/// within 10⁻⁶ of an edge is at the edge, so that shares of samples in single precision do not fall beside it by chance.
+/// What a bin of confidences holds. Bins of several cases or classes are added up before their gaps are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct CalibrationBin {
+    /// Observations: pairs of a voxel and a rater.
+    pub count: u64,
+    /// Those in which the rater chose the class.
+    pub events: u64,
+    /// The sum of the confidences.
+    pub confidence: f64,
+}
+
+impl CalibrationBin {
+    /// The mean confidence; none for an empty bin.
+    pub fn mean_confidence(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.confidence / self.count as f64)
+    }
+
+    /// How often the rater chose the class; none for an empty bin.
+    pub fn frequency(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.events as f64 / self.count as f64)
+    }
+}
+
+/// Probabilities `[c, v]` against one or several raters in `bins` bins of equal width, what a reliability diagram shows: bin b
+/// of B holds b/B ≤ p < (b + 1)/B, the last one 1 as well. A probability within 10⁻⁶ of an edge is at the edge, so that shares
+/// of samples in single precision do not fall beside it by chance.
 ///
 /// # Errors
 /// As every score, and unless 1 ≤ `bins` ≤ [`MAX_BINS`] and the class exists.
-pub fn ece(probabilities: &[f32], raters: &[LabelMap], calibrated: Calibrated, bins: usize) -> Result<f64> {
+pub fn reliability(
+    probabilities: &[f32],
+    raters: &[LabelMap],
+    calibrated: Calibrated,
+    bins: usize,
+) -> Result<Vec<CalibrationBin>> {
     let space = check::common_space(&check::RATERS, raters)?;
     check::probabilities(probabilities, space.classes, space.voxels)?;
     if !(1..=MAX_BINS).contains(&bins) {
@@ -41,7 +71,7 @@ pub fn ece(probabilities: &[f32], raters: &[LabelMap], calibrated: Calibrated, b
     {
         return Err(CoreError::Label { field: "class", index: 0, label, classes: space.classes });
     }
-    let mut tallies = vec![(0, 0.0); bins]; // events, and the sum of confidences
+    let mut tallies = vec![CalibrationBin::default(); bins];
     for voxel in 0..space.voxels {
         let probability = |class: usize| probabilities[class * space.voxels + voxel];
         let class = match calibrated {
@@ -51,22 +81,29 @@ pub fn ece(probabilities: &[f32], raters: &[LabelMap], calibrated: Calibrated, b
             }
         };
         let confidence = f64::from(probability(class)).clamp(0.0, 1.0);
-        let (events, sum) = &mut tallies[(((confidence + EDGE) * bins as f64) as usize).min(bins - 1)];
-        *events += raters.iter().filter(|rater| usize::from(rater.labels()[voxel]) == class).count();
-        *sum += confidence * raters.len() as f64;
+        let bin = &mut tallies[(((confidence + EDGE) * bins as f64) as usize).min(bins - 1)];
+        bin.count += raters.len() as u64;
+        bin.events +=
+            raters.iter().filter(|rater| usize::from(rater.labels()[voxel]) == class).count() as u64;
+        bin.confidence += confidence * raters.len() as f64;
     }
-    let gaps = tallies.iter().map(|(events, sum)| (*events as f64 - sum).abs());
-    Ok(gaps.sum::<f64>() / (space.voxels * raters.len()) as f64)
+    Ok(tallies)
 }
 
-/// The class-wise ECE: the mean over the foreground classes of the ECE of [`Calibrated::Class`].
-pub fn foreground_ece(probabilities: &[f32], raters: &[LabelMap], bins: usize) -> Result<f64> {
-    let classes = check::common_space(&check::RATERS, raters)?.classes;
-    let mut sum = 0.0;
-    for class in 1..classes {
-        sum += ece(probabilities, raters, Calibrated::Class(class as u8), bins)?;
-    }
-    Ok(sum / (classes - 1) as f64)
+/// The ECE of bins, Σ_b (n_b / n) |frequency_b − confidence_b|; none without an observation.
+pub fn ece_of_bins(bins: &[CalibrationBin]) -> Option<f64> {
+    let count: u64 = bins.iter().map(|bin| bin.count).sum();
+    let gaps = bins.iter().map(|bin| (bin.events as f64 - bin.confidence).abs());
+    (count > 0).then(|| gaps.sum::<f64>() / count as f64)
+}
+
+/// The expected calibration error of probabilities `[c, v]` against one or several raters: [`ece_of_bins`] of their
+/// [`reliability`].
+///
+/// # Errors
+/// As [`reliability`].
+pub fn ece(probabilities: &[f32], raters: &[LabelMap], calibrated: Calibrated, bins: usize) -> Result<f64> {
+    Ok(ece_of_bins(&reliability(probabilities, raters, calibrated, bins)?).unwrap_or_default())
 }
 
 /// The Brier score of probabilities `[c, v]`: the mean over voxels and raters of Σ_k (p_k − [y = k])², 0 to 2.
@@ -101,7 +138,6 @@ mod tests {
         let raters = [map(&[1, 0]), map(&[0, 0])];
         let probabilities = [0.5, 1.0, 0.5, 0.0];
         assert_eq!(ece(&probabilities, &raters, Calibrated::Class(1), 10).unwrap(), 0.0);
-        assert_eq!(foreground_ece(&probabilities, &raters, 10).unwrap(), 0.0);
     }
 
     #[test]
@@ -115,6 +151,20 @@ mod tests {
         }
         let score = brier(&probabilities, &rater).unwrap();
         assert!((score - (2.0 * 0.0625 + 2.0 * 0.5625) / 3.0).abs() < 1e-15, "{score}");
+    }
+
+    #[test]
+    fn bins_hold_every_observation() {
+        // Class 1 at 0.25, 0.75 and 1; the two raters agree on the last voxel only.
+        let probabilities = [0.75, 0.25, 0.0, 0.25, 0.75, 1.0];
+        let raters = [map(&[0, 0, 1]), map(&[1, 1, 1])];
+        let bins = reliability(&probabilities, &raters, Calibrated::Class(1), 4).unwrap();
+        let bin = |count, events, confidence| CalibrationBin { count, events, confidence };
+        assert_eq!(bins, [bin(0, 0, 0.0), bin(2, 1, 0.5), bin(0, 0, 0.0), bin(4, 3, 3.5)]);
+        assert_eq!((bins[3].mean_confidence(), bins[3].frequency()), (Some(0.875), Some(0.75)));
+        assert_eq!((bins[0].mean_confidence(), ece_of_bins(&bins[..1])), (None, None));
+        let found = ece(&probabilities, &raters, Calibrated::Class(1), 4).unwrap();
+        assert_eq!((Some(found), found), (ece_of_bins(&bins), (0.5 + 0.5) / 6.0));
     }
 
     #[test]

@@ -41,7 +41,7 @@ mod volumes;
 
 pub use aggregate::{Summary, bootstrap_interval, quantile};
 pub use agreement::{LabelFrequencies, most_frequent, variance_ncc};
-pub use calibration::{Calibrated, MAX_BINS, brier, ece, foreground_ece};
+pub use calibration::{Calibrated, CalibrationBin, MAX_BINS, brier, ece, ece_of_bins, reliability};
 pub use consensus::{RaterVotes, Staple, mask_dice, staple};
 pub use ged::{Distance, Ged, PairStatistic, PairwiseDistances, foreground_distance, ged};
 pub use matching::{MAX_MATCHED, PairwiseDice, matched_pairs};

@@ -473,8 +473,8 @@ fn difference(name: &str, there: &Value, asked: &Value) -> Option<(String, Strin
     (there != asked).then(|| (name.to_owned(), there.to_string(), asked.to_string()))
 }
 
-/// Changes whenever scores change their meaning, so that old ones are not taken for new ones.
-const VERSION: u32 = 3;
+/// Changes whenever scores change their meaning or there are more of them, so that old ones are not taken for new ones.
+const VERSION: u32 = 4;
 
 /// The scores of a case, with what they depend on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

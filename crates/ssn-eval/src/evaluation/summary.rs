@@ -11,7 +11,7 @@ use crate::challenges::{ScoreSet, asked};
 use crate::error::Result;
 use crate::evaluation::verdict::verdict;
 use crate::predictions::{Kind, ModelId, PredictionRule};
-use crate::scores::{CaseScores, GroupScores, SampleScores, ScoreConfig, SurfaceScores, mean};
+use crate::scores::{CaseScores, GroupScores, Reliability, SampleScores, ScoreConfig, SurfaceScores, mean};
 
 /// How a figure is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -255,6 +255,9 @@ pub struct Evaluation {
     /// What they mean, in words.
     #[serde(default)]
     pub verdict: Vec<String>,
+    /// The bins of the calibration errors over all cases; none without probabilities, and in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reliability: Option<Reliability>,
     /// Dice and IoU over all cases and masks, as nnU-Net's `summary.json` has them.
     #[serde(default)]
     pub foreground_mean: Overlaps,
@@ -394,8 +397,10 @@ impl Evaluation {
         let all: Vec<Overlaps> = metric_per_case.iter().flat_map(of_classes).collect();
         let over = |value: fn(&Overlaps) -> Option<f64>| mean(&all.iter().map(value).collect::<Vec<_>>());
         let foreground_mean = Overlaps { dice: over(|one| one.dice), iou: over(|one| one.iou) };
+        let voxelwise = cases.iter().filter_map(|case| case.scores.voxelwise.as_ref());
+        let reliability = Reliability::pooled(voxelwise.filter_map(|scores| scores.reliability.as_ref()));
         let cases = cases.len();
-        Ok(Self { settings, cases, missing, figures, verdict, foreground_mean, metric_per_case })
+        Ok(Self { settings, cases, missing, figures, verdict, reliability, foreground_mean, metric_per_case })
     }
 
     /// A figure by its name in files.
