@@ -171,7 +171,8 @@ fn a_run_shows_how_it_learned() {
     let html = page(&folder, &["runs/first"], "runs/first/report");
     assert!(html.contains("<h1>Run first</h1>") && html.contains("first, 20 steps"));
     let names = ["dice", "diversity", "ged"].map(|name| format!("training-validation-{name}"));
-    let all = [&["training-learning-rate".to_owned(), "training-loss".to_owned()][..], &names].concat();
+    let all = ["ess", "gradient-norm", "learning-rate", "loss"].map(|name| format!("training-{name}"));
+    let all = [&all[..], &names].concat();
     assert_eq!(figures(&folder, "runs/first/report"), all);
     assert!(svg(&folder, "runs/first/report", "training-validation-diversity").contains(">raters</text>"));
     page(&folder, &["runs/first", "runs/second"], "runs/report");
@@ -265,7 +266,9 @@ fn samples_are_steered_where_there_is_noise() {
     }
     let name = |what: &str| all.iter().find(|name| name.ends_with(what)).unwrap().clone();
     let classes = svg(&folder, "predictions/report", &name("-classes"));
-    assert_eq!((count(&classes, "<image"), count(&classes, ">−3<"), count(&classes, ">+3<")), (7, 1, 1));
+    // The image, the raters in one picture, and seven scales.
+    assert_eq!((count(&classes, "<image"), count(&classes, ">−3<"), count(&classes, ">+3<")), (9, 1, 1));
+    assert!(classes.contains(">2 raters<"));
     let temperature = svg(&folder, "predictions/report", &name("-temperature"));
     assert_eq!((count(&temperature, "<image"), count(&temperature, ">T = 0.25<")), (14, 2));
     let modes = svg(&folder, "predictions/report", &name("-modes"));
@@ -310,6 +313,13 @@ fn several_folders_stand_side_by_side() {
     assert_eq!(count(&pictures, "<image"), 3 + 3 * 8);
     assert!(pictures.contains(">plain<") && pictures.contains(">one by one)<"));
     assert_eq!(all.iter().filter(|name| name.ends_with("-sample-dice")).count(), 3);
+    // A row per case: image, raters, and prediction, entropy and a sample of each folder.
+    assert_eq!(count(&svg(&folder, "side", "networks"), "<image"), 2 * (2 + 3 * 3));
+    // Of the folders that were scored.
+    let ged = svg(&folder, "side", "ged-samples");
+    assert!(ged.contains(">predictions</text>") && ged.contains(">plain</text>") && !ged.contains(">drawn<"));
+    let reliable: Vec<&String> = all.iter().filter(|name| name.ends_with("-reliability")).collect();
+    assert_eq!(reliable, ["plain-reliability", "predictions-reliability"]);
 }
 
 /// Sixty pictures of noise, which nothing can compress, in the size of most datasets of slices.

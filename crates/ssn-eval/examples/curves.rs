@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (name, path) = run.split_once('=').ok_or("every run is NAME=metrics.csv")?;
         curves.push(Curve { name: name.to_owned(), points: losses(path)? });
     }
-    let axes = Axes { title, x: "step", y: "loss", logarithmic: true };
-    fs::write(out, png_from_svg(&curves_figure(axes, &curves), 2.0)?)?;
+    let axes = Axes { title, x: "step", x_end: 0.0, y: "loss", logarithmic: true };
+    fs::write(out, png_from_svg(&curves_figure(axes, &curves, &[]), 2.0)?)?;
     Ok(())
 }

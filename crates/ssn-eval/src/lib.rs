@@ -40,6 +40,6 @@ pub use evaluation::{
     EvaluateConfig, Evaluated, Evaluation, Part, Scored, Settings, evaluate, evaluate_shard,
 };
 pub use predictions::*;
-pub use report::{ReportConfig, ReportFiles, report};
+pub use report::{ReportConfig, ReportFiles, report, training_picture};
 pub use sampling::{MapFormat, SampleConfig, SampledFiles, sample};
-pub use scores::{CaseMaps, CaseScores, GedDistance, ScoreConfig, score, score_maps};
+pub use scores::{CaseMaps, CaseScores, GedDistance, Reliability, ScoreConfig, score, score_maps};

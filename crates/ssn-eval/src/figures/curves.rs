@@ -1,6 +1,10 @@
-//! Curves over the steps of runs.
+//! Curves over the steps of runs: one figure per quantity, or several quantities of one run in one picture.
 
-use super::svg::{Anchor, Drawing, FAINT, INK, RULE, distinct, marks, range, shown};
+use super::plot::{
+    AxisNames, COLUMN, LEGEND_LINE, LegendEntry, LineStyle, MARGIN, PlotArea, Scale, TEXT, TITLE,
+    draw_legend, legend_lines, stretches,
+};
+use super::svg::{Anchor, Color, Drawing, FAINT, INK, distinct, shown};
 
 /// One curve.
 #[derive(Debug, Clone)]
@@ -11,6 +15,19 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
+/// A step at which something happened: a dashed line upwards.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepMark {
+    /// The step.
+    pub step: f64,
+    /// What happened.
+    pub label: String,
+    /// The curve that it happened to, whose color it has; nothing for all of them.
+    pub curve: Option<String>,
+    /// Whether it is dark where it has no color of a curve.
+    pub dark: bool,
+}
+
 /// What the axes show.
 #[derive(Debug, Clone, Copy)]
 pub struct Axes<'a> {
@@ -18,101 +35,233 @@ pub struct Axes<'a> {
     pub title: &'a str,
     /// What runs to the right.
     pub x: &'a str,
-    /// What runs upwards.
+    /// Where that ends, unless there are points beyond: figures of one run have the same steps.
+    pub x_end: f64,
+    /// What runs upwards, and which way is better.
     pub y: &'a str,
     /// Whether heights are logarithms; values that have none are left out.
     pub logarithmic: bool,
 }
 
-const WIDTH: f64 = 680.0;
-const HEIGHT: f64 = 380.0;
-/// The left edge of titles.
-const MARGIN: f64 = 12.0;
-const LEFT: f64 = 66.0;
-const RIGHT: f64 = 20.0;
-const TOP: f64 = 66.0;
-const BOTTOM: f64 = 48.0;
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 52.0;
+const RIGHT: f64 = 18.0;
+const HEAD: f64 = 34.0;
+/// Between the legend and the axes, for the name of the vertical one.
+const ABOVE: f64 = 28.0;
+const BOTTOM: f64 = 46.0;
 /// Curves of so few points show each of them.
 const DOTTED: usize = 12;
+/// Stretches of a long curve.
+const STRETCHES: usize = 150;
 
-/// Draws curves into one pair of axes.
-pub fn curves_figure(axes: Axes<'_>, curves: &[Curve]) -> String {
-    let height = |value: f64| if axes.logarithmic { value.log10() } else { value };
-    let visible = |curve: &Curve| -> Vec<(f64, f64)> {
-        let points = curve.points.iter().map(|&(x, y)| (x, height(y)));
-        points.filter(|(x, y)| x.is_finite() && y.is_finite()).collect()
+/// Draws curves into one pair of axes. Of a curve of many points, the means of stretches are joined, with a band from their lowest
+/// to their highest value. A pointer that rests on a point is told its value.
+pub fn curves_figure(axes: Axes<'_>, curves: &[Curve], marks: &[StepMark]) -> String {
+    let names = names(curves);
+    let mut legend = match names.len() {
+        0 | 1 => vec![],
+        _ => LegendEntry::distinct(names.iter().copied()),
     };
-    let visible: Vec<Vec<(f64, f64)>> = curves.iter().map(visible).collect();
-    let [left, right] = range(visible.iter().flatten().map(|point| point.0));
-    let [low, high] = range(visible.iter().flatten().map(|point| point.1));
-    let across = |x: f64| LEFT + (x - left) / (right - left) * (WIDTH - LEFT - RIGHT);
-    let up = |y: f64| HEIGHT - BOTTOM - (y - low) / (high - low) * (HEIGHT - TOP - BOTTOM);
-
-    let mut drawing = Drawing::new(WIDTH, HEIGHT);
-    drawing.text(MARGIN, 24.0, 16.0, Anchor::Start, INK, axes.title);
-    drawing.text(MARGIN, TOP - 18.0, 13.0, Anchor::Start, FAINT, axes.y);
-    drawing.text(WIDTH - RIGHT, HEIGHT - 8.0, 13.0, Anchor::End, FAINT, axes.x);
-    // Steps are whole, also where there are so few that round numbers between them would not be.
-    for x in marks(left, right).into_iter().filter(|x| x.fract() == 0.0) {
-        drawing.line((across(x), HEIGHT - BOTTOM), (across(x), HEIGHT - BOTTOM + 4.0));
-        drawing.text(across(x), HEIGHT - BOTTOM + 18.0, 13.0, Anchor::Middle, INK, &shown(x));
-    }
-    for y in if axes.logarithmic { decades(low, high) } else { marks(low, high) } {
-        drawing.curve(&[(LEFT, up(y)), (WIDTH - RIGHT, up(y))], RULE);
-        let value = if axes.logarithmic { 10f64.powf(y) } else { y };
-        drawing.text(LEFT - 6.0, up(y) + 4.5, 13.0, Anchor::End, INK, &shown(value));
-    }
-    drawing.line((LEFT, HEIGHT - BOTTOM), (WIDTH - RIGHT, HEIGHT - BOTTOM));
-    let mut names: Vec<&str> = vec![];
-    for (curve, points) in curves.iter().zip(&visible) {
-        let place = names.iter().position(|name| *name == curve.name).unwrap_or_else(|| {
-            names.push(&curve.name);
-            names.len() - 1
-        });
-        let points: Vec<(f64, f64)> = points.iter().map(|&(x, y)| (across(x), up(y))).collect();
-        drawing.curve(&points, distinct(place));
-        if points.len() <= DOTTED {
-            points.iter().for_each(|&point| drawing.dot(point, 3.5, distinct(place)));
-        }
-    }
-    let mut x = LEFT + 60.0;
-    for (place, name) in names.iter().enumerate() {
-        drawing.curve(&[(x, 44.0), (x + 22.0, 44.0)], distinct(place));
-        drawing.text(x + 28.0, 48.5, 13.0, Anchor::Start, INK, name);
-        x += 50.0 + 7.4 * name.chars().count() as f64;
-    }
+    legend.extend(marks.iter().map(|mark| mark_entry(mark, &names)));
+    let room = COLUMN - 2.0 * MARGIN;
+    let head = HEAD + LEGEND_LINE * legend_lines(&legend, room) as f64;
+    let mut drawing = Drawing::new(COLUMN, head + HEIGHT);
+    drawing.text(MARGIN, 24.0, TITLE, Anchor::Start, INK, axes.title);
+    draw_legend(&mut drawing, &legend, (MARGIN, HEAD + 12.0), room);
+    let area = Rectangle {
+        left: LEFT,
+        top: head + ABOVE,
+        width: COLUMN - LEFT - RIGHT,
+        height: HEIGHT - ABOVE - BOTTOM,
+    };
+    draw_curves(&mut drawing, area, axes, curves, marks);
     drawing.finish(axes.title, &format!("{} over {}, of {}.", axes.y, axes.x, names.join(", ")))
 }
 
-/// Logarithms of 1, 2 and 5 times powers of ten between two.
-fn decades(low: f64, high: f64) -> Vec<f64> {
-    let powers = low.floor() as i32..=high.ceil() as i32;
-    let all = powers.flat_map(|power| [1.0f64, 2.0, 5.0].map(|k| k.log10() + f64::from(power)));
-    all.filter(|y| (low..=high).contains(y)).collect()
+/// A quantity of a run, with its axes, as one of several panels.
+#[derive(Debug)]
+pub struct CurvePanel<'a> {
+    /// Its title and what its axes show.
+    pub axes: Axes<'a>,
+    /// Its curves; none say so in the panel.
+    pub curves: Vec<Curve>,
+}
+
+const PANEL_WIDTH: f64 = 380.0;
+const PANEL_HEIGHT: f64 = 250.0;
+const PANEL_COLUMNS: usize = 3;
+/// From the top of a panel to its axes.
+const PANEL_HEAD: f64 = 48.0;
+
+/// Draws panels in rows of three below a title and what the marks are, which all panels have.
+pub fn curve_panels(title: &str, panels: &[CurvePanel<'_>], marks: &[StepMark]) -> String {
+    let rows = panels.len().div_ceil(PANEL_COLUMNS);
+    let width = panels.len().clamp(1, PANEL_COLUMNS) as f64 * PANEL_WIDTH;
+    let legend: Vec<LegendEntry> = marks.iter().map(|mark| mark_entry(mark, &[])).collect();
+    let room = width - 2.0 * MARGIN;
+    let head = HEAD + LEGEND_LINE * legend_lines(&legend, room) as f64 + 6.0;
+    let mut drawing = Drawing::new(width, head + rows as f64 * PANEL_HEIGHT);
+    drawing.text(MARGIN, 24.0, TITLE, Anchor::Start, INK, title);
+    draw_legend(&mut drawing, &legend, (MARGIN, HEAD + 12.0), room);
+    for (place, panel) in panels.iter().enumerate() {
+        let left = (place % PANEL_COLUMNS) as f64 * PANEL_WIDTH;
+        let top = head + (place / PANEL_COLUMNS) as f64 * PANEL_HEIGHT;
+        drawing.text(left + MARGIN, top + 16.0, TITLE - 1.0, Anchor::Start, INK, panel.axes.title);
+        if panel.curves.iter().all(|curve| curve.points.is_empty()) {
+            drawing.text(left + MARGIN, top + PANEL_HEAD, TEXT, Anchor::Start, FAINT, "no values yet");
+            continue;
+        }
+        let names = names(&panel.curves);
+        if names.len() > 1 {
+            let (legend, half) = (LegendEntry::distinct(names.into_iter()), PANEL_WIDTH / 2.0);
+            draw_legend(&mut drawing, &legend, (left + half, top + 16.0), half);
+        }
+        let area = Rectangle {
+            left: left + LEFT,
+            top: top + PANEL_HEAD,
+            width: PANEL_WIDTH - LEFT - RIGHT,
+            height: PANEL_HEIGHT - PANEL_HEAD - BOTTOM,
+        };
+        draw_curves(&mut drawing, area, panel.axes, &panel.curves, marks);
+    }
+    let titles: Vec<&str> = panels.iter().map(|panel| panel.axes.title).collect();
+    drawing.finish(title, &format!("Curves over steps: {}.", titles.join(", ")))
+}
+
+/// Names of curves, each once, in their order.
+fn names(curves: &[Curve]) -> Vec<&str> {
+    let mut names: Vec<&str> = vec![];
+    for curve in curves {
+        if !names.contains(&curve.name.as_str()) {
+            names.push(&curve.name);
+        }
+    }
+    names
+}
+
+fn mark_entry(mark: &StepMark, names: &[&str]) -> LegendEntry {
+    let name = format!("{}, {}", mark.label, mark.step);
+    LegendEntry { name, color: mark_color(mark, names), style: LineStyle::Dashed }
+}
+
+fn mark_color(mark: &StepMark, names: &[&str]) -> Color {
+    let place = names.iter().position(|name| mark.curve.as_deref() == Some(*name));
+    place.map_or(if mark.dark { INK } else { FAINT }, distinct)
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Rectangle {
+    left: f64,
+    top: f64,
+    width: f64,
+    height: f64,
+}
+
+fn draw_curves(
+    drawing: &mut Drawing,
+    Rectangle { left, top, width, height }: Rectangle,
+    axes: Axes<'_>,
+    curves: &[Curve],
+    marks: &[StepMark],
+) {
+    let names = names(curves);
+    let points = || curves.iter().flat_map(|curve| &curve.points);
+    // All figures of a run begin with its first step.
+    let x = Scale::of(points().map(|point| point.0).chain([0.0, axes.x_end]), false);
+    let y = Scale::of(points().map(|point| point.1), axes.logarithmic).padded(0.04);
+    let area = PlotArea { left, top, width, height, x, y };
+    area.axes(drawing, AxisNames { x: axes.x, y: axes.y });
+    for mark in marks.iter().filter(|mark| x.at(mark.step).is_some_and(|t| (0.0..=1.0).contains(&t))) {
+        let tooltip = format!("{}, {} {}", mark.label, axes.x, mark.step);
+        area.vertical(drawing, mark.step, mark_color(mark, &names), &tooltip);
+    }
+    for curve in curves {
+        let color = distinct(names.iter().position(|name| *name == curve.name).unwrap_or(0));
+        let stretches = stretches(&curve.points, STRETCHES);
+        let is_thinned = stretches.iter().any(|one| one.low < one.high);
+        if is_thinned {
+            let band: Vec<(f64, f64, f64)> = stretches.iter().map(|one| (one.x, one.low, one.high)).collect();
+            area.band(drawing, &band, color);
+        }
+        let means: Vec<(f64, f64)> = stretches.iter().map(|one| (one.x, one.mean)).collect();
+        area.curve(drawing, &means, color);
+        for one in &stretches {
+            let Some(pixel) = area.pixel((one.x, one.mean)) else { continue };
+            if curve.points.len() <= DOTTED {
+                drawing.dot(pixel, 3.0, color);
+            }
+            let mut tooltip = format!("{}, {} {:.0}: {}", curve.name, axes.x, one.x, shown(one.mean));
+            if is_thinned {
+                tooltip += &format!(", between {} and {}", shown(one.low), shown(one.high));
+            }
+            drawing.told_place(pixel, 5.0, &tooltip);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::png_from_svg;
 
-    #[test]
-    fn decades_are_inside() {
-        assert_eq!(decades(1.9, 3.1).len(), 4);
+    fn curve(name: &str, points: &[(f64, f64)]) -> Curve {
+        Curve { name: name.to_owned(), points: points.to_vec() }
     }
+
+    const AXES: Axes<'_> = Axes { title: "Loss", x: "step", x_end: 0.0, y: "loss", logarithmic: true };
 
     #[test]
     fn names_are_told_once_and_wrong_numbers_left_out() {
-        let curve =
-            |name: &str, points: &[(f64, f64)]| Curve { name: name.to_owned(), points: points.to_vec() };
         let curves = [
             curve("a<b", &[(0.0, 1.0), (1.0, f64::NAN), (2.0, 3.0)]),
             curve("a<b", &[(0.0, 2.0), (2.0, -1.0)]),
             curve("c", &[]),
         ];
-        let axes = Axes { title: "Loss", x: "step", y: "loss", logarithmic: true };
-        let svg = curves_figure(axes, &curves);
+        let svg = curves_figure(AXES, &curves, &[]);
         assert_eq!(svg.matches(">a&lt;b</text>").count(), 1);
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
-        assert!(curves_figure(axes, &[]).contains("Loss"));
+        assert!(svg.contains("<title>a&lt;b, step 2: 3</title>"));
+        assert!(curves_figure(AXES, &[], &[]).contains("Loss"));
+        let one = curves_figure(Axes { x_end: 10.0, ..AXES }, &curves[..1], &[]);
+        assert!(!one.contains(">a&lt;b</text>") && one.contains(">10</text>"), "{one}");
+    }
+
+    #[test]
+    fn marks_have_the_color_of_their_curve_and_lie_inside() {
+        let curves = [curve("a", &[(10.0, 1.0), (20.0, 2.0)]), curve("b", &[(10.0, 2.0), (20.0, 1.0)])];
+        let mark = |step, label: &str, curve: Option<&str>| StepMark {
+            step,
+            label: label.to_owned(),
+            curve: curve.map(str::to_owned),
+            dark: curve.is_some(),
+        };
+        let marks =
+            [mark(15.0, "best", Some("b")), mark(12.0, "pre-training ends", None), mark(99.0, "no", None)];
+        let svg = curves_figure(AXES, &curves, &marks);
+        let of = |label: &str| svg.lines().find(|line| line.contains(&format!("<title>{label}</title>")));
+        assert!(of("best, step 15").unwrap().contains(&distinct(1).hex()));
+        assert!(of("pre-training ends, step 12").unwrap().contains(&FAINT.hex()));
+        assert!(of("no, step 99").is_none() && svg.contains(">best, 15</text>"));
+        png_from_svg(&svg, 1.0).unwrap();
+    }
+
+    #[test]
+    fn long_curves_are_means_with_a_band() {
+        let points: Vec<(f64, f64)> = (0..600).map(|i| (f64::from(i), 1.0 + f64::from(i % 4))).collect();
+        let svg = curves_figure(AXES, &[curve("a", &points)], &[]);
+        assert_eq!((svg.matches("<polygon").count(), svg.matches("pointer-events").count()), (1, STRETCHES));
+        assert!(svg.contains("<title>a, step 2: 2.5, between 1 and 4</title>"), "{svg:.3000}");
+    }
+
+    #[test]
+    fn panels_stand_in_rows_and_empty_ones_say_so() {
+        let full =
+            CurvePanel { axes: AXES, curves: vec![curve("a", &[(1.0, 1.0)]), curve("b", &[(1.0, 2.0)])] };
+        let empty = CurvePanel { axes: Axes { title: "ESS", ..AXES }, curves: vec![] };
+        let svg = curve_panels("Run", &[full, empty], &[]);
+        assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"760\" height=\"290\""));
+        assert!(svg.contains(">no values yet<") && svg.contains(">ESS<") && svg.contains(">b<"));
+        insta::assert_snapshot!(svg);
     }
 }

@@ -8,11 +8,14 @@ use super::cases::{self, Chosen, choose, diverse};
 use super::material::{Material, Measured, Subject, Survey, survey};
 use super::output::{Drawn, Report};
 use super::pictures::{self, COLUMNS, View};
+use super::score_figures;
 use super::scores::{DIRECTIONS, Scores, grouped};
+use super::truth::truth;
 use crate::error::Result;
-use crate::evaluation::Figure;
+use crate::evaluation::{Evaluation, Figure};
 use crate::figures::html::{Cell, Row, Table};
-use crate::figures::{Strip, Tile};
+use crate::figures::svg::class;
+use crate::figures::{CaseRow, ColumnGroup, Picture, RowPicture, Strip, Tile, case_rows_figure};
 use crate::predictions::Kind;
 
 /// Letters of a line that have room beside the pictures.
@@ -27,7 +30,11 @@ pub(super) fn compare(
     report.page.section("Predictions");
     report.page.table(&folders(materials));
     report.page.section("Scores");
-    match scores(materials)? {
+    let scored = materials
+        .iter()
+        .map(|material| Scores::read(&material.predictions))
+        .collect::<Result<Vec<_>, _>>()?;
+    match score_table(materials, &scored) {
         Some(table) => {
             report.page.paragraph(&format!(
                 "Means with standard errors, as `ssn evaluate` found them. {DIRECTIONS}"
@@ -38,6 +45,12 @@ pub(super) fn compare(
             .page
             .paragraph("None of these predictions was scored yet: run `ssn evaluate` on each folder."),
     }
+    let evaluations: Vec<(&str, Option<&Evaluation>)> = materials
+        .iter()
+        .zip(&scored)
+        .map(|(material, scores)| (material.name.as_str(), scores.as_ref().map(|scores| &scores.evaluation)))
+        .collect();
+    score_figures::show(report, &evaluations);
     let surveys =
         materials.iter().map(|material| survey(material, progress)).collect::<Result<Vec<_>, _>>()?;
     let figures: Vec<Drawn> = materials
@@ -75,11 +88,7 @@ fn folders(materials: &[Material]) -> Table {
 }
 
 /// A row per score and a column per folder; nothing where no folder was scored.
-fn scores(materials: &[Material]) -> Result<Option<Table>> {
-    let scores = materials
-        .iter()
-        .map(|material| Scores::read(&material.predictions))
-        .collect::<Result<Vec<_>, _>>()?;
+fn score_table(materials: &[Material], scores: &[Option<Scores>]) -> Option<Table> {
     let mut figures: Vec<&Figure> = vec![];
     for figure in scores.iter().flatten().flat_map(|scores| &scores.evaluation.figures) {
         // Scores that only some folders have stand where their neighbors do.
@@ -89,7 +98,7 @@ fn scores(materials: &[Material]) -> Result<Option<Table>> {
         }
     }
     if figures.is_empty() {
-        return Ok(None);
+        return None;
     }
     let rows = grouped(figures.into_iter(), |figure| {
         let cell = |scores: &Option<Scores>| {
@@ -108,7 +117,7 @@ fn scores(materials: &[Material]) -> Result<Option<Table>> {
     let mut columns = vec!["score".to_owned()];
     columns.extend(materials.iter().map(|material| material.name.clone()));
     let caption = "Scores of all predictions".to_owned();
-    Ok(Some(Table { caption, columns, rows, sortable: false }))
+    Some(Table { caption, columns, rows, sortable: false })
 }
 
 /// Cases that all folders have, each with a row of samples per folder.
@@ -144,6 +153,7 @@ fn same_cases(
         materials[0].name
     ));
     let phase = Phase::new(progress, "drawing", chosen.len(), "cases");
+    let (mut rows, mut details) = (vec![], vec![]);
     for Chosen { index, why } in chosen {
         let id = &common[index].id;
         let subjects = materials
@@ -151,39 +161,114 @@ fn same_cases(
             .zip(&places)
             .map(|(material, places)| material.read(places[id.as_str()], true))
             .collect::<Result<Vec<_>, _>>()?;
-        report.page.part(&format!("{id} · {why}"));
-        let svg = drawing(materials, &subjects, id)?;
+        let title = format!("{id} · {why}");
+        let views = views(&subjects);
+        let measured = subjects.iter().map(Measured::of).collect::<Result<Vec<_>, _>>()?;
+        rows.push(CaseRow { title: title.clone(), pictures: row(materials, &subjects, &views, &measured)? });
+        let svg = drawing(materials, &subjects, &views, &measured, id);
         let numbers = |(material, surveys): (&Material, &Vec<Survey>)| {
             let survey = surveys.iter().find(|survey| survey.id == *id)?;
             let ged = survey.ged.map_or(String::new(), |ged| format!("GED² {ged:.3}, "));
             Some(format!("{}: {ged}diversity of samples {:.3}", material.name, survey.sample_diversity))
         };
         let caption: Vec<String> = materials.iter().zip(surveys).filter_map(numbers).collect();
-        report.show(vec![Drawn {
+        let drawn = Drawn {
             name: format!("{id}-comparison"),
             svg,
             caption: format!("Of the samples of this report, {}.", caption.join("; ")),
-        }]);
+        };
+        details.push((title, drawn));
         phase.advance(1, id);
+    }
+    report.show(vec![in_rows(materials, &rows)]);
+    for (title, drawn) in details {
+        report.page.part(&title);
+        report.show(vec![drawn]);
     }
     Ok(())
 }
 
+/// All cases below each other, each in one row.
+fn in_rows(materials: &[Material], rows: &[CaseRow]) -> Drawn {
+    let group = |title: &str, columns: &[&str]| ColumnGroup {
+        title: title.to_owned(),
+        columns: columns.iter().map(|column| (*column).to_owned()).collect(),
+    };
+    let mut groups = vec![group("given", &["image", "raters"])];
+    groups
+        .extend(materials.iter().map(|material| group(&material.name, &["prediction", "entropy", "sample"])));
+    let named = materials[0].classes().iter().enumerate().skip(1);
+    let legend: Vec<_> = named.map(|(label, name)| (name.clone(), class(label as u8))).collect();
+    let description =
+        "Image and raters of several cases, and of each network prediction, entropy and a sample.";
+    let title = "Prediction, entropy and a typical sample of each network";
+    let mut caption = "A row per case: the image, the contours of all its raters, and of each network the mean prediction, the entropy \
+                       of its marginal probabilities, and its most typical sample, the one nearest to all others."
+        .to_owned();
+    if materials.iter().any(|material| material.kind() == Kind::Deterministic) {
+        caption += " Samples of a deterministic network draw every voxel by itself.";
+    }
+    Drawn {
+        name: "networks".to_owned(),
+        svg: case_rows_figure(title, description, &legend, &groups, rows),
+        caption,
+    }
+}
+
+/// The pictures of a case in its row: image and raters, and prediction, entropy and a typical sample of each network.
+fn row(
+    materials: &[Material],
+    subjects: &[Subject],
+    views: &[View],
+    measured: &[Measured],
+) -> Result<Vec<Option<RowPicture>>> {
+    let (first, view) = (&subjects[0], &views[0]);
+    let plain = |picture: Picture| RowPicture { picture, empty: false };
+    let image = first.image.as_deref().map(|image| plain(view.image(Some(image), view.slice)));
+    let is_empty = |map: &LabelMap| map.labels().iter().all(|label| *label == 0);
+    let truth =
+        truth(first, view).map(|picture| RowPicture { picture, empty: first.raters.iter().all(is_empty) });
+    let mut pictures = vec![image, truth];
+    for (((material, subject), view), measured) in materials.iter().zip(subjects).zip(views).zip(measured) {
+        let labels = |map: &LabelMap| RowPicture {
+            picture: view.labels(subject.image.as_deref(), map, view.slice),
+            empty: is_empty(map),
+        };
+        let entropy = view.heat(&pictures::entropy(material, subject)?, view.slice);
+        let typical = diverse(&measured.distances, 1).first().map(|&sample| labels(&subject.samples[sample]));
+        pictures.extend([Some(labels(&subject.prediction)), Some(plain(entropy)), typical]);
+    }
+    Ok(pictures)
+}
+
+/// The view of each folder: a common one for all whose images have the size of the first.
+fn views(subjects: &[Subject]) -> Vec<View> {
+    let shared = shared_view(subjects);
+    let size = subjects[0].file.description().size;
+    let own = |subject: &Subject| match subject.file.description().size == size {
+        true => shared.clone(),
+        false => pictures::view(subject),
+    };
+    subjects.iter().map(own).collect()
+}
+
 /// One case: image and raters, and a row per folder.
-fn drawing(materials: &[Material], subjects: &[Subject], id: &str) -> Result<String> {
-    let view = shared_view(subjects);
-    let mut strips = pictures::given(&subjects[0], &view);
-    for (material, subject) in materials.iter().zip(subjects) {
-        let fits = subject.file.description().size == subjects[0].file.description().size;
-        let view = if fits { view.clone() } else { pictures::view(subject) };
+fn drawing(
+    materials: &[Material],
+    subjects: &[Subject],
+    views: &[View],
+    measured: &[Measured],
+    id: &str,
+) -> String {
+    let mut strips = pictures::given(&subjects[0], &views[0]);
+    for (((material, subject), view), measured) in materials.iter().zip(subjects).zip(views).zip(measured) {
         let image = subject.image.as_deref();
         let tile = |map: &LabelMap, caption: String| {
             let picture = view.labels(image, map, view.slice);
             Tile { picture, caption }
         };
-        let distances = Measured::of(subject)?.distances;
         let mut tiles = vec![tile(&subject.prediction, "mean prediction".to_owned())];
-        let samples = diverse(&distances, COLUMNS - 1);
+        let samples = diverse(&measured.distances, COLUMNS - 1);
         tiles.extend(samples.iter().map(|&i| tile(&subject.samples[i], format!("sample {i}"))));
         let mut label = lines(&material.name);
         if material.kind() == Kind::Deterministic {
@@ -192,7 +277,7 @@ fn drawing(materials: &[Material], subjects: &[Subject], id: &str) -> Result<Str
         strips.push(Strip { label, tiles });
     }
     let description = format!("Image and raters of case {id}, and predictions and samples of each network.");
-    Ok(pictures::drawing(id, &description, materials[0].classes(), strips))
+    pictures::drawing(id, &description, materials[0].classes(), strips)
 }
 
 /// A view that suits all folders whose images have the same size.

@@ -5,9 +5,11 @@ mod compare;
 mod material;
 mod output;
 mod pictures;
+mod score_figures;
 mod scores;
 mod steering;
 mod training;
+mod truth;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,7 +24,8 @@ use material::{Material, survey};
 use output::Report;
 pub use output::ReportFiles;
 use scores::Scores;
-use training::{METRICS_FILE, Run};
+pub use training::training_picture;
+use training::{CONFIG_FILE, METRICS_FILE, Run};
 
 /// What is shown, and where.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,6 +104,7 @@ fn one_folder(
     head(report, material);
     let scores = Scores::read(&material.predictions)?;
     score_tables(report, scores.as_ref());
+    score_figures::show(report, &[(&material.name, scores.as_ref().map(|scores| &scores.evaluation))]);
     let surveys = survey(material, progress)?;
     cases::sample_dice(report, material, &surveys);
     let chosen = cases::choose(&surveys, config.cases);
@@ -170,9 +174,6 @@ fn default_out(paths: &[PathBuf]) -> PathBuf {
         many => many.first().and_then(|path| path.parent()).unwrap_or(Path::new("")).join("report"),
     }
 }
-
-/// The frozen config in the folder of a run.
-const CONFIG_FILE: &str = "config.toml";
 
 /// All that is to be shown, in the order in which it was named.
 #[derive(Debug, Default)]

@@ -104,7 +104,7 @@ impl View {
     }
 
     /// The values of a slice that are shown, `[rows, columns]`, and how many columns there are.
-    fn cut<T: Copy>(&self, values: &[T], slice: usize) -> (Vec<T>, usize) {
+    pub(super) fn cut<T: Copy>(&self, values: &[T], slice: usize) -> (Vec<T>, usize) {
         let [_, h, w] = self.size;
         let (rows, columns) = (self.lines(0), self.lines(1));
         let value = |y: usize, x: usize| values[(slice * h + y) * w + x];
@@ -280,7 +280,7 @@ fn montage(subject: &Subject, view: &View) -> Vec<Strip> {
 }
 
 /// The entropy of the mean probabilities, on the whole image.
-fn entropy(material: &Material, subject: &Subject) -> Result<Vec<f32>> {
+pub(super) fn entropy(material: &Material, subject: &Subject) -> Result<Vec<f32>> {
     let (file, samples) = (&subject.file, 0..subject.samples.len() as u64);
     let summary = summarize(file, material.seed, &Steering::default(), samples, &[])?;
     file.values_on_image(&summary.marginal_entropy()?, 0.0)

@@ -6,6 +6,7 @@ use ssn_core::{LabelMap, LowRankNormal, Sampler, Steering};
 use super::material::{Material, Subject};
 use super::output::Drawn;
 use super::pictures::{View, drawing};
+use super::truth::{truth, truth_name};
 use crate::error::Result;
 use crate::figures::{Strip, Tile};
 use crate::predictions::Kind;
@@ -57,7 +58,7 @@ impl Steered<'_> {
         let [_, sample] = self.samples;
         let mut strips = vec![];
         for (class, name) in names.iter().enumerate().skip(first) {
-            let mut tiles = vec![];
+            let mut tiles = self.given();
             for scale in SCALES {
                 let mut class_scales = vec![1.0; classes];
                 class_scales[class] = scale;
@@ -67,10 +68,21 @@ impl Steered<'_> {
             strips.push(Strip { label: name.clone(), tiles });
         }
         let caption = format!(
-            "The noise of one class times −3 to 3, that of the others as it is: sample {sample}, which is the picture at 1. At 0, \
-             the class has its mean logits."
+            "The noise of one class times −3 to 3, that of the others as it is: sample {sample}, which is the picture at +1. At 0, \
+             the class has its mean logits. The image and what raters marked stand on the left, where they are known."
         );
         Ok(self.drawn("classes", "Noise of a class, scaled", caption, strips))
+    }
+
+    /// What the strips of classes are compared with: the image, and what raters marked.
+    fn given(&self) -> Vec<Tile> {
+        let image = self.subject.image.as_deref().map(|image| Tile {
+            picture: self.view.image(Some(image), self.view.slice),
+            caption: "image".to_owned(),
+        });
+        let truth =
+            truth(self.subject, self.view).map(|picture| Tile { picture, caption: truth_name(self.subject) });
+        image.into_iter().chain(truth).collect()
     }
 
     fn temperatures(&self) -> Result<Drawn> {
