@@ -115,6 +115,11 @@ fn the_page_holds_the_scores_and_fetches_nothing() {
     assert!(!html.contains("://") && !html.contains("src="));
     assert!(html.contains("small on all") && html.contains("stochastic, rank 2"));
     assert!(html.contains("GED², 8 samples") && html.contains("not a medical device"));
+    let drawn = figures(&folder, "predictions/report");
+    assert!(
+        ["ged-samples", "reliability"].iter().all(|name| drawn.contains(&(*name).to_owned())),
+        "{drawn:?}"
+    );
     // The table of cases has a row for each, with the value of its sort.
     let table = html.split("class=\"sortable\"").nth(1).unwrap().split("</table>").next().unwrap();
     assert_eq!(table.matches("<tr>").count(), 1 + 3);

@@ -99,7 +99,7 @@ fn draw_legend(drawing: &mut Drawing, legend: &[(String, Color)]) {
         x += 36.0 + LETTER * name.chars().count() as f64;
     }
     drawing.text(x, y, TEXT, Anchor::Start, INK, "entropy 0");
-    x += 9.0 * LETTER + 4.0;
+    x += 9.0 * LETTER + 14.0;
     let step = BAR / BAR_STEPS as f64;
     for i in 0..BAR_STEPS {
         let t = (i as f64 + 0.5) / BAR_STEPS as f64;
