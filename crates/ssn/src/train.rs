@@ -12,7 +12,8 @@ use ssn_core::Phase;
 use ssn_data::config::template::{batch_sections, data_sections, suggest_normalization};
 use ssn_data::text::{counted, grouped, quoted, spoken};
 use ssn_data::{Dataset, FindingKind, LoaderConfig, Severity, Split, check};
-use ssn_io::{Limits, read_bytes};
+use ssn_eval::training_picture;
+use ssn_io::{Limits, read_bytes, write_atomically};
 use ssn_nn::backbones::BackboneConfig;
 use ssn_nn::communicator::{Communicator, is_root};
 use ssn_nn::{HeadConfig, ModelConfig};
@@ -424,6 +425,8 @@ pub fn check_config(path: &Path) -> Result<()> {
 }
 
 const LOG: &str = "log.txt";
+/// The curves of the run, drawn again after each validation.
+const PICTURE: &str = "progress.png";
 
 /// Steps on a GPU before the time of a step is measured for an estimate.
 const WARM_UP_GPU: u64 = 30;
@@ -464,7 +467,8 @@ struct RunLog<'a> {
     training: Option<Phase<'a>>,
     /// While one goes on.
     validation: Option<Phase<'a>>,
-    /// Nothing for a rank that is not the first.
+    /// The folder of the run, and its log; nothing for a rank that is not the first.
+    run: Option<PathBuf>,
     log: Option<File>,
     /// Until the duration was told.
     estimate: Option<Estimate>,
@@ -478,7 +482,7 @@ impl<'a> RunLog<'a> {
         let log = log.map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot write {}: {error}", path.display()))
         })?;
-        let mut this = Self { log: Some(log), ..Self::silent(control) };
+        let mut this = Self { run: Some(run.to_owned()), log: Some(log), ..Self::silent(control) };
         let count = |split| resolved.parts.iter().filter(|part| **part == split).count();
         let [train, validation, test] = Split::ALL.map(count);
         let command: Vec<String> = std::env::args().collect();
@@ -498,7 +502,7 @@ impl<'a> RunLog<'a> {
 
     /// Only looks whether to stop: another rank reports the run.
     fn silent(control: Control<'a>) -> Self {
-        Self { control, training: None, validation: None, log: None, estimate: None }
+        Self { control, training: None, validation: None, run: None, log: None, estimate: None }
     }
 
     /// Progress begins where the run stands.
@@ -536,6 +540,18 @@ impl<'a> RunLog<'a> {
             ""
         };
         self.tell(&format!("a step takes {}: about {} to go{smaller}", spoken(step), spoken(left)));
+    }
+
+    /// Draws the curves of the run so far; a picture that cannot be made must not end a run.
+    fn draw(&mut self) {
+        let Some(run) = self.run.as_deref() else { return };
+        let picture = training_picture(run).map_err(|error| error.to_string()).and_then(|png| {
+            let written = write_atomically(&run.join(PICTURE), |out| out.write_all(&png));
+            written.map_err(|error| error.to_string())
+        });
+        if let Err(reason) = picture {
+            self.write(&format!("{PICTURE} was not drawn: {reason}"));
+        }
     }
 
     /// Writes a line to the log; a log that cannot be written must not end a run.
@@ -598,6 +614,7 @@ impl Callback for RunLog<'_> {
                 .collect();
                 let best = if is_best { ", the best so far" } else { "" };
                 self.tell(&format!("step {step}: {}{best}", parts.join(", ")));
+                self.draw();
             }
             TrainingEvent::Saved(folder) => self.write(&format!("saved {}", folder.display())),
         }

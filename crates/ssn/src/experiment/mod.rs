@@ -1,5 +1,6 @@
 //! Experiments: every row of an experiment file trained, predicted and scored, and the table of all.
 
+mod ablation;
 mod averages;
 mod file;
 mod finished;
@@ -137,6 +138,9 @@ fn write_results(mut done: Done<'_>, context: Context<'_>) -> Result<ExperimentO
         [("table.md", &markdown), ("table.csv", &table::csv(&finished)), ("results.json", &json)]
     {
         write_file(&plan.out.join(name), text.as_bytes())?;
+    }
+    for (name, bytes) in ablation::figures(&plan.title, &finished)? {
+        write_file(&plan.out.join(name), &bytes)?;
     }
     let is_shown = outcome.is_ok() || finished.iter().any(|row| !row.seeds.is_empty());
     let text = format!("\n{markdown}\nin {}\n", plan.out.join("table.md").display());
