@@ -106,7 +106,7 @@ const MODULES: &[(&str, &[&str])] = &[
         ],
     ),
     ("ssn-py", &["convert", "work", "image", "distribution", "score"]),
-    ("ssn-view", &["error", "keep", "image", "package", "page", "export", "server"]),
+    ("ssn-view", &["error", "keep", "image", "scores", "package", "page", "export", "server"]),
     ("ssn-cli", &["exit", "shard", "args", "progress", "engine", "verbs"]),
     (
         "ssn",

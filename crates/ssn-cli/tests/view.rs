@@ -188,6 +188,40 @@ fn a_file_works_alone() {
 }
 
 #[test]
+fn scores_of_an_evaluation_are_listed_and_packed() {
+    let folder = folder(&["a", "b"]);
+    let served = Served::start(&folder, &["predictions"]);
+    let list: Value = serde_json::from_slice(&served.get("/api/cases")).unwrap();
+    assert_eq!(
+        (&list["cases"][0]["scores"], &served.header(0)["scores"]),
+        (&Value::Null, &serde_json::json!([]))
+    );
+    served.stop();
+    assert_eq!(ssn(&folder, &["evaluate", "predictions", "--samples", "8"]).status.code(), Some(0));
+    let csv = std::fs::read_to_string(folder.path().join("predictions/evaluation/cases.csv")).unwrap();
+    let mut rows = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let (keys, row) = (rows.next().unwrap(), rows.nth(1).unwrap());
+    let cell = |key: &str| row[keys.iter().position(|known| *known == key).unwrap()].parse::<f64>().unwrap();
+    let served = Served::start(&folder, &["predictions/b.ssn.safetensors"]);
+    let list: Value = serde_json::from_slice(&served.get("/api/cases")).unwrap();
+    let scores = &list["cases"][0]["scores"];
+    let dice = keys.iter().rfind(|key| key.starts_with("dsc ")).unwrap();
+    for (name, key) in [("ged2", "ged2_8"), ("dice", dice), ("diversity", "sample_diversity")] {
+        assert_eq!(scores[name].as_f64().unwrap(), cell(key), "{name}");
+    }
+    let table = served.header(0)["scores"].clone();
+    let ged = serde_json::json!({ "title": "GED², 8 samples", "value": format!("{:.3}", cell("ged2_8")) });
+    let rows = table.as_array().unwrap();
+    assert!(rows.contains(&ged), "{table}");
+    assert!(!rows.iter().any(|row| row["title"] == "GED², 4 samples"), "{table}");
+    served.stop();
+    let file = folder.path().join("cases.html");
+    assert_eq!(ssn(&folder, &["view", "predictions", "--export", "cases.html"]).status.code(), Some(0));
+    let html = std::fs::read_to_string(file).unwrap();
+    assert!(html.contains(&format!("{{&quot;ged2&quot;:{},&quot;dice&quot;:", cell("ged2_8"))));
+}
+
+#[test]
 fn what_cannot_be_shown_is_said() {
     let folder = folder(&["case1", "case2"]);
     let path = |name: &str| folder.path().join(name);

@@ -12,6 +12,7 @@ use ssn_io::{WriteError, write_atomically};
 
 use crate::error::{Result, ViewError};
 use crate::page;
+use crate::scores::Headline;
 
 /// The largest file. Browsers hold the text of a page in memory, and each case once more.
 pub const MAX_EXPORT_BYTES: u64 = 256 << 20;
@@ -25,13 +26,24 @@ pub struct Exported {
     pub bytes: u64,
 }
 
-/// Writes the page with cases, which are made one after the other: names, and packages.
+/// A case of an exported file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExportCase {
+    /// Its name.
+    pub name: String,
+    /// The scores by which it is listed, if it was evaluated.
+    pub scores: Option<Headline>,
+    /// Its package.
+    pub package: Vec<u8>,
+}
+
+/// Writes the page with cases, which are made one after the other.
 ///
 /// # Errors
 /// The first case that cannot be packed, and a file that grows beyond [`MAX_EXPORT_BYTES`]; nothing is left of it then.
 pub fn export<E: From<ViewError>>(
     path: &Path,
-    cases: impl Iterator<Item = Result<(String, Vec<u8>), E>>,
+    cases: impl Iterator<Item = Result<ExportCase, E>>,
 ) -> Result<Exported, E> {
     export_within(MAX_EXPORT_BYTES, path, cases)
 }
@@ -39,7 +51,7 @@ pub fn export<E: From<ViewError>>(
 fn export_within<E: From<ViewError>>(
     most: u64,
     path: &Path,
-    cases: impl Iterator<Item = Result<(String, Vec<u8>), E>>,
+    cases: impl Iterator<Item = Result<ExportCase, E>>,
 ) -> Result<Exported, E> {
     let (before, after) = page::exported()?;
     let mut failed = None;
@@ -49,7 +61,7 @@ fn export_within<E: From<ViewError>>(
         out.write_all(before.as_bytes())?;
         for case in cases {
             match case {
-                Ok((name, package)) => write_case(&mut out, &name, &package)?,
+                Ok(case) => write_case(&mut out, &case)?,
                 Err(error) => {
                     failed = Some(error);
                     return Err(io::Error::other("a case failed"));
@@ -70,8 +82,12 @@ fn export_within<E: From<ViewError>>(
 }
 
 /// A package as the text of an element that does not run.
-fn write_case(out: &mut impl Write, name: &str, package: &[u8]) -> io::Result<()> {
-    write!(out, "<script type=\"application/x-ssn-case\" data-name=\"{}\">", attribute(name))?;
+fn write_case(out: &mut impl Write, ExportCase { name, scores, package }: &ExportCase) -> io::Result<()> {
+    write!(out, "<script type=\"application/x-ssn-case\" data-name=\"{}\"", attribute(name))?;
+    if let Some(scores) = scores {
+        write!(out, " data-scores=\"{}\"", attribute(&serde_json::to_string(scores)?))?;
+    }
+    write!(out, ">")?;
     {
         let text = EncoderWriter::new(&mut *out, &STANDARD);
         // More effort makes numbers no smaller.
@@ -123,7 +139,9 @@ mod tests {
         let path = folder.path().join("cases.html");
         std::fs::write(&path, "before").unwrap();
         // It would never end: what stops it is the limit.
-        let endless = std::iter::repeat_with(|| -> Result<_> { Ok(("a".to_owned(), vec![1; 100_000])) });
+        let endless = std::iter::repeat_with(|| -> Result<_> {
+            Ok(ExportCase { name: "a".to_owned(), scores: None, package: vec![1; 100_000] })
+        });
         let error = export_within(2 << 20, &path, endless).unwrap_err();
         assert!(matches!(error, ViewError::ExportTooLarge { .. }), "{error}");
         let told = error.to_string();

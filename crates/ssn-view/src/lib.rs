@@ -13,9 +13,11 @@ mod image;
 mod keep;
 pub mod package;
 mod page;
+mod scores;
 pub mod server;
 
 pub use error::{Result, ViewError};
-pub use export::{Exported, export};
+pub use export::{ExportCase, Exported, export};
 pub use package::{Packing, Picture, Rater, ViewCase, package};
+pub use scores::Headline;
 pub use server::{Library, Listed, Server, ServerLimits};

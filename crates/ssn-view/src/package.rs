@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use serde::Serialize;
 use ssn_core::{LowRankNormal, Values};
-use ssn_eval::{DistributionFile, Kind, ModelId, Region};
+use ssn_eval::{CaseScores, DistributionFile, Kind, ModelId, Region};
 
 use crate::error::{Result, ViewError};
 use crate::image::{self, Data, Range};
 use crate::keep::{CLASS_SCALE, KeptVoxels, MODE_WEIGHT, RULE, TEMPERATURE};
+use crate::scores::{ScoreRow, score_rows};
 
 /// A case to be shown: its distribution and, as far as they are known, its image and what raters marked.
 #[derive(Debug, Clone)]
@@ -22,6 +23,8 @@ pub struct ViewCase {
     pub picture: Option<Picture>,
     /// What raters marked.
     pub raters: Vec<Rater>,
+    /// How samples and prediction compare with the raters.
+    pub scores: Option<CaseScores>,
 }
 
 /// An image in the intensities in which it is stored.
@@ -253,6 +256,8 @@ struct Header<'a> {
     /// Whether the channels are red, green and blue.
     color: bool,
     raters: Vec<&'a str>,
+    /// In the order of tables; none where the case was not evaluated.
+    scores: Vec<ScoreRow>,
     modes: Vec<Mode>,
     sections: BTreeMap<&'static str, Place>,
 }
@@ -322,6 +327,7 @@ impl<'a> Header<'a> {
             color: case.picture.as_ref().is_some_and(|picture| picture.color && channels.len() == 3),
             channels,
             raters: case.raters.iter().map(|rater| rater.name.as_str()).collect(),
+            scores: case.scores.as_ref().map_or_else(Vec::new, score_rows),
             modes: shares.into_iter().map(|share| Mode { share }).collect(),
             sections: places(sections),
         }

@@ -6,9 +6,13 @@ use std::io::Read;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ssn_view::{ViewError, export};
+use ssn_view::{ExportCase, Headline, ViewError, export};
 
-type Case = Result<(String, Vec<u8>), ViewError>;
+type Case = Result<ExportCase, ViewError>;
+
+fn case(name: &str, package: Vec<u8>) -> ExportCase {
+    ExportCase { name: name.to_owned(), scores: None, package }
+}
 
 /// The names and packages in a page.
 fn cases(html: &str) -> Vec<(String, Vec<u8>)> {
@@ -30,7 +34,7 @@ fn cases_come_back_to_the_byte() {
     let path = folder.path().join("cases.html");
     let first: Vec<u8> = (0..100_000u32).flat_map(|i| i.wrapping_mul(i).to_le_bytes()).collect();
     let given = [("a", first.clone()), ("\"><script>alert(1)</script>&", b"SSNVIEW1".to_vec())];
-    let done = export(&path, given.into_iter().map(|(name, bytes)| -> Case { Ok((name.to_owned(), bytes)) }));
+    let done = export(&path, given.into_iter().map(|(name, bytes)| -> Case { Ok(case(name, bytes)) }));
     let done = done.unwrap();
     let html = std::fs::read_to_string(&path).unwrap();
     assert_eq!((done.cases, done.bytes), (2, html.len() as u64));
@@ -52,9 +56,23 @@ fn nothing_is_left_of_a_file_that_fails() {
     let path = folder.path().join("cases.html");
     std::fs::write(&path, "before").unwrap();
     let refusal = || ViewError::Parts { case: "b".to_owned(), reason: "no".to_owned() };
-    let cases: [Case; 2] = [Ok(("a".to_owned(), vec![1; 100])), Err(refusal())];
+    let cases: [Case; 2] = [Ok(case("a", vec![1; 100])), Err(refusal())];
     let error = export(&path, cases.into_iter()).unwrap_err();
     assert_eq!(error.to_string(), "case b: no");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn scores_stand_beside_the_name_of_a_case() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cases.html");
+    let scores = Headline { ged2: Some(0.25), dice: None, diversity: Some(0.5) };
+    let cases: [Case; 2] =
+        [Ok(ExportCase { scores: Some(scores), ..case("a", vec![1]) }), Ok(case("b", vec![2]))];
+    export(&path, cases.into_iter()).unwrap();
+    let html = std::fs::read_to_string(&path).unwrap();
+    let escaped = "{&quot;ged2&quot;:0.25,&quot;dice&quot;:null,&quot;diversity&quot;:0.5}";
+    assert!(html.contains(&format!("data-name=\"a\" data-scores=\"{escaped}\">")), "{html}");
+    assert!(html.contains("data-name=\"b\">"));
 }

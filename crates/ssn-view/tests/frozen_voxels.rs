@@ -48,7 +48,7 @@ fn extreme(classes: usize, number: u32) -> Steering {
 #[test]
 fn no_setting_moves_a_voxel_that_is_left_out() {
     for (classes, names) in [(3, &["a", "b", "c"][..]), (2, &["a", "b"]), (1, &["off", "on"])] {
-        let case = ViewCase { file: file(classes, names), picture: None, raters: vec![] };
+        let case = ViewCase { file: file(classes, names), picture: None, raters: vec![], scores: None };
         let parsed = Parsed::new(&package(&case, &Packing::default()).unwrap());
         let (d, v) = (case.file.distribution(), SIZE.iter().product::<usize>());
         let mut frozen = vec![true; v];
@@ -85,7 +85,7 @@ fn no_setting_moves_a_voxel_that_is_left_out() {
 #[test]
 fn the_settings_at_the_limits_do_move_labels() {
     // Otherwise the test above would show nothing: it is the rule, not calm settings, that keeps labels where they are.
-    let case = ViewCase { file: file(2, &["a", "b"]), picture: None, raters: vec![] };
+    let case = ViewCase { file: file(2, &["a", "b"]), picture: None, raters: vec![], scores: None };
     let parsed = Parsed::new(&package(&case, &Packing::default()).unwrap());
     let kept = parsed.u32s("voxels");
     let prediction = case.file.prediction().unwrap();
@@ -118,7 +118,8 @@ fn small_cases_and_other_kinds_keep_everything() {
     let large = |kind| DistributionFile::new(about(kind, large_size, &names), d(), None).unwrap();
     let frozen = |file: DistributionFile| {
         let parsed = Parsed::new(
-            &package(&ViewCase { file, picture: None, raters: vec![] }, &Packing::default()).unwrap(),
+            &package(&ViewCase { file, picture: None, raters: vec![], scores: None }, &Packing::default())
+                .unwrap(),
         );
         parsed.header["frozen"]["voxels"].as_u64().unwrap()
     };

@@ -30,7 +30,7 @@ fn plain(kind: Kind, size: [usize; 3]) -> ViewCase {
             DistributionFile::sampled(about, noise(0, 3 * v), labels, None)
         }
     };
-    ViewCase { file: file.unwrap(), picture: None, raters: vec![] }
+    ViewCase { file: file.unwrap(), picture: None, raters: vec![], scores: None }
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn half_precision_stays_half_precision() {
     assert!(matches!(file.distribution().factor(), ssn_core::Values::F16(values) if *values == found));
     assert_eq!(parsed.f32s("mean"), file.distribution().mean().to_f32());
     let all_half = file.with_precision(StoredPrecision::Half).unwrap();
-    let parsed = pack(&ViewCase { file: all_half, picture: None, raters: vec![] });
+    let parsed = pack(&ViewCase { file: all_half, picture: None, raters: vec![], scores: None });
     assert_eq!(["mean", "diagonal"].map(|name| parsed.section(name).0), ["f16", "f16"]);
 }
 
@@ -152,7 +152,7 @@ fn a_cut_image_shows_all_that_matters() {
         color: false,
         values: (0..4200).map(|i| (i % 200) as f32).collect(),
     };
-    let case = ViewCase { file, picture: Some(picture), raters: vec![rater] };
+    let case = ViewCase { file, picture: Some(picture), raters: vec![rater], scores: None };
     let parsed = Parsed::new(&package(&case, &Packing { seed: 0, crop: true }).unwrap());
     assert_eq!(parsed.header["shown"], json!({ "start": [0, 12, 22], "size": [1, 42, 27] }));
     let image = parsed.u8s("image");
@@ -190,7 +190,7 @@ fn other_kinds_have_what_they_need() {
 fn a_single_class_has_one_row_and_two_names() {
     let about = about(Kind::Stochastic, [1, 4, 4], &["off", "on"]);
     let file = DistributionFile::new(about, distribution(1, 16, 2), None).unwrap();
-    let parsed = pack(&ViewCase { file, picture: None, raters: vec![] });
+    let parsed = pack(&ViewCase { file, picture: None, raters: vec![], scores: None });
     assert_eq!(
         (parsed.header["logits"].as_u64(), parsed.header["classes"].as_array().unwrap().len()),
         (Some(1), 2)

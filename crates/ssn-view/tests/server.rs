@@ -94,7 +94,7 @@ fn packages_are_kept_while_there_is_room() {
     let made = Arc::new(AtomicUsize::new(0));
     let counter = made.clone();
     // Two of these do not fit beside each other.
-    let listed = |name: &str, bytes| Listed { name: name.to_owned(), size: [1; 3], bytes };
+    let listed = |name: &str, bytes| Listed { name: name.to_owned(), size: [1; 3], scores: None, bytes };
     let library = Library {
         title: String::new(),
         cases: vec![listed("small", 1), listed("small too", 1), listed("large", 1 << 40)],

@@ -326,6 +326,14 @@ pub fn default_folder(predictions: &Path) -> PathBuf {
     predictions.join("evaluation")
 }
 
+/// The scores that an evaluation in [`default_folder`] has of a case; nothing where there are none that can be read.
+pub fn written_scores(predictions: &Path, id: &str) -> Option<Scored> {
+    let path = Folder { root: default_folder(predictions) }.record(id);
+    let bytes = read_bytes(&path, &Limits::default()).ok()?;
+    let record: Record = serde_json::from_slice(&bytes).ok()?;
+    (record.scored.id == id).then_some(record.scored)
+}
+
 /// The cases of an evaluation, how they are scored, and where the scores go.
 struct Work {
     plan: Plan,

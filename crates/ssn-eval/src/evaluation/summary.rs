@@ -65,6 +65,13 @@ pub struct Observations {
     pub one_empty: usize,
 }
 
+impl Observations {
+    /// The mean over the raters that have a value.
+    pub fn mean(&self) -> Option<f64> {
+        mean(&self.values)
+    }
+}
+
 /// All figures of a case, in the order of tables.
 pub fn observations(scores: &CaseScores) -> Vec<Observations> {
     let mut all = distribution(scores);
@@ -511,7 +518,7 @@ pub fn cases_csv(cases: &[Scored]) -> String {
     table[0].extend_from_slice(&keys);
     for (case, row) in cases.iter().zip(&rows) {
         let about = [case.id.clone(), case.scores.samples.to_string(), case.scores.raters.to_string()];
-        let cells = keys.iter().map(|key| cell(row, key, |found| mean(&found.values)));
+        let cells = keys.iter().map(|key| cell(row, key, Observations::mean));
         table.push(about.into_iter().chain(cells).collect());
     }
     csv_text(&table)

@@ -8,17 +8,20 @@ use serde_json::{Value, json};
 
 use super::guard::secret;
 use crate::error::Result;
+use crate::scores::Headline;
 
 /// Bytes of packages that are kept for the next time.
 const KEPT_BYTES: u64 = 1 << 30;
 
 /// A case in the list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Listed {
     /// Its name.
     pub name: String,
     /// The size `[d, h, w]` of its image.
     pub size: [usize; 3],
+    /// The scores by which it is listed, if it was evaluated.
+    pub scores: Option<Headline>,
     /// About as many bytes as its package will take, at most.
     pub bytes: u64,
 }
@@ -53,8 +56,10 @@ impl Shelf {
 
     /// The list as the page gets it.
     pub(super) fn list(&self) -> String {
-        let entry =
-            |(id, case): (&String, &Listed)| json!({ "id": id, "name": case.name, "size": case.size });
+        let entry = |(id, case): (&String, &Listed)| {
+            let Listed { name, size, scores, .. } = case;
+            json!({ "id": id, "name": name, "size": size, "scores": scores })
+        };
         let cases: Vec<Value> = self.ids.iter().zip(&self.library.cases).map(entry).collect();
         json!({ "version": 1, "title": self.library.title, "cases": cases }).to_string()
     }

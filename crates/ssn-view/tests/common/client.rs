@@ -30,7 +30,7 @@ pub fn limits() -> ServerLimits {
 
 /// Case 0 has a package; case 1 cannot be shown.
 pub fn library() -> Library {
-    let listed = |name: &str| Listed { name: name.to_owned(), size: [1, 2, 3], bytes: 100 };
+    let listed = |name: &str| Listed { name: name.to_owned(), size: [1, 2, 3], scores: None, bytes: 100 };
     Library {
         title: "predictions".to_owned(),
         cases: vec![listed(NAME), listed("broken")],

@@ -55,7 +55,7 @@ pub fn boxed_case() -> ViewCase {
         name: format!("rater {number}"),
         labels: (0..192).map(|x| u8::from(x % (number + 2) == 0)).collect(),
     };
-    ViewCase { file, picture: Some(picture), raters: vec![rater(0), rater(1)] }
+    ViewCase { file, picture: Some(picture), raters: vec![rater(0), rater(1)], scores: None }
 }
 
 /// A package, taken apart.

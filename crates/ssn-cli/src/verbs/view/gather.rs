@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use ssn_data::{Dataset, nearest};
 use ssn_eval::predictions::ABOUT_FILE;
-use ssn_eval::{About, Description, DistributionFile, Found, Part, Predictions};
+use ssn_eval::{About, CaseScores, Description, DistributionFile, Found, Part, Predictions};
 use ssn_io::Limits;
-use ssn_view::{Packing, Picture, Rater, ViewCase, package};
+use ssn_view::{Headline, Packing, Picture, Rater, ViewCase, package};
 
 use crate::args::ViewArgs;
 use crate::exit::{Exit, Failure};
-use ssn_eval::evaluation::{check_classes, load_with_image, open, open_of, places};
+use ssn_eval::evaluation::{check_classes, load_with_image, open, open_of, places, written_scores};
 
 /// A dataset, and the place in it of each case that it has.
 type Placed = (Dataset, Vec<Option<usize>>);
@@ -25,6 +25,8 @@ pub(super) struct Gathered {
     dataset: Option<Placed>,
     /// What is left out, and why.
     pub(super) note: Option<String>,
+    /// The folder of the predictions.
+    folder: PathBuf,
     packing: Packing,
 }
 
@@ -49,7 +51,17 @@ impl Gathered {
             Err(failure) if args.data.is_some() => return Err(failure),
             Err(failure) => (None, Some(left_out(&failure.message))),
         };
-        Ok(Self { title, found, dataset, note, packing })
+        Ok(Self { title, found, dataset, note, folder: folder(&args.input), packing })
+    }
+
+    /// The scores that `ssn evaluate` wrote of a case.
+    fn scores(&self, number: usize) -> Option<CaseScores> {
+        Some(written_scores(&self.folder, self.found[number].id())?.scores)
+    }
+
+    /// The scores by which a case is listed.
+    pub(super) fn headline(&self, number: usize) -> Option<Headline> {
+        self.scores(number).as_ref().map(Headline::new)
     }
 
     /// Reads and packs a case.
@@ -63,7 +75,7 @@ impl Gathered {
         let read = || DistributionFile::read(&found.path, &Limits::default());
         let (file, beside) = rayon::join(read, beside);
         let (file, (picture, raters)) = (file?, beside?);
-        Ok(package(&ViewCase { file, picture, raters }, &self.packing)?)
+        Ok(package(&ViewCase { file, picture, raters, scores: self.scores(number) }, &self.packing)?)
     }
 }
 
@@ -135,12 +147,17 @@ fn dataset(args: &ViewArgs, found: &[Found]) -> Result<Option<Placed>, Failure> 
 
 /// What the folder of the predictions says of them.
 fn about(args: &ViewArgs) -> Result<Option<About>, Failure> {
-    let whole = whole(&args.input);
-    let folder = if whole.is_dir() { whole.as_path() } else { whole.parent().unwrap_or(Path::new(".")) };
+    let folder = folder(&args.input);
     if !folder.join(ABOUT_FILE).is_file() {
         return Ok(None);
     }
-    Ok(Some(Predictions::open(folder)?.about().clone()))
+    Ok(Some(Predictions::open(&folder)?.about().clone()))
+}
+
+/// The folder that was named, or that of the file.
+fn folder(input: &Path) -> PathBuf {
+    let whole = whole(input);
+    if whole.is_dir() { whole } else { whole.parent().unwrap_or(Path::new(".")).to_owned() }
 }
 
 fn whole(path: &Path) -> PathBuf {

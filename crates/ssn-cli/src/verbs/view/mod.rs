@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use ssn_data::text::counted;
-use ssn_view::{Exported, Library, Listed, Server, ServerLimits, ViewError, export};
+use ssn_view::{ExportCase, Exported, Library, Listed, Server, ServerLimits, ViewError, export};
 
 use crate::args::{Global, ViewArgs};
 use crate::exit::style::WARNING;
@@ -67,14 +67,15 @@ fn serve(args: &ViewArgs, gathered: Gathered, global: &Global) -> Result<Exit, F
 
 /// The cases as the server wants them.
 fn library(gathered: Gathered) -> Library {
-    let listed = |found: &ssn_eval::Found| Listed {
+    let listed = |(number, found): (usize, &ssn_eval::Found)| Listed {
         name: found.id().to_owned(),
         size: found.header.description.size,
+        scores: gathered.headline(number),
         bytes: std::fs::metadata(&found.path).map_or(0, |file| file.len()),
     };
     Library {
         title: gathered.title.clone(),
-        cases: gathered.found.iter().map(listed).collect(),
+        cases: gathered.found.iter().enumerate().map(listed).collect(),
         make: Box::new(move |number| {
             gathered.package(number).map_err(|failure| {
                 failure.tell();
@@ -116,7 +117,7 @@ fn write_page(path: &Path, gathered: &Gathered, progress: OnProgress<'_>) -> Res
         let name = gathered.found[number].id().to_owned();
         let package = gathered.package(number)?;
         phase.advance(1, &name);
-        Ok((name, package))
+        Ok(ExportCase { name, scores: gathered.headline(number), package })
     });
     export::<Failure>(path, cases)
 }
