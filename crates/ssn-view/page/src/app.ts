@@ -17,7 +17,9 @@ import { listenToKeys } from "./ui/keys";
 import { Motion } from "./ui/motion";
 import { Panel } from "./ui/panel";
 import { describe } from "./ui/readout";
+import { saveDialog } from "./ui/savedialog";
 import { Shell } from "./ui/shell";
+import { SliceBar } from "./ui/slices";
 import { Statistics } from "./ui/statistics";
 import { type Message, showMessage, toast } from "./ui/messages";
 import type { Pane } from "./view/pane";
@@ -32,6 +34,7 @@ interface Open {
   readonly motion: Motion;
   readonly gallery: Gallery;
   readonly statistics: Statistics;
+  readonly slices: SliceBar;
 }
 
 export class App {
@@ -42,6 +45,7 @@ export class App {
   private readonly cases: Cases;
   private readonly stage: Stage;
   private readonly saving: Saving;
+  private readonly saveDialog: ReturnType<typeof saveDialog>;
   private current: Open | null = null;
   /** The case that was open last, whose settings the next one takes over. */
   private left: Left | null = null;
@@ -57,7 +61,7 @@ export class App {
       layout: () => this.store.update({ layout: this.store.state.layout === "three" ? "single" : "three" }),
       compare: () => this.store.update({ compare: !this.store.state.compare, active: this.store.state.compare ? 0 : 1 }),
       theme: () => this.nextTheme(),
-      picture: () => void this.saving.picture(),
+      picture: () => this.saveDialog.open(),
       labelMap: () => void this.saving.labelMap(),
       link: () => void this.copyLink(),
     });
@@ -75,6 +79,8 @@ export class App {
       trouble: (message) => this.fail(message),
     });
     this.saving = new Saving(this.engine, this.stage, this.store, (message) => this.say(message));
+    this.saveDialog = saveDialog(this.saving);
+    document.body.append(this.saveDialog.element);
     this.store.listen((state, before) => this.follow(state, before));
     listenToPointer(this.stage, this.store, { hover: (voxel, pane) => this.read(voxel, pane) });
     listenToKeys(this.stage, this.store, {
@@ -82,6 +88,7 @@ export class App {
       step: (by) => this.step(by),
       case: (by) => this.cases.step(by),
       picture: () => void this.saving.picture(),
+      pictureChoices: () => this.saveDialog.open(),
       labelMap: () => void this.saving.labelMap(),
       link: () => void this.copyLink(),
       help: () => (this.shell.help.open ? this.shell.help.close() : this.shell.help.showModal()),
@@ -175,8 +182,10 @@ export class App {
     const panel = new Panel(this.store, subject, motion);
     const gallery = new Gallery(this.engine, subject, (sample) => this.store.steer({ sample }));
     const statistics = new Statistics(this.engine, this.store, subject, panel.histogram, gallery);
-    this.current = { subject, initial, panel, motion, gallery, statistics };
+    const slices = new SliceBar(this.store, subject);
+    this.current = { subject, initial, panel, motion, gallery, statistics, slices };
     this.shell.panelPlace.replaceChildren(panel.element);
+    this.shell.slicePlace.replaceChildren(slices.element);
     this.shell.galleryPlace.replaceChildren(gallery.element);
     this.shell.buttons.layout.hidden = !subject.volume;
     document.title = `${subject.header.name} · ssn view`;
@@ -191,9 +200,11 @@ export class App {
     setIcon(this.shell.buttons.layout, state.layout === "three" ? "single" : "three");
     this.shell.buttons.compare.setAttribute("aria-pressed", String(state.compare));
     this.current.panel.sync(state);
+    this.current.slices.sync(state);
     this.stage.update(state, before);
     this.current.statistics.sync(state);
     if (before.cross !== state.cross || state === before) this.read(null, null);
+    if (before.cross !== state.cross || before.settings !== state.settings || before.axis !== state.axis || state === before) this.shell.announcer.say(() => this.told());
     window.clearTimeout(this.hash);
     this.hash = window.setTimeout(() => this.writeHash(), 200);
   }
@@ -244,6 +255,16 @@ export class App {
     if (!this.current) return;
     const { line, full } = describe(this.current.subject, this.store.state, voxel, pane);
     [this.shell.readout.textContent, this.shell.readout.title] = [line, full];
+  }
+
+  /** What is shown, in words. */
+  private told(): string {
+    if (!this.current) return "";
+    const { subject } = this.current;
+    const { state, settings } = this.store;
+    const { number, count } = subject.slice(subject.plane(state.axis, state.cross));
+    const slice = subject.volume ? [`${subject.planes[state.axis].name} slice ${number} of ${count}`] : [];
+    return [subject.header.name, `sample ${settings.sample}`, ...slice, describe(subject, state, null, null).line.replaceAll("  ·  ", ", ")].join(", ");
   }
 
   private async copyLink(): Promise<void> {

@@ -52,6 +52,7 @@ export function carry({ header: from, initial, state: before }: Left, own: State
     compare: before.compare, active: before.active,
     sampleStyle: before.sampleStyle, predictionStyle: before.predictionStyle, opacity: before.opacity, mapOpacity: before.mapOpacity,
     raterStyles: header.raters.map((name, rater) => before.raterStyles[from.raters.indexOf(name)] ?? own.raterStyles[rater]),
+    hiddenClasses: header.classes.flatMap((name, label) => (before.hiddenClasses.includes(from.classes.indexOf(name)) ? [label] : [])),
     map: before.map === "correlation" && header.kind !== "stochastic" ? "none" : before.map,
     focus: focus > 0 ? focus : own.focus,
     // How many samples are usual depends on the work of a case.

@@ -23,6 +23,25 @@ export function css([r, g, b]: Color, alpha = 1): string {
   return alpha === 1 ? `rgb(${r} ${g} ${b})` : `rgb(${r} ${g} ${b} / ${alpha})`;
 }
 
+/** The relative luminance of a color, 0 to 1 (WCAG 2). */
+function luminance(color: Color): number {
+  const [r, g, b] = color.map((part) => (part <= 10 ? part / 3294.6 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+/** How far two colors are from each other: 1 to 21 (WCAG 2). */
+export function contrast(one: Color, other: Color): number {
+  const [a, b] = [luminance(one), luminance(other)];
+  return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+}
+
+const [BLACK, WHITE]: readonly [Color, Color] = [[0, 0, 0], [255, 255, 255]];
+
+/** Black or white, whichever is farther from a color: on any background, a line is told by its color or by this rim. */
+export function rim(color: Color): Color {
+  return contrast(color, BLACK) >= contrast(color, WHITE) ? BLACK : WHITE;
+}
+
 /** Colors at even steps from 0 to 1. */
 type Scale = readonly Color[];
 

@@ -14,6 +14,10 @@ function named<T extends string>(table: Readonly<Record<T, string>>, text: strin
   return (Object.keys(table) as T[]).find((key) => table[key] === text);
 }
 
+function clampSeed(seed: bigint): bigint {
+  return seed < 0n ? 0n : seed > LARGEST_SEED ? LARGEST_SEED : seed;
+}
+
 const number = (x: number) => String(rounded(x));
 const numbers = (list: readonly number[]) => list.map(number).join(",");
 /** Gray values may be tiny: nine digits are what single precision holds. */
@@ -49,6 +53,7 @@ export function writeFragment(state: State, initial: State, address: string, tok
   changed("sample", "sampleStyle", (style) => EFFECTS[style]);
   changed("prediction", "predictionStyle", (style) => EFFECTS[style]);
   changed("raters", "raterStyles", (styles) => styles.map((style) => EFFECTS[style]).join(""));
+  changed("hide", "hiddenClasses", (labels) => labels.join(","));
   changed("opacity", "opacity", number);
   changed("mapopacity", "mapOpacity", number);
   changed("map", "map", String);
@@ -80,12 +85,17 @@ export function fragmentParts(fragment: string): Map<string, string> {
   return parts;
 }
 
-/** The state of a fragment. What cannot be read, or does not fit the case, stays as it is at first. */
+/** A number as it is written; not a number where the text is none. */
+function asNumber(text: string): number {
+  return text.trim() === "" ? NaN : Number(text);
+}
+
+/** The state of a fragment. Numbers are brought to the nearest that is possible; what cannot be read, or does not fit the case, stays as it is at first. */
 export function readFragment(parts: ReadonlyMap<string, string>, initial: State, header: Header, stored: number): State {
   const bound = limits(header);
   const list = (name: string, count: number, low: number, high: number): number[] | undefined => {
-    const found = parts.get(name)?.split(",").map(Number);
-    if (!found || found.length !== count || found.some((x) => !Number.isFinite(x))) return undefined;
+    const found = parts.get(name)?.split(",").map(asNumber);
+    if (!found || found.length !== count || found.some(Number.isNaN)) return undefined;
     return found.map((x) => Math.min(Math.max(x, low), high));
   };
   const one = (name: string, low: number, high: number) => list(name, 1, low, high)?.[0];
@@ -93,7 +103,7 @@ export function readFragment(parts: ReadonlyMap<string, string>, initial: State,
   const steered = (name: string, count: number, low: number, high: number) => list(name, count, low, high)?.map(rounded);
   const whole = (name: string, low: number, high: number) => {
     const found = one(name, low, high);
-    return found !== undefined && Number.isInteger(found) ? found : undefined;
+    return found === undefined ? undefined : Math.round(found);
   };
   const style = (text: string | undefined) => (text === undefined ? undefined : named(EFFECTS, text));
   const choice = <T extends string>(name: string, choices: readonly T[]) => choices.find((known) => known === parts.get(name));
@@ -102,7 +112,7 @@ export function readFragment(parts: ReadonlyMap<string, string>, initial: State,
     const seed = parts.get(`${prefix}seed`);
     const last = header.kind === "sampled" ? stored - 1 : LARGEST_SAMPLE;
     const read = {
-      seed: seed !== undefined && /^\d{1,20}$/.test(seed) && BigInt(seed) <= LARGEST_SEED ? BigInt(seed) : first.seed,
+      seed: seed !== undefined && /^-?\d{1,40}$/.test(seed) ? clampSeed(BigInt(seed)) : first.seed,
       sample: whole(`${prefix}i`, 0, last) ?? first.sample,
     };
     if (header.kind !== "stochastic") return { ...first, ...read };
@@ -125,9 +135,16 @@ export function readFragment(parts: ReadonlyMap<string, string>, initial: State,
   };
   const samples = whole("n", 1, Number.MAX_SAFE_INTEGER);
   const raters = parts.get("raters");
-  const raterStyles = raters?.length === header.raters.length ? Array.from(raters, (letter) => style(letter) ?? "off") : undefined;
+  const raterStyles = raters?.length === header.raters.length ? Array.from(raters, (letter, rater) => style(letter) ?? initial.raterStyles[rater]) : undefined;
+  const hidden = parts.get("hide")?.split(",").map(asNumber);
+  const hiddenClasses = hidden && header.classes.flatMap((_, label) => (label > 0 && hidden.includes(label) ? [label] : []));
   const volume = header.size[0] > 1;
-  const window = list("window", 2, -Infinity, Infinity) as [number, number] | undefined;
+  const channel = whole("channel", 0, Math.max(header.channels.length - 1, 0)) ?? initial.channel;
+  const { low, high } = header.channels[channel] ?? { low: -Infinity, high: Infinity };
+  // Contrast may be weaker than the values of a channel need, but not so that nothing is seen.
+  const beyond = high > low ? high - low : 1;
+  const window = list("window", 2, low - beyond, high + beyond) as [number, number] | undefined;
+  const maps = header.kind === "stochastic" ? MAPS : MAPS.filter((map) => map !== "correlation");
   const state: State = {
     ...initial,
     settings: [settings("", initial.settings[0]), settings("b.", initial.settings[1])],
@@ -141,12 +158,13 @@ export function readFragment(parts: ReadonlyMap<string, string>, initial: State,
     sampleStyle: style(parts.get("sample")) ?? initial.sampleStyle,
     predictionStyle: style(parts.get("prediction")) ?? initial.predictionStyle,
     raterStyles: raterStyles ?? initial.raterStyles,
+    hiddenClasses: hiddenClasses ?? initial.hiddenClasses,
     opacity: one("opacity", 0, 1) ?? initial.opacity,
     mapOpacity: one("mapopacity", 0, 1) ?? initial.mapOpacity,
-    map: choice<MapKind>("map", MAPS) ?? initial.map,
-    focus: whole("class", 0, header.classes.length - 1) ?? initial.focus,
+    map: choice<MapKind>("map", maps) ?? initial.map,
+    focus: whole("class", 1, header.classes.length - 1) ?? initial.focus,
     samples: samples === undefined ? initial.samples : nearestCount(header, stored, samples),
-    channel: whole("channel", 0, Math.max(header.channels.length - 1, 0)) ?? initial.channel,
+    channel,
     window: window && window[0] < window[1] ? window : initial.window,
     theme: choice<Theme>("theme", ["auto", "light", "dark"]) ?? initial.theme,
   };

@@ -46,6 +46,8 @@ export interface Header {
   readonly channels: readonly Channel[];
   readonly color: boolean;
   readonly raters: readonly string[];
+  /** The scores of an evaluation, in the order of its tables. */
+  readonly scores?: readonly { readonly title: string; readonly value: string }[];
   readonly modes: readonly { readonly share: number }[];
   readonly sections: Readonly<Record<string, Section>>;
 }

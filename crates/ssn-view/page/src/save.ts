@@ -1,12 +1,9 @@
-// What is saved: the views as a picture, and the sample as a label map.
+// What is saved beside figures: the sample as a label map, and the settings as options of the command line.
 
 import type { Settings } from "./messages";
 import { gzip, niftiFile } from "./nifti";
 import { type Triple, voxels } from "./package";
-import type { State } from "./state";
 import type { Subject } from "./subject";
-import type { Stage } from "./view/stage";
-import { wrap } from "./wrap";
 
 /** Hands a file to the reader. */
 export function download(name: string, blob: Blob): void {
@@ -24,7 +21,7 @@ export function fileName(subject: Subject, settings: Settings): string {
 }
 
 /** The settings as options of `ssn sample`, each with its value: what they change, or nothing. */
-function options(subject: Subject, settings: Settings): string[] {
+export function sampleOptions(subject: Subject, settings: Settings): string[] {
   const { header } = subject;
   const names = header.classes.slice(header.classes.length - header.logits);
   const quoted = (text: string) => (/^[\w.=+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
@@ -40,39 +37,7 @@ function options(subject: Subject, settings: Settings): string[] {
 
 /** The settings as `ssn sample` takes them. */
 export function asArguments(subject: Subject, settings: Settings): string {
-  return options(subject, settings).join(" ");
-}
-
-/** Height of a line below the views, and what is left free around text, in pixels of the page. */
-const [LINE, MARGIN] = [17, 10];
-
-/** The views as they are, with lines below that say what they show. */
-export function picture(stage: Stage, subject: Subject, state: State): Promise<Blob> {
-  const ratio = window.devicePixelRatio || 1;
-  const box = stage.element.getBoundingClientRect();
-  const canvas = document.createElement("canvas");
-  const context = canvas.getContext("2d")!;
-  const font = `${12 * ratio}px system-ui, sans-serif`;
-  context.font = font;
-  const [width, views] = [Math.round(box.width * ratio), Math.round(box.height * ratio)];
-  const slots = state.compare ? [0, 1] : [0];
-  const told = slots.map((slot) => [...(state.compare ? [`${"AB"[slot]}:`] : []), ...options(subject, state.settings[slot])]);
-  const lines = [[`${subject.header.name} ·`, ...told[0]], ...told.slice(1), ["Made by ssn view. Research use only, not a medical device."]]
-    .flatMap((pieces) => wrap(pieces, width - 2 * MARGIN * ratio, (text) => context.measureText(text).width));
-  // A canvas that gets a size forgets its font.
-  canvas.width = width;
-  canvas.height = views + Math.round((lines.length * LINE + MARGIN) * ratio);
-  context.font = font;
-  context.fillStyle = "#0b0d10";
-  context.fillRect(0, 0, canvas.width, canvas.height);
-  for (const pane of stage.panes) {
-    const place = pane.canvas.getBoundingClientRect();
-    context.drawImage(pane.canvas, Math.round((place.left - box.left) * ratio), Math.round((place.top - box.top) * ratio));
-  }
-  context.fillStyle = "#c9ced6";
-  context.textBaseline = "middle";
-  lines.forEach((line, i) => context.fillText(line, MARGIN * ratio, views + (MARGIN / 2 + LINE * (i + 0.5)) * ratio));
-  return new Promise((done, failed) => canvas.toBlob((blob) => (blob ? done(blob) : failed(new Error("The picture could not be made."))), "image/png"));
+  return sampleOptions(subject, settings).join(" ");
 }
 
 /** Labels of what is shown, on the whole image. */

@@ -1,25 +1,28 @@
 // Saving what is shown, and saying so where it fails.
 
 import { Dropped, type Engine } from "./engine";
-import { asArguments, download, fileName, labelMap, picture } from "./save";
+import { type FigureOptions, USUAL_FIGURE, figure } from "./figure";
+import { asArguments, download, fileName, labelMap } from "./save";
 import type { Store } from "./state";
 import { type Message, toast } from "./ui/messages";
 import type { Stage } from "./view/stage";
 
 export class Saving {
   private count = 0;
+  /** How figures are made; the last choice stays. */
+  figure: FigureOptions = USUAL_FIGURE;
 
   constructor(
     private readonly engine: Engine, private readonly stage: Stage, private readonly store: Store, private readonly say: (message: Message | null) => void,
   ) {}
 
-  /** Saves the views. */
+  /** Saves the views as a figure. */
   picture(): Promise<void> {
     return this.attempt("The picture was not saved", async () => {
       const { subject } = this.stage;
       if (!subject) return;
       const name = `${fileName(subject, this.store.settings)}.png`;
-      download(name, await picture(this.stage, subject, this.store.state));
+      download(name, await figure(this.stage, subject, this.store.state, this.figure));
     });
   }
 

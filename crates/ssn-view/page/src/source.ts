@@ -1,9 +1,18 @@
 // Where cases come from: the server that sent the page, or the page itself where it is an export.
 
+/** The scores of a case by which cases are listed; null for one without a value. */
+export interface Headline {
+  readonly ged2: number | null;
+  readonly dice: number | null;
+  readonly diversity: number | null;
+}
+
 export interface Listed {
   readonly id: string;
   readonly name: string;
   readonly size: readonly number[] | null;
+  /** Null where the case was not evaluated. */
+  readonly scores: Headline | null;
 }
 
 export interface Source {
@@ -35,6 +44,7 @@ export function embedded(): Source | null {
   const cases = scripts.map((script, i) => ({
     id: String(i), name: script.dataset.name ?? `case ${i + 1}`,
     size: script.dataset.size?.split(",").map(Number) ?? null,
+    scores: script.dataset.scores ? (JSON.parse(script.dataset.scores) as Headline) : null,
   }));
   return {
     title: "", cases, token: null,

@@ -32,6 +32,8 @@ export interface State {
   readonly sampleStyle: Style;
   readonly predictionStyle: Style;
   readonly raterStyles: readonly Style[];
+  /** Classes that no label map shows, ascending. */
+  readonly hiddenClasses: readonly number[];
   readonly opacity: number;
   readonly mapOpacity: number;
   readonly map: MapKind;
@@ -86,7 +88,7 @@ export function defaultState(id: string, header: Header, cross: Triple, heavy: b
     cross, axis: 0, layout: header.size[0] > 1 ? "three" : "single", zoom: 1, center: null,
     // Of independent voxels, outlines would hide all else.
     sampleStyle: header.kind === "deterministic" ? "fill" : "both", // With several classes, two sets of outlines are too many to begin with.
-    predictionStyle: header.classes.length > 2 ? "off" : "contour", raterStyles: header.raters.map(() => "off"), opacity: 0.35, mapOpacity: 0.75,
+    predictionStyle: header.classes.length > 2 ? "off" : "contour", raterStyles: header.raters.map(() => "off"), hiddenClasses: [], opacity: 0.35, mapOpacity: 0.75,
     map: "none", focus: 1, samples: heavy ? 50 : 100, quantiles: false, gallery: true,
     channel: 0, window: header.channels.length > 0 ? [header.channels[0].low, header.channels[0].high] : [0, 1],
     image: true, smooth: true, crosshair: header.size[0] > 1, theme: "auto",

@@ -56,6 +56,11 @@ export class Subject {
     return { axis, index: cross[axis] - this.header.shown.start[axis] };
   }
 
+  /** The place of a plane in the image, counted from 1, and how many there are. */
+  slice({ axis, index }: Plane): { number: number; count: number } {
+    return { number: index + this.header.shown.start[axis] + 1, count: this.header.size[axis] };
+  }
+
   /** The index of a voxel of the image in what is shown. */
   index([z, y, x]: Triple): number {
     const [z0, y0, x0] = this.header.shown.start;

@@ -161,9 +161,9 @@ export function toggle(name: string, text: string, title: string, change: (on: b
 
 /** A part of the panel that can be folded. */
 export function group(name: string, open: boolean, tools: Node[], ...children: (Node | null)[]): HTMLDetailsElement {
-  const summary = el("summary", {}, el("span", {}, name), el("span", { class: "tools" }, ...tools));
-  for (const tool of tools) tool.addEventListener("click", (event) => event.preventDefault());
-  return el("details", { class: "group", open, "data-group": name }, summary, el("div", { class: "body" }, ...children));
+  // Buttons stand beside the summary, not in it: it is a button itself.
+  return el("details", { class: "group", open, "data-group": name },
+    el("summary", {}, name), tools.length > 0 && el("div", { class: "tools" }, ...tools), el("div", { class: "body" }, ...children));
 }
 
 /** A small text that explains. */

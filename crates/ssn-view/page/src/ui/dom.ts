@@ -35,6 +35,7 @@ const ICONS = {
   reset: "M12 5V2L7 6.5 12 11V7.5a4.75 4.75 0 1 1-4.75 4.75H4.5A7.5 7.5 0 1 0 12 5z",
   left: "M15 5l-8 7 8 7z",
   right: "M9 5l8 7-8 7z",
+  up: "M5 15l7-8 7 8z",
   compare: "M3 5h8v14H3zM13 5h8v14h-8zM5 7v10h4V7z",
   three: "M3 4h11v16H3zM16 4h5v7h-5zM16 13h5v7h-5z",
   single: "M4 4h16v16H4z",

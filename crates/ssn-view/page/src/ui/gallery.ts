@@ -49,9 +49,11 @@ export class Gallery {
       button.disabled = sample === undefined;
       caption.textContent = sample === undefined ? NOTHING : `sample ${sample}`;
       button.setAttribute("aria-pressed", String(sample === settings.sample));
+      if (sample === undefined) button.setAttribute("aria-label", "a sample to come");
+      else button.removeAttribute("aria-label");
     });
     const key = [this.samples.join(" "), plane.axis, plane.index, settings.seed, settings.temperature, ...settings.classScales, "|",
-      ...settings.modeWeights, settings.diagonalNoise, state.channel, ...state.window, state.image].join(" ");
+      ...settings.modeWeights, settings.diagonalNoise, state.channel, ...state.window, state.image, "|", ...state.hiddenClasses].join(" ");
     if (key === this.shown || this.samples.length === 0) return;
     this.shown = key;
     this.ask(state, settings, plane);
@@ -109,7 +111,7 @@ export class Gallery {
       raster.finish();
       context.drawImage(raster.canvas, 0, 0);
     }
-    paintLabels(raster.start(rows, columns), labels, columns, sampleMark(subject.header.classes.length), 0.55);
+    paintLabels(raster.start(rows, columns), labels, columns, sampleMark(subject.header.classes.length), 0.55, state.hiddenClasses);
     raster.finish();
     context.imageSmoothingEnabled = false;
     context.drawImage(raster.canvas, 0, 0);

@@ -18,6 +18,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
   ["x", "raters on or off"],
   ["m", "next map: entropy, probability, moves with, none"],
   ["k", "next class for maps and volumes"],
+  ["o", "one class alone: the next; all again"],
   ["q", "quantile contours"],
   ["g", "gallery"],
   ["h", "cross-hair"],
@@ -25,7 +26,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
   ["+ − 0", "zoom in, out, whole"],
   ["w", "usual contrast"],
   ["[ ]", "case before, case after"],
-  ["s", "save the views as PNG"],
+  ["s S", "save a figure as PNG; choose size and background"],
   ["n", "save the sample as NIfTI label map"],
   ["l", "copy a link to what is shown"],
   ["?", "this help"],
@@ -38,18 +39,20 @@ const GESTURES: readonly (readonly [string, string])[] = [
   ["right drag", "contrast: across the width, down the level"],
   ["wheel", "slices of a volume; zoom of a picture"],
   ["Ctrl and wheel", "zoom"],
+  ["two fingers", "zoom and move the image"],
+  ["Tab to a view", "then arrows move its cross-hair, Page Up and Down its slice"],
   ["double click", "whole image; on a slider its usual value"],
 ];
 
 export function helpDialog(): HTMLDialogElement {
   type Rows = readonly (readonly [string, string])[];
   const table = (rows: Rows, shown: (text: string) => (Node | string)[]) =>
-    el("table", {}, ...rows.map(([name, what]) => el("tr", {}, el("th", {}, ...shown(name)), el("td", {}, what))));
+    el("table", {}, ...rows.map(([name, what]) => el("tr", {}, el("th", { scope: "row" }, ...shown(name)), el("td", {}, what))));
   const keys = (text: string) => text.split(" ").flatMap((key) => [el("kbd", {}, key), " "]);
   const dialog = el("dialog", { class: "help", "aria-label": "Keys" });
   dialog.append(
     el("header", {}, el("strong", {}, "Keys"), iconButton("close", "Close", () => dialog.close())),
-    el("div", { class: "help-columns" }, table(KEYS.slice(0, 14), keys), el("div", {}, table(KEYS.slice(14), keys), el("h3", {}, "Mouse"), table(GESTURES, (text) => [text]))),
+    el("div", { class: "help-columns" }, table(KEYS.slice(0, 16), keys), el("div", {}, table(KEYS.slice(16), keys), el("h2", {}, "Mouse, touch and focus"), table(GESTURES, (text) => [text]))),
     el("p", { class: "note" }, "A sample is a function of seed, number and settings: `ssn sample` with the same gives the same label map, voxel for voxel. Research use only, not a medical device."),
   );
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });

@@ -8,7 +8,8 @@ import { raterMark } from "../marks";
 import { el, svg } from "./dom";
 
 const [WIDTH, HEIGHT, TOP, BOTTOM, SIDE] = [300, 152, 30, 25, 6];
-const BINS = 24;
+/** Bars are as wide as a finger needs where there is no mouse. */
+const BINS = matchMedia("(pointer: coarse)").matches ? 12 : 24;
 /** Samples beyond so many times what is usual are counted, not drawn, as in reports. */
 const FAR = 2;
 
@@ -125,6 +126,7 @@ export class Histogram {
     this.drawing.style.setProperty("--class", css(classColor(focus)));
     this.drawing.replaceChildren(...parts);
     this.text.textContent = this.sentence(volumes, sorted, prediction, current, end, unit);
+    this.drawing.setAttribute("aria-label", `volumes of ${subject.header.classes[focus]} in samples, raters and prediction`);
   }
 
   private sentence(volumes: number[], sorted: number[], prediction: number, current: number | null, end: number, unit: string): string {

@@ -1,8 +1,10 @@
 // The keyboard.
 
 import { MAPS, STYLES, type State, type Store, limits } from "../state";
-import { scroll, zoomAt } from "../view/pointer";
+import type { Pane } from "../view/pane";
+import { nudge, scroll, zoomAt } from "../view/pointer";
 import type { Stage } from "../view/stage";
+import { alone, soloClass } from "./classes";
 
 /** What keys do that belongs to no state. */
 export interface KeyActions {
@@ -10,6 +12,7 @@ export interface KeyActions {
   step(by: number): void;
   case(by: number): void;
   picture(): void;
+  pictureChoices(): void;
   labelMap(): void;
   link(): void;
   help(): void;
@@ -34,8 +37,23 @@ export function listenToKeys(stage: Stage, store: Store, actions: KeyActions): v
     if (event.key === "Enter" && event.target instanceof HTMLInputElement && event.target.type !== "search") event.target.blur();
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target, event.key) || !stage.subject) return;
     if (document.querySelector("dialog[open]") && event.key !== "?") return;
-    if (press(event.key, event.shiftKey)) event.preventDefault();
+    const pane = stage.panes.find(({ canvas }) => canvas === event.target) ?? null;
+    if (pane ? pressOn(pane, event.key, event.shiftKey) || press(event.key, event.shiftKey) : press(event.key, event.shiftKey)) event.preventDefault();
   });
+
+  /** Keys on a view that has the focus: arrows move its cross-hair. */
+  function pressOn(pane: Pane, key: string, shift: boolean): boolean {
+    const by = shift ? 10 : 1;
+    switch (key) {
+      case "ArrowLeft": return nudge(stage, store, pane, -by, 0);
+      case "ArrowRight": return nudge(stage, store, pane, by, 0);
+      case "ArrowUp": return nudge(stage, store, pane, 0, -by);
+      case "ArrowDown": return nudge(stage, store, pane, 0, by);
+      case "PageUp": scroll(stage, store, pane.axis, by); return true;
+      case "PageDown": scroll(stage, store, pane.axis, -by); return true;
+      default: return false;
+    }
+  }
 
   function press(key: string, shift: boolean): boolean {
     const { state } = store;
@@ -82,6 +100,12 @@ export function listenToKeys(stage: Stage, store: Store, actions: KeyActions): v
         return patch({ map: next(maps, state.map) });
       }
       case "k": return patch({ focus: (state.focus % (header.classes.length - 1)) + 1 });
+      case "o": {
+        const count = header.classes.length;
+        if (count === 2) return false;
+        const solo = soloClass(state.hiddenClasses, count);
+        return patch({ hiddenClasses: solo === count - 1 ? [] : alone([], (solo ?? 0) + 1, count) });
+      }
       case "q": return patch({ quantiles: !state.quantiles });
       case "g": return patch({ gallery: !state.gallery });
       case "h": return patch({ crosshair: !state.crosshair });
@@ -98,6 +122,7 @@ export function listenToKeys(stage: Stage, store: Store, actions: KeyActions): v
       case "[": return does(() => actions.case(-1));
       case "]": return does(() => actions.case(1));
       case "s": return does(actions.picture);
+      case "S": return does(actions.pictureChoices);
       case "n": return does(actions.labelMap);
       case "l": return does(actions.link);
       case "?": return does(actions.help);

@@ -18,7 +18,7 @@ export function showMessage(place: HTMLElement, message: Message | null): void {
   place.setAttribute("role", message.kind === "error" ? "alert" : "status");
   const { action } = message;
   place.replaceChildren(el("div", { class: "card" }, el("h2", {}, message.title), el("p", {}, message.text),
-    message.kind === "busy" ? el("progress", { max: 1, value: message.share ?? 0 }) : null,
+    message.kind === "busy" ? el("progress", { max: 1, value: message.share ?? 0, "aria-label": message.title }) : null,
     action ? el("div", { class: "row" }, el("button", { type: "button", class: "text-button", onclick: action.act }, action.name)) : null));
 }
 

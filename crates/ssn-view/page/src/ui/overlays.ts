@@ -1,9 +1,9 @@
 // The groups of controls that say what is laid over the image, and how the image looks.
 
-import { classColor, css } from "../color";
 import { type Mark, predictionMark, raterMark, sampleMark } from "../marks";
 import { MAPS, type MapKind, type State, type Style, sampleCounts } from "../state";
-import { type Parts, type Scale, choice, dot, group, lineSample, note, select, slider, toggle } from "./controls";
+import { classSwitches } from "./classes";
+import { type Parts, type Scale, choice, group, lineSample, note, select, slider, toggle } from "./controls";
 import { el, iconButton } from "./dom";
 import { whyNot } from "./steering";
 
@@ -20,7 +20,8 @@ const MAP_NAMES: Readonly<Record<MapKind, readonly [string, string]>> = {
   correlation: ["moves with", "what moves with the voxel of the cross-hair: the correlation of the class's logits with its logit there"],
 };
 
-export function overlaysGroup({ store, subject: { header }, follow }: Parts): HTMLElement {
+export function overlaysGroup(parts: Parts): HTMLElement {
+  const { store, subject: { header }, follow } = parts;
   const count = header.classes.length;
   const row = (name: string, text: string, mark: Mark, now: (state: State) => Style, change: (style: Style) => void) => {
     const styles = choice<Style>(name, STYLE_NAMES, change);
@@ -32,8 +33,7 @@ export function overlaysGroup({ store, subject: { header }, follow }: Parts): HT
     change: (value) => store.update({ opacity: value }),
   });
   follow((state) => opacity.set(state.opacity));
-  const classes = count === 2 ? null : el("div", { class: "classes" }, ...header.classes.slice(1).map((name, i) => el("span", { class: "named" }, dot(css(classColor(i + 1))), name)));
-  return group("Overlays", true, [], classes,
+  return group("Overlays", true, [], classSwitches(parts),
     row("sample-style", "sample", sampleMark(count), (state) => state.sampleStyle, (style) => store.update({ sampleStyle: style })),
     row("prediction-style", "mean prediction", predictionMark(count), (state) => state.predictionStyle, (style) => store.update({ predictionStyle: style })),
     ...header.raters.map((name, rater) => row(`rater-${rater}`, name, raterMark(rater, count), (state) => state.raterStyles[rater],
@@ -121,8 +121,11 @@ export function aboutGroup({ subject: { header } }: Parts): HTMLElement {
     ["size", header.size[0] > 1 ? `${[...header.size].reverse().join(" × ")} voxels${header.has_spacing ? ` of ${[...header.spacing].reverse().map((mm) => Number(mm.toFixed(2))).join(" × ")} mm` : ""}` : `${header.size[2]} × ${header.size[1]} pixels`],
     ...(header.kind === "stochastic" ? [["rank", String(header.rank)] as [string, string]] : []),
   ];
+  const scores = header.scores ?? [];
   return group("About this case", ROOMY, [],
     el("dl", {}, ...facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
+    scores.length === 0 ? null : el("div", { class: "caption" }, "scores against the raters, by ssn evaluate"),
+    scores.length === 0 ? null : el("dl", { class: "scores" }, ...scores.flatMap(({ title, value }) => [el("dt", {}, title), el("dd", {}, value)])),
     header.frozen && header.frozen.voxels > 0 ? note(`${header.frozen.voxels.toLocaleString("en")} voxels: ${header.frozen.rule}`) : null,
     note("For research only. Not a medical device, and not for diagnosis or treatment."));
 }

@@ -1,16 +1,17 @@
 // One view of a slice: its canvas, and what is painted on it.
 
-import { QUANTILES, css } from "../color";
+import { type Color, QUANTILES } from "../color";
 import { COLUMNS, type Orientation, type Plane, ROWS, strides } from "../geometry";
 import { type Mark, predictionMark, raterMark, sampleMark } from "../marks";
 import type { Triple } from "../package";
 import type { State, Style } from "../state";
 import type { Subject } from "../subject";
-import { paintBar, paintLetters, paintName, paintScale } from "./annotations";
+import { DARK, type Surface, paintBar, paintLetters, paintName, paintScale } from "./annotations";
 import { labelOutlines, outline } from "./contours";
+import { type OutlineLook, lineWeight, strokeOutlines } from "./lines";
 import { LEVELS, atLeast } from "./quantiles";
 import { Raster, paintImage, paintLabels, paintMap } from "./raster";
-import { type Transform, place, transform, untransform } from "./transform";
+import { type Transform, extent, partOf, place, transform, untransform } from "./transform";
 
 /** What is known about a slice and can be painted. */
 export interface Shown {
@@ -36,7 +37,7 @@ export class Pane {
 
   constructor(readonly slot: 0 | 1, public axis: 0 | 1 | 2) {
     this.element.className = "pane";
-    this.canvas.tabIndex = -1;
+    this.canvas.tabIndex = 0;
     this.element.append(this.canvas);
   }
 
@@ -80,17 +81,40 @@ export class Pane {
     return [voxel[0] + start[0], voxel[1] + start[1], voxel[2] + start[2]];
   }
 
+  /** Paints the canvas of the page. */
   paint(subject: Subject, state: State): void {
     const { context, canvas, shown } = this;
+    const surface: Surface = { context, ratio: window.devicePixelRatio || 1, ...DARK };
+    if (shown) this.transform = transform(subject.header, this.orientation(subject), shown.plane, canvas.width, canvas.height, state.zoom, state.center);
+    this.draw(surface, subject, state, this.transform);
+    const map = state.map !== "none" && shown?.map;
+    if (map && this.element.dataset.main === "true") paintBar(surface, state.map, subject.header.classes[state.focus]);
+  }
+
+  /** The part of the view that the image covers, on a canvas of its own with so many pixels for each of the page. */
+  picture(subject: Subject, state: State, ratio: number, colors: Omit<Surface, "context" | "ratio">): HTMLCanvasElement {
+    const canvas = document.createElement("canvas");
+    if (!this.shown) return canvas;
+    const { clientWidth, clientHeight } = this.element;
+    const { plane } = this.shown;
+    const view = transform(subject.header, this.orientation(subject), plane, clientWidth, clientHeight, state.zoom, state.center);
+    const { rows, columns } = strides(subject.size, plane);
+    const { left, top, width, height } = extent(view, rows, columns, clientWidth, clientHeight);
+    canvas.width = width * ratio;
+    canvas.height = height * ratio;
+    this.draw({ context: canvas.getContext("2d")!, ratio, ...colors }, subject, state, partOf(view, left, top, ratio));
+    return canvas;
+  }
+
+  private draw(surface: Surface, subject: Subject, state: State, view: Transform | null): void {
+    const { context, background } = surface;
+    const { shown } = this;
     context.setTransform(1, 0, 0, 1, 0, 0);
-    context.clearRect(0, 0, canvas.width, canvas.height);
-    context.fillStyle = "#0b0d10";
-    context.fillRect(0, 0, canvas.width, canvas.height);
-    if (!shown) return;
+    context.fillStyle = background;
+    context.fillRect(0, 0, context.canvas.width, context.canvas.height);
+    if (!shown || !view) return;
     const { rows, columns } = strides(subject.size, shown.plane);
     const orientation = this.orientation(subject);
-    const view = transform(subject.header, orientation, shown.plane, canvas.width, canvas.height, state.zoom, state.center);
-    this.transform = view;
 
     context.setTransform(...view.matrix);
     if (state.image && subject.hasImage) {
@@ -105,13 +129,12 @@ export class Pane {
     context.drawImage(this.overlay.canvas, 0, 0);
     context.setTransform(1, 0, 0, 1, 0, 0);
 
-    this.paintContours(subject, state, shown, rows, columns, view);
-    if (state.crosshair || state.map === "correlation") this.paintCross(subject, state, shown.plane, view);
-    const number = shown.plane.index + subject.header.shown.start[shown.plane.axis];
-    const name = [...(state.compare ? ["AB"[this.slot]] : []), ...(subject.volume ? [`${orientation.name} ${number}`] : [])];
-    paintLetters(context, orientation, paintName(context, name.join(" · ")));
-    if (subject.volume && subject.header.has_spacing) paintScale(context, view);
-    if (map && this.element.dataset.main === "true") paintBar(context, state.map, subject.header.classes[state.focus]);
+    this.paintContours(surface, subject, state, shown, rows, columns, view);
+    if (state.crosshair || state.map === "correlation") this.paintCross(surface, subject, state, shown.plane, view);
+    const { number, count } = subject.slice(shown.plane);
+    const name = [...(state.compare ? ["AB"[this.slot]] : []), ...(subject.volume ? [`${orientation.name} ${number} of ${count}`] : [])];
+    paintLetters(surface, orientation, paintName(surface, name.join(" · ")));
+    if (subject.volume && subject.header.has_spacing) paintScale(surface, view);
   }
 
   private makeImage(subject: Subject, state: State, plane: Plane, rows: number, columns: number): void {
@@ -142,7 +165,7 @@ export class Pane {
     } else {
       const fills = (style: Style) => style === "fill" || style === "both";
       const classes = subject.header.classes.length;
-      const fill = (labels: Uint8Array, mark: Mark) => paintLabels(pixels, labels, columns, mark, state.opacity);
+      const fill = (labels: Uint8Array, mark: Mark) => paintLabels(pixels, labels, columns, mark, state.opacity, state.hiddenClasses);
       state.raterStyles.forEach((style, rater) => {
         if (fills(style)) fill(this.fixedLabels(subject, rater, shown.plane), raterMark(rater, classes));
       });
@@ -152,14 +175,19 @@ export class Pane {
     this.overlay.finish();
   }
 
-  private paintContours(subject: Subject, state: State, shown: Shown, rows: number, columns: number, view: Transform): void {
+  private paintContours(surface: Surface, subject: Subject, state: State, shown: Shown, rows: number, columns: number, view: Transform): void {
+    const onMap = state.map !== "none" && shown.map !== null;
     // Under a map, fills become contours: both at once could not be read.
-    const drawn = (style: Style) => style === "contour" || style === "both" || (style === "fill" && state.map !== "none" && shown.map !== null);
+    const drawn = (style: Style) => style === "contour" || style === "both" || (style === "fill" && onMap);
     const classes = subject.header.classes.length;
+    const [a, b] = view.matrix;
+    const weight = lineWeight(Math.max(Math.abs(a), Math.abs(b)) / surface.ratio);
+    const outlines: { path: Path2D; look: OutlineLook }[] = [];
+    const trace = (path: Path2D, width: number, dash: readonly number[], color: Color) => outlines.push({ path, look: { width: width * weight, dash, color, onMap } });
     const stroke = (labels: Uint8Array, width: number, { dash, color }: Mark) => {
       let paths = this.outlines.get(labels);
       if (!paths) this.outlines.set(labels, paths = labelOutlines(labels, rows, columns));
-      for (const [label, path] of paths) this.stroke(path, view, width, dash, css(color(label)));
+      for (const [label, path] of paths) if (!state.hiddenClasses.includes(label)) trace(path, width, dash, color(label));
     };
     if (drawn(state.sampleStyle)) stroke(shown.labels, 2, sampleMark(classes));
     if (drawn(state.predictionStyle)) stroke(this.fixedLabels(subject, -1, shown.plane), 1.5, predictionMark(classes));
@@ -167,32 +195,14 @@ export class Pane {
       if (drawn(style)) stroke(this.fixedLabels(subject, rater, shown.plane), 1.75, raterMark(rater, classes));
     });
     const { shares } = shown;
-    if (!state.quantiles || !shares) return;
-    for (const [level, width, dash] of LEVELS) {
-      this.stroke(outline(rows, columns, (i) => atLeast(shares[i], level)), view, width, dash, css(QUANTILES));
+    if (state.quantiles && shares) {
+      for (const [level, width, dash] of LEVELS) trace(outline(rows, columns, (i) => atLeast(shares[i], level)), width, dash, QUANTILES);
     }
+    strokeOutlines(surface, view, outlines);
   }
 
-  /** Strokes a path of voxels in the pixels of the screen, with a dark rim that sets it off from bright images. */
-  private stroke(path: Path2D, view: Transform, width: number, dash: readonly number[], color: string): void {
-    const { context } = this;
-    const ratio = window.devicePixelRatio || 1;
-    const placed = new Path2D();
-    placed.addPath(path, new DOMMatrix([...view.matrix]));
-    context.lineCap = dash.length > 0 ? "butt" : "square";
-    context.setLineDash(dash.map((length) => length * ratio));
-    context.strokeStyle = dash.length === 0 ? "rgb(0 0 0 / 0.45)" : "rgb(0 0 0 / 0.6)";
-    context.lineWidth = (width + 1.5) * ratio;
-    context.stroke(placed);
-    context.strokeStyle = color;
-    context.lineWidth = width * ratio;
-    context.stroke(placed);
-    context.setLineDash([]);
-  }
-
-  private paintCross(subject: Subject, state: State, plane: Plane, view: Transform): void {
-    const { context, canvas } = this;
-    const ratio = window.devicePixelRatio || 1;
+  private paintCross({ context, ratio, rim }: Surface, subject: Subject, state: State, plane: Plane, view: Transform): void {
+    const { canvas } = context;
     const { start } = subject.header.shown;
     const [rowAxis, columnAxis] = [ROWS[plane.axis], COLUMNS[plane.axis]];
     const { x, y } = place(view, state.cross[rowAxis] - start[rowAxis] + 0.5, state.cross[columnAxis] - start[columnAxis] + 0.5);
@@ -204,10 +214,12 @@ export class Pane {
       context.moveTo(fromX, fromY);
       context.lineTo(toX, toY);
     }
-    for (const [color, width] of [["rgb(0 0 0 / 0.3)", 3], ["rgb(120 200 255 / 0.8)", 1]] as const) {
+    for (const [color, width] of [[rim, 3], ["rgb(90 180 245)", 1]] as const) {
+      context.globalAlpha = width > 1 ? 0.45 : 0.85;
       context.strokeStyle = color;
       context.lineWidth = width * ratio;
       context.stroke();
     }
+    context.globalAlpha = 1;
   }
 }

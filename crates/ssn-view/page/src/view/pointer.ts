@@ -10,7 +10,9 @@ import type { Stage } from "./stage";
 const STILL = 4;
 const ZOOM_RANGE = [0.2, 40] as const;
 
-type Gesture = "click" | "pan" | "cross" | "window";
+type Gesture = "click" | "pan" | "cross" | "window" | "pinch";
+
+interface Point { readonly x: number; readonly y: number }
 
 export interface PointerEvents {
   /** The voxel under the mouse, or none. */
@@ -21,9 +23,11 @@ export function listenToPointer(stage: Stage, store: Store, events: PointerEvent
   const { element } = stage;
   let gesture: Gesture | null = null;
   let pane: Pane | null = null;
-  let start = { x: 0, y: 0 };
-  let last = { x: 0, y: 0 };
+  let start: Point = { x: 0, y: 0 };
+  let last: Point = { x: 0, y: 0 };
   let scrolled = 0;
+  /** Fingers on the views, by their pointers. */
+  const fingers = new Map<number, Point>();
 
   const paneAt = (target: EventTarget | null) => stage.panes.find((one) => one.canvas === target) ?? null;
 
@@ -32,6 +36,11 @@ export function listenToPointer(stage: Stage, store: Store, events: PointerEvent
     pane = paneAt(event.target);
     if (!pane || !stage.subject) return;
     pane.canvas.setPointerCapture(event.pointerId);
+    if (event.pointerType === "touch") fingers.set(event.pointerId, { x: event.clientX, y: event.clientY });
+    if (fingers.size === 2) {
+      gesture = "pinch";
+      return;
+    }
     start = last = { x: event.clientX, y: event.clientY };
     gesture = event.button === 2 ? "window" : event.button === 1 ? "pan" : event.shiftKey ? "cross" : "click";
     if (store.state.compare && pane.slot !== store.state.active) store.update({ active: pane.slot });
@@ -44,6 +53,10 @@ export function listenToPointer(stage: Stage, store: Store, events: PointerEvent
       events.hover(over && stage.subject ? over.voxel(stage.subject, event.clientX, event.clientY, true) : null, over);
       return;
     }
+    if (gesture === "pinch") {
+      pinch(pane, event);
+      return;
+    }
     const [dx, dy] = [event.clientX - last.x, event.clientY - last.y];
     if (gesture === "click" && Math.hypot(event.clientX - start.x, event.clientY - start.y) > STILL) gesture = "pan";
     if (gesture === "click") return;
@@ -53,10 +66,11 @@ export function listenToPointer(stage: Stage, store: Store, events: PointerEvent
     if (gesture === "window") moveWindow(dx, dy);
   });
   element.addEventListener("pointerup", (event) => {
+    if (lift(event)) return;
     if (gesture === "click" && pane) moveCross(pane, event, true);
     [gesture, pane] = [null, null];
   });
-  element.addEventListener("pointercancel", () => { [gesture, pane] = [null, null]; });
+  element.addEventListener("pointercancel", (event) => { if (!lift(event)) [gesture, pane] = [null, null]; });
   element.addEventListener("pointerleave", () => events.hover(null, null));
   element.addEventListener("dblclick", () => store.update({ zoom: 1, center: null }));
   element.addEventListener("wheel", (event) => {
@@ -74,6 +88,24 @@ export function listenToPointer(stage: Stage, store: Store, events: PointerEvent
     scrolled = 0;
     scroll(stage, store, over.axis, Math.abs(event.deltaY) >= 100 ? Math.sign(steps) : steps);
   }, { passive: false });
+
+  /** A finger leaves; true where others of a pinch stay, which does nothing more until all have left. */
+  function lift({ pointerId }: PointerEvent): boolean {
+    fingers.delete(pointerId);
+    return gesture === "pinch" && fingers.size > 0;
+  }
+
+  /** Two fingers: what was between them stays there, and grows with their distance. */
+  function pinch(over: Pane, { pointerId, clientX, clientY }: PointerEvent): void {
+    const from = fingers.get(pointerId);
+    const other = [...fingers].find(([id]) => id !== pointerId)?.[1];
+    if (!from || !other || fingers.size !== 2) return;
+    const to = { x: clientX, y: clientY };
+    fingers.set(pointerId, to);
+    const apart = (a: Point) => Math.max(Math.hypot(a.x - other.x, a.y - other.y), 1);
+    pan(over, (to.x - from.x) / 2, (to.y - from.y) / 2);
+    zoomAt(stage, store, over, apart(to) / apart(from), { clientX: (to.x + other.x) / 2, clientY: (to.y + other.y) / 2 }, false);
+  }
 
   function moveCross(over: Pane, event: PointerEvent, inside = false): void {
     const voxel = over.voxel(stage.subject!, event.clientX, event.clientY, inside);
@@ -109,8 +141,8 @@ export function listenToPointer(stage: Stage, store: Store, events: PointerEvent
   }
 }
 
-/** Zooms by a factor; the place under the mouse stays. */
-export function zoomAt(stage: Stage, store: Store, pane: Pane, factor: number, point: { clientX: number; clientY: number } | null): void {
+/** Zooms by a factor; the place under the mouse stays. An image that is whole again goes to the middle, unless fingers hold it. */
+export function zoomAt(stage: Stage, store: Store, pane: Pane, factor: number, point: { clientX: number; clientY: number } | null, snaps = true): void {
   const { subject } = stage;
   if (!subject || !pane.transform) return;
   const zoom = Math.min(Math.max(store.state.zoom * factor, ZOOM_RANGE[0]), ZOOM_RANGE[1]);
@@ -130,7 +162,21 @@ export function zoomAt(stage: Stage, store: Store, pane: Pane, factor: number, p
     keep(across, point.clientX - box.left - box.width / 2, flipAcross);
     keep(down, point.clientY - box.top - box.height / 2, flipDown);
   }
-  store.update(Math.abs(zoom - 1) < 0.01 ? { zoom: 1, center: null } : { zoom, center: center as unknown as Triple });
+  store.update(snaps && Math.abs(zoom - 1) < 0.01 ? { zoom: 1, center: null } : { zoom, center: center as unknown as Triple });
+}
+
+/** Moves the cross-hair by so many voxels to the right and down in a view, and shows it. */
+export function nudge(stage: Stage, store: Store, pane: Pane, right: number, down: number): boolean {
+  const { subject } = stage;
+  if (!subject) return false;
+  const { start, size } = subject.header.shown;
+  const { across, down: downward, flipAcross, flipDown } = pane.orientation(subject);
+  const cross: [number, number, number] = [...store.state.cross];
+  for (const [axis, by, flip] of [[across, right, flipAcross], [downward, down, flipDown]] as const) {
+    cross[axis] = Math.min(Math.max(cross[axis] + (flip ? -by : by), start[axis]), start[axis] + size[axis] - 1);
+  }
+  store.update({ cross, crosshair: true });
+  return true;
 }
 
 /** Moves through slices along an axis. */

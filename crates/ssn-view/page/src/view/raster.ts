@@ -50,10 +50,13 @@ function over(out: Uint8ClampedArray, at: number, r: number, g: number, b: numbe
   out[at + 3] = total * 255;
 }
 
-/** Lays the areas of a label map of so many columns over what is there. Stripes are weaker, never clear: each voxel is seen. */
-export function paintLabels(out: Uint8ClampedArray, labels: Uint8Array, columns: number, { color, striped }: Mark, opacity: number): void {
+/**
+ * Lays the areas of a label map of so many columns over what is there, without those of hidden classes. Stripes are weaker,
+ * never clear: each voxel is seen.
+ */
+export function paintLabels(out: Uint8ClampedArray, labels: Uint8Array, columns: number, { color, striped }: Mark, opacity: number, hidden: readonly number[]): void {
   for (let i = 0; i < labels.length; i++) {
-    if (labels[i] === 0) continue;
+    if (labels[i] === 0 || hidden.includes(labels[i])) continue;
     const [r, g, b] = color(labels[i]);
     const weak = striped && (Math.floor(i / columns) + (i % columns)) % 4 < 2;
     over(out, 4 * i, r, g, b, weak ? 0.4 * opacity : opacity);

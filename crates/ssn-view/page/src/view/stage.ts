@@ -81,8 +81,11 @@ export class Stage {
     this.element.replaceChildren(...groups);
     for (const [i, pane] of this.panes.entries()) {
       pane.element.dataset.main = String(i % axes.length === 0);
-      pane.canvas.setAttribute("aria-label", `${subject.planes[pane.axis].name} view${state.compare ? ` of settings ${"AB"[pane.slot]}` : ""}`);
-      pane.canvas.setAttribute("role", "img");
+      const what = subject.volume ? `${subject.planes[pane.axis].name} view` : "picture";
+      const keys = `Arrow keys move the cross-hair${subject.volume ? ", Page Up and Page Down change the slice" : ""}, plus and minus zoom.`;
+      pane.canvas.setAttribute("aria-label", `${what}${state.compare ? ` of settings ${"AB"[pane.slot]}` : ""}. ${keys}`);
+      // Not an image: it takes keys.
+      pane.canvas.setAttribute("role", "application");
       pane.element.dataset.active = String(state.compare && pane.slot === state.active);
       if (!this.needs.has(pane)) {
         this.needs.set(pane, { wanted: null, busy: false, has: null });

@@ -37,3 +37,17 @@ export function untransform({ matrix: [a, b, c, d, e, f] }: Transform, x: number
 export function place({ matrix: [a, b, c, d, e, f] }: Transform, row: number, column: number): { x: number; y: number } {
   return { x: a * column + c * row + e, y: b * column + d * row + f };
 }
+
+/** The rectangle of a canvas of so many pixels that the image covers. */
+export function extent(view: Transform, rows: number, columns: number, width: number, height: number): { left: number; top: number; width: number; height: number } {
+  const corners = [place(view, 0, 0), place(view, rows, columns)];
+  const within = (values: readonly number[], end: number) => values.map((value) => Math.min(Math.max(Math.round(value), 0), end)).sort((a, b) => a - b);
+  const [left, right] = within(corners.map(({ x }) => x), width);
+  const [top, bottom] = within(corners.map(({ y }) => y), height);
+  return { left, top, width: right - left, height: bottom - top };
+}
+
+/** The transform onto a part of the canvas that begins at a point, in so many times the size. */
+export function partOf({ matrix: [a, b, c, d, e, f], scale }: Transform, left: number, top: number, times: number): Transform {
+  return { matrix: [a * times, b * times, c * times, d * times, (e - left) * times, (f - top) * times], scale: scale * times };
+}

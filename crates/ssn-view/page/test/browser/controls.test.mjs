@@ -287,7 +287,7 @@ test("cases are found by name, and the help tells the keys", async () => {
   await shown(page);
   await page.locator(".case-button").click();
   await control(page, "search").fill("vol");
-  assert.deepEqual(await page.locator(".cases li button span").allInnerTexts(), ["volume"]);
+  assert.deepEqual(await page.locator(".case-table tbody button").allInnerTexts(), ["volume"]);
   await control(page, "search").press("Enter");
   await page.waitForFunction(() => document.title.startsWith("volume"));
   await shown(page);

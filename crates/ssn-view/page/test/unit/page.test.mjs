@@ -4,8 +4,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
-  LEVELS, NormalDrawer, Places, SAMPLE_COUNTS, atLeast, carry, caseAddress, caseOf, cut, decimalsOf, defaultState, diverse, fieldOfRange, fragmentParts, niftiFile, orientations,
-  predictionMark, raterMark, readFragment, readPackage, rounded, sampleMark, strides, survey, wrap, writeFragment,
+  LEVELS, NormalDrawer, PREDICTION, Places, QUANTILES, RATERS, SAMPLE_COUNTS, alone, atLeast, carry, caseAddress, caseOf, classColor, contrast, cut, decimalsOf, defaultState, diverse,
+  extent, fieldOfRange, fragmentParts, legendEntries, legendRows, lineWeight, niftiFile, orientations, partOf, predictionMark, raterMark, readFragment, readPackage, rim, rounded, sampleMark,
+  soloClass, sortCases, strides, survey, switched, transform, wrap, writeFragment,
 } from "../../build/library.mjs";
 import { distribution, steering } from "./support.mjs";
 
@@ -29,7 +30,7 @@ test("an address restores the state that it was written from", () => {
       { ...initial.settings[1], diagonalNoise: false },
     ],
     cross: [3, 0, 5], axis: 2, layout: "single", zoom: 2.5, center: [1.5, 2.25, 3], sampleStyle: "contour", predictionStyle: "fill", raterStyles: ["both", "off"],
-    opacity: 0.5, mapOpacity: 0.1, map: "correlation", focus: 2, samples: 500, quantiles: true, gallery: false, window: [-5, 17.5], image: false, smooth: false,
+    hiddenClasses: [2], opacity: 0.5, mapOpacity: 0.1, map: "correlation", focus: 2, samples: 500, quantiles: true, gallery: false, window: [-5, 17.5], image: false, smooth: false,
     crosshair: false, theme: "dark",
   };
   const text = writeFragment(state, initial, "a case & more", "a+/=b");
@@ -40,11 +41,12 @@ test("an address restores the state that it was written from", () => {
   assert.deepEqual(readFragment(fragmentParts("#case=id"), initial, about, 0), initial);
 });
 
-test("nonsense in an address changes nothing, and limits hold", () => {
-  const about = header();
+test("nonsense in an address changes nothing, and impossible numbers become the nearest that are possible", () => {
+  const about = header({ channels: [{ name: "t1", low: 10, high: 110 }] });
   const initial = defaultState("id", about, [1, 2, 3], false);
   const read = (text) => readFragment(fragmentParts(text), initial, about, 0);
-  for (const text of ["", "%", "x=%zz", "seed=-1", "seed=18446744073709551616", "i=1.5", "i=-", "w=1,2", "g=1,x", "axis=0.5", "map=?", "class=1.5", "raters=o", "window=3,2", "n=nan"]) {
+  for (const text of ["", "%", "x=%zz", "seed=x", "seed=", "i=-", "i=", "t=", "zoom=", "w=1,2", "w=1,,1", "g=1,x", "axis=", "map=?", "class=nan", "raters=o", "raters=??", "window=3,2", "n=nan", "opacity=x", "hide=x",
+    "x=1,2", "x=,,", "theme=__proto__", "sample=constructor", "layout=toString", "channel=?"]) {
     assert.deepEqual(read(text), initial, text);
   }
   const bounded = read("t=99&w=-99,99,1&g=4,-4&i=99999999999999999999&x=99,-1,2&class=9&zoom=1000");
@@ -52,9 +54,73 @@ test("nonsense in an address changes nothing, and limits hold", () => {
   assert.deepEqual([bounded.settings[0].classScales, bounded.settings[0].modeWeights], [[-3, 3, 1], [3, -3]]);
   assert.deepEqual([bounded.cross, bounded.focus, bounded.zoom], [[3, 0, 2], 2, 40]);
   assert.deepEqual(["n=1", "n=90", "n=500", "n=2000"].map((text) => read(text).samples), [20, 100, 500, 500], "what the control offers");
+  assert.deepEqual(["seed=-1", "seed=18446744073709551616", "b.seed=-7&compare=b"].map((text) => read(text).settings[text.startsWith("b") ? 1 : 0].seed), [0n, 2n ** 64n - 1n, 0n]);
+  assert.deepEqual(["i=-4", "i=1.6", "i=1e999"].map((text) => read(text).settings[0].sample), [0, 2, 2 ** 53 - 1]);
+  assert.deepEqual(["class=0", "class=-3", "class=1e999"].map((text) => read(text).focus), [1, 1, 2], "the background is no class of maps");
+  assert.deepEqual([read("zoom=-1e999").zoom, read("x=1e999,-1e999,0.4").cross, read("at=1e999,0,0").center], [0.2, [3, 0, 0], [3, 0, 0]]);
+  assert.deepEqual([read("opacity=7").opacity, read("mapopacity=-1").mapOpacity, read("axis=9").axis, read("channel=4").channel], [1, 0, 2, 0]);
+  assert.deepEqual(read("window=-1e300,1e300").window, [-90, 210], "contrast in which something is seen");
+  assert.deepEqual([read("hide=2,0,9,x").hiddenClasses, read("hide=2,1,1").hiddenClasses, read("hide=").hiddenClasses], [[2], [1, 2], []]);
   const stored = header({ kind: "sampled" });
-  const few = readFragment(fragmentParts("i=50&t=2&n=100"), defaultState("id", stored, [0, 0, 0], false), stored, 8);
-  assert.deepEqual([few.settings[0].sample, few.settings[0].temperature, few.samples], [7, 1, 8], "there are eight, and nothing to steer");
+  const few = readFragment(fragmentParts("i=50&t=2&n=100&map=correlation"), defaultState("id", stored, [0, 0, 0], false), stored, 8);
+  assert.deepEqual([few.settings[0].sample, few.settings[0].temperature, few.samples, few.map], [7, 1, 8, "none"], "there are eight, nothing to steer, and no correlation");
+  const flat = header({ size: [1, 5, 6] });
+  const picture = readFragment(fragmentParts("axis=2&layout=three&x=3,9,9"), defaultState("id", flat, [0, 0, 0], false), flat, 0);
+  assert.deepEqual([picture.axis, picture.layout, picture.cross], [0, "single", [0, 4, 5]]);
+});
+
+test("classes are switched one by one, or shown alone", () => {
+  assert.deepEqual([switched([], 2), switched([1, 3], 2), switched([1, 2, 3], 2)], [[2], [1, 2, 3], [1, 3]]);
+  assert.deepEqual([alone([], 2, 4), alone([2], 2, 4), alone([1, 3], 2, 4), alone([1, 3], 1, 4)], [[1, 3], [1, 3], [], [2, 3]], "again brings all back");
+  assert.deepEqual([soloClass([], 4), soloClass([1, 3], 4), soloClass([1, 2, 3], 4)], [null, 2, null]);
+});
+
+test("cases are sorted by a score, and those without one come last", () => {
+  const listed = (name, ged2) => ({ id: name, name, size: null, scores: ged2 === undefined ? null : { ged2, dice: null, diversity: 0.5 } });
+  const cases = [listed("case10", 0.3), listed("case9", undefined), listed("case2", 0.1), listed("case1", null), listed("case3", 0.2)];
+  const by = (descending) => sortCases(cases, ({ scores }) => scores?.ged2 ?? null, descending).map(({ name }) => name);
+  assert.deepEqual(by(false), ["case2", "case3", "case10", "case9", "case1"]);
+  assert.deepEqual(by(true), ["case10", "case3", "case2", "case9", "case1"]);
+  assert.deepEqual(sortCases(cases, ({ name }) => name, false).map(({ name }) => name), ["case1", "case2", "case3", "case9", "case10"], "numbers in names count");
+});
+
+test("lines are told from any map by their color or by their rim, and are thinner where voxels are small", () => {
+  for (const color of [...Array.from({ length: 7 }, (_, i) => classColor(i + 1)), ...RATERS, QUANTILES, PREDICTION]) {
+    assert.ok(contrast(color, rim(color)) >= 4.5, `${color}: ${contrast(color, rim(color))}`);
+    // What is near one of the two is far from the other.
+    for (let gray = 0; gray < 256; gray += 5) assert.ok(Math.max(contrast(color, [gray, gray, gray]), contrast(rim(color), [gray, gray, gray])) > 2, `${color} on ${gray}`);
+  }
+  assert.deepEqual([lineWeight(40), lineWeight(4), lineWeight(2), lineWeight(0.1)], [1, 1, 0.5, 0.4]);
+});
+
+test("the legend tells what is shown, and nothing else", () => {
+  const about = header();
+  const initial = defaultState("id", about, [0, 0, 0], false);
+  const texts = (state, map = false) => legendEntries(about, { ...initial, ...state }, map, 50).map(({ text }) => text);
+  assert.deepEqual(texts({}), ["a", "b", "sample 0"]);
+  assert.deepEqual(texts({ hiddenClasses: [1], raterStyles: ["contour", "off"], predictionStyle: "fill" }), ["b", "sample 0", "mean prediction", "r0"]);
+  assert.deepEqual(texts({ sampleStyle: "off" }), [], "colors of nothing");
+  assert.deepEqual(texts({ sampleStyle: "off", map: "probability", focus: 2 }, true), ["probability of b, 50 samples"]);
+  assert.deepEqual(texts({ sampleStyle: "off", quantiles: true }), ["a in ≥ 10 %", "≥ 50 %", "≥ 90 % of 50 samples"]);
+  const one = header({ classes: ["background", "lesion"], logits: 1 });
+  const [sample] = legendEntries(one, { ...defaultState("id", one, [0, 0, 0], false), predictionStyle: "off" }, true, 50);
+  assert.deepEqual([sample.text, sample.look.area, sample.look.line.dash], ["sample 0 (lesion)", 0, []], "under a map, areas are lines");
+  const entries = legendEntries(about, initial, false, 50);
+  const rows = legendRows(entries, 80, (text) => 8 * text.length);
+  assert.deepEqual(rows.map((row) => row.map(({ entry, left }) => [entry.text, left])), [[["a", 0]], [["b", 0]], [["sample 0", 0]]]);
+  assert.equal(legendRows(entries, 1000, (text) => 8 * text.length).length, 1);
+});
+
+test("a figure has the part of a view that the image covers, in any size", () => {
+  const about = header({ size: [1, 5, 6], spacing: [1, 1, 1] });
+  const [plane] = orientations(about);
+  const view = transform(about, plane, { axis: 0, index: 0 }, 120, 50, 1, null);
+  const part = extent(view, 5, 6, 120, 50);
+  assert.deepEqual(part, { left: 30, top: 0, width: 60, height: 50 });
+  const { matrix, scale } = partOf(view, part.left, part.top, 4);
+  assert.deepEqual([[...matrix], scale], [[40, 0, 0, 40, 0, 0], 40]);
+  const close = transform(about, plane, { axis: 0, index: 0 }, 120, 50, 4, null);
+  assert.deepEqual(extent(close, 5, 6, 120, 50), { left: 0, top: 0, width: 120, height: 50 }, "no more than the view");
 });
 
 test("an address names a case so that it is found again", () => {
