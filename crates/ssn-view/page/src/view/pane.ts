@@ -23,6 +23,9 @@ export interface Shown {
   readonly shares: Float32Array | null;
 }
 
+/** Pixels of the page in which the name of a view has room. */
+const NAMED = 150;
+
 export class Pane {
   readonly element = document.createElement("div");
   readonly canvas = document.createElement("canvas");
@@ -99,7 +102,7 @@ export class Pane {
     const { plane } = this.shown;
     const view = transform(subject.header, this.orientation(subject), plane, clientWidth, clientHeight, state.zoom, state.center);
     const { rows, columns } = strides(subject.size, plane);
-    const { left, top, width, height } = extent(view, rows, columns, clientWidth, clientHeight);
+    const { left, top, width, height } = extent(view, rows, columns, clientWidth, clientHeight, NAMED);
     canvas.width = width * ratio;
     canvas.height = height * ratio;
     this.draw({ context: canvas.getContext("2d")!, ratio, ...colors }, subject, state, partOf(view, left, top, ratio));

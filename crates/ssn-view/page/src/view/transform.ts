@@ -38,10 +38,14 @@ export function place({ matrix: [a, b, c, d, e, f] }: Transform, row: number, co
   return { x: a * column + c * row + e, y: b * column + d * row + f };
 }
 
-/** The rectangle of a canvas of so many pixels that the image covers. */
-export function extent(view: Transform, rows: number, columns: number, width: number, height: number): { left: number; top: number; width: number; height: number } {
+/** The rectangle of a canvas of so many pixels that the image covers; as far as there is room, with at least so many pixels to each side. */
+export function extent(view: Transform, rows: number, columns: number, width: number, height: number, least: number): { left: number; top: number; width: number; height: number } {
   const corners = [place(view, 0, 0), place(view, rows, columns)];
-  const within = (values: readonly number[], end: number) => values.map((value) => Math.min(Math.max(Math.round(value), 0), end)).sort((a, b) => a - b);
+  const within = (values: readonly number[], end: number) => {
+    const missing = Math.max(0, least - Math.abs(values[1] - values[0])) / 2;
+    const bounded = (value: number) => Math.min(Math.max(Math.round(value), 0), end);
+    return [bounded(Math.min(...values) - missing), bounded(Math.max(...values) + missing)];
+  };
   const [left, right] = within(corners.map(({ x }) => x), width);
   const [top, bottom] = within(corners.map(({ y }) => y), height);
   return { left, top, width: right - left, height: bottom - top };

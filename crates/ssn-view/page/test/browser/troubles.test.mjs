@@ -85,7 +85,7 @@ test("what cannot be saved is said, and the page goes on", async () => {
     HTMLCanvasElement.prototype.toBlob = (done) => done(null);
     window.CompressionStream = class { constructor() { throw new Error("There is no room left."); } };
   });
-  for (const [key, expected] of [["s", /The picture was not saved.*could not be made/s], ["n", /The label map was not saved.*no room left/s]]) {
+  for (const [key, expected] of [["s", /The picture was not saved.*cannot make a picture of \d+ × \d+ pixels/s], ["n", /The label map was not saved.*no room left/s]]) {
     await page.keyboard.press(key);
     assert.match(await said(page), expected);
     await page.getByRole("button", { name: "Close" }).click();

@@ -115,12 +115,13 @@ test("a figure has the part of a view that the image covers, in any size", () =>
   const about = header({ size: [1, 5, 6], spacing: [1, 1, 1] });
   const [plane] = orientations(about);
   const view = transform(about, plane, { axis: 0, index: 0 }, 120, 50, 1, null);
-  const part = extent(view, 5, 6, 120, 50);
+  const part = extent(view, 5, 6, 120, 50, 20);
   assert.deepEqual(part, { left: 30, top: 0, width: 60, height: 50 });
   const { matrix, scale } = partOf(view, part.left, part.top, 4);
   assert.deepEqual([[...matrix], scale], [[40, 0, 0, 40, 0, 0], 40]);
   const close = transform(about, plane, { axis: 0, index: 0 }, 120, 50, 4, null);
-  assert.deepEqual(extent(close, 5, 6, 120, 50), { left: 0, top: 0, width: 120, height: 50 }, "no more than the view");
+  assert.deepEqual(extent(close, 5, 6, 120, 50, 20), { left: 0, top: 0, width: 120, height: 50 }, "no more than the view");
+  assert.deepEqual(extent(view, 5, 6, 120, 50, 80), { left: 20, top: 0, width: 80, height: 50 }, "room for what is written on it");
 });
 
 test("an address names a case so that it is found again", () => {
