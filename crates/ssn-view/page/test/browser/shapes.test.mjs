@@ -44,6 +44,24 @@ test("classes are switched off one by one and shown alone, in views and gallery"
     return new Set(Array.from({ length: bytes.length / 4 }, (_, i) => bytes.slice(4 * i, 4 * i + 3).join(" "))).size;
   });
   assert.equal(colors, 1);
+  // The gallery follows: its pictures are empty, and have one class when that is shown alone.
+  await go(page, "image=0&x=9,24,26&n=20");
+  await page.waitForFunction(() => [...document.querySelectorAll(".thumb")].every((thumb) => !thumb.disabled), null, { timeout: 60000 });
+  const thumbs = (wanted) => page.waitForFunction((list) => {
+    const seen = new Set();
+    for (const canvas of document.querySelectorAll(".thumb canvas")) {
+      const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+      copy.drawImage(canvas, 0, 0);
+      const { data: bytes } = copy.getImageData(0, 0, canvas.width, canvas.height);
+      for (let i = 0; i < bytes.length; i += 4) seen.add(bytes[i] > bytes[i + 2] + 20 ? "orange" : bytes[i + 2] > bytes[i] + 20 ? "blue" : "other");
+    }
+    return list.every((color) => seen.has(color)) && seen.size === list.length;
+  }, wanted, { timeout: 20000 });
+  await thumbs(["orange", "blue", "other"]);
+  await control(page, "solo-class-1").click();
+  await thumbs(["orange", "other"]);
+  await control(page, "show-class-1").uncheck();
+  await thumbs(["other"]);
   await page.keyboard.press("[");
   await page.waitForFunction(() => document.title.startsWith("picture"));
   await shown(page);
