@@ -70,8 +70,7 @@ export function figure(stage: Stage, subject: Subject, state: State, { scale, ba
   // From here on in pixels of the page.
   const width = Math.max(Math.ceil(views.width / ratio), LEAST);
   const mapShown = state.map !== "none" && stage.main().shown?.map !== null;
-  const samples = subject.header.kind === "sampled" ? Math.min(state.samples, subject.stored) : state.samples;
-  const legend = new Legend(explained ? legendEntries(subject.header, state, mapShown, samples) : [], width, context);
+  const legend = new Legend(explained ? legendEntries(subject.header, state, mapShown, stage.samplesDrawn) : [], width, context);
   const font = "11px system-ui, sans-serif";
   context.font = font;
   const sides = (state.compare ? [0, 1] : [0]).map((slot) => [...(state.compare ? [`${"AB"[slot]}:`] : []), ...sampleOptions(subject, state.settings[slot])]);

@@ -95,15 +95,15 @@ export function slider({ name, label, title, scale, stated = false, change, afte
   };
 }
 
-/** A choice out of a few, side by side. */
-export function choice<T extends string>(name: string, options: readonly (readonly [T, string, string?])[], change: (value: T) => void): {
+/** A choice out of a few, side by side; `heard` is what screen readers call it. */
+export function choice<T extends string>(name: string, options: readonly (readonly [T, string, string?])[], change: (value: T) => void, heard = name): {
   element: HTMLElement;
   set(value: T): void;
   enable(on: boolean, why?: string): void;
 } {
   const buttons = options.map(([value, text, title]) =>
     el("button", { type: "button", title, "data-control": `${name}-${value}`, onclick: () => change(value) }, text));
-  const element = el("div", { class: "choice", role: "group", "aria-label": name }, ...buttons);
+  const element = el("div", { class: "choice", role: "group", "aria-label": heard }, ...buttons);
   return {
     element,
     set(value) {
@@ -117,11 +117,11 @@ export function choice<T extends string>(name: string, options: readonly (readon
 }
 
 /** A choice out of a list. */
-export function select(name: string, options: readonly (readonly [string, string])[], change: (value: string) => void): {
+export function select(name: string, options: readonly (readonly [string, string])[], change: (value: string) => void, heard = name): {
   element: HTMLSelectElement;
   set(value: string): void;
 } {
-  const element = el("select", { "data-control": name, "aria-label": name }, ...options.map(([value, text]) => el("option", { value }, text)));
+  const element = el("select", { "data-control": name, "aria-label": heard }, ...options.map(([value, text]) => el("option", { value }, text)));
   // Chosen by the mouse, it is done with, and keys are the page's again; by the keyboard, one may go on choosing.
   let pointed = false;
   element.addEventListener("pointerdown", () => { pointed = true; });

@@ -24,7 +24,7 @@ export function overlaysGroup(parts: Parts): HTMLElement {
   const { store, subject: { header }, follow } = parts;
   const count = header.classes.length;
   const row = (name: string, text: string, mark: Mark, now: (state: State) => Style, change: (style: Style) => void) => {
-    const styles = choice<Style>(name, STYLE_NAMES, change);
+    const styles = choice<Style>(name, STYLE_NAMES, change, text);
     follow((state) => styles.set(now(state)));
     return el("div", { class: "row overlay" }, el("span", { class: "named label", title: text }, lineSample(mark), el("span", {}, text)), styles.element);
   };
@@ -46,8 +46,8 @@ export function mapsGroup({ store, subject: { header, stored }, follow }: Parts,
   const opacity = slider({
     name: "map-opacity", label: "map opacity", scale: { low: 0, high: 1, step: 0.01, usual: 0.75 }, change: (value) => store.update({ mapOpacity: value }),
   });
-  const focus = select("class", header.classes.slice(1).map((name, i) => [String(i + 1), name] as const), (value) => store.update({ focus: Number(value) }));
-  const samples = select("samples", sampleCounts(header, stored).map((count) => [String(count), String(count)] as const), (value) => store.update({ samples: Number(value) }));
+  const focus = select("class", header.classes.slice(1).map((name, i) => [String(i + 1), name] as const), (value) => store.update({ focus: Number(value) }), "class of maps and volumes");
+  const samples = select("samples", sampleCounts(header, stored).map((count) => [String(count), String(count)] as const), (value) => store.update({ samples: Number(value) }), "samples behind maps and volumes");
   const quantiles = toggle("quantiles", "quantile contours 10 · 50 · 90 %", "Outlines of the voxels that have the class in at least 10, 50 and 90 % of the samples", (on) => store.update({ quantiles: on }));
   follow((state) => {
     maps.set(state.map);

@@ -39,7 +39,7 @@ export class Panel {
 
   /** Which of two settings the controls change. */
   private slots({ store, follow }: Parts): HTMLElement {
-    const slots = choice<"0" | "1">("settings", [["0", "Settings A"], ["1", "Settings B"]], (slot) => store.update({ active: slot === "0" ? 0 : 1 }));
+    const slots = choice<"0" | "1">("settings", [["0", "Settings A"], ["1", "Settings B"]], (slot) => store.update({ active: slot === "0" ? 0 : 1 }), "settings that the controls change");
     const copy = el("button", { type: "button", class: "text-button", title: "Make these settings those of the other side too" }, "copy to other");
     copy.addEventListener("click", () => store.update({ settings: [store.settings, store.settings] }));
     const element = el("div", { class: "slots" }, slots.element, copy);

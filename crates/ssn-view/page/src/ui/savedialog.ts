@@ -16,8 +16,8 @@ export function saveDialog(choices: FigureChoices): { element: HTMLDialogElement
     choices.figure = { ...choices.figure, ...change };
     sync();
   };
-  const scale = choice<FigureScale>("figure-scale", SCALES.map((times) => [times, `${times}×`, `${times} pixels of the picture for each of the page`] as const), (value) => set({ scale: value }));
-  const background = choice<FigureBackground>("figure-background", [["white", "white"], ["black", "black"]], (value) => set({ background: value }));
+  const scale = choice<FigureScale>("figure-scale", SCALES.map((times) => [times, `${times}×`, `${times} pixels of the picture for each of the page`] as const), (value) => set({ scale: value }), "size");
+  const background = choice<FigureBackground>("figure-background", [["white", "white"], ["black", "black"]], (value) => set({ background: value }), "background");
   const legend = toggle("figure-legend", "legend", "Classes, label maps and the scale of the map", (on) => set({ legend: on }));
   const settings = toggle("figure-settings", "case and settings", "The case, and the options with which ssn sample draws the same", (on) => set({ settings: on }));
   function sync(): void {

@@ -43,7 +43,7 @@ export function sampleGroup({ store, subject, motion, follow }: Parts): HTMLElem
   }
   const play = iconButton("play", "Play through samples", () => motion.play(), "space");
   play.dataset.control = "play";
-  const speed = select("speed", [["1", "1 / s"], ["3", "3 / s"], ["8", "8 / s"], ["20", "20 / s"]], (value) => { motion.speed = Number(value); });
+  const speed = select("speed", [["1", "1 / s"], ["3", "3 / s"], ["8", "8 / s"], ["20", "20 / s"]], (value) => { motion.speed = Number(value); }, "samples in a second");
   speed.set("3");
   speed.element.title = "samples in a second";
   follow((state) => {

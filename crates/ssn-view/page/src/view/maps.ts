@@ -68,6 +68,12 @@ export class Maps {
     if (!summaries) this.events.progress(1);
   }
 
+  /** The fewest samples behind what panes show; all that are asked for where nothing is shown of samples. */
+  get drawn(): number {
+    const counts = [...this.known.values()].flatMap(({ summary }) => (summary ? [summary.summary.samples] : []));
+    return Math.min(this.store.state.samples, ...counts);
+  }
+
   /** Puts into a pane the maps that the state asks for. */
   apply(pane: Pane): void {
     const { shown } = pane;

@@ -55,6 +55,11 @@ export class Stage {
     this.update(this.store.state);
   }
 
+  /** The samples behind the maps that are shown: while these grow, fewer than are asked for. */
+  get samplesDrawn(): number {
+    return this.maps.drawn;
+  }
+
   /** The pane of the main view of settings A, or of those that are changed. */
   main(slot: 0 | 1 = 0): Pane {
     return this.panes.find((pane) => pane.slot === slot) ?? this.panes[0];

@@ -81,6 +81,17 @@ test("the legend has the colors of the classes that are shown, and those of the 
   const map = await save(page, { legend: true }, "map");
   const off = await save(page, { legend: false }, "map-no-legend");
   assert.ok(map.height > off.height);
+  await page.evaluate(() => {
+    window.written = [];
+    const fill = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+      window.written.push(text);
+      fill.call(this, text, ...place);
+    };
+  });
+  await save(page, { legend: true }, "map-text");
+  const texts = await page.evaluate(() => window.written);
+  for (const text of ["entropy, 20 samples", "0", "1", "axial 11 of 20", "volume · --seed 0 --first 0 --samples 1"]) assert.ok(texts.includes(text), `${text} in ${texts.join(" | ")}`);
   const lowest = ({ colors }) => colors.some((color) => color.split(" ").every((part, i) => Math.abs(Number(part) - [68, 1, 84][i]) <= 3));
   assert.deepEqual([lowest(map), lowest(off)], [true, false], "the color of 0, which is clear in the map itself");
   await page.keyboard.press("c");
