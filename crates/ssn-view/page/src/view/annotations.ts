@@ -5,8 +5,8 @@ import type { Orientation } from "../geometry";
 import type { MapKind } from "../state";
 import type { Transform } from "./transform";
 
-/** What views are painted on: the screen, or a figure. */
-export interface Surface {
+/** What views are painted on: the canvas of the page, or one of a figure. */
+export interface PaintTarget {
   readonly context: CanvasRenderingContext2D;
   /** Its pixels per pixel of the page. */
   readonly ratio: number;
@@ -25,7 +25,7 @@ const MARGIN = 10;
 const LENGTHS = [100, 50, 20, 10, 5, 2, 1, 0.5, 0.1];
 
 /** Text with a rim, readable on any image. */
-function write({ context, ratio, ink, rim }: Surface, text: string, x: number, y: number, align: CanvasTextAlign, baseline: CanvasTextBaseline, size = 11, weight = 400): void {
+function write({ context, ratio, ink, rim }: PaintTarget, text: string, x: number, y: number, align: CanvasTextAlign, baseline: CanvasTextBaseline, size = 11, weight = 400): void {
   context.font = `${weight} ${size * ratio}px system-ui, sans-serif`;
   context.textAlign = align;
   context.textBaseline = baseline;
@@ -38,26 +38,26 @@ function write({ context, ratio, ink, rim }: Surface, text: string, x: number, y
 }
 
 /** The name of the view; gives the place where it ends. */
-export function paintName(surface: Surface, name: string): number {
-  const margin = MARGIN * surface.ratio;
-  write(surface, name, margin, margin, "left", "top", 12, 600);
-  return margin + surface.context.measureText(name).width;
+export function paintName(target: PaintTarget, name: string): number {
+  const margin = MARGIN * target.ratio;
+  write(target, name, margin, margin, "left", "top", 12, 600);
+  return margin + target.context.measureText(name).width;
 }
 
 /** The letters of the sides of the patient. That at the top goes below the name where a view is too small for both. */
-export function paintLetters(surface: Surface, { letters: [left, right, top, bottom] }: Orientation, nameEnd: number): void {
-  const { context: { canvas: { width, height } }, ratio } = surface;
+export function paintLetters(target: PaintTarget, { letters: [left, right, top, bottom] }: Orientation, nameEnd: number): void {
+  const { context: { canvas: { width, height } }, ratio } = target;
   const margin = MARGIN * ratio;
-  write(surface, left, margin, height / 2, "left", "middle", 13, 600);
-  write(surface, right, width - margin, height / 2, "right", "middle", 13, 600);
+  write(target, left, margin, height / 2, "left", "middle", 13, 600);
+  write(target, right, width - margin, height / 2, "right", "middle", 13, 600);
   const beside = nameEnd + margin < width / 2;
-  write(surface, top, width / 2, beside ? margin : margin + 17 * ratio, "center", "top", 13, 600);
-  write(surface, bottom, width / 2, height - margin, "center", "bottom", 13, 600);
+  write(target, top, width / 2, beside ? margin : margin + 17 * ratio, "center", "top", 13, 600);
+  write(target, bottom, width / 2, height - margin, "center", "bottom", 13, 600);
 }
 
 /** A length of the patient. */
-export function paintScale(surface: Surface, view: Transform): void {
-  const { context, ratio, ink, rim: dark } = surface;
+export function paintScale(target: PaintTarget, view: Transform): void {
+  const { context, ratio, ink, rim: dark } = target;
   const { width, height } = context.canvas;
   const length = LENGTHS.find((millimeters) => millimeters * view.scale <= width * 0.25);
   if (!length) return;
@@ -68,7 +68,7 @@ export function paintScale(surface: Surface, view: Transform): void {
     const rim = ((thick - 2) / 2) * ratio;
     context.fillRect(margin - rim, y - ratio - rim, length * view.scale + 2 * rim, thick * ratio);
   }
-  write(surface, `${length} mm`, margin, y - 5 * ratio, "left", "bottom");
+  write(target, `${length} mm`, margin, y - 5 * ratio, "left", "bottom");
 }
 
 /** What a map of a class shows, and what the ends of its colors mean. */
@@ -92,15 +92,15 @@ export function paintColors(context: CanvasRenderingContext2D, table: Uint8Array
 }
 
 /** The colors of a map, with what their ends mean. */
-export function paintBar(surface: Surface, map: MapKind, focus: string): void {
-  const { context, ratio } = surface;
+export function paintBar(target: PaintTarget, map: MapKind, focus: string): void {
+  const { context, ratio } = target;
   const { width: room, height: floor } = context.canvas;
   const [width, height, margin] = [Math.min(130 * ratio, room * 0.4), 8 * ratio, MARGIN * ratio];
   const [left, top] = [room - margin - width, floor - margin - height];
   const { title, low, high, table } = mapScale(map, focus);
   paintColors(context, table, left, top, width, height);
   const above = top - 4 * ratio;
-  write(surface, low, left, above, "left", "bottom");
-  write(surface, high, left + width, above, "right", "bottom");
-  write(surface, title, left + width, above - 14 * ratio, "right", "bottom");
+  write(target, low, left, above, "left", "bottom");
+  write(target, high, left + width, above, "right", "bottom");
+  write(target, title, left + width, above - 14 * ratio, "right", "bottom");
 }

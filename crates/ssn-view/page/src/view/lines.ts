@@ -1,7 +1,7 @@
 // How outlines are stroked: thinner where voxels are small, and with a rim that sets them off from what is below.
 
 import { type Color, css, rim } from "../color";
-import type { Surface } from "./annotations";
+import type { PaintTarget } from "./annotations";
 import type { Transform } from "./transform";
 
 /** Pixels of the page that a voxel has at least where outlines have their whole width. */
@@ -23,8 +23,8 @@ export interface OutlineLook {
   readonly onMap: boolean;
 }
 
-/** Strokes paths of voxels in the pixels of a surface: all rims before all lines, so that no rim hides a line. */
-export function strokeOutlines({ context, ratio }: Surface, view: Transform, outlines: readonly { readonly path: Path2D; readonly look: OutlineLook }[]): void {
+/** Strokes paths of voxels in the pixels of a target: all rims before all lines, so that no rim hides a line. */
+export function strokeOutlines({ context, ratio }: PaintTarget, view: Transform, outlines: readonly { readonly path: Path2D; readonly look: OutlineLook }[]): void {
   const placed = outlines.map(({ path, look }) => {
     const on = new Path2D();
     on.addPath(path, new DOMMatrix([...view.matrix]));

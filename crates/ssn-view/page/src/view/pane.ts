@@ -6,7 +6,7 @@ import { type Mark, predictionMark, raterMark, sampleMark } from "../marks";
 import type { Triple } from "../package";
 import type { State, Style } from "../state";
 import type { Subject } from "../subject";
-import { DARK, type Surface, paintBar, paintLetters, paintName, paintScale } from "./annotations";
+import { DARK, type PaintTarget, paintBar, paintLetters, paintName, paintScale } from "./annotations";
 import { labelOutlines, outline } from "./contours";
 import { type OutlineLook, lineWeight, strokeOutlines } from "./lines";
 import { LEVELS, atLeast } from "./quantiles";
@@ -87,15 +87,15 @@ export class Pane {
   /** Paints the canvas of the page. */
   paint(subject: Subject, state: State): void {
     const { context, canvas, shown } = this;
-    const surface: Surface = { context, ratio: window.devicePixelRatio || 1, ...DARK };
+    const target: PaintTarget = { context, ratio: window.devicePixelRatio || 1, ...DARK };
     if (shown) this.transform = transform(subject.header, this.orientation(subject), shown.plane, canvas.width, canvas.height, state.zoom, state.center);
-    this.draw(surface, subject, state, this.transform);
+    this.draw(target, subject, state, this.transform);
     const map = state.map !== "none" && shown?.map;
-    if (map && this.element.dataset.main === "true") paintBar(surface, state.map, subject.header.classes[state.focus]);
+    if (map && this.element.dataset.main === "true") paintBar(target, state.map, subject.header.classes[state.focus]);
   }
 
   /** The part of the view that the image covers, on a canvas of its own with so many pixels for each of the page. */
-  picture(subject: Subject, state: State, ratio: number, colors: Omit<Surface, "context" | "ratio">): HTMLCanvasElement {
+  picture(subject: Subject, state: State, ratio: number, colors: Omit<PaintTarget, "context" | "ratio">): HTMLCanvasElement {
     const canvas = document.createElement("canvas");
     if (!this.shown) return canvas;
     const { clientWidth, clientHeight } = this.element;
@@ -109,8 +109,8 @@ export class Pane {
     return canvas;
   }
 
-  private draw(surface: Surface, subject: Subject, state: State, view: Transform | null): void {
-    const { context, background } = surface;
+  private draw(target: PaintTarget, subject: Subject, state: State, view: Transform | null): void {
+    const { context, background } = target;
     const { shown } = this;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.fillStyle = background;
@@ -132,12 +132,12 @@ export class Pane {
     context.drawImage(this.overlay.canvas, 0, 0);
     context.setTransform(1, 0, 0, 1, 0, 0);
 
-    this.paintContours(surface, subject, state, shown, rows, columns, view);
-    if (state.crosshair || state.map === "correlation") this.paintCross(surface, subject, state, shown.plane, view);
+    this.paintContours(target, subject, state, shown, rows, columns, view);
+    if (state.crosshair || state.map === "correlation") this.paintCross(target, subject, state, shown.plane, view);
     const { number, count } = subject.slice(shown.plane);
     const name = [...(state.compare ? ["AB"[this.slot]] : []), ...(subject.volume ? [`${orientation.name} ${number} of ${count}`] : [])];
-    paintLetters(surface, orientation, paintName(surface, name.join(" · ")));
-    if (subject.volume && subject.header.has_spacing) paintScale(surface, view);
+    paintLetters(target, orientation, paintName(target, name.join(" · ")));
+    if (subject.volume && subject.header.has_spacing) paintScale(target, view);
   }
 
   private makeImage(subject: Subject, state: State, plane: Plane, rows: number, columns: number): void {
@@ -178,13 +178,13 @@ export class Pane {
     this.overlay.finish();
   }
 
-  private paintContours(surface: Surface, subject: Subject, state: State, shown: Shown, rows: number, columns: number, view: Transform): void {
+  private paintContours(target: PaintTarget, subject: Subject, state: State, shown: Shown, rows: number, columns: number, view: Transform): void {
     const onMap = state.map !== "none" && shown.map !== null;
     // Under a map, fills become contours: both at once could not be read.
     const drawn = (style: Style) => style === "contour" || style === "both" || (style === "fill" && onMap);
     const classes = subject.header.classes.length;
     const [a, b] = view.matrix;
-    const weight = lineWeight(Math.max(Math.abs(a), Math.abs(b)) / surface.ratio);
+    const weight = lineWeight(Math.max(Math.abs(a), Math.abs(b)) / target.ratio);
     const outlines: { path: Path2D; look: OutlineLook }[] = [];
     const trace = (path: Path2D, width: number, dash: readonly number[], color: Color) => outlines.push({ path, look: { width: width * weight, dash, color, onMap } });
     const stroke = (labels: Uint8Array, width: number, { dash, color }: Mark) => {
@@ -201,10 +201,10 @@ export class Pane {
     if (state.quantiles && shares) {
       for (const [level, width, dash] of LEVELS) trace(outline(rows, columns, (i) => atLeast(shares[i], level)), width, dash, QUANTILES);
     }
-    strokeOutlines(surface, view, outlines);
+    strokeOutlines(target, view, outlines);
   }
 
-  private paintCross({ context, ratio, rim }: Surface, subject: Subject, state: State, plane: Plane, view: Transform): void {
+  private paintCross({ context, ratio, rim }: PaintTarget, subject: Subject, state: State, plane: Plane, view: Transform): void {
     const { canvas } = context;
     const { start } = subject.header.shown;
     const [rowAxis, columnAxis] = [ROWS[plane.axis], COLUMNS[plane.axis]];
