@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
-  LEVELS, NormalDrawer, PREDICTION, Places, QUANTILES, RATERS, SAMPLE_COUNTS, alone, atLeast, carry, caseAddress, caseOf, classColor, contrast, cut, decimalsOf, defaultState, diverse,
+  LEVELS, NormalDrawer, PREDICTION, Places, QUANTILES, RATERS as RATER_COLORS, SAMPLE_COUNTS, alone, atLeast, carry, caseAddress, caseOf, classColor, contrast, cut, decimalsOf, defaultState, diverse,
   extent, fieldOfRange, fragmentParts, legendEntries, legendRows, lineWeight, niftiFile, orientations, partOf, predictionMark, raterMark, readFragment, readPackage, rim, rounded, sampleMark,
   soloClass, sortCases, strides, survey, switched, transform, wrap, writeFragment,
 } from "../../build/library.mjs";
@@ -85,7 +85,7 @@ test("cases are sorted by a score, and those without one come last", () => {
 });
 
 test("lines are told from any map by their color or by their rim, and are thinner where voxels are small", () => {
-  for (const color of [...Array.from({ length: 7 }, (_, i) => classColor(i + 1)), ...RATERS, QUANTILES, PREDICTION]) {
+  for (const color of [...Array.from({ length: 7 }, (_, i) => classColor(i + 1)), ...RATER_COLORS, QUANTILES, PREDICTION]) {
     assert.ok(contrast(color, rim(color)) >= 4.5, `${color}: ${contrast(color, rim(color))}`);
     // What is near one of the two is far from the other.
     for (let gray = 0; gray < 256; gray += 5) assert.ok(Math.max(contrast(color, [gray, gray, gray]), contrast(rim(color), [gray, gray, gray])) > 2, `${color} on ${gray}`);
