@@ -21,6 +21,7 @@ import { saveDialog } from "./ui/savedialog";
 import { Shell } from "./ui/shell";
 import { SliceBar } from "./ui/slices";
 import { Statistics } from "./ui/statistics";
+import { SurfaceDialog } from "./ui/surface";
 import { type Message, showMessage, toast } from "./ui/messages";
 import type { Pane } from "./view/pane";
 import { listenToPointer } from "./view/pointer";
@@ -35,6 +36,7 @@ interface Open {
   readonly gallery: Gallery;
   readonly statistics: Statistics;
   readonly slices: SliceBar;
+  readonly surface: SurfaceDialog;
 }
 
 export class App {
@@ -51,6 +53,8 @@ export class App {
   private left: Left | null = null;
   /** The opening that was asked for last: no other may show anything. */
   private opening = new AbortController();
+  /** The voxel under the mouse, and where it is. */
+  private pointed: [Triple | null, Pane | null] = [null, null];
   private hash = 0;
   /** The fragment that is known to this page. */
   private written = location.hash;
@@ -60,6 +64,7 @@ export class App {
     this.shell = new Shell(source.title, this.cases.element, {
       layout: () => this.store.update({ layout: this.store.state.layout === "three" ? "single" : "three" }),
       compare: () => this.store.update({ compare: !this.store.state.compare, active: this.store.state.compare ? 0 : 1 }),
+      surface: () => this.current?.surface.open(),
       theme: () => this.nextTheme(),
       picture: () => this.saveDialog.open(),
       labelMap: () => void this.saving.labelMap(),
@@ -75,6 +80,7 @@ export class App {
         this.timings.frame = this.stage.frame.total;
         this.timings.sampling = this.stage.frame.sampling;
         this.shell.frame.textContent = this.stage.frame.total > 0 ? `${this.stage.frame.total.toFixed(0)} ms` : "";
+        this.read(...this.pointed);
       },
       trouble: (message) => this.fail(message),
     });
@@ -92,6 +98,7 @@ export class App {
       labelMap: () => void this.saving.labelMap(),
       link: () => void this.copyLink(),
       help: () => (this.shell.help.open ? this.shell.help.close() : this.shell.help.showModal()),
+      surface: () => this.current?.surface.open(),
       resetSteering: () => this.resetSteering(),
       contrast: () => this.store.update({ window: this.current!.subject.autoWindow(this.store.state.channel) }),
     });
@@ -142,7 +149,7 @@ export class App {
       const data = await this.source.load(listed.id, (share) => { if (performance.now() - start > 150) say(share); }, signal);
       if (signal.aborted) return;
       this.timings.transfer = performance.now() - start;
-      const opened = await this.engine.once("open", { kind: "open", ...data }, data.buffer ? [data.buffer] : []);
+      const opened = await this.engine.once("open", { kind: "open", ...data, cores: navigator.hardwareConcurrency }, data.buffer ? [data.buffer] : []);
       if (signal.aborted) return;
       window.clearTimeout(soon);
       this.show(new Subject(listed.id, opened));
@@ -161,7 +168,8 @@ export class App {
   /** Leaves the open case, if there is one. */
   private close(): void {
     if (!this.current) return;
-    const { subject: { header }, initial, motion, statistics } = this.current;
+    const { subject: { header }, initial, motion, statistics, surface } = this.current;
+    surface.element.remove();
     motion.stop();
     statistics.stop();
     this.left = { header, initial, state: this.store.state };
@@ -181,13 +189,15 @@ export class App {
     const motion = new Motion(this.store, subject, () => this.current?.panel.sync(this.store.state));
     const panel = new Panel(this.store, subject, motion);
     const gallery = new Gallery(this.engine, subject, (sample) => this.store.steer({ sample }));
-    const statistics = new Statistics(this.engine, this.store, subject, panel.histogram, gallery);
+    const surface = new SurfaceDialog(this.engine, this.store, subject);
+    const statistics = new Statistics(this.engine, this.store, subject, panel.histogram, [panel.nearest, surface], gallery);
     const slices = new SliceBar(this.store, subject);
-    this.current = { subject, initial, panel, motion, gallery, statistics, slices };
+    this.current = { subject, initial, panel, motion, gallery, statistics, slices, surface };
+    document.body.append(surface.element);
     this.shell.panelPlace.replaceChildren(panel.element);
     this.shell.slicePlace.replaceChildren(slices.element);
     this.shell.galleryPlace.replaceChildren(gallery.element);
-    this.shell.buttons.layout.hidden = !subject.volume;
+    this.shell.buttons.layout.hidden = this.shell.buttons.surface.hidden = !subject.volume;
     document.title = `${subject.header.name} · ssn view`;
     this.stage.open(subject);
     this.follow(state, state);
@@ -253,7 +263,8 @@ export class App {
 
   private read(voxel: Triple | null, pane: Pane | null): void {
     if (!this.current) return;
-    const { line, full } = describe(this.current.subject, this.store.state, voxel, pane);
+    this.pointed = [voxel, pane];
+    const { line, full } = describe(this.current.subject, this.store.state, voxel, pane ?? this.stage.main(this.store.state.active));
     [this.shell.readout.textContent, this.shell.readout.title] = [line, full];
   }
 

@@ -5,7 +5,7 @@ import { type Axis, orientations } from "./geometry";
 import type { Settings } from "./messages";
 import type { Header } from "./package";
 import { LARGEST_SAMPLE } from "./sampling/address";
-import { type State, limits, nearestCount } from "./state";
+import { type State, limits, mapsOf, nearestCount } from "./state";
 
 /** A case that is left: what it showed, and what it had shown at first. */
 export interface Left {
@@ -53,7 +53,7 @@ export function carry({ header: from, initial, state: before }: Left, own: State
     sampleStyle: before.sampleStyle, predictionStyle: before.predictionStyle, opacity: before.opacity, mapOpacity: before.mapOpacity,
     raterStyles: header.raters.map((name, rater) => before.raterStyles[from.raters.indexOf(name)] ?? own.raterStyles[rater]),
     hiddenClasses: header.classes.flatMap((name, label) => (before.hiddenClasses.includes(from.classes.indexOf(name)) ? [label] : [])),
-    map: before.map === "correlation" && header.kind !== "stochastic" ? "none" : before.map,
+    map: mapsOf(header).includes(before.map) ? before.map : "none",
     focus: focus > 0 ? focus : own.focus,
     // How many samples are usual depends on the work of a case.
     samples: before.samples === initial.samples ? own.samples : nearestCount(header, stored, before.samples),

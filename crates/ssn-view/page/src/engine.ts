@@ -2,7 +2,7 @@
 
 import code from "worker-code";
 
-import type { Answer, Ask, Replies, Request } from "./messages";
+import type { Answer, Ask, BeHelper, HelperPorts, Replies, Request, WantHelpers } from "./messages";
 
 type Reply<R extends Request> = Replies[R["kind"]];
 
@@ -17,18 +17,39 @@ interface Waiting {
 export class Dropped extends Error {}
 
 export class Engine {
+  private readonly url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
   private readonly worker: Worker;
+  /** Workers that the worker shares its work with, for the case that is open. */
+  private helpers: Worker[] = [];
+  private opened = 0;
   private readonly waiting = new Map<number, Waiting>();
   /** The newest work of each channel. Answers to older work are not heard. */
   private readonly newest = new Map<string, number>();
   private number = 0;
 
   constructor(private readonly trouble: (message: string) => void) {
-    const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
-    this.worker = new Worker(url);
-    URL.revokeObjectURL(url);
-    this.worker.onmessage = ({ data }: MessageEvent<Answer>) => this.hear(data);
-    this.worker.onerror = (event) => trouble(`The worker that draws samples stopped: ${event.message ?? "unknown reason"}. Load the page again.`);
+    this.worker = this.start();
+    this.worker.onmessage = ({ data }: MessageEvent<Answer | WantHelpers>) => ("helpers" in data ? this.help(data) : this.hear(data));
+  }
+
+  private start(): Worker {
+    const worker = new Worker(this.url);
+    worker.onerror = (event) => this.trouble(`The worker that draws samples stopped: ${event.message ?? "unknown reason"}. Load the page again.`);
+    return worker;
+  }
+
+  /** Starts helpers, and gives the worker a port to each. */
+  private help({ helpers, opened }: WantHelpers): void {
+    // The case that they are for was left.
+    if (opened !== this.opened) return;
+    const ports = Array.from({ length: helpers }, () => {
+      const { port1, port2 } = new MessageChannel();
+      const helper = this.start();
+      helper.postMessage({ port: port1 } satisfies BeHelper, [port1]);
+      this.helpers.push(helper);
+      return port2;
+    });
+    this.worker.postMessage({ opened, ports } satisfies HelperPorts, ports);
   }
 
   private hear({ id, last, reply, error }: Answer): void {
@@ -46,8 +67,11 @@ export class Engine {
   ): void {
     const id = ++this.number;
     // Another case: the worker forgets all that it was asked about the one before.
-    if (request.kind === "open") for (const known of [...this.waiting.keys()]) this.drop(known);
-    else this.drop(this.newest.get(channel));
+    if (request.kind === "open") {
+      for (const known of [...this.waiting.keys()]) this.drop(known);
+      for (const helper of this.helpers.splice(0)) helper.terminate();
+      this.opened = id;
+    } else this.drop(this.newest.get(channel));
     this.newest.set(channel, id);
     this.waiting.set(id, { channel, reply: reply as Waiting["reply"], failed, dropped });
     const message: Ask = { id, channel, request };

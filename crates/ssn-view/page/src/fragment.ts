@@ -5,7 +5,7 @@ import type { Settings } from "./messages";
 import type { Header, Triple } from "./package";
 import { rounded } from "./rounding";
 import { LARGEST_SAMPLE, LARGEST_SEED } from "./sampling/address";
-import { type Layout, MAPS, type MapKind, type State, type Style, type Theme, limits, nearestCount } from "./state";
+import { type Layout, type MapKind, type State, type Style, type Theme, limits, mapsOf, nearestCount } from "./state";
 
 const EFFECTS: Readonly<Record<Style, string>> = { off: "o", fill: "f", contour: "c", both: "b" };
 
@@ -144,7 +144,6 @@ export function readFragment(parts: ReadonlyMap<string, string>, initial: State,
   // Contrast may be weaker than the values of a channel need, but not so that nothing is seen.
   const beyond = high > low ? high - low : 1;
   const window = list("window", 2, low - beyond, high + beyond) as [number, number] | undefined;
-  const maps = header.kind === "stochastic" ? MAPS : MAPS.filter((map) => map !== "correlation");
   const state: State = {
     ...initial,
     settings: [settings("", initial.settings[0]), settings("b.", initial.settings[1])],
@@ -161,7 +160,7 @@ export function readFragment(parts: ReadonlyMap<string, string>, initial: State,
     hiddenClasses: hiddenClasses ?? initial.hiddenClasses,
     opacity: one("opacity", 0, 1) ?? initial.opacity,
     mapOpacity: one("mapopacity", 0, 1) ?? initial.mapOpacity,
-    map: choice<MapKind>("map", maps) ?? initial.map,
+    map: choice<MapKind>("map", mapsOf(header)) ?? initial.map,
     focus: whole("class", 1, header.classes.length - 1) ?? initial.focus,
     samples: samples === undefined ? initial.samples : nearestCount(header, stored, samples),
     channel,

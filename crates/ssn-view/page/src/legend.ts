@@ -62,8 +62,9 @@ export function legendEntries(header: Header, state: State, mapShown: boolean, s
     });
   }
   if (mapShown) {
-    const { title, low, high, table } = mapScale(state.map, header.classes[state.focus]);
-    entries.push({ text: state.map === "correlation" ? `${title}, with the cross-hair` : `${title}, ${samples} samples`, look: { kind: "bar", table, low, high } });
+    const { title, low, high, table } = mapScale(state.map, header.classes[state.focus], header.raters.length);
+    const source = { none: "", correlation: ", with the cross-hair", entropy: `, ${samples} samples`, probability: `, ${samples} samples`, agreement: "", disagreement: `, ${header.raters.length} raters` };
+    entries.push({ text: title + source[state.map], look: { kind: "bar", table, low, high } });
   }
   return entries;
 }

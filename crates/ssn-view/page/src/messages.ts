@@ -2,6 +2,7 @@
 
 import type { Plane } from "./geometry";
 import type { Header } from "./package";
+import type { Surfaces } from "./surface/mesh";
 
 /** All that a sample depends on. */
 export interface Settings {
@@ -17,7 +18,8 @@ export interface Settings {
 
 /** Work that is asked for. Work of a channel replaces what was asked for on it before. */
 export type Request =
-  | { kind: "open"; buffer?: ArrayBuffer; base64?: string }
+  /** Opens a case, with so many CPU cores to work on it. */
+  | { kind: "open"; buffer?: ArrayBuffer; base64?: string; cores: number }
   /** The labels of a slice of a sample. */
   | { kind: "slice"; slot: number; plane: Plane; settings: Settings }
   /** The labels of a slice in several samples. */
@@ -28,6 +30,8 @@ export type Request =
   | { kind: "summary"; slot: number; plane: Plane; settings: Settings; samples: number }
   /** The correlation of the logits of a class with that of a voxel. */
   | { kind: "correlation"; plane: Plane; settings: Settings; logit: number; voxel: number }
+  /** The surfaces of the classes in the mean prediction, in a sample, or in the marks of a rater. */
+  | { kind: "surface"; settings: Settings; of: "prediction" | "sample" | number }
   /** Volumes of many samples, and which of them differ. */
   | { kind: "survey"; settings: Settings; samples: number; gallery: number };
 
@@ -56,6 +60,8 @@ export interface Survey {
   readonly total: number;
   /** Voxels by sample and label, `[m, l]`. */
   readonly volumes: Float64Array;
+  /** 1 − the mean IoU of the foreground classes by sample and rater, `[m, k]`. */
+  readonly raterDistances: Float64Array;
   /** Samples that differ, the most typical one first; empty until all are drawn. */
   readonly diverse: readonly number[];
 }
@@ -63,11 +69,13 @@ export interface Survey {
 export interface Replies {
   open: Opened;
   slice: { labels: Uint8Array; milliseconds: number };
-  slices: { labels: Uint8Array[] };
+  /** One of the samples, by its place among those that were asked for. */
+  slices: { place: number; labels: Uint8Array };
   volume: { labels: Uint8Array; counts: number[] };
   summary: Summary;
   correlation: { values: Float32Array; known: boolean };
   survey: Survey;
+  surface: Surfaces;
 }
 
 /** A message to the worker. */
@@ -76,6 +84,23 @@ export interface Ask {
   /** Work on the same channel is given up when other work is asked for on it. */
   readonly channel: string;
   readonly request: Request | { kind: "cancel" };
+}
+
+/** Helpers for the worker, each at the other end of a port, for the case of a request `open`. */
+export interface HelperPorts {
+  readonly opened: number;
+  readonly ports: readonly MessagePort[];
+}
+
+/** A message to a worker that it is a helper, with a port to the one that it helps. */
+export interface BeHelper {
+  readonly port: MessagePort;
+}
+
+/** A message from the worker that it wants helpers for the case of a request `open`: only the page can start them everywhere. */
+export interface WantHelpers {
+  readonly opened: number;
+  readonly helpers: number;
 }
 
 /** A message from the worker; some work is answered several times, with `last` at the end. */

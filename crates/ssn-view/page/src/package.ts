@@ -87,6 +87,14 @@ export function voxels(size: Triple): number {
   return size[0] * size[1] * size[2];
 }
 
+/** Work of a sample, in products of noise and factor, from which a case is a large one. */
+const HEAVY = 4e6;
+
+/** Whether a sample of `n` voxels is so much work that many of them take long. */
+export function isHeavy(n: number, c: number, r: number): boolean {
+  return n * c * Math.max(r, 1) > HEAVY;
+}
+
 /** Reads a package. Arrays are views of its bytes. */
 export function readPackage(buffer: ArrayBuffer): Case {
   const bytes = new Uint8Array(buffer);

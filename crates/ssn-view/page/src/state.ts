@@ -9,8 +9,13 @@ export type Style = "off" | "fill" | "contour" | "both";
 export const STYLES: readonly Style[] = ["off", "fill", "contour", "both"];
 
 /** A map of numbers under the labels. */
-export type MapKind = "none" | "entropy" | "probability" | "correlation";
-export const MAPS: readonly MapKind[] = ["none", "entropy", "probability", "correlation"];
+export type MapKind = "none" | "entropy" | "probability" | "correlation" | "agreement" | "disagreement";
+const MAPS: readonly MapKind[] = ["none", "entropy", "probability", "correlation", "agreement", "disagreement"];
+
+/** The maps that a case has: raters agree where there are several, and logits are correlated where they are a distribution's. */
+export function mapsOf({ kind, raters }: Header): readonly MapKind[] {
+  return MAPS.filter((map) => (map === "correlation" ? kind === "stochastic" : map === "agreement" || map === "disagreement" ? raters.length > 1 : true));
+}
 
 export type Layout = "single" | "three";
 export type Theme = "auto" | "light" | "dark";

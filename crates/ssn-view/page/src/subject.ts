@@ -2,13 +2,11 @@
 
 import { type Axis, type Orientation, type Plane, cut, orientations, strides } from "./geometry";
 import type { Opened } from "./messages";
-import { type Header, type Triple, voxels } from "./package";
+import { type Header, type Triple, isHeavy, voxels } from "./package";
 import { type State, defaultState } from "./state";
 
 /** Shares of the values below black and above white, as in reports. */
 const CLIPPED = 0.005;
-/** Work of a sample, in products, from which fewer samples are drawn at first. */
-const HEAVY = 4e6;
 
 export class Subject {
   readonly header: Header;
@@ -77,6 +75,17 @@ export class Subject {
   rater(rater: number, plane: Plane): Uint8Array {
     const { rows, columns } = strides(this.size, plane);
     return cut(this.opened.raters, rater * voxels(this.size), this.size, plane, new Uint8Array(rows * columns));
+  }
+
+  /** Shares of the raters that have each label in a slice, `[l, rows, columns]`. */
+  raterShares(plane: Plane): Float32Array {
+    const { rows, columns } = strides(this.size, plane);
+    const { classes, raters } = this.header;
+    const shares = new Float32Array(classes.length * rows * columns);
+    raters.forEach((_, rater) => {
+      this.rater(rater, plane).forEach((label, i) => { shares[label * rows * columns + i]++; });
+    });
+    return shares.map((count) => count / raters.length);
   }
 
   get hasImage(): boolean {
@@ -183,7 +192,7 @@ export class Subject {
   /** What is shown at first. The main plane is the axial one. */
   firstState(): State {
     const { header } = this;
-    const heavy = this.kept * header.logits * Math.max(header.rank, 1) > HEAVY;
+    const heavy = isHeavy(this.kept, header.logits, header.rank);
     const axis = this.planes.findIndex((plane) => plane.name === "axial");
     const state = defaultState(this.id, header, this.firstCross(), heavy);
     const samples = header.kind === "sampled" ? Math.min(state.samples, this.stored) : state.samples;

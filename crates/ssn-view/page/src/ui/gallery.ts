@@ -1,4 +1,5 @@
-// Samples that differ: the most typical one first, then always the one farthest from those before.
+// Samples that differ: the most typical one first, then always the one farthest from those before. Until they are found, the
+// first samples stand in their place; each is shown as soon as its slice is drawn.
 
 import type { Engine } from "../engine";
 import { COLUMNS, type Plane, ROWS, strides } from "../geometry";
@@ -11,6 +12,8 @@ import { el } from "./dom";
 
 export const GALLERY = 8;
 const SIDE = 132;
+/** How long settings rest before slices are asked for, in milliseconds. */
+const REST = 120;
 /** A caption that is empty, and as high as any. */
 const NOTHING = "\u00a0";
 
@@ -18,25 +21,40 @@ export class Gallery {
   private readonly list = el("div", { class: "thumbs" });
   private readonly state = el("span", { class: "note" });
   readonly element = el("section", { class: "gallery", "aria-label": "Samples that differ" }, el("header", {}, el("strong", {}, "Samples that differ"), this.state), this.list);
-  private samples: readonly number[] = [];
+  private samples: readonly number[];
+  /** Whether samples that differ were found, under these settings or others. */
+  private chosen = false;
+  /** Samples that are known to have no voxel of any class. */
+  private empty: ReadonlySet<number> = new Set();
   private shown = "";
+  private timer = 0;
   private readonly tiles: { button: HTMLButtonElement; canvas: HTMLCanvasElement; caption: HTMLElement }[];
 
   constructor(private readonly engine: Engine, private readonly subject: Subject, private readonly choose: (sample: number) => void) {
     this.tiles = Array.from({ length: GALLERY }, (_, place) => {
       const canvas = el("canvas", { width: SIDE, height: SIDE });
-      const caption = el("span", {}, NOTHING);
-      const button = el("button", { type: "button", class: "thumb", disabled: true }, canvas, caption);
+      const caption = el("span", { class: "thumb-name" }, NOTHING);
+      const button = el("button", { type: "button", class: "thumb", disabled: true }, canvas, el("span", { class: "thumb-empty" }, "empty"), caption);
       button.addEventListener("click", () => this.choose(this.samples[place]));
       return { button, canvas, caption };
     });
     this.list.append(...this.tiles.map(({ button }) => button));
+    const count = subject.header.kind === "sampled" ? Math.min(subject.stored, GALLERY) : GALLERY;
+    this.samples = Array.from({ length: count }, (_, sample) => sample);
   }
 
-  /** Other samples; none while they are being found. */
-  show(samples: readonly number[], told: string): void {
+  /** Shows samples that differ. */
+  show(samples: readonly number[], empty: ReadonlySet<number>, told: string): void {
     this.samples = samples;
+    this.chosen = true;
+    this.empty = empty;
     this.state.textContent = told;
+  }
+
+  /** Keeps the samples that are there while those that differ are being found. */
+  finding(empty: ReadonlySet<number>, drawn = ""): void {
+    this.empty = empty;
+    this.state.textContent = `${this.chosen ? "as found for the settings before" : "the first ones for now"}; those that differ are being found${drawn}`;
   }
 
   /** Follows the slice and the settings. */
@@ -47,24 +65,38 @@ export class Gallery {
     this.tiles.forEach(({ button, caption }, place) => {
       const sample = this.samples[place];
       button.disabled = sample === undefined;
-      caption.textContent = sample === undefined ? NOTHING : `sample ${sample}`;
+      const name = `sample ${sample}`;
+      const empty = this.empty.has(sample);
+      caption.textContent = sample === undefined ? NOTHING : name;
+      button.dataset.empty = String(empty);
+      button.setAttribute("aria-label", sample === undefined ? "a sample to come" : empty ? `${name}, empty` : name);
       button.setAttribute("aria-pressed", String(sample === settings.sample));
-      if (sample === undefined) button.setAttribute("aria-label", "a sample to come");
-      else button.removeAttribute("aria-label");
     });
     const key = [this.samples.join(" "), plane.axis, plane.index, settings.seed, settings.temperature, ...settings.classScales, "|",
       ...settings.modeWeights, settings.diagonalNoise, state.channel, ...state.window, state.image, "|", ...state.hiddenClasses].join(" ");
-    if (key === this.shown || this.samples.length === 0) return;
+    if (key === this.shown) return;
     this.shown = key;
-    this.ask(state, settings, plane);
+    window.clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => this.ask(state, settings, plane), REST);
+  }
+
+  /** Nothing more is asked for. */
+  stop(): void {
+    window.clearTimeout(this.timer);
+    this.engine.cancel("gallery");
   }
 
   private ask(state: State, settings: Settings, plane: Plane): void {
     const { samples } = this;
-    this.engine.ask("gallery", { kind: "slices", plane, settings, samples }, ({ labels }) => {
-      if (samples !== this.samples) return;
-      const box = this.around(labels, plane);
-      labels.forEach((map, place) => this.paint(this.tiles[place].canvas, state, plane, map, box));
+    const maps: Uint8Array[] = [];
+    let painted = "";
+    this.engine.ask("gallery", { kind: "slices", plane, settings, samples }, ({ place, labels }) => {
+      maps[place] = labels;
+      const box = this.around(maps, plane);
+      // All show the same part of the slice: those before are painted anew where it grew.
+      const from = String(box) === painted ? place : 0;
+      for (let i = from; i <= place; i++) this.paint(this.tiles[i].canvas, state, plane, maps[i], box);
+      painted = String(box);
     });
   }
 

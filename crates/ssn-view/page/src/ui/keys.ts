@@ -1,6 +1,6 @@
 // The keyboard.
 
-import { MAPS, STYLES, type State, type Store, limits } from "../state";
+import { STYLES, type State, type Store, limits, mapsOf } from "../state";
 import type { Pane } from "../view/pane";
 import { nudge, scroll, zoomAt } from "../view/pointer";
 import type { Stage } from "../view/stage";
@@ -18,6 +18,7 @@ export interface KeyActions {
   help(): void;
   resetSteering(): void;
   contrast(): void;
+  surface(): void;
 }
 
 /** Elements that need keys for themselves. */
@@ -82,6 +83,7 @@ export function listenToKeys(stage: Stage, store: Store, actions: KeyActions): v
         return axis >= 0 && patch({ axis: axis as 0 | 1 | 2 });
       }
       case "v": return subject.volume && patch({ layout: state.layout === "three" ? "single" : "three" });
+      case "z": return subject.volume && does(actions.surface);
       case "c": return patch({ compare: !state.compare, active: state.compare ? 0 : 1 });
       case "a": return state.compare && patch({ active: 0 });
       case "b": return state.compare && patch({ active: 1 });
@@ -95,10 +97,7 @@ export function listenToKeys(stage: Stage, store: Store, actions: KeyActions): v
         const on = state.raterStyles.some((style) => style !== "off");
         return patch({ raterStyles: state.raterStyles.map(() => (on ? "off" : "contour")) });
       }
-      case "m": {
-        const maps = header.kind === "stochastic" ? MAPS : MAPS.filter((map) => map !== "correlation");
-        return patch({ map: next(maps, state.map) });
-      }
+      case "m": return patch({ map: next(mapsOf(header), state.map) });
       case "k": return patch({ focus: (state.focus % (header.classes.length - 1)) + 1 });
       case "o": {
         const count = header.classes.length;

@@ -1,7 +1,7 @@
 // The groups of controls that say what is laid over the image, and how the image looks.
 
 import { type Mark, predictionMark, raterMark, sampleMark } from "../marks";
-import { MAPS, type MapKind, type State, type Style, sampleCounts } from "../state";
+import { type MapKind, type State, type Style, sampleCounts } from "../state";
 import { classSwitches } from "./classes";
 import { type Parts, type Scale, choice, group, lineSample, note, select, slider, toggle } from "./controls";
 import { el, iconButton } from "./dom";
@@ -18,6 +18,8 @@ const MAP_NAMES: Readonly<Record<MapKind, readonly [string, string]>> = {
   entropy: ["entropy", "marginal entropy of the samples, 0 to 1"],
   probability: ["probability", "mean probability of the class over the samples"],
   correlation: ["moves with", "what moves with the voxel of the cross-hair: the correlation of the class's logits with its logit there"],
+  agreement: ["agreement", "share of the raters that have the class"],
+  disagreement: ["entropy", "entropy of the raters' labels, 0 where all agree, to 1"],
 };
 
 export function overlaysGroup(parts: Parts): HTMLElement {
@@ -42,7 +44,10 @@ export function overlaysGroup(parts: Parts): HTMLElement {
 }
 
 export function mapsGroup({ store, subject: { header, stored }, follow }: Parts, told: HTMLElement): HTMLElement {
-  const maps = choice<MapKind>("map", MAPS.map((map) => [map, ...MAP_NAMES[map]] as const), (map) => store.update({ map }));
+  const listed = (...names: MapKind[]) => choice<MapKind>("map", names.map((map) => [map, ...MAP_NAMES[map]] as const), (map) => store.update({ map }));
+  const maps = listed("none", "entropy", "probability", "correlation");
+  const ofRaters = listed("agreement", "disagreement");
+  ofRaters.element.setAttribute("aria-label", "map of the raters");
   const opacity = slider({
     name: "map-opacity", label: "map opacity", scale: { low: 0, high: 1, step: 0.01, usual: 0.75 }, change: (value) => store.update({ mapOpacity: value }),
   });
@@ -51,6 +56,7 @@ export function mapsGroup({ store, subject: { header, stored }, follow }: Parts,
   const quantiles = toggle("quantiles", "quantile contours 10 · 50 · 90 %", "Outlines of the voxels that have the class in at least 10, 50 and 90 % of the samples", (on) => store.update({ quantiles: on }));
   follow((state) => {
     maps.set(state.map);
+    ofRaters.set(state.map);
     opacity.set(state.mapOpacity);
     focus.set(String(state.focus));
     samples.set(String(state.samples));
@@ -65,6 +71,7 @@ export function mapsGroup({ store, subject: { header, stored }, follow }: Parts,
   }
   return group("Maps of many samples", true, [],
     maps.element,
+    header.raters.length > 1 ? el("div", { class: "row" }, el("span", { class: "label" }, "of raters"), ofRaters.element) : null,
     el("div", { class: "row" }, el("span", { class: "label" }, "class"), focus.element, el("span", { class: "label short" }, "samples"), samples.element),
     quantiles.element, opacity.element, told);
 }

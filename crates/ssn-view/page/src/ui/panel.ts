@@ -6,18 +6,21 @@ import { type Parts, choice, group, note } from "./controls";
 import { el, iconButton } from "./dom";
 import { Histogram } from "./histogram";
 import type { Motion } from "./motion";
+import { Nearest } from "./nearest";
 import { aboutGroup, imageGroup, mapsGroup, overlaysGroup } from "./overlays";
 import { modesGroup, sampleGroup, steeringGroup } from "./steering";
 
 export class Panel {
   readonly element = el("aside", { class: "panel", "aria-label": "Controls" });
   readonly histogram: Histogram;
+  readonly nearest: Nearest;
   private readonly syncs: ((state: State) => void)[] = [];
   private readonly told = note("");
 
   constructor(store: Store, subject: Subject, motion: Motion) {
     const { header } = subject;
     this.histogram = new Histogram(subject, (sample) => store.steer({ sample }));
+    this.nearest = new Nearest(subject, (sample) => store.steer({ sample }));
     const parts: Parts = { store, subject, motion, follow: (sync) => this.syncs.push(sync) };
     this.element.append(
       this.slots(parts),
@@ -56,6 +59,6 @@ export class Panel {
       this.histogram.sync(state);
       gallery.setAttribute("aria-pressed", String(state.gallery));
     });
-    return group("Volumes", true, [gallery], this.histogram.element);
+    return group("Volumes", true, [gallery], this.histogram.element, this.nearest.element);
   }
 }

@@ -2,12 +2,17 @@
 
 import { COLUMNS, ROWS, millimeters } from "../geometry";
 import type { Triple } from "../package";
-import type { State } from "../state";
+import type { MapKind, State } from "../state";
 import type { Subject } from "../subject";
 import type { Pane } from "../view/pane";
 import { figure } from "./histogram";
 
-/** Says what is at the voxel under the mouse, or at that of the cross-hair: in a line, and with each rater by name. */
+/** How the number of a map is called; the agreement of raters is told by their labels. */
+const MAP_NAMES: Readonly<Record<MapKind, string | null>> = {
+  none: null, entropy: "entropy", probability: "probability", correlation: "correlation", agreement: null, disagreement: "entropy of raters",
+};
+
+/** Says what is at the voxel under the mouse, or at that of the cross-hair, in a pane: in a line, and with each rater by name. */
 export function describe(subject: Subject, state: State, voxel: Triple | null, pane: Pane | null): { line: string; full: string } {
   const { header } = subject;
   const at = voxel ?? state.cross;
@@ -17,12 +22,13 @@ export function describe(subject: Subject, state: State, voxel: Triple | null, p
     const channels = header.color ? header.channels.map((_, i) => i) : [state.channel];
     parts.push(`value ${channels.map((channel) => figure(subject.value(channel, at))).join(", ")}`);
   }
-  if (voxel && pane?.shown) {
+  // What the pane shows may still be another slice than that of the cross-hair.
+  if (pane?.shown && pane.shown.plane.index === at[pane.shown.plane.axis] - header.shown.start[pane.shown.plane.axis]) {
     const { plane: { axis }, labels, map } = pane.shown;
     const [row, column] = [ROWS[axis], COLUMNS[axis]].map((along) => at[along] - header.shown.start[along]);
     const index = row * subject.size[COLUMNS[axis]] + column;
     parts.push(`sample: ${header.classes[labels[index]]}`);
-    if (state.map !== "none" && map) parts.push(`${state.map} ${map[index].toFixed(2)}`);
+    if (map && MAP_NAMES[state.map]) parts.push(`${MAP_NAMES[state.map]} ${map[index].toFixed(2)}`);
   }
   const labels = subject.labelAt(at);
   parts.push(`prediction: ${header.classes[labels.prediction]}`);

@@ -7,6 +7,7 @@ import { helpDialog } from "./help";
 export interface ShellActions {
   layout(): void;
   compare(): void;
+  surface(): void;
   theme(): void;
   picture(): void;
   labelMap(): void;
@@ -24,7 +25,7 @@ export class Shell {
   readonly progress = el("progress", { max: 1, value: 1, class: "map-progress", "data-done": "true", "aria-label": "samples behind the map" });
   readonly frame = el("span", { class: "frame", title: "from the move of a control until it was painted" });
   readonly help = helpDialog();
-  readonly buttons: Readonly<Record<"layout" | "compare", HTMLButtonElement>>;
+  readonly buttons: Readonly<Record<"layout" | "compare" | "surface", HTMLButtonElement>>;
 
   /** On a narrow page, the panel is a drawer below the views. */
   private readonly drawer = el("div", { class: "drawer", "data-open": "false" });
@@ -33,10 +34,11 @@ export class Shell {
     this.buttons = {
       layout: iconButton("three", "One view or three", actions.layout, "v"),
       compare: iconButton("compare", "Compare two settings side by side", actions.compare, "c"),
+      surface: iconButton("cube", "Surfaces in 3D", actions.surface, "z"),
     };
     const gap = () => el("span", { class: "gap" });
     const bar = el("nav", { "aria-label": "views and files" },
-      this.buttons.layout, this.buttons.compare, gap(),
+      this.buttons.layout, this.buttons.compare, this.buttons.surface, gap(),
       iconButton("camera", "Save a figure as PNG", actions.picture, "s"),
       iconButton("save", "Save the sample as NIfTI label map", actions.labelMap, "n"),
       iconButton("link", "Copy a link to what is shown", actions.link, "l"), gap(),

@@ -10,6 +10,12 @@ import type { Histogram } from "./histogram";
 
 const REST = 250;
 
+/** What shows something about many samples. */
+interface SurveyView {
+  /** Takes what is known of them; null while nothing is. */
+  show(survey: Survey | null): void;
+}
+
 export class Statistics {
   private timer = 0;
   /** The samples that are asked for, and what is known of them; null while nothing is asked for. */
@@ -20,8 +26,10 @@ export class Statistics {
 
   constructor(
     private readonly engine: Engine, private readonly store: Store, private readonly subject: Subject,
-    private readonly histogram: Histogram, private readonly gallery: Gallery,
-  ) {}
+    private readonly histogram: Histogram, private readonly others: readonly SurveyView[], private readonly gallery: Gallery,
+  ) {
+    gallery.finding(new Set());
+  }
 
   /** Follows the state. What is of other settings is taken off, and its work given up. */
   sync(state: State): void {
@@ -29,7 +37,8 @@ export class Statistics {
     if (this.surveyed && (!sameSteering(this.surveyed.settings, settings) || this.surveyed.samples !== state.samples)) {
       this.engine.cancel("survey");
       this.surveyed = null;
-      this.histogram.show(null);
+      for (const view of [this.histogram, ...this.others]) view.show(null);
+      this.gallery.finding(new Set());
     }
     if (this.counting && !sameSettings(this.counting, settings)) {
       this.engine.cancel("volume");
@@ -46,6 +55,7 @@ export class Statistics {
     window.clearTimeout(this.timer);
     this.engine.cancel("survey");
     this.engine.cancel("volume");
+    this.gallery.stop();
   }
 
   /** Shows the volumes of a sample, or that they are not known. */
@@ -69,6 +79,13 @@ export class Statistics {
     if (!this.surveyed) this.askSurvey(settings, state.samples);
   }
 
+  /** The samples without a voxel of any class. */
+  private empty({ samples, volumes }: Survey): Set<number> {
+    const l = this.subject.header.classes.length;
+    const marked = (sample: number) => volumes.subarray(sample * l + 1, (sample + 1) * l).some((count) => count > 0);
+    return new Set(Array.from({ length: samples }, (_, sample) => sample).filter((sample) => !marked(sample)));
+  }
+
   private askVolume(settings: Settings): void {
     this.counting = settings;
     this.engine.ask("volume", { kind: "volume", settings }, ({ counts }) => {
@@ -85,10 +102,12 @@ export class Statistics {
     this.engine.ask("survey", { kind: "survey", settings, samples, gallery: GALLERY }, (survey) => {
       if (this.surveyed !== asked) return;
       asked.survey = survey;
-      this.histogram.show(survey);
-      const done = survey.diverse.length > 0;
-      if (done) this.gallery.show(survey.diverse, `the most typical of ${survey.total} first, then always the one farthest from those before`);
-      else this.gallery.show([], `${survey.samples} of ${survey.total} samples drawn …`);
+      for (const view of [this.histogram, ...this.others]) view.show(survey);
+      if (survey.diverse.length > 0) {
+        this.gallery.show(survey.diverse, this.empty(survey), `the most typical of ${survey.total} first, then always the one farthest from those before`);
+      } else {
+        this.gallery.finding(this.empty(survey), `: ${survey.samples} of ${survey.total} drawn`);
+      }
       const { state: now } = this.store;
       this.gallery.sync(now, this.subject.plane(now.axis, now.cross));
     });

@@ -25,7 +25,7 @@ const MARGIN = 10;
 const LENGTHS = [100, 50, 20, 10, 5, 2, 1, 0.5, 0.1];
 
 /** Text with a rim, readable on any image. */
-function write({ context, ratio, ink, rim }: PaintTarget, text: string, x: number, y: number, align: CanvasTextAlign, baseline: CanvasTextBaseline, size = 11, weight = 400): void {
+export function write({ context, ratio, ink, rim }: PaintTarget, text: string, x: number, y: number, align: CanvasTextAlign, baseline: CanvasTextBaseline, size = 11, weight = 400): void {
   context.font = `${weight} ${size * ratio}px system-ui, sans-serif`;
   context.textAlign = align;
   context.textBaseline = baseline;
@@ -56,7 +56,7 @@ export function paintLetters(target: PaintTarget, { letters: [left, right, top, 
 }
 
 /** A length of the patient. */
-export function paintScale(target: PaintTarget, view: Transform): void {
+export function paintScale(target: PaintTarget, view: Pick<Transform, "scale">): void {
   const { context, ratio, ink, rim: dark } = target;
   const { width, height } = context.canvas;
   const length = LENGTHS.find((millimeters) => millimeters * view.scale <= width * 0.25);
@@ -72,11 +72,14 @@ export function paintScale(target: PaintTarget, view: Transform): void {
 }
 
 /** What a map of a class shows, and what the ends of its colors mean. */
-export function mapScale(map: MapKind, focus: string): { title: string; low: string; high: string; table: Uint8Array } {
+export function mapScale(map: MapKind, focus: string, raters: number): { title: string; low: string; high: string; table: Uint8Array } {
   const signed = map === "correlation";
   return {
-    title: { none: "", entropy: "entropy", probability: `probability of ${focus}`, correlation: `correlation, ${focus}` }[map],
-    low: signed ? "−1" : "0", high: "1", table: signed ? SIGNED_TABLE : SEQUENTIAL_TABLE,
+    title: {
+      none: "", entropy: "entropy", probability: `probability of ${focus}`, correlation: `correlation, ${focus}`,
+      agreement: `raters with ${focus}`, disagreement: "entropy of raters",
+    }[map],
+    low: signed ? "−1" : "0", high: map === "agreement" ? `${raters} of ${raters}` : "1", table: signed ? SIGNED_TABLE : SEQUENTIAL_TABLE,
   };
 }
 
@@ -92,12 +95,12 @@ export function paintColors(context: CanvasRenderingContext2D, table: Uint8Array
 }
 
 /** The colors of a map, with what their ends mean. */
-export function paintBar(target: PaintTarget, map: MapKind, focus: string): void {
+export function paintBar(target: PaintTarget, map: MapKind, focus: string, raters: number): void {
   const { context, ratio } = target;
   const { width: room, height: floor } = context.canvas;
   const [width, height, margin] = [Math.min(130 * ratio, room * 0.4), 8 * ratio, MARGIN * ratio];
   const [left, top] = [room - margin - width, floor - margin - height];
-  const { title, low, high, table } = mapScale(map, focus);
+  const { title, low, high, table } = mapScale(map, focus, raters);
   paintColors(context, table, left, top, width, height);
   const above = top - 4 * ratio;
   write(target, low, left, above, "left", "bottom");

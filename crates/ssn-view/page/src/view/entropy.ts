@@ -1,4 +1,4 @@
-// How sure samples are of a voxel.
+// How sure samples, or raters, are of a voxel.
 
 /** −Σ p̄ log p̄ to the base of the number of labels, as `ssn-core` has it. */
 export function entropy(probabilities: Float32Array, l: number, size: number): Float32Array {

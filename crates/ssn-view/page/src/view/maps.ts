@@ -1,4 +1,4 @@
-// Maps of the panes: asked of the worker, and kept together with all that they are of. A map of other settings, of another
+// Maps of the panes: asked of the worker, or made of the raters, and kept together with all that they are of. A map of other settings, of another
 // class or of another voxel is never shown: while the right one is on its way, there is none.
 
 import type { Engine } from "../engine";
@@ -17,6 +17,8 @@ interface Known {
   correlation: { of: string; values: Float32Array | null } | null;
   /** The entropy that was made last of a summary. */
   entropy: { of: Summary; values: Float32Array } | null;
+  /** The map of raters that was made last. */
+  raters: { of: string; values: Float32Array } | null;
   /** The newest questions. */
   asked: { summary: string; correlation: string };
 }
@@ -50,7 +52,7 @@ export class Maps {
   follow(subject: Subject, panes: readonly Pane[]): void {
     this.subject = subject;
     const before = this.known;
-    this.known = new Map(panes.map((pane) => [pane, before.get(pane) ?? { summary: null, correlation: null, entropy: null, asked: { summary: "", correlation: "" } }]));
+    this.known = new Map(panes.map((pane) => [pane, before.get(pane) ?? { summary: null, correlation: null, entropy: null, raters: null, asked: { summary: "", correlation: "" } }]));
     for (const pane of before.keys()) if (!this.known.has(pane)) this.engine.cancel(`summary ${pane.slot} ${pane.axis}`);
     for (const pane of panes) this.apply(pane);
     this.tellCorrelated();
@@ -91,7 +93,18 @@ export class Maps {
       map = known.entropy.values;
     }
     if (state.map === "correlation" && known.correlation?.of === this.correlationOf(pane, shown.plane, state)) map = known.correlation.values;
+    if (state.map === "agreement" || state.map === "disagreement") map = this.ofRaters(known, shown.plane, state, size);
     pane.shown = { ...shown, map, shares: summary ? ofClass(summary.shares) : null };
+  }
+
+  /** How many of the raters have the class, or how unlike their labels are: known without the worker. */
+  private ofRaters(known: Known, plane: Plane, { map, focus }: State, size: number): Float32Array {
+    const of = [map, plane.axis, plane.index, map === "agreement" ? focus : ""].join(" ");
+    if (known.raters?.of !== of) {
+      const shares = this.subject!.raterShares(plane);
+      known.raters = { of, values: map === "agreement" ? shares.slice(focus * size, (focus + 1) * size) : entropy(shares, this.subject!.header.classes.length, size) };
+    }
+    return known.raters.values;
   }
 
   private askSummary(pane: Pane, known: Known, state: State): void {

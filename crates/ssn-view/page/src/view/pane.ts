@@ -91,7 +91,7 @@ export class Pane {
     if (shown) this.transform = transform(subject.header, this.orientation(subject), shown.plane, canvas.width, canvas.height, state.zoom, state.center);
     this.draw(target, subject, state, this.transform);
     const map = state.map !== "none" && shown?.map;
-    if (map && this.element.dataset.main === "true") paintBar(target, state.map, subject.header.classes[state.focus]);
+    if (map && this.element.dataset.main === "true") paintBar(target, state.map, subject.header.classes[state.focus], subject.header.raters.length);
   }
 
   /** The part of the view that the image covers, on a canvas of its own with so many pixels for each of the page. */

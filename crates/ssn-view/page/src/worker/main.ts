@@ -1,23 +1,33 @@
 // The worker: opens a package, and answers for its samples. What a control needs within a frame is done at once; what takes
-// longer is done in pieces and given up when something newer is asked for on its channel.
+// longer is done in pieces and given up when something newer is asked for on its channel; of large cases, helpers do it.
 
-import type { Answer, Ask, Replies, Request, Settings } from "../messages";
+import type { Answer, Ask, BeHelper, HelperPorts, Replies, Request, Settings, Survey, WantHelpers } from "../messages";
 import { type Case, readPackage } from "../package";
 import { labelCount } from "../sampling/distribution";
 import { caseSeed } from "../sampling/seed";
+import { type Surfaces, surfaces } from "../surface/mesh";
+import { Helpers, help, helpersFor } from "./helpers";
+import { sampleLabels } from "./part";
 import { Places } from "./places";
 import { Queue } from "./queue";
 import { Slices, countLabels } from "./slices";
-import { sampleLabels, survey } from "./survey";
+import { SurveySum, survey } from "./survey";
 import { unpack } from "./unpack";
 
-const scope = self as unknown as { postMessage(message: Answer, transfer?: Transferable[]): void; onmessage: ((event: MessageEvent<Ask>) => void) | null };
+const scope = self as unknown as { postMessage(message: unknown, transfer?: Transferable[]): void; onmessage: ((event: MessageEvent<Ask | HelperPorts | BeHelper>) => void) | null };
 const queue = new Queue();
 let subject: Case | null = null;
 /** The case that was asked for last. */
 let newest = 0;
 let places: Places;
 let slices: Slices;
+/** The CPU cores that there are; helpers on them of a large case, once it is surveyed; and the channel on which they work. */
+let cores = 1;
+let helpers: Helpers | null = null;
+let helping = "";
+/** Whether they were asked for, and what they are to begin with. */
+let wanted = false;
+let starting: (() => void) | null = null;
 
 /** How long a piece of a summary may take, and how often it is shown, in milliseconds. */
 const PIECE = 10;
@@ -25,15 +35,16 @@ const SHOWN = 120;
 
 /** Says that work failed, and why. */
 function fails(id: number): (error: unknown) => void {
-  return (error) => scope.postMessage({ id, last: true, error: error instanceof Error ? error.message : String(error) });
+  return (error) => scope.postMessage({ id, last: true, error: error instanceof Error ? error.message : String(error) } satisfies Answer);
 }
 
 function answer<K extends keyof Replies>(id: number, _kind: K, reply: Replies[K], last: boolean, transfer: Transferable[] = []): void {
-  scope.postMessage({ id, last, reply }, transfer);
+  scope.postMessage({ id, last, reply } satisfies Answer, transfer);
 }
 
 async function open(id: number, request: Extract<Request, { kind: "open" }>): Promise<void> {
   newest = id;
+  cores = request.cores;
   const buffer = request.buffer ?? await unpack(request.base64 ?? "");
   // Another case was asked for while this one was unpacked.
   if (newest !== id) return;
@@ -54,29 +65,52 @@ function slice(id: number, { slot, plane, settings }: Extract<Request, { kind: "
   answer(id, "slice", { labels, milliseconds: performance.now() - start }, true, [labels.buffer]);
 }
 
-/** A slice in several samples, one a piece. */
+/** A slice in several samples, one a piece, each answered by itself. */
 function several(id: number, channel: string, { plane, settings, samples }: Extract<Request, { kind: "slices" }>): void {
-  const labels: Uint8Array[] = [];
+  let place = 0;
   queue.put(channel, 1, () => {
-    labels.push(slices.labels(plane, "gallery", { ...settings, sample: samples[labels.length] }));
-    if (labels.length < samples.length) return true;
-    answer(id, "slices", { labels }, true, labels.map((one) => one.buffer));
-    return false;
+    const labels = slices.labels(plane, "gallery", { ...settings, sample: samples[place] });
+    const last = place === samples.length - 1;
+    answer(id, "slices", { place: place++, labels }, last, [labels.buffer]);
+    return !last;
   }, fails(id));
 }
 
-/** All labels of a sample on what is shown. */
-function volume(id: number, channel: string, { settings }: Extract<Request, { kind: "volume" }>): void {
+/** All labels of a sample on what is shown, in pieces. */
+function* wholeSample(settings: Settings): Generator<void, Uint8Array> {
   const { distribution, prediction } = subject!;
   const kept = new Uint8Array(distribution.n);
-  const pieces = sampleLabels(distribution, settings, kept);
-  queue.put(channel, 2, () => {
-    if (!pieces.next().done) return true;
-    const labels = prediction.slice();
-    for (let i = 0; i < places.where.length; i++) labels[places.where[i]] = kept[places.source[i]];
-    answer(id, "volume", { labels, counts: countLabels(labels, labelCount(distribution)) }, true, [labels.buffer]);
-    return false;
+  yield* sampleLabels(distribution, settings, kept);
+  const labels = prediction.slice();
+  for (let i = 0; i < places.where.length; i++) labels[places.where[i]] = kept[places.source[i]];
+  return labels;
+}
+
+/** Does work in pieces, and answers with what it gives. */
+function inPieces<T>(id: number, channel: string, rank: number, pieces: Generator<void, T>, done: (result: T) => void): void {
+  queue.put(channel, rank, () => {
+    const next = pieces.next();
+    if (next.done) done(next.value);
+    return !next.done;
   }, fails(id));
+}
+
+function volume(id: number, channel: string, { settings }: Extract<Request, { kind: "volume" }>): void {
+  inPieces(id, channel, 2, wholeSample(settings), (labels) => {
+    answer(id, "volume", { labels, counts: countLabels(labels, labelCount(subject!.distribution)) }, true, [labels.buffer]);
+  });
+}
+
+function surface(id: number, channel: string, { settings, of }: Extract<Request, { kind: "surface" }>): void {
+  const { header, prediction, raters } = subject!;
+  function* pieces(): Generator<void, Surfaces> {
+    const labels = of === "sample" ? yield* wholeSample(settings)
+      : of === "prediction" ? prediction : raters.subarray(of * prediction.length, (of + 1) * prediction.length);
+    return yield* surfaces(header, labels);
+  }
+  inPieces(id, channel, 2, pieces(), (found) => {
+    answer(id, "surface", found, true, found.meshes.flatMap(({ positions, normals, triangles }) => [positions.buffer, normals.buffer, triangles.buffer]));
+  });
 }
 
 /** What samples say about a slice, shown as it grows. */
@@ -105,13 +139,28 @@ function correlation(id: number, { plane, settings, logit, voxel }: Extract<Requ
 }
 
 function surveyed(id: number, channel: string, { settings, samples, gallery }: Extract<Request, { kind: "survey" }>): void {
+  const tell = (value: Survey | null) => {
+    if (value) answer(id, "survey", value, value.diverse.length > 0, [value.volumes.buffer, value.raterDistances.buffer]);
+  };
+  const count = helpersFor(subject!, cores);
+  if (count > 1) {
+    // When all that is more urgent is done: helpers would take the CPU from it.
+    queue.put(channel, 4, () => {
+      helping = channel;
+      const sum = new SurveySum(subject!, places, samples, count, gallery);
+      starting = () => helpers?.survey(settings, samples, (found) => tell(sum.add(found)), fails(id));
+      if (helpers) starting();
+      else if (!wanted) scope.postMessage({ opened: newest, helpers: count } satisfies WantHelpers);
+      wanted = true;
+      return false;
+    }, fails(id));
+    return;
+  }
   const pieces = survey(subject!, places, settings, samples, gallery);
   queue.put(channel, 4, () => {
     const { value, done } = pieces.next();
-    if (done || !value) return !done;
-    const last = value.diverse.length > 0;
-    answer(id, "survey", value, last, [value.volumes.buffer]);
-    return !last;
+    tell(value ?? null);
+    return !done;
   }, fails(id));
 }
 
@@ -120,14 +169,18 @@ function forCase<R extends { settings: Settings }>(request: R, name: string): R 
   return { ...request, settings: { ...request.settings, seed: caseSeed(request.settings.seed, name) } };
 }
 
-scope.onmessage = ({ data: { id, channel, request: asked } }: MessageEvent<Ask>) => {
+function hear({ id, channel, request: asked }: Ask): void {
   queue.drop(channel);
+  if (channel === helping) {
+    starting = null;
+    helpers?.cancel();
+  }
   const failed = fails(id);
   try {
     if (asked.kind === "cancel") return;
     if (asked.kind === "open") {
       queue.clear();
-      subject = null;
+      [helpers, starting, wanted, subject] = [null, null, false, null];
       open(id, asked).catch(failed);
       return;
     }
@@ -136,14 +189,29 @@ scope.onmessage = ({ data: { id, channel, request: asked } }: MessageEvent<Ask>)
     switch (request.kind) {
       case "slice":
         queue.rest();
+        helpers?.rest();
         return slice(id, request);
       case "slices": return several(id, channel, request);
       case "volume": return volume(id, channel, request);
       case "summary": return summary(id, channel, request);
       case "correlation": return correlation(id, request);
+      case "surface": return surface(id, channel, request);
       case "survey": return surveyed(id, channel, request);
     }
   } catch (error) {
     failed(error);
   }
+}
+
+/** Takes the helpers that were wanted, if the case is still the same. */
+function takeHelpers({ opened, ports }: HelperPorts): void {
+  if (opened !== newest || !subject || helpers) return;
+  helpers = new Helpers(subject, places, ports);
+  starting?.();
+}
+
+scope.onmessage = ({ data }) => {
+  if ("channel" in data) hear(data);
+  else if ("ports" in data) takeHelpers(data);
+  else help(data.port);
 };

@@ -32,9 +32,9 @@ export class Queue {
     this.work.clear();
   }
 
-  /** Lets work rest while the page is busy with something quicker. */
-  rest(): void {
-    this.resting = performance.now() + REST;
+  /** Lets work rest for so many milliseconds, while the page is busy with something quicker. */
+  rest(milliseconds = REST): void {
+    this.resting = performance.now() + milliseconds;
   }
 
   private nudge(): void {

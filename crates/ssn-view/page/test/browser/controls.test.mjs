@@ -185,8 +185,8 @@ test("volumes are those of the command line, and a click on a bar shows one of i
   }
   const largest = volumes.map((_, sample) => sample).sort((a, b) => volumes[b] - volumes[a]).slice(0, chosen.length);
   assert.deepEqual(new Set(chosen), new Set(largest));
-  await page.waitForFunction(() => [...document.querySelectorAll(".thumb")].every((thumb) => !thumb.disabled), null, { timeout: 60000 });
-  const captions = await page.locator(".thumb span").allInnerTexts();
+  await page.waitForFunction(() => /most typical/.test(document.querySelector(".gallery .note").textContent), null, { timeout: 60000 });
+  const captions = await page.locator(".thumb-name").allInnerTexts();
   assert.equal(new Set(captions).size, 8);
   await page.locator(".thumb").nth(3).click();
   await shown(page);

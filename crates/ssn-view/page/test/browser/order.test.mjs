@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 
 import { made, writeDistribution } from "./made.mjs";
-import { chrome, control, folder, go, labels, open, shown, url, viewing } from "./viewer.mjs";
+import { chrome, control, folder, go, holding, labels, open, shown, url, viewing } from "./viewer.mjs";
 
 const data = folder();
 const cases = {
@@ -17,38 +17,6 @@ viewing(() => {
   for (const [name, made] of Object.entries(cases)) writeDistribution(join(data, `${name}.ssn.safetensors`), made);
   return data;
 });
-
-/** Lets tests hold back answers of the worker, by their channel, and of the server. */
-async function holding(context) {
-  await context.addInitScript(() => {
-    const channels = new Map();
-    const held = { channels: new Set(), paths: false, answers: [] };
-    window.held = held;
-    window.release = () => {
-      held.channels.clear();
-      held.paths = false;
-      for (const answer of held.answers.splice(0)) answer();
-    };
-    window.Worker = class extends Worker {
-      postMessage(message, transfer) {
-        channels.set(message.id, message.channel);
-        super.postMessage(message, transfer);
-      }
-
-      set onmessage(listener) {
-        super.onmessage = (event) => {
-          if (held.channels.has(channels.get(event.data.id))) held.answers.push(() => listener(event));
-          else listener(event);
-        };
-      }
-    };
-    const { fetch } = window;
-    // It comes late even where nobody waits for it any more.
-    window.fetch = (path, { signal, ...options } = {}) => (held.paths
-      ? new Promise((done, failed) => held.answers.push((fails) => (fails ? failed(new Error("gone")) : done(fetch(path, options)))))
-      : fetch(path, options));
-  });
-}
 
 /** A page whose answers can be held back. */
 async function held(fragment) {

@@ -1,11 +1,13 @@
-// Measures how long pages take to open and how fast they answer, and prints it. Nothing depends on the times.
+// Measures how long pages take to open and how fast they answer, and prints it. Nothing depends on the times. LARGE may name a
+// folder of predictions whose first case is opened as well.
 
 import assert from "node:assert/strict";
+import { loadavg } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
 import { made, writeDistribution } from "./made.mjs";
-import { chrome, folder, open, shown, url, viewing } from "./viewer.mjs";
+import { chrome, folder, open, serve, shown, url, viewing } from "./viewer.mjs";
 
 const data = folder();
 viewing(() => {
@@ -57,3 +59,27 @@ for (const [name, what] of [["picture", "128 × 128, 2 classes, rank 10"], ["vol
     await page.close();
   });
 }
+
+test("the gallery: times", async () => {
+  const server = process.env.LARGE && serve(process.env.LARGE);
+  const pages = [["240 × 240 × 12, 4 classes, rank 10", `${url}&case=volume`], ...(server ? [[process.env.LARGE, await server.url]] : [])];
+  for (const [what, address] of pages) {
+    const start = performance.now();
+    const { page, problems } = await open(chrome, address);
+    await shown(page);
+    const opened = performance.now() - start;
+    // A tile is painted when it has a color of its own in the middle.
+    const tiles = () => page.evaluate(() => [...document.querySelectorAll(".thumb canvas")].filter((canvas) => {
+      const copy = new OffscreenCanvas(1, 1).getContext("2d");
+      copy.drawImage(canvas, -canvas.width / 2, -canvas.height / 2);
+      return copy.getImageData(0, 0, 1, 1).data[3] > 0;
+    }).length);
+    while (await tiles() < 8) await page.waitForTimeout(10);
+    const first = performance.now() - start;
+    await page.waitForFunction(() => /most typical/.test(document.querySelector(".gallery .note").textContent), null, { timeout: 600000 });
+    console.log(`${what}: shown after ${opened.toFixed(0)} ms, eight samples in the gallery after ${first.toFixed(0)} ms, those that differ after ${(performance.now() - start).toFixed(0)} ms; load ${loadavg()[0].toFixed(1)}`);
+    assert.deepEqual(problems, []);
+    await page.close();
+  }
+  await (server && server.stop());
+});

@@ -23,11 +23,14 @@ export function folder() {
   return path;
 }
 
+/** WebGL without a GPU. */
+export const SOFTWARE_WEBGL = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"];
+
 /** Starts a headless browser. */
-export function browser() {
+export function browser(graphics = ["--disable-gpu"]) {
   return chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+    args: ["--no-sandbox", "--disable-background-networking", ...graphics],
   });
 }
 
@@ -60,11 +63,11 @@ export function serve(...paths) {
 export let [chrome, url] = [];
 
 /** Lets all tests of a file look at one folder, which `prepare` makes and names. */
-export function viewing(prepare) {
+export function viewing(prepare, graphics) {
   let server;
   before(async () => {
     server = serve(prepare());
-    chrome = await browser();
+    chrome = await browser(graphics);
     url = await server.url;
   });
   after(async () => {
@@ -110,6 +113,38 @@ export async function open(browser, url, { width = 1280, height = 720, scheme = 
   });
   await page.goto(url);
   return { page, problems };
+}
+
+/** Lets tests hold back answers of the worker, by their channel, and of the server. */
+export async function holding(context) {
+  await context.addInitScript(() => {
+    const channels = new Map();
+    const held = { channels: new Set(), paths: false, answers: [] };
+    window.held = held;
+    window.release = () => {
+      held.channels.clear();
+      held.paths = false;
+      for (const answer of held.answers.splice(0)) answer();
+    };
+    window.Worker = class extends Worker {
+      postMessage(message, transfer) {
+        channels.set(message.id, message.channel);
+        super.postMessage(message, transfer);
+      }
+
+      set onmessage(listener) {
+        super.onmessage = (event) => {
+          if (held.channels.has(channels.get(event.data.id))) held.answers.push(() => listener(event));
+          else listener(event);
+        };
+      }
+    };
+    const { fetch } = window;
+    // It comes late even where nobody waits for it any more.
+    window.fetch = (path, { signal, ...options } = {}) => (held.paths
+      ? new Promise((done, failed) => held.answers.push((fails) => (fails ? failed(new Error("gone")) : done(fetch(path, options)))))
+      : fetch(path, options));
+  });
 }
 
 /** Waits until the page shows what its controls say. */

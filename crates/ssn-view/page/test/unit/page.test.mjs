@@ -252,6 +252,9 @@ function packed(parts, sections) {
   return all.buffer.slice(all.byteOffset, all.byteOffset + all.length);
 }
 
+/** What two raters marked in a volume of 120 voxels. */
+const RATERS = Uint8Array.from({ length: 240 }, (_, i) => (i % 7) % 3);
+
 /** 40 of the 120 voxels of a volume, of which 6 are always of class 2, and the rest background. */
 function smallCase() {
   const kept = Uint32Array.from({ length: 40 }, (_, i) => 3 * i);
@@ -260,7 +263,7 @@ function smallCase() {
   for (const at of [1, 2, 4, 5, 7, 8]) prediction[at] = 2;
   return { d, kept, buffer: packed({}, {
     voxels: ["u32", [40], kept], mean: ["f32", [3, 40], d.mean], diagonal: ["f32", [3, 40], d.diagonal], factor: ["f32", [2, 3, 40], d.factor],
-    raters: ["u8", [2, 4, 5, 6], new Uint8Array(240)], prediction: ["u8", [4, 5, 6], prediction],
+    raters: ["u8", [2, 4, 5, 6], RATERS], prediction: ["u8", [4, 5, 6], prediction],
   }) };
 }
 
@@ -314,6 +317,43 @@ test("a survey counts all voxels of every sample, those that never move too", ()
   const matrix = Float64Array.from({ length: 400 }, (_, i) => distance(maps[Math.floor(i / 20)], maps[i % 20]));
   assert.deepEqual(last.diverse, diverse(matrix, 20, 4));
   assert.equal(new Set(last.diverse).size, 4);
+});
+
+test("a survey is the same however the voxels are divided, and on a grid of its own too", () => {
+  const whole = readPackage(smallCase().buffer);
+  // Half as many voxels along w in the network, so that a kept one stands for up to two of the image.
+  const nearest = [[0, 1, 2, 3], [0, 1, 2, 3, 4], [0, 0, 1, 1, 2, 2]];
+  const d = distribution({ c: 3, r: 2, n: 60 });
+  const coarse = readPackage(packed({ nearest, region: { start: [0, 0, 0], size: [4, 5, 3] } }, {
+    mean: ["f32", [3, 60], d.mean], diagonal: ["f32", [3, 60], d.diagonal], factor: ["f32", [2, 3, 60], d.factor],
+    raters: ["u8", [2, 4, 5, 6], RATERS], prediction: ["u8", [4, 5, 6], new Uint8Array(120)],
+  }));
+  for (const subject of [whole, coarse]) {
+    const places = new Places(subject);
+    const settings = { ...steering(subject.distribution), seed: 3n, sample: 0 };
+    const found = (parts) => [...survey(subject, places, settings, 20, 4, parts)].filter((result) => result !== null).at(-1);
+    const one = found(1);
+    for (const parts of [2, 3, 7]) assert.deepEqual(found(parts), one, `${parts} parts`);
+    // Distances to raters, by the definition: over all voxels of the image.
+    const { n } = subject.distribution;
+    const draws = new NormalDrawer(subject.distribution, fieldOfRange(subject.distribution, 0, n));
+    const labels = new Uint8Array(n);
+    for (let sample = 0; sample < 20; sample++) {
+      draws.labels(3n, sample, settings, labels);
+      const map = subject.prediction.slice();
+      places.where.forEach((at, i) => { map[at] = labels[places.source[i]]; });
+      for (let rater = 0; rater < 2; rater++) {
+        const marked = subject.raters.subarray(120 * rater, 120 * (rater + 1));
+        const iou = [1, 2].map((label) => {
+          const count = (test) => map.reduce((sum, x, i) => sum + Number(test(x === label, marked[i] === label)), 0);
+          const either = count((a, b) => a || b);
+          return either === 0 ? 1 : count((a, b) => a && b) / either;
+        });
+        assert.ok(Math.abs(one.raterDistances[2 * sample + rater] - (1 - (iou[0] + iou[1]) / 2)) < 1e-12, `sample ${sample}, rater ${rater}`);
+      }
+    }
+    assert.ok(new Set(one.raterDistances).size > 1, "they differ");
+  }
 });
 
 test("label maps are NIfTI in the geometry of the image", () => {
