@@ -93,12 +93,12 @@ test("a view is reached by Tab, shows that it has the focus, and takes arrows", 
 test("changes are told to those who do not see them", async () => {
   const { page, problems } = await open(chrome, `${url}&case=volume&x=9,20,25`);
   await shown(page);
-  const live = page.locator('[aria-live="polite"]');
-  await page.waitForFunction(() => document.querySelector("[aria-live]").textContent.startsWith("volume, sample 0, axial slice 10 of 20"));
+  const live = page.locator('[data-control="announcement"][aria-live="polite"]');
+  await page.waitForFunction(() => document.querySelector('[data-control="announcement"]').textContent.startsWith("volume, sample 0, axial slice 10 of 20"));
   await page.keyboard.press("ArrowRight");
-  await page.waitForFunction(() => document.querySelector("[aria-live]").textContent.includes("sample 1"));
+  await page.waitForFunction(() => document.querySelector('[data-control="announcement"]').textContent.includes("sample 1"));
   await go(page, "x=9,22,26&axis=1");
-  await page.waitForFunction(() => document.querySelector("[aria-live]").textContent.includes("coronal slice 23 of 44"));
+  await page.waitForFunction(() => document.querySelector('[data-control="announcement"]').textContent.includes("coronal slice 23 of 44"));
   assert.match(await live.textContent(), /prediction: \w+/);
   assert.deepEqual(problems, []);
   await page.close();
