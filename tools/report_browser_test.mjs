@@ -91,7 +91,8 @@ try {
   const unsorted = await evaluate(`(() => {
     const wrong = [];
     for (const table of document.querySelectorAll("table.sortable")) {
-      table.querySelectorAll("thead button").forEach((button, column) => {
+      table.querySelectorAll("thead button").forEach((button) => {
+        const column = [...table.tHead.rows[0].children].indexOf(button.closest("th"));
         for (const sign of [1, -1]) {
           button.click();
           const keys = [...table.tBodies[0].rows].map((row) => row.children[column].dataset.value);

@@ -463,6 +463,11 @@ fn figures(f: &mut fmt::Formatter<'_>, statistics: &Statistics, cases: usize) ->
     if !sizes.is_empty() {
         writeln!(f, "  size       {}{more}; {axes}", sizes.join(", "))?;
     }
+    // The elements of a picture are pixels, and lengths of files that do not say how large these are count them.
+    let elements = if flat { "pixels" } else { "voxels" };
+    if statistics.spacing.is_none() && statistics.cases > 0 {
+        writeln!(f, "  spacing    not in the files: lengths are in {elements}")?;
+    }
     if let Some([w, h, d]) = statistics.spacing {
         let axis = |[low, high]: [f64; 2]| match low == high {
             true => format!("{}", rounded(low)),
@@ -481,7 +486,7 @@ fn figures(f: &mut fmt::Formatter<'_>, statistics: &Statistics, cases: usize) ->
         let head = if number == 0 { "classes" } else { "" };
         writeln!(
             f,
-            "  {head:<10} {:<16} {:.2} % of voxels, in {}",
+            "  {head:<10} {:<16} {:.2} % of {elements}, in {}",
             class.name,
             100.0 * class.share,
             counted(class.cases, "case")
@@ -510,9 +515,9 @@ fn agreement(agreement: &Agreement, raters: usize) -> String {
     if raters < 2 { empty } else { format!("{empty}, diversity of raters {expert_diversity:.3}") }
 }
 
-/// Four digits that count, and no trailing zeros.
+/// Four digits that count, but never fewer than those of the whole number, and no trailing zeros.
 fn rounded(x: f64) -> f64 {
-    format!("{x:.3e}").parse().unwrap_or(x)
+    if x.abs() >= 1000.0 { x.round() } else { format!("{x:.3e}").parse().unwrap_or(x) }
 }
 
 fn findings(f: &mut fmt::Formatter<'_>, report: &CheckReport) -> fmt::Result {
@@ -609,6 +614,12 @@ mod tests {
         assert_eq!(CaseFacts::of(&case(&[&[1; 4]]), 2, &entry(), None).diversity, 0.0);
         let nothing = Statistics::of(&[], &[], &[]);
         assert_eq!((nothing.cases, nothing.agreement), (0, Agreement::default()));
+    }
+
+    #[test]
+    fn whole_numbers_are_shown_whole() {
+        let values = [65535.0, -1024.0, 12345.678, 0.123_456, 255.0, 3.5];
+        assert_eq!(values.map(rounded), [65535.0, -1024.0, 12346.0, 0.1235, 255.0, 3.5]);
     }
 
     #[test]

@@ -298,7 +298,7 @@ impl CaseScores {
 }
 
 /// The mean distance of two different ones of `count` maps, by the mean over all pairs with self-pairs.
-fn of_different(mean_of_pairs: f64, count: usize) -> Option<f64> {
+pub(crate) fn of_different(mean_of_pairs: f64, count: usize) -> Option<f64> {
     let n = count as f64;
     (count > 1).then(|| mean_of_pairs * n / (n - 1.0))
 }

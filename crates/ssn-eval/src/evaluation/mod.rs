@@ -91,7 +91,7 @@ pub struct EvaluateConfig {
     /// and all of them together.
     #[cfg_attr(feature = "clap", arg(long = "group", value_name = "NAME=CLASS+CLASS", value_parser = Group::parse))]
     pub groups: Vec<(String, Vec<String>)>,
-    /// The tolerance of the surface Dice, in millimeters.
+    /// The tolerance of the surface Dice, in millimeters; in pixels where images have no spacing.
     #[cfg_attr(feature = "clap", arg(long, default_value_t = DEFAULT_TOLERANCE, value_name = "MM", value_parser = tolerance))]
     pub tolerance: f64,
     /// Further scores: curvas, pdacvi, qubiq, mmis, consensus or all. May be repeated.

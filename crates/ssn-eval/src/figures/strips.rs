@@ -8,7 +8,7 @@ use super::svg::{Anchor, Color, Drawing, FAINT, INK};
 pub struct Tile {
     /// The picture.
     pub picture: Picture,
-    /// The words.
+    /// The words, in as many lines as they have.
     pub caption: String,
 }
 
@@ -61,11 +61,16 @@ pub fn strips_with_legend(
     let pitch = TILE + GAP;
     let columns =
         blocks.iter().flat_map(|block| &block.strips).map(|strip| strip.tiles.len()).max().unwrap_or(0);
-    let row = TILE + CAPTION + GAP;
+    // A strip is as high as the longest of its captions asks for.
+    let lines = |tile: &Tile| tile.caption.lines().count().max(1);
+    let row = |strip: &Strip| TILE + CAPTION * strip.tiles.iter().map(lines).max().unwrap_or(1) as f64 + GAP;
+    // Strips without labels leave no room for them.
+    let is_labeled = blocks.iter().flat_map(|block| &block.strips).any(|strip| !strip.label.is_empty());
+    let label_width = if is_labeled { LABEL_WIDTH } else { 0.0 };
     // A block without a title leaves no room for it.
     let title_of = |block: &Block| if block.title.is_empty() { GAP } else { TITLE };
-    let height_of = |block: &Block| title_of(block) + block.strips.len() as f64 * row + BLOCK_GAP;
-    let width = 2.0 * MARGIN + LABEL_WIDTH + columns as f64 * pitch;
+    let height_of = |block: &Block| title_of(block) + block.strips.iter().map(row).sum::<f64>() + BLOCK_GAP;
+    let width = 2.0 * MARGIN + label_width + columns as f64 * pitch - GAP;
     // Where title and legend do not fit beside each other, the legend has a line of its own.
     let entry = |name: &str| ENTRY + LETTER * name.chars().count() as f64;
     let needed =
@@ -93,9 +98,9 @@ pub fn strips_with_legend(
                 drawing.text(MARGIN, y + TILE / 2.0 + 4.0 + down, 12.0, Anchor::Start, INK, line);
             }
             for (i, tile) in strip.tiles.iter().enumerate() {
-                draw_tile(&mut drawing, MARGIN + LABEL_WIDTH + i as f64 * pitch, y, tile);
+                draw_tile(&mut drawing, MARGIN + label_width + i as f64 * pitch, y, tile);
             }
-            y += row;
+            y += row(strip);
         }
         top += height_of(block);
     }
@@ -108,7 +113,10 @@ fn draw_tile(drawing: &mut Drawing, x: f64, y: f64, tile: &Tile) {
     let (width, height) = (w * scale, h * scale);
     let (left, top) = (x + (TILE - width) / 2.0, y + (TILE - height) / 2.0);
     drawing.picture(left, top, width, height, &tile.picture.data_uri());
-    drawing.text(x + TILE / 2.0, y + TILE + CAPTION - 3.0, 11.0, Anchor::Middle, FAINT, &tile.caption);
+    for (i, line) in tile.caption.lines().enumerate() {
+        let baseline = y + TILE + CAPTION * (i + 1) as f64 - 3.0;
+        drawing.text(x + TILE / 2.0, baseline, 11.0, Anchor::Middle, FAINT, line);
+    }
 }
 
 #[cfg(test)]
@@ -125,6 +133,13 @@ mod tests {
         ];
         let svg = strips_figure("Samples", "d", &[Block { title: "case 1".into(), strips }]);
         assert_eq!(svg.matches("<image").count(), 3);
+        let height = |caption: &str| {
+            let strips = vec![Strip { label: String::new(), tiles: vec![tile(caption)] }];
+            let svg = strips_figure("t", "d", &[Block { title: String::new(), strips }]);
+            let height = svg.split(" height=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+            height.parse::<f64>().unwrap()
+        };
+        assert_eq!(height("31 %\nrare") - height("31 %"), CAPTION, "a line more");
         assert!(svg.contains("rater 1") && svg.contains("case 1"));
         crate::figures::svg::png_from_svg(&svg, 1.0).unwrap();
     }

@@ -119,14 +119,16 @@ impl Description {
         [along_d, along_h, along_w]
     }
 
-    /// Whether lengths are in millimeters: the image's files say so, or it is not known how it is stored.
+    /// Whether lengths are in millimeters, because the image's files say so. Where it is not known how the image is stored, one slice
+    /// in the geometry that files without one get is taken for a picture.
     pub fn has_spacing(&self) -> bool {
-        self.image.as_ref().is_none_or(|image| image.has_spacing)
+        let is_flat = self.size[0] == 1 && self.geometry == Geometry::default();
+        self.image.as_ref().map_or(!is_flat, |image| image.has_spacing)
     }
 
-    /// Whether the image is a picture, such as PNG: one slice without spacing.
+    /// Whether the image is known to be a picture, such as PNG: one slice without spacing.
     pub fn is_picture(&self) -> bool {
-        self.size[0] == 1 && !self.has_spacing()
+        self.size[0] == 1 && self.image.is_some() && !self.has_spacing()
     }
 
     /// The volume of a voxel in milliliters, a thousand cubic millimeters.

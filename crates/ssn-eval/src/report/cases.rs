@@ -1,16 +1,19 @@
 //! The part of a report about single cases: which of them get pictures, and what is shown of each.
 
-use ssn_core::metrics::PairwiseDistances;
+use std::collections::BTreeMap;
+
 use ssn_core::{OnProgress, Phase};
 
+use super::gallery::{self, GALLERY};
 use super::material::{Material, Measured, Survey};
 use super::output::{Drawn, Report};
 use super::pictures::{self, COLUMNS};
 use super::scores::Scores;
 use super::steering::{Steered, impossible};
+use super::view_line::view_line;
 use crate::error::Result;
 use crate::figures::sample_dice::{Row, sample_dice_figure};
-use crate::predictions::Kind;
+use crate::predictions::{Kind, file_stem};
 
 /// Cases in the figure of sample Dice at most; more are taken evenly.
 const MOST_ROWS: usize = 80;
@@ -24,18 +27,67 @@ pub(super) const DICE: &str = "Of every case, the Dice of its samples and of its
 pub(super) fn sample_dice(report: &mut Report, material: &Material, surveys: &[Survey]) {
     let title = "DSC of samples, case by case";
     let Some((svg, caption)) = dice_drawing(title, material.kind(), surveys) else { return };
-    report.page.section("How good the samples are");
+    report.page.folded("How good the samples are");
     report.page.paragraph(DICE);
     report.show(vec![Drawn { name: "sample-dice".to_owned(), svg, caption }]);
 }
 
-/// The drawing, from the best prediction to the worst, and what it says over all cases; nothing without raters.
+/// Gives every case its place among all: by the GED² of its evaluation, or of the samples of this report where not all cases were
+/// evaluated, or without raters by how much samples differ. The best is the first.
+pub(super) fn rank(surveys: &mut [Survey], scores: Option<&Scores>) {
+    let evaluated = |survey: &Survey| scores.and_then(|scores| scores.of_case(&survey.id, "ged2"));
+    let all =
+        |value: &dyn Fn(&Survey) -> Option<f64>| -> Option<Vec<f64>> { surveys.iter().map(value).collect() };
+    let badness = all(&evaluated).or_else(|| all(&|survey| survey.ged));
+    let badness = badness.unwrap_or_else(|| surveys.iter().map(|survey| survey.sample_diversity).collect());
+    let mut order: Vec<usize> = (0..surveys.len()).collect();
+    order.sort_by(|&a, &b| badness[a].total_cmp(&badness[b]));
+    for (rank, index) in order.into_iter().enumerate() {
+        surveys[index].rank = rank;
+    }
+}
+
+/// Gives cases the places that they have in another folder; those that it lacks come last.
+pub(super) fn rank_like(surveys: &mut [Survey], others: &[Survey]) {
+    let ranks: BTreeMap<&str, usize> = others.iter().map(|other| (other.id.as_str(), other.rank)).collect();
+    for survey in surveys {
+        survey.rank = ranks.get(survey.id.as_str()).copied().unwrap_or(usize::MAX);
+    }
+}
+
+/// The case in the middle of all.
+pub(super) fn typical(surveys: &[Survey]) -> Option<usize> {
+    let mut order: Vec<usize> = (0..surveys.len()).collect();
+    order.sort_by_key(|&index| surveys[index].rank);
+    order.get(order.len().saturating_sub(1) / 2).copied()
+}
+
+/// What makes a case typical.
+pub(super) fn typical_words(surveys: &[Survey], id: &str) -> String {
+    match (surveys.len(), surveys.iter().all(|survey| survey.ged.is_some())) {
+        (1, _) => format!("The case {id}."),
+        (_, true) => {
+            format!("A typical case, {id}: half of the others have a smaller GED², half a larger one.")
+        }
+        (_, false) => {
+            format!("A typical case, {id}: of half of the others, samples differ less, of half more.")
+        }
+    }
+}
+
+/// The id of the part of a page that is about a case.
+pub(super) fn anchor(id: &str) -> String {
+    format!("case-{}", file_stem(id))
+}
+
+/// The drawing, in the order of the cases, and what it says over all of them; nothing without raters.
 pub(super) fn dice_drawing(title: &str, kind: Kind, surveys: &[Survey]) -> Option<(String, String)> {
-    let mut rows: Vec<Row> = surveys.iter().filter_map(Survey::row).collect();
+    let mut ordered: Vec<&Survey> = surveys.iter().collect();
+    ordered.sort_by_key(|survey| survey.rank);
+    let mut rows: Vec<Row> = ordered.into_iter().filter_map(Survey::row).collect();
     if rows.is_empty() {
         return None;
     }
-    rows.sort_by(|a, b| b.prediction.unwrap_or(-1.0).total_cmp(&a.prediction.unwrap_or(-1.0)));
     let all = rows.len();
     if all > MOST_ROWS {
         rows = (0..MOST_ROWS).map(|i| rows[i * (all - 1) / (MOST_ROWS - 1)].clone()).collect();
@@ -73,11 +125,11 @@ pub(super) fn chosen(
     if chosen.is_empty() {
         return Ok(());
     }
-    report.page.section("Cases");
     report.page.paragraph(
-        "The most ambiguous case, the worst and the best, and others evenly between them. Worse is a larger GED² of the \
+        "Pictures of the most ambiguous case, the worst and the best, and others evenly between them. Worse is a larger GED² of the \
          samples shown here, more ambiguous is a larger distance between raters, or between samples where there is one rater.",
     );
+    report.page.paragraph(GALLERY);
     let unsteerable = impossible(material.kind());
     unsteerable.into_iter().for_each(|sentence| report.page.paragraph(sentence));
     let steered = if unsteerable.is_some() { 0 } else { STEERED };
@@ -101,20 +153,23 @@ fn case(
 ) -> Result<()> {
     let subject = material.read(index, true)?;
     let id = &survey.id;
-    report.page.part(&format!("{id} · {why}"));
+    report.page.part(&anchor(id), &format!("{id} · {why}"));
     report.page.paragraph(facts);
+    report.page.command(&view_line(material.predictions.root(), id));
     let measured = Measured::of(&subject)?;
     let view = pictures::view(&subject);
-    let mut caption =
-        "Samples are chosen to differ: the most typical one first, then always the one farthest from those before. \
-         Entropy from 0, light, to 1, dark."
-            .to_owned();
+    let mut caption = "Entropy from 0, light, to 1, dark.".to_owned();
     if subject.file.description().size[0] > 1 {
         caption += &format!(" Slice {}, which has most marked voxels.", view.slice);
     }
-    let samples = diverse(&measured.distances, COLUMNS);
-    let svg = pictures::overview(material, &subject, &view, &samples)?;
+    let groups = gallery::groups(&measured.distances, COLUMNS);
+    let svg = pictures::overview(material, &subject, &view, &groups)?;
     report.show(vec![Drawn { name: format!("{id}-pictures"), svg, caption }]);
+    report.page.fold(if steered {
+        "Volumes and distances of the samples, and what steering does"
+    } else {
+        "Volumes and distances of the samples"
+    });
     report.show(vec![
         Drawn {
             name: format!("{id}-volumes"),
@@ -130,10 +185,18 @@ fn case(
         },
     ]);
     if steered {
-        let samples = [samples[0], measured.lively()?];
-        let strips = Steered { material, subject: &subject, view: &view, samples };
+        // The most typical sample, and that of the largest group which is not its own.
+        let typical = gallery::typical(&measured.distances);
+        let other = groups.iter().map(|group| group.sample).find(|sample| *sample != typical);
+        let strips = Steered {
+            material,
+            subject: &subject,
+            view: &view,
+            samples: [other.unwrap_or(typical), typical],
+        };
         strips.figures()?.into_iter().for_each(|drawn| report.show(vec![drawn]));
     }
+    report.page.end_fold();
     Ok(())
 }
 
@@ -194,35 +257,45 @@ pub(super) fn choose(surveys: &[Survey], count: usize) -> Vec<Chosen> {
     chosen
 }
 
-/// Samples that differ as much as possible: the most typical one, and then always the one farthest from all before it.
-pub(super) fn diverse(distances: &PairwiseDistances, count: usize) -> Vec<usize> {
-    let samples = distances.samples();
-    let sum = |sample: &usize| distances.sample_to_samples(*sample).iter().sum::<f64>();
-    let typical = (0..samples).min_by(|a, b| sum(a).total_cmp(&sum(b)));
-    let mut chosen: Vec<usize> = typical.into_iter().collect();
-    while chosen.len() < count.min(samples) {
-        let nearest = |sample: &usize| {
-            chosen
-                .iter()
-                .map(|&other| distances.sample_to_samples(*sample)[other])
-                .fold(f64::INFINITY, f64::min)
-        };
-        let rest = (0..samples).rev().filter(|sample| !chosen.contains(sample));
-        let Some(farthest) = rest.max_by(|a, b| nearest(a).total_cmp(&nearest(b))) else { break };
-        chosen.push(farthest);
-    }
-    chosen
-}
-
 #[cfg(test)]
 mod tests {
+    use ssn_core::metrics::PairwiseDistances;
     use ssn_core::{BitPlanes, LabelMap};
 
     use super::*;
 
     fn survey(ged: Option<f64>, sample_diversity: f64, rater_diversity: Option<f64>) -> Survey {
         let (id, prediction, samples) = (String::new(), None, vec![]);
-        Survey { id, prediction, samples, ged, sample_diversity, rater_diversity }
+        let (sample_distance, rater_distance, rank) = (None, None, 0);
+        Survey {
+            id,
+            prediction,
+            samples,
+            ged,
+            sample_diversity,
+            rater_diversity,
+            sample_distance,
+            rater_distance,
+            rank,
+        }
+    }
+
+    #[test]
+    fn all_folders_have_one_order_of_cases() {
+        let named = |id: &str, ged: f64| Survey { id: id.into(), ..survey(Some(ged), 0.0, None) };
+        let mut first = [named("a", 0.5), named("b", 0.1), named("c", 0.3)];
+        rank(&mut first, None);
+        assert_eq!(first.each_ref().map(|survey| survey.rank), [2, 0, 1]);
+        assert_eq!(typical(&first), Some(2));
+        let mut second = [named("d", 0.0), named("c", 0.0), named("b", 0.9)];
+        rank_like(&mut second, &first);
+        assert_eq!(second.each_ref().map(|survey| survey.rank), [usize::MAX, 1, 0]);
+        let mut drawn = [named("x", 0.5), named("y", 0.1)];
+        drawn.iter_mut().for_each(|survey| survey.prediction = Some(0.5));
+        rank(&mut drawn, None);
+        let (svg, _) = dice_drawing("t", Kind::Stochastic, &drawn).unwrap();
+        assert!(svg.find(">y<").unwrap() < svg.find(">x<").unwrap(), "the smaller GED² is higher up");
+        assert_eq!((typical(&[]), typical(&first[..1])), (None, Some(0)));
     }
 
     #[test]
@@ -244,14 +317,12 @@ mod tests {
     }
 
     #[test]
-    fn chosen_samples_differ_and_neighbors_are_alike() {
+    fn neighbors_in_the_chain_are_alike() {
         // Masks of 1, 2, … voxels from the left: the more their sizes differ, the farther apart they are.
         let map =
             |n: usize| BitPlanes::new(&LabelMap::new((0..16).map(|i| u8::from(i < n)).collect(), 2).unwrap());
         let samples: Vec<BitPlanes> = [8, 1, 16, 7, 2].into_iter().map(map).collect();
         let distances = PairwiseDistances::new(&samples, &[map(16)]).unwrap();
-        assert_eq!(diverse(&distances, 3), [0, 1, 2]);
-        assert_eq!(diverse(&distances, 9).len(), 5);
         assert_eq!(crate::report::material::chain(&distances), [2, 0, 3, 4, 1]);
     }
 }

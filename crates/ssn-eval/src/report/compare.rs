@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use ssn_core::{LabelMap, OnProgress, Phase};
 
-use super::cases::{self, Chosen, choose, diverse};
-use super::material::{Material, Measured, Subject, Survey, survey};
+use super::cases::{self, Chosen, choose};
+use super::gallery::{self, GALLERY};
+use super::material::{Material, Measured, Subject, Survey};
 use super::output::{Drawn, Report};
 use super::pictures::{self, COLUMNS, View};
 use super::score_figures;
 use super::scores::{DIRECTIONS, Scores, grouped};
 use super::truth::truth;
+use super::view_line::view_line;
 use crate::error::Result;
 use crate::evaluation::{Evaluation, Figure};
 use crate::figures::html::{Cell, Row, Table};
@@ -24,17 +26,16 @@ const LINE: usize = 15;
 pub(super) fn compare(
     report: &mut Report,
     materials: &[Material],
+    scored: &[Option<Scores>],
+    surveys: &[Vec<Survey>],
     count: usize,
     progress: OnProgress<'_>,
 ) -> Result<()> {
-    report.page.section("Predictions");
+    same_cases(report, materials, surveys, count, progress)?;
+    report.page.folded("Predictions");
     report.page.table(&folders(materials));
-    report.page.section("Scores");
-    let scored = materials
-        .iter()
-        .map(|material| Scores::read(&material.predictions))
-        .collect::<Result<Vec<_>, _>>()?;
-    match score_table(materials, &scored) {
+    report.page.folded("All scores");
+    match score_table(materials, scored) {
         Some(table) => {
             report.page.paragraph(&format!(
                 "Means with standard errors, as `ssn evaluate` found them. {DIRECTIONS}"
@@ -47,15 +48,13 @@ pub(super) fn compare(
     }
     let evaluations: Vec<(&str, Option<&Evaluation>)> = materials
         .iter()
-        .zip(&scored)
+        .zip(scored)
         .map(|(material, scores)| (material.name.as_str(), scores.as_ref().map(|scores| &scores.evaluation)))
         .collect();
     score_figures::show(report, &evaluations);
-    let surveys =
-        materials.iter().map(|material| survey(material, progress)).collect::<Result<Vec<_>, _>>()?;
     let figures: Vec<Drawn> = materials
         .iter()
-        .zip(&surveys)
+        .zip(surveys)
         .filter_map(|(material, surveys)| {
             let title = format!("DSC of samples, {}", material.name);
             let (svg, caption) = cases::dice_drawing(&title, material.kind(), surveys)?;
@@ -63,11 +62,11 @@ pub(super) fn compare(
         })
         .collect();
     if !figures.is_empty() {
-        report.page.section("How good the samples are");
+        report.page.folded("How good the samples are");
         report.page.paragraph(cases::DICE);
         figures.into_iter().for_each(|figure| report.show(vec![figure]));
     }
-    same_cases(report, materials, &surveys, count, progress)
+    Ok(())
 }
 
 fn folders(materials: &[Material]) -> Table {
@@ -138,6 +137,21 @@ fn same_cases(
         .cloned()
         .collect();
     let chosen = choose(&common, count);
+    let read = |id: &str| -> Result<Compared> {
+        let subjects = materials.iter().zip(&places);
+        let subjects = subjects.map(|(material, places)| material.read(places[id], true));
+        Compared::new(subjects.collect::<Result<Vec<_>, _>>()?)
+    };
+    if let Some(index) = cases::typical(&common) {
+        let id = &common[index].id;
+        let svg = drawing(materials, &read(id)?, id);
+        let caption = format!(
+            "{} Cases are ordered by {}. Below samples, the share of all that look like this one.",
+            cases::typical_words(&common, id),
+            materials[0].name
+        );
+        report.show(vec![Drawn { name: "typical-case".to_owned(), svg, caption }]);
+    }
     if common.is_empty() {
         report.page.section("Cases");
         report.page.paragraph("There is no case that all of these predictions are of.");
@@ -148,24 +162,16 @@ fn same_cases(
     report.page.section("Cases");
     report.page.paragraph(&format!(
         "The same cases in all predictions, chosen by {}: the most ambiguous, the worst and the best, and others evenly between \
-         them. Of each network its mean prediction, and samples that differ: the most typical one first, then always the one \
-         farthest from those before.",
+         them. Of each network its mean prediction and samples. {GALLERY}",
         materials[0].name
     ));
     let phase = Phase::new(progress, "drawing", chosen.len(), "cases");
     let (mut rows, mut details) = (vec![], vec![]);
     for Chosen { index, why } in chosen {
         let id = &common[index].id;
-        let subjects = materials
-            .iter()
-            .zip(&places)
-            .map(|(material, places)| material.read(places[id.as_str()], true))
-            .collect::<Result<Vec<_>, _>>()?;
-        let title = format!("{id} · {why}");
-        let views = views(&subjects);
-        let measured = subjects.iter().map(Measured::of).collect::<Result<Vec<_>, _>>()?;
-        rows.push(CaseRow { title: title.clone(), pictures: row(materials, &subjects, &views, &measured)? });
-        let svg = drawing(materials, &subjects, &views, &measured, id);
+        let compared = read(id)?;
+        rows.push(CaseRow { title: format!("{id} · {why}"), pictures: row(materials, &compared)? });
+        let svg = drawing(materials, &compared, id);
         let numbers = |(material, surveys): (&Material, &Vec<Survey>)| {
             let survey = surveys.iter().find(|survey| survey.id == *id)?;
             let ged = survey.ged.map_or(String::new(), |ged| format!("GED² {ged:.3}, "));
@@ -177,12 +183,15 @@ fn same_cases(
             svg,
             caption: format!("Of the samples of this report, {}.", caption.join("; ")),
         };
-        details.push((title, drawn));
+        details.push((id, why, drawn));
         phase.advance(1, id);
     }
     report.show(vec![in_rows(materials, &rows)]);
-    for (title, drawn) in details {
-        report.page.part(&title);
+    for (id, why, drawn) in details {
+        report.page.part(&cases::anchor(id), &format!("{id} · {why}"));
+        for material in materials {
+            report.page.command(&view_line(material.predictions.root(), id));
+        }
         report.show(vec![drawn]);
     }
     Ok(())
@@ -218,9 +227,7 @@ fn in_rows(materials: &[Material], rows: &[CaseRow]) -> Drawn {
 /// The pictures of a case in its row: image and raters, and prediction, entropy and a typical sample of each network.
 fn row(
     materials: &[Material],
-    subjects: &[Subject],
-    views: &[View],
-    measured: &[Measured],
+    Compared { subjects, views, measured }: &Compared,
 ) -> Result<Vec<Option<RowPicture>>> {
     let (first, view) = (&subjects[0], &views[0]);
     let plain = |picture: Picture| RowPicture { picture, empty: false };
@@ -235,10 +242,25 @@ fn row(
             empty: is_empty(map),
         };
         let entropy = view.heat(&pictures::entropy(material, subject)?, view.slice);
-        let typical = diverse(&measured.distances, 1).first().map(|&sample| labels(&subject.samples[sample]));
-        pictures.extend([Some(labels(&subject.prediction)), Some(plain(entropy)), typical]);
+        let typical = labels(&subject.samples[gallery::typical(&measured.distances)]);
+        pictures.extend([labels(&subject.prediction), plain(entropy), typical].map(Some));
     }
     Ok(pictures)
+}
+
+/// A case in all folders.
+struct Compared {
+    subjects: Vec<Subject>,
+    views: Vec<View>,
+    measured: Vec<Measured>,
+}
+
+impl Compared {
+    fn new(subjects: Vec<Subject>) -> Result<Self> {
+        let views = views(&subjects);
+        let measured = subjects.iter().map(Measured::of).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { subjects, views, measured })
+    }
 }
 
 /// The view of each folder: a common one for all whose images have the size of the first.
@@ -253,13 +275,7 @@ fn views(subjects: &[Subject]) -> Vec<View> {
 }
 
 /// One case: image and raters, and a row per folder.
-fn drawing(
-    materials: &[Material],
-    subjects: &[Subject],
-    views: &[View],
-    measured: &[Measured],
-    id: &str,
-) -> String {
+fn drawing(materials: &[Material], Compared { subjects, views, measured }: &Compared, id: &str) -> String {
     let mut strips = pictures::given(&subjects[0], &views[0]);
     for (((material, subject), view), measured) in materials.iter().zip(subjects).zip(views).zip(measured) {
         let image = subject.image.as_deref();
@@ -268,8 +284,7 @@ fn drawing(
             Tile { picture, caption }
         };
         let mut tiles = vec![tile(&subject.prediction, "mean prediction".to_owned())];
-        let samples = diverse(&measured.distances, COLUMNS - 1);
-        tiles.extend(samples.iter().map(|&i| tile(&subject.samples[i], format!("sample {i}"))));
+        tiles.extend(gallery::tiles(subject, view, &gallery::groups(&measured.distances, COLUMNS - 1)));
         let mut label = lines(&material.name);
         if material.kind() == Kind::Deterministic {
             label += "\n(voxels drawn\none by one)";

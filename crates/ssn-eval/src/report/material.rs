@@ -3,9 +3,7 @@
 
 use std::path::Path;
 
-use ssn_core::metrics::{
-    ClassGroup, Overlap, PairStatistic, PairwiseDistances, foreground_distance, quantile,
-};
+use ssn_core::metrics::{ClassGroup, Overlap, PairStatistic, PairwiseDistances, quantile};
 use ssn_core::{BitPlanes, CoreError, LabelMap, OnProgress, Phase, Steering};
 use ssn_data::{Case, Dataset};
 use ssn_io::Limits;
@@ -16,7 +14,7 @@ use crate::figures::histogram::{Volumes, volume_figure};
 use crate::figures::matrix::distance_figure;
 use crate::figures::sample_dice::Row;
 use crate::predictions::{DistributionFile, Draw, Found, Kind, Predictions};
-use crate::scores::{ScoreConfig, memory};
+use crate::scores::{ScoreConfig, memory, of_different};
 
 /// The folder, and the dataset if it can be opened.
 pub(super) struct Material {
@@ -112,6 +110,11 @@ impl Material {
         }
     }
 
+    /// The most samples that are drawn of any case.
+    pub(super) fn sample_count(&self) -> usize {
+        self.found.iter().map(|found| self.count(found)).max().unwrap_or(0)
+    }
+
     pub(super) fn kind(&self) -> Kind {
         self.found[0].header.description.kind
     }
@@ -162,17 +165,6 @@ impl Measured {
         let others = if raters.is_empty() { &samples[..1] } else { &raters };
         let distances = PairwiseDistances::new(&samples, others)?;
         Ok(Self { raters, samples, prediction: BitPlanes::new(&subject.prediction), distances })
-    }
-
-    /// A sample that differs from the prediction more than most do, but is no extreme: the one whose distance has a
-    /// quarter of the samples above it.
-    pub(super) fn lively(&self) -> Result<usize, CoreError> {
-        let mut order = vec![];
-        for (number, sample) in self.samples.iter().enumerate() {
-            order.push((foreground_distance(&self.prediction, sample)?, number));
-        }
-        order.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Ok(order[order.len() * 3 / 4].1)
     }
 
     /// Histograms of the volume of every foreground class.
@@ -233,6 +225,12 @@ pub(super) struct Survey {
     pub(super) sample_diversity: f64,
     /// The mean distance of two raters; nothing where there is only one, who cannot disagree.
     pub(super) rater_diversity: Option<f64>,
+    /// The mean distance of two different samples; nothing where there is only one.
+    pub(super) sample_distance: Option<f64>,
+    /// The mean distance of two different raters; nothing where there is only one.
+    pub(super) rater_distance: Option<f64>,
+    /// Its place among all cases of the report, which tables and figures share: the best is the first.
+    pub(super) rank: usize,
 }
 
 impl Survey {
@@ -251,6 +249,9 @@ impl Survey {
         let sample_dice: Vec<Option<f64>> = samples.iter().map(dice).collect::<Result<_, _>>()?;
         let ged = distances.ged(PairStatistic::V)?;
         Ok(Self {
+            sample_distance: of_different(ged.sample_diversity, samples.len()),
+            rater_distance: of_different(ged.rater_diversity, raters.len()),
+            rank: 0,
             id: subject.file.description().case.clone(),
             prediction,
             samples: sample_dice.into_iter().flatten().collect(),

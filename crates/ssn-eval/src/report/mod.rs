@@ -2,6 +2,8 @@
 
 mod cases;
 mod compare;
+mod gallery;
+mod headline;
 mod material;
 mod output;
 mod pictures;
@@ -10,6 +12,7 @@ mod scores;
 mod steering;
 mod training;
 mod truth;
+mod view_line;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,9 +23,10 @@ use ssn_core::{OnProgress, Progress};
 use crate::arguments::{pictured_cases, shown_samples};
 use crate::error::{EvalError, Result};
 use crate::predictions::{ABOUT_FILE, Predictions};
-use material::{Material, survey};
-use output::Report;
+use headline::Headline;
+use material::{Material, Measured, Survey, survey};
 pub use output::ReportFiles;
+use output::{Drawn, Report};
 use scores::Scores;
 pub use training::training_picture;
 use training::{CONFIG_FILE, METRICS_FILE, Run};
@@ -74,19 +78,20 @@ pub fn report(config: &ReportConfig, progress: OnProgress<'_>) -> Result<ReportF
         Material::open(name, predictions, config.data.as_deref(), config.samples, config.seed)
     };
     let materials = sources.predictions.into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
-    for material in &materials {
-        missing_data(&mut report, material, progress);
-    }
     match materials.as_slice() {
         [] => {}
         [one] => one_folder(&mut report, one, config, progress)?,
-        many => compare::compare(&mut report, many, config.cases, progress)?,
+        many => several_folders(&mut report, many, config, progress)?,
     }
     if !runs.is_empty() {
         let steps = |run: &Run| format!("{}, {} steps", run.name, run.steps().unwrap_or(0.0));
         let told: Vec<String> = runs.iter().map(steps).collect();
         report.page.fact(if told.len() == 1 { "run" } else { "runs" }, &told.join("; "));
-        report.page.section("Training");
+        // Beside predictions, how a network was trained comes last.
+        match materials.is_empty() {
+            true => report.page.section("Training"),
+            false => report.page.folded("Training"),
+        }
         match training::figures(&runs) {
             none if none.is_empty() => report.page.paragraph("Nothing was measured yet."),
             figures => report.show(figures),
@@ -103,23 +108,104 @@ fn one_folder(
 ) -> Result<()> {
     head(report, material);
     let scores = Scores::read(&material.predictions)?;
-    score_tables(report, scores.as_ref());
-    score_figures::show(report, &[(&material.name, scores.as_ref().map(|scores| &scores.evaluation))]);
-    let surveys = survey(material, progress)?;
-    cases::sample_dice(report, material, &surveys);
+    let mut surveys = survey(material, progress)?;
+    cases::rank(&mut surveys, scores.as_ref());
+    report.page.headline(&Headline::of(material, scores.as_ref(), &surveys).cards());
+    if scores.is_none() {
+        report.page.paragraph(&format!(
+            "These predictions were not scored yet: the numbers above are of the samples of this report. Run `ssn evaluate {}`, \
+             and then the report again.",
+            material.predictions.root().display()
+        ));
+    }
+    typical_case(report, material, &surveys)?;
+    missing_data(report, material, progress);
     let chosen = cases::choose(&surveys, config.cases);
-    cases::chosen(report, material, &surveys, &chosen, scores.as_ref(), progress)
+    if let Some(scores) = &scores {
+        report.page.list(&scores.evaluation.verdict);
+        if let Some(table) = scores.mask_table() {
+            report.page.section("Classes");
+            report.page.table(&table);
+        }
+    }
+    case_table(report, material, scores.as_ref(), &surveys, &chosen);
+    cases::chosen(report, material, &surveys, &chosen, scores.as_ref(), progress)?;
+    scores.iter().for_each(|scores| all_scores(report, scores));
+    score_figures::show(report, &[(&material.name, scores.as_ref().map(|scores| &scores.evaluation))]);
+    cases::sample_dice(report, material, &surveys);
+    Ok(())
+}
+
+fn several_folders(
+    report: &mut Report,
+    materials: &[Material],
+    config: &ReportConfig,
+    progress: OnProgress<'_>,
+) -> Result<()> {
+    let scores = materials
+        .iter()
+        .map(|material| Scores::read(&material.predictions))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut surveys =
+        materials.iter().map(|material| survey(material, progress)).collect::<Result<Vec<_>, _>>()?;
+    // All folders have their cases in the order of the first.
+    if let [first, others @ ..] = surveys.as_mut_slice() {
+        cases::rank(first, scores.first().and_then(Option::as_ref));
+        others.iter_mut().for_each(|surveys| cases::rank_like(surveys, first));
+    }
+    let all_unscored = scores.iter().all(Option::is_none);
+    let headline = |((material, scores), surveys): ((&Material, &Option<Scores>), &Vec<Survey>)| {
+        let headline = Headline::of(material, scores.as_ref(), surveys);
+        let is_comparable = scores.is_some() || all_unscored;
+        (material.name.clone(), if is_comparable { headline } else { headline.not_compared() })
+    };
+    let networks: Vec<(String, Headline)> =
+        materials.iter().zip(&scores).zip(&surveys).map(headline).collect();
+    report.page.table(&headline::table(&networks));
+    let samples = |(material, scores): (&Material, &Option<Scores>)| {
+        scores.as_ref().and_then(Scores::samples).unwrap_or_else(|| material.sample_count())
+    };
+    let counts: Vec<(&str, usize)> =
+        materials.iter().zip(&scores).map(|both| (both.0.name.as_str(), samples(both))).collect();
+    headline::sample_counts(&counts).iter().for_each(|told| report.page.paragraph(told));
+    let unscored = materials.iter().zip(&scores).filter(|(_, scores)| scores.is_none());
+    let unscored: Vec<&str> = unscored.map(|(material, _)| material.name.as_str()).collect();
+    if !unscored.is_empty() {
+        report.page.paragraph(&format!(
+            "Not scored yet, so that the numbers are of the samples of this report: {}. Run `ssn evaluate` on the folder, and then \
+             the report again.",
+            unscored.join(", ")
+        ));
+    }
+    compare::compare(report, materials, &scores, &surveys, config.cases, progress)?;
+    materials.iter().for_each(|material| missing_data(report, material, progress));
+    Ok(())
 }
 
 fn head(report: &mut Report, material: &Material) {
     let (about, page) = (material.predictions.about(), &mut report.page);
     page.fact("predictions", &material.name);
     page.fact("model", &about.model.name);
-    page.fact("dataset", &about.dataset);
+    page.fact("network", &material.network());
     page.fact("part", &about.split);
     page.fact("cases", &material.found.len().to_string());
     page.fact("classes", &material.classes().join(", "));
-    page.fact("network", &material.network());
+    page.fact("dataset", &about.dataset);
+}
+
+/// One strip of the case in the middle of all.
+fn typical_case(report: &mut Report, material: &Material, surveys: &[Survey]) -> Result<()> {
+    let Some(index) = cases::typical(surveys) else { return Ok(()) };
+    let subject = material.read(index, true)?;
+    let svg = pictures::lead(material, &subject, &Measured::of(&subject)?.distances)?;
+    let id = &surveys[index].id;
+    let caption = format!(
+        "{} Below samples, the share of all {} that look like this one. Entropy from 0, light, to 1, dark.",
+        cases::typical_words(surveys, id),
+        subject.samples.len()
+    );
+    report.show(vec![Drawn { name: "typical-case".to_owned(), svg, caption }]);
+    Ok(())
 }
 
 /// Says that there is no dataset, and why.
@@ -129,33 +215,44 @@ fn missing_data(report: &mut Report, material: &Material, progress: OnProgress<'
     progress(Progress::Message(&format!("{what}: {note}")));
     report
         .page
-        .paragraph(&format!("{what}, because the dataset cannot be opened: {note}. Name it with --data."));
+        .note(&format!("{what}, because the dataset cannot be opened: {note}. Name it with `--data`."));
 }
 
-fn score_tables(report: &mut Report, scores: Option<&Scores>) {
-    report.page.section("Scores");
-    match scores {
-        None => report.page.paragraph(
-            "These predictions were not scored yet: run `ssn evaluate` on the folder, and then the report again.",
-        ),
-        Some(scores) => {
-            let settings = &scores.evaluation.settings.scores;
-            report.page.paragraph(&format!(
-                "Means over cases, or over pairs of a case and a rater, with their standard errors: {} samples of \
-                 each case, seed {}. {}",
-                settings.samples,
-                settings.seed,
-                scores::DIRECTIONS
-            ));
-            scores.evaluation.verdict.iter().for_each(|line| report.page.paragraph(line));
-            report.page.table(&scores.summary_table());
-            if let Some(table) = scores.case_table() {
-                report.page.section("Scores of each case");
-                report.page.paragraph("A click on a heading sorts by that column. Means over the raters of a case.");
-                report.page.table(&table);
-            }
-        }
+/// The cases with their scores, from where a click leads to pictures and to the viewer.
+fn case_table(
+    report: &mut Report,
+    material: &Material,
+    scores: Option<&Scores>,
+    surveys: &[Survey],
+    chosen: &[cases::Chosen],
+) {
+    report.page.section("Cases");
+    let linked = |id: &str| {
+        let is_pictured = chosen.iter().any(|one| surveys[one.index].id == id);
+        is_pictured.then(|| cases::anchor(id))
+    };
+    let view = |id: &str| view_line::view_line(material.predictions.root(), id);
+    if let Some(table) = scores.and_then(|scores| scores.case_table(surveys, linked, view)) {
+        report.page.paragraph(
+            "Means over the raters of a case. A click on a heading sorts by that column; a case that is a link has pictures below; \
+             the button copies the line that opens the case in the viewer.",
+        );
+        report.page.table(&table);
     }
+}
+
+fn all_scores(report: &mut Report, scores: &Scores) {
+    let settings = &scores.evaluation.settings.scores;
+    report.page.folded("All scores");
+    report.page.paragraph(&format!(
+        "Means over cases, or over pairs of a case and a rater, with their standard errors: {} samples of each case, seed {}. {} \
+         Diversities are of all pairs, those of a map with itself as well, as in the paper; at the top of the page they are of \
+         different ones, so that few raters can be compared with many samples.",
+        settings.samples,
+        settings.seed,
+        scores::DIRECTIONS
+    ));
+    report.page.table(&scores.summary_table());
 }
 
 fn title(sources: &Sources) -> String {

@@ -53,13 +53,17 @@ impl Report {
     }
 
     pub(super) fn show(&mut self, drawn: Vec<Drawn>) {
-        let figures: Vec<Figure<'_>> =
-            drawn.iter().map(|one| Figure { svg: &one.svg, caption: &one.caption }).collect();
-        if figures.is_empty() {
+        if drawn.is_empty() {
             return;
         }
+        let names: Vec<String> = drawn.iter().map(|one| file_stem(&one.name)).collect();
+        let figures: Vec<Figure<'_>> = drawn
+            .iter()
+            .zip(&names)
+            .map(|(one, name)| Figure { name, svg: &one.svg, caption: &one.caption })
+            .collect();
         self.page.figures(&figures);
-        self.figures.extend(drawn.into_iter().map(|one| (file_stem(&one.name), one.svg)));
+        self.figures.extend(names.into_iter().zip(drawn).map(|(name, one)| (name, one.svg)));
     }
 
     /// Writes everything; the page comes last, so that a page that is there is whole.

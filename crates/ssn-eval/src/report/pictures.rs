@@ -1,7 +1,9 @@
 //! The pictures of one case, image, raters, prediction, entropy and samples, in a view cut to where something is marked.
 
+use ssn_core::metrics::PairwiseDistances;
 use ssn_core::{LabelMap, Steering};
 
+use super::gallery::{self, SampleGroup, nothing};
 use super::material::{Material, Subject};
 use crate::error::Result;
 use crate::figures::svg::{CLASSES, class, probability};
@@ -112,6 +114,12 @@ impl View {
         (cut.collect(), columns.len())
     }
 
+    /// The labels of the slice that is shown, `[h, w]`.
+    pub(super) fn slice_of<'a>(&self, map: &'a LabelMap) -> &'a [u8] {
+        let plane = self.size[1] * self.size[2];
+        &map.labels()[self.slice * plane..(self.slice + 1) * plane]
+    }
+
     /// The image of a slice; a flat background where there is none.
     pub(super) fn image(&self, image: Option<&[f32]>, slice: usize) -> Picture {
         let Some(image) = image else {
@@ -206,34 +214,71 @@ pub(super) fn view(subject: &Subject) -> View {
     View::new(subject.file.description(), &raters, &others).with_contrast_of(subject.image.as_deref())
 }
 
-/// All pictures of a case as one drawing, with these of its samples.
+/// Pictures in the strip of a typical case at most, and raters among them.
+const LEAD_TILES: usize = 12;
+const LEAD_RATERS: usize = 4;
+
+/// One strip of a case: image, raters, prediction, entropy and samples.
+pub(super) fn lead(material: &Material, subject: &Subject, distances: &PairwiseDistances) -> Result<String> {
+    let (view, id) = (view(subject), &subject.file.description().case);
+    let image = subject.image.as_deref();
+    let mut tiles = vec![];
+    if image.is_some() {
+        tiles.push(Tile { picture: view.image(image, view.slice), caption: "image".to_owned() });
+    }
+    tiles.extend(raters(subject, &view).into_iter().take(LEAD_RATERS));
+    tiles.extend(predicted(material, subject, &view)?);
+    let groups = gallery::groups(distances, LEAD_TILES - tiles.len());
+    tiles.extend(gallery::tiles(subject, &view, &groups));
+    let description = format!("Image, raters, prediction, entropy and samples of case {id}.");
+    Ok(drawing(id, &description, material.classes(), vec![Strip { label: String::new(), tiles }]))
+}
+
+/// All pictures of a case as one drawing, with a sample of each group.
 pub(super) fn overview(
     material: &Material,
     subject: &Subject,
     view: &View,
-    samples: &[usize],
+    groups: &[SampleGroup],
 ) -> Result<String> {
-    let (image, slice) = (subject.image.as_deref(), view.slice);
-    let tile = |map: &LabelMap, caption: String| Tile { picture: view.labels(image, map, slice), caption };
     let mut strips = given(subject, view);
-    let entropy = Tile {
-        picture: view.heat(&entropy(material, subject)?, slice),
-        caption: "marginal entropy".to_owned(),
-    };
-    let tiles = vec![tile(&subject.prediction, "mean prediction".to_owned()), entropy];
-    strips.push(Strip { label: "prediction".to_owned(), tiles });
+    strips.push(Strip { label: "prediction".to_owned(), tiles: predicted(material, subject, view)? });
     let label = match subject.file.description().kind {
         Kind::Deterministic => "voxels drawn\none by one",
         Kind::Stochastic | Kind::Sampled => "samples",
     };
-    let tiles = samples.iter().map(|&i| tile(&subject.samples[i], format!("sample {i}"))).collect();
-    strips.push(Strip { label: label.to_owned(), tiles });
+    strips.push(Strip { label: label.to_owned(), tiles: gallery::tiles(subject, view, groups) });
     if subject.file.description().size[0] > 1 {
         strips.extend(montage(subject, view));
     }
     let id = &subject.file.description().case;
     let description = format!("Image, raters, prediction, entropy and samples of case {id}.");
     Ok(drawing(id, &description, material.classes(), strips))
+}
+
+/// The mean prediction and the marginal entropy.
+fn predicted(material: &Material, subject: &Subject, view: &View) -> Result<Vec<Tile>> {
+    let (map, slice) = (&subject.prediction, view.slice);
+    let nothing = nothing(map, view).map_or(String::new(), |nothing| format!("\n{nothing}"));
+    let prediction = Tile {
+        picture: view.labels(subject.image.as_deref(), map, slice),
+        caption: format!("mean prediction{nothing}"),
+    };
+    let entropy = Tile {
+        picture: view.heat(&entropy(material, subject)?, slice),
+        caption: "marginal entropy".to_owned(),
+    };
+    Ok(vec![prediction, entropy])
+}
+
+/// What each rater marked.
+fn raters(subject: &Subject, view: &View) -> Vec<Tile> {
+    let tile = |(map, name): (&LabelMap, &String)| {
+        let nothing = nothing(map, view).map_or(String::new(), |nothing| format!(", {nothing}"));
+        let picture = view.labels(subject.image.as_deref(), map, view.slice);
+        Tile { picture, caption: format!("{name}{nothing}") }
+    };
+    subject.raters.iter().zip(&subject.rater_names).map(tile).collect()
 }
 
 /// What is given: the image and what raters marked, in as many rows as they need.
@@ -247,11 +292,7 @@ pub(super) fn given(subject: &Subject, view: &View) -> Vec<Strip> {
             tiles.push(Tile { picture: view.image(image, slice), caption: "window".to_owned() });
         }
     }
-    let empty = |map: &LabelMap| map.labels().iter().all(|label| *label == 0);
-    tiles.extend(subject.raters.iter().zip(&subject.rater_names).map(|(map, name)| {
-        let nothing = if empty(map) { ": nothing" } else { "" };
-        Tile { picture: view.labels(image, map, slice), caption: format!("{name}{nothing}") }
-    }));
+    tiles.extend(raters(subject, view));
     let mut strips = vec![];
     while !tiles.is_empty() {
         let rest = tiles.split_off(tiles.len().min(COLUMNS));

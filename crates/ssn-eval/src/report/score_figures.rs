@@ -15,7 +15,7 @@ pub(super) fn show(report: &mut Report, evaluations: &[(&str, Option<&Evaluation
         .collect();
     let drawn: Vec<Drawn> = ged_samples(&scored).into_iter().chain(calibrated).collect();
     if !drawn.is_empty() {
-        report.page.section("Number of samples, and calibration");
+        report.page.folded("Number of samples, and calibration");
         report.show(drawn);
     }
 }

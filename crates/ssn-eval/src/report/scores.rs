@@ -1,10 +1,12 @@
 //! Tables out of what `ssn evaluate` wrote.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use ssn_data::text::{CsvRow, csv_rows};
 use ssn_io::{Limits, Problem, read_bytes};
 
+use super::material::Survey;
 use crate::error::{EvalError, Result};
 use crate::evaluation::{Evaluation, Figure, Unit, default_folder};
 use crate::figures::html::{Cell, Row, Table};
@@ -24,6 +26,10 @@ const LEFT_OUT: [&str; 11] = [
     "sample_volume_05",
     "sample_volume_95",
 ];
+
+/// Figures of the table of masks.
+const MASK_COLUMNS: [&str; 6] =
+    ["dsc", "sample_dsc", "sample_dsc_95", "better_than_prediction", "hd95", "nsd"];
 
 /// Which way scores are better.
 pub(super) const DIRECTIONS: &str = "GED², the distance of samples to raters, ECE, Brier score, HD95 and ASSD are better when they \
@@ -79,13 +85,56 @@ impl Scores {
         self.rows.iter().find(|row| row[ids] == id)?[column].parse().ok()
     }
 
+    /// The ids of the cases.
+    pub(super) fn ids(&self) -> Vec<&str> {
+        let column = self.keys.iter().position(|key| key == "id");
+        column.map_or(vec![], |column| self.rows.iter().map(|row| row[column].as_str()).collect())
+    }
+
+    /// How many samples the GED² of all of them is of.
+    pub(super) fn samples(&self) -> Option<usize> {
+        let last = self.evaluation.figures.iter().rfind(|figure| figure.key.starts_with("ged2_"))?;
+        last.key.strip_prefix("ged2_")?.parse().ok()
+    }
+
+    /// The masks that have scores of their own: classes, and unions of classes.
+    pub(super) fn masks(&self) -> Vec<&str> {
+        let mut masks: Vec<&str> = vec![];
+        for group in self.evaluation.figures.iter().filter_map(|figure| figure.group.as_deref()) {
+            if !masks.contains(&group) {
+                masks.push(group);
+            }
+        }
+        masks
+    }
+
+    /// A row per class and union of classes; nothing where there is only one.
+    pub(super) fn mask_table(&self) -> Option<Table> {
+        let masks = self.masks();
+        let figure = |mask: &str, key: &str| self.evaluation.figure(&format!("{key} {mask}"));
+        let first = masks.first().filter(|_| masks.len() > 1)?;
+        let shown: Vec<(&str, &Figure)> =
+            MASK_COLUMNS.iter().filter_map(|key| Some((*key, figure(first, key)?))).collect();
+        let mut columns = vec!["class, or union of classes".to_owned()];
+        columns.extend(shown.iter().map(|(_, figure)| whole_title(figure)));
+        let row = |mask: &&str| {
+            let cell = |(key, _): &(&str, &Figure)| {
+                let Some(figure) = figure(mask, key) else { return Cell::number(None, |x| x.to_string()) };
+                with_error(figure)
+            };
+            Row::Cells([Cell::name(mask)].into_iter().chain(shown.iter().map(cell)).collect())
+        };
+        let caption = "Scores of classes and unions of classes".to_owned();
+        Some(Table { caption, columns, rows: masks.iter().map(row).collect(), sortable: false })
+    }
+
     /// Means with standard errors: a row per figure.
     pub(super) fn summary_table(&self) -> Table {
         let count = |n: usize| Cell::name(&n.to_string());
         let rows = grouped(self.evaluation.figures.iter(), |figure| {
             let shown = |value| Cell::number(value, |x| figure.unit.shown(x));
             let error = figure.standard_error.map_or(String::new(), |x| format!("± {}", shown(Some(x)).text));
-            let error = Cell { text: error, key: String::new() };
+            let error = Cell { text: error, ..Cell::default() };
             let mean = shown(figure.mean);
             vec![Cell::name(&figure.title), mean, error, count(figure.values), count(figure.cases)]
         });
@@ -93,8 +142,14 @@ impl Scores {
         Table { caption: "Means over all cases".to_owned(), columns, rows, sortable: false }
     }
 
-    /// The scores of each case, sorted by a click.
-    pub(super) fn case_table(&self) -> Option<Table> {
+    /// The scores of each case, sorted by a click: at first in the order of all figures. Names of cases lead to `linked` parts of the
+    /// page, and each has a button that copies the line `view` gives.
+    pub(super) fn case_table(
+        &self,
+        surveys: &[Survey],
+        linked: impl Fn(&str) -> Option<String>,
+        view: impl Fn(&str) -> String,
+    ) -> Option<Table> {
         let id = self.keys.iter().position(|key| key == "id")?;
         let last_ged = self.keys.iter().rfind(|key| key.starts_with("ged2_"));
         let shown = |(place, key): (usize, &String)| -> Option<(usize, &Figure)> {
@@ -111,19 +166,34 @@ impl Scores {
             Some(group) if several => format!("{} · {group}", whole_title(figure)),
             _ => whole_title(figure),
         };
-        let mut columns = vec!["case".to_owned()];
+        let mut columns = vec!["case".to_owned(), "viewer".to_owned()];
         columns.extend(chosen.iter().map(|(_, figure)| heading(figure)));
         let row = |row: &Vec<String>| {
-            let mut cells = vec![Cell::name(&row[id])];
+            let name = Cell { link: linked(&row[id]), ..Cell::name(&row[id]) };
+            let mut cells = vec![name, Cell::copy(&view(&row[id]), "Copy line")];
             cells.extend(chosen.iter().map(|(place, figure)| {
                 let value = row[*place].parse().ok();
                 Cell::number(value, |x| figure.unit.shown(x))
             }));
             Row::Cells(cells)
         };
-        let rows = self.rows.iter().map(row).collect();
+        let ranks: BTreeMap<&str, usize> =
+            surveys.iter().map(|survey| (survey.id.as_str(), survey.rank)).collect();
+        let mut ordered: Vec<&Vec<String>> = self.rows.iter().collect();
+        ordered.sort_by_key(|row| ranks.get(row[id].as_str()).copied().unwrap_or(usize::MAX));
+        let rows = ordered.into_iter().map(row).collect();
         Some(Table { caption: "Scores of each case".to_owned(), columns, rows, sortable: true })
     }
+}
+
+/// A mean with its standard error.
+fn with_error(figure: &Figure) -> Cell {
+    let shown = |value: Option<f64>| Cell::number(value, |x| figure.unit.shown(x));
+    let mut cell = shown(figure.mean);
+    if let Some(error) = figure.standard_error {
+        cell.text += &format!(" ± {}", shown(Some(error)).text);
+    }
+    cell
 }
 
 /// Titles that go on from the row above say what they are of.
