@@ -28,6 +28,7 @@ export { nearestSample } from "./ui/nearest";
 export { sampleAt } from "./ui/shares";
 export { LEVELS, atLeast } from "./view/quantiles";
 export { Places } from "./worker/places";
-export { diverse, survey } from "./worker/survey";
+export { sampleGroups } from "./worker/clusters";
+export { survey } from "./worker/survey";
 export { extent, partOf, transform } from "./view/transform";
 export { wrap } from "./wrap";

@@ -1,5 +1,6 @@
 // What the page and its worker say to each other.
 
+import type { SampleGroup } from "./worker/clusters";
 import type { Plane } from "./geometry";
 import type { Header } from "./package";
 import type { Surfaces } from "./surface/mesh";
@@ -32,7 +33,7 @@ export type Request =
   | { kind: "correlation"; plane: Plane; settings: Settings; logit: number; voxel: number }
   /** The surfaces of the classes in the mean prediction, in a sample, or in the marks of a rater. */
   | { kind: "surface"; settings: Settings; of: "prediction" | "sample" | number }
-  /** Volumes of many samples, and which of them differ. */
+  /** Volumes of many samples, and which of them are alike. */
   | { kind: "survey"; settings: Settings; samples: number; gallery: number };
 
 export interface Opened {
@@ -62,8 +63,8 @@ export interface Survey {
   readonly volumes: Float64Array;
   /** 1 − the mean IoU of the foreground classes by sample and rater, `[m, k]`. */
   readonly raterDistances: Float64Array;
-  /** Samples that differ, the most typical one first; empty until all are drawn. */
-  readonly diverse: readonly number[];
+  /** Groups of samples that are alike, the largest first; empty until all are drawn. */
+  readonly groups: readonly SampleGroup[];
 }
 
 export interface Replies {

@@ -1,5 +1,5 @@
-// Samples that differ: the most typical one first, then always the one farthest from those before. Until they are found, the
-// first samples stand in their place; each is shown as soon as its slice is drawn.
+// Groups of samples that are alike, each by its most typical one and with its share of all, the largest first and rare ones marked.
+// Until they are found, the first samples stand in their place; each is shown as soon as its slice is drawn.
 
 import type { Engine } from "../engine";
 import { COLUMNS, type Plane, ROWS, strides } from "../geometry";
@@ -8,6 +8,7 @@ import type { Settings } from "../messages";
 import type { State } from "../state";
 import type { Subject } from "../subject";
 import { Raster, paintImage, paintLabels } from "../view/raster";
+import { RARE, type SampleGroup } from "../worker/clusters";
 import { el } from "./dom";
 
 export const GALLERY = 8;
@@ -20,10 +21,10 @@ const NOTHING = "\u00a0";
 export class Gallery {
   private readonly list = el("div", { class: "thumbs" });
   private readonly state = el("span", { class: "note" });
-  readonly element = el("section", { class: "gallery", "aria-label": "Samples that differ" }, el("header", {}, el("strong", {}, "Samples that differ"), this.state), this.list);
+  readonly element = el("section", { class: "gallery", "aria-label": "Groups of samples" }, el("header", {}, el("strong", {}, "Groups of samples"), this.state), this.list);
   private samples: readonly number[];
-  /** Whether samples that differ were found, under these settings or others. */
-  private chosen = false;
+  /** The share of each sample's group; none until groups were found, under these settings or others. */
+  private shares: readonly number[] = [];
   /** Samples that are known to have no voxel of any class. */
   private empty: ReadonlySet<number> = new Set();
   private shown = "";
@@ -43,18 +44,18 @@ export class Gallery {
     this.samples = Array.from({ length: count }, (_, sample) => sample);
   }
 
-  /** Shows samples that differ. */
-  show(samples: readonly number[], empty: ReadonlySet<number>, told: string): void {
-    this.samples = samples;
-    this.chosen = true;
+  /** Shows groups of samples. */
+  show(groups: readonly SampleGroup[], empty: ReadonlySet<number>, told: string): void {
+    this.samples = groups.map(({ sample }) => sample);
+    this.shares = groups.map(({ share }) => share);
     this.empty = empty;
     this.state.textContent = told;
   }
 
-  /** Keeps the samples that are there while those that differ are being found. */
+  /** Keeps the samples that are there while groups are being found. */
   finding(empty: ReadonlySet<number>, drawn = ""): void {
     this.empty = empty;
-    this.state.textContent = `${this.chosen ? "as found for the settings before" : "the first ones for now"}; those that differ are being found${drawn}`;
+    this.state.textContent = `${this.shares.length > 0 ? "as found for the settings before" : "the first ones for now"}; groups are being found${drawn}`;
   }
 
   /** Follows the slice and the settings. */
@@ -65,9 +66,13 @@ export class Gallery {
     this.tiles.forEach(({ button, caption }, place) => {
       const sample = this.samples[place];
       button.disabled = sample === undefined;
-      const name = `sample ${sample}`;
+      const share = this.shares[place];
+      const told = share === undefined ? "" : `${Math.round(100 * share)} %${share <= RARE ? ", rare" : ""}`;
+      const name = [told, `sample ${sample}`].filter(Boolean).join(", ");
       const empty = this.empty.has(sample);
-      caption.textContent = sample === undefined ? NOTHING : name;
+      // Found groups may be fewer than there is room for.
+      button.hidden = sample === undefined && this.shares.length > 0;
+      caption.textContent = sample === undefined ? NOTHING : [told, `sample ${sample}`].filter(Boolean).join("\n");
       button.dataset.empty = String(empty);
       button.setAttribute("aria-label", sample === undefined ? "a sample to come" : empty ? `${name}, empty` : name);
       button.setAttribute("aria-pressed", String(sample === settings.sample));

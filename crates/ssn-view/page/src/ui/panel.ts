@@ -54,7 +54,7 @@ export class Panel {
   }
 
   private volumes({ store, follow }: Parts): HTMLElement {
-    const gallery = iconButton("grid", "Gallery of samples that differ", () => store.update({ gallery: !store.state.gallery }), "g");
+    const gallery = iconButton("grid", "Gallery of groups of samples", () => store.update({ gallery: !store.state.gallery }), "g");
     follow((state) => {
       this.histogram.sync(state);
       gallery.setAttribute("aria-pressed", String(state.gallery));

@@ -103,8 +103,8 @@ export class Statistics {
       if (this.surveyed !== asked) return;
       asked.survey = survey;
       for (const view of [this.histogram, ...this.others]) view.show(survey);
-      if (survey.diverse.length > 0) {
-        this.gallery.show(survey.diverse, this.empty(survey), `the most typical of ${survey.total} first, then always the one farthest from those before`);
+      if (survey.groups.length > 0) {
+        this.gallery.show(survey.groups, this.empty(survey), `${survey.total} samples in groups of alike ones, with the share of each`);
       } else {
         this.gallery.finding(this.empty(survey), `: ${survey.samples} of ${survey.total} drawn`);
       }

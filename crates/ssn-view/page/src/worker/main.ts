@@ -140,7 +140,7 @@ function correlation(id: number, { plane, settings, logit, voxel }: Extract<Requ
 
 function surveyed(id: number, channel: string, { settings, samples, gallery }: Extract<Request, { kind: "survey" }>): void {
   const tell = (value: Survey | null) => {
-    if (value) answer(id, "survey", value, value.diverse.length > 0, [value.volumes.buffer, value.raterDistances.buffer]);
+    if (value) answer(id, "survey", value, value.groups.length > 0, [value.volumes.buffer, value.raterDistances.buffer]);
   };
   const count = helpersFor(subject!, cores);
   if (count > 1) {

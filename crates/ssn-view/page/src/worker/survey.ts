@@ -1,9 +1,10 @@
 // Many samples of the whole volume: how large each class is in each of them, how far each is from the raters, and which of
-// them differ. What parts of the voxels say is added up here.
+// them are alike. What parts of the voxels say is added up here.
 
 import type { Settings, Survey } from "../messages";
 import { type Case, voxels } from "../package";
 import { labelCount } from "../sampling/distribution";
+import { type SampleGroup, sampleGroups } from "./clusters";
 import { type PartCounts, type PartPairs, divide, surveyPart } from "./part";
 import type { Places } from "./places";
 import { countLabels } from "./slices";
@@ -62,7 +63,7 @@ export class SurveySum {
     const into = (sums: Float64Array, row: number, from: Float64Array) => from.forEach((value, i) => { sums[row + i] += value; });
     if (found.kind === "pairs") {
       into(this.both, 0, found.both);
-      return ++this.paired === parts ? this.known(samples, diverse(this.distances(), samples, this.gallery)) : null;
+      return ++this.paired === parts ? this.known(samples, sampleGroups(this.distances(), samples, this.gallery)) : null;
     }
     const { first, last } = found;
     into(this.volumes, first * l, found.volumes);
@@ -77,9 +78,9 @@ export class SurveySum {
     return this.known(last, []);
   }
 
-  private known(samples: number, chosen: readonly number[]): Survey {
+  private known(samples: number, groups: readonly SampleGroup[]): Survey {
     const { l, k, volumes, raterDistances } = this;
-    return { samples, total: this.samples, volumes: volumes.slice(0, samples * l), raterDistances: raterDistances.slice(0, samples * k), diverse: chosen };
+    return { samples, total: this.samples, volumes: volumes.slice(0, samples * l), raterDistances: raterDistances.slice(0, samples * k), groups };
   }
 
   /** 1 − the mean IoU of the foreground classes of a sample and a rater, in voxels of the image. */
@@ -123,28 +124,4 @@ export function* survey(subject: Case, places: Places, settings: Settings, sampl
   for (const part of divide(subject, places, parts)) {
     for (const found of surveyPart(part, settings, samples)) yield found && sum.add(found);
   }
-}
-
-/** The most typical sample, and then always the one farthest from all before it, as in reports. */
-export function diverse(distances: Float64Array, samples: number, count: number): number[] {
-  const chosen: number[] = [];
-  let typical = 0;
-  let least = Infinity;
-  for (let sample = 0; sample < samples; sample++) {
-    let sum = 0;
-    for (let other = 0; other < samples; other++) sum += distances[sample * samples + other];
-    if (sum < least) [typical, least] = [sample, sum];
-  }
-  if (samples > 0) chosen.push(typical);
-  while (chosen.length < Math.min(count, samples)) {
-    let farthest = -1;
-    let most = -1;
-    for (let sample = 0; sample < samples; sample++) {
-      if (chosen.includes(sample)) continue;
-      const nearest = Math.min(...chosen.map((other) => distances[sample * samples + other]));
-      if (nearest > most) [farthest, most] = [sample, nearest];
-    }
-    chosen.push(farthest);
-  }
-  return chosen;
 }

@@ -46,7 +46,7 @@ test("classes are switched off one by one and shown alone, in views and gallery"
   assert.equal(colors, 1);
   // The gallery follows: its pictures are empty, and have one class when that is shown alone.
   await go(page, "image=0&x=9,24,26&n=20");
-  await page.waitForFunction(() => [...document.querySelectorAll(".thumb")].every((thumb) => !thumb.disabled), null, { timeout: 60000 });
+  await page.waitForFunction(() => [...document.querySelectorAll(".thumb:not([hidden])")].every((thumb) => !thumb.disabled), null, { timeout: 60000 });
   const thumbs = (wanted) => page.waitForFunction((list) => {
     const seen = new Set();
     for (const canvas of document.querySelectorAll(".thumb canvas")) {

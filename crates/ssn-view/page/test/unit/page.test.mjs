@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
-  LEVELS, NormalDrawer, PREDICTION, Places, QUANTILES, RATERS as RATER_COLORS, SAMPLE_COUNTS, alone, atLeast, carry, caseAddress, caseOf, classColor, contrast, cut, decimalsOf, defaultState, diverse,
+  LEVELS, NormalDrawer, PREDICTION, Places, QUANTILES, RATERS as RATER_COLORS, SAMPLE_COUNTS, alone, atLeast, carry, caseAddress, caseOf, classColor, contrast, cut, decimalsOf, defaultState, sampleGroups,
   extent, fieldOfRange, fragmentParts, legendEntries, legendRows, lineWeight, niftiFile, orientations, partOf, predictionMark, raterMark, readFragment, readPackage, rim, rounded, sampleMark,
   soloClass, sortCases, strides, survey, switched, transform, wrap, writeFragment,
 } from "../../build/library.mjs";
@@ -289,7 +289,7 @@ test("a survey counts all voxels of every sample, those that never move too", ()
   const settings = { ...steering(subject.distribution), seed: 3n, sample: 0 };
   const results = [...survey(subject, new Places(subject), settings, 20, 4)].filter((result) => result !== null);
   const last = results.at(-1);
-  assert.deepEqual([last.samples, last.total, last.diverse.length], [20, 20, 4]);
+  assert.deepEqual([last.samples, last.total, last.groups.length > 0], [20, 20, true]);
   assert.ok(results.length > 1 && results[0].samples < 20, "it is told as it grows");
   const draws = new NormalDrawer(subject.distribution, fieldOfRange(subject.distribution, 0, 40));
   const maps = [];
@@ -301,7 +301,7 @@ test("a survey counts all voxels of every sample, those that never move too", ()
     assert.deepEqual(Array.from(last.volumes.subarray(3 * sample, 3 * sample + 3)), counts);
     maps.push(labels);
   }
-  // The samples that differ, by the definition: distances over all voxels.
+  // The groups by the definition: distances over all voxels.
   const distance = (a, b) => {
     let sum = 0;
     for (const label of [1, 2]) {
@@ -315,8 +315,7 @@ test("a survey counts all voxels of every sample, those that never move too", ()
     return 1 - sum / 2;
   };
   const matrix = Float64Array.from({ length: 400 }, (_, i) => distance(maps[Math.floor(i / 20)], maps[i % 20]));
-  assert.deepEqual(last.diverse, diverse(matrix, 20, 4));
-  assert.equal(new Set(last.diverse).size, 4);
+  assert.deepEqual(last.groups, sampleGroups(matrix, 20, 4));
 });
 
 test("a survey is the same however the voxels are divided, and on a grid of its own too", () => {
@@ -373,4 +372,21 @@ test("label maps are NIfTI in the geometry of the image", () => {
   ];
   const expected = [[0, 0, -1], [1, 0, 0], [0, 1, 0]];
   rotation.forEach((row, i) => row.forEach((x, j) => assert.ok(Math.abs(x - expected[i][j]) < 1e-6, `${i} ${j}: ${x}`)));
+});
+
+test("groups of samples are as in reports, with their shares", () => {
+  // Masks of so many voxels from the left: 1 − IoU is 1 − the smaller over the larger.
+  const groups = (sizes, most = 8) => {
+    const distances = Float64Array.from({ length: sizes.length ** 2 }, (_, i) => {
+      const [a, b] = [sizes[Math.floor(i / sizes.length)], sizes[i % sizes.length]];
+      return 1 - Math.min(a, b) / Math.max(a, b);
+    });
+    return sampleGroups(distances, sizes.length, most);
+  };
+  // The cases of the tests of reports.
+  assert.deepEqual(groups([64, ...Array(39).fill(8)]), [{ sample: 1, share: 0.975 }, { sample: 0, share: 0.025 }]);
+  assert.deepEqual(groups([...Array(6).fill(10), ...Array(13).fill(30), 64]), [{ sample: 6, share: 0.7 }, { sample: 0, share: 0.3 }]);
+  assert.deepEqual(groups(Array(9).fill(5)), [{ sample: 0, share: 1 }]);
+  // Around 20 and 59 voxels; two pictures halve the mean distance, so that the one of 3 voxels gets none.
+  assert.deepEqual(groups([20, 60, 21, 3, 19, 59, 22, 58]), [{ sample: 0, share: 0.625 }, { sample: 5, share: 0.375 }]);
 });
