@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use ssn_core::CoreError;
@@ -64,8 +65,9 @@ impl Failure {
         Self::new(exit, error)
     }
 
-    /// Tells the user on standard error.
+    /// Tells the user on standard error; it is the last that is told.
     pub fn tell(&self) {
+        *IS_TOLD.lock().unwrap_or_else(PoisonError::into_inner) = true;
         tell(&format!("{ERROR}error:{ERROR:#} {}", self.message));
     }
 
@@ -121,6 +123,17 @@ pub mod style {
     pub const WARNING: Style = AnsiColor::Yellow.on_default().bold();
     /// What is good to know.
     pub const NOTE: Style = AnsiColor::Cyan.on_default();
+}
+
+/// Whether the end of the command was told.
+static IS_TOLD: Mutex<bool> = Mutex::new(false);
+
+/// Does something unless the end of the command was told, or is being told.
+pub(crate) fn unless_ended(work: impl FnOnce()) {
+    let is_told = IS_TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*is_told {
+        work();
+    }
 }
 
 /// Writes a line to standard error. Where nobody can be told, as on a full disk or after the terminal was closed, the

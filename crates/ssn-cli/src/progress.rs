@@ -8,7 +8,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use ssn_core::progress::{PhaseId, Progress};
 use ssn_data::text::spoken;
 
-use crate::exit::{tell, terminal_width, wrapped};
+use crate::exit::{tell, terminal_width, unless_ended, wrapped};
 
 /// How often plain lines are written at first where there is no terminal, and at last in long work.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
@@ -28,6 +28,11 @@ pub fn message(line: &str) {
         }
         None => tell(line),
     }
+}
+
+/// Answers a signal: writes a line above those that change, unless the command has ended meanwhile.
+pub fn acknowledge(line: &str) {
+    unless_ended(|| message(line));
 }
 
 /// What is known of a phase.

@@ -53,7 +53,7 @@ fn register(item: &'static str) -> io::Result<Arc<AtomicBool>> {
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             if let Some(signal) = signals.forever().next() {
                 let again = if signal == SIGINT { "; Ctrl-C again ends at once" } else { "" };
-                progress::message(&format!("stopping after this {item}{again}"));
+                progress::acknowledge(&format!("stopping after this {item}{again}"));
             }
         })?;
     }

@@ -36,7 +36,7 @@ pub fn write_atomically(
             let reason = format!("the folder {} does not exist", folder.display());
             return Err(io::Error::new(io::ErrorKind::NotFound, reason));
         }
-        let mut temporary = begin(folder, |builder| {
+        let mut temporary = begin(path, folder, |builder| {
             let file = builder.tempfile_in(folder)?;
             lock(file.as_file())?;
             Ok(file)
@@ -66,7 +66,7 @@ pub fn write_folder_atomically(
         if path.exists() {
             return Err(io::Error::from(io::ErrorKind::AlreadyExists));
         }
-        let (temporary, _lock) = begin(parent, |builder| {
+        let (temporary, _lock) = begin(path, parent, |builder| {
             let temporary = builder.tempdir_in(parent)?;
             let handle = File::open(temporary.path())?;
             lock(&handle)?;
@@ -88,8 +88,12 @@ pub fn write_folder_atomically(
     write().map_err(|source| WriteError { path: path.to_owned(), source })
 }
 
-/// Makes a temporary file or folder whose lock says that somebody is writing it.
+/// Letters of the target's name in that of its temporary file: names have an end.
+const NAMED: usize = 64;
+
+/// Makes a temporary file or folder for a path, whose lock says that somebody is writing it.
 fn begin<T>(
+    path: &Path,
     folder: &Path,
     make: impl FnOnce(&mut tempfile::Builder<'_, '_>) -> io::Result<T>,
 ) -> io::Result<T> {
@@ -100,7 +104,9 @@ fn begin<T>(
         let _ = remove_unfinished(folder);
         cleared.insert(folder.to_owned());
     }
-    make(tempfile::Builder::new().prefix(UNFINISHED))
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let prefix = format!("{UNFINISHED}{}-", name.chars().take(NAMED).collect::<String>());
+    make(tempfile::Builder::new().prefix(&prefix))
 }
 
 /// File systems without locks have none; nothing is removed there.
