@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
@@ -145,12 +146,13 @@ pub fn tell(line: &str) {
 
 /// The columns of the terminal that standard error goes to; nothing if that is none.
 pub fn terminal_width() -> Option<usize> {
-    let stderr = std::io::stderr();
-    if !stderr.is_terminal() {
-        return None;
-    }
+    width_of(&std::io::stderr())
+}
+
+fn width_of(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
     // A terminal that does not tell its size is as wide as the first were.
-    Some(terminal_size::terminal_size_of(&stderr).map_or(80, |(width, _)| usize::from(width.0)))
+    let width = || terminal_size::terminal_size_of(stream).map_or(80, |(width, _)| usize::from(width.0));
+    stream.is_terminal().then(width)
 }
 
 /// A text in lines of at most `width` columns that end between words. Commands stay whole, to be copied: lines that begin with `$`, and
@@ -179,6 +181,14 @@ pub fn wrapped(text: &str, width: usize) -> String {
 pub fn json(value: &impl Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(value).map_err(|error| Failure::new(Exit::Internal, error))?;
     Ok(text + "\n")
+}
+
+/// Writes sentences to standard output, in lines that fit a terminal.
+pub fn print_sentences(text: &str) -> Result<Exit, Failure> {
+    match width_of(&std::io::stdout()) {
+        Some(width) => print(&(wrapped(text, width) + "\n")),
+        None => print(text),
+    }
 }
 
 /// Writes a result to standard output. A reader that has seen enough, such as `head`, is no error.

@@ -426,3 +426,23 @@ fn mistakes_are_told_in_one_sentence() {
     }
     fails(&mut lab.run("nowhere.toml", "out"), 65, &["nowhere.toml"]);
 }
+
+#[test]
+fn rows_with_one_setting_in_several_numbers_are_drawn_over_it() {
+    let row = |rank: usize| {
+        format!(
+            "[[rows]]\nname = \"rank {rank}\"\nseeds = [0, 1]\nset = [\"model.head={{stochastic={{rank={rank}}}}}\"]\n"
+        )
+    };
+    let lab = Lab::new("", &format!("{}{}", row(1), row(3)));
+    finishes(&mut lab.run("experiment.toml", "out"));
+    for name in ["ged", "dice"] {
+        let svg = fs::read_to_string(lab.path(&format!("out/{name}.svg"))).unwrap();
+        assert!(svg.contains(">rank</text>") && svg.contains(">3</text>"), "{svg}");
+        assert!(lab.path(&format!("out/{name}.png")).is_file());
+    }
+    // Rows of other names are no series.
+    let lab = Lab::new("", "[[rows]]\nname = \"a\"\n[[rows]]\nname = \"rank 2\"\n");
+    finishes(&mut lab.run("experiment.toml", "out"));
+    assert!(!lab.path("out/ged.svg").exists());
+}

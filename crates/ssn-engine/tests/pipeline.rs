@@ -265,7 +265,9 @@ fn the_demo_compares_three_networks_and_goes_on() {
         }
         demo
     };
-    finishes(&mut demo("3"));
+    let ended = finishes(&mut demo("3"));
+    let line = format!("ssn view {}\n", out.join("predictions/low-rank").display());
+    assert!(ended.stdout.ends_with(&line), "{}", ended.stdout);
     let table = fs::read_to_string(out.join("scores.md")).unwrap();
     for row in ["deterministic", "diagonal", "low-rank", "raters"] {
         assert!(table.contains(row), "{table}");
@@ -278,6 +280,8 @@ fn the_demo_compares_three_networks_and_goes_on() {
         "runs/diagonal/metrics.csv",
         "report/report.html",
         "report-low-rank/report.html",
+        "viewer.html",
+        "runs/low-rank/progress.png",
     ] {
         assert!(out.join(file).is_file(), "{file}");
     }

@@ -6,7 +6,7 @@ use ssn_data::{DataConfig, Dataset, Finding, FindingKind, check};
 
 use crate::args::{CheckArgs, Global};
 use crate::engine::{self, ENGINE};
-use crate::exit::{Exit, Failure, json, print, style};
+use crate::exit::{Exit, Failure, json, print, print_sentences, style};
 use crate::progress;
 use ssn_core::Phase;
 
@@ -28,8 +28,10 @@ pub fn run(args: &CheckArgs, global: &Global) -> Result<Exit, Failure> {
     let phase = Phase::new(&show, "checking", dataset.entries.len(), "cases");
     let report = check(&dataset, parts.as_deref(), &|done| phase.reached(done));
     drop(phase);
-    let text = if global.json { json(&report)? } else { report.to_string().lines().map(colored).collect() };
-    print(&text)?;
+    match global.json {
+        true => print(&json(&report)?)?,
+        false => print_sentences(&report.to_string().lines().map(colored).collect::<String>())?,
+    };
     Ok(if report.is_clean() { Exit::Ok } else { Exit::ProblemsFound })
 }
 
