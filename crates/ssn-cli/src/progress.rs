@@ -78,6 +78,11 @@ impl State {
         format!(" · {each}{} left", spoken(left))
     }
 
+    /// The words on what is worked on.
+    fn detail(&self) -> String {
+        if self.current.is_empty() { String::new() } else { format!(" · {}", self.current) }
+    }
+
     fn bar(&self, cells: usize) -> String {
         let full = (cells * self.done.min(self.total)).checked_div(self.total).unwrap_or(0);
         format!(" {}{}", "━".repeat(full), "─".repeat(cells - full))
@@ -87,10 +92,9 @@ impl State {
     /// on, then the bar.
     fn line(&self, width: usize, now: Instant) -> String {
         let bar = if self.total == 0 { String::new() } else { self.bar(BAR) };
-        let current = if self.current.is_empty() { String::new() } else { format!(" · {}", self.current) };
         let (name, count, pace) = (self.name, self.count(), self.pace(now));
         let lines = [
-            format!("{name}{bar} {count}{pace}{current}"),
+            format!("{name}{bar} {count}{pace}{}", self.detail()),
             format!("{name}{bar} {count}{pace}"),
             format!("{name} {count}{pace}"),
         ];
@@ -133,9 +137,8 @@ impl Phases {
             format!("{} {}, ", state.name, state.count())
         });
         let state = lock(&innermost.state);
-        let current = if state.current.is_empty() { String::new() } else { format!(" · {}", state.current) };
         let (outer, count, pace) = (outer.collect::<String>(), state.count(), state.pace(now));
-        tell(&format!("{outer}{} {count}{pace}{current}", state.name));
+        tell(&format!("{outer}{} {count}{pace}{}", state.name, state.detail()));
     }
 }
 

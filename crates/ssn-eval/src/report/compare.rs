@@ -10,7 +10,7 @@ use super::material::{Material, Measured, Subject, Survey};
 use super::output::{Drawn, Report};
 use super::pictures::{self, COLUMNS, View};
 use super::score_figures;
-use super::scores::{DIRECTIONS, Scores, grouped};
+use super::scores::{DIRECTIONS, Scores, grouped, with_error};
 use super::truth::truth;
 use super::view_line::view_line;
 use crate::error::Result;
@@ -102,12 +102,7 @@ fn score_table(materials: &[Material], scores: &[Option<Scores>]) -> Option<Tabl
     let rows = grouped(figures.into_iter(), |figure| {
         let cell = |scores: &Option<Scores>| {
             let own = scores.as_ref().and_then(|scores| scores.evaluation.figure(&figure.key));
-            let shown = |value: Option<f64>| Cell::number(value, |x| figure.unit.shown(x));
-            let mut cell = shown(own.and_then(|own| own.mean));
-            if let Some(error) = own.and_then(|own| own.standard_error) {
-                cell.text += &format!(" ± {}", shown(Some(error)).text);
-            }
-            cell
+            with_error(own, figure.unit)
         };
         let mut cells = vec![Cell::name(&figure.title)];
         cells.extend(scores.iter().map(cell));

@@ -118,10 +118,7 @@ impl Scores {
         let mut columns = vec!["class, or union of classes".to_owned()];
         columns.extend(shown.iter().map(|(_, figure)| whole_title(figure)));
         let row = |mask: &&str| {
-            let cell = |(key, _): &(&str, &Figure)| {
-                let Some(figure) = figure(mask, key) else { return Cell::number(None, |x| x.to_string()) };
-                with_error(figure)
-            };
+            let cell = |(key, first): &(&str, &Figure)| with_error(figure(mask, key), first.unit);
             Row::Cells([Cell::name(mask)].into_iter().chain(shown.iter().map(cell)).collect())
         };
         let caption = "Scores of classes and unions of classes".to_owned();
@@ -186,11 +183,11 @@ impl Scores {
     }
 }
 
-/// A mean with its standard error.
-fn with_error(figure: &Figure) -> Cell {
-    let shown = |value: Option<f64>| Cell::number(value, |x| figure.unit.shown(x));
-    let mut cell = shown(figure.mean);
-    if let Some(error) = figure.standard_error {
+/// A mean with its standard error; empty like any number that is not there without a figure.
+pub(super) fn with_error(figure: Option<&Figure>, unit: Unit) -> Cell {
+    let shown = |value: Option<f64>| Cell::number(value, |x| unit.shown(x));
+    let mut cell = shown(figure.and_then(|figure| figure.mean));
+    if let Some(error) = figure.and_then(|figure| figure.standard_error) {
         cell.text += &format!(" ± {}", shown(Some(error)).text);
     }
     cell

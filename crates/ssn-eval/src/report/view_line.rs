@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use ssn_data::text::quoted;
+
 /// `ssn view PREDICTIONS --case ID`, with names as a shell takes them.
 pub(super) fn view_line(predictions: &Path, id: &str) -> String {
     let path = predictions.to_string_lossy();
@@ -10,15 +12,6 @@ pub(super) fn view_line(predictions: &Path, id: &str) -> String {
     let case =
         if id.starts_with('-') { format!("--case={}", quoted(id)) } else { format!("--case {}", quoted(id)) };
     format!("ssn view {} {case}", quoted(&path))
-}
-
-/// A word as POSIX shells take it: in single quotes unless it has only letters, digits and signs that mean nothing there.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,=".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
 }
 
 #[cfg(test)]
