@@ -38,8 +38,7 @@ pub fn write_atomically(
         }
         let mut temporary = begin(path, folder, |builder| {
             let file = builder.tempfile_in(folder)?;
-            lock(file.as_file())?;
-            Ok(file)
+            Ok(lock(file.as_file(), file.path()).then_some(file))
         })?;
         let mut buffer = io::BufWriter::new(temporary.as_file_mut());
         fill(&mut buffer)?;
@@ -68,9 +67,8 @@ pub fn write_folder_atomically(
         }
         let (temporary, _lock) = begin(path, parent, |builder| {
             let temporary = builder.tempdir_in(parent)?;
-            let handle = File::open(temporary.path())?;
-            lock(&handle)?;
-            Ok((temporary, handle))
+            let Ok(handle) = File::open(temporary.path()) else { return Ok(None) };
+            Ok(lock(&handle, temporary.path()).then_some((temporary, handle)))
         })?;
         fill(temporary.path())?;
         for entry in std::fs::read_dir(temporary.path())? {
@@ -91,11 +89,12 @@ pub fn write_folder_atomically(
 /// Letters of the target's name in that of its temporary file: names have an end.
 const NAMED: usize = 64;
 
-/// Makes a temporary file or folder for a path, whose lock says that somebody is writing it.
+/// Makes a temporary file or folder for a path, whose lock says that somebody is writing it. `make` gives none if another process
+/// took it for a leftover before it was locked.
 fn begin<T>(
     path: &Path,
     folder: &Path,
-    make: impl FnOnce(&mut tempfile::Builder<'_, '_>) -> io::Result<T>,
+    make: impl Fn(&mut tempfile::Builder<'_, '_>) -> io::Result<Option<T>>,
 ) -> io::Result<T> {
     static CLEARED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let mut cleared = CLEARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,15 +105,19 @@ fn begin<T>(
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let prefix = format!("{UNFINISHED}{}-", name.chars().take(NAMED).collect::<String>());
-    make(tempfile::Builder::new().prefix(&prefix))
+    loop {
+        if let Some(made) = make(tempfile::Builder::new().prefix(&prefix))? {
+            return Ok(made);
+        }
+    }
 }
 
-/// File systems without locks have none; nothing is removed there.
-fn lock(file: &File) -> io::Result<()> {
-    match file.try_lock() {
-        Err(std::fs::TryLockError::Error(error)) if error.kind() != io::ErrorKind::Unsupported => Err(error),
-        _ => Ok(()),
-    }
+/// Locks what was just made; false if it has been removed in between. File systems without locks have none, and nothing is
+/// removed there.
+fn lock(file: &File, path: &Path) -> bool {
+    // A process that clears the folder holds the lock while it removes what it found.
+    let _ = file.lock();
+    path.exists()
 }
 
 /// Removes from a folder what processes that are gone began to write. What is being written is locked, and stays.
@@ -128,13 +131,25 @@ pub fn remove_unfinished(folder: &Path) -> io::Result<()> {
             continue;
         }
         let (path, kind) = (entry.path(), entry.file_type()?);
-        if kind.is_dir() && File::open(&path)?.try_lock().is_ok() {
-            std::fs::remove_dir_all(&path)?;
-        } else if kind.is_file() && File::open(&path)?.try_lock().is_ok() {
-            std::fs::remove_file(&path)?;
+        if !kind.is_dir() && !kind.is_file() {
+            continue;
+        }
+        match remove_if_unlocked(&path, kind.is_dir()) {
+            // It took its name in the meantime.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            result => result?,
         }
     }
     Ok(())
+}
+
+fn remove_if_unlocked(path: &Path, is_folder: bool) -> io::Result<()> {
+    let file = File::open(path)?;
+    if file.try_lock().is_err() {
+        return Ok(());
+    }
+    // The lock is held until it is gone: its maker may be waiting for it.
+    if is_folder { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
 }
 
 /// Opens a file of ours to write to, and makes it if it is not there; what it holds stays. A link is refused: it leads to what is
@@ -223,6 +238,26 @@ mod tests {
             std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path()).collect();
         names.sort();
         assert_eq!(names, [name("used"), folder.path().join("out.txt")]);
+    }
+
+    #[test]
+    fn writers_and_those_who_clear_the_folder_are_in_nobodys_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let ended = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+                    remove_unfinished(folder.path()).unwrap();
+                }
+            });
+            let written = (0..500).try_for_each(|index| {
+                write_atomically(&folder.path().join("file"), |out| out.write_all(b"whole"))?;
+                let path = folder.path().join(format!("folder-{index}"));
+                write_folder_atomically(&path, |folder| std::fs::write(folder.join("a"), b"whole"))
+            });
+            ended.store(true, std::sync::atomic::Ordering::Relaxed);
+            written.unwrap();
+        });
     }
 
     #[cfg(unix)]
