@@ -4,7 +4,7 @@
 #
 #     tools/bundle.sh FOLDER        here
 #     . FOLDER/unpack.sh /tmp/bin   there: unpacks to /tmp/bin and lets programs find PyTorch's libraries
-#     gpu_tests --test-threads 1
+#     gpu_tests --ignored --test-threads 1
 #     python3 FOLDER/gpu_ranks_differential.py --programs /tmp/bin
 #     xtask bench gpu --programs /tmp/bin    (in a checkout)
 set -euo pipefail

@@ -111,6 +111,7 @@ try {
   })()`);
   check(unsorted.length === 0, `these columns do not sort: ${unsorted.join(", ")}`);
   const counts = await evaluate(`[...["table.sortable", "figure", "image"]].map((what) => document.querySelectorAll(what).length)`);
+  check(counts.every((count) => count > 0), `tables that sort, figures and pictures: ${counts}`);
   console.log(`${counts[0]} tables that sort, ${counts[1]} figures, ${counts[2]} pictures`);
 
   if (pictures) {

@@ -20,6 +20,7 @@ mod process;
 mod python;
 mod setup;
 mod test;
+mod torture;
 mod wheel;
 
 /// Tasks of a developer's checkout: install libtorch, run the tests, show the demonstration.
@@ -39,6 +40,7 @@ enum Command {
     Bench(bench::Args),
     CheckCuda(check_cuda::Args),
     Wheel(wheel::Args),
+    Torture(torture::Args),
 }
 
 fn main() -> ExitCode {
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::CheckCuda(args) => check_cuda::run(&args),
         Command::Wheel(args) => wheel::run(&args),
+        Command::Torture(args) => torture::run(&args),
     };
     let exit = result.unwrap_or_else(|error| {
         if let Some(details) = error.details().filter(|details| !details.is_empty()) {

@@ -6,7 +6,7 @@ use crate::{process, setup};
 /// Run every test of the workspace: first the examples in the documentation, then all others.
 ///
 /// The main runner is `cargo nextest run` if it is installed, otherwise `cargo test`; its closing lines are
-/// the last ones printed.
+/// the last ones printed, unless tests lacked a tool: those are named then.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Arguments for the main runner, such as `-p PACKAGE` or a part of a test's name.
@@ -22,12 +22,28 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let nextest = process::capture(process::cargo().args(["nextest", "--version"]))?;
     // `--tests` keeps Cargo's own runner from running the examples a second time, and from closing with them.
     let runner: &[&str] = if nextest.status.success() { &["nextest", "run"] } else { &["test", "--tests"] };
-    let main = process::run(process::cargo().args(runner).args(scope(&args.args)).args(&args.args))?;
+    let skipped = process::target_directory()?.join("skipped-tests");
+    let _ = std::fs::remove_file(&skipped);
+    let mut command = process::cargo();
+    command.env("SSN_SKIPPED_TESTS", &skipped).args(runner).args(scope(&args.args)).args(&args.args);
+    let main = process::run(&mut command)?;
+    tell_skipped(&std::fs::read_to_string(&skipped).unwrap_or_default());
     if doc != Exit::Success && main == Exit::Success {
         eprintln!("error: the examples in the documentation failed (see above); all other tests passed");
         return Ok(doc);
     }
     Ok(main)
+}
+
+/// Names the tests that could not be run here, with what they lack.
+fn tell_skipped(lines: &str) {
+    let count = lines.lines().count();
+    if count > 0 {
+        eprintln!(
+            "{count} of the tests that passed could not be run here and were skipped:\n{}",
+            lines.trim_end()
+        );
+    }
 }
 
 /// The whole workspace, unless the arguments choose packages: `--workspace` would

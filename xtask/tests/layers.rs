@@ -12,7 +12,8 @@ use std::process::Command;
 
 /// Each crate of the workspace with the others that it may depend on.
 const CRATES: &[(&str, &[&str])] = &[
-    ("ssn-core", &[]),
+    ("ssn-testing", &[]),
+    ("ssn-core", &["ssn-testing"]),
     ("ssn-io", &[]),
     ("ssn-data", &["ssn-io", "ssn-core"]),
     ("ssn-eval", &["ssn-io", "ssn-core", "ssn-data"]),
@@ -24,7 +25,18 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ssn", &["ssn-io", "ssn-core", "ssn-data", "ssn-eval", "ssn-cuda", "ssn-nn", "ssn-train"]),
     (
         "ssn-engine",
-        &["ssn", "ssn-io", "ssn-core", "ssn-data", "ssn-eval", "ssn-cuda", "ssn-nn", "ssn-train", "ssn-cli"],
+        &[
+            "ssn",
+            "ssn-io",
+            "ssn-core",
+            "ssn-data",
+            "ssn-eval",
+            "ssn-cuda",
+            "ssn-nn",
+            "ssn-train",
+            "ssn-cli",
+            "ssn-testing",
+        ],
     ),
     ("ssn-py", &["ssn-io", "ssn-core", "ssn-eval"]),
     ("xtask", &[]),
@@ -38,7 +50,21 @@ const TORCH: &[&str] = &["tch", "torch_sys"];
 
 /// The modules of each crate with more than one layer, lowest first.
 const MODULES: &[(&str, &[&str])] = &[
-    ("ssn-io", &["atomic", "error", "panics", "limits", "voxels", "geometry", "volume", "array", "formats"]),
+    (
+        "ssn-io",
+        &[
+            "atomic",
+            "own_files",
+            "error",
+            "panics",
+            "limits",
+            "voxels",
+            "geometry",
+            "volume",
+            "array",
+            "formats",
+        ],
+    ),
     (
         "ssn-core",
         &[

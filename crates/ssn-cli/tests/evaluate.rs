@@ -295,3 +295,25 @@ fn what_does_not_fit_is_said() {
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&json["cases"], &json["missing"]), (&2.into(), &serde_json::json!(["case2"])));
 }
+
+#[test]
+fn files_of_others_are_not_replaced() {
+    let folder = folder();
+    for name in ["cases.csv", "raters.csv", "summary.json", "cases/case2.json"] {
+        let path = folder.path().join("out").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "of the user").unwrap();
+        for flags in [&[][..], &["--overwrite"]] {
+            let output = evaluate(&folder, &[&["--out", "out", "--fast", "--samples", "4"], flags].concat());
+            assert_eq!(output.status.code(), Some(2), "{name}: {}", told(&output));
+            assert!(told(&output).contains("this program did not write it"), "{}", told(&output));
+            assert_eq!(std::fs::read(&path).unwrap(), b"of the user");
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+    // Ours are, even when they are damaged.
+    let evaluate = || evaluate(&folder, &["--out", "out", "--fast", "--samples", "4"]);
+    assert!(evaluate().status.success());
+    std::fs::write(folder.path().join("out/summary.json"), "").unwrap();
+    assert!(evaluate().status.success());
+}

@@ -140,10 +140,44 @@ fn the_same_input_gives_the_same_bytes() {
     let first = bytes(&place);
     let refused = report(&folder, &["predictions"]);
     assert_eq!(refused.status.code(), Some(2));
-    std::fs::write(place.join("figures/old.svg"), "left over").unwrap();
     page(&folder, &["predictions", "--overwrite"], "predictions/report");
-    assert_eq!(bytes(&place).len(), first.len(), "what is left of an earlier report is removed");
     assert!(bytes(&place) == first);
+}
+
+#[test]
+fn only_figures_of_an_earlier_report_are_removed() {
+    let folder = folder(&["a", "b", "c"], Kind::Stochastic);
+    evaluate(&folder, "predictions");
+    let place = folder.path().join("predictions/report");
+    page(&folder, &["predictions"], "predictions/report");
+    let all = figures(&folder, "predictions/report");
+    std::fs::write(place.join("figures/plot.svg"), "of the user").unwrap();
+    page(&folder, &["predictions", "--cases", "1", "--overwrite"], "predictions/report");
+    assert_eq!(std::fs::read(place.join("figures/plot.svg")).unwrap(), b"of the user");
+    std::fs::remove_file(place.join("figures/plot.svg")).unwrap();
+    let left = figures(&folder, "predictions/report");
+    assert!(left.len() < all.len() && left.iter().all(|name| all.contains(name)), "{left:?}");
+}
+
+#[test]
+fn files_of_others_are_not_replaced() {
+    let folder = folder(&["a"], Kind::Stochastic);
+    evaluate(&folder, "predictions");
+    let place = folder.path().join("mine");
+    let refused = |name: &str, flags: &[&str]| {
+        let path = place.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "of the user").unwrap();
+        let output = report(&folder, &[&["predictions", "--out", "mine"], flags].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+        assert!(told(&output).contains("this program did not write it"), "{}", told(&output));
+        assert_eq!(std::fs::read(&path).unwrap(), b"of the user");
+        std::fs::remove_file(&path).unwrap();
+    };
+    refused("report.html", &[]);
+    refused("report.html", &["--overwrite"]);
+    refused("figures/reliability.png", &["--overwrite"]);
+    page(&folder, &["predictions", "--out", "mine"], "mine");
 }
 
 #[test]

@@ -310,3 +310,19 @@ fn what_cannot_be_done_is_said() {
     assert!(!folder.path().join("out").exists(), "nothing was written");
     assert_eq!(std::fs::read(folder.path().join("full/samples.csv")).unwrap(), before);
 }
+
+#[test]
+fn files_of_others_are_not_replaced() {
+    let folder = folder(&[volume()]);
+    std::fs::create_dir(folder.path().join("out")).unwrap();
+    let path = folder.path().join("out/samples.csv");
+    std::fs::write(&path, "of the user").unwrap();
+    let output = ssn(&folder, &["sample", "in", "--out", "out", "--samples", "2", "--overwrite"]);
+    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+    assert_eq!(std::fs::read(&path).unwrap(), b"of the user");
+    assert_eq!(
+        std::fs::read_dir(folder.path().join("out")).unwrap().count(),
+        2,
+        "the list is there, and no sample"
+    );
+}

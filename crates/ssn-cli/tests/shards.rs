@@ -57,6 +57,8 @@ fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
             false => _ = files.insert(path.clone(), std::fs::read(&path).unwrap()),
         }
     }
+    // The list of our own files is in the order in which they were begun.
+    files.remove(&folder.join(ssn_io::OWN_FILES));
     files.into_iter().map(|(path, bytes)| (path.strip_prefix(folder).unwrap().to_owned(), bytes)).collect()
 }
 

@@ -101,6 +101,13 @@ proptest! {
         for (x, y) in a.variances.iter().zip(&b.variances) {
             prop_assert!((x - y).abs() <= 1e-9 * a.variances[0]);
         }
+        let place = |i: usize| i / v * v + order[i % v];
+        for (i, j) in (0..c * v).flat_map(|i| (i..c * v).map(move |j| (i, j))) {
+            let covariance = d.covariance(place(i), place(j));
+            prop_assert_eq!(moved.covariance(i, j), covariance);
+            let canonical = b.distribution.covariance(i, j);
+            prop_assert!((canonical - covariance).abs() <= 1e-5 * a.variances[0], "{i} {j}: {canonical} {covariance}");
+        }
     }
 }
 

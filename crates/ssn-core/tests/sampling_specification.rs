@@ -83,7 +83,7 @@ fn script(description: &serde_json::Value) -> Option<String> {
     let output = match Command::new("python3").arg(script).arg(&file).output() {
         Ok(output) => output,
         Err(error) => {
-            println!("skipped: python3 cannot be started ({error})");
+            ssn_testing::skip(&format!("python3 cannot be started ({error})"));
             return None;
         }
     };

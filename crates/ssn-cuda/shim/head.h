@@ -41,7 +41,7 @@ struct Head : torch::autograd::Function<Head> {
         Tensor dx = empty_map(features, features.sizes());
         launch(kernels, "linear_gradient", grid(features, weight, v), of_outputs, pointer<const float>(weight),
                pointer<void>(dx), (int)v);
-        const Tensor sums = Arena::of_step().take(k * (f + 1), features.options());
+        const Tensor sums = Arena::take(k * (f + 1), features.options());
         launch(kernels, "linear_sums", Grid{(unsigned)multiprocessors(), 1, 256, 0}, pointer<const void>(features), of_outputs,
                pointer<double>(sums), (int)b, (int)v);
         const Tensor both = sums.view({k, f + 1}).to(at::kFloat);

@@ -156,7 +156,7 @@ inline Tensor normalize_forward(const Tensor& x, const NormTensors& t, const Nor
         return y;
     }
     if (measures) {
-        sums = Arena::of_step().take(size.groups * size.channels * 2, x.options());
+        sums = Arena::take(size.groups * size.channels * 2, x.options());
         launch(variant, "statistics", size.summing(), pointer<const void>(x), pointer<double>(sums), size.rows,
                size.channels, size.padded);
         if (size.whole > 0) {
@@ -192,7 +192,7 @@ inline variable_list normalize_backward(const Tensor& x, Tensor dy, const Tensor
     } else {
         if (t.prelu.defined()) dprelu = at::empty_like(t.prelu);
         const int64_t count = size.groups * size.channels * 2;
-        const Tensor sums = Arena::of_step().take(count + 1, x.options());
+        const Tensor sums = Arena::take(count + 1, x.options());
         double* slope_sum = pointer<double>(sums) + count;
         launch(variant, "gradient_sums", size.summing(), pointer<const void>(x), pointer<const void>(dy),
                pointer<const float>(saved), weight, bias, prelu, pointer<double>(sums), slope_sum, size.rows,

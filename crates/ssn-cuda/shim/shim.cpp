@@ -241,11 +241,20 @@ char* ssn_launch(const char* file, const char* options, const char* name, unsign
 
 // ---- Operators. ----
 
+char* ssn_sums_new(ssn::Arena** sums) {
+    return guarded([&] { *sums = new ssn::Arena; });
+}
+
+void ssn_sums_free(ssn::Arena* sums) {
+    char* message = guarded([&] { delete sums; });
+    free(message);
+}
+
 // Clears the sums of the last step; those of this one are taken from the same memory.
-char* ssn_begin_step(int64_t device) {
+char* ssn_begin_step(ssn::Arena* sums, int64_t device) {
     return guarded([&] {
         at::NoGradGuard guard;
-        ssn::Arena::of_step().begin(at::Device(at::kCUDA, (c10::DeviceIndex)device));
+        sums->begin(at::Device(at::kCUDA, (c10::DeviceIndex)device));
     });
 }
 

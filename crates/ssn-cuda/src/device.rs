@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tch::{Device, Tensor};
 
@@ -74,13 +74,6 @@ pub fn enter_stream(device: Device) -> Result<()> {
     let index = index(device)?;
     // SAFETY: plain numbers.
     call(|library| unsafe { (library.ssn_enter_stream)(index) })
-}
-
-/// Begins a step: clears the sums that its operators add to.
-pub fn begin_step(device: Device) -> Result<()> {
-    let index = index(device)?;
-    // SAFETY: a plain number.
-    call(|library| unsafe { (library.ssn_begin_step)(index) })
 }
 
 /// Waits for the work of this thread's stream.
@@ -249,38 +242,47 @@ impl Drop for Graph {
     }
 }
 
-static TAKEN: AtomicBool = AtomicBool::new(false);
-
-/// The right to train on a GPU, which one trainer of a process has at a time: the sums of a step are shared by the
-/// process.
+/// The sums that the operators of a trainer's steps add to. A captured step keeps their addresses.
 #[derive(Debug)]
-pub struct TrainingLock(());
+pub struct StepSums(*mut c_void);
 
-impl TrainingLock {
-    /// Acquires the lock, or fails if another trainer has it.
-    pub fn take() -> Result<Self> {
-        match TAKEN.swap(true, Ordering::AcqRel) {
-            false => Ok(Self(())),
-            true => Err(CudaError::Call("a process trains one network on a GPU at a time".to_owned())),
+static STEPS: Mutex<()> = Mutex::new(());
+
+impl StepSums {
+    /// None yet: the first step says how many there are.
+    pub fn new() -> Result<Self> {
+        let mut sums = std::ptr::null_mut();
+        // SAFETY: the sums are written to the place given.
+        call(|library| unsafe { (library.ssn_sums_new)(&mut sums) })?;
+        Ok(Self(sums))
+    }
+
+    /// Begins a step: clears the sums that its operators add to. The operators find them by the process, so that the caller holds
+    /// the lock of steps until all of them were launched.
+    pub fn begin_step(&self, device: Device, _lock: &StepLock) -> Result<()> {
+        let index = index(device)?;
+        // SAFETY: the sums live.
+        call(|library| unsafe { (library.ssn_begin_step)(self.0, index) })
+    }
+}
+
+impl Drop for StepSums {
+    fn drop(&mut self) {
+        let _lock = StepLock::acquire();
+        if let Some(library) = loaded() {
+            // SAFETY: made by the same library, and dropped once.
+            unsafe { (library.ssn_sums_free)(self.0) }
         }
     }
 }
 
-impl Drop for TrainingLock {
-    fn drop(&mut self) {
-        TAKEN.store(false, Ordering::Release);
-    }
-}
+/// Trainers of one process launch their steps in turns.
+#[derive(Debug)]
+pub struct StepLock(#[allow(dead_code, reason = "held, not read")] MutexGuard<'static, ()>);
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn there_is_one() {
-        let first = TrainingLock::take().ok();
-        assert!(first.is_some() && TrainingLock::take().is_err());
-        drop(first);
-        assert!(TrainingLock::take().is_ok());
+impl StepLock {
+    /// Waits for its turn.
+    pub fn acquire() -> Self {
+        Self(STEPS.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

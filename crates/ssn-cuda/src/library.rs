@@ -41,6 +41,7 @@ macro_rules! functions {
             pub(crate) ssn_free: unsafe extern "C" fn(Message),
             pub(crate) ssn_event_free: unsafe extern "C" fn(*mut c_void),
             pub(crate) ssn_graph_free: unsafe extern "C" fn(*mut c_void),
+            pub(crate) ssn_sums_free: unsafe extern "C" fn(*mut c_void),
         }
 
         impl Library {
@@ -52,6 +53,7 @@ macro_rules! functions {
                         ssn_free: *opened.get(b"ssn_free\0")?,
                         ssn_event_free: *opened.get(b"ssn_event_free\0")?,
                         ssn_graph_free: *opened.get(b"ssn_graph_free\0")?,
+                        ssn_sums_free: *opened.get(b"ssn_sums_free\0")?,
                     })
                 }
             }
@@ -92,7 +94,8 @@ functions! {
     ssn_launch: fn(*const c_char, *const c_char, *const c_char, u32, u32, *mut *mut c_void);
     ssn_normalize: fn(In, *const In, *const NormOptions, Out);
     ssn_normalized_convolution: fn(In, *const In, In, *const NormOptions, c_int, Out);
-    ssn_begin_step: fn(i64);
+    ssn_sums_new: fn(*mut *mut c_void);
+    ssn_begin_step: fn(*mut c_void, i64);
     ssn_downsample: fn(In, *const i64, Out, Out);
     ssn_upsample: fn(In, In, *const i64, Out);
     ssn_head: fn(In, In, In, *const i64, i64, Out);

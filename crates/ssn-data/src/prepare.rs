@@ -82,6 +82,12 @@ pub fn brats(
     let folder = |index: usize| out.join(&dataset.entries[index].id);
     let is_there = |index: usize| names(index).iter().all(|name| folder(index).join(name).is_file());
     let own = shard.own(dataset.entries.len());
+    let new = own.iter().filter(|&&index| overwrite || !is_there(index));
+    let of_case = |index: usize| names(index).into_iter().map(move |name| (index, name));
+    let files = new.flat_map(|&index| of_case(index));
+    let files = files.map(|(index, name)| format!("{}/{name}", dataset.entries[index].id));
+    let tables = Split::ALL.map(|split| format!("{split}.csv"));
+    claim(out, &files.chain(tables).chain([BRATS_CONFIG.to_owned()]).collect::<Vec<_>>())?;
     let prepared = parallel::map(own.len(), progress, |number, meter| -> Result<bool> {
         let index = own[number];
         if !overwrite && is_there(index) {
@@ -106,6 +112,18 @@ pub fn brats(
     }
     let count = |split| parts.iter().filter(|part| **part == split).count();
     Ok(BratsSummary { prepared, kept: own.len() - prepared, parts: Split::ALL.map(count), waiting })
+}
+
+/// Refuses to replace files that are not ours.
+fn claim(out: &Path, names: &[String]) -> Result<()> {
+    match ssn_io::claim(out, names)? {
+        None => Ok(()),
+        Some(path) => Err(DataError::dataset(
+            path,
+            "it is there, and this program did not write it: it is not replaced",
+            "move it away, or choose another folder with --out",
+        )),
+    }
 }
 
 /// The config of the prepared dataset: its channels are normalized already.

@@ -50,6 +50,22 @@ fn a_cache_holds_the_same_cases() {
 }
 
 #[test]
+fn every_flipped_bit_of_a_cache_is_found() {
+    let folder = Folder::new();
+    folder.pickle("set/train.pickle", &dict(vec![("a", slice("1.2", 5)), ("b", slice("1.3", 2))]));
+    let out = folder.path().join("x.cache.safetensors");
+    lidc(&Dataset::open(&folder.path().join("set")).unwrap(), &out, &unwatched).unwrap();
+    let whole = std::fs::read(&out).unwrap();
+    Dataset::open(&out).unwrap();
+    for place in 0..whole.len() {
+        let mut damaged = whole.clone();
+        damaged[place] ^= 1 << (place % 8);
+        std::fs::write(&out, damaged).unwrap();
+        assert!(Dataset::open(&out).is_err(), "byte {place}");
+    }
+}
+
+#[test]
 fn caches_that_cannot_be_made_or_read() {
     let folder = Folder::new();
     folder.image("pair/images/a.png", [1, 1, 3, 4], 1);

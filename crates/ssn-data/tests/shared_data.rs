@@ -1,4 +1,5 @@
-//! Real datasets go through recognition and check without a manual step; skipped where they are not there.
+//! Real datasets go through recognition and check without a manual step. They are not part of the repository: run these tests
+//! with `--run-ignored all` where they lie beside it.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
@@ -7,27 +8,23 @@ use std::path::{Path, PathBuf};
 use ssn_data::parallel::unwatched;
 use ssn_data::{Cases, CheckReport, Dataset, Layout, Split, check};
 
-/// A dataset in the folder of shared material, if it is there.
-fn shared(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
-    if !path.exists() {
-        println!("skipped: {} is not there", path.display());
-        return None;
-    }
-    Some(path)
+/// A dataset in the folder of shared material.
+fn shared(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name)
 }
 
-fn opened(name: &str) -> Option<(Dataset, CheckReport)> {
-    let dataset = Dataset::open(&shared(name)?).unwrap();
+fn opened(name: &str) -> (Dataset, CheckReport) {
+    let dataset = Dataset::open(&shared(name)).unwrap();
     let report = check(&dataset, None, &unwatched);
     println!("{report}");
     assert!(report.is_clean(), "{report}");
-    Some((dataset, report))
+    (dataset, report)
 }
 
 #[test]
+#[ignore = "needs the datasets beside the repository"]
 fn brain_growth() {
-    let Some((dataset, report)) = opened("brain_growth") else { return };
+    let (dataset, report) = opened("brain_growth");
     assert_eq!((dataset.layout, dataset.len()), (Layout::LidcPickle, 27));
     assert_eq!((dataset.classes.len(), report.statistics.raters), (2, [7, 7]));
     let case = dataset.load(0).unwrap();
@@ -35,8 +32,9 @@ fn brain_growth() {
 }
 
 #[test]
+#[ignore = "needs the datasets beside the repository"]
 fn lidc28() {
-    let Some((dataset, report)) = opened("lidc28") else { return };
+    let (dataset, report) = opened("lidc28");
     assert_eq!((dataset.layout, dataset.len()), (Layout::LidcJpeg, 19));
     assert_eq!(report.statistics.raters, [4, 4]);
     assert_eq!(report.statistics.sizes, [([1, 128, 128], 19)]);
@@ -45,8 +43,9 @@ fn lidc28() {
 
 /// The figures are those of the dataset's own description.
 #[test]
+#[ignore = "needs the datasets beside the repository"]
 fn lidc_sim() {
-    let Some((dataset, report)) = opened("lidc_sim") else { return };
+    let (dataset, report) = opened("lidc_sim");
     assert_eq!((dataset.layout, dataset.len()), (Layout::LidcPickle, 2400));
     let expected = [
         (Split::Train, 1536, "0.371", "0.383"),
@@ -62,8 +61,9 @@ fn lidc_sim() {
 }
 
 #[test]
+#[ignore = "needs the datasets beside the repository"]
 fn brats2015() {
-    let Some((dataset, report)) = opened("brats2015") else { return };
+    let (dataset, report) = opened("brats2015");
     assert_eq!((dataset.layout, dataset.len()), (Layout::CaseFolders, 4));
     assert_eq!(dataset.channels, ["Flair", "T1c"]);
     assert_eq!(dataset.classes.len(), 5);

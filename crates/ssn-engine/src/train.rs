@@ -69,6 +69,7 @@ fn config(args: &TrainArgs) -> TrainConfig {
         device: args.device,
         workers: args.workers.map(usize::from),
         bad_cases: if args.skip_check { BadCases::LeaveOut } else { BadCases::Refuse },
+        allow_changed_data: args.allow_changed_data,
     }
 }
 

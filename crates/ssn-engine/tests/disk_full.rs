@@ -17,7 +17,7 @@ fn limited(command: &Command, bytes: u64) -> Option<Command> {
     let mut limited = Command::new("prlimit");
     limited.arg(format!("--fsize={bytes}")).arg("--");
     if !Command::new("prlimit").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: prlimit is not installed");
+        ssn_testing::skip("prlimit is not installed");
         return None;
     }
     Some(strace::wrap(limited, command))
@@ -64,7 +64,7 @@ impl Disk {
         let size = format!("size={bytes}");
         let mount = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&path).output();
         if !mount.is_ok_and(|output| output.status.success()) {
-            eprintln!("skipped: only some users on some systems may mount a disk in memory");
+            ssn_testing::skip("only some users on some systems may mount a disk in memory");
             return None;
         }
         Some(Self(path))

@@ -59,6 +59,22 @@ fn bad_cases_are_left_out_if_that_is_asked_for() {
 }
 
 #[test]
+fn a_run_notices_that_its_dataset_changed() {
+    let lab = Lab::new(Images::Flat).with(&["training.steps=4", "training.validate_every=0"]);
+    let run = lab.uncut("run");
+    finishes(&mut lab.resume(&run));
+    // Every image is that of the next case.
+    let images: Vec<_> = (0..8).map(|number| fs::read(image(&lab, number)).unwrap()).collect();
+    (0..8).for_each(|number| fs::write(image(&lab, number), &images[(number + 1) % 8]).unwrap());
+    let said = ["its dataset is another than when it began (changed: synthetic-", "--allow-changed-data"];
+    fails(&mut lab.resume(&run), 2, &said);
+    finishes(lab.resume(&run).arg("--allow-changed-data"));
+    let log = fs::read_to_string(run.join("log.txt")).unwrap();
+    assert!(log.contains("goes on although its dataset is another than when it began"), "{log}");
+    finishes(&mut lab.resume(&run));
+}
+
+#[test]
 fn a_long_run_is_announced() {
     let lab = Lab::new(Images::Flat).with(&["training.steps=4", "training.validate_every=2"]);
     let run = lab.uncut("run");

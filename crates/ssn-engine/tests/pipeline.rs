@@ -136,6 +136,14 @@ fn a_prediction_that_was_stopped_goes_on() {
     // What is asked for in addition is made as well.
     finishes(all(&out).arg("--probabilities"));
     assert!(out.join("synthetic-00005_prob_maps.nii.gz").is_file());
+    // What lies there and is not ours stays.
+    for name in ["synthetic-00005_prediction.png", "prediction.csv", "synthetic-00002.ssn.safetensors"] {
+        let other = lab.path(&format!("other-{name}"));
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join(name), "of the user").unwrap();
+        fails(all(&other).arg("--overwrite"), 2, &[name, "this program did not write it"]);
+        assert_eq!(fs::read(other.join(name)).unwrap(), b"of the user");
+    }
 }
 
 #[test]
@@ -220,8 +228,14 @@ fn torchscript_gives_what_the_network_gives() {
     else {
         panic!("the network is stochastic");
     };
-    let difference = (rows.narrow(1, 0, 2) - expected.mean()).abs().max().double_value(&[]);
-    assert!(difference < 1e-5, "{difference}");
+    // Rows of the mean, the diagonal and the factor, whose shape is [1, rank, classes, voxels].
+    let factor = expected.factor().view([1, 4, 256]);
+    for (what, first, count, expected) in
+        [("mean", 0, 2, expected.mean()), ("diagonal", 2, 2, expected.diagonal()), ("factor", 4, 4, &factor)]
+    {
+        let found = rows.narrow(1, first, count);
+        assert!(found.allclose(expected, 1e-5, 1e-6, false), "{what}: {found} and {expected}");
+    }
 }
 
 #[test]

@@ -311,7 +311,7 @@ impl Drop for Hosts {
 #[test]
 fn two_hosts_train_over_a_network_as_one_process_does() {
     let Some(hosts) = Hosts::new() else {
-        eprintln!("not tested: this user may not make network namespaces");
+        ssn_testing::skip("this user may not make network namespaces");
         return;
     };
     let lab = Lab::new(Images::Flat).with(DOUBLE);

@@ -14,8 +14,8 @@ use ssn_io::{Limits, write, write_labels};
 use crate::arguments::{OneOf, named_weight, numbered_weight, one_of, weight};
 use crate::error::{EvalError, Result};
 use crate::predictions::{
-    Description, DistributionFile, Draw, Found, Kind, Output, blocks, check_free, create_folder, file_stem,
-    find, summarize, unknown_name, write_text,
+    Description, DistributionFile, Draw, Found, Kind, Output, blocks, check_free, claim, file_stem, find,
+    name_of, summarize, unknown_name, write_text,
 };
 
 /// What is drawn, and how it is written.
@@ -254,21 +254,18 @@ impl Outputs {
     fn new(config: &SampleConfig, cases: &[Found]) -> Result<Self> {
         let outputs = Self { folder: config.out.clone(), format: config.format };
         check_format(config, cases)?;
-        check_free(&outputs.table(), config.overwrite)?;
+        let mut paths = vec![outputs.table()];
         for case in cases {
             let samples = config.first..config.first + config.samples;
-            for path in samples.map(|number| outputs.sample(&case.header.description, number)) {
-                check_free(&path, config.overwrite)?;
-            }
-            for (asked, output) in
-                [(config.probabilities, Output::Probabilities), (config.entropy, Output::Entropy)]
-            {
-                if asked {
-                    check_free(&outputs.map(case.id(), output), config.overwrite)?;
-                }
-            }
+            paths.extend(samples.map(|number| outputs.sample(&case.header.description, number)));
+            let maps = [(config.probabilities, Output::Probabilities), (config.entropy, Output::Entropy)];
+            paths
+                .extend(maps.iter().filter(|(asked, _)| *asked).map(|(_, map)| outputs.map(case.id(), *map)));
         }
-        create_folder(&config.out)?;
+        let names: Vec<String> = paths.iter().map(|path| name_of(path)).collect();
+        claim(&config.out, &names)?;
+        // The table comes last: without it, what is there was left by a command that did not come to its end.
+        check_free(&outputs.table(), config.overwrite)?;
         Ok(outputs)
     }
 
@@ -315,7 +312,7 @@ impl Outputs {
             vec![
                 row.id.clone(),
                 row.sample.to_string(),
-                row.file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+                name_of(&row.file),
                 row.class.clone(),
                 row.voxels.to_string(),
                 row.milliliters.map(|volume| volume.to_string()).unwrap_or_default(),

@@ -152,8 +152,8 @@ fn remove_if_unlocked(path: &Path, is_folder: bool) -> io::Result<()> {
     if is_folder { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
 }
 
-/// Opens a file of ours to write to, and makes it if it is not there; what it holds stays. A link is refused: it leads to what is
-/// somebody else's.
+/// Opens a file of ours to write to, and makes it if it is not there; what it holds stays. A link is refused, which leads to what is
+/// somebody else's, and what is no file, such as a pipe.
 ///
 /// # Errors
 /// What the system says.
@@ -165,10 +165,16 @@ pub fn open_own(path: &Path, append: bool) -> io::Result<File> {
     }
     #[cfg(unix)]
     {
+        use rustix::fs::OFlags;
         use std::os::unix::fs::OpenOptionsExt;
-        options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32);
+        // A pipe would wait for somebody who reads it.
+        options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);
     }
-    options.open(path)
+    let file = options.open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no file")),
+    }
 }
 
 /// The folder that a path lies in.

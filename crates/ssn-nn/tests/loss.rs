@@ -61,17 +61,21 @@ fn the_loss_is_the_definition() {
 }
 
 #[test]
-fn one_sample_of_a_sharp_distribution_is_cross_entropy() {
+fn without_spread_the_loss_of_any_samples_is_cross_entropy() {
     let mean = randn(&[2, 3, 5], Kind::Double);
     let d =
         LowRankNormal::new(mean.shallow_clone(), mean.zeros_like(), mean.unsqueeze(1).zeros_like()).unwrap();
     let target = labels(3, [2, 1, 5]);
-    let loss = loss_of(&d, &target, &noise(&d, 0, 0, 2, Pairing::Antithetic)).sum(Kind::Double);
+    let loss = |samples, pairing| loss_of(&d, &target, &noise(&d, 0, 0, samples, pairing)).sum(Kind::Double);
     let maps = target.maps().squeeze_dim(1);
     let expected = mean.cross_entropy_loss::<Tensor>(&maps, None, tch::Reduction::Sum, -100, 0.0);
     let ours = mean_loss(&mean, &target).unwrap().sum(Kind::Double);
     assert!((ours - &expected).abs().double_value(&[]) < 1e-12);
-    assert!((loss - expected).abs().double_value(&[]) < 1e-12);
+    for (samples, pairing) in [(1, Pairing::Independent), (2, Pairing::Antithetic), (7, Pairing::Independent)]
+    {
+        let difference = (loss(samples, pairing) - &expected).abs().double_value(&[]);
+        assert!(difference < 1e-12, "{samples} samples: {difference}");
+    }
 }
 
 #[test]

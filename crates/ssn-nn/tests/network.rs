@@ -6,8 +6,8 @@ mod common;
 
 use proptest::prelude::*;
 use ssn_nn::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput, UNetConfig, UNetPlan, plan_unet};
-use ssn_nn::layers::NormKind;
-use ssn_nn::parameters::StepContext;
+use ssn_nn::layers::{Dropout, NormKind};
+use ssn_nn::parameters::{Parameters, StepContext};
 use ssn_nn::space::Size;
 use ssn_nn::{Execution, HeadConfig, MemoryFormat, Mode, Model, ModelConfig, Precision, StochasticConfig};
 use tch::{Device, Kind, Tensor};
@@ -289,7 +289,24 @@ fn small_volumes_go_through_the_fast_kernels_unchanged() {
 }
 
 #[test]
-fn dropout_is_a_function_of_the_seed_and_keeps_the_mean() {
+fn dropout_keeps_the_mean_and_only_what_it_keeps_has_a_gradient() {
+    let mut parameters = Parameters::new(0, Kind::Double, Device::Cpu);
+    let dropout = Dropout::new(&parameters.root(), 0.3, 2).unwrap();
+    parameters.set_step(StepContext { dropout_seed: 7, ..StepContext::default() });
+    let x = Tensor::ones([4, 2, 8, 64, 64], (Kind::Double, Device::Cpu)).set_requires_grad(true);
+    let y = dropout.forward(&x, Mode::Training).unwrap();
+    let kept = y.ne(0.0).to_kind(Kind::Double).mean(Kind::Double).double_value(&[]);
+    // 262,144 values: standard errors of 0.0009 and 0.0013.
+    assert!((kept - 0.7).abs() < 0.005, "{kept}");
+    assert!((y.mean(Kind::Double).double_value(&[]) - 1.0).abs() < 0.007);
+    // y = x · mask / 0.7, so that y of ones is the gradient.
+    y.sum(Kind::Double).backward();
+    assert!(x.grad().equal(&y));
+    assert!(dropout.forward(&x, Mode::Evaluation).unwrap().equal(&x));
+}
+
+#[test]
+fn dropout_of_a_network_is_a_function_of_the_seed() {
     let model = Model::new(&ModelConfig::brats(), Execution::cpu(Precision::F32), 0).unwrap();
     tch::manual_seed(1);
     let image = randn(&[1, 4, 85, 85, 85], Kind::Float);

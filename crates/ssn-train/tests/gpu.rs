@@ -29,18 +29,13 @@ use tch::{Device, Kind, Tensor};
 
 const GPU: Device = Device::Cuda(0);
 
-/// The GPU, if there is one, for one test at a time; the thread then works on it.
-fn gpu() -> Option<MutexGuard<'static, ()>> {
+/// The GPU, for one test at a time; the thread then works on it.
+fn gpu() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let ready = ssn_cuda::load().and_then(|()| ssn_cuda::enter_stream(GPU));
-    match ready.and_then(|()| ssn_cuda::allow_tf32(true)) {
-        Ok(()) => Some(alone),
-        Err(reason) => {
-            eprintln!("not tested: {reason}");
-            None
-        }
-    }
+    ready.and_then(|()| ssn_cuda::allow_tf32(true)).unwrap();
+    alone
 }
 
 /// ‖a − b‖ / ‖b‖.
@@ -75,8 +70,9 @@ struct Case {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn normalization_has_the_values_and_gradients_of_its_parts() {
-    let Some(_alone) = gpu() else { return };
+    let _alone = gpu();
     tch::manual_seed(1);
     let activations = [Activation::Identity, Activation::Relu, Activation::LeakyRelu, Activation::Prelu];
     for (number, activation) in activations.into_iter().cycle().take(32).enumerate() {
@@ -175,8 +171,9 @@ fn check_normalization(Case { channels, activation, per_image, kind }: &Case, [d
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn a_rank_normalizes_its_images_with_the_statistics_of_all() {
-    let Some(_alone) = gpu() else { return };
+    let _alone = gpu();
     tch::manual_seed(5);
     let channels = 30;
     for [d, h, w] in [[3, 5, 7], [11, 25, 29]] {
@@ -230,27 +227,30 @@ fn a_rank_normalizes_its_images_with_the_statistics_of_all() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn dropout_keeps_the_share_it_should_and_its_gradient_is_its_own() {
-    let Some(_alone) = gpu() else { return };
+    let _alone = gpu();
     let (x, _) = map([4, 16, 16, 32, 32], Kind::Float);
     let x = leaf(&x);
     let ones = Tensor::ones([16], (Kind::Float, GPU));
     let zeros = Tensor::zeros([16], (Kind::Float, GPU));
-    let drop_from = |first: i64, seed: i64, x: &Tensor| {
-        let seed = Tensor::from_slice(&[seed]).to_device(GPU);
-        let tensors = NormTensors { weight: &zeros, bias: &ones, prelu: None, running: None };
+    let normalized = |[weight, bias]: [&Tensor; 2], first: i64, seed: Option<i64>, x: &Tensor| {
+        let seed = seed.map(|seed| Tensor::from_slice(&[seed]).to_device(GPU));
+        let tensors = NormTensors { weight, bias, prelu: None, running: None };
         let how = Normalization {
             eps: 1e-5,
             momentum: 0.1,
             channels: 16,
             per_image: true,
             training: true,
-            dropout: Some(Dropout { keep: 0.7, layer: 3, seed: &seed }),
+            dropout: seed.as_ref().map(|seed| Dropout { keep: 0.7, layer: 3, seed }),
             activation: Activation::Identity,
             slice: BatchSlice { first, whole: None },
         };
         normalize(x, &tensors, &how).unwrap()
     };
+    // Without a weight, and with a bias of 1, the mask remains: 0 or 1/0.7.
+    let drop_from = |first: i64, seed: i64, x: &Tensor| normalized([&zeros, &ones], first, Some(seed), x);
     let drop = |seed: i64, x: &Tensor| drop_from(0, seed, x);
     let y = drop(5, &x);
     let kept = y.ne(0.0).to_kind(Kind::Double).mean(Kind::Double).double_value(&[]);
@@ -263,11 +263,21 @@ fn dropout_keeps_the_share_it_should_and_its_gradient_is_its_own() {
     let second = drop_from(1, 5, &x.narrow(0, 1, 1));
     assert_eq!(distance(&second, &y.narrow(0, 1, 1)), 0.0);
     assert!(distance(&second, &y.narrow(0, 0, 1)) > 0.1);
+    // The gradient is that of the norm without dropout, of which the mask takes its part.
+    let upstream = Tensor::randn_like(&y);
+    let gradient = |total: Tensor| Tensor::run_backward(&[total], &[&x], false, false).remove(0);
+    let dropped = normalized([&ones, &zeros], 0, Some(5), &x);
+    let plain = normalized([&ones, &zeros], 0, None, &x);
+    assert_close("what remains", &dropped, &(&plain * &y.detach()), 1e-6);
+    let found = gradient((&dropped * &upstream).sum(Kind::Float));
+    let expected = gradient((&plain * &y.detach() * &upstream).sum(Kind::Float));
+    assert_close("gradient", &found, &expected, 1e-5);
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn a_normalized_convolution_has_the_gradients_of_its_parts() {
-    let Some(_alone) = gpu() else { return };
+    let _alone = gpu();
     tch::manual_seed(2);
     for (inputs, outputs) in [(30, 30), (30, 40), (50, 50)] {
         let (x, host) = map([2, inputs, 9, 8, 10], Kind::Float);
@@ -324,8 +334,9 @@ fn a_normalized_convolution_has_the_gradients_of_its_parts() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn maps_of_several_scales_are_joined_as_on_the_cpu() {
-    let Some(_alone) = gpu() else { return };
+    let _alone = gpu();
     tch::manual_seed(3);
     let (scales, size) = ([[5, 5, 5], [3, 3, 3], [1, 1, 1]], [30, 30, 30]);
     let pairs = [[6, 6, 6], [10, 10, 10], [30, 30, 30]].map(|[d, h, w]| {
@@ -352,8 +363,9 @@ fn maps_of_several_scales_are_joined_as_on_the_cpu() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn the_ways_down_and_up_are_those_of_the_cpu() {
-    let Some(_alone) = gpu() else { return };
+    let _alone = gpu();
     tch::manual_seed(7);
     for (size, stride) in [([1, 8, 12], [1, 2, 2]), ([6, 4, 2], [2, 2, 2]), ([4, 6, 10], [1, 2, 2])] {
         let [d, h, w] = size;
@@ -374,8 +386,9 @@ fn the_ways_down_and_up_are_those_of_the_cpu() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn the_linear_maps_of_a_head_are_those_of_the_cpu() {
-    let Some(_alone) = gpu() else { return };
+    let _alone = gpu();
     tch::manual_seed(8);
     // The last is the largest of its width.
     for (f, rows) in
@@ -403,8 +416,9 @@ fn the_linear_maps_of_a_head_are_those_of_the_cpu() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn the_loss_has_the_noise_the_value_and_the_gradients_of_the_cpu() {
-    let Some(_alone) = gpu() else { return };
+    let _alone = gpu();
     tch::manual_seed(4);
     for (b, c, v, r, t, samples, pairing, first, power) in [
         (2, 4, 1000, 10, 1, 20, Pairing::Antithetic, 0, 1.0),
@@ -458,8 +472,9 @@ fn compare_gradients(what: &str, device: &[Tensor], host: &[Tensor]) {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn the_energy_loss_has_the_value_and_the_gradients_of_the_cpu() {
-    let Some(_alone) = gpu() else { return };
+    let _alone = gpu();
     tch::manual_seed(5);
     for (b, c, v, r, t, samples, pairing, first) in [
         (2, 4, 1000, 10, 1, 20, Pairing::Antithetic, 0),
@@ -497,8 +512,9 @@ fn the_energy_loss_has_the_value_and_the_gradients_of_the_cpu() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn optimizers_step_as_on_the_cpu() {
-    let Some(_alone) = gpu() else { return };
+    let _alone = gpu();
     tch::manual_seed(5);
     let rms = |momentum, centered| Method::RmsProp {
         alpha: 0.9,
@@ -641,8 +657,9 @@ fn trainer_of(device: Device, precision: Precision, loss: LossConfig) -> Trainer
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn training_follows_that_on_the_cpu() {
-    let Some(_alone) = gpu() else { return };
+    let _alone = gpu();
     for mask in [false, true] {
         let losses = |device, precision| {
             let mut trainer = trainer(device, precision, 6);
@@ -667,8 +684,9 @@ fn training_follows_that_on_the_cpu() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn the_phases_of_an_energy_loss_follow_those_on_the_cpu() {
-    let Some(_alone) = gpu() else { return };
+    let _alone = gpu();
     let loss = LossConfig {
         kind: LossKind::Energy,
         pretrain_steps: 8,
@@ -719,8 +737,9 @@ impl Communicator for Silent {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn a_rank_trains_as_without_ranks_by_nccl_and_through_the_host() {
-    let Some(_alone) = gpu() else { return };
+    let _alone = gpu();
     let losses =
         |comm: Option<Arc<dyn Communicator>>, syncs_batch_norm: bool, words: Option<&str>| -> Vec<f64> {
             let mut trainer = trainer(GPU, Precision::F32, 3);
@@ -747,8 +766,9 @@ fn a_rank_trains_as_without_ranks_by_nccl_and_through_the_host() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn replayed_steps_are_those_done_call_by_call() {
-    let Some(_alone) = gpu() else { return };
+    let _alone = gpu();
     // Fresh noise in every replay: the same batch gives another loss each time, as on the CPU.
     let mut on_gpu = trainer(GPU, Precision::F32, 0);
     let mut host = trainer(Device::Cpu, Precision::F32, 0);
@@ -768,8 +788,9 @@ fn replayed_steps_are_those_done_call_by_call() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn a_step_that_is_not_finite_changes_nothing() {
-    let Some(_alone) = gpu() else { return };
+    let _alone = gpu();
     for before in [1u64, 8] {
         let mut trainer = trainer(GPU, Precision::Bf16, 0);
         for k in 0..before {
@@ -795,16 +816,14 @@ fn a_step_that_is_not_finite_changes_nothing() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn a_mean_over_the_last_steps_predicts_and_leaves_the_steps_alone() {
-    let Some(_alone) = gpu() else { return };
+    let _alone = gpu();
     for precision in [Precision::F32, Precision::Bf16] {
         // A mean over one step is what the network had when it was taken up: after 100 steps after every tenth.
         let step = |trainer: &mut Trainer, k| trainer.step(&batch(k, false)).unwrap().loss;
-        // A process trains one network on a GPU at a time.
-        let expected_losses: f64 = {
-            let mut plain = trainer(GPU, precision, 6);
-            (0..125).map(|k| step(&mut plain, k)).skip(115).sum()
-        };
+        let mut plain = trainer(GPU, precision, 6);
+        let expected_losses: f64 = (0..125).map(|k| step(&mut plain, k)).skip(115).sum();
         let mut trainer = trainer(GPU, precision, 6).with_ema(1).unwrap();
         let predicted = |model: &Model| {
             let image = Tensor::ones([2, 2, 1, 32, 24], (Kind::Float, Device::Cpu));
@@ -826,8 +845,47 @@ fn a_mean_over_the_last_steps_predicts_and_leaves_the_steps_alone() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn several_networks_train_in_one_process() {
+    let _alone = gpu();
+    // Beyond the steps of a phase that are captured, and through the change of phases.
+    const STEPS: u64 = 24;
+    let batches = |first: u64| (0..STEPS).map(move |k| batch(first + k, false));
+    let alone = |first: u64| -> Vec<f64> {
+        let mut trainer = trainer(GPU, Precision::F32, 6);
+        batches(first).map(|batch| trainer.step(&batch).unwrap().loss).collect()
+    };
+    let expected = [alone(0), alone(500)];
+    let assert_alike = |what: &str, found: &[Vec<f64>; 2]| {
+        for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
+            assert!((found / expected - 1.0).abs() < 0.03, "{what}: {found} of {expected}");
+        }
+    };
+    // In turns on one thread.
+    let mut trainers = [0, 1].map(|_| trainer(GPU, Precision::F32, 6));
+    let mut found = [vec![], vec![]];
+    for (first, second) in batches(0).zip(batches(500)) {
+        found[0].push(trainers[0].step(&first).unwrap().loss);
+        found[1].push(trainers[1].step(&second).unwrap().loss);
+    }
+    assert_alike("in turns", &found);
+    // On two threads, each with a trainer of its own.
+    let batches = [batches(0).collect::<Vec<_>>(), batches(500).collect()];
+    let found = std::thread::scope(|scope| {
+        let train = |batches: &[Batch]| {
+            let mut trainer = trainer(GPU, Precision::F32, 6);
+            batches.iter().map(|batch| trainer.step(batch).unwrap().loss).collect::<Vec<_>>()
+        };
+        let threads = batches.each_ref().map(|batches| scope.spawn(move || train(batches)));
+        threads.map(|thread| thread.join().unwrap())
+    });
+    assert_alike("on two threads", &found);
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn predictions_are_those_of_the_cpu() {
-    let Some(_alone) = gpu() else { return };
+    let _alone = gpu();
     for config in [unet(None), ModelConfig::lidc(), ModelConfig::brats(), ModelConfig::brats_deterministic()]
     {
         let shape = match config.channels {
@@ -850,8 +908,9 @@ fn predictions_are_those_of_the_cpu() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn whole_images_are_those_of_the_cpu() {
-    let Some(_alone) = gpu() else { return };
+    let _alone = gpu();
     let cases = [
         (unet(None), [1, 50, 44], Some([1, 32, 24])),
         (ModelConfig::brats(), [33, 41, 37], None),
@@ -886,8 +945,9 @@ fn whole_images_are_those_of_the_cpu() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn networks_with_latent_variables_learn_and_draw_as_on_the_cpu() {
-    let Some(_alone) = gpu() else { return };
+    let _alone = gpu();
     // PHiSeg's divergences are exponentials of what its layers give: TF32 would decide about its first loss, and after long
     // steps any rounding does about the others.
     ssn_cuda::allow_tf32(false).unwrap();
@@ -936,8 +996,9 @@ fn networks_with_latent_variables_learn_and_draw_as_on_the_cpu() {
 }
 
 #[test]
+#[ignore = "needs an NVIDIA GPU"]
 fn batches_may_change_their_form_between_steps() {
-    let Some(_alone) = gpu() else { return };
+    let _alone = gpu();
     let run = |device| {
         let mut trainer = trainer(device, Precision::F32, 2);
         let mut losses = vec![];

@@ -258,7 +258,7 @@ fn the_disagreement_of_raters_is_learned() {
 }
 
 #[test]
-fn the_networks_of_the_paper_have_their_sizes() {
+fn the_numbers_of_parameters_stay() {
     let parameters = |head| {
         let config = ModelConfig { head, ..ModelConfig::lidc() };
         Model::new(&config, Execution::cpu(Precision::F32), 0).unwrap().parameters().count()

@@ -156,6 +156,7 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
     let start = Instant::now();
     let own = shard.own(cases.len());
     let id = |number: usize| &dataset.entries[cases[number]].id;
+    folder.claim(own.iter().map(|&number| id(number).as_str()))?;
     let phase = control.phase("predicting", own.len(), "cases");
     let (mut made, mut phases) = (0, Phases::default());
     for (done, &number) in own.iter().enumerate() {

@@ -2,15 +2,14 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
 
 use serde::Serialize;
 use ssn_core::Phase;
-use ssn_eval::check_free_or;
 use ssn_eval::figures::{Panel, png_from_svg, toy_figure};
+use ssn_eval::{check_free_or, claim};
 use ssn_io::write_atomically;
 use ssn_train::toy::{
     DIAGONAL_OPTIMUM, LOW_RANK_OPTIMUM, PAPER_STEPS, ToyConfig, ToyModel, ToyResult, label_maps, train,
@@ -96,8 +95,11 @@ pub fn solve_toy(config: &ToyProblem, control: Control<'_>) -> Result<ToySolutio
         let message = format!("--seed {} leaves no room for --seeds {}; lower it", config.seed, config.seeds);
         return Err(Error::new(ErrorKind::Usage, message));
     }
-    let files = ["toy.svg", "toy.png", "toy.json"].map(|name| config.out.join(name));
-    prepare_folder(&config.out, &files, config.overwrite)?;
+    let names = ["toy.svg", "toy.png", "toy.json"].map(str::to_owned);
+    let files = names.each_ref().map(|name| config.out.join(name));
+    claim(&config.out, &names)?;
+    let advice = "choose another folder with --out";
+    files.iter().try_for_each(|path| check_free_or(path, config.overwrite, advice))?;
     let start = Instant::now();
     let outcomes = train_all(config, control)?;
     let summary = summarize(config, &outcomes, start.elapsed().as_secs_f64());
@@ -109,15 +111,6 @@ pub fn solve_toy(config: &ToyProblem, control: Control<'_>) -> Result<ToySolutio
     }
     let [_, figure, _] = files;
     Ok(ToySolution { json, table: table(config, &summary), figure })
-}
-
-/// Creates the folder and makes sure that nothing is lost in it.
-fn prepare_folder(folder: &Path, files: &[PathBuf], overwrite: bool) -> Result<()> {
-    for path in files {
-        check_free_or(path, overwrite, "choose another folder with --out")?;
-    }
-    fs::create_dir_all(folder)
-        .map_err(|e| Error::new(ErrorKind::Io, format!("cannot create the folder {}: {e}", folder.display())))
 }
 
 /// Trains every model with every seed, as many at once as there are cores. Sorted by model, then seed.

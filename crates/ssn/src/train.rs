@@ -19,8 +19,8 @@ use ssn_nn::communicator::{Communicator, is_root};
 use ssn_nn::{HeadConfig, ModelConfig};
 use ssn_train::checkpoint::BestValidation;
 use ssn_train::run::{
-    Callback, ConfigSources, Override, ResolvedRun, Run, RunFolder, RunPreset, StopReason, Throughput,
-    TrainingEvent, resolve,
+    Callback, ConfigSources, Override, ResolvedRun, Run, RunFolder, RunInputs, RunPreset, StopReason,
+    Throughput, TrainingEvent, resolve,
 };
 use tch::Device;
 
@@ -61,6 +61,8 @@ pub struct TrainConfig {
     pub workers: Option<usize>,
     /// What happens to cases that cannot be used.
     pub bad_cases: BadCases,
+    /// Whether a run goes on although its dataset changed since it began.
+    pub allow_changed_data: bool,
 }
 
 /// What training does about cases that cannot be used: files that are damaged or missing, labels of no class.
@@ -90,6 +92,7 @@ impl TrainConfig {
             device: DeviceChoice::Auto,
             workers: None,
             bad_cases: BadCases::Refuse,
+            allow_changed_data: false,
         }
     }
 
@@ -131,6 +134,7 @@ impl TrainConfig {
             words.insert(1, text(config));
         }
         words.extend((self.bad_cases == BadCases::LeaveOut).then(|| "--skip-check".to_owned()));
+        words.extend(self.allow_changed_data.then(|| "--allow-changed-data".to_owned()));
         words
     }
 }
@@ -176,10 +180,14 @@ pub fn train_parallel(
         (_, None) => fresh(config, control, device)?,
     };
     let path = folder.path().to_owned();
+    let change = if is_root { kept_inputs(&path, &resolved, config, control)? } else { None };
     let mut log = match is_root {
         true => RunLog::new(&path, &resolved, control)?,
         false => RunLog::silent(control),
     };
+    if let Some(change) = change {
+        log.tell(&format!("goes on although {change}"));
+    }
     if let Some(ranks) = ranks.as_ref().filter(|_| is_root) {
         // The others open what is there now.
         ranks.all_gather(&[])?;
@@ -269,6 +277,20 @@ fn outcome(ended: StopReason, run: &Path) -> Result<()> {
             ),
         )),
     }
+}
+
+/// Makes sure that a run goes on with the data that it began with; gives what changed if that is allowed.
+fn kept_inputs(
+    run: &Path,
+    resolved: &ResolvedRun,
+    config: &TrainConfig,
+    control: Control<'_>,
+) -> Result<Option<String>> {
+    let cases = resolved.parts.iter().filter(|part| **part != Split::Test).count();
+    let phase = control.phase("hashing", cases, "cases");
+    let inputs = RunInputs::of(resolved, &|done| phase.reached(done))?;
+    drop(phase);
+    Ok(inputs.keep(run, config.allow_changed_data)?)
 }
 
 /// A run that goes on, with its dataset where it was or where it is now.

@@ -98,6 +98,10 @@ pub struct TrainArgs {
     /// Train without the cases in which the check before finds errors, instead of stopping.
     #[arg(long)]
     pub skip_check: bool,
+
+    /// Go on with a run although images or labels of its dataset changed since it began.
+    #[arg(long, requires = "resume")]
+    pub allow_changed_data: bool,
 }
 
 /// The arguments of `ssn predict`.

@@ -123,20 +123,42 @@ impl Dataset {
     /// file of many.
     pub fn image_sha256(&self, index: usize) -> DataResult<String> {
         let mut digest = Sha256::new();
+        self.hash_image(index, &mut digest)?;
+        Ok(hex(&digest.finalize()))
+    }
+
+    /// The same with the labels of all raters.
+    pub fn case_sha256(&self, index: usize) -> DataResult<String> {
+        let mut digest = Sha256::new();
+        self.hash_image(index, &mut digest)?;
         match &self.entries[index].source {
             CaseSource::Files(files) => {
-                for path in files.images.iter().flatten().chain(&files.mask) {
-                    for file in files_of(path, &Limits::default())? {
-                        digest.update(read_bytes(&file, &Limits::default())?);
-                    }
+                for rater in &files.raters {
+                    digest.update((rater.number as u64).to_le_bytes());
+                    rater.files().into_iter().try_for_each(|path| hash_file(path, &mut digest))?;
                 }
+            }
+            CaseSource::Packed(records, place) => {
+                if let Ok(record) = &records.items[*place] {
+                    let voxels = record.shape.iter().product();
+                    record.raters.iter().for_each(|labels| digest.update(labels.unpack(voxels)));
+                }
+            }
+        }
+        Ok(hex(&digest.finalize()))
+    }
+
+    fn hash_image(&self, index: usize, digest: &mut Sha256) -> DataResult<()> {
+        match &self.entries[index].source {
+            CaseSource::Files(files) => {
+                files.images.iter().flatten().chain(&files.mask).try_for_each(|path| hash_file(path, digest))
             }
             CaseSource::Packed(records, place) => {
                 let pixels = records.items[*place].iter().flat_map(|record| record.pixels.unpack());
                 pixels.for_each(|pixel| digest.update(pixel.to_le_bytes()));
+                Ok(())
             }
         }
-        Ok(hex(&digest.finalize()))
     }
 
     /// Reads a case without preprocessing, with everything that is wrong with it; no case if there is an error.
@@ -151,6 +173,13 @@ impl Dataset {
         let case = case.filter(|_| usable).map(|case| Case { id: id.clone(), ..case });
         (case, reader.findings.into_iter().map(|finding| finding.of_case(id)).collect())
     }
+}
+
+fn hash_file(path: &Path, digest: &mut Sha256) -> DataResult<()> {
+    for file in files_of(path, &Limits::default())? {
+        digest.update(read_bytes(&file, &Limits::default())?);
+    }
+    Ok(())
 }
 
 /// The grid of a case, and the file that defined it.

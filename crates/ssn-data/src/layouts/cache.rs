@@ -5,7 +5,7 @@
 //! | `images` | `[n, c, d, h, w]`, `F32`, or `U8` where every value is k / 255 |
 //! | `masks` | `[n, raters, ⌈d·h·w / 8⌉]` of bits for labels 0 and 1, or `[n, raters, d·h·w]` of labels |
 //!
-//! Names, series and parts of the cases are lists in the metadata, as JSON.
+//! Names, series and parts of the cases are lists in the metadata, as JSON, and so is a check sum of everything.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use safetensors::tensor::{SafeTensors, TensorView};
 use safetensors::{Dtype, serialize};
+use sha2::{Digest, Sha256};
 use ssn_io::{Limits, read_bytes};
 
 use crate::dataset::{
@@ -20,10 +21,14 @@ use crate::dataset::{
 };
 use crate::error::{DataError, Result};
 use crate::layouts::Draft;
+use crate::text::hex;
 
 /// How such files are named.
 pub const CACHE_ENDING: &str = ".cache.safetensors";
-const FORMAT: &str = "ssn-cache-1";
+const FORMAT: &str = "ssn-cache-2";
+const CHECK_SUM: &str = "sha256";
+/// The lists of the metadata.
+const LISTS: [&str; 4] = ["ids", "groups", "splits", "classes"];
 
 /// The bytes of a cache of records that all have the size, the channels and the number of raters of the first.
 ///
@@ -70,16 +75,32 @@ pub fn encode(records: &[PackedCase], entries: &[CaseEntry], classes: &[String])
     ];
     let list = |texts: Vec<&str>| serde_json::to_string(&texts).unwrap_or_default();
     let splits = entries.iter().map(|entry| entry.split.map_or("", Split::name)).collect();
-    let metadata = HashMap::from([
-        ("format".to_owned(), FORMAT.to_owned()),
-        ("ids".to_owned(), list(entries.iter().map(|entry| entry.id.as_str()).collect())),
-        ("groups".to_owned(), list(entries.iter().map(|entry| entry.group.as_str()).collect())),
-        ("splits".to_owned(), list(splits)),
-        ("classes".to_owned(), list(classes.iter().map(String::as_str).collect())),
-    ]);
+    let ids = entries.iter().map(|entry| entry.id.as_str()).collect();
+    let groups = entries.iter().map(|entry| entry.group.as_str()).collect();
+    let classes = classes.iter().map(String::as_str).collect();
+    let lists = LISTS.map(str::to_owned).into_iter().zip([ids, groups, splits, classes].map(list));
+    let mut metadata: HashMap<String, String> = lists.collect();
+    metadata.insert("format".to_owned(), FORMAT.to_owned());
     let tensors: Result<Vec<_>, _> =
         tensors.into_iter().map(|(name, view)| view.map(|view| (name, view))).collect();
-    serialize(tensors.map_err(|error| error.to_string())?, Some(metadata)).map_err(|error| error.to_string())
+    let tensors = tensors.map_err(|error| error.to_string())?;
+    metadata.insert(CHECK_SUM.to_owned(), check_sum(&metadata, [&tensors[0].1, &tensors[1].1]));
+    serialize(tensors, Some(metadata)).map_err(|error| error.to_string())
+}
+
+/// SHA-256 of the lists, and of type, shape and values of images and masks.
+fn check_sum(metadata: &HashMap<String, String>, tensors: [&TensorView<'_>; 2]) -> String {
+    let mut digest = Sha256::new();
+    let mut add = |bytes: &[u8]| {
+        digest.update((bytes.len() as u64).to_le_bytes());
+        digest.update(bytes);
+    };
+    LISTS.iter().for_each(|name| add(metadata.get(*name).map_or("", String::as_str).as_bytes()));
+    for tensor in tensors {
+        add(format!("{:?} {:?}", tensor.dtype(), tensor.shape()).as_bytes());
+        add(tensor.data());
+    }
+    hex(&digest.finalize())
 }
 
 pub(super) fn open(path: &Path) -> Result<Draft> {
@@ -103,6 +124,11 @@ fn decode(path: &Path, bytes: &[u8]) -> Result<Draft, String> {
     let tensors = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
     let tensor = |name: &str| tensors.tensor(name).map_err(|error| format!("`{name}`: {error}"));
     let (images, masks) = (tensor("images")?, tensor("masks")?);
+    if metadata.get(CHECK_SUM) != Some(&check_sum(&metadata, [&images, &masks])) {
+        return Err(
+            "the file is damaged: its values do not have the check sum that was stored with them".to_owned()
+        );
+    }
     let (&[n, channels, d, h, w], &[masks_n, raters, per_mask]) = (images.shape(), masks.shape()) else {
         return Err(format!("the shapes are {:?} and {:?}", images.shape(), masks.shape()));
     };

@@ -432,6 +432,7 @@ mod tests {
     struct Moody {
         inner: Arc<MemoryCases>,
         loads: AtomicUsize,
+        slow_ended: AtomicUsize,
         mood: fn(usize) -> Mood,
     }
 
@@ -456,7 +457,10 @@ mod tests {
             self.loads.fetch_add(1, Ordering::Relaxed);
             match (self.mood)(index) {
                 Mood::Good => {}
-                Mood::Slow(milliseconds) => thread::sleep(Duration::from_millis(milliseconds)),
+                Mood::Slow(milliseconds) => {
+                    thread::sleep(Duration::from_millis(milliseconds));
+                    self.slow_ended.fetch_add(1, Ordering::Relaxed);
+                }
                 Mood::Broken => {
                     let source = DataError::setting("header", "bad", "good");
                     return Err(DataError::Load { id: format!("file-{index}"), source: Box::new(source) });
@@ -468,7 +472,12 @@ mod tests {
     }
 
     fn moody(mood: fn(usize) -> Mood) -> Arc<Moody> {
-        Arc::new(Moody { inner: cases(20, [1, 8, 8], 1, false), loads: AtomicUsize::new(0), mood })
+        Arc::new(Moody {
+            inner: cases(20, [1, 8, 8], 1, false),
+            loads: AtomicUsize::new(0),
+            slow_ended: AtomicUsize::new(0),
+            mood,
+        })
     }
 
     fn in_order(set: Arc<Moody>, workers: usize, prefetch_bytes: usize) -> DataLoader {
@@ -506,34 +515,30 @@ mod tests {
             1 => Mood::Broken,
             _ => Mood::Good,
         });
-        let start = Instant::now();
-        let mut loader = in_order(set, 2, 1 << 20);
+        let mut loader = in_order(set.clone(), 2, 1 << 20);
         let error = loader.next().unwrap().unwrap_err().to_string();
         assert!(error.contains("case-1"), "{error}");
         // The slow batch takes a minute: this only fails if it was waited for.
-        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+        assert_eq!(set.slow_ended.load(Ordering::Relaxed), 0);
     }
 
     #[test]
-    fn dropping_a_loader_stops_it_promptly() {
+    fn dropping_a_loader_stops_it() {
         let set = moody(|_| Mood::Slow(20));
         let loader = in_order(set.clone(), 3, usize::MAX);
         thread::sleep(Duration::from_millis(50));
-        let start = Instant::now();
         drop(loader);
-        // Twenty cases and more would be a matter of seconds; a stopped thread ends with its case.
-        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
         let loads = set.loads.load(Ordering::Relaxed);
         thread::sleep(Duration::from_millis(100));
         // Each of the three threads may have been about to load the case that it had begun.
         assert!(set.loads.load(Ordering::Relaxed) <= loads + 3);
 
         // A case that takes very long does not hold up the end.
-        let loader = in_order(moody(|_| Mood::Slow(60_000)), 1, usize::MAX);
+        let set = moody(|_| Mood::Slow(60_000));
+        let loader = in_order(set.clone(), 1, usize::MAX);
         thread::sleep(Duration::from_millis(50));
-        let start = Instant::now();
         drop(loader);
-        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+        assert_eq!(set.slow_ended.load(Ordering::Relaxed), 0);
     }
 
     #[test]

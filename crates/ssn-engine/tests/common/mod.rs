@@ -242,7 +242,7 @@ pub fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
             files.insert(name.into(), vec![]);
             let inside = tree(&path).into_iter();
             files.extend(inside.map(|(below, bytes)| (Path::new(name).join(below), bytes)));
-        } else if !["log.txt", ".lock"].contains(&name) && !name.starts_with("events.") {
+        } else if !["log.txt", ".lock", ssn_io::OWN_FILES].contains(&name) && !name.starts_with("events.") {
             files.insert(name.into(), fs::read(&path).unwrap());
         }
     }

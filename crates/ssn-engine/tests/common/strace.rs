@@ -25,7 +25,7 @@ pub fn is_there() -> bool {
     let output = Command::new("strace").args(["-qq", "-e", "trace=none", "true"]).output();
     let there = output.is_ok_and(|output| output.status.success());
     if !there {
-        eprintln!("skipped: strace is not installed, or processes cannot be traced here");
+        ssn_testing::skip("strace is not installed, or processes cannot be traced here");
     }
     there
 }

@@ -31,7 +31,7 @@ use crate::arguments::{bin_count, tolerance, weight};
 use crate::challenges::ScoreSet;
 use crate::error::{EvalError, Result};
 use crate::predictions::{
-    About, DistributionFile, Kind, PredictionRule, Predictions, create_folder, file_stem, named,
+    About, DistributionFile, Kind, PredictionRule, Predictions, claim, create_folder, file_stem, named,
     unknown_name, write_text,
 };
 use crate::scores::{
@@ -237,7 +237,7 @@ fn plan_work(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Work> 
         job.found.header.check_samples(config.samples as u64)?;
     }
     let settings = settings(config, &predictions, &plan)?;
-    let folder = Folder::open(config, &settings)?;
+    let folder = Folder::open(config, &settings, &plan)?;
     Ok(Work { plan, settings, folder })
 }
 
@@ -354,8 +354,7 @@ impl Work {
             meter.saw_all(memory(&job.found.header, raters.len(), config));
             let file = DistributionFile::read(&job.found.path, &Limits::default())?;
             let scores = score(&file, &raters, config)?;
-            let record =
-                Record { key, scored: Scored { id: job.found.id().to_owned(), rater_names, scores } };
+            let record = Record::new(key, Scored { id: job.found.id().to_owned(), rater_names, scores })?;
             record.write(&path)?;
             Ok(record.scored)
         })
@@ -422,17 +421,24 @@ pub(crate) fn each_case<C: Sync, T: Send>(
     cases.iter().zip(results).map(one).collect()
 }
 
+/// The files of an evaluation, and the folder of what is known of each case.
+const SUMMARY: &str = "summary.json";
+const CASES_TABLE: &str = "cases.csv";
+const RATERS_TABLE: &str = "raters.csv";
+const CASES: &str = "cases";
+
 struct Folder {
     root: PathBuf,
 }
 
 impl Folder {
     /// Makes the folder, or goes on with one that is of the same settings.
-    fn open(config: &EvaluateConfig, settings: &Settings) -> Result<Self> {
+    fn open(config: &EvaluateConfig, settings: &Settings, plan: &Plan) -> Result<Self> {
         let root = config.out.clone().unwrap_or_else(|| default_folder(&config.predictions));
         let folder = Self { root };
         let there = read_bytes(&folder.summary(), &Limits::default()).ok();
         let there = there.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+        let is_ours = there.as_ref().is_some_and(|there| there["settings"].is_object());
         let asked = serde_json::to_value(settings).map_err(EvalError::internal)?;
         if let Some(there) = there.filter(|_| !config.overwrite)
             && let Some((what, old, new)) = difference("", &there["settings"], &asked)
@@ -443,26 +449,38 @@ impl Folder {
                 folder.root.display()
             )));
         }
-        create_folder(&folder.root.join("cases"))?;
+        folder.claim(plan, is_ours)?;
+        create_folder(&folder.root.join(CASES))?;
         Ok(folder)
+    }
+
+    /// Makes sure that nobody else's files are replaced: those of an evaluation are ours, and records of cases.
+    fn claim(&self, plan: &Plan, is_ours: bool) -> Result<()> {
+        let tables = [SUMMARY, CASES_TABLE, RATERS_TABLE].into_iter().filter(|_| !is_ours).map(str::to_owned);
+        let records = plan.jobs.iter().map(|job| job.found.id()).filter(|id| {
+            let bytes = read_bytes(&self.record(id), &Limits::default()).ok();
+            bytes.and_then(|bytes| serde_json::from_slice::<Record>(&bytes).ok()).is_none()
+        });
+        let records = records.map(|id| format!("{CASES}/{}.json", file_stem(id)));
+        claim(&self.root, &tables.chain(records).collect::<Vec<_>>())
     }
 
     /// The file that keeps the scores of a case.
     fn record(&self, id: &str) -> PathBuf {
-        self.root.join("cases").join(file_stem(id) + ".json")
+        self.root.join(CASES).join(file_stem(id) + ".json")
     }
 
     fn cases_csv(&self) -> PathBuf {
-        self.root.join("cases.csv")
+        self.root.join(CASES_TABLE)
     }
 
     fn summary(&self) -> PathBuf {
-        self.root.join("summary.json")
+        self.root.join(SUMMARY)
     }
 
     /// Writes the tables of cases and of their raters, and then the summary.
     fn write(&self, evaluation: &Evaluation, cases: &[Scored]) -> Result<()> {
-        write_text(&self.root.join("raters.csv"), &raters_csv(cases))?;
+        write_text(&self.root.join(RATERS_TABLE), &raters_csv(cases))?;
         write_text(&self.cases_csv(), &cases_csv(cases))?;
         let text = serde_json::to_string_pretty(evaluation).map_err(EvalError::internal)?;
         write_text(&self.summary(), &(text + "\n"))
@@ -482,15 +500,22 @@ fn difference(name: &str, there: &Value, asked: &Value) -> Option<(String, Strin
 }
 
 /// Changes whenever scores change their meaning or there are more of them, so that old ones are not taken for new ones.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// The scores of a case, with what they depend on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Record {
     /// Of what the scores were made: see [`key`].
     key: String,
+    /// SHA-256 of the scores as JSON.
+    sha256: String,
     #[serde(flatten)]
     scored: Scored,
+}
+
+fn check_sum(scored: &Scored) -> Result<String> {
+    let text = serde_json::to_string(scored).map_err(EvalError::internal)?;
+    Ok(hex(&Sha256::digest(text)))
 }
 
 /// A hash of all that the scores of a case depend on: the settings, the content of the distribution file, and the label
@@ -507,11 +532,16 @@ fn key(config: &ScoreConfig, distribution_sha256: &str, raters: &[LabelMap]) -> 
 }
 
 impl Record {
-    /// The record in a file, if it is there, can be read, and was made of the same.
+    fn new(key: String, scored: Scored) -> Result<Self> {
+        Ok(Self { key, sha256: check_sum(&scored)?, scored })
+    }
+
+    /// The record in a file, if it is there, is whole, and was made of the same.
     fn read(path: &Path, key: &str, id: &str) -> Option<Self> {
         let bytes = read_bytes(path, &Limits::default()).ok()?;
         let record: Self = serde_json::from_slice(&bytes).ok()?;
-        (record.key == key && record.scored.id == id).then_some(record)
+        let is_whole = check_sum(&record.scored).is_ok_and(|sum| sum == record.sha256);
+        (is_whole && record.key == key && record.scored.id == id).then_some(record)
     }
 
     fn write(&self, path: &Path) -> Result<()> {

@@ -89,7 +89,6 @@ impl Predictions {
     /// # Errors
     /// A sentence when the folder holds predictions of another model, or with other settings.
     pub fn create(root: &Path, mut about: About) -> Result<Self> {
-        fs::create_dir_all(root).map_err(|error| EvalError::io(root, error))?;
         if root.join(ABOUT_FILE).exists() {
             let there = Self::open(root)?.about;
             if let (Some(known), Some(more)) = (&there.images, &mut about.images) {
@@ -101,12 +100,32 @@ impl Predictions {
                 let advice = "choose another folder, or remove this one";
                 return Err(EvalError::unusable(root, reason, advice));
             }
+        } else {
+            claim(root, &[ABOUT_FILE, INDEX_FILE].map(str::to_owned))?;
         }
         let stored = Stored { version: VERSION, about };
         let text =
             serde_json::to_string_pretty(&stored).map_err(|error| EvalError::Parts(error.to_string()))?;
         write_text(&root.join(ABOUT_FILE), &(text + "\n"))?;
         Ok(Self { root: root.to_owned(), about: stored.about })
+    }
+
+    /// Makes sure that the files of cases can be written and replace nobody else's. Files of a case whose distribution is there
+    /// are ours.
+    ///
+    /// # Errors
+    /// A file that is there and is not ours.
+    pub fn claim<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Result<()> {
+        let is_new = |id: &&str| {
+            let header = DistributionFile::read_header(&self.distribution_path(id), &Limits::default());
+            !header.is_ok_and(|header| header.description.case == *id)
+        };
+        let files = |id: &str| {
+            let images = Output::ALL.map(|output| self.output_path(id, output));
+            images.into_iter().chain([self.prediction_path(id, true), self.distribution_path(id)])
+        };
+        let names: Vec<String> = ids.filter(is_new).flat_map(files).map(|path| name_of(&path)).collect();
+        claim(&self.root, &names)
     }
 
     /// Opens a folder.
@@ -391,7 +410,7 @@ fn distribution_files(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// The name of a file, without its folder.
-fn name_of(path: &Path) -> String {
+pub(crate) fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
@@ -420,6 +439,22 @@ pub fn is_config(path: &Path) -> bool {
 
 pub(crate) fn create_folder(path: &Path) -> Result<()> {
     fs::create_dir_all(path).map_err(|error| EvalError::system("create the folder", path, error))
+}
+
+/// Makes a folder, or makes sure that files of these names can be written to it and replace nobody else's.
+///
+/// # Errors
+/// A file that is there and is not listed as ours.
+pub fn claim(folder: &Path, names: &[String]) -> Result<()> {
+    create_folder(folder)?;
+    match ssn_io::claim(folder, names)? {
+        None => Ok(()),
+        Some(path) => Err(EvalError::settings(format!(
+            "{} is there, and this program did not write it: it is not replaced; move it away, or choose another folder \
+             with --out",
+            path.display()
+        ))),
+    }
 }
 
 pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {

@@ -1,15 +1,17 @@
 //! The files of a report: the page, and its figures as SVG and PNG.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde::Serialize;
 use ssn_core::{OnProgress, Progress};
+use ssn_io::{own_files, write_atomically};
 
 use crate::error::{EvalError, Result};
 use crate::figures::html::{Figure, Page};
 use crate::figures::png_from_svg;
-use crate::predictions::{check_free, create_folder, file_stem, write_text};
+use crate::predictions::{check_free, claim, create_folder, file_stem, write_text};
 
 const PAGE: &str = "report.html";
 const FIGURES: &str = "figures";
@@ -48,6 +50,9 @@ pub struct ReportFiles {
 impl Report {
     /// Starts a report that may be written to a folder.
     pub(super) fn new(folder: PathBuf, title: &str, overwrite: bool) -> Result<Self> {
+        if folder.join(PAGE).exists() {
+            claim(&folder, &[PAGE.to_owned()])?;
+        }
         check_free(&folder.join(PAGE), overwrite)?;
         Ok(Self { folder, page: Page::new(title), figures: vec![] })
     }
@@ -66,10 +71,15 @@ impl Report {
         self.figures.extend(names.into_iter().zip(drawn).map(|(name, one)| (name, one.svg)));
     }
 
-    /// Writes everything; the page comes last, so that a page that is there is whole.
+    /// Writes everything. The page comes last, and figures of an earlier report go after it: there is always a whole page.
     pub(super) fn write(self, progress: OnProgress<'_>) -> Result<ReportFiles> {
         let figures = self.folder.join(FIGURES);
-        self.remove_old(&figures)?;
+        let endings = ["svg", "png"];
+        let of_figure =
+            |(name, _): &(String, String)| endings.map(|ending| format!("{FIGURES}/{name}.{ending}"));
+        let names: BTreeSet<String> =
+            self.figures.iter().flat_map(of_figure).chain([PAGE.to_owned()]).collect();
+        claim(&self.folder, &names.iter().cloned().collect::<Vec<_>>())?;
         create_folder(&figures)?;
         progress(Progress::Message(&format!("drawing {} figures", self.figures.len())));
         let written: Result<Vec<_>> = self
@@ -78,9 +88,9 @@ impl Report {
             .map(|(name, svg)| {
                 let png = png_from_svg(svg, PNG_SCALE)
                     .map_err(|error| EvalError::internal(format!("figure {name}: {error}")))?;
-                let paths = ["svg", "png"].map(|ending| figures.join(format!("{name}.{ending}")));
+                let paths = endings.map(|ending| figures.join(format!("{name}.{ending}")));
                 for (path, bytes) in paths.iter().zip([svg.as_bytes(), &png]) {
-                    std::fs::write(path, bytes).map_err(|error| EvalError::system("write", path, error))?;
+                    write_atomically(path, |out| out.write_all(bytes))?;
                 }
                 Ok((paths, (svg.len() + png.len()) as u64))
             })
@@ -88,6 +98,7 @@ impl Report {
         let written = written?;
         let (report, html) = (self.folder.join(PAGE), self.page.finish());
         write_text(&report, &html)?;
+        self.remove_figures_except(&names)?;
         Ok(ReportFiles {
             report,
             bytes: html.len() as u64,
@@ -97,16 +108,15 @@ impl Report {
     }
 
     /// Removes the figures of an earlier report, which may be of other cases.
-    fn remove_old(&self, figures: &Path) -> Result<()> {
-        let page = self.folder.join(PAGE);
-        if !page.exists() {
-            return Ok(());
-        }
-        std::fs::remove_file(&page).map_err(|error| EvalError::system("remove", &page, error))?;
-        for entry in std::fs::read_dir(figures).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.extension().is_some_and(|ending| ending == "svg" || ending == "png") {
-                std::fs::remove_file(&path).map_err(|error| EvalError::system("remove", &path, error))?;
+    fn remove_figures_except(&self, names: &BTreeSet<String>) -> Result<()> {
+        let own = own_files(&self.folder)?;
+        for name in own.difference(names).filter(|name| Path::new(name).starts_with(FIGURES)) {
+            let path = self.folder.join(name);
+            match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(EvalError::system("remove", &path, error));
+                }
+                _ => {}
             }
         }
         Ok(())

@@ -89,6 +89,7 @@ def train(
     set: Mapping[str, Any] | None = None,
     seed: int | None = None,
     resume: bool = False,
+    allow_changed_data: bool = False,
     device: str = "auto",
     on_step: Callable[[Row], None] | None = None,
 ) -> Run:
@@ -96,7 +97,8 @@ def train(
 
     ``config`` is a file that ``ssn init`` wrote, ``data`` a dataset of any recognized layout; ``set`` changes settings, as
     ``{"training.steps": 1000}``. ``on_step`` is called with every new row of ``metrics.csv``, of steps or of a validation; what a row does not
-    have is nan. Ctrl-C saves a checkpoint, and ``resume=True`` goes on from the last one in ``out``, with the settings that the run began with.
+    have is nan. Ctrl-C saves a checkpoint, and ``resume=True`` goes on from the last one in ``out``, with the settings that the run began with
+    and, unless ``allow_changed_data``, only on the same images and labels.
     """
     out = Path(out)
     for name, place in {"config": config, "data": data}.items():
@@ -109,7 +111,7 @@ def train(
         named = [name for name, value in given.items() if value is not None]
         if named:
             raise ValueError(f"{named[0]} is given, but a resumed run has the settings that it began with")
-        arguments: list[Any] = ["train", "--resume", out]
+        arguments: list[Any] = ["train", "--resume", out, *(["--allow-changed-data"] if allow_changed_data else [])]
     else:
         arguments = ["train", *([] if config is None else [config]), "--out", out]
         arguments += [] if preset is None else ["--preset", preset]

@@ -278,6 +278,6 @@ impl FrozenRun {
     }
 }
 
-fn unusable(path: &Path, reason: &str, advice: &'static str) -> TrainError {
+pub(super) fn unusable(path: &Path, reason: &str, advice: &'static str) -> TrainError {
     TrainError::Run { path: path.to_owned(), reason: reason.to_owned(), advice }
 }

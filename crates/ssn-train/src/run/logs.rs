@@ -3,7 +3,7 @@
 //! Rows of `metrics.csv` are means over some steps, or validations. The file has the same bytes however often the run was
 //! stopped: a run that goes on from a checkpoint first removes the rows that came after it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -71,7 +71,7 @@ impl MetricsCsv {
         let rows: String = old.split_inclusive('\n').skip(1).filter(keeps).collect();
         write_atomically(&path, |out| write!(out, "{HEADER}\n{rows}"))
             .map_err(|error| failed(error.source))?;
-        let file = OpenOptions::new().append(true).open(&path).map_err(failed)?;
+        let file = ssn_io::open_own(&path, true).map_err(failed)?;
         Ok(Self { path, file })
     }
 
@@ -123,7 +123,7 @@ impl SummaryWriter {
     pub fn create(folder: &Path) -> Result<Self> {
         let path = folder.join(format!("events.out.tfevents.{:.6}.ssn", now()));
         let failed = |error| unsaved(&path, error);
-        let file = OpenOptions::new().append(true).create(true).open(&path).map_err(failed)?;
+        let file = ssn_io::open_own(&path, true).map_err(failed)?;
         let mut events = Self { path, file };
         let mut first = event(now(), 0);
         field_bytes(&mut first, 3, b"brain.Event:2");

@@ -5,6 +5,7 @@
 
 mod config;
 mod folder;
+mod inputs;
 mod logs;
 mod sources;
 mod trained;
@@ -13,6 +14,7 @@ mod validation;
 
 pub use config::{ModelSection, OptimizerSection, RunConfig, SyncBatchNorm, TrainingSection};
 pub use folder::{CONFIG, FrozenRun, ResolvedRun, RunFolder, resolve};
+pub use inputs::RunInputs;
 pub use logs::ValidationScores;
 pub use sources::{ConfigSources, Override, RENAMED_KEYS, RunPreset};
 pub use trained::{CheckpointChoice, TrainedModel};

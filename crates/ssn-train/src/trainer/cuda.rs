@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use ssn_core::random::derive_seed;
-use ssn_cuda::{CudaEvent, Graph, ParameterTable, PinnedBuffer, StepResults, SyncNormReduce};
+use ssn_cuda::{
+    CudaEvent, Graph, ParameterTable, PinnedBuffer, StepLock, StepResults, StepSums, SyncNormReduce,
+};
 use ssn_data::Batch;
 use ssn_nn::NnError;
 use ssn_nn::communicator::{Communicator, all_gather_values};
@@ -50,7 +52,7 @@ pub(super) struct CudaBackend {
     has_new_inputs: bool,
     /// Whether any batch so far had a mask, here or at another rank: from then on all have one.
     has_masks: bool,
-    _lock: ssn_cuda::TrainingLock,
+    sums: StepSums,
 }
 
 /// The ranks that a trainer works with.
@@ -82,7 +84,6 @@ impl std::fmt::Debug for CudaBackend {
 impl CudaBackend {
     pub(super) fn new(model: &Model, optimizer: &Optimizer) -> Result<Self> {
         let device = model.execution().device;
-        let lock = ssn_cuda::TrainingLock::take()?;
         ssn_cuda::enter_stream(device)?;
         tch::Cuda::cudnn_set_benchmark(true);
         if let Some((name, _)) =
@@ -113,7 +114,7 @@ impl CudaBackend {
             data_parallel: None,
             has_new_inputs: false,
             has_masks: false,
-            _lock: lock,
+            sums: StepSums::new()?,
         })
     }
 
@@ -187,6 +188,7 @@ impl CudaBackend {
 
     /// Runs a step eagerly, captures it, or replays what was captured.
     fn run(&mut self, model: &Model, optimizer: &Optimizer, loss: &LossConfig, number: u64) -> Result<()> {
+        let lock = &StepLock::acquire();
         let phase = loss.phase_at(number);
         // What goes through host memory cannot be captured.
         let reduces_on_gpu =
@@ -198,7 +200,7 @@ impl CudaBackend {
             self.steps = None;
         }
         let Some(mut steps) = self.steps.take() else {
-            let outputs = self.forward_backward(model, loss, phase)?;
+            let outputs = self.forward_backward(model, loss, phase, lock)?;
             let parameters: Vec<&Parameter> = model.parameters().trainable().collect();
             let has_gradient =
                 |&i: &usize| parameters[i].differentiated().f_grad().is_ok_and(|gradient| gradient.defined());
@@ -217,7 +219,7 @@ impl CudaBackend {
             // A graph has memory of its own, and what earlier steps left is not given back while it is recorded.
             ssn_cuda::empty_cache()?;
             let recorded = Graph::record(|| {
-                let outputs = self.forward_backward(model, loss, phase)?;
+                let outputs = self.forward_backward(model, loss, phase, lock)?;
                 let gradients = steps.gradients(model)?;
                 self.apply(&steps, optimizer, loss, &outputs)?;
                 Ok::<_, TrainError>(gradients)
@@ -227,7 +229,7 @@ impl CudaBackend {
             graph.replay()?;
             steps.graph = Some((graph, gradients));
         } else {
-            let outputs = self.forward_backward(model, loss, phase)?;
+            let outputs = self.forward_backward(model, loss, phase, lock)?;
             steps.fill(model, optimizer, &steps.gradients(model)?)?;
             self.apply(&steps, optimizer, loss, &outputs)?;
             steps.done += 1;
@@ -242,8 +244,9 @@ impl CudaBackend {
         model: &Model,
         loss: &LossConfig,
         phase: LossPhase,
+        lock: &StepLock,
     ) -> Result<(Tensor, Option<Tensor>)> {
-        ssn_cuda::begin_step(model.execution().device)?;
+        self.sums.begin_step(model.execution().device, lock)?;
         self.gradients.zero_grad()?;
         let Some(Staging { tensors, noise: latent_noise, shape, .. }) = &self.inputs else {
             return refused("a batch", "missing", "staged before its step");
