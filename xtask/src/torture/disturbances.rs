@@ -92,7 +92,7 @@ fn toy(_: &Lab, out: &Path) -> Vec<OsString> {
 }
 
 fn demo(_: &Lab, out: &Path) -> Vec<OsString> {
-    let mut all = words([&"demo", &"--out", &out.join("d"), &"--cases", &"10"]);
+    let mut all = words([&"demo", &"--out", &out.join("d"), &"--cases", &"20"]);
     all.extend(SMALL.map(OsString::from));
     all
 }

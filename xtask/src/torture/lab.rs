@@ -82,7 +82,7 @@ impl Lab {
         let lab = Self { programs, folder };
         let base = lab.path("base");
         let mut words: Vec<OsString> =
-            vec!["demo".into(), "--out".into(), base.into(), "--cases".into(), "10".into()];
+            vec!["demo".into(), "--out".into(), base.into(), "--cases".into(), "20".into()];
         words.extend(SMALL.map(OsString::from));
         let made = finished(&mut lab.ssn(&words), BASE).map_err(Error::io("run", &lab.programs))?;
         match made.code {
@@ -190,7 +190,7 @@ pub fn tree(folder: &Path) -> io::Result<BTreeMap<PathBuf, Vec<u8>>> {
             files.extend(
                 tree(&path)?.into_iter().map(|(below, bytes)| (PathBuf::from(&name).join(below), bytes)),
             );
-        } else if !["log.txt", ".lock", ".ssn-files"].contains(&name.as_str()) && !name.starts_with("events.")
+        } else if !["log.txt", ".lock", ".ssn-files", "demo.json"].contains(&name.as_str()) && !name.starts_with("events.")
         {
             let name = if name.starts_with(".ssn-partial-") { ".ssn-partial" } else { &name };
             files.insert(name.into(), fs::read(&path)?);

@@ -96,7 +96,7 @@ impl Findings {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Exit, Error> {
     let programs = match &args.programs {
-        Some(folder) => folder.clone(),
+        Some(folder) => std::path::absolute(folder).map_err(Error::io("find", folder))?,
         None => match build()? {
             Ok(folder) => folder,
             Err(exit) => return Ok(exit),

@@ -5,7 +5,8 @@
 //! | `images` | `[n, c, d, h, w]`, `F32`, or `U8` where every value is k / 255 |
 //! | `masks` | `[n, raters, ⌈d·h·w / 8⌉]` of bits for labels 0 and 1, or `[n, raters, d·h·w]` of labels |
 //!
-//! Names, series and parts of the cases are lists in the metadata, as JSON, and so is a check sum of everything.
+//! The metadata `cache` is JSON: the format, lists of the names, series and parts of the cases and of the classes, and a check sum of
+//! everything. It is one text, since the order of several is not defined, and the same cases shall make the same bytes.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 
 use safetensors::tensor::{SafeTensors, TensorView};
 use safetensors::{Dtype, serialize};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ssn_io::{Limits, read_bytes};
 
@@ -26,9 +28,20 @@ use crate::text::hex;
 /// How such files are named.
 pub const CACHE_ENDING: &str = ".cache.safetensors";
 const FORMAT: &str = "ssn-cache-2";
-const CHECK_SUM: &str = "sha256";
-/// The lists of the metadata.
-const LISTS: [&str; 4] = ["ids", "groups", "splits", "classes"];
+/// The name of the metadata.
+const METADATA: &str = "cache";
+
+/// What a cache holds beside images and masks.
+#[derive(Serialize, Deserialize)]
+struct Contents {
+    format: String,
+    ids: Vec<String>,
+    groups: Vec<String>,
+    /// The parts by their names, empty for a case of none.
+    splits: Vec<String>,
+    classes: Vec<String>,
+    sha256: String,
+}
 
 /// The bytes of a cache of records that all have the size, the channels and the number of raters of the first.
 ///
@@ -73,34 +86,41 @@ pub fn encode(records: &[PackedCase], entries: &[CaseEntry], classes: &[String])
         ("images", TensorView::new(kind, vec![n, first.channels, d, h, w], &images)),
         ("masks", TensorView::new(Dtype::U8, vec![n, raters, per_mask], &masks)),
     ];
-    let list = |texts: Vec<&str>| serde_json::to_string(&texts).unwrap_or_default();
-    let splits = entries.iter().map(|entry| entry.split.map_or("", Split::name)).collect();
-    let ids = entries.iter().map(|entry| entry.id.as_str()).collect();
-    let groups = entries.iter().map(|entry| entry.group.as_str()).collect();
-    let classes = classes.iter().map(String::as_str).collect();
-    let lists = LISTS.map(str::to_owned).into_iter().zip([ids, groups, splits, classes].map(list));
-    let mut metadata: HashMap<String, String> = lists.collect();
-    metadata.insert("format".to_owned(), FORMAT.to_owned());
     let tensors: Result<Vec<_>, _> =
         tensors.into_iter().map(|(name, view)| view.map(|view| (name, view))).collect();
     let tensors = tensors.map_err(|error| error.to_string())?;
-    metadata.insert(CHECK_SUM.to_owned(), check_sum(&metadata, [&tensors[0].1, &tensors[1].1]));
+    let mut contents = Contents {
+        format: FORMAT.to_owned(),
+        ids: entries.iter().map(|entry| entry.id.clone()).collect(),
+        groups: entries.iter().map(|entry| entry.group.clone()).collect(),
+        splits: entries.iter().map(|entry| entry.split.map_or("", Split::name).to_owned()).collect(),
+        classes: classes.to_vec(),
+        sha256: String::new(),
+    };
+    contents.sha256 = contents.check_sum([&tensors[0].1, &tensors[1].1]);
+    let text = serde_json::to_string(&contents).map_err(|error| error.to_string())?;
+    let metadata = HashMap::from([(METADATA.to_owned(), text)]);
     serialize(tensors, Some(metadata)).map_err(|error| error.to_string())
 }
 
-/// SHA-256 of the lists, and of type, shape and values of images and masks.
-fn check_sum(metadata: &HashMap<String, String>, tensors: [&TensorView<'_>; 2]) -> String {
-    let mut digest = Sha256::new();
-    let mut add = |bytes: &[u8]| {
-        digest.update((bytes.len() as u64).to_le_bytes());
-        digest.update(bytes);
-    };
-    LISTS.iter().for_each(|name| add(metadata.get(*name).map_or("", String::as_str).as_bytes()));
-    for tensor in tensors {
-        add(format!("{:?} {:?}", tensor.dtype(), tensor.shape()).as_bytes());
-        add(tensor.data());
+impl Contents {
+    /// SHA-256 of the lists, and of type, shape and values of images and masks.
+    fn check_sum(&self, tensors: [&TensorView<'_>; 2]) -> String {
+        let mut digest = Sha256::new();
+        let mut add = |bytes: &[u8]| {
+            digest.update((bytes.len() as u64).to_le_bytes());
+            digest.update(bytes);
+        };
+        for list in [&self.ids, &self.groups, &self.splits, &self.classes] {
+            add(&(list.len() as u64).to_le_bytes());
+            list.iter().for_each(|text| add(text.as_bytes()));
+        }
+        for tensor in tensors {
+            add(format!("{:?} {:?}", tensor.dtype(), tensor.shape()).as_bytes());
+            add(tensor.data());
+        }
+        hex(&digest.finalize())
     }
-    hex(&digest.finalize())
 }
 
 pub(super) fn open(path: &Path) -> Result<Draft> {
@@ -111,20 +131,18 @@ pub(super) fn open(path: &Path) -> Result<Draft> {
 
 fn decode(path: &Path, bytes: &[u8]) -> Result<Draft, String> {
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| error.to_string())?;
-    let metadata = header.metadata().clone().unwrap_or_default();
-    if metadata.get("format").map(String::as_str) != Some(FORMAT) {
-        return Err(format!("the file is no cache: its metadata `format` is not {FORMAT:?}"));
+    let text = header.metadata().as_ref().and_then(|metadata| metadata.get(METADATA));
+    let text =
+        text.ok_or(format!("the file is no cache of this version: it lacks the metadata {METADATA:?}"))?;
+    let contents: Contents =
+        serde_json::from_str(text).map_err(|error| format!("the metadata {METADATA:?}: {error}"))?;
+    if contents.format != FORMAT {
+        return Err(format!("its format is {:?}, but this program reads {FORMAT:?}", contents.format));
     }
-    let list = |field: &str| -> Result<Vec<String>, String> {
-        let text = metadata.get(field).ok_or_else(|| format!("the metadata `{field}` is missing"))?;
-        serde_json::from_str(text)
-            .map_err(|error| format!("the metadata `{field}` is no list of texts: {error}"))
-    };
-    let (ids, groups, splits) = (list("ids")?, list("groups")?, list("splits")?);
     let tensors = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
     let tensor = |name: &str| tensors.tensor(name).map_err(|error| format!("`{name}`: {error}"));
     let (images, masks) = (tensor("images")?, tensor("masks")?);
-    if metadata.get(CHECK_SUM) != Some(&check_sum(&metadata, [&images, &masks])) {
+    if contents.sha256 != contents.check_sum([&images, &masks]) {
         return Err(
             "the file is damaged: its values do not have the check sum that was stored with them".to_owned()
         );
@@ -133,6 +151,7 @@ fn decode(path: &Path, bytes: &[u8]) -> Result<Draft, String> {
         return Err(format!("the shapes are {:?} and {:?}", images.shape(), masks.shape()));
     };
     Limits::default().check_values(images.shape()).map_err(|problem| format!("`images`: {problem}"))?;
+    let Contents { ids, groups, splits, classes, .. } = contents;
     let voxels = d * h * w;
     let bits = per_mask == voxels.div_ceil(8) && voxels > 1;
     if [masks_n, ids.len(), groups.len(), splits.len()] != [n; 4] || !(bits || per_mask == voxels) {
@@ -172,6 +191,6 @@ fn decode(path: &Path, bytes: &[u8]) -> Result<Draft, String> {
             split: Split::from_name(&split),
             source: CaseSource::Packed(records.clone(), i),
         });
-    let classes = Some(list("classes")?).filter(|classes| !classes.is_empty());
+    let classes = Some(classes).filter(|classes| !classes.is_empty());
     Ok(Draft { classes, ..Draft::new(Layout::Cache, entries.collect()) })
 }
