@@ -21,7 +21,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ssn-cuda", &[]),
     ("ssn-nn", &["ssn-io", "ssn-core", "ssn-data", "ssn-cuda"]),
     ("ssn-train", &["ssn-io", "ssn-core", "ssn-data", "ssn-eval", "ssn-cuda", "ssn-nn"]),
-    ("ssn-cli", &["ssn-io", "ssn-core", "ssn-data", "ssn-eval", "ssn-view"]),
+    ("ssn-cli", &["ssn-io", "ssn-core", "ssn-data", "ssn-eval", "ssn-view", "ssn-testing"]),
     ("ssn", &["ssn-io", "ssn-core", "ssn-data", "ssn-eval", "ssn-cuda", "ssn-nn", "ssn-train"]),
     (
         "ssn-engine",

@@ -8,7 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Images, Lab, assert_same, copy, fails, finishes, leftovers, outcome, strace, verified};
+use common::{Images, Lab, assert_same, copy, fails, finishes, leftovers, outcome, verified};
+use ssn_testing::strace;
 
 const TOLD: [&str; 2] = ["cannot write", "what was saved before is still there"];
 

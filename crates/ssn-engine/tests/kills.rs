@@ -5,8 +5,8 @@
 mod common;
 
 use common::cut::{Chance, count, cut};
-use common::strace::{self, Call};
 use common::{Images, Lab, assert_same, copy, finishes, leftovers, outcome, tree, verified};
+use ssn_testing::strace::{self, Call};
 
 /// Kills per kind of images; together they are the 200 that the project promises.
 const KILLS: usize = 100;

@@ -1,6 +1,9 @@
-//! Tests that need a tool which may be missing are skipped aloud: `cargo xtask test` counts them, and CI fails.
+//! What tests of several crates share: kills at system calls, and to be skipped aloud where a tool is missing, which
+//! `cargo xtask test` counts and CI refuses.
 
 use std::io::Write;
+
+pub mod strace;
 
 /// The file to which skipped tests are written, a line each; `cargo xtask test` sets it and prints what it holds.
 pub const SKIPPED: &str = "SSN_SKIPPED_TESTS";

@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
 pub mod cut;
-pub mod strace;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -25,19 +25,23 @@ pub fn is_there() -> bool {
     let output = Command::new("strace").args(["-qq", "-e", "trace=none", "true"]).output();
     let there = output.is_ok_and(|output| output.status.success());
     if !there {
-        ssn_testing::skip("strace is not installed, or processes cannot be traced here");
+        crate::skip("strace is not installed, or processes cannot be traced here");
     }
     there
 }
 
-/// Runs a command and gives its calls that change files.
+/// Runs a command, which must succeed, and gives its calls that change files.
+///
+/// # Panics
+/// If it fails.
 pub fn calls(command: &Command, trace: &Path) -> Vec<Call> {
     let mut traced = Command::new("strace");
     traced.args(["-qq", "-y", "-s", "40", "-e", &format!("trace={CHANGING}"), "-o"]).arg(trace);
-    super::finishes(&mut wrap(traced, command));
+    let output = wrap(traced, command).output();
+    assert!(output.as_ref().is_ok_and(|output| output.status.success()), "{output:?}");
     let mut counts = BTreeMap::<String, usize>::new();
     let mut calls = vec![];
-    for line in fs::read_to_string(trace).unwrap().lines() {
+    for line in fs::read_to_string(trace).unwrap_or_default().lines() {
         let Some((name, _)) = line.split_once('(').filter(|_| !line.starts_with(['-', '+'])) else {
             continue;
         };
@@ -64,6 +68,9 @@ pub fn inject(command: &Command, call: &Call, what: &str) -> Command {
 pub fn wrap(mut outer: Command, command: &Command) -> Command {
     for (name, value) in command.get_envs() {
         outer.env(name, value.unwrap_or_default());
+    }
+    if let Some(folder) = command.get_current_dir() {
+        outer.current_dir(folder);
     }
     outer.arg(command.get_program()).args(command.get_args());
     outer
