@@ -45,9 +45,14 @@ struct Served {
 
 impl Served {
     fn start(folder: &TempDir, arguments: &[&str]) -> Self {
+        Self::start_with(folder, &[arguments, &["--no-open"]].concat(), &[])
+    }
+
+    fn start_with(folder: &TempDir, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_ssn"))
-            .args(["view", "--no-open", "--json"])
+            .args(["view", "--json"])
             .args(arguments)
+            .envs(environment.iter().copied())
             .current_dir(folder.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -61,8 +66,8 @@ impl Served {
         Self { about: serde_json::from_str(&text).unwrap(), child }
     }
 
-    /// The body of an answer that must be good.
-    fn get(&self, path: &str) -> Vec<u8> {
+    /// The answer to a request with the token.
+    fn ask(&self, path: &str) -> Vec<u8> {
         let (port, token) = (self.about["port"].as_u64().unwrap(), self.about["token"].as_str().unwrap());
         let mut stream = TcpStream::connect(("127.0.0.1", port as u16)).unwrap();
         let head =
@@ -70,6 +75,12 @@ impl Served {
         stream.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes()).unwrap();
         let mut answer = vec![];
         stream.read_to_end(&mut answer).unwrap();
+        answer
+    }
+
+    /// The body of an answer that must be good.
+    fn get(&self, path: &str) -> Vec<u8> {
+        let mut answer = self.ask(path);
         assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&answer));
         let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
         answer.split_off(end + 4)
@@ -90,6 +101,60 @@ impl Served {
         self.child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
         (self.child.wait().unwrap().code(), told)
     }
+}
+
+/// `ssn view` that starts a browser: a script that writes down what it was started with.
+#[test]
+fn the_browser_is_started_with_a_file_that_only_the_user_reads() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder(&["a"]);
+    let (programs, home) = (folder.path().join("programs"), folder.path().join("home"));
+    for path in [&programs, &home] {
+        std::fs::create_dir(path).unwrap();
+    }
+    let script = programs.join("xdg-open");
+    std::fs::write(
+        &script,
+        "#!/bin/sh\nprintf '%s\\n' \"$@\" > \"$HOME/asked\"\nmv \"$HOME/asked\" \"$HOME/started\"\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let environment = [("PATH", path.as_str()), ("HOME", home.to_str().unwrap()), ("DISPLAY", ":0")];
+    let started = || {
+        let look = || {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            std::fs::read_to_string(home.join("started")).ok()
+        };
+        let found = std::iter::repeat_with(look).take(400).flatten().next();
+        std::fs::remove_file(home.join("started")).unwrap();
+        found.unwrap()
+    };
+    let start = || {
+        let served = Served::start_with(&folder, &["predictions"], &environment);
+        (served, started())
+    };
+    let (served, started) = start();
+    let page = std::path::PathBuf::from(started.trim_end());
+    assert!(!started.contains("http") && page.starts_with(home.join("ssn-view-opening")), "{started}");
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&page), mode(page.parent().unwrap())), (0o600, 0o700));
+    let text = std::fs::read_to_string(&page).unwrap();
+    let (_, rest) = text.split_once("url=http://127.0.0.1:").unwrap();
+    let (address, _) = rest.split_once('"').unwrap();
+    let (_, code) = address.split_once("/open/").unwrap();
+    assert!(!started.contains(code) && !text.contains(served.about["token"].as_str().unwrap()));
+
+    let answer = served.ask(&format!("/open/{code}"));
+    assert!(answer.starts_with(b"HTTP/1.1 303 "), "{}", String::from_utf8_lossy(&answer));
+    assert!(!home.join("ssn-view-opening").exists(), "the page is removed once it was used");
+    assert_eq!(served.stop(), (Some(0), String::new()));
+
+    // One that is never used goes with the server.
+    let (served, _) = start();
+    assert!(home.join("ssn-view-opening").exists());
+    served.stop();
+    assert!(!home.join("ssn-view-opening").exists());
 }
 
 fn header(package: &[u8]) -> Value {

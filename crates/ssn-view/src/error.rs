@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use ssn_core::CoreError;
 use ssn_eval::EvalError;
@@ -51,6 +52,9 @@ pub enum ViewError {
     /// The system gave no random bytes, or no place to run.
     #[error("cannot start the server: {0}")]
     Start(String),
+    /// The file that leads a browser to the page cannot be written.
+    #[error("cannot write into {}: {source}", folder.display())]
+    OpeningFile { folder: PathBuf, source: io::Error },
     /// The page that is part of the program is not what it should be.
     #[error("the page of the viewer is damaged: {0}; build it again as docs/reference/viewer-page.md says")]
     Page(&'static str),

@@ -1,8 +1,5 @@
 //! Answers to requests.
 
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
@@ -12,13 +9,12 @@ use hyper::header::{
 use hyper::http::request::Parts;
 use hyper::{Request, Response, StatusCode};
 
-use super::guard::{Rules, Wanted, same, secret};
+use super::connections::Activity;
+use super::guard::{Rules, Wanted};
 use super::library::{Library, Shelf};
+use super::opening::Opening;
 use crate::error::Result;
 use crate::page::{self, Origin, PAGE};
-
-/// How long the address that opens the page may be used.
-const OPENING_TIME: Duration = Duration::from_secs(120);
 
 /// What every answer says to the browser beside its content.
 const ALWAYS: [(HeaderName, &str); 7] = [
@@ -37,37 +33,34 @@ type Answer = Response<Full<Bytes>>;
 /// Where requests are answered.
 pub(super) struct ServerState {
     rules: Rules,
-    shelf: Arc<Shelf>,
+    shelf: Shelf,
     policy: HeaderValue,
-    /// The code that leads to the token, once, and until when.
-    opening: Mutex<Option<(String, Instant)>>,
-    code: String,
+    opening: Opening,
 }
 
 impl ServerState {
     pub(super) fn new(rules: Rules, library: Library) -> Result<Self> {
-        let code = secret()?;
         let policy = HeaderValue::from_str(&page::policy(PAGE, Origin::Server))
             .map_err(|_| crate::error::ViewError::Page("its policy is no text"))?;
-        let opening = Mutex::new(Some((code.clone(), Instant::now() + OPENING_TIME)));
-        Ok(Self { rules, shelf: Arc::new(Shelf::new(library)?), policy, opening, code })
+        Ok(Self { rules, shelf: Shelf::new(library)?, policy, opening: Opening::new()? })
     }
 
     pub(super) fn token(&self) -> &str {
         &self.rules.token
     }
 
-    pub(super) fn opening_code(&self) -> &str {
-        &self.code
+    pub(super) fn opening(&self) -> &Opening {
+        &self.opening
     }
 
-    /// Answers a request; its body, if it has one, is never read.
-    pub(super) async fn answer(&self, request: Request<Incoming>) -> Answer {
+    /// Answers a request on a connection; its body, if it has one, is never read.
+    pub(super) async fn answer(&self, request: Request<Incoming>, activity: &Activity) -> Answer {
         let (parts, _) = request.into_parts();
-        let mut answer = match self.find(&parts).await {
+        let mut answer = match self.find(&parts, activity).await {
             Ok(answer) => answer,
             Err(status) => refusal(status),
         };
+        activity.end_answer();
         for (name, value) in ALWAYS {
             answer.headers_mut().insert(name, HeaderValue::from_static(value));
         }
@@ -75,15 +68,15 @@ impl ServerState {
         answer
     }
 
-    async fn find(&self, request: &Parts) -> Result<Answer, StatusCode> {
-        match self.rules.check(request)? {
+    async fn find(&self, request: &Parts, activity: &Activity) -> Result<Answer, StatusCode> {
+        let wanted = self.rules.check(request)?;
+        activity.begin_answer(wanted.needs_token());
+        match wanted {
             Wanted::Page => Ok(content("text/html; charset=utf-8", Bytes::from_static(PAGE.as_bytes()))),
             Wanted::Cases => Ok(content("application/json", self.shelf.list().into())),
             Wanted::Case(id) => {
                 let number = self.shelf.find(&id).ok_or(StatusCode::NOT_FOUND)?;
-                let shelf = self.shelf.clone();
-                let made = tokio::task::spawn_blocking(move || shelf.package(number)).await;
-                match made.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)? {
+                match self.shelf.package(number).await.ok_or(StatusCode::INTERNAL_SERVER_ERROR)? {
                     Ok(bytes) => Ok(content("application/octet-stream", bytes)),
                     Err(sentence) => Ok(failure(&sentence)),
                 }
@@ -94,12 +87,9 @@ impl ServerState {
 
     /// Leads to the page with the token, if the code is right and was not used before.
     fn open(&self, code: &str) -> Option<Answer> {
-        let mut opening = self.opening.lock().ok()?;
-        let (known, until) = opening.as_ref()?;
-        if !same(known.as_bytes(), code.as_bytes()) || Instant::now() > *until {
+        if !self.opening.take(code) {
             return None;
         }
-        *opening = None;
         let place = HeaderValue::from_str(&format!("/#token={}", self.rules.token)).ok()?;
         let mut answer = Response::new(Full::default());
         *answer.status_mut() = StatusCode::SEE_OTHER;

@@ -26,6 +26,13 @@ pub(super) enum Wanted {
     Open(String),
 }
 
+impl Wanted {
+    /// Whether only those who know the token may have it.
+    pub(super) fn needs_token(&self) -> bool {
+        matches!(self, Self::Cases | Self::Case(_))
+    }
+}
+
 /// Who may ask.
 #[derive(Debug)]
 pub(super) struct Rules {

@@ -1,15 +1,21 @@
 //! The server: the page and the packages of cases, for this user's browser and nobody else.
 //!
 //! It listens on one address, by default of this machine alone. `guard` decides what a request may have; nothing in it
-//! ever becomes the name of a file. Packages are made when they are asked for, one at a time.
+//! ever becomes the name of a file. Packages are made when they are asked for, one at a time. `connections` closes those
+//! that keep others out.
 
 mod answer;
+mod connections;
 mod guard;
 mod library;
+mod opening;
+mod redirect;
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,36 +24,42 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+#[cfg(unix)]
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::{Result, ViewError};
 use answer::ServerState;
+use connections::{Activity, Connections, Watched};
 use guard::Rules;
 pub use library::{Library, Listed};
+use opening::OPENING_TIME;
 
 /// What a client may use up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// Connections at once; further ones wait.
+    /// Connections at once; for a further one, another is closed.
     pub connections: usize,
+    /// Connections at once of one client.
+    pub connections_of_one: usize,
     /// Fields of the head of a request.
     pub fields: usize,
     /// Bytes of the head of a request.
     pub head_bytes: usize,
-    /// How long a client may take for the head of a request.
+    /// How long a client may take for the head of a request, and a connection may wait for the next one.
     pub head_time: Duration,
-    /// How long a connection may live.
-    pub lifetime: Duration,
+    /// How long a client may take nothing of an answer.
+    pub stall_time: Duration,
 }
 
 impl Default for ServerLimits {
     fn default() -> Self {
         Self {
-            connections: 64,
+            connections: 256,
+            connections_of_one: 192,
             fields: 64,
             head_bytes: 16 << 10,
             head_time: Duration::from_secs(10),
-            lifetime: Duration::from_secs(15 * 60),
+            stall_time: Duration::from_secs(30),
         }
     }
 }
@@ -100,38 +112,46 @@ impl Server {
         format!("http://{}/#token={}", self.address, self.token())
     }
 
-    /// An address that leads to [`Server::url`], once: other users of the machine may see what programs are started with.
+    /// An address that leads to [`Server::url`], once and within two minutes.
     pub fn opening_url(&self) -> String {
-        format!("http://{}/open/{}", self.address, self.state.opening_code())
+        format!("http://{}/open/{}", self.address, self.state.opening().code())
+    }
+
+    /// Writes a page into a folder that leads a browser to [`Server::opening_url`], and that only this user can read: other users
+    /// of the machine see what a browser is started with. The page is removed once the address was used, and when
+    /// the server ends; so is the folder, if it is empty then.
+    ///
+    /// # Errors
+    /// [`ViewError::OpeningFile`] when the folder cannot be made or belongs to somebody else.
+    pub fn write_opening_page(&self, folder: &Path) -> Result<PathBuf> {
+        self.state.opening().write_file(folder, &self.opening_url())
     }
 
     /// Serves until something happens, and a moment longer for answers that are on their way.
     pub fn run(self, until: impl Future<Output = ()>) {
         let Self { runtime, listener, state, limits, .. } = self;
-        let slots = Arc::new(Semaphore::new(limits.connections));
+        let mut connections = Connections::new(limits.connections, limits.connections_of_one);
         runtime.block_on(async {
             tokio::select! {
-                () = accept(&listener, &state, &slots, limits) => {}
+                () = accept(&listener, &state, &mut connections, limits) => {}
                 () = until => {}
             }
             drop(listener);
-            // When every slot is free, every connection is closed.
-            let closed = slots.acquire_many(limits.connections as u32);
-            let _ = tokio::time::timeout(FAREWELL, closed).await;
+            let _ = tokio::time::timeout(FAREWELL, connections.all_ended()).await;
         });
-        // A package that is being made for nobody does not hold up the end.
-        runtime.shutdown_background();
     }
 
-    /// Serves until the user or the system asks for the end (Ctrl-C, SIGTERM).
+    /// Serves until the user or the system asks for the end (Ctrl-C, SIGTERM). Does `first` once such signals no longer end the
+    /// program at once, so that what it writes is removed again.
     ///
     /// # Errors
     /// When signals cannot be received.
-    pub fn run_until_stopped(self) -> Result<()> {
+    pub fn run_until_stopped(self, first: impl FnOnce(&Self)) -> Result<()> {
         let signals = {
             let _inside = self.runtime.enter();
             Signals::new().map_err(|error| ViewError::Start(error.to_string()))?
         };
+        first(&self);
         self.run(signals.any());
         Ok(())
     }
@@ -140,21 +160,25 @@ impl Server {
 /// The signals that end the server.
 struct Signals {
     #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
+    interrupt: Signal,
+    #[cfg(unix)]
+    terminate: Signal,
 }
 
 impl Signals {
     fn new() -> std::io::Result<Self> {
         Ok(Self {
             #[cfg(unix)]
-            terminate: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            #[cfg(unix)]
+            terminate: signal(SignalKind::terminate())?,
         })
     }
 
     #[cfg(unix)]
     async fn any(mut self) {
         tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
+            _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
         }
     }
@@ -169,32 +193,36 @@ impl Signals {
 async fn accept(
     listener: &TcpListener,
     state: &Arc<ServerState>,
-    slots: &Arc<Semaphore>,
+    connections: &mut Connections,
     limits: ServerLimits,
 ) {
+    let mut opening_time = pin!(tokio::time::sleep(OPENING_TIME));
     loop {
-        // The semaphore is never closed.
-        let Ok(slot) = slots.clone().acquire_owned().await else { return };
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                tokio::spawn(converse(stream, state.clone(), slot, limits));
-            }
-            // Such as too many open files: what is open must close first.
-            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        tokio::select! {
+            taken = listener.accept() => match taken {
+                Ok((stream, client)) => {
+                    connections.add(client.ip(), |activity| converse(stream, state.clone(), activity, limits));
+                    // A request that is there already is answered before further connections are taken.
+                    tokio::task::yield_now().await;
+                }
+                // Such as too many open files: what is open must close first.
+                Err(_) => {
+                    let pause = if connections.close_any() { 1 } else { 100 };
+                    tokio::time::sleep(Duration::from_millis(pause)).await;
+                }
+            },
+            () = connections.ended() => {}
+            () = &mut opening_time, if !opening_time.is_elapsed() => state.opening().close(),
         }
     }
 }
 
 /// Answers one connection.
-async fn converse(
-    stream: TcpStream,
-    state: Arc<ServerState>,
-    slot: OwnedSemaphorePermit,
-    limits: ServerLimits,
-) {
-    let service = service_fn(move |request| {
-        let state = state.clone();
-        async move { Ok::<_, Infallible>(state.answer(request).await) }
+async fn converse(stream: TcpStream, state: Arc<ServerState>, activity: Activity, limits: ServerLimits) {
+    let stream = TokioIo::new(Watched::new(stream, activity.clone()));
+    let service = service_fn(|request| {
+        let (state, activity) = (&state, &activity);
+        async move { Ok::<_, Infallible>(state.answer(request, activity).await) }
     });
     let mut server = http1::Builder::new();
     server
@@ -202,8 +230,9 @@ async fn converse(
         .header_read_timeout(limits.head_time)
         .max_headers(limits.fields)
         .max_buf_size(limits.head_bytes);
-    let connection = server.serve_connection(TokioIo::new(stream), service);
     // What goes wrong on a connection is the client's affair.
-    let _ = tokio::time::timeout(limits.lifetime, connection).await;
-    drop(slot);
+    tokio::select! {
+        _ = server.serve_connection(stream, service) => {}
+        () = activity.stalled(limits.stall_time) => {}
+    }
 }

@@ -1,33 +1,55 @@
 //! Opening the user's browser.
+//!
+//! Other users of the machine see what a browser is started with. So it is started with the path of a page that only this
+//! user can read, and that leads to the viewer.
 
 use std::process::{Command, Stdio};
+use std::thread;
+
+use ssn_view::Server;
 
 use crate::exit::tell;
 
-/// Opens an address in the browser; where that fails, says so and goes on, as the address was printed.
-pub(super) fn open(url: &str) {
-    let Some(mut command) = command(url) else {
+/// The folder of the page, in the user's home: browsers in a sandbox of their own, such as snap, read neither hidden folders
+/// nor /tmp.
+const FOLDER: &str = "ssn-view-opening";
+
+/// Opens the page of a server in the browser; where that fails, says so and goes on, as the address was printed.
+pub(super) fn open(server: &Server) {
+    let Some(mut command) = command() else {
         tell("There is no screen here to open a browser on: open the address above where you have one.");
         return;
     };
-    let program = command.get_program().to_string_lossy().into_owned();
-    let failed = move |reason: String| {
+    let failed = |program: &str, reason: &str| {
         tell(&format!("No browser could be opened ({program}: {reason}): open the address above yourself."));
     };
+    let Some(home) = std::env::home_dir().filter(|home| home.is_absolute()) else {
+        return failed("home folder", "there is none");
+    };
+    match server.write_opening_page(&home.join(FOLDER)) {
+        Err(error) => failed("page", &error.to_string()),
+        Ok(page) => start(command.arg(page), failed),
+    }
+}
+
+/// Starts the program, and waits for it beside the server.
+fn start(command: &mut Command, failed: impl Fn(&str, &str) + Copy + Send + 'static) {
+    let program = command.get_program().to_string_lossy().into_owned();
     match command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
-        Err(error) => failed(error.to_string()),
+        Err(error) => failed(&program, &error.to_string()),
         Ok(mut child) => {
-            // Some programs end at once and others with the browser: nobody waits for them.
-            std::thread::spawn(move || match child.wait() {
-                Ok(status) if !status.success() => failed(status.to_string()),
+            // Some programs end at once and others with the browser: nobody waits for them. Without a thread, nobody learns
+            // how it ended.
+            let _ = thread::Builder::new().spawn(move || match child.wait() {
+                Ok(status) if !status.success() => failed(&program, &status.to_string()),
                 _ => {}
             });
         }
     }
 }
 
-/// The program that opens an address; nothing where there is no screen.
-fn command(url: &str) -> Option<Command> {
+/// The program that opens a page; nothing where there is no screen.
+fn command() -> Option<Command> {
     let program = if cfg!(target_os = "macos") {
         "open"
     } else if cfg!(target_os = "windows") {
@@ -39,7 +61,5 @@ fn command(url: &str) -> Option<Command> {
         }
         "xdg-open"
     };
-    let mut command = Command::new(program);
-    command.arg(url);
-    Some(command)
+    Some(Command::new(program))
 }

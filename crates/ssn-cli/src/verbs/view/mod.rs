@@ -58,10 +58,11 @@ fn serve(args: &ViewArgs, gathered: Gathered, global: &Global) -> Result<Exit, F
     } else {
         print(&format!("{} of {title}: {url}\nCtrl-C ends it.\n", counted(count, "case")))?;
     }
-    if !args.no_open {
-        browser::open(&server.opening_url());
-    }
-    server.run_until_stopped()?;
+    server.run_until_stopped(|server| {
+        if !args.no_open {
+            browser::open(server);
+        }
+    })?;
     Ok(Exit::Ok)
 }
 
@@ -149,7 +150,7 @@ impl From<ViewError> for Failure {
 pub(crate) fn failure(error: ViewError) -> Failure {
     let exit = match error {
         ViewError::Prediction(error) => return error.into(),
-        ViewError::Write(_) | ViewError::Listen { .. } => Exit::Io,
+        ViewError::Write(_) | ViewError::Listen { .. } | ViewError::OpeningFile { .. } => Exit::Io,
         ViewError::PortInUse { .. } | ViewError::ExportTooLarge { .. } => Exit::Usage,
         ViewError::Start(_) | ViewError::Page(_) => Exit::Internal,
         ViewError::Parts { .. } | ViewError::Core(_) | ViewError::TooLarge { .. } => Exit::BadData,
