@@ -121,6 +121,7 @@ const MODULES: &[(&str, &[&str])] = &[
         "ssn-eval",
         &[
             "error",
+            "memory",
             "arguments",
             "figures",
             "predictions",
@@ -133,7 +134,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ),
     ("ssn-py", &["convert", "work", "image", "distribution", "score"]),
     ("ssn-view", &["error", "keep", "image", "scores", "package", "page", "export", "server"]),
-    ("ssn-cli", &["exit", "shard", "args", "progress", "engine", "verbs"]),
+    ("ssn-cli", &["exit", "threads", "shard", "args", "progress", "engine", "verbs"]),
     (
         "ssn",
         &[

@@ -35,7 +35,7 @@ pub enum Exit {
     Stopped = 75,
     /// The computation met values that are not finite, and was rolled back.
     NonFinite = 76,
-    /// The device has too little memory.
+    /// The machine or the device has too little memory.
     OutOfMemory = 77,
 }
 
@@ -98,6 +98,7 @@ impl From<EvalError> for Failure {
             EvalError::File(error) => return Self::of_file(error),
             EvalError::Write(_) | EvalError::System { .. } => Exit::Io,
             EvalError::TooFewSamples { .. } | EvalError::Settings(_) => Exit::Usage,
+            EvalError::Memory { .. } => Exit::OutOfMemory,
             EvalError::Internal(_) => Exit::Internal,
             EvalError::Unusable { .. }
             | EvalError::Parts(_)

@@ -3,12 +3,21 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use ssn_cli::exit::{Exit, Failure};
 use ssn_cli::verbs::{check, evaluate, info, init, prepare, report, sample, view};
-use ssn_cli::{Cli, Verb, engine};
+use ssn_cli::{Cli, Verb, engine, threads};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let outcome = match &cli.verb {
+    let outcome = threads::start().and_then(|()| run(&cli));
+    match outcome {
+        Ok(exit) => exit.into(),
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: &Cli) -> Result<Exit, Failure> {
+    match &cli.verb {
         Verb::Info => info::run(cli.global.json),
         Verb::Init(args) => init::run(args, &cli.global),
         Verb::Check(args) => check::run(args, &cli.global),
@@ -24,9 +33,5 @@ fn main() -> ExitCode {
         | Verb::RunExperiment(_)
         | Verb::Export(_)
         | Verb::Import(_) => Err(engine::hand_over()),
-    };
-    match outcome {
-        Ok(exit) => exit.into(),
-        Err(failure) => failure.report(),
     }
 }

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-use common::{Prediction, model, picture, ssn, told};
+use common::{Prediction, limited, model, picture, ssn, told};
 use serde_json::Value;
 use ssn_eval::{About, Kind, Predictions};
 use tempfile::TempDir;
@@ -49,10 +49,14 @@ impl Served {
     }
 
     fn start_with(folder: &TempDir, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_ssn"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ssn"));
+        Self::run(command.envs(environment.iter().copied()), folder, arguments)
+    }
+
+    fn run(command: &mut Command, folder: &TempDir, arguments: &[&str]) -> Self {
+        let mut child = command
             .args(["view", "--json"])
             .args(arguments)
-            .envs(environment.iter().copied())
             .current_dir(folder.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -314,6 +318,28 @@ fn what_cannot_be_shown_is_said() {
     let all: Vec<String> =
         attempts.iter().map(|arguments| told(&ssn(&folder, &[&["view"], *arguments].concat()))).collect();
     insta::assert_snapshot!("refusals", all.join("\n"));
+}
+
+/// Small files that claim images of gigabytes, beside a good one, while the server has little memory.
+#[test]
+fn claims_of_size_do_not_end_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let sizes = [[2040, 2040, 2040], [1000, 1000, 1999], [1, 8, (1 << 30) - 1], [1, 8, 8]];
+    for (size, id) in sizes.into_iter().zip(["a", "b", "c", "good"]) {
+        let path = folder.path().join(format!("{id}.ssn.safetensors"));
+        Prediction { size, ..Prediction::picture(id, 0) }.write(&path);
+    }
+    let arguments = [folder.path().to_str().unwrap(), "--no-open"];
+    let served = Served::run(&mut limited(2 << 20), &folder, &arguments);
+    let list: Value = serde_json::from_slice(&served.get("/api/cases")).unwrap();
+    let id = |number: usize| list["cases"][number]["id"].as_str().unwrap().to_owned();
+    for number in [0, 1, 2, 1, 0] {
+        let answer = served.ask(&format!("/api/cases/{}", id(number)));
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 422 ") && answer.contains("{\"error\":\""), "{answer}");
+    }
+    assert_eq!(served.header(3)["name"], "good");
+    assert_eq!(served.stop().0, Some(0));
 }
 
 #[test]

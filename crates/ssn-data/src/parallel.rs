@@ -129,7 +129,8 @@ pub fn map<T: Send>(
     };
     thread::scope(|scope| {
         for _ in 1..workers {
-            scope.spawn(run);
+            // Where the system gives no more threads, those that are there do the work.
+            let _ = thread::Builder::new().spawn_scoped(scope, run);
         }
         run();
     });

@@ -48,6 +48,13 @@ pub enum EvalError {
     /// A file or folder that the system refuses.
     #[error("cannot {action} {}: {source}", path.display())]
     System { action: &'static str, path: PathBuf, source: std::io::Error },
+    /// More memory than there is.
+    #[error(
+        "{what} needs {} MiB of memory, which this machine or its limits do not give now; end other programs, or use a machine \
+         with more memory",
+        bytes >> 20
+    )]
+    Memory { what: String, bytes: u64 },
     /// A defect of the program.
     #[error("{0}")]
     Internal(String),

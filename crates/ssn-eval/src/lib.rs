@@ -29,6 +29,7 @@ pub mod challenges;
 pub mod error;
 pub mod evaluation;
 pub mod figures;
+mod memory;
 pub mod predictions;
 pub mod report;
 pub mod sampling;
@@ -39,6 +40,7 @@ pub use error::{EvalError, Result};
 pub use evaluation::{
     EvaluateConfig, Evaluated, Evaluation, Part, Scored, Settings, evaluate, evaluate_shard,
 };
+pub use memory::check_memory;
 pub use predictions::*;
 pub use report::{ReportConfig, ReportFiles, report, training_picture};
 pub use sampling::{MapFormat, SampleConfig, SampledFiles, sample};

@@ -13,6 +13,7 @@ use ssn_io::{Limits, write, write_labels};
 #[cfg(feature = "clap")]
 use crate::arguments::{OneOf, named_weight, numbered_weight, one_of, weight};
 use crate::error::{EvalError, Result};
+use crate::memory::check_memory;
 use crate::predictions::{
     Description, DistributionFile, Draw, Found, Kind, Output, blocks, check_free, claim, file_stem, find,
     name_of, summarize, unknown_name, write_text,
@@ -191,6 +192,7 @@ fn draw(
     phase: &Phase<'_>,
 ) -> Result<Vec<SampledClass>> {
     let file = DistributionFile::read(&case.path, &Limits::default())?;
+    check_maps(&file)?;
     let source = Draw::new(&file, config.seed, steering)?;
     let numbers = config.first..config.first + config.samples;
     let mut rows = vec![];
@@ -204,6 +206,14 @@ fn draw(
         write_summary(config, &file, steering, outputs)?;
     }
     Ok(rows)
+}
+
+/// Refuses a case whose label maps of the whole image memory does not hold: one or a few at once, each as labels, as an
+/// image, and as the bytes of its file.
+fn check_maps(file: &DistributionFile) -> Result<()> {
+    let about = file.description();
+    let what = format!("a sample of case {} with an image of size {:?}", about.case, about.size);
+    check_memory(&what, (about.voxels() as u64).saturating_mul(4))
 }
 
 /// Writes the mean probabilities of the samples, and their entropy.

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use numpy::{PyReadonlyArrayDyn, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyFileExistsError, PyFileNotFoundError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyFileExistsError, PyFileNotFoundError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use ssn_eval::EvalError;
 
@@ -17,6 +17,7 @@ pub fn exception(error: EvalError) -> PyErr {
             _ => PyOSError::new_err(text),
         },
         EvalError::Write(_) => PyOSError::new_err(text),
+        EvalError::Memory { .. } => PyMemoryError::new_err(text),
         EvalError::Internal(_) => PyRuntimeError::new_err(text),
         _ => PyValueError::new_err(text),
     }

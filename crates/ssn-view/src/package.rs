@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use serde::Serialize;
 use ssn_core::{LowRankNormal, Values};
-use ssn_eval::{CaseScores, DistributionFile, Kind, ModelId, Region};
+use ssn_eval::{CaseScores, DistributionFile, Kind, ModelId, Region, check_memory};
 
 use crate::error::{Result, ViewError};
 use crate::image::{self, Data, Range};
@@ -101,6 +101,7 @@ const ALIGNMENT: usize = 8;
 pub fn package(case: &ViewCase, packing: &Packing) -> Result<Vec<u8>> {
     case.check()?;
     let (file, about) = (&case.file, case.file.description());
+    check_size(case, packing)?;
     let kept = KeptVoxels::of(file);
     let prediction = file.labels_on_image(&file.prediction()?)?;
     let nearest = about.network_voxels()?;
@@ -150,6 +151,25 @@ pub fn package(case: &ViewCase, packing: &Packing) -> Result<Vec<u8>> {
     let header = Header::new(case, packing, &kept, shown, ranges, shares(d, voxels), &sections);
     let header = Header { nearest, ..header };
     write(case.name(), &header, &sections)
+}
+
+/// Refuses a case of an image that no browser or this machine could hold, before anything is made of it: the size of the image
+/// is a claim of the file, and its distribution may be small.
+fn check_size(case: &ViewCase, packing: &Packing) -> Result<()> {
+    let voxels = case.file.description().voxels() as u64;
+    if voxels > MAX_BYTES && !packing.crop {
+        let case = case.name().to_owned();
+        return Err(ViewError::TooLarge { case, bytes: voxels, most: MAX_BYTES });
+    }
+    // Values, levels and bytes of a channel; the labels of the prediction and of raters, cut out, and as bytes.
+    let channels = case.picture.as_ref().map_or(0, |picture| picture.channels.len() as u64);
+    let per_voxel = 8 * channels + 2 * case.raters.len() as u64 + 3;
+    let distribution = case.file.distribution();
+    let numbers = [distribution.mean(), distribution.diagonal(), distribution.factor()];
+    let bytes = |values: &Values| values.len() as u64 * if matches!(values, Values::F16(_)) { 2 } else { 4 };
+    let packed = numbers.into_iter().map(bytes).sum::<u64>();
+    let what = format!("the package of case {}", case.name());
+    Ok(check_memory(&what, voxels.saturating_mul(per_voxel).saturating_add(packed))?)
 }
 
 /// The part of the image that is shown.

@@ -98,6 +98,7 @@ impl From<EvalError> for Error {
             EvalError::File(error) => return error.into(),
             EvalError::Write(_) | EvalError::System { .. } => ErrorKind::Io,
             EvalError::TooFewSamples { .. } | EvalError::Settings(_) => ErrorKind::Usage,
+            EvalError::Memory { .. } => ErrorKind::OutOfMemory,
             EvalError::Internal(_) => ErrorKind::Internal,
             EvalError::Unusable { .. }
             | EvalError::Parts(_)

@@ -23,6 +23,14 @@ pub fn ssn(folder: &TempDir, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
+/// `ssn` with so many kibibytes of memory.
+pub fn limited(kibibytes: u64) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -v {kibibytes} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_ssn")]);
+    command.env("COLUMNS", "100").env("NO_COLOR", "1");
+    command
+}
+
 /// Exit code and both streams.
 pub fn told(output: &Output) -> String {
     let text = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).unwrap();

@@ -15,6 +15,7 @@ use ssn_io::{Geometry, Image, Limits, Problem, Segment, Source, Voxels, write_at
 
 use super::tensors::{self, CHOOSE, Data, Reader, Tensor};
 use crate::error::{EvalError, Result};
+use crate::memory::check_memory;
 
 /// The version of files, and that of files with a grid of the network's own, which readers of the first cannot place.
 const VERSION: u32 = 1;
@@ -145,6 +146,11 @@ impl Description {
     /// same.
     pub fn network_voxels(&self) -> Result<Option<[Vec<usize>; 3]>> {
         let Some((image, network)) = self.grids()? else { return Ok(None) };
+        let along_axes = self.size.iter().map(|&n| n as u64).fold(0, u64::saturating_add);
+        check_memory(
+            &format!("the grid of case {}", self.case),
+            along_axes.saturating_mul(size_of::<usize>() as u64),
+        )?;
         Ok(Some(image.nearest_voxels(&network)))
     }
 
@@ -486,6 +492,8 @@ impl DistributionFile {
 
     fn rows_on_image(&self, rows: &[f32], outside: impl Fn(usize) -> f32) -> Result<Vec<f32>> {
         let rows = rows.chunks(self.distribution.voxels());
+        // All rows, and one of them before it is among them.
+        self.check_image_memory::<f32>(rows.len().saturating_add(1))?;
         let mut values = Vec::with_capacity(rows.len() * self.description.voxels());
         for (channel, row) in rows.enumerate() {
             values.extend(self.on_image(row, outside(channel))?);
@@ -504,6 +512,7 @@ impl DistributionFile {
 
     fn on_image<T: Copy>(&self, values: &[T], outside: T) -> Result<Vec<T>> {
         self.check_count("the map", values.len(), "the region", self.distribution.voxels())?;
+        self.check_image_memory::<T>(1)?;
         let Description { size, region, .. } = &self.description;
         if let Some(nearest) = self.description.network_voxels()? {
             return Ok(self.on_other_grid(values, outside, &nearest));
@@ -541,6 +550,15 @@ impl DistributionFile {
             }
         }
         image
+    }
+
+    /// Refuses to make so many maps of the whole image where memory does not hold them: its size is a claim of the file, and
+    /// the region may be small.
+    fn check_image_memory<T>(&self, maps: usize) -> Result<()> {
+        let voxels = (self.description.voxels() as u64).saturating_mul(maps as u64);
+        let what =
+            format!("case {} with an image of size {:?}", self.description.case, self.description.size);
+        check_memory(&what, voxels.saturating_mul(size_of::<T>() as u64))
     }
 
     fn check_count(&self, what: &str, found: usize, of: &str, expected: usize) -> Result<()> {
@@ -586,6 +604,8 @@ impl DistributionFile {
     pub fn read(path: &Path, limits: &Limits) -> Result<Self> {
         let mut reader = Reader::open(path, limits)?;
         let Header { description, classes, rank, samples: stored, .. } = header(path, &reader, limits)?;
+        // A file may be as long as it likes without taking room on a disk.
+        check_memory(&path.display().to_string(), reader.tensor_bytes())?;
         let (diagonal, factor) = (reader.floats("diagonal")?, reader.floats("factor")?);
         let labels = reader.shape("labels").is_some().then(|| reader.bytes("labels")).transpose()?;
         let mask = reader.shape("mask").is_some().then(|| reader.bytes("mask")).transpose()?;

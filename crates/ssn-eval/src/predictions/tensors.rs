@@ -95,6 +95,11 @@ impl Reader {
         self.metadata.info(name).map(|info| info.shape.as_slice())
     }
 
+    /// The bytes of all tensors.
+    pub(super) fn tensor_bytes(&self) -> u64 {
+        self.length - self.start
+    }
+
     /// The names of all tensors, in the order in which they must be read.
     pub(super) fn names(&self) -> Vec<String> {
         let mut names = self.metadata.offset_keys();
@@ -147,7 +152,9 @@ impl Reader {
 
     /// Numbers of `N` bytes each, read in blocks.
     fn numbers<T, const N: usize>(&mut self, count: usize, number: fn([u8; N]) -> T) -> Result<Vec<T>> {
-        let (mut values, mut left) = (Vec::with_capacity(count), N * count);
+        let (mut values, mut left) = (vec![], N * count);
+        let refused = |_| EvalError::Memory { what: self.path.display().to_string(), bytes: left as u64 };
+        values.try_reserve_exact(count).map_err(refused)?;
         let mut buffer = vec![0; BLOCK.min(left)];
         while left > 0 {
             let block = &mut buffer[..BLOCK.min(left)];
