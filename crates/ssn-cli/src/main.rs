@@ -6,14 +6,25 @@ use clap::Parser;
 use ssn_cli::exit::{Exit, Failure};
 use ssn_cli::verbs::{check, evaluate, info, init, prepare, report, sample, view};
 use ssn_cli::{Cli, Verb, engine, threads};
+use ssn_eval::check_memory;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let outcome = threads::start().and_then(|()| run(&cli));
-    match outcome {
+    match begin().and_then(|()| run(&cli)) {
         Ok(exit) => exit.into(),
         Err(failure) => failure.report(),
     }
+}
+
+/// Memory without which nothing can be done: below, the program could not even say so later.
+const LEAST_MEMORY: u64 = 128 << 20;
+
+/// Makes sure of what every verb needs.
+fn begin() -> Result<(), Failure> {
+    let has_memory = || check_memory("this program", LEAST_MEMORY);
+    has_memory()?;
+    threads::start()?;
+    Ok(has_memory()?)
 }
 
 fn run(cli: &Cli) -> Result<Exit, Failure> {

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use rayon::{ThreadBuilder, ThreadPoolBuilder};
+use rustix::process::{Resource, getrlimit};
 
 use crate::exit::{Exit, Failure};
 
@@ -14,6 +15,9 @@ const OTHERS: usize = 3;
 
 /// The variable by which people set the number of threads.
 const COUNT: &str = "RAYON_NUM_THREADS";
+
+/// The address space that a thread may take: an arena of at most 128 MiB while it is made, its stack, and what it works on.
+const BYTES_OF_THREAD: u64 = 256 << 20;
 
 /// A thread that waits until it is needed.
 struct Waiting {
@@ -40,6 +44,7 @@ impl Waiting {
 pub fn start() -> Result<(), Failure> {
     let wanted = std::env::var(COUNT).ok().and_then(|text| text.parse().ok()).filter(|&count| count > 0);
     let wanted = wanted.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let wanted = wanted.min(room(getrlimit(Resource::As).current));
     let mut waiting = started(wanted + OTHERS, Waiting::start).map_err(|error| {
         let message = format!(
             "the system lets this program start no threads ({error}); end other programs, or raise the limits `ulimit -u` and \
@@ -61,6 +66,12 @@ pub fn start() -> Result<(), Failure> {
     built.map_err(|error| Failure::new(Exit::Internal, error))
 }
 
+/// How many threads have room in a limited address space, as by `ulimit -v`: the allocator of glibc reserves a part of it for
+/// each, whether it is used or not.
+fn room(address_space: Option<u64>) -> usize {
+    address_space.map_or(usize::MAX, |bytes| (bytes / BYTES_OF_THREAD).max(1) as usize)
+}
+
 /// As many as can be had, up to `most`; an error where that leaves none for computing.
 fn started<T>(most: usize, mut start: impl FnMut() -> io::Result<T>) -> io::Result<Vec<T>> {
     let mut all = vec![];
@@ -77,6 +88,11 @@ fn started<T>(most: usize, mut start: impl FnMut() -> io::Result<T>) -> io::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limited_address_space_has_room_for_few() {
+        assert_eq!([None, Some(1 << 30), Some(1 << 20)].map(room), [usize::MAX, 4, 1]);
+    }
 
     #[test]
     fn fewer_threads_are_enough_and_none_is_an_error() {

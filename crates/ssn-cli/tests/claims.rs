@@ -95,6 +95,30 @@ fn claims_are_refused_with_a_sentence() {
     }
 }
 
+/// From the least memory with which the program starts at all: threads, and then all else, are refused.
+#[test]
+fn too_little_memory_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    Prediction::picture("small", 0).write(&folder.path().join("small.ssn.safetensors"));
+    let run = |limit: u64, arguments: &[&str]| {
+        limited(limit).args(arguments).current_dir(&folder).output().unwrap()
+    };
+    let least = (1..4096).map(|step| step << 11).find(|&limit| run(limit, &["--version"]).status.success());
+    let arguments = ["sample", "small.ssn.safetensors", "--out", "samples", "--overwrite"];
+    let mut refused = 0;
+    for limit in (0..40).map(|step| least.unwrap() + (step << 14)) {
+        let output = run(limit, &arguments);
+        let told = String::from_utf8(output.stderr).unwrap();
+        let place = format!("under {limit} KiB: {:?} {told}", output.status);
+        assert!(matches!(output.status.code(), Some(0 | 77)), "{place}");
+        if output.status.code() == Some(77) {
+            refused += 1;
+            assert!(told.starts_with("error: ") && told.lines().count() == 1, "{place}");
+        }
+    }
+    assert!((1..40).contains(&refused), "the limits showed nothing: {refused} were too low");
+}
+
 /// A file of gigabytes that takes no room on the disk.
 #[test]
 fn a_file_with_holes_takes_no_memory() {
