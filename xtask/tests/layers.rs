@@ -58,6 +58,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "error",
             "panics",
             "limits",
+            "open",
             "voxels",
             "geometry",
             "volume",

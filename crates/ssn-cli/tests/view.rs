@@ -74,6 +74,8 @@ impl Served {
     fn ask(&self, path: &str) -> Vec<u8> {
         let (port, token) = (self.about["port"].as_u64().unwrap(), self.about["token"].as_str().unwrap());
         let mut stream = TcpStream::connect(("127.0.0.1", port as u16)).unwrap();
+        // A server that never answers fails the test instead of holding it up.
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
         let head =
             format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n");
         stream.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes()).unwrap();
@@ -339,6 +341,22 @@ fn claims_of_size_do_not_end_the_server() {
         assert!(answer.starts_with("HTTP/1.1 422 ") && answer.contains("{\"error\":\""), "{answer}");
     }
     assert_eq!(served.header(3)["name"], "good");
+    assert_eq!(served.stop().0, Some(0));
+}
+
+/// A pipe that nobody writes to, in place of a file that was there when the server started.
+#[test]
+fn a_pipe_does_not_hold_up_the_server() {
+    let folder = folder(&["a", "b"]);
+    let served = Served::start(&folder, &["predictions"]);
+    let pipe = folder.path().join("predictions/a.ssn.safetensors");
+    std::fs::remove_file(&pipe).unwrap();
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let list: Value = serde_json::from_slice(&served.get("/api/cases")).unwrap();
+    let answer = served.ask(&format!("/api/cases/{}", list["cases"][0]["id"].as_str().unwrap()));
+    let answer = String::from_utf8(answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 422 ") && answer.contains("no plain file"), "{answer}");
+    assert_eq!(served.header(1)["name"], "b");
     assert_eq!(served.stop().0, Some(0));
 }
 

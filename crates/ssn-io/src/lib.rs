@@ -24,6 +24,7 @@ pub mod error;
 pub mod formats;
 pub mod geometry;
 pub mod limits;
+pub mod open;
 pub mod own_files;
 mod panics;
 pub mod volume;
@@ -41,6 +42,7 @@ pub use formats::{Format, files_of, read, read_bytes, read_segments, write, writ
 pub use formats::{dicom, gzip, metaimage, nifti, npy, nrrd, pickle, raster, seg_nrrd, torch_file};
 pub use geometry::{Difference, Differences, Geometry, Tolerance};
 pub use limits::Limits;
+pub use open::open_file;
 pub use own_files::{OWN_FILES, claim, own_files};
 pub use volume::{Image, Source, Volume};
 pub use voxels::{ByteOrder, VoxelType, Voxels};

@@ -11,7 +11,7 @@ use safetensors::tensor::Metadata;
 use sha2::{Digest, Sha256};
 use ssn_core::Values;
 use ssn_data::text::hex;
-use ssn_io::{Limits, Problem};
+use ssn_io::{Limits, Problem, open_file};
 
 use crate::error::{EvalError, Result};
 
@@ -169,7 +169,7 @@ impl Reader {
 
 /// The file, its length and the bytes of its header; none where it begins unlike any file of tensors.
 fn read_header(path: &Path, limits: &Limits) -> Result<(File, u64, Option<Vec<u8>>), Problem> {
-    let mut file = File::open(path)?;
+    let mut file = open_file(path)?;
     let length = file.metadata()?.len();
     limits.check_file_bytes(length)?;
     if length < PREFIX {

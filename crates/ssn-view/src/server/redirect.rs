@@ -117,10 +117,6 @@ mod tests {
 
     use super::*;
 
-    fn mode(path: &Path) -> u32 {
-        fs::metadata(path).unwrap().permissions().mode() & 0o777
-    }
-
     #[test]
     fn only_the_user_reads_it_and_nothing_stays() {
         let home = tempfile::tempdir().unwrap();
@@ -129,6 +125,7 @@ mod tests {
         fs::set_permissions(&folder, PermissionsExt::from_mode(0o777)).unwrap();
         let file = RedirectFile::write(&folder, "a", "http://[::1]:7/open/x_-y").unwrap();
         let other = RedirectFile::write(&folder, "b", "http://[::1]:8/open/z").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&folder), mode(file.path())), (0o700, 0o600));
         let text = fs::read_to_string(file.path()).unwrap();
         assert!(text.contains("content=\"0; url=http://[::1]:7/open/x_-y\""), "{text}");

@@ -1,0 +1,81 @@
+//! Opening files to read: plain files alone. A pipe would wait for a writer for ever, and a device has no end.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+use crate::error::Problem;
+
+/// Opens a plain file to read. The type is that of what was opened, so that nothing can be exchanged in between.
+///
+/// # Errors
+/// What the system says, and anything that is no plain file.
+pub fn open_file(path: &Path) -> Result<File, Problem> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt;
+        // Opening a pipe does not wait, and a terminal does not become that of the program.
+        options.custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32);
+    }
+    let file = options.open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() {
+        return Ok(file);
+    }
+    if kind.is_dir() {
+        return Err(io::Error::from(io::ErrorKind::IsADirectory).into());
+    }
+    Err(Problem::Field {
+        field: "the path",
+        found: format!("{}, which is no plain file", name(kind)),
+        allowed: "a plain file",
+        advice: "give another one",
+    })
+}
+
+#[cfg(unix)]
+fn name(kind: std::fs::FileType) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    match kind {
+        kind if kind.is_fifo() => "a pipe",
+        kind if kind.is_socket() => "a socket",
+        _ => "a device",
+    }
+}
+
+#[cfg(not(unix))]
+fn name(_: std::fs::FileType) -> &'static str {
+    "a device"
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn said(path: &Path) -> String {
+        open_file(path).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn only_plain_files_are_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let [plain, pipe, link] = ["plain", "pipe", "link"].map(|name| folder.path().join(name));
+        std::fs::write(&plain, b"x").unwrap();
+        assert!(open_file(&plain).is_ok());
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        std::os::unix::fs::symlink(&pipe, &link).unwrap();
+        for pipe in [pipe, link] {
+            assert_eq!(
+                said(&pipe),
+                "the path is a pipe, which is no plain file, but it must be a plain file; give another one"
+            );
+        }
+        for device in ["/dev/null", "/dev/zero"] {
+            assert!(said(Path::new(device)).contains("a device, which is no plain file"));
+        }
+        assert!(matches!(open_file(folder.path()), Err(Problem::Io(_))));
+    }
+}
