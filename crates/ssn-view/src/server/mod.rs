@@ -22,7 +22,7 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Runtime;
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -91,7 +91,10 @@ impl Server {
             std::io::ErrorKind::AddrInUse => ViewError::PortInUse { address },
             _ => ViewError::Listen { address, source },
         };
-        let listener = runtime.block_on(TcpListener::bind(address)).map_err(listen)?;
+        let listener = {
+            let _inside = runtime.enter();
+            listener(address).map_err(listen)?
+        };
         let address = listener.local_addr().map_err(listen)?;
         let state = Arc::new(ServerState::new(Rules::new(address)?, library)?);
         Ok(Self { runtime, listener, address, state, limits })
@@ -155,6 +158,20 @@ impl Server {
         self.run(signals.any());
         Ok(())
     }
+}
+
+/// Connections that may wait to be taken. The system loses further ones, whose clients try again only after a second.
+const BACKLOG: u32 = 4096;
+
+/// Takes an address.
+fn listener(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // Elsewhere this would share the port with others.
+    if cfg!(unix) {
+        socket.set_reuseaddr(true)?;
+    }
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// The signals that end the server.
