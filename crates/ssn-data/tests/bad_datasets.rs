@@ -4,9 +4,14 @@
 
 mod common;
 
+#[cfg(unix)]
+use std::{ffi::OsString, path::Path};
+
 use common::{Folder, array, dict, list, slice, text};
 use ssn_data::parallel::unwatched;
 use ssn_data::{Cases, Dataset, DatasetOverrides, check};
+#[cfg(unix)]
+use ssn_data::{FileContent, FilesByCase};
 use ssn_io::{Geometry, Voxels};
 
 /// What opening the folder says.
@@ -242,4 +247,105 @@ fn oddities_are_told() {
     folder.labels("0/label0_.png", [1, 3, 4], 2, 255);
     tell(&folder);
     insta::assert_snapshot!(said.join("\n"));
+}
+
+/// The datasets of layouts whose cases are named by files, each with the cases `caseP` and `caseQ`.
+#[cfg(unix)]
+fn layouts_of_names() -> Vec<(&'static str, Folder)> {
+    let new = |layout, files: &dyn Fn(&Folder, &str)| {
+        let folder = Folder::new();
+        ["caseP", "caseQ"].into_iter().for_each(|case| files(&folder, case));
+        (layout, folder)
+    };
+    let shape = [1, 2, 3, 4];
+    vec![
+        new("folder pair", &|folder, case| {
+            folder.image(&format!("images/{case}.nii.gz"), shape, 1);
+            folder.labels(&format!("labels/{case}.nii.gz"), [2, 3, 4], 5, 1);
+        }),
+        new("folder pairs in parts", &|folder, case| {
+            for part in ["train", "val"] {
+                folder.image(&format!("{part}/images/{case}.nii.gz"), shape, 1);
+                folder.labels(&format!("{part}/labels/{case}.nii.gz"), [2, 3, 4], 5, 1);
+            }
+        }),
+        new("rater folders", &|folder, case| {
+            folder.image(&format!("images/{case}.nii.gz"), shape, 1);
+            folder.labels(&format!("anna/{case}.nii.gz"), [2, 3, 4], 5, 1);
+            folder.labels(&format!("ben/{case}.nii.gz"), [2, 3, 4], 6, 1);
+        }),
+        new("folder per case", &|folder, case| {
+            folder.image(&format!("{case}/image.nii.gz"), shape, 1);
+            folder.labels(&format!("{case}/seg.nii.gz"), [2, 3, 4], 5, 1);
+        }),
+        new("nnU-Net", &|folder, case| {
+            let description = r#"{"channel_names": {"0": "T1"}, "labels": {"background": 0, "lesion": 1}}"#;
+            folder.text("dataset.json", description);
+            folder.image(&format!("imagesTr/{case}_0000.nii.gz"), shape, 1);
+            folder.labels(&format!("labelsTr/{case}.nii.gz"), [2, 3, 4], 5, 1);
+        }),
+        new("QUBIQ", &|folder, case| {
+            folder.image(&format!("Training/{case}/image.nii.gz"), [1, 3, 4, 5], 1);
+            folder.labels(&format!("Training/{case}/task01_seg01.nii.gz"), [1, 4, 5], 3, 1);
+            folder.labels(&format!("Training/{case}/task01_seg02.nii.gz"), [1, 4, 5], 4, 1);
+        }),
+        new("BIDS", &|folder, case| {
+            folder.image(&format!("sub-{case}/anat/sub-{case}_T1w.nii.gz"), shape, 1);
+            let labels = format!("derivatives/anna/sub-{case}/anat/sub-{case}_dseg.nii.gz");
+            folder.labels(&labels, [2, 3, 4], 5, 1);
+        }),
+        new("LIDC", &|folder, case| {
+            folder.image(&format!("images/LIDC-0001/{case}.png"), [1, 1, 180, 180], 1);
+            for reader in 1..=4 {
+                folder.labels(&format!("gt/LIDC-0001/{case}_l{reader}.png"), [1, 180, 180], 9, 255);
+            }
+        }),
+    ]
+}
+
+/// Puts bytes that are not UTF-8 for the letters of `caseP` and `caseQ`, in a folder and below.
+#[cfg(unix)]
+fn make_names_invalid(folder: &Path) {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            make_names_invalid(&path);
+        }
+        let letter = |byte: &u8| match byte {
+            b'P' => 0xfe,
+            b'Q' => 0xff,
+            byte => *byte,
+        };
+        let name: Vec<u8> = path.file_name().unwrap().as_bytes().iter().map(letter).collect();
+        std::fs::rename(&path, path.with_file_name(OsString::from_vec(name))).unwrap();
+    }
+}
+
+/// As text, all bytes that are not UTF-8 are the same: the label of one case would be that of the other.
+#[cfg(unix)]
+#[test]
+fn names_that_are_not_utf8_are_refused_in_every_layout() {
+    for (layout, folder) in layouts_of_names() {
+        assert!(Dataset::open(folder.path()).unwrap().len() >= 2, "{layout}");
+        make_names_invalid(folder.path());
+        let said = refusal(&folder);
+        let named = ["\\xFE", "\\xFF"].iter().any(|byte| said.contains(byte));
+        assert!(named && said.contains("is not UTF-8; rename the file or folder"), "{layout}: {said}");
+        let images = Dataset::of_images(
+            &[folder.path().to_owned()],
+            &["image".to_owned()],
+            &["background".to_owned(), "lesion".to_owned()],
+        );
+        let said = images.unwrap_err().to_string();
+        assert!(said.contains("is not UTF-8"), "{layout}: {said}");
+    }
+    let folder = Folder::new();
+    folder.labels("caseP_0.nii.gz", [1, 3, 4], 5, 1);
+    folder.labels("caseQ_0.nii.gz", [1, 3, 4], 6, 1);
+    make_names_invalid(folder.path());
+    for given in [folder.path().to_owned(), folder.path().join("{case}_{sample}.nii.gz")] {
+        let said = FilesByCase::find(&given, FileContent::Labels, None).unwrap_err().to_string();
+        assert!(said.contains("is not UTF-8"), "{}: {said}", given.display());
+    }
 }

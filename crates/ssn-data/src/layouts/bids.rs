@@ -13,7 +13,7 @@ use crate::layouts::files::{child, images, name, natural_order, stem, subfolders
 type BySession = BTreeMap<String, Vec<PathBuf>>;
 
 pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
-    let Some(derivatives) = child(root, &["derivatives"]).filter(|folder| folder.is_dir()) else {
+    let Some(derivatives) = child(root, &["derivatives"])?.filter(|folder| folder.is_dir()) else {
         return Ok(None);
     };
     // Label files by case, then by derivative and the rest of their names.

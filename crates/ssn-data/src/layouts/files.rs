@@ -6,19 +6,35 @@ use std::path::{Path, PathBuf};
 use ssn_io::dicom::{folder_and_series, is_series_folder};
 use ssn_io::{Format, Limits, Problem, read};
 
-use crate::error::Result;
+use crate::error::{DataError, Result};
 
 pub use crate::text::natural_order;
 
 /// Everything in a folder that is not hidden, in natural order: `case2` stands before `case10`.
+///
+/// # Errors
+/// A folder that cannot be listed, and a name that [`check_name`] refuses.
 pub fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let list = || -> std::io::Result<Vec<PathBuf>> {
         fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect()
     };
     let mut paths = list().map_err(|error| Problem::Io(error).in_file(folder))?;
     paths.retain(|path| !name(path).starts_with('.'));
+    paths.iter().try_for_each(|path| check_name(path))?;
     paths.sort_by(|a, b| natural_order(&name(a), &name(b)));
     Ok(paths)
+}
+
+/// Refuses a name that is not UTF-8. Cases are matched by names as text, in which all bytes that are not UTF-8 are the same:
+/// one patient's label would go to another's image.
+pub fn check_name(path: &Path) -> Result<()> {
+    let name = path.file_name().unwrap_or_default();
+    if name.to_str().is_some() {
+        return Ok(());
+    }
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    Err(DataError::dataset(folder, format!("the name {name:?} is not UTF-8"), "rename the file or folder"))
 }
 
 /// The folders in a folder.
@@ -34,7 +50,7 @@ pub fn images(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(entries(folder)?.into_iter().filter(is_one).collect())
 }
 
-/// The last part of a path as text.
+/// The last part of a path as text, which [`check_name`] found to be UTF-8.
 pub fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
@@ -72,11 +88,11 @@ pub fn stem(path: &Path) -> String {
 }
 
 /// A subfolder or file by its name in any case, the first of several names that is there.
-pub fn child(folder: &Path, names: &[&str]) -> Option<PathBuf> {
-    let present = entries(folder).ok()?;
-    names
-        .iter()
-        .find_map(|wanted| present.iter().find(|path| name(path).eq_ignore_ascii_case(wanted)).cloned())
+pub fn child(folder: &Path, names: &[&str]) -> Result<Option<PathBuf>> {
+    let present = entries(folder)?;
+    let find =
+        |wanted: &&str| present.iter().find(|path| name(path).eq_ignore_ascii_case(wanted)).cloned();
+    Ok(names.iter().find_map(find))
 }
 
 /// A number behind the last separator of a name, with what stands before: `case1_r2` is (`case1`, 2).

@@ -70,10 +70,10 @@ struct Found {
 pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
     let (mut found, mut findings, mut taken) = (vec![], vec![], BTreeSet::new());
     for (split, folder) in parts(root)? {
-        let (Some(pictures), Some(labels)) = (child(&folder, &IMAGES), child(&folder, &LABELS)) else {
+        let (Some(pictures), Some(labels)) = (child(&folder, &IMAGES)?, child(&folder, &LABELS)?) else {
             continue;
         };
-        let regions = child(&folder, &REGIONS).filter(|masks| *masks != labels);
+        let regions = child(&folder, &REGIONS)?.filter(|masks| *masks != labels);
         let label_files = images(&labels)?;
         let (cases, channels) = channels_by_case(&images(&pictures)?, &label_files);
         let mut raters = raters_by_case(&label_files, &cases, &mut findings);

@@ -13,7 +13,7 @@ use crate::dataset::{
 use crate::error::{DataError, Result};
 use crate::layouts::case_folders::Role;
 use crate::layouts::dataset_json::channel_of;
-use crate::layouts::files::{entries, is_image, name, natural_order, shape, stem};
+use crate::layouts::files::{check_name, entries, is_image, name, natural_order, shape, stem};
 use crate::layouts::{
     DatasetOverrides, Draft, check_exists, in_folder, labels_of, nothing_in, of_file, stray,
 };
@@ -29,11 +29,13 @@ impl Dataset {
         let (mut findings, mut drafts) = (vec![], vec![]);
         for path in paths {
             if matches!(folder_and_series(path), Some((_, Some(_)))) {
+                check_name(path)?;
                 files.insert(path.clone());
                 root = root.or(Some(path));
                 continue;
             }
             check_exists(path)?;
+            check_name(path)?;
             if path.is_dir() {
                 let (draft, strays) = in_folder(path)?;
                 findings.extend(strays.iter().map(stray));
@@ -355,10 +357,14 @@ fn place(folder: &Path, case: &str) -> PathBuf {
 
 /// The shortest unique names of the cases: of the files, of their folders, or both.
 fn ids(found: &[Found]) -> Result<Vec<String>> {
-    let last = |place: &Path, skipped: usize, taken: usize| {
-        let parts = place.iter().rev().skip(skipped).take(taken);
-        let parts: Vec<String> = parts.map(|part| part.to_string_lossy().into_owned()).collect();
-        parts.into_iter().rev().collect::<Vec<_>>().join("/")
+    let last = |place: &Path, skipped: usize, taken: usize| -> Result<String> {
+        let named = place.ancestors().skip(skipped).take(taken).filter(|path| path.file_name().is_some());
+        let mut parts = vec![];
+        for path in named {
+            check_name(path)?;
+            parts.insert(0, name(path));
+        }
+        Ok(parts.join("/"))
     };
     let mut twice = None;
     // A case that is a folder is not named after the folder above alone.
@@ -366,7 +372,8 @@ fn ids(found: &[Found]) -> Result<Vec<String>> {
     let namings =
         [(0, 1), (1, 1), (0, 2), (0, 3)].into_iter().filter(|naming| !(folders && *naming == (1, 1)));
     for (skipped, taken) in namings {
-        let ids: Vec<String> = found.iter().map(|case| last(&case.place, skipped, taken)).collect();
+        let ids: Vec<String> =
+            found.iter().map(|case| last(&case.place, skipped, taken)).collect::<Result<_>>()?;
         let mut taken = BTreeSet::new();
         twice = ids.iter().find(|id| !taken.insert(*id)).cloned();
         if twice.is_none() {

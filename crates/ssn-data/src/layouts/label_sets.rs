@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::dataset::{CaseEntry, CaseFiles, Dataset, Layout, RaterFiles};
 use crate::error::{DataError, Result};
-use crate::layouts::files::{entries, is_image, name, natural_order, numbered_suffix, stem, subfolders};
+use crate::layouts::files::{check_name, entries, is_image, name, natural_order, numbered_suffix, stem, subfolders};
 use crate::layouts::folder_pair::{IMAGES, listed};
 use crate::layouts::names::{core, words};
 use crate::layouts::{DatasetOverrides, Draft};
@@ -66,6 +66,7 @@ impl FilesByCase {
         if path.to_string_lossy().contains(['*', '{']) {
             found.by_pattern(path, known)?;
         } else if path.is_file() {
+            check_name(path)?;
             found.add(known, &[], path, "")?;
         } else {
             found.in_folder(path, known)?;
@@ -205,7 +206,8 @@ impl FilesByCase {
             let mut next = vec![];
             for (folder, captured) in places {
                 let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
-                for entry in entries(&folder).unwrap_or_default() {
+                let present = if folder.is_dir() { entries(&folder)? } else { vec![] };
+                for entry in present {
                     next.extend(
                         matched(&part, &name(&entry), &captured).map(|captured| (entry.clone(), captured)),
                     );

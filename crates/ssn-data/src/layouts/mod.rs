@@ -27,7 +27,7 @@ use crate::dataset::{
     read_labels, unnamed_channels,
 };
 use crate::error::{DataError, Result};
-use crate::layouts::files::{entries, is_other_picture, name, shape, subfolders};
+use crate::layouts::files::{check_name, entries, is_other_picture, name, shape, subfolders};
 use crate::parallel;
 use crate::parallel::MemoryMeter;
 use crate::text::nearest;
@@ -306,6 +306,8 @@ impl Draft {
                 "check that the images are there",
             ));
         }
+        let files = self.entries.iter().flat_map(left_out::files);
+        files.chain(self.unlabeled.iter().flat_map(left_out::files)).try_for_each(|path| check_name(path))?;
         // A single part assigns nothing: `training/` alone still has to be divided.
         if self.entries.iter().all(|entry| entry.split == self.entries[0].split) {
             self.entries.iter_mut().for_each(|entry| entry.split = None);
