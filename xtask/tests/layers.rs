@@ -87,6 +87,7 @@ const MODULES: &[(&str, &[&str])] = &[
         "ssn-data",
         &[
             "text",
+            "seed",
             "error",
             "random",
             "parallel",
@@ -125,6 +126,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "memory",
             "arguments",
             "figures",
+            "metrics_file",
             "predictions",
             "challenges",
             "scores",

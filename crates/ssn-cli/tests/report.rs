@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use common::{Prediction, model, picture, ssn, told};
+use ssn_eval::metrics_file::{resumed, training_row};
 use ssn_eval::{About, Kind, Predictions, file_stem};
 use ssn_io::{Geometry, Image, Limits, Voxels, write};
 use tempfile::TempDir;
@@ -217,6 +218,44 @@ fn a_run_shows_how_it_learned() {
     page(&folder, &["runs/first", "runs/second"], "runs/report");
     let loss = svg(&folder, "runs/report", "training-loss");
     assert!(loss.contains(">first</text>") && loss.contains(">second</text>"));
+}
+
+#[test]
+fn damaged_lines_of_metrics_are_named_and_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    std::fs::create_dir_all(&run).unwrap();
+    std::fs::write(run.join("config.toml"), "").unwrap();
+    let rows = [1, 2, 3].map(|step| training_row(10 * step, [Some(1.5), None, Some(1.0), Some(0.001)]));
+    let text =
+        [&resumed("", 0), &rows[0], &rows[1].replace("1.5", "1.7"), &rows[2]].map(String::as_str).concat();
+    std::fs::write(run.join("metrics.csv"), text).unwrap();
+    let html = page(&folder, &["run"], "run/report");
+    assert!(html.contains("run: line 3 of metrics.csv is damaged and left out."), "{html}");
+    assert!(!svg(&folder, "run/report", "training-loss").contains("1.7"));
+}
+
+#[test]
+fn every_verb_takes_the_largest_seed() {
+    let folder = folder(&["a", "b"], Kind::Stochastic);
+    let seed = u64::MAX.to_string();
+    for arguments in [
+        &["sample", "predictions", "--out", "samples", "--samples", "2", "--json"][..],
+        &["evaluate", "predictions"],
+        &["report", "predictions"],
+        &["view", "predictions", "--export", "page.html"],
+    ] {
+        let output = ssn(&folder, &[arguments, &["--seed", &seed]].concat());
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", told(&output));
+        if arguments.contains(&"--json") {
+            let stdout = String::from_utf8(output.stdout).unwrap();
+            assert!(stdout.contains(&format!("\"seed\": {seed}")), "{stdout}");
+        }
+    }
+    let summary = std::fs::read_to_string(folder.path().join("predictions/evaluation/summary.json")).unwrap();
+    assert!(summary.contains(&seed), "{summary}");
+    let page = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
+    assert!(page.contains("<html"), "the page was written");
 }
 
 /// Counts of a text in a drawing.

@@ -87,6 +87,7 @@ impl Cases for Synthetic {
 #[serde(default, deny_unknown_fields)]
 pub struct SyntheticConfig {
     /// The seed: one seed is one set.
+    #[serde(with = "crate::seed")]
     pub seed: u64,
     /// How many cases there are.
     pub cases: usize,

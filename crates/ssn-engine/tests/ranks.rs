@@ -36,10 +36,11 @@ fn ranks(count: usize, alone: &Command) -> Command {
     command
 }
 
-/// The numbers of every row of the metrics.
+/// The numbers of every row of the metrics, without the checksum.
 fn metrics(run: &Path) -> Vec<Vec<f64>> {
     let text = fs::read_to_string(run.join("metrics.csv")).unwrap();
-    let numbers = |row: &str| row.split(',').map(|cell| cell.parse().unwrap_or(f64::NAN)).collect();
+    let cells = |row: &str| row.rsplit_once(',').map_or(String::new(), |(cells, _)| cells.to_owned());
+    let numbers = |row: &str| cells(row).split(',').map(|cell| cell.parse().unwrap_or(f64::NAN)).collect();
     text.lines().skip(1).map(numbers).collect()
 }
 

@@ -4,22 +4,19 @@ use std::error::Error;
 use std::fs;
 
 use ssn_eval::figures::{Axes, Curve, curves_figure, png_from_svg};
+use ssn_eval::metrics_file::MetricsTable;
 
 /// Rows of `metrics.csv` of which the mean is shown.
 const ROWS: usize = 5;
 
 /// `(step, loss)`, the mean over some rows.
 fn losses(path: &str) -> Result<Vec<(f64, f64)>, Box<dyn Error>> {
-    let text = fs::read_to_string(path)?;
-    let mut rows = vec![];
-    for line in text.lines().skip(1) {
-        let mut fields = line.split(',');
-        if let (Some(step), Some(loss)) = (fields.next(), fields.next())
-            && !loss.is_empty()
-        {
-            rows.push((step.parse::<f64>()?, loss.parse::<f64>()?));
-        }
+    let table = MetricsTable::parse(&fs::read_to_string(path)?)?;
+    if let Some(damage) = table.damage() {
+        eprintln!("{path}: {damage}");
     }
+    let loss = table.columns.iter().position(|column| column == "loss").ok_or("there is no loss")?;
+    let rows: Vec<(f64, f64)> = table.rows.iter().filter_map(|row| Some((row[0]?, row[loss]?))).collect();
     let mean = |rows: &[(f64, f64)]| {
         let count = rows.len() as f64;
         (rows.iter().map(|row| row.0).sum::<f64>() / count, rows.iter().map(|row| row.1).sum::<f64>() / count)

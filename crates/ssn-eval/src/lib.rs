@@ -30,6 +30,7 @@ pub mod error;
 pub mod evaluation;
 pub mod figures;
 mod memory;
+pub mod metrics_file;
 pub mod predictions;
 pub mod report;
 pub mod sampling;

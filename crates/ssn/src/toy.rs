@@ -91,7 +91,7 @@ pub fn solve_toy(config: &ToyProblem, control: Control<'_>) -> Result<ToySolutio
             format!("--pretrain {pretrain} leaves nothing of --steps {steps}; lower it or raise the steps");
         return Err(Error::new(ErrorKind::Usage, message));
     }
-    if config.seed.checked_add(u64::from(config.seeds)).is_none() {
+    if config.seed.checked_add(u64::from(config.seeds.saturating_sub(1))).is_none() {
         let message = format!("--seed {} leaves no room for --seeds {}; lower it", config.seed, config.seeds);
         return Err(Error::new(ErrorKind::Usage, message));
     }
@@ -115,7 +115,7 @@ pub fn solve_toy(config: &ToyProblem, control: Control<'_>) -> Result<ToySolutio
 
 /// Trains every model with every seed, as many at once as there are cores. Sorted by model, then seed.
 fn train_all(config: &ToyProblem, control: Control<'_>) -> Result<Vec<ToyResult>> {
-    let seeds = config.seed..config.seed + u64::from(config.seeds);
+    let seeds = (0..u64::from(config.seeds)).map(|number| config.seed + number);
     let jobs: VecDeque<_> =
         MODELS.iter().flat_map(|&model| seeds.clone().map(move |seed| (model, seed))).collect();
     let total = jobs.len() * config.steps as usize;

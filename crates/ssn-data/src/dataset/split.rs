@@ -15,6 +15,7 @@ use ssn_io::{Limits, read_bytes, write_atomically};
 use crate::dataset::{CaseEntry, Dataset};
 use crate::error::{DataError, Result};
 use crate::random::{Purpose, RandomStream};
+use crate::seed::to_toml;
 
 /// One of the three parts of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -191,6 +192,7 @@ pub struct SplitFile {
 #[serde(deny_unknown_fields)]
 struct Content {
     method: String,
+    #[serde(default, deserialize_with = "crate::seed::option::deserialize")]
     seed: Option<u64>,
     train: Option<Vec<String>>,
     validation: Option<Vec<String>>,
@@ -305,7 +307,7 @@ impl SplitFile {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "method = {}", quoted(&self.method));
         if let Some(seed) = self.seed {
-            let _ = writeln!(text, "seed = {seed}");
+            let _ = writeln!(text, "seed = {}", to_toml(seed));
         }
         match &self.assignment {
             SplitAssignment::Parts(lists) => {
@@ -348,6 +350,8 @@ pub struct SplitConfig {
     /// The fold that is the validation set.
     pub fold: usize,
     /// The seed of the division.
+    #[serde(with = "crate::seed")]
+    #[schemars(with = "u64")]
     pub seed: u64,
     /// Use the parts that the dataset itself assigns, where it assigns every case.
     pub given: bool,
@@ -495,6 +499,17 @@ mod tests {
             let parts = back.parts(&path, &cases, &[], 1).unwrap();
             assert_eq!(parts[0], parts[1], "one group, one part");
         }
+    }
+
+    #[test]
+    fn the_largest_seed_comes_back() {
+        let split = SplitFile::by_folds(&cases(&["a1", "b1"]), 2, u64::MAX).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("split.toml");
+        split.write(&path).unwrap();
+        assert_eq!(SplitFile::read(&path).unwrap(), split);
+        let config = SplitConfig { seed: u64::MAX, ..SplitConfig::default() };
+        assert_eq!(toml::from_str::<SplitConfig>(&toml::to_string(&config).unwrap()).unwrap(), config);
     }
 
     #[test]

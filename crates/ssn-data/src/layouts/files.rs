@@ -90,8 +90,7 @@ pub fn stem(path: &Path) -> String {
 /// A subfolder or file by its name in any case, the first of several names that is there.
 pub fn child(folder: &Path, names: &[&str]) -> Result<Option<PathBuf>> {
     let present = entries(folder)?;
-    let find =
-        |wanted: &&str| present.iter().find(|path| name(path).eq_ignore_ascii_case(wanted)).cloned();
+    let find = |wanted: &&str| present.iter().find(|path| name(path).eq_ignore_ascii_case(wanted)).cloned();
     Ok(names.iter().find_map(find))
 }
 

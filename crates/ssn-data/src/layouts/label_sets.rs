@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 
 use crate::dataset::{CaseEntry, CaseFiles, Dataset, Layout, RaterFiles};
 use crate::error::{DataError, Result};
-use crate::layouts::files::{check_name, entries, is_image, name, natural_order, numbered_suffix, stem, subfolders};
+use crate::layouts::files::{
+    check_name, entries, is_image, name, natural_order, numbered_suffix, stem, subfolders,
+};
 use crate::layouts::folder_pair::{IMAGES, listed};
 use crate::layouts::names::{core, words};
 use crate::layouts::{DatasetOverrides, Draft};

@@ -22,6 +22,7 @@ use ssn_core::{OnProgress, Progress};
 #[cfg(feature = "clap")]
 use crate::arguments::{pictured_cases, shown_samples};
 use crate::error::{EvalError, Result};
+use crate::metrics_file::METRICS_FILE;
 use crate::predictions::{ABOUT_FILE, Predictions};
 use headline::Headline;
 use material::{Material, Measured, Survey, survey};
@@ -29,7 +30,7 @@ pub use output::ReportFiles;
 use output::{Drawn, Report};
 use scores::Scores;
 pub use training::training_picture;
-use training::{CONFIG_FILE, METRICS_FILE, Run};
+use training::{CONFIG_FILE, Run};
 
 /// What is shown, and where.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,6 +92,9 @@ pub fn report(config: &ReportConfig, progress: OnProgress<'_>) -> Result<ReportF
         match materials.is_empty() {
             true => report.page.section("Training"),
             false => report.page.folded("Training"),
+        }
+        for (run, damage) in runs.iter().filter_map(|run| Some((run, run.damage()?))) {
+            report.page.paragraph(&format!("{}: {damage}.", run.name));
         }
         match training::figures(&runs) {
             none if none.is_empty() => report.page.paragraph("Nothing was measured yet."),

@@ -3,14 +3,13 @@
 use std::path::Path;
 
 use serde::Deserialize;
-use ssn_data::text::csv_rows;
 use ssn_io::{Limits, read_bytes};
 
 use super::output::Drawn;
 use crate::error::{EvalError, Result};
 use crate::figures::{Axes, Curve, CurvePanel, StepMark, curve_panels, curves_figure, png_from_svg};
+use crate::metrics_file::{METRICS_FILE, MetricsTable};
 
-pub(super) const METRICS_FILE: &str = "metrics.csv";
 /// The frozen config in the folder of a run.
 pub(super) const CONFIG_FILE: &str = "config.toml";
 
@@ -18,9 +17,7 @@ pub(super) const CONFIG_FILE: &str = "config.toml";
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) name: String,
-    columns: Vec<String>,
-    /// Numbers, where there are some.
-    rows: Vec<Vec<Option<f64>>>,
+    metrics: MetricsTable,
     config: FrozenConfig,
 }
 
@@ -82,31 +79,24 @@ impl Run {
     pub(super) fn read(folder: &Path, name: String) -> Result<Self> {
         let path = folder.join(METRICS_FILE);
         let bytes = read_bytes(&path, &Limits::default())?;
-        let text = String::from_utf8_lossy(&bytes);
-        let rows = csv_rows(&text)
-            .map_err(|error| EvalError::mismatch(format!("{} cannot be read: {error}", path.display())))?;
-        let mut rows = rows.into_iter().map(|row| row.cells);
-        let columns = rows.next().unwrap_or_default();
-        if columns.first().map(String::as_str) != Some("step") {
-            return Err(EvalError::mismatch(format!(
-                "{} does not begin with the column `step`; is this a run's?",
-                path.display()
-            )));
-        }
-        // A run that is still learning may be writing its last row.
-        let whole = rows.filter(|row| row.len() == columns.len());
-        let rows = whole.map(|row| row.iter().map(|cell| cell.parse().ok()).collect()).collect();
-        Ok(Self { name, columns, rows, config: FrozenConfig::read(folder) })
+        let metrics = MetricsTable::parse(&String::from_utf8_lossy(&bytes))
+            .map_err(|error| EvalError::mismatch(format!("{} {error}", path.display())))?;
+        Ok(Self { name, metrics, config: FrozenConfig::read(folder) })
+    }
+
+    /// A sentence about damaged lines; nothing if there are none.
+    pub(super) fn damage(&self) -> Option<String> {
+        self.metrics.damage()
     }
 
     pub(super) fn steps(&self) -> Option<f64> {
-        self.rows.last().and_then(|row| row[0])
+        self.metrics.rows.last().and_then(|row| row[0])
     }
 
     /// The points `(step, value)` of a column.
     fn points(&self, column: &str) -> Vec<(f64, f64)> {
-        let Some(place) = self.columns.iter().position(|name| name == column) else { return vec![] };
-        self.rows.iter().filter_map(|row| Some((row[0]?, row[place]?))).collect()
+        let Some(place) = self.metrics.columns.iter().position(|name| name == column) else { return vec![] };
+        self.metrics.rows.iter().filter_map(|row| Some((row[0]?, row[place]?))).collect()
     }
 
     /// The step and the GED² of the best checkpoint: the first validation with the smallest value, after the mean alone was
@@ -305,6 +295,9 @@ pub fn training_picture(run_folder: &Path) -> Result<Vec<u8>> {
     }
     if let Some((step, ged)) = run.best() {
         title += &format!("; best GED² {ged:.3} at step {step}");
+    }
+    if let Some(damage) = run.damage() {
+        title += &format!("; {damage}");
     }
     let (marks, runs) = (run.marks(), [run]);
     let panel = |quantity: &Quantity| {

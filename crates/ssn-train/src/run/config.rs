@@ -86,7 +86,8 @@ pub struct TrainingSection {
     /// Steps of the run.
     pub steps: u64,
     /// The seed of first weights, batches, and noise.
-    #[serde(default)]
+    #[serde(default, with = "ssn_data::seed")]
+    #[schemars(with = "u64")]
     pub seed: u64,
     /// The precision of the network's numbers; nothing means bfloat16 in the backbone on a GPU, and single precision on
     /// CPUs.

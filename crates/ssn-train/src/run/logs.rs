@@ -10,14 +10,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use ssn_data::Batch;
+use ssn_eval::metrics_file::{METRICS_FILE, resumed, training_row, validation_row};
 use ssn_io::write_atomically;
 
 use crate::checkpoint::AverageMeter;
 use crate::error::{Result, TrainError, unsaved};
-
-const METRICS: &str = "metrics.csv";
-const HEADER: &str = "step,loss,ess,gradient_norm,learning_rate,\
-validation_ged,validation_diversity,validation_rater_diversity,validation_dice";
 
 /// The means of a validation over its cases; nothing where no case defines one.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -55,21 +52,15 @@ impl MetricsCsv {
     /// Opens the file of a run that stands after `step` steps, and removes what came later. A validation of that very
     /// step comes after its checkpoint, and is done again.
     pub fn open(run: &Path, step: u64) -> Result<Self> {
-        let path = run.join(METRICS);
+        let path = run.join(METRICS_FILE);
         let failed = |error| unsaved(&path, error);
-        let old = match fs::read_to_string(&path) {
-            Ok(text) => text,
+        let old = match fs::read(&path) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(failed(error)),
         };
-        let keeps = |row: &&str| {
-            // A full disk may have cut the last row.
-            let number = row.split(',').next().filter(|_| row.ends_with('\n'));
-            let number = number.and_then(|step| step.parse::<u64>().ok());
-            number.is_some_and(|number| number < step || number == step && !is_validation(row))
-        };
-        let rows: String = old.split_inclusive('\n').skip(1).filter(keeps).collect();
-        write_atomically(&path, |out| write!(out, "{HEADER}\n{rows}"))
+        let kept = resumed(&old, step);
+        write_atomically(&path, |out| out.write_all(kept.as_bytes()))
             .map_err(|error| failed(error.source))?;
         let file = ssn_io::open_own(&path, true).map_err(failed)?;
         Ok(Self { path, file })
@@ -77,14 +68,12 @@ impl MetricsCsv {
 
     /// Adds the row of the steps up to `step`.
     pub fn training(&mut self, step: u64, interval: &AverageMeter) -> Result<()> {
-        let cells = interval.columns().map(|(_, value)| cell(value));
-        self.append(format!("{step},{},,,,\n", cells.join(",")))
+        self.append(training_row(step, interval.columns().map(|(_, value)| value)))
     }
 
     /// Adds the row of a validation after `step` steps.
     pub fn validation(&mut self, step: u64, validation: &ValidationScores) -> Result<()> {
-        let cells = validation.columns().map(|(_, value)| cell(value));
-        self.append(format!("{step},,,,,{}\n", cells.join(",")))
+        self.append(validation_row(step, validation.columns().map(|(_, value)| value)))
     }
 
     /// A row in one write, so that a stop never leaves half of one.
@@ -96,16 +85,6 @@ impl MetricsCsv {
     pub fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(|error| unsaved(&self.path, error))
     }
-}
-
-/// The shortest text that gives the same number back.
-fn cell(value: Option<f64>) -> String {
-    value.map_or(String::new(), |value| value.to_string())
-}
-
-/// Steps that could not be applied leave the cells of a training row empty as well.
-fn is_validation(row: &str) -> bool {
-    row.trim_end().split(',').skip(5).any(|cell| !cell.is_empty())
 }
 
 /// Writes scalars to an event file of TensorBoard, as `torch.utils.tensorboard.SummaryWriter`.
@@ -275,45 +254,23 @@ mod tests {
     #[test]
     fn rows_after_the_checkpoint_are_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let text = || fs::read_to_string(folder.path().join(METRICS)).unwrap();
+        let text = || fs::read_to_string(folder.path().join(METRICS_FILE)).unwrap();
         let mut interval = AverageMeter::default();
         interval.add(&report(0, 1.0));
         interval.add(&report(1, 0.5));
+        let scores = ValidationScores { ged: Some(0.25), ..ValidationScores::default() };
         let mut metrics = MetricsCsv::open(folder.path(), 0).unwrap();
         for step in [2, 4] {
             metrics.training(step, &interval).unwrap();
-            metrics
-                .validation(step, &ValidationScores { ged: Some(0.25), ..ValidationScores::default() })
-                .unwrap();
+            metrics.validation(step, &scores).unwrap();
         }
-        let row = |step| format!("{step},0.75,3,2,0.001,,,,\n");
-        let validation = |step| format!("{step},,,,,0.25,,,\n");
-        let whole = format!("{HEADER}\n{}{}{}{}", row(2), validation(2), row(4), validation(4));
+        let row = |step| training_row(step, [Some(0.75), Some(3.0), Some(2.0), Some(0.001)]);
+        let validation = |step| validation_row(step, [Some(0.25), None, None, None]);
+        let whole = [resumed("", 0), row(2), validation(2), row(4), validation(4)].concat();
         assert_eq!(text(), whole);
-        MetricsCsv::open(folder.path(), 5).unwrap();
-        assert_eq!(text(), whole);
+        // What stays is tested where it is decided; here, that it is written.
         MetricsCsv::open(folder.path(), 4).unwrap();
-        assert_eq!(text(), format!("{HEADER}\n{}{}{}", row(2), validation(2), row(4)));
-        MetricsCsv::open(folder.path(), 3).unwrap();
-        assert_eq!(text(), format!("{HEADER}\n{}{}", row(2), validation(2)));
-    }
-
-    #[test]
-    fn the_row_of_steps_that_were_not_applied_is_no_validation() {
-        let folder = tempfile::tempdir().unwrap();
-        MetricsCsv::open(folder.path(), 0).unwrap().training(2, &AverageMeter::default()).unwrap();
-        MetricsCsv::open(folder.path(), 2).unwrap();
-        let text = fs::read_to_string(folder.path().join(METRICS)).unwrap();
-        assert_eq!(text, format!("{HEADER}\n2,,,,,,,,\n"));
-    }
-
-    #[test]
-    fn half_a_row_is_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join(METRICS), format!("{HEADER}\n10,1,1,1,1,,,,\n2")).unwrap();
-        MetricsCsv::open(folder.path(), 20).unwrap();
-        let text = fs::read_to_string(folder.path().join(METRICS)).unwrap();
-        assert_eq!(text, format!("{HEADER}\n10,1,1,1,1,,,,\n"));
+        assert_eq!(text(), whole.replace(&validation(4), ""));
     }
 
     #[test]
