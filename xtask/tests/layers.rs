@@ -57,6 +57,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "own_files",
             "error",
             "panics",
+            "memory",
             "limits",
             "open",
             "voxels",
@@ -236,6 +237,33 @@ fn modules_import_only_downwards() {
                 if imported.starts_with(char::is_uppercase) && !COMMON.contains(&imported.as_str()) {
                     wrong.push(format!("{}: import {imported} from its module", file.display()));
                 }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The crates that read the files of users, without torch.
+const READERS: &[&str] = &["ssn-io", "ssn-data", "ssn-eval", "ssn-view", "ssn-cli"];
+/// Their files that open what is the system's or their own.
+const OPENERS: &[&str] = &["atomic.rs", "open.rs", "memory.rs", "hdf5.rs", "engine.rs", "info.rs"];
+
+/// A pipe would wait for ever where a file is opened in another way.
+#[test]
+fn files_of_users_are_opened_by_ssn_io() {
+    let mut wrong = vec![];
+    for file in READERS.iter().flat_map(|name| sources(&folder_of(name).join("src"))) {
+        if OPENERS.iter().any(|name| file.ends_with(name)) {
+            continue;
+        }
+        let text = fs::read_to_string(&file).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in code_lines(code) {
+            if ["File::open(", "fs::read(", "fs::read_to_string("].iter().any(|open| line.contains(open)) {
+                wrong.push(format!(
+                    "{}:{number}: open it with `ssn_io::open_file` or `read_bytes`",
+                    file.display()
+                ));
             }
         }
     }

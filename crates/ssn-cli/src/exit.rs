@@ -4,14 +4,17 @@ use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
+use signal_hook::consts::SIGABRT;
+use signal_hook::flag::register_conditional_shutdown;
 use ssn_core::CoreError;
 use ssn_data::DataError;
+use ssn_data::text::visible;
 use ssn_eval::EvalError;
 use ssn_io::{FileError, Problem};
-use style::ERROR;
 
 /// Exit codes of `ssn` and `ssn-engine`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,14 +65,13 @@ impl Failure {
 
     /// A file that cannot be read or written: bad data, unless the system refused.
     pub fn of_file(error: FileError) -> Self {
-        let exit = if matches!(error.problem, Problem::Io(_)) { Exit::Io } else { Exit::BadData };
-        Self::new(exit, error)
+        Self::new(of_problem(&error.problem), error)
     }
 
     /// Tells the user on standard error; it is the last that is told.
     pub fn tell(&self) {
         *IS_TOLD.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        tell(&format!("{ERROR}error:{ERROR:#} {}", self.message));
+        tell(&format!("error: {}", self.message));
     }
 
     /// Tells the user on standard error and gives the exit code.
@@ -79,10 +81,18 @@ impl Failure {
     }
 }
 
+fn of_problem(problem: &Problem) -> Exit {
+    match problem {
+        Problem::Io(_) => Exit::Io,
+        Problem::Memory { .. } => Exit::OutOfMemory,
+        _ => Exit::BadData,
+    }
+}
+
 impl From<DataError> for Failure {
     fn from(error: DataError) -> Self {
         let exit = match &error {
-            DataError::File(file) if matches!(file.problem, Problem::Io(_)) => Exit::Io,
+            DataError::File(file) => of_problem(&file.problem),
             DataError::Write(_) => Exit::Io,
             DataError::Setting { .. } => Exit::Usage,
             _ => Exit::BadData,
@@ -127,6 +137,14 @@ pub mod style {
     pub const NOTE: Style = AnsiColor::Cyan.on_default();
 }
 
+/// Makes the end of memory an exit code: the standard library tells how much could not be had, and aborts. Nothing else aborts in
+/// a program without foreign code, whose panics unwind.
+pub fn exit_where_memory_ends() {
+    let always = Arc::new(AtomicBool::new(true));
+    // Where this cannot be arranged, the program ends as any other.
+    let _ = register_conditional_shutdown(SIGABRT, Exit::OutOfMemory as i32, always);
+}
+
 /// Whether the end of the command was told.
 static IS_TOLD: Mutex<bool> = Mutex::new(false);
 
@@ -138,11 +156,24 @@ pub(crate) fn unless_ended(work: impl FnOnce()) {
     }
 }
 
+/// A text with the first word in its color, where it is one of those that say how bad something is.
+pub(crate) fn colored(text: &str) -> String {
+    let words = [("error", style::ERROR), ("warning", style::WARNING), ("note", style::NOTE)];
+    let found = words.into_iter().find_map(|(word, style)| {
+        // Findings begin with the word, padded to a column.
+        let (column, marked) = (format!("{word:<8} "), format!("{word}:"));
+        let end = if text.starts_with(&marked) { marked.len() } else { word.len() };
+        (text.starts_with(&column) || text.starts_with(&marked)).then(|| (style, text.split_at(end)))
+    });
+    found.map_or(text.to_owned(), |(style, (word, rest))| format!("{style}{word}{style:#}{rest}"))
+}
+
 /// Writes a line to standard error. Where nobody can be told, as on a full disk or after the terminal was closed, the
 /// work goes on all the same.
 pub fn tell(line: &str) {
-    let line = terminal_width().map_or_else(|| line.to_owned(), |width| wrapped(line, width));
-    let _ = anstream::stderr().write_all(format!("{line}\n").as_bytes());
+    let line = visible(line);
+    let line = terminal_width().map_or_else(|| line.to_string(), |width| wrapped(&line, width));
+    let _ = anstream::stderr().write_all(format!("{}\n", colored(&line)).as_bytes());
 }
 
 /// The columns of the terminal that standard error goes to; nothing if that is none.
@@ -184,16 +215,23 @@ pub fn json(value: &impl Serialize) -> Result<String, Failure> {
     Ok(text + "\n")
 }
 
-/// Writes sentences to standard output, in lines that fit a terminal.
+/// Writes findings and other sentences to standard output, in lines that fit a terminal.
 pub fn print_sentences(text: &str) -> Result<Exit, Failure> {
-    match width_of(&std::io::stdout()) {
-        Some(width) => print(&(wrapped(text, width) + "\n")),
-        None => print(text),
-    }
+    let text = visible(text);
+    let line = |line: &str| match width_of(&std::io::stdout()) {
+        Some(width) => colored(&wrapped(line, width)) + "\n",
+        None => colored(line) + "\n",
+    };
+    write_out(&text.lines().map(line).collect::<String>())
 }
 
-/// Writes a result to standard output. A reader that has seen enough, such as `head`, is no error.
+/// Writes a result to standard output, with what would steer a terminal made visible. A reader that has seen enough, such as
+/// `head`, is no error.
 pub fn print(text: &str) -> Result<Exit, Failure> {
+    write_out(&visible(text))
+}
+
+fn write_out(text: &str) -> Result<Exit, Failure> {
     match anstream::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Failure::new(Exit::Io, format!("cannot write to standard output: {error}")))
@@ -205,6 +243,16 @@ pub fn print(text: &str) -> Result<Exit, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_that_say_how_bad_something_is_have_colors() {
+        let (error, warning) = (style::ERROR, style::WARNING);
+        assert_eq!(colored("error: a"), format!("{error}error:{error:#} a"));
+        assert_eq!(colored("warning  a"), format!("{warning}warning{warning:#}  a"));
+        for plain in ["errors are", "a error: b", "note", ""] {
+            assert_eq!(colored(plain), plain);
+        }
+    }
 
     #[test]
     fn lines_end_between_words_and_commands_stay_whole() {

@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use ssn_cli::exit::{Exit, Failure};
+use ssn_cli::exit::{Exit, Failure, exit_where_memory_ends};
 use ssn_cli::verbs::{check, evaluate, info, init, prepare, report, sample, view};
 use ssn_cli::{Cli, Verb, engine, threads};
 use ssn_eval::check_memory;
 
 fn main() -> ExitCode {
+    exit_where_memory_ends();
     let cli = Cli::parse();
     match begin().and_then(|()| run(&cli)) {
         Ok(exit) => exit.into(),

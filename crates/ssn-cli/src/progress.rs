@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use ssn_core::progress::{PhaseId, Progress};
-use ssn_data::text::spoken;
+use ssn_data::text::{spoken, visible};
 
-use crate::exit::{tell, terminal_width, unless_ended, wrapped};
+use crate::exit::{colored, tell, terminal_width, unless_ended, wrapped};
 
 /// How often plain lines are written at first where there is no terminal, and at last in long work.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
@@ -24,7 +24,7 @@ static LINES: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 pub fn message(line: &str) {
     match terminal_width() {
         Some(width) => {
-            let _ = LINES.println(wrapped(line, width));
+            let _ = LINES.println(colored(&wrapped(&visible(line), width)));
         }
         None => tell(line),
     }
@@ -175,7 +175,7 @@ pub fn show(quiet: bool) -> impl Fn(Progress<'_>) + Sync {
             }
             Progress::Current { phase, what } => {
                 if let Some(mut state) = phases.state(phase) {
-                    what.clone_into(&mut state.current);
+                    state.current = visible(what).into_owned();
                 }
             }
             Progress::Message(line) => message(line),

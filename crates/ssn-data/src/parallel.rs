@@ -9,9 +9,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::{fmt, fs, thread};
+use std::{fmt, thread};
 
 use serde::Serialize;
+use ssn_io::memory;
 
 use crate::error::{DataError, Result};
 
@@ -27,23 +28,12 @@ const FALLBACK_BYTES: u64 = 2 << 30;
 
 /// A quarter of the memory that is available now, to the system or to the group of processes that this one belongs to.
 pub fn default_bytes() -> usize {
-    available().map_or(FALLBACK_BYTES, |bytes| bytes / DEFAULT_SHARE) as usize
+    memory::available_bytes().map_or(FALLBACK_BYTES, |bytes| bytes / DEFAULT_SHARE) as usize
 }
 
 /// The memory that is available now; as much as can be counted where the system does not say it.
 pub fn available_bytes() -> usize {
-    available().map_or(usize::MAX, |bytes| bytes as usize)
-}
-
-fn available() -> Option<u64> {
-    let system = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
-        Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? << 10)
-    });
-    let number = |path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
-    let group = number("/sys/fs/cgroup/memory.max")
-        .map(|most| most.saturating_sub(number("/sys/fs/cgroup/memory.current").unwrap_or(0)));
-    [system, group].into_iter().flatten().min()
+    memory::available_bytes().map_or(usize::MAX, |bytes| bytes as usize)
 }
 
 /// Called after each case, from any thread, with the number of cases done.

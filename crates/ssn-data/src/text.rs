@@ -1,5 +1,6 @@
 //! Text: natural order of names, the most similar name, numbers and durations for people, and tables of comma-separated values (RFC 4180).
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::io::Read;
 
@@ -71,6 +72,23 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
+/// A text without characters that steer a terminal, which stand as `\u001b`: control characters but the end of a line, and
+/// those that turn the direction of text. As escapes of JSON, they leave JSON as it is.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let is_hidden = |c: char| {
+        c.is_control() && c != '\n'
+            || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let shown = |c: char| match is_hidden(c) {
+        true => format!("\\u{:04x}", u32::from(c)),
+        false => c.to_string(),
+    };
+    Cow::Owned(text.chars().map(shown).collect())
+}
+
 /// A row of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsvRow {
@@ -80,7 +98,8 @@ pub struct CsvRow {
     pub cells: Vec<String>,
 }
 
-/// The rows of a text; those without any text are left out. A quote counts at the very start of a cell.
+/// The rows of a text; those without any text are left out. A quote counts at the very start of a cell, and the apostrophe that
+/// [`csv_text`] puts before formulas is taken away.
 ///
 /// # Errors
 /// A sentence about a quote that is not closed.
@@ -103,19 +122,33 @@ pub fn csv_rows(text: &str) -> Result<Vec<CsvRow>, String> {
         }
         line += text[counted..start].matches('\n').count();
         counted = start;
-        rows.push(CsvRow { line, cells: record.iter().map(|cell| cell.trim().to_owned()).collect() });
+        let cells = record.iter().map(|cell| unguarded(cell.trim()).to_owned());
+        rows.push(CsvRow { line, cells: cells.collect() });
     }
     Err(format!("the row of line {line} has a cell whose quote is not closed"))
 }
 
-/// Rows as text, with cells in quotes where they need them and `\n` after each row.
+/// Whether a spreadsheet could take a cell for a formula, as it is or behind apostrophes. Numbers are none.
+fn is_formula(cell: &str) -> bool {
+    cell.trim_start_matches('\'').starts_with(['=', '+', '-', '@', '\t', '\r'])
+        && cell.parse::<f64>().is_err()
+}
+
+/// A cell as [`csv_text`] took it.
+fn unguarded(cell: &str) -> &str {
+    cell.strip_prefix('\'').filter(|rest| is_formula(rest)).unwrap_or(cell)
+}
+
+/// Rows as text, with cells in quotes where they need them and `\n` after each row. Text that a spreadsheet would run as a
+/// formula gets an apostrophe in front, which [`csv_rows`] takes away.
 pub fn csv_text(rows: &[Vec<String>]) -> String {
     let mut text = vec![];
     {
         let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(&mut text);
         for row in rows {
+            let guarded = |cell: &String| if is_formula(cell) { format!("'{cell}") } else { cell.clone() };
             // Writing to memory cannot fail.
-            let _ = writer.write_record(row);
+            let _ = writer.write_record(row.iter().map(guarded));
         }
     }
     String::from_utf8(text).expect("cells are text")
@@ -185,6 +218,29 @@ mod tests {
         let text = csv_text(&rows);
         assert_eq!(text, "plain,a b,\"x,\"\"y\"\"\",,\"a\nb\"\n1,–\n");
         assert!(csv_rows(&text).unwrap().into_iter().map(|row| row.cells).eq(rows));
+    }
+
+    #[test]
+    fn spreadsheets_run_no_cell_and_all_come_back() {
+        let rows = [
+            cells(&["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@x", "'=y", "''-z", "-case", "'quoted'"]),
+            cells(&["-0.5", "+3", "-1e-5", "-inf", "a=b", "1-2", "'", ""]),
+        ];
+        let text = csv_text(&rows);
+        assert_eq!(
+            text,
+            "'=cmd|' /C calc'!A0,'+1+1,'-2+3,'@x,''=y,'''-z,'-case,'quoted'\n-0.5,+3,-1e-5,-inf,a=b,1-2,',\n"
+        );
+        assert!(csv_rows(&text).unwrap().into_iter().map(|row| row.cells).eq(rows));
+    }
+
+    #[test]
+    fn nothing_steers_a_terminal() {
+        let text = "\u{1b}]0;x\u{7}a\r\u{9b}b\u{202e}c\u{2066}\u{7f}\t\nü²";
+        let expected = "\\u001b]0;x\\u0007a\\u000d\\u009bb\\u202ec\\u2066\\u007f\\u0009\nü²";
+        assert_eq!(visible(text), expected);
+        let json = serde_json::to_string(text).unwrap();
+        assert_eq!(serde_json::from_str::<String>(&visible(&json)).unwrap(), text);
     }
 
     #[test]

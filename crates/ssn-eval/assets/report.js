@@ -90,7 +90,10 @@ const csv = (table) => {
   // Numbers as programs read them; a dash is a value that is not there.
   const plain = (text) => (text === "–" ? "" : text.replaceAll("−", "-"));
   const quoted = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-  return [head, ...rows.map(named)].map((row) => row.map((cell) => quoted(plain(cell.text))).join(",")).join("\n") + "\n";
+  // Text that a spreadsheet would run as a formula; numbers are none.
+  const number = /^[-+]?\d*\.?\d+(e[-+]?\d+)?( ± \d*\.?\d+)?( %)?$/i;
+  const guarded = (text) => (/^[=+\-@\t\r]/.test(text) && !number.test(text) ? `'${text}` : text);
+  return [head, ...rows.map(named)].map((row) => row.map((cell) => quoted(guarded(plain(cell.text)))).join(",")).join("\n") + "\n";
 };
 
 const markdown = (table) => {

@@ -201,6 +201,7 @@ fn parts_that_disagree_are_refused() {
             refuse(&|about| about.size = [0, 4, 5], good(), None),
             refuse(&|about| about.geometry.spacing[1] = 0.0, good(), None),
             refuse(&|about| about.geometry.origin[0] = f64::NAN, good(), None),
+            refuse(&|about| about.geometry.direction = [[0.0; 3]; 3], good(), None),
             refuse(&|_| {}, good(), Some(vec![1; 3])),
             refuse(&|_| {}, good(), Some(vec![2; 12])),
         ]

@@ -66,6 +66,18 @@ pub enum Problem {
         /// The field of [`Limits`](crate::Limits) to raise.
         name: &'static str,
     },
+    /// More memory than there is.
+    #[error(
+        "it takes about {} MB of memory, but {} MB are left; close other programs, or use a machine with more memory",
+        needed.div_ceil(1_000_000),
+        left / 1_000_000
+    )]
+    Memory {
+        /// Bytes that the file takes in memory.
+        needed: u64,
+        /// Bytes that are left.
+        left: u64,
+    },
     /// A feature of the format that this reader does not know.
     #[error("{what} is not supported; {advice}")]
     Unsupported {

@@ -103,6 +103,16 @@ impl Geometry {
         affine
     }
 
+    /// Whether the axes point in different directions. Those of a cuboid span 1, with a gantry tilt of 30° 0.87, and 0 where axes
+    /// fall together or have no direction.
+    pub fn spans_volume(&self) -> bool {
+        let [i, j, k] = [0, 1, 2].map(|axis| self.direction.map(|row| row[axis]));
+        let cross = [j[1] * k[2] - j[2] * k[1], j[2] * k[0] - j[0] * k[2], j[0] * k[1] - j[1] * k[0]];
+        let volume = i.iter().zip(cross).map(|(a, b)| a * b).sum::<f64>().abs();
+        // Not true of what is not a number.
+        volume >= 1e-3 && volume.is_finite()
+    }
+
     /// The same place with x and y pointing the other way: between RAS and LPS, in either direction.
     pub fn with_x_and_y_flipped(mut self) -> Self {
         for row in 0..2 {

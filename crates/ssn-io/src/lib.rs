@@ -24,6 +24,7 @@ pub mod error;
 pub mod formats;
 pub mod geometry;
 pub mod limits;
+pub mod memory;
 pub mod open;
 pub mod own_files;
 mod panics;

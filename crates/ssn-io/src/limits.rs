@@ -1,6 +1,7 @@
 //! How large things may be. Every reader asks here before it allocates.
 
 use crate::error::Problem;
+use crate::memory::available_bytes;
 
 /// Bytes of a value in single precision.
 const SINGLE: u64 = 4;
@@ -9,6 +10,28 @@ const SINGLE: u64 = 4;
 /// a copy in single precision afterwards. All of them count, since an allocator may keep what was given back.
 pub(crate) fn memory_of(values: u64, size: usize) -> u64 {
     values.saturating_mul(2 * size as u64 + SINGLE)
+}
+
+/// What takes less is not compared with the memory that is left, for that takes a while to find out.
+const ALWAYS_LEFT: u64 = 16 << 20;
+
+/// Refuses what takes more memory than is left. Readers ask when all data are known to be there, right before they allocate.
+///
+/// # Errors
+/// [`Problem::Memory`].
+pub fn check_left(needed: u64) -> Result<(), Problem> {
+    if needed <= ALWAYS_LEFT {
+        return Ok(());
+    }
+    match available_bytes() {
+        Some(left) if needed > left => Err(Problem::Memory { needed, left }),
+        _ => Ok(()),
+    }
+}
+
+/// What [`memory_of`] says, less what is given back in between.
+pub(crate) fn at_a_time(memory: u64) -> u64 {
+    memory / 3 * 2
 }
 
 /// Limits on what is read from files. They stop damaged and hostile files, and can be raised for genuine ones.
@@ -69,7 +92,7 @@ impl Limits {
         }
     }
 
-    /// Refuses a file of a size that would cost too much memory.
+    /// Refuses a file that would cost too much memory for its size.
     pub(crate) fn check_memory(&self, found: u64, file_bytes: u64) -> Result<(), Problem> {
         let limit = self.memory(file_bytes);
         if found <= limit {
@@ -115,6 +138,14 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn nothing_takes_more_memory_than_is_left() {
+        assert!(check_left(1 << 20).is_ok());
+        let message = check_left(1 << 60).unwrap_err().to_string();
+        assert!(message.starts_with("it takes about 1152921504607 MB of memory, but "), "{message}");
+    }
 
     #[test]
     fn a_small_file_may_cost_little_where_it_is_not_trusted() {

@@ -255,6 +255,7 @@ fn damage_ends_in_a_sentence() {
         ("another size", changed(&|file| file.short(ROWS, 3))),
         ("another orientation", changed(&|file| file.text(ORIENTATION, b"DS", "1\\0\\0\\0\\0.6\\0.8"))),
         ("no orientation", changed(&|file| file.text(ORIENTATION, b"DS", "1\\0\\0\\1\\0\\0"))),
+        ("zero orientation", changed(&|file| file.text(ORIENTATION, b"DS", "0\\0\\0\\0\\0\\0"))),
         ("another spacing", changed(&|file| file.text(SPACING, b"DS", "0.5\\0.26"))),
         ("no spacing", changed(&|file| file.text(SPACING, b"DS", "0\\x"))),
         ("tilted", changed(&|file| file.text(POSITION, b"DS", "10\\20.5\\2"))),

@@ -48,6 +48,38 @@ fn pictures_go_round() {
     }
 }
 
+/// In every format that says where the axes of an image point.
+#[test]
+fn axes_without_a_direction_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |name: &str, change: &dyn Fn(Vec<u8>) -> Vec<u8>| {
+        let path = folder.path().join(name);
+        let bytes = change(std::fs::read(&path).unwrap());
+        std::fs::write(&path, bytes).unwrap();
+        read(&path, &Limits::default()).unwrap_err().to_string()
+    };
+    for name in ["a.nii", "a.nrrd", "a.mha"] {
+        write(&folder.path().join(name), &image([1, 4, 5, 6], turned())).unwrap();
+    }
+    // The rows of the sform.
+    let said = refused("a.nii", &|mut bytes| {
+        bytes[280..328].fill(0);
+        bytes
+    });
+    assert!(said.contains("a.nii") && said.contains("three axes that span a volume"), "{said}");
+    let line = |word: &'static str, zeros: &'static str| {
+        move |bytes: Vec<u8>| {
+            let start = bytes.windows(word.len()).position(|part| part == word.as_bytes()).unwrap();
+            let end = start + bytes[start..].iter().position(|byte| *byte == b'\n').unwrap();
+            [&bytes[..start], word.as_bytes(), zeros.as_bytes(), &bytes[end..]].concat()
+        }
+    };
+    let said = refused("a.nrrd", &line("space directions:", " (0,0,0) (0,0,0) (0,0,0)"));
+    assert!(said.contains("a.nrrd") && said.contains("space directions"), "{said}");
+    let said = refused("a.mha", &line("TransformMatrix =", " 0 0 0 0 0 0 0 0 0"));
+    assert!(said.contains("a.mha") && said.contains("TransformMatrix"), "{said}");
+}
+
 #[test]
 fn refusals_name_the_file() {
     let folder = tempfile::tempdir().unwrap();

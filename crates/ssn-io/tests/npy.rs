@@ -5,12 +5,15 @@ mod changed_numbers;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 
 use changed_numbers::{apply, change};
 use proptest::prelude::*;
-use ssn_io::formats::npy::{encode, parse};
+use ssn_io::formats::npy::{encode, parse, parse_npz};
 use ssn_io::{Array, ByteOrder, Limits, VoxelType, Voxels};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/attacks/npy")
@@ -94,6 +97,78 @@ fn three_axes_follow_the_formula() {
     let Voxels::U8(values) = array.voxels else { panic!("{array:?}") };
     for (i, j, k) in (0..24).map(|n| (n / 12, n / 4 % 3, n % 4)) {
         assert_eq!(values[(i * 3 + j) * 4 + k], fortran[i + 2 * (j + 3 * k)]);
+    }
+}
+
+/// An archive of arrays, as `numpy.savez` writes it, or `numpy.savez_compressed`.
+fn archive(arrays: &[(&str, &[u8])], method: CompressionMethod) -> Vec<u8> {
+    let mut archive = ZipWriter::new(std::io::Cursor::new(vec![]));
+    for (name, bytes) in arrays {
+        let options = SimpleFileOptions::default().compression_method(method);
+        archive.start_file(format!("{name}.npy"), options).unwrap();
+        archive.write_all(bytes).unwrap();
+    }
+    archive.finish().unwrap().into_inner()
+}
+
+const METHODS: [CompressionMethod; 2] = [CompressionMethod::Stored, CompressionMethod::Deflated];
+/// What probabilities are called.
+const NAMES: [&str; 2] = ["probabilities", "softmax"];
+
+fn numbers(descr: &str, fortran: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    file(1, &format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}}}\n"), data)
+}
+
+#[test]
+fn one_array_of_an_archive_is_read() {
+    let other = numbers("|u1", "False", "(1,)", &[9]);
+    let single: Vec<u8> = [0.5f32, 0.25, 1.0, 0.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+    let double: Vec<u8> = [0.5f64, 0.25, 1.0, 0.0].iter().flat_map(|x| x.to_be_bytes()).collect();
+    let half = [0x00, 0x38, 0x00, 0x34, 0x00, 0x3c, 0x00, 0x00];
+    let in_fortran: Vec<u8> = [0.5f32, 1.0, 0.25, 0.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+    for (what, array) in [
+        ("single", numbers("<f4", "False", "(2, 2)", &single)),
+        ("double", numbers(">f8", "False", "(2, 2)", &double)),
+        ("half", numbers("<f2", "False", "(2, 2)", &half)),
+        ("Fortran", numbers("<f4", "True", "(2, 2)", &in_fortran)),
+    ] {
+        for method in METHODS {
+            for arrays in [
+                &[("probabilities", &array[..])][..],
+                &[("softmax", &array[..]), ("other", &other[..])],
+                &[("softmax", &other[..]), ("probabilities", &array[..])],
+                &[("arr_0", &array[..])],
+            ] {
+                let found = parse_npz(&archive(arrays, method), &NAMES, &Limits::default()).unwrap();
+                assert_eq!(found.shape, [2, 2], "{what}");
+                assert_eq!(found.voxels.scaled_f32(1.0, 0.0), [0.5, 0.25, 1.0, 0.0], "{what}, {method:?}");
+            }
+            let two = archive(&[("a", &array), ("b", &other)], method);
+            let message = parse_npz(&two, &NAMES, &Limits::default()).unwrap_err().to_string();
+            assert!(
+                message.contains("a.npy, b.npy, but it must be one, or one that is called probabilities"),
+                "{message}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_changed_byte_of_an_archive_is_noticed() {
+    let data: Vec<u8> = (0..400).map(|i| (i * 7 % 251) as u8).collect();
+    let array = numbers("|u1", "False", "(400,)", &data);
+    for method in METHODS {
+        let whole = archive(&[("probabilities", &array)], method);
+        let expected = parse_npz(&whole, &NAMES, &Limits::default()).unwrap();
+        // Names, lengths and dates stand before and behind the data.
+        let start = 30 + "probabilities.npy".len();
+        for at in start..start + if method == CompressionMethod::Stored { array.len() } else { 100 } {
+            let mut changed = whole.clone();
+            changed[at] ^= 0x04;
+            let found = parse_npz(&changed, &NAMES, &Limits::default());
+            assert!(found.is_err(), "{method:?}, byte {at}: {found:?}");
+        }
+        assert_eq!(expected.voxels, Voxels::U8(data.clone()));
     }
 }
 

@@ -193,7 +193,7 @@ fn bad_settings_name_the_setting() {
     let rank = |rank| HeadConfig::Stochastic(StochasticConfig { rank, ..StochasticConfig::default() });
     assert_eq!(
         message(&ModelConfig { head: rank(-1), ..lidc() }),
-        "model.head.stochastic.rank is -1, but it must be 0 (independent logits) or more"
+        "model.head.stochastic.rank is -1, but it must be 0 (independent logits) to 1024"
     );
     let flat = HeadConfig::Stochastic(StochasticConfig { epsilon: 0.0, ..StochasticConfig::default() });
     assert_eq!(

@@ -74,8 +74,12 @@ impl From<WriteError> for Error {
 
 impl From<FileError> for Error {
     fn from(error: FileError) -> Self {
-        let is_refused = matches!(error.problem, Problem::Io(_));
-        Self::new(if is_refused { ErrorKind::Io } else { ErrorKind::BadData }, error)
+        let kind = match error.problem {
+            Problem::Io(_) => ErrorKind::Io,
+            Problem::Memory { .. } => ErrorKind::OutOfMemory,
+            _ => ErrorKind::BadData,
+        };
+        Self::new(kind, error)
     }
 }
 

@@ -7,7 +7,8 @@ use ssn_data::text::quoted;
 /// A table whose first row is its heading. The first `left` columns begin on the left, as names do, and the others end
 /// on the right, as numbers do. Rows that are too short end with empty cells.
 pub fn table(rows: &[Vec<String>], left: usize) -> String {
-    let cell = |row: &[String], column: usize| row.get(column).cloned().unwrap_or_default();
+    let escaped = |text: &String| text.replace('|', "\\|").replace(['\n', '\r'], " ");
+    let cell = |row: &[String], column: usize| row.get(column).map(escaped).unwrap_or_default();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column| rows.iter().map(|row| cell(row, column).chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
@@ -60,6 +61,12 @@ mod tests {
 | low-rank |             |
 ";
         assert_eq!(table(&rows, 1), expected);
+    }
+
+    #[test]
+    fn signs_of_tables_are_escaped() {
+        let rows = [vec!["a|b".to_owned()], vec!["c\nd".to_owned()]];
+        assert_eq!(table(&rows, 1), "| a\\|b |\n|------|\n| c d  |\n");
     }
 
     #[test]

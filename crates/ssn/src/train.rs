@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use ssn_core::Phase;
 use ssn_data::config::template::{batch_sections, data_sections, suggest_normalization};
-use ssn_data::text::{counted, grouped, quoted, spoken};
+use ssn_data::text::{counted, grouped, quoted, spoken, visible};
 use ssn_data::{Dataset, FindingKind, LoaderConfig, Severity, Split, check};
 use ssn_eval::training_picture;
 use ssn_io::{Limits, read_bytes, write_atomically};
@@ -580,7 +580,7 @@ impl<'a> RunLog<'a> {
     fn write(&mut self, line: &str) {
         if let Some(log) = &mut self.log {
             // In one write, so that a kill leaves no half of a line. The time is as `2026-11-15T08:00:00Z`.
-            let _ = log.write_all(format!("{:.0} {line}\n", Timestamp::now()).as_bytes());
+            let _ = log.write_all(format!("{:.0} {}\n", Timestamp::now(), visible(line)).as_bytes());
         }
     }
 

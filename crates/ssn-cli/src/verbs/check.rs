@@ -6,7 +6,7 @@ use ssn_data::{DataConfig, Dataset, Finding, FindingKind, check};
 
 use crate::args::{CheckArgs, Global};
 use crate::engine::{self, ENGINE};
-use crate::exit::{Exit, Failure, json, print, print_sentences, style};
+use crate::exit::{Exit, Failure, json, print, print_sentences};
 use crate::progress;
 use ssn_core::Phase;
 
@@ -30,7 +30,7 @@ pub fn run(args: &CheckArgs, global: &Global) -> Result<Exit, Failure> {
     drop(phase);
     match global.json {
         true => print(&json(&report)?)?,
-        false => print_sentences(&report.to_string().lines().map(colored).collect::<String>())?,
+        false => print_sentences(&report.to_string())?,
     };
     Ok(if report.is_clean() { Exit::Ok } else { Exit::ProblemsFound })
 }
@@ -46,20 +46,5 @@ fn of_training(config: &Path) -> Option<Finding> {
                 format!("model, loss and training are not checked: there is no {ENGINE} that answers");
             Some(Finding::note(kind, reason).in_file(config))
         }
-    }
-}
-
-/// A line of the report, with the word for how bad a finding is in its color.
-fn colored(line: &str) -> String {
-    let words = [("error", style::ERROR), ("warning", style::WARNING), ("note", style::NOTE)];
-    // Findings begin with the word, padded to a column.
-    let found = words.into_iter().find_map(|(word, style)| {
-        line.strip_prefix(word)
-            .filter(|_| line.starts_with(&format!("{word:<8} ")))
-            .map(|rest| (word, style, rest))
-    });
-    match found {
-        Some((word, style, rest)) => format!("{style}{word}{style:#}{rest}\n"),
-        None => format!("{line}\n"),
     }
 }

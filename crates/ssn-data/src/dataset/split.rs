@@ -389,7 +389,7 @@ impl SplitConfig {
         let all: Vec<CaseEntry> = dataset.entries.iter().chain(&dataset.excluded).cloned().collect();
         let given: Option<Vec<Split>> = dataset.entries.iter().map(|entry| entry.split).collect();
         let given = given.filter(|_| self.given && self.folds.is_none());
-        if self.file.is_file() {
+        if self.file.exists() {
             let file = SplitFile::read(&self.file)?;
             let parts = file.parts(&self.file, &dataset.entries, &dataset.excluded, self.fold)?;
             if given.as_ref() != Some(&parts) {

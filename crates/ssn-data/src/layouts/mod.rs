@@ -150,6 +150,10 @@ fn in_whole_folder(path: &Path) -> Result<(Option<Draft>, Vec<DataError>)> {
 
 fn check_exists(path: &Path) -> Result<()> {
     let error = || DataError::dataset(path, "there is no such file or folder", "check the path");
+    if path.exists() && !path.is_file() && !path.is_dir() {
+        let reason = "this is neither a plain file nor a folder";
+        return Err(DataError::dataset(path, reason, "give the folder or file of a dataset"));
+    }
     path.exists().then_some(()).ok_or_else(error)
 }
 

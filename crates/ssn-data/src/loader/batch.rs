@@ -15,7 +15,7 @@ use crate::error::{DataError, Result};
 use crate::loader::cache::CaseCache;
 use crate::loader::order::{CaseOrder, CaseSampler};
 use crate::loader::patch::{IndexedCase, PatchConfig, PatchLocation, RaterChoice};
-use crate::parallel::message;
+use crate::parallel::{available_bytes, message};
 use crate::random::{Purpose, RandomStream};
 
 /// A batch of patches: a function of the seed and the batch's number alone.
@@ -209,6 +209,9 @@ impl BatchSampler {
         let mut stream = RandomStream::new(self.seed, Purpose::Patch, q);
         let chosen = patch.choose(&case, self.raters, &mut stream)?;
         let shapes = self.shapes(&case, &chosen);
+        if batch.is_none() {
+            check_bytes(&shapes)?;
+        }
         let batch = batch.get_or_insert_with(|| self.empty(number, shapes, chosen.window.size));
         if shapes != [batch.image_shape, batch.target_shape] {
             let reason = format!(
@@ -292,9 +295,35 @@ impl BatchSampler {
     }
 }
 
+/// Refuses batches, images of four bytes a value and targets of one, that do not fit into memory.
+fn check_bytes([images, targets]: &[[usize; 5]; 2]) -> Result<()> {
+    let product = |shape: &[usize; 5]| shape.iter().try_fold(1usize, |n, &side| n.checked_mul(side));
+    let bytes = product(images).and_then(|n| n.checked_mul(4)?.checked_add(product(targets)?));
+    if bytes.is_some_and(|bytes| bytes < SMALL_BATCH || bytes < available_bytes()) {
+        return Ok(());
+    }
+    let [items, channels, d, h, w] = images;
+    let expected = format!(
+        "smaller, or patches must be: {items} items of {channels} × {d} × {h} × {w} values do not fit into memory"
+    );
+    Err(DataError::setting("batch_size", items, expected))
+}
+
+/// Bytes of a batch that is made without a look at the memory that is left.
+const SMALL_BATCH: usize = 64 << 20;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn batches_beyond_all_memory_are_refused() {
+        assert!(check_bytes(&[[2, 1, 4, 4, 4], [2, 1, 4, 4, 4]]).is_ok());
+        for side in [1 << 15, usize::MAX] {
+            let error = check_bytes(&[[8, 4, side, side, 1000], [8, 1, 1, 1, 1]]).unwrap_err().to_string();
+            assert!(error.contains("batch_size is 8") && error.contains("do not fit into memory"), "{error}");
+        }
+    }
 
     #[test]
     fn ranks_divide_a_batch_evenly_and_completely() {

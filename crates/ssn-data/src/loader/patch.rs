@@ -90,6 +90,12 @@ impl PatchConfig {
             if let Some(size) = size.filter(|size| size.contains(&0)) {
                 return Err(DataError::setting(field, format!("{size:?}"), "at least 1 along every axis"));
             }
+            let voxels = |size: &[usize; 3]| {
+                size.iter().try_fold(1i32, |n, &side| n.checked_mul(i32::try_from(side).ok()?))
+            };
+            if let Some(size) = size.filter(|size| voxels(size).is_none()) {
+                return Err(DataError::setting(field, format!("{size:?}"), "of at most 2³¹ - 1 voxels"));
+            }
         }
         if let (Some(size), Some(target)) = (size, self.target_size) {
             fits(size, target)?;
@@ -448,6 +454,11 @@ mod tests {
         assert!(target([4, 3, 3]).check().is_err() && target([11, 9, 9]).check().is_err());
         assert!(config([0, 3, 3], 0.5, RaterChoice::All).check().is_err());
         assert!(config([3, 3, 3], 1.5, RaterChoice::All).check().is_err());
+        for size in [[1, 1_000_000, 1_000_000], [usize::MAX, 2, 2], [1, 1, 1 << 31]] {
+            let error = config(size, 0.5, RaterChoice::All).check().unwrap_err().to_string();
+            assert!(error.contains("patch.size") && error.contains("at most 2³¹ - 1 voxels"), "{error}");
+        }
+        assert!(config([1, 1, (1 << 31) - 1], 0.5, RaterChoice::All).check().is_ok());
         for raters in [vec![vec![0; 3]], vec![]] {
             assert!(choose(case([1, 2, 2], raters, None), PatchConfig::default()).is_err());
         }

@@ -192,6 +192,12 @@ impl Description {
         let rest = geometry.origin.iter().chain(geometry.direction.as_flattened());
         match rest.into_iter().find(|x| !x.is_finite()) {
             Some(value) => Err(format!("a number of the geometry is {value}, but it must be finite")),
+            None if !geometry.spans_volume() => {
+                let direction = geometry.direction;
+                Err(format!(
+                    "the direction is {direction:?}, but its axes must point in different directions"
+                ))
+            }
             None => Ok(()),
         }
     }

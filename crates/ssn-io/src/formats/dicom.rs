@@ -25,7 +25,7 @@ use crate::formats::dicom::slice::{
 };
 use crate::formats::text_header::{checked_geometry, refused, shown};
 use crate::geometry::Geometry;
-use crate::limits::{Limits, memory_of};
+use crate::limits::{Limits, at_a_time, check_left, memory_of};
 use crate::volume::Image;
 use crate::voxels::{ByteOrder, Voxels};
 
@@ -321,6 +321,11 @@ fn image_of(place: &Path, slices: Vec<Slice>, limits: &Limits) -> Result<Image, 
     for (slice, format) in slices.iter().zip(&formats) {
         let values = slice.values(format, limits);
         let mut values = values.map_err(|problem| problem.in_file(&slice.path))?;
+        if bytes.is_empty() && scaled.is_empty() {
+            let count = slices.len().saturating_mul(values.len() / kind.bytes());
+            let memory = at_a_time(memory_of(count as u64, kind.bytes()));
+            check_left(memory).map_err(|problem| problem.in_file(place))?;
+        }
         let [slope, intercept] = format.rescale;
         match same {
             true => bytes.append(&mut values),

@@ -5,7 +5,7 @@ use std::io::Read;
 use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
 
 use crate::error::Problem;
-use crate::limits::Limits;
+use crate::limits::{Limits, check_left};
 
 /// The kind of compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +60,8 @@ pub fn expand_exactly(
     if suspicious {
         expand(bytes, compression, expected, part, None)?;
     }
+    // The values made of the bytes, and a copy in another type.
+    check_left(expected.saturating_mul(3))?;
     // What was suspicious is proven now; other data is at most a small multiple of what has arrived already.
     let mut out = Vec::with_capacity(if suspicious { expected } else { expected.min(room) } as usize);
     expand(bytes, compression, expected, part, Some(&mut out))?;

@@ -14,6 +14,7 @@ use hdf5_metno::{Dataset as Stored, File, Group, H5Type, IndexType, IterationOrd
 use crate::array::Array;
 use crate::error::{FileError, Problem};
 use crate::limits::Limits;
+use crate::open::open_file;
 use crate::voxels::Voxels;
 
 /// How deep groups may lie in each other: a group can contain itself.
@@ -37,7 +38,7 @@ pub enum Dataset {
 /// All datasets of a file with their paths, in the alphabetical order of the paths.
 pub fn read(path: &Path, limits: &Limits) -> Result<Vec<(String, Dataset)>, FileError> {
     let read = || {
-        let file_bytes = std::fs::metadata(path)?.len();
+        let file_bytes = open_file(path)?.metadata()?.len();
         limits.check_file_bytes(file_bytes)?;
         let file = File::open(path).map_err(damaged)?;
         let mut reader = Reader { limits, file_bytes, found: vec![] };

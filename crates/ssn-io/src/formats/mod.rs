@@ -14,14 +14,14 @@ pub mod seg_nrrd;
 mod text_header;
 pub mod torch_file;
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::atomic::write_atomically;
 use crate::error::{FileError, Problem};
 use crate::formats::seg_nrrd::Segment;
-use crate::limits::Limits;
+use crate::limits::{Limits, check_left};
+use crate::open::open_file;
 use crate::volume::Image;
 
 /// A format, as the name of a file tells it.
@@ -105,6 +105,8 @@ pub fn read(path: &Path, limits: &Limits) -> Result<Image, FileError> {
     }
     // A slice is read by its parts.
     let bytes = if format == Format::Dicom { vec![] } else { read_bytes(path, limits)? };
+    // Where they are not compressed, values take as much as the file.
+    check_left(bytes.len() as u64).map_err(named)?;
     let beside = |name: &str| path.with_file_name(name);
     match format {
         Format::Nifti | Format::NiftiGz | Format::NiftiPair => nifti::parse(&bytes, limits),
@@ -144,7 +146,7 @@ pub fn read_segments(path: &Path, limits: &Limits) -> Result<Vec<Segment>, FileE
         return Ok(vec![]);
     }
     let read = || -> Result<Vec<Segment>, Problem> {
-        let (mut file, mut start) = (File::open(path)?, vec![]);
+        let (mut file, mut start) = (open_file(path)?, vec![]);
         (&mut file).take(SEGMENT_BYTES).read_to_end(&mut start)?;
         if !start.windows(2).any(|pair| pair == b"\n\n") {
             file.take(limits.header_bytes).read_to_end(&mut start)?;
@@ -187,10 +189,12 @@ pub fn write_labels(path: &Path, image: &Image, segments: &[Segment]) -> Result<
 /// The whole file, within the limit of its size.
 pub fn read_bytes(path: &Path, limits: &Limits) -> Result<Vec<u8>, FileError> {
     let read = || -> Result<Vec<u8>, Problem> {
-        let file = File::open(path)?;
-        limits.check_file_bytes(file.metadata()?.len())?;
+        let file = open_file(path)?;
+        let length = file.metadata()?.len();
+        limits.check_file_bytes(length)?;
+        check_left(length)?;
         let mut bytes = vec![];
-        // What is not a plain file has no length of its own: the limit also holds for what arrives.
+        // A file may grow while it is read: the limit also holds for what arrives.
         file.take(limits.file_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
         limits.check_file_bytes(bytes.len() as u64)?;
         Ok(bytes)

@@ -2,7 +2,7 @@
 //!
 //! Arrays of numbers and booleans are read. Arrays of objects are refused: they hold pickles, which are programs.
 
-use std::io::{Cursor, Read};
+use std::io::{self, Cursor, Read, Write};
 
 use npyz::{DType, Endianness, NpyHeader, Order, WriteOptions, WriterBuilder};
 
@@ -10,7 +10,8 @@ use zip::ZipArchive;
 
 use crate::array::{Array, Element, MOST_AXES, row_major, strided};
 use crate::error::Problem;
-use crate::limits::Limits;
+use crate::formats::gzip::must_be_proven;
+use crate::limits::{Limits, check_left, memory_of};
 use crate::panics::catch_panic;
 use crate::voxels::ByteOrder;
 
@@ -26,7 +27,7 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Array, Problem> {
     check_header(bytes)?;
     let mut data = bytes;
     let header = catch_panic("the header of the array", || {
-        let damaged = |error: std::io::Error| {
+        let damaged = |error: io::Error| {
             // The lines after the first one repeat the header.
             let reason = error.to_string().lines().next().unwrap_or_default().trim().to_owned();
             Problem::Damaged { part: "the header of the array", reason }
@@ -86,13 +87,28 @@ pub fn parse_npz(bytes: &[u8], names: &[&str], limits: &Limits) -> Result<Array,
         }
     };
     let member = archive.by_name(&name).map_err(|error| damaged(error.to_string()))?;
-    let (found, limit) = (member.size(), limits.expanded_bytes);
+    let (found, stored, limit) = (member.size(), member.compressed_size(), limits.expanded_bytes);
+    drop(member);
     if found > limit {
         return Err(Problem::Limit { what: "the bytes of the array", found, limit, name: "expanded_bytes" });
     }
-    let mut array = vec![];
-    // What arrives counts, not what the archive says.
-    member.take(limit.min(found)).read_to_end(&mut array)?;
+    // Numbers of four bytes, as probabilities are.
+    limits.check_memory(memory_of(found.div_ceil(4), 4), bytes.len() as u64)?;
+    let mut expand = |out: &mut dyn Write| {
+        let member = archive.by_name(&name).map_err(|error| damaged(error.to_string()))?;
+        // The check sum is verified where the member ends, a byte behind its last.
+        match io::copy(&mut member.take(found.saturating_add(1)), out) {
+            Ok(arrived) if arrived == found => Ok(()),
+            Ok(arrived) => Err(damaged(format!("the array has {arrived} bytes, not {found}"))),
+            Err(error) => Err(damaged(error.to_string())),
+        }
+    };
+    if must_be_proven(found, stored.min(bytes.len() as u64)) {
+        expand(&mut io::sink())?;
+    }
+    check_left(found.saturating_mul(3))?;
+    let mut array = Vec::with_capacity(found as usize);
+    expand(&mut array)?;
     parse(&array, limits)
 }
 

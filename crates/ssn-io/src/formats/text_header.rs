@@ -203,15 +203,12 @@ pub fn type_name(names: &TypeNames, kind: VoxelType) -> &'static str {
 /// that an image goes round through a file; the names are those of the fields with spacing, origin and direction.
 pub fn checked_geometry(geometry: Geometry, names: [&'static str; 3]) -> Result<Geometry, Problem> {
     let Geometry { spacing, origin, direction } = geometry;
-    let [i, j, k] = [0, 1, 2].map(|axis| direction.map(|row| row[axis]));
-    // The directions of a cuboid span 1, with a gantry tilt of 30° 0.87, and 0 where axes fall together.
-    let volume = (0..3).map(|row| i[row] * cross(j, k)[row]).sum::<f64>().abs();
     // Each condition fails for a value that is not a number.
     let (field, found, allowed) = if !spacing.iter().all(|x| (1e-9..=1e9).contains(x)) {
         (names[0], format!("{spacing:?}"), "a distance from 1e-9 to 1e9 mm along every axis")
     } else if !origin.iter().all(|x| x.abs() <= 1e12) {
         (names[1], format!("{origin:?}"), "finite, and at most 1e12 mm from zero")
-    } else if !(volume >= 1e-3 && volume.is_finite()) {
+    } else if !geometry.spans_volume() {
         (names[2], format!("{direction:?}"), "vectors that point in different directions")
     } else {
         return Ok(geometry);

@@ -60,7 +60,8 @@ impl HeadConfig {
     pub fn check(self) -> Result<()> {
         match self {
             Self::Stochastic(StochasticConfig { rank, epsilon, log_diagonal_limit, initial_scale }) => {
-                require(rank >= 0, "model.head.stochastic.rank", rank, "0 (independent logits) or more")?;
+                let ranks = "0 (independent logits) to 1024";
+                require((0..=1024).contains(&rank), "model.head.stochastic.rank", rank, ranks)?;
                 let is_small = epsilon.is_finite() && epsilon > 0.0;
                 require(is_small, "model.head.stochastic.epsilon", epsilon, "a small positive number")?;
                 positive("model.head.stochastic.log_diagonal_limit", log_diagonal_limit.unwrap_or(1.0))?;

@@ -10,7 +10,6 @@ use ssn_data::text::counted;
 use ssn_view::{ExportCase, Exported, Library, Listed, Server, ServerLimits, ViewError, export};
 
 use crate::args::{Global, ViewArgs};
-use crate::exit::style::WARNING;
 use crate::exit::{Exit, Failure, json, print, tell};
 use crate::progress;
 use gather::Gathered;
@@ -46,7 +45,7 @@ fn serve(args: &ViewArgs, gathered: Gathered, global: &Global) -> Result<Exit, F
     let server = Server::bind(args.host, args.port.unwrap_or(0), library(gathered), ServerLimits::default())?;
     if !args.host.is_loopback() {
         tell(&format!(
-            "{WARNING}warning:{WARNING:#} every machine that reaches {} can see the cases if it knows the token, and the connection is not \
+            "warning: every machine that reaches {} can see the cases if it knows the token, and the connection is not \
              encrypted",
             args.host
         ));

@@ -4,7 +4,7 @@
 //! value gets memory as its bytes arrive.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +19,7 @@ use crate::error::Problem;
 use crate::formats::raster::parse_jpeg_of;
 use crate::formats::text_header::{missing, normal, refused, shown};
 use crate::limits::Limits;
+use crate::open::open_file;
 use crate::panics::catch_panic;
 use crate::voxels::{ByteOrder, VoxelType, Voxels};
 
@@ -120,18 +121,15 @@ pub(super) fn not_dicom() -> Problem {
     refused("the file", found, "a DICOM file", advice)
 }
 
-/// An open file behind its mark, and its length; nothing if it has no mark. What is not a plain file is not opened: a
-/// pipe would wait for ever.
+/// An open file behind its mark, and its length; nothing if it has no mark.
 pub(super) fn opened(path: &Path) -> Result<Option<(BufReader<File>, u64)>, Problem> {
-    let about = fs::metadata(path)?;
-    if !about.is_file() {
-        return Err(refused("the path", "no plain file".to_owned(), "a plain file", "give another one"));
-    }
-    let (mut file, mut start) = (BufReader::new(File::open(path)?), [0; 132]);
+    let file = open_file(path)?;
+    let length = file.metadata()?.len();
+    let (mut file, mut start) = (BufReader::new(file), [0; 132]);
     match file.read_exact(&mut start) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => Err(error.into()),
-        Ok(()) => Ok((start[128..] == *b"DICM").then_some((file, about.len()))),
+        Ok(()) => Ok((start[128..] == *b"DICM").then_some((file, length))),
     }
 }
 

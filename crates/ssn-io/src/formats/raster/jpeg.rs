@@ -7,7 +7,7 @@ use jpeg_decoder::{CodingProcess, ColorTransform, Decoder, Error, PixelFormat};
 use super::{check_claim, check_exif, field, planes, unsupported};
 use crate::error::Problem;
 use crate::geometry::Geometry;
-use crate::limits::{Limits, memory_of};
+use crate::limits::{Limits, at_a_time, check_left, memory_of};
 use crate::panics::catch_panic;
 use crate::volume::Image;
 use crate::voxels::{ByteOrder, VoxelType, Voxels};
@@ -64,6 +64,7 @@ pub(crate) fn parse_jpeg_of(bytes: &[u8], lossless: bool, limits: &Limits) -> Re
         let values = limits.check_values(&[channels, h, w])? as u64;
         check_claim([h, w], (h * w) as u64 / SAMPLES_PER_BYTE, stored)?;
         limits.check_memory(memory_of(values, kind.bytes()), stored)?;
+        check_left(at_a_time(memory_of(values, kind.bytes())))?;
         let values = planes(decoder.decode().map_err(refused)?, channels, channels, kind.bytes())?;
         // The decoder gives 16 bits in the order of the machine.
         let order = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };

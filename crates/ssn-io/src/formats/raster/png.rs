@@ -7,7 +7,7 @@ use png::{BitDepth, ColorType, DecodeOptions, Decoder, DecodingError, Encoder, E
 use super::{check_claim, check_exif, check_plain, field, interleave, planes, transparent, unsupported};
 use crate::error::Problem;
 use crate::geometry::Geometry;
-use crate::limits::{Limits, memory_of};
+use crate::limits::{Limits, at_a_time, check_left, memory_of};
 use crate::panics::catch_panic;
 use crate::volume::Image;
 use crate::voxels::{ByteOrder, VoxelType, Voxels};
@@ -67,6 +67,7 @@ fn read(bytes: &[u8], limits: &Limits, keep_opacity: bool) -> Result<Image, Prob
         return Err(unsupported("an animated PNG", "save the frame that is meant as a picture of its own"));
     }
     let size = reader.output_buffer_size().ok_or_else(|| damaged(DecodingError::LimitsExceeded))?;
+    check_left(at_a_time(memory))?;
     let mut pixels = vec![0; size];
     reader.next_frame(&mut pixels).map_err(damaged)?;
     reader.finish().map_err(damaged)?;

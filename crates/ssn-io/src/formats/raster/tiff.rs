@@ -13,7 +13,7 @@ use tiff::{ColorType, TiffError};
 use super::{check_claim, check_orientation, check_plain, field, interleave, planes, unsupported};
 use crate::error::Problem;
 use crate::geometry::Geometry;
-use crate::limits::{Limits, memory_of};
+use crate::limits::{Limits, at_a_time, check_left, memory_of};
 use crate::panics::catch_panic;
 use crate::volume::Image;
 use crate::voxels::{ByteOrder, VoxelType, Voxels};
@@ -79,6 +79,7 @@ fn read(bytes: &[u8], limits: &Limits, keep_opacity: bool) -> Result<Image, Prob
     let shape @ [channels, _, h, w] = page.shape(depth);
     check_stack(&String::from_utf8_lossy(text.as_bytes()), depth, channels)?;
     let length = h * w * page.samples * page.bytes;
+    check_left(at_a_time(memory_of((depth * length / page.bytes) as u64, page.kind.bytes())))?;
     let mut pixels = vec![0; depth * length];
     for (d, pixels) in pixels.chunks_exact_mut(length).enumerate() {
         decoder.seek_to_image(d).map_err(refused)?;
