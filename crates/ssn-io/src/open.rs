@@ -51,7 +51,8 @@ fn name(_: std::fs::FileType) -> &'static str {
     "a device"
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

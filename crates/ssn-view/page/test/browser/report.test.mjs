@@ -193,6 +193,13 @@ test("tables are copied as CSV, LaTeX and Markdown", async () => {
   assert.ok((await form("LaTeX")).includes("it's $|$ a\\_case & "));
   const lines = (await form("CSV")).trimEnd().split("\n");
   assert.ok(lines.length === 6 && !lines[0].includes("viewer"), lines[0]);
+  // A name that a spreadsheet would run, and numbers that it may.
+  const renamed = async (name) => {
+    await one.page.evaluate((name) => { document.querySelector('table[aria-label="Scores of each case"]').tBodies[0].rows[0].children[0].textContent = name; }, name);
+    return (await form("CSV")).split("\n")[1];
+  };
+  for (const name of ["=cmd()", "+1+1", "-2+3", "@x"]) assert.ok((await renamed(name)).startsWith(`'${name},`), name);
+  for (const name of ["-0.5", "−1.5 ± 0.25", "case"]) assert.ok((await renamed(name)).startsWith(`${name.replace("−", "-")},`), name);
   assert.deepEqual([...troubles(), ...one.troubles()], []);
   await page.close();
   await one.page.close();
