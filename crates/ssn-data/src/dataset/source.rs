@@ -9,6 +9,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use ssn_io::limits::check_left;
 use ssn_io::{
     Format, Geometry, Image, Limits, Source, Tolerance, Volume, Voxels, files_of, read, read_bytes,
 };
@@ -237,6 +238,14 @@ impl CaseReader<'_> {
         read(path, &Limits::default()).map_err(|error| self.findings.push(Finding::unreadable(error))).ok()
     }
 
+    /// An image whose values have room in single precision twice: as they are, and joined with those of other channels.
+    fn read_image(&mut self, path: &Path) -> Option<Image> {
+        let image = self.read(path)?;
+        let room = check_left(image.voxels.len() as u64 * 8).map_err(|problem| problem.in_file(path));
+        room.map_err(|error| self.findings.push(Finding::unreadable(error))).ok()?;
+        Some(image)
+    }
+
     /// An image of one channel.
     fn read_flat(&mut self, path: &Path, what: &str, advice: &'static str) -> Option<Image> {
         let image = gray(self.read(path)?);
@@ -259,7 +268,7 @@ impl CaseReader<'_> {
                 self.findings.push(Finding::error(FindingKind::MissingChannel, reason, advice));
                 continue;
             };
-            let Some(stored) = self.read(path) else { continue };
+            let Some(stored) = self.read_image(path) else { continue };
             let mut image = stored.to_f32();
             if grid.is_none() {
                 header = stored.source;
