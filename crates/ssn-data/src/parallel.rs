@@ -118,11 +118,12 @@ pub fn map<T: Send>(
         }
     };
     thread::scope(|scope| {
-        for _ in 1..workers {
-            // Where the system gives no more threads, those that are there do the work.
-            let _ = thread::Builder::new().spawn_scoped(scope, run);
+        // Where the system gives no more threads, those that are there do the work.
+        let started =
+            (0..workers).filter(|_| thread::Builder::new().spawn_scoped(scope, run).is_ok()).count();
+        if started == 0 {
+            run();
         }
-        run();
     });
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|(index, _)| *index);

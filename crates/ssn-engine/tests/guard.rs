@@ -130,16 +130,16 @@ fn ten_steps_in_a_row_end_the_run_before_them() {
     // Once more, since the next process meets the same batches.
     for _ in 0..2 {
         fails(
-            &mut lab.resume(&run),
+            lab.resume(&run).arg("--allow-changed-data"),
             76,
-            &["none of them was applied", "incidents", "--resume", "learning_rate"],
+            &["none of them was applied", "incidents", "--resume", "--allow-changed-data", "learning_rate"],
         );
         assert_eq!(verified(&run), before, "the newest checkpoint is from before them");
         let steps: Vec<u64> = incidents(&run).into_iter().map(|(step, _)| step).collect();
         assert!(steps.into_iter().eq(newest + 1..=newest + 10));
     }
     copy(&healthy, &lab.data().join("images"));
-    finishes(&mut lab.resume(&run));
+    finishes(lab.resume(&run).arg("--allow-changed-data"));
     assert_same(&outcome(&run), &expected, "after the cases were repaired");
 }
 
@@ -157,6 +157,6 @@ fn a_case_that_cannot_be_validated_on_is_named_and_loses_no_step() {
     fails(&mut lab.begin(&run), 65, &[&format!("case {id} of the validation: {problem}")]);
     assert_eq!(*verified(&run).last().unwrap(), 6, "the step of the validation");
     fs::write(image(&lab, &id), healthy).unwrap();
-    finishes(&mut lab.resume(&run));
+    finishes(lab.resume(&run).arg("--allow-changed-data"));
     assert_same(&outcome(&run), &expected, "after the case was repaired");
 }

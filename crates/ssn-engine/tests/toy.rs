@@ -74,7 +74,7 @@ fn impossible_requests_are_refused() {
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(message.contains("leaves nothing of --steps 60"), "{message}");
 
-    let output = toy(folder.path(), &["--seed", "18446744073709551615"]);
+    let output = toy(folder.path(), &["--seed", "18446744073709551615", "--seeds", "2"]);
     assert_eq!(output.status.code(), Some(2), "seeds beyond the last number");
 
     let file = folder.path().join("file");

@@ -43,7 +43,7 @@ pub use formats::{Format, files_of, read, read_bytes, read_segments, write, writ
 pub use formats::{dicom, gzip, metaimage, nifti, npy, nrrd, pickle, raster, seg_nrrd, torch_file};
 pub use geometry::{Difference, Differences, Geometry, Tolerance};
 pub use limits::Limits;
-pub use open::open_file;
+pub use open::{open_file, read_file, read_text};
 pub use own_files::{OWN_FILES, claim, own_files};
 pub use volume::{Image, Source, Volume};
 pub use voxels::{ByteOrder, VoxelType, Voxels};

@@ -1,7 +1,7 @@
 //! Opening files to read: plain files alone. A pipe would wait for a writer for ever, and a device has no end.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 use crate::error::Problem;
@@ -34,6 +34,28 @@ pub fn open_file(path: &Path) -> Result<File, Problem> {
         allowed: "a plain file",
         advice: "give another one",
     })
+}
+
+/// The bytes of a plain file, without any limit: for files of our own.
+///
+/// # Errors
+/// What the system says, and anything that is no plain file.
+pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open_file(path).map_err(|problem| match problem {
+        Problem::Io(error) => error,
+        other => io::Error::other(other.to_string()),
+    })?;
+    let mut bytes = vec![];
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The same of a text.
+///
+/// # Errors
+/// As [`read_file`], and bytes that are no UTF-8.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    String::from_utf8(read_file(path)?).map_err(io::Error::other)
 }
 
 #[cfg(unix)]

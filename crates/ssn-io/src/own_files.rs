@@ -1,11 +1,11 @@
 //! Which files of a folder are ours: `.ssn-files` lists them, so that nothing else is ever replaced or removed.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
 use crate::atomic::{WriteError, open_own};
+use crate::open::read_file;
 
 /// The list of a folder: a path relative to it per line, with `/` between folders.
 pub const OWN_FILES: &str = ".ssn-files";
@@ -55,7 +55,7 @@ fn foreign(folder: &Path, name: &str) -> Option<PathBuf> {
 }
 
 fn read(list: &Path) -> io::Result<String> {
-    match fs::read(list) {
+    match read_file(list) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         bytes => Ok(String::from_utf8_lossy(&bytes?).into_owned()),
     }
@@ -71,6 +71,8 @@ fn names_of(text: &str) -> BTreeSet<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn names(names: &[&str]) -> Vec<String> {

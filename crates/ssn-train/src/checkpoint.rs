@@ -174,7 +174,7 @@ impl Checkpoints {
     /// The best validation, if there was one. Its checkpoint was saved before it and cannot tell.
     pub fn best_validation(&self) -> Result<Option<BestValidation>> {
         let path = self.folder.join(BEST);
-        let bytes = match fs::read(&path) {
+        let bytes = match ssn_io::read_file(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unusable_file(&path, error)),
@@ -252,7 +252,7 @@ impl Checkpoints {
         let folder = self.path_of(step);
         let read = |name: &str| {
             let path = folder.join(name);
-            fs::read(&path).map_err(|error| unusable_file(&path, error))
+            ssn_io::read_file(&path).map_err(|error| unusable_file(&path, error))
         };
         let manifest: BTreeMap<String, String> =
             serde_json::from_slice(&read(MANIFEST)?).map_err(|error| unusable_file(&folder, error))?;
@@ -302,7 +302,7 @@ impl Checkpoint {
 
 /// The tensors of a file of a checkpoint.
 fn tensors(path: &Path, device: Device) -> Result<Vec<(String, Tensor)>> {
-    let bytes = fs::read(path).map_err(|error| unusable_file(path, error))?;
+    let bytes = ssn_io::read_file(path).map_err(|error| unusable_file(path, error))?;
     let (_, stored) = decode::<Progress>(&bytes).map_err(|reason| unusable_file(path, reason))?;
     Ok(named(&stored, device)?)
 }

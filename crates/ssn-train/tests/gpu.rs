@@ -850,7 +850,7 @@ fn several_networks_train_in_one_process() {
     let _alone = gpu();
     // Beyond the steps of a phase that are captured, and through the change of phases.
     const STEPS: u64 = 24;
-    let batches = |first: u64| (0..STEPS).map(move |k| batch(first + k, false));
+    let batches = |first: u64| (0..STEPS).map(move |k| Batch { number: k, ..batch(first + k, false) });
     let alone = |first: u64| -> Vec<f64> {
         let mut trainer = trainer(GPU, Precision::F32, 6);
         batches(first).map(|batch| trainer.step(&batch).unwrap().loss).collect()
@@ -988,9 +988,10 @@ fn networks_with_latent_variables_learn_and_draw_as_on_the_cpu() {
                 if precision == Precision::F32 { differences.len() - 1 } else { differences.len() / 2 };
             assert!(differences[place] < most, "{head:?}: {losses:?} and {:?}", host.0);
             assert_close(&format!("{head:?}"), &mean.exp(), &host.1.exp(), of_maps);
-            // After so few steps many voxels of a sample lie between two classes, where rounding decides.
+            // In bfloat16, rounding decides about voxels that lie between two classes.
             let differing = labels.iter().zip(&host.2).filter(|(a, b)| a != b).count();
-            assert!(differing * 10 < labels.len(), "{head:?}: {differing} of {}", labels.len());
+            let most = if precision == Precision::F32 { 0 } else { labels.len() / 100 };
+            assert!(differing <= most, "{head:?} {precision:?}: {differing} of {}", labels.len());
         }
     }
 }

@@ -271,7 +271,7 @@ fn outcome(ended: StopReason, run: &Path) -> Result<()> {
             ErrorKind::NonFinite,
             format!(
                 "too many steps in a row had a loss or a gradient that is not finite, and none of them was applied; \
-                 {} tells which cases they were made of. If the cases are wrong, repair them and {advice}; if not, \
+                 {} tells which cases they were made of. If the cases are wrong, repair them and {advice} (with `--allow-changed-data`); if not, \
                  lower optimizer.learning_rate or set loss.max_gradient_norm in a new run",
                 run.join("incidents").display()
             ),

@@ -30,7 +30,7 @@ pub fn stopped(error: Error) -> Error {
 pub fn is_begun(folder: &Path, mark: &str, text: &str, what: &str) -> Result<bool> {
     let path = folder.join(mark);
     if path.exists() {
-        return match fs::read_to_string(&path).is_ok_and(|old| old == text) {
+        return match ssn_io::read_text(&path).is_ok_and(|old| old == text) {
             true => Ok(true),
             false => Err(occupied(folder, what)),
         };

@@ -1,7 +1,6 @@
 //! A TorchScript file as backbone, trained with the rest.
 
 use std::cell::RefCell;
-use std::fs;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -36,7 +35,7 @@ pub struct TorchScript {
 impl TorchScript {
     /// Loads the file and registers its parameters under their own names.
     pub fn new(scope: &mut Scope, config: &TorchScriptConfig) -> Result<Self> {
-        let bytes = fs::read(&config.torchscript).map_err(|error| config.problem(error))?;
+        let bytes = ssn_io::read_file(&config.torchscript).map_err(|error| config.problem(error))?;
         Self::from_bytes(scope, config, &bytes)
     }
 
@@ -72,7 +71,7 @@ impl TorchScript {
         let mut module = self.module.borrow_mut();
         module.f_set_eval()?;
         module.save(&path)?;
-        fs::read(&path).map_err(|error| self.config.problem(error))
+        ssn_io::read_file(&path).map_err(|error| self.config.problem(error))
     }
 
     /// # Shapes

@@ -272,7 +272,7 @@ impl FrozenRun {
 
     fn config_of(run: &Path) -> Result<RunConfig> {
         let path = run.join(CONFIG);
-        let text = fs::read_to_string(&path)
+        let text = ssn_io::read_text(&path)
             .map_err(|error| TrainError::Config { path: path.clone(), reason: error.to_string() })?;
         ConfigSources::frozen(path, text)
     }

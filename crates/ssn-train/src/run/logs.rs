@@ -54,7 +54,7 @@ impl MetricsCsv {
     pub fn open(run: &Path, step: u64) -> Result<Self> {
         let path = run.join(METRICS_FILE);
         let failed = |error| unsaved(&path, error);
-        let old = match fs::read(&path) {
+        let old = match ssn_io::read_file(&path) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(failed(error)),

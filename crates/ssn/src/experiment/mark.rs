@@ -95,7 +95,7 @@ pub fn goes_on(plan: &Plan) -> Result<bool> {
         return is_begun(&plan.out, EXPERIMENT, "", ANOTHER);
     }
     let mut asked = Mark::of(plan)?;
-    let text = fs::read_to_string(&path).map_err(|_| occupied(&plan.out, ANOTHER))?;
+    let text = ssn_io::read_text(&path).map_err(|_| occupied(&plan.out, ANOTHER))?;
     // Folders used to be marked with the whole file.
     if text != plan.mark {
         let there: Mark = toml::from_str(&text).map_err(|_| occupied(&plan.out, ANOTHER))?;

@@ -3,7 +3,6 @@
 mod authors;
 pub mod container;
 
-use std::fs;
 use std::path::Path;
 
 use safetensors::Dtype;
@@ -201,7 +200,7 @@ pub fn save_torchscript(path: &Path, model: Model, image: [i64; 5]) -> Result<()
     let folder = tempfile::tempdir().map_err(save)?;
     let aside = folder.path().join("module.pt");
     module.save(&aside)?;
-    let bytes = fs::read(&aside).map_err(save)?;
+    let bytes = ssn_io::read_file(&aside).map_err(save)?;
     write_atomically(path, |out| out.write_all(&bytes)).map_err(|error| save(error.source))
 }
 
