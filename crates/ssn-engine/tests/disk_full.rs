@@ -18,7 +18,7 @@ fn limited(command: &Command, bytes: u64) -> Option<Command> {
     let mut limited = Command::new("prlimit");
     limited.arg(format!("--fsize={bytes}")).arg("--");
     if !Command::new("prlimit").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        ssn_testing::skip("prlimit is not installed");
+        ssn_testing::skip_without("prlimit");
         return None;
     }
     Some(strace::wrap(limited, command))

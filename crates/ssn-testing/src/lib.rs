@@ -7,21 +7,30 @@ pub mod strace;
 
 /// The file to which skipped tests are written, a line each; `cargo xtask test` sets it and prints what it holds.
 pub const SKIPPED: &str = "SSN_SKIPPED_TESTS";
-/// Set where everything must be tested.
-pub const NO_SKIPS: &str = "SSN_NO_SKIPPED_TESTS";
+/// Set where all tools must be installed.
+pub const ALL_TOOLS: &str = "SSN_TESTS_NEED_ALL_TOOLS";
 
-/// Says that the running test is skipped, and why: the caller returns then.
+/// Says that the running test is skipped for the lack of a tool: the caller returns then.
 ///
 /// # Panics
-/// Where everything must be tested, as in CI.
+/// Where every tool must be there, as in CI.
+pub fn skip_without(tool: &str) {
+    let is_needed = std::env::var_os(ALL_TOOLS).is_some();
+    assert!(!is_needed, "{} needs {tool}, which is not installed", name());
+    skip(&format!("{tool} is not installed"));
+}
+
+/// Says that the running test is skipped because this user or system may not do what it needs: the caller returns then.
 pub fn skip(reason: &str) {
-    let thread = std::thread::current();
-    let name = thread.name().unwrap_or("a test");
-    assert!(std::env::var_os(NO_SKIPS).is_none(), "{name} cannot be run: {reason}");
     eprintln!("skipped: {reason}");
     if let Some(path) = std::env::var_os(SKIPPED) {
         let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
-        let written = file.and_then(|mut file| file.write_all(format!("{name}: {reason}\n").as_bytes()));
+        let written = file.and_then(|mut file| file.write_all(format!("{}: {reason}\n", name()).as_bytes()));
         assert!(written.is_ok(), "{written:?}");
     }
+}
+
+/// The name of the running test.
+fn name() -> String {
+    std::thread::current().name().unwrap_or("a test").to_owned()
 }

@@ -106,35 +106,46 @@ struct Reference {
 /// Runs verbs undisturbed, each when it is needed first.
 struct References<'a> {
     lab: &'a Lab,
+    /// Whether calls are counted.
+    traces: bool,
     known: BTreeMap<&'static str, Reference>,
 }
 
 impl<'a> References<'a> {
-    fn new(lab: &'a Lab) -> Self {
-        Self { lab, known: BTreeMap::new() }
+    fn new(lab: &'a Lab, traces: bool) -> Self {
+        Self { lab, traces, known: BTreeMap::new() }
     }
 
     fn of(&mut self, verb: &'static Verb) -> Result<&Reference, Error> {
         if !self.known.contains_key(verb.name) {
             let out = self.lab.cleared("out")?;
             let trace = self.lab.path("trace");
-            let mut traced = Command::new("strace");
-            traced.args(["-f", "-qq", "-e", &format!("trace={CHANGING}"), "-o"]).arg(&trace);
-            let ended = end(&mut wrap(traced, &self.lab.ssn(&(verb.words)(self.lab, &out))))?;
+            let mut command = self.lab.ssn(&(verb.words)(self.lab, &out));
+            if self.traces {
+                let mut traced = Command::new("strace");
+                traced.args(["-f", "-qq", "-e", &format!("trace={CHANGING}"), "-o"]).arg(&trace);
+                command = wrap(traced, &command);
+            }
+            let ended = end(&mut command)?;
             if ended.code != Some(0) {
                 return Err(Error::BadAnswer { command: format!("ssn {}", verb.name), reason: ended.said() });
             }
             let files = tree(&out).map_err(Error::io("read", &out))?;
-            let text = fs::read_to_string(&trace).map_err(Error::io("read", &trace))?;
-            let mut calls = BTreeMap::<&str, usize>::new();
-            for line in text.lines() {
-                *calls.entry(line.split_whitespace().next().unwrap_or_default()).or_default() += 1;
-            }
-            let calls = calls.into_values().max().unwrap_or(1);
+            let calls = if self.traces { calls(&trace)? } else { 0 };
             self.known.insert(verb.name, Reference { files, calls });
         }
         Ok(&self.known[verb.name])
     }
+}
+
+/// The calls of the thread that has most of them.
+fn calls(trace: &Path) -> Result<usize, Error> {
+    let text = fs::read_to_string(trace).map_err(Error::io("read", trace))?;
+    let mut calls = BTreeMap::<&str, usize>::new();
+    for line in text.lines() {
+        *calls.entry(line.split_whitespace().next().unwrap_or_default()).or_default() += 1;
+    }
+    Ok(calls.into_values().max().unwrap_or(1))
 }
 
 fn chosen(chance: &mut Rng, torch: bool) -> &'static Verb {
@@ -182,7 +193,12 @@ fn note(ended: &Ended, what: &str, findings: &mut Findings) {
 
 /// Kills verbs at system calls by chance, up to three times before they are left in peace.
 pub fn kills(lab: &Lab, chance: &mut Rng, until: Instant, findings: &mut Findings) -> Result<(), Error> {
-    let mut references = References::new(lab);
+    let traced = end(Command::new("strace").args(["-qq", "-e", "trace=none", "true"]))?;
+    if traced.code != Some(0) {
+        eprintln!("no kills: processes cannot be traced here");
+        return Ok(());
+    }
+    let mut references = References::new(lab, true);
     while Instant::now() < until {
         let verb = chosen(chance, true);
         let reference = references.of(verb)?;
@@ -205,7 +221,11 @@ pub fn kills(lab: &Lab, chance: &mut Rng, until: Instant, findings: &mut Finding
 
 /// Runs verbs on disks of a size by chance, and then with room.
 pub fn full_disks(lab: &Lab, chance: &mut Rng, until: Instant, findings: &mut Findings) -> Result<(), Error> {
-    let mut references = References::new(lab);
+    let mut references = References::new(lab, false);
+    if mount(&lab.cleared("out")?, "size=4096").and_then(|()| unmount(&lab.path("out"))).is_err() {
+        eprintln!("no full disks: this user may not mount one");
+        return Ok(());
+    }
     while Instant::now() < until {
         let verb = chosen(chance, true);
         let reference = references.of(verb)?;
@@ -222,7 +242,7 @@ pub fn full_disks(lab: &Lab, chance: &mut Rng, until: Instant, findings: &mut Fi
         }
         mount(&out, "remount,size=1G")?;
         let compared = again(lab, verb, &out, reference, &what, findings);
-        Command::new("umount").arg(&out).status().map_err(Error::io("unmount", &out))?;
+        unmount(&out)?;
         compared?;
         findings.tried(1);
     }
@@ -238,6 +258,10 @@ fn mount(path: &Path, options: &str) -> Result<(), Error> {
     }
 }
 
+fn unmount(path: &Path) -> Result<(), Error> {
+    Command::new("umount").arg(path).status().map(|_| ()).map_err(Error::io("unmount", path))
+}
+
 /// Runs verbs without libtorch with address space by chance, and then with all.
 pub fn little_memory(
     lab: &Lab,
@@ -245,7 +269,7 @@ pub fn little_memory(
     until: Instant,
     findings: &mut Findings,
 ) -> Result<(), Error> {
-    let mut references = References::new(lab);
+    let mut references = References::new(lab, false);
     while Instant::now() < until {
         let verb = chosen(chance, false);
         let reference = references.of(verb)?;
