@@ -247,7 +247,8 @@ fn modules_import_only_downwards() {
 const READERS: &[&str] =
     &["ssn-io", "ssn-data", "ssn-eval", "ssn-view", "ssn-cli", "ssn-nn", "ssn-train", "ssn", "ssn-engine"];
 /// Their files that open what is the system's or their own.
-const OPENERS: &[&str] = &["atomic.rs", "open.rs", "memory.rs", "hdf5.rs", "engine.rs", "info.rs"];
+const OPENERS: &[&str] =
+    &["atomic.rs", "open.rs", "memory.rs", "hdf5.rs", "engine.rs", "info.rs", "device.rs", "signals.rs"];
 
 /// A pipe would wait for ever where a file is opened in another way.
 #[test]

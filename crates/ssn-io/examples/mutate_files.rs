@@ -16,6 +16,9 @@ use ssn_io::{
 /// Endings of files that are read as something else than an image.
 const OTHER: [&str; 5] = ["pickle", "pickle.gz", "pt", "npz", "npy"];
 
+/// A file that is mutated: its ending, and its bytes.
+type Seed = (String, Vec<u8>);
+
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [seed, seconds, folder, seeds] = &words[..] else {
@@ -59,7 +62,7 @@ impl Chance {
 }
 
 /// A small image in every format that can be written, by its ending.
-fn written(folder: &Path) -> Result<Vec<(String, Vec<u8>)>, Box<dyn Error>> {
+fn written(folder: &Path) -> Result<Vec<Seed>, Box<dyn Error>> {
     let mut files = vec![];
     for (ending, depth) in [("nii", 3), ("nii.gz", 3), ("nrrd", 3), ("mha", 3), ("png", 1)] {
         let voxels = Voxels::U8((0..depth * 42).map(|i| (i % 5) as u8).collect());
@@ -75,7 +78,7 @@ fn written(folder: &Path) -> Result<Vec<(String, Vec<u8>)>, Box<dyn Error>> {
 }
 
 /// All files below a folder.
-fn collect(folder: &Path, files: &mut Vec<(String, Vec<u8>)>) -> Result<(), Box<dyn Error>> {
+fn collect(folder: &Path, files: &mut Vec<Seed>) -> Result<(), Box<dyn Error>> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {
