@@ -137,8 +137,8 @@ pub mod style {
     pub const NOTE: Style = AnsiColor::Cyan.on_default();
 }
 
-/// Makes the end of memory an exit code: the standard library tells how much could not be had, and aborts. Nothing else aborts in
-/// a program without foreign code, whose panics unwind.
+/// Makes the end of memory an exit code: the standard library tells how much could not be had, and aborts. What else aborts, such as
+/// a stack that overflows, tells so as well and ends with the same code.
 pub fn exit_where_memory_ends() {
     let always = Arc::new(AtomicBool::new(true));
     // Where this cannot be arranged, the program ends as any other.

@@ -306,7 +306,7 @@ fn files_of_others_are_not_replaced() {
         for flags in [&[][..], &["--overwrite"]] {
             let output = evaluate(&folder, &[&["--out", "out", "--fast", "--samples", "4"], flags].concat());
             assert_eq!(output.status.code(), Some(2), "{name}: {}", told(&output));
-            assert!(told(&output).contains("this program did not write it"), "{}", told(&output));
+            assert!(told(&output).contains("does not list it"), "{}", told(&output));
             assert_eq!(std::fs::read(&path).unwrap(), b"of the user");
         }
         std::fs::remove_file(&path).unwrap();

@@ -171,7 +171,7 @@ fn files_of_others_are_not_replaced() {
         std::fs::write(&path, "of the user").unwrap();
         let output = report(&folder, &[&["predictions", "--out", "mine"], flags].concat());
         assert_eq!(output.status.code(), Some(2), "{}", told(&output));
-        assert!(told(&output).contains("this program did not write it"), "{}", told(&output));
+        assert!(told(&output).contains("does not list it"), "{}", told(&output));
         assert_eq!(std::fs::read(&path).unwrap(), b"of the user");
         std::fs::remove_file(&path).unwrap();
     };

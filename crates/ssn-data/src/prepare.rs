@@ -120,7 +120,7 @@ fn claim(out: &Path, names: &[String]) -> Result<()> {
         None => Ok(()),
         Some(path) => Err(DataError::dataset(
             path,
-            "it is there, and this program did not write it: it is not replaced",
+            "it is there, but .ssn-files does not list it as written by this program: it is not replaced",
             "move it away, or choose another folder with --out",
         )),
     }

@@ -141,7 +141,7 @@ fn a_prediction_that_was_stopped_goes_on() {
         let other = lab.path(&format!("other-{name}"));
         fs::create_dir(&other).unwrap();
         fs::write(other.join(name), "of the user").unwrap();
-        fails(all(&other).arg("--overwrite"), 2, &[name, "this program did not write it"]);
+        fails(all(&other).arg("--overwrite"), 2, &[name, "does not list it"]);
         assert_eq!(fs::read(other.join(name)).unwrap(), b"of the user");
     }
 }

@@ -274,8 +274,14 @@ impl Outputs {
         }
         let names: Vec<String> = paths.iter().map(|path| name_of(path)).collect();
         claim(&config.out, &names)?;
-        // The table comes last: without it, what is there was left by a command that did not come to its end.
         check_free(&outputs.table(), config.overwrite)?;
+        if !outputs.table().exists() {
+            // The table comes last: samples without one were left by a command that did not come to its end.
+            let is_left = |name: &String| name.contains("_sample_") && !names.contains(name);
+            for name in ssn_io::own_files(&config.out)?.into_iter().filter(is_left) {
+                let _ = std::fs::remove_file(config.out.join(name));
+            }
+        }
         Ok(outputs)
     }
 

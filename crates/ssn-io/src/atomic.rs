@@ -38,7 +38,7 @@ pub fn write_atomically(
         }
         let mut temporary = begin(path, folder, |builder| {
             let file = builder.tempfile_in(folder)?;
-            Ok(lock(file.as_file(), file.path()).then_some(file))
+            Ok(lock(file.as_file(), file.path())?.then_some(file))
         })?;
         let mut buffer = io::BufWriter::new(temporary.as_file_mut());
         fill(&mut buffer)?;
@@ -67,8 +67,11 @@ pub fn write_folder_atomically(
         }
         let (temporary, _lock) = begin(path, parent, |builder| {
             let temporary = builder.tempdir_in(parent)?;
-            let Ok(handle) = File::open(temporary.path()) else { return Ok(None) };
-            Ok(lock(&handle, temporary.path()).then_some((temporary, handle)))
+            let handle = match File::open(temporary.path()) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                handle => handle?,
+            };
+            Ok(lock(&handle, temporary.path())?.then_some((temporary, handle)))
         })?;
         fill(temporary.path())?;
         for entry in std::fs::read_dir(temporary.path())? {
@@ -105,19 +108,23 @@ fn begin<T>(
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let prefix = format!("{UNFINISHED}{}-", name.chars().take(NAMED).collect::<String>());
-    loop {
+    for _ in 0..ATTEMPTS {
         if let Some(made) = make(tempfile::Builder::new().prefix(&prefix))? {
             return Ok(made);
         }
     }
+    Err(io::Error::other("other processes remove every temporary file"))
 }
+
+/// How often a temporary file is made anew that another process took for a leftover.
+const ATTEMPTS: usize = 100;
 
 /// Locks what was just made; false if it has been removed in between. File systems without locks have none, and nothing is
 /// removed there.
-fn lock(file: &File, path: &Path) -> bool {
+fn lock(file: &File, path: &Path) -> io::Result<bool> {
     // A process that clears the folder holds the lock while it removes what it found.
     let _ = file.lock();
-    path.exists()
+    path.try_exists()
 }
 
 /// Removes from a folder what processes that are gone began to write. What is being written is locked, and stays.
@@ -144,7 +151,8 @@ pub fn remove_unfinished(folder: &Path) -> io::Result<()> {
 }
 
 fn remove_if_unlocked(path: &Path, is_folder: bool) -> io::Result<()> {
-    let file = File::open(path)?;
+    // Network file systems lock only what is open for writing; a folder cannot be.
+    let file = OpenOptions::new().read(true).write(!is_folder).open(path)?;
     if file.try_lock().is_err() {
         return Ok(());
     }

@@ -156,7 +156,12 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
     let start = Instant::now();
     let own = shard.own(cases.len());
     let id = |number: usize| &dataset.entries[cases[number]].id;
-    folder.claim(own.iter().map(|&number| id(number).as_str()))?;
+    let outputs = outputs(config);
+    let new = own
+        .iter()
+        .map(|&number| id(number))
+        .filter(|id| config.overwrite || !is_finished(&folder, id, config));
+    folder.claim(new.map(String::as_str), &outputs)?;
     let phase = control.phase("predicting", own.len(), "cases");
     let (mut made, mut phases) = (0, Phases::default());
     for (done, &number) in own.iter().enumerate() {
@@ -166,6 +171,9 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
         let is_other = is_there && folder.is_of_other_image(id, image_sha256.as_deref());
         if is_other && !config.overwrite {
             phase.message(&format!("case {id} is predicted again: its image is another than before"));
+        }
+        if is_other {
+            folder.claim(std::iter::once(id.as_str()), &outputs)?;
         }
         if config.overwrite || !is_there || is_other {
             phase.current(&format!("reading {id}"));
@@ -264,15 +272,22 @@ fn check_ensemble(first: &TrainedModel, others: &[TrainedModel]) -> Result<()> {
     }
 }
 
-/// Whether all files that are asked for are there.
+/// The files beside distributions that are asked for.
+fn outputs(config: &PredictConfig) -> Vec<Output> {
+    let probabilities = [Output::Probabilities, Output::Entropy];
+    let parts = [Output::Mean, Output::Diagonal, Output::Factor];
+    let mut all = vec![Output::Prediction];
+    all.extend(probabilities.into_iter().filter(|_| config.probabilities));
+    all.extend(parts.into_iter().filter(|_| config.nifti));
+    all
+}
+
+/// Whether all files that are asked for are there. A network may have no diagonal and no factor.
 fn is_finished(folder: &Predictions, id: &str, config: &PredictConfig) -> bool {
-    let asked = [
-        (true, Output::Prediction),
-        (config.probabilities, Output::Probabilities),
-        (config.nifti, Output::Mean),
-    ];
+    let always = [Output::Prediction, Output::Probabilities, Output::Mean];
+    let mut asked = outputs(config).into_iter().filter(|output| always.contains(output));
     folder.is_finished(id, config.samples as u64)
-        && asked.iter().all(|(asked, output)| !asked || folder.find_output(id, *output).is_some())
+        && asked.all(|output| folder.find_output(id, output).is_some())
 }
 
 /// Voxels that are computed at once: larger tiles share less of their surroundings, where there is memory for them.

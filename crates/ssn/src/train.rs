@@ -288,7 +288,7 @@ fn kept_inputs(
 ) -> Result<Option<String>> {
     let cases = resolved.parts.iter().filter(|part| **part != Split::Test).count();
     let phase = control.phase("hashing", cases, "cases");
-    let inputs = RunInputs::of(resolved, &|done| phase.reached(done))?;
+    let inputs = RunInputs::of(resolved, run, &|done| phase.reached(done), &|| control.should_stop())?;
     drop(phase);
     Ok(inputs.keep(run, config.allow_changed_data)?)
 }
@@ -419,6 +419,10 @@ fn check_dataset(resolved: &ResolvedRun, bad_cases: BadCases, control: Control<'
     control.message(report.to_string().trim_end());
     let errors = || report.findings.iter().filter(|finding| finding.severity == Severity::Error);
     let bad: BTreeSet<String> = errors().filter_map(|finding| finding.case.clone()).collect();
+    if errors().any(|finding| finding.kind == FindingKind::Memory) {
+        let message = "there is too little memory for files that are listed above; end other programs, or use a larger machine";
+        return Err(Error::new(ErrorKind::OutOfMemory, message));
+    }
     let is_of_cases =
         errors().all(|finding| finding.case.is_some() && finding.kind != FindingKind::DuplicateId);
     if bad_cases == BadCases::LeaveOut && is_of_cases && bad.len() < report.cases {

@@ -55,7 +55,8 @@ impl Ended {
     pub fn has_crashed(&self) -> bool {
         let aborted =
             self.signal.is_some_and(|signal| signal != 9) || matches!(self.code, Some(101 | 134 | 139));
-        aborted || self.stderr.contains("panicked at")
+        let told = ["panicked at", "overflowed its stack", "fatal runtime error"];
+        aborted || told.iter().any(|text| self.stderr.contains(text))
     }
 
     /// The end of what it said.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use ssn_io::FileError;
+use ssn_io::{FileError, Problem};
 
 use crate::error::DataError;
 
@@ -32,6 +32,8 @@ impl fmt::Display for Severity {
 pub enum FindingKind {
     /// A file that cannot be read.
     Unreadable,
+    /// A file for which this machine has too little memory now.
+    Memory,
     /// A case without one of its channels.
     MissingChannel,
     /// A case without any rater's label map.
@@ -107,7 +109,11 @@ impl Finding {
 
     /// A file that cannot be read.
     pub fn unreadable(FileError { path, problem }: FileError) -> Self {
-        Self::error(FindingKind::Unreadable, problem.to_string(), "").in_file(path)
+        let kind = match problem {
+            Problem::Memory { .. } => FindingKind::Memory,
+            _ => FindingKind::Unreadable,
+        };
+        Self::error(kind, problem.to_string(), "").in_file(path)
     }
 
     /// The same about one file.

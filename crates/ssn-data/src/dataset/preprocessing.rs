@@ -169,7 +169,8 @@ fn to_spacing(case: Case, spacing: [f64; 3]) -> Result<Case> {
     let values = Limits::default().check_values(&[case.channels.max(1), d, h, w]);
     // A value of the image is made and then joined with those of other channels, and raters have a byte each beside four for
     // comparing them. A case that becomes smaller fits, for it was in memory before.
-    let bytes = |values: usize| values.saturating_mul(12 + 5 * case.raters.len());
+    let channels = case.channels.max(1);
+    let bytes = |values: usize| (values / channels).saturating_mul(12 * channels + 5 * case.raters.len());
     let fits = values.is_ok_and(|values| values <= case.image.len() || bytes(values) < available_bytes());
     if !fits {
         return Err(refused(&case, spacing, &format!("{d} × {h} × {w} voxels do not fit into memory")));

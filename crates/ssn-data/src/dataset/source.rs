@@ -3,6 +3,7 @@
 //! Loading and checking share this code: every problem becomes a [`Finding`], loading stops at the first error
 //! and checking collects all.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ssn_io::limits::check_left;
 use ssn_io::{
-    Format, Geometry, Image, Limits, Source, Tolerance, Volume, Voxels, files_of, read, read_bytes,
+    Format, Geometry, Image, Limits, Problem, Source, Tolerance, Volume, Voxels, files_of, open_file, read,
 };
 
 use crate::dataset::{
@@ -149,6 +150,20 @@ impl Dataset {
         Ok(hex(&digest.finalize()))
     }
 
+    /// Something that is the same as long as nobody wrote to the files of a case: their sizes, times and places on the disk. Nothing for a
+    /// case in a file of many, and where a file is missing.
+    pub fn case_stamp(&self, index: usize) -> Option<String> {
+        let CaseSource::Files(files) = &self.entries[index].source else { return None };
+        let raters = files.raters.iter().flat_map(RaterFiles::files);
+        let mut digest = Sha256::new();
+        for path in files.images.iter().flatten().chain(&files.mask).chain(raters) {
+            for file in files_of(path, &Limits::default()).ok()? {
+                digest.update(stamp(&file.metadata().ok()?));
+            }
+        }
+        Some(hex(&digest.finalize()))
+    }
+
     fn hash_image(&self, index: usize, digest: &mut Sha256) -> DataResult<()> {
         match &self.entries[index].source {
             CaseSource::Files(files) => {
@@ -177,10 +192,30 @@ impl Dataset {
 }
 
 fn hash_file(path: &Path, digest: &mut Sha256) -> DataResult<()> {
-    for file in files_of(path, &Limits::default())? {
-        digest.update(read_bytes(&file, &Limits::default())?);
+    const BLOCK: usize = 1 << 20;
+    let mut block = vec![0; BLOCK];
+    for path in files_of(path, &Limits::default())? {
+        let mut file = open_file(&path).map_err(|problem| problem.in_file(&path))?;
+        loop {
+            match file.read(&mut block).map_err(|error| Problem::Io(error).in_file(&path))? {
+                0 => break,
+                count => digest.update(&block[..count]),
+            }
+        }
     }
     Ok(())
+}
+
+#[cfg(unix)]
+fn stamp(file: &std::fs::Metadata) -> String {
+    use std::os::unix::fs::MetadataExt;
+    let times = [file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()];
+    format!("{} {} {times:?};", file.size(), file.ino())
+}
+
+#[cfg(not(unix))]
+fn stamp(file: &std::fs::Metadata) -> String {
+    format!("{} {:?};", file.len(), file.modified().ok())
 }
 
 /// The grid of a case, and the file that defined it.

@@ -128,7 +128,7 @@ pub fn import(
     let model = model_of(other, cases.iter().flat_map(CaseFiles::all))?;
     clear(out, &model, overwrite)?;
     let folder = Predictions::create(out, about(model.clone()))?;
-    folder.claim(cases.iter().map(|files| ids[files.index]))?;
+    folder.claim(cases.iter().map(|files| ids[files.index]), &[])?;
     let readings = Readings::default();
     let phase = Phase::new(progress, "reading", cases.len(), "cases");
     let stored = each_case(

@@ -458,8 +458,10 @@ impl Folder {
     fn claim(&self, plan: &Plan, is_ours: bool) -> Result<()> {
         let tables = [SUMMARY, CASES_TABLE, RATERS_TABLE].into_iter().filter(|_| !is_ours).map(str::to_owned);
         let records = plan.jobs.iter().map(|job| job.found.id()).filter(|id| {
+            // Records of earlier versions have a key as well.
             let bytes = read_bytes(&self.record(id), &Limits::default()).ok();
-            bytes.and_then(|bytes| serde_json::from_slice::<Record>(&bytes).ok()).is_none()
+            let record = bytes.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+            !record.is_some_and(|record| record["key"].is_string())
         });
         let records = records.map(|id| format!("{CASES}/{}.json", file_stem(id)));
         claim(&self.root, &tables.chain(records).collect::<Vec<_>>())

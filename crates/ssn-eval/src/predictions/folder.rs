@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ssn_data::nearest;
 use ssn_data::text::{csv_text, hex, natural_order};
-use ssn_io::{Limits, read_bytes, write_atomically};
+use ssn_io::{Limits, OWN_FILES, read_bytes, write_atomically};
 
 use super::distribution_file::{DistributionFile, Header, ModelId};
 use crate::error::{EvalError, Result};
@@ -110,22 +110,29 @@ impl Predictions {
         Ok(Self { root: root.to_owned(), about: stored.about })
     }
 
-    /// Makes sure that the files of cases can be written and replace nobody else's. Files of a case whose distribution is there
-    /// are ours.
+    /// Makes sure that the distribution and some other files of cases can be written and replace nobody else's.
     ///
     /// # Errors
-    /// A file that is there and is not ours.
-    pub fn claim<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Result<()> {
-        let is_new = |id: &&str| {
-            let header = DistributionFile::read_header(&self.distribution_path(id), &Limits::default());
-            !header.is_ok_and(|header| header.description.case == *id)
-        };
+    /// A file that is there and is not listed as ours.
+    pub fn claim<'a>(&self, ids: impl Iterator<Item = &'a str>, outputs: &[Output]) -> Result<()> {
         let files = |id: &str| {
-            let images = Output::ALL.map(|output| self.output_path(id, output));
-            images.into_iter().chain([self.prediction_path(id, true), self.distribution_path(id)])
+            let mut files = vec![self.distribution_path(id)];
+            files.extend(outputs.iter().map(|&output| self.output_path(id, output)));
+            files.extend(outputs.contains(&Output::Prediction).then(|| self.prediction_path(id, true)));
+            files
         };
-        let names: Vec<String> = ids.filter(is_new).flat_map(files).map(|path| name_of(&path)).collect();
-        claim(&self.root, &names)
+        if !self.root.join(OWN_FILES).exists() {
+            // The folder was made by an earlier version, or copied without its list: what belongs to a distribution is ours.
+            let all = self.cases().unwrap_or_default();
+            let own = all.iter().flat_map(|case| {
+                let outputs =
+                    Output::ALL.into_iter().filter_map(|output| self.find_output(case.id(), output));
+                outputs.chain([case.path.clone()]).collect::<Vec<_>>()
+            });
+            let own = own.chain([ABOUT_FILE, INDEX_FILE].map(|name| self.root.join(name)));
+            ssn_io::adopt(&self.root, &own.map(|path| name_of(&path)).collect::<Vec<_>>())?;
+        }
+        claim(&self.root, &ids.flat_map(files).map(|path| name_of(&path)).collect::<Vec<_>>())
     }
 
     /// Opens a folder.
@@ -450,8 +457,8 @@ pub fn claim(folder: &Path, names: &[String]) -> Result<()> {
     match ssn_io::claim(folder, names)? {
         None => Ok(()),
         Some(path) => Err(EvalError::settings(format!(
-            "{} is there, and this program did not write it: it is not replaced; move it away, or choose another folder \
-             with --out",
+            "{} is there, but {OWN_FILES} of its folder does not list it as written by this program: it is not replaced; \
+             move it away, or choose another folder with --out",
             path.display()
         ))),
     }

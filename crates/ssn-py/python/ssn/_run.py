@@ -107,6 +107,8 @@ def train(
             raise FileNotFoundError(f"{name}: {place} does not exist")
     if config is None and data is None and not resume:
         raise ValueError("there is nothing to train on; name a config, which `ssn init DATASET` writes, or data")
+    if allow_changed_data and not resume:
+        raise ValueError("allow_changed_data is given, but only a resumed run has data that may have changed")
     if resume:
         given = {"config": config, "preset": preset, "set": set, "seed": seed}
         named = [name for name, value in given.items() if value is not None]

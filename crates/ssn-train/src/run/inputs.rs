@@ -15,22 +15,61 @@ const INPUTS: &str = "data.json";
 /// Cases that are named in a message; the rest is counted.
 const NAMED: usize = 5;
 
-/// SHA-256 of image and labels of each case for training and validation, by its id.
+/// The cases for training and validation, by their ids.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunInputs {
-    cases: BTreeMap<String, String>,
+    cases: BTreeMap<String, CaseInput>,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct CaseInput {
+    /// Of image and labels.
+    sha256: String,
+    /// What tells without reading the files that nobody wrote to them.
+    stamp: Option<String>,
+}
+
+/// What is in memory while a file is hashed.
+const BYTES_OF_CASE: usize = 1 << 20;
+
 impl RunInputs {
-    /// Reads all of those cases.
-    pub fn of(resolved: &ResolvedRun, progress: parallel::Progress<'_>) -> Result<Self> {
+    /// Hashes all of those cases but the ones whose files nobody wrote to since the run last went on.
+    ///
+    /// # Errors
+    /// A file that cannot be read, and [`TrainError::Stopped`].
+    pub fn of(
+        resolved: &ResolvedRun,
+        run: &Path,
+        progress: parallel::Progress<'_>,
+        should_stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Self> {
+        let known = Self::read(&run.join(INPUTS)).map_or(BTreeMap::new(), |inputs| inputs.cases);
         let dataset = &resolved.dataset;
         let used: Vec<usize> =
             (0..dataset.entries.len()).filter(|&index| resolved.parts[index] != Split::Test).collect();
-        let hashes = parallel::map(used.len(), progress, |number, _| dataset.case_sha256(used[number]));
-        let hashes = parallel::all_or_error(hashes, |number| &dataset.entries[used[number]].id)?;
+        let input = |index: usize| -> ssn_data::Result<Option<CaseInput>> {
+            if should_stop() {
+                return Ok(None);
+            }
+            let stamp = dataset.case_stamp(index);
+            let same =
+                known.get(&dataset.entries[index].id).filter(|known| stamp.is_some() && known.stamp == stamp);
+            let sha256 = same.map_or_else(|| dataset.case_sha256(index), |known| Ok(known.sha256.clone()))?;
+            Ok(Some(CaseInput { sha256, stamp }))
+        };
+        let inputs = parallel::map(used.len(), progress, |number, meter| {
+            meter.saw_all(BYTES_OF_CASE);
+            input(used[number])
+        });
+        let inputs = parallel::all_or_error(inputs, |number| &dataset.entries[used[number]].id)?;
+        let inputs: Vec<CaseInput> = inputs.into_iter().collect::<Option<_>>().ok_or(TrainError::Stopped)?;
         let ids = used.iter().map(|&index| dataset.entries[index].id.clone());
-        Ok(Self { cases: ids.zip(hashes).collect() })
+        Ok(Self { cases: ids.zip(inputs).collect() })
+    }
+
+    fn read(path: &Path) -> Result<Self, String> {
+        let bytes = read_bytes(path, &Limits::default()).map_err(|error| error.to_string())?;
+        serde_json::from_slice(&bytes).map_err(|error| error.to_string())
     }
 
     /// Makes sure that a run goes on with what it began with, or keeps what it begins with; gives what changed if that is allowed.
@@ -41,10 +80,11 @@ impl RunInputs {
         let path = run.join(INPUTS);
         let change = if path.exists() { self.change(&path) } else { None };
         if let Some(reason) = change.as_ref().filter(|_| !allow_changes) {
-            let advice = "go on all the same with --allow-changed-data, or begin a new run";
+            let advice =
+                "go on all the same with `ssn train --resume RUN --allow-changed-data`, or begin a new run";
             return Err(unusable(run, reason, advice));
         }
-        if change.is_some() || !path.exists() {
+        if Self::read(&path).as_ref() != Ok(self) {
             let text = serde_json::to_string_pretty(self)
                 .map_err(|error| TrainError::Config { path: path.clone(), reason: error.to_string() })?;
             write_atomically(&path, |out| out.write_all((text + "\n").as_bytes()))
@@ -55,16 +95,16 @@ impl RunInputs {
 
     /// In what the dataset differs from what a file tells.
     fn change(&self, path: &Path) -> Option<String> {
-        let bytes = read_bytes(path, &Limits::default()).map_err(|error| error.to_string());
-        let before: Self =
-            match bytes.and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string())) {
-                Ok(before) => before,
-                Err(error) => {
-                    return Some(format!("whether its dataset changed cannot be told: {INPUTS}: {error}"));
-                }
-            };
+        let before = match Self::read(path) {
+            Ok(before) => before,
+            Err(error) => {
+                return Some(format!("whether its dataset changed cannot be told: {INPUTS}: {error}"));
+            }
+        };
         let (before, now) = (&before.cases, &self.cases);
-        let changed = now.iter().filter(|(id, hash)| before.get(*id).is_some_and(|known| known != *hash));
+        let changed = now
+            .iter()
+            .filter(|(id, input)| before.get(*id).is_some_and(|known| known.sha256 != input.sha256));
         let differences = [
             ("changed", changed.map(|(id, _)| id).collect::<Vec<_>>()),
             ("new", now.keys().filter(|id| !before.contains_key(*id)).collect()),
@@ -92,7 +132,8 @@ mod tests {
     use super::*;
 
     fn inputs(cases: &[(&str, &str)]) -> RunInputs {
-        RunInputs { cases: cases.iter().map(|(id, hash)| ((*id).to_owned(), (*hash).to_owned())).collect() }
+        let input = |hash: &str| CaseInput { sha256: hash.to_owned(), stamp: None };
+        RunInputs { cases: cases.iter().map(|(id, hash)| ((*id).to_owned(), input(hash))).collect() }
     }
 
     #[test]

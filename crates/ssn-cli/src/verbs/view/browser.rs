@@ -56,7 +56,9 @@ fn command() -> Option<Command> {
         "explorer"
     } else {
         let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        if !["DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME"].into_iter().any(set) {
+        // On another machine, a browser that is there could not read a page of this one.
+        let is_remote = ["SSH_CONNECTION", "VSCODE_IPC_HOOK_CLI"].into_iter().any(set) && !set("DISPLAY");
+        if is_remote || !["DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME"].into_iter().any(set) {
             return None;
         }
         "xdg-open"
