@@ -181,7 +181,7 @@ pub fn wrap(mut outer: Command, command: &Command) -> Command {
     outer
 }
 
-/// Everything below a folder by its path, without what tells of when and how often a program ran.
+/// Everything below a folder by its path, without what tells of when and how often a program ran, and of the times of files.
 pub fn tree(folder: &Path) -> io::Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(folder)? {
@@ -191,7 +191,7 @@ pub fn tree(folder: &Path) -> io::Result<BTreeMap<PathBuf, Vec<u8>>> {
             files.extend(
                 tree(&path)?.into_iter().map(|(below, bytes)| (PathBuf::from(&name).join(below), bytes)),
             );
-        } else if !["log.txt", ".lock", ".ssn-files", "demo.json"].contains(&name.as_str())
+        } else if !["log.txt", ".lock", ".ssn-files", "demo.json", "data.json"].contains(&name.as_str())
             && !name.starts_with("events.")
         {
             let name = if name.starts_with(".ssn-partial-") { ".ssn-partial" } else { &name };
