@@ -88,7 +88,19 @@ fn export(lab: &Lab, out: &Path) -> Vec<OsString> {
 }
 
 fn toy(_: &Lab, out: &Path) -> Vec<OsString> {
-    words([&"toy", &"--out", &out.join("toy"), &"--steps", &"10", &"--seeds", &"1"])
+    words([
+        &"toy",
+        &"--out",
+        &out.join("toy"),
+        &"--steps",
+        &"10",
+        &"--pretrain",
+        &"5",
+        &"--seeds",
+        &"1",
+        &"--eval-samples",
+        &"100",
+    ])
 }
 
 fn demo(_: &Lab, out: &Path) -> Vec<OsString> {

@@ -191,7 +191,8 @@ pub fn tree(folder: &Path) -> io::Result<BTreeMap<PathBuf, Vec<u8>>> {
             files.extend(
                 tree(&path)?.into_iter().map(|(below, bytes)| (PathBuf::from(&name).join(below), bytes)),
             );
-        } else if !["log.txt", ".lock", ".ssn-files", "demo.json", "data.json"].contains(&name.as_str())
+        } else if !["log.txt", ".lock", ".ssn-files", "demo.json", "toy.json", "data.json"]
+            .contains(&name.as_str())
             && !name.starts_with("events.")
         {
             let name = if name.starts_with(".ssn-partial-") { ".ssn-partial" } else { &name };
