@@ -25,7 +25,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let skipped = process::target_directory()?.join("skipped-tests");
     let _ = std::fs::remove_file(&skipped);
     let mut command = process::cargo();
-    command.env("SSN_SKIPPED_TESTS", &skipped).args(runner).args(scope(&args.args)).args(&args.args);
+    command.env(ssn_testing::SKIPPED, &skipped).args(runner).args(scope(&args.args)).args(&args.args);
     let main = process::run(&mut command)?;
     tell_skipped(&std::fs::read_to_string(&skipped).unwrap_or_default());
     if doc != Exit::Success && main == Exit::Success {

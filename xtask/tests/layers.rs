@@ -39,7 +39,7 @@ const CRATES: &[(&str, &[&str])] = &[
         ],
     ),
     ("ssn-py", &["ssn-io", "ssn-core", "ssn-eval"]),
-    ("xtask", &[]),
+    ("xtask", &["ssn-testing"]),
 ];
 
 /// The crates that may know torch.

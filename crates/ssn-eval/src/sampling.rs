@@ -1,6 +1,6 @@
 //! Segmentations out of distribution files, without a network.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::error::{EvalError, Result};
 use crate::memory::check_memory;
 use crate::predictions::{
     Description, DistributionFile, Draw, Found, Kind, Output, blocks, check_free, claim, file_stem, find,
-    name_of, summarize, unknown_name, write_text,
+    name_of, remove_own_files, summarize, unknown_name, write_text,
 };
 
 /// What is drawn, and how it is written.
@@ -274,13 +274,11 @@ impl Outputs {
         }
         let names: Vec<String> = paths.iter().map(|path| name_of(path)).collect();
         claim(&config.out, &names)?;
+        let names: BTreeSet<String> = names.into_iter().collect();
         check_free(&outputs.table(), config.overwrite)?;
         if !outputs.table().exists() {
             // The table comes last: samples without one were left by a command that did not come to its end.
-            let is_left = |name: &String| name.contains("_sample_") && !names.contains(name);
-            for name in ssn_io::own_files(&config.out)?.into_iter().filter(is_left) {
-                let _ = std::fs::remove_file(config.out.join(name));
-            }
+            remove_own_files(&config.out, |name| name.contains("_sample_") && !names.contains(name))?;
         }
         Ok(outputs)
     }

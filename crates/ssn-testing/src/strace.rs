@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The calls that change files. A question mark: not every machine has it.
-const CHANGING: &str = "openat,?open,?creat,write,writev,pwrite64,fsync,fdatasync,?rename,?renameat,renameat2,?unlink,unlinkat,\
+pub const CHANGING: &str = "openat,?open,?creat,write,writev,pwrite64,fsync,fdatasync,?rename,?renameat,renameat2,?unlink,unlinkat,\
                         ?rmdir,?mkdir,mkdirat,?chmod,fchmod,fchmodat,ftruncate,fallocate,?link,linkat";
 
 /// A system call of a process's first thread that changes files.

@@ -8,14 +8,16 @@ use std::process::Command;
 use std::time::Instant;
 
 use fastrand::Rng;
+use ssn_testing::strace::{CHANGING, wrap};
 
-use super::lab::{Ended, Lab, SMALL, difference, end, tree, wrap};
+use super::lab::{Ended, Lab, SMALL, difference, end, tree};
 use super::{Findings, Kind};
 use crate::error::Error;
 
-/// The calls that change files. A question mark: not every machine has it.
-const CHANGING: &str = "openat,?open,?creat,write,writev,pwrite64,fsync,fdatasync,?rename,?renameat,renameat2,?unlink,unlinkat,\
-                        ?rmdir,?mkdir,mkdirat,?chmod,fchmod,fchmodat,ftruncate,fallocate,flock,fcntl";
+/// The calls that change files, and those that lock them.
+fn calls_to_kill() -> String {
+    format!("{CHANGING},flock,fcntl")
+}
 
 /// A verb that writes to a folder, how often it is chosen, and whether libtorch works in it, which needs memory of its own.
 struct Verb {
@@ -135,7 +137,7 @@ impl<'a> References<'a> {
             let mut command = self.lab.ssn(&(verb.words)(self.lab, &out));
             if self.traces {
                 let mut traced = Command::new("strace");
-                traced.args(["-f", "-qq", "-e", &format!("trace={CHANGING}"), "-o"]).arg(&trace);
+                traced.args(["-f", "-qq", "-e", &format!("trace={}", calls_to_kill()), "-o"]).arg(&trace);
                 command = wrap(traced, &command);
             }
             let ended = end(&mut command)?;
@@ -219,8 +221,8 @@ pub fn kills(lab: &Lab, chance: &mut Rng, until: Instant, findings: &mut Finding
         for _ in 0..chance.usize(1..=3) {
             let nth = chance.usize(1..=reference.calls);
             let mut traced = Command::new("strace");
-            traced.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={CHANGING}")]);
-            traced.args(["-e", &format!("inject={CHANGING}:signal=KILL:when={nth}")]);
+            traced.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={}", calls_to_kill())]);
+            traced.args(["-e", &format!("inject={}:signal=KILL:when={nth}", calls_to_kill())]);
             let ended = end(&mut wrap(traced, &lab.ssn(&(verb.words)(lab, &out))))?;
             what += &format!(" at call {nth} of {}", reference.calls);
             note(&ended, &what, findings);

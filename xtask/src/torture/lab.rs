@@ -169,18 +169,6 @@ fn finished(command: &mut Command, longest: Duration) -> io::Result<Ended> {
     })
 }
 
-/// A command that starts another.
-pub fn wrap(mut outer: Command, command: &Command) -> Command {
-    for (name, value) in command.get_envs() {
-        outer.env(name, value.unwrap_or_default());
-    }
-    if let Some(folder) = command.get_current_dir() {
-        outer.current_dir(folder);
-    }
-    outer.arg(command.get_program()).args(command.get_args());
-    outer
-}
-
 /// Everything below a folder by its path, without what tells of when and how often a program ran, and of the times of files.
 pub fn tree(folder: &Path) -> io::Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut files = BTreeMap::new();

@@ -464,6 +464,20 @@ pub fn claim(folder: &Path, names: &[String]) -> Result<()> {
     }
 }
 
+/// Removes those of a folder's files that are listed as ours and that `is_left` chooses by their names.
+pub(crate) fn remove_own_files(folder: &Path, is_left: impl Fn(&str) -> bool) -> Result<()> {
+    for name in ssn_io::own_files(folder)?.into_iter().filter(|name| is_left(name)) {
+        let path = folder.join(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(EvalError::system("remove", &path, error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
     Ok(write_atomically(path, |out| out.write_all(text.as_bytes()))?)
 }

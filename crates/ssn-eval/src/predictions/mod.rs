@@ -16,5 +16,5 @@ pub use folder::{
     ABOUT_FILE, About, DISTRIBUTION_ENDING, Found, IMAGE_ENDINGS, ImagePaths, Output, Predictions,
     check_free, check_free_or, claim, file_stem, find, is_config, unknown_name,
 };
-pub(crate) use folder::{create_folder, name_of, named, write_text};
+pub(crate) use folder::{create_folder, name_of, named, remove_own_files, write_text};
 pub use ssn_core::Region;

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use serde::Serialize;
 use ssn_core::{OnProgress, Progress};
-use ssn_io::{own_files, write_atomically};
+use ssn_io::write_atomically;
 
 use crate::error::{EvalError, Result};
 use crate::figures::html::{Figure, Page};
 use crate::figures::png_from_svg;
-use crate::predictions::{check_free, claim, create_folder, file_stem, write_text};
+use crate::predictions::{check_free, claim, create_folder, file_stem, remove_own_files, write_text};
 
 const PAGE: &str = "report.html";
 const FIGURES: &str = "figures";
@@ -98,28 +98,15 @@ impl Report {
         let written = written?;
         let (report, html) = (self.folder.join(PAGE), self.page.finish());
         write_text(&report, &html)?;
-        self.remove_figures_except(&names)?;
+        // Those of an earlier report, which may be of other cases.
+        let is_left = |name: &str| Path::new(name).starts_with(FIGURES) && !names.contains(name);
+        remove_own_files(&self.folder, is_left)?;
         Ok(ReportFiles {
             report,
             bytes: html.len() as u64,
             figure_bytes: written.iter().map(|(_, bytes)| bytes).sum(),
             figures: written.into_iter().flat_map(|(paths, _)| paths).collect(),
         })
-    }
-
-    /// Removes the figures of an earlier report, which may be of other cases.
-    fn remove_figures_except(&self, names: &BTreeSet<String>) -> Result<()> {
-        let own = own_files(&self.folder)?;
-        for name in own.difference(names).filter(|name| Path::new(name).starts_with(FIGURES)) {
-            let path = self.folder.join(name);
-            match std::fs::remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(EvalError::system("remove", &path, error));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
     }
 }
 
