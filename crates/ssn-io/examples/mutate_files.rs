@@ -1,6 +1,6 @@
 //! Reads mutations of files for some seconds: `mutate_files SEED SECONDS FOLDER SEEDS`.
 //!
-//! Small files of every format that can be written here, and all files below the folder SEEDS, are changed by chance and read
+//! Small files of every format that can be written here, and all files below the folder SEEDS, are changed at random and read
 //! from a file in FOLDER. A panic ends it with code 101, and the file stays.
 
 use std::error::Error;

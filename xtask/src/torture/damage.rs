@@ -52,11 +52,11 @@ const TARGETS: [Target; 3] = [
     },
 ];
 
-/// Flips bits of files by chance, one in each trial.
-pub fn flips(lab: &Lab, chance: &mut Rng, until: Instant, findings: &mut Findings) -> Result<(), Error> {
+/// Flips random bits of files, one in each trial.
+pub fn flips(lab: &Lab, rng: &mut Rng, until: Instant, findings: &mut Findings) -> Result<(), Error> {
     let mut references = BTreeMap::<&str, BTreeMap<PathBuf, Vec<u8>>>::new();
     while Instant::now() < until {
-        let target = &TARGETS[chance.usize(..TARGETS.len())];
+        let target = &TARGETS[rng.usize(..TARGETS.len())];
         if !references.contains_key(target.name) {
             let (ended, files) = read(lab, target, |_| Ok(()))?;
             if ended.code != Some(0) {
@@ -71,8 +71,8 @@ pub fn flips(lab: &Lab, chance: &mut Rng, until: Instant, findings: &mut Finding
                 .iter()
                 .filter(|(path, bytes)| (target.is_damaged)(&path.to_string_lossy()) && !bytes.is_empty())
                 .collect();
-            let (name, bytes) = names[chance.usize(..names.len())];
-            let (place, bit) = (chance.usize(..bytes.len()), chance.u8(..8));
+            let (name, bytes) = names[rng.usize(..names.len())];
+            let (place, bit) = (rng.usize(..bytes.len()), rng.u8(..8));
             let mut damaged = bytes.clone();
             damaged[place] ^= 1 << bit;
             what = format!("{}: bit {bit} of byte {place} of {}", target.name, name.display());

@@ -1,4 +1,4 @@
-//! Every verb under kills, on full disks and with little memory: run again in peace, it must come to what it comes to undisturbed.
+//! Every verb under kills, on full disks and with little memory: run again undisturbed, it must write what it writes without all that.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -27,7 +27,7 @@ struct Verb {
     words: fn(&Lab, &Path) -> Vec<OsString>,
 }
 
-const VERBS: [Verb; 11] = [
+const VERBS: [Verb; 12] = [
     Verb { name: "train", share: 3, has_torch: true, words: train },
     Verb { name: "predict", share: 3, has_torch: true, words: predict },
     Verb { name: "evaluate", share: 3, has_torch: false, words: evaluate },
@@ -39,6 +39,7 @@ const VERBS: [Verb; 11] = [
     Verb { name: "export", share: 1, has_torch: true, words: export },
     Verb { name: "toy", share: 1, has_torch: true, words: toy },
     Verb { name: "demo", share: 1, has_torch: true, words: demo },
+    Verb { name: "run-experiment", share: 1, has_torch: true, words: experiment },
 ];
 
 fn words<const N: usize>(words: [&dyn AsRef<std::ffi::OsStr>; N]) -> Vec<OsString> {
@@ -111,6 +112,10 @@ fn demo(_: &Lab, out: &Path) -> Vec<OsString> {
     all
 }
 
+fn experiment(lab: &Lab, out: &Path) -> Vec<OsString> {
+    words([&"run-experiment", &lab.experiment(), &"--out", &out.join("x"), &"--device", &"cpu"])
+}
+
 /// What a verb comes to undisturbed: its files, and the number of its calls that change some.
 struct Reference {
     files: BTreeMap<PathBuf, Vec<u8>>,
@@ -162,16 +167,16 @@ fn calls(trace: &Path) -> Result<usize, Error> {
     Ok(calls.into_values().max().unwrap_or(1))
 }
 
-fn chosen(chance: &mut Rng, torch: bool) -> &'static Verb {
+fn chosen(rng: &mut Rng, torch: bool) -> &'static Verb {
     let all: Vec<&Verb> = VERBS
         .iter()
         .filter(|verb| torch || !verb.has_torch)
         .flat_map(|verb| vec![verb; verb.share])
         .collect();
-    all[chance.usize(..all.len())]
+    all[rng.usize(..all.len())]
 }
 
-/// Runs a verb in peace and compares what it comes to.
+/// Runs a verb undisturbed and compares what it writes.
 fn again(
     lab: &Lab,
     verb: &Verb,
@@ -184,7 +189,7 @@ fn again(
     // What was killed after its last file was written is there.
     let is_done = ended.code == Some(0) || ended.code == Some(2) && ended.stderr.contains("exists already");
     if ended.hung || ended.has_crashed() {
-        note(&ended, &format!("{what}, then in peace"), findings);
+        note(&ended, &format!("{what}, then undisturbed"), findings);
     } else if !is_done {
         findings.found(Kind::DeadEnd, format!("{what}, then {}", ended.said()));
     } else {
@@ -205,8 +210,8 @@ fn note(ended: &Ended, what: &str, findings: &mut Findings) {
     }
 }
 
-/// Kills verbs at system calls by chance, up to three times before they are left in peace.
-pub fn kills(lab: &Lab, chance: &mut Rng, until: Instant, findings: &mut Findings) -> Result<(), Error> {
+/// Kills verbs at random system calls, up to three times before a run that nothing disturbs.
+pub fn kills(lab: &Lab, rng: &mut Rng, until: Instant, findings: &mut Findings) -> Result<(), Error> {
     let traced = end(Command::new("strace").args(["-qq", "-e", "trace=none", "true"]))?;
     if traced.code != Some(0) {
         eprintln!("no kills: processes cannot be traced here");
@@ -214,12 +219,12 @@ pub fn kills(lab: &Lab, chance: &mut Rng, until: Instant, findings: &mut Finding
     }
     let mut references = References::new(lab, true);
     while Instant::now() < until {
-        let verb = chosen(chance, true);
+        let verb = chosen(rng, true);
         let reference = references.of(verb)?;
         let out = lab.cleared("out")?;
         let mut what = format!("ssn {}, killed", verb.name);
-        for _ in 0..chance.usize(1..=3) {
-            let nth = chance.usize(1..=reference.calls);
+        for _ in 0..rng.usize(1..=3) {
+            let nth = rng.usize(1..=reference.calls);
             let mut traced = Command::new("strace");
             traced.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={}", calls_to_kill())]);
             traced.args(["-e", &format!("inject={}:signal=KILL:when={nth}", calls_to_kill())]);
@@ -233,19 +238,19 @@ pub fn kills(lab: &Lab, chance: &mut Rng, until: Instant, findings: &mut Finding
     Ok(())
 }
 
-/// Runs verbs on disks of a size by chance, and then with room.
-pub fn full_disks(lab: &Lab, chance: &mut Rng, until: Instant, findings: &mut Findings) -> Result<(), Error> {
+/// Runs verbs on disks of random sizes, and then with enough space.
+pub fn full_disks(lab: &Lab, rng: &mut Rng, until: Instant, findings: &mut Findings) -> Result<(), Error> {
     let mut references = References::new(lab, false);
     if mount(&lab.cleared("out")?, "size=4096").and_then(|()| unmount(&lab.path("out"))).is_err() {
         eprintln!("no full disks: this user may not mount one");
         return Ok(());
     }
     while Instant::now() < until {
-        let verb = chosen(chance, true);
+        let verb = chosen(rng, true);
         let reference = references.of(verb)?;
         let bytes: usize = reference.files.values().map(Vec::len).sum();
         let out = lab.cleared("out")?;
-        let size = 4096 * chance.usize(1..=(bytes + bytes / 4) / 4096 + 8);
+        let size = 4096 * rng.usize(1..=(bytes + bytes / 4) / 4096 + 8);
         mount(&out, &format!("size={size}"))?;
         let ended = end(&mut lab.ssn(&(verb.words)(lab, &out)))?;
         let what = format!("ssn {} on a disk of {size} bytes", verb.name);
@@ -276,19 +281,14 @@ fn unmount(path: &Path) -> Result<(), Error> {
     Command::new("umount").arg(path).status().map(|_| ()).map_err(Error::io("unmount", path))
 }
 
-/// Runs verbs without libtorch with address space by chance, and then with all.
-pub fn little_memory(
-    lab: &Lab,
-    chance: &mut Rng,
-    until: Instant,
-    findings: &mut Findings,
-) -> Result<(), Error> {
+/// Runs verbs without libtorch with random limits of address space, and then without.
+pub fn little_memory(lab: &Lab, rng: &mut Rng, until: Instant, findings: &mut Findings) -> Result<(), Error> {
     let mut references = References::new(lab, false);
     while Instant::now() < until {
-        let verb = chosen(chance, false);
+        let verb = chosen(rng, false);
         let reference = references.of(verb)?;
         let out = lab.cleared("out")?;
-        let megabytes = chance.u64(80..800);
+        let megabytes = rng.u64(80..800);
         let mut limited = Command::new("prlimit");
         limited.arg(format!("--as={}", megabytes << 20)).arg("--");
         let ended = end(&mut wrap(limited, &lab.ssn(&(verb.words)(lab, &out))))?;

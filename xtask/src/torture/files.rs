@@ -16,9 +16,9 @@ const MEMORY: u64 = 2 << 30;
 const SECONDS: u64 = 20;
 
 /// Lets `mutate_files` of ssn-io read what it makes of genuine and of hostile files.
-pub fn mutations(lab: &Lab, chance: &mut Rng, until: Instant, findings: &mut Findings) -> Result<(), Error> {
+pub fn mutations(lab: &Lab, rng: &mut Rng, until: Instant, findings: &mut Findings) -> Result<(), Error> {
     while let Some(left) = until.checked_duration_since(Instant::now()) {
-        let seed = chance.u64(..).to_string();
+        let seed = rng.u64(..).to_string();
         let seconds = left.as_secs().clamp(1, SECONDS).to_string();
         let folder = lab.cleared("mutations")?;
         let mut command = Command::new("prlimit");

@@ -40,6 +40,44 @@ pub const SMALL: [&str; 16] = [
     "cpu",
 ];
 
+/// Two networks that take seconds.
+const EXPERIMENT: &str = r#"
+title = "Two networks"
+samples = 4
+
+[config.data]
+path = "base/data"
+[config.training]
+steps = 3
+validate_every = 2
+validation_samples = 4
+[config.loss]
+pretrain_steps = 1
+samples = 4
+[config.batches]
+batch_size = 2
+
+[[rows]]
+name = "low-rank"
+[[rows]]
+name = "deterministic"
+set = ["model.head=deterministic"]
+"#;
+
+/// Files that tell when, how fast and how often a program ran.
+const OF_TIMES: [&str; 10] = [
+    "log.txt",
+    ".lock",
+    ".ssn-files",
+    "demo.json",
+    "toy.json",
+    "data.json",
+    "results.json",
+    "table.csv",
+    "table.md",
+    "seed0.json",
+];
+
 /// How a command ended.
 #[derive(Debug)]
 pub struct Ended {
@@ -85,6 +123,7 @@ impl Lab {
         let mut words: Vec<OsString> =
             vec!["demo".into(), "--out".into(), base.into(), "--cases".into(), "20".into()];
         words.extend(SMALL.map(OsString::from));
+        fs::write(lab.experiment(), EXPERIMENT).map_err(Error::io("write", &lab.experiment()))?;
         let made = finished(&mut lab.ssn(&words), BASE).map_err(Error::io("run", &lab.programs))?;
         match made.code {
             Some(0) => Ok(lab),
@@ -98,6 +137,10 @@ impl Lab {
 
     pub fn data(&self) -> PathBuf {
         self.path("base/data")
+    }
+
+    pub fn experiment(&self) -> PathBuf {
+        self.path("experiment.toml")
     }
 
     pub fn trained(&self) -> PathBuf {
@@ -169,7 +212,7 @@ fn finished(command: &mut Command, longest: Duration) -> io::Result<Ended> {
     })
 }
 
-/// Everything below a folder by its path, without what tells of when and how often a program ran, and of the times of files.
+/// Everything below a folder by its path, without what depends on times.
 pub fn tree(folder: &Path) -> io::Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(folder)? {
@@ -179,10 +222,7 @@ pub fn tree(folder: &Path) -> io::Result<BTreeMap<PathBuf, Vec<u8>>> {
             files.extend(
                 tree(&path)?.into_iter().map(|(below, bytes)| (PathBuf::from(&name).join(below), bytes)),
             );
-        } else if !["log.txt", ".lock", ".ssn-files", "demo.json", "toy.json", "data.json"]
-            .contains(&name.as_str())
-            && !name.starts_with("events.")
-        {
+        } else if !OF_TIMES.contains(&name.as_str()) && !name.starts_with("events.") {
             let name = if name.starts_with(".ssn-partial-") { ".ssn-partial" } else { &name };
             files.insert(name.into(), fs::read(&path)?);
         }

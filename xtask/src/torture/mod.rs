@@ -1,4 +1,4 @@
-//! `cargo xtask torture`: kills, full disks, little memory, flipped bits, mutated files and malformed requests, by chance.
+//! `cargo xtask torture`: kills, full disks, little memory, flipped bits, mutated files and malformed requests, at random.
 //!
 //! A campaign is a file here. It runs trials until its time is up; each trial disturbs the programs and looks for what must
 //! never happen. The seed of a trial is told with what it found, and the same seed does the same again.
@@ -26,7 +26,7 @@ pub struct Args {
     /// Minutes for all campaigns together.
     #[arg(default_value_t = 2.0)]
     minutes: f64,
-    /// The seed of everything that is done by chance.
+    /// The seed of every random choice.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Only this campaign; may be repeated.

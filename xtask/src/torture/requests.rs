@@ -49,13 +49,13 @@ const PARTS: [&str; 24] = [
     "\r\n",
 ];
 
-/// Sends requests that are put together and mutated by chance.
-pub fn malformed(lab: &Lab, chance: &mut Rng, until: Instant, findings: &mut Findings) -> Result<(), Error> {
+/// Sends requests that are put together and mutated at random.
+pub fn malformed(lab: &Lab, rng: &mut Rng, until: Instant, findings: &mut Findings) -> Result<(), Error> {
     let mut server = Server::start(lab)?;
     while Instant::now() < until {
         for _ in 0..BETWEEN {
             // A connection that the server closes early is its answer.
-            let _ = send(server.address, &request(chance));
+            let _ = send(server.address, &request(rng));
             findings.tried(1);
         }
         let ended = server.child.try_wait().map_err(Error::io("run", &lab.program("ssn")))?;
@@ -70,17 +70,17 @@ pub fn malformed(lab: &Lab, chance: &mut Rng, until: Instant, findings: &mut Fin
     Ok(())
 }
 
-fn request(chance: &mut Rng) -> Vec<u8> {
+fn request(rng: &mut Rng) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for _ in 0..chance.usize(1..8) {
-        bytes.extend(PARTS[chance.usize(..PARTS.len())].as_bytes());
+    for _ in 0..rng.usize(1..8) {
+        bytes.extend(PARTS[rng.usize(..PARTS.len())].as_bytes());
     }
-    if chance.u8(..10) == 0 {
-        bytes.extend(std::iter::repeat_n(b'a', chance.usize(..200_000)));
+    if rng.u8(..10) == 0 {
+        bytes.extend(std::iter::repeat_n(b'a', rng.usize(..200_000)));
     }
-    for _ in 0..chance.usize(..4) {
-        let place = chance.usize(..bytes.len());
-        bytes[place] = chance.u8(..);
+    for _ in 0..rng.usize(..4) {
+        let place = rng.usize(..bytes.len());
+        bytes[place] = rng.u8(..);
     }
     bytes
 }
