@@ -76,12 +76,17 @@ class DeepMedic(nn.Module):
                                    for _ in self.scales)
         self.dense = nn.Sequential(Block(150, 250, 1), Block(250, 250, 1, 0.5), Block(250, 50, 1, 0.5))
 
-    def forward(self, image):
+    def inputs(self, image):
+        """What each path sees of an image, the one of the finest scale last."""
         output = image.shape[2] // 5 * 5 - 80
+        sizes = [(math.ceil(output / scale) + 16) * scale for scale in self.scales]
+        return [crop(image, size)[..., scale // 2::scale, scale // 2::scale, scale // 2::scale].clone()
+                for scale, size in zip(self.scales, sizes)]
+
+    def forward(self, inputs):
+        output = inputs[-1].shape[2] - 16
         maps = []
-        for scale, path in zip(self.scales, self.paths):
-            size = (math.ceil(output / scale) + 16) * scale
-            x = crop(image, size)[..., scale // 2::scale, scale // 2::scale, scale // 2::scale]
+        for scale, path, x in zip(self.scales, self.paths, inputs):
             x = path(x)
             if scale > 1:
                 x = F.interpolate(x, scale_factor=scale, mode="nearest")
@@ -99,7 +104,7 @@ class Stochastic(nn.Module):
         self.factor = trunk.conv(trunk.features, classes * RANK, 1)
 
     def forward(self, x):
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bfloat16):
+        with torch.autocast(self.mean.weight.device.type, torch.bfloat16, enabled=self.bfloat16):
             features = self.trunk(x)
         features = features.float()
         mean, diagonal, factor = self.mean(features), self.log_diagonal(features).exp() + 1e-5, self.factor(features)
@@ -120,9 +125,12 @@ def loss(mean, diagonal, factor, target, antithetic):
 
 
 class Learner:
-    """A network of the paper with random images of its experiment and its optimizer, which takes further options."""
+    """A network of the paper with random images of its experiment and its optimizer, which takes further options.
 
-    def __init__(self, network, batch, device="cpu", bfloat16=False, channels_last=False, **options):
+    Images of DeepMedic are cut to what its paths see beforehand, as ours are. With `compile`, a mode of torch.compile,
+    forward pass, loss and backward pass are compiled."""
+
+    def __init__(self, network, batch, device="cpu", bfloat16=False, channels_last=False, compile=None, **options):
         torch.manual_seed(0)
         if network == "unet":
             model, parameters, order = Stochastic(UNet(), 2, bfloat16), 10_320_568, torch.channels_last
@@ -134,20 +142,26 @@ class Learner:
         assert sum(p.numel() for p in model.parameters()) == parameters
         order = order if channels_last else torch.contiguous_format
         self.model = model.to(device).to(memory_format=order).train()
-        self.image, self.target, self.mask = image.to(device).contiguous(memory_format=order), target.to(device), mask
+        to_device = lambda image: image.to(device).contiguous(memory_format=order)
+        self.image = to_device(image) if network == "unet" else [to_device(x) for x in model.trunk.inputs(image)]
+        self.target, self.mask = target.to(device), mask
+        self.loss = torch.compile(self.loss_of_batch, mode=compile, fullgraph=True) if compile else self.loss_of_batch
         if network == "unet":
             self.optimizer = torch.optim.Adam(model.parameters(), 1e-3, **options)
         else:
             self.optimizer = torch.optim.RMSprop(model.parameters(), 1e-3, alpha=0.9, momentum=0.6, eps=1e-8,
                                                  weight_decay=1e-4, **options)
 
+    def loss_of_batch(self, image, target):
+        mean, diagonal, factor = self.model(image)
+        if self.mask is not None:
+            diagonal, factor = diagonal * self.mask + 1e-5, factor * self.mask
+        return loss(mean, diagonal, factor, target, antithetic=self.mask is not None)
+
     def step(self):
         """Forward, loss, backward and update; gives the loss."""
         self.optimizer.zero_grad()
-        mean, diagonal, factor = self.model(self.image)
-        if self.mask is not None:
-            diagonal, factor = diagonal * self.mask + 1e-5, factor * self.mask
-        value = loss(mean, diagonal, factor, self.target, antithetic=self.mask is not None)
+        value = self.loss(self.image, self.target)
         value.backward()
         self.optimizer.step()
         return value.detach()

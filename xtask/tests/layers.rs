@@ -150,6 +150,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "synthetic",
             "toy",
             "train",
+            "pipeline",
             "predict",
             "export",
             "demo",

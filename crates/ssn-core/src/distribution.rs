@@ -2,6 +2,8 @@
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
+use half::vec::HalfBitsVecExt;
+use rayon::prelude::*;
 
 use crate::error::{CoreError, Result};
 use crate::labels::MAX_CLASSES;
@@ -49,26 +51,61 @@ impl Values {
     /// All numbers, widened.
     pub fn to_f32(&self) -> Vec<f32> {
         let mut out = vec![0.0; self.len()];
-        self.read(0, &mut out);
+        let chunks = out.par_chunks_mut(CHUNK).enumerate();
+        chunks.for_each(|(number, chunk)| self.read(number * CHUNK, chunk));
         out
+    }
+
+    /// The same numbers in single precision, which takes nothing if they are.
+    pub fn into_single(self) -> Self {
+        match self {
+            Self::F32(values) => Self::F32(values),
+            Self::F16(_) => Self::F32(self.to_f32()),
+        }
+    }
+
+    /// The same numbers in half precision, each rounded to the nearest.
+    pub fn into_half(self) -> Self {
+        match self {
+            Self::F16(values) => Self::F16(values),
+            Self::F32(values) => {
+                // Zeros of a plain type are not written until they are used, by all threads.
+                let mut out = vec![0u16; values.len()].reinterpret_into::<f16>();
+                let chunks = out.par_chunks_mut(CHUNK).zip(values.par_chunks(CHUNK));
+                chunks.for_each(|(out, values)| out.convert_from_f32_slice(values));
+                Self::F16(out)
+            }
+        }
     }
 
     /// The first number that is not finite, or larger than [`MAX_PARAMETER`], with its index.
     fn first_unusable(&self) -> Option<(usize, f32)> {
         let index = match self {
-            Self::F32(values) => values.iter().position(|x| !matches!(x.abs(), 0.0..=MAX_PARAMETER)),
-            Self::F16(values) => values.iter().position(|x| !x.is_finite()),
+            Self::F32(values) => first(values, |x| !matches!(x.abs(), 0.0..=MAX_PARAMETER)),
+            Self::F16(values) => first(values, |x| !x.is_finite()),
         }?;
         Some((index, self.get(index)))
     }
 
     fn first_negative(&self) -> Option<(usize, f32)> {
         let index = match self {
-            Self::F32(values) => values.iter().position(|&x| x < 0.0),
-            Self::F16(values) => values.iter().position(|&x| x < f16::ZERO),
+            Self::F32(values) => first(values, |x| x < 0.0),
+            Self::F16(values) => first(values, |x| x < f16::ZERO),
         }?;
         Some((index, self.get(index)))
     }
+}
+
+/// Numbers that a thread looks at or converts at a time.
+const CHUNK: usize = 1 << 16;
+
+/// The index of the first number of a kind.
+fn first<T: Copy + Sync>(values: &[T], is_wanted: impl Fn(T) -> bool + Sync) -> Option<usize> {
+    // Without a way out of the loop it is vectorized.
+    let has_one = |chunk: &[T]| chunk.iter().fold(false, |any, &x| any | is_wanted(x));
+    let chunk = values.par_chunks(CHUNK).position_first(has_one)?;
+    let within = values[chunk * CHUNK..].iter().position(|&x| is_wanted(x))?;
+    Some(chunk * CHUNK + within)
 }
 
 impl From<Vec<f32>> for Values {
@@ -179,6 +216,15 @@ impl LowRankNormal {
         &self.factor
     }
 
+    /// The same distribution, with mean and diagonal stored as `rest` says and the factor as `factor` does.
+    ///
+    /// # Errors
+    /// A number that is not finite any more.
+    pub fn stored(self, rest: fn(Values) -> Values, factor: fn(Values) -> Values) -> Result<Self> {
+        let Self { classes, voxels, rank, mean, diagonal, factor: values } = self;
+        Self::new(classes, voxels, rank, rest(mean), rest(diagonal), factor(values))
+    }
+
     /// The covariance of two logits, each given as `class·v + voxel`: Σ_q P_q(a) P_q(b), plus D on the diagonal.
     pub fn covariance(&self, a: usize, b: usize) -> f64 {
         let row = self.classes * self.voxels;
@@ -223,6 +269,26 @@ mod tests {
         let empty = LowRankNormal::new(0, 3, 0, none(), none(), none()).unwrap_err();
         assert_eq!(empty, CoreError::Empty { field: "classes" });
         assert!(LowRankNormal::new(2, usize::MAX, 9, none(), none(), none()).is_err(), "it overflows");
+    }
+
+    #[test]
+    fn the_first_of_a_kind_is_found_in_any_chunk() {
+        for place in [0, 5, CHUNK - 1, CHUNK, 3 * CHUNK + 7] {
+            let mut values = vec![1f32; 4 * CHUNK + 9];
+            (values[place], values[4 * CHUNK]) = (f32::NAN, f32::INFINITY);
+            assert_eq!(Values::F32(values).first_unusable().map(|(index, _)| index), Some(place));
+        }
+        assert_eq!(first(&[1, 2, 3], |x| x > 3), None);
+    }
+
+    #[test]
+    fn precisions_are_changed_number_by_number() {
+        let numbers: Vec<f32> = (0..CHUNK + 3).map(|i| (i as f32).sin() * 70_000.0).collect();
+        let halves: Vec<f16> = numbers.iter().map(|&x| f16::from_f32(x)).collect();
+        assert_eq!(Values::F32(numbers.clone()).into_half(), Values::F16(halves.clone()));
+        let widened: Vec<f32> = halves.iter().map(|x| x.to_f32()).collect();
+        assert_eq!(Values::F16(halves).into_single(), Values::F32(widened));
+        assert_eq!(Values::F32(numbers.clone()).into_single(), Values::F32(numbers));
     }
 
     #[test]

@@ -123,6 +123,7 @@ impl Number for f32 {}
 impl Number for f64 {}
 impl Number for i64 {}
 impl Number for u8 {}
+impl Number for half::f16 {}
 
 impl<T: Number> PinnedBuffer<T> {
     /// Room for so many numbers, all zero.

@@ -13,9 +13,9 @@ mod operators;
 mod table;
 
 pub use device::{
-    CudaEvent, DeviceProperties, Graph, PeakMemory, PinnedBuffer, StepLock, StepSums, allow_tf32, copy_async,
-    copy_on_side_stream, device_properties, empty_cache, enter_stream, peak_memory, profile, synchronize,
-    use_device, wait_for_copies,
+    CudaEvent, DeviceProperties, Graph, Number, PeakMemory, PinnedBuffer, StepLock, StepSums, allow_tf32,
+    copy_async, copy_on_side_stream, device_properties, empty_cache, enter_stream, peak_memory, profile,
+    synchronize, use_device, wait_for_copies,
 };
 pub use error::{CudaError, FAILURE_ADVICE, FAILURE_CODE, Result, says_failed, says_out_of_memory};
 pub use library::{is_built, load};

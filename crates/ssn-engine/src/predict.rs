@@ -72,10 +72,11 @@ fn line(phases: &Phases) -> String {
         .gpu
         .map(|gpu| format!(" (the GPU had work {:.0} % of it)", 100.0 * gpu / phases.network.max(1e-9)));
     format!(
-        "time        {:.1} s read and prepared, {:.1} s network{}, {:.1} s written",
-        phases.prepare,
+        "time        {:.1} s reading, {:.1} s network{}, {:.1} s preparing, {:.1} s writing; one case beside the other",
+        phases.read,
         phases.network,
         busy.unwrap_or_default(),
+        phases.prepare,
         phases.write
     )
 }

@@ -67,6 +67,16 @@ fn nothing_is_overwritten_unasked() {
 }
 
 #[test]
+fn what_a_killed_command_left_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(toy(folder.path(), &[]).status.success());
+    std::fs::remove_file(folder.path().join("toy.json")).unwrap();
+    std::fs::write(folder.path().join("toy.svg"), "of the killed one").unwrap();
+    assert!(toy(folder.path(), &[]).status.success());
+    assert!(std::fs::read_to_string(folder.path().join("toy.svg")).unwrap().contains("Low-rank covariance"));
+}
+
+#[test]
 fn impossible_requests_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let output = toy(folder.path(), &["--pretrain", "60"]);

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -25,10 +25,15 @@ pub struct WriteError {
 /// What the names of files and folders begin with while they are written.
 pub const UNFINISHED: &str = ".ssn-partial-";
 
+/// What a file is written through.
+pub trait WriteSeek: Write + Seek {}
+
+impl<T: Write + Seek> WriteSeek for T {}
+
 /// Writes a file through `fill`, atomically; replaces a file of that name.
 pub fn write_atomically(
     path: &Path,
-    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    fill: impl FnOnce(&mut dyn WriteSeek) -> io::Result<()>,
 ) -> Result<(), WriteError> {
     let folder = parent(path);
     let write = || -> io::Result<()> {

@@ -33,7 +33,7 @@ pub mod voxels;
 
 pub use array::Array;
 pub use atomic::{
-    UNFINISHED, WriteError, open_own, remove_unfinished, write_atomically, write_folder_atomically,
+    UNFINISHED, WriteError, WriteSeek, open_own, remove_unfinished, write_atomically, write_folder_atomically,
 };
 pub use error::{FileError, Problem};
 #[cfg(feature = "hdf5")]

@@ -59,6 +59,7 @@ impl Distribution {
     #[new]
     #[allow(clippy::too_many_arguments, reason = "called by keywords from one place")]
     fn new(
+        py: Python<'_>,
         mean: PyReadonlyArrayDyn<'_, f32>,
         diagonal: PyReadonlyArrayDyn<'_, f32>,
         factor: PyReadonlyArrayDyn<'_, f32>,
@@ -75,8 +76,8 @@ impl Distribution {
         let mask = mask.map(|mask| mask.as_slice().map(<[u8]>::to_vec).map_err(not_a_slice)).transpose()?;
         let (mean, diagonal, factor) = (copy(&mean)?, copy(&diagonal)?, copy(&factor)?);
         let voxels = size.iter().product();
-        let distribution = LowRankNormal::new(channels, voxels, rank, mean, diagonal, factor)
-            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let made = move |_: &_| LowRankNormal::new(channels, voxels, rank, mean, diagonal, factor);
+        let distribution = work::run(py, made)?.map_err(|error| PyValueError::new_err(error.to_string()))?;
         let image =
             StoredImage { has_spacing: spacing.is_some() || affine.is_some(), ..StoredImage::default() };
         let description = Description {

@@ -23,6 +23,7 @@ mod device;
 mod error;
 mod experiment;
 mod export;
+mod pipeline;
 mod predict;
 mod synthetic;
 mod text;

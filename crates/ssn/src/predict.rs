@@ -1,14 +1,17 @@
 //! Predictions: the distribution of each case of a dataset, or of images, as files.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use serde::Serialize;
-use ssn_core::Steering;
+use ssn_core::{Phase, Steering};
 use ssn_cuda::DeviceProperties;
 use ssn_data::ShardProgress;
+use ssn_data::parallel::available_bytes;
 use ssn_data::text::hex;
 use ssn_data::{Case, Cases, DataConfig, Dataset, Shard, Split};
 use ssn_eval::{
@@ -25,6 +28,7 @@ use ssn_train::run::{CONFIG, CheckpointChoice, TrainedModel};
 use crate::control::Control;
 use crate::device::device;
 use crate::error::{Error, ErrorKind, Result};
+use crate::pipeline;
 use ssn_data::DeviceChoice;
 
 /// Bytes of a GPU from which on tiles may be larger.
@@ -110,29 +114,19 @@ pub struct Predicted {
     pub phases: Phases,
 }
 
-/// Where the time went, in seconds.
+/// Where the time went, in seconds. The next case is read and the last one written while the network computes.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Phases {
-    /// Reading and preparing cases, and fetching results from a GPU.
-    pub prepare: f64,
+    /// Reading cases.
+    pub read: f64,
     /// The network, from the image to the last tile.
     pub network: f64,
     /// The part of that in which a GPU worked.
     pub gpu: Option<f64>,
+    /// Preparing images for the network, and its results for files.
+    pub prepare: f64,
     /// Writing files.
     pub write: f64,
-}
-
-impl Phases {
-    fn add<T>(&mut self, begin: Instant, timing: &Timing, write: impl FnOnce() -> T) -> T {
-        self.prepare += begin.elapsed().as_secs_f64() - timing.network;
-        self.network += timing.network;
-        self.gpu = timing.gpu.map(|gpu| gpu + self.gpu.unwrap_or(0.0)).or(self.gpu);
-        let start = Instant::now();
-        let result = write();
-        self.write += start.elapsed().as_secs_f64();
-        result
-    }
 }
 
 /// Predicts the cases of a shard that are not there yet, and writes the index once all cases are there.
@@ -147,7 +141,7 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
     check_ensemble(&trained, &others)?;
     let ids: Vec<ModelId> = std::iter::once(&trained).chain(&others).map(TrainedModel::id).collect();
     let model = ensemble_id(&ids.iter().collect::<Vec<_>>());
-    let Chosen { dataset, cases, split, named, images } = choose(config, &trained, control)?;
+    let Chosen { dataset, cases, split, named, images, mut first } = choose(config, &trained, control)?;
     let dataset_name = named.display().to_string();
     let about =
         About { model: model.clone(), seed: 0, dataset: dataset_name, split, images, labels_only: false };
@@ -163,57 +157,62 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
         .filter(|id| config.overwrite || !is_finished(&folder, id, config));
     folder.claim(new.map(String::as_str), &outputs)?;
     let phase = control.phase("predicting", own.len(), "cases");
-    let (mut made, mut phases) = (0, Phases::default());
-    for (done, &number) in own.iter().enumerate() {
-        let (index, id) = (cases[number], id(number));
-        let image_sha256 = dataset.image_sha256(index).ok();
-        let is_there = is_finished(&folder, id, config);
-        let is_other = is_there && folder.is_of_other_image(id, image_sha256.as_deref());
-        if is_other && !config.overwrite {
-            phase.message(&format!("case {id} is predicted again: its image is another than before"));
-        }
-        if is_other {
-            folder.claim(std::iter::once(id.as_str()), &outputs)?;
-        }
-        if config.overwrite || !is_there || is_other {
-            phase.current(&format!("reading {id}"));
-            let begin = Instant::now();
-            let case = dataset.load_raw(index)?;
-            if case.mask.is_none() && trained.metadata.normalization.needs_mask() {
-                phase.message(&format!(
-                    "warning: case {id} has no region of interest, but the network learned intensities that were \
-                     scaled inside one; put a mask beside the image"
-                ));
-            }
-            let source = &dataset.entries[index].source;
-            let path = folder.prediction_path(id, case.shape[0] == 1 && !source.has_geometry());
-            let image = image_sha256.map(|sha256| StoredImage {
-                sha256,
-                has_spacing: source.has_geometry(),
-                label_values: stored_values(&dataset),
-                nifti_header: case.header.nifti().map(hex),
-            });
-            phase.current(id);
-            let (file, timing) = match predict_case(&trained, &others, case, &whole_image, control) {
-                Err(error) if error.kind == ErrorKind::Stopped => {
-                    drop(phase);
-                    if shard.is_whole() {
-                        folder.write_index()?;
-                    }
-                    let message =
-                        format!("stopped after {done} of {} cases; the same command goes on", own.len());
-                    return Err(Error::new(ErrorKind::Stopped, message));
-                }
-                predicted => predicted.map_err(|error| error.within(format!("case {id}")))?,
-            };
-            let file = file.of_image(image);
-            phase.current(&format!("writing {id}"));
-            phases.add(begin, &timing, || write(&folder, file, &path, config))?;
-            made += 1;
-        }
-        phase.reached(done + 1);
-    }
+    let reader = CaseReader {
+        config,
+        dataset: &dataset,
+        folder: &folder,
+        outputs: &outputs,
+        needs_mask: trained.metadata.normalization.needs_mask(),
+        phase: &phase,
+        done: AtomicUsize::new(0),
+    };
+    let (done, (mut made, mut phases)) = (&reader.done, (0, Phases::default()));
+    let (mut read, mut written) = (0.0, 0.0);
+    let items = own.iter().filter_map(|&number| {
+        let begin = Instant::now();
+        let loaded = reader.load(cases[number], first.take()).transpose();
+        read += begin.elapsed().as_secs_f64();
+        loaded
+    });
+    // What another case beside the one that is written may need.
+    let needed = Cell::new(0);
+    let compute = |Loaded { case, image, path }| {
+        phase.current(&case.id);
+        let (id, begin) = (case.id.clone(), Instant::now());
+        let (file, timing) =
+            predict_case(&trained, &others, case, &whole_image, control).map_err(|error| {
+                if error.kind == ErrorKind::Stopped { error } else { error.within(format!("case {id}")) }
+            })?;
+        phases.network += timing.network;
+        phases.gpu = timing.gpu.map(|gpu| gpu + phases.gpu.unwrap_or(0.0)).or(phases.gpu);
+        phases.prepare += begin.elapsed().as_secs_f64() - timing.network;
+        made += 1;
+        let d = file.distribution();
+        needed.set(BYTES_PER_NUMBER * (d.mean().len() + d.diagonal().len() + d.factor().len()));
+        Ok((file.of_image(image), path))
+    };
+    let write = |(file, path): (DistributionFile, PathBuf)| {
+        let begin = Instant::now();
+        write(&folder, file, &path, config)?;
+        written += begin.elapsed().as_secs_f64();
+        phase.reached(done.fetch_add(1, Ordering::Relaxed) + 1);
+        Ok(())
+    };
+    let has_room = || available_bytes() >= needed.get();
+    let computed = pipeline::run(items, || trained.warm_up(), compute, write, has_room);
+    let done = done.load(Ordering::Relaxed);
+    phases = Phases { read, write: written, ..phases };
     drop(phase);
+    match computed {
+        Err(error) if error.kind == ErrorKind::Stopped => {
+            if shard.is_whole() {
+                folder.write_index()?;
+            }
+            let message = format!("stopped after {done} of {} cases; the same command goes on", own.len());
+            return Err(Error::new(ErrorKind::Stopped, message));
+        }
+        computed => computed?,
+    }
     let index = match shard.waiting(cases.len(), |number| is_finished(&folder, id(number), config)) {
         None => Ok(folder.write_index()?),
         Some(waiting) => Err(waiting),
@@ -221,6 +220,72 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
     let (kept, seconds) = (own.len() - made, start.elapsed().as_secs_f64());
     let parameters = trained.model.parameters().count();
     Ok(Predicted { model: model.name, parameters, made, kept, index, seconds, phases })
+}
+
+/// Memory for a number of a distribution, from the network's output to the file: in half precision, in single precision twice,
+/// and some more.
+const BYTES_PER_NUMBER: usize = 12;
+
+/// Reads the cases that are to be predicted.
+struct CaseReader<'a> {
+    config: &'a PredictConfig,
+    dataset: &'a Dataset,
+    folder: &'a Predictions,
+    outputs: &'a [Output],
+    needs_mask: bool,
+    phase: &'a Phase<'a>,
+    /// Cases whose files are there.
+    done: AtomicUsize,
+}
+
+/// A case that was read.
+struct Loaded {
+    case: Case,
+    /// What the file of its distribution says of its image.
+    image: Option<StoredImage>,
+    /// Where its label map goes.
+    path: PathBuf,
+}
+
+impl CaseReader<'_> {
+    /// Loads a case, unless its files are there already; `read` is the first case of the dataset, if that was read before.
+    fn load(&self, index: usize, read: Option<Case>) -> Result<Option<Loaded>> {
+        let Self { config, dataset, folder, phase, .. } = *self;
+        let id = &dataset.entries[index].id;
+        let image_sha256 = dataset.image_sha256(index).ok();
+        let is_there = is_finished(folder, id, config);
+        let is_other = is_there && folder.is_of_other_image(id, image_sha256.as_deref());
+        if is_there && !is_other && !config.overwrite {
+            phase.reached(self.done.fetch_add(1, Ordering::Relaxed) + 1);
+            return Ok(None);
+        }
+        if is_other && !config.overwrite {
+            phase.message(&format!("case {id} is predicted again: its image is another than before"));
+        }
+        if is_other {
+            folder.claim(std::iter::once(id.as_str()), self.outputs)?;
+        }
+        phase.current(&format!("reading {id}"));
+        let case = match read.filter(|_| index == 0) {
+            Some(case) => case,
+            None => dataset.load_raw(index)?,
+        };
+        if case.mask.is_none() && self.needs_mask {
+            phase.message(&format!(
+                "warning: case {id} has no region of interest, but the network learned intensities that were \
+                 scaled inside one; put a mask beside the image"
+            ));
+        }
+        let source = &dataset.entries[index].source;
+        let path = folder.prediction_path(id, case.shape[0] == 1 && !source.has_geometry());
+        let image = image_sha256.map(|sha256| StoredImage {
+            sha256,
+            has_spacing: source.has_geometry(),
+            label_values: stored_values(dataset),
+            nifti_header: case.header.nifti().map(hex),
+        });
+        Ok(Some(Loaded { case, image, path }))
+    }
 }
 
 /// The distribution of a case, or the mixture of those of an ensemble, and how long the networks took.
@@ -320,6 +385,8 @@ struct Chosen {
     named: PathBuf,
     /// Images that were named by themselves.
     images: Option<ImagePaths>,
+    /// The first case of the dataset, if it was read.
+    first: Option<Case>,
 }
 
 /// Finds the cases that the arguments name.
@@ -351,7 +418,7 @@ fn choose(config: &PredictConfig, trained: &TrainedModel, control: Control<'_>) 
 fn divided(data: &DataConfig, file: &Path, part: Option<Part>, control: Control<'_>) -> Result<Chosen> {
     let dataset = data.open()?;
     let parts = data.split.parts(&dataset)?;
-    let dataset = dataset.with_optional_labels();
+    let dataset = dataset.without_labels();
     let part = part.unwrap_or_else(|| {
         if parts.contains(&Split::Test) || !parts.contains(&Split::Validation) {
             return Part::Test;
@@ -361,7 +428,14 @@ fn divided(data: &DataConfig, file: &Path, part: Option<Part>, control: Control<
     });
     let wanted = |index: &usize| part.split().is_none_or(|split| parts[*index] == split);
     let cases = (0..parts.len()).filter(wanted).collect();
-    Ok(Chosen { dataset, cases, split: part.name().to_owned(), named: absolute(file), images: None })
+    Ok(Chosen {
+        dataset,
+        cases,
+        split: part.name().to_owned(),
+        named: absolute(file),
+        images: None,
+        first: None,
+    })
 }
 
 fn absolute(path: &Path) -> PathBuf {
@@ -380,12 +454,12 @@ fn given(
         return Err(Error::new(ErrorKind::Usage, message));
     }
     let ModelMetadata { channels, classes, .. } = &trained.metadata;
-    let mut dataset = Dataset::of_images(paths, channels, classes)?;
+    let mut dataset = Dataset::of_images(paths, channels, classes)?.without_labels();
     if let Some(data) = &trained.data {
         dataset.reading.coding = data.coding().unwrap_or(dataset.reading.coding);
         dataset.reading.invert = data.invert_labels;
     }
-    check_images(&dataset, trained)?;
+    let first = check_images(&dataset, trained)?;
     for finding in &dataset.findings {
         control.message(&format!("{}: {}", finding.severity, finding.reason));
     }
@@ -393,36 +467,39 @@ fn given(
     let cases = (0..dataset.entries.len()).collect();
     let images =
         ImagePaths { paths: paths.iter().map(|path| absolute(path)).collect(), channels: channels.clone() };
-    Ok(Chosen { dataset, cases, split: Part::All.name().to_owned(), named, images: Some(images) })
+    Ok(Chosen { dataset, cases, split: Part::All.name().to_owned(), named, images: Some(images), first })
 }
 
 /// Values of an image that has fewer are those of a mask.
 const FEW_VALUES: usize = 4;
 
-/// Refuses what cannot be an image for the network, by the first case: a mask, and a volume for a network that learned from
-/// pictures, for which each channel of a patient would be a patient, predicted slice by slice.
-fn check_images(dataset: &Dataset, trained: &TrainedModel) -> Result<()> {
-    let learned = trained.data.as_ref().and_then(|data| data.open().ok()?.load_raw(0).ok());
-    let (Some(learned), Some(Ok(case))) = (learned, (!dataset.is_empty()).then(|| dataset.load_raw(0)))
-    else {
-        return Ok(());
-    };
+/// Refuses what cannot be an image for the network, by the first case, which it gives: a mask, and a volume for a network
+/// that learned from pictures, for which each channel of a patient would be a patient, predicted slice by slice.
+fn check_images(dataset: &Dataset, trained: &TrainedModel) -> Result<Option<Case>> {
+    let Some(Ok(case)) = (!dataset.is_empty()).then(|| dataset.load_raw(0)) else { return Ok(None) };
     let has_few_values = |case: &Case| {
-        let values: BTreeSet<u32> = case.image.iter().map(|value| value.to_bits()).take(1 << 20).collect();
-        values.len() < FEW_VALUES
+        let mut values = BTreeSet::new();
+        case.image.iter().take(1 << 20).all(|value| {
+            values.insert(value.to_bits());
+            values.len() < FEW_VALUES
+        })
     };
-    let ([learned_depth, h, w], depth) = (learned.shape, case.shape[0]);
-    let reason = if learned_depth == 1 && depth > 1 && trained.metadata.patch[0] == 1 {
+    let depth = case.shape[0];
+    let (may_be_volume, may_be_mask) = (depth > 1 && trained.metadata.patch[0] == 1, has_few_values(&case));
+    let learned = || trained.data.as_ref().and_then(|data| data.open().ok()?.load_raw(0).ok());
+    let Some(learned) = (may_be_volume || may_be_mask).then(learned).flatten() else { return Ok(Some(case)) };
+    let [learned_depth, h, w] = learned.shape;
+    let reason = if may_be_volume && learned_depth == 1 {
         format!(
             "the network learned from pictures of {h} × {w} ({}), but {} is a volume of {depth} slices; give pictures, \
              one per case",
             trained.metadata.channels.join(", "),
             case.id
         )
-    } else if has_few_values(&case) && !has_few_values(&learned) {
+    } else if may_be_mask && !has_few_values(&learned) {
         format!("{} has fewer than {FEW_VALUES} different values, as a mask has; give the images", case.id)
     } else {
-        return Ok(());
+        return Ok(Some(case));
     };
     Err(Error::new(ErrorKind::BadData, reason))
 }

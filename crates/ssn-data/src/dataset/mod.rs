@@ -350,9 +350,18 @@ impl Dataset {
         first_of(self.entries.len(), |index| self.load_raw(index))
     }
 
-    /// The same for prediction: a case without labels loads with no raters. Training and scores need the others.
-    pub fn with_optional_labels(mut self) -> Self {
-        self.reading.labels = LabelPolicy::Optional;
+    /// The same to be shown: a case without labels loads with no raters. Training and scores need the others.
+    pub fn with_optional_labels(self) -> Self {
+        self.with_labels(LabelPolicy::Optional)
+    }
+
+    /// The same for prediction: every case loads with no raters.
+    pub fn without_labels(self) -> Self {
+        self.with_labels(LabelPolicy::Ignored)
+    }
+
+    fn with_labels(mut self, labels: LabelPolicy) -> Self {
+        self.reading.labels = labels;
         self
     }
 

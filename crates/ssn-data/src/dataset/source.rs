@@ -3,16 +3,20 @@
 //! Loading and checking share this code: every problem becomes a [`Finding`], loading stops at the first error
 //! and checking collects all.
 
+use std::fs;
 use std::io::Read;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::{self, ScopedJoinHandle};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ssn_io::limits::check_left;
 use ssn_io::{
-    Format, Geometry, Image, Limits, Problem, Source, Tolerance, Volume, Voxels, files_of, open_file, read,
+    FileError, Format, Geometry, Image, Limits, Problem, Source, Tolerance, Volume, Voxels, files_of,
+    open_file, read,
 };
 
 use crate::dataset::{
@@ -20,6 +24,7 @@ use crate::dataset::{
     read_labels,
 };
 use crate::error::{DataError, Result as DataResult};
+use crate::parallel;
 use crate::text::hex;
 
 /// Where a case comes from.
@@ -85,8 +90,10 @@ pub enum LabelPolicy {
     /// A case without labels is an error, as for training and evaluation.
     #[default]
     Required,
-    /// Labels are read where they are there, as for prediction.
+    /// Labels are read where they are there, as to show them.
     Optional,
+    /// Labels are not read, as for prediction.
+    Ignored,
 }
 
 /// How the files of a dataset are read, the same for all its cases.
@@ -207,14 +214,14 @@ fn hash_file(path: &Path, digest: &mut Sha256) -> DataResult<()> {
 }
 
 #[cfg(unix)]
-fn stamp(file: &std::fs::Metadata) -> String {
+fn stamp(file: &fs::Metadata) -> String {
     use std::os::unix::fs::MetadataExt;
     let times = [file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()];
     format!("{} {} {times:?};", file.size(), file.ino())
 }
 
 #[cfg(not(unix))]
-fn stamp(file: &std::fs::Metadata) -> String {
+fn stamp(file: &fs::Metadata) -> String {
     format!("{} {:?};", file.len(), file.modified().ok())
 }
 
@@ -255,6 +262,41 @@ fn center_crop<T: Copy>(volume: Volume<T>, side: Option<usize>) -> Volume<T> {
     Volume { data, shape: [c, d, new_h, new_w], geometry: volume.geometry }
 }
 
+/// An image in single precision, and what its file says beside. There must be memory for its values twice: as they are, and
+/// joined with those of other channels.
+fn read_image(path: &Path) -> Result<(Volume<f32>, Source), FileError> {
+    let image = read(path, &Limits::default())?;
+    check_left(image.voxels.len() as u64 * TWICE).map_err(|problem| problem.in_file(path))?;
+    Ok((image.to_f32(), image.source))
+}
+
+/// Bytes of a number in single precision, twice.
+const TWICE: u64 = 8;
+/// Bytes of files from which on they are read at the same time: decompressing takes longest.
+const LARGE: u64 = 1 << 20;
+/// Images have room at the same time where their files take less than this part of the free memory.
+const PART_OF_MEMORY: u64 = 64;
+
+/// All images that have a path, in their order.
+fn read_images(paths: &[Option<PathBuf>]) -> Vec<Option<Result<(Volume<f32>, Source), FileError>>> {
+    let bytes = |path: &PathBuf| fs::metadata(path).map_or(0, |file| file.len());
+    let large: Vec<u64> = paths.iter().flatten().map(bytes).filter(|bytes| *bytes >= LARGE).collect();
+    let together = large.iter().sum::<u64>().saturating_mul(PART_OF_MEMORY);
+    if large.len() < 2 || together > parallel::available_bytes() as u64 {
+        return paths.iter().map(|path| path.as_deref().map(read_image)).collect();
+    }
+    thread::scope(|scope| {
+        let begin = |path| (path, thread::Builder::new().spawn_scoped(scope, move || read_image(path)));
+        let begun: Vec<_> = paths.iter().map(|path| path.as_deref().map(begin)).collect();
+        let finish = |(path, reading): (_, std::io::Result<ScopedJoinHandle<'_, _>>)| match reading {
+            Ok(reading) => reading.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            // The system gives no more threads.
+            Err(_) => read_image(path),
+        };
+        begun.into_iter().map(|reading| reading.map(finish)).collect()
+    })
+}
+
 struct CaseReader<'a> {
     dataset: &'a Dataset,
     findings: Vec<Finding>,
@@ -273,14 +315,6 @@ impl CaseReader<'_> {
         read(path, &Limits::default()).map_err(|error| self.findings.push(Finding::unreadable(error))).ok()
     }
 
-    /// An image whose values have room in single precision twice: as they are, and joined with those of other channels.
-    fn read_image(&mut self, path: &Path) -> Option<Image> {
-        let image = self.read(path)?;
-        let room = check_left(image.voxels.len() as u64 * 8).map_err(|problem| problem.in_file(path));
-        room.map_err(|error| self.findings.push(Finding::unreadable(error))).ok()?;
-        Some(image)
-    }
-
     /// An image of one channel.
     fn read_flat(&mut self, path: &Path, what: &str, advice: &'static str) -> Option<Image> {
         let image = gray(self.read(path)?);
@@ -296,17 +330,22 @@ impl CaseReader<'_> {
     fn of_files(&mut self, files: &CaseFiles) -> Option<Case> {
         let mut grid: Option<ReferenceGrid> = None;
         let (mut values, mut channels, mut header) = (vec![], 0, Source::default());
-        for (number, path) in files.images.iter().enumerate() {
-            let Some(path) = path else {
+        for (number, (path, image)) in files.images.iter().zip(read_images(&files.images)).enumerate() {
+            let (Some(path), Some(image)) = (path, image) else {
                 let reason = format!("the channel {:?} is missing", self.channel(number));
                 let advice = "add the file, or leave the channel out in the config (data.channels)";
                 self.findings.push(Finding::error(FindingKind::MissingChannel, reason, advice));
                 continue;
             };
-            let Some(stored) = self.read_image(path) else { continue };
-            let mut image = stored.to_f32();
+            let (mut image, source) = match image {
+                Ok(read) => read,
+                Err(error) => {
+                    self.findings.push(Finding::unreadable(error));
+                    continue;
+                }
+            };
             if grid.is_none() {
-                header = stored.source;
+                header = source;
             }
             if self.dataset.reading.depth_is_channels && image.shape[0] == 1 {
                 image.shape.swap(0, 1);
@@ -345,7 +384,11 @@ impl CaseReader<'_> {
     /// Whether the files of a rater have to be read. Some layouts name label files without looking, so that an
     /// absent one counts only where labels are needed.
     fn is_expected(&self, rater: &RaterFiles) -> bool {
-        self.dataset.reading.labels == LabelPolicy::Required || rater.files().iter().all(|path| path.exists())
+        match self.dataset.reading.labels {
+            LabelPolicy::Required => true,
+            LabelPolicy::Optional => rater.files().iter().all(|path| path.exists()),
+            LabelPolicy::Ignored => false,
+        }
     }
 
     fn rater(&mut self, maps: &RaterMaps, grid: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
@@ -493,7 +536,8 @@ impl CaseReader<'_> {
             ReferenceGrid { path: path.to_owned(), shape: record.shape, geometry: Geometry::default() };
         let voxels = record.shape.iter().product();
         let mut raters = vec![];
-        for stored in &record.raters {
+        let is_read = self.dataset.reading.labels != LabelPolicy::Ignored;
+        for stored in record.raters.iter().filter(|_| is_read) {
             let mut labels = stored.unpack(voxels);
             self.decode(path, &mut labels, None);
             raters.push(self.inverted(labels));

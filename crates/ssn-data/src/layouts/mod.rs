@@ -218,7 +218,9 @@ fn of_file(path: &Path, labels: LabelPolicy) -> Result<Draft> {
     }
     let reason = match labels {
         LabelPolicy::Required => "the file is no dataset by its name",
-        LabelPolicy::Optional => "the file is neither an image nor a dataset by its name",
+        LabelPolicy::Optional | LabelPolicy::Ignored => {
+            "the file is neither an image nor a dataset by its name"
+        }
     };
     Err(DataError::dataset(
         path,

@@ -4,7 +4,6 @@
 
 use std::path::Path;
 
-use half::f16;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_core::space::{Grid, Region, voxel_count};
@@ -382,15 +381,12 @@ impl DistributionFile {
     /// # Errors
     /// [`EvalError::Core`] for a number beyond 65504 that half precision cannot hold: keep single precision then.
     pub fn with_precision(self, precision: StoredPrecision) -> Result<Self> {
-        let d = &self.distribution;
-        let (rest, factor) = match precision {
-            StoredPrecision::Single => (single as fn(&Values) -> Values, single as fn(&Values) -> Values),
-            StoredPrecision::HalfFactor => (single as _, half as _),
-            StoredPrecision::Half => (half as _, half as _),
+        let (rest, factor): (fn(Values) -> Values, fn(Values) -> Values) = match precision {
+            StoredPrecision::Single => (Values::into_single, Values::into_single),
+            StoredPrecision::HalfFactor => (Values::into_single, Values::into_half),
+            StoredPrecision::Half => (Values::into_half, Values::into_half),
         };
-        let (mean, diagonal, factor) = (rest(d.mean()), rest(d.diagonal()), factor(d.factor()));
-        let distribution = LowRankNormal::new(d.classes(), d.voxels(), d.rank(), mean, diagonal, factor)?;
-        Ok(Self { distribution, ..self })
+        Ok(Self { distribution: self.distribution.stored(rest, factor)?, ..self })
     }
 
     /// What the distribution is about.
@@ -638,17 +634,6 @@ impl DistributionFile {
 /// What probabilities are where there is nothing but background.
 fn background(label: usize) -> f32 {
     if label == 0 { 1.0 } else { 0.0 }
-}
-
-fn single(values: &Values) -> Values {
-    Values::F32(values.to_f32())
-}
-
-fn half(values: &Values) -> Values {
-    match values {
-        Values::F16(values) => Values::F16(values.clone()),
-        Values::F32(values) => Values::F16(values.iter().map(|&x| f16::from_f32(x)).collect()),
-    }
 }
 
 /// What the header of a file says, which is read in no time.

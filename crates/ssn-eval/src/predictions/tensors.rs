@@ -2,7 +2,7 @@
 //! distribution is in memory once; reads files that nobody vouches for.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use half::f16;
@@ -11,13 +11,15 @@ use safetensors::tensor::Metadata;
 use sha2::{Digest, Sha256};
 use ssn_core::Values;
 use ssn_data::text::hex;
-use ssn_io::{Limits, Problem, open_file};
+use ssn_io::{Limits, Problem, WriteSeek, open_file};
 
 use crate::error::{EvalError, Result};
 
 /// The keys of the metadata.
 const TEXT: &str = "ssn";
 const HASH: &str = "sha256";
+/// Hexadecimal digits of a hash.
+const HASH_DIGITS: usize = 64;
 /// Bytes before the header that hold its length.
 const PREFIX: u64 = 8;
 /// Bytes that are read or written at once; a multiple of every type's size.
@@ -240,22 +242,47 @@ fn blocks<T: Copy, const N: usize>(
 }
 
 /// Writes a text and tensors; the same content gives the same bytes.
-pub(super) fn write(out: &mut dyn Write, text: &str, mut tensors: Vec<Tensor<'_>>) -> io::Result<()> {
+pub(super) fn write(out: &mut dyn WriteSeek, text: &str, mut tensors: Vec<Tensor<'_>>) -> io::Result<()> {
     tensors.sort_by_key(|tensor| tensor.name);
+    let by_name: Vec<&Tensor<'_>> = tensors.iter().collect();
+    // Wide types first, as the format's own library does: every tensor then starts where its type may.
+    let mut in_file = by_name.clone();
+    in_file.sort_by_key(|tensor| std::cmp::Reverse(tensor.kind().bitsize()));
+    // The hash stands before the tensors, and takes as long as writing them: its place is filled afterwards.
+    let hash = std::thread::scope(|scope| {
+        let hash = std::thread::Builder::new().spawn_scoped(scope, || content_hash(text, &by_name));
+        let header = header(text, &"0".repeat(HASH_DIGITS), &in_file)?;
+        out.write_all(&(header.len() as u64).to_le_bytes())?;
+        out.write_all(&header)?;
+        in_file.iter().try_for_each(|tensor| tensor.for_each_block(|bytes| out.write_all(bytes)))?;
+        match hash {
+            Ok(hash) => hash.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            // The system gives no more threads.
+            Err(_) => content_hash(text, &by_name),
+        }
+    })?;
+    out.seek(SeekFrom::Start(PREFIX))?;
+    out.write_all(&header(text, &hash, &in_file)?)
+}
+
+fn content_hash(text: &str, by_name: &[&Tensor<'_>]) -> io::Result<String> {
     let mut hash = ContentHash::new(text);
-    for tensor in &tensors {
+    for tensor in by_name {
         hash.begin(tensor.name, tensor.kind(), &tensor.shape);
         tensor.for_each_block(|bytes| {
             hash.add(bytes);
             Ok(())
         })?;
     }
-    // Wide types first, as the format's own library does: every tensor then starts where its type may.
-    tensors.sort_by_key(|tensor| std::cmp::Reverse(tensor.kind().bitsize()));
+    Ok(hash.finish())
+}
+
+/// The header of a file with tensors in this order.
+fn header(text: &str, hash: &str, tensors: &[&Tensor<'_>]) -> io::Result<Vec<u8>> {
     let mut header = serde_json::Map::new();
-    header.insert("__metadata__".to_owned(), serde_json::json!({ TEXT: text, HASH: hash.finish() }));
+    header.insert("__metadata__".to_owned(), serde_json::json!({ TEXT: text, HASH: hash }));
     let mut offset = 0;
-    for tensor in &tensors {
+    for tensor in tensors {
         let end = offset + tensor.bytes();
         let kind = format!("{:?}", tensor.kind());
         let entry =
@@ -265,7 +292,5 @@ pub(super) fn write(out: &mut dyn Write, text: &str, mut tensors: Vec<Tensor<'_>
     }
     let mut header = serde_json::to_vec(&header)?;
     header.resize(header.len().next_multiple_of(PREFIX as usize), b' ');
-    out.write_all(&(header.len() as u64).to_le_bytes())?;
-    out.write_all(&header)?;
-    tensors.iter().try_for_each(|tensor| tensor.for_each_block(|bytes| out.write_all(bytes)))
+    Ok(header)
 }

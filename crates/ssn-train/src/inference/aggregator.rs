@@ -2,8 +2,11 @@
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
+use half::vec::HalfBitsVecExt;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use ssn_core::distribution::{MAX_PARAMETER, Values};
+use ssn_cuda::PinnedBuffer;
 use ssn_data::Window;
 use ssn_eval::Region;
 use ssn_nn::heads::{HeadConfig, Prediction};
@@ -364,20 +367,41 @@ impl GpuAggregator {
                 return Err(ImageProblem::Output { part, class: row % classes, voxel, value, rule }.into());
             }
         }
-        let count = flat.numel();
         Ok(match storage {
             Storage::F32 => {
-                let mut values = vec![0f32; count];
-                flat.f_to_device(Device::Cpu)?.f_copy_data(&mut values, count)?;
+                let mut values = vec![0f32; flat.numel()];
+                fetch(&flat, &mut values)?;
                 Values::F32(values)
             }
             Storage::F16 => {
-                let mut values = vec![f16::ZERO; count];
-                flat.f_to_kind(Kind::Half)?.f_to_device(Device::Cpu)?.f_copy_data(&mut values, count)?;
+                // Zeros of a plain type are not written until they are used.
+                let mut values = vec![0u16; flat.numel()].reinterpret_into::<f16>();
+                fetch(&flat.f_to_kind(Kind::Half)?, &mut values)?;
                 Values::F16(values)
             }
         })
     }
+}
+
+/// Bytes that are fetched at once, through memory that the GPU writes by itself.
+const FETCHED: usize = 64 << 20;
+/// Numbers that a thread copies at a time.
+const COPIED: usize = 1 << 18;
+
+/// Copies the numbers of a tensor on a GPU. Memory that was never used is slow to write: all threads do.
+fn fetch<T: ssn_cuda::Number + Send + Sync>(from: &Tensor, to: &mut [T]) -> Result<()> {
+    let block = (FETCHED / size_of::<T>()).min(to.len());
+    let mut pinned = PinnedBuffer::<T>::new(block)?;
+    for (number, to) in to.chunks_mut(block.max(1)).enumerate() {
+        let (start, count) = ((number * block) as i64, to.len() as i64);
+        let mut place = pinned.tensor(&[-1])?.f_narrow(0, 0, count)?;
+        ssn_cuda::copy_async(&mut place, &from.f_narrow(0, start, count)?)?;
+        ssn_cuda::synchronize()?;
+        let fetched = &*pinned.values();
+        let parts = to.par_chunks_mut(COPIED).zip(fetched.par_chunks(COPIED));
+        parts.for_each(|(to, from)| to.copy_from_slice(&from[..to.len()]));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -7,9 +7,11 @@ use serde::{Deserialize, Serialize};
 use ssn_core::modes::canonicalize;
 use ssn_data::SplitAssignment;
 use ssn_data::{Case, DataConfig, Preprocessing, SplitFile};
-use ssn_eval::{Description, DistributionFile, Kind, ModelId, case_seed};
+use ssn_eval::{Description, DistributionFile, Kind as OutputKind, ModelId, case_seed};
+use ssn_nn::layers::Mode;
 use ssn_nn::model::{Execution, Model};
 use ssn_nn::weights::{LoadedModel, ModelMetadata, Provenance, load};
+use tch::{Device, Kind, Tensor};
 
 use super::config::RunConfig;
 use super::folder::FrozenRun;
@@ -129,6 +131,21 @@ impl TrainedModel {
         ModelId { sha256: self.sha256.clone(), name }
     }
 
+    /// Computes a patch of zeros on a GPU, which loads what it needs when it is first used; other devices have nothing to load.
+    pub fn warm_up(&self) {
+        let (config, device) = (self.model.config(), self.model.execution().device);
+        if device == Device::Cpu || self.model.latent().is_some() {
+            return;
+        }
+        // What fails here fails again with the first case, and is told then.
+        let _ = (|| {
+            let [d, h, w] = config.backbone.input_size(self.metadata.patch.map(|n| n as i64))?;
+            let zeros = Tensor::f_zeros([1, config.channels, d, h, w], (Kind::Float, device))?;
+            tch::no_grad(|| self.model.forward(&zeros, None, Mode::Evaluation))?;
+            Ok::<_, TrainError>(ssn_cuda::synchronize()?)
+        })();
+    }
+
     /// The distribution of a case as its files have it, and how long the network took. `on_tile` gets the tiles done and
     /// their number, and may stop the work.
     ///
@@ -175,9 +192,9 @@ pub(super) fn describe(
 ) -> Result<DistributionFile> {
     let WholeImagePrediction { size, region, output, timing: _ } = prediction;
     let kind = match &output {
-        ImageOutput::Distribution(_) => Kind::Stochastic,
-        ImageOutput::Logits(_) => Kind::Deterministic,
-        ImageOutput::Samples { .. } => Kind::Sampled,
+        ImageOutput::Distribution(_) => OutputKind::Stochastic,
+        ImageOutput::Logits(_) => OutputKind::Deterministic,
+        ImageOutput::Samples { .. } => OutputKind::Sampled,
     };
     let mask = case.mask.map(|mask| region.cut(&mask, size));
     let description = Description {
