@@ -27,7 +27,7 @@ enum What {
     /// Augmented patches per second, 4 × 110³ and 128², beside SciPy, two cores on both sides
     Augment,
     /// A training step of the paper's networks on the CPU, beside PyTorch
-    Step,
+    Step(step::Args),
     /// A training step of two ranks of MPI, beside one process; and what that makes of up to 256
     Ranks,
     /// A training step of the paper's networks on an NVIDIA GPU, beside PyTorch
@@ -42,7 +42,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         What::Sampling => sides::sampling(),
         What::Ged => sides::ged(),
         What::Augment => sides::augment(),
-        What::Step => step::run(),
+        What::Step(args) => step::run(args),
         What::Ranks => ranks::run(),
         What::Gpu(args) => gpu::run(args),
         What::Memory => {

@@ -194,6 +194,16 @@ fn finished_cases_are_not_scored_again() {
     assert_eq!(run(&[]), first);
     assert_eq!(records(&folder), before, "nothing was scored again");
 
+    // A record whose digits are others, though its numbers are the same.
+    let record = folder.path().join("predictions/evaluation/cases/case2.json");
+    let whole = std::fs::read_to_string(&record).unwrap();
+    let point = whole.find("0.").unwrap() + 2;
+    let digits = whole[point..].find(|c: char| !c.is_ascii_digit()).unwrap();
+    let (start, end) = whole.split_at(point + digits);
+    std::fs::write(&record, format!("{start}0{end}")).unwrap();
+    run(&[]);
+    assert_eq!(std::fs::read_to_string(&record).unwrap(), whole);
+
     // Another prediction of the second case, and a record of the third that cannot be read.
     let predictions = Predictions::open(&folder.path().join("predictions")).unwrap();
     Prediction::picture("case2", 77).write(&predictions.distribution_path("case2"));

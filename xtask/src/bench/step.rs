@@ -4,10 +4,12 @@ use super::{built, exit, median, peer, word};
 use crate::error::{Error, Exit};
 use crate::process;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 
-/// How many times as fast as PyTorch in single precision we must be, in single precision and in bfloat16.
-const BARS: [(&str, f64); 2] = [("f32", 1.0), ("bf16", 1.7)];
+/// Precisions, and how many times as fast as PyTorch in the same one we must be.
+const BARS: [(&str, f64); 2] = [("f32", 1.1), ("bf16", 1.1)];
+/// The same beside other programs.
+const BAR_BESIDE_LOAD: f64 = 1.0;
 /// What the stochastic head and loss may cost, as a share of forward and backward of the deterministic network.
 const OVERHEAD_BAR: f64 = 0.10;
 /// The two sides take turns so often, so that both see the same machine.
@@ -17,45 +19,86 @@ const STEPS: &str = "4";
 /// What `ssn` sets for its engine.
 const ENVIRONMENT: (&str, &str) =
     ("GLIBC_TUNABLES", "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184");
+/// What it sets as well when it finds half of the cores busy.
+const BESIDE_LOAD: (&str, &str) = ("OMP_WAIT_POLICY", "passive");
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Beside as many processes that compute without end as there are cores.
+    #[arg(long)]
+    beside_load: bool,
+}
 
 /// Runs the command.
-pub fn run() -> Result<Exit, Error> {
+pub fn run(args: &Args) -> Result<Exit, Error> {
     let python = peer::python(peer::TORCH)?;
     let program = built("ssn-train", "bench_step", &[])?;
+    let _load = args.beside_load.then(Load::begin).transpose()?;
     let mut reached = true;
     for (network, words) in [("unet", "U-Net, 4 images of 128²"), ("deepmedic", "DeepMedic, a patch of 110³")]
     {
-        reached &= compare(network, words, &program, &python)?;
+        reached &= compare(network, words, &program, &python, args.beside_load)?;
     }
     println!("\n{}", if reached { "every bar is reached" } else { "a bar is NOT reached" });
     Ok(exit(reached))
 }
 
-fn compare(network: &str, words: &str, program: &Path, python: &Path) -> Result<bool, Error> {
-    let bfloat16 = has_bfloat16();
-    let bars: Vec<_> = BARS.iter().filter(|(precision, _)| *precision != "bf16" || bfloat16).collect();
-    let (mut theirs, mut ours) = (vec![], vec![vec![]; bars.len()]);
-    for round in 1..=ROUNDS {
-        eprintln!("{words}: round {round} of {ROUNDS} …");
-        theirs.push(process::answer(peer::command(python, "step.py").args([network, "f32", STEPS]))?);
-        for ((precision, _), answers) in bars.iter().zip(&mut ours) {
-            let mut command = Command::new(program);
-            command.args([network, precision, "first", STEPS]).env(ENVIRONMENT.0, ENVIRONMENT.1);
-            answers.push(process::answer(&mut command)?);
+/// Processes that compute until this is dropped.
+struct Load(Vec<Child>);
+
+impl Load {
+    fn begin() -> Result<Self, Error> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let busy = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn();
+        let children: Result<_, _> = (0..cores).map(|_| busy()).collect();
+        children.map(Self).map_err(Error::io("run", Path::new("sh")))
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill().and_then(|()| child.wait());
         }
     }
-    let peer = median(&theirs, "seconds");
+}
+
+fn compare(
+    network: &str,
+    words: &str,
+    program: &Path,
+    python: &Path,
+    beside_load: bool,
+) -> Result<bool, Error> {
+    let bfloat16 = has_bfloat16();
+    let bars: Vec<_> = BARS.iter().filter(|(precision, _)| *precision != "bf16" || bfloat16).collect();
+    let mut answers = vec![[vec![], vec![]]; bars.len()];
+    for round in 1..=ROUNDS {
+        eprintln!("{words}: round {round} of {ROUNDS} …");
+        for ((precision, _), [theirs, ours]) in bars.iter().zip(&mut answers) {
+            theirs.push(process::answer(peer::command(python, "step.py").args([network, precision, STEPS]))?);
+            let mut command = Command::new(program);
+            command.args([network, precision, "first", STEPS]).env(ENVIRONMENT.0, ENVIRONMENT.1);
+            if beside_load {
+                command.env(BESIDE_LOAD.0, BESIDE_LOAD.1);
+            }
+            ours.push(process::answer(&mut command)?);
+        }
+    }
     println!(
-        "\n{words}, rank 10, M = 20; {} threads; medians of {ROUNDS} turns of {STEPS} steps",
-        theirs[0]["threads"]
+        "\n{words}, rank 10, M = 20; {} threads{}; medians of {ROUNDS} turns of {STEPS} steps",
+        answers[0][0][0]["threads"],
+        if beside_load { ", beside as many processes that compute without end" } else { "" }
     );
-    println!("  PyTorch {} eager, f32     {peer:>8.3} s", word(&theirs[0], "torch"));
     let mut reached = true;
-    for ((precision, bar), answers) in bars.iter().zip(&ours) {
-        let (step, overhead) = (median(answers, "seconds"), median(answers, "overhead"));
+    for ((precision, bar), [theirs, ours]) in bars.iter().zip(&answers) {
+        let bar = if beside_load { BAR_BESIDE_LOAD } else { *bar };
+        let (peer, step, overhead) =
+            (median(theirs, "seconds"), median(ours, "seconds"), median(ours, "overhead"));
         let [forward, loss, backward, update] =
-            ["forward", "loss", "backward", "update"].map(|part| median(answers, part));
+            ["forward", "loss", "backward", "update"].map(|part| median(ours, part));
         let ratio = peer / step;
+        println!("  PyTorch {} eager, {precision:<4}    {peer:>8.3} s", word(&theirs[0], "torch"));
         println!(
             "  ssn-train, {precision:<4}                      {step:>8.3} s   {ratio:>6.2} × (bar {bar})"
         );
@@ -65,8 +108,8 @@ fn compare(network: &str, words: &str, program: &Path, python: &Path) -> Result<
             100.0 * overhead,
             100.0 * OVERHEAD_BAR
         );
-        // A missing number must not count as reached.
-        reached &= ratio >= *bar && (*precision != "f32" || overhead <= OVERHEAD_BAR);
+        // A missing number must not count as reached. Beside load, parts of a step say little.
+        reached &= ratio >= bar && (*precision != "f32" || beside_load || overhead <= OVERHEAD_BAR);
     }
     if !bfloat16 {
         println!("  this CPU has neither AMX nor AVX-512 instructions for bfloat16: not measured");

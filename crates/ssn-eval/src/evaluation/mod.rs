@@ -542,11 +542,17 @@ impl Record {
     fn read(path: &Path, key: &str, id: &str) -> Option<Self> {
         let bytes = read_bytes(path, &Limits::default()).ok()?;
         let record: Self = serde_json::from_slice(&bytes).ok()?;
-        let is_whole = check_sum(&record.scored).is_ok_and(|sum| sum == record.sha256);
+        // Two numbers with other digits may be the same in double precision.
+        let is_as_written = record.text().is_ok_and(|text| text.as_bytes() == bytes);
+        let is_whole = is_as_written && check_sum(&record.scored).is_ok_and(|sum| sum == record.sha256);
         (is_whole && record.key == key && record.scored.id == id).then_some(record)
     }
 
     fn write(&self, path: &Path) -> Result<()> {
-        write_text(path, &serde_json::to_string(self).map_err(|error| EvalError::Parts(error.to_string()))?)
+        write_text(path, &self.text()?)
+    }
+
+    fn text(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(|error| EvalError::Parts(error.to_string()))
     }
 }
