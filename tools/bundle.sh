@@ -17,9 +17,9 @@ target=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-target}")
 # It brings CUDA's headers, without which the programs would have no CUDA part.
 cargo xtask check-cuda
 export CUDA_HOME=${CUDA_HOME:-$target/cuda-check/nvidia/cu13}
-cargo build --release --locked -p ssn-cli -p ssn-engine --features ssn-engine/mpi
-cargo build --release --locked -p xtask
-cargo build --release --locked -p ssn-train --example bench_gpu
+# In one call: each choice of packages has features of its own, and would be built by itself.
+cargo build --release --locked -p ssn-cli -p ssn-engine -p ssn-train -p xtask --features ssn-engine/mpi \
+    --bin ssn --bin ssn-engine --bin xtask --example bench_gpu
 tests=$(cargo test --locked -p ssn-train --test gpu --no-run --message-format json-render-diagnostics |
     python3 -c 'import json, sys
 for line in sys.stdin:

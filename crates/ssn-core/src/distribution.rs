@@ -216,6 +216,12 @@ impl LowRankNormal {
         &self.factor
     }
 
+    /// The same distribution with another factor of the same shape.
+    pub(crate) fn with_factor(self, factor: impl Into<Values>) -> Result<Self> {
+        let Self { classes, voxels, rank, mean, diagonal, .. } = self;
+        Self::new(classes, voxels, rank, mean, diagonal, factor)
+    }
+
     /// The same distribution, with mean and diagonal stored as `rest` says and the factor as `factor` does.
     ///
     /// # Errors

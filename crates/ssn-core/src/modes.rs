@@ -5,6 +5,7 @@ use rayon::prelude::*;
 
 use crate::distribution::LowRankNormal;
 use crate::error::Result;
+use crate::simd::vectorized;
 
 /// Logits per unit of parallel work; fixed, so that sums do not depend on the thread count.
 const CHUNK: usize = 1 << 14;
@@ -48,6 +49,30 @@ impl Modes {
 /// # Shapes
 /// As the distribution's: `[r, c, v]`.
 pub fn canonicalize(distribution: &LowRankNormal) -> Result<Modes> {
+    let (factor, variances) = turned(distribution);
+    let diagonal = distribution.diagonal();
+    Ok(Modes {
+        diagonal_variance: (0..diagonal.len()).map(|i| f64::from(diagonal.get(i))).sum(),
+        distribution: LowRankNormal::new(
+            distribution.classes(),
+            distribution.voxels(),
+            distribution.rank(),
+            distribution.mean().clone(),
+            diagonal.clone(),
+            factor,
+        )?,
+        variances,
+    })
+}
+
+/// The distribution of [`canonicalize`] alone, in the memory of the old one.
+pub fn canonical(distribution: LowRankNormal) -> Result<LowRankNormal> {
+    let (factor, _) = turned(&distribution);
+    distribution.with_factor(factor)
+}
+
+/// The new factor `[r, c, v]`, and the variance of each of its columns.
+fn turned(distribution: &LowRankNormal) -> (Vec<f32>, Vec<f64>) {
     let (c, v, r) = (distribution.classes(), distribution.voxels(), distribution.rank());
     let n = c * v;
     let chunks = n.div_ceil(CHUNK);
@@ -64,7 +89,13 @@ pub fn canonicalize(distribution: &LowRankNormal) -> Result<Modes> {
     let products = |chunk: usize| {
         let rows = read(chunk);
         let sums = rows.iter().map(|row| row.iter().map(|&x| f64::from(x)).sum());
-        gram(&rows).into_iter().chain(sums).collect()
+        vectorized(
+            #[inline(always)]
+            || gram(&rows),
+        )
+        .into_iter()
+        .chain(sums)
+        .collect()
     };
     let partial: Vec<Vec<f64>> = (0..chunks).into_par_iter().map(products).collect();
     let mut total = vec![0.0; r * r + r];
@@ -82,26 +113,36 @@ pub fn canonicalize(distribution: &LowRankNormal) -> Result<Modes> {
     }
     split.into_par_iter().enumerate().for_each(|(chunk, mut out)| {
         let rows = read(chunk);
-        let mut sum = vec![0f64; out.first().map_or(0, |target| target.len())];
-        for (target, (_, vector)) in out.iter_mut().zip(&pairs) {
-            sum.fill(0.0);
-            for (row, w) in rows.iter().zip(vector) {
-                sum.iter_mut().zip(row).for_each(|(sum, x)| *sum += f64::from(*x) * w);
-            }
-            target.iter_mut().zip(&sum).for_each(|(value, sum)| *value = *sum as f32);
-        }
+        vectorized(
+            #[inline(always)]
+            || turn(&rows, &pairs, &mut out),
+        );
     });
 
-    let (mean, diagonal) = (distribution.mean().clone(), distribution.diagonal().clone());
-    let diagonal_variance = (0..n).map(|i| f64::from(diagonal.get(i))).sum();
-    Ok(Modes {
-        distribution: LowRankNormal::new(c, v, r, mean, diagonal, factor)?,
-        variances: pairs.iter().map(|(value, _)| value.max(0.0)).collect(),
-        diagonal_variance,
-    })
+    (factor, pairs.iter().map(|(value, _)| value.max(0.0)).collect())
+}
+
+/// Numbers whose sums stay in registers and the nearest cache.
+const BLOCK: usize = 256;
+
+/// Row k becomes Σ_q w_kq · row q, with the weights of eigenvector k, in double precision.
+#[inline(always)]
+fn turn(rows: &[Vec<f32>], pairs: &[(f64, Vec<f64>)], out: &mut [&mut [f32]]) {
+    let length = out.first().map_or(0, |row| row.len());
+    for start in (0..length).step_by(BLOCK) {
+        let range = start..length.min(start + BLOCK);
+        for (target, (_, weights)) in out.iter_mut().zip(pairs) {
+            let mut sums = [0f64; BLOCK];
+            for (row, w) in rows.iter().zip(weights) {
+                sums.iter_mut().zip(&row[range.clone()]).for_each(|(sum, x)| *sum += f64::from(*x) * w);
+            }
+            target[range.clone()].iter_mut().zip(&sums).for_each(|(value, sum)| *value = *sum as f32);
+        }
+    }
 }
 
 /// `[r, r]` inner products of rows.
+#[inline(always)]
 fn gram(rows: &[Vec<f32>]) -> Vec<f64> {
     let r = rows.len();
     let mut gram = vec![0.0; r * r];
@@ -116,6 +157,7 @@ fn gram(rows: &[Vec<f32>]) -> Vec<f64> {
 }
 
 /// Σ a·b, in lanes of which none waits for another.
+#[inline(always)]
 fn inner_product(a: &[f32], b: &[f32]) -> f64 {
     const LANES: usize = 16;
     let (a, rest_of_a) = a.as_chunks::<LANES>();

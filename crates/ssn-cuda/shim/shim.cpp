@@ -120,6 +120,19 @@ char* ssn_peak_memory(int64_t device, int64_t* peak) {
     });
 }
 
+// Bytes that are taken from the device now.
+char* ssn_reserved_memory(int64_t device, int64_t* bytes) {
+    return guarded([&] {
+        *bytes = c10::cuda::CUDACachingAllocator::getDeviceStats((c10::DeviceIndex)device).reserved_bytes[0].current;
+    });
+}
+
+// The share of the device's memory that may be taken from it.
+char* ssn_limit_memory(int64_t device, double fraction) {
+    return guarded(
+        [&] { c10::cuda::CUDACachingAllocator::setMemoryFraction(fraction, (c10::DeviceIndex)device); });
+}
+
 char* ssn_empty_cache() {
     return guarded([&] { c10::cuda::CUDACachingAllocator::emptyCache(); });
 }

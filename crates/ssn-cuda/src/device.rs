@@ -90,6 +90,26 @@ pub fn peak_memory(device: Device) -> Result<PeakMemory> {
     Ok(PeakMemory { in_tensors: peak[0], taken: peak[1] })
 }
 
+/// Runs work with at most so many bytes taken from the device. Work that needs more fails as if the device had no more.
+pub fn within_memory<T>(device: Device, bytes: i64, work: impl FnOnce() -> T) -> Result<T> {
+    let number = index(device)?;
+    let share = bytes as f64 / device_properties(device)?.total as f64;
+    // SAFETY: plain numbers.
+    let limit = |share: f64| call(|library| unsafe { (library.ssn_limit_memory)(number, share) });
+    limit(share.min(1.0))?;
+    let result = work();
+    limit(1.0)?;
+    Ok(result)
+}
+
+/// Bytes that this process has taken from the device.
+pub fn reserved_memory(device: Device) -> Result<i64> {
+    let (index, mut bytes) = (index(device)?, 0);
+    // SAFETY: the number is written to the place given.
+    call(|library| unsafe { (library.ssn_reserved_memory)(index, &mut bytes) })?;
+    Ok(bytes)
+}
+
 /// Whether convolutions in single precision may round what they read to TF32, ten bits of mantissa. They may unless this
 /// forbids it.
 pub fn allow_tf32(on: bool) -> Result<()> {

@@ -15,7 +15,7 @@ mod table;
 pub use device::{
     CudaEvent, DeviceProperties, Graph, Number, PeakMemory, PinnedBuffer, StepLock, StepSums, allow_tf32,
     copy_async, copy_on_side_stream, device_properties, empty_cache, enter_stream, peak_memory, profile,
-    synchronize, use_device, wait_for_copies,
+    reserved_memory, synchronize, use_device, wait_for_copies, within_memory,
 };
 pub use error::{CudaError, FAILURE_ADVICE, FAILURE_CODE, Result, says_failed, says_out_of_memory};
 pub use library::{is_built, load};

@@ -74,6 +74,8 @@ functions! {
     ssn_synchronize: fn();
     ssn_describe_device: fn(i64, *mut c_char, *mut i64, *mut i64, *mut u8);
     ssn_peak_memory: fn(i64, *mut i64);
+    ssn_reserved_memory: fn(i64, *mut i64);
+    ssn_limit_memory: fn(i64, f64);
     ssn_empty_cache: fn();
     ssn_allow_tf32: fn(c_int);
     ssn_profile: fn(c_int);

@@ -45,7 +45,7 @@ pub fn write_atomically(
             let file = builder.tempfile_in(folder)?;
             Ok(lock(file.as_file(), file.path())?.then_some(file))
         })?;
-        let mut buffer = io::BufWriter::new(temporary.as_file_mut());
+        let mut buffer = io::BufWriter::new(Flushing { file: temporary.as_file_mut(), since: 0 });
         fill(&mut buffer)?;
         buffer.flush()?;
         drop(buffer);
@@ -57,6 +57,52 @@ pub fn write_atomically(
     };
     write().map_err(|source| WriteError { path: path.to_owned(), source })
 }
+
+/// A file whose bytes begin their way to the disk while more are written, so that waiting for the disk at the end is short.
+struct Flushing<'a> {
+    file: &'a mut File,
+    /// Bytes written since the last ones were sent on their way.
+    since: u64,
+}
+
+/// Bytes that are sent to the disk together.
+const FLUSHED: u64 = 32 << 20;
+
+impl Write for Flushing<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        self.since += count as u64;
+        if self.since >= FLUSHED {
+            begin_flush(self.file, self.since);
+            self.since = 0;
+        }
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Seek for Flushing<'_> {
+    fn seek(&mut self, place: io::SeekFrom) -> io::Result<u64> {
+        self.file.seek(place)
+    }
+}
+
+/// Asks the system to write the last `count` bytes before the present place, without waiting. Linux does that with pages that
+/// are said not to be needed; it may refuse.
+#[cfg(target_os = "linux")]
+fn begin_flush(file: &mut File, count: u64) {
+    use rustix::fs::{Advice, fadvise};
+    if let Ok(end) = file.stream_position() {
+        let _ =
+            fadvise(&*file, end.saturating_sub(count), std::num::NonZeroU64::new(count), Advice::DontNeed);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn begin_flush(_: &mut File, _: u64) {}
 
 /// Writes a folder through `fill`, atomically: files and folder are on the disk before the folder takes its name.
 ///

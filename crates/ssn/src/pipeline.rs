@@ -7,7 +7,7 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Computes and writes all items in their order. `warm_up`, while the first one is read, and `compute` are called on this thread.
+/// Computes and writes all items in their order. `compute` stays on this thread.
 ///
 /// Nothing waits between two stages: each keeps what it has until the next one takes it, so that at most one item is read
 /// ahead, one is computed and one is written. Where `has_room` is false, the next one is computed only after the last one was
@@ -17,7 +17,6 @@ use crate::error::{Error, ErrorKind, Result};
 /// The first of reading, computing or writing, after what was computed before it has been written.
 pub(crate) fn run<A: Send, B: Send>(
     items: impl Iterator<Item = Result<A>> + Send,
-    warm_up: impl FnOnce(),
     mut compute: impl FnMut(A) -> Result<B>,
     mut write: impl FnMut(B) -> Result<()> + Send,
     has_room: impl Fn() -> bool,
@@ -40,7 +39,6 @@ pub(crate) fn run<A: Send, B: Send>(
             }
             Ok(())
         })?;
-        warm_up();
         let result = (|| {
             let mut unwritten = 0;
             for item in to_compute {
@@ -99,7 +97,7 @@ mod tests {
             written.lock().unwrap().push(number);
             Ok(())
         };
-        let result = run(items.into_iter(), || (), |number| computes(2 * number), write, || has_room);
+        let result = run(items.into_iter(), |number| computes(2 * number), write, || has_room);
         (written.into_inner().unwrap(), result.map_err(|error| error.message))
     }
 
@@ -144,6 +142,6 @@ mod tests {
             writing.store(0, Ordering::SeqCst);
             Ok(())
         };
-        run(numbers().into_iter(), || (), compute, write, || false).unwrap();
+        run(numbers().into_iter(), compute, write, || false).unwrap();
     }
 }

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -141,7 +142,15 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
     check_ensemble(&trained, &others)?;
     let ids: Vec<ModelId> = std::iter::once(&trained).chain(&others).map(TrainedModel::id).collect();
     let model = ensemble_id(&ids.iter().collect::<Vec<_>>());
-    let Chosen { dataset, cases, split, named, images, mut first } = choose(config, &trained, control)?;
+    // The network itself stays on this thread.
+    let known = Known { metadata: &trained.metadata, data: trained.data.as_ref() };
+    let chosen = std::thread::scope(|scope| {
+        let choosing = std::thread::Builder::new().spawn_scoped(scope, || choose(config, known, control));
+        let Ok(choosing) = choosing else { return choose(config, known, control) };
+        trained.warm_up();
+        choosing.join().unwrap_or_else(|panic| resume_unwind(panic))
+    });
+    let Chosen { dataset, cases, split, named, images, mut first } = chosen?;
     let dataset_name = named.display().to_string();
     let about =
         About { model: model.clone(), seed: 0, dataset: dataset_name, split, images, labels_only: false };
@@ -199,7 +208,7 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
         Ok(())
     };
     let has_room = || available_bytes() >= needed.get();
-    let computed = pipeline::run(items, || trained.warm_up(), compute, write, has_room);
+    let computed = pipeline::run(items, compute, write, has_room);
     let done = done.load(Ordering::Relaxed);
     phases = Phases { read, write: written, ..phases };
     drop(phase);
@@ -373,6 +382,13 @@ fn tiling(config: &PredictConfig, gpu: Option<&DeviceProperties>) -> Result<Whol
     Ok(WholeImageConfig { tiles, factor, latent_samples: draws })
 }
 
+/// What is known of a network beside its parameters.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    metadata: &'a ModelMetadata,
+    data: Option<&'a DataConfig>,
+}
+
 /// The cases to predict.
 struct Chosen {
     /// Their dataset.
@@ -390,8 +406,8 @@ struct Chosen {
 }
 
 /// Finds the cases that the arguments name.
-fn choose(config: &PredictConfig, trained: &TrainedModel, control: Control<'_>) -> Result<Chosen> {
-    let chosen = match (config.data.as_slice(), &trained.data) {
+fn choose(config: &PredictConfig, trained: Known<'_>, control: Control<'_>) -> Result<Chosen> {
+    let chosen = match (config.data.as_slice(), trained.data) {
         ([], None) => {
             let message = "a bundle has no dataset of its own; name a dataset, a config or images";
             return Err(Error::new(ErrorKind::Usage, message));
@@ -443,19 +459,14 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// What the command line names: images, or a dataset with or without labels.
-fn given(
-    paths: &[PathBuf],
-    part: Option<Part>,
-    trained: &TrainedModel,
-    control: Control<'_>,
-) -> Result<Chosen> {
+fn given(paths: &[PathBuf], part: Option<Part>, trained: Known<'_>, control: Control<'_>) -> Result<Chosen> {
     if let Some(part) = part.filter(|part| *part != Part::All) {
         let message = format!("--split {} needs a division: name a config instead of files", part.name());
         return Err(Error::new(ErrorKind::Usage, message));
     }
-    let ModelMetadata { channels, classes, .. } = &trained.metadata;
+    let ModelMetadata { channels, classes, .. } = trained.metadata;
     let mut dataset = Dataset::of_images(paths, channels, classes)?.without_labels();
-    if let Some(data) = &trained.data {
+    if let Some(data) = trained.data {
         dataset.reading.coding = data.coding().unwrap_or(dataset.reading.coding);
         dataset.reading.invert = data.invert_labels;
     }
@@ -475,7 +486,7 @@ const FEW_VALUES: usize = 4;
 
 /// Refuses what cannot be an image for the network, by the first case, which it gives: a mask, and a volume for a network
 /// that learned from pictures, for which each channel of a patient would be a patient, predicted slice by slice.
-fn check_images(dataset: &Dataset, trained: &TrainedModel) -> Result<Option<Case>> {
+fn check_images(dataset: &Dataset, trained: Known<'_>) -> Result<Option<Case>> {
     let Some(Ok(case)) = (!dataset.is_empty()).then(|| dataset.load_raw(0)) else { return Ok(None) };
     let has_few_values = |case: &Case| {
         let mut values = BTreeSet::new();
@@ -486,7 +497,7 @@ fn check_images(dataset: &Dataset, trained: &TrainedModel) -> Result<Option<Case
     };
     let depth = case.shape[0];
     let (may_be_volume, may_be_mask) = (depth > 1 && trained.metadata.patch[0] == 1, has_few_values(&case));
-    let learned = || trained.data.as_ref().and_then(|data| data.open().ok()?.load_raw(0).ok());
+    let learned = || trained.data.and_then(|data| data.open().ok()?.load_raw(0).ok());
     let Some(learned) = (may_be_volume || may_be_mask).then(learned).flatten() else { return Ok(Some(case)) };
     let [learned_depth, h, w] = learned.shape;
     let reason = if may_be_volume && learned_depth == 1 {
@@ -505,7 +516,7 @@ fn check_images(dataset: &Dataset, trained: &TrainedModel) -> Result<Option<Case
 }
 
 /// A network sees channels by their place: those of another dataset must be as many.
-fn check_channels(dataset: &Dataset, trained: &TrainedModel, control: Control<'_>) -> Result<()> {
+fn check_channels(dataset: &Dataset, trained: Known<'_>, control: Control<'_>) -> Result<()> {
     let (found, expected) = (&dataset.channels, &trained.metadata.channels);
     let same_set = found.iter().all(|name| expected.contains(name));
     if found.len() == expected.len() && same_set && found != expected {

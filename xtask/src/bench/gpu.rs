@@ -62,6 +62,8 @@ const fn ours(precision: Precision, mode: &'static str) -> Way {
     Way { words: "ours", is_ours: true, precision, mode }
 }
 
+/// Ways that may be left out.
+const OPTIONAL: [&str; 2] = ["compile-f32", "autotune-bf16"];
 /// The place of how the paper's code trains.
 const EAGER_F32: usize = 0;
 const OURS_BF16: usize = 8;
@@ -87,6 +89,10 @@ pub struct Args {
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(NETWORKS.each_ref().map(|network| network.name)))]
     network: Option<String>,
 
+    /// Leave this way out, as its program calls it, such as `autotune-bf16`, which compiles for minutes; may be repeated.
+    #[arg(long, value_name = "MODE", value_parser = clap::builder::PossibleValuesParser::new(OPTIONAL))]
+    skip: Vec<String>,
+
     /// The two sides take turns so often, so that both see the same machine.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     turns: u32,
@@ -104,6 +110,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         Some(folder) => folder.join("bench_gpu"),
         None => built("ssn-train", "bench_gpu", &[])?,
     };
+    let is_skipped = |way: &Way| args.skip.iter().any(|mode| mode == way.mode);
     let (mut comparisons, mut peer) = (vec![], Value::Null);
     for network in
         NETWORKS.iter().filter(|network| args.network.as_ref().is_none_or(|name| name == network.name))
@@ -111,6 +118,9 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         let mut answers = [const { vec![] }; WAYS.len()];
         for turn in 1..=args.turns {
             for (way, answers) in WAYS.iter().zip(&mut answers) {
+                if is_skipped(way) {
+                    continue;
+                }
                 eprintln!(
                     "{}: turn {turn} of {}, {} {} …",
                     network.words, args.turns, way.words, way.precision
@@ -119,8 +129,11 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
             }
         }
         peer = answers[EAGER_F32][0].clone();
+        // What was left out is beyond all others.
+        let number =
+            |answers: &Vec<Value>, key| if answers.is_empty() { f64::INFINITY } else { median(answers, key) };
         let [seconds, ready, peak_bytes] = ["seconds", "ready_seconds", "peak_bytes"]
-            .map(|key| answers.each_ref().map(|answers| median(answers, key)));
+            .map(|key| answers.each_ref().map(|answers| number(answers, key)));
         comparisons.push(Comparison { network, seconds, ready, peak_bytes });
     }
     println!(
@@ -207,6 +220,10 @@ fn table(comparisons: &[Comparison]) -> String {
     for comparison in comparisons {
         let _ = writeln!(text, "{}", comparison.network.words);
         for (way, Way { words, precision, .. }) in WAYS.iter().enumerate() {
+            if comparison.seconds[way].is_infinite() {
+                let _ = writeln!(text, "  {:<44} {:>12}", format!("{words}, {precision}"), "left out");
+                continue;
+            }
             let _ = writeln!(
                 text,
                 "  {:<44} {:>12.2} {:>14.2} × {:>22.2} × {:>10.0} {:>10.1}",

@@ -1,5 +1,6 @@
 //! What happens to a case after it was read: normalization, cropping to the mask, resampling to a common spacing.
 
+use rayon::prelude::*;
 use ssn_core::space::{Grid, Region};
 use ssn_io::Limits;
 
@@ -18,12 +19,18 @@ pub struct Preprocessing {
     pub normalization: Normalization,
 }
 
+/// Voxels from which on the channels of a case are normalized at the same time.
+const LARGE: usize = 1 << 18;
+
 impl Preprocessing {
     /// Applies what is asked for.
     pub fn apply(&self, mut case: Case) -> Result<Case> {
         let voxels = case.voxels().max(1);
-        for channel in case.image.chunks_exact_mut(voxels) {
-            self.normalization.apply(channel, case.mask.as_deref());
+        let (mask, channels) = (case.mask.as_deref(), case.image.chunks_exact_mut(voxels));
+        if voxels < LARGE {
+            channels.for_each(|channel| self.normalization.apply(channel, mask));
+        } else {
+            channels.par_bridge().for_each(|channel| self.normalization.apply(channel, mask));
         }
         if self.crop_to_mask {
             case = to_mask(case);

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use ssn_core::modes::canonicalize;
+use ssn_core::modes::canonical;
 use ssn_data::SplitAssignment;
 use ssn_data::{Case, DataConfig, Preprocessing, SplitFile};
 use ssn_eval::{Description, DistributionFile, Kind as OutputKind, ModelId, case_seed};
@@ -174,10 +174,11 @@ impl TrainedModel {
             WholeImageConfig { latent_samples: LatentSamples { seed, ..config.latent_samples }, ..*config };
         let mut prediction = predict(&self.model, &image, &config, on_tile)?;
         let timing = prediction.timing;
-        if let ImageOutput::Distribution(distribution) = &mut prediction.output {
-            // In files, the columns of the factor are modes, so that steering one of them means something.
-            *distribution = canonicalize(distribution)?.distribution;
-        }
+        // In files, the columns of the factor are modes, so that steering one of them means something.
+        prediction.output = match prediction.output {
+            ImageOutput::Distribution(distribution) => ImageOutput::Distribution(canonical(distribution)?),
+            other => other,
+        };
         let file = describe(case, prediction, &self.metadata.classes, self.id())?;
         Ok((file.resampled_from(size, geometry)?, timing))
     }

@@ -28,6 +28,11 @@ use crate::parallel::{GpuAllReduce, GpuGradientReducer};
 /// The eager steps of a kind before one is captured.
 const STEPS_BEFORE_GRAPH: u32 = 3;
 
+/// Bytes beside what is reserved already that the first step gets at first.
+const ROOM_AT_FIRST: i64 = 512 << 20;
+/// The part of its memory that it gets in addition each time that it was not enough.
+const MORE: i64 = 8;
+
 /// What training keeps on a GPU beside model and optimizer.
 pub(super) struct CudaBackend {
     inputs: Option<Staging>,
@@ -200,7 +205,7 @@ impl CudaBackend {
             self.steps = None;
         }
         let Some(mut steps) = self.steps.take() else {
-            let outputs = self.forward_backward(model, loss, phase, lock)?;
+            let outputs = self.first_forward_backward(model, loss, phase, lock)?;
             let parameters: Vec<&Parameter> = model.parameters().trainable().collect();
             let has_gradient =
                 |&i: &usize| parameters[i].differentiated().f_grad().is_ok_and(|gradient| gradient.defined());
@@ -236,6 +241,37 @@ impl CudaBackend {
         }
         self.steps = Some(steps);
         Ok(())
+    }
+
+    /// The same for the first step of a shape, in which cuDNN tries its convolutions.
+    ///
+    /// It tries all whose workspace has room on the device: gigabytes, for networks that need hundreds of megabytes otherwise,
+    /// and seldom faster. So the step gets little memory at first, and more each time it fails. Ranks must fail together or not
+    /// at all, so that they are not limited.
+    fn first_forward_backward(
+        &mut self,
+        model: &Model,
+        loss: &LossConfig,
+        phase: LossPhase,
+        lock: &StepLock,
+    ) -> Result<(Tensor, Option<Tensor>)> {
+        let device = model.execution().device;
+        if self.data_parallel.is_some() {
+            return self.forward_backward(model, loss, phase, lock);
+        }
+        let total = ssn_cuda::device_properties(device)?.total;
+        let mut limit = ssn_cuda::reserved_memory(device)? + ROOM_AT_FIRST;
+        loop {
+            let result =
+                ssn_cuda::within_memory(device, limit, || self.forward_backward(model, loss, phase, lock))?;
+            match result {
+                Err(error) if limit < total && ssn_cuda::says_out_of_memory(&error.to_string()) => {
+                    tch::no_grad(|| self.buffers.f_copy_(&self.backup))?;
+                    limit += limit / MORE;
+                }
+                result => return result,
+            }
+        }
     }
 
     /// Forward pass, loss and backward pass of all ranks; returns the mean loss and the mean effective sample size.
