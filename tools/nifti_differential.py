@@ -65,7 +65,7 @@ STRICTER = {
     "qoffset_x": "not finite; nibabel passes the numbers on",
     "a voxel size": "nibabel takes 0 for 1 and the absolute value of negative sizes, and passes on what is not a number",
     "the voxel data is": "longer than the header says; nibabel ignores the rest",
-    "the compressed data is damaged": "the check sum or the end is wrong; nibabel does not read that far",
+    "the compressed data is damaged": "the checksum or the end is wrong; nibabel does not read that far",
     "esize": "an extension that leads out of the header; nibabel reads on into the data",
     "the size of the header": "an extension above the limit",
 }
@@ -281,14 +281,14 @@ def written_file(r, folder, name):
 
 
 def canonical(values):
-    """The check sum of values with one zero and one not-a-number."""
+    """The checksum of values with one zero and one not-a-number."""
     values = np.asarray(values, dtype="<f8").ravel(order="F") + 0.0
     values[np.isnan(values)] = np.nan
     return zlib.crc32(values.tobytes())
 
 
 def by_nibabel(paths):
-    """Shape, affine and check sum, or the reason."""
+    """Shape, affine and checksum, or the reason."""
     try:
         image = nibabel.load(paths[-1])
         if not isinstance(image, nibabel.Nifti1Pair):

@@ -5,18 +5,20 @@
 #     --no-engine   without training and prediction; built without libtorch
 #     --cuda        the engine with its CUDA part; fetches CUDA's headers
 #     --debug       of programs without optimization, for tests
+#     --built       with the programs that are in the target folder already
 #     --test        then installs the wheel into an empty virtual environment, with PyTorch unless --no-engine, and runs
 #                   its tests and the notebook there
 set -euo pipefail
 cd "$(dirname "$0")/.."
-engine=1 cuda= test= profile=release
+engine=1 cuda= test= built_before= profile=release
 for option in "$@"; do
     case $option in
         --no-engine) engine= ;;
         --cuda) cuda=1 ;;
         --debug) profile=dev ;;
+        --built) built_before=1 ;;
         --test) test=1 ;;
-        *) sed -n '2,10s/^# \?//p' "$0" >&2; exit 2 ;;
+        *) sed -n '2,11s/^# \?//p' "$0" >&2; exit 2 ;;
     esac
 done
 target=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-target}")
@@ -27,8 +29,10 @@ if [ -n "$cuda" ]; then
     cargo xtask check-cuda
     export CUDA_HOME=${CUDA_HOME:-$target/cuda-check/nvidia/cu13}
 fi
-[ -z "$engine" ] || cargo xtask setup
-cargo build --profile $profile --locked --package ssn-cli ${engine:+--package ssn-engine}
+if [ -z "$built_before" ]; then
+    [ -z "$engine" ] || cargo xtask setup
+    cargo build --profile $profile --locked --package ssn-cli ${engine:+--package ssn-engine}
+fi
 
 # What an earlier call left there must not come along.
 bin=crates/ssn-py/python/ssn/bin

@@ -3,7 +3,7 @@
 //! Reads paths from the standard input, one file to a line, or header and data of a pair with a tab between. For
 //! each it prints one line: `read`, the shape `c d h w`, the twelve numbers of the affine, the CRC-32 of the scaled
 //! values as little-endian doubles, and the seconds it took to get them; or `refused: ` and the reason. All zeros
-//! are positive and all that is not a number is the same bits in the check sum.
+//! are positive and all that is not a number is the same bits in the checksum.
 
 use std::io::{self, BufRead, Write};
 use std::time::Instant;

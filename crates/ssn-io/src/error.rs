@@ -44,7 +44,7 @@ pub enum Problem {
         /// Bytes that are there.
         found: u64,
     },
-    /// A check sum or the structure of compressed data is wrong.
+    /// A checksum or the structure of compressed data is wrong.
     #[error("{part} is damaged ({reason}): copy the file again from where it came")]
     Damaged {
         /// The part that is damaged.

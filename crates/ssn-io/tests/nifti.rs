@@ -373,7 +373,7 @@ fn a_thousand_flipped_bytes_are_refused() {
     let voxels = (0..16 * 16 * 16).map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 20) as i16).collect();
     let image =
         Image::new(Voxels::I16(voxels), [1, 16, 16, 16], Geometry::default(), &Limits::default()).unwrap();
-    // The header of a gzip file has 10 bytes; check sum and length at the end have 8.
+    // The header of a gzip file has 10 bytes; checksum and length at the end have 8.
     for level in [DEFAULT_GZIP_LEVEL, 6] {
         let good = encode_gz(&image, Version::One, level).unwrap();
         assert!(good.len() > 3000 && read(&good).is_ok());

@@ -116,7 +116,7 @@ fn limits_are_kept() {
 fn a_flipped_bit_in_a_gzipped_pickle_is_refused() {
     let good = fixture("protocol4.pickle.gz");
     // The first ten bytes are gzip's header, whose time and system carry no content; the last byte before the
-    // check sum ends in bits that fill it up.
+    // checksum ends in bits that fill it up.
     let padding = good.len() - 9;
     for place in (10..good.len()).filter(|&place| place != padding) {
         let mut bad = good.clone();
@@ -125,7 +125,7 @@ fn a_flipped_bit_in_a_gzipped_pickle_is_refused() {
     }
 }
 
-/// 40 MB of zeros in 40 kB: more than is kept before the check sum is known to be right.
+/// 40 MB of zeros in 40 kB: more than is kept before the checksum is known to be right.
 #[test]
 fn much_content_from_a_small_file_is_verified_first() {
     use std::io::Write;

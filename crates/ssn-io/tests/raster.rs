@@ -178,7 +178,7 @@ fn every_flipped_bit_of_a_png_is_noticed() {
 fn missing_rows_of_a_png_are_noticed() {
     let picture = image(Voxels::U8((0..200u32).map(|i| ((i * i) >> 3) as u8).collect()), [1, 1, 10, 20]);
     let bytes = encode_png(&picture).unwrap();
-    // The header with its length and check sum ends at byte 33, and the data before the 12 bytes of the last chunk.
+    // The header with its length and checksum ends at byte 33, and the data before the 12 bytes of the last chunk.
     let data = &bytes[33 + 8..bytes.len() - 12 - 4];
     for end in 0..data.len() {
         let mut cut = bytes[..33].to_vec();
@@ -188,7 +188,7 @@ fn missing_rows_of_a_png_are_noticed() {
         cut.extend([0; 4]);
         cut.extend(&bytes[bytes.len() - 12..]);
         mend_check_sums(&mut cut);
-        // The last bytes are the check sum and the end of the last block.
+        // The last bytes are the checksum and the end of the last block.
         assert!(end + 8 > data.len() || parse("x.png", &cut).is_err(), "{end} of {}", data.len());
     }
 }
@@ -358,7 +358,7 @@ fn limits_are_asked_first() {
     }
 }
 
-/// Gives every chunk of a PNG file the check sum that it needs, so that damage gets past it.
+/// Gives every chunk of a PNG file the checksum that it needs, so that damage gets past it.
 fn mend_check_sums(bytes: &mut [u8]) {
     let mut at = 8;
     while let Some(length) = bytes.get(at..at + 4) {

@@ -5,7 +5,7 @@
 //! | `images` | `[n, c, d, h, w]`, `F32`, or `U8` where every value is k / 255 |
 //! | `masks` | `[n, raters, ⌈d·h·w / 8⌉]` of bits for labels 0 and 1, or `[n, raters, d·h·w]` of labels |
 //!
-//! The metadata `cache` is JSON: the format, lists of the names, series and parts of the cases and of the classes, and a check sum of
+//! The metadata `cache` is JSON: the format, lists of the names, series and parts of the cases and of the classes, and a checksum of
 //! everything. It is one text, since the order of several is not defined, and the same cases shall make the same bytes.
 
 use std::collections::HashMap;
@@ -144,7 +144,7 @@ fn decode(path: &Path, bytes: &[u8]) -> Result<Draft, String> {
     let (images, masks) = (tensor("images")?, tensor("masks")?);
     if contents.sha256 != contents.check_sum([&images, &masks]) {
         return Err(
-            "the file is damaged: its values do not have the check sum that was stored with them".to_owned()
+            "the file is damaged: its values do not have the checksum that was stored with them".to_owned()
         );
     }
     let (&[n, channels, d, h, w], &[masks_n, raters, per_mask]) = (images.shape(), masks.shape()) else {

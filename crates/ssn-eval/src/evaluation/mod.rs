@@ -515,7 +515,7 @@ struct Record {
     scored: Scored,
 }
 
-fn check_sum(scored: &Scored) -> Result<String> {
+fn checksum(scored: &Scored) -> Result<String> {
     let text = serde_json::to_string(scored).map_err(EvalError::internal)?;
     Ok(hex(&Sha256::digest(text)))
 }
@@ -535,7 +535,7 @@ fn key(config: &ScoreConfig, distribution_sha256: &str, raters: &[LabelMap]) -> 
 
 impl Record {
     fn new(key: String, scored: Scored) -> Result<Self> {
-        Ok(Self { key, sha256: check_sum(&scored)?, scored })
+        Ok(Self { key, sha256: checksum(&scored)?, scored })
     }
 
     /// The record in a file, if it is there, is whole, and was made of the same.
@@ -544,7 +544,7 @@ impl Record {
         let record: Self = serde_json::from_slice(&bytes).ok()?;
         // Two numbers with other digits may be the same in double precision.
         let is_as_written = record.text().is_ok_and(|text| text.as_bytes() == bytes);
-        let is_whole = is_as_written && check_sum(&record.scored).is_ok_and(|sum| sum == record.sha256);
+        let is_whole = is_as_written && checksum(&record.scored).is_ok_and(|sum| sum == record.sha256);
         (is_whole && record.key == key && record.scored.id == id).then_some(record)
     }
 

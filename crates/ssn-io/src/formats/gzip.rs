@@ -10,9 +10,9 @@ use crate::limits::{Limits, check_left};
 /// The kind of compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// gzip, possibly of several members, with a check sum each.
+    /// gzip, possibly of several members, with a checksum each.
     Gzip,
-    /// zlib, with a check sum.
+    /// zlib, with a checksum.
     Zlib,
 }
 
@@ -41,7 +41,7 @@ pub fn expand_start(bytes: &[u8], compression: Compression, count: usize) -> Res
     Ok(start)
 }
 
-/// All expanded bytes, of which there must be exactly `expected`; verifies lengths and check sums to the end.
+/// All expanded bytes, of which there must be exactly `expected`; verifies lengths and checksums to the end.
 ///
 /// `part` names the data in refusals.
 pub fn expand_exactly(

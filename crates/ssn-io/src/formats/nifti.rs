@@ -94,7 +94,7 @@ pub fn parse_pair(header: &[u8], data: &[u8], limits: &Limits) -> Result<Image, 
     limits.check_file_bytes(header.len() as u64)?;
     limits.check_file_bytes(data.len() as u64)?;
     let bytes = if gzip::is_gzip(header) {
-        // One byte more than allowed, so that a header that is read in full is one whose check sum was verified.
+        // One byte more than allowed, so that a header that is read in full is one whose checksum was verified.
         let most = usize::try_from(limits.header_bytes).unwrap_or(usize::MAX).saturating_add(1);
         Cow::Owned(gzip::expand_start(header, Compression::Gzip, most)?)
     } else {

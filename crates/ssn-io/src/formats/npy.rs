@@ -96,7 +96,7 @@ pub fn parse_npz(bytes: &[u8], names: &[&str], limits: &Limits) -> Result<Array,
     limits.check_memory(memory_of(found.div_ceil(4), 4), bytes.len() as u64)?;
     let mut expand = |out: &mut dyn Write| {
         let member = archive.by_name(&name).map_err(|error| damaged(error.to_string()))?;
-        // The check sum is verified where the member ends, a byte behind its last.
+        // The checksum is verified where the member ends, a byte behind its last.
         match io::copy(&mut member.take(found.saturating_add(1)), out) {
             Ok(arrived) if arrived == found => Ok(()),
             Ok(arrived) => Err(damaged(format!("the array has {arrived} bytes, not {found}"))),

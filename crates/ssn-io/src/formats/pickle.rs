@@ -6,7 +6,7 @@
 //! which of them are NumPy arrays.
 //!
 //! The machine runs over the stream once, plain or out of gzip, and notes where content lies without keeping it. Only a
-//! file that is whole, with its check sum right, then gets memory for its content.
+//! file that is whole, with its checksum right, then gets memory for its content.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};

@@ -96,7 +96,7 @@ struct TorchFile<'a> {
 }
 
 impl TorchFile<'_> {
-    /// The content of a record, verified against its check sum.
+    /// The content of a record, verified against its checksum.
     fn record(&mut self, name: &str) -> Result<Vec<u8>, Problem> {
         let index = self.archive.index_for_name(&format!("{}{name}", self.folder));
         let index = index.ok_or_else(|| Problem::Field {

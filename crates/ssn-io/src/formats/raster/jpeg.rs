@@ -25,7 +25,7 @@ const ONES: [u8; 16] = [0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0, 0xff, 0, 0x
 /// Baseline and progressive files with Huffman codes and 8 bit. Refused are also pictures that ask to be turned,
 /// and files whose colors can only be guessed. Bytes after the end of the picture are ignored.
 ///
-/// JPEG has no check sums. Data that are cut off are refused, but a changed byte may go unnoticed. Decoders round
+/// JPEG has no checksums. Data that are cut off are refused, but a changed byte may go unnoticed. Decoders round
 /// differently: gray values differ from libjpeg's by at most 1, most colors by at most 3.
 pub fn parse_jpeg(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     parse_jpeg_of(bytes, false, limits)

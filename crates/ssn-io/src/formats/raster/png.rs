@@ -22,7 +22,7 @@ const DEFLATE_RATIO: u64 = 1032;
 /// Samples keep their stored values: gray of 1, 2 or 4 bit is 0 … 1, 3 or 15 and not stretched to 255, and of
 /// a picture with a palette the *indices* are read, which in a label map are the labels. Opacity is dropped
 /// where all pixels are opaque; other transparent pictures are refused, as are animations and pictures that ask
-/// to be turned. All check sums are verified, also of unused chunks; bytes after the last chunk are ignored.
+/// to be turned. All checksums are verified, also of unused chunks; bytes after the last chunk are ignored.
 pub fn parse_png(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     limits.check_file_bytes(bytes.len() as u64)?;
     catch_panic("the PNG file", || read(bytes, limits, false))

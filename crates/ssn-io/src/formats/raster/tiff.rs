@@ -33,7 +33,7 @@ type Reader<'a> = Decoder<Cursor<&'a [u8]>>;
 /// Gray of 8 to 64 bit whole or floating-point numbers (half precision is widened to single, which is exact) and
 /// RGB of 8 or 16 bit, without compression or with LZW, deflate or PackBits. Samples keep their stored values.
 /// Opacity is dropped where all pixels are opaque. All pages must have the same size and type. Of LZW and
-/// PackBits, which have no check sums, it is only known that there are enough data.
+/// PackBits, which have no checksums, it is only known that there are enough data.
 pub fn parse_tiff(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     limits.check_file_bytes(bytes.len() as u64)?;
     catch_panic("the TIFF file", || read(bytes, limits, false))
@@ -186,7 +186,7 @@ fn kind(sample: Sample) -> VoxelType {
 /// Checks what a page, the last of some with so many values, costs, and its data; returns their bytes in the file.
 ///
 /// The decoder reads as much as the picture needs and does not look further. So lengths without compression are
-/// compared, and deflated data are expanded once without keeping them: lengths and check sums must be right.
+/// compared, and deflated data are expanded once without keeping them: lengths and checksums must be right.
 fn check_data(
     decoder: &mut Reader<'_>,
     page: &Page,
