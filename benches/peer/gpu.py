@@ -14,11 +14,12 @@ gpu.py NETWORK MODE STEPS [cpu]: NETWORK is unet (12 images of 128²) or deepmed
 
 In single precision PyTorch computes convolutions in TF32, as it does by default.
 
-It prints JSON: the median of the steps, each until the GPU has finished, and the peak of memory since the start, trials
-of convolutions and compilation included. With `cpu` the modes without a graph take their steps on the CPU, with one
+It prints JSON: the median of the steps, each until the GPU has finished, the seconds from the start of the program to the
+first of them, and the peak of memory since the start, trials of convolutions and compilation included. With `cpu` the modes without a graph take their steps on the CPU, with one
 image, to try the script where there is no GPU.
 """
 import json, math, sys, time
+begin = time.perf_counter()
 import torch
 from networks import Learner
 
@@ -64,7 +65,6 @@ bfloat16, channels_last, searches, compiler, graph = MODES[mode]
 if graph and not on_gpu:
     sys.exit("a CUDA graph needs an NVIDIA GPU")
 
-begin = time.perf_counter()
 options = {}
 if graph:
     options = {"capturable": True, "fused" if network == "unet" else "foreach": True}  # RMSprop has no fused variant

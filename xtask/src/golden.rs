@@ -31,7 +31,8 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         for folder in &folders {
             for package in packages_for(folder) {
                 let mut command = process::cargo();
-                command.args(["run", "--quiet", "--package", package, "--example", "golden", "--"]);
+                let example = if package == "ssn-core" { "golden_scores" } else { "golden_network" };
+                command.args(["run", "--quiet", "--package", package, "--example", example, "--"]);
                 let exit = process::run(command.arg(folder))?;
                 (compared, outcome) = (true, if exit == Exit::Success { outcome } else { exit });
             }

@@ -26,8 +26,9 @@ class Arena {
     void begin(const at::Device& device) {
         const int64_t needed = taken.exchange(0);
         if (needed > room || !numbers.defined() || numbers.device() != device) {
-            room = std::max(needed, room);
-            numbers = at::zeros({std::max<int64_t>(room, 1)}, at::TensorOptions().dtype(at::kDouble).device(device));
+            const int64_t more = std::max(needed, room);
+            numbers = at::zeros({std::max<int64_t>(more, 1)}, at::TensorOptions().dtype(at::kDouble).device(device));
+            room = more;
         } else if (needed > 0) {
             numbers.zero_();
         }

@@ -96,10 +96,16 @@ pub fn within_memory<T>(device: Device, bytes: i64, work: impl FnOnce() -> T) ->
     let share = bytes as f64 / device_properties(device)?.total as f64;
     // SAFETY: plain numbers.
     let limit = |share: f64| call(|library| unsafe { (library.ssn_limit_memory)(number, share) });
+    /// Lifts the limit even if the work panics.
+    struct Lift<F: Fn()>(F);
+    impl<F: Fn()> Drop for Lift<F> {
+        fn drop(&mut self) {
+            (self.0)();
+        }
+    }
     limit(share.min(1.0))?;
-    let result = work();
-    limit(1.0)?;
-    Ok(result)
+    let _lift = Lift(|| drop(limit(1.0)));
+    Ok(work())
 }
 
 /// Bytes that this process has taken from the device.

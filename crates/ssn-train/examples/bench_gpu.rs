@@ -73,6 +73,7 @@ fn task(network: &str) -> Result<(ModelConfig, Method, LossConfig, Batch), Box<d
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let begin = Instant::now();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let ["step", network, precision, steps] = arguments.iter().map(String::as_str).collect::<Vec<_>>()[..]
     else {
@@ -91,7 +92,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rate = LearningRate::new(1e-3, Schedule::Constant, Warmup::default(), steps + WARM_UP)?;
     let mut trainer = Trainer::new(model, method, rate, loss, 0)?;
     let mut seconds = vec![];
-    let begin = Instant::now();
     let (mut last, mut ready, mut on_gpu) = (f64::NAN, 0.0, 0.0);
     for number in 0..steps + WARM_UP {
         batch.number = number;

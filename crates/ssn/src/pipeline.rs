@@ -2,12 +2,13 @@
 
 use std::io;
 use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, sync_channel};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Computes and writes all items in their order. `compute` stays on this thread.
+/// Computes and writes all items in their order, but for those that are `None`. `compute` stays on this thread.
 ///
 /// Nothing waits between two stages: each keeps what it has until the next one takes it, so that at most one item is read
 /// ahead, one is computed and one is written. Where `has_room` is false, the next one is computed only after the last one was
@@ -16,18 +17,20 @@ use crate::error::{Error, ErrorKind, Result};
 /// # Errors
 /// The first of reading, computing or writing, after what was computed before it has been written.
 pub(crate) fn run<A: Send, B: Send>(
-    items: impl Iterator<Item = Result<A>> + Send,
+    items: impl Iterator<Item = Result<Option<A>>> + Send,
     mut compute: impl FnMut(A) -> Result<B>,
     mut write: impl FnMut(B) -> Result<()> + Send,
     has_room: impl Fn() -> bool,
 ) -> Result<()> {
+    let ended = &AtomicBool::new(false);
     thread::scope(|scope| {
         let (read, to_compute) = sync_channel::<Result<A>>(0);
         let (computed, to_write) = sync_channel::<B>(0);
         let (written, is_written) = channel::<()>();
         let reader = spawn(scope, move || {
             for item in items {
-                if read.send(item).is_err() {
+                let is_taken = item.transpose().is_none_or(|item| read.send(item).is_ok());
+                if !is_taken || ended.load(Ordering::Relaxed) {
                     return;
                 }
             }
@@ -43,7 +46,7 @@ pub(crate) fn run<A: Send, B: Send>(
             let mut unwritten = 0;
             for item in to_compute {
                 // A writer that takes nothing any more has failed, and tells why.
-                if computed.send(compute(item?)?).is_err() {
+                if writer.is_finished() || computed.send(compute(item?)?).is_err() {
                     break;
                 }
                 unwritten += 1;
@@ -53,6 +56,7 @@ pub(crate) fn run<A: Send, B: Send>(
             }
             Ok(())
         })();
+        ended.store(true, Ordering::Relaxed);
         drop(computed);
         let written = writer.join().unwrap_or_else(|panic| resume_unwind(panic));
         reader.join().unwrap_or_else(|panic| resume_unwind(panic));
@@ -76,7 +80,7 @@ fn spawn<'scope, T: Send + 'scope>(
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     use super::*;
 
@@ -97,7 +101,8 @@ mod tests {
             written.lock().unwrap().push(number);
             Ok(())
         };
-        let result = run(items.into_iter(), |number| computes(2 * number), write, || has_room);
+        let items = items.into_iter().map(|item| item.map(Some));
+        let result = run(items, |number| computes(2 * number), write, || has_room);
         (written.into_inner().unwrap(), result.map_err(|error| error.message))
     }
 
@@ -130,6 +135,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_out_is_neither_computed_nor_waited_for() {
+        let seen = AtomicUsize::new(0);
+        let items = (0..1_000_000u32).map(|number| {
+            seen.fetch_add(1, Ordering::SeqCst);
+            // Nobody stops for ever: the end of the work is looked at between two of them.
+            if number > 0 {
+                thread::yield_now();
+            }
+            Ok((number == 0).then_some(number))
+        });
+        let result = run(items, |_| Err::<u32, _>(error("stopped")), |_| Ok(()), || true);
+        assert_eq!(result.unwrap_err().message, "stopped");
+        assert!(seen.into_inner() < 1_000_000);
+    }
+
+    #[test]
     fn without_room_nothing_is_computed_beside_writing() {
         let writing = AtomicUsize::new(0);
         let compute = |number: u32| {
@@ -142,6 +163,6 @@ mod tests {
             writing.store(0, Ordering::SeqCst);
             Ok(())
         };
-        run(numbers().into_iter(), compute, write, || false).unwrap();
+        run(numbers().into_iter().map(|item| item.map(Some)), compute, write, || false).unwrap();
     }
 }

@@ -132,6 +132,7 @@ pub struct Phases {
 
 /// Predicts the cases of a shard that are not there yet, and writes the index once all cases are there.
 pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted> {
+    let start = Instant::now();
     let (device, gpu) = device(config.device, control)?;
     let whole_image = tiling(config, gpu.as_ref())?;
     let shard = config.shard;
@@ -156,7 +157,6 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
         About { model: model.clone(), seed: 0, dataset: dataset_name, split, images, labels_only: false };
     let folder = Predictions::create(&config.out, about)?;
 
-    let start = Instant::now();
     let own = shard.own(cases.len());
     let id = |number: usize| &dataset.entries[cases[number]].id;
     let outputs = outputs(config);
@@ -177,9 +177,9 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
     };
     let (done, (mut made, mut phases)) = (&reader.done, (0, Phases::default()));
     let (mut read, mut written) = (0.0, 0.0);
-    let items = own.iter().filter_map(|&number| {
+    let items = own.iter().map(|&number| {
         let begin = Instant::now();
-        let loaded = reader.load(cases[number], first.take()).transpose();
+        let loaded = reader.load(cases[number], first.take());
         read += begin.elapsed().as_secs_f64();
         loaded
     });
@@ -197,7 +197,9 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
         phases.prepare += begin.elapsed().as_secs_f64() - timing.network;
         made += 1;
         let d = file.distribution();
-        needed.set(BYTES_PER_NUMBER * (d.mean().len() + d.diagonal().len() + d.factor().len()));
+        let numbers = d.mean().len() + d.diagonal().len() + d.factor().len();
+        let samples = file.samples().map_or(0, <[u8]>::len);
+        needed.set((1 + others.len()) * (BYTES_PER_NUMBER * numbers + samples));
         Ok((file.of_image(image), path))
     };
     let write = |(file, path): (DistributionFile, PathBuf)| {

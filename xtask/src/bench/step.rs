@@ -43,15 +43,22 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     Ok(exit(reached))
 }
 
+/// Computes as long as the process that started it lives.
+const BUSY: &str =
+    "while kill -0 $PPID 2> /dev/null; do i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; done";
+
 /// Processes that compute until this is dropped.
 struct Load(Vec<Child>);
 
 impl Load {
     fn begin() -> Result<Self, Error> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let busy = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn();
-        let children: Result<_, _> = (0..cores).map(|_| busy()).collect();
-        children.map(Self).map_err(Error::io("run", Path::new("sh")))
+        let mut load = Self(vec![]);
+        for _ in 0..cores {
+            let busy = Command::new("sh").args(["-c", BUSY]).spawn();
+            load.0.push(busy.map_err(Error::io("run", Path::new("sh")))?);
+        }
+        Ok(load)
     }
 }
 
@@ -88,7 +95,11 @@ fn compare(
     println!(
         "\n{words}, rank 10, M = 20; {} threads{}; medians of {ROUNDS} turns of {STEPS} steps",
         answers[0][0][0]["threads"],
-        if beside_load { ", beside as many processes that compute without end" } else { "" }
+        if beside_load {
+            ", beside as many processes that compute without end (ours with OMP_WAIT_POLICY=passive, as `ssn` sets it then)"
+        } else {
+            ""
+        }
     );
     let mut reached = true;
     for ((precision, bar), [theirs, ours]) in bars.iter().zip(&answers) {

@@ -262,9 +262,11 @@ fn center_crop<T: Copy>(volume: Volume<T>, side: Option<usize>) -> Volume<T> {
     Volume { data, shape: [c, d, new_h, new_w], geometry: volume.geometry }
 }
 
+type ReadImage = Result<(Volume<f32>, Source), FileError>;
+
 /// An image in single precision, and what its file says beside. There must be memory for its values twice: as they are, and
 /// joined with those of other channels.
-fn read_image(path: &Path) -> Result<(Volume<f32>, Source), FileError> {
+fn read_image(path: &Path) -> ReadImage {
     let image = read(path, &Limits::default())?;
     check_left(image.voxels.len() as u64 * TWICE).map_err(|problem| problem.in_file(path))?;
     Ok((image.to_f32(), image.source))
@@ -278,7 +280,7 @@ const LARGE: u64 = 1 << 20;
 const PART_OF_MEMORY: u64 = 64;
 
 /// All images that have a path, in their order.
-fn read_images(paths: &[Option<PathBuf>]) -> Vec<Option<Result<(Volume<f32>, Source), FileError>>> {
+fn read_images(paths: &[Option<PathBuf>]) -> Vec<Option<ReadImage>> {
     let bytes = |path: &PathBuf| fs::metadata(path).map_or(0, |file| file.len());
     let large: Vec<u64> = paths.iter().flatten().map(bytes).filter(|bytes| *bytes >= LARGE).collect();
     let together = large.iter().sum::<u64>().saturating_mul(PART_OF_MEMORY);

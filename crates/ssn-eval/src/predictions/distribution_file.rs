@@ -381,10 +381,10 @@ impl DistributionFile {
     /// # Errors
     /// [`EvalError::Core`] for a number beyond 65504 that half precision cannot hold: keep single precision then.
     pub fn with_precision(self, precision: StoredPrecision) -> Result<Self> {
-        let (rest, factor): (fn(Values) -> Values, fn(Values) -> Values) = match precision {
-            StoredPrecision::Single => (Values::into_single, Values::into_single),
-            StoredPrecision::HalfFactor => (Values::into_single, Values::into_half),
-            StoredPrecision::Half => (Values::into_half, Values::into_half),
+        let [rest, factor]: [fn(Values) -> Values; 2] = match precision {
+            StoredPrecision::Single => [Values::into_single; 2],
+            StoredPrecision::HalfFactor => [Values::into_single, Values::into_half],
+            StoredPrecision::Half => [Values::into_half; 2],
         };
         Ok(Self { distribution: self.distribution.stored(rest, factor)?, ..self })
     }

@@ -5,6 +5,7 @@
 //! and dropout, the learning rate and the step counts. The next batch is copied on a side stream.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ssn_core::random::derive_seed;
 use ssn_cuda::{
@@ -30,8 +31,34 @@ const STEPS_BEFORE_GRAPH: u32 = 3;
 
 /// Bytes beside what is reserved already that the first step gets at first.
 const ROOM_AT_FIRST: i64 = 512 << 20;
-/// The part of its memory that it gets in addition each time that it was not enough.
+/// The part of its memory that it gets in addition each time that it was not enough, and the same from [`LARGE`] bytes on.
 const MORE: i64 = 8;
+const MORE_IF_LARGE: i64 = 2;
+const LARGE: i64 = 4 << 30;
+
+/// The backends of this process.
+static LIVING: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts a backend as long as it lives.
+struct Living;
+
+impl Living {
+    fn begin() -> Self {
+        LIVING.fetch_add(1, Ordering::Relaxed);
+        Self
+    }
+}
+
+impl Drop for Living {
+    fn drop(&mut self) {
+        LIVING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether a step failed for lack of memory. cuDNN's search says of a convolution that none of its engines could be executed.
+fn lacks_memory(message: &str) -> bool {
+    ssn_cuda::says_out_of_memory(message) || message.contains("unable to find an engine")
+}
 
 /// What training keeps on a GPU beside model and optimizer.
 pub(super) struct CudaBackend {
@@ -58,6 +85,7 @@ pub(super) struct CudaBackend {
     /// Whether any batch so far had a mask, here or at another rank: from then on all have one.
     has_masks: bool,
     sums: StepSums,
+    _living: Living,
 }
 
 /// The ranks that a trainer works with.
@@ -120,6 +148,7 @@ impl CudaBackend {
             has_new_inputs: false,
             has_masks: false,
             sums: StepSums::new()?,
+            _living: Living::begin(),
         })
     }
 
@@ -234,7 +263,10 @@ impl CudaBackend {
             graph.replay()?;
             steps.graph = Some((graph, gradients));
         } else {
-            let outputs = self.forward_backward(model, loss, phase, lock)?;
+            let outputs = match steps.done {
+                0 => self.first_forward_backward(model, loss, phase, lock)?,
+                _ => self.forward_backward(model, loss, phase, lock)?,
+            };
             steps.fill(model, optimizer, &steps.gradients(model)?)?;
             self.apply(&steps, optimizer, loss, &outputs)?;
             steps.done += 1;
@@ -247,7 +279,7 @@ impl CudaBackend {
     ///
     /// It tries all whose workspace has room on the device: gigabytes, for networks that need hundreds of megabytes otherwise,
     /// and seldom faster. So the step gets little memory at first, and more each time it fails. Ranks must fail together or not
-    /// at all, so that they are not limited.
+    /// at all, and a limit holds for all trainers of a process: neither they nor several trainers are limited.
     fn first_forward_backward(
         &mut self,
         model: &Model,
@@ -256,18 +288,19 @@ impl CudaBackend {
         lock: &StepLock,
     ) -> Result<(Tensor, Option<Tensor>)> {
         let device = model.execution().device;
-        if self.data_parallel.is_some() {
+        if self.data_parallel.is_some() || LIVING.load(Ordering::Relaxed) > 1 {
             return self.forward_backward(model, loss, phase, lock);
         }
-        let total = ssn_cuda::device_properties(device)?.total;
-        let mut limit = ssn_cuda::reserved_memory(device)? + ROOM_AT_FIRST;
+        let reserved = ssn_cuda::reserved_memory(device)?;
+        let most = reserved + ssn_cuda::device_properties(device)?.free;
+        let mut limit = reserved + ROOM_AT_FIRST;
         loop {
             let result =
                 ssn_cuda::within_memory(device, limit, || self.forward_backward(model, loss, phase, lock))?;
             match result {
-                Err(error) if limit < total && ssn_cuda::says_out_of_memory(&error.to_string()) => {
+                Err(error) if limit < most && lacks_memory(&error.to_string()) => {
                     tch::no_grad(|| self.buffers.f_copy_(&self.backup))?;
-                    limit += limit / MORE;
+                    limit += limit / if limit < LARGE { MORE } else { MORE_IF_LARGE };
                 }
                 result => return result,
             }

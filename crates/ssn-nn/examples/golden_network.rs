@@ -1,4 +1,4 @@
-//! Our network beside golden values of the authors' code: `golden DIR` prints a table for every `NAME.json` of a
+//! Our network beside golden values of the authors' code: `golden_network DIR` prints a table for every `NAME.json` of a
 //! folder that comes with `NAME.pt` and `NAME.safetensors`. Ends with 1 when a value differs by more than it may.
 
 use std::error::Error;
@@ -10,7 +10,7 @@ mod compare;
 
 fn main() -> ExitCode {
     let Some(folder) = std::env::args_os().nth(1) else {
-        eprintln!("error: which folder? golden DIR, with NAME.json, NAME.pt and NAME.safetensors");
+        eprintln!("error: which folder? golden_network DIR, with NAME.json, NAME.pt and NAME.safetensors");
         return ExitCode::from(2);
     };
     match table(Path::new(&folder)) {

@@ -1,4 +1,4 @@
-//! Scores beside golden values: `golden DIR` prints a table for the files `ged.json` and `ged.safetensors` of a folder.
+//! Scores beside golden values: `golden_scores DIR` prints a table for the files `ged.json` and `ged.safetensors` of a folder.
 //!
 //! `ged.json` is a list of cases with `classes`, `ged`, `sample_diversity` and `rater_diversity`; the safetensors
 //! file has the label maps `caseK.samples` and `caseK.raters`, uint8, the first axis counting maps. Ends with 1 when
@@ -17,7 +17,7 @@ const TOLERANCE: f64 = 1e-12;
 
 fn main() -> ExitCode {
     let Some(folder) = std::env::args_os().nth(1) else {
-        eprintln!("error: which folder? golden DIR, with DIR/ged.json and DIR/ged.safetensors");
+        eprintln!("error: which folder? golden_scores DIR, with DIR/ged.json and DIR/ged.safetensors");
         return ExitCode::from(2);
     };
     match compare(Path::new(&folder)) {
