@@ -36,7 +36,7 @@ fi
 
 # What an earlier call left there must not come along.
 bin=crates/ssn-py/python/ssn/bin
-rm -rf "$bin" dist
+rm -rf "$bin" dist/*.whl
 mkdir -p "$bin"
 built=$target/${profile/dev/debug}
 for program in ssn ${engine:+ssn-engine}; do strip -o "$bin/$program" "$built/$program"; done
@@ -51,7 +51,7 @@ du -h "$wheel"
 environment=$target/wheel/environment
 rm -rf "$environment"
 "$python" -I -m venv "$environment"
-"$environment/bin/python" $pip "ssn${engine:+[train]} @ file://$wheel" pytest nbclient ipykernel
+"$environment/bin/python" $pip "ssn${engine:+[train]} @ file://$wheel" pytest nbclient ipykernel safetensors
 # Away from the checkout, so that nothing but what is installed is found.
 tests=$PWD/crates/ssn-py/tests
 (cd "$environment" && bin/python -I -m pytest -q -rs -p no:cacheprovider "$tests")

@@ -72,8 +72,10 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent_and_test_passes_every_further_word_on() {
         Cli::command().debug_assert();
-        let cli = Cli::parse_from(["xtask", "test", "-p", "ssn-core", "--", "--nocapture"]);
+        let cli =
+            Cli::parse_from(["xtask", "test", "--features", "a/b", "-p", "ssn-core", "--", "--nocapture"]);
         let Command::Test(args) = cli.command else { panic!("not the test command") };
+        assert_eq!(args.features.as_deref(), Some("a/b"));
         assert_eq!(args.args, ["-p", "ssn-core", "--", "--nocapture"]);
     }
 }

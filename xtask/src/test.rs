@@ -9,6 +9,10 @@ use crate::{process, setup};
 /// the last ones printed, unless tests lacked a tool: those are named then.
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    /// Cargo features of all tests, such as `ssn-data/hdf5,ssn-engine/mpi`.
+    #[arg(long)]
+    pub features: Option<String>,
+
     /// Arguments for the main runner, such as `-p PACKAGE` or a part of a test's name.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub args: Vec<String>,
@@ -18,14 +22,20 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Exit, Error> {
     setup::ensure()?;
     // nextest cannot run the examples of the documentation; Cargo can, and runs them on their own.
-    let doc = process::run(process::cargo().args(["test", "--doc", "--workspace"]))?;
+    let features: Vec<&str> = args.features.iter().flat_map(|features| ["--features", features]).collect();
+    let doc = process::run(process::cargo().args(["test", "--doc", "--workspace"]).args(&features))?;
     let nextest = process::capture(process::cargo().args(["nextest", "--version"]))?;
     // `--tests` keeps Cargo's own runner from running the examples a second time, and from closing with them.
     let runner: &[&str] = if nextest.status.success() { &["nextest", "run"] } else { &["test", "--tests"] };
     let skipped = process::target_directory()?.join("skipped-tests");
     let _ = std::fs::remove_file(&skipped);
     let mut command = process::cargo();
-    command.env(ssn_testing::SKIPPED, &skipped).args(runner).args(scope(&args.args)).args(&args.args);
+    command
+        .env(ssn_testing::SKIPPED, &skipped)
+        .args(runner)
+        .args(scope(&args.args))
+        .args(&features)
+        .args(&args.args);
     let main = process::run(&mut command)?;
     tell_skipped(&std::fs::read_to_string(&skipped).unwrap_or_default());
     if doc != Exit::Success && main == Exit::Success {

@@ -136,8 +136,11 @@ extern "C" fn release<F: ?Sized>(state: *mut c_void) {
 
 /// An answer as C++ takes it: nothing, or the text of a failure. Panics must not pass through C++.
 fn answered(work: impl FnOnce() -> CallbackResult<()>) -> *mut c_char {
-    let answer = catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|_| Err("a computation within a backward pass failed, as told above".to_owned()));
+    let answer = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let reason = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+        Err(format!("a computation within a backward pass failed: {reason}"))
+    });
     match answer {
         Ok(()) => std::ptr::null_mut(),
         // SAFETY: the text lives during the call, which copies it.
@@ -191,7 +194,8 @@ mod tests {
                 Err("the cable is cut".to_owned())
             });
             let error = c.unwrap().sum(Kind::Double).f_backward().unwrap_err().to_string();
-            assert!(error.contains(if panics { "as told above" } else { "the cable is cut" }), "{error}");
+            let told = if panics { "failed: a panic that the test wants" } else { "the cable is cut" };
+            assert!(error.contains(told), "{error}");
         }
     }
 

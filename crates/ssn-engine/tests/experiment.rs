@@ -27,6 +27,7 @@ const CONFIG: &str = r#"
     [config.model]
     plan = { width = 2, levels = 2 }
     [config.loss]
+    kind = "likelihood"
     samples = 4
     pretrain_steps = 2
     [config.batches]

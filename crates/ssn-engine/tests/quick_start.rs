@@ -1,5 +1,5 @@
-//! The commands of `docs/guides/quick-start.md`, one after the other, as a reader types them: on a small dataset, with fewer
-//! steps, and without those that set the machine up.
+//! The commands of README and of `docs/guides/quick-start.md`, one after the other, as a reader types them. Those of the quick
+//! start: on a small dataset, with fewer steps, and without those that set the machine up.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
@@ -54,6 +54,45 @@ fn the_quick_start_works_as_it_is_written() {
     }
     let samples = std::fs::read_to_string(folder.path().join("samples/samples.csv")).unwrap();
     assert!(samples.lines().count() > 10);
+}
+
+#[test]
+fn the_first_page_shows_what_its_commands_print() {
+    let engine = Path::new(env!("CARGO_BIN_EXE_ssn-engine"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(root.join("docs/demo"), folder.path().join("demo")).unwrap();
+
+    let shown = page.split("```console\n").nth(1).unwrap().split("```").next().unwrap();
+    let mut count = 0;
+    for part in shown.split("$ ").skip(1) {
+        let (command, shown) = part.split_once('\n').unwrap();
+        let output = Command::new("sh")
+            .args(["-c", command])
+            .current_dir(folder.path())
+            .env("PATH", format!("{}:{}", engine.parent().unwrap().display(), std::env::var("PATH").unwrap()))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "`{command}` ends with {:?}:\n{said}", output.status.code());
+        let printed = format!("{}{said}", String::from_utf8_lossy(&output.stdout));
+        // Times and, in their last digits, scores depend on the machine.
+        let printed = without_numbers(&printed);
+        for line in shown.lines().filter(|line| !line.trim().is_empty() && line.trim() != "…") {
+            let line = without_numbers(line);
+            assert!(printed.contains(&line), "`{command}` does not print\n{line}\nbut\n{printed}");
+        }
+        count += 1;
+    }
+    assert_eq!(count, 3);
+    assert!(folder.path().join("predictions/report/report.html").is_file());
+}
+
+/// A text without its numbers, and with single spaces.
+fn without_numbers(text: &str) -> String {
+    let words = text.split(|letter: char| letter.is_ascii_digit() || letter == '.' || letter.is_whitespace());
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// The commands in the shell blocks of the page, without comments.

@@ -9,6 +9,7 @@ use tch::{Device, Kind, Tensor};
 use crate::communicator::Communicator;
 use crate::error::{NnError, Result};
 use crate::random::INITIAL_VALUES;
+use crate::space;
 
 /// Whether a tensor is changed by training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -271,9 +272,13 @@ impl Scope<'_> {
         self.make(name, shape, init, Role::Trainable)
     }
 
-    /// The weight of a convolution, `[o, i, d, h, w]`, and on GPUs its working copy, which is then to be used instead.
+    /// The weight of a convolution, `[o, i, d, h, w]`, on CPUs with its inputs fastest in memory, as feature maps have their
+    /// channels; and on GPUs its working copy, which is then to be used instead.
     pub fn convolution(&mut self, name: &str, shape: &[i64; 5], init: Init) -> Result<Tensor> {
-        let weight = self.make(name, shape, init, Role::Trainable)?;
+        let name = self.checked_name(name, shape)?;
+        let weight = self.parameters.initialized(shape, init)?;
+        let weight = if weight.device() == Device::Cpu { space::channels_last(&weight)? } else { weight };
+        let weight = self.parameters.register(name, weight, Role::Trainable)?;
         let (Some(kind), Some(entry)) = (self.parameters.working, self.parameters.entries.last_mut()) else {
             return Ok(weight);
         };
@@ -317,13 +322,19 @@ impl Scope<'_> {
     }
 
     fn make(&mut self, name: &str, shape: &[i64], init: Init, role: Role) -> Result<Tensor> {
+        let name = self.checked_name(name, shape)?;
+        let tensor = self.parameters.initialized(shape, init)?;
+        self.parameters.register(name, tensor, role)
+    }
+
+    /// The whole name of a tensor whose shape has no zero.
+    fn checked_name(&self, name: &str, shape: &[i64]) -> Result<String> {
         let name = self.name_of(name);
         if shape.iter().any(|&n| n < 1) {
             let setting = "every number of channels, classes and features and every kernel";
             return Err(NnError::Layer { layer: name, shape: shape.to_vec(), setting });
         }
-        let tensor = self.parameters.initialized(shape, init)?;
-        self.parameters.register(name, tensor, role)
+        Ok(name)
     }
 
     fn name_of(&self, name: impl std::fmt::Display) -> String {

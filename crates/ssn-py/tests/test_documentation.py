@@ -1,13 +1,56 @@
-"""The Python of the guide and the notebook run as they stand."""
+"""The Python of the first page, the guide and the notebook runs as it stands."""
 
 import os
 import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import ssn
+
 DOCS = Path(__file__).parents[3] / "docs"
+
+
+@pytest.mark.parametrize("page", ["README.md", "crates/ssn-py/README.md", "docs/reference/distribution-files.md"])
+def test_snippets_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if "distribution-files" in page:
+        pytest.importorskip("safetensors")
+    (tmp_path / "predictions").mkdir()
+    rng = np.random.default_rng(0)
+    d = ssn.LowRankNormal(rng.normal(size=(2, 16, 16)), rng.normal(size=(3, 2, 16, 16)), np.full((2, 16, 16), 0.1))
+    for folder in (".", "predictions"):
+        d.save(f"{folder}/case1.ssn.safetensors")
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS.parent / page).read_text(encoding="utf-8"), re.S)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, page, "exec"), {"raters": rng.integers(2, size=(3, 16, 16)).astype(np.uint8)})
+
+
+NETWORK = """
+import torch
+
+class Network(torch.nn.Module):
+    def __init__(self, in_channels: int):
+        super().__init__()
+        self.enter = torch.nn.Conv2d(in_channels, 8, 3, padding=1)
+        self.classifier = torch.nn.Conv2d(8, 2, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.classifier(torch.relu(self.enter(x)))
+"""
+
+
+def test_the_export_of_a_network_runs(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_project.py").write_text(NETWORK, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", (DOCS / "guides/any-architecture.md").read_text(encoding="utf-8"), re.S)
+    exec(compile(block, "any-architecture.md", "exec"), {})
+    assert (tmp_path / "net.pt").exists()
 
 
 def test_the_guide_runs(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@
 use ssn_data::{AugmentPreset, CaseOrder};
 use ssn_nn::backbones::BackboneConfig;
 use ssn_nn::{HeadConfig, Method, ModelConfig, Pairing, Schedule};
+use ssn_train::LossConfig;
 use ssn_train::run::{ConfigSources, Override, RENAMED_KEYS, RunConfig, RunPreset};
 
 const DATA: &str = "[data]\npath = \"set\"\n";
@@ -179,4 +180,41 @@ fn renamed_keys_get_a_sentence_each() {
         let last = new.rsplit('.').next().unwrap();
         assert!(schema.contains(&format!("\"{last}\":")), "{new}");
     }
+}
+
+#[test]
+fn settings_without_effect_are_told_where_they_are_written() {
+    let of = |preset, settings: &[&str]| {
+        let text = format!("{DATA}[loss]\nsimilarity = \"dice\"\n");
+        let sources = sources(Some(preset), &text, settings);
+        sources.without_effect(&sources.config().unwrap())
+    };
+    let told = of(RunPreset::LidcEnergy, &["model.head=deterministic", "loss.samples=4"]);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(
+        told[0].starts_with("--set loss.samples=4: loss.samples has no effect: the head `deterministic`")
+    );
+    assert!(told[1].starts_with("line 4: loss.similarity has no effect"), "{told:?}");
+    let told = of(RunPreset::LidcEnergy, &["model.head=deterministic", "loss={samples=4,kind=\"energy\"}"]);
+    assert!(told.iter().any(|sentence| sentence.contains("loss.samples has no effect")), "{told:?}");
+    // The settings of a preset may serve another head.
+    assert_eq!(of(RunPreset::LidcEnergy, &[]), [""; 0]);
+    let told = of(RunPreset::Lidc, &["training.validate_every=0", "training.patience=3"]);
+    assert!(told[0].contains("loss.similarity has no effect: loss.kind is"), "{told:?}");
+    assert_eq!(
+        told[1],
+        "--set training.patience=3: training.patience has no effect: training.validate_every is 0"
+    );
+}
+
+#[test]
+fn a_loss_of_another_kind_starts_from_its_own_settings_and_one_of_the_same_keeps_the_presets() {
+    let of = |loss: &str| {
+        let text = format!("{DATA}[loss]\n{loss}\n");
+        sources(Some(RunPreset::LidcEnergy), &text, &[]).config().unwrap().loss
+    };
+    let preset = config(RunPreset::LidcEnergy, &[]).loss;
+    assert_eq!(of("samples = 4"), LossConfig { samples: 4, ..preset });
+    assert_eq!(of("kind = \"energy\"\nsamples = 4"), LossConfig { samples: 4, ..preset });
+    assert_eq!(of("kind = \"likelihood\""), LossConfig::default());
 }

@@ -974,11 +974,13 @@ fn networks_with_latent_variables_learn_and_draw_as_on_the_cpu() {
                 other => panic!("{other:?}"),
             }
         };
-        // In bfloat16 the steps are so short that rounding does not grow from one to the next, and the median of the losses is
-        // compared: that of a batch on which a divergence is large has an error of up to a fifth.
-        for (precision, most, of_maps, rate) in
-            [(Precision::F32, 5e-3, 0.02, rate), (Precision::Bf16, 2e-2, 0.2, 0.01 * rate)]
-        {
+        // Labels are compared after steps so short that rounding does not grow from one to the next. In bfloat16 the median of
+        // the losses is compared: that of a batch on which a divergence is large has an error of up to a fifth.
+        for (precision, most, of_maps, rate, is_short) in [
+            (Precision::F32, 5e-3, 0.02, rate, false),
+            (Precision::F32, 5e-3, 0.02, 0.01 * rate, true),
+            (Precision::Bf16, 2e-2, 0.2, 0.01 * rate, true),
+        ] {
             let host = run(Device::Cpu, Precision::F32, rate);
             let (losses, mean, labels) = run(GPU, precision, rate);
             let difference = |(found, expected): (&f64, &f64)| (found / expected - 1.0).abs();
@@ -991,7 +993,11 @@ fn networks_with_latent_variables_learn_and_draw_as_on_the_cpu() {
             // In bfloat16, rounding decides about voxels that lie between two classes.
             let differing = labels.iter().zip(&host.2).filter(|(a, b)| a != b).count();
             let most = if precision == Precision::F32 { 0 } else { labels.len() / 100 };
-            assert!(differing <= most, "{head:?} {precision:?}: {differing} of {}", labels.len());
+            assert!(
+                !is_short || differing <= most,
+                "{head:?} {precision:?}: {differing} of {}",
+                labels.len()
+            );
         }
     }
 }

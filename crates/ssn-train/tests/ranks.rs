@@ -117,7 +117,7 @@ fn train(task: &Task, comm: Option<Arc<dyn Communicator>>) -> Outcome {
         (0..STEPS).map(|k| trainer.step(&batch(k, task.sizes, task.batch, share)).unwrap().loss).collect();
     let tensors = trainer.model().parameters().entries().iter();
     let tensors = tensors.map(|entry| {
-        let values = entry.tensor.detach().to_kind(Kind::Double).view([-1]);
+        let values = entry.tensor.detach().to_kind(Kind::Double).flatten(0, -1);
         (entry.name.clone(), values.try_into().unwrap())
     });
     (losses, tensors.collect())
@@ -234,7 +234,7 @@ fn a_step_that_is_not_finite_on_one_rank_is_applied_on_none() {
         let mut trainer = trainer.with_communicator(comm, true).unwrap();
         let weights = |trainer: &Trainer| -> Vec<Vec<f32>> {
             let entries = trainer.model().parameters().entries().iter();
-            entries.map(|entry| entry.tensor.detach().view([-1]).try_into().unwrap()).collect()
+            entries.map(|entry| entry.tensor.detach().flatten(0, -1).try_into().unwrap()).collect()
         };
         trainer.step(&batch(0, task.sizes, task.batch, share)).unwrap();
         let before = weights(&trainer);

@@ -61,6 +61,11 @@ pub mod prelude {
     };
 }
 
+/// The Rust of the first page is compiled with the examples of this documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;
+
 /// The Rust of the guides is compiled with the examples of this documentation.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guides/any-architecture.md")]

@@ -311,7 +311,11 @@ fn joined(config: &TrainConfig, ranks: &dyn Communicator) -> Result<(RunFolder, 
 /// A new run, on a dataset that was checked.
 fn fresh(config: &TrainConfig, control: Control<'_>, device: Device) -> Result<(RunFolder, ResolvedRun)> {
     RunFolder::is_free(&config.out)?;
-    let run_config = layers(config, control)?.config()?;
+    let layers = layers(config, control)?;
+    let run_config = layers.config()?;
+    for sentence in layers.without_effect(&run_config) {
+        control.message(&format!("warning: {sentence}"));
+    }
     if let Some(precision) = run_config.training.precision {
         precision.check(device)?;
     }

@@ -12,8 +12,6 @@ const BARS: [(&str, f64); 2] = [("f32", 1.1), ("bf16", 1.1)];
 const BAR_BESIDE_LOAD: f64 = 1.0;
 /// What the stochastic head and loss may cost, as a share of forward and backward of the deterministic network.
 const OVERHEAD_BAR: f64 = 0.10;
-/// The two sides take turns so often, so that both see the same machine.
-const ROUNDS: usize = 3;
 /// Steps of each turn, after two that do not count.
 const STEPS: &str = "4";
 /// What `ssn` sets for its engine.
@@ -27,6 +25,10 @@ pub struct Args {
     /// Beside as many processes that compute without end as there are cores.
     #[arg(long)]
     beside_load: bool,
+
+    /// How often the sides take turns, so that both see the same machine.
+    #[arg(long, default_value_t = 3)]
+    turns: usize,
 }
 
 /// Runs the command.
@@ -37,7 +39,7 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let mut reached = true;
     for (network, words) in [("unet", "U-Net, 4 images of 128²"), ("deepmedic", "DeepMedic, a patch of 110³")]
     {
-        reached &= compare(network, words, &program, &python, args.beside_load)?;
+        reached &= compare(network, words, &program, &python, args)?;
     }
     println!("\n{}", if reached { "every bar is reached" } else { "a bar is NOT reached" });
     Ok(exit(reached))
@@ -75,17 +77,20 @@ fn compare(
     words: &str,
     program: &Path,
     python: &Path,
-    beside_load: bool,
+    &Args { beside_load, turns }: &Args,
 ) -> Result<bool, Error> {
     let bfloat16 = has_bfloat16();
     let bars: Vec<_> = BARS.iter().filter(|(precision, _)| *precision != "bf16" || bfloat16).collect();
-    let mut answers = vec![[vec![], vec![]]; bars.len()];
-    for round in 1..=ROUNDS {
-        eprintln!("{words}: round {round} of {ROUNDS} …");
-        for ((precision, _), [theirs, ours]) in bars.iter().zip(&mut answers) {
-            theirs.push(process::answer(peer::command(python, "step.py").args([network, precision, STEPS]))?);
+    let mut answers = vec![[vec![], vec![], vec![]]; bars.len()];
+    for turn in 1..=turns {
+        eprintln!("{words}: turn {turn} of {turns} …");
+        for ((precision, _), [first, last, ours]) in bars.iter().zip(&mut answers) {
+            for (theirs, order) in [(first, "first"), (last, "last")] {
+                let mut command = peer::command(python, "step.py");
+                theirs.push(process::answer(command.args([network, precision, order, STEPS]))?);
+            }
             let mut command = Command::new(program);
-            command.args([network, precision, "first", STEPS]).env(ENVIRONMENT.0, ENVIRONMENT.1);
+            command.args([network, precision, "last", STEPS]).env(ENVIRONMENT.0, ENVIRONMENT.1);
             if beside_load {
                 command.env(BESIDE_LOAD.0, BESIDE_LOAD.1);
             }
@@ -93,7 +98,7 @@ fn compare(
         }
     }
     println!(
-        "\n{words}, rank 10, M = 20; {} threads{}; medians of {ROUNDS} turns of {STEPS} steps",
+        "\n{words}, rank 10, M = 20; {} threads{}; medians of {turns} turns of {STEPS} steps",
         answers[0][0][0]["threads"],
         if beside_load {
             ", beside as many processes that compute without end (ours with OMP_WAIT_POLICY=passive, as `ssn` sets it then)"
@@ -102,16 +107,20 @@ fn compare(
         }
     );
     let mut reached = true;
-    for ((precision, bar), [theirs, ours]) in bars.iter().zip(&answers) {
+    for ((precision, bar), [first, last, ours]) in bars.iter().zip(&answers) {
         let bar = if beside_load { BAR_BESIDE_LOAD } else { *bar };
-        let (peer, step, overhead) =
-            (median(theirs, "seconds"), median(ours, "seconds"), median(ours, "overhead"));
+        let [peer, peer_last, step] = [first, last, ours].map(|side| median(side, "seconds"));
+        let overhead = median(ours, "overhead");
         let [forward, loss, backward, update] =
             ["forward", "loss", "backward", "update"].map(|part| median(ours, part));
         let ratio = peer / step;
-        println!("  PyTorch {} eager, {precision:<4}    {peer:>8.3} s", word(&theirs[0], "torch"));
+        let torch = format!("PyTorch {} eager", word(&first[0], "torch"));
+        println!("  {:<44}{peer:>8.3} s", format!("{torch}, {precision}"));
+        println!("  {:<44}{peer_last:>8.3} s", format!("{torch}, channels last, {precision}"));
         println!(
-            "  ssn-train, {precision:<4}                      {step:>8.3} s   {ratio:>6.2} × (bar {bar})"
+            "  {:<44}{step:>8.3} s   {ratio:>6.2} × (bar {bar}), {:.2} × channels last",
+            format!("ssn-train, {precision}"),
+            peer_last / step
         );
         println!(
             "    forward {forward:.3}, loss {loss:.3}, backward {backward:.3}, update {update:.3}; stochastic over \

@@ -52,6 +52,7 @@ steps = 3
 validate_every = 2
 validation_samples = 4
 [config.loss]
+kind = "likelihood"
 pretrain_steps = 1
 samples = 4
 [config.batches]

@@ -39,7 +39,7 @@ pub struct DemoArgs {
 /// The arguments of `ssn train`.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Presets: general (data of your own), demo, lidc, lidc-as-coded, lidc-energy, brats, brats-60mm. Examples:\n  \
+    after_help = "Presets: general (data of your own), small (a first look), lidc, lidc-as-coded, lidc-energy, brats, brats-60mm. Examples:\n  \
                   ssn init DATASET && ssn train ssn.toml --out runs/first\n  \
                   ssn train --data DATASET --set training.steps=5000\n  \
                   ssn train --resume runs/first"

@@ -64,6 +64,8 @@ impl LatentHierarchy {
         for i in 0..levels.latent {
             let (level, is_coarsest) = (levels.first() + i, i + 1 == levels.latent);
             let (width, kernel, norm_act) = (plan.widths[level], plan.kernels[level], plan.norm_act());
+            // As in the original, what is joined has the width of the grid on which its part of the decoder ends.
+            let outputs = if is_coarsest { width } else { plan.widths[i] };
             if !is_coarsest {
                 let from_below = latent * plan.widths[0];
                 let both = [from_below; 2];
@@ -72,7 +74,7 @@ impl LatentHierarchy {
                 joined.push(ConvStack::new(
                     &mut scope.sub("joined").sub(i),
                     inputs,
-                    &[width; 2],
+                    &[outputs; 2],
                     kernel,
                     norm_act,
                 )?);
@@ -80,7 +82,7 @@ impl LatentHierarchy {
             }
             let mut linear = PointwiseConvs::new(scope.kind());
             for name in ["mean", "deviation"] {
-                linear.add(&mut scope.sub(name).sub(i), width, latent, LinearInit::HeNormal)?;
+                linear.add(&mut scope.sub(name).sub(i), outputs, latent, LinearInit::HeNormal)?;
             }
             maps.push(linear);
         }
@@ -128,6 +130,8 @@ struct LatentDecoder {
 impl LatentDecoder {
     fn new(scope: &mut Scope, classes: i64, plan: &UNetConfig, levels: &Levels, latent: i64) -> Result<Self> {
         let norm_act = plan.norm_act();
+        // The channels of a level's result: as in the original, what is joined has the width of the latent grid.
+        let outputs = |i: usize| plan.widths[if i + 1 < levels.latent { i + levels.first() } else { i }];
         let (mut rise, mut below, mut joined, mut logits) = (vec![], vec![], vec![], vec![]);
         for i in 0..levels.latent {
             let (width, kernel) = (plan.widths[i], plan.kernels[i]);
@@ -144,7 +148,7 @@ impl LatentDecoder {
             }
             rise.push(steps);
             if i + 1 < levels.latent {
-                let coarser = plan.widths[i + 1];
+                let coarser = outputs(i + 1);
                 below.push(ConvStack::new(
                     &mut scope.sub("below").sub(i),
                     coarser,
@@ -155,13 +159,13 @@ impl LatentDecoder {
                 joined.push(ConvStack::new(
                     &mut scope.sub("joined").sub(i),
                     2 * width,
-                    &[width; 2],
+                    &[outputs(i); 2],
                     kernel,
                     norm_act,
                 )?);
             }
             let mut linear = PointwiseConvs::new(scope.kind());
-            linear.add(&mut scope.sub("logits").sub(i), width, classes, LinearInit::HeNormal)?;
+            linear.add(&mut scope.sub("logits").sub(i), outputs(i), classes, LinearInit::HeNormal)?;
             logits.push(linear);
         }
         Ok(Self { rise, below, joined, logits, widths: plan.widths.clone() })
@@ -193,8 +197,9 @@ impl LatentDecoder {
             let own = self.logits[i].forward(&x)?.remove(0); // [b, c, vᵢ]
             let [di, hi, wi] = grids[i];
             let (b, c) = (own.size()[0], own.size()[1]);
+            let scale = [d / di, h / hi, w / wi];
             let own =
-                space::linear_upsample(&own.f_reshape([b, c, di, hi, wi])?, [d, h, w])?.f_flatten(2, -1)?;
+                space::nearest_upsample(&own.f_reshape([b, c, di, hi, wi])?, scale)?.f_flatten(2, -1)?;
             sums.push(match sums.last() {
                 Some(sum) => sum.f_add(&own)?,
                 None => own,

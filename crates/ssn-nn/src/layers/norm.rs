@@ -121,6 +121,11 @@ impl Norm {
         Ok((tensors, how))
     }
 
+    /// Whether it normalizes over the batch.
+    pub(super) fn is_batch_norm(&self) -> bool {
+        matches!(self.statistics, Statistics::Batch { .. })
+    }
+
     /// Refuses feature maps with a single value per channel, which have no variance.
     fn check(&self, x: &Tensor, mode: Mode) -> Result<()> {
         let size = x.size();

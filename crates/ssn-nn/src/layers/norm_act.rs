@@ -143,7 +143,12 @@ impl NormAct {
             let (tensors, options) = self.fused(x, mode)?;
             return Ok(ssn_cuda::normalize(x, &tensors, &options)?);
         }
-        self.activation.forward(&self.dropout.forward(&self.norm.forward(x, mode)?, mode)?)
+        let mut normalized = self.dropout.forward(&self.norm.forward(x, mode)?, mode)?;
+        match self.activation {
+            // The gradient of batch norm needs its input alone. Instance norm gives a view, for which this would cost more.
+            Activation::Relu if self.norm.is_batch_norm() => Ok(normalized.f_relu_()?),
+            _ => self.activation.forward(&normalized),
+        }
     }
 
     /// A convolution without padding of the result; with `residual`, plus the center crop of x.

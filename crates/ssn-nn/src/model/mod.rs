@@ -136,17 +136,14 @@ pub struct Execution {
 }
 
 impl Execution {
-    /// On the CPU, channels first.
+    /// On the CPU.
     pub fn cpu(precision: Precision) -> Self {
-        Self { precision, order: MemoryFormat::ChannelsFirst, device: Device::Cpu }
+        Self::on(Device::Cpu, precision)
     }
 
-    /// The best on a device: on GPUs, channels last.
+    /// On a device, channels last, which convolutions there are fastest with.
     pub fn on(device: Device, precision: Precision) -> Self {
-        match device {
-            Device::Cpu => Self::cpu(precision),
-            device => Self { precision, order: MemoryFormat::ChannelsLast, device },
-        }
+        Self { precision, order: MemoryFormat::ChannelsLast, device }
     }
 
     /// The precision and memory format of the backbone's feature maps.

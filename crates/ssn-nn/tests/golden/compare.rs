@@ -1,10 +1,12 @@
 //! Our network, loss and gradients beside golden values of the authors' code.
 
+#[path = "tensors.rs"]
+mod tensors;
+
 use std::collections::HashMap;
 use std::error::Error;
 use std::path::Path;
 
-use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 use ssn_nn::backbones::BackboneConfig;
 use ssn_nn::weights::{assign, import, our_name};
@@ -12,6 +14,7 @@ use ssn_nn::{
     Execution, Mode, Model, Noise, NoiseSource, Pairing, Precision, Prediction, Target, monte_carlo_loss,
 };
 use tch::{Device, Kind, Tensor};
+use tensors::tensors;
 
 /// In double precision everything agrees to this, relative to the largest value of the tensor.
 const F64_RELATIVE: f64 = 1e-10;
@@ -72,19 +75,7 @@ struct Golden<'a> {
 
 impl<'a> Golden<'a> {
     fn new(bytes: &[u8], description: &'a Value) -> Result<Self, Box<dyn Error>> {
-        let mut tensors = HashMap::new();
-        for (name, view) in SafeTensors::deserialize(bytes)?.tensors() {
-            let kind = match view.dtype() {
-                Dtype::F64 => Kind::Double,
-                Dtype::F32 => Kind::Float,
-                Dtype::I32 => Kind::Int,
-                other => return Err(format!("{name} has the type {other:?}").into()),
-            };
-            let shape: Vec<i64> = view.shape().iter().map(|&n| n as i64).collect();
-            tensors.insert(name, Tensor::f_from_data_size(view.data(), &shape, kind)?);
-        }
-        let image = image(description)?;
-        Ok(Self { tensors, description, image })
+        Ok(Self { tensors: tensors(bytes)?, description, image: image(description)? })
     }
 
     fn get(&self, name: &str) -> Result<&Tensor, Box<dyn Error>> {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use ssn_data::{AugmentConfig, BatchConfig, DataConfig, PatchSampler, RaterChoice};
 
 use crate::error::{Result, TrainError, require};
-use crate::trainer::LossConfig;
+use crate::trainer::{LossConfig, LossKind};
 use ssn_nn::backbones::{BackboneConfig, UNetPlan};
 use ssn_nn::heads::HeadConfig;
 use ssn_nn::model::Precision;
@@ -203,6 +203,54 @@ impl RunConfig {
             }
             None => Ok(()),
         }
+    }
+
+    /// Keys that change nothing beside the others, with the reason.
+    pub(super) fn without_effect(&self) -> Vec<(&'static str, String)> {
+        const OF_SAMPLES: [&str; 8] = [
+            "loss.kind",
+            "loss.samples",
+            "loss.pairing",
+            "loss.likelihood_exponent",
+            "loss.similarity",
+            "loss.diversity_weight",
+            "loss.likelihood_weight",
+            "loss.likelihood_steps",
+        ];
+        let head = self.model.head;
+        let mut found: Vec<(&str, String)> = vec![];
+        if !matches!(head, HeadConfig::Stochastic(_)) {
+            let loss = if head.is_latent() { "the evidence lower bound" } else { "cross-entropy" };
+            let reason =
+                format!("the head `{}` is trained by {loss}, without samples of logits", head.name());
+            found.extend(OF_SAMPLES.map(|key| (key, reason.clone())));
+        } else {
+            let LossConfig { kind, likelihood_steps, likelihood_weight, .. } = self.loss;
+            let has_likelihood =
+                kind == LossKind::Likelihood || likelihood_steps > 0 || likelihood_weight > 0.0;
+            if kind == LossKind::Likelihood {
+                let reason = "loss.kind is \"likelihood\", and this is of the energy loss";
+                found
+                    .extend(["loss.similarity", "loss.diversity_weight"].map(|key| (key, reason.to_owned())));
+            }
+            if !has_likelihood {
+                let reason =
+                    "the energy loss has no likelihood here (likelihood_steps and likelihood_weight are 0)";
+                found.push(("loss.likelihood_exponent", reason.to_owned()));
+            }
+        }
+        if self.model.backbone.is_some() {
+            let reason = "model.backbone is set, so that no U-Net is planned";
+            found.extend(["model.plan.width", "model.plan.levels"].map(|key| (key, reason.to_owned())));
+        }
+        if self.training.validate_every == 0 {
+            let keys = ["training.validation_samples", "training.validation_cases", "training.patience"];
+            found.extend(keys.map(|key| (key, "training.validate_every is 0".to_owned())));
+        }
+        if self.optimizer.warmup.steps == 0 {
+            found.push(("optimizer.warmup.start", "optimizer.warmup.steps is 0".to_owned()));
+        }
+        found
     }
 
     /// The learning rate of every step.

@@ -187,14 +187,9 @@ impl ConfigSources {
 
     /// Refuses keys of version 0.1, with a sentence for each.
     fn check_renamed(&self, merged: &Table) -> Result<()> {
-        let is_there = |key: &str| {
-            let mut keys = key.split('.');
-            let first = keys.next().and_then(|key| merged.get(key));
-            keys.try_fold(first, |value, key| Some(value?.get(key))).flatten().is_some()
-        };
         let sentences: Vec<String> = RENAMED_KEYS
             .iter()
-            .filter(|(old, _)| is_there(old))
+            .filter(|(old, _)| has(merged, old))
             .map(|(old, new)| {
                 let keys: Vec<String> = old.split('.').map(str::to_owned).collect();
                 format!("{}`{old}` is now `{new}`", self.place(&keys))
@@ -203,11 +198,24 @@ impl ConfigSources {
         if sentences.is_empty() { Ok(()) } else { Err(self.wrong(sentences.join("; "))) }
     }
 
+    /// A sentence for each key that the file or an override sets, and that has no effect on this config; a preset's keys
+    /// may serve other heads.
+    pub fn without_effect(&self, config: &RunConfig) -> Vec<String> {
+        let set = config.without_effect().into_iter().filter(|(key, _)| self.sets(key));
+        set.map(|(key, reason)| {
+            let keys: Vec<String> = key.split('.').map(str::to_owned).collect();
+            format!("{}{key} has no effect: {reason}", self.place(&keys))
+        })
+        .collect()
+    }
+
     /// Whether the file or an override sets a key, such as `data.split.folds`.
     pub fn sets(&self, key: &str) -> bool {
-        let overridden = self.overrides.iter().any(|setting| setting.keys.join(".") == key);
-        let table = Value::Table(self.file_table().unwrap_or_default());
-        overridden || key.split('.').try_fold(&table, |value, key| value.get(key)).is_some()
+        let mut table = self.file_table().unwrap_or_default();
+        for setting in &self.overrides {
+            set(&mut table, &setting.keys, &setting.value, String::new());
+        }
+        has(&table, key)
     }
 
     /// The sections of the file that are about training, and win over a preset's.
@@ -282,6 +290,16 @@ impl ConfigSources {
     }
 }
 
+/// Whether a table has a dotted key.
+fn has(table: &Table, key: &str) -> bool {
+    match key.split_once('.') {
+        None => table.contains_key(key),
+        Some((first, rest)) => {
+            table.get(first).and_then(Value::as_table).is_some_and(|inner| has(inner, rest))
+        }
+    }
+}
+
 /// Takes the value of a dotted key out of a table.
 fn remove(table: &mut Table, key: &str) -> Option<Value> {
     match key.split_once('.') {
@@ -290,9 +308,13 @@ fn remove(table: &mut Table, key: &str) -> Option<Value> {
     }
 }
 
-/// Whether the table at a path is one choice, given what it holds.
-fn is_choice(path: &str, table: &Table) -> bool {
-    CHOICES.contains(&path) || table.contains_key(KIND)
+/// Whether a source's table takes the place of what is there, rather than changing some keys of it: where it is one choice.
+/// The loss is another one only where its kind is named and differs.
+fn replaces(path: &str, old: &Table, new: &Table) -> bool {
+    if path == "loss" {
+        return new.contains_key(KIND) && new.get(KIND) != old.get(KIND);
+    }
+    CHOICES.contains(&path) || old.contains_key(KIND) || new.contains_key(KIND)
 }
 
 fn join(path: &str, key: &str) -> String {
@@ -304,9 +326,7 @@ fn merge(base: &mut Table, source: Table, path: &str) {
     for (key, value) in source {
         let path = join(path, &key);
         match (base.get_mut(&key), value) {
-            (Some(Value::Table(old)), Value::Table(new))
-                if !is_choice(&path, old) && !is_choice(&path, &new) =>
-            {
+            (Some(Value::Table(old)), Value::Table(new)) if !replaces(&path, old, &new) => {
                 merge(old, new, &path);
             }
             (_, value) => {

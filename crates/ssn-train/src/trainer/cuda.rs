@@ -60,6 +60,37 @@ fn lacks_memory(message: &str) -> bool {
     ssn_cuda::says_out_of_memory(message) || message.contains("unable to find an engine")
 }
 
+/// What `step` returns; that memory lacks is an error here, even where it is a panic.
+///
+/// The bindings' operators with a scalar panic when they fail, also those that return errors: freeing the scalar finds the
+/// error first. The message of such a panic is not printed; all others are, and go on.
+fn without_panics<T>(step: impl FnOnce() -> Result<T>) -> Result<T> {
+    use std::panic;
+    let before = Arc::new(panic::take_hook());
+    let (hook, here) = (before.clone(), std::thread::current().id());
+    panic::set_hook(Box::new(move |info| {
+        let text = info.payload_as_str().unwrap_or_default();
+        if std::thread::current().id() != here || !lacks_memory(text) {
+            hook(info);
+        }
+    }));
+    // The bindings leave gradients off where a panic leaves their `no_grad`; the guard puts back what was before.
+    let guard = tch::no_grad_guard();
+    let result = panic::catch_unwind(panic::AssertUnwindSafe(|| tch::with_grad(step)));
+    drop(guard);
+    drop(panic::take_hook());
+    if let Ok(hook) = Arc::try_unwrap(before) {
+        panic::set_hook(hook);
+    }
+    result.unwrap_or_else(|payload| {
+        let text = payload.downcast_ref::<String>().cloned();
+        match text.filter(|text| lacks_memory(text)) {
+            Some(text) => Err(tch::TchError::Torch(text).into()),
+            None => panic::resume_unwind(payload),
+        }
+    })
+}
+
 /// What training keeps on a GPU beside model and optimizer.
 pub(super) struct CudaBackend {
     inputs: Option<Staging>,
@@ -295,8 +326,9 @@ impl CudaBackend {
         let most = reserved + ssn_cuda::device_properties(device)?.free;
         let mut limit = reserved + ROOM_AT_FIRST;
         loop {
-            let result =
-                ssn_cuda::within_memory(device, limit, || self.forward_backward(model, loss, phase, lock))?;
+            let result = ssn_cuda::within_memory(device, limit, || {
+                without_panics(|| self.forward_backward(model, loss, phase, lock))
+            })?;
             match result {
                 Err(error) if limit < most && lacks_memory(&error.to_string()) => {
                     tch::no_grad(|| self.buffers.f_copy_(&self.backup))?;
@@ -477,4 +509,23 @@ fn non_finite_gradient(steps: &PhaseSteps, model: &Model) -> Result<String> {
         }
     }
     Ok("the gradient of all parameters together".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lacking_memory_is_an_error_even_where_the_bindings_panic() {
+        let lacking = without_panics::<()>(|| panic!("{}", "Torch(\"CUDA out of memory. Tried to allocate"));
+        assert!(lacks_memory(&lacking.unwrap_err().to_string()));
+        assert_eq!(without_panics(|| Ok(3)).unwrap(), 3);
+        // Gradients are on again after a panic inside `no_grad`.
+        let inside = without_panics::<()>(|| tch::no_grad(|| panic!("{}", "CUDA out of memory")));
+        assert!(inside.is_err());
+        let x = Tensor::from(2.0).set_requires_grad(true);
+        assert!((&x * &x).requires_grad());
+        let other = std::panic::catch_unwind(|| without_panics::<()>(|| panic!("{}", "index 7")));
+        assert_eq!(other.unwrap_err().downcast_ref::<String>().unwrap(), "index 7");
+    }
 }
