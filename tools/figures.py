@@ -181,6 +181,17 @@ def pieces_of(lines, offset, heads):
     return [(cell, head, row, index >= paper) for index, (cell, head) in enumerate(zip(cells, heads))]
 
 
+def paragraph_of(lines, offset):
+    """The paragraph or list item that a line is in."""
+    first = offset
+    while first > 0 and lines[first - 1].strip() and not re.match(r"[-|] ?", lines[first]):
+        first -= 1
+    last = offset + 1
+    while last < len(lines) and lines[last].strip() and not re.match(r"[-|] ?", lines[last]):
+        last += 1
+    return "\n".join(lines[first:last])
+
+
 def parts_of(cell, place, head, score):
     """How the places of a record end that a number of a cell may come from: mean, error, lowest and highest."""
     if score in ("parameters", "step_milliseconds", "image_seconds", "samples_per_second"):
@@ -207,10 +218,10 @@ def check(name, used, problems):
         lines = COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text).split("\n")
         heads = []
         for offset, line in enumerate(lines):
-            own = records_of(line, document)
+            own = records_of(paragraph_of(lines, offset), document)
             for piece, head, row, is_of_paper in pieces_of(lines, offset, heads):
                 plain = re.sub(r"`[^`]*`|\]\([^)]*\)|!\[[^\]]*\]", lambda hidden: " " * len(hidden[0]), piece)
-                records = [*own, *of_section]
+                records = own if own and not line.startswith("|") else of_section
                 row, folder = names.get(letters(row or ""), (row, ""))
                 records = [record for record in records if folder in str(record)]
                 if is_of_paper:

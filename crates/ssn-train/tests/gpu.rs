@@ -1,4 +1,4 @@
-//! What a GPU computes beside what the CPU computes. Without a GPU these tests say so and pass.
+//! What a GPU computes beside what the CPU computes. The tests are ignored unless `--ignored` asks for them: they need a GPU.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 

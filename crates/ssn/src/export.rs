@@ -1,4 +1,4 @@
-//! TrainedModel networks as files: bundles, TorchScript, and the authors' weights.
+//! Trained networks as files: bundles, TorchScript, and the authors' weights.
 
 use std::path::{Path, PathBuf};
 

@@ -15,8 +15,6 @@ export const GALLERY = 8;
 const SIDE = 132;
 /** How long settings rest before slices are asked for, in milliseconds. */
 const REST = 120;
-/** A caption that is empty, and as high as any. */
-const NOTHING = "\u00a0";
 
 export class Gallery {
   private readonly list = el("div", { class: "thumbs" });
@@ -34,7 +32,7 @@ export class Gallery {
   constructor(private readonly engine: Engine, private readonly subject: Subject, private readonly choose: (sample: number) => void) {
     this.tiles = Array.from({ length: GALLERY }, (_, place) => {
       const canvas = el("canvas", { width: SIDE, height: SIDE });
-      const caption = el("span", { class: "thumb-name" }, NOTHING);
+      const caption = el("span", { class: "thumb-name" });
       const button = el("button", { type: "button", class: "thumb", disabled: true }, canvas, el("span", { class: "thumb-empty" }, "empty"), caption);
       button.addEventListener("click", () => this.choose(this.samples[place]));
       return { button, canvas, caption };
@@ -72,7 +70,7 @@ export class Gallery {
       const empty = this.empty.has(sample);
       // Found groups may be fewer than there is room for.
       button.hidden = sample === undefined && this.shares.length > 0;
-      caption.textContent = sample === undefined ? NOTHING : [told, `sample ${sample}`].filter(Boolean).join("\n");
+      caption.textContent = sample === undefined ? "" : [told, `sample ${sample}`].filter(Boolean).join("\n");
       button.dataset.empty = String(empty);
       button.setAttribute("aria-label", sample === undefined ? "a sample to come" : empty ? `${name}, empty` : name);
       button.setAttribute("aria-pressed", String(sample === settings.sample));

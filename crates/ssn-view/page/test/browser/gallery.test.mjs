@@ -54,12 +54,15 @@ test("the first samples are shown before many are drawn", async () => {
   while ((await painted(page)).includes(false)) await page.waitForTimeout(20);
   assert.deepEqual(await names(page), Array.from({ length: 8 }, (_, sample) => `sample ${sample}`));
   assert.match(await page.locator(".gallery .note").innerText(), /being found/);
+  const height = () => page.evaluate(() => document.querySelector(".pane canvas").clientHeight);
+  const before = await height();
   await page.locator(".thumb").nth(5).click();
   await shown(page);
   assert.equal(await control(page, "sample").inputValue(), "5");
   await page.evaluate(() => window.release());
   await found(page);
   grouped(await names(page));
+  assert.equal(await height(), before, "the view keeps its size when groups are found");
   assert.deepEqual(problems, []);
   await page.context().close();
 });
