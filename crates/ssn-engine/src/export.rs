@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::json;
-use ssn::{ExportFormat, export};
+use ssn::{ExportFormat, ImportNames, export};
 use ssn_cli::args::{self, ExportArgs, Global, ImportArgs};
 use ssn_cli::exit::{Exit, Failure, json, print};
 use ssn_nn::HeadConfig;
@@ -37,7 +37,10 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<Exit, Failure> {
 
 /// Runs `ssn import`.
 pub fn import(args: &ImportArgs, global: &Global) -> Result<Exit, Failure> {
-    let imported = ssn::import(&args.weights, &args.out, args.overwrite).map_err(failure)?;
+    let ImportArgs { channels, classes, normalization, .. } = args.clone();
+    let names = (!channels.is_empty()).then_some(ImportNames { channels, classes, normalization });
+    let is_named = names.is_some();
+    let imported = ssn::import(&args.weights, names, &args.out, args.overwrite).map_err(failure)?;
     let (config, report) = (imported.model.config(), &imported.report);
     let parameters = imported.model.parameters().count();
     if global.json {
@@ -69,5 +72,8 @@ pub fn import(args: &ImportArgs, global: &Global) -> Result<Exit, Failure> {
         let _ = writeln!(text, "            {name}");
     }
     let _ = writeln!(text, "written     {}", args.out.display());
+    if !is_named {
+        text += "`ssn predict` takes it if its channels and classes have names: --channels and --classes.\n";
+    }
     print(&text)
 }

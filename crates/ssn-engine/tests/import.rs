@@ -42,6 +42,37 @@ fn weights_become_a_model() {
 }
 
 #[test]
+fn a_model_whose_channels_and_classes_have_names_predicts() {
+    let folder = tempfile::tempdir().unwrap();
+    let weights = golden("small_2d.pt");
+    let unnamed = import(folder.path(), &weights, &["--out", "unnamed.safetensors"]);
+    assert!(String::from_utf8(unnamed.stdout).unwrap().contains("--channels and --classes"));
+    let wrong = import(folder.path(), &weights, &["--channels", "a,b", "--classes", "background,lesion"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(
+        stderr(&wrong).contains("small_2d.pt: the network has channels: 1, but 2 are named: a, b"),
+        "{}",
+        stderr(&wrong)
+    );
+    let names = ["--channels", "image", "--classes", "background,lesion", "--normalization", "z-score"];
+    let named = import(folder.path(), &weights, &names);
+    assert!(named.status.success(), "{}", stderr(&named));
+
+    let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/demo/images");
+    let predict = |model: &str| {
+        let mut predict = Command::new(env!("CARGO_BIN_EXE_ssn-engine"));
+        predict.args(["predict", model]).arg(&images).args(["--out", "predictions", "--quiet"]);
+        predict.current_dir(folder.path()).output().unwrap()
+    };
+    let refused = predict("unnamed.safetensors");
+    assert!(stderr(&refused).contains("`ssn import` with --channels and --classes"), "{}", stderr(&refused));
+    let predicted = predict("model.safetensors");
+    assert!(predicted.status.success(), "{}", stderr(&predicted));
+    let table = String::from_utf8(predicted.stdout).unwrap();
+    assert!(table.contains("model       small_2d") && table.contains("predicted   12 cases"), "{table}");
+}
+
+#[test]
 fn other_files_are_refused_in_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("weights.pt");

@@ -141,6 +141,12 @@ fn mistakes_are_told_with_their_place() {
 }
 
 #[test]
+fn a_preset_with_a_moving_average_takes_a_torchscript_backbone() {
+    let own = config(RunPreset::General, &["model.backbone={torchscript=\"x.pt\", features=3}"]);
+    assert_eq!((own.training.ema, config(RunPreset::General, &[]).training.ema > 0), (0, true));
+}
+
+#[test]
 fn a_run_of_version_0_1_is_read_with_its_old_keys() {
     let config = config(RunPreset::Brats, &["training.ema=9"]);
     let text = toml::to_string(&config).unwrap();

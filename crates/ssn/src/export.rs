@@ -3,13 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use ssn_data::Normalization;
 use ssn_eval::check_free;
-use ssn_nn::weights::{self, ImportedModel, ModelMetadata, save, save_torchscript};
-use ssn_nn::{Execution, Precision};
+use ssn_nn::weights::{self, ImportedModel, ModelMetadata, Provenance, save, save_torchscript};
+use ssn_nn::{Execution, Model, Precision};
 use ssn_train::run::{CheckpointChoice, TrainedModel};
 use tch::Device;
 
 use crate::error::{Error, ErrorKind, Result};
+
+/// The edge of the patches that the authors' networks predict at once in training.
+const AUTHORS_PATCH: usize = 30;
 
 /// The format of an exported network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,11 +69,28 @@ pub fn export(
     Ok(Exported { written, parameters, about, name, patch })
 }
 
-/// Makes a model file of weights that were trained with the authors' PyTorch code.
+/// What weights alone do not say about a network's images.
+#[derive(Debug, Clone)]
+pub struct ImportNames {
+    /// Names of the channels, in the order of training.
+    pub channels: Vec<String>,
+    /// Names of the classes, the background first.
+    pub classes: Vec<String>,
+    /// How intensities are normalized.
+    pub normalization: Normalization,
+}
+
+/// Makes a model file of weights that were trained with the authors' PyTorch code; with names, [`predict`](crate::predict())
+/// takes it.
 ///
 /// # Errors
 /// When weights are missing: a network with holes would predict noise without saying so.
-pub fn import(weights: &Path, out: &Path, overwrite: bool) -> Result<ImportedModel> {
+pub fn import(
+    weights: &Path,
+    names: Option<ImportNames>,
+    out: &Path,
+    overwrite: bool,
+) -> Result<ImportedModel> {
     if out.exists() && !overwrite {
         let advice = "choose another name with --out, or replace it with --overwrite";
         return Err(Error::new(ErrorKind::Usage, format!("{} exists; {advice}", out.display())));
@@ -81,6 +102,38 @@ pub fn import(weights: &Path, out: &Path, overwrite: bool) -> Result<ImportedMod
         let message = format!("{}: it has no weights for {missing}", weights.display());
         return Err(Error::new(ErrorKind::BadData, message));
     }
-    save(out, &imported.model, None)?;
+    let metadata = names.map(|names| metadata_of(weights, &imported.model, names)).transpose()?;
+    save(out, &imported.model, metadata.as_ref())?;
     Ok(imported)
+}
+
+fn metadata_of(weights: &Path, model: &Model, names: ImportNames) -> Result<ModelMetadata> {
+    let ImportNames { channels, classes, normalization } = names;
+    let config = model.config();
+    for (what, names, count) in
+        [("channels", &channels, config.channels), ("classes", &classes, config.classes)]
+    {
+        if names.len() as i64 != count {
+            let message = format!(
+                "{}: the network has {what}: {count}, but {} are named: {}",
+                weights.display(),
+                names.len(),
+                names.join(", ")
+            );
+            return Err(Error::new(ErrorKind::Usage, message));
+        }
+    }
+    let [depth, ..] = config.backbone.input_size([1; 3])?;
+    let file = weights.file_stem().unwrap_or(weights.as_os_str());
+    let provenance = Provenance {
+        run: file.to_string_lossy().into_owned(),
+        step: 0,
+        seed: 0,
+        validation_ged: None,
+        dataset: "not known".to_owned(),
+        cases: [0; 3],
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let patch = [if depth == 1 { 1 } else { AUTHORS_PATCH }, AUTHORS_PATCH, AUTHORS_PATCH];
+    Ok(ModelMetadata { channels, classes, normalization, spacing: None, patch, provenance })
 }

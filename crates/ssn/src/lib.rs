@@ -35,7 +35,7 @@ pub use control::Control;
 pub use demo::{Demo, DemoConfig, demo};
 pub use error::{Error, ErrorKind, Result, of_panic};
 pub use experiment::{ExperimentConfig, ExperimentOutcome, run_experiment};
-pub use export::{ExportFormat, Exported, export, import};
+pub use export::{ExportFormat, Exported, ImportNames, export, import};
 pub use predict::{Phases, PredictConfig, Predicted, predict};
 pub use ssn_core as core;
 pub use ssn_data as data;

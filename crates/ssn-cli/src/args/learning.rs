@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 use serde::{Deserialize, Serialize};
-use ssn_data::{DeviceChoice, Shard};
+use ssn_data::{DeviceChoice, Normalization, Shard};
 use ssn_eval::{Part, PredictionRule, StoredPrecision};
 
 /// The arguments of `ssn demo`.
@@ -273,10 +273,28 @@ pub struct ToyArgs {
 
 /// The arguments of `ssn import`.
 #[derive(Debug, Clone, Args)]
-#[command(args_override_self = true)]
+#[command(
+    args_override_self = true,
+    after_help = "`ssn predict` takes the model if its channels and classes have names. Example, for images that the authors' \
+                  preprocessing wrote:\n  \
+                  ssn import model.pt --channels flair,t1,t1ce,t2 --classes background,NET,oedema,enhancing\n  \
+                  ssn predict model.safetensors data_index_test.csv --out predictions"
+)]
 pub struct ImportArgs {
     /// The authors' weights, a `.pt` file.
     pub weights: PathBuf,
+
+    /// Names of the channels, in the order of training.
+    #[arg(long, value_delimiter = ',', requires = "classes")]
+    pub channels: Vec<String>,
+
+    /// Names of the classes, the background first.
+    #[arg(long, value_delimiter = ',', requires = "channels")]
+    pub classes: Vec<String>,
+
+    /// How intensities are normalized: none (they are in the files), z-score, or brats, the rule of the paper's experiment.
+    #[arg(long, default_value = "none", requires = "channels", value_parser = normalization)]
+    pub normalization: Normalization,
 
     /// The model file to write.
     #[arg(long, default_value = "model.safetensors")]
@@ -285,6 +303,11 @@ pub struct ImportArgs {
     /// Replace a file of that name.
     #[arg(long)]
     pub overwrite: bool,
+}
+
+/// A normalization without settings of its own, by its kind in configs.
+fn normalization(kind: &str) -> Result<Normalization, String> {
+    serde_json::from_value(serde_json::json!({ "kind": kind })).map_err(|error| error.to_string())
 }
 
 /// The arguments of `ssn run-experiment`.

@@ -155,6 +155,10 @@ impl ConfigSources {
         for setting in &self.overrides {
             set(&mut merged, &setting.keys, &setting.value, String::new());
         }
+        // The buffers of a TorchScript network have no moving average; a preset's does not refuse it.
+        if has(&merged, "model.backbone.torchscript") && !self.sets("training.ema") {
+            remove(&mut merged, "training.ema");
+        }
         self.deserialize(merged)
     }
 

@@ -54,7 +54,7 @@ impl TrainedModel {
         let LoadedModel { model, metadata, sha256 } = load(path, execution)?;
         let metadata = metadata.ok_or_else(|| {
             let reason = "it holds weights, but neither class names nor the scale of intensities; name the folder of its \
-                          run, or a bundle that `ssn export` made";
+                          run, a bundle that `ssn export` made, or one of `ssn import` with --channels and --classes";
             unusable_file(path, reason)
         })?;
         Ok(Self { model, metadata, sha256, data: None })
