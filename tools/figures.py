@@ -4,8 +4,8 @@
     python3 tools/figures.py            # prints what is wrong, and ends with 1 if anything is
     python3 tools/figures.py --list     # every number with the place where it was found
 
-A number must be in a record that its paragraph links to, or another paragraph of its section (from heading to heading): a file under
-benches/runs or experiments, or another of these documents. It must be what the record has, rounded to the digits that are shown;
+A number must be in a record that its paragraph or list item links to, or where that links to none and in tables, one of its section (from
+heading to heading): a file under benches/runs or experiments, or another of these documents. It must be what the record has, rounded to the digits that are shown;
 per cent, milliseconds and thousands are converted by the unit beside the number or in the head of its column. In a table, where the first cell
 names a row of a record and the column head a score, the number must be that score of that row: its mean, after ± its standard error, and in
 the column of seeds its lowest and highest.
@@ -181,13 +181,16 @@ def pieces_of(lines, offset, heads):
     return [(cell, head, row, index >= paper) for index, (cell, head) in enumerate(zip(cells, heads))]
 
 
+ITEM = r"[-*|] |\d+\. "
+
+
 def paragraph_of(lines, offset):
     """The paragraph or list item that a line is in."""
     first = offset
-    while first > 0 and lines[first - 1].strip() and not re.match(r"[-|] ?", lines[first]):
+    while first > 0 and lines[first - 1].strip() and not re.match(ITEM, lines[first]):
         first -= 1
     last = offset + 1
-    while last < len(lines) and lines[last].strip() and not re.match(r"[-|] ?", lines[last]):
+    while last < len(lines) and lines[last].strip() and not re.match(ITEM, lines[last]):
         last += 1
     return "\n".join(lines[first:last])
 
@@ -221,7 +224,7 @@ def check(name, used, problems):
             own = records_of(paragraph_of(lines, offset), document)
             for piece, head, row, is_of_paper in pieces_of(lines, offset, heads):
                 plain = re.sub(r"`[^`]*`|\]\([^)]*\)|!\[[^\]]*\]", lambda hidden: " " * len(hidden[0]), piece)
-                records = own if own and not line.startswith("|") else of_section
+                place, records = ("paragraph", own) if own and not line.startswith("|") else ("section", of_section)
                 row, folder = names.get(letters(row or ""), (row, ""))
                 records = [record for record in records if folder in str(record)]
                 if is_of_paper:
@@ -237,7 +240,7 @@ def check(name, used, problems):
                         yield f"{name}:{start + offset}\t{match[0]}\t{where}"
                     else:
                         around = plain[max(0, match.start() - 30) : match.end() + 12].strip()
-                        problems.append(f"{name}:{start + offset}: {match[0]} is in no record of its section ({around!r})")
+                        problems.append(f"{name}:{start + offset}: {match[0]} is in no record of its {place} ({around!r})")
 
 
 def provenance(records):

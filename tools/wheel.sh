@@ -41,14 +41,17 @@ mkdir -p "$bin"
 built=$target/${profile/dev/debug}
 for program in ssn ${engine:+ssn-engine}; do strip -o "$bin/$program" "$built/$program"; done
 
-# The programs may need a newer glibc than the module, after which maturin would name the wheel.
-glibc=$(objdump -T "$bin"/* | grep -o 'GLIBC_2\.[0-9]*' | sort -Vu | tail -1 | tr . _)
-
 [ -x "$target/wheel/maturin/bin/python" ] || "$python" -I -m venv "$target/wheel/maturin"
-"$target/wheel/maturin/bin/python" $pip maturin==1.16.0
-"$target/wheel/maturin/bin/maturin" build --profile $profile --compatibility "many${glibc/GLIBC/linux}" --compression-level 9 --locked \
-    --manifest-path crates/ssn-py/Cargo.toml --out dist
+"$target/wheel/maturin/bin/python" $pip maturin==1.16.0 wheel
+"$target/wheel/maturin/bin/maturin" build --profile $profile --compression-level 9 --locked --manifest-path crates/ssn-py/Cargo.toml --out dist
 wheel=$(realpath dist/*.whl)
+# maturin names the wheel after the glibc that the module needs; the programs may need a newer one.
+needed=$(objdump -T "$bin"/* | grep -v ' w ' | grep -o 'GLIBC_2\.[0-9]*' | sort -Vu | tail -1 | cut -d. -f2)
+named=$(basename "$wheel" | grep -o 'manylinux_2_[0-9]*' | cut -d_ -f3 || true)
+if [ -n "$named" ] && [ "$needed" -gt "$named" ]; then
+    "$target/wheel/maturin/bin/python" -I -m wheel tags --remove --platform-tag "manylinux_2_${needed}_x86_64" "$wheel"
+    wheel=$(realpath dist/*.whl)
+fi
 du -h "$wheel"
 [ -n "$test" ] || exit 0
 

@@ -37,8 +37,14 @@ pub fn run(args: &ExportArgs, global: &Global) -> Result<Exit, Failure> {
 
 /// Runs `ssn import`.
 pub fn import(args: &ImportArgs, global: &Global) -> Result<Exit, Failure> {
-    let ImportArgs { channels, classes, normalization, .. } = args.clone();
-    let names = (!channels.is_empty()).then_some(ImportNames { channels, classes, normalization });
+    let [channels, classes] = [&args.channels, &args.classes]
+        .map(|names| names.iter().map(|name| name.trim().to_owned()).collect());
+    let names = ImportNames { channels, classes, normalization: args.normalization };
+    let names = (!args.channels.is_empty()).then_some(names);
+    let [channels, classes] = match &names {
+        Some(names) => [&names.channels, &names.classes].map(|list| format!(" ({})", list.join(", "))),
+        None => [const { String::new() }; 2],
+    };
     let is_named = names.is_some();
     let imported = ssn::import(&args.weights, names, &args.out, args.overwrite).map_err(failure)?;
     let (config, report) = (imported.model.config(), &imported.report);
@@ -60,7 +66,7 @@ pub fn import(args: &ImportArgs, global: &Global) -> Result<Exit, Failure> {
         HeadConfig::ProbUnet(_) | HeadConfig::Phiseg(_) => config.head.name().to_owned(),
     };
     let mut text = format!(
-        "network     DeepMedic, {kind}\nchannels    {}\nclasses     {}\nparameters  {parameters}\n\
+        "network     DeepMedic, {kind}\nchannels    {}{channels}\nclasses     {}{classes}\nparameters  {parameters}\n\
          matched     {} tensors\nmissing     {}\nunexpected  {}\n",
         config.channels,
         config.classes,

@@ -54,9 +54,14 @@ fn a_model_whose_channels_and_classes_have_names_predicts() {
         "{}",
         stderr(&wrong)
     );
-    let names = ["--channels", "image", "--classes", "background,lesion", "--normalization", "z-score"];
+    let twice = import(folder.path(), &weights, &["--channels", "image", "--classes", "lesion,lesion"]);
+    assert!(stderr(&twice).contains("needs a name of its own: lesion, lesion"), "{}", stderr(&twice));
+    let normalization = "{ kind = \"z-score\", in_mask = false }";
+    let names = ["--channels", "image", "--classes", "background, lesion", "--normalization", normalization];
     let named = import(folder.path(), &weights, &names);
     assert!(named.status.success(), "{}", stderr(&named));
+    let table = String::from_utf8(named.stdout).unwrap();
+    assert!(table.contains("classes     2 (background, lesion)\n"), "{table}");
 
     let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/demo/images");
     let predict = |model: &str| {
@@ -69,7 +74,7 @@ fn a_model_whose_channels_and_classes_have_names_predicts() {
     let predicted = predict("model.safetensors");
     assert!(predicted.status.success(), "{}", stderr(&predicted));
     let table = String::from_utf8(predicted.stdout).unwrap();
-    assert!(table.contains("model       small_2d") && table.contains("predicted   12 cases"), "{table}");
+    assert!(table.contains("model       small_2d\n") && table.contains("predicted   12 cases"), "{table}");
 }
 
 #[test]

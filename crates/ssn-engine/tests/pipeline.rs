@@ -247,6 +247,9 @@ fn what_cannot_be_predicted_is_told() {
     let another = other.uncut("another");
     fails(predict(&[&another]).arg("--out").arg(&out), 65, &["it holds predictions of another model"]);
     fails(&mut predict(&[&other.path("nowhere")]), 65, &["nowhere"]);
+    let untrained = other.path("untrained");
+    fails(other.begin(&untrained).args(["--time-limit", "1e-7"]), 75, &[]);
+    fails(&mut predict(&[&untrained]), 2, &["the run has done no step", "ssn train --resume"]);
     fails(predict(&[&run]).args(["--tile", "4,4"]), 2, &["--tile has 2 numbers"]);
     let missing = other.path("missing.png");
     fails(predict(&[&run, &missing]).arg("--out").arg(other.path("p")), 65, &["missing.png"]);

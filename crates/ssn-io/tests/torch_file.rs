@@ -15,6 +15,11 @@ fn checkpoint() -> Vec<u8> {
     std::fs::read(folder("pickle_files").join("checkpoint.pt")).unwrap()
 }
 
+/// The same in the format of before PyTorch 1.6.
+fn old_checkpoint() -> Vec<u8> {
+    std::fs::read(folder("pickle_files").join("checkpoint_1_5.pt")).unwrap()
+}
+
 #[test]
 fn tensors_of_a_checkpoint_have_names_shapes_and_values() {
     let tensors = torch_file::parse(&checkpoint(), &Limits::default()).unwrap();
@@ -32,6 +37,24 @@ fn tensors_of_a_checkpoint_have_names_shapes_and_values() {
     assert_eq!(tensors.len(), expected.len());
     for ((name, array), (expected_name, values, shape)) in tensors.iter().zip(expected) {
         assert_eq!((name.as_str(), &array.voxels, &array.shape), (expected_name, &values, &shape));
+    }
+}
+
+#[test]
+fn files_of_before_pytorch_1_6_hold_the_same() {
+    let parse = |bytes: &[u8]| torch_file::parse(bytes, &Limits::default());
+    let old = old_checkpoint();
+    assert_eq!(parse(&old).unwrap(), parse(&checkpoint()).unwrap());
+    for length in 0..old.len() {
+        assert!(parse(&old[..length]).is_err(), "{length} of {} bytes", old.len());
+    }
+    let longer = [&old[..], &[0]].concat();
+    assert!(parse(&longer).unwrap_err().to_string().contains("bytes behind the last storage"));
+    // There are no checksums: a flipped bit may be one of a number, but reading goes on or ends in a sentence.
+    for place in 0..8 * old.len() {
+        let mut bad = old.clone();
+        bad[place / 8] ^= 1 << (place % 8);
+        let _ = parse(&bad);
     }
 }
 
@@ -64,7 +87,7 @@ fn hostile_archives_are_refused() {
         ("unknown_storage.pt", "\"torch.ComplexDoubleStorage\""),
         ("path_outside.pt", "without the record \"data/../../x\""),
         ("same_name_twice.pt", "two records of the same name"),
-        ("overlapping_records.pt", "the archive"),
+        ("overlapping_records.pt", "records that overlap"),
         ("wrong_crc.pt", "the archive is damaged"),
         ("two_pickles.pt", "one with two pickles"),
         ("joined_names_collide.pt", "\"x.y\" twice"),
@@ -93,9 +116,10 @@ proptest! {
 
     #[test]
     fn damaged_archives_are_refused_or_read(
-        edits in prop::collection::vec((0..4u8, any::<prop::sample::Index>(), any::<u8>()), 1..4)
+        edits in prop::collection::vec((0..4u8, any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        old in any::<bool>()
     ) {
-        let mut bytes = checkpoint();
+        let mut bytes = if old { old_checkpoint() } else { checkpoint() };
         for (kind, place, byte) in edits {
             let place = place.index(bytes.len() + 1);
             match kind {

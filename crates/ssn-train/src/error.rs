@@ -127,7 +127,8 @@ pub enum ImageProblem {
     },
     /// A number of the network that cannot be kept.
     #[error(
-        "the network's {part} is {value} for class {class} at voxel {voxel:?} (d, h, w), but must {rule}"
+        "the network's {part} is {value} for class {class} at voxel {voxel:?} (d, h, w), but must {rule}; the usual reason is an image \
+         whose intensities are not scaled like those of training"
     )]
     Output {
         /// The mean, the diagonal or the factor.

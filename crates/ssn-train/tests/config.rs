@@ -147,6 +147,23 @@ fn a_preset_with_a_moving_average_takes_a_torchscript_backbone() {
 }
 
 #[test]
+fn the_path_of_a_torchscript_backbone_starts_at_the_file_that_names_it() {
+    let path = |text: &str, settings: &[&str]| match sources(None, text, settings)
+        .config()
+        .unwrap()
+        .model
+        .backbone
+    {
+        Some(BackboneConfig::Torchscript(backbone)) => (backbone.torchscript, backbone.features),
+        other => panic!("{other:?}"),
+    };
+    let text = format!("{DATA}[model]\nbackbone = {{ torchscript = \"nets/x.pt\", features = 3 }}\n");
+    assert_eq!(path(&text, &[]), ("folder/nets/x.pt".into(), 3));
+    let named = "model.backbone={torchscript=\"y.pt\", features=5}";
+    assert_eq!(path(&text, &[named]), ("y.pt".into(), 5));
+}
+
+#[test]
 fn a_run_of_version_0_1_is_read_with_its_old_keys() {
     let config = config(RunPreset::Brats, &["training.ema=9"]);
     let text = toml::to_string(&config).unwrap();

@@ -385,11 +385,10 @@ fn what_cannot_be_predicted_is_named() {
     for (name, part) in [("factor", "factor"), ("log_diagonal", "diagonal"), ("mean", "mean")] {
         let bias = model.parameters().get(&format!("head.{name}.bias")).unwrap();
         let _ = tch::no_grad(|| bias.get(1).fill_(f64::INFINITY));
-        assert_eq!(
-            message(2, tiled([1, 5, 6])),
-            format!(
-                "the network's {part} is inf for class 1 at voxel [0, 0, 0] (d, h, w), but must be within ± 1e20"
-            )
+        let message = message(2, tiled([1, 5, 6]));
+        let start = format!(
+            "the network's {part} is inf for class 1 at voxel [0, 0, 0] (d, h, w), but must be within ± 1e20"
         );
+        assert!(message.starts_with(&start), "{message}");
     }
 }

@@ -122,6 +122,11 @@ fn metadata_of(weights: &Path, model: &Model, names: ImportNames) -> Result<Mode
             );
             return Err(Error::new(ErrorKind::Usage, message));
         }
+        let is_again = |(place, name): (usize, &String)| name.is_empty() || names[..place].contains(name);
+        if names.iter().enumerate().any(is_again) {
+            let message = format!("every one of the {what} needs a name of its own: {}", names.join(", "));
+            return Err(Error::new(ErrorKind::Usage, message));
+        }
     }
     let [depth, ..] = config.backbone.input_size([1; 3])?;
     let file = weights.file_stem().unwrap_or(weights.as_os_str());

@@ -112,7 +112,7 @@ pub struct TrainArgs {
                   ssn predict runs/first patient1.nii.gz patient2.nii.gz --out predictions"
 )]
 pub struct PredictArgs {
-    /// The folder of a run, or a bundle that `ssn export` made.
+    /// The folder of a run, or a bundle that `ssn export` or `ssn import` made.
     pub model: PathBuf,
 
     /// What to predict: a dataset, a config (.toml), or images. Without it, the dataset of the run.
@@ -292,8 +292,9 @@ pub struct ImportArgs {
     #[arg(long, value_delimiter = ',', requires = "channels")]
     pub classes: Vec<String>,
 
-    /// How intensities are normalized: none (they are in the files), z-score, or brats, the rule of the paper's experiment.
-    #[arg(long, default_value = "none", requires = "channels", value_parser = normalization)]
+    /// How intensities are normalized: none (they are in the files), z-score, brats (the rule of the paper's experiment), or a
+    /// table as in configs, such as '{ kind = "scale", subtract = 0.5 }'.
+    #[arg(long, default_value = "none", requires = "channels")]
     pub normalization: Normalization,
 
     /// The model file to write.
@@ -303,11 +304,6 @@ pub struct ImportArgs {
     /// Replace a file of that name.
     #[arg(long)]
     pub overwrite: bool,
-}
-
-/// A normalization without settings of its own, by its kind in configs.
-fn normalization(kind: &str) -> Result<Normalization, String> {
-    serde_json::from_value(serde_json::json!({ "kind": kind })).map_err(|error| error.to_string())
 }
 
 /// The arguments of `ssn run-experiment`.

@@ -1,5 +1,7 @@
 //! Intensity normalization of one channel.
 
+use std::str::FromStr;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -100,6 +102,25 @@ impl Normalization {
             }
             Self::CtWindow { center, width } => clip(channel, center - 0.5 * width, center + 0.5 * width),
         }
+    }
+}
+
+impl FromStr for Normalization {
+    type Err = String;
+
+    /// A kind without settings, such as `brats`, or the table of a config, such as `{ kind = "scale", subtract = 0.5 }`.
+    fn from_str(written: &str) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Written {
+            normalization: Normalization,
+        }
+        let table = if written.trim_start().starts_with('{') {
+            written.to_owned()
+        } else {
+            format!("{{ kind = {written:?} }}")
+        };
+        let parsed = toml::from_str::<Written>(&format!("normalization = {table}"));
+        parsed.map(|written| written.normalization).map_err(|error| error.message().to_owned())
     }
 }
 

@@ -101,17 +101,11 @@ pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Pickle<'a>, Problem
         true => Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(bytes))),
         false => Box::new(bytes),
     };
-    let mut machine = Machine {
-        stream: Stream { reader, position: 0, limit: limits.expanded_bytes },
-        nodes: vec![],
-        stack: vec![],
-        marks: vec![],
-        memo: HashMap::new(),
-        objects: 0,
-        file_bytes: bytes.len() as u64,
-        limits,
-    };
+    let mut machine = Machine::new(reader, bytes.len(), limits);
     let root = machine.run()?;
+    if !machine.stream.reader.fill_buf().map_err(damaged)?.is_empty() {
+        return Err(malformed("an end, with more bytes behind it"));
+    }
     let Machine { nodes, stream: Stream { position, .. }, .. } = machine;
     limits.check_memory(memory_of(position, 1), bytes.len() as u64)?;
     let content = match zipped {
@@ -119,6 +113,13 @@ pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Pickle<'a>, Problem
         false => bytes.into(),
     };
     Ok(Pickle { nodes, root, content, limits: limits.clone() })
+}
+
+/// Where the first pickle of these bytes ends; anything may follow.
+pub(crate) fn end_of(bytes: &[u8], limits: &Limits) -> Result<usize, Problem> {
+    let mut machine = Machine::new(Box::new(bytes), bytes.len(), limits);
+    machine.run()?;
+    Ok(machine.stream.position as usize)
 }
 
 impl Pickle<'_> {
@@ -185,6 +186,16 @@ impl<'a> Value<'a> {
     /// The text.
     pub fn as_text(self) -> Option<&'a str> {
         if let Node::Text(text, _) = self.node() { Some(text) } else { None }
+    }
+
+    /// True or false.
+    pub(crate) fn as_bool(self) -> Option<bool> {
+        if let Node::Bool(value) = self.node() { Some(*value) } else { None }
+    }
+
+    /// Whether it is Python's `None`.
+    pub(crate) fn is_none(self) -> bool {
+        matches!(self.node(), Node::None)
     }
 
     /// A whole number that is not negative.
@@ -388,7 +399,20 @@ struct Machine<'a> {
     limits: &'a Limits,
 }
 
-impl Machine<'_> {
+impl<'a> Machine<'a> {
+    fn new(reader: Box<dyn BufRead + 'a>, file_bytes: usize, limits: &'a Limits) -> Self {
+        Self {
+            stream: Stream { reader, position: 0, limit: limits.expanded_bytes },
+            nodes: vec![],
+            stack: vec![],
+            marks: vec![],
+            memo: HashMap::new(),
+            objects: 0,
+            file_bytes: file_bytes as u64,
+            limits,
+        }
+    }
+
     /// Runs the pickle to its end; gives the object that is the result.
     fn run(&mut self) -> Result<Id, Problem> {
         let mut frame_end = 0;
@@ -413,9 +437,6 @@ impl Machine<'_> {
                 needed: frame_end,
                 found,
             });
-        }
-        if !self.stream.reader.fill_buf().map_err(damaged)?.is_empty() {
-            return Err(malformed("an end, with more bytes behind it"));
         }
         Ok(root)
     }

@@ -1,8 +1,11 @@
-//! Weights in files of `torch.save`: a zip archive with a pickle (`data.pkl`) and a record for each storage (`data/0`, …).
+//! Weights in files of `torch.save`.
+//!
+//! Since PyTorch 1.6 that is a zip archive with a pickle (`data.pkl`) and a record for each storage (`data/0`, …), which are stored
+//! without compression, so that an archive holds no more than its size. Before, it was a row of pickles (a magic number, a version, the
+//! system, the tensors, the keys of their storages) with the storages behind them, and without checksums.
 //!
 //! libtorch's own unpickler (`torch::pickle_load`) reads no `state_dict()`: it refuses the attributes of an
-//! `OrderedDict`. So the pickle is read as data by [`crate::formats::pickle`], and nothing is run. Records are stored without
-//! compression, as `torch.save` writes them, so that an archive holds no more than its size.
+//! `OrderedDict`. So pickles are read as data by [`crate::formats::pickle`], and nothing is run.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -28,51 +31,24 @@ const DEEPEST: usize = 50;
 const MOST_REPEATED: u64 = 16;
 const FREE_BYTES: u64 = 8 << 20;
 
+/// The start of files from before PyTorch 1.6: the pickles of a magic number and of the version, 1001.
+const BEFORE_1_6: &[u8] = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.";
+
 type Archive<'a> = ZipArchive<Cursor<&'a [u8]>>;
 
 /// All tensors of a file with their names: keys of nested dictionaries and places in lists, joined by dots. Numbers and
 /// text beside them, such as the epoch of a checkpoint, are left out.
 pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Vec<(String, Array)>, Problem> {
     limits.check_file_bytes(bytes.len() as u64)?;
-    if !bytes.starts_with(b"PK") {
-        return Err(Problem::Field {
-            field: "the start of the file",
-            found: format!("{:02x?}", &bytes[..bytes.len().min(4)]),
-            allowed: "that of a zip archive, as torch.save of PyTorch 1.6 and later writes it",
-            advice: ADVICE,
-        });
-    }
-    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(refused)?;
-    let records = archive.len() as u64;
-    if records > limits.members {
-        let (what, limit) = ("the number of records", limits.members);
-        return Err(Problem::Limit { what, found: records, limit, name: "members" });
-    }
-    if archive.has_duplicate_names() {
-        return Err(malformed("two records of the same name"));
-    }
-    if archive.has_overlapping_entries().map_err(refused)? {
-        return Err(malformed("records that overlap"));
-    }
-    let mut file = TorchFile {
-        folder: folder(&archive)?,
-        archive,
-        order: ByteOrder::Little,
-        storages: HashMap::new(),
-        left: (bytes.len() as u64).saturating_mul(MOST_REPEATED).saturating_add(FREE_BYTES),
+    let Parts { pickle, order, storages } = if bytes.starts_with(BEFORE_1_6) {
+        Parts::before_1_6(&bytes[BEFORE_1_6.len()..], limits)?
+    } else {
+        Parts::of_archive(bytes, limits)?
     };
-    // Files without the record are older than it, and of machines with little-endian order.
-    if file.archive.index_for_name(&format!("{}byteorder", file.folder)).is_some() {
-        file.order = match file.record("byteorder")?.as_slice() {
-            b"little" => ByteOrder::Little,
-            b"big" => ByteOrder::Big,
-            _ => return Err(malformed("a record byteorder that is neither little nor big")),
-        };
-    }
-    let pickled = file.record(PICKLE)?;
-    let pickle = pickle::parse(&pickled, limits)?;
+    let pickle = pickle::parse(&pickle, limits)?;
+    let mut left = (bytes.len() as u64).saturating_mul(MOST_REPEATED).saturating_add(FREE_BYTES);
     let mut found = vec![];
-    collect(pickle.root(), "", 0, &mut file.left, &mut found)?;
+    collect(pickle.root(), "", 0, &mut left, &mut found)?;
     let mut names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -83,40 +59,149 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Vec<(String, Array)>, Prob
             advice: "save the parts in files of their own",
         });
     }
+    let storage: StorageBytes<'_> = match storages {
+        Storages::Archive(mut archive, folder) => {
+            Box::new(move |key| Ok(record(&mut archive, &folder, &format!("data/{key}"))?.into()))
+        }
+        Storages::InARow(keys, rest) => {
+            let located = locate(keys, rest, &found)?;
+            Box::new(move |key| located.get(key).map(|&bytes| bytes.into()).ok_or_else(|| missing(key)))
+        }
+    };
+    let mut file = TorchFile { storage, order, loaded: HashMap::new(), left };
     found.into_iter().map(|(name, tensor)| Ok((name, file.load(&tensor, limits)?))).collect()
 }
 
-struct TorchFile<'a> {
-    archive: Archive<'a>,
-    folder: String,
+/// What a file is made of.
+struct Parts<'a> {
+    /// The pickle of the tensors.
+    pickle: Cow<'a, [u8]>,
     order: ByteOrder,
-    storages: HashMap<String, (Element, Voxels)>,
+    storages: Storages<'a>,
+}
+
+/// The bytes of the storages.
+enum Storages<'a> {
+    /// Records of a folder of an archive.
+    Archive(Archive<'a>, String),
+    /// One behind the other, in the order of these keys.
+    InARow(Vec<String>, &'a [u8]),
+}
+
+impl<'a> Parts<'a> {
+    fn of_archive(bytes: &'a [u8], limits: &Limits) -> Result<Self, Problem> {
+        if !bytes.starts_with(b"PK") {
+            return Err(Problem::Field {
+                field: "the start of the file",
+                found: format!("{:02x?}", &bytes[..bytes.len().min(4)]),
+                allowed: "that of a file which torch.save writes",
+                advice: ADVICE,
+            });
+        }
+        let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(refused)?;
+        let records = archive.len() as u64;
+        if records > limits.members {
+            let (what, limit) = ("the number of records", limits.members);
+            return Err(Problem::Limit { what, found: records, limit, name: "members" });
+        }
+        if archive.has_duplicate_names() {
+            return Err(malformed("two records of the same name"));
+        }
+        if archive.has_overlapping_entries().map_err(refused)? {
+            return Err(malformed("records that overlap"));
+        }
+        let folder = folder(&archive)?;
+        // Files without the record are older than it, and of machines with little-endian order.
+        let name = format!("{folder}byteorder");
+        let order = match archive.index_for_name(&name) {
+            None => ByteOrder::Little,
+            Some(_) => match record(&mut archive, &folder, "byteorder")?.as_slice() {
+                b"little" => ByteOrder::Little,
+                b"big" => ByteOrder::Big,
+                _ => return Err(malformed("a record byteorder that is neither little nor big")),
+            },
+        };
+        let pickle = record(&mut archive, &folder, PICKLE)?.into();
+        Ok(Self { pickle, order, storages: Storages::Archive(archive, folder) })
+    }
+
+    /// From what follows the magic number and the version.
+    fn before_1_6(mut rest: &'a [u8], limits: &Limits) -> Result<Self, Problem> {
+        let mut next = || {
+            let (pickle, behind) = rest.split_at(pickle::end_of(rest, limits)?);
+            rest = behind;
+            Ok::<_, Problem>(pickle)
+        };
+        let [system, pickle, keys] = [next()?, next()?, next()?];
+        if pickle::parse(system, limits)?.root().get("little_endian").and_then(Value::as_bool) != Some(true) {
+            return Err(malformed("a byte order other than little-endian"));
+        }
+        let keys = pickle::parse(keys, limits)?;
+        let keys = keys.root().items().unwrap_or_default().into_iter();
+        let keys: Option<Vec<String>> = keys.map(|key| key.as_text().map(str::to_owned)).collect();
+        let keys = keys.ok_or_else(|| malformed("keys of storages that are no text"))?;
+        Ok(Self { pickle: pickle.into(), order: ByteOrder::Little, storages: Storages::InARow(keys, rest) })
+    }
+}
+
+/// The storages in a row by their keys. How long an element is, the tensors say.
+fn locate<'a>(
+    keys: Vec<String>,
+    mut rest: &'a [u8],
+    tensors: &[(String, Tensor<'_>)],
+) -> Result<HashMap<String, &'a [u8]>, Problem> {
+    let elements: HashMap<&str, Element> =
+        tensors.iter().map(|(_, tensor)| (tensor.key, tensor.element)).collect();
+    let mut located = HashMap::new();
+    for key in keys {
+        let element = elements.get(key.as_str()).ok_or_else(|| malformed("a storage of no tensor"))?;
+        // The number of elements, then the elements.
+        let parts = rest.split_first_chunk::<8>().and_then(|(count, behind)| {
+            let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
+            behind.split_at_checked(count.checked_mul(element.bytes())?)
+        });
+        let (bytes, behind) = parts.ok_or_else(|| malformed("a storage that ends behind the file"))?;
+        if located.insert(key, bytes).is_some() {
+            return Err(malformed("two storages of the same key"));
+        }
+        rest = behind;
+    }
+    if rest.is_empty() { Ok(located) } else { Err(malformed("bytes behind the last storage")) }
+}
+
+/// The content of a record, verified against its checksum.
+fn record(archive: &mut Archive<'_>, folder: &str, name: &str) -> Result<Vec<u8>, Problem> {
+    let index = archive.index_for_name(&format!("{folder}{name}")).ok_or_else(|| missing(name))?;
+    let mut record = archive.by_index(index).map_err(refused)?;
+    if record.compression() != CompressionMethod::Stored {
+        return Err(Problem::Unsupported { what: format!("the compressed record {name:?}"), advice: ADVICE });
+    }
+    let mut content = vec![];
+    record.read_to_end(&mut content).map_err(|error| damaged(error.to_string()))?;
+    Ok(content)
+}
+
+fn missing(name: &str) -> Problem {
+    Problem::Field {
+        field: "the file",
+        found: format!("without the record {name:?}"),
+        allowed: "one with a record for every storage",
+        advice: ADVICE,
+    }
+}
+
+/// The bytes of a storage, by its key.
+type StorageBytes<'a> = Box<dyn FnMut(&str) -> Result<Cow<'a, [u8]>, Problem> + 'a>;
+
+struct TorchFile<'a> {
+    storage: StorageBytes<'a>,
+    order: ByteOrder,
+    loaded: HashMap<String, (Element, Voxels)>,
     /// Bytes that names and tensors may still take.
     left: u64,
 }
 
 impl TorchFile<'_> {
-    /// The content of a record, verified against its checksum.
-    fn record(&mut self, name: &str) -> Result<Vec<u8>, Problem> {
-        let index = self.archive.index_for_name(&format!("{}{name}", self.folder));
-        let index = index.ok_or_else(|| Problem::Field {
-            field: "the archive",
-            found: format!("without the record {name:?}"),
-            allowed: "an archive with a record for every storage",
-            advice: ADVICE,
-        })?;
-        let mut record = self.archive.by_index(index).map_err(refused)?;
-        if record.compression() != CompressionMethod::Stored {
-            return Err(Problem::Unsupported {
-                what: format!("the compressed record {name:?}"),
-                advice: ADVICE,
-            });
-        }
-        let mut content = vec![];
-        record.read_to_end(&mut content).map_err(|error| damaged(error.to_string()))?;
-        Ok(content)
-    }
-
     /// The values of a tensor in row-major order.
     fn load(&mut self, tensor: &Tensor<'_>, limits: &Limits) -> Result<Array, Problem> {
         let Tensor { element, key, count, offset, ref shape, ref strides } = *tensor;
@@ -133,15 +218,15 @@ impl TorchFile<'_> {
             return wrong("a PyTorch tensor", found, "inside its storage");
         }
         spend(&mut self.left, values.saturating_mul(8))?;
-        if !self.storages.contains_key(key) {
-            let bytes = self.record(&format!("data/{key}"))?;
+        if !self.loaded.contains_key(key) {
+            let bytes = (self.storage)(key)?;
             if Some(bytes.len()) != count.checked_mul(element.bytes()) {
                 let found = format!("{key:?} of {} bytes for {count} elements", bytes.len());
                 return wrong("the storage of a PyTorch tensor", found, "as the pickle says");
             }
-            self.storages.insert(key.to_owned(), (element, element.read(&bytes, self.order)?));
+            self.loaded.insert(key.to_owned(), (element, element.read(&bytes, self.order)?));
         }
-        let (known, storage) = &self.storages[key];
+        let (known, storage) = &self.loaded[key];
         if (*known, storage.len()) != (element, count) {
             let found = format!("{key:?} with two types or lengths");
             return wrong("the storage of a PyTorch tensor", found, "as the pickle says");
@@ -175,11 +260,15 @@ impl<'a> Tensor<'a> {
         Some(Self::from_arguments(&arguments).ok_or_else(bad))
     }
 
-    /// From `storage, offset, shape, strides, …`, where a storage is `'storage', type, key, device, count`.
+    /// From `storage, offset, shape, strides, …`, where a storage is `'storage', type, key, device, count`, and before PyTorch 1.6
+    /// also `None`, or what larger storage it is a part of.
     fn from_arguments(arguments: &[Value<'a>]) -> Option<Self> {
         let &[storage, offset, shape, strides, ..] = arguments else { return None };
         let (PERSISTENT, storage, _) = storage.object()? else { return None };
-        let &[_, element, key, _, count] = storage.as_slice() else { return None };
+        let &[_, element, key, _, count, ref whole @ ..] = storage.as_slice() else { return None };
+        if !whole.iter().all(|whole| whole.is_none()) {
+            return None;
+        }
         let element = match element.object()?.0 {
             "BoolStorage" => Element::Bool,
             "HalfStorage" => Element::F16,
@@ -255,7 +344,7 @@ fn folder(archive: &Archive<'_>) -> Result<String, Problem> {
 
 fn malformed(found: &'static str) -> Problem {
     let found = format!("one with {found}");
-    Problem::Field { field: "the archive", found, allowed: "as torch.save writes it", advice: ADVICE }
+    Problem::Field { field: "the file", found, allowed: "as torch.save writes it", advice: ADVICE }
 }
 
 fn refused(error: ZipError) -> Problem {

@@ -31,6 +31,8 @@ pub const RENAMED_KEYS: &[(&str, &str)] = &[
 
 /// Tables that are one choice: a source that names another choice replaces the whole.
 const CHOICES: [&str; 4] = ["model.backbone", "model.head", "optimizer.method", "optimizer.decay"];
+/// The key of the file of a TorchScript network.
+const TORCHSCRIPT: &str = "model.backbone.torchscript";
 /// The key of tables that say themselves which choice they are.
 const KIND: &str = "kind";
 
@@ -142,12 +144,16 @@ pub struct ConfigSources {
 }
 
 impl ConfigSources {
-    /// The merged config; relative paths start at the config file.
+    /// The merged config; relative paths start at the config file, but a TorchScript file that an override names at
+    /// the current folder.
     ///
     /// # Errors
     /// [`TrainError::Config`] with one sentence about the first mistake, and where it is.
     pub fn config(&self) -> Result<RunConfig> {
         let mut table = self.file_table()?;
+        if let Some(Value::String(path)) = value_at(&mut table, TORCHSCRIPT) {
+            *path = self.folder().join(&*path).to_string_lossy().into_owned();
+        }
         let preset = self.preset(&mut table)?;
         let mut merged: Table = toml::from_str(preset.text())
             .map_err(|error| self.wrong(explain::<RunConfig>(preset.text(), &error)))?;
@@ -156,7 +162,7 @@ impl ConfigSources {
             set(&mut merged, &setting.keys, &setting.value, String::new());
         }
         // The buffers of a TorchScript network have no moving average; a preset's does not refuse it.
-        if has(&merged, "model.backbone.torchscript") && !self.sets("training.ema") {
+        if has(&merged, TORCHSCRIPT) && !self.sets("training.ema") {
             remove(&mut merged, "training.ema");
         }
         self.deserialize(merged)
@@ -185,8 +191,12 @@ impl ConfigSources {
         let config: RunConfig = serde_path_to_error::deserialize(Value::Table(merged.clone()))
             .map_err(|error| self.wrong(self.explain(&merged, &error)))?;
         config.check().map_err(|error| self.wrong(error.to_string()))?;
-        let folder = self.file.as_ref().and_then(|(path, _)| path.parent()).unwrap_or(Path::new(""));
-        Ok(RunConfig { data: config.data.seen_from(folder), ..config })
+        Ok(RunConfig { data: config.data.seen_from(self.folder()), ..config })
+    }
+
+    /// The folder of the config file.
+    fn folder(&self) -> &Path {
+        self.file.as_ref().and_then(|(path, _)| path.parent()).unwrap_or(Path::new(""))
     }
 
     /// Refuses keys of version 0.1, with a sentence for each.
@@ -301,6 +311,14 @@ fn has(table: &Table, key: &str) -> bool {
         Some((first, rest)) => {
             table.get(first).and_then(Value::as_table).is_some_and(|inner| has(inner, rest))
         }
+    }
+}
+
+/// The value of a dotted key of a table.
+fn value_at<'a>(table: &'a mut Table, key: &str) -> Option<&'a mut Value> {
+    match key.split_once('.') {
+        None => table.get_mut(key),
+        Some((first, rest)) => value_at(table.get_mut(first)?.as_table_mut()?, rest),
     }
 }
 

@@ -66,14 +66,21 @@ impl TrainedModel {
             CheckpointChoice::Best => checkpoints.best()?,
             CheckpointChoice::Last => None,
         };
+        let untrained = |reason: &str| TrainError::Run {
+            path: path.to_owned(),
+            reason: reason.to_owned(),
+            advice: "train it first, with `ssn train --resume`",
+        };
         let checkpoint = match best {
             Some(checkpoint) => checkpoint,
-            None => checkpoints.newest()?.checkpoint.ok_or_else(|| TrainError::Run {
-                path: path.to_owned(),
-                reason: "the run has no checkpoint that can be used".to_owned(),
-                advice: "train it first, with `ssn train --resume`",
-            })?,
+            None => {
+                let newest = checkpoints.newest()?.checkpoint;
+                newest.ok_or_else(|| untrained("the run has no checkpoint that can be used"))?
+            }
         };
+        if checkpoint.progress.step == 0 {
+            return Err(untrained("the run has done no step, and would predict noise"));
+        }
         let LoadedModel { model, sha256, .. } = checkpoint.load(execution)?;
         let validation = checkpoints.best_validation()?;
         let metadata = metadata(path, &config, &checkpoint.progress, validation)?;
@@ -127,7 +134,9 @@ impl TrainedModel {
     /// How a model is called in files.
     pub fn id(&self) -> ModelId {
         let provenance = &self.metadata.provenance;
-        let name = format!("{}, step {}", provenance.run, provenance.step);
+        // Imported weights do not say after how many steps they were saved.
+        let step = if provenance.step > 0 { format!(", step {}", provenance.step) } else { String::new() };
+        let name = format!("{}{step}", provenance.run);
         ModelId { sha256: self.sha256.clone(), name }
     }
 

@@ -102,7 +102,7 @@ struct Description {
 pub struct LoadedModel {
     /// The network.
     pub model: Model,
-    /// What else is known about it; checkpoints and imported weights do not say.
+    /// What else is known about it; checkpoints do not say, nor imported weights without names.
     pub metadata: Option<ModelMetadata>,
     /// SHA-256 of the file: the identity of the model.
     pub sha256: String,
