@@ -40,6 +40,8 @@ SCORES = {
     "parameters": "parameters", "ms per training step": "step_milliseconds", "ms per image with 100 samples": "image_seconds",
     "samples per second": "samples_per_second",
 }
+# The same in sentences.
+SCORES_IN_SENTENCES = {"DSC": "dsc ", "DSC_nod": "dsc_nod ", "GED²": "ged2_", "HM-IoU": "hm_iou", "ECE": "ece"}
 # What a record's number is multiplied with, by the unit that is shown.
 UNITS = [(r"%|per cent|DSC", 100.0), (r"\bms\b", 1000.0), (r"\b(s|GB)\b", 0.001), (r"\bGB\b", 1e-6)]
 PLAIN = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
@@ -105,7 +107,7 @@ def look_up(text, unit, records, row=None, score=None, parts=()):
         for number, where, of_row, of_score in numbers(record):
             if with_row and letters(row) != letters(of_row or ""):
                 continue
-            if with_row and score and not ((of_score or "").startswith(score) and where.endswith(parts)):
+            if score and (with_row or of_score and not row) and not ((of_score or "").startswith(score) and where.endswith(parts)):
                 continue
             if any(abs(number * factor - value(text)) <= tolerance(text) * (1 + 1e-9) for factor in factors):
                 return f"{record.relative_to(ROOT)}{where}"
@@ -195,6 +197,12 @@ def paragraph_of(lines, offset):
     return "\n".join(lines[first:last])
 
 
+def score_before(text):
+    """The score that a sentence names last before a number."""
+    named = [(text.rfind(word), len(word), score) for word, score in SCORES_IN_SENTENCES.items() if word in text[-60:]]
+    return max(named)[2] if named else None
+
+
 def parts_of(cell, place, head, score):
     """How the places of a record end that a number of a cell may come from: mean, error, lowest and highest."""
     if score in ("parameters", "step_milliseconds", "image_seconds", "samples_per_second"):
@@ -231,8 +239,8 @@ def check(name, used, problems):
                     records = [record for record in of_section if record.name == "paper.json"]
                 for match in NUMBER.finditer(plain):
                     unit = f"{head} {plain[max(0, match.start() - 60) : match.end() + 16]}"
-                    score = None if is_of_paper else SCORES.get(head)
-                    parts = parts_of(plain, match.start(), head, score)
+                    score = None if is_of_paper else SCORES.get(head) or score_before(plain[: match.start()])
+                    parts = parts_of(plain, match.start(), head, score) if row else ("",)
                     where = derived.get(value(match[0])) or look_up(match[0], unit, records, row, score, parts)
                     if not where and value(match[0]) in settings:
                         where = "a setting"
