@@ -45,7 +45,6 @@ pub fn import(args: &ImportArgs, global: &Global) -> Result<Exit, Failure> {
         Some(names) => [&names.channels, &names.classes].map(|list| format!(" ({})", list.join(", "))),
         None => [const { String::new() }; 2],
     };
-    let is_named = names.is_some();
     let imported = ssn::import(&args.weights, names, &args.out, args.overwrite).map_err(failure)?;
     let (config, report) = (imported.model.config(), &imported.report);
     let parameters = imported.model.parameters().count();
@@ -78,7 +77,7 @@ pub fn import(args: &ImportArgs, global: &Global) -> Result<Exit, Failure> {
         let _ = writeln!(text, "            {name}");
     }
     let _ = writeln!(text, "written     {}", args.out.display());
-    if !is_named {
+    if args.channels.is_empty() {
         text += "`ssn predict` takes it if its channels and classes have names: --channels and --classes.\n";
     }
     print(&text)

@@ -120,7 +120,7 @@ impl Override {
     pub fn parse(written: &str) -> Result<Self, String> {
         let (path, value) =
             written.split_once('=').ok_or("expected KEY=VALUE, such as training.steps=1000")?;
-        let keys: Vec<String> = path.trim().split('.').map(str::to_owned).collect();
+        let keys = parts_of(path.trim());
         if keys.iter().any(String::is_empty) {
             return Err(format!("`{path}` is no key, such as training.steps"));
         }
@@ -151,16 +151,16 @@ impl ConfigSources {
     /// [`TrainError::Config`] with one sentence about the first mistake, and where it is.
     pub fn config(&self) -> Result<RunConfig> {
         let mut table = self.file_table()?;
-        if let Some(Value::String(path)) = value_at(&mut table, TORCHSCRIPT) {
+        if let Some((backbone, name)) = holder(&mut table, TORCHSCRIPT)
+            && let Some(Value::String(path)) = backbone.get_mut(name)
+        {
             *path = self.folder().join(&*path).to_string_lossy().into_owned();
         }
         let preset = self.preset(&mut table)?;
         let mut merged: Table = toml::from_str(preset.text())
             .map_err(|error| self.wrong(explain::<RunConfig>(preset.text(), &error)))?;
         merge(&mut merged, table, "");
-        for setting in &self.overrides {
-            set(&mut merged, &setting.keys, &setting.value, String::new());
-        }
+        self.apply_overrides(&mut merged);
         // The buffers of a TorchScript network have no moving average; a preset's does not refuse it.
         if has(&merged, TORCHSCRIPT) && !self.sets("training.ema") {
             remove(&mut merged, "training.ema");
@@ -175,8 +175,7 @@ impl ConfigSources {
         let mut table = sources.file_table()?;
         for (old, new) in RENAMED_KEYS {
             if let Some(value) = remove(&mut table, old) {
-                let keys: Vec<String> = new.split('.').map(str::to_owned).collect();
-                set(&mut table, &keys, &value, String::new());
+                set(&mut table, &parts_of(new), &value, String::new());
             }
         }
         sources.deserialize(table)
@@ -204,10 +203,7 @@ impl ConfigSources {
         let sentences: Vec<String> = RENAMED_KEYS
             .iter()
             .filter(|(old, _)| has(merged, old))
-            .map(|(old, new)| {
-                let keys: Vec<String> = old.split('.').map(str::to_owned).collect();
-                format!("{}`{old}` is now `{new}`", self.place(&keys))
-            })
+            .map(|(old, new)| format!("{}`{old}` is now `{new}`", self.place(&parts_of(old))))
             .collect();
         if sentences.is_empty() { Ok(()) } else { Err(self.wrong(sentences.join("; "))) }
     }
@@ -216,20 +212,21 @@ impl ConfigSources {
     /// may serve other heads.
     pub fn without_effect(&self, config: &RunConfig) -> Vec<String> {
         let set = config.without_effect().into_iter().filter(|(key, _)| self.sets(key));
-        set.map(|(key, reason)| {
-            let keys: Vec<String> = key.split('.').map(str::to_owned).collect();
-            format!("{}{key} has no effect: {reason}", self.place(&keys))
-        })
-        .collect()
+        set.map(|(key, reason)| format!("{}{key} has no effect: {reason}", self.place(&parts_of(key))))
+            .collect()
     }
 
     /// Whether the file or an override sets a key, such as `data.split.folds`.
     pub fn sets(&self, key: &str) -> bool {
         let mut table = self.file_table().unwrap_or_default();
-        for setting in &self.overrides {
-            set(&mut table, &setting.keys, &setting.value, String::new());
-        }
+        self.apply_overrides(&mut table);
         has(&table, key)
+    }
+
+    fn apply_overrides(&self, table: &mut Table) {
+        for setting in &self.overrides {
+            set(table, &setting.keys, &setting.value, String::new());
+        }
     }
 
     /// The sections of the file that are about training, and win over a preset's.
@@ -304,6 +301,11 @@ impl ConfigSources {
     }
 }
 
+/// The parts of a dotted key.
+fn parts_of(key: &str) -> Vec<String> {
+    key.split('.').map(str::to_owned).collect()
+}
+
 /// Whether a table has a dotted key.
 fn has(table: &Table, key: &str) -> bool {
     match key.split_once('.') {
@@ -314,20 +316,17 @@ fn has(table: &Table, key: &str) -> bool {
     }
 }
 
-/// The value of a dotted key of a table.
-fn value_at<'a>(table: &'a mut Table, key: &str) -> Option<&'a mut Value> {
+/// The table that holds a dotted key if there is one, and the last part of the key.
+fn holder<'a, 'k>(table: &'a mut Table, key: &'k str) -> Option<(&'a mut Table, &'k str)> {
     match key.split_once('.') {
-        None => table.get_mut(key),
-        Some((first, rest)) => value_at(table.get_mut(first)?.as_table_mut()?, rest),
+        None => Some((table, key)),
+        Some((first, rest)) => holder(table.get_mut(first)?.as_table_mut()?, rest),
     }
 }
 
 /// Takes the value of a dotted key out of a table.
 fn remove(table: &mut Table, key: &str) -> Option<Value> {
-    match key.split_once('.') {
-        None => table.remove(key),
-        Some((first, rest)) => remove(table.get_mut(first)?.as_table_mut()?, rest),
-    }
+    holder(table, key).and_then(|(inner, last)| inner.remove(last))
 }
 
 /// Whether a source's table takes the place of what is there, rather than changing some keys of it: where it is one choice.
