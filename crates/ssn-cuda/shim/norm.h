@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "arena.h"
+#include "convolution.h"
 #include "kernel.h"
 #include "ranks.h"
 
@@ -268,7 +269,7 @@ struct NormalizedConvolution : torch::autograd::Function<NormalizedConvolution> 
         t.weight = weight, t.bias = bias, t.prelu = prelu.value_or(Tensor());
         Tensor saved;
         const Tensor a = normalize_forward(x, t, o, saved);
-        Tensor y = at::convolution(a, kernel, {}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, false, {0, 0, 0}, 1);
+        Tensor y = convolution(a, kernel, {0, 0, 0});
         if (!is_channels_last(y)) y = channels_last(y);
         if (residual) add_middle(y, x);
         ctx->save_for_backward({x, saved, a, kernel});
@@ -282,9 +283,7 @@ struct NormalizedConvolution : torch::autograd::Function<NormalizedConvolution> 
         const auto [t, o] = saved_norm(ctx);
         Tensor dy = gradients[0];
         if (!is_channels_last(dy)) dy = channels_last(dy);
-        auto [da, dkernel, none] =
-            at::convolution_backward(dy, saved[2], saved[3], std::nullopt, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, false,
-                                     {0, 0, 0}, 1, {true, true, false});
+        const auto [da, dkernel] = convolution_gradients(dy, saved[2], saved[3], {0, 0, 0}, true);
         const bool residual = ctx->saved_data["residual"].toBool();
         auto result = normalize_backward(saved[0], da, saved[1], t, o, residual ? dy : Tensor());
         return {result[0], result[1], result[2], result[3], dkernel, Tensor(), Tensor(), Tensor()};

@@ -15,6 +15,7 @@
 #include "loss.h"
 #include "norm.h"
 #include "ranks.h"
+#include "streams.h"
 #include "unet.h"
 
 // Their header is not among those that come with libtorch.
@@ -22,6 +23,7 @@ extern "C" cudaError_t cudaProfilerStart();
 extern "C" cudaError_t cudaProfilerStop();
 
 using at::Tensor;
+using ssn::follow;
 
 namespace {
 
@@ -51,15 +53,6 @@ c10::cuda::CUDAStream& copying() {
 c10::cuda::CUDAStream& reducing() {
     static c10::cuda::CUDAStream* stream = new c10::cuda::CUDAStream(c10::cuda::getStreamFromPool(true));
     return *stream;
-}
-
-// What a stream does next waits for what another has begun.
-void follow(const c10::cuda::CUDAStream& stream, const c10::cuda::CUDAStream& other) {
-    cudaEvent_t event;
-    C10_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    C10_CUDA_CHECK(cudaEventRecord(event, other.stream()));
-    C10_CUDA_CHECK(cudaStreamWaitEvent(stream.stream(), event, 0));
-    C10_CUDA_CHECK(cudaEventDestroy(event));
 }
 
 }  // namespace
@@ -243,6 +236,24 @@ void ssn_graph_free(at::cuda::CUDAGraph* graph) {
     free(message);
 }
 
+// ---- Streams beside that of a recorded step. ----
+
+char* ssn_side_streams(int on) {
+    return guarded([&] { on ? ssn::SideStreams::all().begin() : ssn::SideStreams::all().end(); });
+}
+
+char* ssn_enter_branch() {
+    return guarded([&] { ssn::SideStreams::all().enter(); });
+}
+
+char* ssn_leave_branch() {
+    return guarded([&] { ssn::SideStreams::all().leave(); });
+}
+
+char* ssn_join_branches() {
+    return guarded([&] { ssn::SideStreams::all().join(); });
+}
+
 // ---- Kernels without gradients. ----
 
 char* ssn_launch(const char* file, const char* options, const char* name, unsigned blocks, unsigned threads, void** arguments) {
@@ -305,6 +316,10 @@ char* ssn_normalize(const Tensor* x, const Tensor** tensors, const ssn::NormOpti
             *result = new Tensor(ssn::normalize_forward(*x, t, *options, saved));
         }
     });
+}
+
+char* ssn_convolution(const Tensor* x, const Tensor* kernel, const int64_t* padding, Tensor** result) {
+    return guarded([&] { *result = new Tensor(ssn::Convolution::apply(*x, *kernel, std::vector<int64_t>(padding, padding + 3))); });
 }
 
 char* ssn_normalized_convolution(const Tensor* x, const Tensor** tensors, const Tensor* kernel,

@@ -269,6 +269,53 @@ impl Drop for Graph {
     }
 }
 
+/// Runs forward and backward passes that are being captured, with streams beside that of the step: weight gradients run beside
+/// the rest of the backward pass, and branches beside each other. Kernels and results are the same.
+///
+/// The caller holds the lock of steps. Gradients must not be used before this returns.
+pub fn with_side_streams<T, E: From<CudaError>>(
+    _lock: &StepLock,
+    work: impl FnOnce() -> std::result::Result<T, E>,
+) -> std::result::Result<T, E> {
+    // SAFETY: a plain number.
+    let turn = |on: bool| call(|library| unsafe { (library.ssn_side_streams)(on.into()) });
+    turn(true)?;
+    let result = work();
+    let ended = turn(false);
+    let result = result?;
+    ended?;
+    Ok(result)
+}
+
+/// Runs branches that do not depend on each other, the last one on the current stream and the others on streams of their own
+/// inside [`with_side_streams`]; elsewhere one after the other.
+pub fn branches<T, E: From<CudaError>>(
+    device: Device,
+    count: usize,
+    mut branch: impl FnMut(usize) -> std::result::Result<T, E>,
+) -> std::result::Result<Vec<T>, E> {
+    if device == Device::Cpu {
+        return (0..count).map(branch).collect();
+    }
+    let mut results = vec![];
+    for i in 0..count {
+        let beside = i + 1 < count;
+        if beside {
+            // SAFETY: no arguments.
+            call(|library| unsafe { (library.ssn_enter_branch)() })?;
+        }
+        let result = branch(i);
+        if beside {
+            // SAFETY: no arguments.
+            call(|library| unsafe { (library.ssn_leave_branch)() })?;
+        }
+        results.push(result?);
+    }
+    // SAFETY: no arguments.
+    call(|library| unsafe { (library.ssn_join_branches)() })?;
+    Ok(results)
+}
+
 /// The sums that the operators of a trainer's steps add to. A captured step keeps their addresses.
 #[derive(Debug)]
 pub struct StepSums(*mut c_void);

@@ -94,6 +94,11 @@ functions! {
     ssn_graph_end: fn(*mut c_void);
     ssn_graph_replay: fn(*mut c_void);
     ssn_launch: fn(*const c_char, *const c_char, *const c_char, u32, u32, *mut *mut c_void);
+    ssn_side_streams: fn(c_int);
+    ssn_enter_branch: fn();
+    ssn_leave_branch: fn();
+    ssn_join_branches: fn();
+    ssn_convolution: fn(In, In, *const i64, Out);
     ssn_normalize: fn(In, *const In, *const NormOptions, Out);
     ssn_normalized_convolution: fn(In, *const In, In, *const NormOptions, c_int, Out);
     ssn_sums_new: fn(*mut *mut c_void);

@@ -132,6 +132,17 @@ pub fn normalize(x: &Tensor, tensors: &NormTensors, how: &Normalization) -> Resu
     })
 }
 
+/// Convolution whose weight gradient may run beside other work; see [`with_side_streams`](crate::with_side_streams).
+///
+/// # Shapes
+/// `x` `[b, c, d, h, w]`, `kernel` `[o, c, kd, kh, kw]` → `[b, o, d', h', w']`.
+pub fn convolution(x: &Tensor, kernel: &Tensor, padding: [i64; 3]) -> Result<Tensor> {
+    // SAFETY: two tensors and three numbers.
+    call_for_tensor(|library, out| unsafe {
+        (library.ssn_convolution)(pointer(Some(x)), pointer(Some(kernel)), padding.as_ptr(), out)
+    })
+}
+
 /// convolution(activation(dropout(norm(x)))) without padding, and, if `residual`, plus the middle of x. In training.
 ///
 /// # Shapes

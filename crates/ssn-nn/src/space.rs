@@ -155,6 +155,9 @@ pub fn join_scales(maps: &[Tensor], channels: i64, scales: &[Size], size: Size) 
 /// `[b, c, d, h, w]` → `[b, o, d', h', w']`.
 pub fn convolution(x: &Tensor, weight: &Tensor, padding: Size) -> Result<Tensor> {
     let (weight, bias) = (weight.f_to_kind(x.kind())?, None::<&Tensor>);
+    if x.device() != Device::Cpu {
+        return Ok(ssn_cuda::convolution(x, &weight, padding)?);
+    }
     if x.size()[2] == 1 && weight.size()[2] == 1 && padding[0] == 0 {
         let (x, weight) = (squeeze_depth(x)?, squeeze_depth(&weight)?);
         return unsqueeze_depth(&x.f_conv2d(&weight, bias, [1i64, 1], &padding[1..], [1i64, 1], 1)?);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ssn_cuda::{
     Activation, BatchSlice, Dropout, JoinPath, NormTensors, Normalization, ParameterRow, ParameterTable,
-    StepResults, SyncNormReduce, join, normalize, normalized_convolution,
+    StepLock, StepResults, SyncNormReduce, join, normalize, normalized_convolution,
 };
 use ssn_data::{Batch, Grid};
 use ssn_nn::communicator::Communicator;
@@ -785,6 +785,48 @@ fn replayed_steps_are_those_done_call_by_call() {
     }
     losses.dedup();
     assert_eq!(losses.len(), 12);
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gradients_computed_beside_other_work_are_the_same() {
+    let _alone = gpu();
+    let lock = StepLock::acquire();
+    let networks = [
+        (ModelConfig::lidc(), [12, 1, 1, 128, 128]),
+        (ModelConfig::brats(), [4, 4, 110, 110, 110]),
+        (unet(None), [3, 2, 1, 32, 24]),
+    ];
+    for (config, size) in networks {
+        tch::manual_seed(7);
+        let image = Tensor::randn(size, (Kind::Float, Device::Cpu)).to_device(GPU);
+        let gradients = |beside: bool| {
+            let model = Model::new(&config, Execution::on(GPU, Precision::F32), 3).unwrap();
+            let passes = || {
+                let prediction = model.forward(&image, None, Mode::Training)?;
+                prediction.mean().square().mean(Kind::Float).f_backward()?;
+                Ok::<_, TrainError>(())
+            };
+            // Streams work the same whether a graph is captured or not; here they run at once.
+            let done = if beside { ssn_cuda::with_side_streams(&lock, passes) } else { passes() };
+            done.unwrap();
+            ssn_cuda::synchronize().unwrap();
+            let parameters = model.parameters().trainable();
+            let found: Vec<(String, Tensor)> = parameters
+                .map(|parameter| (parameter.name.clone(), parameter.differentiated().grad()))
+                .filter(|(_, gradient)| gradient.defined())
+                .collect();
+            found
+        };
+        let expected = gradients(false);
+        assert!(expected.len() > 10, "{}", expected.len());
+        for _ in 0..6 {
+            for ((name, found), (_, expected)) in gradients(true).iter().zip(&expected) {
+                // Rounding of sums that blocks of threads add to in any order.
+                assert_close(name, found, expected, 1e-3);
+            }
+        }
+    }
 }
 
 #[test]

@@ -248,15 +248,13 @@ impl DeepMedic {
         mode: Mode,
     ) -> Result<Tensor> {
         let output = self.config.output_size(input)?;
-        let mut maps = vec![];
-        for (blocks, part) in self.paths.iter().zip(parts) {
+        let device = parts.first().map_or(tch::Device::Cpu, Tensor::device);
+        let path = |i: usize| {
             // Only the voxels that a path sees are brought into form: a tenth of those of the image.
-            let mut x = layout.apply(&part.f_contiguous()?)?;
-            for block in blocks {
-                x = block.forward(&x, mode)?;
-            }
-            maps.push(x);
-        }
+            let x = layout.apply(&parts[i].f_contiguous()?)?;
+            self.paths[i].iter().try_fold(x, |x, block| block.forward(&x, mode))
+        };
+        let maps = ssn_cuda::branches(device, self.paths.len(), path)?;
         let width = self.config.feature_maps.last().copied().unwrap_or(0);
         let mut x = space::join_scales(&maps, width, &self.config.scales, output)?;
         for block in &self.fully_connected {

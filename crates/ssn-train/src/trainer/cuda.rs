@@ -284,7 +284,13 @@ impl CudaBackend {
             // A graph has memory of its own, and what earlier steps left is not given back while it is recorded.
             ssn_cuda::empty_cache()?;
             let recorded = Graph::record(|| {
-                let outputs = self.forward_backward(model, loss, phase, lock)?;
+                let outputs = match &self.data_parallel {
+                    None => {
+                        ssn_cuda::with_side_streams(lock, || self.forward_backward(model, loss, phase, lock))?
+                    }
+                    // Gradients are reduced as soon as they are there.
+                    Some(_) => self.forward_backward(model, loss, phase, lock)?,
+                };
                 let gradients = steps.gradients(model)?;
                 self.apply(&steps, optimizer, loss, &outputs)?;
                 Ok::<_, TrainError>(gradients)
