@@ -5,6 +5,8 @@
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
+#include <cstdlib>
+#include <future>
 #include <map>
 #include <mutex>
 #include <stdexcept>
@@ -48,20 +50,36 @@ class Kernels {
         auto known = kernels.find(key);
         if (known != kernels.end()) return known->second;
         auto library = libraries.find(variant);
-        if (library == libraries.end()) library = libraries.emplace(variant, compile(variant)).first;
+        if (library == libraries.end()) library = libraries.emplace(variant, load(compiling(variant).get())).first;
         cudaKernel_t kernel;
         C10_CUDA_CHECK(cudaLibraryGetKernel(&kernel, library->second, name));
         return kernels[key] = kernel;
     }
 
+    // Begins to compile what will be needed, beside what the caller does.
+    void prepare(const Variant& variant) {
+        std::lock_guard<std::mutex> guard(mutex);
+        compiling(variant);
+    }
+
    private:
-    cudaLibrary_t compile(const Variant& variant) {
+    // A program may end while threads compile: NVRTC must not go before them.
+    Kernels() { std::atexit([] { all().binaries.clear(); }); }
+
+    std::shared_future<std::string> compiling(const Variant& variant) {
+        auto known = binaries.find(variant);
+        if (known != binaries.end()) return known->second;
         int device, major, minor;
         C10_CUDA_CHECK(cudaGetDevice(&device));
         C10_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
         C10_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
-        std::vector<std::string> options{"--std=c++17",
-                                         "--gpu-architecture=sm_" + std::to_string(major) + std::to_string(minor)};
+        const std::string architecture = "sm_" + std::to_string(major) + std::to_string(minor);
+        const std::string source = sources.at("common.cuh") + sources.at(variant.file);
+        return binaries[variant] = std::async(std::launch::async, compile, variant, source, architecture).share();
+    }
+
+    static std::string compile(const Variant& variant, const std::string& source, const std::string& architecture) {
+        std::vector<std::string> options{"--std=c++17", "--gpu-architecture=" + architecture};
         for (size_t begin = 0; begin < variant.options.size();) {
             size_t end = variant.options.find(' ', begin);
             if (end == std::string::npos) end = variant.options.size();
@@ -70,7 +88,6 @@ class Kernels {
         }
         std::vector<const char*> pointers;
         for (auto& option : options) pointers.push_back(option.c_str());
-        const std::string source = sources.at("common.cuh") + sources.at(variant.file);
         nvrtcProgram program;
         nvrtcCreateProgram(&program, source.c_str(), variant.file.c_str(), 0, nullptr, nullptr);
         const int failed = nvrtcCompileProgram(program, (int)pointers.size(), pointers.data());
@@ -87,6 +104,10 @@ class Kernels {
         binary.resize(size);
         nvrtcGetCUBIN(program, binary.data());
         nvrtcDestroyProgram(&program);
+        return binary;
+    }
+
+    static cudaLibrary_t load(const std::string& binary) {
         cudaLibrary_t library;
         // Loading may allocate, which a capture under way must not see as its own.
         cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
@@ -100,6 +121,7 @@ class Kernels {
 
     std::mutex mutex;
     std::map<std::string, std::string> sources;
+    std::map<Variant, std::shared_future<std::string>> binaries;
     std::map<Variant, cudaLibrary_t> libraries;
     std::map<std::pair<Variant, std::string>, cudaKernel_t> kernels;
 };
@@ -114,8 +136,13 @@ struct Grid {
 template <typename... Arguments>
 void launch(const Variant& variant, const char* name, Grid grid, Arguments... arguments) {
     void* pointers[] = {(void*)&arguments...};
-    C10_CUDA_CHECK(cudaLaunchKernel((const void*)Kernels::all().find(variant, name), dim3(grid.x, grid.y),
-                                    dim3(grid.block), pointers, grid.shared,
+    const cudaKernel_t kernel = Kernels::all().find(variant, name);
+    if (grid.shared > 48 << 10) {
+        int device;
+        C10_CUDA_CHECK(cudaGetDevice(&device));
+        C10_CUDA_CHECK(cudaKernelSetAttributeForDevice(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)grid.shared, device));
+    }
+    C10_CUDA_CHECK(cudaLaunchKernel((const void*)kernel, dim3(grid.x, grid.y), dim3(grid.block), pointers, grid.shared,
                                     c10::cuda::getCurrentCUDAStream().stream()));
 }
 

@@ -6,12 +6,11 @@
 
 #include "arena.h"
 #include "convolution.h"
-#include "kernel.h"
+#include "map.h"
 #include "ranks.h"
 
 namespace ssn {
 
-using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
@@ -32,33 +31,6 @@ struct NormOptions {
 struct NormTensors {
     Tensor weight, bias, prelu, running_mean, running_var, seed;
 };
-
-inline bool is_channels_last(const Tensor& x) { return x.permute({0, 2, 3, 4, 1}).is_contiguous(); }
-
-inline Tensor channels_last(const Tensor& x) {
-    return x.permute({0, 2, 3, 4, 1}).contiguous().permute({0, 4, 1, 2, 3});
-}
-
-// A map of the same layout and type with other sizes [b, c, d, h, w].
-inline Tensor empty_map(const Tensor& like, at::IntArrayRef size) {
-    return at::empty({size[0], size[2], size[3], size[4], size[1]}, like.options()).permute({0, 4, 1, 2, 3});
-}
-
-inline std::string scalar_option(const Tensor& x) {
-    if (x.scalar_type() == at::kBFloat16) return "BF16";
-    TORCH_CHECK(x.scalar_type() == at::kFloat, "feature maps must be bfloat16 or float");
-    return "F32";
-}
-
-template <typename T>
-T* pointer(const Tensor& t) {
-    return t.defined() ? static_cast<T*>(t.data_ptr()) : nullptr;
-}
-
-// A thread for each piece of work, up to what the GPU can hold.
-inline Grid each(int64_t work) {
-    return Grid{(unsigned)std::max<int64_t>(1, std::min<int64_t>((work + 255) / 256, (int64_t)multiprocessors() * 16)), 1, 256, 0};
-}
 
 // The sizes of a launch over the rows of a map.
 struct Rows {
@@ -119,18 +91,10 @@ struct Drop {
           scale((float)(1.0 / o.keep)) {}
 };
 
-struct Size3 {
-    int d, h, w;
-};
-
-inline Size3 size_of(const Tensor& x) { return {(int)x.size(2), (int)x.size(3), (int)x.size(4)}; }
-
 struct Skip {
     const void* gradient;
     Size3 outer, inner;
 };
-
-inline std::string wide_option(const Tensor& x) { return x.numel() >= INT32_MAX ? " WIDE" : ""; }
 
 inline Variant norm_variant(const Tensor& x, const NormOptions& o) {
     const bool dropout = o.training && o.keep < 1.0;
@@ -269,9 +233,8 @@ struct NormalizedConvolution : torch::autograd::Function<NormalizedConvolution> 
         t.weight = weight, t.bias = bias, t.prelu = prelu.value_or(Tensor());
         Tensor saved;
         const Tensor a = normalize_forward(x, t, o, saved);
-        Tensor y = convolution(a, kernel, {0, 0, 0});
-        if (!is_channels_last(y)) y = channels_last(y);
-        if (residual) add_middle(y, x);
+        TORCH_CHECK(!residual || kernel.size(0) == x.size(1), "a residual connection needs as many channels on both sides");
+        const Tensor y = convolution(a, kernel, {0, 0, 0}, true, residual ? x : Tensor());
         ctx->save_for_backward({x, saved, a, kernel});
         ctx->saved_data["residual"] = residual;
         save_norm(ctx, t, o);
@@ -287,13 +250,6 @@ struct NormalizedConvolution : torch::autograd::Function<NormalizedConvolution> 
         const bool residual = ctx->saved_data["residual"].toBool();
         auto result = normalize_backward(saved[0], da, saved[1], t, o, residual ? dy : Tensor());
         return {result[0], result[1], result[2], result[3], dkernel, Tensor(), Tensor(), Tensor()};
-    }
-
-    static void add_middle(Tensor& y, const Tensor& x) {
-        TORCH_CHECK(y.size(1) == x.size(1), "a residual connection needs as many channels on both sides");
-        const int64_t voxels = y.numel() / y.size(1);
-        launch({"maps.cu", scalar_option(y) + wide_option(x)}, "add_middle", each(voxels * (y.size(1) / 8)),
-               pointer<void>(y), pointer<const void>(x), voxels, (int)y.size(1), size_of(x), size_of(y));
     }
 };
 

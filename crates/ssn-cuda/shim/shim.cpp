@@ -319,7 +319,10 @@ char* ssn_normalize(const Tensor* x, const Tensor** tensors, const ssn::NormOpti
 }
 
 char* ssn_convolution(const Tensor* x, const Tensor* kernel, const int64_t* padding, Tensor** result) {
-    return guarded([&] { *result = new Tensor(ssn::Convolution::apply(*x, *kernel, std::vector<int64_t>(padding, padding + 3))); });
+    return guarded([&] {
+        const std::vector<int64_t> of_axes(padding, padding + 3);
+        *result = new Tensor(ssn::Convolution::apply(*x, *kernel, of_axes, at::GradMode::is_enabled()));
+    });
 }
 
 char* ssn_normalized_convolution(const Tensor* x, const Tensor** tensors, const Tensor* kernel,

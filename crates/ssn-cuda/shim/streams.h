@@ -52,8 +52,7 @@ class SideStreams {
 
     // Enters the stream of a branch, after what was begun so far.
     void enter() {
-        static const bool no_branch = getenv("SSN_NO_BRANCH");
-        if (!on || no_branch) return;
+        if (!on) return;
         home = c10::cuda::getCurrentCUDAStream();
         branches.push_back(used++);
         follow(stream(branches.back()), *home);
@@ -78,8 +77,7 @@ class SideStreams {
     template <typename Body>
     at::Tensor weight_gradient(const at::Tensor& kernel, std::vector<at::Tensor> inputs, Body body) {
         // What is added to an earlier gradient, or goes through further operators, is needed at once.
-        static const bool no_side = getenv("SSN_NO_SIDE");
-        if (no_side || !on || !kernel.is_leaf() || kernel.grad().defined()) return body();
+        if (!on || !kernel.is_leaf() || kernel.grad().defined()) return body();
         const auto main = c10::cuda::getCurrentCUDAStream();
         auto [found, is_new] = pending.try_emplace(main.id());
         Beside& beside = found->second;
@@ -101,7 +99,8 @@ class SideStreams {
     }
 
    private:
-    const size_t AHEAD = getenv("SSN_AHEAD") ? atoi(getenv("SSN_AHEAD")) : 2;
+    // More of them save no time that could be measured.
+    static constexpr size_t AHEAD = 2;
 
     // Tensors, and the end of their use on a stream.
     struct Use {

@@ -18,12 +18,13 @@ use crate::operators::{DrawOptions, NormOptions, PathOptions};
 static SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));
 
 /// The kernels, compiled at run time.
-const SOURCES: [(&str, &str); 6] = [
+const SOURCES: [(&str, &str); 7] = [
     ("common.cuh", include_str!("../kernels/common.cuh")),
     ("norm.cu", include_str!("../kernels/norm.cu")),
     ("loss.cu", include_str!("../kernels/loss.cu")),
     ("head.cu", include_str!("../kernels/head.cu")),
     ("maps.cu", include_str!("../kernels/maps.cu")),
+    ("convolution.cu", include_str!("../kernels/convolution.cu")),
     ("update.cu", include_str!("../kernels/update.cu")),
 ];
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ssn_cuda::{
     Activation, BatchSlice, Dropout, JoinPath, NormTensors, Normalization, ParameterRow, ParameterTable,
-    StepLock, StepResults, SyncNormReduce, join, normalize, normalized_convolution,
+    StepLock, StepResults, SyncNormReduce, convolution, join, normalize, normalized_convolution,
 };
 use ssn_data::{Batch, Grid};
 use ssn_nn::communicator::Communicator;
@@ -331,6 +331,80 @@ fn a_normalized_convolution_has_the_gradients_of_its_parts() {
         let error = slope.grad().double_value(&[0]) - host_slope.grad().double_value(&[0]);
         assert!(error.abs() < 2e-3 * terms, "{what}: slope {error} of {terms}");
     }
+}
+
+/// A kernel `[o, c, d, h, w]` in bfloat16 as networks have it on the GPU, and the same numbers on the CPU.
+fn kernel(shape: [i64; 5]) -> (Tensor, Tensor) {
+    let [outputs, inputs, d, h, w] = shape;
+    let host = (Tensor::randn(shape, (Kind::Float, Device::Cpu)) * 0.05).to_kind(Kind::BFloat16);
+    let size = [ssn_cuda::padded(outputs), d, h, w, ssn_cuda::padded(inputs)];
+    let on_gpu = Tensor::zeros(size, (Kind::BFloat16, GPU)).permute([0, 4, 1, 2, 3]);
+    on_gpu.narrow(0, 0, outputs).narrow(1, 0, inputs).copy_(&host);
+    (on_gpu.set_requires_grad(true), leaf(&host.to_kind(Kind::Float)))
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn convolutions_of_few_channels_are_those_of_the_cpu() {
+    let _alone = gpu();
+    tch::manual_seed(12);
+    // So many voxels that kernels of our own compute them; sizes of which boxes do not fit.
+    let cases = [
+        (4, 30, [10, 21, 23, 19], 3, 0),
+        (30, 40, [4, 25, 22, 31], 3, 0),
+        (40, 40, [4, 19, 30, 25], 3, 1),
+        (50, 50, [10, 16, 17, 18], 3, 0),
+        (64, 24, [6, 18, 20, 22], 3, 1),
+        (64, 64, [6, 20, 18, 22], 3, 0),
+        (1, 8, [8, 20, 22, 24], 3, 1),
+        (32, 24, [6, 1, 100, 90], 1, 1),
+        (16, 32, [2, 9, 50, 47], 1, 0),
+    ];
+    for (inputs, outputs, [b, d, h, w], depth, padding) in cases {
+        let what = format!("{inputs} to {outputs}, {:?}", [b, d, h, w]);
+        let (x, host) = map([b, inputs, d, h, w], Kind::BFloat16);
+        let (x, host) = (leaf(&x), leaf(&host.to_kind(Kind::Float)));
+        let (on_gpu, weights) = kernel([outputs, inputs, depth, 3, 3]);
+        let padding = [if depth == 1 { 0 } else { padding }, padding, padding];
+        let y = convolution(&x, &on_gpu, padding).unwrap();
+        let expected = host.conv3d(&weights, None::<&Tensor>, [1, 1, 1], padding, [1, 1, 1], 1);
+        assert_close(&what, &y.narrow(1, 0, outputs), &expected, 3e-3);
+        let upstream = expected.randn_like().to_kind(Kind::BFloat16);
+        let form = FeatureLayout { kind: Kind::BFloat16, channels_last: true, padded: true };
+        let on_gpu_upstream = form.apply(&upstream.to_device(GPU)).unwrap();
+        (&y * on_gpu_upstream).sum(Kind::Float).backward();
+        (&expected * upstream.to_kind(Kind::Float)).sum(Kind::Float).backward();
+        let found = x.grad().narrow(1, 0, inputs);
+        assert_close(&format!("{what}: gradient"), &found, &host.grad(), 3e-3);
+        let found = on_gpu.grad().narrow(0, 0, outputs).narrow(1, 0, inputs);
+        assert_close(&format!("{what}: kernel"), &found, &weights.grad(), 3e-3);
+    }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn a_residual_connection_is_added_to_a_convolution_of_few_channels() {
+    let _alone = gpu();
+    tch::manual_seed(13);
+    let (x, _) = map([6, 40, 20, 19, 21], Kind::BFloat16);
+    let (kernel, _) = kernel([40, 40, 3, 3, 3]);
+    let weight = Tensor::ones([40], (Kind::Float, GPU));
+    let bias = Tensor::zeros([40], (Kind::Float, GPU));
+    let tensors = NormTensors { weight: &weight, bias: &bias, prelu: None, running: None };
+    let how = Normalization {
+        eps: 1e-5,
+        momentum: 0.1,
+        channels: 40,
+        per_image: false,
+        training: true,
+        dropout: None,
+        activation: Activation::Relu,
+        slice: BatchSlice::default(),
+    };
+    let found = normalized_convolution(&x, &tensors, &how, &kernel, true).unwrap();
+    let y = convolution(&normalize(&x, &tensors, &how).unwrap(), &kernel, [0; 3]).unwrap();
+    let middle = x.narrow(2, 1, 18).narrow(3, 1, 17).narrow(4, 1, 19);
+    assert_close("the sum", &found, &(y.to_kind(Kind::Float) + middle.to_kind(Kind::Float)), 3e-3);
 }
 
 #[test]
@@ -993,13 +1067,15 @@ fn networks_with_latent_variables_learn_and_draw_as_on_the_cpu() {
     // PHiSeg's divergences are exponentials of what its layers give: TF32 would decide about its first loss, and after long
     // steps any rounding does about the others.
     ssn_cuda::allow_tf32(false).unwrap();
-    let heads = [
-        (HeadConfig::ProbUnet(ProbUnetConfig { latent: 3, ..ProbUnetConfig::default() }), 1e-3),
-        (HeadConfig::Phiseg(PhisegConfig { latent_levels: 2, ..PhisegConfig::default() }), 1e-5),
+    type Head = fn(f64) -> HeadConfig;
+    let heads: [(Head, f64); 2] = [
+        (|kl_weight| HeadConfig::ProbUnet(ProbUnetConfig { latent: 3, kl_weight }), 1e-3),
+        (|kl_weight| HeadConfig::Phiseg(PhisegConfig { latent_levels: 2, latent: 2, kl_weight }), 1e-5),
     ];
     for (head, rate) in heads {
-        let run = |device, precision, rate| {
-            let model = Model::new(&unet(Some(head)), Execution::on(device, precision), 3).unwrap();
+        let run = |device, precision, rate, kl_weight| {
+            let model =
+                Model::new(&unet(Some(head(kl_weight))), Execution::on(device, precision), 3).unwrap();
             let rate = LearningRate::new(rate, Schedule::Constant, Warmup::default(), 1000).unwrap();
             let mut trainer = Trainer::new(model, Method::adam(), rate, LossConfig::default(), 9).unwrap();
             // Steps call by call, and replayed ones.
@@ -1016,21 +1092,18 @@ fn networks_with_latent_variables_learn_and_draw_as_on_the_cpu() {
                 other => panic!("{other:?}"),
             }
         };
-        // Labels are compared after steps so short that rounding does not grow from one to the next. In bfloat16 the median of
-        // the losses is compared: that of a batch on which a divergence is large has an error of up to a fifth.
-        for (precision, most, of_maps, rate, is_short) in [
-            (Precision::F32, 5e-3, 0.02, rate, false),
-            (Precision::F32, 5e-3, 0.02, 0.01 * rate, true),
-            (Precision::Bf16, 2e-2, 0.2, 0.01 * rate, true),
+        // Labels are compared after steps so short that rounding does not grow from one to the next. In bfloat16 rounding
+        // changes a large divergence by up to a fifth: there it hardly counts.
+        for (precision, most, of_maps, rate, kl_weight, is_short) in [
+            (Precision::F32, 5e-3, 0.02, rate, 1.0, false),
+            (Precision::F32, 5e-3, 0.02, 0.01 * rate, 1.0, true),
+            (Precision::Bf16, 2e-2, 0.2, 0.01 * rate, 1e-4, true),
         ] {
-            let host = run(Device::Cpu, Precision::F32, rate);
-            let (losses, mean, labels) = run(GPU, precision, rate);
-            let difference = |(found, expected): (&f64, &f64)| (found / expected - 1.0).abs();
-            let mut differences: Vec<f64> = losses.iter().zip(&host.0).map(difference).collect();
-            differences.sort_by(f64::total_cmp);
-            let place =
-                if precision == Precision::F32 { differences.len() - 1 } else { differences.len() / 2 };
-            assert!(differences[place] < most, "{head:?}: {losses:?} and {:?}", host.0);
+            let head = head(kl_weight);
+            let host = run(Device::Cpu, Precision::F32, rate, kl_weight);
+            let (losses, mean, labels) = run(GPU, precision, rate, kl_weight);
+            let close = |(found, expected): (&f64, &f64)| (found / expected - 1.0).abs() < most;
+            assert!(losses.iter().zip(&host.0).all(close), "{head:?}: {losses:?} and {:?}", host.0);
             assert_close(&format!("{head:?}"), &mean.exp(), &host.1.exp(), of_maps);
             // In bfloat16, rounding decides about voxels that lie between two classes.
             let differing = labels.iter().zip(&host.2).filter(|(a, b)| a != b).count();
