@@ -8,9 +8,10 @@
 #     --built       with the programs that are in the target folder already
 #     --test        then installs the wheel into an empty virtual environment, with PyTorch unless --no-engine, and runs
 #                   its tests and the notebook there
+#     --environment makes that environment without the wheel, and builds nothing: most of a test's time is its downloads
 set -euo pipefail
 cd "$(dirname "$0")/.."
-engine=1 cuda= test= built_before= profile=release
+engine=1 cuda= test= built_before= only_environment= profile=release
 for option in "$@"; do
     case $option in
         --no-engine) engine= ;;
@@ -18,12 +19,28 @@ for option in "$@"; do
         --debug) profile=dev ;;
         --built) built_before=1 ;;
         --test) test=1 ;;
-        *) sed -n '2,11s/^# \?//p' "$0" >&2; exit 2 ;;
+        --environment) only_environment=1 ;;
+        *) sed -n '2,12s/^# \?//p' "$0" >&2; exit 2 ;;
     esac
 done
 target=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-target}")
 python=${PYTHON:-python3}
 pip="-I -m pip install --quiet --disable-pip-version-check"
+
+# An environment that waits for a wheel has a file that says so.
+environment=$target/wheel/environment
+make_environment() {
+    [ "$(cat "$environment/waits" 2> /dev/null)" = "engine: $engine" ] && return
+    rm -rf "$environment"
+    "$python" -I -m venv "$environment"
+    pytorch=$(sed -n 's/^train = \["\(.*\)"\]$/\1/p' crates/ssn-py/pyproject.toml)
+    "$environment/bin/python" $pip ${engine:+"${pytorch:?}"} numpy pytest nbclient ipykernel safetensors
+    echo "engine: $engine" > "$environment/waits"
+}
+if [ -n "$only_environment" ]; then
+    make_environment
+    exit
+fi
 
 if [ -n "$cuda" ]; then
     cargo xtask check-cuda
@@ -55,10 +72,9 @@ fi
 du -h "$wheel"
 [ -n "$test" ] || exit 0
 
-environment=$target/wheel/environment
-rm -rf "$environment"
-"$python" -I -m venv "$environment"
-"$environment/bin/python" $pip "ssn${engine:+[train]} @ file://$wheel" pytest nbclient ipykernel safetensors
+make_environment
+rm "$environment/waits"
+"$environment/bin/python" $pip "ssn${engine:+[train]} @ file://$wheel"
 # Away from the checkout, so that nothing but what is installed is found.
 tests=$PWD/crates/ssn-py/tests
 (cd "$environment" && bin/python -I -m pytest -q -rs -p no:cacheprovider "$tests")

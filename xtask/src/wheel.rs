@@ -7,7 +7,7 @@ use std::ffi::OsString;
 /// Build the Python package as a wheel in `dist`, by `tools/wheel.sh`, which says what its options are.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// --no-engine, --cuda, --debug, --built or --test.
+    /// --no-engine, --cuda, --debug, --built, --test or --environment.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     options: Vec<OsString>,
 }

@@ -23,7 +23,7 @@ __device__ __forceinline__ void copy16(u32 to, const scalar* from, bool inside) 
 
 __device__ __forceinline__ void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
-// Waits until all but the last groups of copies are done.
+// Waits until all but the last LAST groups of copies are done.
 template <int LAST>
 __device__ __forceinline__ void wait_for_groups() {
     asm volatile("cp.async.wait_group %0;" ::"n"(LAST) : "memory");
@@ -313,14 +313,14 @@ extern "C" __global__ __launch_bounds__(WARPS * 32, 1) void weight_gradient(cons
 
 // dw [count] = the sum of parts [number, count].
 extern "C" __global__ void add_parts(const float* parts, scalar* dw, int number, int count) {
-    const int i = (blockIdx.x * blockDim.x + threadIdx.x) * 2;
-    if (i >= count) return;
-    float2 sum = make_float2(0, 0);
+    for (int i = (blockIdx.x * blockDim.x + threadIdx.x) * 2; i < count; i += gridDim.x * blockDim.x * 2) {
+        float2 sum = make_float2(0, 0);
 #pragma unroll 8
-    for (int k = 0; k < number; ++k) {
-        const float2 part = *reinterpret_cast<const float2*>(parts + (i64)k * count + i);
-        sum.x += part.x, sum.y += part.y;
+        for (int k = 0; k < number; ++k) {
+            const float2 part = *reinterpret_cast<const float2*>(parts + (i64)k * count + i);
+            sum.x += part.x, sum.y += part.y;
+        }
+        *reinterpret_cast<u32*>(dw + i) = two_bf16(sum.x, sum.y);
     }
-    *reinterpret_cast<u32*>(dw + i) = two_bf16(sum.x, sum.y);
 }
 #endif

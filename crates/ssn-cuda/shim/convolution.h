@@ -75,7 +75,7 @@ inline Sizes with_boxes(Size3 in, Size3 out, Size3 kernel, Size3 padding, int64_
     return s;
 }
 
-// Whether a map and a kernel suit our kernels, whichever way the channels go.
+// Whether our CUDA kernels take a map and a convolution's weight, whichever way the channels go.
 inline bool suits(const Tensor& map, const Tensor& kernel) {
     const int64_t channels = std::max(kernel.size(0), kernel.size(1));
     const bool flat = kernel.size(2) == 1;
@@ -117,6 +117,7 @@ inline Size3 out_of(Size3 in, Size3 kernel, Size3 padding) {
 // from the gradient of an output to that of its input. Nothing if cuDNN is faster.
 inline Tensor convolve(const Tensor& x, const Tensor& kernel, Size3 padding, bool transposed, const Tensor& added) {
     if (!suits(x, kernel)) return Tensor();
+    TORCH_CHECK(x.size(1) == kernel.size(transposed ? 0 : 1), "a convolution of ", x.size(1), " channels with a weight of ", kernel.sizes());
     const int64_t ci = kernel.size(transposed ? 0 : 1), co = kernel.size(transposed ? 1 : 0);
     const Size3 in = size_of(x), taps = size_of(kernel), out = out_of(in, taps, padding);
     const Sizes s = with_boxes(in, out, taps, padding, MOST_HALO);
@@ -138,8 +139,11 @@ inline Tensor convolve(const Tensor& x, const Tensor& kernel, Size3 padding, boo
 
 // The gradient of the kernel, or nothing if cuDNN is faster.
 inline Tensor weight_gradient(const Tensor& x, const Tensor& dy, const Tensor& kernel, Size3 padding) {
-    if (!suits(x, kernel) || !is_channels_last(dy)) return Tensor();
+    if (!suits(x, kernel) || !is_channels_last(dy) || dy.scalar_type() != at::kBFloat16) return Tensor();
     const int64_t co = kernel.size(0), ci = kernel.size(1);
+    const Size3 out = out_of(size_of(x), size_of(kernel), padding);
+    TORCH_CHECK(x.size(1) == ci && dy.sizes() == at::IntArrayRef({x.size(0), co, out.d, out.h, out.w}),
+                "a gradient of ", dy.sizes(), " for a convolution of ", x.sizes(), " with a weight of ", kernel.sizes());
     // Two boxes at a time, one being fetched.
     const int64_t most_halo = (Device::current().shared / 2 - 1024 - BOX * row_bytes(co)) / row_bytes(ci);
     const Sizes s = with_boxes(size_of(x), size_of(dy), size_of(kernel), padding, std::min(most_halo, MOST_HALO));
@@ -173,7 +177,7 @@ inline Tensor convolution(const Tensor& x, const Tensor& kernel, at::IntArrayRef
     y = is_flat(x, kernel, padding) ? at::conv2d(x.squeeze(2), kernel.squeeze(2), {}, {1, 1}, padding.slice(1)).unsqueeze(2)
                                     : at::conv3d(x, kernel, {}, {1, 1, 1}, padding);
     if (added.defined()) {
-        if (!is_channels_last(y)) y = channels_last(y);
+        y = is_channels_last(y) ? y : channels_last(y);
         const int64_t voxels = y.numel() / y.size(1);
         launch({"maps.cu", scalar_option(y) + wide_option(added)}, "add_middle", each(voxels * (y.size(1) / 8)), pointer<void>(y),
                pointer<const void>(added), voxels, (int)y.size(1), size_of(added), size_of(y));
@@ -181,9 +185,9 @@ inline Tensor convolution(const Tensor& x, const Tensor& kernel, at::IntArrayRef
     return y;
 }
 
-// The gradients of x, if wanted, and of the kernel.
+// The gradients of x and of the kernel, as far as they are wanted.
 inline std::pair<Tensor, Tensor> convolution_gradients(const Tensor& dy, const Tensor& x, const Tensor& kernel,
-                                                       at::IntArrayRef padding, bool of_x) {
+                                                       at::IntArrayRef padding, bool of_x, bool of_kernel) {
     const Size3 taps = size_of(kernel), pad = padding_of(padding);
     // By cuDNN.
     const auto gradient = [&](size_t which) {
@@ -196,13 +200,18 @@ inline std::pair<Tensor, Tensor> convolution_gradients(const Tensor& dy, const T
         const auto& wanted = which == 0 ? dx : dkernel;
         return flat ? wanted.unsqueeze(2) : wanted;
     };
-    const auto dkernel = SideStreams::all().weight_gradient(kernel, {dy, x}, [&] {
-        const Tensor ours = weight_gradient(x, dy, kernel, pad);
-        return ours.defined() ? ours : gradient(1);
-    });
-    if (!of_x) return {Tensor(), dkernel};
-    const Tensor dx = convolve(dy, kernel, {taps.d - 1 - pad.d, taps.h - 1 - pad.h, taps.w - 1 - pad.w}, true, Tensor());
-    return {dx.defined() ? dx : gradient(0), dkernel};
+    Tensor dx, dkernel;
+    if (of_kernel) {
+        dkernel = SideStreams::all().weight_gradient(kernel, {dy, x}, [&] {
+            const Tensor ours = weight_gradient(x, dy, kernel, pad);
+            return ours.defined() ? ours : gradient(1);
+        });
+    }
+    if (of_x) {
+        dx = convolve(dy, kernel, {taps.d - 1 - pad.d, taps.h - 1 - pad.h, taps.w - 1 - pad.w}, true, Tensor());
+        if (!dx.defined()) dx = gradient(0);
+    }
+    return {dx, dkernel};
 }
 
 // x [b, c, d, h, w], kernel [o, c, kd, kh, kw].
@@ -216,7 +225,8 @@ struct Convolution : torch::autograd::Function<Convolution> {
     static variable_list backward(AutogradContext* ctx, variable_list gradients) {
         const auto saved = ctx->get_saved_variables();
         const auto padding = ctx->saved_data["padding"].toIntVector();
-        auto [dx, dkernel] = convolution_gradients(gradients[0], saved[0], saved[1], padding, ctx->needs_input_grad(0));
+        auto [dx, dkernel] = convolution_gradients(gradients[0], saved[0], saved[1], padding, ctx->needs_input_grad(0),
+                                                   ctx->needs_input_grad(1));
         return {dx, dkernel, Tensor(), Tensor()};
     }
 };

@@ -75,7 +75,7 @@ class Kernels {
         C10_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
         const std::string architecture = "sm_" + std::to_string(major) + std::to_string(minor);
         const std::string source = sources.at("common.cuh") + sources.at(variant.file);
-        return binaries[variant] = std::async(std::launch::async, compile, variant, source, architecture).share();
+        return binaries[variant] = std::async(std::launch::async | std::launch::deferred, compile, variant, source, architecture).share();
     }
 
     static std::string compile(const Variant& variant, const std::string& source, const std::string& architecture) {
@@ -137,7 +137,8 @@ template <typename... Arguments>
 void launch(const Variant& variant, const char* name, Grid grid, Arguments... arguments) {
     void* pointers[] = {(void*)&arguments...};
     const cudaKernel_t kernel = Kernels::all().find(variant, name);
-    if (grid.shared > 48 << 10) {
+    // What a block has without being asked, less the static part of any kernel.
+    if (grid.shared > 46 << 10) {
         int device;
         C10_CUDA_CHECK(cudaGetDevice(&device));
         C10_CUDA_CHECK(cudaKernelSetAttributeForDevice(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)grid.shared, device));

@@ -246,7 +246,7 @@ struct NormalizedConvolution : torch::autograd::Function<NormalizedConvolution> 
         const auto [t, o] = saved_norm(ctx);
         Tensor dy = gradients[0];
         if (!is_channels_last(dy)) dy = channels_last(dy);
-        const auto [da, dkernel] = convolution_gradients(dy, saved[2], saved[3], {0, 0, 0}, true);
+        const auto [da, dkernel] = convolution_gradients(dy, saved[2], saved[3], {0, 0, 0}, true, true);
         const bool residual = ctx->saved_data["residual"].toBool();
         auto result = normalize_backward(saved[0], da, saved[1], t, o, residual ? dy : Tensor());
         return {result[0], result[1], result[2], result[3], dkernel, Tensor(), Tensor(), Tensor()};

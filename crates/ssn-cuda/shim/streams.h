@@ -7,14 +7,15 @@
 
 #include <deque>
 #include <map>
-#include <optional>
+#include <mutex>
+#include <set>
 #include <vector>
 
 namespace ssn {
 
 using c10::cuda::CUDAStream;
 
-// What a stream does next waits for what another has begun.
+// What is launched on a stream from now on waits until all that was launched on another so far is done.
 inline void follow(const CUDAStream& stream, const CUDAStream& other) {
     cudaEvent_t event;
     C10_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
@@ -23,8 +24,8 @@ inline void follow(const CUDAStream& stream, const CUDAStream& other) {
     C10_CUDA_CHECK(cudaEventDestroy(event));
 }
 
-// Used while a graph is recorded, by one trainer at a time. In the steps before, cuDNN tries its convolutions, and should have the
-// device for itself.
+// Used while a graph is recorded, by one trainer at a time; streams of other threads are left alone. In the steps before, cuDNN
+// tries its convolutions, and should have the device for itself.
 class SideStreams {
    public:
     static SideStreams& all() {
@@ -34,40 +35,45 @@ class SideStreams {
 
     void begin() {
         clear();
-        on = true;
+        add_member(c10::cuda::getCurrentCUDAStream());
     }
 
     // The stream of the step waits for all others.
     void end() {
-        if (!on) return;
-        on = false;
         const auto main = c10::cuda::getCurrentCUDAStream();
-        for (size_t i = 0; i < used; ++i) follow(main, stream(i));
-        for (auto& [kernel, data] : gradients) {
-            TORCH_CHECK(kernel.grad().defined() && kernel.grad().data_ptr() == data,
-                        "the gradient of a kernel was copied before it was computed");
-        }
+        std::vector<CUDAStream> others;
+        for (size_t i = 0; i < used; ++i) others.push_back(stream(i));
+        const auto computed = std::move(gradients);
         clear();
+        for (const auto& other : others) follow(main, other);
+        for (auto& [kernel, data] : computed) {
+            TORCH_CHECK(kernel.grad().defined() && kernel.grad().data_ptr() == data,
+                        "the gradient of a convolution's weight was copied before it was computed");
+        }
     }
 
-    // Enters the stream of a branch, after what was begun so far.
+    // Enters the stream of a branch, after what was launched so far.
     void enter() {
-        if (!on) return;
-        home = c10::cuda::getCurrentCUDAStream();
-        branches.push_back(used++);
-        follow(stream(branches.back()), *home);
-        c10::cuda::setCurrentCUDAStream(stream(branches.back()));
+        const auto main = c10::cuda::getCurrentCUDAStream();
+        if (!is_member(main)) return;
+        const auto branch = stream(used++);
+        follow(branch, main);
+        add_member(branch);
+        branches.emplace_back(main, branch);
+        c10::cuda::setCurrentCUDAStream(branch);
     }
 
     // Back to the stream that the branch left.
     void leave() {
-        if (home) c10::cuda::setCurrentCUDAStream(*home);
-        home.reset();
+        if (!is_member(c10::cuda::getCurrentCUDAStream()) || branches.empty()) return;
+        c10::cuda::setCurrentCUDAStream(branches.back().first);
     }
 
     // The current stream waits for the branches.
     void join() {
-        for (size_t branch : branches) follow(c10::cuda::getCurrentCUDAStream(), stream(branch));
+        const auto main = c10::cuda::getCurrentCUDAStream();
+        if (!is_member(main)) return;
+        for (const auto& [home, branch] : branches) follow(main, branch);
         branches.clear();
     }
 
@@ -76,9 +82,13 @@ class SideStreams {
     // by later work of that stream.
     template <typename Body>
     at::Tensor weight_gradient(const at::Tensor& kernel, std::vector<at::Tensor> inputs, Body body) {
-        // What is added to an earlier gradient, or goes through further operators, is needed at once.
-        if (!on || !kernel.is_leaf() || kernel.grad().defined()) return body();
         const auto main = c10::cuda::getCurrentCUDAStream();
+        if (!is_member(main)) return body();
+        // What is added to an earlier gradient, or goes through further operators, is needed at once.
+        if (!kernel.is_leaf() || kernel.grad().defined()) {
+            for (auto& [of, beside] : pending) follow(main, stream(beside.stream));
+            return body();
+        }
         auto [found, is_new] = pending.try_emplace(main.id());
         Beside& beside = found->second;
         if (is_new) beside.stream = used++;
@@ -121,9 +131,23 @@ class SideStreams {
         std::deque<Use> uses;
     };
 
+    // Whether a stream is that of the step under way, or of one of its branches.
+    bool is_member(const CUDAStream& stream) {
+        std::lock_guard<std::mutex> guard(mutex);
+        return members.count(stream.id()) > 0;
+    }
+
+    void add_member(const CUDAStream& stream) {
+        std::lock_guard<std::mutex> guard(mutex);
+        members.insert(stream.id());
+    }
+
     void clear() {
+        {
+            std::lock_guard<std::mutex> guard(mutex);
+            members.clear();
+        }
         used = 0;
-        home.reset();
         branches.clear();
         pending.clear();
         gradients.clear();
@@ -135,10 +159,10 @@ class SideStreams {
         return streams[place];
     }
 
-    bool on = false;
+    std::mutex mutex;
+    std::set<c10::StreamId> members;
     size_t used = 0;
-    std::optional<CUDAStream> home;
-    std::vector<size_t> branches;
+    std::vector<std::pair<CUDAStream, CUDAStream>> branches;  // The stream that was left, and that of the branch.
     std::vector<std::pair<at::Tensor, const void*>> gradients;
     std::map<c10::DeviceIndex, std::vector<CUDAStream>> of_device;
     std::map<c10::StreamId, Beside> pending;

@@ -245,11 +245,9 @@ impl Graph {
         // SAFETY: the graph is written to the place given.
         call(|library| unsafe { (library.ssn_graph_begin)(&mut graph) })?;
         let graph = Self(graph);
-        let result = work();
-        // SAFETY: the graph lives. A capture must be ended even if the work failed.
-        let ended = call(|library| unsafe { (library.ssn_graph_end)(graph.0) });
-        let result = result?;
-        ended?;
+        // SAFETY: the graph lives.
+        let end = || call(|library| unsafe { (library.ssn_graph_end)(graph.0) });
+        let result = then(work, end)?;
         Ok((graph, result))
     }
 
@@ -280,8 +278,27 @@ pub fn with_side_streams<T, E: From<CudaError>>(
     // SAFETY: a plain number.
     let turn = |on: bool| call(|library| unsafe { (library.ssn_side_streams)(on.into()) });
     turn(true)?;
+    then(work, || turn(false))
+}
+
+/// Does some work, and then what must be done even if it failed or panicked, as the bindings do where memory lacks.
+fn then<T, E: From<CudaError>>(
+    work: impl FnOnce() -> std::result::Result<T, E>,
+    end: impl Fn() -> Result<()>,
+) -> std::result::Result<T, E> {
+    struct OnPanic<F: Fn() -> Result<()>>(F);
+    impl<F: Fn() -> Result<()>> Drop for OnPanic<F> {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                // The panic tells more.
+                let _ = (self.0)();
+            }
+        }
+    }
+    let guard = OnPanic(&end);
     let result = work();
-    let ended = turn(false);
+    drop(guard);
+    let ended = end();
     let result = result?;
     ended?;
     Ok(result)
@@ -297,22 +314,22 @@ pub fn branches<T, E: From<CudaError>>(
     if device == Device::Cpu {
         return (0..count).map(branch).collect();
     }
+    // SAFETY: no arguments.
+    let enter = || call(|library| unsafe { (library.ssn_enter_branch)() });
+    // SAFETY: no arguments.
+    let leave = || call(|library| unsafe { (library.ssn_leave_branch)() });
+    // SAFETY: no arguments.
+    let join = || call(|library| unsafe { (library.ssn_join_branches)() });
     let mut results = vec![];
     for i in 0..count {
-        let beside = i + 1 < count;
-        if beside {
-            // SAFETY: no arguments.
-            call(|library| unsafe { (library.ssn_enter_branch)() })?;
+        if i + 1 < count {
+            enter()?;
+            results.push(then(|| branch(i), leave)?);
+        } else {
+            results.push(branch(i)?);
         }
-        let result = branch(i);
-        if beside {
-            // SAFETY: no arguments.
-            call(|library| unsafe { (library.ssn_leave_branch)() })?;
-        }
-        results.push(result?);
     }
-    // SAFETY: no arguments.
-    call(|library| unsafe { (library.ssn_join_branches)() })?;
+    join()?;
     Ok(results)
 }
 

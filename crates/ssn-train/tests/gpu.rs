@@ -359,6 +359,8 @@ fn convolutions_of_few_channels_are_those_of_the_cpu() {
         (1, 8, [8, 20, 22, 24], 3, 1),
         (32, 24, [6, 1, 100, 90], 1, 1),
         (16, 32, [2, 9, 50, 47], 1, 0),
+        // Nearly all of the shared memory that a block has without being asked.
+        (16, 16, [40, 1, 28, 28], 1, 1),
     ];
     for (inputs, outputs, [b, d, h, w], depth, padding) in cases {
         let what = format!("{inputs} to {outputs}, {:?}", [b, d, h, w]);
