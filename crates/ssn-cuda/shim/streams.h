@@ -134,12 +134,12 @@ class SideStreams {
     // Whether a stream is that of the step under way, or of one of its branches.
     bool is_member(const CUDAStream& stream) {
         std::lock_guard<std::mutex> guard(mutex);
-        return members.count(stream.id()) > 0;
+        return members.count({stream.device_index(), stream.id()}) > 0;
     }
 
     void add_member(const CUDAStream& stream) {
         std::lock_guard<std::mutex> guard(mutex);
-        members.insert(stream.id());
+        members.insert({stream.device_index(), stream.id()});
     }
 
     void clear() {
@@ -160,7 +160,7 @@ class SideStreams {
     }
 
     std::mutex mutex;
-    std::set<c10::StreamId> members;
+    std::set<std::pair<c10::DeviceIndex, c10::StreamId>> members;
     size_t used = 0;
     std::vector<std::pair<CUDAStream, CUDAStream>> branches;  // The stream that was left, and that of the branch.
     std::vector<std::pair<at::Tensor, const void*>> gradients;
