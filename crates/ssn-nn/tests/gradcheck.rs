@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use proptest::prelude::*;
 use ssn_data::Grid;
 use ssn_nn::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput, UNetConfig};
@@ -72,6 +74,16 @@ fn check<Block>(
     check_with(STEP, what, image, build, forward);
 }
 
+/// Begins at a seed of libtorch's random numbers, which all tests of a process share: for one test at a time.
+fn begin_at_seed(seed: i64) -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    // The tensors are tiny: threads would only wait for each other.
+    tch::set_num_threads(1);
+    tch::manual_seed(seed);
+    alone
+}
+
 fn check_with<Block>(
     step: f64,
     what: &str,
@@ -79,9 +91,7 @@ fn check_with<Block>(
     build: impl FnOnce(&mut Parameters) -> Block,
     forward: impl Fn(&Block, &Tensor) -> Tensor,
 ) {
-    // The tensors are tiny: threads would only wait for each other.
-    tch::set_num_threads(1);
-    tch::manual_seed(3);
+    let _alone = begin_at_seed(3);
     let mut parameters = Parameters::new(5, Kind::Double, Device::Cpu);
     let block = build(&mut parameters);
     let image = randn(image).set_requires_grad(true);
@@ -204,8 +214,7 @@ fn deepmedics() {
 
 #[test]
 fn a_whole_model_with_its_loss() {
-    tch::set_num_threads(1);
-    tch::manual_seed(11);
+    let _alone = begin_at_seed(11);
     let config = ModelConfig {
         channels: 1,
         classes: 3,
@@ -238,8 +247,7 @@ fn a_whole_model_with_its_loss() {
 
 #[test]
 fn losses_of_the_mean() {
-    tch::set_num_threads(1);
-    tch::manual_seed(2);
+    let _alone = begin_at_seed(2);
     let mean = randn(&[2, 3, 20]).set_requires_grad(true);
     let labels = Target::classes(Tensor::randint(3, [2, 2, 20], (Kind::Int64, Device::Cpu)), 3).unwrap();
     let binary = Target::binary(Tensor::randint(2, [2, 2, 3, 20], (Kind::Double, Device::Cpu))).unwrap();
@@ -295,8 +303,7 @@ fn cases() -> impl Strategy<Value = Case> {
 /// The largest relative difference over the gradients of mean, log-diagonal and factor.
 fn worst_of_case(case: &Case, loss: impl Fn(&LowRankNormal, &Target, &Noise) -> Tensor) -> f64 {
     let &Case { b, c, v, r, draws, raters: t, .. } = case;
-    tch::set_num_threads(1);
-    tch::manual_seed(case.seed);
+    let _alone = begin_at_seed(case.seed);
     let parameters = [randn(&[b, c, v]), randn(&[b, c, v]) * 0.5 - 1.0, randn(&[b, r, c, v]) * 0.7]
         .map(|t| t.set_requires_grad(true));
     let noise =
