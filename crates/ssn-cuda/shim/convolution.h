@@ -16,23 +16,6 @@ using torch::autograd::variable_list;
 
 // ---- Our own: see kernels/convolution.cu. Measured against cuDNN on an H200. ----
 
-struct Device {
-    int major = 0, shared = 0;  // Of the compute capability; bytes that a block can have.
-    static const Device& current() {
-        static std::map<int, Device> devices;
-        static std::mutex mutex;
-        std::lock_guard<std::mutex> guard(mutex);
-        int number;
-        C10_CUDA_CHECK(cudaGetDevice(&number));
-        auto [found, is_new] = devices.try_emplace(number);
-        if (is_new) {
-            C10_CUDA_CHECK(cudaDeviceGetAttribute(&found->second.major, cudaDevAttrComputeCapabilityMajor, number));
-            C10_CUDA_CHECK(cudaDeviceGetAttribute(&found->second.shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, number));
-        }
-        return found->second;
-    }
-};
-
 // The voxels of a block's box, and with those around it.
 constexpr int64_t BOX = 256, MOST_HALO = 704;
 
@@ -81,13 +64,13 @@ inline bool suits(const Tensor& map, const Tensor& kernel) {
     const bool flat = kernel.size(2) == 1;
     return map.scalar_type() == at::kBFloat16 && kernel.scalar_type() == at::kBFloat16 && kernel.size(3) == 3 && kernel.size(4) == 3 &&
            (flat || kernel.size(2) == 3) && channels <= (flat ? 32 : 64) && kernel.size(0) % 8 == 0 && kernel.size(1) % 8 == 0 &&
-           is_channels_last(map) && is_channels_last(kernel) && Device::current().major >= 9 &&
-           Device::current().shared >= 200 << 10;
+           is_channels_last(map) && is_channels_last(kernel) && attribute(cudaDevAttrComputeCapabilityMajor) >= 9 &&
+           attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) >= 200 << 10;
 }
 
-inline Variant convolve_variant(int64_t ci, int64_t co, int64_t width, bool transposed) {
-    return {"convolution.cu", "BF16 CONVOLVE WARPS=4 TILES=4 BLOCKS=3 KW=" + std::to_string(width) + " CI=" + std::to_string(ci) +
-                                  " CO=" + std::to_string(co) + " TRANSPOSED=" + (transposed ? "true" : "false")};
+inline Variant convolve_variant(int64_t ci, int64_t co, bool transposed) {
+    return {"convolution.cu", "BF16 CONVOLVE WARPS=4 TILES=4 BLOCKS=3 KW=3 CI=" + std::to_string(ci) + " CO=" + std::to_string(co) +
+                                  " TRANSPOSED=" + (transposed ? "true" : "false")};
 }
 
 // How warps and blocks share the columns of the product that is a kernel's gradient: see `weight_gradient` there.
@@ -128,10 +111,10 @@ inline Tensor convolve(const Tensor& x, const Tensor& kernel, Size3 padding, boo
     const size_t shared = s.halo() * row_bytes(ci) + 2 * taps.w * weights;
     if (!transposed) {
         // The backward pass will want them.
-        Kernels::all().prepare(convolve_variant(co, ci, taps.w, true));
+        Kernels::all().prepare(convolve_variant(co, ci, true));
         Kernels::all().prepare(Shares(kernel).variant(kernel));
     }
-    launch(convolve_variant(ci, co, taps.w, transposed), "convolve", Grid{(unsigned)blocks, 1, 128, shared}, pointer<const void>(x),
+    launch(convolve_variant(ci, co, transposed), "convolve", Grid{(unsigned)blocks, 1, 128, shared}, pointer<const void>(x),
            pointer<const void>(kernel), pointer<void>(y), s, pointer<const void>(added),
            added.defined() ? size_of(added) : Size3{0, 0, 0});
     return y;
@@ -145,7 +128,7 @@ inline Tensor weight_gradient(const Tensor& x, const Tensor& dy, const Tensor& k
     TORCH_CHECK(x.size(1) == ci && dy.sizes() == at::IntArrayRef({x.size(0), co, out.d, out.h, out.w}),
                 "a gradient of ", dy.sizes(), " for a convolution of ", x.sizes(), " with a weight of ", kernel.sizes());
     // Two boxes at a time, one being fetched.
-    const int64_t most_halo = (Device::current().shared / 2 - 1024 - BOX * row_bytes(co)) / row_bytes(ci);
+    const int64_t most_halo = (attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) / 2 - 1024 - BOX * row_bytes(co)) / row_bytes(ci);
     const Sizes s = with_boxes(size_of(x), size_of(dy), size_of(kernel), padding, std::min(most_halo, MOST_HALO));
     const int64_t boxes = x.size(0) * volume(s.boxes);
     if (boxes < multiprocessors()) return Tensor();

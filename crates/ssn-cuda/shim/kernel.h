@@ -35,6 +35,16 @@ struct Variant {
     }
 };
 
+// A property of the current device.
+inline int attribute(cudaDeviceAttr which) {
+    int device, value;
+    C10_CUDA_CHECK(cudaGetDevice(&device));
+    C10_CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
+    return value;
+}
+
+inline int multiprocessors() { return attribute(cudaDevAttrMultiProcessorCount); }
+
 class Kernels {
    public:
     static Kernels& all() {
@@ -69,11 +79,8 @@ class Kernels {
     std::shared_future<std::string> compiling(const Variant& variant) {
         auto known = binaries.find(variant);
         if (known != binaries.end()) return known->second;
-        int device, major, minor;
-        C10_CUDA_CHECK(cudaGetDevice(&device));
-        C10_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-        C10_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
-        const std::string architecture = "sm_" + std::to_string(major) + std::to_string(minor);
+        const std::string architecture = "sm_" + std::to_string(attribute(cudaDevAttrComputeCapabilityMajor)) +
+                                         std::to_string(attribute(cudaDevAttrComputeCapabilityMinor));
         const std::string source = sources.at("common.cuh") + sources.at(variant.file);
         return binaries[variant] = std::async(std::launch::async | std::launch::deferred, compile, variant, source, architecture).share();
     }
@@ -145,13 +152,6 @@ void launch(const Variant& variant, const char* name, Grid grid, Arguments... ar
     }
     C10_CUDA_CHECK(cudaLaunchKernel((const void*)kernel, dim3(grid.x, grid.y), dim3(grid.block), pointers, grid.shared,
                                     c10::cuda::getCurrentCUDAStream().stream()));
-}
-
-inline int multiprocessors() {
-    int device, count;
-    C10_CUDA_CHECK(cudaGetDevice(&device));
-    C10_CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
-    return count;
 }
 
 }  // namespace ssn

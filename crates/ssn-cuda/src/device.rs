@@ -306,13 +306,13 @@ fn then<T, E: From<CudaError>>(
 
 /// Runs branches that do not depend on each other, the last one on the current stream and the others on streams of their own
 /// inside [`with_side_streams`]; elsewhere one after the other.
-pub fn branches<T, E: From<CudaError>>(
+pub fn branches<I, T, E: From<CudaError>>(
     device: Device,
-    count: usize,
-    mut branch: impl FnMut(usize) -> std::result::Result<T, E>,
+    inputs: impl ExactSizeIterator<Item = I>,
+    mut branch: impl FnMut(I) -> std::result::Result<T, E>,
 ) -> std::result::Result<Vec<T>, E> {
     if device == Device::Cpu {
-        return (0..count).map(branch).collect();
+        return inputs.map(branch).collect();
     }
     // SAFETY: no arguments.
     let enter = || call(|library| unsafe { (library.ssn_enter_branch)() });
@@ -321,12 +321,13 @@ pub fn branches<T, E: From<CudaError>>(
     // SAFETY: no arguments.
     let join = || call(|library| unsafe { (library.ssn_join_branches)() });
     let mut results = vec![];
-    for i in 0..count {
-        if i + 1 < count {
+    let last = inputs.len().saturating_sub(1);
+    for (i, input) in inputs.enumerate() {
+        if i < last {
             enter()?;
-            results.push(then(|| branch(i), leave)?);
+            results.push(then(|| branch(input), leave)?);
         } else {
-            results.push(branch(i)?);
+            results.push(branch(input)?);
         }
     }
     join()?;

@@ -58,6 +58,16 @@ fn map(shape: [i64; 5], kind: Kind) -> (Tensor, Tensor) {
     (form.apply(&x.to_kind(Kind::Float).to_device(GPU)).unwrap(), x)
 }
 
+/// The weights of a convolution `[o, c, d, h, w]` as networks have them on the GPU, and the same numbers on the CPU.
+fn kernel(shape: [i64; 5], kind: Kind) -> (Tensor, Tensor) {
+    let [outputs, inputs, d, h, w] = shape;
+    let host = (Tensor::randn(shape, (Kind::Double, Device::Cpu)) * 0.05).to_kind(kind).to_kind(Kind::Double);
+    let size = [ssn_cuda::padded(outputs), d, h, w, ssn_cuda::padded(inputs)];
+    let on_gpu = Tensor::zeros(size, (kind, GPU)).permute([0, 4, 1, 2, 3]);
+    on_gpu.narrow(0, 0, outputs).narrow(1, 0, inputs).copy_(&host);
+    (on_gpu.set_requires_grad(true), host)
+}
+
 fn leaf(t: &Tensor) -> Tensor {
     t.detach().copy().set_requires_grad(true)
 }
@@ -282,12 +292,8 @@ fn a_normalized_convolution_has_the_gradients_of_its_parts() {
     for (inputs, outputs) in [(30, 30), (30, 40), (50, 50)] {
         let (x, host) = map([2, inputs, 9, 8, 10], Kind::Float);
         let (x, host) = (leaf(&x), leaf(&host));
-        let kernel = Tensor::randn([outputs, inputs, 3, 3, 3], (Kind::Double, Device::Cpu)) * 0.05;
-        let padded = ssn_cuda::padded;
-        let room = Tensor::zeros([padded(outputs), 3, 3, 3, padded(inputs)], (Kind::Float, GPU));
-        let on_gpu = room.permute([0, 4, 1, 2, 3]);
-        on_gpu.narrow(0, 0, outputs).narrow(1, 0, inputs).copy_(&kernel);
-        let (on_gpu, kernel) = (on_gpu.set_requires_grad(true), leaf(&kernel));
+        let (on_gpu, kernel) = kernel([outputs, inputs, 3, 3, 3], Kind::Float);
+        let kernel = leaf(&kernel);
         let ones = |kind, device| Tensor::ones([inputs], (kind, device)).set_requires_grad(true);
         let zeros = |kind, device| Tensor::zeros([inputs], (kind, device)).set_requires_grad(true);
         let slope = Tensor::from_slice(&[0.25f32]).to_device(GPU).set_requires_grad(true);
@@ -333,16 +339,6 @@ fn a_normalized_convolution_has_the_gradients_of_its_parts() {
     }
 }
 
-/// A kernel `[o, c, d, h, w]` in bfloat16 as networks have it on the GPU, and the same numbers on the CPU.
-fn kernel(shape: [i64; 5]) -> (Tensor, Tensor) {
-    let [outputs, inputs, d, h, w] = shape;
-    let host = (Tensor::randn(shape, (Kind::Float, Device::Cpu)) * 0.05).to_kind(Kind::BFloat16);
-    let size = [ssn_cuda::padded(outputs), d, h, w, ssn_cuda::padded(inputs)];
-    let on_gpu = Tensor::zeros(size, (Kind::BFloat16, GPU)).permute([0, 4, 1, 2, 3]);
-    on_gpu.narrow(0, 0, outputs).narrow(1, 0, inputs).copy_(&host);
-    (on_gpu.set_requires_grad(true), leaf(&host.to_kind(Kind::Float)))
-}
-
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn convolutions_of_few_channels_are_those_of_the_cpu() {
@@ -366,7 +362,8 @@ fn convolutions_of_few_channels_are_those_of_the_cpu() {
         let what = format!("{inputs} to {outputs}, {:?}", [b, d, h, w]);
         let (x, host) = map([b, inputs, d, h, w], Kind::BFloat16);
         let (x, host) = (leaf(&x), leaf(&host.to_kind(Kind::Float)));
-        let (on_gpu, weights) = kernel([outputs, inputs, depth, 3, 3]);
+        let (on_gpu, weights) = kernel([outputs, inputs, depth, 3, 3], Kind::BFloat16);
+        let weights = leaf(&weights.to_kind(Kind::Float));
         let padding = [if depth == 1 { 0 } else { padding }, padding, padding];
         let y = convolution(&x, &on_gpu, padding).unwrap();
         let expected = host.conv3d(&weights, None::<&Tensor>, [1, 1, 1], padding, [1, 1, 1], 1);
@@ -389,7 +386,7 @@ fn a_residual_connection_is_added_to_a_convolution_of_few_channels() {
     let _alone = gpu();
     tch::manual_seed(13);
     let (x, _) = map([6, 40, 20, 19, 21], Kind::BFloat16);
-    let (kernel, _) = kernel([40, 40, 3, 3, 3]);
+    let (kernel, _) = kernel([40, 40, 3, 3, 3], Kind::BFloat16);
     let weight = Tensor::ones([40], (Kind::Float, GPU));
     let bias = Tensor::zeros([40], (Kind::Float, GPU));
     let tensors = NormTensors { weight: &weight, bias: &bias, prelu: None, running: None };

@@ -249,12 +249,11 @@ impl DeepMedic {
     ) -> Result<Tensor> {
         let output = self.config.output_size(input)?;
         let device = parts.first().map_or(tch::Device::Cpu, Tensor::device);
-        let path = |i: usize| {
+        let maps = ssn_cuda::branches(device, self.paths.iter().zip(parts), |(blocks, part)| {
             // Only the voxels that a path sees are brought into form: a tenth of those of the image.
-            let x = layout.apply(&parts[i].f_contiguous()?)?;
-            self.paths[i].iter().try_fold(x, |x, block| block.forward(&x, mode))
-        };
-        let maps = ssn_cuda::branches(device, self.paths.len(), path)?;
+            let x = layout.apply(&part.f_contiguous()?)?;
+            blocks.iter().try_fold(x, |x, block| block.forward(&x, mode))
+        })?;
         let width = self.config.feature_maps.last().copied().unwrap_or(0);
         let mut x = space::join_scales(&maps, width, &self.config.scales, output)?;
         for block in &self.fully_connected {
