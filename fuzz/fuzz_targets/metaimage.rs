@@ -10,7 +10,8 @@ const CLOSE: Tolerance = Tolerance { spacing: 1e-9, origin: 1e-9, direction: 1e-
 fuzz_target!(|data: &[u8]| {
     let limits = Limits { expanded_bytes: 1 << 24, values: 1 << 24, ..Limits::default() };
     // The same bytes as header and as data reach the detached forms.
-    let images = [metaimage::parse(data, &limits), metaimage::parse_detached(data, data, &limits)];
+    let detached = metaimage::parse_header(data, &limits).and_then(|header| header.image(data, &limits));
+    let images = [metaimage::parse(data, &limits), detached];
     for image in images.into_iter().flatten() {
         let compressed = metaimage::encode_zlib(&image).expect("writing to memory does not fail");
         for bytes in [metaimage::encode(&image), compressed] {

@@ -1,5 +1,6 @@
 //! Handing a verb to `ssn-engine`, the half of the program that knows libtorch, and what the dynamic loader says of it.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -60,7 +61,7 @@ pub fn hand_over() -> Failure {
     if let Some(problem) = Libtorch::of(&engine).problem() {
         return Failure::new(Exit::Unavailable, format!("{} cannot start: {problem}", engine.display()));
     }
-    Failure::new(Exit::Internal, format!("cannot start {}: {}", engine.display(), become_program(&engine)))
+    Failure::new(Exit::Internal, format!("cannot start {}: {}", engine.display(), command(&engine).exec()))
 }
 
 /// The variable by which glibc's allocator is tuned.
@@ -96,20 +97,6 @@ const WAITING: [&str; 2] = ["OMP_WAIT_POLICY", "GOMP_SPINCOUNT"];
 fn is_busy(load: &str, cores: usize) -> bool {
     let last_minute = load.split(' ').next().and_then(|value| value.parse::<f64>().ok());
     last_minute.is_some_and(|load| 2.0 * load >= cores as f64)
-}
-
-#[cfg(unix)]
-fn become_program(engine: &Path) -> std::io::Error {
-    use std::os::unix::process::CommandExt;
-    command(engine).exec()
-}
-
-#[cfg(not(unix))]
-fn become_program(engine: &Path) -> std::io::Error {
-    match command(engine).status() {
-        Ok(status) => std::process::exit(status.code().unwrap_or(Exit::Internal as i32)),
-        Err(error) => error,
-    }
 }
 
 /// The version that the engine is built for.

@@ -13,8 +13,7 @@ use signal_hook::flag::register_conditional_shutdown;
 use ssn_core::CoreError;
 use ssn_data::DataError;
 use ssn_data::text::visible;
-use ssn_eval::EvalError;
-use ssn_io::{FileError, Problem};
+use ssn_eval::{ErrorKind, EvalError};
 
 /// Exit codes of `ssn` and `ssn-engine`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +47,22 @@ impl From<Exit> for ExitCode {
     }
 }
 
+impl From<ErrorKind> for Exit {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::ProblemsFound => Self::ProblemsFound,
+            ErrorKind::Usage => Self::Usage,
+            ErrorKind::BadData => Self::BadData,
+            ErrorKind::Unavailable => Self::Unavailable,
+            ErrorKind::Internal => Self::Internal,
+            ErrorKind::Io => Self::Io,
+            ErrorKind::Stopped => Self::Stopped,
+            ErrorKind::NonFinite => Self::NonFinite,
+            ErrorKind::OutOfMemory => Self::OutOfMemory,
+        }
+    }
+}
+
 /// A command that failed: the code to exit with and what to tell the user.
 #[derive(Debug)]
 pub struct Failure {
@@ -63,11 +78,6 @@ impl Failure {
         Self { exit, message: message.to_string() }
     }
 
-    /// A file that cannot be read or written: bad data, unless the system refused.
-    pub fn of_file(error: FileError) -> Self {
-        Self::new(of_problem(&error.problem), error)
-    }
-
     /// Tells the user on standard error; it is the last that is told.
     pub fn tell(&self) {
         *IS_TOLD.lock().unwrap_or_else(PoisonError::into_inner) = true;
@@ -81,49 +91,18 @@ impl Failure {
     }
 }
 
-fn of_problem(problem: &Problem) -> Exit {
-    match problem {
-        Problem::Io(_) => Exit::Io,
-        Problem::Memory { .. } => Exit::OutOfMemory,
-        _ => Exit::BadData,
-    }
+macro_rules! from_what_files_say {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                let error = EvalError::from(error);
+                Self::new(error.kind().into(), error)
+            }
+        }
+    )*};
 }
 
-impl From<DataError> for Failure {
-    fn from(error: DataError) -> Self {
-        let exit = match &error {
-            DataError::File(file) => of_problem(&file.problem),
-            DataError::Write(_) => Exit::Io,
-            DataError::Setting { .. } => Exit::Usage,
-            _ => Exit::BadData,
-        };
-        Self::new(exit, error)
-    }
-}
-
-impl From<EvalError> for Failure {
-    fn from(error: EvalError) -> Self {
-        let exit = match error {
-            EvalError::Data(error) => return error.into(),
-            EvalError::File(error) => return Self::of_file(error),
-            EvalError::Write(_) | EvalError::System { .. } => Exit::Io,
-            EvalError::TooFewSamples { .. } | EvalError::Settings(_) => Exit::Usage,
-            EvalError::Memory { .. } => Exit::OutOfMemory,
-            EvalError::Internal(_) => Exit::Internal,
-            EvalError::Unusable { .. }
-            | EvalError::Parts(_)
-            | EvalError::Core(_)
-            | EvalError::Mismatch(_) => Exit::BadData,
-        };
-        Self::new(exit, error)
-    }
-}
-
-impl From<CoreError> for Failure {
-    fn from(error: CoreError) -> Self {
-        Self::new(Exit::BadData, error)
-    }
-}
+from_what_files_say!(CoreError, DataError, EvalError);
 
 /// Colors for a terminal; they are taken out where there is none, and where `NO_COLOR` is set.
 pub mod style {

@@ -2,7 +2,6 @@
 //! other way.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-#![cfg(unix)]
 
 mod common;
 

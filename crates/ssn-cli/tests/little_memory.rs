@@ -1,7 +1,6 @@
 //! Small files that expand to gigabytes, and little memory: a sentence and an exit code, at every limit.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-#![cfg(target_os = "linux")]
 
 mod common;
 

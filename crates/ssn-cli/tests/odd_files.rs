@@ -1,7 +1,6 @@
 //! Files that are no files, and names that are more than names: pipes and devices are refused, and nothing steers a terminal.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-#![cfg(unix)]
 
 mod common;
 

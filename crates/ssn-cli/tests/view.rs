@@ -92,11 +92,25 @@ impl Served {
         answer.split_off(end + 4)
     }
 
+    fn list(&self) -> Value {
+        serde_json::from_slice(&self.get("/api/cases")).unwrap()
+    }
+
+    /// The path of the package of a case.
+    fn path(&self, number: usize) -> String {
+        format!("/api/cases/{}", self.list()["cases"][number]["id"].as_str().unwrap())
+    }
+
     /// The header of the package of a case.
     fn header(&self, number: usize) -> Value {
-        let list: Value = serde_json::from_slice(&self.get("/api/cases")).unwrap();
-        let package = self.get(&format!("/api/cases/{}", list["cases"][number]["id"].as_str().unwrap()));
-        header(&package)
+        header(&self.get(&self.path(number)))
+    }
+
+    /// The answer in place of the package of a case, which must say why there is none.
+    fn refusal(&self, number: usize) -> String {
+        let answer = String::from_utf8(self.ask(&self.path(number))).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 422 ") && answer.contains("{\"error\":\""), "{answer}");
+        answer
     }
 
     /// Ends it as Ctrl-C does; gives the exit code and standard error.
@@ -184,7 +198,7 @@ fn a_folder_is_served_until_it_is_stopped() {
     );
     assert_eq!(served.about["url"], url);
     assert!(served.get("/").starts_with(b"<!doctype html>"));
-    let list: Value = serde_json::from_slice(&served.get("/api/cases")).unwrap();
+    let list = served.list();
     assert_eq!((&list["title"], &list["cases"][2]["name"]), (&"predictions".into(), &"c".into()));
     let header = served.header(1);
     assert_eq!((&header["name"], &header["seed"]), (&"b".into(), &"7".into()));
@@ -198,7 +212,7 @@ fn a_folder_is_served_until_it_is_stopped() {
 fn a_file_is_served_with_what_is_beside_it() {
     let folder = folder(&["a", "b"]);
     let served = Served::start(&folder, &["predictions/b.ssn.safetensors"]);
-    let list: Value = serde_json::from_slice(&served.get("/api/cases")).unwrap();
+    let list = served.list();
     assert_eq!(list["cases"].as_array().unwrap().len(), 1);
     assert_eq!(served.header(0)["raters"].as_array().unwrap().len(), 2);
     served.stop();
@@ -262,7 +276,7 @@ fn a_file_works_alone() {
 fn scores_of_an_evaluation_are_listed_and_packed() {
     let folder = folder(&["a", "b"]);
     let served = Served::start(&folder, &["predictions"]);
-    let list: Value = serde_json::from_slice(&served.get("/api/cases")).unwrap();
+    let list = served.list();
     assert_eq!(
         (&list["cases"][0]["scores"], &served.header(0)["scores"]),
         (&Value::Null, &serde_json::json!([]))
@@ -274,7 +288,7 @@ fn scores_of_an_evaluation_are_listed_and_packed() {
     let (keys, row) = (rows.next().unwrap(), rows.nth(1).unwrap());
     let cell = |key: &str| row[keys.iter().position(|known| *known == key).unwrap()].parse::<f64>().unwrap();
     let served = Served::start(&folder, &["predictions/b.ssn.safetensors"]);
-    let list: Value = serde_json::from_slice(&served.get("/api/cases")).unwrap();
+    let list = served.list();
     let scores = &list["cases"][0]["scores"];
     let dice = keys.iter().rfind(|key| key.starts_with("dsc ")).unwrap();
     for (name, key) in [("ged2", "ged2_8"), ("dice", dice), ("diversity", "sample_diversity")] {
@@ -333,12 +347,8 @@ fn claims_of_size_do_not_end_the_server() {
     }
     let arguments = [folder.path().to_str().unwrap(), "--no-open"];
     let served = Served::run(&mut limited(2 << 20), &folder, &arguments);
-    let list: Value = serde_json::from_slice(&served.get("/api/cases")).unwrap();
-    let id = |number: usize| list["cases"][number]["id"].as_str().unwrap().to_owned();
     for number in [0, 1, 2, 1, 0] {
-        let answer = served.ask(&format!("/api/cases/{}", id(number)));
-        let answer = String::from_utf8(answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 422 ") && answer.contains("{\"error\":\""), "{answer}");
+        served.refusal(number);
     }
     assert_eq!(served.header(3)["name"], "good");
     assert_eq!(served.stop().0, Some(0));
@@ -352,10 +362,8 @@ fn a_pipe_does_not_hold_up_the_server() {
     let pipe = folder.path().join("predictions/a.ssn.safetensors");
     std::fs::remove_file(&pipe).unwrap();
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let list: Value = serde_json::from_slice(&served.get("/api/cases")).unwrap();
-    let answer = served.ask(&format!("/api/cases/{}", list["cases"][0]["id"].as_str().unwrap()));
-    let answer = String::from_utf8(answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 422 ") && answer.contains("no plain file"), "{answer}");
+    let answer = served.refusal(0);
+    assert!(answer.contains("no plain file"), "{answer}");
     assert_eq!(served.header(1)["name"], "b");
     assert_eq!(served.stop().0, Some(0));
 }
@@ -376,23 +384,14 @@ fn a_port_in_use_is_said() {
 fn a_case_that_cannot_be_read_is_told_to_the_page() {
     let folder = folder(&["a", "b"]);
     let served = Served::start(&folder, &["predictions"]);
-    let list: Value = serde_json::from_slice(&served.get("/api/cases")).unwrap();
     // The header was read when the server started; what follows it is damaged now.
     let path = folder.path().join("predictions/a.ssn.safetensors");
     let mut bytes = std::fs::read(&path).unwrap();
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
     std::fs::write(&path, bytes).unwrap();
-    let (port, token) = (served.about["port"].as_u64().unwrap(), served.about["token"].as_str().unwrap());
-    let mut stream = TcpStream::connect(("127.0.0.1", port as u16)).unwrap();
-    let id = list["cases"][0]["id"].as_str().unwrap();
-    let head = format!(
-        "GET /api/cases/{id} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n"
-    );
-    stream.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 422 ") && answer.contains("its SHA-256 differs"), "{answer}");
+    let answer = served.refusal(0);
+    assert!(answer.contains("its SHA-256 differs"), "{answer}");
     assert_eq!(served.header(1)["name"], "b");
     let (_, told) = served.stop();
     assert!(told.starts_with("error: ") && told.contains("its SHA-256 differs"), "{told}");

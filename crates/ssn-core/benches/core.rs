@@ -1,5 +1,8 @@
 //! The hot loops of this crate, one by one: `cargo bench -p ssn-core`. Ratios to peers are in `cargo xtask bench`.
 
+#[path = "../tests/noise/mod.rs"]
+mod noise;
+
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -13,15 +16,7 @@ use ssn_core::{BitPlanes, LowRankNormal, SampleSummary, Sampler, Steering};
 const SLICE: usize = 128 * 128;
 
 fn distribution(voxels: usize) -> LowRankNormal {
-    let (c, r) = (4, 10);
-    let numbers = |stream, n| {
-        let mut out = vec![0.0; n];
-        fill_normals(1, stream, 0, &mut out);
-        out
-    };
-    let diagonal: Vec<f32> = numbers(1, c * voxels).into_iter().map(|x| x * x).collect();
-    LowRankNormal::new(c, voxels, r, numbers(0, c * voxels), diagonal, numbers(2, r * c * voxels))
-        .expect("the numbers are finite")
+    noise::distribution(1, [4, voxels, 10], |x| x * x)
 }
 
 fn random(criterion: &mut Criterion) {

@@ -6,9 +6,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
+#[path = "../tests/noise/mod.rs"]
+mod noise;
+
 use ssn_core::metrics::{PairStatistic, ged};
-use ssn_core::random::fill_normals;
-use ssn_core::{BitPlanes, LabelMap, LowRankNormal, Sampler, Steering};
+use ssn_core::{BitPlanes, LabelMap, Sampler, Steering};
 
 const CLASSES: usize = 4;
 const RANK: usize = 10;
@@ -18,20 +20,7 @@ const REPEATS: usize = 21;
 
 /// Samples of a random distribution; the last one plays the rater.
 fn label_maps(side: usize, count: usize) -> Result<Vec<LabelMap>, Box<dyn Error>> {
-    let v = side * side * side;
-    let numbers = |stream, n| {
-        let mut out = vec![0.0; n];
-        fill_normals(1, stream, 0, &mut out);
-        out
-    };
-    let d = LowRankNormal::new(
-        CLASSES,
-        v,
-        RANK,
-        numbers(0, CLASSES * v),
-        vec![0.5f32; CLASSES * v],
-        numbers(2, RANK * CLASSES * v),
-    )?;
+    let d = noise::distribution(1, [CLASSES, side * side * side, RANK], |_| 0.5);
     Ok(Sampler::new(&d, 7, &Steering::default())?.labels(0..count as u64)?)
 }
 

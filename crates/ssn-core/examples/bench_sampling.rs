@@ -6,7 +6,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use ssn_core::random::fill_normals;
+#[path = "../tests/noise/mod.rs"]
+mod noise;
+
 use ssn_core::{LowRankNormal, Sampler, Steering};
 
 const CLASSES: usize = 4;
@@ -16,15 +18,7 @@ const SAMPLES: u64 = 100;
 const REPEATS: usize = 5;
 
 fn distribution(side: usize) -> LowRankNormal {
-    let v = side * side * side;
-    let numbers = |stream, n| {
-        let mut out = vec![0.0; n];
-        fill_normals(1, stream, 0, &mut out);
-        out
-    };
-    let diagonal: Vec<f32> = numbers(1, CLASSES * v).into_iter().map(|x| x * x).collect();
-    LowRankNormal::new(CLASSES, v, RANK, numbers(0, CLASSES * v), diagonal, numbers(2, RANK * CLASSES * v))
-        .expect("the numbers are finite")
+    noise::distribution(1, [CLASSES, side * side * side, RANK], |x| x * x)
 }
 
 /// Median seconds of drawing label maps, and the share of voxels with each label.

@@ -2,20 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
+mod noise;
+
+use noise::numbers;
 use proptest::prelude::*;
 use ssn_core::modes::canonicalize;
-use ssn_core::random::fill_normals;
 use ssn_core::{LabelMap, LowRankNormal, SampleSummary, Sampler, Steering};
 
-fn numbers(seed: u64, stream: u32, n: usize) -> Vec<f32> {
-    let mut out = vec![0.0; n];
-    fill_normals(seed, stream, 0, &mut out);
-    out
-}
-
 fn distribution(seed: u64, c: usize, v: usize, r: usize) -> LowRankNormal {
-    let diagonal: Vec<f32> = numbers(seed, 1, c * v).into_iter().map(|x| x * x).collect();
-    LowRankNormal::new(c, v, r, numbers(seed, 0, c * v), diagonal, numbers(seed, 2, r * c * v)).unwrap()
+    noise::distribution(seed, [c, v, r], |x| x * x)
 }
 
 prop_compose! {

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
+mod noise;
+
 use std::process::Command;
 
 use ssn_core::random::fill_normals;
@@ -64,14 +66,7 @@ const SEED: u64 = 0x1234_5678_9abc_def0;
 
 /// A distribution of noise.
 fn distribution(classes: usize, voxels: usize, rank: usize) -> LowRankNormal {
-    let numbers = |stream, n| {
-        let mut out = vec![0.0; n];
-        fill_normals(6, stream, 0, &mut out);
-        out
-    };
-    let n = classes * voxels;
-    let diagonal: Vec<f32> = numbers(1, n).into_iter().map(|x| x * x).collect();
-    LowRankNormal::new(classes, voxels, rank, numbers(0, n), diagonal, numbers(2, rank * n)).unwrap()
+    noise::distribution(6, [classes, voxels, rank], |x| x * x)
 }
 
 /// What the script prints for a description; nothing where there is no Python.

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
+mod noise;
+
 use rayon::prelude::*;
-use ssn_core::random::{derive_seed, fill_normals};
+use ssn_core::random::derive_seed;
 use ssn_core::{LowRankNormal, Sampler, Steering};
 
 const DISTRIBUTIONS: u64 = 20;
@@ -15,14 +17,7 @@ const STANDARD_ERRORS: f64 = 5.0;
 
 fn random_distribution(seed: u64) -> LowRankNormal {
     let pick = |purpose, below: u64| (derive_seed(seed, purpose, 0) % below) as usize;
-    let (c, v, r) = (1 + pick(0, 3), 1 + pick(1, 4), pick(2, 5));
-    let numbers = |stream, n| {
-        let mut out = vec![0.0; n];
-        fill_normals(seed, stream, 0, &mut out);
-        out
-    };
-    let diagonal: Vec<f32> = numbers(1, c * v).into_iter().map(|x| x * x).collect();
-    LowRankNormal::new(c, v, r, numbers(0, c * v), diagonal, numbers(2, r * c * v)).unwrap()
+    noise::distribution(seed, [1 + pick(0, 3), 1 + pick(1, 4), pick(2, 5)], |x| x * x)
 }
 
 #[test]

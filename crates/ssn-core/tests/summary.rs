@@ -2,17 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
-use ssn_core::random::fill_normals;
+mod noise;
+
 use ssn_core::{LabelMap, LowRankNormal, SampleSummary, Sampler, Steering};
 
 fn distribution(c: usize, v: usize, r: usize) -> LowRankNormal {
-    let numbers = |stream, n| {
-        let mut out = vec![0.0; n];
-        fill_normals(11, stream, 0, &mut out);
-        out
-    };
-    let diagonal: Vec<f32> = numbers(1, c * v).into_iter().map(|x| 0.1 * x * x).collect();
-    LowRankNormal::new(c, v, r, numbers(0, c * v), diagonal, numbers(2, r * c * v)).unwrap()
+    noise::distribution(11, [c, v, r], |x| 0.1 * x * x)
 }
 
 /// log p(label | logits) of one voxel in double precision.

@@ -24,15 +24,6 @@ pub struct DeviceProperties {
     pub identity: [u8; 16],
 }
 
-/// The peak of the memory used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PeakMemory {
-    /// Bytes allocated in tensors.
-    pub in_tensors: i64,
-    /// Bytes reserved on the device.
-    pub taken: i64,
-}
-
 fn index(device: Device) -> Result<i64> {
     match device {
         Device::Cuda(index) => Ok(index as i64),
@@ -82,12 +73,12 @@ pub fn synchronize() -> Result<()> {
     call(|library| unsafe { (library.ssn_synchronize)() })
 }
 
-/// The peak of the memory used so far.
-pub fn peak_memory(device: Device) -> Result<PeakMemory> {
+/// The peaks so far of the bytes allocated in tensors and of those reserved on the device.
+pub fn peak_memory(device: Device) -> Result<[i64; 2]> {
     let (index, mut peak) = (index(device)?, [0; 2]);
     // SAFETY: the array is as long as the function expects.
     call(|library| unsafe { (library.ssn_peak_memory)(index, peak.as_mut_ptr()) })?;
-    Ok(PeakMemory { in_tensors: peak[0], taken: peak[1] })
+    Ok(peak)
 }
 
 /// Runs work with at most so many bytes taken from the device. Work that needs more fails as if the device had no more.
@@ -96,16 +87,9 @@ pub fn within_memory<T>(device: Device, bytes: i64, work: impl FnOnce() -> T) ->
     let share = bytes as f64 / device_properties(device)?.total as f64;
     // SAFETY: plain numbers.
     let limit = |share: f64| call(|library| unsafe { (library.ssn_limit_memory)(number, share) });
-    /// Lifts the limit even if the work panics.
-    struct Lift<F: Fn()>(F);
-    impl<F: Fn()> Drop for Lift<F> {
-        fn drop(&mut self) {
-            (self.0)();
-        }
-    }
     limit(share.min(1.0))?;
-    let _lift = Lift(|| drop(limit(1.0)));
-    Ok(work())
+    // Where the limit cannot be lifted, what the work met tells more.
+    then(|| Ok(work()), || limit(1.0).or(Ok(())))
 }
 
 /// Bytes that this process has taken from the device.

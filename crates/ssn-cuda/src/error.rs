@@ -7,17 +7,11 @@ pub type Result<T> = std::result::Result<T, CudaError>;
 
 /// Why something could not be done on a GPU.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum CudaError {
     /// A library is not there or cannot be loaded.
     #[error("{library} cannot be loaded ({reason}): {remedy}")]
-    Library {
-        /// Its file.
-        library: String,
-        /// What the loader said.
-        reason: String,
-        /// What to do.
-        remedy: &'static str,
-    },
+    Library { library: String, reason: String, remedy: &'static str },
     /// The program was built where CUDA's headers were missing.
     #[error(
         "this program was built without its CUDA part: run `cargo xtask setup --cuda`, which brings CUDA's headers and \
@@ -26,12 +20,7 @@ pub enum CudaError {
     NotBuilt,
     /// There is no GPU, or not so many.
     #[error("{wanted} is not there: {found}")]
-    NoDevice {
-        /// The device asked for.
-        wanted: String,
-        /// What there is.
-        found: String,
-    },
+    NoDevice { wanted: String, found: String },
     /// A call failed.
     #[error("the GPU reported: {0}")]
     Call(String),

@@ -267,28 +267,19 @@ pub struct DrawOptions {
     pub first: i64,
 }
 
-/// The result of the Monte-Carlo loss.
-#[derive(Debug)]
-pub struct MonteCarlo {
-    /// `[b]`, in double precision.
-    pub loss: Tensor,
-    /// The effective sample size, `[b, t]`.
-    pub ess: Tensor,
-}
-
 /// The Monte-Carlo loss with the noise of a seed, whose samples are never in memory. `exponent` is that of the likelihoods
 /// whose mean is taken.
 ///
 /// # Shapes
 /// `mean` and `diagonal` `[b, c, v]`, `factor` `[b, r, c, v]`, all but the batch dense; `target` `[b, t, v]` of int64,
-/// `seed` `[1]` of int64 on the device.
+/// `seed` `[1]` of int64 on the device. Gives the loss, `[b]` in double precision, and the effective sample size, `[b, t]`.
 pub fn monte_carlo(
     distribution: [&Tensor; 3],
     target: &Tensor,
     seed: &Tensor,
     options: DrawOptions,
     exponent: f64,
-) -> Result<MonteCarlo> {
+) -> Result<[Tensor; 2]> {
     let (mut loss, mut ess) = (std::ptr::null_mut(), std::ptr::null_mut());
     let parts = distribution.map(|tensor| pointer(Some(tensor)));
     let [target, seed] = [target, seed].map(|tensor| pointer(Some(tensor)));
@@ -297,7 +288,7 @@ pub fn monte_carlo(
         (library.ssn_monte_carlo)(parts.as_ptr(), target, seed, &options, exponent, &mut loss, &mut ess)
     })?;
     // SAFETY: without a message both tensors are made, and ours.
-    unsafe { Ok(MonteCarlo { loss: Tensor::from_ptr(loss), ess: Tensor::from_ptr(ess) }) }
+    unsafe { Ok([Tensor::from_ptr(loss), Tensor::from_ptr(ess)]) }
 }
 
 /// The probabilities of the foreground classes in every sample, and the target maps, cut into tiles of 512 voxels; those

@@ -53,7 +53,7 @@ pub enum UpdateRule {
 }
 
 /// The numbers of a rule, as the kernels have them; those that a rule does not know are not read.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[repr(C)]
 pub struct UpdateSettings {
     /// Decay of the mean.

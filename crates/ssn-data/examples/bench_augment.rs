@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use ssn_core::random::fill_normals;
 use ssn_data::{
-    AugmentConfig, AugmentPreset, Augmentation, BatchConfig, Case, CaseOrder, DataLoader, LoaderConfig,
-    MemoryCases, PatchConfig, PatchSampler, RaterChoice,
+    AugmentConfig, AugmentPreset, BatchConfig, Case, CaseOrder, DataLoader, LoaderConfig, MemoryCases,
+    PatchConfig, PatchSampler, RaterChoice,
 };
 
 const WORKERS: usize = 2;
@@ -49,23 +49,12 @@ fn case(number: usize, channels: usize, shape: [usize; 3]) -> Case {
 }
 
 /// All changes of a preset happen to every patch: the work is the same on both sides, whatever is drawn.
-fn always(preset: AugmentPreset) -> AugmentConfig {
-    let mut config = preset.config();
-    for step in &mut config.steps {
-        match step {
-            Augmentation::Flip { probability, .. }
-            | Augmentation::Rot90 { probability }
-            | Augmentation::Rotate { probability, .. }
-            | Augmentation::Scale { probability, .. }
-            | Augmentation::CropAndResize { probability, .. }
-            | Augmentation::RotateThenCrop { probability, .. }
-            | Augmentation::Elastic { probability, .. }
-            | Augmentation::ScaleAndShift { probability, .. }
-            | Augmentation::Noise { probability, .. }
-            | Augmentation::Gamma { probability, .. } => *probability = 1.0,
-        }
+fn always(preset: AugmentPreset) -> Result<AugmentConfig, serde_json::Error> {
+    let mut config = serde_json::to_value(preset.config())?;
+    for step in config["steps"].as_array_mut().into_iter().flatten() {
+        step["probability"] = 1.0_f64.into();
     }
-    config
+    serde_json::from_value(config)
 }
 
 /// Patches per second, from cases in memory to finished batches.
@@ -126,9 +115,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         augment,
     };
     let tasks = [
-        brats("brats", always(AugmentPreset::Brats)),
-        lidc("lidc", always(AugmentPreset::Lidc)),
-        lidc("lidc-as-coded", always(AugmentPreset::LidcAsCoded)),
+        brats("brats", always(AugmentPreset::Brats)?),
+        lidc("lidc", always(AugmentPreset::Lidc)?),
+        lidc("lidc-as-coded", always(AugmentPreset::LidcAsCoded)?),
     ];
     let results: Result<Vec<_>, _> = tasks.into_iter().map(|task| measure(task, &folder)).collect();
     println!("{}", serde_json::json!({ "workers": WORKERS, "tasks": results? }));

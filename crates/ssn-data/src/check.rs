@@ -298,9 +298,7 @@ pub struct Statistics {
     pub sizes: Vec<([usize; 3], usize)>,
     /// Smallest and largest spacing along w, h, d, of the cases whose files say it.
     pub spacing: Option<[[f64; 2]; 3]>,
-    /// The channels.
     pub channels: Vec<ChannelFigures>,
-    /// The classes.
     pub classes: Vec<ClassFigures>,
     /// Fewest and most raters of a case.
     pub raters: [usize; 2],
@@ -310,19 +308,15 @@ pub struct Statistics {
     pub parts: Vec<PartFigures>,
 }
 
-/// Figures of a channel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChannelFigures {
-    /// Its name.
     pub name: String,
     /// The smallest and the largest value in any case.
     pub range: [f32; 2],
 }
 
-/// Figures of a class.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClassFigures {
-    /// Its name.
     pub name: String,
     /// Its share of all voxels of all raters.
     pub share: f64,
@@ -339,16 +333,12 @@ pub struct Agreement {
     pub expert_diversity: f64,
 }
 
-/// Figures of a part of the dataset.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PartFigures {
-    /// The part.
     pub split: Split,
-    /// Its cases.
     pub cases: usize,
-    /// Its patients or series.
+    /// Patients or series.
     pub groups: usize,
-    /// Its raters.
     pub agreement: Agreement,
 }
 

@@ -10,6 +10,7 @@ pub type Result<T, E = DataError> = std::result::Result<T, E>;
 
 /// A dataset, a case or a setting that cannot be used.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum DataError {
     /// A file that cannot be read or written.
     #[error(transparent)]
@@ -20,55 +21,28 @@ pub enum DataError {
     /// A config file that cannot be used.
     #[error("{}: {reason}", path.display())]
     Config {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it, where, and what to write instead.
         reason: String,
     },
     /// A case that cannot be used.
     #[error("case {id}: {reason}; {advice}")]
-    Case {
-        /// The case.
-        id: String,
-        /// What is wrong with it.
-        reason: String,
-        /// What to do next.
-        advice: &'static str,
-    },
+    Case { id: String, reason: String, advice: &'static str },
     /// A case that cannot be loaded.
     #[error("case {id}: {source}")]
-    Load {
-        /// The case.
-        id: String,
-        /// Why.
-        source: Box<DataError>,
-    },
+    Load { id: String, source: Box<DataError> },
     /// A case on which the program itself fails.
     #[error("case {id}: the program failed: {message}; please report this with the case")]
-    Panic {
-        /// The case.
-        id: String,
-        /// What the program said.
-        message: String,
-    },
+    Panic { id: String, message: String },
     /// A folder or index that is no dataset, or not a complete one.
     #[error("{}: {reason}; {advice}", path.display())]
-    Dataset {
-        /// The folder or index.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-        /// What to do next.
-        advice: &'static str,
-    },
+    Dataset { path: PathBuf, reason: String, advice: &'static str },
     /// A setting outside its range.
     #[error("{field} is {value}, but it must be {expected}")]
     Setting {
         /// The setting, as the config file names it.
         field: &'static str,
-        /// The value found.
         value: String,
-        /// The range in words.
         expected: String,
     },
 }

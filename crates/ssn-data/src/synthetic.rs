@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use ssn_core::random::{derive_seed, fill_normals};
 use ssn_io::{Problem, Voxels};
 
-use crate::augment::{NoiseRank, PerlinNoise};
+use crate::augment::PerlinNoise;
 use crate::dataset::{Case, Cases, no_such_case};
 use crate::error::{DataError, Result};
 use crate::random::{Purpose, RandomStream};
@@ -51,6 +51,38 @@ impl Synthetic {
 
     fn seed(&self, case: usize) -> u64 {
         derive_seed(self.config.seed, Purpose::Synthetic as u32, case as u64)
+    }
+
+    /// Writes the set into a folder: 2D as PNG of 16 bits, 3D as NIfTI. The labels of rater n end in `_n`; masks, if
+    /// there are any, are in a third folder. `progress` gets the number of cases done.
+    pub fn write(&self, folder: &Path, progress: &dyn Fn(usize)) -> Result<()> {
+        let flat = self.config.size[0] == 1;
+        let ending = if flat { "png" } else { "nii.gz" };
+        let [images, labels, masks] = ["images", "labels", "masks"].map(|name| folder.join(name));
+        for folder in [&images, &labels].into_iter().chain(self.config.mask.then_some(&masks)) {
+            fs::create_dir_all(folder).map_err(|error| Problem::Io(error).in_file(folder))?;
+        }
+        for index in 0..self.len() {
+            let case = self.load(index)?;
+            let save = |folder: &Path, suffix: String, voxels: Voxels| {
+                case.write_array(&folder.join(format!("{}{suffix}.{ending}", case.id)), voxels)
+            };
+            let image = if flat { Voxels::U16(gray(&case)) } else { Voxels::F32(case.image.clone()) };
+            save(&images, String::new(), image)?;
+            for (number, rater) in case.raters.iter().enumerate() {
+                save(&labels, format!("_{number}"), Voxels::U8(self.stored(rater, flat)))?;
+            }
+            if let Some(mask) = &case.mask {
+                save(&masks, String::new(), Voxels::U8(mask.clone()))?;
+            }
+            progress(index + 1);
+        }
+        Ok(())
+    }
+
+    fn stored(&self, labels: &[u8], flat: bool) -> Vec<u8> {
+        let is_mask = flat && self.config.classes == 2;
+        labels.iter().map(|&label| if is_mask { label * WHITE } else { label }).collect()
     }
 }
 
@@ -175,40 +207,6 @@ impl SyntheticConfig {
 
 /// Label 1 of pictures with two classes, so that masks are white on black.
 const WHITE: u8 = u8::MAX;
-
-impl Synthetic {
-    /// Writes the set into a folder: 2D as PNG of 16 bits, 3D as NIfTI. The labels of rater n end in `_n`; masks, if
-    /// there are any, are in a third folder. `progress` gets the number of cases done.
-    pub fn write(&self, folder: &Path, progress: &dyn Fn(usize)) -> Result<()> {
-        let flat = self.config.size[0] == 1;
-        let ending = if flat { "png" } else { "nii.gz" };
-        let [images, labels, masks] = ["images", "labels", "masks"].map(|name| folder.join(name));
-        for folder in [&images, &labels].into_iter().chain(self.config.mask.then_some(&masks)) {
-            fs::create_dir_all(folder).map_err(|error| Problem::Io(error).in_file(folder))?;
-        }
-        for index in 0..self.len() {
-            let case = self.load(index)?;
-            let save = |folder: &Path, suffix: String, voxels: Voxels| {
-                case.write_array(&folder.join(format!("{}{suffix}.{ending}", case.id)), voxels)
-            };
-            let image = if flat { Voxels::U16(gray(&case)) } else { Voxels::F32(case.image.clone()) };
-            save(&images, String::new(), image)?;
-            for (number, rater) in case.raters.iter().enumerate() {
-                save(&labels, format!("_{number}"), Voxels::U8(self.stored(rater, flat)))?;
-            }
-            if let Some(mask) = &case.mask {
-                save(&masks, String::new(), Voxels::U8(mask.clone()))?;
-            }
-            progress(index + 1);
-        }
-        Ok(())
-    }
-
-    fn stored(&self, labels: &[u8], flat: bool) -> Vec<u8> {
-        let is_mask = flat && self.config.classes == 2;
-        labels.iter().map(|&label| if is_mask { label * WHITE } else { label }).collect()
-    }
-}
 
 /// Values from 0 to 1 as 16 bits: finer than the noise.
 fn gray(case: &Case) -> Vec<u16> {
@@ -372,6 +370,95 @@ impl Scene {
             }
         }
     }
+
+    /// The image `[1, d, h, w]`, about 0 to 1.
+    pub fn image(&self) -> Vec<f32> {
+        let mut image: Vec<f32> = self.voxels().map(|at| self.tissue(at)).collect();
+        self.add_texture(&mut image);
+        for (value, at) in image.iter_mut().zip(self.voxels()) {
+            // Where the pieces of a vessel meet, they do not add up.
+            let share = |vessel: &Vessel| (vessel.radius + 0.5 - vessel.distance(at)).clamp(0.0, 1.0);
+            let vessels = self.vessels.iter().map(|vessel| vessel.contrast * share(vessel));
+            *value += vessels.fold(0.0, f32::max);
+        }
+        for (number, lesion) in self.lesions.iter().enumerate() {
+            for &(voxel, seen) in &self.seen[number] {
+                image[voxel] += lesion.brightness(seen, self.classes == 3);
+            }
+        }
+        let mut normals = vec![0.0; image.len()];
+        fill_normals(self.grain, 0, 0, &mut normals);
+        image.iter_mut().zip(&normals).for_each(|(value, normal)| *value += self.noise * normal);
+        image
+    }
+
+    fn tissue(&self, at: [f32; 3]) -> f32 {
+        let depth = self.depth(at);
+        // Borders are a voxel wide, so that they do not look like stairs.
+        let per_voxel = 1.0 / self.axes[1].min(self.axes[2]);
+        let inside = ((1.0 - depth) / per_voxel + 0.5).clamp(0.0, 1.0);
+        let skin = ((depth - SKIN_BEGINS) / per_voxel + 0.5).clamp(0.0, 1.0);
+        AIR + inside * (TISSUE + skin * (SKIN - TISSUE) - AIR)
+    }
+
+    fn add_texture(&self, image: &mut [f32]) {
+        let [depth, height, width] = self.size;
+        for (octave, (cell, amplitude)) in TEXTURES.into_iter().enumerate() {
+            let per_voxel = 1.0 / (cell * width as f32).max(2.0);
+            let key = [self.texture[0], self.texture[1].wrapping_add(octave as u32)];
+            let high = self.size.map(|n| n as f32 * per_voxel);
+            let high = if depth == 1 { [0.0, high[1], high[2]] } else { high };
+            let noise = PerlinNoise::<1>::new(key, depth == 1, [0.0; 3], high);
+            let x: Vec<f32> = (0..width).map(|x| x as f32 * per_voxel).collect();
+            let mut values = vec![0.0; width];
+            for (row, out) in image.chunks_exact_mut(width).enumerate() {
+                let (z, y) = (row / height, row % height);
+                let line = |at: usize| vec![at as f32 * per_voxel; width];
+                noise.row([&line(z), &line(y), &x], &mut [&mut values]);
+                for (x, (out, value)) in out.iter_mut().zip(&values).enumerate() {
+                    if self.depth([z as f32, y as f32, x as f32]) < SKIN_BEGINS {
+                        *out += amplitude * value;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The label map `[d, h, w]` that a rater draws.
+    pub fn labels(&self, rater: &SyntheticRater) -> Vec<u8> {
+        let mut labels = vec![0; self.size.iter().product()];
+        for (number, lesion) in self.lesions.iter().enumerate() {
+            if rater.reluctance[number] > lesion.visibility {
+                continue;
+            }
+            for &(voxel, seen) in &self.seen[number] {
+                if lesion.level_needed(seen, rater.spiky) > rater.level[number] {
+                    continue;
+                }
+                let core = self.classes == 3 && lesion.core_level_needed(seen) <= rater.core_level[number];
+                labels[voxel] = if core { 2 } else { 1 };
+            }
+        }
+        labels
+    }
+
+    /// The probability of every voxel `[d, h, w]` to be marked by a rater, as anything but background.
+    pub fn marginal(&self) -> Vec<f64> {
+        let mut probabilities = vec![0.0; self.size.iter().product()];
+        for (number, lesion) in self.lesions.iter().enumerate() {
+            let marked = normal_below(f64::from(lesion.visibility));
+            for &(voxel, seen) in &self.seen[number] {
+                let inside = |spiky| match lesion.level_needed(seen, spiky) {
+                    level if level > LARGEST_LEVEL => 0.0,
+                    level if level <= -LARGEST_LEVEL => 1.0,
+                    level => normal_below(f64::from(-level)),
+                };
+                let share = self.spiky * inside(true) + (1.0 - self.spiky) * inside(false);
+                probabilities[voxel] += marked * share;
+            }
+        }
+        probabilities
+    }
 }
 
 /// How much the border's distance from the center varies with direction, around its mean.
@@ -427,7 +514,7 @@ impl Lesion {
         let spikes = stream.uniform_in(0.25, 0.6) as f32;
         let mut noise = |cells: f32| {
             let key = [stream.next_u32(), stream.next_u32()];
-            PerlinNoise::new(key, NoiseRank::Solid, [-cells; 3], [cells + 1.0; 3])
+            PerlinNoise::new(key, false, [-cells; 3], [cells + 1.0; 3])
         };
         let (shape, spike) = (noise(SHAPE_CELLS), noise(SPIKE_CELLS));
         let phase = [0; 3].map(|_| stream.uniform_in(0.2, 0.8) as f32);
@@ -466,6 +553,18 @@ impl Lesion {
     fn core_level_needed(&self, seen: LesionVoxel) -> f32 {
         (seen.distance / CORE - 1.0) / self.level_deviation()
     }
+
+    /// What a lesion adds to the image: its border fades over the rim, spikes are half as bright as the lesion.
+    fn brightness(&self, seen: LesionVoxel, core: bool) -> f32 {
+        let fade = |border: f32, half_width: f32| {
+            let t = ((border + half_width - seen.distance) / (2.0 * half_width)).clamp(0.0, 1.0);
+            t * t * (3.0 - 2.0 * t)
+        };
+        let body = fade(1.0, self.rim);
+        let spikes = SPIKE_CONTRAST * fade(1.0 + seen.spike, 0.12);
+        let dark = if core { CORE_CONTRAST * fade(CORE, self.rim * CORE) } else { 0.0 };
+        self.contrast * (body.max(spikes) - dark)
+    }
 }
 
 /// The gray value of air, of tissue, and of the skin around it.
@@ -481,66 +580,6 @@ const SPIKE_CONTRAST: f32 = 0.5;
 /// The core is darker than the rest of the lesion by this share of the contrast, in sets of three classes.
 const CORE_CONTRAST: f32 = 0.7;
 
-impl Scene {
-    /// The image `[1, d, h, w]`, about 0 to 1.
-    pub fn image(&self) -> Vec<f32> {
-        let mut image: Vec<f32> = self.voxels().map(|at| self.tissue(at)).collect();
-        self.add_texture(&mut image);
-        for (value, at) in image.iter_mut().zip(self.voxels()) {
-            // Where the pieces of a vessel meet, they do not add up.
-            let share = |vessel: &Vessel| (vessel.radius + 0.5 - vessel.distance(at)).clamp(0.0, 1.0);
-            let vessels = self.vessels.iter().map(|vessel| vessel.contrast * share(vessel));
-            *value += vessels.fold(0.0, f32::max);
-        }
-        for (number, lesion) in self.lesions.iter().enumerate() {
-            for &(voxel, seen) in &self.seen[number] {
-                image[voxel] += lesion.brightness(seen, self.classes == 3);
-            }
-        }
-        let mut normals = vec![0.0; image.len()];
-        fill_normals(self.grain, 0, 0, &mut normals);
-        image.iter_mut().zip(&normals).for_each(|(value, normal)| *value += self.noise * normal);
-        image
-    }
-
-    fn tissue(&self, at: [f32; 3]) -> f32 {
-        let depth = self.depth(at);
-        // Borders are a voxel wide, so that they do not look like stairs.
-        let per_voxel = 1.0 / self.axes[1].min(self.axes[2]);
-        let inside = ((1.0 - depth) / per_voxel + 0.5).clamp(0.0, 1.0);
-        let skin = ((depth - SKIN_BEGINS) / per_voxel + 0.5).clamp(0.0, 1.0);
-        AIR + inside * (TISSUE + skin * (SKIN - TISSUE) - AIR)
-    }
-
-    fn add_texture(&self, image: &mut [f32]) {
-        let [depth, height, width] = self.size;
-        let rank = if depth == 1 { NoiseRank::Flat } else { NoiseRank::Solid };
-        for (octave, (cell, amplitude)) in TEXTURES.into_iter().enumerate() {
-            let per_voxel = 1.0 / (cell * width as f32).max(2.0);
-            let key = [self.texture[0], self.texture[1].wrapping_add(octave as u32)];
-            let high = self.size.map(|n| n as f32 * per_voxel);
-            let noise = PerlinNoise::<1>::new(
-                key,
-                rank,
-                [0.0; 3],
-                if depth == 1 { [0.0, high[1], high[2]] } else { high },
-            );
-            let x: Vec<f32> = (0..width).map(|x| x as f32 * per_voxel).collect();
-            let mut values = vec![0.0; width];
-            for (row, out) in image.chunks_exact_mut(width).enumerate() {
-                let (z, y) = (row / height, row % height);
-                let line = |at: usize| vec![at as f32 * per_voxel; width];
-                noise.row([&line(z), &line(y), &x], &mut [&mut values]);
-                for (x, (out, value)) in out.iter_mut().zip(&values).enumerate() {
-                    if self.depth([z as f32, y as f32, x as f32]) < SKIN_BEGINS {
-                        *out += amplitude * value;
-                    }
-                }
-            }
-        }
-    }
-}
-
 impl Vessel {
     /// The distance of a point from the vessel's line.
     fn distance(&self, at: [f32; 3]) -> f32 {
@@ -550,20 +589,6 @@ impl Vessel {
         let share = (dot(from, along) / dot(along, along).max(1e-6)).clamp(0.0, 1.0);
         let off = [0, 1, 2].map(|k| from[k] - share * along[k]);
         dot(off, off).sqrt()
-    }
-}
-
-impl Lesion {
-    /// What a lesion adds to the image: its border fades over the rim, spikes are half as bright as the lesion.
-    fn brightness(&self, seen: LesionVoxel, core: bool) -> f32 {
-        let fade = |border: f32, half_width: f32| {
-            let t = ((border + half_width - seen.distance) / (2.0 * half_width)).clamp(0.0, 1.0);
-            t * t * (3.0 - 2.0 * t)
-        };
-        let body = fade(1.0, self.rim);
-        let spikes = SPIKE_CONTRAST * fade(1.0 + seen.spike, 0.12);
-        let dark = if core { CORE_CONTRAST * fade(CORE, self.rim * CORE) } else { 0.0 };
-        self.contrast * (body.max(spikes) - dark)
     }
 }
 
@@ -596,44 +621,6 @@ impl SyntheticRater {
             rater.core_level.push(cut(common * habit + own * stream.normal()));
         }
         rater
-    }
-}
-
-impl Scene {
-    /// The label map `[d, h, w]` that a rater draws.
-    pub fn labels(&self, rater: &SyntheticRater) -> Vec<u8> {
-        let mut labels = vec![0; self.size.iter().product()];
-        for (number, lesion) in self.lesions.iter().enumerate() {
-            if rater.reluctance[number] > lesion.visibility {
-                continue;
-            }
-            for &(voxel, seen) in &self.seen[number] {
-                if lesion.level_needed(seen, rater.spiky) > rater.level[number] {
-                    continue;
-                }
-                let core = self.classes == 3 && lesion.core_level_needed(seen) <= rater.core_level[number];
-                labels[voxel] = if core { 2 } else { 1 };
-            }
-        }
-        labels
-    }
-
-    /// The probability of every voxel `[d, h, w]` to be marked by a rater, as anything but background.
-    pub fn marginal(&self) -> Vec<f64> {
-        let mut probabilities = vec![0.0; self.size.iter().product()];
-        for (number, lesion) in self.lesions.iter().enumerate() {
-            let marked = normal_below(f64::from(lesion.visibility));
-            for &(voxel, seen) in &self.seen[number] {
-                let inside = |spiky| match lesion.level_needed(seen, spiky) {
-                    level if level > LARGEST_LEVEL => 0.0,
-                    level if level <= -LARGEST_LEVEL => 1.0,
-                    level => normal_below(f64::from(-level)),
-                };
-                let share = self.spiky * inside(true) + (1.0 - self.spiky) * inside(false);
-                probabilities[voxel] += marked * share;
-            }
-        }
-        probabilities
     }
 }
 

@@ -38,6 +38,15 @@ pub fn counted(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
+/// Up to `most` of some names, and how many there are besides.
+pub fn listed<S: AsRef<str>>(names: &[S], most: usize) -> String {
+    let shown: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(most) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
 /// A whole number with commas between thousands.
 pub fn grouped(n: i64) -> String {
     let digits = n.unsigned_abs().to_string();
@@ -177,6 +186,12 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     (edits * 3 <= name.chars().count().max(candidate.chars().count()).max(3)).then_some(candidate)
 }
 
+/// Texts for the tests of this crate.
+#[cfg(test)]
+pub(crate) fn texts(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,14 +211,10 @@ mod tests {
         assert_eq!(natural_order("a01", "a1"), Ordering::Less);
     }
 
-    fn cells(cells: &[&str]) -> Vec<String> {
-        cells.iter().map(|cell| (*cell).to_owned()).collect()
-    }
-
     #[test]
     fn cells_come_out_as_written() {
         let text = "\u{feff}id,seg\r\n a ,\"x,\"\"y\"\"\nz\" \n\n \n,\r\n,b\"\nend\n\n";
-        let row = |line, of: &[&str]| CsvRow { line, cells: cells(of) };
+        let row = |line, of: &[&str]| CsvRow { line, cells: texts(of) };
         let expected =
             [row(1, &["id", "seg"]), row(2, &["a", "x,\"y\"\nz"]), row(7, &["", "b\""]), row(8, &["end"])];
         assert_eq!(csv_rows(text).unwrap(), expected);
@@ -214,7 +225,7 @@ mod tests {
 
     #[test]
     fn cells_are_quoted_where_they_must_be() {
-        let rows = [cells(&["plain", "a b", "x,\"y\"", "", "a\nb"]), cells(&["1", "–"])];
+        let rows = [texts(&["plain", "a b", "x,\"y\"", "", "a\nb"]), texts(&["1", "–"])];
         let text = csv_text(&rows);
         assert_eq!(text, "plain,a b,\"x,\"\"y\"\"\",,\"a\nb\"\n1,–\n");
         assert!(csv_rows(&text).unwrap().into_iter().map(|row| row.cells).eq(rows));
@@ -223,8 +234,8 @@ mod tests {
     #[test]
     fn spreadsheets_run_no_cell_and_all_come_back() {
         let rows = [
-            cells(&["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@x", "'=y", "''-z", "-case", "'quoted'"]),
-            cells(&["-0.5", "+3", "-1e-5", "-inf", "a=b", "1-2", "'", ""]),
+            texts(&["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@x", "'=y", "''-z", "-case", "'quoted'"]),
+            texts(&["-0.5", "+3", "-1e-5", "-inf", "a=b", "1-2", "'", ""]),
         ];
         let text = csv_text(&rows);
         assert_eq!(

@@ -4,14 +4,13 @@
 
 mod common;
 
-#[cfg(unix)]
-use std::{ffi::OsString, path::Path};
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
 use common::{Folder, array, dict, list, slice, text};
 use ssn_data::parallel::unwatched;
-use ssn_data::{Cases, Dataset, DatasetOverrides, check};
-#[cfg(unix)]
-use ssn_data::{FileContent, FilesByCase};
+use ssn_data::{Cases, Dataset, DatasetOverrides, FileContent, FilesByCase, check};
 use ssn_io::{Geometry, Voxels};
 
 /// What opening the folder says.
@@ -250,7 +249,6 @@ fn oddities_are_told() {
 }
 
 /// The datasets of layouts whose cases are named by files, each with the cases `caseP` and `caseQ`.
-#[cfg(unix)]
 fn layouts_of_names() -> Vec<(&'static str, Folder)> {
     let new = |layout, files: &dyn Fn(&Folder, &str)| {
         let folder = Folder::new();
@@ -304,9 +302,7 @@ fn layouts_of_names() -> Vec<(&'static str, Folder)> {
 }
 
 /// Puts bytes that are not UTF-8 for the letters of `caseP` and `caseQ`, in a folder and below.
-#[cfg(unix)]
 fn make_names_invalid(folder: &Path) {
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
@@ -323,7 +319,6 @@ fn make_names_invalid(folder: &Path) {
 }
 
 /// As text, all bytes that are not UTF-8 are the same: the label of one case would be that of the other.
-#[cfg(unix)]
 #[test]
 fn names_that_are_not_utf8_are_refused_in_every_layout() {
     for (layout, folder) in layouts_of_names() {

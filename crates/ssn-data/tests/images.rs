@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use common::{Folder, array, dict, list};
 use ssn_data::parallel::unwatched;
-use ssn_data::{Case, Cases, DataConfig, Dataset, FindingKind, Layout, Result, check};
+use ssn_data::{Case, Cases, DataConfig, Dataset, FindingKind, LabelPolicy, Layout, Result, check};
 use ssn_io::Voxels;
 
 const SHAPE: [usize; 4] = [1, 2, 3, 4];
@@ -212,7 +212,7 @@ fn nnunet_and_decathlon_without_labels() {
         assert_eq!((ids(&dataset), dataset.load(0).is_ok()), (vec!["l", "m"], true));
         assert!(dataset.load(1).is_err());
         assert_eq!(check(&dataset, None, &unwatched).errors, 1);
-        assert!(dataset.with_optional_labels().load_raw(1).unwrap().raters.is_empty());
+        assert!(dataset.with_labels(LabelPolicy::Optional).load_raw(1).unwrap().raters.is_empty());
     }
     std::fs::remove_dir_all(folder.path().join("nn/imagesTr")).unwrap();
     let dataset = opened(&folder, &["nn/dataset.json"], &["T2"]);

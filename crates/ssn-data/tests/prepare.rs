@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use common::{Folder, dict, slice};
 use ssn_data::parallel::unwatched;
@@ -82,20 +82,21 @@ fn caches_that_cannot_be_made_or_read() {
 }
 
 #[test]
-fn an_id_cannot_lead_out_of_the_folder() {
+fn ids_that_are_no_folders_of_their_own_are_refused() {
     let folder = Folder::new();
     folder.image("t1.nii.gz", [1, 2, 3, 4], 1);
     folder.labels("seg.nii.gz", [2, 3, 4], 5, 1);
-    folder.text("index.csv", "id,t1,seg\n../../x,t1.nii.gz,seg.nii.gz\n");
-    let dataset = Dataset::open(folder.path()).unwrap();
-    let said = brats(&dataset, &folder.path().join("out"), 0, Shard::WHOLE, false, &unwatched)
-        .unwrap_err()
-        .to_string();
-    insta::assert_snapshot!(said);
+    let row = |id: &str| format!("{id},t1.nii.gz,seg.nii.gz\n");
+    let said = [row("../../x"), row("a").repeat(2)].map(|rows| {
+        folder.text("index.csv", &format!("id,t1,seg\n{rows}"));
+        let (dataset, out) = (Dataset::open(folder.path()).unwrap(), folder.path().join("out"));
+        brats(&dataset, &out, 0, Shard::WHOLE, false, &unwatched).unwrap_err().to_string()
+    });
+    insta::assert_snapshot!(said.join("\n"));
 }
 
-/// Three cases of 10³: T1 is above 0 in the first 900 voxels.
-fn small_brats(labels: [u8; 4]) -> Folder {
+/// Three cases of 10³, and an empty folder for what is made of them: T1 is above 0 in the first 900 voxels.
+fn small_brats(labels: [u8; 4]) -> (Folder, Dataset, PathBuf) {
     let folder = Folder::new();
     let shape = [1, 10, 10, 10];
     for id in ["Brats17_A_1", "Brats17_B_1", "Brats17_C_1"] {
@@ -105,15 +106,14 @@ fn small_brats(labels: [u8; 4]) -> Folder {
         put("flair", Voxels::I16((0..1000).map(|i| (i * 7 % 311) as i16).collect()));
         put("seg", Voxels::U8((0..1000).map(|i| if i < 40 { labels[i / 10] } else { 0 }).collect()));
     }
-    folder
+    let (dataset, out) = (Dataset::open(&folder.path().join("in")).unwrap(), folder.path().join("out"));
+    std::fs::create_dir(&out).unwrap();
+    (folder, dataset, out)
 }
 
 #[test]
 fn brats_is_prepared_and_goes_on() {
-    let folder = small_brats([1, 2, 4, 0]);
-    let dataset = Dataset::open(&folder.path().join("in")).unwrap();
-    let out = folder.path().join("out");
-    std::fs::create_dir(&out).unwrap();
+    let (_folder, dataset, out) = small_brats([1, 2, 4, 0]);
     let made = brats(&dataset, &out, 5, Shard::WHOLE, false, &unwatched).unwrap();
     assert_eq!((made.prepared, made.kept, made.parts), (3, 0, [1, 1, 1]));
     std::fs::remove_file(out.join("Brats17_B_1/seg.nii.gz")).unwrap();
@@ -139,10 +139,7 @@ fn brats_is_prepared_and_goes_on() {
 #[test]
 fn labels_of_other_years_and_other_datasets() {
     let prepared = |labels: [u8; 4]| {
-        let folder = small_brats(labels);
-        let dataset = Dataset::open(&folder.path().join("in")).unwrap();
-        let out = folder.path().join("out");
-        std::fs::create_dir(&out).unwrap();
+        let (folder, dataset, out) = small_brats(labels);
         brats(&dataset, &out, 0, Shard::WHOLE, false, &unwatched)
             .map_err(|error| folder.anonymous(&error.to_string()))?;
         let case = Dataset::open(&out).unwrap().load(0).unwrap();
@@ -153,26 +150,10 @@ fn labels_of_other_years_and_other_datasets() {
     insta::assert_snapshot!(prepared([1, 2, 9, 0]).unwrap_err());
 }
 
-#[test]
-fn two_cases_of_one_id_are_refused() {
-    let folder = Folder::new();
-    folder.image("t1.nii.gz", [1, 2, 3, 4], 1);
-    folder.labels("seg.nii.gz", [2, 3, 4], 5, 1);
-    folder.text("index.csv", "id,t1,seg\na,t1.nii.gz,seg.nii.gz\na,t1.nii.gz,seg.nii.gz\n");
-    let dataset = Dataset::open(folder.path()).unwrap();
-    let said = brats(&dataset, &folder.path().join("out"), 0, Shard::WHOLE, false, &unwatched)
-        .unwrap_err()
-        .to_string();
-    insta::assert_snapshot!(said);
-}
-
 /// The split of an earlier run counts only for the same seed.
 #[test]
 fn a_split_of_another_seed_is_refused() {
-    let folder = small_brats([1, 2, 4, 0]);
-    let dataset = Dataset::open(&folder.path().join("in")).unwrap();
-    let out = folder.path().join("out");
-    std::fs::create_dir(&out).unwrap();
+    let (folder, dataset, out) = small_brats([1, 2, 4, 0]);
     brats(&dataset, &out, 5, Shard::WHOLE, false, &unwatched).unwrap();
     let said = brats(&dataset, &out, 6, Shard::WHOLE, false, &unwatched).unwrap_err().to_string();
     insta::assert_snapshot!(folder.anonymous(&said));
@@ -181,10 +162,7 @@ fn a_split_of_another_seed_is_refused() {
 /// What is prepared is not normalized once more.
 #[test]
 fn a_prepared_dataset_has_its_own_config() {
-    let folder = small_brats([1, 2, 4, 0]);
-    let dataset = Dataset::open(&folder.path().join("in")).unwrap();
-    let out = folder.path().join("out");
-    std::fs::create_dir(&out).unwrap();
+    let (_folder, dataset, out) = small_brats([1, 2, 4, 0]);
     brats(&dataset, &out, 5, Shard::WHOLE, false, &unwatched).unwrap();
     let config = ssn_data::DataConfig::read(&out.join("ssn.toml")).unwrap();
     assert_eq!(config.normalization, ssn_data::Normalization::None);
@@ -203,10 +181,7 @@ fn a_prepared_dataset_has_its_own_config() {
 
 #[test]
 fn brats_waits_for_all_shards() {
-    let folder = small_brats([1, 2, 4, 0]);
-    let dataset = Dataset::open(&folder.path().join("in")).unwrap();
-    let out = folder.path().join("out");
-    std::fs::create_dir(&out).unwrap();
+    let (_folder, dataset, out) = small_brats([1, 2, 4, 0]);
     let shard = |number: usize| {
         let made = brats(&dataset, &out, 5, Shard::new(number, 2).unwrap(), false, &unwatched).unwrap();
         (made.prepared, made.kept, made.waiting.map(|waiting| waiting.done))

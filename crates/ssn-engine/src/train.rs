@@ -9,7 +9,6 @@ use ssn_cli::args::{Global, TrainArgs};
 use ssn_cli::exit::print;
 use ssn_cli::{Exit, Failure, progress};
 use ssn_nn::communicator::is_root;
-use ssn_train::run::StopReason;
 
 use crate::failure::failure;
 use crate::ranks::World;
@@ -39,7 +38,6 @@ pub fn run(args: &TrainArgs, global: &Global) -> Result<Exit, Failure> {
     print(&if global.json {
         let seconds = begin.elapsed().as_secs_f64();
         let best = best.map(|best| json!({ "step": best.step, "ged": best.score }));
-        let ended = word(ended);
         format!(
             "{:#}\n",
             json!({ "run": path, "ended": ended, "steps": steps, "best": best, "seconds": seconds })
@@ -70,16 +68,5 @@ fn config(args: &TrainArgs) -> TrainConfig {
         workers: args.workers.map(usize::from),
         bad_cases: if args.skip_check { BadCases::LeaveOut } else { BadCases::Refuse },
         allow_changed_data: args.allow_changed_data,
-    }
-}
-
-/// How a run ended, in JSON.
-fn word(ended: StopReason) -> &'static str {
-    match ended {
-        StopReason::Finished => "finished",
-        StopReason::Early => "early",
-        StopReason::Stopped => "stopped",
-        StopReason::OutOfTime => "out-of-time",
-        StopReason::NonFinite => "non-finite",
     }
 }

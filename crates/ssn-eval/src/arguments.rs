@@ -2,18 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use clap::builder::{MapValueParser, PossibleValuesParser, TypedValueParser};
 use ssn_core::sampling::MAX_WEIGHT;
-
-/// Reads one of some names.
-pub(crate) type OneOf<T> = MapValueParser<PossibleValuesParser, fn(String) -> T>;
-
-pub(crate) fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
-    names: [&'static str; N],
-    value: fn(String) -> T,
-) -> OneOf<T> {
-    PossibleValuesParser::new(names).map(value)
-}
 
 pub(crate) fn bin_count(text: &str) -> Result<usize, String> {
     whole_number(text, 1..=65_536, 15)

@@ -32,15 +32,9 @@ pub enum ScoreSet {
     All,
 }
 
-impl ScoreSet {
-    fn has(self, other: Self) -> bool {
-        self == other || self == Self::All
-    }
-}
-
 /// Whether one of some sets has the scores of another.
 pub(crate) fn asked(sets: &[ScoreSet], wanted: ScoreSet) -> bool {
-    sets.iter().any(|set| set.has(wanted))
+    sets.contains(&wanted) || sets.contains(&ScoreSet::All)
 }
 
 /// The bins of the calibration error of CURVAS.
@@ -99,7 +93,8 @@ impl ChallengeScores {
         }
         if asked(ScoreSet::Consensus) {
             scores.majority_dice = mask_dice(&prediction, &votes.majority());
-            scores.staple_dice = mask_dice(&prediction, &staple(input.raters, input.group)?.mask());
+            let consensus: Vec<bool> = staple(input.raters, input.group)?.iter().map(|p| *p >= 0.5).collect();
+            scores.staple_dice = mask_dice(&prediction, &consensus);
         }
         if asked(ScoreSet::Curvas) || asked(ScoreSet::Pdacvi) {
             scores.sample_volume_crps = Some(crps_of_samples(input.sample_volumes, input.rater_volumes)?);

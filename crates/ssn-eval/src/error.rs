@@ -10,6 +10,29 @@ use thiserror::Error;
 /// The result of every fallible function of this crate.
 pub type Result<T, E = EvalError> = std::result::Result<T, E>;
 
+/// What kind of error it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// A check of a dataset found problems.
+    ProblemsFound,
+    /// Settings that make no sense.
+    Usage,
+    /// A file or dataset that cannot be used.
+    BadData,
+    /// Something that is needed is not installed, such as CUDA.
+    Unavailable,
+    /// A defect of the program.
+    Internal,
+    /// Reading or writing failed, the disk is full, or the GPU stopped working.
+    Io,
+    /// Stopped on request; the same call goes on, and a training with `TrainConfig::resume`.
+    Stopped,
+    /// The computation met values that are not finite.
+    NonFinite,
+    /// The device has too little memory.
+    OutOfMemory,
+}
+
 /// A file, a folder or values that cannot be used.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
@@ -28,9 +51,9 @@ pub enum EvalError {
     Parts(String),
     /// More samples than a network that draws them itself left in the file of a case.
     #[error(
-        "case {case} holds {stored} sample{} that its network drew, but {needed} are needed; predict it again with \
+        "case {case} holds {} that its network drew, but {needed} are needed; predict it again with \
          --samples {needed}, or ask for fewer",
-        if *stored == 1 { "" } else { "s" }
+        ssn_data::text::counted(*stored, "sample")
     )]
     TooFewSamples { case: String, stored: usize, needed: u64 },
     /// Values that cannot be sampled or scored.
@@ -61,6 +84,26 @@ pub enum EvalError {
 }
 
 impl EvalError {
+    /// The kind, which programs can act on.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::File(error) | Self::Data(DataError::File(error)) => match error.problem {
+                Problem::Io(_) => ErrorKind::Io,
+                Problem::Memory { .. } => ErrorKind::OutOfMemory,
+                _ => ErrorKind::BadData,
+            },
+            Self::Write(_) | Self::Data(DataError::Write(_)) | Self::System { .. } => ErrorKind::Io,
+            Self::TooFewSamples { .. } | Self::Settings(_) | Self::Data(DataError::Setting { .. }) => {
+                ErrorKind::Usage
+            }
+            Self::Memory { .. } => ErrorKind::OutOfMemory,
+            Self::Internal(_) => ErrorKind::Internal,
+            Self::Unusable { .. } | Self::Parts(_) | Self::Core(_) | Self::Data(_) | Self::Mismatch(_) => {
+                ErrorKind::BadData
+            }
+        }
+    }
+
     pub(crate) fn settings(message: impl ToString) -> Self {
         Self::Settings(message.to_string())
     }

@@ -37,7 +37,7 @@ pub mod sampling;
 pub mod scores;
 
 pub use challenges::ScoreSet;
-pub use error::{EvalError, Result};
+pub use error::{ErrorKind, EvalError, Result};
 pub use evaluation::{
     EvaluateConfig, Evaluated, Evaluation, Part, Scored, Settings, evaluate, evaluate_shard,
 };
@@ -46,3 +46,14 @@ pub use predictions::*;
 pub use report::{ReportConfig, ReportFiles, report, training_picture};
 pub use sampling::{MapFormat, SampleConfig, SampledFiles, sample};
 pub use scores::{CaseMaps, CaseScores, GedDistance, Reliability, ScoreConfig, score, score_maps};
+
+/// Each of some things once, in their order.
+fn unique<T: PartialEq>(things: impl Iterator<Item = T>) -> Vec<T> {
+    let mut found = vec![];
+    for thing in things {
+        if !found.contains(&thing) {
+            found.push(thing);
+        }
+    }
+    found
+}

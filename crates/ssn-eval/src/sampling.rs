@@ -11,7 +11,7 @@ use ssn_data::text::csv_text;
 use ssn_io::{Limits, write, write_labels};
 
 #[cfg(feature = "clap")]
-use crate::arguments::{OneOf, named_weight, numbered_weight, one_of, weight};
+use crate::arguments::{named_weight, numbered_weight, weight};
 use crate::error::{EvalError, Result};
 use crate::memory::check_memory;
 use crate::predictions::{
@@ -96,12 +96,15 @@ impl SampleConfig {
 
 /// Formats of label maps and maps of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum MapFormat {
     /// NIfTI, compressed.
+    #[cfg_attr(feature = "clap", value(name = "nii.gz"))]
     NiiGz,
     /// NRRD, compressed.
     Nrrd,
     /// Segmentation of 3D Slicer: label maps with the names of the classes.
+    #[cfg_attr(feature = "clap", value(name = "seg.nrrd"))]
     SegNrrd,
     /// MetaImage, compressed.
     Mha,
@@ -110,9 +113,6 @@ pub enum MapFormat {
 }
 
 impl MapFormat {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::NiiGz, Self::Nrrd, Self::SegNrrd, Self::Mha, Self::Png];
-
     /// The ending of names.
     pub fn ending(self) -> &'static str {
         match self {
@@ -122,17 +122,6 @@ impl MapFormat {
             Self::Mha => ".mha",
             Self::Png => ".png",
         }
-    }
-}
-
-#[cfg(feature = "clap")]
-impl clap::builder::ValueParserFactory for MapFormat {
-    type Parser = OneOf<Self>;
-
-    fn value_parser() -> Self::Parser {
-        one_of(Self::ALL.map(|format| &format.ending()[1..]), |name| {
-            Self::ALL.into_iter().find(|format| format.ending()[1..] == name).unwrap_or(Self::NiiGz)
-        })
     }
 }
 
@@ -155,15 +144,15 @@ pub fn sample(config: &SampleConfig, progress: OnProgress<'_>) -> Result<Sampled
     for case in &cases {
         case.header.check_samples(config.first + config.samples)?;
     }
-    let outputs = Outputs::new(config, &cases)?;
+    config.prepare_folder(&cases)?;
     let phase = Phase::new(progress, "sampling", cases.len() * config.samples as usize, "samples");
     let mut rows = vec![];
     for (case, steering) in cases.iter().zip(&steerings) {
-        rows.extend(draw(config, case, steering, &outputs, &phase)?);
+        rows.extend(draw(config, case, steering, &phase)?);
     }
     drop(phase);
-    outputs.write_table(&rows)?;
-    Ok(SampledFiles { cases: cases.len(), rows, table: outputs.table() })
+    config.write_table(&rows)?;
+    Ok(SampledFiles { cases: cases.len(), rows, table: config.table() })
 }
 
 /// Refuses two files of one case.
@@ -188,7 +177,6 @@ fn draw(
     config: &SampleConfig,
     case: &Found,
     steering: &Steering,
-    outputs: &Outputs,
     phase: &Phase<'_>,
 ) -> Result<Vec<SampledClass>> {
     let file = DistributionFile::read(&case.path, &Limits::default())?;
@@ -199,11 +187,11 @@ fn draw(
     for block in blocks(numbers.clone(), file.description().voxels()) {
         let maps = source.labels(block.clone())?;
         let count = maps.len();
-        rows.extend(outputs.write_samples(&file, block, maps)?);
+        rows.extend(config.write_samples(&file, block, maps)?);
         phase.advance(count, case.id());
     }
     if config.probabilities || config.entropy {
-        write_summary(config, &file, steering, outputs)?;
+        write_summary(config, &file, steering)?;
     }
     Ok(rows)
 }
@@ -217,22 +205,17 @@ fn check_maps(file: &DistributionFile) -> Result<()> {
 }
 
 /// Writes the mean probabilities of the samples, and their entropy.
-fn write_summary(
-    config: &SampleConfig,
-    file: &DistributionFile,
-    steering: &Steering,
-    outputs: &Outputs,
-) -> Result<()> {
+fn write_summary(config: &SampleConfig, file: &DistributionFile, steering: &Steering) -> Result<()> {
     let case = &file.description().case;
     let numbers = config.first..config.first + config.samples;
     let summary = summarize(file, config.seed, steering, numbers, &[])?;
     if config.probabilities {
         let image = file.probabilities_as_image(&summary.mean_probabilities()?)?;
-        write(&outputs.map(case, Output::Probabilities), &image)?;
+        write(&config.map_path(case, Output::Probabilities), &image)?;
     }
     if config.entropy {
         let image = file.rows_as_image(&summary.marginal_entropy()?, |_| 0.0)?;
-        write(&outputs.map(case, Output::Entropy), &image)?;
+        write(&config.map_path(case, Output::Entropy), &image)?;
     }
     Ok(())
 }
@@ -254,48 +237,43 @@ pub struct SampledClass {
     pub milliliters: Option<f64>,
 }
 
-struct Outputs {
-    folder: PathBuf,
-    format: Option<MapFormat>,
-}
-
-impl Outputs {
+impl SampleConfig {
     /// Makes the folder, once it is sure that every file can be written and none is lost.
-    fn new(config: &SampleConfig, cases: &[Found]) -> Result<Self> {
-        let outputs = Self { folder: config.out.clone(), format: config.format };
-        check_format(config, cases)?;
-        let mut paths = vec![outputs.table()];
+    fn prepare_folder(&self, cases: &[Found]) -> Result<()> {
+        check_format(self, cases)?;
+        let mut paths = vec![self.table()];
         for case in cases {
-            let samples = config.first..config.first + config.samples;
-            paths.extend(samples.map(|number| outputs.sample(&case.header.description, number)));
-            let maps = [(config.probabilities, Output::Probabilities), (config.entropy, Output::Entropy)];
-            paths
-                .extend(maps.iter().filter(|(asked, _)| *asked).map(|(_, map)| outputs.map(case.id(), *map)));
+            let samples = self.first..self.first + self.samples;
+            paths.extend(samples.map(|number| self.sample_path(&case.header.description, number)));
+            for (asked, map) in [(self.probabilities, Output::Probabilities), (self.entropy, Output::Entropy)]
+            {
+                paths.extend(asked.then(|| self.map_path(case.id(), map)));
+            }
         }
         let names: Vec<String> = paths.iter().map(|path| name_of(path)).collect();
-        claim(&config.out, &names)?;
+        claim(&self.out, &names)?;
         let names: BTreeSet<String> = names.into_iter().collect();
-        check_free(&outputs.table(), config.overwrite)?;
-        if !outputs.table().exists() {
+        check_free(&self.table(), self.overwrite)?;
+        if !self.table().exists() {
             // The table comes last: samples without one were left by a command that did not come to its end.
-            remove_own_files(&config.out, |name| name.contains("_sample_") && !names.contains(name))?;
+            remove_own_files(&self.out, |name| name.contains("_sample_") && !names.contains(name))?;
         }
-        Ok(outputs)
+        Ok(())
     }
 
     fn table(&self) -> PathBuf {
-        self.folder.join("samples.csv")
+        self.out.join("samples.csv")
     }
 
-    fn sample(&self, about: &Description, number: u64) -> PathBuf {
+    fn sample_path(&self, about: &Description, number: u64) -> PathBuf {
         let usual = if about.is_picture() { MapFormat::Png } else { MapFormat::NiiGz };
         let ending = self.format.unwrap_or(usual).ending();
-        self.folder.join(format!("{}_sample_{number}{ending}", file_stem(&about.case)))
+        self.out.join(format!("{}_sample_{number}{ending}", file_stem(&about.case)))
     }
 
-    fn map(&self, id: &str, output: Output) -> PathBuf {
+    fn map_path(&self, id: &str, output: Output) -> PathBuf {
         let ending = self.format.unwrap_or(MapFormat::NiiGz).ending();
-        self.folder.join(format!("{}_{}{ending}", file_stem(id), output.name()))
+        self.out.join(format!("{}_{}{ending}", file_stem(id), output.name()))
     }
 
     /// Writes some samples of a case as label maps of the whole image, and gives their volumes.
@@ -311,7 +289,7 @@ impl Outputs {
             .zip(numbers.collect::<Vec<_>>())
             .map(|(map, number)| {
                 let labels = file.labels_on_image(&map)?;
-                let path = self.sample(file.description(), number);
+                let path = self.sample_path(file.description(), number);
                 let rows = volumes(file, number, &path, &labels);
                 write_labels(&path, &file.as_image(labels)?, &segments)?;
                 Ok(rows)

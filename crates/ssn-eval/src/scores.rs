@@ -292,8 +292,7 @@ impl CaseScores {
 
     /// The DSC of the prediction: the mean over masks of the mean over raters, where they have a value.
     pub fn mean_dice(&self) -> Option<f64> {
-        let of_groups: Vec<f64> = self.groups.iter().filter_map(|group| mean(&group.dsc)).collect();
-        (!of_groups.is_empty()).then(|| of_groups.iter().sum::<f64>() / of_groups.len() as f64)
+        mean(self.groups.iter().filter_map(|group| mean(group.dsc.iter().copied().flatten())))
     }
 }
 
@@ -417,7 +416,7 @@ impl Reliability {
 
     /// The class-wise calibration error: the mean over the foreground classes of that of each.
     pub fn foreground_ece(&self) -> Option<f64> {
-        mean(&self.classes.iter().map(|bins| ece_of_bins(bins)).collect::<Vec<_>>())
+        mean(self.classes.iter().filter_map(|bins| ece_of_bins(bins)))
     }
 
     /// The bins of all foreground classes together: an observation is one of a voxel, a rater and a class.
@@ -502,20 +501,13 @@ pub fn score_maps(maps: &CaseMaps<'_>, raters: &[LabelMap], config: &ScoreConfig
             &found
         }
     };
-    let mut scores = score_planes(maps, predicted, &samples, raters, config)?;
-    if !config.voxelwise && config.sets.is_empty() {
-        return Ok(scores);
-    }
-    let frequencies = LabelFrequencies::of(maps.samples)?;
-    let probabilities = maps.probabilities.map_or_else(|| frequencies.probabilities(), <[f32]>::to_vec);
-    if !config.sets.is_empty() {
-        score_challenges(&mut scores, maps, predicted, &samples, raters, Some(&probabilities), config)?;
-    }
-    if config.voxelwise {
-        let likelihood = Likelihood { probabilities, log_likelihoods: vec![], effective_samples: vec![] };
-        scores.voxelwise = Some(score_voxels(likelihood, Some(frequencies), raters, config)?);
-    }
-    Ok(scores)
+    score_planes(maps, predicted, samples, raters, config, || {
+        let frequencies = LabelFrequencies::of(maps.samples)?;
+        let probabilities = maps.probabilities.map_or_else(|| frequencies.probabilities(), <[f32]>::to_vec);
+        let (log_likelihoods, effective_samples) = (vec![], vec![]);
+        let frequencies = Some(frequencies);
+        Ok(Some(Likelihood { probabilities, frequencies, log_likelihoods, effective_samples }))
+    })
 }
 
 /// Scores a case.
@@ -541,66 +533,19 @@ pub fn score(file: &DistributionFile, raters: &[LabelMap], config: &ScoreConfig)
         samples: &[],
         probabilities: None,
     };
-    let mut scores = score_planes(&maps, &prediction, &planes, raters, config)?;
-    let needs_probabilities = config.voxelwise || !config.sets.is_empty();
-    if !needs_probabilities {
-        return Ok(scores);
-    }
-    if about.labels_only {
-        score_challenges(&mut scores, &maps, &prediction, &planes, raters, None, config)?;
-        return Ok(scores);
-    }
-    let likelihood = Likelihood::new(file, raters, config)?;
-    if !config.sets.is_empty() {
-        let probabilities = Some(likelihood.probabilities.as_slice());
-        score_challenges(&mut scores, &maps, &prediction, &planes, raters, probabilities, config)?;
-    }
-    // Label maps of all samples take much memory.
-    drop(planes);
-    if config.voxelwise {
-        scores.voxelwise = Some(score_voxels(likelihood, frequencies, raters, config)?);
-    }
-    Ok(scores)
+    score_planes(&maps, &prediction, planes, raters, config, || {
+        (!about.labels_only).then(|| Likelihood::new(file, raters, frequencies, config)).transpose()
+    })
 }
 
-/// Adds the scores of the challenges, by the probabilities `[l, v]` where they are known.
-fn score_challenges(
-    scores: &mut CaseScores,
-    maps: &CaseMaps<'_>,
-    prediction: &LabelMap,
-    samples: &[BitPlanes],
-    raters: &[LabelMap],
-    probabilities: Option<&[f32]>,
-    config: &ScoreConfig,
-) -> Result<()> {
-    let groups = config.groups_of(maps.classes)?;
-    for (of_group, (_, group)) in scores.groups.iter_mut().zip(&groups) {
-        let voxel = maps.voxel_volume();
-        let sample_volumes: Vec<f64> = samples.iter().map(|map| group.volume(map) as f64 * voxel).collect();
-        let input = ChallengeInput {
-            group,
-            prediction,
-            raters,
-            probabilities,
-            sample_volumes: &sample_volumes,
-            rater_volumes: &of_group.volumes.raters,
-            voxel,
-        };
-        of_group.challenges = Some(ChallengeScores::new(&input, &config.sets)?);
-    }
-    if let Some(probabilities) = probabilities {
-        scores.challenge_ece = ChallengeEce::new(maps.size, raters, probabilities, &config.sets)?;
-    }
-    Ok(())
-}
-
-/// All scores but those of probabilities.
+/// All scores; `likelihood` is called if those of probabilities are asked for, and gives nothing where these are not known.
 fn score_planes(
     maps: &CaseMaps<'_>,
     prediction: &LabelMap,
-    samples: &[BitPlanes],
+    samples: Vec<BitPlanes>,
     raters: &[LabelMap],
     config: &ScoreConfig,
+    likelihood: impl FnOnce() -> Result<Option<Likelihood>>,
 ) -> Result<CaseScores> {
     config.check()?;
     let labels = maps.classes.len();
@@ -608,8 +553,8 @@ fn score_planes(
     check_raters(maps.case, voxels, labels, raters)?;
     let groups = config.groups_of(maps.classes)?;
     let rater_planes: Vec<BitPlanes> = raters.iter().map(BitPlanes::new).collect();
-    let distances = PairwiseDistances::with(samples, &rater_planes, config.distance.rule())?;
-    let dice = PairwiseDice::new(samples, &rater_planes, &ClassGroup::each(labels))?;
+    let distances = PairwiseDistances::with(&samples, &rater_planes, config.distance.rule())?;
+    let dice = PairwiseDice::new(&samples, &rater_planes, &ClassGroup::each(labels))?;
     let mmis = asked(&config.sets, ScoreSet::Mmis);
     let (m, n) = (samples.len(), raters.len());
     let ged_at = |&count: &usize| -> Result<GedAt> {
@@ -618,16 +563,26 @@ fn score_planes(
     };
     let all = distances.ged(PairStatistic::V)?;
     let hm_iou = (matched_pairs(m, n) <= MAX_MATCHED).then(|| distances.hm_iou()).transpose()?;
+    let needs_probabilities = config.voxelwise || !config.sets.is_empty();
+    let likelihood = needs_probabilities.then(likelihood).transpose()?.flatten();
+    let probabilities = likelihood.as_ref().map(|likelihood| likelihood.probabilities.as_slice());
     let masks = GroupInput {
         maps,
         prediction,
         prediction_planes: BitPlanes::new(prediction),
-        samples,
+        samples: &samples,
         raters,
         rater_planes: &rater_planes,
+        probabilities,
         config,
     };
-    Ok(CaseScores {
+    let challenge_ece = match probabilities {
+        Some(probabilities) if !config.sets.is_empty() => {
+            ChallengeEce::new(maps.size, raters, probabilities, &config.sets)?
+        }
+        _ => ChallengeEce::default(),
+    };
+    let scores = CaseScores {
         samples: m,
         raters: n,
         sets: config.sets.clone(),
@@ -640,12 +595,17 @@ fn score_planes(
         max_dice: Some(dice.max_of_raters()),
         max_dice_of_samples: mmis.then(|| dice.max_of_samples()),
         matched_dice: dice.matched().filter(|_| mmis),
-        challenge_ece: ChallengeEce::default(),
-        empty_samples: empty_samples(samples, &rater_planes),
+        challenge_ece,
+        empty_samples: empty_samples(&samples, &rater_planes),
         in_voxels: maps.spacing.is_none(),
         groups: groups.iter().map(|(name, group)| masks.score(name, group)).collect::<Result<_>>()?,
         voxelwise: None,
-    })
+    };
+    // Label maps of all samples take much memory.
+    drop(samples);
+    let likelihood = likelihood.filter(|_| config.voxelwise);
+    let voxelwise = likelihood.map(|likelihood| score_voxels(likelihood, raters, config)).transpose()?;
+    Ok(CaseScores { voxelwise, ..scores })
 }
 
 /// The share of nearly empty samples, where every rater marked something.
@@ -716,6 +676,8 @@ struct GroupInput<'a> {
     samples: &'a [BitPlanes],
     raters: &'a [LabelMap],
     rater_planes: &'a [BitPlanes],
+    /// `[l, v]`, where they are asked for and known.
+    probabilities: Option<&'a [f32]>,
     config: &'a ScoreConfig,
 }
 
@@ -727,6 +689,18 @@ impl GroupInput<'_> {
         let surface = surfaces.then(|| self.surfaces(group, &group.mask(self.prediction)?)).transpose()?;
         let sample_surface =
             (surfaces && self.config.surface_samples > 0).then(|| self.sample_surfaces(group)).transpose()?;
+        let (volumes, sample_volumes) = self.volumes(group)?;
+        let input = ChallengeInput {
+            group,
+            prediction: self.prediction,
+            raters: self.raters,
+            probabilities: self.probabilities,
+            sample_volumes: &sample_volumes,
+            rater_volumes: &volumes.raters,
+            voxel: self.maps.voxel_volume(),
+        };
+        let sets = &self.config.sets;
+        let challenges = (!sets.is_empty()).then(|| ChallengeScores::new(&input, sets)).transpose()?;
         Ok(GroupScores {
             name: name.to_owned(),
             dsc,
@@ -734,8 +708,8 @@ impl GroupInput<'_> {
             samples: samples.collect::<Result<_>>()?,
             surface,
             sample_surface,
-            challenges: None,
-            volumes: self.volumes(group)?,
+            challenges,
+            volumes,
         })
     }
 
@@ -743,7 +717,7 @@ impl GroupInput<'_> {
         let dice = SampleDice::new(&self.prediction_planes, self.samples, rater, group)?;
         let [low, middle, high] = QUANTILES.map(|q| dice.quantile(q));
         Ok(SampleScores {
-            mean: mean(&dice.samples),
+            mean: mean(dice.samples.iter().copied().flatten()),
             quantiles: [low?, middle?, high?],
             better_than_prediction: dice.better_than_prediction(),
         })
@@ -774,7 +748,7 @@ impl GroupInput<'_> {
         let each = first.map(|sample| self.surfaces(group, &sample.mask(group.classes())));
         let each = each.collect::<Result<Vec<_>>>()?;
         let over = |rater: usize, value: fn(&SurfaceScores) -> Option<f64>| {
-            mean(&each.iter().map(|scores| value(&scores[rater])).collect::<Vec<_>>())
+            mean(each.iter().filter_map(|scores| value(&scores[rater])))
         };
         let of_rater = |rater| SurfaceScores {
             hd95: over(rater, |s| s.hd95),
@@ -785,16 +759,18 @@ impl GroupInput<'_> {
         Ok((0..self.raters.len()).map(of_rater).collect())
     }
 
-    fn volumes(&self, group: &ClassGroup) -> Result<Volumes> {
+    /// How large a mask is, and the volume of each sample.
+    fn volumes(&self, group: &ClassGroup) -> Result<(Volumes, Vec<f64>)> {
         let voxel = self.maps.voxel_volume();
         let volume = |map: &BitPlanes| group.volume(map) as f64 * voxel;
         let of_samples: Vec<f64> = self.samples.iter().map(volume).collect();
         let [low, middle, high] = QUANTILES.map(|q| quantile(&of_samples, q));
-        Ok(Volumes {
+        let volumes = Volumes {
             prediction: volume(&self.prediction_planes),
             samples: [low?, middle?, high?],
             raters: self.rater_planes.iter().map(volume).collect(),
-        })
+        };
+        Ok((volumes, of_samples))
     }
 }
 
@@ -802,12 +778,19 @@ impl GroupInput<'_> {
 struct Likelihood {
     /// `[l, v]` on the whole image.
     probabilities: Vec<f32>,
+    /// How often each class occurs among the samples.
+    frequencies: Option<LabelFrequencies>,
     log_likelihoods: Vec<f64>,
     effective_samples: Vec<f64>,
 }
 
 impl Likelihood {
-    fn new(file: &DistributionFile, raters: &[LabelMap], config: &ScoreConfig) -> Result<Self> {
+    fn new(
+        file: &DistributionFile,
+        raters: &[LabelMap],
+        frequencies: Option<LabelFrequencies>,
+        config: &ScoreConfig,
+    ) -> Result<Self> {
         // Label maps of samples do not say how likely other labels are.
         let likely = if file.description().kind == Kind::Sampled { &[] } else { raters };
         let on_region: Vec<LabelMap> = likely
@@ -820,14 +803,13 @@ impl Likelihood {
         let rows = summary.mean_probabilities()?;
         drop(summary);
         let probabilities = file.probabilities_on_image(&rows)?;
-        Ok(Self { probabilities, log_likelihoods, effective_samples })
+        Ok(Self { probabilities, frequencies, log_likelihoods, effective_samples })
     }
 }
 
 /// Scores of the probabilities of single voxels, and the likelihood of raters.
 fn score_voxels(
-    Likelihood { probabilities, log_likelihoods, effective_samples }: Likelihood,
-    frequencies: Option<LabelFrequencies>,
+    Likelihood { probabilities, frequencies, log_likelihoods, effective_samples }: Likelihood,
     raters: &[LabelMap],
     config: &ScoreConfig,
 ) -> Result<VoxelScores> {
@@ -864,10 +846,10 @@ pub fn memory(header: &Header, raters: usize, config: &ScoreConfig) -> usize {
     [stored, planes, maps, rest].into_iter().fold(distribution, usize::saturating_add)
 }
 
-/// The mean of the values that are defined.
-pub(crate) fn mean(values: &[Option<f64>]) -> Option<f64> {
-    let defined: Vec<f64> = values.iter().copied().flatten().collect();
-    (!defined.is_empty()).then(|| defined.iter().sum::<f64>() / defined.len() as f64)
+/// The mean of values; none without one.
+pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let values: Vec<f64> = values.into_iter().collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 #[cfg(test)]
@@ -888,19 +870,6 @@ mod tests {
         assert_eq!(Group::parse("core = a + b"), Ok(("core".to_owned(), classes)));
         for wrong in ["core", "=a", "core=", "core=a+"] {
             assert!(Group::parse(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn settings_are_checked() {
-        let good = ScoreConfig::default();
-        assert!(good.check().is_ok());
-        for wrong in [
-            ScoreConfig { samples: 0, ..good.clone() },
-            ScoreConfig { bins: 0, ..good.clone() },
-            ScoreConfig { tolerance: f64::NAN, ..good.clone() },
-        ] {
-            assert!(wrong.check().unwrap_err().to_string().contains(", but "));
         }
     }
 }

@@ -291,6 +291,8 @@ fn raters_and_settings_must_fit() {
             refuse(&[LabelMap::new(vec![0; 12], 3).unwrap()], &fast),
             refuse(&[LabelMap::new(vec![0; 60], 4).unwrap()], &fast),
             refuse(&raters(1), &ScoreConfig { samples: 0, ..fast.clone() }),
+            refuse(&raters(1), &ScoreConfig { bins: 0, ..fast.clone() }),
+            refuse(&raters(1), &ScoreConfig { tolerance: f64::NAN, ..fast.clone() }),
             refuse(&raters(1), &ScoreConfig { groups: vec![group], ..fast.clone() }),
         ]
         .join("\n")

@@ -11,12 +11,12 @@ use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 
 use ssn_io::formats::{metaimage, nrrd};
-use ssn_io::{Image, Limits};
+use ssn_io::{Image, Limits, read};
 
 fn main() -> Result<(), Box<dyn Error>> {
     for line in io::stdin().lock().lines() {
         let path = PathBuf::from(line?);
-        let answer = match read(&path) {
+        let answer = match read(&path, &Limits::default()) {
             Ok(image) => {
                 write_beside(&path, &image)?;
                 let (geometry, [c, d, h, w]) = (image.geometry, image.shape);
@@ -25,31 +25,11 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let numbers: Vec<String> = numbers.map(|x| format!("{x:?}")).collect();
                 format!("ok {:?} {c} {d} {h} {w} {}", image.voxels.kind(), numbers.join(" "))
             }
-            Err(reason) => format!("refused {reason}"),
+            Err(error) => format!("refused {}", error.problem),
         };
         writeln!(io::stdout(), "{answer}")?;
     }
     Ok(())
-}
-
-fn read(path: &Path) -> Result<Image, Box<dyn Error>> {
-    if path.is_dir() {
-        return Ok(ssn_io::read(path, &Limits::default())?);
-    }
-    let (bytes, limits) = (fs::read(path)?, Limits::default());
-    let beside = |name: &str| fs::read(path.with_file_name(name));
-    let image = if path.extension().is_some_and(|end| end == "nrrd" || end == "nhdr") {
-        match nrrd::parse_header(&bytes, &limits)?.data_file() {
-            Some(name) => nrrd::parse_detached(&bytes, &beside(name)?, &limits)?,
-            None => nrrd::parse(&bytes, &limits)?,
-        }
-    } else {
-        match metaimage::parse_header(&bytes, &limits)?.data_file() {
-            Some(name) => metaimage::parse_detached(&bytes, &beside(name)?, &limits)?,
-            None => metaimage::parse(&bytes, &limits)?,
-        }
-    };
-    Ok(image)
 }
 
 fn write_beside(path: &Path, image: &Image) -> Result<(), Box<dyn Error>> {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use half::{bf16, f16};
 
-use crate::error::Problem;
+use crate::error::{Problem, refused};
 use crate::geometry::Geometry;
 use crate::limits::Limits;
 use crate::volume::Image;
@@ -34,12 +34,9 @@ impl Array {
             [d, h, w] => [1, d, h, w],
             [c, d, h, w] => [c, d, h, w],
             _ => {
-                return Err(Problem::Field {
-                    field: "the shape of the array",
-                    found: format!("{:?}", self.shape),
-                    allowed: "[h, w], [d, h, w] or [c, d, h, w]",
-                    advice: "reshape the array before saving it",
-                });
+                let (found, allowed) = (format!("{:?}", self.shape), "[h, w], [d, h, w] or [c, d, h, w]");
+                let advice = "reshape the array before saving it";
+                return Err(refused("the shape of the array", found, allowed, advice));
             }
         };
         Image::new(self.voxels, shape, Geometry::default(), limits)
@@ -111,12 +108,11 @@ impl Element {
             Self::Bf16 => Ok(halves(|bits| bf16::from_bits(bits).to_f32())),
             Self::Bool => match bytes.iter().position(|&b| b > 1) {
                 None => Ok(Voxels::U8(bytes.to_vec())),
-                Some(place) => Err(Problem::Field {
-                    field: "a value of type bool",
-                    found: format!("{} at value {place}", bytes[place]),
-                    allowed: "0 or 1",
-                    advice: "the file is damaged: save the array again",
-                }),
+                Some(place) => {
+                    let found = format!("{} at value {place}", bytes[place]);
+                    let advice = "the file is damaged: save the array again";
+                    Err(refused("a value of type bool", found, "0 or 1", advice))
+                }
             },
         }
     }

@@ -7,9 +7,12 @@
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, Write};
+use std::num::NonZeroU64;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use rustix::fs::{Advice, OFlags, fadvise};
 use thiserror::Error;
 
 /// A file that could not be written.
@@ -92,17 +95,11 @@ impl Seek for Flushing<'_> {
 
 /// Asks the system to write the last `count` bytes before the present place, without waiting. Linux does that with pages that
 /// are said not to be needed; it may refuse.
-#[cfg(target_os = "linux")]
 fn begin_flush(file: &mut File, count: u64) {
-    use rustix::fs::{Advice, fadvise};
     if let Ok(end) = file.stream_position() {
-        let _ =
-            fadvise(&*file, end.saturating_sub(count), std::num::NonZeroU64::new(count), Advice::DontNeed);
+        let _ = fadvise(&*file, end.saturating_sub(count), NonZeroU64::new(count), Advice::DontNeed);
     }
 }
-
-#[cfg(not(target_os = "linux"))]
-fn begin_flush(_: &mut File, _: u64) {}
 
 /// Writes a folder through `fill`, atomically: files and folder are on the disk before the folder takes its name.
 ///
@@ -222,13 +219,8 @@ pub fn open_own(path: &Path, append: bool) -> io::Result<File> {
     if !append {
         options.truncate(false);
     }
-    #[cfg(unix)]
-    {
-        use rustix::fs::OFlags;
-        use std::os::unix::fs::OpenOptionsExt;
-        // A pipe would wait for somebody who reads it.
-        options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);
-    }
+    // A pipe would wait for somebody who reads it.
+    options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);
     let file = options.open(path)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
@@ -243,12 +235,7 @@ fn parent(path: &Path) -> &Path {
 
 /// Temporary files and folders are private to the user; a result should be as readable as any other.
 fn set_permissions(path: &Path, mode: u32) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
-    }
-    Ok(())
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
 }
 
 #[cfg(test)]
@@ -325,7 +312,6 @@ mod tests {
         });
     }
 
-    #[cfg(unix)]
     #[test]
     fn files_of_ours_are_no_links() {
         let folder = tempfile::tempdir().unwrap();

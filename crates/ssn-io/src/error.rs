@@ -18,6 +18,7 @@ pub struct FileError {
 
 /// The reason why a file, or bytes that claim to be one, cannot be used.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum Problem {
     /// The system refused to read or write.
     #[error("{0}")]
@@ -27,27 +28,16 @@ pub enum Problem {
     Field {
         /// The field, as the format's documents name it.
         field: &'static str,
-        /// What was found.
         found: String,
-        /// What is allowed.
         allowed: &'static str,
-        /// What to do next.
         advice: &'static str,
     },
     /// The file ends early.
     #[error("{part} needs {needed} bytes, but only {found} are there; the file is cut off: copy it again")]
-    Truncated {
-        /// The part that is incomplete.
-        part: &'static str,
-        /// Bytes that the part needs.
-        needed: u64,
-        /// Bytes that are there.
-        found: u64,
-    },
+    Truncated { part: &'static str, needed: u64, found: u64 },
     /// A checksum or the structure of compressed data is wrong.
     #[error("{part} is damaged ({reason}): copy the file again from where it came")]
     Damaged {
-        /// The part that is damaged.
         part: &'static str,
         /// What the decoder said.
         reason: String,
@@ -57,11 +47,8 @@ pub enum Problem {
         "{what} is {found}, above the limit of {limit}; if the file is genuine, raise the limit `{name}`"
     )]
     Limit {
-        /// What is too large.
         what: &'static str,
-        /// The size found.
         found: u64,
-        /// The limit.
         limit: u64,
         /// The field of [`Limits`](crate::Limits) to raise.
         name: &'static str,
@@ -75,17 +62,11 @@ pub enum Problem {
     Memory {
         /// Bytes that the file takes in memory.
         needed: u64,
-        /// Bytes that are left.
         left: u64,
     },
     /// A feature of the format that this reader does not know.
     #[error("{what} is not supported; {advice}")]
-    Unsupported {
-        /// The feature.
-        what: String,
-        /// What to do next.
-        advice: &'static str,
-    },
+    Unsupported { what: String, advice: &'static str },
 }
 
 impl Problem {
@@ -93,4 +74,14 @@ impl Problem {
     pub fn in_file(self, path: impl Into<PathBuf>) -> FileError {
         FileError { path: path.into(), problem: self }
     }
+}
+
+/// The problem of a field whose value, as `found` describes it, is not allowed.
+pub(crate) fn refused(
+    field: &'static str,
+    found: impl ToString,
+    allowed: &'static str,
+    advice: &'static str,
+) -> Problem {
+    Problem::Field { field, found: found.to_string(), allowed, advice }
 }

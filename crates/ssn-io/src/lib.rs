@@ -45,5 +45,5 @@ pub use geometry::{Difference, Differences, Geometry, Tolerance};
 pub use limits::Limits;
 pub use open::{open_file, read_file, read_text};
 pub use own_files::{OWN_FILES, adopt, claim, own_files};
-pub use volume::{Image, Source, Volume};
+pub use volume::{Image, Volume};
 pub use voxels::{ByteOrder, VoxelType, Voxels};

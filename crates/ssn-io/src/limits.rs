@@ -1,6 +1,6 @@
 //! How large things may be. Every reader asks here before it allocates.
 
-use crate::error::Problem;
+use crate::error::{Problem, refused};
 use crate::memory::available_bytes;
 
 /// Bytes of a value in single precision.
@@ -27,6 +27,11 @@ pub fn check_left(needed: u64) -> Result<(), Problem> {
         Some(left) if needed > left => Err(Problem::Memory { needed, left }),
         _ => Ok(()),
     }
+}
+
+/// Refuses what is above a limit, the field `name` of [`Limits`].
+pub(crate) fn within(what: &'static str, found: u64, limit: u64, name: &'static str) -> Result<(), Problem> {
+    if found > limit { Err(Problem::Limit { what, found, limit, name }) } else { Ok(()) }
 }
 
 /// What [`memory_of`] says, less what is given back in between.
@@ -94,23 +99,17 @@ impl Limits {
 
     /// Refuses a file that would cost too much memory for its size.
     pub(crate) fn check_memory(&self, found: u64, file_bytes: u64) -> Result<(), Problem> {
-        let limit = self.memory(file_bytes);
-        if found <= limit {
-            return Ok(());
-        }
-        Err(Problem::Limit { what: "the memory for this file", found, limit, name: "memory_ratio" })
+        within("the memory for this file", found, self.memory(file_bytes), "memory_ratio")
     }
 
     /// The number of values of a shape, if it is positive, does not overflow and is within the limit.
     pub fn check_values(&self, shape: &[usize]) -> Result<usize, Problem> {
         let values = shape.iter().try_fold(1u64, |product, &n| product.checked_mul(n as u64));
         match values {
-            Some(0) => Err(Problem::Field {
-                field: "the shape",
-                found: format!("{shape:?}"),
-                allowed: "positive along every axis",
-                advice: "the image holds no values: export it again",
-            }),
+            Some(0) => {
+                let advice = "the image holds no values: export it again";
+                Err(refused("the shape", format!("{shape:?}"), "positive along every axis", advice))
+            }
             Some(values) if values <= self.values => Ok(values as usize),
             values => Err(Problem::Limit {
                 what: "the number of values",
@@ -123,15 +122,7 @@ impl Limits {
 
     /// Refuses a file, or decompressed data, of too many bytes.
     pub fn check_file_bytes(&self, found: u64) -> Result<(), Problem> {
-        if found <= self.file_bytes {
-            return Ok(());
-        }
-        Err(Problem::Limit {
-            what: "the size of the file",
-            found,
-            limit: self.file_bytes,
-            name: "file_bytes",
-        })
+        within("the size of the file", found, self.file_bytes, "file_bytes")
     }
 }
 
@@ -139,7 +130,6 @@ impl Limits {
 mod tests {
     use super::*;
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn nothing_takes_more_memory_than_is_left() {
         assert!(check_left(1 << 20).is_ok());

@@ -101,7 +101,6 @@ mod tests {
         assert_eq!(left_to_process(&limits("5000"), "VmSize:\t       2 kB\n"), Some(2952));
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn something_is_left_here() {
         assert!(available_bytes().is_some_and(|bytes| bytes > 1 << 20));

@@ -2,25 +2,21 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-use crate::error::Problem;
+use rustix::fs::OFlags;
+
+use crate::error::{Problem, refused};
 
 /// Opens a plain file to read. The type is that of what was opened, so that nothing can be exchanged in between.
 ///
 /// # Errors
 /// What the system says, and anything that is no plain file.
 pub fn open_file(path: &Path) -> Result<File, Problem> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    {
-        use rustix::fs::OFlags;
-        use std::os::unix::fs::OpenOptionsExt;
-        // Opening a pipe does not wait, and a terminal does not become that of the program.
-        options.custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32);
-    }
-    let file = options.open(path)?;
+    // Opening a pipe does not wait, and a terminal does not become that of the program.
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let kind = file.metadata()?.file_type();
     if kind.is_file() {
         return Ok(file);
@@ -28,12 +24,8 @@ pub fn open_file(path: &Path) -> Result<File, Problem> {
     if kind.is_dir() {
         return Err(io::Error::from(io::ErrorKind::IsADirectory).into());
     }
-    Err(Problem::Field {
-        field: "the path",
-        found: format!("{}, which is no plain file", name(kind)),
-        allowed: "a plain file",
-        advice: "give another one",
-    })
+    let found = format!("{}, which is no plain file", name(kind));
+    Err(refused("the path", found, "a plain file", "give another one"))
 }
 
 /// The bytes of a plain file, without any limit: for files of our own.
@@ -58,9 +50,7 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read_file(path)?).map_err(io::Error::other)
 }
 
-#[cfg(unix)]
 fn name(kind: std::fs::FileType) -> &'static str {
-    use std::os::unix::fs::FileTypeExt;
     match kind {
         kind if kind.is_fifo() => "a pipe",
         kind if kind.is_socket() => "a socket",
@@ -68,13 +58,7 @@ fn name(kind: std::fs::FileType) -> &'static str {
     }
 }
 
-#[cfg(not(unix))]
-fn name(_: std::fs::FileType) -> &'static str {
-    "a device"
-}
-
 #[cfg(test)]
-#[cfg(unix)]
 mod tests {
     use super::*;
 

@@ -115,7 +115,6 @@ mod tests {
         assert_eq!(known, ["a", "d\u{fffd}", "e", "hal"]);
     }
 
-    #[cfg(unix)]
     #[test]
     fn no_link_is_written_through() {
         let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -1,6 +1,6 @@
 //! Images in memory.
 
-use crate::error::Problem;
+use crate::error::{Problem, refused};
 use crate::geometry::Geometry;
 use crate::limits::Limits;
 use crate::voxels::Voxels;
@@ -29,28 +29,9 @@ pub struct Image {
     pub slope: f64,
     /// See `slope`.
     pub intercept: f64,
-    /// What else the file said about the image, kept for writing others like it.
-    pub source: Source,
-}
-
-/// The header that an image came with.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub enum Source {
-    /// None whose details matter beyond the geometry.
-    #[default]
-    Other,
-    /// The bytes of a NIfTI header, 348 (NIfTI-1) or 540 (NIfTI-2), in the file's byte order.
-    Nifti(Vec<u8>),
-}
-
-impl Source {
-    /// The bytes of a NIfTI header, if it was one.
-    pub fn nifti(&self) -> Option<&[u8]> {
-        match self {
-            Self::Nifti(bytes) => Some(bytes),
-            Self::Other => None,
-        }
-    }
+    /// The NIfTI header that the image came with, kept for writing others like it: 348 bytes (NIfTI-1) or 540 (NIfTI-2), in
+    /// the file's byte order. Of other formats nothing matters beyond the geometry.
+    pub source: Option<Vec<u8>>,
 }
 
 impl Image {
@@ -63,14 +44,10 @@ impl Image {
     ) -> Result<Self, Problem> {
         let needed = limits.check_values(&shape)?;
         if voxels.len() != needed {
-            return Err(Problem::Field {
-                field: "the number of values",
-                found: voxels.len().to_string(),
-                allowed: "what the shape asks for",
-                advice: "the file is inconsistent: export it again",
-            });
+            let advice = "the file is inconsistent: export it again";
+            return Err(refused("the number of values", voxels.len(), "what the shape asks for", advice));
         }
-        Ok(Self { voxels, shape, geometry, slope: 1.0, intercept: 0.0, source: Source::Other })
+        Ok(Self { voxels, shape, geometry, slope: 1.0, intercept: 0.0, source: None })
     }
 
     /// The scaled values in single precision.

@@ -1,6 +1,6 @@
 //! Values of an image in the type in which the file stores them, and their conversion.
 
-use crate::error::Problem;
+use crate::error::{Problem, refused};
 
 /// Makes [`Voxels`] and [`VoxelType`] from the one list of types.
 macro_rules! voxel_types {
@@ -132,12 +132,9 @@ impl Voxels {
             let is_rounded = !is_identity && (scaled - scaled.round()).abs() <= ROUNDING * scaled.abs().max(1.0);
             let x = if is_rounded { scaled.round() } else { scaled };
             if x.fract() != 0.0 || !(0.0..=255.0).contains(&x) {
-                return Err(Problem::Field {
-                    field: "a label",
-                    found: format!("{x} at voxel {}", labels.len()),
-                    allowed: "a whole number from 0 to 255",
-                    advice: "is this an image rather than a label map?",
-                });
+                let found = format!("{x} at voxel {}", labels.len());
+                let allowed = "a whole number from 0 to 255";
+                return Err(refused("a label", found, allowed, "is this an image rather than a label map?"));
             }
             labels.push(x as u8);
         });

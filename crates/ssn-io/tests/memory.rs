@@ -3,7 +3,6 @@
 //!
 //! Each file is read, and its values turned into single precision and labels, by a process of its own: the test runs
 //! itself again and asks the system for the peak of that process, all of it included.
-#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
 mod expanding;
@@ -14,7 +13,7 @@ use std::process::Command;
 
 use expanding::{Case, SIZE};
 use ssn_io::formats::{pickle, torch_file};
-use ssn_io::{Array, Limits, Problem, read, read_bytes};
+use ssn_io::{Array, Limits, Problem, read, read_bytes, read_segments};
 
 /// 64 MB in the unit of the system's report.
 const ALLOWED_KIB: u64 = 64_000_000 / 1024;
@@ -22,8 +21,6 @@ const ALLOWED_KIB: u64 = 64_000_000 / 1024;
 const READ_BY_DEFAULT: [&str; 5] = ["much.nii.gz", "much.nrrd", "much.mha", "much.png", "much-lzw.tif"];
 /// What the second process reads: a file, or a folder of files one after the other.
 const VARIABLE: &str = "SSN_MEMORY_OF";
-/// Set where it reads with the default limits.
-const BY_DEFAULT: &str = "SSN_MEMORY_BY_DEFAULT";
 
 #[test]
 fn no_small_file_costs_much_where_it_is_not_trusted() {
@@ -37,7 +34,7 @@ fn no_small_file_costs_much_where_it_is_not_trusted() {
         assert!(bytes.len() <= SIZE, "{name} has {} bytes", bytes.len());
         let path = folder.path().join(&name);
         fs::write(&path, &bytes).unwrap();
-        let (peak, said) = cost(&path, false);
+        let (peak, said) = cost(&path);
         let trusted = !READ_BY_DEFAULT.contains(&name.as_str()) || read(&path, &Limits::default()).is_ok();
         if peak > ALLOWED_KIB || !said.contains(outcome) || !trusted {
             wrong.push(name.clone());
@@ -53,20 +50,17 @@ fn no_attack_costs_much_where_it_is_not_trusted() {
     let attacks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks");
     for folder in fs::read_dir(attacks).unwrap() {
         let folder = folder.unwrap().path();
-        let (peak, said) = cost(&folder, false);
+        let (peak, said) = cost(&folder);
         assert!(peak <= ALLOWED_KIB, "{}: {peak} KiB, {said}", folder.display());
     }
 }
 
 /// The peak of the memory of a process that reads a file, in KiB, and what became of the file.
-fn cost(path: &Path, by_default: bool) -> (u64, String) {
+fn cost(path: &Path) -> (u64, String) {
     let test = "no_small_file_costs_much_where_it_is_not_trusted";
     let mut command = Command::new(std::env::current_exe().unwrap());
     // The backtrace of a panic that is caught would read the symbols of the whole program.
     command.args([test, "--exact", "--nocapture"]).env(VARIABLE, path).env("RUST_BACKTRACE", "0");
-    if by_default {
-        command.env(BY_DEFAULT, "1");
-    }
     let output = command.output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{}: {printed}", path.display());
@@ -80,9 +74,7 @@ fn read_and_report(path: &Path) {
     if path.is_dir() {
         files = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
     }
-    let by_default = std::env::var_os(BY_DEFAULT).is_some();
-    let limits = if by_default { Limits::default() } else { Limits::untrusted() };
-    let said: Vec<String> = files.iter().map(|path| use_file(path, &limits)).collect();
+    let said: Vec<String> = files.iter().map(|path| use_file(path, &Limits::untrusted())).collect();
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     println!("peak {} {}", peak.trim().trim_end_matches(" kB"), said.join("; "));
@@ -102,20 +94,13 @@ fn use_file(path: &Path, limits: &Limits) -> String {
             let tensors = torch_file::parse(&bytes, limits)?;
             Ok(tensors.iter().map(|(_, array)| converted(array)).sum())
         }),
-        "nrrd" if path.to_string_lossy().ends_with(".seg.nrrd") => read(path, limits)
-            .and_then(|image| {
-                ssn_io::read_segments(path, limits)?;
-                Ok(image)
-            })
+        _ => read(path, limits)
+            .and_then(|image| read_segments(path, limits).map(|_| image))
             .map_err(|error| error.problem)
             .map(|image| {
                 let _ = image.to_labels();
                 image.to_f32().data.len()
             }),
-        _ => read(path, limits).map_err(|error| error.problem).map(|image| {
-            let _ = image.to_labels();
-            image.to_f32().data.len()
-        }),
     };
     match done {
         Ok(values) => format!("read {values} values"),

@@ -1,18 +1,18 @@
 //! Pickles: what Python writes is read right, and what is hostile is refused with a sentence.
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
-use std::path::{Path, PathBuf};
+mod changed_bytes;
+mod hostile_files;
 
+use std::path::Path;
+
+use changed_bytes::{change, changed};
 use proptest::prelude::*;
 use ssn_io::formats::pickle::{Value, parse};
 use ssn_io::{Array, Limits, Problem, Voxels};
 
-fn folder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
-}
-
 fn fixture(name: &str) -> Vec<u8> {
-    std::fs::read(folder("pickle_files").join(name)).unwrap()
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pickle_files").join(name)).unwrap()
 }
 
 /// Reads a pickle and every array in it, as far as the first few levels of dictionaries and lists.
@@ -34,7 +34,7 @@ fn arrays_of(value: Value<'_>, depth: usize, arrays: &mut Vec<Array>) -> Result<
 }
 
 fn message(bytes: &[u8]) -> String {
-    read(bytes).map_or_else(|problem| problem.to_string(), |_| "read".to_owned())
+    read(bytes).map_or_else(|problem| problem.to_string(), |_| String::new())
 }
 
 /// The object that `pickle_files` hold in every protocol.
@@ -145,7 +145,7 @@ fn much_content_from_a_small_file_is_verified_first() {
 #[test]
 fn hostile_files_are_refused() {
     // Nothing is built of what is only named, so that shared, deep and endless objects cost nothing.
-    let fragments = [
+    let expected = [
         ("os_system.pickle", "\"os.system\""),
         ("eval.pickle", "\"builtins.eval\" in a pickle is not supported; this reader builds data only"),
         ("getattr.pickle", "\"builtins.getattr\""),
@@ -154,9 +154,9 @@ fn hostile_files_are_refused() {
         ("instance.pickle", "an object of a class of its own"),
         ("extension.pickle", "extension registry"),
         ("outside_buffer.pickle", "buffers outside the file"),
-        ("persistent.pickle", "read"),
-        ("cycle.pickle", "read"),
-        ("doubling.pickle", "read"),
+        ("persistent.pickle", ""),
+        ("cycle.pickle", ""),
+        ("doubling.pickle", ""),
         ("deep.pickle.gz", "the number of objects in the pickle is"),
         ("many_lists.pickle.gz", "the number of objects in the pickle is"),
         ("wrong_crc.pickle.gz", "damaged"),
@@ -166,51 +166,17 @@ fn hostile_files_are_refused() {
         ("shape_is_negative.pickle", "state is not as NumPy writes it"),
         ("content_too_short.pickle", "10 bytes for the shape [2, 3]"),
         ("bool_of_seven.pickle", "a value of type bool is 7"),
-        ("array_of_objects.pickle", "read"),
+        ("array_of_objects.pickle", ""),
         ("array_never_filled.pickle", "array without content"),
         ("key_twice.pickle", "a key occurs twice"),
         ("key_is_a_list.pickle", "a key of a dictionary that is no text"),
         ("integer_of_800_bits.pickle", "a whole number of 100 bytes, beyond 64 bits"),
-        ("memo_gap.pickle", "read"),
+        ("memo_gap.pickle", ""),
         ("two_pickles.pickle", "with more bytes behind it"),
         ("empty_stack.pickle", "more from the stack than there is"),
         ("protocol_9.pickle", "the protocol of the pickle is 9"),
     ];
-    let mut files = 0;
-    for entry in std::fs::read_dir(folder("attacks/pickle")).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap();
-        if name == "README.md" || name == "make.py" {
-            continue;
-        }
-        files += 1;
-        let (_, fragment) = fragments.iter().find(|(known, _)| *known == name).unwrap();
-        let message = message(&std::fs::read(&path).unwrap());
-        assert!(message.contains(fragment), "{name}: {message}");
-    }
-    assert_eq!(files, fragments.len());
-}
-
-/// A damaged copy of a file: flipped, cut, extended or with a part of itself somewhere else.
-fn damaged(good: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
-    let edit = (0..5u8, any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>());
-    (prop::sample::select(good), prop::collection::vec(edit, 1..4)).prop_map(|(mut bytes, edits)| {
-        for (kind, first, second, byte) in edits {
-            let (a, b) = (first.index(bytes.len() + 1), second.index(bytes.len() + 1));
-            let (a, b) = (a.min(b), a.max(b));
-            match kind {
-                0 if a < bytes.len() => bytes[a] ^= byte,
-                1 => bytes.truncate(b),
-                2 => bytes.extend(vec![byte; a % 50]),
-                3 => drop(bytes.splice(a..b, [byte, byte])),
-                _ => {
-                    let part = bytes[a..b].to_vec();
-                    bytes.splice(b..b, part);
-                }
-            }
-        }
-        bytes
-    })
+    hostile_files::all("pickle", &expected, |path| message(&std::fs::read(path).unwrap()));
 }
 
 proptest! {
@@ -218,13 +184,14 @@ proptest! {
 
     #[test]
     fn damaged_files_are_refused_or_read(
-        bytes in damaged((2..6).map(|p| fixture(&format!("protocol{p}.pickle"))).collect())
+        protocol in 2..6,
+        changes in prop::collection::vec(change(any::<u8>()), 1..4),
     ) {
-        let _ = read(&bytes);
+        let _ = read(&changed(fixture(&format!("protocol{protocol}.pickle")), &changes));
     }
 
     #[test]
-    fn damaged_gzip_is_refused_or_read(bytes in damaged(vec![fixture("protocol4.pickle.gz")])) {
-        let _ = read(&bytes);
+    fn damaged_gzip_is_refused_or_read(changes in prop::collection::vec(change(any::<u8>()), 1..4)) {
+        let _ = read(&changed(fixture("protocol4.pickle.gz"), &changes));
     }
 }

@@ -9,13 +9,12 @@ pub type Result<T, E = NnError> = std::result::Result<T, E>;
 
 /// A computation that cannot be done or has failed.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum NnError {
     /// Tensors whose shapes do not fit together.
     #[error("{field} has shape {found:?}, but {expected} is needed")]
     Shape {
-        /// The tensor.
         field: &'static str,
-        /// The shape found.
         found: Vec<i64>,
         /// The shape needed, in words and letters.
         expected: String,
@@ -23,9 +22,7 @@ pub enum NnError {
     /// A parameter outside its range.
     #[error("{field} is {value}, but it must be {expected}")]
     Parameter {
-        /// The parameter.
         field: &'static str,
-        /// The value found.
         value: String,
         /// The range in words.
         expected: &'static str,
@@ -39,9 +36,7 @@ pub enum NnError {
     Size {
         /// The size, as the config file names it.
         what: &'static str,
-        /// The size found.
         found: [i64; 3],
-        /// What the network needs.
         rule: String,
         /// The next smaller, if there is one, and the next larger size that fit.
         nearest: Vec<[i64; 3]>,
@@ -51,72 +46,37 @@ pub enum NnError {
     Layer {
         /// The tensor, the path to its layer included.
         layer: String,
-        /// The shape that the settings ask for.
         shape: Vec<i64>,
-        /// The settings to change.
         setting: &'static str,
     },
     /// Weights that do not fit the network.
     #[error("{layer} has shape {found:?} in the file and {expected:?} in the network; {advice}")]
-    Weights {
-        /// The tensor.
-        layer: String,
-        /// The shape in the file.
-        found: Vec<i64>,
-        /// The shape in the network.
-        expected: Vec<i64>,
-        /// The setting to change.
-        advice: String,
-    },
+    Weights { layer: String, found: Vec<i64>, expected: Vec<i64>, advice: String },
     /// A file of weights that cannot be used.
     #[error("{}: {reason}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, and what to do.
-        reason: String,
-    },
+    File { path: PathBuf, reason: String },
     /// A GPU that cannot be used, or work on it that failed.
     #[error(transparent)]
     Cuda(#[from] ssn_cuda::CudaError),
     /// Ranks that cannot work together, or one that is gone.
     #[error("training over ranks cannot go on: {reason}")]
-    Communicator {
-        /// What is wrong.
-        reason: String,
-    },
+    Communicator { reason: String },
     /// A file or folder that could not be written.
     #[error("cannot write {}: {source}; what was saved before is still there", path.display())]
-    Save {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    Save { path: PathBuf, source: std::io::Error },
     /// A parameter of a model that an optimizer cannot train.
     #[error("the parameter {parameter} cannot be trained: {problem}")]
-    Trainable {
-        /// The name of the parameter.
-        parameter: String,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
+    Trainable { parameter: String, problem: &'static str },
     /// Gradients whose norm is not finite, and which therefore cannot be clipped.
     #[error("the gradient of {of} has the norm {norm}; no gradient was changed")]
     GradientNorm {
         /// The name of the first parameter with such a gradient, or all parameters together.
         of: String,
-        /// The norm, infinite or not a number.
         norm: f64,
     },
     /// A saved state that is not of this optimizer.
     #[error("the state of the optimizer cannot be restored: {entry} {problem}")]
-    OptimizerState {
-        /// The name of the entry.
-        entry: String,
-        /// What is wrong with it.
-        problem: String,
-    },
+    OptimizerState { entry: String, problem: String },
     /// A distribution that the host's checks refuse.
     #[error(transparent)]
     Core(#[from] ssn_core::CoreError),

@@ -40,6 +40,6 @@ pub use heads::{HeadConfig, PhisegConfig, Prediction, ProbUnetConfig, Stochastic
 pub use layers::Mode;
 pub use loss::{Target, monte_carlo_loss};
 pub use model::weights;
-pub use model::{Execution, MemoryFormat, Model, ModelConfig, Precision};
+pub use model::{Execution, Model, ModelConfig, Precision};
 pub use optim::{LearningRate, Method, Optimizer, Schedule, Warmup, clip_gradient_norm};
 pub use random::{Noise, NoiseSource, Pairing, StepNoise};

@@ -102,7 +102,7 @@ fn check_with<Block>(
 }
 
 /// How backbones compute here.
-const FORM: FeatureLayout = FeatureLayout { kind: Kind::Double, channels_last: false, padded: false };
+const FORM: FeatureLayout = FeatureLayout { kind: Kind::Double, padded: false };
 
 const FLAT: [i64; 5] = [2, 3, 1, 6, 5];
 const DEEP: [i64; 5] = [2, 3, 4, 6, 5];

@@ -10,7 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 use ssn_core::modes::canonicalize;
-use ssn_core::{CoreError, LowRankNormal, SampleSummary, Sampler, Steering, Values};
+use ssn_core::{LowRankNormal, SampleSummary, Sampler, Steering, Values};
 use ssn_eval::{
     Description, DistributionFile, Draw, EvalError, Kind, ModelId, PredictionRule, Region, StoredImage,
     StoredPrecision, blocks, case_seed, predict_labels,
@@ -231,27 +231,40 @@ impl Distribution {
         Ok(())
     }
 
-    /// The mean probabilities of samples, `[l, d, h, w]`.
-    fn probabilities(
+    /// What samples say together, as by `ssn_eval::summarize`: their mean probabilities, `[l, d, h, w]`, or the entropy of these,
+    /// `[d, h, w]`, 0 to 1.
+    fn summarize(
         &self,
         py: Python<'_>,
-        out: PyReadwriteArrayDyn<'_, f32>,
+        mut out: PyReadwriteArrayDyn<'_, f32>,
         samples: u64,
         settings: Settings,
+        entropy: bool,
     ) -> PyResult<()> {
-        // Outside, all is background.
-        self.summarize(py, out, samples, settings, SampleSummary::mean_probabilities, 1.0)
-    }
-
-    /// The entropy of the mean probabilities of samples, `[d, h, w]`, 0 to 1.
-    fn entropy(
-        &self,
-        py: Python<'_>,
-        out: PyReadwriteArrayDyn<'_, f32>,
-        samples: u64,
-        settings: Settings,
-    ) -> PyResult<()> {
-        self.summarize(py, out, samples, settings, SampleSummary::marginal_entropy, 0.0)
+        let out = out.as_slice_mut().map_err(not_a_slice)?;
+        let (file, numbers) = (self.file.clone(), numbers(&settings, samples)?);
+        let rows = work::run(py, move |cancelled| {
+            let seed = case_seed(settings.0, &file.description().case);
+            let sampler = Sampler::new(file.distribution(), seed, &steering(&settings))?;
+            let mut summary = SampleSummary::new(&sampler, &[])?;
+            // Without noise, one says it all.
+            let noisy = file.description().kind == Kind::Stochastic;
+            let numbers = if noisy { numbers } else { 0..numbers.count().min(1) as u64 };
+            let end = numbers.end;
+            for first in numbers.step_by(AT_ONCE as usize).take_while(|_| !cancelled.load(Ordering::Relaxed))
+            {
+                summary.extend(&sampler, first..end.min(first + AT_ONCE))?;
+            }
+            if entropy { summary.marginal_entropy() } else { summary.mean_probabilities() }
+        })?;
+        let rows = rows.map_err(|error| exception(error.into()))?;
+        let (voxels, image) = (self.file.distribution().voxels(), self.file.description().voxels());
+        for (place, (row, out)) in rows.chunks_exact(voxels).zip(out.chunks_exact_mut(image)).enumerate() {
+            // Outside, all is background.
+            let outside = if place == 0 && !entropy { 1.0 } else { 0.0 };
+            out.copy_from_slice(&self.file.values_on_image(row, outside).map_err(exception)?);
+        }
+        Ok(())
     }
 
     /// The one segmentation that stands for the distribution, `[d, h, w]`.
@@ -275,44 +288,6 @@ impl Distribution {
         let modes = modes.map_err(|error| exception(error.into()))?;
         modes.distribution.factor().read(0, out.as_slice_mut().map_err(not_a_slice)?);
         Ok(modes.shares_of_total())
-    }
-}
-
-impl Distribution {
-    /// What samples say together, as by `ssn_eval::summarize`: rows `[k, v]`, on the whole image, `[k, d, h, w]`; outside the
-    /// region, `outside` in the first row and 0 in others.
-    fn summarize(
-        &self,
-        py: Python<'_>,
-        mut out: PyReadwriteArrayDyn<'_, f32>,
-        samples: u64,
-        settings: Settings,
-        say: fn(&SampleSummary<'static>) -> Result<Vec<f32>, CoreError>,
-        outside: f32,
-    ) -> PyResult<()> {
-        let out = out.as_slice_mut().map_err(not_a_slice)?;
-        let (file, numbers) = (self.file.clone(), numbers(&settings, samples)?);
-        let rows = work::run(py, move |cancelled| {
-            let seed = case_seed(settings.0, &file.description().case);
-            let sampler = Sampler::new(file.distribution(), seed, &steering(&settings))?;
-            let mut summary = SampleSummary::new(&sampler, &[])?;
-            // Without noise, one says it all.
-            let noisy = file.description().kind == Kind::Stochastic;
-            let numbers = if noisy { numbers } else { 0..numbers.count().min(1) as u64 };
-            let end = numbers.end;
-            for first in numbers.step_by(AT_ONCE as usize).take_while(|_| !cancelled.load(Ordering::Relaxed))
-            {
-                summary.extend(&sampler, first..end.min(first + AT_ONCE))?;
-            }
-            say(&summary)
-        })?;
-        let rows = rows.map_err(|error| exception(error.into()))?;
-        let (voxels, image) = (self.file.distribution().voxels(), self.file.description().voxels());
-        for (place, (row, out)) in rows.chunks_exact(voxels).zip(out.chunks_exact_mut(image)).enumerate() {
-            let outside = if place == 0 { outside } else { 0.0 };
-            out.copy_from_slice(&self.file.values_on_image(row, outside).map_err(exception)?);
-        }
-        Ok(())
     }
 }
 

@@ -113,13 +113,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     seconds.sort_by(f64::total_cmp);
-    let memory = ssn_cuda::peak_memory(device)?;
+    let [in_tensors, taken] = ssn_cuda::peak_memory(device)?;
     let on_gpu = (trainer.gpu_seconds().unwrap_or(0.0) - on_gpu) / seconds.len() as f64;
     println!(
         "{}",
         serde_json::json!({
             "seconds": seconds[seconds.len() / 2], "gpu_seconds": on_gpu, "ready_seconds": ready, "steps": steps,
-            "loss": last, "peak_bytes": memory.in_tensors, "reserved_bytes": memory.taken,
+            "loss": last, "peak_bytes": in_tensors, "reserved_bytes": taken,
             "device": ssn_cuda::device_properties(device)?.name,
         })
     );

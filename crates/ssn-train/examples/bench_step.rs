@@ -1,7 +1,7 @@
-//! One training step on the CPU: `bench_step NETWORK PRECISION ORDER STEPS` prints JSON.
+//! One training step on the CPU: `bench_step NETWORK PRECISION STEPS` prints JSON.
 //!
 //! NETWORK is `unet` (the paper's for LIDC, batch 4 of 128²) or `deepmedic` (the paper's for BraTS, one patch of 110³), PRECISION
-//! `f32` or `bf16`, ORDER `first` or `last` (channels). A step is forward, loss, backward and update, with fresh noise.
+//! `f32` or `bf16`. A step is forward, loss, backward and update, with fresh noise.
 //! Before and after, the deterministic network on the same trunk takes the same steps, so that the cost of the
 //! stochastic part shows.
 
@@ -11,8 +11,8 @@ use std::time::Instant;
 use ssn_nn::loss::mean_loss;
 use ssn_nn::parameters::StepContext;
 use ssn_nn::{
-    Execution, HeadConfig, MemoryFormat, Method, Mode, Model, ModelConfig, NoiseSource, Optimizer, Pairing,
-    Precision, Prediction, StepNoise, Target, monte_carlo_loss,
+    Execution, HeadConfig, Method, Mode, Model, ModelConfig, NoiseSource, Optimizer, Pairing, Precision,
+    Prediction, StepNoise, Target, monte_carlo_loss,
 };
 use tch::{Device, Kind, Tensor};
 
@@ -119,18 +119,13 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [network, precision, order, steps] = arguments.as_slice() else {
-        return Err("bench_step NETWORK PRECISION ORDER STEPS".into());
+    let [network, precision, steps] = arguments.as_slice() else {
+        return Err("bench_step NETWORK PRECISION STEPS".into());
     };
     let precision = match precision.as_str() {
         "f32" => Precision::F32,
         "bf16" => Precision::Bf16,
         other => return Err(format!("{other} is no precision of this benchmark: f32 or bf16").into()),
-    };
-    let order = match order.as_str() {
-        "first" => MemoryFormat::ChannelsFirst,
-        "last" => MemoryFormat::ChannelsLast,
-        other => return Err(format!("{other} is no order: first or last").into()),
     };
     let steps: u64 = steps.parse()?;
     if steps == 0 {
@@ -138,7 +133,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     tch::manual_seed(0);
     let task = task(network)?;
-    let execution = Execution { precision, order, device: Device::Cpu };
+    let execution = Execution::cpu(precision);
     // The same trunk with logits in place of the distribution.
     let plain = ModelConfig { head: HeadConfig::Deterministic, ..task.config.clone() };
     let mut plain_steps = run(&plain, &task, execution, steps.div_ceil(2))?;

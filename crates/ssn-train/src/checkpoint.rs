@@ -347,23 +347,13 @@ impl AverageMeter {
         mean(self.ess, self.sampled_steps)
     }
 
-    /// The mean norm of the gradient.
-    pub fn gradient_norm(&self) -> Option<f64> {
-        mean(self.gradient_norm, self.steps)
-    }
-
-    /// The learning rate of the last step.
-    pub fn learning_rate(&self) -> Option<f64> {
-        (self.steps > 0).then_some(self.learning_rate)
-    }
-
-    /// The columns of a row, with their names in TensorBoard.
+    /// The columns of a row, with their names in TensorBoard; the learning rate is that of the last step.
     pub fn columns(&self) -> [(&'static str, Option<f64>); 4] {
         [
             ("training/loss", self.loss()),
             ("training/ess", self.ess()),
-            ("training/gradient_norm", self.gradient_norm()),
-            ("training/learning_rate", self.learning_rate()),
+            ("training/gradient_norm", mean(self.gradient_norm, self.steps)),
+            ("training/learning_rate", (self.steps > 0).then_some(self.learning_rate)),
         ]
     }
 }

@@ -11,6 +11,7 @@ pub type Result<T, E = TrainError> = std::result::Result<T, E>;
 
 /// Training or a prediction that cannot be done or has failed.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum TrainError {
     /// A network, its loss or its optimizer, or a file that cannot be used or written.
     #[error(transparent)]
@@ -20,52 +21,29 @@ pub enum TrainError {
     Data(#[from] ssn_data::DataError),
     /// A config that cannot be used.
     #[error("{}: {reason}", path.display())]
-    Config {
-        /// The config file.
-        path: PathBuf,
-        /// What is wrong with it, where, and what to write instead.
-        reason: String,
-    },
+    Config { path: PathBuf, reason: String },
     /// A run folder that cannot be used.
     #[error("{}: {reason}; {advice}", path.display())]
-    Run {
-        /// The folder.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-        /// What to do next.
-        advice: &'static str,
-    },
+    Run { path: PathBuf, reason: String, advice: &'static str },
     /// A file of predictions that cannot be made or used.
     #[error(transparent)]
     Prediction(#[from] ssn_eval::EvalError),
     /// A training step with a loss or a gradient that is not finite.
     #[error("{what} in step {step} is not finite; the step was not applied")]
     NonFinite {
-        /// What is not finite.
         what: String,
         /// The step, counted from 1.
         step: usize,
     },
     /// A model whose parameters left the range that a distribution may have.
     #[error("the model cannot be used after step {step}: {reason}")]
-    Diverged {
-        /// The last step.
-        step: usize,
-        /// What is wrong with it.
-        reason: ssn_core::CoreError,
-    },
+    Diverged { step: usize, reason: ssn_core::CoreError },
     /// An image that cannot be predicted.
     #[error(transparent)]
     Image(#[from] ImageProblem),
     /// A case of a validation that cannot be predicted.
     #[error("case {id} of the validation: {problem}")]
-    Case {
-        /// The case.
-        id: String,
-        /// Why.
-        problem: ImageProblem,
-    },
+    Case { id: String, problem: ImageProblem },
     /// Work that was stopped by its caller.
     #[error("stopped on request")]
     Stopped,
@@ -91,27 +69,14 @@ impl From<tch::TchError> for TrainError {
 
 /// What can be wrong with a whole image, or with what a network makes of it.
 #[derive(Debug, Clone, PartialEq, Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ImageProblem {
     /// An image with other channels than the network's.
     #[error("the image has {found} channels, but the network was made for {expected}")]
-    Channels {
-        /// The channels of the image.
-        found: usize,
-        /// Those of the network.
-        expected: i64,
-    },
+    Channels { found: usize, expected: i64 },
     /// An image or a mask whose length does not follow from its shape.
     #[error("{what} has {found} values, but its shape {shape:?} asks for {expected}")]
-    Length {
-        /// The image or the mask.
-        what: &'static str,
-        /// The values found.
-        found: usize,
-        /// The values needed.
-        expected: usize,
-        /// The shape.
-        shape: Vec<usize>,
-    },
+    Length { what: &'static str, found: usize, expected: usize, shape: Vec<usize> },
     /// A mask without a voxel inside.
     #[error("the mask is 0 everywhere; leave it out to predict the whole image")]
     EmptyMask,
@@ -122,7 +87,6 @@ pub enum ImageProblem {
         channel: usize,
         /// `[d, h, w]`, from 0.
         voxel: [usize; 3],
-        /// The value.
         value: f32,
     },
     /// A number of the network that cannot be kept.
@@ -131,15 +95,12 @@ pub enum ImageProblem {
          whose intensities are not scaled like those of training"
     )]
     Output {
-        /// The mean, the diagonal or the factor.
         part: &'static str,
         /// The class, from 0.
         class: usize,
         /// `[d, h, w]` in the whole image, from 0.
         voxel: [usize; 3],
-        /// The value.
         value: f32,
-        /// What can be kept.
         rule: &'static str,
     },
     /// A distribution that does not fit into memory.
@@ -147,12 +108,7 @@ pub enum ImageProblem {
         "there is no memory for {values} numbers of the {part}; keep the factor as f16, or give a smaller \
          image or a mask"
     )]
-    Memory {
-        /// The mean, the diagonal or the factor.
-        part: &'static str,
-        /// How many numbers it has.
-        values: usize,
-    },
+    Memory { part: &'static str, values: usize },
 }
 
 /// Refuses a setting that is outside its range.

@@ -3,6 +3,9 @@
 //! The first third is on, the last third off, and the middle third all off or all on. A distribution with
 //! independent logits cannot tell that the middle pixels move together; one with rank 2 can.
 
+use std::path::PathBuf;
+
+use serde::Serialize;
 use ssn_core::random::derive_seed;
 use ssn_nn::NnError;
 use ssn_nn::distribution::{EPSILON, LowRankNormal};
@@ -22,28 +25,51 @@ pub const LOW_RANK_OPTIMUM: f64 = -std::f64::consts::LN_2;
 /// The best log-likelihood of independent pixels, −7 ln 2: seven fair coins.
 pub const DIAGONAL_OPTIMUM: f64 = -7.0 * std::f64::consts::LN_2;
 
-/// How the toy models are trained and judged.
+/// How the toy problem is solved, and where the result goes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ToyConfig {
-    /// The seed of the initial factor and of all noise.
+pub struct ToyProblem {
+    /// Trainings of each model, with the seeds `seed`, `seed` + 1, …
+    pub seeds: u32,
+    /// The first seed.
     pub seed: u64,
-    /// All steps, pre-training included.
-    pub steps: usize,
+    /// Training steps, those of the mean alone included.
+    pub steps: u32,
     /// The first steps, which train the mean alone.
-    pub pretrain_steps: usize,
+    pub pretrain: u32,
+    /// Monte-Carlo samples per label map in each step.
+    pub samples: u32,
+    /// Samples per label map for the log-likelihood at the end.
+    pub eval_samples: u32,
     /// The learning rate of Adam.
     pub learning_rate: f64,
-    /// Monte-Carlo samples per label map and step.
-    pub samples: i64,
-    /// Samples per label map for the final log-likelihood.
-    pub evaluation_samples: i64,
-    /// Whether to compute in double precision.
+    /// Double precision instead of single.
     pub double: bool,
-    /// What is minimized after the pre-training.
+    /// What is minimized after the steps of the mean.
     pub loss: LossKind,
+    /// The folder for figure and numbers.
+    pub out: PathBuf,
+    /// Replace the files of an earlier run.
+    pub overwrite: bool,
 }
 
-impl ToyConfig {
+impl ToyProblem {
+    /// One seed, with the settings that reach the optimum.
+    pub fn new(out: impl Into<PathBuf>) -> Self {
+        Self {
+            seeds: 1,
+            seed: 0,
+            steps: 20_000,
+            pretrain: 5_000,
+            samples: 200,
+            eval_samples: 100_000,
+            learning_rate: 1e-3,
+            double: true,
+            loss: LossKind::Likelihood,
+            out: out.into(),
+            overwrite: false,
+        }
+    }
+
     fn kind(&self) -> Kind {
         if self.double { Kind::Double } else { Kind::Float }
     }
@@ -123,45 +149,40 @@ fn uniform(seed: u64, count: usize) -> Vec<f64> {
     (0..count as u64).map(|i| derive_seed(seed, INITIAL_VALUES, i) as f64 / 2f64.powi(64) - 0.5).collect()
 }
 
-/// Where a training stands.
-#[derive(Debug, Clone, Copy)]
-pub struct ToyProgress {
-    /// Steps done.
-    pub step: usize,
-    /// The loss of the last step.
-    pub loss: f64,
-}
-
 /// A trained toy model with its scores.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct ToyResult {
     /// Which model.
+    #[serde(skip)]
     pub model: ToyModel,
     /// Its seed.
     pub seed: u64,
     /// Mean log-likelihood of the two label maps after the last step.
     pub log_likelihood: f64,
     /// The same after the paper's 10,000 steps, if training went that far.
+    #[serde(rename = "log_likelihood_at_10000_steps")]
     pub log_likelihood_at_paper_steps: Option<f64>,
     /// The largest standard deviation of a logit, which grows without bound as training goes on.
     pub largest_deviation: f64,
     /// The share of the samples that are each of the two label maps.
+    #[serde(rename = "map_frequencies")]
     pub frequencies: [f64; 2],
     /// The learned distribution.
+    #[serde(skip)]
     pub distribution: ssn_core::LowRankNormal,
 }
 
-/// Trains one model; `progress` hears of every step.
+/// Trains one model with the first seed; `progress` hears of the number and the loss of every step.
 ///
 /// # Errors
 /// [`TrainError::NonFinite`] when a loss or a gradient is not finite; that step is not applied.
 /// [`TrainError::Diverged`] when the last step left parameters that are no distribution.
 pub fn train(
     model: ToyModel,
-    config: &ToyConfig,
-    mut progress: impl FnMut(ToyProgress),
+    config: &ToyProblem,
+    mut progress: impl FnMut(usize, f64),
 ) -> Result<ToyResult> {
-    let kind = config.kind();
+    let (kind, steps) = (config.kind(), config.steps as usize);
     let targets = Target::binary(label_maps(kind))?;
     let raters = Target::binary(label_maps(kind).transpose(0, 1))?; // [1, 2, 1, 21]
     let is_energy = config.loss == LossKind::Energy;
@@ -170,15 +191,15 @@ pub fn train(
     let spread_optimizer = adam(config.learning_rate, &parameters.spread())?;
     let mut at_paper_steps = None;
 
-    for step in 1..=config.steps {
-        let pretraining = step <= config.pretrain_steps;
+    for step in 1..=steps {
+        let pretraining = step <= config.pretrain as usize;
         let loss = if pretraining {
             mean_loss(&parameters.mean.expand([2, 1, PIXELS], false), &targets)?
         } else {
             let distribution = parameters.distribution()?;
             // The likelihood sees an image with each map; the energy, one image with two raters.
             let distribution = if is_energy { distribution } else { distribution.expanded(2) };
-            let shape = distribution.noise_shape(config.samples);
+            let shape = distribution.noise_shape(i64::from(config.samples));
             let noise = StepNoise::new(config.seed, step as u64, shape, Pairing::Independent)?;
             match config.loss {
                 LossKind::Likelihood => {
@@ -207,16 +228,16 @@ pub fn train(
         if step == PAPER_STEPS {
             at_paper_steps = Some(log_likelihood(&parameters.distribution()?, &targets, config)?);
         }
-        progress(ToyProgress { step, loss: value });
+        progress(step, value);
     }
 
     let distribution = parameters.distribution()?;
     let host = distribution.to_host(0).map_err(|error| match error {
-        NnError::Core(reason) => TrainError::Diverged { step: config.steps, reason },
+        NnError::Core(reason) => TrainError::Diverged { step: steps, reason },
         other => other.into(),
     })?;
     let log_likelihood = match at_paper_steps {
-        Some(score) if config.steps == PAPER_STEPS => score,
+        Some(score) if steps == PAPER_STEPS => score,
         _ => log_likelihood(&distribution, &targets, config)?,
     };
     let deviations = (0..PIXELS as usize).map(|x| host.covariance(x, x).sqrt());
@@ -232,23 +253,24 @@ pub fn train(
 }
 
 /// Mean over the two label maps of log p(map), estimated with the configured number of samples each.
-fn log_likelihood(distribution: &LowRankNormal, targets: &Target, config: &ToyConfig) -> Result<f64> {
+fn log_likelihood(distribution: &LowRankNormal, targets: &Target, config: &ToyProblem) -> Result<f64> {
     let _guard = tch::no_grad_guard();
     let distribution = distribution.expanded(2);
     let seed = derive_seed(config.seed, EVALUATION_NOISE, 0);
-    let shape = distribution.noise_shape(config.evaluation_samples);
+    let shape = distribution.noise_shape(i64::from(config.eval_samples));
     let noise = StepNoise::new(seed, 0, shape, Pairing::Independent)?;
     let loss = monte_carlo_loss(&distribution, targets, NoiseSource::Step(&noise))?.loss; // [2]
     Ok(-loss.mean(Kind::Double).double_value(&[]))
 }
 
 /// The share of samples that are on exactly where each of the two label maps is.
-fn frequencies(distribution: &LowRankNormal, config: &ToyConfig) -> Result<[f64; 2]> {
+fn frequencies(distribution: &LowRankNormal, config: &ToyProblem) -> Result<[f64; 2]> {
     let _guard = tch::no_grad_guard();
     let seed = derive_seed(config.seed, EVALUATION_NOISE, 1);
-    let shape = distribution.noise_shape(config.evaluation_samples);
+    let shape = distribution.noise_shape(i64::from(config.eval_samples));
     let noise = StepNoise::new(seed, 0, shape, Pairing::Independent)?;
-    let samples = distribution.sample(&NoiseSource::Step(&noise).draws(0..config.evaluation_samples)?)?; // [m, 1, 1, 21]
+    let samples =
+        distribution.sample(&NoiseSource::Step(&noise).draws(0..i64::from(config.eval_samples))?)?; // [m, 1, 1, 21]
     let maps = label_maps(config.kind());
     let share = |map: i64| {
         let equal = samples.f_gt(0.0)?.f_eq_tensor(&maps.f_get(map)?.f_gt(0.5)?)?.f_all_dim(3, false)?;

@@ -54,7 +54,7 @@ fn assert_close(what: &str, found: &Tensor, expected: &Tensor, most: f64) {
 fn map(shape: [i64; 5], kind: Kind) -> (Tensor, Tensor) {
     let x = Tensor::randn(shape, (Kind::Float, Device::Cpu)) * 2.0 + 3.0;
     let x = x.to_kind(kind).to_kind(Kind::Double);
-    let form = FeatureLayout { kind, channels_last: true, padded: true };
+    let form = FeatureLayout { kind, padded: true };
     (form.apply(&x.to_kind(Kind::Float).to_device(GPU)).unwrap(), x)
 }
 
@@ -151,12 +151,7 @@ fn check_normalization(Case { channels, activation, per_image, kind }: &Case, [d
 
     let upstream = expected.randn_like();
     (&expected * &upstream).sum(Kind::Double).backward();
-    let (given, _) = (
-        FeatureLayout { kind: *kind, channels_last: true, padded: true }
-            .apply(&upstream.to_device(GPU))
-            .unwrap(),
-        (),
-    );
+    let given = FeatureLayout { kind: *kind, padded: true }.apply(&upstream.to_device(GPU)).unwrap();
     (&y * &given).sum(Kind::Float).backward();
     let most = if *kind == Kind::Float { 1e-4 } else { 2e-2 };
     assert_close(&format!("{what}: gradient"), &x.grad().narrow(1, 0, *channels), &host.grad(), most);
@@ -224,7 +219,7 @@ fn a_rank_normalizes_its_images_with_the_statistics_of_all() {
         assert_close("values", &y.narrow(1, 0, channels), &expected.narrow(0, 2, 2), 1e-5);
         let upstream = host.randn_like();
         (&expected * Tensor::cat(&[&upstream, &upstream], 0)).sum(Kind::Double).backward();
-        let form = FeatureLayout { kind: Kind::Float, channels_last: true, padded: true };
+        let form = FeatureLayout { kind: Kind::Float, padded: true };
         (&y * form.apply(&upstream.to_kind(Kind::Float).to_device(GPU)).unwrap()).sum(Kind::Float).backward();
         // The images serve twice on the host: so do their gradients, and those of the parameters.
         let half = |t: &Tensor| t.grad() * 0.5;
@@ -327,7 +322,7 @@ fn a_normalized_convolution_has_the_gradients_of_its_parts() {
         let total = (&expected * &upstream).sum(Kind::Double);
         let of_a = Tensor::run_backward(&[&total], &[&a], true, false).remove(0);
         total.backward();
-        let form = FeatureLayout { kind: Kind::Float, channels_last: true, padded: true };
+        let form = FeatureLayout { kind: Kind::Float, padded: true };
         (&y * form.apply(&upstream.to_device(GPU)).unwrap()).sum(Kind::Float).backward();
         assert_close(&format!("{what}: gradient"), &x.grad().narrow(1, 0, inputs), &host.grad(), 2e-3);
         let found = on_gpu.grad().narrow(0, 0, outputs).narrow(1, 0, inputs);
@@ -369,7 +364,7 @@ fn convolutions_of_few_channels_are_those_of_the_cpu() {
         let expected = host.conv3d(&weights, None::<&Tensor>, [1, 1, 1], padding, [1, 1, 1], 1);
         assert_close(&what, &y.narrow(1, 0, outputs), &expected, 3e-3);
         let upstream = expected.randn_like().to_kind(Kind::BFloat16);
-        let form = FeatureLayout { kind: Kind::BFloat16, channels_last: true, padded: true };
+        let form = FeatureLayout { kind: Kind::BFloat16, padded: true };
         let on_gpu_upstream = form.apply(&upstream.to_device(GPU)).unwrap();
         (&y * on_gpu_upstream).sum(Kind::Float).backward();
         (&expected * upstream.to_kind(Kind::Float)).sum(Kind::Float).backward();
@@ -428,7 +423,7 @@ fn maps_of_several_scales_are_joined_as_on_the_cpu() {
     assert_close("values", &joined.narrow(1, 0, 150), &expected, 1e-7);
     let upstream = expected.randn_like();
     (&expected * &upstream).sum(Kind::Double).backward();
-    let form = FeatureLayout { kind: Kind::Float, channels_last: true, padded: true };
+    let form = FeatureLayout { kind: Kind::Float, padded: true };
     (&joined * form.apply(&upstream.to_device(GPU)).unwrap()).sum(Kind::Float).backward();
     for (i, (map, host)) in pairs.iter().enumerate() {
         assert_close(&format!("gradient of path {i}"), &map.grad().narrow(1, 0, 50), &host.grad(), 1e-5);
@@ -452,7 +447,7 @@ fn the_ways_down_and_up_are_those_of_the_cpu() {
         assert_close(&format!("{size:?}"), &found, &expected, 1e-6);
         let upstream = expected.randn_like();
         (&expected * &upstream).sum(Kind::Double).backward();
-        let form = FeatureLayout { kind: Kind::Float, channels_last: true, padded: true };
+        let form = FeatureLayout { kind: Kind::Float, padded: true };
         (&found * form.apply(&upstream.to_device(GPU)).unwrap()).sum(Kind::Float).backward();
         assert_close(&format!("{size:?}: gradient"), &x.grad(), &host.grad(), 1e-6);
     }

@@ -24,11 +24,7 @@ use ssn_train::{LossConfig, LossKind, TrainError, Trainer};
 use tch::Tensor;
 
 const SEED: u64 = 11;
-const CPU: Execution = Execution {
-    precision: Precision::F32,
-    order: ssn_nn::MemoryFormat::ChannelsFirst,
-    device: tch::Device::Cpu,
-};
+const CPU: Execution = Execution { precision: Precision::F32, device: tch::Device::Cpu };
 
 fn model_config(patch: [i64; 3], channels: i64) -> ModelConfig {
     ModelConfig {

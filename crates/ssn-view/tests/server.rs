@@ -4,12 +4,12 @@
 
 mod common;
 
-use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::client::{INSIDE, NAME, Running, library, limits};
-use ssn_view::{Library, Listed, Server, ViewError};
+use ssn_view::{Library, Listed};
 
 #[test]
 fn the_page_and_its_data() {
@@ -111,16 +111,6 @@ fn packages_are_kept_while_there_is_room() {
         assert_eq!(get(number), [number as u8]);
         assert_eq!(made.load(Ordering::SeqCst), total, "step {step}");
     }
-}
-
-#[test]
-fn a_port_in_use_is_said() {
-    let server = Running::start(library(), limits());
-    let host = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let Err(error) = Server::bind(host, server.port, library(), limits()) else { panic!("bound twice") };
-    assert!(matches!(error, ViewError::PortInUse { .. }));
-    let expected = format!("port {} of 127.0.0.1 is in use; choose another with --port", server.port);
-    assert!(error.to_string().starts_with(&expected), "{error}");
 }
 
 #[test]

@@ -6,37 +6,15 @@ use std::fmt::Display;
 use ssn_core::CoreError;
 use ssn_cuda::CudaError;
 use ssn_data::DataError;
+pub use ssn_eval::ErrorKind;
 use ssn_eval::EvalError;
-use ssn_io::{FileError, Problem, WriteError};
+use ssn_io::{FileError, WriteError};
 use ssn_nn::NnError;
 use ssn_train::TrainError;
 use ssn_train::error::ImageProblem;
 
 /// The result of every function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// What kind of error it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ErrorKind {
-    /// A check of a dataset found problems.
-    ProblemsFound,
-    /// Settings that make no sense.
-    Usage,
-    /// A file or dataset that cannot be used.
-    BadData,
-    /// Something that is needed is not installed, such as CUDA.
-    Unavailable,
-    /// A defect of the program.
-    Internal,
-    /// Reading or writing failed, the disk is full, or the GPU stopped working.
-    Io,
-    /// Stopped on request; the same call goes on, and a training with [`TrainConfig::resume`](crate::TrainConfig::resume).
-    Stopped,
-    /// The computation met values that are not finite.
-    NonFinite,
-    /// The device has too little memory.
-    OutOfMemory,
-}
 
 /// What went wrong: its kind, and a sentence that says what happened and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -60,58 +38,18 @@ impl Error {
     }
 }
 
-impl From<CoreError> for Error {
-    fn from(error: CoreError) -> Self {
-        Self::new(ErrorKind::BadData, error)
-    }
+macro_rules! from_what_files_say {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                let error = EvalError::from(error);
+                Self::new(error.kind(), error)
+            }
+        }
+    )*};
 }
 
-impl From<WriteError> for Error {
-    fn from(error: WriteError) -> Self {
-        Self::new(ErrorKind::Io, error)
-    }
-}
-
-impl From<FileError> for Error {
-    fn from(error: FileError) -> Self {
-        let kind = match error.problem {
-            Problem::Io(_) => ErrorKind::Io,
-            Problem::Memory { .. } => ErrorKind::OutOfMemory,
-            _ => ErrorKind::BadData,
-        };
-        Self::new(kind, error)
-    }
-}
-
-impl From<DataError> for Error {
-    fn from(error: DataError) -> Self {
-        let kind = match error {
-            DataError::File(error) => return error.into(),
-            DataError::Write(error) => return error.into(),
-            DataError::Setting { .. } => ErrorKind::Usage,
-            _ => ErrorKind::BadData,
-        };
-        Self::new(kind, error)
-    }
-}
-
-impl From<EvalError> for Error {
-    fn from(error: EvalError) -> Self {
-        let kind = match error {
-            EvalError::Data(error) => return error.into(),
-            EvalError::File(error) => return error.into(),
-            EvalError::Write(_) | EvalError::System { .. } => ErrorKind::Io,
-            EvalError::TooFewSamples { .. } | EvalError::Settings(_) => ErrorKind::Usage,
-            EvalError::Memory { .. } => ErrorKind::OutOfMemory,
-            EvalError::Internal(_) => ErrorKind::Internal,
-            EvalError::Unusable { .. }
-            | EvalError::Parts(_)
-            | EvalError::Core(_)
-            | EvalError::Mismatch(_) => ErrorKind::BadData,
-        };
-        Self::new(kind, error)
-    }
-}
+from_what_files_say!(CoreError, WriteError, FileError, DataError, EvalError);
 
 impl From<NnError> for Error {
     fn from(error: NnError) -> Self {

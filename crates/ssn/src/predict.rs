@@ -14,7 +14,7 @@ use ssn_cuda::DeviceProperties;
 use ssn_data::ShardProgress;
 use ssn_data::parallel::available_bytes;
 use ssn_data::text::hex;
-use ssn_data::{Case, Cases, DataConfig, Dataset, Shard, Split};
+use ssn_data::{Case, Cases, DataConfig, Dataset, LabelPolicy, Shard, Split};
 use ssn_eval::{
     About, DistributionFile, ImagePaths, ModelId, Output, Part, PredictionRule, Predictions, StoredImage,
     StoredPrecision, ensemble_id, is_config, mixture, predict_labels, summarize,
@@ -293,7 +293,7 @@ impl CaseReader<'_> {
             sha256,
             has_spacing: source.has_geometry(),
             label_values: stored_values(dataset),
-            nifti_header: case.header.nifti().map(hex),
+            nifti_header: case.header.as_deref().map(hex),
         });
         Ok(Some(Loaded { case, image, path }))
     }
@@ -436,7 +436,7 @@ fn choose(config: &PredictConfig, trained: Known<'_>, control: Control<'_>) -> R
 fn divided(data: &DataConfig, file: &Path, part: Option<Part>, control: Control<'_>) -> Result<Chosen> {
     let dataset = data.open()?;
     let parts = data.split.parts(&dataset)?;
-    let dataset = dataset.without_labels();
+    let dataset = dataset.with_labels(LabelPolicy::Ignored);
     let part = part.unwrap_or_else(|| {
         if parts.contains(&Split::Test) || !parts.contains(&Split::Validation) {
             return Part::Test;
@@ -467,7 +467,7 @@ fn given(paths: &[PathBuf], part: Option<Part>, trained: Known<'_>, control: Con
         return Err(Error::new(ErrorKind::Usage, message));
     }
     let ModelMetadata { channels, classes, .. } = trained.metadata;
-    let mut dataset = Dataset::of_images(paths, channels, classes)?.without_labels();
+    let mut dataset = Dataset::of_images(paths, channels, classes)?.with_labels(LabelPolicy::Ignored);
     if let Some(data) = trained.data {
         dataset.reading.coding = data.coding().unwrap_or(dataset.reading.coding);
         dataset.reading.invert = data.invert_labels;

@@ -11,8 +11,9 @@ use ssn_core::Phase;
 use ssn_eval::figures::{Panel, png_from_svg, toy_figure};
 use ssn_eval::{check_free_or, claim};
 use ssn_io::write_atomically;
+pub use ssn_train::toy::ToyProblem;
 use ssn_train::toy::{
-    DIAGONAL_OPTIMUM, LOW_RANK_OPTIMUM, PAPER_STEPS, ToyConfig, ToyModel, ToyResult, label_maps, train,
+    DIAGONAL_OPTIMUM, LOW_RANK_OPTIMUM, PAPER_STEPS, ToyModel, ToyResult, label_maps, train,
 };
 use ssn_train::{LossKind, TrainError};
 
@@ -25,52 +26,6 @@ const PNG_SCALE: f32 = 2.0;
 const REPORT_EVERY: usize = 100;
 /// In the order in which tables and figures show them, as in the paper.
 const MODELS: [ToyModel; 2] = [ToyModel::Diagonal, ToyModel::LowRank];
-
-/// How the toy problem is solved, and where the result goes.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToyProblem {
-    /// Trainings of each model, with the seeds `seed`, `seed` + 1, …
-    pub seeds: u32,
-    /// The first seed.
-    pub seed: u64,
-    /// Training steps, those of the mean alone included.
-    pub steps: u32,
-    /// The first steps, which train the mean alone.
-    pub pretrain: u32,
-    /// Monte-Carlo samples per label map in each step.
-    pub samples: u32,
-    /// Samples per label map for the log-likelihood at the end.
-    pub eval_samples: u32,
-    /// The learning rate of Adam.
-    pub learning_rate: f64,
-    /// Double precision instead of single.
-    pub double: bool,
-    /// What is minimized after the steps of the mean.
-    pub loss: LossKind,
-    /// The folder for figure and numbers.
-    pub out: PathBuf,
-    /// Replace the files of an earlier run.
-    pub overwrite: bool,
-}
-
-impl ToyProblem {
-    /// One seed, with the settings that reach the optimum.
-    pub fn new(out: impl Into<PathBuf>) -> Self {
-        Self {
-            seeds: 1,
-            seed: 0,
-            steps: 20_000,
-            pretrain: 5_000,
-            samples: 200,
-            eval_samples: 100_000,
-            learning_rate: 1e-3,
-            double: true,
-            loss: LossKind::Likelihood,
-            out: out.into(),
-            overwrite: false,
-        }
-    }
-}
 
 /// The solved toy problem.
 #[derive(Debug)]
@@ -149,21 +104,12 @@ fn train_all(config: &ToyProblem, control: Control<'_>) -> Result<Vec<ToyResult>
 }
 
 fn train_one(model: ToyModel, seed: u64, config: &ToyProblem, phase: &Phase<'_>) -> Result<ToyResult> {
-    let config = ToyConfig {
-        seed,
-        steps: config.steps as usize,
-        pretrain_steps: config.pretrain as usize,
-        learning_rate: config.learning_rate,
-        samples: i64::from(config.samples),
-        evaluation_samples: i64::from(config.eval_samples),
-        double: config.double,
-        loss: config.loss,
-    };
-    let report = |p: ssn_train::toy::ToyProgress| {
-        let since = p.step % REPORT_EVERY;
-        if since == 0 || p.step == config.steps {
+    let config = ToyProblem { seed, ..config.clone() };
+    let report = |step: usize, loss: f64| {
+        let since = step % REPORT_EVERY;
+        if since == 0 || step == config.steps as usize {
             let steps = if since == 0 { REPORT_EVERY } else { since };
-            phase.advance(steps, &format!("{}, seed {seed}, loss {:.3}", name(model), p.loss));
+            phase.advance(steps, &format!("{}, seed {seed}, loss {loss:.3}", name(model)));
         }
     };
     train(model, &config, report).map_err(|error| match error {
@@ -177,7 +123,7 @@ fn train_one(model: ToyModel, seed: u64, config: &ToyProblem, phase: &Phase<'_>)
 
 /// The result as JSON.
 #[derive(Serialize)]
-pub struct ToySummary {
+pub struct ToySummary<'a> {
     loss: LossKind,
     steps: u32,
     pretrain_steps: u32,
@@ -186,45 +132,26 @@ pub struct ToySummary {
     learning_rate: f64,
     precision: &'static str,
     seconds: f64,
-    models: Vec<ModelSummary>,
+    models: Vec<ModelSummary<'a>>,
 }
 
 #[derive(Serialize)]
-struct ModelSummary {
+struct ModelSummary<'a> {
     model: &'static str,
     optimum: f64,
     paper: f64,
     mean_log_likelihood: f64,
     mean_log_likelihood_at_10000_steps: Option<f64>,
-    runs: Vec<ToyRun>,
-}
-
-#[derive(Serialize)]
-struct ToyRun {
-    seed: u64,
-    log_likelihood: f64,
-    log_likelihood_at_10000_steps: Option<f64>,
-    largest_deviation: f64,
-    map_frequencies: [f64; 2],
+    runs: Vec<&'a ToyResult>,
 }
 
 /// Gathers the numbers.
-fn summarize(config: &ToyProblem, outcomes: &[ToyResult], seconds: f64) -> ToySummary {
+fn summarize<'a>(config: &ToyProblem, outcomes: &'a [ToyResult], seconds: f64) -> ToySummary<'a> {
     let models = MODELS.iter().map(|&model| {
-        let runs: Vec<ToyRun> = outcomes
-            .iter()
-            .filter(|outcome| outcome.model == model)
-            .map(|outcome| ToyRun {
-                seed: outcome.seed,
-                log_likelihood: outcome.log_likelihood,
-                log_likelihood_at_10000_steps: outcome.log_likelihood_at_paper_steps,
-                largest_deviation: outcome.largest_deviation,
-                map_frequencies: outcome.frequencies,
-            })
-            .collect();
+        let runs: Vec<_> = outcomes.iter().filter(|outcome| outcome.model == model).collect();
         let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
         let at_paper_steps: Option<Vec<f64>> =
-            runs.iter().map(|run| run.log_likelihood_at_10000_steps).collect();
+            runs.iter().map(|run| run.log_likelihood_at_paper_steps).collect();
         ModelSummary {
             model: name(model),
             optimum: optimum(model),
@@ -248,7 +175,7 @@ fn summarize(config: &ToyProblem, outcomes: &[ToyResult], seconds: f64) -> ToySu
 }
 
 /// The table for the terminal.
-fn table(config: &ToyProblem, summary: &ToySummary) -> String {
+fn table(config: &ToyProblem, summary: &ToySummary<'_>) -> String {
     let mut text = String::new();
     let mut line = |arguments: std::fmt::Arguments<'_>| {
         // Writing to a string cannot fail.
@@ -294,11 +221,11 @@ fn table(config: &ToyProblem, summary: &ToySummary) -> String {
         };
         for run in &model.runs {
             let score = run.log_likelihood;
-            row(&run.seed.to_string(), run.log_likelihood_at_10000_steps, score, run.map_frequencies);
+            row(&run.seed.to_string(), run.log_likelihood_at_paper_steps, score, run.frequencies);
         }
         if model.runs.len() > 1 {
             let mean = |map: usize| {
-                model.runs.iter().map(|run| run.map_frequencies[map]).sum::<f64>() / model.runs.len() as f64
+                model.runs.iter().map(|run| run.frequencies[map]).sum::<f64>() / model.runs.len() as f64
             };
             let score = model.mean_log_likelihood;
             row("mean", model.mean_log_likelihood_at_10000_steps, score, [mean(0), mean(1)]);
@@ -333,7 +260,7 @@ fn paper(model: ToyModel) -> f64 {
 }
 
 /// The figure shows the first seed of each model.
-fn figure(config: &ToyProblem, summary: &ToySummary, outcomes: &[ToyResult]) -> Result<String> {
+fn figure(config: &ToyProblem, summary: &ToySummary<'_>, outcomes: &[ToyResult]) -> Result<String> {
     let maps = Vec::<f32>::try_from(label_maps(tch::Kind::Float).view([-1]))
         .map_err(|e| Error::new(ErrorKind::Internal, e))?;
     let maps: Vec<Vec<f32>> = maps.chunks(maps.len() / 2).map(<[f32]>::to_vec).collect();

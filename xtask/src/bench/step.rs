@@ -90,7 +90,7 @@ fn compare(
                 theirs.push(process::answer(command.args([network, precision, order, STEPS]))?);
             }
             let mut command = Command::new(program);
-            command.args([network, precision, "last", STEPS]).env(ENVIRONMENT.0, ENVIRONMENT.1);
+            command.args([network, precision, STEPS]).env(ENVIRONMENT.0, ENVIRONMENT.1);
             if beside_load {
                 command.env(BESIDE_LOAD.0, BESIDE_LOAD.1);
             }

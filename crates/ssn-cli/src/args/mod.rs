@@ -270,25 +270,6 @@ pub struct ViewArgs {
     pub allow_remote: bool,
 }
 
-impl ViewArgs {
-    /// Everything in a folder, with what is usual.
-    pub fn new(input: PathBuf) -> Self {
-        Self {
-            input,
-            cases: vec![],
-            data: None,
-            seed: 0,
-            crop: false,
-            export: None,
-            overwrite: false,
-            port: None,
-            no_open: false,
-            host: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            allow_remote: false,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;

@@ -108,11 +108,11 @@ pub fn quantile(values: &[f64], q: f64) -> Result<Option<f64>> {
 }
 
 /// [`quantile`] of finite values in ascending order, for 0 ≤ `q` ≤ 1.
-pub(super) fn quantile_of_sorted(sorted: &[f64], q: f64) -> Option<f64> {
+pub fn quantile_of_sorted<T: Copy + Into<f64>>(sorted: &[T], q: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let position = last as f64 * q;
     let below = (position.floor() as usize).min(last);
-    let (low, high) = (sorted[below], sorted[(below + 1).min(last)]);
+    let (low, high): (f64, f64) = (sorted[below].into(), sorted[(below + 1).min(last)].into());
     Some(low + (position - below as f64) * (high - low))
 }
 

@@ -192,25 +192,6 @@ mod tests {
     }
 
     #[test]
-    fn s_ncc_of_label_maps_is_that_of_their_indicators() {
-        let samples = [map(&[0, 0, 2, 1]), map(&[0, 1, 1, 1]), map(&[0, 1, 0, 1]), map(&[0, 1, 0, 2])];
-        let raters = [map(&[0, 1, 1, 0]), map(&[0, 0, 2, 1])];
-        // The definition, with indicators as probabilities.
-        let log =
-            |sample: &LabelMap, voxel: usize, k: u8| (f64::from(sample.labels()[voxel] == k) + 1e-8).ln();
-        let mean_log = |x: usize, k: u8| samples.iter().map(|s| log(s, x, k)).sum::<f64>() / 4.0;
-        let share = |x: usize, k: u8| samples.iter().filter(|s| s.labels()[x] == k).count() as f64 / 4.0;
-        let own: Vec<f64> =
-            (0..4).map(|x| -(0..3).map(|k| share(x, k) * mean_log(x, k)).sum::<f64>()).collect();
-        let to_rater = |rater: &LabelMap| (0..4).map(|x| -mean_log(x, rater.labels()[x])).collect::<Vec<_>>();
-        let ncc = |rater| normalized_cross_correlation(&own, &to_rater(rater)).unwrap();
-        let expected = raters.iter().map(ncc).sum::<f64>() / 2.0;
-        let hard = LabelFrequencies::of(&samples).unwrap().s_ncc(&raters).unwrap();
-        assert!((hard.mean.unwrap() - expected).abs() < 1e-12);
-        assert_eq!((hard.count, hard.skipped), (2, 0));
-    }
-
-    #[test]
     fn misfits_are_errors() {
         let (three, two) = (map(&[0, 1, 2]), map(&[0, 1]));
         let mut frequencies = LabelFrequencies::new(&three);

@@ -26,17 +26,6 @@ pub struct RaterVotes {
     raters: usize,
 }
 
-/// The masks of STAPLE and what it says about the raters.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Staple {
-    /// The probability of the class at each voxel `[v]`.
-    pub probabilities: Vec<f64>,
-    /// P(rater marks | the class is there), of each rater `[n]`.
-    pub sensitivities: Vec<f64>,
-    /// P(rater does not mark | it is not there), of each rater `[n]`.
-    pub specificities: Vec<f64>,
-}
-
 impl RaterVotes {
     /// Counts the raters that give each voxel one of the group's classes.
     pub fn new(raters: &[LabelMap], group: &ClassGroup) -> Result<Self> {
@@ -110,11 +99,11 @@ impl RaterVotes {
 
 /// STAPLE (Warfield, Zou and Wells, 2004): expectation-maximization of a hidden mask and of the sensitivity and
 /// specificity of each rater, with the share of all marks as the prior of every voxel, from the share of raters at each voxel on,
-/// as ITK begins.
+/// as ITK begins. Gives the probability of the group at each voxel `[v]`; the consensus is where it is at least one half.
 ///
 /// All voxels with the same marks have the same probability, so that a step costs as much as there are patterns of
 /// marks. Where no rater or every rater marks everything, the answer is theirs.
-pub fn staple(raters: &[LabelMap], group: &ClassGroup) -> Result<Staple> {
+pub fn staple(raters: &[LabelMap], group: &ClassGroup) -> Result<Vec<f64>> {
     let space = check::common_space(&check::RATERS, raters)?;
     let n = raters.len();
     let masks = raters.iter().map(|rater| group.mask(rater)).collect::<Result<Vec<_>>>()?;
@@ -168,15 +157,7 @@ pub fn staple(raters: &[LabelMap], group: &ClassGroup) -> Result<Staple> {
             *weight = if there + absent > 0.0 { there / (there + absent) } else { share(marks) };
         }
     }
-    let probabilities = pattern_of.into_iter().map(|number| weights[number]).collect();
-    Ok(Staple { probabilities, sensitivities, specificities })
-}
-
-impl Staple {
-    /// The consensus `[v]`: voxels with a probability of at least one half.
-    pub fn mask(&self) -> Vec<bool> {
-        self.probabilities.iter().map(|p| *p >= 0.5).collect()
-    }
+    Ok(pattern_of.into_iter().map(|number| weights[number]).collect())
 }
 
 /// The Dice of two masks `[v]`; `None` where both are empty.
@@ -194,14 +175,11 @@ mod tests {
         rows.iter().map(|row| LabelMap::new(row.to_vec(), 2).unwrap()).collect()
     }
 
-    fn votes(rows: &[&[u8]]) -> RaterVotes {
-        RaterVotes::new(&maps(rows), &ClassGroup::new(&[1]).unwrap()).unwrap()
-    }
-
     #[test]
     fn scores_of_a_row_of_voxels() {
         // F = {0, 1}, B = {4, 5}.
-        let votes = votes(&[&[1, 1, 1, 0, 0, 0], &[1, 1, 1, 1, 0, 0], &[1, 1, 0, 0, 0, 0]]);
+        let raters = maps(&[&[1, 1, 1, 0, 0, 0], &[1, 1, 1, 1, 0, 0], &[1, 1, 0, 0, 0, 0]]);
+        let votes = RaterVotes::new(&raters, &ClassGroup::new(&[1]).unwrap()).unwrap();
         let mask = [true, false, true, true, true, false];
         assert_eq!(votes.consensus_dice(&mask).unwrap(), Some(2.0 / 4.0));
         assert_eq!(votes.majority(), [true, true, true, false, false, false]);
@@ -213,31 +191,13 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_are_met_in_single_precision() {
-        let votes = votes(&[&[1], &[0]]);
-        assert_eq!(votes.soft_dice(&[0.3], &[0.3]).unwrap(), 0.0, "0.3 is not above 0.3, one half is");
-        assert_eq!(votes.soft_dice(&[0.3], &[0.5]).unwrap(), 1.0, "neither is above");
-    }
-
-    #[test]
-    fn nothing_in_common_has_no_value() {
-        let apart = votes(&[&[1, 0], &[0, 1]]);
-        assert_eq!(apart.consensus_dice(&[true, true]).unwrap(), None);
-        assert_eq!(apart.confidence(&[0.5, 0.5]).unwrap(), None);
-        assert_eq!(votes(&[&[1, 0]]).consensus_dice(&[false, true]).unwrap(), Some(0.0));
-    }
-
-    #[test]
     fn staple_trusts_those_who_agree() {
+        let of = |rows: &[&[u8]]| staple(&maps(rows), &ClassGroup::new(&[1]).unwrap()).unwrap();
         // The third rater marks the opposite of what the two others do.
-        let rows: [&[u8]; 3] =
-            [&[1, 1, 1, 0, 0, 0, 0, 0], &[1, 1, 1, 0, 0, 0, 0, 1], &[0, 0, 0, 1, 1, 0, 0, 0]];
-        let found = staple(&maps(&rows), &ClassGroup::new(&[1]).unwrap()).unwrap();
-        assert_eq!(found.mask()[..7], [true, true, true, false, false, false, false]);
-        assert!(found.sensitivities[2] < 0.1 && found.sensitivities[0] > 0.7, "{found:?}");
-        let same = staple(&maps(&[&[1, 0], &[1, 0]]), &ClassGroup::new(&[1]).unwrap()).unwrap();
-        assert_eq!(same.mask(), [true, false]);
-        let empty = staple(&maps(&[&[0, 0], &[0, 0]]), &ClassGroup::new(&[1]).unwrap()).unwrap();
-        assert_eq!((empty.mask(), empty.probabilities), (vec![false; 2], vec![0.0; 2]));
+        let found = of(&[&[1, 1, 1, 0, 0, 0, 0, 0], &[1, 1, 1, 0, 0, 0, 0, 1], &[0, 0, 0, 1, 1, 0, 0, 0]]);
+        assert!(found[..3].iter().all(|p| *p >= 0.5) && found[3..7].iter().all(|p| *p < 0.5), "{found:?}");
+        let same = of(&[&[1, 0], &[1, 0]]);
+        assert!(same[0] >= 0.5 && same[1] < 0.5, "{same:?}");
+        assert_eq!(of(&[&[0, 0], &[0, 0]]), [0.0; 2]);
     }
 }

@@ -40,11 +40,11 @@ mod overlap;
 mod surface;
 mod volumes;
 
-pub use aggregate::{Summary, bootstrap_interval, quantile};
+pub use aggregate::{Summary, bootstrap_interval, quantile, quantile_of_sorted};
 pub use agreement::{LabelFrequencies, most_frequent, variance_ncc};
 pub use calibration::{Calibrated, CalibrationBin, MAX_BINS, brier, ece, ece_of_bins, reliability};
 pub use clusters::SampleClusters;
-pub use consensus::{RaterVotes, Staple, mask_dice, staple};
+pub use consensus::{RaterVotes, mask_dice, staple};
 pub use ged::{Distance, Ged, PairStatistic, PairwiseDistances, foreground_distance, ged};
 pub use matching::{MAX_MATCHED, PairwiseDice, matched_pairs};
 pub use overlap::{ClassGroup, Overlap, RaterDice, SampleDice};

@@ -54,29 +54,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_integral_of_the_definition() {
-        for (raters, predicted) in
-            [(vec![3.0, 5.0, 4.0], 4.5f64), (vec![1.0, 9.0], -2.0), (vec![0.2, 0.3], 7.0)]
-        {
-            let (mean, n) = (raters.iter().sum::<f64>() / raters.len() as f64, raters.len() as f64);
-            let deviation = (raters.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt();
-            let (low, high, steps) =
-                (predicted.min(mean) - 9.0 * deviation, predicted.max(mean) + 9.0 * deviation, 2_000_000);
-            let step = (high - low) / f64::from(steps);
-            let value = |i: i32| {
-                let x = low + (f64::from(i) + 0.5) * step;
-                let below = 0.5 * (1.0 + libm::erf((x - mean) / deviation / 2f64.sqrt()));
-                (below - if x >= predicted { 1.0 } else { 0.0 }).powi(2) * step
-            };
-            let expected: f64 = (0..steps).map(value).sum();
-            let found = crps_of_raters(&raters, predicted).unwrap();
-            assert!((found - expected).abs() < 1e-5 * expected, "{found} and {expected}");
-        }
-        assert_eq!(crps_of_raters(&[2.0, 2.0], 5.0).unwrap(), 3.0);
-    }
-
-    #[test]
     fn samples_like_the_raters_are_best() {
+        assert_eq!(crps_of_raters(&[2.0, 2.0], 5.0).unwrap(), 3.0);
         assert_eq!(crps_of_samples(&[2.0], &[5.0]).unwrap(), 3.0);
         assert_eq!(crps_of_samples(&[1.0, 3.0], &[1.0, 3.0]).unwrap(), 0.5);
         assert!(crps_of_samples(&[9.0, 11.0], &[1.0, 3.0]).unwrap() > 5.0);

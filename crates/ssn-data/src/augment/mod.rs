@@ -10,7 +10,7 @@ mod spatial;
 
 pub use intensity::Intensity;
 pub use interpolate::{ChannelsLastImage, Grid, LabelInterpolation, Window, sample_image, sample_labels};
-pub(crate) use perlin::{NoiseRank, PerlinNoise};
+pub(crate) use perlin::PerlinNoise;
 pub use spatial::{DeformationField, SpatialTransform};
 
 use schemars::JsonSchema;
@@ -30,32 +30,6 @@ pub struct PatchInfo {
     pub channels: usize,
     /// Whether the image has depth 1: then nothing moves along d.
     pub flat: bool,
-}
-
-/// The random transforms of one patch.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct DrawnAugmentations {
-    /// Spatial transforms in the order in which they are applied to the image.
-    pub changes: Vec<SpatialTransform>,
-    /// Intensity transforms, in order.
-    pub intensities: Vec<Intensity>,
-}
-
-impl AugmentConfig {
-    /// Draws the transforms of one patch.
-    pub fn draw(&self, info: &PatchInfo, stream: &mut RandomStream) -> DrawnAugmentations {
-        let mut drawn = DrawnAugmentations::default();
-        for augmentation in &self.steps {
-            if !stream.chance(augmentation.probability()) {
-                continue;
-            }
-            match intensity::draw(augmentation, info, stream) {
-                Some(intensity) => drawn.intensities.push(intensity),
-                None => drawn.changes.extend(spatial::draw(augmentation, info, stream)),
-            }
-        }
-        drawn
-    }
 }
 
 /// An axis of the image.
@@ -274,6 +248,25 @@ impl AugmentConfig {
     pub fn check(&self) -> Result<()> {
         self.steps.iter().try_for_each(Augmentation::check)
     }
+
+    /// Draws the spatial and the intensity transforms of one patch, each in the order in which they are applied.
+    pub fn draw(
+        &self,
+        info: &PatchInfo,
+        stream: &mut RandomStream,
+    ) -> (Vec<SpatialTransform>, Vec<Intensity>) {
+        let (mut changes, mut intensities) = (vec![], vec![]);
+        for augmentation in &self.steps {
+            if !stream.chance(augmentation.probability()) {
+                continue;
+            }
+            match intensity::draw(augmentation, info, stream) {
+                Some(intensity) => intensities.push(intensity),
+                None => changes.extend(spatial::draw(augmentation, info, stream)),
+            }
+        }
+        (changes, intensities)
+    }
 }
 
 /// A choice of augmentations.
@@ -429,9 +422,9 @@ mod tests {
                 }
             }
             let info = PatchInfo { size, spacing: [2.0, 1.0, 1.0], channels: 1, flat };
-            let drawn = all_kinds().draw(&info, &mut RandomStream::new(seed, Purpose::Augment, 0));
-            let (values, linear) = apply(&labels, size, &drawn.changes, LabelInterpolation::Linear);
-            let (_, nearest) = apply(&labels, size, &drawn.changes, LabelInterpolation::Nearest);
+            let (changes, _) = all_kinds().draw(&info, &mut RandomStream::new(seed, Purpose::Augment, 0));
+            let (values, linear) = apply(&labels, size, &changes, LabelInterpolation::Linear);
+            let (_, nearest) = apply(&labels, size, &changes, LabelInterpolation::Nearest);
             for i in 0..values.len() {
                 if (values[i] - 0.5).abs() > 1e-4 {
                     prop_assert_eq!(linear[i], u8::from(values[i] > 0.5));
@@ -447,9 +440,9 @@ mod tests {
             let size = if flat { [1, 12, 12] } else { [7, SIDE, SIDE] };
             let labels: Vec<u8> = volume(seed, size, 3).iter().map(|&x| [0, 2, 7][x as usize]).collect();
             let info = PatchInfo { size, spacing: [1.0; 3], channels: 1, flat };
-            let drawn = all_kinds().draw(&info, &mut RandomStream::new(seed, Purpose::Augment, 1));
+            let (changes, _) = all_kinds().draw(&info, &mut RandomStream::new(seed, Purpose::Augment, 1));
             for how in [LabelInterpolation::Nearest, LabelInterpolation::Linear] {
-                let (_, out) = apply(&labels, size, &drawn.changes, how);
+                let (_, out) = apply(&labels, size, &changes, how);
                 prop_assert!(out.iter().all(|label| [0, 2, 7].contains(label)));
             }
         }
@@ -483,8 +476,8 @@ mod tests {
         let info = PatchInfo { size: [1, 128, 128], spacing: [1.0; 3], channels: 1, flat: true };
         let config = AugmentPreset::LidcAsCoded.config();
         for q in 0..500 {
-            let drawn = config.draw(&info, &mut RandomStream::new(0, Purpose::Augment, q));
-            let Some(SpatialTransform::Affine(crop)) = drawn.changes.get(1) else { continue };
+            let (changes, _) = config.draw(&info, &mut RandomStream::new(0, Purpose::Augment, q));
+            let Some(SpatialTransform::Affine(crop)) = changes.get(1) else { continue };
             for k in [1, 2] {
                 let half = crop.matrix[k][k] * 64.0;
                 assert!(crop.offset[k].abs() + half <= 64.0 + 1e-4, "{crop:?}");

@@ -11,15 +11,6 @@ use ssn_core::random::philox4x32;
 /// Voxels that are evaluated together.
 const LANES: usize = 16;
 
-/// Whether the noise varies along the first axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoiseRank {
-    /// Only along h and w: the vectors lie in the plane, and `|noise| ≤ √½`.
-    Flat,
-    /// Along d, h and w: `|noise| ≤ √¾`.
-    Solid,
-}
-
 /// `K` independent noises on a box of cells.
 #[derive(Debug, Clone)]
 pub struct PerlinNoise<const K: usize> {
@@ -31,7 +22,9 @@ pub struct PerlinNoise<const K: usize> {
 impl<const K: usize> PerlinNoise<K> {
     /// Noise for the points between `low` and `high`, `[d, h, w]` in cells. Boxes of the same key agree where they
     /// overlap; points outside the box get the noise of a cell at its border, continued.
-    pub fn new(key: [u32; 2], rank: NoiseRank, low: [f32; 3], high: [f32; 3]) -> Self {
+    ///
+    /// `flat` noise varies along h and w alone: the vectors lie in the plane, and |noise| ≤ √½ instead of √¾.
+    pub fn new(key: [u32; 2], flat: bool, low: [f32; 3], high: [f32; 3]) -> Self {
         let first = low.map(|x| x.floor() as i32);
         let corners = [0, 1, 2].map(|axis| (high[axis].floor() as i32 - first[axis]).max(0) as usize + 2);
         let mut vectors = Vec::with_capacity(corners.iter().product());
@@ -41,7 +34,7 @@ impl<const K: usize> PerlinNoise<K> {
                     let corner = [d, h, w];
                     let place = [0, 1, 2].map(|axis| first[axis].wrapping_add(corner[axis] as i32) as u32);
                     vectors.push(std::array::from_fn(|component| {
-                        unit_vector(key, rank, [place[0], place[1], place[2], component as u32])
+                        unit_vector(key, flat, [place[0], place[1], place[2], component as u32])
                     }));
                 }
             }
@@ -158,14 +151,11 @@ fn mix(t: f32, a: f32, b: f32) -> f32 {
 }
 
 /// The unit vector `[d, h, w]` at a place, uniform on the sphere or the circle.
-fn unit_vector(key: [u32; 2], rank: NoiseRank, place: [u32; 4]) -> [f32; 3] {
+fn unit_vector(key: [u32; 2], flat: bool, place: [u32; 4]) -> [f32; 3] {
     let words = philox4x32(place, key);
     let unit = |word: u32| (f64::from(word) + 0.5) / 4_294_967_296.0;
     let (sin, cos) = (TAU * unit(words[0])).sin_cos();
-    let height = match rank {
-        NoiseRank::Flat => 0.0,
-        NoiseRank::Solid => 2.0 * unit(words[1]) - 1.0,
-    };
+    let height = if flat { 0.0 } else { 2.0 * unit(words[1]) - 1.0 };
     let radius = f64::sqrt(1.0 - height * height);
     [height as f32, (radius * sin) as f32, (radius * cos) as f32]
 }
@@ -176,7 +166,7 @@ mod tests {
 
     #[test]
     fn noise_is_0_at_corners_and_bounded_and_smooth() {
-        let noise = PerlinNoise::<3>::new([1, 2], NoiseRank::Solid, [-3.0; 3], [4.0; 3]);
+        let noise = PerlinNoise::<3>::new([1, 2], false, [-3.0; 3], [4.0; 3]);
         assert_eq!(noise.at([1.0, -2.0, 3.0]), [0.0; 3]);
         let mut largest = 0.0f32;
         let mut last = noise.at([-2.9, -2.5, -2.7]);
@@ -194,8 +184,8 @@ mod tests {
 
     #[test]
     fn a_row_equals_its_points_and_boxes_of_one_key_agree() {
-        let noise = PerlinNoise::<2>::new([5, 6], NoiseRank::Solid, [0.0; 3], [5.0; 3]);
-        let larger = PerlinNoise::<2>::new([5, 6], NoiseRank::Solid, [-7.0; 3], [9.0; 3]);
+        let noise = PerlinNoise::<2>::new([5, 6], false, [0.0; 3], [5.0; 3]);
+        let larger = PerlinNoise::<2>::new([5, 6], false, [-7.0; 3], [9.0; 3]);
         let line = |slope: f32| (0..100).map(|i| 0.3 + slope * i as f32).collect::<Vec<f32>>();
         let (d, h, w) = (line(0.01), line(0.043), line(0.02));
         let mut out = [vec![0.0; 100], vec![0.0; 100]];
@@ -210,7 +200,7 @@ mod tests {
 
     #[test]
     fn flat_noise_ignores_the_first_axis_within_a_cell_of_depth_0() {
-        let noise = PerlinNoise::<1>::new([5, 6], NoiseRank::Flat, [0.0; 3], [0.0, 9.0, 9.0]);
+        let noise = PerlinNoise::<1>::new([5, 6], true, [0.0; 3], [0.0, 9.0, 9.0]);
         let values: Vec<f32> =
             (0..900).map(|i| noise.at([0.0, i as f32 * 0.01, i as f32 * 0.007])[0]).collect();
         let largest = values.iter().fold(0.0f32, |m, x| m.max(x.abs()));

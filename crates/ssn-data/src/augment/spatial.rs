@@ -6,7 +6,7 @@
 use ssn_core::random::derive_seed;
 
 use crate::augment::interpolate::Grid;
-use crate::augment::perlin::{NoiseRank, PerlinNoise};
+use crate::augment::perlin::PerlinNoise;
 use crate::augment::{Augmentation, Axis, PatchInfo};
 use crate::random::RandomStream;
 
@@ -181,13 +181,12 @@ impl DeformationField {
 fn elastic_step(field: Elastic, reach: [f32; 3], flat: bool, number: u64) -> Step {
     // Several deformations of one patch must not share noise even if their keys were equal.
     let key = derive_seed(u64::from(field.key[0]) | u64::from(field.key[1]) << 32, 0, number);
-    let rank = if flat { NoiseRank::Flat } else { NoiseRank::Solid };
     let reach = if flat { [0.0, reach[1], reach[2]] } else { reach };
     let phase = if flat { [0.0, field.phase[1], field.phase[2]] } else { field.phase };
     let field = Elastic { phase, ..field };
     let low = [0, 1, 2].map(|k| phase[k] - reach[k] / field.cell);
     let high = [0, 1, 2].map(|k| phase[k] + reach[k] / field.cell);
-    let noise = PerlinNoise::new([key as u32, (key >> 32) as u32], rank, low, high);
+    let noise = PerlinNoise::new([key as u32, (key >> 32) as u32], flat, low, high);
     let anchor = noise.at(phase);
     Step::Elastic { field, noise: Box::new(noise), anchor, flat }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::dataset::{
     Case, CaseEntry, CaseSource, Dataset, LabelCoding, Layout, Normalization, RaterMaps, Ratios, Split,
-    extremes, looks_standardized, quoted,
+    extremes, inline, looks_standardized,
 };
 use crate::text::counted;
 
@@ -50,11 +50,11 @@ pub fn data_sections(dataset: &Dataset, path: &Path, first: &Case, scale: Normal
          channels = {}\n\
          # The classes, the background first. Rename them as you like.\n\
          classes = {}\n",
-        quoted(&path.to_string_lossy()),
+        inline(&path.to_string_lossy()),
         dataset.layout.describe(),
         dataset.layout,
-        list(&dataset.channels),
-        list(&dataset.classes)
+        inline(&dataset.channels),
+        inline(&dataset.classes)
     );
     text += &match &dataset.reading.coding {
         LabelCoding::Plain => String::new(),
@@ -66,7 +66,7 @@ pub fn data_sections(dataset: &Dataset, path: &Path, first: &Case, scale: Normal
         }
     };
     text += "# The scale of intensities: none, scale, z-score, brats, percentile or ct-window.\n";
-    text += &format!("normalization = {}\n", normalization(scale));
+    text += &format!("normalization = {}\n", inline(&scale));
     if first.shape[0] > 1 {
         let [x, y, z] = first.geometry.spacing;
         text += "# Resample all cases to this spacing along width, height, depth, in millimeters.\n";
@@ -151,28 +151,6 @@ fn sizes(dataset: &Dataset, first: &Case) -> Vec<[usize; 3]> {
     let step = count.div_ceil(LOOKED_AT).max(1);
     let others = (0..count).step_by(step).filter_map(|index| Some(dataset.load_raw(index).ok()?.shape));
     others.chain([first.shape]).collect()
-}
-
-fn normalization(rule: Normalization) -> String {
-    match rule {
-        Normalization::None => "{ kind = \"none\" }".to_owned(),
-        Normalization::Scale { subtract, divide } => {
-            format!("{{ kind = \"scale\", subtract = {subtract:?}, divide = {divide:?} }}")
-        }
-        Normalization::ZScore { in_mask } => format!("{{ kind = \"z-score\", in_mask = {in_mask} }}"),
-        Normalization::Brats => "{ kind = \"brats\" }".to_owned(),
-        Normalization::Percentile { low, high } => {
-            format!("{{ kind = \"percentile\", low = {low:?}, high = {high:?} }}")
-        }
-        Normalization::CtWindow { center, width } => {
-            format!("{{ kind = \"ct-window\", center = {center:?}, width = {width:?} }}")
-        }
-    }
-}
-
-fn list(names: &[String]) -> String {
-    let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
-    format!("[{}]", names.join(", "))
 }
 
 /// What recognition found, in a few lines for people.

@@ -104,12 +104,10 @@ impl LabelTable {
         Self(std::array::from_fn(|value| (value == 0).then_some(0)))
     }
 
-    /// Gives a value a class.
     pub fn set(&mut self, value: u8, class: u8) {
         self.0[usize::from(value)] = Some(class);
     }
 
-    /// The class of a value.
     pub fn class(&self, value: u8) -> Option<u8> {
         self.0[usize::from(value)]
     }
@@ -154,7 +152,6 @@ impl Default for LabelHistogram {
 }
 
 impl LabelHistogram {
-    /// Adds the values of a file.
     pub fn add(&mut self, labels: &[u8], is_lossy: bool) {
         let mut counts = [0; 256];
         labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
@@ -168,7 +165,6 @@ impl LabelHistogram {
         self.merge(&Self { files_between, has_low_file, files_with, noise, ..own });
     }
 
-    /// Adds the values of other files.
     pub fn merge(&mut self, other: &Self) {
         self.counts.iter_mut().zip(other.counts).for_each(|(sum, count)| *sum += count);
         self.files_between += other.files_between;
@@ -187,7 +183,6 @@ impl LabelHistogram {
         self.counts[usize::from(first)..=usize::from(last)].iter().sum()
     }
 
-    /// How many different values there are.
     pub fn distinct(&self) -> usize {
         self.counts.iter().filter(|count| **count > 0).count()
     }

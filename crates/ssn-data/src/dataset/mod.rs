@@ -16,17 +16,16 @@ pub use packed::{PackedCase, PackedCases, PackedImage, PackedLabels};
 pub use preprocessing::{Preprocessing, mask_box, resample_labels};
 pub use segments::{NamedFiles, NamedLabels, SameValues};
 pub use source::{CaseFiles, CaseSource, LabelPolicy, MissingRater, RaterFiles, RaterMaps, ReadOptions};
-pub(crate) use split::quoted;
+pub(crate) use split::inline;
 pub use split::{Ratios, Split, SplitAssignment, SplitConfig, SplitFile, divide, fold};
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssn_io::{Geometry, Image, Limits, Source, Voxels, write};
+use ssn_io::{Geometry, Image, Limits, Voxels, write};
 
 use crate::error::{DataError, Result};
 use crate::text::nearest;
@@ -51,8 +50,8 @@ pub struct Case {
     pub mask: Option<Vec<u8>>,
     /// Spacing, origin and direction of the voxels.
     pub geometry: Geometry,
-    /// The header of its first image file, so that label maps can be written with the same one.
-    pub header: Source,
+    /// The NIfTI header of its first image file, so that label maps can be written with the same one.
+    pub header: Option<Vec<u8>>,
 }
 
 impl Case {
@@ -64,6 +63,11 @@ impl Case {
     /// The bytes that the arrays of this case take.
     pub fn bytes(&self) -> usize {
         4 * self.image.len() + self.voxels() * (self.raters.len() + usize::from(self.mask.is_some()))
+    }
+
+    /// The number of the rater at a place of `raters`.
+    pub fn rater_number(&self, place: usize) -> usize {
+        self.rater_numbers.get(place).copied().unwrap_or(place)
     }
 
     /// Writes one array of the case, with its geometry.
@@ -300,8 +304,7 @@ impl Dataset {
 
     /// What the `raters` raters of a case are called, in the order of their label maps.
     pub fn rater_names_of(&self, case: &Case, raters: usize) -> Vec<String> {
-        let number = |place: usize| case.rater_numbers.get(place).copied().unwrap_or(place);
-        (0..raters).map(|place| self.rater_name(number(place))).collect()
+        (0..raters).map(|place| self.rater_name(case.rater_number(place))).collect()
     }
 
     /// Leaves out the cases with these ids; splits keep their place, so that the others stay where they are.
@@ -350,17 +353,8 @@ impl Dataset {
         first_of(self.entries.len(), |index| self.load_raw(index))
     }
 
-    /// The same to be shown: a case without labels loads with no raters. Training and scores need the others.
-    pub fn with_optional_labels(self) -> Self {
-        self.with_labels(LabelPolicy::Optional)
-    }
-
-    /// The same for prediction: every case loads with no raters.
-    pub fn without_labels(self) -> Self {
-        self.with_labels(LabelPolicy::Ignored)
-    }
-
-    fn with_labels(mut self, labels: LabelPolicy) -> Self {
+    /// The same with labels that are required, optional or not read.
+    pub fn with_labels(mut self, labels: LabelPolicy) -> Self {
         self.reading.labels = labels;
         self
     }
@@ -377,9 +371,9 @@ impl Dataset {
     }
 
     /// The cases of one part, given the part of each.
-    pub fn subset(self: &Arc<Self>, parts: &[Split], split: Split) -> Subset {
-        let indices = (0..self.entries.len()).filter(|&i| parts.get(i) == Some(&split)).collect();
-        Subset { dataset: self.clone(), indices }
+    pub fn subset(&self, parts: &[Split], split: Split) -> Self {
+        let own = self.entries.iter().zip(parts).filter(|(_, part)| **part == split);
+        Self { entries: own.map(|(entry, _)| entry.clone()).collect(), ..self.clone() }
     }
 }
 
@@ -398,37 +392,5 @@ impl Cases for Dataset {
 
     fn load(&self, index: usize) -> Result<Case> {
         self.preprocessing.apply(self.load_raw(index)?)
-    }
-}
-
-/// Some cases of a dataset.
-#[derive(Debug, Clone)]
-pub struct Subset {
-    dataset: Arc<Dataset>,
-    indices: Vec<usize>,
-}
-
-impl Subset {
-    /// The dataset that the cases are from.
-    pub fn dataset(&self) -> &Arc<Dataset> {
-        &self.dataset
-    }
-}
-
-impl Cases for Subset {
-    fn len(&self) -> usize {
-        self.indices.len()
-    }
-
-    fn id(&self, index: usize) -> &str {
-        self.dataset.id(self.indices[index])
-    }
-
-    fn rater_count(&self, index: usize) -> usize {
-        self.dataset.rater_count(self.indices[index])
-    }
-
-    fn load(&self, index: usize) -> Result<Case> {
-        self.dataset.load(self.indices[index])
     }
 }

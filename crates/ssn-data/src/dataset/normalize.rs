@@ -4,6 +4,8 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssn_core::metrics::quantile_of_sorted;
+use toml::de::ValueDeserializer;
 
 use crate::error::{DataError, Result};
 
@@ -110,17 +112,12 @@ impl FromStr for Normalization {
 
     /// A kind without settings, such as `brats`, or the table of a config, such as `{ kind = "scale", subtract = 0.5 }`.
     fn from_str(written: &str) -> Result<Self, String> {
-        #[derive(Deserialize)]
-        struct Written {
-            normalization: Normalization,
-        }
-        let table = if written.trim_start().starts_with('{') {
-            written.to_owned()
-        } else {
-            format!("{{ kind = {written:?} }}")
+        let table = match written.trim() {
+            table if table.starts_with('{') => table.to_owned(),
+            _ => format!("{{ kind = {written:?} }}"),
         };
-        let parsed = toml::from_str::<Written>(&format!("normalization = {table}"));
-        parsed.map(|written| written.normalization).map_err(|error| error.message().to_owned())
+        let parsed = ValueDeserializer::parse(&table).and_then(Self::deserialize);
+        parsed.map_err(|error| error.message().to_owned())
     }
 }
 
@@ -158,11 +155,7 @@ pub fn extremes(values: impl IntoIterator<Item = f32>) -> [f32; 2] {
 
 /// A percentile of sorted values, linear between neighbors as in NumPy; 0 of nothing.
 fn percentile(sorted: &[f32], percent: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
-    let place = percent / 100.0 * last as f64;
-    let (below, above) = (place.floor() as usize, (place.ceil() as usize).min(last));
-    let (a, b) = (f64::from(sorted[below.min(last)]), f64::from(sorted[above]));
-    a + (b - a) * place.fract()
+    quantile_of_sorted(sorted, percent / 100.0).unwrap_or(0.0)
 }
 
 /// Mean and deviation, in double precision.

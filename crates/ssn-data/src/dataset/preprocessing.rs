@@ -42,47 +42,32 @@ impl Preprocessing {
     }
 }
 
-/// The smallest box that holds the mask: first and last + 1 along `[d, h, w]`; `None` for an empty mask.
-pub fn mask_box(mask: &[u8], shape: [usize; 3]) -> Option<[[usize; 2]; 3]> {
+/// The smallest box that holds the mask; `None` for an empty mask.
+pub fn mask_box(mask: &[u8], shape: [usize; 3]) -> Option<Region> {
     let whole = Region::whole(shape);
     let inside = mask.iter().enumerate().filter(|(_, m)| **m > 0).map(|(index, _)| whole.voxel(index));
-    let Region { start, size } = Region::around(inside)?;
-    Some([0, 1, 2].map(|axis| [start[axis], start[axis] + size[axis]]))
-}
-
-/// The part of `[planes, d, h, w]` inside a box.
-fn cut<T: Copy>(values: &[T], shape: [usize; 3], limits: [[usize; 2]; 3]) -> Vec<T> {
-    let ([_, h, w], [depth, height, width]) = (shape, limits);
-    let volumes = values.chunks_exact(shape.iter().product::<usize>().max(1));
-    let rows = volumes.flat_map(|volume| {
-        (depth[0]..depth[1]).flat_map(move |z| {
-            (height[0]..height[1]).map(move |y| {
-                let start = (z * h + y) * w;
-                &volume[start + width[0]..start + width[1]]
-            })
-        })
-    });
-    rows.flatten().copied().collect()
+    Region::around(inside)
 }
 
 /// The case inside the box of its mask; as it is without a mask.
 ///
 /// The geometry moves along: every voxel stays where it was in the patient.
 fn to_mask(case: Case) -> Case {
-    let Some(limits) = case.mask.as_ref().and_then(|mask| mask_box(mask, case.shape)) else { return case };
+    let Some(region) = case.mask.as_ref().and_then(|mask| mask_box(mask, case.shape)) else { return case };
     let mut geometry = case.geometry;
     for row in 0..3 {
         for axis in 0..3 {
             // Grid axes are i, j, k and the box is [d, h, w].
-            let steps = limits[2 - axis][0] as f64;
+            let steps = region.start[2 - axis] as f64;
             geometry.origin[row] += geometry.direction[row][axis] * geometry.spacing[axis] * steps;
         }
     }
+    let channels = case.image.chunks_exact(case.voxels());
     Case {
-        image: cut(&case.image, case.shape, limits),
-        raters: case.raters.iter().map(|rater| cut(rater, case.shape, limits)).collect(),
-        mask: case.mask.as_ref().map(|mask| cut(mask, case.shape, limits)),
-        shape: limits.map(|limit| limit[1] - limit[0]),
+        image: channels.flat_map(|channel| region.cut(channel, case.shape)).collect(),
+        raters: case.raters.iter().map(|rater| region.cut(rater, case.shape)).collect(),
+        mask: case.mask.as_ref().map(|mask| region.cut(mask, case.shape)),
+        shape: region.size,
         geometry,
         ..case
     }

@@ -223,6 +223,7 @@ impl SameValues {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::texts;
 
     fn file(name: &str, segments: &[(&str, u8)]) -> NamedLabels {
         let segments = segments.iter().map(|&(name, label)| Segment { name: name.to_owned(), label });
@@ -231,10 +232,6 @@ mod tests {
 
     fn files(named: &[NamedLabels]) -> NamedFiles {
         NamedFiles { named: named.to_vec(), nameless: None }
-    }
-
-    fn texts(texts: &[&str]) -> Vec<String> {
-        texts.iter().map(|text| (*text).to_owned()).collect()
     }
 
     #[test]
@@ -285,19 +282,7 @@ mod tests {
             error.contains("b: its segments are organs = 1, but the classes are background, lesion, organ"),
             "{error}"
         );
-    }
-
-    #[test]
-    fn values_without_names_must_be_the_same_classes() {
-        let classes = texts(&["background", "lesion", "organ"]);
-        let mixed =
-            |segments| NamedFiles { named: vec![file("a", segments)], nameless: Some("b.nii".into()) };
-        assert!(mixed(&[("lesion", 1)]).has_names_of(&classes, &LabelCoding::Plain).unwrap());
-        let error = mixed(&[("lesion", 2)]).has_names_of(&classes, &LabelCoding::Plain).unwrap_err();
-        let told =
-            "but b.nii has values without names, which are read as background = 0, lesion = 1, organ = 2";
-        assert!(error.to_string().contains(told), "{error}");
-        let values = LabelCoding::Values(vec![0, 2, 5]);
-        assert!(mixed(&[("lesion", 2)]).has_names_of(&classes, &values).unwrap());
+        let mixed = NamedFiles { named: vec![file("a", &[("lesion", 2)])], nameless: Some("b.nii".into()) };
+        assert!(mixed.has_names_of(&classes, &LabelCoding::Values(vec![0, 2, 5])).unwrap());
     }
 }

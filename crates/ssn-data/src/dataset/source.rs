@@ -5,18 +5,17 @@
 
 use std::fs;
 use std::io::Read;
-use std::panic::resume_unwind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::{self, ScopedJoinHandle};
 
+use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ssn_io::limits::check_left;
 use ssn_io::{
-    FileError, Format, Geometry, Image, Limits, Problem, Source, Tolerance, Volume, Voxels, files_of,
-    open_file, read,
+    FileError, Format, Geometry, Image, Limits, Problem, Tolerance, Volume, Voxels, files_of, open_file, read,
 };
 
 use crate::dataset::{
@@ -213,16 +212,9 @@ fn hash_file(path: &Path, digest: &mut Sha256) -> DataResult<()> {
     Ok(())
 }
 
-#[cfg(unix)]
 fn stamp(file: &fs::Metadata) -> String {
-    use std::os::unix::fs::MetadataExt;
     let times = [file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()];
     format!("{} {} {times:?};", file.size(), file.ino())
-}
-
-#[cfg(not(unix))]
-fn stamp(file: &fs::Metadata) -> String {
-    format!("{} {:?};", file.len(), file.modified().ok())
 }
 
 /// The grid of a case, and the file that defined it.
@@ -262,7 +254,7 @@ fn center_crop<T: Copy>(volume: Volume<T>, side: Option<usize>) -> Volume<T> {
     Volume { data, shape: [c, d, new_h, new_w], geometry: volume.geometry }
 }
 
-type ReadImage = Result<(Volume<f32>, Source), FileError>;
+type ReadImage = Result<(Volume<f32>, Option<Vec<u8>>), FileError>;
 
 /// An image in single precision, and what its file says beside. There must be memory for its values twice: as they are, and
 /// joined with those of other channels.
@@ -284,19 +276,11 @@ fn read_images(paths: &[Option<PathBuf>]) -> Vec<Option<ReadImage>> {
     let bytes = |path: &PathBuf| fs::metadata(path).map_or(0, |file| file.len());
     let large: Vec<u64> = paths.iter().flatten().map(bytes).filter(|bytes| *bytes >= LARGE).collect();
     let together = large.iter().sum::<u64>().saturating_mul(PART_OF_MEMORY);
+    let read = |path: &Option<PathBuf>| path.as_deref().map(read_image);
     if large.len() < 2 || together > parallel::available_bytes() as u64 {
-        return paths.iter().map(|path| path.as_deref().map(read_image)).collect();
+        return paths.iter().map(read).collect();
     }
-    thread::scope(|scope| {
-        let begin = |path| (path, thread::Builder::new().spawn_scoped(scope, move || read_image(path)));
-        let begun: Vec<_> = paths.iter().map(|path| path.as_deref().map(begin)).collect();
-        let finish = |(path, reading): (_, std::io::Result<ScopedJoinHandle<'_, _>>)| match reading {
-            Ok(reading) => reading.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            // The system gives no more threads.
-            Err(_) => read_image(path),
-        };
-        begun.into_iter().map(|reading| reading.map(finish)).collect()
-    })
+    paths.par_iter().map(read).collect()
 }
 
 struct CaseReader<'a> {
@@ -331,7 +315,7 @@ impl CaseReader<'_> {
 
     fn of_files(&mut self, files: &CaseFiles) -> Option<Case> {
         let mut grid: Option<ReferenceGrid> = None;
-        let (mut values, mut channels, mut header) = (vec![], 0, Source::default());
+        let (mut values, mut channels, mut header) = (vec![], 0, None);
         for (number, (path, image)) in files.images.iter().zip(read_images(&files.images)).enumerate() {
             let (Some(path), Some(image)) = (path, image) else {
                 let reason = format!("the channel {:?} is missing", self.channel(number));

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_io::{Limits, read_bytes, write_atomically};
+use toml::ser::ValueSerializer;
 
 use crate::dataset::{CaseEntry, Dataset};
 use crate::error::{DataError, Result};
@@ -305,7 +306,7 @@ impl SplitFile {
         let mut text =
             String::from("# Which cases are for what. Keep this file beside the results that it made.\n");
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "method = {}", quoted(&self.method));
+        let _ = writeln!(text, "method = {}", inline(&self.method));
         if let Some(seed) = self.seed {
             let _ = writeln!(text, "seed = {}", to_toml(seed));
         }
@@ -327,13 +328,16 @@ impl SplitFile {
 
 /// The names of cases, one per line.
 fn lines(ids: &[String], indent: &str) -> String {
-    let rows: String = ids.iter().map(|id| format!("{indent}{},\n", quoted(id))).collect();
+    let rows: String = ids.iter().map(|id| format!("{indent}{},\n", inline(id))).collect();
     format!("\n{rows}")
 }
 
-/// A text as TOML writes it.
-pub(crate) fn quoted(text: &str) -> String {
-    toml::Value::from(text).to_string()
+/// A value as TOML writes it, on one line.
+pub(crate) fn inline(value: &impl Serialize) -> String {
+    let mut text = String::new();
+    // Texts, lists and tables of numbers can all be written.
+    let _ = value.serialize(ValueSerializer::new(&mut text));
+    text
 }
 
 /// The section `[data.split]`.

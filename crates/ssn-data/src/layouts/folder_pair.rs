@@ -220,9 +220,3 @@ pub(super) fn same_rater(first: &Path, second: &Path) -> Finding {
     let advice = "give each rater a number of its own behind the name of the image";
     Finding::warning(FindingKind::Layout, reason, advice).in_file(second)
 }
-
-/// Up to three of some names.
-pub(super) fn listed(names: &[String]) -> String {
-    let more = if names.len() > 3 { format!(" and {} more", names.len() - 3) } else { String::new() };
-    format!("{}{more}", names[..names.len().min(3)].join(", "))
-}

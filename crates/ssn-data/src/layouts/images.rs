@@ -107,7 +107,7 @@ fn for_model(mut draft: Draft, root: &Path, channels: &[String], classes: &[Stri
     draft.channels = Some(stored);
     draft.findings.extend(finding);
     let known = DatasetOverrides { channels: Some(wanted), classes: Some(classes.to_vec()), coding: None };
-    let dataset = draft.complete(root, &known)?.with_optional_labels();
+    let dataset = draft.complete(root, &known)?.with_labels(LabelPolicy::Optional);
     Ok(Dataset { channels: channels.to_vec(), ..dataset })
 }
 
@@ -504,10 +504,7 @@ fn role(rest: &str) -> Role {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn texts(texts: &[&str]) -> Vec<String> {
-        texts.iter().map(|text| (*text).to_owned()).collect()
-    }
+    use crate::text::texts;
 
     #[test]
     fn channels_are_found_in_names() {

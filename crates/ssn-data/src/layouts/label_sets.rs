@@ -17,9 +17,10 @@ use crate::error::{DataError, Result};
 use crate::layouts::files::{
     check_name, entries, is_image, name, natural_order, numbered_suffix, stem, subfolders,
 };
-use crate::layouts::folder_pair::{IMAGES, listed};
+use crate::layouts::folder_pair::IMAGES;
 use crate::layouts::names::{core, words};
 use crate::layouts::{DatasetOverrides, Draft};
+use crate::text::listed;
 
 /// Words before the number of a sample or rater.
 const WORDS: [&str; 9] = ["sample", "rater", "reader", "expert", "annotation", "seg", "mask", "s", "r"];
@@ -82,13 +83,7 @@ impl FilesByCase {
                 Some(first) => format!(
                     "none of its files is named after a case; the first is {}, and the cases are {}",
                     name(first),
-                    listed(
-                        &known
-                            .iter()
-                            .flat_map(|known| known.ids)
-                            .map(|id| (*id).to_owned())
-                            .collect::<Vec<_>>()
-                    )
+                    listed(known.map(|known| known.ids).unwrap_or_default(), 3)
                 ),
                 None => "there are no files of label maps".to_owned(),
             };

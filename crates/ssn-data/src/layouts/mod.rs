@@ -66,21 +66,18 @@ type Attempt = fn(&Path) -> Result<Option<Draft>>;
 /// A folder or file with the part of the dataset that its name says.
 type PartPath = (Option<Split>, PathBuf);
 
-/// Opens files that hold many cases.
-enum Opener {
-    /// One file holds all parts.
-    Alone(fn(&Path) -> Result<Draft>),
-    /// Parts may be files of their own.
-    Parts(fn(&[PartPath]) -> Result<Draft>),
-}
+/// Opens files that hold many cases; `None` if there are none, or several where one holds all parts.
+type Open = fn(&[PartPath]) -> Result<Option<Draft>>;
 
 /// Layouts with a description or an index, the most specific ones first.
 const DESCRIBED: [Attempt; 2] = [dataset_json::recognize, csv_index::recognize];
 /// Layouts of files with many cases, by how they are named. Such a file may also be next to a dataset of another layout.
-const PACKED: [(&[&str], Opener); 3] = [
-    (&[CACHE_ENDING], Opener::Alone(cache::open)),
-    (&[".pickle", ".pickle.gz", ".pkl", ".pkl.gz"], Opener::Parts(lidc::open_pickle)),
-    (&[".hdf5", ".h5"], Opener::Alone(lidc::open_hdf5)),
+const PACKED: [(&[&str], Open); 3] = [
+    (&[CACHE_ENDING], |files| alone(files, cache::open)),
+    (&[".pickle", ".pickle.gz", ".pkl", ".pkl.gz"], |files| {
+        files.first().map(|_| lidc::open_pickle(files)).transpose()
+    }),
+    (&[".hdf5", ".h5"], |files| alone(files, lidc::open_hdf5)),
 ];
 /// Layouts of many files.
 const OF_FOLDERS: [Attempt; 6] = [
@@ -92,15 +89,9 @@ const OF_FOLDERS: [Attempt; 6] = [
     folder_pair::recognize,
 ];
 
-impl Opener {
-    /// The dataset in these files; `None` if there are none, or several where one holds all parts.
-    fn open(&self, files: &[PartPath]) -> Result<Option<Draft>> {
-        match (self, files) {
-            (Self::Alone(open), [(_, file)]) => open(file).map(Some),
-            (Self::Parts(open), [_, ..]) => open(files).map(Some),
-            _ => Ok(None),
-        }
-    }
+fn alone(files: &[PartPath], open: fn(&Path) -> Result<Draft>) -> Result<Option<Draft>> {
+    let [(_, file)] = files else { return Ok(None) };
+    open(file).map(Some)
 }
 
 fn recognize(path: &Path) -> Result<Draft> {
@@ -166,9 +157,9 @@ fn in_folder(path: &Path) -> Result<(Option<Draft>, Vec<DataError>)> {
             return Ok((Some(draft), strays));
         }
     }
-    for (endings, opener) in PACKED {
-        let is_one = |file: &Path| matches!(opener.open(&[(None, file.to_owned())]), Ok(Some(_)));
-        match files_by_part(path, endings, &is_one).and_then(|files| opener.open(&files)) {
+    for (endings, open) in PACKED {
+        let is_one = |file: &Path| matches!(open(&[(None, file.to_owned())]), Ok(Some(_)));
+        match files_by_part(path, endings, &is_one).and_then(|files| open(&files)) {
             Ok(Some(draft)) => return Ok((Some(draft), vec![])),
             Ok(None) => {}
             Err(error) => strays.push(error),
@@ -209,9 +200,9 @@ fn of_file(path: &Path, labels: LabelPolicy) -> Result<Draft> {
     if ends_in(path, &[".csv"]) {
         return csv_index::open(&files, labels);
     }
-    for (endings, opener) in PACKED {
+    for (endings, open) in PACKED {
         if ends_in(path, endings)
-            && let Some(draft) = opener.open(&files)?
+            && let Some(draft) = open(&files)?
         {
             return Ok(draft);
         }

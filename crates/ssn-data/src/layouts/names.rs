@@ -151,10 +151,7 @@ impl CaseNames {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn texts(texts: &[&str]) -> Vec<String> {
-        texts.iter().map(|text| (*text).to_owned()).collect()
-    }
+    use crate::text::texts;
 
     #[test]
     fn names_have_words() {

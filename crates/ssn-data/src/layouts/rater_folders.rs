@@ -15,9 +15,10 @@ use crate::dataset::{
 };
 use crate::error::{DataError, Result};
 use crate::layouts::files::{self, images, name, natural_order, stem, subfolders};
-use crate::layouts::folder_pair::{IMAGES, LABELS, REGIONS, channels_by_case, listed, same_rater};
+use crate::layouts::folder_pair::{IMAGES, LABELS, REGIONS, channels_by_case, same_rater};
 use crate::layouts::names::{CaseNames, NameMatch, shared_ends, without_ends, words};
 use crate::layouts::{Draft, parts, unique};
+use crate::text::listed;
 
 /// Words of folders of raters; with an s, of the folder above them.
 const RATERS: [&str; 6] = ["rater", "expert", "annotator", "reader", "observer", "grader"];
@@ -433,7 +434,8 @@ impl Found {
                 format!("{}/{} for {}", self.raters[&mark.rater], name(&mark.path), self.cases[mark.case].id)
             })
             .collect();
-        let reason = format!("by the beginnings or ends of their names, files are taken: {}", listed(&rare));
+        let reason =
+            format!("by the beginnings or ends of their names, files are taken: {}", listed(&rare, 3));
         (!rare.is_empty()).then(|| Finding::note(FindingKind::Layout, reason))
     }
 
@@ -449,7 +451,7 @@ impl Found {
             let reason = format!(
                 "{} has files of other structures, but not of {structure}, which is taken as not marked: {}",
                 self.raters[rater],
-                listed(&cases)
+                listed(&cases, 3)
             );
             Finding::warning(
                 FindingKind::Layout,
@@ -539,7 +541,7 @@ fn no_match(picture: &Path, labels: &Path) -> DataError {
 }
 
 fn several(path: &Path, ids: &[String]) -> Finding {
-    let reason = format!("the name fits several images, {}; the file is not used", listed(ids));
+    let reason = format!("the name fits several images, {}; the file is not used", listed(ids, 3));
     let advice = "give the file the name of its image";
     Finding::warning(FindingKind::Layout, reason, advice).in_file(path)
 }

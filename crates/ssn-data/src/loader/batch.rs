@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::augment::{
     AugmentConfig, DeformationField, Grid, LabelInterpolation, PatchInfo, sample_image, sample_labels,
 };
-use crate::dataset::Cases;
+use crate::dataset::{Case, Cases};
 use crate::error::{DataError, Result};
 use crate::loader::cache::CaseCache;
 use crate::loader::order::{CaseOrder, CaseSampler};
@@ -201,14 +201,15 @@ impl BatchSampler {
         batch: &mut Option<Batch>,
     ) -> Result<()> {
         let patch = &self.config.patch;
-        let case = self.cache.get(index, || {
-            let case = IndexedCase::new(self.cases.load(index)?, patch)?;
-            let bytes = case.bytes();
-            Ok((case, bytes))
+        let indexed = self.cache.get(index, || {
+            let indexed = IndexedCase::new(self.cases.load(index)?, patch)?;
+            let bytes = indexed.bytes();
+            Ok((indexed, bytes))
         })?;
+        let case = &indexed.case;
         let mut stream = RandomStream::new(self.seed, Purpose::Patch, q);
-        let chosen = patch.choose(&case, self.raters, &mut stream)?;
-        let shapes = self.shapes(&case, &chosen);
+        let chosen = patch.choose(&indexed, self.raters, &mut stream)?;
+        let shapes = self.shapes(case, &chosen);
         if batch.is_none() {
             check_bytes(&shapes)?;
         }
@@ -225,7 +226,7 @@ impl BatchSampler {
             let advice = "give patches a size, or bring the cases to one shape";
             return Err(DataError::case(&case.id, reason, advice));
         }
-        self.fill(&case, &chosen, q, item - self.items.start, batch);
+        self.fill(&indexed, &chosen, q, item - self.items.start, batch);
         let rater = match patch.rater {
             RaterChoice::All => None,
             _ => chosen.targets.first().map(|&place| case.rater_number(place)),
@@ -236,9 +237,9 @@ impl BatchSampler {
     }
 
     /// `[b, c, d, h, w]` of images and `[b, t, d, h, w]` of targets.
-    fn shapes(&self, case: &IndexedCase, chosen: &PatchLocation) -> [[usize; 5]; 2] {
+    fn shapes(&self, case: &Case, chosen: &PatchLocation) -> [[usize; 5]; 2] {
         let shape = |n, [d, h, w]: [usize; 3]| [self.items.len(), n, d, h, w];
-        [shape(case.image.channels, chosen.window.size), shape(chosen.targets.len(), chosen.target.size)]
+        [shape(case.channels, chosen.window.size), shape(chosen.targets.len(), chosen.target.size)]
     }
 
     /// A batch whose items are still to be filled in, of patches of a size.
@@ -261,12 +262,15 @@ impl BatchSampler {
     }
 
     /// Cuts and augments one patch.
-    fn fill(&self, case: &IndexedCase, chosen: &PatchLocation, q: u64, item: usize, batch: &mut Batch) {
+    fn fill(&self, indexed: &IndexedCase, chosen: &PatchLocation, q: u64, item: usize, batch: &mut Batch) {
+        let IndexedCase { case, image: stored, .. } = indexed;
         let [_, channels, ..] = batch.image_shape;
-        let (size, flat) = (chosen.window.size, case.shape()[0] == 1);
-        let info = PatchInfo { size, spacing: case.spacing, channels, flat };
-        let drawn = self.config.augment.draw(&info, &mut RandomStream::new(self.seed, Purpose::Augment, q));
-        let field = DeformationField::new(&drawn.changes, size, flat);
+        let (size, flat) = (chosen.window.size, case.shape[0] == 1);
+        let [w, h, d] = case.geometry.spacing;
+        let info = PatchInfo { size, spacing: [d, h, w], channels, flat };
+        let mut stream = RandomStream::new(self.seed, Purpose::Augment, q);
+        let (changes, intensities) = self.config.augment.draw(&info, &mut stream);
+        let field = DeformationField::new(&changes, size, flat);
 
         let grids = &batch.grids;
         let values = channels * grids.iter().map(Grid::voxels).sum::<usize>();
@@ -274,23 +278,23 @@ impl BatchSampler {
         let mut start = 0;
         for grid in grids {
             let end = start + channels * grid.voxels();
-            sample_image(&case.image, &field, chosen.window, grid, &mut image[start..end]);
+            sample_image(stored, &field, chosen.window, grid, &mut image[start..end]);
             start = end;
         }
-        drawn.intensities.iter().for_each(|change| change.apply(image, channels, size, grids));
+        intensities.iter().for_each(|change| change.apply(image, channels, size, grids));
 
         let voxels: usize = chosen.target.size.iter().product();
         let count = chosen.targets.len() * voxels;
         let labels = batch.targets[item * count..][..count].chunks_exact_mut(voxels);
         let raters = chosen.targets.iter().map(|&place| case.raters[place].as_slice());
         let mut maps: Vec<(&[u8], &mut [u8])> = raters.zip(labels).collect();
-        sample_labels(&mut maps, case.shape(), &field, chosen.target, self.config.augment.labels);
+        sample_labels(&mut maps, case.shape, &field, chosen.target, self.config.augment.labels);
 
         if let Some(mask) = &case.mask {
             // Items without a mask are valid everywhere.
             let masks = batch.masks.get_or_insert_with(|| vec![1; batch.image_shape[0] * voxels]);
             let mut pair = [(mask.as_slice(), &mut masks[item * voxels..][..voxels])];
-            sample_labels(&mut pair, case.shape(), &field, chosen.target, LabelInterpolation::Nearest);
+            sample_labels(&mut pair, case.shape, &field, chosen.target, LabelInterpolation::Nearest);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Patch sampling: where patches are cut, and which rater is their target.
 
+use std::mem::take;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -109,7 +111,13 @@ impl PatchConfig {
     }
 
     /// Chooses the patch of one item; `all` is how many targets it has where all raters are targets.
-    pub fn choose(&self, case: &IndexedCase, all: usize, stream: &mut RandomStream) -> Result<PatchLocation> {
+    pub fn choose(
+        &self,
+        indexed: &IndexedCase,
+        all: usize,
+        stream: &mut RandomStream,
+    ) -> Result<PatchLocation> {
+        let case = &indexed.case;
         let raters = case.raters.len();
         let mut first = 0;
         let rater = match self.rater {
@@ -133,14 +141,14 @@ impl PatchConfig {
                 })?)
             }
         };
-        let shape = case.shape();
+        let shape = case.shape;
         let middle = shape.map(|n| n / 2);
         let (center, size) = match self.sampler {
             PatchSampler::Whole => (middle, shape),
             PatchSampler::CenterCrop { size } => (middle, size),
             PatchSampler::Random { size, foreground_probability } => {
                 let foreground = stream.chance(foreground_probability);
-                (random_voxel(case, rater, foreground, stream).unwrap_or(middle), size)
+                (random_voxel(indexed, rater, foreground, stream).unwrap_or(middle), size)
             }
         };
         let target = self.target_size.unwrap_or(size);
@@ -160,12 +168,12 @@ impl PatchConfig {
 
 /// A random voxel of the foreground or of the background, or of the other if it is empty; `None` if the mask is empty.
 fn random_voxel(
-    case: &IndexedCase,
+    indexed: &IndexedCase,
     rater: Option<usize>,
     foreground: bool,
     stream: &mut RandomStream,
 ) -> Option<[usize; 3]> {
-    let centers = case.centers.get(rater.unwrap_or(0))?;
+    let centers = indexed.centers.get(rater.unwrap_or(0))?;
     let (wanted, other) = match foreground {
         true => (&centers.foreground, &centers.background),
         false => (&centers.background, &centers.foreground),
@@ -175,7 +183,7 @@ fn random_voxel(
         return None;
     }
     let voxel = set.nth(stream.below(set.len as u64) as usize)?;
-    let [_, h, w] = case.shape();
+    let [_, h, w] = indexed.case.shape;
     Some([voxel / (h * w), voxel / w % h, voxel % w])
 }
 
@@ -199,21 +207,16 @@ struct PatchCenters {
 /// A case ready for cutting patches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexedCase {
-    pub id: String,
+    /// Without its image.
+    pub case: Case,
     pub image: ChannelsLastImage,
-    pub raters: Vec<Vec<u8>>,
-    rater_numbers: Vec<usize>,
-    pub mask: Option<Vec<u8>>,
-    /// The distances of neighboring voxels, `[d, h, w]`.
-    pub spacing: [f64; 3],
     centers: Vec<PatchCenters>,
 }
 
 impl IndexedCase {
     /// Checks a case and prepares it for patches that are cut as `patch` says.
-    pub fn new(case: Case, patch: &PatchConfig) -> Result<Self> {
+    pub fn new(mut case: Case, patch: &PatchConfig) -> Result<Self> {
         check(&case)?;
-        let shape = case.shape;
         let voxels = case.voxels();
         let centers = {
             let inside = |voxel: usize| case.mask.as_ref().is_none_or(|mask| mask[voxel] != 0);
@@ -231,33 +234,14 @@ impl IndexedCase {
                 }
             }
         };
-        let [w, h, d] = case.geometry.spacing;
-        Ok(Self {
-            id: case.id,
-            image: ChannelsLastImage::new(case.image, case.channels, shape),
-            raters: case.raters,
-            rater_numbers: case.rater_numbers,
-            mask: case.mask,
-            spacing: [d, h, w],
-            centers,
-        })
-    }
-
-    /// `[d, h, w]`.
-    pub fn shape(&self) -> [usize; 3] {
-        self.image.shape
-    }
-
-    /// The number of the rater at a place of `raters`.
-    pub fn rater_number(&self, place: usize) -> usize {
-        self.rater_numbers.get(place).copied().unwrap_or(place)
+        let image = ChannelsLastImage::new(take(&mut case.image), case.channels, case.shape);
+        Ok(Self { case, image, centers })
     }
 
     pub fn bytes(&self) -> usize {
-        let maps = self.raters.len() + usize::from(self.mask.is_some());
         let index =
             self.centers.iter().map(|centers| centers.foreground.bytes() + centers.background.bytes());
-        self.image.bytes() + maps * self.shape().iter().product::<usize>() + index.sum::<usize>()
+        self.image.bytes() + self.case.bytes() + index.sum::<usize>()
     }
 }
 
@@ -387,9 +371,9 @@ mod tests {
 
     /// How often each voxel is the center of 2,000 patches.
     fn count_centers(case: Case, config: PatchConfig) -> Vec<usize> {
+        let [_, h, w] = case.shape;
+        let mut counts = vec![0; case.voxels()];
         let case = &IndexedCase::new(case, &config).unwrap();
-        let [_, h, w] = case.shape();
-        let mut counts = vec![0; case.shape().iter().product()];
         for q in 0..2000 {
             let chosen = config.choose(case, 3, &mut RandomStream::new(1, Purpose::Patch, q)).unwrap();
             let [z, y, x] = chosen.center;

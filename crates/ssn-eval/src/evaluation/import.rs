@@ -348,7 +348,7 @@ fn convert(
         sha256: dataset.image_sha256(files.index).unwrap_or_default(),
         has_spacing: entry.source.has_geometry(),
         label_values: None,
-        nifti_header: case.header.nifti().map(hex),
+        nifti_header: case.header.as_deref().map(hex),
     };
     let description = Description {
         case: entry.id.clone(),

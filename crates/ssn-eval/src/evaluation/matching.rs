@@ -7,21 +7,17 @@ use ssn_core::LabelMap;
 use ssn_data::{Case, DataConfig, Dataset, DatasetOverrides, LabelPolicy, Split};
 use ssn_io::Tolerance;
 
-#[cfg(feature = "clap")]
-use crate::arguments::{OneOf, one_of};
 use crate::error::{EvalError, Result};
 use crate::predictions::{About, Description, Found, ImagePaths, Kind, Predictions, is_config, named};
 
-/// Cases of a dataset.
+/// Cases of a dataset: those to learn from, those to choose by, those to judge by, or all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[allow(missing_docs, reason = "said above: help would show what stands here")]
 pub enum Part {
-    /// Those to learn from.
     Train,
-    /// Those to choose by.
     Validation,
-    /// Those to judge by.
     Test,
-    /// All of them.
     All,
 }
 
@@ -49,16 +45,6 @@ impl Part {
     /// The name in files.
     pub fn name(self) -> &'static str {
         self.split().map_or("all", Split::name)
-    }
-}
-
-#[cfg(feature = "clap")]
-impl clap::builder::ValueParserFactory for Part {
-    type Parser = OneOf<Self>;
-
-    fn value_parser() -> Self::Parser {
-        let names = ["train", "validation", "test", "all"];
-        one_of(names, |name| Self::from_name(&name).unwrap_or(Self::All))
     }
 }
 
@@ -203,10 +189,9 @@ pub fn check_classes(dataset: &Dataset, found: &[Found]) -> Result<()> {
 
 /// Loads the label maps `[d, h, w]` of all raters, and what they are called.
 pub(crate) fn load_raters(dataset: &Dataset, job: &Job) -> Result<(Vec<LabelMap>, Vec<String>)> {
-    let case = dataset.load_raw(job.index)?;
-    check_grid(&job.found.header.description, &case)?;
-    let names = dataset.rater_names_of(&case, case.raters.len());
-    Ok((label_maps(case.raters, dataset.classes.len())?, names))
+    let (case, raters) = load_with_image(dataset, job.index, &job.found.header.description)?;
+    let names = dataset.rater_names_of(&case, raters.len());
+    Ok((raters, names))
 }
 
 /// Loads the image in the intensities in which it is stored, and the label maps `[d, h, w]` of all raters.
@@ -217,12 +202,10 @@ pub fn load_with_image(
 ) -> Result<(Case, Vec<LabelMap>)> {
     let mut case = dataset.load_raw(index)?;
     check_grid(about, &case)?;
-    let raters = label_maps(std::mem::take(&mut case.raters), dataset.classes.len())?;
+    let raters = std::mem::take(&mut case.raters).into_iter();
+    let raters = raters.map(|labels| Ok(LabelMap::new(labels, dataset.classes.len())?));
+    let raters = raters.collect::<Result<_>>()?;
     Ok((case, raters))
-}
-
-fn label_maps(raters: Vec<Vec<u8>>, classes: usize) -> Result<Vec<LabelMap>> {
-    raters.into_iter().map(|labels| Ok(LabelMap::new(labels, classes)?)).collect()
 }
 
 /// Refuses a case on another grid than its prediction.

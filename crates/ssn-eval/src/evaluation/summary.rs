@@ -5,13 +5,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use ssn_core::metrics::{Summary, bootstrap_interval};
-use ssn_data::text::csv_text;
+use ssn_data::text::{counted, csv_text};
 
 use crate::challenges::{ScoreSet, asked};
 use crate::error::Result;
 use crate::evaluation::verdict::verdict;
 use crate::predictions::{Kind, ModelId, PredictionRule};
 use crate::scores::{CaseScores, GroupScores, Reliability, SampleScores, ScoreConfig, SurfaceScores, mean};
+use crate::unique;
 
 /// How a figure is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,7 +69,7 @@ pub struct Observations {
 impl Observations {
     /// The mean over the raters that have a value.
     pub fn mean(&self) -> Option<f64> {
-        mean(&self.values)
+        mean(self.values.iter().copied().flatten())
     }
 }
 
@@ -95,18 +96,16 @@ fn distribution(scores: &CaseScores) -> Vec<Observations> {
         .ged
         .iter()
         .map(|ged| {
-            let plural = if ged.samples == 1 { "" } else { "s" };
-            let title = format!("GED²{}, {} sample{plural}", scores.distance.suffix(), ged.samples);
+            let title = format!("GED²{}, {}", scores.distance.suffix(), counted(ged.samples, "sample"));
             one(&format!("ged2_{}", ged.samples), &title, Some(ged.squared))
         })
         .collect();
-    let m = scores.samples;
     all.extend([
         one("excess_ged2", "excess GED²", scores.excess_ged_squared()),
         one("sample_diversity", "diversity of samples", Some(scores.sample_diversity)),
         one("rater_diversity", "diversity of raters", Some(scores.rater_diversity)),
         one("cross_distance", "distance of samples to raters", Some(scores.cross_distance)),
-        one("hm_iou", &format!("HM-IoU, {m} sample{}", if m == 1 { "" } else { "s" }), scores.hm_iou),
+        one("hm_iou", &format!("HM-IoU, {}", counted(scores.samples, "sample")), scores.hm_iou),
         one("max_dice", "max-Dice", scores.max_dice),
         Observations {
             unit: Unit::Percent,
@@ -295,8 +294,8 @@ pub struct CaseOverlaps {
 
 impl Overlaps {
     fn of(dice: &[Option<f64>]) -> Self {
-        let iou: Vec<Option<f64>> = dice.iter().map(|dice| dice.map(|dice| dice / (2.0 - dice))).collect();
-        Self { dice: mean(dice), iou: mean(&iou) }
+        let dice = || dice.iter().copied().flatten();
+        Self { dice: mean(dice()), iou: mean(dice().map(|dice| dice / (2.0 - dice))) }
     }
 
     fn of_case(case: &Scored, classes: usize) -> CaseOverlaps {
@@ -402,7 +401,7 @@ impl Evaluation {
                 .collect::<Vec<_>>()
         };
         let all: Vec<Overlaps> = metric_per_case.iter().flat_map(of_classes).collect();
-        let over = |value: fn(&Overlaps) -> Option<f64>| mean(&all.iter().map(value).collect::<Vec<_>>());
+        let over = |value: fn(&Overlaps) -> Option<f64>| mean(all.iter().filter_map(value));
         let foreground_mean = Overlaps { dice: over(|one| one.dice), iou: over(|one| one.iou) };
         let voxelwise = cases.iter().filter_map(|case| case.scores.voxelwise.as_ref());
         let reliability = Reliability::pooled(voxelwise.filter_map(|scores| scores.reliability.as_ref()));
@@ -542,13 +541,7 @@ pub fn raters_csv(cases: &[Scored]) -> String {
 
 /// The figures of all cases that `wanted` takes, in the order of tables.
 fn keys(rows: &[Vec<Observations>], wanted: impl Fn(&Observations) -> bool) -> Vec<String> {
-    let mut keys: Vec<String> = vec![];
-    for found in rows.iter().flatten().filter(|found| wanted(found)) {
-        if !keys.contains(&found.key) {
-            keys.push(found.key.clone());
-        }
-    }
-    keys
+    unique(rows.iter().flatten().filter(|found| wanted(found)).map(|found| found.key.clone()))
 }
 
 /// A figure of a case as text, empty where there is none.

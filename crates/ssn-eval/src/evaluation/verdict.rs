@@ -21,8 +21,7 @@ pub fn verdict(kind: Kind, cases: &[Scored]) -> Vec<String> {
 
 /// The mean over the cases that have a value.
 fn mean(cases: &[Scored], value: impl Fn(&Scored) -> Option<f64>) -> Option<f64> {
-    let values: Vec<f64> = cases.iter().filter_map(value).collect();
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    crate::scores::mean(cases.iter().filter_map(value))
 }
 
 fn diversity(kind: Kind, cases: &[Scored]) -> String {

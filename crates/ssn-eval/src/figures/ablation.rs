@@ -1,12 +1,13 @@
 //! A score against a setting of the network, such as its rank, with the spread over seeds.
 
 use ssn_core::metrics::Summary;
+use ssn_data::text::counted;
 
 use super::plot::{
-    AxisNames, COLUMN, LEGEND_LINE, LegendEntry, MARGIN, PlotArea, Scale, TEXT, TITLE, draw_legend,
-    legend_lines, tick_label,
+    ABOVE, COLUMN, HEIGHT, LEFT, LegendEntry, MARGIN, PlotArea, Scale, TEXT, tick_label, with_head,
 };
-use super::svg::{Anchor, Drawing, FAINT, INK, distinct, shown};
+use super::svg::{Anchor, FAINT, distinct, shown};
+use crate::unique;
 
 /// What an ablation is of.
 #[derive(Debug, Clone, Copy)]
@@ -30,10 +31,6 @@ pub struct AblationPoint {
     pub values: Vec<f64>,
 }
 
-const HEIGHT: f64 = 300.0;
-const HEAD: f64 = 34.0;
-const ABOVE: f64 = 28.0;
-const LEFT: f64 = 52.0;
 const RIGHT: f64 = 16.0;
 const BOTTOM: f64 = 64.0;
 /// Half the width of the caps of an error bar.
@@ -44,12 +41,7 @@ const ASIDE: f64 = 7.0;
 /// Draws the mean over seeds with its standard error, and every seed as a small dot. Values of the setting stand at equal
 /// distances, as ranks of 1, 2, 5, 10 and 20 do not on a linear axis.
 pub fn ablation_figure(axes: AblationAxes<'_>, points: &[AblationPoint]) -> String {
-    let mut networks: Vec<&str> = vec![];
-    for point in points {
-        if !networks.contains(&point.network.as_str()) {
-            networks.push(&point.network);
-        }
-    }
+    let networks = unique(points.iter().map(|point| point.network.as_str()));
     let mut settings: Vec<f64> = points.iter().map(|point| point.x).filter(|x| x.is_finite()).collect();
     settings.sort_by(f64::total_cmp);
     settings.dedup();
@@ -61,11 +53,7 @@ pub fn ablation_figure(axes: AblationAxes<'_>, points: &[AblationPoint]) -> Stri
         0 | 1 => vec![],
         _ => LegendEntry::distinct(networks.iter().copied()),
     };
-    let room = COLUMN - 2.0 * MARGIN;
-    let head = HEAD + LEGEND_LINE * legend_lines(&legend, room) as f64;
-    let mut drawing = Drawing::new(COLUMN, head + HEIGHT);
-    drawing.text(MARGIN, 24.0, TITLE, Anchor::Start, INK, axes.title);
-    draw_legend(&mut drawing, &legend, (MARGIN, HEAD + 12.0), room);
+    let (mut drawing, head) = with_head(axes.title, &legend, COLUMN, HEIGHT);
     let summaries: Vec<Option<(f64, f64)>> =
         points.iter().map(|point| mean_and_error(&finite(point))).collect();
     let ends = summaries.iter().flatten().flat_map(|(mean, error)| [mean - error, mean + error]);
@@ -79,7 +67,7 @@ pub fn ablation_figure(axes: AblationAxes<'_>, points: &[AblationPoint]) -> Stri
     };
     let tick = |(place, x): (usize, &f64)| Some((area.across(place as f64)?, tick_label(*x)));
     let ticks: Vec<(f64, String)> = settings.iter().enumerate().filter_map(tick).collect();
-    area.axes_with(&mut drawing, AxisNames { x: axes.x, y: axes.y }, &ticks);
+    area.axes_with(&mut drawing, axes.x, axes.y, &ticks);
 
     for (number, network) in networks.iter().enumerate() {
         let color = distinct(number);
@@ -104,14 +92,13 @@ pub fn ablation_figure(axes: AblationAxes<'_>, points: &[AblationPoint]) -> Stri
                     drawing.stroke((x - CAP, y), (x + CAP, y), 1.4, color);
                 }
             }
-            let count = finite(point).len();
             let tooltip = format!(
-                "{network}, {} {}: {} ± {}, {count} seed{}",
+                "{network}, {} {}: {} ± {}, {}",
                 axes.x,
                 tick_label(point.x),
                 shown(mean),
                 shown(error),
-                if count == 1 { "" } else { "s" }
+                counted(finite(point).len(), "seed")
             );
             means.push(((x, y), tooltip));
         }

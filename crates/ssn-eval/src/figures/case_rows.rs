@@ -4,15 +4,6 @@ use super::picture::Picture;
 use super::plot::{MARGIN, TEXT, TITLE};
 use super::svg::{Anchor, Color, Drawing, FAINT, INK, PAPER, RULE, probability};
 
-/// Columns of pictures below a common heading.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ColumnGroup {
-    /// The heading, such as the name of a network.
-    pub title: String,
-    /// The name of each column.
-    pub columns: Vec<String>,
-}
-
 /// One case.
 #[derive(Debug)]
 pub struct CaseRow {
@@ -44,19 +35,20 @@ const BAR_STEPS: usize = 48;
 /// The width of a letter of text, roughly.
 const LETTER: f64 = 6.8;
 
-/// Draws the rows, with the colors of classes and the scale of entropies below the title.
+/// Draws the rows, with the colors of classes and the scale of entropies below the title. `groups` are the columns of pictures: the
+/// name of each, below a common heading such as the name of a network.
 pub fn case_rows_figure(
     title: &str,
     description: &str,
     legend: &[(String, Color)],
-    groups: &[ColumnGroup],
+    groups: &[(&str, &[&str])],
     rows: &[CaseRow],
 ) -> String {
     let mut lefts = vec![];
     let mut x = MARGIN;
-    for group in groups {
+    for (_, columns) in groups {
         lefts.push(x);
-        x += group.columns.len() as f64 * (TILE + GAP) - GAP + GROUP_GAP;
+        x += columns.len() as f64 * (TILE + GAP) - GAP + GROUP_GAP;
     }
     let width = (x - GROUP_GAP + MARGIN).max(420.0);
     let top = 34.0 + LEGEND + HEADINGS;
@@ -64,11 +56,11 @@ pub fn case_rows_figure(
     let mut drawing = Drawing::new(width, height);
     drawing.text(MARGIN, 24.0, TITLE, Anchor::Start, INK, title);
     draw_legend(&mut drawing, legend);
-    for (group, left) in groups.iter().zip(&lefts) {
-        let right = left + group.columns.len() as f64 * (TILE + GAP) - GAP;
-        drawing.text((left + right) / 2.0, top - 27.0, TEXT + 1.0, Anchor::Middle, INK, &group.title);
+    for ((heading, columns), left) in groups.iter().zip(&lefts) {
+        let right = left + columns.len() as f64 * (TILE + GAP) - GAP;
+        drawing.text((left + right) / 2.0, top - 27.0, TEXT + 1.0, Anchor::Middle, INK, heading);
         drawing.stroke((*left, top - 20.0), (right, top - 20.0), 1.0, INK);
-        for (place, column) in group.columns.iter().enumerate() {
+        for (place, column) in columns.iter().enumerate() {
             let middle = left + place as f64 * (TILE + GAP) + TILE / 2.0;
             drawing.text(middle, top - 5.0, TEXT, Anchor::Middle, FAINT, column);
         }
@@ -76,7 +68,7 @@ pub fn case_rows_figure(
     let places: Vec<f64> = groups
         .iter()
         .zip(&lefts)
-        .flat_map(|(group, left)| (0..group.columns.len()).map(move |i| left + i as f64 * (TILE + GAP)))
+        .flat_map(|((_, columns), left)| (0..columns.len()).map(move |i| left + i as f64 * (TILE + GAP)))
         .collect();
     for (number, row) in rows.iter().enumerate() {
         let y = top + number as f64 * (ROW_TITLE + TILE + GAP);
@@ -127,11 +119,7 @@ mod tests {
 
     #[test]
     fn pictures_stand_below_their_headings() {
-        let group = |title: &str, columns: &[&str]| ColumnGroup {
-            title: title.to_owned(),
-            columns: columns.iter().map(|name| (*name).to_owned()).collect(),
-        };
-        let groups = [group("given", &["image", "raters"]), group("low-rank", &["prediction"])];
+        let groups: [(&str, &[&str]); 2] = [("given", &["image", "raters"]), ("low-rank", &["prediction"])];
         let gray = Picture::gray(&[0.0, 1.0], 2, [0.0, 1.0], 4);
         let picture = |empty| Some(RowPicture { picture: gray.clone(), empty });
         let rows =

@@ -1,10 +1,11 @@
 //! Curves over the steps of runs: one figure per quantity, or several quantities of one run in one picture.
 
 use super::plot::{
-    AxisNames, COLUMN, LEGEND_LINE, LegendEntry, LineStyle, MARGIN, PlotArea, Scale, TEXT, TITLE,
-    draw_legend, legend_lines, stretches,
+    ABOVE, COLUMN, HEIGHT, LEFT, LegendEntry, LineStyle, MARGIN, PlotArea, Scale, TEXT, TITLE, draw_legend,
+    stretches, with_head,
 };
 use super::svg::{Anchor, Color, Drawing, FAINT, INK, distinct, shown};
+use crate::unique;
 
 /// One curve.
 #[derive(Debug, Clone)]
@@ -28,14 +29,12 @@ pub struct StepMark {
     pub dark: bool,
 }
 
-/// What the axes show.
+/// What the axes show, above steps.
 #[derive(Debug, Clone, Copy)]
 pub struct Axes<'a> {
     /// Above the figure.
     pub title: &'a str,
-    /// What runs to the right.
-    pub x: &'a str,
-    /// Where that ends, unless there are points beyond: figures of one run have the same steps.
+    /// The last step, unless there are points beyond: figures of one run have the same steps.
     pub x_end: f64,
     /// What runs upwards, and which way is better.
     pub y: &'a str,
@@ -43,12 +42,7 @@ pub struct Axes<'a> {
     pub logarithmic: bool,
 }
 
-const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 52.0;
 const RIGHT: f64 = 18.0;
-const HEAD: f64 = 34.0;
-/// Between the legend and the axes, for the name of the vertical one.
-const ABOVE: f64 = 28.0;
 const BOTTOM: f64 = 46.0;
 /// Curves of so few points show each of them.
 const DOTTED: usize = 12;
@@ -64,28 +58,10 @@ pub fn curves_figure(axes: Axes<'_>, curves: &[Curve], marks: &[StepMark]) -> St
         _ => LegendEntry::distinct(names.iter().copied()),
     };
     legend.extend(marks.iter().map(|mark| mark_entry(mark, &names)));
-    let room = COLUMN - 2.0 * MARGIN;
-    let head = HEAD + LEGEND_LINE * legend_lines(&legend, room) as f64;
-    let mut drawing = Drawing::new(COLUMN, head + HEIGHT);
-    drawing.text(MARGIN, 24.0, TITLE, Anchor::Start, INK, axes.title);
-    draw_legend(&mut drawing, &legend, (MARGIN, HEAD + 12.0), room);
-    let area = Rectangle {
-        left: LEFT,
-        top: head + ABOVE,
-        width: COLUMN - LEFT - RIGHT,
-        height: HEIGHT - ABOVE - BOTTOM,
-    };
-    draw_curves(&mut drawing, area, axes, curves, marks);
-    drawing.finish(axes.title, &format!("{} over {}, of {}.", axes.y, axes.x, names.join(", ")))
-}
-
-/// A quantity of a run, with its axes, as one of several panels.
-#[derive(Debug)]
-pub struct CurvePanel<'a> {
-    /// Its title and what its axes show.
-    pub axes: Axes<'a>,
-    /// Its curves; none say so in the panel.
-    pub curves: Vec<Curve>,
+    let (mut drawing, head) = with_head(axes.title, &legend, COLUMN, HEIGHT);
+    let size = (COLUMN - LEFT - RIGHT, HEIGHT - ABOVE - BOTTOM);
+    draw_curves(&mut drawing, (LEFT, head + ABOVE), size, axes, curves, marks);
+    drawing.finish(axes.title, &format!("{} over step, of {}.", axes.y, names.join(", ")))
 }
 
 const PANEL_WIDTH: f64 = 380.0;
@@ -94,50 +70,35 @@ const PANEL_COLUMNS: usize = 3;
 /// From the top of a panel to its axes.
 const PANEL_HEAD: f64 = 48.0;
 
-/// Draws panels in rows of three below a title and what the marks are, which all panels have.
-pub fn curve_panels(title: &str, panels: &[CurvePanel<'_>], marks: &[StepMark]) -> String {
+/// Draws panels in rows of three below a title and what the marks are, which all panels have. Those without a point say so.
+pub fn curve_panels(title: &str, panels: &[(Axes<'_>, Vec<Curve>)], marks: &[StepMark]) -> String {
     let rows = panels.len().div_ceil(PANEL_COLUMNS);
     let width = panels.len().clamp(1, PANEL_COLUMNS) as f64 * PANEL_WIDTH;
     let legend: Vec<LegendEntry> = marks.iter().map(|mark| mark_entry(mark, &[])).collect();
-    let room = width - 2.0 * MARGIN;
-    let head = HEAD + LEGEND_LINE * legend_lines(&legend, room) as f64 + 6.0;
-    let mut drawing = Drawing::new(width, head + rows as f64 * PANEL_HEIGHT);
-    drawing.text(MARGIN, 24.0, TITLE, Anchor::Start, INK, title);
-    draw_legend(&mut drawing, &legend, (MARGIN, HEAD + 12.0), room);
-    for (place, panel) in panels.iter().enumerate() {
+    let (mut drawing, head) = with_head(title, &legend, width, 6.0 + rows as f64 * PANEL_HEIGHT);
+    for (place, (axes, curves)) in panels.iter().enumerate() {
         let left = (place % PANEL_COLUMNS) as f64 * PANEL_WIDTH;
-        let top = head + (place / PANEL_COLUMNS) as f64 * PANEL_HEIGHT;
-        drawing.text(left + MARGIN, top + 16.0, TITLE - 1.0, Anchor::Start, INK, panel.axes.title);
-        if panel.curves.iter().all(|curve| curve.points.is_empty()) {
+        let top = head + 6.0 + (place / PANEL_COLUMNS) as f64 * PANEL_HEIGHT;
+        drawing.text(left + MARGIN, top + 16.0, TITLE - 1.0, Anchor::Start, INK, axes.title);
+        if curves.iter().all(|curve| curve.points.is_empty()) {
             drawing.text(left + MARGIN, top + PANEL_HEAD, TEXT, Anchor::Start, FAINT, "no values yet");
             continue;
         }
-        let names = names(&panel.curves);
+        let names = names(curves);
         if names.len() > 1 {
             let (legend, half) = (LegendEntry::distinct(names.into_iter()), PANEL_WIDTH / 2.0);
             draw_legend(&mut drawing, &legend, (left + half, top + 16.0), half);
         }
-        let area = Rectangle {
-            left: left + LEFT,
-            top: top + PANEL_HEAD,
-            width: PANEL_WIDTH - LEFT - RIGHT,
-            height: PANEL_HEIGHT - PANEL_HEAD - BOTTOM,
-        };
-        draw_curves(&mut drawing, area, panel.axes, &panel.curves, marks);
+        let size = (PANEL_WIDTH - LEFT - RIGHT, PANEL_HEIGHT - PANEL_HEAD - BOTTOM);
+        draw_curves(&mut drawing, (left + LEFT, top + PANEL_HEAD), size, *axes, curves, marks);
     }
-    let titles: Vec<&str> = panels.iter().map(|panel| panel.axes.title).collect();
+    let titles: Vec<&str> = panels.iter().map(|(axes, _)| axes.title).collect();
     drawing.finish(title, &format!("Curves over steps: {}.", titles.join(", ")))
 }
 
 /// Names of curves, each once, in their order.
 fn names(curves: &[Curve]) -> Vec<&str> {
-    let mut names: Vec<&str> = vec![];
-    for curve in curves {
-        if !names.contains(&curve.name.as_str()) {
-            names.push(&curve.name);
-        }
-    }
-    names
+    unique(curves.iter().map(|curve| curve.name.as_str()))
 }
 
 fn mark_entry(mark: &StepMark, names: &[&str]) -> LegendEntry {
@@ -150,17 +111,10 @@ fn mark_color(mark: &StepMark, names: &[&str]) -> Color {
     place.map_or(if mark.dark { INK } else { FAINT }, distinct)
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Rectangle {
-    left: f64,
-    top: f64,
-    width: f64,
-    height: f64,
-}
-
 fn draw_curves(
     drawing: &mut Drawing,
-    Rectangle { left, top, width, height }: Rectangle,
+    (left, top): (f64, f64),
+    (width, height): (f64, f64),
     axes: Axes<'_>,
     curves: &[Curve],
     marks: &[StepMark],
@@ -171,9 +125,9 @@ fn draw_curves(
     let x = Scale::of(points().map(|point| point.0).chain([0.0, axes.x_end]), false);
     let y = Scale::of(points().map(|point| point.1), axes.logarithmic).padded(0.04);
     let area = PlotArea { left, top, width, height, x, y };
-    area.axes(drawing, AxisNames { x: axes.x, y: axes.y });
+    area.axes(drawing, "step", axes.y);
     for mark in marks.iter().filter(|mark| x.at(mark.step).is_some_and(|t| (0.0..=1.0).contains(&t))) {
-        let tooltip = format!("{}, {} {}", mark.label, axes.x, mark.step);
+        let tooltip = format!("{}, step {}", mark.label, mark.step);
         area.vertical(drawing, mark.step, mark_color(mark, &names), &tooltip);
     }
     for curve in curves {
@@ -191,7 +145,7 @@ fn draw_curves(
             if curve.points.len() <= DOTTED {
                 drawing.dot(pixel, 3.0, color);
             }
-            let mut tooltip = format!("{}, {} {:.0}: {}", curve.name, axes.x, one.x, shown(one.mean));
+            let mut tooltip = format!("{}, step {:.0}: {}", curve.name, one.x, shown(one.mean));
             if is_thinned {
                 tooltip += &format!(", between {} and {}", shown(one.low), shown(one.high));
             }
@@ -209,7 +163,7 @@ mod tests {
         Curve { name: name.to_owned(), points: points.to_vec() }
     }
 
-    const AXES: Axes<'_> = Axes { title: "Loss", x: "step", x_end: 0.0, y: "loss", logarithmic: true };
+    const AXES: Axes<'_> = Axes { title: "Loss", x_end: 0.0, y: "loss", logarithmic: true };
 
     #[test]
     fn names_are_told_once_and_wrong_numbers_left_out() {
@@ -256,9 +210,8 @@ mod tests {
 
     #[test]
     fn panels_stand_in_rows_and_empty_ones_say_so() {
-        let full =
-            CurvePanel { axes: AXES, curves: vec![curve("a", &[(1.0, 1.0)]), curve("b", &[(1.0, 2.0)])] };
-        let empty = CurvePanel { axes: Axes { title: "ESS", ..AXES }, curves: vec![] };
+        let full = (AXES, vec![curve("a", &[(1.0, 1.0)]), curve("b", &[(1.0, 2.0)])]);
+        let empty = (Axes { title: "ESS", ..AXES }, vec![]);
         let svg = curve_panels("Run", &[full, empty], &[]);
         assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"760\" height=\"290\""));
         assert!(svg.contains(">no values yet<") && svg.contains(">ESS<") && svg.contains(">b<"));

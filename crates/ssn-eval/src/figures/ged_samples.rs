@@ -1,10 +1,9 @@
 //! GED² against the number of samples, of several networks.
 
-use super::plot::{
-    AxisNames, COLUMN, LEGEND_LINE, LegendEntry, LineStyle, MARGIN, PlotArea, Scale, TITLE, draw_legend,
-    legend_lines,
-};
-use super::svg::{Anchor, Color, Drawing, FAINT, INK, distinct};
+use ssn_data::text::counted;
+
+use super::plot::{ABOVE, COLUMN, HEIGHT, LEFT, LegendEntry, LineStyle, PlotArea, Scale, with_head};
+use super::svg::{Color, Drawing, FAINT, distinct};
 
 /// GED² of so many samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,10 +27,6 @@ pub struct GedSeries {
     pub limit: Option<f64>,
 }
 
-const HEIGHT: f64 = 300.0;
-const HEAD: f64 = 34.0;
-const ABOVE: f64 = 28.0;
-const LEFT: f64 = 52.0;
 const BOTTOM: f64 = 46.0;
 /// Right of the axes, for the limits.
 const RIGHT: f64 = 58.0;
@@ -47,11 +42,7 @@ pub fn ged_samples_figure(title: &str, series: &[GedSeries], perfect: &[(usize, 
     if !perfect.is_empty() {
         legend.push(LegendEntry { name: PERFECT.to_owned(), color: FAINT, style: LineStyle::Dotted });
     }
-    let room = COLUMN - 2.0 * MARGIN;
-    let head = HEAD + LEGEND_LINE * legend_lines(&legend, room) as f64;
-    let mut drawing = Drawing::new(COLUMN, head + HEIGHT);
-    drawing.text(MARGIN, 24.0, TITLE, Anchor::Start, INK, title);
-    draw_legend(&mut drawing, &legend, (MARGIN, HEAD + 12.0), room);
+    let (mut drawing, head) = with_head(title, &legend, COLUMN, HEIGHT);
 
     let counts = || series.iter().flat_map(|one| &one.means).map(|mean| mean.samples);
     let ends = |mean: &GedMean| {
@@ -77,8 +68,8 @@ pub fn ged_samples_figure(title: &str, series: &[GedSeries], perfect: &[(usize, 
     if series.iter().any(|one| one.limit.is_some()) {
         ticks.push((limit_x, "limit".to_owned()));
     }
-    let names = AxisNames { x: "samples of each case (logarithmic)", y: "GED² (lower is better)" };
-    area.axes_with(&mut drawing, names, &ticks);
+    let x = "samples of each case (logarithmic)";
+    area.axes_with(&mut drawing, x, "GED² (lower is better)", &ticks);
 
     let points: Vec<(f64, f64)> = perfect.iter().map(|&(count, ged)| (count as f64, ged)).collect();
     let pixels: Vec<(f64, f64)> = points.iter().filter_map(|&point| area.pixel(point)).collect();
@@ -94,8 +85,7 @@ fn draw_series(drawing: &mut Drawing, area: &PlotArea, series: &GedSeries, color
     let point = |mean: &GedMean| (mean.samples as f64, mean.mean);
     let told = |mean: &GedMean| {
         let error = mean.standard_error.map_or(String::new(), |error| format!(" ± {error:.4}"));
-        let plural = if mean.samples == 1 { "" } else { "s" };
-        format!("{}, {} sample{plural}: {:.4}{error}", series.name, mean.samples, mean.mean)
+        format!("{}, {}: {:.4}{error}", series.name, counted(mean.samples, "sample"), mean.mean)
     };
     if let [only] = series.means.as_slice()
         && only.samples == 1

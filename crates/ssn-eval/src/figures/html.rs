@@ -32,13 +32,14 @@ struct Section {
     body: String,
 }
 
-/// A drawing in the page, with a sentence below it.
-#[derive(Debug, Clone, Copy)]
-pub struct Figure<'a> {
+/// A drawing in the page.
+#[derive(Debug)]
+pub struct Drawn {
     /// The name under which it is saved, without ending.
-    pub name: &'a str,
-    pub svg: &'a str,
-    pub caption: &'a str,
+    pub name: String,
+    pub svg: String,
+    /// The sentence below it.
+    pub caption: String,
 }
 
 /// A score at the top of the page.
@@ -133,12 +134,13 @@ impl Page {
     }
 
     /// Adds figures, beside each other where there is room.
-    pub fn figures(&mut self, figures: &[Figure<'_>]) {
+    pub fn figures(&mut self, figures: &[Drawn]) {
         let class = if figures.len() > 1 { "figures several" } else { "figures" };
         self.add(format_args!("<div class=\"{class}\">"));
         for figure in figures {
-            let (svg, caption, name) = (inline(figure.svg), with_code(figure.caption), escape(figure.name));
-            let width = width_of(figure.svg);
+            let (svg, caption, name) =
+                (inline(&figure.svg), with_code(&figure.caption), escape(&figure.name));
+            let width = width_of(&figure.svg);
             self.add(format_args!(
                 "<figure data-name=\"{name}\" style=\"--natural:{width}px\">\n<div class=\"drawing\">{svg}</div>\
                  <figcaption>{caption}</figcaption>\n</figure>"
@@ -359,7 +361,7 @@ mod tests {
         page.paragraph("1 < 2");
         page.command("ssn view 'a\"b' --case '<b>'");
         let svg = Drawing::new(10.0, 10.0).finish("t", "d");
-        page.figures(&[Figure { name: "<b>\"", svg: &svg, caption: "a 'figure'" }]);
+        page.figures(&[Drawn { name: "<b>\"".into(), svg, caption: "a 'figure'".into() }]);
         let html = page.finish();
         assert_eq!(html.matches("<script").count(), 1, "our own");
         assert!(html.contains("&lt;script&gt;alert(1)") && html.contains("1 &lt; 2"));

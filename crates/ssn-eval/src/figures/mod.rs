@@ -16,11 +16,11 @@ pub(crate) mod svg;
 mod toy;
 
 pub use ablation::{AblationAxes, AblationPoint, ablation_figure};
-pub use case_rows::{CaseRow, ColumnGroup, RowPicture, case_rows_figure};
-pub use curves::{Axes, Curve, CurvePanel, StepMark, curve_panels, curves_figure};
+pub use case_rows::{CaseRow, RowPicture, case_rows_figure};
+pub use curves::{Axes, Curve, StepMark, curve_panels, curves_figure};
 pub use ged_samples::{GedMean, GedSeries, ged_samples_figure};
 pub use picture::Picture;
-pub use reliability::{ReliabilityPanel, reliability_figure};
+pub use reliability::reliability_figure;
 pub use strips::{Block, Strip, Tile, strips_figure, strips_with_legend};
 pub use svg::{Color, RasterError, png_from_svg};
 pub use toy::{Panel, toy_figure};

@@ -12,9 +12,15 @@ pub(super) const TEXT: f64 = 13.5;
 pub(super) const TITLE: f64 = 16.0;
 /// The left edge of titles.
 pub(super) const MARGIN: f64 = 10.0;
-/// The height of a line of the legend.
-pub(super) const LEGEND_LINE: f64 = 19.0;
+/// What lies below the head of a plot: its height, from its top to the axes for the name of the vertical one, and left of them.
+pub(super) const HEIGHT: f64 = 300.0;
+pub(super) const ABOVE: f64 = 28.0;
+pub(super) const LEFT: f64 = 52.0;
 
+/// The height of the title.
+const HEAD: f64 = 34.0;
+/// The height of a line of the legend.
+const LEGEND_LINE: f64 = 19.0;
 /// The width of a letter of [`TEXT`], roughly.
 const LETTER: f64 = 6.8;
 /// The line before a name in the legend, with room on both sides.
@@ -129,15 +135,6 @@ pub(super) struct PlotArea {
     pub(super) y: Scale,
 }
 
-/// What stands at the axes.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct AxisNames<'a> {
-    /// To the right below the figure.
-    pub(super) x: &'a str,
-    /// Above the vertical axis, and which way is better.
-    pub(super) y: &'a str,
-}
-
 impl PlotArea {
     pub(super) fn bottom(&self) -> f64 {
         self.top + self.height
@@ -160,8 +157,9 @@ impl PlotArea {
         self.y.at(y).map(|t| self.bottom() - t * self.height)
     }
 
-    /// Both axes with round numbers and lines that guide the eye.
-    pub(super) fn axes(&self, drawing: &mut Drawing, names: AxisNames<'_>) {
+    /// Both axes with round numbers and lines that guide the eye: `x` stands to the right below the figure, `y` above the vertical
+    /// axis.
+    pub(super) fn axes(&self, drawing: &mut Drawing, x: &str, y: &str) {
         let ticks: Vec<(f64, f64)> = self.x.ticks();
         // Steps are whole, also where there are so few that round numbers between them would not be.
         let whole = self.x.high - self.x.low >= 2.0;
@@ -170,13 +168,13 @@ impl PlotArea {
             .filter(|(_, value)| !whole || value.fract() == 0.0)
             .map(|(t, value)| (self.left + t * self.width, tick_label(value)))
             .collect();
-        self.axes_with(drawing, names, &ticks);
+        self.axes_with(drawing, x, y, &ticks);
     }
 
     /// The same with numbers at pixels of the caller's choice below the figure.
-    pub(super) fn axes_with(&self, drawing: &mut Drawing, names: AxisNames<'_>, ticks: &[(f64, String)]) {
-        drawing.text(self.left - 40.0, self.top - 10.0, TEXT, Anchor::Start, FAINT, names.y);
-        drawing.text(self.right(), self.bottom() + 37.0, TEXT, Anchor::End, FAINT, names.x);
+    pub(super) fn axes_with(&self, drawing: &mut Drawing, x: &str, y: &str, ticks: &[(f64, String)]) {
+        drawing.text(self.left - 40.0, self.top - 10.0, TEXT, Anchor::Start, FAINT, y);
+        drawing.text(self.right(), self.bottom() + 37.0, TEXT, Anchor::End, FAINT, x);
         for (t, value) in self.y.ticks() {
             let y = self.bottom() - t * self.height;
             drawing.stroke((self.left, y), (self.right(), y), 1.0, RULE);
@@ -280,8 +278,18 @@ impl LegendEntry {
     }
 }
 
+/// A drawing that begins with a title and a legend, has room for what is `below`, and where that begins.
+pub(super) fn with_head(title: &str, legend: &[LegendEntry], width: f64, below: f64) -> (Drawing, f64) {
+    let room = width - 2.0 * MARGIN;
+    let head = HEAD + LEGEND_LINE * legend_lines(legend, room) as f64;
+    let mut drawing = Drawing::new(width, head + below);
+    drawing.text(MARGIN, 24.0, TITLE, Anchor::Start, INK, title);
+    draw_legend(&mut drawing, legend, (MARGIN, HEAD + 12.0), room);
+    (drawing, head)
+}
+
 /// The lines that a legend takes in a width.
-pub(super) fn legend_lines(entries: &[LegendEntry], width: f64) -> usize {
+fn legend_lines(entries: &[LegendEntry], width: f64) -> usize {
     legend_places(entries, width).last().map_or(0, |(line, _)| line + 1)
 }
 

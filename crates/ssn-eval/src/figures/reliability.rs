@@ -2,17 +2,8 @@
 
 use ssn_core::metrics::{CalibrationBin, ece_of_bins};
 
-use super::plot::{AxisNames, COLUMN, MARGIN, PlotArea, Scale, TEXT, TITLE, superscript, tick_label};
+use super::plot::{COLUMN, MARGIN, PlotArea, Scale, TEXT, TITLE, superscript, tick_label};
 use super::svg::{Anchor, Drawing, FAINT, INK, PREDICTION, SAMPLE};
-
-/// One diagram of a figure.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReliabilityPanel {
-    /// Whose probabilities they are.
-    pub title: String,
-    /// Bins of equal width from 0 to 1.
-    pub bins: Vec<CalibrationBin>,
-}
 
 const LEFT: f64 = 46.0;
 const GAP: f64 = 54.0;
@@ -26,17 +17,18 @@ const COUNTS: f64 = 56.0;
 const BELOW: f64 = 46.0;
 const BAR: f64 = 0.35;
 
-/// Draws diagrams beside each other, with the number of observations of each bin below.
-pub fn reliability_figure(title: &str, panels: &[ReliabilityPanel]) -> String {
+/// Draws diagrams beside each other, with the number of observations of each bin below. Each says whose probabilities it is of, and
+/// has bins of equal width from 0 to 1.
+pub fn reliability_figure(title: &str, panels: &[(&str, &[CalibrationBin])]) -> String {
     let columns = panels.len().max(1) as f64;
     let side = (COLUMN - LEFT - RIGHT - GAP) / 2.0;
     let width = LEFT + RIGHT + columns * side + (columns - 1.0) * GAP;
     let mut drawing = Drawing::new(width.max(COLUMN / 2.0), HEAD + ABOVE + side + BETWEEN + COUNTS + BELOW);
     drawing.text(MARGIN, 24.0, TITLE, Anchor::Start, INK, title);
     legend(&mut drawing);
-    for (place, panel) in panels.iter().enumerate() {
+    for (place, (name, bins)) in panels.iter().enumerate() {
         let left = LEFT + place as f64 * (side + GAP);
-        draw_panel(&mut drawing, left, side, panel);
+        draw_panel(&mut drawing, left, side, name, bins);
     }
     let description = "Frequency of a label among raters against its probability, in bins, and the observations of each bin.";
     drawing.finish(title, description)
@@ -52,16 +44,16 @@ fn legend(drawing: &mut Drawing) {
     drawing.text(MARGIN + 270.0, y, TEXT, Anchor::Start, INK, "calibrated");
 }
 
-fn draw_panel(drawing: &mut Drawing, left: f64, side: f64, panel: &ReliabilityPanel) {
+fn draw_panel(drawing: &mut Drawing, left: f64, side: f64, name: &str, bins: &[CalibrationBin]) {
     let unit = Scale::between(0.0, 1.0);
     let area = PlotArea { left, top: HEAD + ABOVE, width: side, height: side, x: unit, y: unit };
     let ends = ["0", "0.5", "1"].map(str::to_owned);
     let ticks: Vec<(f64, String)> =
         ends.into_iter().enumerate().map(|(i, end)| (left + i as f64 * side / 2.0, end)).collect();
-    drawing.text(left - 36.0, HEAD + 16.0, TEXT, Anchor::Start, INK, &panel.title);
-    area.axes_with(drawing, AxisNames { x: "", y: "frequency among raters" }, &ticks);
-    let count = panel.bins.len().max(1) as f64;
-    for (place, bin) in panel.bins.iter().enumerate() {
+    drawing.text(left - 36.0, HEAD + 16.0, TEXT, Anchor::Start, INK, name);
+    area.axes_with(drawing, "", "frequency among raters", &ticks);
+    let count = bins.len().max(1) as f64;
+    for (place, bin) in bins.iter().enumerate() {
         let Some((confidence, frequency)) = bin.mean_confidence().zip(bin.frequency()) else { continue };
         let (x, step) = (left + place as f64 / count * side, side / count);
         let up = |value: f64| area.bottom() - value.clamp(0.0, 1.0) * side;
@@ -85,10 +77,10 @@ fn draw_panel(drawing: &mut Drawing, left: f64, side: f64, panel: &ReliabilityPa
         ));
     }
     drawing.dashes((left, area.bottom()), (area.right(), area.top), 1.2, INK);
-    if let Some(ece) = ece_of_bins(&panel.bins) {
+    if let Some(ece) = ece_of_bins(bins) {
         drawing.text(left + 8.0, area.top + 18.0, TEXT, Anchor::Start, INK, &format!("ECE {ece:.4}"));
     }
-    draw_counts(drawing, left, side, &panel.bins);
+    draw_counts(drawing, left, side, bins);
 }
 
 /// The observations of each bin, logarithmic: most voxels are background of which a network is sure.
@@ -129,11 +121,9 @@ mod tests {
     #[test]
     fn bins_with_observations_have_a_bar_a_gap_and_a_count() {
         let bin = |count, events, confidence| CalibrationBin { count, events, confidence };
-        let bins =
-            vec![bin(100, 10, 5.0), bin(0, 0, 0.0), bin(4, 1, 2.0), bin(1_000_000, 980_000, 990_000.0)];
-        let panel = ReliabilityPanel { title: "most probable label".to_owned(), bins };
-        let svg =
-            reliability_figure("Reliability", &[panel.clone(), ReliabilityPanel { bins: vec![], ..panel }]);
+        let bins = [bin(100, 10, 5.0), bin(0, 0, 0.0), bin(4, 1, 2.0), bin(1_000_000, 980_000, 990_000.0)];
+        let name = "most probable label";
+        let svg = reliability_figure("Reliability", &[(name, &bins[..]), (name, &bins[..0])]);
         assert_eq!(svg.matches("fill-opacity=\"0.75\"").count(), 3);
         assert_eq!(svg.matches(&format!("fill=\"{}\" shape", FAINT.hex())).count(), 3);
         // (5 + 1 + 10,000) / 1,000,104.

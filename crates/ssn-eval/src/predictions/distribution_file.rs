@@ -10,7 +10,7 @@ use ssn_core::space::{Grid, Region, voxel_count};
 use ssn_core::{LabelMap, LowRankNormal, Sampler, Steering, Values};
 use ssn_data::resample_labels;
 use ssn_data::text::from_hex;
-use ssn_io::{Geometry, Image, Limits, Problem, Segment, Source, Voxels, write_atomically};
+use ssn_io::{Geometry, Image, Limits, Problem, Segment, Voxels, write_atomically};
 
 use super::tensors::{self, CHOOSE, Data, Reader, Tensor};
 use crate::error::{EvalError, Result};
@@ -508,8 +508,7 @@ impl DistributionFile {
         let image = Image::new(voxels, [channels, d, h, w], geometry, &Limits::default())
             .map_err(|problem| EvalError::Parts(problem.to_string()))?;
         let header = self.description.image.as_ref().and_then(|image| image.nifti_header.as_deref());
-        let source = header.and_then(from_hex).map_or(Source::Other, Source::Nifti);
-        Ok(Image { source, ..image })
+        Ok(Image { source: header.and_then(from_hex), ..image })
     }
 
     fn on_image<T: Copy>(&self, values: &[T], outside: T) -> Result<Vec<T>> {
@@ -583,15 +582,12 @@ impl DistributionFile {
                 floats("diagonal", vec![c, v], d.diagonal()),
                 floats("factor", vec![r, c, v], d.factor()),
             ];
-            if let Some(mask) = &self.mask {
-                all.push(Tensor { name: "mask", shape: vec![v], data: Data::Bytes(mask) });
-            }
-            if let Some(labels) = &self.labels {
-                all.push(Tensor { name: "labels", shape: vec![v], data: Data::Bytes(labels) });
-            }
-            if let Some(samples) = &self.samples {
-                let shape = vec![self.sample_count(), v];
-                all.push(Tensor { name: "samples", shape, data: Data::Bytes(samples) });
+            for (name, shape, bytes) in [
+                ("mask", vec![v], &self.mask),
+                ("labels", vec![v], &self.labels),
+                ("samples", vec![self.sample_count(), v], &self.samples),
+            ] {
+                all.extend(bytes.as_ref().map(|bytes| Tensor { name, shape, data: Data::Bytes(bytes) }));
             }
             tensors::write(out, &text, all)
         })?;

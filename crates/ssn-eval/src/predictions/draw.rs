@@ -19,15 +19,7 @@ pub enum Draw<'a> {
     /// Every voxel by itself.
     Categorical(CategoricalSampler<'a>),
     /// Samples that the network drew itself, out of its file.
-    Stored(Stored<'a>),
-}
-
-/// The samples that a network drew itself.
-#[derive(Debug, Clone, Copy)]
-pub struct Stored<'a> {
-    file: &'a DistributionFile,
-    /// `[m, v]`.
-    labels: &'a [u8],
+    Stored(&'a DistributionFile),
 }
 
 impl<'a> Draw<'a> {
@@ -41,7 +33,7 @@ impl<'a> Draw<'a> {
         Ok(match file.description().kind {
             Kind::Stochastic => Self::Normal(Sampler::new(file.distribution(), seed, steering)?),
             Kind::Deterministic => Self::Categorical(CategoricalSampler::new(file.distribution(), seed)),
-            Kind::Sampled => Self::Stored(Stored { file, labels: file.samples().unwrap_or_default() }),
+            Kind::Sampled => Self::Stored(file),
         })
     }
 
@@ -54,25 +46,23 @@ impl<'a> Draw<'a> {
         Ok(match self {
             Self::Normal(sampler) => sampler.labels(samples)?,
             Self::Categorical(sampler) => sampler.labels(samples)?,
-            Self::Stored(stored) => stored.labels(samples)?,
+            Self::Stored(file) => stored_labels(file, samples)?,
         })
     }
 }
 
-impl Stored<'_> {
-    /// The label maps `[v]` of the samples with these numbers.
-    fn labels(&self, samples: Range<u64>) -> Result<Vec<LabelMap>> {
-        if samples.is_empty() {
-            return Err(CoreError::Empty { field: "samples" }.into());
-        }
-        let (stored, v) = (self.file.sample_count(), self.file.distribution().voxels());
-        if samples.end > stored as u64 {
-            let case = self.file.description().case.clone();
-            return Err(EvalError::TooFewSamples { case, stored, needed: samples.end });
-        }
-        let labels = &self.labels[samples.start as usize * v..samples.end as usize * v];
-        labels.chunks_exact(v).map(|map| Ok(LabelMap::new(map.to_vec(), self.file.labels())?)).collect()
+/// The label maps `[v]` of the samples with these numbers that a network drew itself.
+fn stored_labels(file: &DistributionFile, samples: Range<u64>) -> Result<Vec<LabelMap>> {
+    if samples.is_empty() {
+        return Err(CoreError::Empty { field: "samples" }.into());
     }
+    let (stored, v) = (file.sample_count(), file.distribution().voxels());
+    if samples.end > stored as u64 {
+        let case = file.description().case.clone();
+        return Err(EvalError::TooFewSamples { case, stored, needed: samples.end });
+    }
+    let labels = &file.samples().unwrap_or_default()[samples.start as usize * v..samples.end as usize * v];
+    labels.chunks_exact(v).map(|map| Ok(LabelMap::new(map.to_vec(), file.labels())?)).collect()
 }
 
 /// Sums over samples of a file: mean probabilities, entropy, and the likelihood of raters on the region.

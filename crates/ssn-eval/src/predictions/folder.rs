@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ssn_data::nearest;
-use ssn_data::text::{csv_text, hex, natural_order};
+use ssn_data::text::{csv_text, hex, listed, natural_order};
 use ssn_io::{Limits, OWN_FILES, read_bytes, write_atomically};
 
 use super::distribution_file::{DistributionFile, Header, ModelId};
@@ -423,11 +423,7 @@ pub(crate) fn name_of(path: &Path) -> String {
 
 /// The first of many names, and how many there are besides.
 pub(crate) fn named(ids: &[String]) -> String {
-    let shown: Vec<&str> = ids.iter().take(NAMED_IN_MESSAGES).map(String::as_str).collect();
-    match ids.len().saturating_sub(NAMED_IN_MESSAGES) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
+    listed(ids, NAMED_IN_MESSAGES)
 }
 
 /// That a class does not exist in a file or dataset, and which was probably meant.

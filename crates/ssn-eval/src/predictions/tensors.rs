@@ -28,27 +28,14 @@ const BLOCK: usize = 1 << 20;
 /// What to do with files that hold the wrong things.
 pub(super) const CHOOSE: &str = "choose a file that `ssn predict` wrote";
 
-/// SHA-256 over the text, and over name, type, shape and bytes of every tensor in the order of their names.
-struct ContentHash(Sha256);
+/// Begins a SHA-256 over the text, and over name, type, shape and bytes of every tensor in the order of their names.
+fn hash_of_text(text: &str) -> Sha256 {
+    Sha256::new_with_prefix(format!("{} {text}\n", text.len()))
+}
 
-impl ContentHash {
-    fn new(text: &str) -> Self {
-        let mut hash = Sha256::new();
-        hash.update(format!("{} {text}\n", text.len()));
-        Self(hash)
-    }
-
-    fn begin(&mut self, name: &str, kind: Dtype, shape: &[usize]) {
-        self.0.update(format!("{name} {kind:?} {shape:?}\n"));
-    }
-
-    fn add(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    fn finish(self) -> String {
-        hex(&self.0.finalize())
-    }
+/// What is hashed before the bytes of a tensor.
+fn hashed_heading(name: &str, kind: Dtype, shape: &[usize]) -> String {
+    format!("{name} {kind:?} {shape:?}\n")
 }
 
 /// An open file whose header has been read and fits the length of the file.
@@ -62,7 +49,7 @@ pub(super) struct Reader {
     pub(super) text: String,
     /// The SHA-256 that text and tensors must have.
     pub(super) sha256: String,
-    hash: ContentHash,
+    hash: Sha256,
 }
 
 impl Reader {
@@ -87,7 +74,7 @@ impl Reader {
         let (Some(text), Some(sha256)) = (value(TEXT), value(HASH)) else {
             return Err(foreign("it does not say what it holds"));
         };
-        let hash = ContentHash::new(&text);
+        let hash = hash_of_text(&text);
         let (path, start) = (path.to_owned(), length - needed);
         Ok(Self { path, file, length, start, metadata, text, sha256, hash })
     }
@@ -129,7 +116,7 @@ impl Reader {
 
     /// Refuses a file whose content is not what was written.
     pub(super) fn verify(self) -> Result<()> {
-        if self.hash.finish() == self.sha256 {
+        if hex(&self.hash.finalize()) == self.sha256 {
             return Ok(());
         }
         let reason = "its SHA-256 differs".to_owned();
@@ -140,7 +127,7 @@ impl Reader {
     fn begin(&mut self, name: &'static str) -> Result<(Dtype, usize)> {
         let missing = || EvalError::unusable(&self.path, format!("it has no tensor `{name}`"), CHOOSE);
         let info = self.metadata.info(name).ok_or_else(missing)?;
-        self.hash.begin(name, info.dtype, &info.shape);
+        self.hash.update(hashed_heading(name, info.dtype, &info.shape));
         let place = SeekFrom::Start(self.start + info.data_offsets.0 as u64);
         self.file.seek(place).map_err(|error| EvalError::io(&self.path, error))?;
         // The header was checked against the length of the file: this allocates no more than is there.
@@ -161,7 +148,7 @@ impl Reader {
         while left > 0 {
             let block = &mut buffer[..BLOCK.min(left)];
             self.file.read_exact(block).map_err(|error| EvalError::io(&self.path, error))?;
-            self.hash.add(block);
+            self.hash.update(&*block);
             values.extend(block.as_chunks().0.iter().map(|&bytes| number(bytes)));
             left -= block.len();
         }
@@ -266,15 +253,15 @@ pub(super) fn write(out: &mut dyn WriteSeek, text: &str, mut tensors: Vec<Tensor
 }
 
 fn content_hash(text: &str, by_name: &[&Tensor<'_>]) -> io::Result<String> {
-    let mut hash = ContentHash::new(text);
+    let mut hash = hash_of_text(text);
     for tensor in by_name {
-        hash.begin(tensor.name, tensor.kind(), &tensor.shape);
+        hash.update(hashed_heading(tensor.name, tensor.kind(), &tensor.shape));
         tensor.for_each_block(|bytes| {
-            hash.add(bytes);
+            hash.update(bytes);
             Ok(())
         })?;
     }
-    Ok(hash.finish())
+    Ok(hex(&hash.finalize()))
 }
 
 /// The header of a file with tensors in this order.

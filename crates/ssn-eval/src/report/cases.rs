@@ -1,8 +1,10 @@
 //! The part of a report about single cases: which of them get pictures, and what is shown of each.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use ssn_core::{OnProgress, Phase};
+use ssn_data::text::quoted;
 
 use super::gallery::{self, GALLERY};
 use super::material::{Material, Measured, Survey};
@@ -10,26 +12,36 @@ use super::output::{Drawn, Report};
 use super::pictures::{self, COLUMNS};
 use super::scores::Scores;
 use super::steering::{Steered, impossible};
-use super::view_line::view_line;
 use crate::error::Result;
 use crate::figures::sample_dice::{Row, sample_dice_figure};
 use crate::predictions::{Kind, file_stem};
+use crate::scores::mean;
 
 /// Cases in the figure of sample Dice at most; more are taken evenly.
 const MOST_ROWS: usize = 80;
 /// Cases whose samples are steered: the first of those chosen.
 const STEERED: usize = 3;
 
-pub(super) const DICE: &str = "Of every case, the Dice of its samples and of its mean prediction, as means over its raters, with \
-                               all foreground classes as one mask. A sample right of the bar is better than the prediction.";
-
-/// The Dice of the samples of all cases.
-pub(super) fn sample_dice(report: &mut Report, material: &Material, surveys: &[Survey]) {
-    let title = "DSC of samples, case by case";
-    let Some((svg, caption)) = dice_drawing(title, material.kind(), surveys) else { return };
+/// The Dice of the samples of all cases, of one folder or several.
+pub(super) fn sample_dice(report: &mut Report, materials: &[Material], surveys: &[Vec<Survey>]) {
+    let drawn = |(material, surveys): (&Material, &Vec<Survey>)| {
+        let (title, name) = match materials {
+            [_] => ("case by case", "sample-dice".to_owned()),
+            _ => (material.name.as_str(), format!("{}-sample-dice", material.name)),
+        };
+        let (svg, caption) = dice_drawing(&format!("DSC of samples, {title}"), material.kind(), surveys)?;
+        Some(Drawn { name, svg, caption })
+    };
+    let drawn: Vec<Drawn> = materials.iter().zip(surveys).filter_map(drawn).collect();
+    if drawn.is_empty() {
+        return;
+    }
     report.page.folded("How good the samples are");
-    report.page.paragraph(DICE);
-    report.show(vec![Drawn { name: "sample-dice".to_owned(), svg, caption }]);
+    report.page.paragraph(
+        "Of every case, the Dice of its samples and of its mean prediction, as means over its raters, with all foreground classes \
+         as one mask. A sample right of the bar is better than the prediction.",
+    );
+    drawn.into_iter().for_each(|one| report.show(vec![one]));
 }
 
 /// Gives every case its place among all: by the GED² of its evaluation, or of the samples of this report where not all cases were
@@ -80,8 +92,18 @@ pub(super) fn anchor(id: &str) -> String {
     format!("case-{}", file_stem(id))
 }
 
+/// `ssn view PREDICTIONS --case ID`, the line that opens a case in the viewer, with names as a shell takes them.
+pub(super) fn view_line(predictions: &Path, id: &str) -> String {
+    let path = predictions.to_string_lossy();
+    // A name that begins with a dash would be taken for an option.
+    let path = if path.starts_with('-') { format!("./{path}") } else { path.into_owned() };
+    let case =
+        if id.starts_with('-') { format!("--case={}", quoted(id)) } else { format!("--case {}", quoted(id)) };
+    format!("ssn view {} {case}", quoted(&path))
+}
+
 /// The drawing, in the order of the cases, and what it says over all of them; nothing without raters.
-pub(super) fn dice_drawing(title: &str, kind: Kind, surveys: &[Survey]) -> Option<(String, String)> {
+fn dice_drawing(title: &str, kind: Kind, surveys: &[Survey]) -> Option<(String, String)> {
     let mut ordered: Vec<&Survey> = surveys.iter().collect();
     ordered.sort_by_key(|survey| survey.rank);
     let mut rows: Vec<Row> = ordered.into_iter().filter_map(Survey::row).collect();
@@ -92,8 +114,7 @@ pub(super) fn dice_drawing(title: &str, kind: Kind, surveys: &[Survey]) -> Optio
     if all > MOST_ROWS {
         rows = (0..MOST_ROWS).map(|i| rows[i * (all - 1) / (MOST_ROWS - 1)].clone()).collect();
     }
-    let shares: Vec<f64> = surveys.iter().filter_map(|survey| survey.row()?.above).collect();
-    let mean = (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64);
+    let mean = mean(surveys.iter().filter_map(|survey| survey.row()?.above));
     let above = mean.map_or(String::new(), |mean| {
         format!(
             "Over all cases, {:.0} % of the samples are better than the mean prediction: the dashed line.",
@@ -157,7 +178,7 @@ fn case(
     report.page.paragraph(facts);
     report.page.command(&view_line(material.predictions.root(), id));
     let measured = Measured::of(&subject)?;
-    let view = pictures::view(&subject);
+    let view = pictures::view(std::slice::from_ref(&subject));
     let mut caption = "Entropy from 0, light, to 1, dark.".to_owned();
     if subject.file.description().size[0] > 1 {
         caption += &format!(" Slice {}, which has most marked voxels.", view.slice);
@@ -265,19 +286,17 @@ mod tests {
     use super::*;
 
     fn survey(ged: Option<f64>, sample_diversity: f64, rater_diversity: Option<f64>) -> Survey {
-        let (id, prediction, samples) = (String::new(), None, vec![]);
-        let (sample_distance, rater_distance, rank) = (None, None, 0);
-        Survey {
-            id,
-            prediction,
-            samples,
-            ged,
-            sample_diversity,
-            rater_diversity,
-            sample_distance,
-            rater_distance,
-            rank,
-        }
+        Survey { ged, sample_diversity, rater_diversity, ..Survey::default() }
+    }
+
+    #[test]
+    fn names_are_quoted_where_they_need_it() {
+        let line = |path: &str, id: &str| view_line(Path::new(path), id);
+        assert_eq!(line("runs/a_1/predictions", "case-1.2"), "ssn view runs/a_1/predictions --case case-1.2");
+        assert_eq!(line("my data", "a'b"), r"ssn view 'my data' --case 'a'\''b'");
+        assert_eq!(line("p", "$(rm x);`"), "ssn view p --case '$(rm x);`'");
+        assert_eq!(line("-p", "-x"), "ssn view ./-p --case=-x");
+        assert_eq!(line("p", ""), "ssn view p --case ''");
     }
 
     #[test]

@@ -8,16 +8,14 @@ use super::cases::{self, Chosen, choose};
 use super::gallery::{self, GALLERY};
 use super::material::{Material, Measured, Subject, Survey};
 use super::output::{Drawn, Report};
-use super::pictures::{self, COLUMNS, View};
+use super::pictures::{self, COLUMNS, View, truth};
 use super::score_figures;
 use super::scores::{DIRECTIONS, Scores, grouped, with_error};
-use super::truth::truth;
-use super::view_line::view_line;
 use crate::error::Result;
 use crate::evaluation::{Evaluation, Figure};
 use crate::figures::html::{Cell, Row, Table};
 use crate::figures::svg::class;
-use crate::figures::{CaseRow, ColumnGroup, Picture, RowPicture, Strip, Tile, case_rows_figure};
+use crate::figures::{CaseRow, Picture, RowPicture, Strip, Tile, case_rows_figure};
 use crate::predictions::Kind;
 
 /// Letters of a line that have room beside the pictures.
@@ -52,20 +50,7 @@ pub(super) fn compare(
         .map(|(material, scores)| (material.name.as_str(), scores.as_ref().map(|scores| &scores.evaluation)))
         .collect();
     score_figures::show(report, &evaluations);
-    let figures: Vec<Drawn> = materials
-        .iter()
-        .zip(surveys)
-        .filter_map(|(material, surveys)| {
-            let title = format!("DSC of samples, {}", material.name);
-            let (svg, caption) = cases::dice_drawing(&title, material.kind(), surveys)?;
-            Some(Drawn { name: format!("{}-sample-dice", material.name), svg, caption })
-        })
-        .collect();
-    if !figures.is_empty() {
-        report.page.folded("How good the samples are");
-        report.page.paragraph(cases::DICE);
-        figures.into_iter().for_each(|figure| report.show(vec![figure]));
-    }
+    cases::sample_dice(report, materials, surveys);
     Ok(())
 }
 
@@ -185,7 +170,7 @@ fn same_cases(
     for (id, why, drawn) in details {
         report.page.part(&cases::anchor(id), &format!("{id} · {why}"));
         for material in materials {
-            report.page.command(&view_line(material.predictions.root(), id));
+            report.page.command(&cases::view_line(material.predictions.root(), id));
         }
         report.show(vec![drawn]);
     }
@@ -194,13 +179,10 @@ fn same_cases(
 
 /// All cases below each other, each in one row.
 fn in_rows(materials: &[Material], rows: &[CaseRow]) -> Drawn {
-    let group = |title: &str, columns: &[&str]| ColumnGroup {
-        title: title.to_owned(),
-        columns: columns.iter().map(|column| (*column).to_owned()).collect(),
-    };
-    let mut groups = vec![group("given", &["image", "raters"])];
-    groups
-        .extend(materials.iter().map(|material| group(&material.name, &["prediction", "entropy", "sample"])));
+    let mut groups: Vec<(&str, &[&str])> = vec![("given", &["image", "raters"])];
+    for material in materials {
+        groups.push((&material.name, &["prediction", "entropy", "sample"]));
+    }
     let named = materials[0].classes().iter().enumerate().skip(1);
     let legend: Vec<_> = named.map(|(label, name)| (name.clone(), class(label as u8))).collect();
     let description =
@@ -260,11 +242,11 @@ impl Compared {
 
 /// The view of each folder: a common one for all whose images have the size of the first.
 fn views(subjects: &[Subject]) -> Vec<View> {
-    let shared = shared_view(subjects);
+    let shared = pictures::view(subjects);
     let size = subjects[0].file.description().size;
     let own = |subject: &Subject| match subject.file.description().size == size {
         true => shared.clone(),
-        false => pictures::view(subject),
+        false => pictures::view(std::slice::from_ref(subject)),
     };
     subjects.iter().map(own).collect()
 }
@@ -288,17 +270,6 @@ fn drawing(materials: &[Material], Compared { subjects, views, measured }: &Comp
     }
     let description = format!("Image and raters of case {id}, and predictions and samples of each network.");
     pictures::drawing(id, &description, materials[0].classes(), strips)
-}
-
-/// A view that suits all folders whose images have the same size.
-fn shared_view(subjects: &[Subject]) -> View {
-    let about = subjects[0].file.description();
-    let same = || subjects.iter().filter(|subject| subject.file.description().size == about.size);
-    let raters: Vec<&LabelMap> = subjects[0].raters.iter().collect();
-    let mut others: Vec<&LabelMap> = same().map(|subject| &subject.prediction).collect();
-    let distributed = same().filter(|subject| subject.file.description().kind != Kind::Deterministic);
-    others.extend(distributed.flat_map(|subject| &subject.samples));
-    View::new(about, &raters, &others).with_contrast_of(subjects[0].image.as_deref())
 }
 
 /// A name in lines that have room, broken where its parts end if that is possible.

@@ -5,35 +5,21 @@ use super::scores::Scores;
 use crate::evaluation::{Figure, Unit};
 use crate::figures::html::{Cell, HeadlineCard, Row, Table};
 use crate::predictions::Kind;
-use crate::scores::of_different;
+use crate::scores::{mean, of_different};
 
-/// Which values of a score are better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Better {
-    Lower,
-    Higher,
-    /// The nearer to that of the raters, the better.
-    LikeRaters,
-}
-
-impl Better {
-    /// A sign, and what it means.
-    fn sign(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Lower => ("↓", "lower is better"),
-            Self::Higher => ("↑", "higher is better"),
-            Self::LikeRaters => ("→", "better the nearer it is to that of raters"),
-        }
-    }
-}
+/// Which values of a score are better: a sign, and what it means.
+type Better = (&'static str, &'static str);
+const LOWER: Better = ("↓", "lower is better");
+const HIGHER: Better = ("↑", "higher is better");
+const LIKE_RATERS: Better = ("→", "better the nearer it is to that of raters");
 
 /// The names of the scores, and which values are better.
 const SCORES: [(&str, Better); 5] = [
-    ("GED²", Better::Lower),
-    ("Dice of the prediction", Better::Higher),
-    ("Diversity of samples", Better::LikeRaters),
-    ("HM-IoU", Better::Higher),
-    ("Calibration error (ECE)", Better::Lower),
+    ("GED²", LOWER),
+    ("Dice of the prediction", HIGHER),
+    ("Diversity of samples", LIKE_RATERS),
+    ("HM-IoU", HIGHER),
+    ("Calibration error (ECE)", LOWER),
 ];
 
 /// A score of a network.
@@ -61,10 +47,10 @@ impl Headline {
         );
         let mut headline = Self(found);
         for ((_, better), score) in SCORES.iter().zip(&mut headline.0) {
-            score.badness = match better {
-                Better::Lower => score.value,
-                Better::Higher => score.value.map(|value| -value),
-                Better::LikeRaters => score.badness,
+            score.badness = match *better {
+                LOWER => score.value,
+                HIGHER => score.value.map(|value| -value),
+                _ => score.badness,
             };
         }
         headline
@@ -81,7 +67,7 @@ impl Headline {
         let card = |((name, better), score): (&(&str, Better), &HeadlineScore)| {
             score.value.map(|_| HeadlineCard {
                 name: (*name).to_owned(),
-                direction: better.sign(),
+                direction: *better,
                 value: score.shown.clone(),
                 note: score.note.clone(),
             })
@@ -100,7 +86,7 @@ pub(super) fn sample_counts(networks: &[(&str, usize)]) -> Option<String> {
 /// A row per network, with the best of each score marked.
 pub(super) fn table(networks: &[(String, Headline)]) -> Table {
     let mut columns = vec!["network".to_owned()];
-    columns.extend(SCORES.iter().map(|(name, better)| format!("{name} {}", better.sign().0)));
+    columns.extend(SCORES.iter().map(|(name, better)| format!("{name} {}", better.0)));
     let least = |place: usize| {
         let values = networks.iter().filter_map(|(_, headline)| headline.0[place].badness);
         values.min_by(f64::total_cmp)
@@ -189,11 +175,6 @@ fn diversity(samples: Option<f64>, raters: Option<f64>) -> HeadlineScore {
     }
 }
 
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let values: Vec<f64> = values.collect();
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
 /// With the sign that is meant.
 fn minus(text: String) -> String {
     text.replace('-', "−")
@@ -205,15 +186,11 @@ mod tests {
 
     fn network(ged: f64, diversity_of_samples: f64) -> Headline {
         let survey = Survey {
-            id: "a".into(),
             prediction: Some(0.5),
-            samples: vec![0.5],
             ged: Some(ged),
-            sample_diversity: 0.0,
-            rater_diversity: None,
             sample_distance: Some(diversity_of_samples),
             rater_distance: Some(0.3),
-            rank: 0,
+            ..Survey::default()
         };
         let mut headline = Headline(of_surveys(&[survey], 20));
         headline.0[0].badness = headline.0[0].value;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ssn_core::metrics::{ClassGroup, Overlap, PairStatistic, PairwiseDistances, quantile};
 use ssn_core::{BitPlanes, CoreError, LabelMap, OnProgress, Phase, Steering};
-use ssn_data::{Case, Dataset};
+use ssn_data::{Case, Dataset, LabelPolicy};
 use ssn_io::Limits;
 
 use crate::error::{EvalError, Result};
@@ -14,7 +14,7 @@ use crate::figures::histogram::{Volumes, volume_figure};
 use crate::figures::matrix::distance_figure;
 use crate::figures::sample_dice::Row;
 use crate::predictions::{DistributionFile, Draw, Found, Kind, Predictions};
-use crate::scores::{ScoreConfig, memory, of_different};
+use crate::scores::{ScoreConfig, mean, memory, of_different};
 
 /// The folder, and the dataset if it can be opened.
 pub(super) struct Material {
@@ -64,7 +64,7 @@ impl Material {
         let (found, dataset, note) = match Plan::new(&predictions, data, Part::All) {
             Ok(Plan { dataset, jobs, .. }) => {
                 let (found, places) = jobs.into_iter().map(|Job { found, index }| (found, index)).unzip();
-                (found, Some((dataset.with_optional_labels(), places)), None)
+                (found, Some((dataset.with_labels(LabelPolicy::Optional), places)), None)
             }
             Err(failure) if data.is_some() => return Err(failure),
             Err(failure) => (found, None, Some(failure.to_string())),
@@ -213,7 +213,7 @@ impl Measured {
 const RATERS: usize = 8;
 
 /// What is measured of one case.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Survey {
     pub(super) id: String,
     /// The Dice of the mean prediction, the mean over raters; all foreground classes are one mask.
@@ -242,8 +242,7 @@ impl Survey {
             for rater in &raters {
                 values.extend(Overlap::new(map, rater, &group)?.dice());
             }
-            let mean = values.iter().sum::<f64>() / values.len() as f64;
-            Ok((!values.is_empty()).then_some(mean))
+            Ok(mean(values))
         };
         let prediction = dice(&prediction)?;
         let sample_dice: Vec<Option<f64>> = samples.iter().map(dice).collect::<Result<_, _>>()?;

@@ -11,11 +11,10 @@ mod score_figures;
 mod scores;
 mod steering;
 mod training;
-mod truth;
-mod view_line;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::slice;
 
 use ssn_core::{OnProgress, Progress};
 
@@ -136,7 +135,7 @@ fn one_folder(
     cases::chosen(report, material, &surveys, &chosen, scores.as_ref(), progress)?;
     scores.iter().for_each(|scores| all_scores(report, scores));
     score_figures::show(report, &[(&material.name, scores.as_ref().map(|scores| &scores.evaluation))]);
-    cases::sample_dice(report, material, &surveys);
+    cases::sample_dice(report, slice::from_ref(material), slice::from_ref(&surveys));
     Ok(())
 }
 
@@ -235,7 +234,7 @@ fn case_table(
         let is_pictured = chosen.iter().any(|one| surveys[one.index].id == id);
         is_pictured.then(|| cases::anchor(id))
     };
-    let view = |id: &str| view_line::view_line(material.predictions.root(), id);
+    let view = |id: &str| cases::view_line(material.predictions.root(), id);
     if let Some(table) = scores.and_then(|scores| scores.case_table(surveys, linked, view)) {
         report.page.paragraph(
             "Means over the raters of a case. A click on a heading sorts by that column; a case that is a link has pictures below; \

@@ -9,7 +9,8 @@ use ssn_core::{OnProgress, Progress};
 use ssn_io::write_atomically;
 
 use crate::error::{EvalError, Result};
-use crate::figures::html::{Figure, Page};
+pub(super) use crate::figures::html::Drawn;
+use crate::figures::html::Page;
 use crate::figures::png_from_svg;
 use crate::predictions::{check_free, claim, create_folder, file_stem, remove_own_files, write_text};
 
@@ -25,13 +26,6 @@ pub(super) struct Report {
     pub(super) page: Page,
     /// Names without ending, and drawings.
     figures: Vec<(String, String)>,
-}
-
-/// A drawing: the name of its file without ending, the SVG, and the sentence below it.
-pub(super) struct Drawn {
-    pub(super) name: String,
-    pub(super) svg: String,
-    pub(super) caption: String,
 }
 
 /// What was written.
@@ -57,18 +51,13 @@ impl Report {
         Ok(Self { folder, page: Page::new(title), figures: vec![] })
     }
 
-    pub(super) fn show(&mut self, drawn: Vec<Drawn>) {
+    pub(super) fn show(&mut self, mut drawn: Vec<Drawn>) {
         if drawn.is_empty() {
             return;
         }
-        let names: Vec<String> = drawn.iter().map(|one| file_stem(&one.name)).collect();
-        let figures: Vec<Figure<'_>> = drawn
-            .iter()
-            .zip(&names)
-            .map(|(one, name)| Figure { name, svg: &one.svg, caption: &one.caption })
-            .collect();
-        self.page.figures(&figures);
-        self.figures.extend(names.into_iter().zip(drawn).map(|(name, one)| (name, one.svg)));
+        drawn.iter_mut().for_each(|one| one.name = file_stem(&one.name));
+        self.page.figures(&drawn);
+        self.figures.extend(drawn.into_iter().map(|one| (one.name, one.svg)));
     }
 
     /// Writes everything. The page comes last, and figures of an earlier report go after it: there is always a whole page.

@@ -1,5 +1,7 @@
 //! The pictures of one case, image, raters, prediction, entropy and samples, in a view cut to where something is marked.
 
+use std::slice::from_ref;
+
 use ssn_core::metrics::PairwiseDistances;
 use ssn_core::{LabelMap, Steering};
 
@@ -203,15 +205,36 @@ fn contrast(values: &[f32]) -> [f32; 2] {
 /// Pictures beside each other at most.
 pub(super) const COLUMNS: usize = 8;
 
-/// The view of a case: where raters marked most, or else where the network did.
-pub(super) fn view(subject: &Subject) -> View {
-    let raters: Vec<&LabelMap> = subject.raters.iter().collect();
-    let mut others = vec![&subject.prediction];
+/// The view of a case in one folder or several: where raters marked most, or else where the networks did whose images have the
+/// size of the first.
+pub(super) fn view(subjects: &[Subject]) -> View {
+    let (first, about) = (&subjects[0], subjects[0].file.description());
+    let same = || subjects.iter().filter(|subject| subject.file.description().size == about.size);
+    let raters: Vec<&LabelMap> = first.raters.iter().collect();
+    let mut others: Vec<&LabelMap> = same().map(|subject| &subject.prediction).collect();
     // Samples of independent voxels are everywhere.
-    if subject.file.description().kind != Kind::Deterministic {
-        others.extend(&subject.samples);
+    let distributed = same().filter(|subject| subject.file.description().kind != Kind::Deterministic);
+    others.extend(distributed.flat_map(|subject| &subject.samples));
+    View::new(about, &raters, &others).with_contrast_of(first.image.as_deref())
+}
+
+/// The contours of all raters of a case on its image, with fills that are the stronger the more of them agree; nothing without a
+/// rater.
+pub(super) fn truth(subject: &Subject, view: &View) -> Option<Picture> {
+    let image = view.image(subject.image.as_deref(), view.slice);
+    let with_rater = |picture: Picture, rater: &LabelMap| {
+        let (labels, columns) = view.cut(rater.labels(), view.slice);
+        picture.with_labels(&labels, columns)
+    };
+    (!subject.raters.is_empty()).then(|| subject.raters.iter().fold(image, with_rater))
+}
+
+/// What that picture is called: the name of the only rater, or how many they are.
+pub(super) fn truth_name(subject: &Subject) -> String {
+    match subject.rater_names.as_slice() {
+        [one] => one.clone(),
+        all => format!("{} raters", all.len()),
     }
-    View::new(subject.file.description(), &raters, &others).with_contrast_of(subject.image.as_deref())
 }
 
 /// Pictures in the strip of a typical case at most, and raters among them.
@@ -220,7 +243,7 @@ const LEAD_RATERS: usize = 4;
 
 /// One strip of a case: image, raters, prediction, entropy and samples.
 pub(super) fn lead(material: &Material, subject: &Subject, distances: &PairwiseDistances) -> Result<String> {
-    let (view, id) = (view(subject), &subject.file.description().case);
+    let (view, id) = (view(from_ref(subject)), &subject.file.description().case);
     let image = subject.image.as_deref();
     let mut tiles = vec![];
     if image.is_some() {

@@ -2,7 +2,7 @@
 
 use super::output::{Drawn, Report};
 use crate::evaluation::{Evaluation, Figure};
-use crate::figures::{GedMean, GedSeries, ReliabilityPanel, ged_samples_figure, reliability_figure};
+use crate::figures::{GedMean, GedSeries, ged_samples_figure, reliability_figure};
 use crate::predictions::Kind;
 
 /// Shows the figures of evaluations, each with the name of its predictions; nothing for those that were not scored.
@@ -135,10 +135,8 @@ fn perfect(scored: &[(&str, &Evaluation)]) -> Option<Perfect> {
 /// The reliability diagrams of one folder; nothing where the evaluation kept no bins.
 fn reliability(name: &str, evaluation: &Evaluation, several: bool) -> Option<Drawn> {
     let reliability = evaluation.reliability.as_ref()?;
-    let panels = [
-        ReliabilityPanel { title: "most probable label".to_owned(), bins: reliability.top_label.clone() },
-        ReliabilityPanel { title: "foreground".to_owned(), bins: reliability.foreground() },
-    ];
+    let foreground = reliability.foreground();
+    let panels = [("most probable label", &reliability.top_label[..]), ("foreground", &foreground[..])];
     let title = if several { format!("Reliability, {name}") } else { "Reliability".to_owned() };
     let svg = reliability_figure(&title, &panels);
     let observations: u64 = reliability.top_label.iter().map(|bin| bin.count).sum();

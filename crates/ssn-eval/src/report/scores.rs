@@ -11,6 +11,7 @@ use crate::error::{EvalError, Result};
 use crate::evaluation::{Evaluation, Figure, Unit, default_folder};
 use crate::figures::html::{Cell, Row, Table};
 use crate::predictions::Predictions;
+use crate::unique;
 
 /// Figures of `cases.csv` that the table of cases leaves out: those that only refine others.
 const LEFT_OUT: [&str; 11] = [
@@ -99,13 +100,7 @@ impl Scores {
 
     /// The masks that have scores of their own: classes, and unions of classes.
     pub(super) fn masks(&self) -> Vec<&str> {
-        let mut masks: Vec<&str> = vec![];
-        for group in self.evaluation.figures.iter().filter_map(|figure| figure.group.as_deref()) {
-            if !masks.contains(&group) {
-                masks.push(group);
-            }
-        }
-        masks
+        unique(self.evaluation.figures.iter().filter_map(|figure| figure.group.as_deref()))
     }
 
     /// A row per class and union of classes; nothing where there is only one.

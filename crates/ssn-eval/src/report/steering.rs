@@ -5,8 +5,7 @@ use ssn_core::{LabelMap, LowRankNormal, Sampler, Steering};
 
 use super::material::{Material, Subject};
 use super::output::Drawn;
-use super::pictures::{View, drawing};
-use super::truth::{truth, truth_name};
+use super::pictures::{View, drawing, truth, truth_name};
 use crate::error::Result;
 use crate::figures::{Strip, Tile};
 use crate::predictions::Kind;

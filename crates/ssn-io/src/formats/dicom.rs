@@ -17,15 +17,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::{FileError, Problem};
+use crate::error::{FileError, Problem, refused};
 use crate::formats::Format;
 use crate::formats::dicom::slice::{
     COLUMNS, MODALITY, ORIENTATION, PIXEL_SPACING, POSITION, Plane, ROWS, SERIES_DESCRIPTION, SERIES_NUMBER,
     SERIES_UID, SPACING_BETWEEN_SLICES, Slice, dot, not_dicom, opened,
 };
-use crate::formats::text_header::{checked_geometry, refused, shown};
+use crate::formats::text_header::{checked_geometry, shown};
 use crate::geometry::Geometry;
-use crate::limits::{Limits, at_a_time, check_left, memory_of};
+use crate::limits::{Limits, at_a_time, check_left, memory_of, within};
 use crate::volume::Image;
 use crate::voxels::{ByteOrder, Voxels};
 
@@ -84,14 +84,6 @@ pub fn is_series_folder(folder: &Path) -> bool {
         .any(|path| matches!(opened(&path), Ok(Some(_))))
 }
 
-/// The series of images in a folder and the folders in it, by their numbers. Only headers are read.
-///
-/// # Errors
-/// A file with the ending of DICOM that is none, or one whose header is damaged.
-pub fn series_in(folder: &Path, limits: &Limits) -> Result<Vec<SeriesInfo>, FileError> {
-    Ok(by_series(folder, limits)?.into_iter().map(|(info, _)| info).collect())
-}
-
 /// The series of a folder that `series` means, a description, number or UID; without one, the folder must hold a single
 /// series.
 pub fn find_series(folder: &Path, series: Option<&str>, limits: &Limits) -> Result<SeriesInfo, FileError> {
@@ -117,6 +109,7 @@ pub fn read_file(path: &Path, limits: &Limits) -> Result<Image, FileError> {
 
 type Series = (SeriesInfo, Vec<Slice>);
 
+/// The series of images in a folder and the folders in it, by their numbers. Only headers are read.
 fn by_series(folder: &Path, limits: &Limits) -> Result<Vec<Series>, FileError> {
     let mut found = BTreeMap::<String, Series>::new();
     for path in files_below(folder, limits).map_err(|problem| problem.in_file(folder))? {
@@ -156,15 +149,7 @@ fn files_below(folder: &Path, limits: &Limits) -> Result<Vec<PathBuf>, Problem> 
                 Ok(about) if about.is_dir() && !hidden && inner == folder => folders.push(path),
                 _ => {}
             }
-            let (found, limit) = (files.len() as u64, limits.members);
-            if found > limit {
-                return Err(Problem::Limit {
-                    what: "the number of files in the folder",
-                    found,
-                    limit,
-                    name: "members",
-                });
-            }
+            within("the number of files in the folder", files.len() as u64, limits.members, "members")?;
         }
     }
     files.sort();
@@ -185,7 +170,7 @@ fn chosen(folder: &Path, series: Option<&str>, limits: &Limits) -> Result<Series
     let problem = match (series, meant.len()) {
         _ if listed.is_empty() => {
             let advice = "give the folder with the files of its slices";
-            refused("the folder", "without DICOM images".to_owned(), "one with a series of slices", advice)
+            refused("the folder", "without DICOM images", "one with a series of slices", advice)
         }
         (None, count) => refused("the number of series", format!("{count}: {listed}"), "1", choose),
         (Some(name), count) => {

@@ -4,8 +4,8 @@ use std::io::Read;
 
 use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
 
-use crate::error::Problem;
-use crate::limits::{Limits, check_left};
+use crate::error::{Problem, refused};
+use crate::limits::{Limits, check_left, within};
 
 /// The kind of compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,10 +51,7 @@ pub fn expand_exactly(
     part: &'static str,
     limits: &Limits,
 ) -> Result<Vec<u8>, Problem> {
-    if expected > limits.expanded_bytes {
-        let (limit, name) = (limits.expanded_bytes, "expanded_bytes");
-        return Err(Problem::Limit { what: "the expanded size", found: expected, limit, name });
-    }
+    within("the expanded size", expected, limits.expanded_bytes, "expanded_bytes")?;
     let room = (bytes.len() as u64).saturating_mul(TRUSTED_RATIO);
     let suspicious = must_be_proven(expected, bytes.len() as u64);
     if suspicious {
@@ -86,12 +83,9 @@ fn expand(
         }
         found += count as u64;
         if found > expected {
-            return Err(Problem::Field {
-                field: part,
-                found: format!("longer than {expected} bytes"),
-                allowed: "as long as the header says",
-                advice: "header and data do not belong together: export the image again",
-            });
+            let found = format!("longer than {expected} bytes");
+            let advice = "header and data do not belong together: export the image again";
+            return Err(refused(part, found, "as long as the header says", advice));
         }
         if let Some(out) = &mut out {
             out.extend_from_slice(&buffer[..count]);
@@ -143,21 +137,6 @@ mod tests {
         let limits = Limits { expanded_bytes: 10, ..Limits::default() };
         let refused = expand_exactly(&file, Compression::Gzip, data.len() as u64, "the data", &limits);
         assert!(refused.unwrap_err().to_string().contains("raise the limit `expanded_bytes`"));
-    }
-
-    #[test]
-    fn every_flipped_byte_of_the_payload_is_noticed() {
-        let data: Vec<u8> = (0..2000u32).map(|i| (i * 7 % 251) as u8).collect();
-        let file = gzip(&data);
-        // The first ten bytes are gzip's header: its time stamp says nothing about the data.
-        for at in 10..file.len() {
-            let mut damaged = file.clone();
-            damaged[at] ^= 0x10;
-            assert!(expand_all(&damaged, data.len()).is_err(), "byte {at}");
-        }
-        for length in 0..file.len() {
-            assert!(expand_all(&file[..length], data.len()).is_err(), "cut off at {length}");
-        }
     }
 
     #[test]

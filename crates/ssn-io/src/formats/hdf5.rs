@@ -12,8 +12,8 @@ use hdf5_metno::types::{
 use hdf5_metno::{Dataset as Stored, File, Group, H5Type, IndexType, IterationOrder, LinkType, LocationType};
 
 use crate::array::Array;
-use crate::error::{FileError, Problem};
-use crate::limits::Limits;
+use crate::error::{FileError, Problem, refused};
+use crate::limits::{Limits, within};
 use crate::open::open_file;
 use crate::voxels::Voxels;
 
@@ -81,16 +81,13 @@ impl Reader<'_> {
                 // A link that leads nowhere, or a named type.
                 Ok(_) | Err(_) => {}
             }
-            if self.found.len() as u64 > self.limits.members {
-                let (found, limit, name) = (self.found.len() as u64, self.limits.members, "members");
-                return Err(Problem::Limit { what: "the number of datasets", found, limit, name });
-            }
+            within("the number of datasets", self.found.len() as u64, self.limits.members, "members")?;
         }
         Ok(())
     }
 
     fn dataset(&self, stored: &Stored, path: &str) -> Result<Dataset, Problem> {
-        let refused = |what: String| Problem::Unsupported {
+        let unsupported = |what: String| Problem::Unsupported {
             what: format!("{what} of the dataset `{path}`"),
             advice: "write the dataset again as plain numbers or text",
         };
@@ -102,17 +99,14 @@ impl Reader<'_> {
             FREE_BYTES.max(self.file_bytes.saturating_mul(DEFLATE_RATIO)),
         );
         if bytes > most {
-            return Err(Problem::Field {
-                field: "the size of the values",
-                found: format!("{bytes} bytes for `{path}` in a file of {} bytes", self.file_bytes),
-                allowed: "what such a file can hold",
-                advice: "the file is damaged: copy it again",
-            });
+            let found = format!("{bytes} bytes for `{path}` in a file of {} bytes", self.file_bytes);
+            let advice = "the file is damaged: copy it again";
+            return Err(refused("the size of the values", found, "what such a file can hold", advice));
         }
         if stored.dcpl().is_ok_and(|plist| !plist.external().is_empty()) {
-            return Err(refused("values in another file".to_owned()));
+            return Err(unsupported("values in another file".to_owned()));
         }
-        let described = kind.to_descriptor().map_err(|_| refused("the datatype".to_owned()))?;
+        let described = kind.to_descriptor().map_err(|_| unsupported("the datatype".to_owned()))?;
         let numbers = |voxels: Result<Voxels, Problem>| {
             Ok(Dataset::Array(Array { voxels: voxels?, shape: shape.clone() }))
         };
@@ -134,7 +128,7 @@ impl Reader<'_> {
             Type::VarLenAscii => text::<VarLenAscii>(stored),
             Type::FixedUnicode(size) if size <= LONGEST_TEXT => text::<FixedUnicode<LONGEST_TEXT>>(stored),
             Type::FixedAscii(size) if size <= LONGEST_TEXT => text::<FixedAscii<LONGEST_TEXT>>(stored),
-            other => Err(refused(format!("the datatype ({other})"))),
+            other => Err(unsupported(format!("the datatype ({other})"))),
         }
     }
 }

@@ -12,11 +12,11 @@ use std::io::Read;
 
 use flate2::read::ZlibEncoder;
 
-use crate::error::Problem;
+use crate::error::{Problem, refused};
 pub use crate::formats::text_header::Header;
 use crate::formats::text_header::{
     EXPORT_AGAIN, Field, Fields, Packing, Skip, TypeNames, bytes_of, checked_geometry, for_file, line_shown,
-    missing, refused, type_name,
+    missing, type_name,
 };
 use crate::geometry::Geometry;
 use crate::limits::Limits;
@@ -57,18 +57,6 @@ const LENGTH_ROUNDING: f64 = 1e-12;
 pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     limits.check_file_bytes(bytes.len() as u64)?;
     parse_header(bytes, limits)?.image_in(bytes, limits)
-}
-
-/// The image of a header and the file that it names.
-pub fn parse_detached(header_bytes: &[u8], data_bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
-    limits.check_file_bytes(data_bytes.len() as u64)?;
-    let header = parse_header(header_bytes, limits)?;
-    if header.data_file().is_none() {
-        let local = Field { name: "ElementDataFile", text: "LOCAL" };
-        let advice = "this header has its data in its own file: open it without another";
-        return Err(local.refused("the name of the file with the data", advice));
-    }
-    header.image(data_bytes, limits)
 }
 
 /// The header of a file, with or without the data behind it; [`Header::data_file`] says which.

@@ -107,21 +107,17 @@ pub fn read(path: &Path, limits: &Limits) -> Result<Image, FileError> {
     let bytes = if format == Format::Dicom { vec![] } else { read_bytes(path, limits)? };
     // Where they are not compressed, values take as much as the file.
     check_left(bytes.len() as u64).map_err(named)?;
-    let beside = |name: &str| path.with_file_name(name);
+    // The data of a header, which may be in a file beside it.
+    let with_data = |header: nrrd::Header| match header.data_file() {
+        Some(name) => header.image(&read_bytes(&path.with_file_name(name), limits)?, limits).map_err(named),
+        None => header.image_in(&bytes, limits).map_err(named),
+    };
     match format {
         Format::Nifti | Format::NiftiGz | Format::NiftiPair => nifti::parse(&bytes, limits),
-        Format::NrrdHeader => match nrrd::parse_header(&bytes, limits).map_err(named)?.data_file() {
-            Some(name) => nrrd::parse_detached(&bytes, &read_bytes(&beside(name), limits)?, limits),
-            None => nrrd::parse(&bytes, limits),
-        },
+        Format::NrrdHeader => return with_data(nrrd::parse_header(&bytes, limits).map_err(named)?),
         Format::Nrrd => nrrd::parse(&bytes, limits),
         Format::SegNrrd => seg_nrrd::parse(&bytes, limits),
-        Format::MetaImageHeader => {
-            match metaimage::parse_header(&bytes, limits).map_err(named)?.data_file() {
-                Some(name) => metaimage::parse_detached(&bytes, &read_bytes(&beside(name), limits)?, limits),
-                None => metaimage::parse(&bytes, limits),
-            }
-        }
+        Format::MetaImageHeader => return with_data(metaimage::parse_header(&bytes, limits).map_err(named)?),
         Format::MetaImage => metaimage::parse(&bytes, limits),
         Format::Png => raster::parse_png(&bytes, limits),
         Format::Jpeg => raster::parse_jpeg(&bytes, limits),
@@ -170,7 +166,7 @@ pub fn write_labels(path: &Path, image: &Image, segments: &[Segment]) -> Result<
     let version = nifti::Version::for_image(image);
     let bytes = match Format::of(path).map_err(named)? {
         Format::Nifti => nifti::encode(image, version),
-        Format::NiftiGz => nifti::encode_gz(image, version, nifti::DEFAULT_GZIP_LEVEL),
+        Format::NiftiGz => nifti::encode_gz(image, version),
         Format::Nrrd => nrrd::encode_gzip(image),
         Format::SegNrrd => seg_nrrd::encode(image, segments),
         Format::MetaImage => metaimage::encode_zlib(image),

@@ -22,17 +22,16 @@ use flate2::write::GzEncoder;
 
 pub use self::header::Version;
 use self::header::{Field, RawHeader};
-use crate::error::Problem;
+use crate::error::{Problem, refused};
 use crate::formats::gzip;
 use crate::formats::gzip::Compression;
 use crate::geometry::{Geometry, Tolerance};
-use crate::limits::{Limits, memory_of};
-use crate::volume::{Image, Source};
+use crate::limits::{Limits, memory_of, within};
+use crate::volume::Image;
 use crate::voxels::{ByteOrder, VoxelType, Voxels};
 
-/// The level for [`encode_gz`] when there is no reason for another: label maps become small at any level.
-pub const DEFAULT_GZIP_LEVEL: u32 = 1;
-const BEST_GZIP_LEVEL: u32 = 9;
+/// The level of compression: label maps become small at any.
+const GZIP_LEVEL: u32 = 1;
 
 /// The bytes after the header that say whether extensions follow.
 const EXTENSION_FLAG: usize = 4;
@@ -111,11 +110,7 @@ pub fn parse_pair(header: &[u8], data: &[u8], limits: &Limits) -> Result<Image, 
 
 /// Everything before the data counts as header.
 fn check_header_bytes(found: u64, limits: &Limits) -> Result<(), Problem> {
-    let limit = limits.header_bytes;
-    if found <= limit {
-        return Ok(());
-    }
-    Err(Problem::Limit { what: "the size of the header with extensions", found, limit, name: "header_bytes" })
+    within("the size of the header with extensions", found, limits.header_bytes, "header_bytes")
 }
 
 /// Bytes of all values, which a file of a size must be allowed to have.
@@ -139,12 +134,9 @@ fn whole<'a>(bytes: &'a [u8], offset: u64, size: u64, limits: &Limits) -> Result
         return Err(Problem::Truncated { part: DATA, needed: size, found });
     }
     if found > expected {
-        return Err(Problem::Field {
-            field: DATA,
-            found: format!("{} bytes longer than {size} bytes", found - expected),
-            allowed: "as long as the header says",
-            advice: "header and data do not belong together: export the image again",
-        });
+        let found = format!("{} bytes longer than {size} bytes", found - expected);
+        let advice = "header and data do not belong together: export the image again";
+        return Err(refused(DATA, found, "as long as the header says", advice));
     }
     Ok(Cow::Borrowed(bytes))
 }
@@ -163,11 +155,10 @@ fn check_extensions(after_header: &[u8], order: ByteOrder) -> Result<(), Problem
             ByteOrder::Big => i32::from_be_bytes(*start),
         };
         let after = usize::try_from(size).ok().filter(|&size| size >= EXTENSION_START);
-        rest = after.and_then(|size| rest.get(size..)).ok_or_else(|| Problem::Field {
-            field: "esize of a header extension",
-            found: size.to_string(),
-            allowed: "at least 8 and at most what is left before the data",
-            advice: "the header is damaged: copy the file again, or remove the extensions",
+        rest = after.and_then(|size| rest.get(size..)).ok_or_else(|| {
+            let allowed = "at least 8 and at most what is left before the data";
+            let advice = "the header is damaged: copy the file again, or remove the extensions";
+            refused("esize of a header extension", size, allowed, advice)
         })?;
     }
     Ok(())
@@ -180,7 +171,7 @@ fn image(header: Header, data: &[u8]) -> Image {
         geometry: header.geometry,
         slope: header.slope,
         intercept: header.intercept,
-        source: Source::Nifti(header.raw.into_bytes()),
+        source: Some(header.raw.into_bytes()),
     }
 }
 
@@ -243,7 +234,7 @@ fn check_magic(raw: &RawHeader, container: Container) -> Result<(), Problem> {
     }
     let advice = "give the file or files that belong to this header, or export the image again";
     let found = format!("\"{}\"", found.escape_ascii());
-    Err(Problem::Field { field: "magic", found, allowed, advice })
+    Err(refused("magic", found, allowed, advice))
 }
 
 fn kind(raw: &RawHeader) -> Result<VoxelType, Problem> {
@@ -265,12 +256,9 @@ fn kind(raw: &RawHeader) -> Result<VoxelType, Problem> {
     if bits == 8 * kind.bytes() as i64 {
         return Ok(kind);
     }
-    Err(Problem::Field {
-        field: "bitpix",
-        found: format!("{bits} with datatype {code} ({kind:?})"),
-        allowed: "the number of bits of the datatype",
-        advice: "one of the two is wrong and the values cannot be told: export the image again",
-    })
+    let found = format!("{bits} with datatype {code} ({kind:?})");
+    let advice = "one of the two is wrong and the values cannot be told: export the image again";
+    Err(refused("bitpix", found, "the number of bits of the datatype", advice))
 }
 
 fn data_offset(raw: &RawHeader, container: Container) -> Result<u64, Problem> {
@@ -283,12 +271,8 @@ fn data_offset(raw: &RawHeader, container: Container) -> Result<u64, Problem> {
     };
     let exact = raw.integer(Field::VOX_OFFSET, 0);
     let whole = found.is_finite() && found.fract() == 0.0 && exact >= least as i64;
-    whole.then_some(exact as u64).ok_or_else(|| Problem::Field {
-        field: "vox_offset",
-        found: found.to_string(),
-        allowed,
-        advice: "where the data starts cannot be told: export the image again",
-    })
+    let advice = "where the data starts cannot be told: export the image again";
+    whole.then_some(exact as u64).ok_or_else(|| refused("vox_offset", found, allowed, advice))
 }
 
 fn scaling(raw: &RawHeader) -> Result<(f64, f64), Problem> {
@@ -299,12 +283,9 @@ fn scaling(raw: &RawHeader) -> Result<(f64, f64), Problem> {
     if intercept.is_finite() {
         return Ok((slope, intercept));
     }
-    Err(Problem::Field {
-        field: "scl_inter",
-        found: format!("{intercept} with scl_slope {slope}"),
-        allowed: "finite, or scl_slope 0 for values as stored",
-        advice: "what the values mean cannot be told: export the image again",
-    })
+    let found = format!("{intercept} with scl_slope {slope}");
+    let advice = "what the values mean cannot be told: export the image again";
+    Err(refused("scl_inter", found, "finite, or scl_slope 0 for values as stored", advice))
 }
 
 /// Dimensions of an image.
@@ -323,22 +304,17 @@ impl Shape {
     fn read(raw: &RawHeader) -> Result<Self, Problem> {
         let axes = raw.integer(Field::DIM, 0);
         if !(1..=7).contains(&axes) {
-            return Err(Problem::Field {
-                field: "dim[0]",
-                found: axes.to_string(),
-                allowed: "a number of axes from 1 to 7",
-                advice: "the header is damaged: export the image again",
-            });
+            let advice = "the header is damaged: export the image again";
+            return Err(refused("dim[0]", axes, "a number of axes from 1 to 7", advice));
         }
         let axes = axes as usize;
         let mut dims = [1; 7];
         for axis in 0..axes {
             let extent = raw.integer(Field::DIM, axis + 1);
-            dims[axis] = usize::try_from(extent).ok().filter(|&n| n > 0).ok_or_else(|| Problem::Field {
-                field: "a dimension (dim[1] to dim[7])",
-                found: format!("{extent} along axis {}", axis + 1),
-                allowed: "positive",
-                advice: "the image holds no values: export it again",
+            dims[axis] = usize::try_from(extent).ok().filter(|&n| n > 0).ok_or_else(|| {
+                let found = format!("{extent} along axis {}", axis + 1);
+                let advice = "the image holds no values: export it again";
+                refused("a dimension (dim[1] to dim[7])", found, "positive", advice)
             })?;
         }
         let [i, j, k, t, u, v, w] = dims;
@@ -382,11 +358,10 @@ impl Shape {
         let largest = if raw.version == Version::One { i16::MAX.into() } else { i64::MAX };
         for (axis, &extent) in dims.iter().enumerate() {
             let allowed = i64::try_from(extent).ok().filter(|&n| n > 0 && n <= largest);
-            let extent = allowed.ok_or_else(|| Problem::Field {
-                field: "an extent of the image",
-                found: format!("{extent} along axis {}", axis + 1),
-                allowed: "positive, and at most 32767 in NIfTI-1",
-                advice: "write it as NIfTI-2",
+            let extent = allowed.ok_or_else(|| {
+                let found = format!("{extent} along axis {}", axis + 1);
+                let allowed = "positive, and at most 32767 in NIfTI-1";
+                refused("an extent of the image", found, allowed, "write it as NIfTI-2")
             })?;
             raw.put_integer(Field::DIM, axis + 1, extent);
         }
@@ -411,47 +386,39 @@ fn form_code(found: i64, field: &'static str) -> Result<i64, Problem> {
     if FORM_CODES.contains(&found) {
         return Ok(found);
     }
-    Err(Problem::Field {
-        field,
-        found: found.to_string(),
-        allowed: "a code from 0 to 5",
-        advice: "set the geometry of the file again with the tool that wrote it",
-    })
+    let advice = "set the geometry of the file again with the tool that wrote it";
+    Err(refused(field, found, "a code from 0 to 5", advice))
 }
 
 fn from_sform(raw: &RawHeader) -> Result<Geometry, Problem> {
     let affine = [0, 1, 2].map(|row| [0, 1, 2, 3].map(|column| raw.float(Field::SROW, 4 * row + column)));
     let geometry = Geometry::from_affine(affine);
     geometry.filter(|found| determinant(&found.direction).abs() >= SMALLEST_VOLUME).ok_or_else(|| {
-        Problem::Field {
-            field: "the sform (srow_x, srow_y, srow_z)",
-            found: format!("{affine:?}"),
-            allowed: "finite, with three axes that span a volume",
-            advice: "set sform_code to 0 to use the qform instead, or set the geometry again",
-        }
+        let allowed = "finite, with three axes that span a volume";
+        let advice = "set sform_code to 0 to use the qform instead, or set the geometry again";
+        refused("the sform (srow_x, srow_y, srow_z)", format!("{affine:?}"), allowed, advice)
     })
 }
 
 fn from_qform(raw: &RawHeader, shape: &Shape) -> Result<Geometry, Problem> {
-    let refused = |field, found, allowed| {
-        Err(Problem::Field { field, found, allowed, advice: "set the geometry of the file again" })
-    };
+    let again = "set the geometry of the file again";
     let bcd = [0, 1, 2].map(|i| raw.float(Field::QUATERN, i));
     let Some(mut direction) = rotation(bcd, raw.version) else {
         let allowed = "finite, with squares that sum to at most 1";
-        return refused("the quaternion (quatern_b, quatern_c, quatern_d)", format!("{bcd:?}"), allowed);
+        let field = "the quaternion (quatern_b, quatern_c, quatern_d)";
+        return Err(refused(field, format!("{bcd:?}"), allowed, again));
     };
     // 0 means 1 by the standard; readers disagree about negative values other than -1.
     let handedness = raw.float(Field::PIXDIM, 0);
     if !(handedness == -1.0 || handedness.is_finite() && handedness >= 0.0) {
-        return refused("pixdim[0] (qfac)", handedness.to_string(), "1 or -1");
+        return Err(refused("pixdim[0] (qfac)", handedness, "1 or -1", again));
     }
     if handedness < 0.0 {
         direction.iter_mut().for_each(|row| row[2] = -row[2]);
     }
     let origin = [0, 1, 2].map(|i| raw.float(Field::QOFFSET, i));
     if !origin.iter().all(|x| x.is_finite()) {
-        return refused("qoffset_x, qoffset_y, qoffset_z", format!("{origin:?}"), "finite");
+        return Err(refused("qoffset_x, qoffset_y, qoffset_z", format!("{origin:?}"), "finite", again));
     }
     Ok(Geometry { spacing: sizes(raw, shape, 3)?, origin, direction })
 }
@@ -477,12 +444,10 @@ fn sizes(raw: &RawHeader, shape: &Shape, stored: usize) -> Result<[f64; 3], Prob
             // Writers leave the size along an axis of one voxel empty; it moves nothing.
             0.0 if shape.extents()[axis] == 1 => {}
             size => {
-                return Err(Problem::Field {
-                    field: "a voxel size (pixdim[1] to pixdim[3])",
-                    found: format!("{size} along axis {}", axis + 1),
-                    allowed: "positive and finite",
-                    advice: "set the voxel sizes of the file again",
-                });
+                let (field, found) =
+                    ("a voxel size (pixdim[1] to pixdim[3])", format!("{size} along axis {}", axis + 1));
+                let advice = "set the voxel sizes of the file again";
+                return Err(refused(field, found, "positive and finite", advice));
             }
         }
     }
@@ -576,7 +541,7 @@ impl Version {
     pub fn for_image(image: &Image) -> Self {
         let largest = i16::MAX as usize;
         match &image.source {
-            Source::Nifti(bytes) if bytes.len() == Self::Two.bytes() => Self::Two,
+            Some(bytes) if bytes.len() == Self::Two.bytes() => Self::Two,
             _ if image.shape.iter().any(|&n| n > largest) => Self::Two,
             _ => Self::One,
         }
@@ -591,12 +556,8 @@ impl Version {
 pub fn encode(image: &Image, version: Version) -> Result<Vec<u8>, Problem> {
     let needed = image.shape.iter().try_fold(1usize, |product, &n| product.checked_mul(n));
     if needed != Some(image.voxels.len()) {
-        return Err(Problem::Field {
-            field: "the number of values",
-            found: image.voxels.len().to_string(),
-            allowed: "what the shape asks for",
-            advice: "give the image the shape of its values",
-        });
+        let (found, advice) = (image.voxels.len(), "give the image the shape of its values");
+        return Err(refused("the number of values", found, "what the shape asks for", advice));
     }
     let mut bytes = header_of(image, version)?.into_bytes();
     bytes.extend_from_slice(&[0; EXTENSION_FLAG]);
@@ -604,26 +565,15 @@ pub fn encode(image: &Image, version: Version) -> Result<Vec<u8>, Problem> {
     Ok(bytes)
 }
 
-/// The bytes of a gzipped single file (`.nii.gz`); `level` is 0 to 9, see [`DEFAULT_GZIP_LEVEL`].
-pub fn encode_gz(image: &Image, version: Version, level: u32) -> Result<Vec<u8>, Problem> {
-    if level > BEST_GZIP_LEVEL {
-        return Err(Problem::Field {
-            field: "the level of compression",
-            found: level.to_string(),
-            allowed: "0 to 9",
-            advice: "use 1 for speed",
-        });
-    }
-    let mut encoder = GzEncoder::new(vec![], flate2::Compression::new(level));
+/// The bytes of a gzipped single file (`.nii.gz`).
+pub fn encode_gz(image: &Image, version: Version) -> Result<Vec<u8>, Problem> {
+    let mut encoder = GzEncoder::new(vec![], flate2::Compression::new(GZIP_LEVEL));
     encoder.write_all(&encode(image, version)?)?;
     Ok(encoder.finish()?)
 }
 
 fn header_of(image: &Image, version: Version) -> Result<RawHeader, Problem> {
-    let source = match &image.source {
-        Source::Nifti(bytes) => Some(Header::of_source(bytes)?),
-        Source::Other => None,
-    };
+    let source = image.source.as_deref().map(Header::of_source).transpose()?;
     let source = source.as_ref();
     let shape = Shape {
         values: image.shape,
@@ -651,12 +601,9 @@ fn header_of(image: &Image, version: Version) -> Result<RawHeader, Problem> {
     }
     write_geometry(&mut raw, &image.geometry);
     if let Some(differences) = image.geometry.differences(&written(&raw)?.geometry, Tolerance::default()) {
-        return Err(Problem::Field {
-            field: "the geometry",
-            found: format!("rounded in the header:\n{differences}"),
-            allowed: "what the header's precision can hold",
-            advice: "write the image as NIfTI-2",
-        });
+        let found = format!("rounded in the header:\n{differences}");
+        let allowed = "what the header's precision can hold";
+        return Err(refused("the geometry", found, allowed, "write the image as NIfTI-2"));
     }
     check_scaling(raw, image)
 }
@@ -671,12 +618,10 @@ fn check_scaling(raw: RawHeader, image: &Image) -> Result<RawHeader, Problem> {
     if (back.slope, back.intercept) == (image.slope, image.intercept) {
         return Ok(raw);
     }
-    Err(Problem::Field {
-        field: "slope and intercept",
-        found: format!("{} and {}", image.slope, image.intercept),
-        allowed: "finite, not 0, and in single precision for NIfTI-1",
-        advice: "write the image as NIfTI-2, or apply the scaling first",
-    })
+    let found = format!("{} and {}", image.slope, image.intercept);
+    let allowed = "finite, not 0, and in single precision for NIfTI-1";
+    let advice = "write the image as NIfTI-2, or apply the scaling first";
+    Err(refused("slope and intercept", found, allowed, advice))
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use npyz::{DType, Endianness, NpyHeader, Order, WriteOptions, WriterBuilder};
 use zip::ZipArchive;
 
 use crate::array::{Array, Element, MOST_AXES, row_major, strided};
-use crate::error::Problem;
+use crate::error::{Problem, refused};
 use crate::formats::gzip::must_be_proven;
-use crate::limits::{Limits, check_left, memory_of};
+use crate::limits::{Limits, check_left, memory_of, within};
 use crate::panics::catch_panic;
 use crate::voxels::ByteOrder;
 
@@ -39,12 +39,8 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Array, Problem> {
     let shape: Vec<usize> =
         header.shape().iter().map(|&n| usize::try_from(n).unwrap_or(usize::MAX)).collect();
     if shape.len() > MOST_AXES {
-        return Err(Problem::Field {
-            field: "the shape of the array",
-            found: format!("{} axes", shape.len()),
-            allowed: "at most 64 axes, as for NumPy",
-            advice: "reshape the array before saving it",
-        });
+        let (found, allowed) = (format!("{} axes", shape.len()), "at most 64 axes, as for NumPy");
+        return Err(refused("the shape of the array", found, allowed, "reshape the array before saving it"));
     }
     let values = if shape.contains(&0) { 0 } else { limits.check_values(&shape)? as u64 };
     let (needed, found) = (values.saturating_mul(element.bytes() as u64), data.len() as u64);
@@ -52,12 +48,9 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Array, Problem> {
         return Err(Problem::Truncated { part: "the data of the array", needed, found });
     }
     if found > needed {
-        return Err(Problem::Field {
-            field: "the data of the array",
-            found: format!("{found} bytes"),
-            allowed: "exactly as long as shape and descr ask for",
-            advice: "the file is inconsistent: save the array again",
-        });
+        let (found, allowed) = (format!("{found} bytes"), "exactly as long as shape and descr ask for");
+        let advice = "the file is inconsistent: save the array again";
+        return Err(refused("the data of the array", found, allowed, advice));
     }
     let mut strides = row_major(&shape);
     if header.order() == Order::Fortran {
@@ -78,20 +71,15 @@ pub fn parse_npz(bytes: &[u8], names: &[&str], limits: &Limits) -> Result<Array,
         (Some(name), _) => name,
         (None, [only]) => only.clone(),
         (None, _) => {
-            return Err(Problem::Field {
-                field: "the arrays of the archive",
-                found: there.join(", "),
-                allowed: "one, or one that is called probabilities",
-                advice: "save the array alone",
-            });
+            let allowed = "one, or one that is called probabilities";
+            let advice = "save the array alone";
+            return Err(refused("the arrays of the archive", there.join(", "), allowed, advice));
         }
     };
     let member = archive.by_name(&name).map_err(|error| damaged(error.to_string()))?;
-    let (found, stored, limit) = (member.size(), member.compressed_size(), limits.expanded_bytes);
+    let (found, stored) = (member.size(), member.compressed_size());
     drop(member);
-    if found > limit {
-        return Err(Problem::Limit { what: "the bytes of the array", found, limit, name: "expanded_bytes" });
-    }
+    within("the bytes of the array", found, limits.expanded_bytes, "expanded_bytes")?;
     // Numbers of four bytes, as probabilities are.
     limits.check_memory(memory_of(found.div_ceil(4), 4), bytes.len() as u64)?;
     let mut expand = |out: &mut dyn Write| {
@@ -115,12 +103,9 @@ pub fn parse_npz(bytes: &[u8], names: &[&str], limits: &Limits) -> Result<Array,
 /// Refuses a header that would cost memory or depth of the stack before it is known to be one.
 fn check_header(bytes: &[u8]) -> Result<(), Problem> {
     if !bytes.starts_with(MAGIC) {
-        return Err(Problem::Field {
-            field: "the start of the file",
-            found: format!("{:02x?}", &bytes[..bytes.len().min(MAGIC.len())]),
-            allowed: "\\x93NUMPY",
-            advice: "this is not an .npy file: save the array with numpy.save",
-        });
+        let start = format!("{:02x?}", &bytes[..bytes.len().min(MAGIC.len())]);
+        let advice = "this is not an .npy file: save the array with numpy.save";
+        return Err(refused("the start of the file", start, "\\x93NUMPY", advice));
     }
     let (length, text) = match bytes[6..] {
         [1, 0, a, b, ref text @ ..] => (u32::from_le_bytes([a, b, 0, 0]), text),
@@ -129,12 +114,9 @@ fn check_header(bytes: &[u8]) -> Result<(), Problem> {
         _ => return Ok(()),
     };
     if length as usize > MOST_BYTES {
-        return Err(Problem::Field {
-            field: "the header of the array",
-            found: format!("{length} bytes"),
-            allowed: "at most 10,000, as for NumPy",
-            advice: "save the array again with numpy.save",
-        });
+        let (found, allowed) = (format!("{length} bytes"), "at most 10,000, as for NumPy");
+        let advice = "save the array again with numpy.save";
+        return Err(refused("the header of the array", found, allowed, advice));
     }
     let text = &text[..text.len().min(length as usize)];
     if text.iter().filter(|byte| b"([{".contains(byte)).count() > MOST_BRACKETS {
@@ -155,24 +137,19 @@ fn number_type(dtype: &DType) -> Result<(Element, ByteOrder), Problem> {
         let big = stored.endianness() == Endianness::Big;
         return Ok((element, if big { ByteOrder::Big } else { ByteOrder::Little }));
     }
-    Err(Problem::Field {
-        field: "descr of the array",
-        found: dtype.descr(),
-        allowed: "a boolean or a number of at most 8 bytes, such as '|u1', '<i2' or '>f4'",
-        advice: "save the array with such a type; arrays of objects hold programs and are never read",
-    })
+    let allowed = "a boolean or a number of at most 8 bytes, such as '|u1', '<i2' or '>f4'";
+    let advice = "save the array with such a type; arrays of objects hold programs and are never read";
+    Err(refused("descr of the array", dtype.descr(), allowed, advice))
 }
 
 /// The bytes of an `.npy` file of version 1.0, least significant byte first and in C order.
 pub fn encode(array: &Array) -> Result<Vec<u8>, Problem> {
     let values = array.shape.iter().try_fold(1usize, |product, &n| product.checked_mul(n));
     if values != Some(array.voxels.len()) {
-        return Err(Problem::Field {
-            field: "the shape of the array",
-            found: format!("{:?} for {} values", array.shape, array.voxels.len()),
-            allowed: "as many values as the shape asks for",
-            advice: "this is a mistake of the program: report it",
-        });
+        let found = format!("{:?} for {} values", array.shape, array.voxels.len());
+        let allowed = "as many values as the shape asks for";
+        let advice = "this is a mistake of the program: report it";
+        return Err(refused("the shape of the array", found, allowed, advice));
     }
     let kind = array.voxels.kind();
     let letter = format!("{kind:?}").to_lowercase();

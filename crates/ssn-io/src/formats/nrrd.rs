@@ -12,11 +12,11 @@ use std::io::Read;
 
 use flate2::read::GzEncoder;
 
-use crate::error::Problem;
+use crate::error::{Problem, refused};
 pub use crate::formats::text_header::Header;
 use crate::formats::text_header::{
     EXPORT_AGAIN, Field, Fields, Packing, Skip, Spelled, TypeNames, bytes_of, checked_geometry, for_file,
-    line_shown, missing, normal, refused, type_name,
+    line_shown, missing, normal, type_name,
 };
 use crate::geometry::Geometry;
 use crate::limits::Limits;
@@ -80,17 +80,6 @@ const PLANE: &[f64] = &[-1.0, -1.0];
 pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     limits.check_file_bytes(bytes.len() as u64)?;
     parse_header(bytes, limits)?.image_in(bytes, limits)
-}
-
-/// The image of a detached header and the file that it names.
-pub fn parse_detached(header_bytes: &[u8], data_bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
-    limits.check_file_bytes(data_bytes.len() as u64)?;
-    let header = parse_header(header_bytes, limits)?;
-    if header.data_file().is_none() {
-        let advice = "this header has its data in its own file: open it without another";
-        return Err(missing("data file", "the name of the file with the data", advice));
-    }
-    header.image(data_bytes, limits)
 }
 
 /// The header of a file, inline or detached; [`Header::data_file`] says which.

@@ -16,10 +16,10 @@ use std::ops::Range;
 use flate2::bufread::MultiGzDecoder;
 
 use crate::array::{Array, Element, MOST_AXES, row_major, strided};
-use crate::error::Problem;
+use crate::error::{Problem, refused};
 use crate::formats::gzip;
 use crate::formats::gzip::{Compression, is_gzip};
-use crate::limits::{Limits, memory_of};
+use crate::limits::{Limits, memory_of, within};
 use crate::voxels::ByteOrder;
 
 /// The classes and functions that a pickle may name, by module.
@@ -246,12 +246,10 @@ impl<'a> Value<'a> {
             let data = data.content().ok_or_else(bad)??;
             let count = if stored.contains(&0) { 0 } else { self.pickle.limits.check_values(&stored)? };
             if Some(data.len()) != count.checked_mul(element.bytes()) {
-                return Err(Problem::Field {
-                    field: "the content of a NumPy array",
-                    found: format!("{} bytes for the shape {stored:?}", data.len()),
-                    allowed: "as many bytes as shape and dtype ask for",
-                    advice: "the file is damaged: save the array again",
-                });
+                let found = format!("{} bytes for the shape {stored:?}", data.len());
+                let allowed = "as many bytes as shape and dtype ask for";
+                let advice = "the file is damaged: save the array again";
+                return Err(refused("the content of a NumPy array", found, allowed, advice));
             }
             let mut strides: Vec<usize> = row_major(&stored);
             let mut shape = stored.clone();
@@ -445,12 +443,10 @@ impl<'a> Machine<'a> {
         match opcode {
             0x80 => match self.stream.bytes()? {
                 [2..=NEWEST_PROTOCOL] => Ok(()),
-                [version] => Err(Problem::Field {
-                    field: "the protocol of the pickle",
-                    found: version.to_string(),
-                    allowed: "2 to 5",
-                    advice: "save the file again with protocol 4",
-                }),
+                [version] => {
+                    let advice = "save the file again with protocol 4";
+                    Err(refused("the protocol of the pickle", version, "2 to 5", advice))
+                }
             },
             b'N' => self.add(Node::None),
             0x88 => self.add(Node::Bool(true)),
@@ -515,7 +511,7 @@ impl<'a> Machine<'a> {
                 let arguments = self.pop()?;
                 self.add(Node::Object { name: PERSISTENT, arguments, state: None })
             }
-            _ => Err(refused(opcode, self.stream.position)),
+            _ => Err(unknown_opcode(opcode, self.stream.position)),
         }
     }
 
@@ -526,18 +522,14 @@ impl<'a> Machine<'a> {
     /// Counts memory: objects, references, places on the stack.
     fn count(&mut self, objects: usize) -> Result<(), Problem> {
         self.objects += objects as u64;
-        let (found, limit, name) = (self.objects, self.limits.objects, "objects");
-        if found > limit {
-            return Err(Problem::Limit { what: "the number of objects in the pickle", found, limit, name });
-        }
+        let (what, found) = ("the number of objects in the pickle", self.objects);
+        within(what, found, self.limits.objects, "objects")?;
         if found > FREE_OBJECTS + self.file_bytes / BYTES_PER_OBJECT {
-            return Err(Problem::Field {
-                field: "the number of objects in the pickle",
-                found: format!("{found} in a file of {} bytes", self.file_bytes),
-                allowed: "200,000 and one for every 8 bytes of the file",
-                advice: "small files of many objects are built to exhaust memory; if this one is genuine, save NumPy \
-                         arrays in place of lists",
-            });
+            let found = format!("{found} in a file of {} bytes", self.file_bytes);
+            let allowed = "200,000 and one for every 8 bytes of the file";
+            let advice = "small files of many objects are built to exhaust memory; if this one is genuine, save NumPy \
+                          arrays in place of lists";
+            return Err(refused(what, found, allowed, advice));
         }
         Ok(())
     }
@@ -689,12 +681,8 @@ fn known(module: &str, name: &str) -> Result<&'static str, Problem> {
 
 /// A pickle that breaks the rules of its own format.
 pub(crate) fn malformed(found: &'static str) -> Problem {
-    Problem::Field {
-        field: "the pickle",
-        found: format!("damaged: it has {found}"),
-        allowed: "as Python writes it",
-        advice: "copy the file again, or save the object again with Python's pickle module",
-    }
+    let advice = "copy the file again, or save the object again with Python's pickle module";
+    refused("the pickle", format!("damaged: it has {found}"), "as Python writes it", advice)
 }
 
 fn too_few() -> Problem {
@@ -705,7 +693,7 @@ fn damaged(error: std::io::Error) -> Problem {
     Problem::Damaged { part: "the compressed data", reason: error.to_string() }
 }
 
-fn refused(opcode: u8, position: u64) -> Problem {
+fn unknown_opcode(opcode: u8, position: u64) -> Problem {
     let what = match opcode {
         b'i' | b'o' | 0x92 => "an object of a class of its own",
         0x82..=0x84 => "a name from Python's extension registry",

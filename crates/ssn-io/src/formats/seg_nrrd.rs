@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::Problem;
+use crate::error::{Problem, refused};
 use crate::formats::nrrd;
-use crate::formats::text_header::{EXPORT_AGAIN, refused, shown};
+use crate::formats::text_header::{EXPORT_AGAIN, shown};
 use crate::limits::Limits;
 use crate::volume::Image;
 
@@ -90,7 +90,7 @@ pub fn encode(image: &Image, segments: &[Segment]) -> Result<Vec<u8>, Problem> {
     for (number, Segment { name, label }) in segments.iter().enumerate() {
         if *label == 0 {
             let advice = "leave the background out";
-            return Err(refused("the label of a segment", "0".to_owned(), "1 to 255", advice));
+            return Err(refused("the label of a segment", "0", "1 to 255", advice));
         }
         // A segment without voxels has its ends before its starts.
         let extent = boxes[usize::from(*label)]

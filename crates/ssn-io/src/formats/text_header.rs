@@ -7,11 +7,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use crate::error::Problem;
+use crate::error::{Problem, refused};
 use crate::formats::gzip;
 use crate::formats::gzip::Compression;
 use crate::geometry::Geometry;
-use crate::limits::{Limits, memory_of};
+use crate::limits::{Limits, memory_of, within};
 use crate::volume::Image;
 use crate::voxels::{ByteOrder, VoxelType, Voxels};
 
@@ -32,14 +32,9 @@ pub fn line_shown(line: &[u8]) -> String {
     shown(&String::from_utf8_lossy(&line[..line.len().min(256)]))
 }
 
-/// The error of a field whose value, as `found` describes it, is not allowed.
-pub fn refused(field: &'static str, found: String, allowed: &'static str, advice: &'static str) -> Problem {
-    Problem::Field { field, found, allowed, advice }
-}
-
 /// The error of a header without a field that it needs.
 pub fn missing(field: &'static str, allowed: &'static str, advice: &'static str) -> Problem {
-    refused(field, "missing".to_owned(), allowed, advice)
+    refused(field, "missing", allowed, advice)
 }
 
 /// A field of a header with its text.
@@ -141,15 +136,7 @@ impl<'a> Fields<'a> {
         let rest = &self.bytes[self.end..];
         let line = &rest[..rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len())];
         self.end = (self.end + line.len() + 1).min(self.bytes.len());
-        let (found, limit) = (self.end as u64, limits.header_bytes);
-        if found > limit {
-            return Err(Problem::Limit {
-                what: "the length of the header",
-                found,
-                limit,
-                name: "header_bytes",
-            });
-        }
+        within("the length of the header", self.end as u64, limits.header_bytes, "header_bytes")?;
         Ok(line.strip_suffix(b"\r").unwrap_or(line))
     }
 
@@ -297,7 +284,8 @@ impl Header {
     }
 
     /// The image of a data section, with what is to be skipped before it.
-    pub(crate) fn image(&self, section: &[u8], limits: &Limits) -> Result<Image, Problem> {
+    pub fn image(&self, section: &[u8], limits: &Limits) -> Result<Image, Problem> {
+        limits.check_file_bytes(section.len() as u64)?;
         let mut bytes = self.value_bytes(section, limits)?;
         let [c, d, h, w] = self.shape;
         if self.interleaved && c > 1 {
@@ -328,7 +316,7 @@ impl Header {
             }
             Packing::Compressed(Some(size)) if size < found => {
                 let allowed = "the number of bytes to the end of the file";
-                return Err(refused("CompressedDataSize", size.to_string(), allowed, NOT_TOGETHER));
+                return Err(refused("CompressedDataSize", size, allowed, NOT_TOGETHER));
             }
             Packing::Compressed(_) if !gzip::is_gzip(data) => Compression::Zlib,
             Packing::Compressed(_) | Packing::Gzip => Compression::Gzip,
@@ -358,7 +346,7 @@ fn after_lines(data: &[u8], lines: u64) -> Result<&[u8], Problem> {
                 0 => "the data file has no line to skip: correct the header",
                 _ => "the data file has fewer lines: correct the header",
             };
-            refused("line skip", lines.to_string(), "at most the number of lines before the data", advice)
+            refused("line skip", lines, "at most the number of lines before the data", advice)
         })?;
         rest = &rest[end + 1..];
     }

@@ -15,10 +15,10 @@ use zip::result::ZipError;
 use zip::{CompressionMethod, ZipArchive};
 
 use crate::array::{Array, Element, strided};
-use crate::error::Problem;
+use crate::error::{Problem, refused};
 use crate::formats::pickle;
 use crate::formats::pickle::{PERSISTENT, Value};
-use crate::limits::Limits;
+use crate::limits::{Limits, within};
 use crate::voxels::{ByteOrder, VoxelType, Voxels};
 
 const ADVICE: &str = "save the file again with torch.save";
@@ -52,12 +52,9 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Vec<(String, Array)>, Prob
     let mut names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(Problem::Field {
-            field: "the name of a tensor",
-            found: format!("{:?} twice", pair[0]),
-            allowed: "each name once when nested names are joined by dots",
-            advice: "save the parts in files of their own",
-        });
+        let allowed = "each name once when nested names are joined by dots";
+        let advice = "save the parts in files of their own";
+        return Err(refused("the name of a tensor", format!("{:?} twice", pair[0]), allowed, advice));
     }
     let storage: StorageBytes<'_> = match storages {
         Storages::Archive(mut archive, folder) => {
@@ -91,23 +88,16 @@ enum Storages<'a> {
 impl<'a> Parts<'a> {
     fn of_archive(bytes: &'a [u8], limits: &Limits) -> Result<Self, Problem> {
         if !bytes.starts_with(b"PK") {
-            return Err(Problem::Field {
-                field: "the start of the file",
-                found: format!("{:02x?}", &bytes[..bytes.len().min(4)]),
-                allowed: "that of a file which torch.save writes",
-                advice: ADVICE,
-            });
+            let start = format!("{:02x?}", &bytes[..bytes.len().min(4)]);
+            let allowed = "that of a file which torch.save writes";
+            return Err(refused("the start of the file", start, allowed, ADVICE));
         }
-        let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(refused)?;
-        let records = archive.len() as u64;
-        if records > limits.members {
-            let (what, limit) = ("the number of records", limits.members);
-            return Err(Problem::Limit { what, found: records, limit, name: "members" });
-        }
+        let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(damaged)?;
+        within("the number of records", archive.len() as u64, limits.members, "members")?;
         if archive.has_duplicate_names() {
             return Err(malformed("two records of the same name"));
         }
-        if archive.has_overlapping_entries().map_err(refused)? {
+        if archive.has_overlapping_entries().map_err(damaged)? {
             return Err(malformed("records that overlap"));
         }
         let folder = folder(&archive)?;
@@ -172,22 +162,18 @@ fn locate<'a>(
 /// The content of a record, verified against its checksum.
 fn record(archive: &mut Archive<'_>, folder: &str, name: &str) -> Result<Vec<u8>, Problem> {
     let index = archive.index_for_name(&format!("{folder}{name}")).ok_or_else(|| missing(name))?;
-    let mut record = archive.by_index(index).map_err(refused)?;
+    let mut record = archive.by_index(index).map_err(damaged)?;
     if record.compression() != CompressionMethod::Stored {
         return Err(Problem::Unsupported { what: format!("the compressed record {name:?}"), advice: ADVICE });
     }
     let mut content = vec![];
-    record.read_to_end(&mut content).map_err(|error| damaged(error.to_string()))?;
+    record.read_to_end(&mut content).map_err(damaged)?;
     Ok(content)
 }
 
 fn missing(name: &str) -> Problem {
-    Problem::Field {
-        field: "the file",
-        found: format!("without the record {name:?}"),
-        allowed: "one with a record for every storage",
-        advice: ADVICE,
-    }
+    let found = format!("without the record {name:?}");
+    refused("the file", found, "one with a record for every storage", ADVICE)
 }
 
 /// The bytes of a storage, by its key.
@@ -206,7 +192,7 @@ impl TorchFile<'_> {
     fn load(&mut self, tensor: &Tensor<'_>, limits: &Limits) -> Result<Array, Problem> {
         let Tensor { element, key, count, offset, ref shape, ref strides } = *tensor;
         let wrong = |field, found: String, allowed| {
-            Err(Problem::Field { field, found, allowed, advice: "the file is damaged: save it again" })
+            Err(refused(field, found, allowed, "the file is damaged: save it again"))
         };
         let empty = shape.contains(&0);
         let values = if empty { 0 } else { limits.check_values(shape)? as u64 };
@@ -317,11 +303,11 @@ fn collect<'a>(
 }
 
 fn spend(left: &mut u64, bytes: u64) -> Result<(), Problem> {
-    *left = left.checked_sub(bytes).ok_or_else(|| Problem::Field {
-        field: "the memory that the file asks for",
-        found: "more than 8 MiB and 16 times its size".to_owned(),
-        allowed: "in proportion to the size of the file",
-        advice: "save the tensors with torch.save after calling contiguous() on each",
+    *left = left.checked_sub(bytes).ok_or_else(|| {
+        let (found, allowed) =
+            ("more than 8 MiB and 16 times its size", "in proportion to the size of the file");
+        let advice = "save the tensors with torch.save after calling contiguous() on each";
+        refused("the memory that the file asks for", found, allowed, advice)
     })?;
     Ok(())
 }
@@ -343,14 +329,9 @@ fn folder(archive: &Archive<'_>) -> Result<String, Problem> {
 }
 
 fn malformed(found: &'static str) -> Problem {
-    let found = format!("one with {found}");
-    Problem::Field { field: "the file", found, allowed: "as torch.save writes it", advice: ADVICE }
+    refused("the file", format!("one with {found}"), "as torch.save writes it", ADVICE)
 }
 
-fn refused(error: ZipError) -> Problem {
-    damaged(error.to_string())
-}
-
-fn damaged(reason: String) -> Problem {
-    Problem::Damaged { part: "the archive", reason }
+fn damaged(error: impl ToString) -> Problem {
+    Problem::Damaged { part: "the archive", reason: error.to_string() }
 }

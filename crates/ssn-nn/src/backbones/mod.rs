@@ -18,7 +18,7 @@ use tch::Tensor;
 pub use deepmedic::{DeepMedic, DeepMedicConfig, DeepMedicOutput};
 pub use plan::{UNetPlan, plan_unet};
 pub use torchscript::{TorchScript, TorchScriptConfig};
-pub use unet::{ConvStack, Encoder, NormActConfig, UNet, UNetConfig};
+pub use unet::{ConvStack, Encoder, UNet, UNetConfig};
 
 use crate::error::{Result, refused};
 use crate::layers::{LinearInit, Mode};

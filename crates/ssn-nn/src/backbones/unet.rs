@@ -64,11 +64,6 @@ impl UNetConfig {
         widths.into_iter().find_map(|widths| widths.last().copied()).unwrap_or(0)
     }
 
-    /// The norm and activation after every convolution.
-    pub fn norm_act(&self) -> NormActConfig {
-        NormActConfig { norm: self.norm, activation: self.activation }
-    }
-
     /// Refuses settings whose lengths do not fit together.
     pub fn check(&self) -> Result<()> {
         let levels = self.widths.len();
@@ -140,7 +135,6 @@ impl UNet {
     /// Makes the tensors `down.LEVEL.I`, `up.LEVEL.I` and `pointwise.I`.
     pub fn new(scope: &mut Scope, channels: i64, config: &UNetConfig) -> Result<Self> {
         config.check()?;
-        let norm_act = config.norm_act();
         let down = Encoder::new(&mut scope.sub("down"), channels, config)?;
         let mut width = config.widths.last().copied().unwrap_or(channels);
         let mut up = vec![];
@@ -148,11 +142,11 @@ impl UNet {
         for ((level, (&skip, &kernel)), &outputs) in finer.zip(&config.decoder_widths) {
             let widths = vec![outputs; config.convolutions];
             let mut scope = scope.sub("up");
-            up.push(ConvStack::new(&mut scope.sub(level), width + skip, &widths, kernel, norm_act)?);
+            up.push(ConvStack::new(&mut scope.sub(level), width + skip, &widths, kernel, config)?);
             width = outputs;
         }
         let pointwise =
-            ConvStack::new(&mut scope.sub("pointwise"), width, &config.pointwise, [1; 3], norm_act)?;
+            ConvStack::new(&mut scope.sub("pointwise"), width, &config.pointwise, [1; 3], config)?;
         Ok(Self { down, up, pointwise, config: config.clone() })
     }
 
@@ -189,7 +183,7 @@ impl Encoder {
         let mut inputs = channels;
         for (level, (&outputs, &kernel)) in config.widths.iter().zip(&config.kernels).enumerate() {
             let widths = vec![outputs; config.convolutions];
-            levels.push(ConvStack::new(&mut scope.sub(level), inputs, &widths, kernel, config.norm_act())?);
+            levels.push(ConvStack::new(&mut scope.sub(level), inputs, &widths, kernel, config)?);
             inputs = outputs;
         }
         Ok(Self { levels, strides: config.strides.clone() })
@@ -214,59 +208,28 @@ impl Encoder {
     }
 }
 
-/// The norm and activation after every convolution.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct NormActConfig {
-    /// The normalization.
-    pub norm: NormKind,
-    /// The activation.
-    pub activation: ActivationKind,
-}
-
-/// convolution → norm → activation.
-#[derive(Debug)]
-struct ConvNormAct {
-    convolution: Convolution,
-    normalized: NormAct,
-}
-
-impl ConvNormAct {
-    fn new(scope: &mut Scope, shape: ConvolutionShape, norm_act: NormActConfig) -> Result<Self> {
-        Ok(Self {
-            convolution: Convolution::new(&mut scope.sub("conv"), shape, Init::HeNormal)?,
-            normalized: NormAct::new(
-                scope,
-                shape.outputs,
-                (norm_act.norm, Dropout::new(scope, 0.0, 0)?),
-                (norm_act.activation, "activation"),
-            )?,
-        })
-    }
-
-    fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        self.normalized.forward(&self.convolution.forward(x)?, mode)
-    }
-}
-
 /// Convolutions with norm and activation in a row, all with "same" padding.
 #[derive(Debug)]
 pub struct ConvStack {
-    units: Vec<ConvNormAct>,
+    units: Vec<(Convolution, NormAct)>,
 }
 
 impl ConvStack {
-    /// Makes the tensors of convolution I below `I`; `widths` are the channels after each.
+    /// Makes the tensors of convolution I below `I`; `widths` are the channels after each. Norm and activation are the plan's.
     pub fn new(
         scope: &mut Scope,
         mut inputs: i64,
         widths: &[i64],
         kernel: Size,
-        norm_act: NormActConfig,
+        plan: &UNetConfig,
     ) -> Result<Self> {
         let mut units = vec![];
         for (i, &outputs) in widths.iter().enumerate() {
-            let shape = ConvolutionShape::same(inputs, outputs, kernel);
-            units.push(ConvNormAct::new(&mut scope.sub(i), shape, norm_act)?);
+            let (mut scope, shape) = (scope.sub(i), ConvolutionShape::same(inputs, outputs, kernel));
+            let convolution = Convolution::new(&mut scope.sub("conv"), shape, Init::HeNormal)?;
+            let norm = (plan.norm, Dropout::new(&scope, 0.0, 0)?);
+            let norm_act = NormAct::new(&mut scope, outputs, norm, (plan.activation, "activation"))?;
+            units.push((convolution, norm_act));
             inputs = outputs;
         }
         Ok(Self { units })
@@ -275,8 +238,8 @@ impl ConvStack {
     /// # Shapes
     /// `[b, c, d, h, w]` → `[b, o, d, h, w]`; on GPUs channels are padded.
     pub fn forward(&self, mut x: Tensor, mode: Mode) -> Result<Tensor> {
-        for unit in &self.units {
-            x = unit.forward(&x, mode)?;
+        for (convolution, norm_act) in &self.units {
+            x = norm_act.forward(&convolution.forward(&x)?, mode)?;
         }
         Ok(x)
     }

@@ -6,9 +6,9 @@
 
 use tch::{Kind, Tensor};
 
+use super::HeadConfig;
 use super::phiseg::Phiseg;
 use super::prob_unet::ProbUnet;
-use super::{HeadConfig, InOutChannels};
 use crate::backbones::BackboneConfig;
 use crate::error::{Result, refused, require};
 use crate::layers::Mode;
@@ -55,15 +55,15 @@ impl LatentModel {
     /// The network of a head with latent variables on the plan of a backbone; nothing for other heads.
     pub(crate) fn build(
         scope: &mut Scope,
-        channels: InOutChannels,
+        [channels, classes]: [i64; 2],
         backbone: &BackboneConfig,
         head: HeadConfig,
     ) -> Result<Option<Self>> {
         if !head.is_latent() {
             return Ok(None);
         }
-        if channels.classes < 2 {
-            return refused("classes", channels.classes, "at least 2, the background included");
+        if classes < 2 {
+            return refused("classes", classes, "at least 2, the background included");
         }
         head.check()?;
         head.check_levels(backbone.unet_levels())?;
@@ -71,10 +71,10 @@ impl LatentModel {
         plan.check()?;
         Ok(match head {
             HeadConfig::ProbUnet(config) => {
-                Some(Self::ProbUnet(Box::new(ProbUnet::new(scope, channels, plan, config)?)))
+                Some(Self::ProbUnet(Box::new(ProbUnet::new(scope, [channels, classes], plan, config)?)))
             }
             HeadConfig::Phiseg(config) => {
-                Some(Self::Phiseg(Box::new(Phiseg::new(scope, channels, plan, config)?)))
+                Some(Self::Phiseg(Box::new(Phiseg::new(scope, [channels, classes], plan, config)?)))
             }
             HeadConfig::Stochastic(_) | HeadConfig::Deterministic | HeadConfig::Identity => None,
         })

@@ -38,13 +38,6 @@ impl Prediction {
     }
 }
 
-/// The input channels and the classes of a network.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct InOutChannels {
-    pub(crate) channels: i64,
-    pub(crate) classes: i64,
-}
-
 /// A head with its tensors.
 #[derive(Debug)]
 pub struct Head {

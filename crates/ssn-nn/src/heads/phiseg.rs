@@ -6,7 +6,6 @@
 
 use tch::{Kind, Tensor};
 
-use super::InOutChannels;
 use super::gaussian::DiagonalGaussian;
 use super::latent::{ElboTerms, SampleDecoder};
 use crate::backbones::{ConvStack, Encoder, UNetConfig};
@@ -63,20 +62,20 @@ impl LatentHierarchy {
         let (mut below, mut joined, mut maps, mut widths) = (vec![], vec![], vec![], vec![]);
         for i in 0..levels.latent {
             let (level, is_coarsest) = (levels.first() + i, i + 1 == levels.latent);
-            let (width, kernel, norm_act) = (plan.widths[level], plan.kernels[level], plan.norm_act());
+            let (width, kernel) = (plan.widths[level], plan.kernels[level]);
             // As in the original, what is joined has the width of the grid on which its part of the decoder ends.
             let outputs = if is_coarsest { width } else { plan.widths[i] };
             if !is_coarsest {
                 let from_below = latent * plan.widths[0];
                 let both = [from_below; 2];
-                below.push(ConvStack::new(&mut scope.sub("below").sub(i), latent, &both, kernel, norm_act)?);
+                below.push(ConvStack::new(&mut scope.sub("below").sub(i), latent, &both, kernel, plan)?);
                 let inputs = width + from_below;
                 joined.push(ConvStack::new(
                     &mut scope.sub("joined").sub(i),
                     inputs,
                     &[outputs; 2],
                     kernel,
-                    norm_act,
+                    plan,
                 )?);
                 widths.push([width, from_below]);
             }
@@ -129,7 +128,6 @@ struct LatentDecoder {
 
 impl LatentDecoder {
     fn new(scope: &mut Scope, classes: i64, plan: &UNetConfig, levels: &Levels, latent: i64) -> Result<Self> {
-        let norm_act = plan.norm_act();
         // The channels of a level's result: as in the original, what is joined has the width of the latent grid.
         let outputs = |i: usize| plan.widths[if i + 1 < levels.latent { i + levels.first() } else { i }];
         let (mut rise, mut below, mut joined, mut logits) = (vec![], vec![], vec![], vec![]);
@@ -140,28 +138,22 @@ impl LatentDecoder {
                 latent,
                 &[width; 2],
                 kernel,
-                norm_act,
+                plan,
             )?];
             for step in 1..=levels.first() {
                 let mut scope = scope.sub("rise");
-                steps.push(ConvStack::new(&mut scope.sub(i).sub(step), width, &[width], kernel, norm_act)?);
+                steps.push(ConvStack::new(&mut scope.sub(i).sub(step), width, &[width], kernel, plan)?);
             }
             rise.push(steps);
             if i + 1 < levels.latent {
                 let coarser = outputs(i + 1);
-                below.push(ConvStack::new(
-                    &mut scope.sub("below").sub(i),
-                    coarser,
-                    &[width],
-                    kernel,
-                    norm_act,
-                )?);
+                below.push(ConvStack::new(&mut scope.sub("below").sub(i), coarser, &[width], kernel, plan)?);
                 joined.push(ConvStack::new(
                     &mut scope.sub("joined").sub(i),
                     2 * width,
                     &[outputs(i); 2],
                     kernel,
-                    norm_act,
+                    plan,
                 )?);
             }
             let mut linear = PointwiseConvs::new(scope.kind());
@@ -223,13 +215,12 @@ pub struct Phiseg {
 impl Phiseg {
     pub(super) fn new(
         scope: &mut Scope,
-        channels: InOutChannels,
+        [channels, classes]: [i64; 2],
         plan: &UNetConfig,
         config: PhisegConfig,
     ) -> Result<Self> {
         let PhisegConfig { latent_levels, latent, .. } = config;
         let levels = Levels { strides: plan.strides.clone(), latent: latent_levels };
-        let InOutChannels { channels, classes } = channels;
         let mut scope = scope.sub("head");
         Ok(Self {
             prior: LatentHierarchy::new(&mut scope.sub("prior"), channels, plan, &levels, latent)?,

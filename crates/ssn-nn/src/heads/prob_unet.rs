@@ -3,7 +3,6 @@
 
 use tch::{Kind, Tensor};
 
-use super::InOutChannels;
 use super::gaussian::DiagonalGaussian;
 use super::latent::{ElboTerms, SampleDecoder};
 use crate::backbones::{ConvStack, Encoder, UNet, UNetConfig};
@@ -58,12 +57,11 @@ pub struct ProbUnet {
 impl ProbUnet {
     pub(super) fn new(
         scope: &mut Scope,
-        channels: InOutChannels,
+        [channels, classes]: [i64; 2],
         plan: &UNetConfig,
         config: ProbUnetConfig,
     ) -> Result<Self> {
         let latent = config.latent;
-        let InOutChannels { channels, classes } = channels;
         let short = UNetConfig { pointwise: vec![], ..plan.clone() };
         let features = short.features();
         let trunk = UNet::new(&mut scope.sub("backbone"), channels, &short)?;
@@ -71,9 +69,8 @@ impl ProbUnet {
         let prior = AxisAlignedConvGaussian::new(&mut scope.sub("prior"), channels, plan, latent)?;
         let posterior =
             AxisAlignedConvGaussian::new(&mut scope.sub("posterior"), channels + classes, plan, latent)?;
-        let (inputs, norm_act) = (features + latent, plan.norm_act());
-        let pointwise =
-            ConvStack::new(&mut scope.sub("pointwise"), inputs, &plan.pointwise, [1; 3], norm_act)?;
+        let inputs = features + latent;
+        let pointwise = ConvStack::new(&mut scope.sub("pointwise"), inputs, &plan.pointwise, [1; 3], plan)?;
         let last = plan.pointwise.last().copied().unwrap_or(inputs);
         let mut logits = PointwiseConvs::new(scope.kind());
         logits.add(&mut scope.sub("mean"), last, classes, LinearInit::HeNormal)?;

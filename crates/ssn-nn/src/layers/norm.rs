@@ -64,15 +64,11 @@ impl NormKind {
 pub struct Norm {
     weight: Tensor,
     bias: Tensor,
-    statistics: Statistics,
+    eps: f64,
+    momentum: f64,
+    /// Of batch norm, the mean and the variance that serve evaluation, each `[c]`.
+    running: Option<[Tensor; 2]>,
     step: SharedStep,
-}
-
-/// Where mean and variance come from.
-#[derive(Debug)]
-enum Statistics {
-    Batch { running_mean: Tensor, running_var: Tensor, eps: f64, momentum: f64 },
-    Instance { eps: f64 },
 }
 
 impl Norm {
@@ -80,16 +76,15 @@ impl Norm {
     pub fn new(scope: &mut Scope, channels: i64, kind: NormKind) -> Result<Self> {
         let weight = scope.parameter("weight", &[channels], Init::Constant(1.0))?;
         let bias = scope.parameter("bias", &[channels], Init::Constant(0.0))?;
-        let statistics = match kind {
-            NormKind::Batch { eps, momentum } => Statistics::Batch {
-                running_mean: scope.buffer("running_mean", &[channels], Init::Constant(0.0))?,
-                running_var: scope.buffer("running_var", &[channels], Init::Constant(1.0))?,
-                eps,
-                momentum,
-            },
-            NormKind::Instance { eps } => Statistics::Instance { eps },
+        let (eps, momentum, running) = match kind {
+            NormKind::Batch { eps, momentum } => {
+                let mean = scope.buffer("running_mean", &[channels], Init::Constant(0.0))?;
+                let variance = scope.buffer("running_var", &[channels], Init::Constant(1.0))?;
+                (eps, momentum, Some([mean, variance]))
+            }
+            NormKind::Instance { eps } => (eps, 0.0, None),
         };
-        Ok(Self { weight, bias, statistics, step: scope.step() })
+        Ok(Self { weight, bias, eps, momentum, running, step: scope.step() })
     }
 
     /// The tensors and options of the GPU kernel that fuses the norm with dropout and activation.
@@ -101,16 +96,11 @@ impl Norm {
         mode: Mode,
     ) -> Result<(ssn_cuda::NormTensors<'a>, ssn_cuda::Normalization<'a>)> {
         self.check(x, mode)?;
-        let (eps, momentum, running) = match &self.statistics {
-            Statistics::Batch { running_mean, running_var, eps, momentum } => {
-                (*eps, *momentum, Some([running_mean, running_var]))
-            }
-            Statistics::Instance { eps } => (*eps, 0.0, None),
-        };
+        let running = self.running.as_ref().map(|running| running.each_ref());
         let tensors = ssn_cuda::NormTensors { weight: &self.weight, bias: &self.bias, prelu, running };
         let how = ssn_cuda::Normalization {
-            eps,
-            momentum,
+            eps: self.eps,
+            momentum: self.momentum,
             channels: self.weight.size()[0],
             per_image: running.is_none(),
             training: mode.is_training(),
@@ -123,17 +113,18 @@ impl Norm {
 
     /// Whether it normalizes over the batch.
     pub(super) fn is_batch_norm(&self) -> bool {
-        matches!(self.statistics, Statistics::Batch { .. })
+        self.running.is_some()
     }
 
     /// Refuses feature maps with a single value per channel, which have no variance.
     fn check(&self, x: &Tensor, mode: Mode) -> Result<()> {
         let size = x.size();
-        let values = match self.statistics {
+        let space = size[2..].iter().product::<i64>();
+        let values = match self.running {
             // Other ranks have values as well.
-            Statistics::Batch { .. } if self.step.communicator().is_some() => 2,
-            Statistics::Batch { .. } => size[0] * size[2..].iter().product::<i64>(),
-            Statistics::Instance { .. } => size[2..].iter().product(),
+            Some(_) if self.step.communicator().is_some() => 2,
+            Some(_) => size[0] * space,
+            None => space,
         };
         if mode.is_training() && values < 2 {
             // The variance of a single value is 0/0 and would make the running statistics NaN for ever.
@@ -152,48 +143,34 @@ impl Norm {
     pub fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         self.check(x, mode)?;
         let (weight, bias) = (Some(&self.weight), Some(&self.bias));
-        Ok(match &self.statistics {
-            Statistics::Batch { running_mean, running_var, eps, momentum } => {
-                if let Some(comm) = self.step.communicator().filter(|_| mode.is_training()) {
-                    let running =
-                        RunningStats { mean: running_mean, variance: running_var, momentum: *momentum };
-                    return sync_batch_norm(x, [&self.weight, &self.bias], &running, *eps, &comm);
-                }
-                let (mean, variance) = (Some(running_mean), Some(running_var));
-                x.f_batch_norm(weight, bias, mean, variance, mode.is_training(), *momentum, *eps, true)?
-            }
-            Statistics::Instance { eps } => {
-                let none = None::<&Tensor>;
-                x.f_instance_norm(weight, bias, none, none, true, 0.0, *eps, true)?
-            }
-        })
+        let (eps, momentum) = (self.eps, self.momentum);
+        let Some([mean, variance]) = &self.running else {
+            let none = None::<&Tensor>;
+            return Ok(x.f_instance_norm(weight, bias, none, none, true, momentum, eps, true)?);
+        };
+        if let Some(comm) = self.step.communicator().filter(|_| mode.is_training()) {
+            let running = [mean, variance];
+            return sync_batch_norm(x, [&self.weight, &self.bias], running, (eps, momentum), &comm);
+        }
+        let (mean, variance) = (Some(mean), Some(variance));
+        Ok(x.f_batch_norm(weight, bias, mean, variance, mode.is_training(), momentum, eps, true)?)
     }
-}
-
-/// The statistics that serve evaluation, each `[c]`.
-struct RunningStats<'a> {
-    /// The running mean.
-    mean: &'a Tensor,
-    /// The running variance.
-    variance: &'a Tensor,
-    /// The share of the newest batch.
-    momentum: f64,
 }
 
 /// Batch norm over a batch that is divided among ranks: statistics and gradients are those of the whole batch.
 ///
 /// # Shapes
-/// `x` `[b, c, d, h, w]` with any `b`; `weight` and `bias` `[c]`. The result is like `x`.
+/// `x` `[b, c, d, h, w]` with any `b`; `weight`, `bias` and the running mean and variance `[c]`. The result is like `x`.
 fn sync_batch_norm(
     x: &Tensor,
     [weight, bias]: [&Tensor; 2],
-    running: &RunningStats,
-    eps: f64,
+    running: [&Tensor; 2],
+    (eps, momentum): (f64, f64),
     comm: &Arc<dyn Communicator>,
 ) -> Result<Tensor> {
     let stats = tch::no_grad(|| BatchStats::of(x, weight.kind(), eps, &**comm))?;
     let result = tch::no_grad(|| {
-        stats.update(running)?;
+        stats.update(running, momentum)?;
         let (weight, bias, mean, variance) =
             (Some(weight), Some(bias), Some(&stats.mean), Some(&stats.variance));
         x.f_batch_norm(weight, bias, mean, variance, false, 0.0, eps, true)
@@ -244,11 +221,10 @@ impl BatchStats {
     }
 
     /// Moves the running statistics towards these, the variance corrected for the number of values.
-    fn update(&self, running: &RunningStats) -> Result<(), tch::TchError> {
+    fn update(&self, [mean, variance]: [&Tensor; 2], momentum: f64) -> Result<(), tch::TchError> {
         let corrected = self.variance.f_mul_scalar(self.count / (self.count - 1.0))?;
-        for (old, new) in [(running.mean, &self.mean), (running.variance, &corrected)] {
-            let moved =
-                old.f_mul_scalar(1.0 - running.momentum)?.f_add(&new.f_mul_scalar(running.momentum)?)?;
+        for (old, new) in [(mean, &self.mean), (variance, &corrected)] {
+            let moved = old.f_mul_scalar(1.0 - momentum)?.f_add(&new.f_mul_scalar(momentum)?)?;
             old.shallow_clone().f_copy_(&moved)?;
         }
         Ok(())
@@ -304,8 +280,7 @@ mod tests {
         let (mean, variance) = (parameter(0.0), parameter(1.0));
         let y = match comm {
             Some(comm) => {
-                let running = RunningStats { mean: &mean, variance: &variance, momentum: 0.1 };
-                sync_batch_norm(&x, [&weight, &bias], &running, 1e-5, comm).unwrap()
+                sync_batch_norm(&x, [&weight, &bias], [&mean, &variance], (1e-5, 0.1), comm).unwrap()
             }
             None => {
                 let running = [Some(&mean), Some(&variance)];

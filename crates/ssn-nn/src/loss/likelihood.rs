@@ -47,8 +47,8 @@ pub fn tempered_loss(
         target.check(b, c, v)?;
         target.check_on_gpu()?;
         let (parts, options) = (distribution.parts(), noise.options()?);
-        let result = ssn_cuda::monte_carlo(parts, target.maps(), noise.seed, options, exponent)?;
-        return Ok(MonteCarloLoss { loss: result.loss, ess: result.ess });
+        let [loss, ess] = ssn_cuda::monte_carlo(parts, target.maps(), noise.seed, options, exponent)?;
+        return Ok(MonteCarloLoss { loss, ess });
     }
     let [b, c, v] = distribution.dims();
     // Several binary targets are compared with every sample at once.

@@ -8,7 +8,7 @@ use tch::{Device, Kind, Tensor};
 
 use crate::backbones::{Backbone, BackboneConfig, DeepMedicConfig, UNetConfig};
 use crate::error::{NnError, Result, refused};
-use crate::heads::{ElboTerms, Head, HeadConfig, InOutChannels, LatentModel, Prediction, StochasticConfig};
+use crate::heads::{ElboTerms, Head, HeadConfig, LatentModel, Prediction, StochasticConfig};
 use crate::layers::Mode;
 use crate::loss::Target;
 use crate::parameters::Parameters;
@@ -114,23 +114,11 @@ fn has_bfloat16(gpu: Device) -> Result<bool> {
     Ok(ssn_cuda::device_properties(gpu)?.capability[0] >= 8)
 }
 
-/// The order of a backbone's numbers in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MemoryFormat {
-    /// Space runs fastest, `w` first.
-    ChannelsFirst,
-    /// Channels run fastest.
-    ChannelsLast,
-}
-
 /// How a network computes; it changes speed and rounding, nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Execution {
     /// The precision.
     pub precision: Precision,
-    /// The order in memory.
-    pub order: MemoryFormat,
     /// The device.
     pub device: Device,
 }
@@ -141,16 +129,14 @@ impl Execution {
         Self::on(Device::Cpu, precision)
     }
 
-    /// On a device, channels last, which convolutions there are fastest with.
+    /// On a device.
     pub fn on(device: Device, precision: Precision) -> Self {
-        Self { precision, order: MemoryFormat::ChannelsLast, device }
+        Self { precision, device }
     }
 
     /// The precision and memory format of the backbone's feature maps.
     pub fn layout(self) -> FeatureLayout {
-        let padded = self.device != Device::Cpu;
-        let channels_last = padded || self.order == MemoryFormat::ChannelsLast;
-        FeatureLayout { kind: self.precision.backbone(), channels_last, padded }
+        FeatureLayout { kind: self.precision.backbone(), padded: self.device != Device::Cpu }
     }
 }
 
@@ -188,7 +174,7 @@ impl Model {
         if config.channels < 1 {
             return refused("channels", config.channels, "at least 1");
         }
-        let Execution { precision, device, .. } = execution;
+        let Execution { precision, device } = execution;
         let mut parameters = match device {
             Device::Cpu => Parameters::new(seed, precision.master(), device),
             device => {
@@ -199,7 +185,7 @@ impl Model {
             }
         };
         let mut root = parameters.root();
-        let channels = InOutChannels { channels: config.channels, classes: config.classes };
+        let channels = [config.channels, config.classes];
         let network = match LatentModel::build(&mut root, channels, &config.backbone, config.head)? {
             Some(latent) => Network::LatentModel(latent),
             None => {
@@ -345,10 +331,5 @@ impl Model {
             return Err(NnError::Shape { field: "the mask", found: mask.size(), expected });
         }
         Ok(())
-    }
-
-    /// The size of the prediction for an image of a size.
-    pub fn output_size(&self, input: Size) -> Result<Size> {
-        self.config.backbone.output_size(input)
     }
 }

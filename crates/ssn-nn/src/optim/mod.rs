@@ -206,16 +206,7 @@ fn state_error(entry: &str, problem: impl Into<String>) -> NnError {
 impl Optimizer {
     /// The rule and its numbers.
     pub fn on_gpu(&self) -> (UpdateRule, UpdateSettings) {
-        let none = UpdateSettings {
-            beta1: 0.0,
-            beta2: 0.0,
-            eps: 0.0,
-            decay: 0.0,
-            momentum: 0.0,
-            dampening: 0.0,
-            nesterov: 0,
-            centered: 0,
-        };
+        let none = UpdateSettings::default();
         match self.method {
             Method::Adam { beta1, beta2, eps, weight_decay: decay } => {
                 (UpdateRule::Adam, UpdateSettings { beta1, beta2, eps, decay, ..none })

@@ -150,7 +150,7 @@ class Distribution:
         """Probabilities of every class, float32 ``[c, ...]``: the mean softmax of ``n`` samples."""
         settings = self._settings(seed, 0, temperature, class_scale, mode_weights, diagonal_noise)
         maps = self._empty(np.float32, len(self.classes))
-        self._native.probabilities(maps, count(n, "n"), settings)
+        self._native.summarize(maps, count(n, "n"), settings, False)
         return maps
 
     def entropy(
@@ -166,7 +166,7 @@ class Distribution:
         """The entropy of these probabilities, float32, from 0 (certain) to 1 (all classes are as probable)."""
         settings = self._settings(seed, 0, temperature, class_scale, mode_weights, diagonal_noise)
         map_ = self._empty(np.float32)
-        self._native.entropy(map_, count(n, "n"), settings)
+        self._native.summarize(map_, count(n, "n"), settings, True)
         return map_
 
     def prediction(self, rule: str = "mean") -> np.ndarray:

@@ -10,11 +10,15 @@ use crate::error::{ImageProblem, Result, refused};
 /// A checked image on the host, and the parts of it that tiles need.
 #[derive(Debug, Clone, Copy)]
 pub struct InputImage<'a> {
-    values: &'a [f32],
-    mask: Option<&'a [u8]>,
-    channels: usize,
-    size: [usize; 3],
-    region: Region,
+    /// `[c, d, h, w]`.
+    pub(super) values: &'a [f32],
+    /// `[d, h, w]`.
+    pub(super) mask: Option<&'a [u8]>,
+    pub(super) channels: usize,
+    /// `[d, h, w]`.
+    pub(super) size: [usize; 3],
+    /// The smallest box that holds the mask; the whole image if there is none.
+    pub(super) region: Region,
 }
 
 impl<'a> InputImage<'a> {
@@ -40,25 +44,9 @@ impl<'a> InputImage<'a> {
         let mut region = Region { start: [0; 3], size };
         if let Some(mask) = mask {
             length("the mask", mask.len(), &[d, h, w], voxels)?;
-            let limits = mask_box(mask, size).ok_or(ImageProblem::EmptyMask)?;
-            region = Region { start: limits.map(|[from, _]| from), size: limits.map(|[from, to]| to - from) };
+            region = mask_box(mask, size).ok_or(ImageProblem::EmptyMask)?;
         }
         Ok(Self { values, mask, channels, size, region })
-    }
-
-    /// The number of channels.
-    pub fn channels(&self) -> usize {
-        self.channels
-    }
-
-    /// `[d, h, w]`.
-    pub fn size(&self) -> [usize; 3] {
-        self.size
-    }
-
-    /// The smallest box that holds the mask; the whole image if there is none.
-    pub fn region(&self) -> Region {
-        self.region
     }
 
     /// Appends a part of all channels, `[c, d', h', w']`; beyond the image its border is repeated, as in training.
@@ -66,21 +54,6 @@ impl<'a> InputImage<'a> {
         for plane in self.values.chunks_exact(self.size.iter().product()) {
             append(plane, self.size, window, None, out);
         }
-    }
-
-    /// All values, `[c, d, h, w]`.
-    pub(super) fn values(&self) -> &[f32] {
-        self.values
-    }
-
-    /// The mask, `[d, h, w]`.
-    pub(super) fn mask(&self) -> Option<&[u8]> {
-        self.mask
-    }
-
-    /// Whether there is a mask.
-    pub fn is_masked(&self) -> bool {
-        self.mask.is_some()
     }
 
     /// Appends a part of the mask, if there is one, `[d', h', w']`, as 0 and 1; beyond the image it is 0, as in training.
@@ -175,10 +148,10 @@ mod tests {
     #[test]
     fn the_region_is_the_box_of_the_mask() {
         let (values, mut mask) = (vec![0.0; 24], vec![0; 24]);
-        assert_eq!(InputImage::new(&values, 1, [2, 3, 4], None).unwrap().region().size, [2, 3, 4]);
+        assert_eq!(InputImage::new(&values, 1, [2, 3, 4], None).unwrap().region.size, [2, 3, 4]);
         (mask[5], mask[10]) = (1, 7); // [0, 1, 1] and [0, 2, 2]
         let image = InputImage::new(&values, 1, [2, 3, 4], Some(&mask)).unwrap();
-        assert_eq!(image.region(), Region { start: [0, 1, 1], size: [1, 2, 2] });
+        assert_eq!(image.region, Region { start: [0, 1, 1], size: [1, 2, 2] });
     }
 
     #[test]

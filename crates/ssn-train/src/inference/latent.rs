@@ -26,7 +26,7 @@ pub(super) fn sample(
     require(count > 0, "samples", count, "at least 1")?;
     let (device, classes) = (model.execution().device, model.config().classes);
     // Beyond the image its border is repeated until the network can have it.
-    let input = model.config().backbone.input_size(image.size().map(|n| n as i64))?;
+    let input = model.config().backbone.input_size(image.size.map(|n| n as i64))?;
     let window = Window { start: [0; 3], size: input.map(|n| n as usize) };
     let mut values = vec![];
     image.append_window(window, &mut values);
@@ -36,7 +36,7 @@ pub(super) fn sample(
     let decoder =
         latent.decoder(&values.f_to_kind(kind)?.f_to_device(device)?, model.execution().layout())?;
 
-    let region = image.region();
+    let region = image.region;
     let voxels = region.voxels();
     let numbers = latent.noise_count(input) as usize;
     let at_once = (config.tiles.voxels_at_once / window.size.iter().product::<usize>().max(1)).max(1);

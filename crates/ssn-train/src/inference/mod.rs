@@ -129,7 +129,7 @@ pub fn predict(
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(TrainError::Stopped),
     };
-    let (found, expected) = (image.channels(), model.config().channels);
+    let (found, expected) = (image.channels, model.config().channels);
     if found as i64 != expected {
         return Err(ImageProblem::Channels { found, expected }.into());
     }
@@ -138,14 +138,14 @@ pub fn predict(
         let output = tch::no_grad(|| latent::sample(model, latent, image, config, tile_done))?;
         let total = start.elapsed().as_secs_f64();
         let timing = Timing { network: total, total, gpu: None };
-        return Ok(WholeImagePrediction { size: image.size(), region: image.region(), output, timing });
+        return Ok(WholeImagePrediction { size: image.size, region: image.region, output, timing });
     }
-    let tiles = Tiles::new(image.size(), image.region(), &model.config().backbone, &config.tiles)?;
+    let tiles = Tiles::new(image.size, image.region, &model.config().backbone, &config.tiles)?;
     let stochastic = matches!(model.config().head, HeadConfig::Stochastic(_));
     let (distribution, timing) = match GpuAggregator::new(model, image, classes_and_rank(model))? {
         Some(aggregator) => tch::no_grad(|| predict_on_gpu(model, aggregator, &tiles, config, tile_done))?,
         None => {
-            let mut aggregator = CpuAggregator::new(model, image.region(), config.factor)?;
+            let mut aggregator = CpuAggregator::new(model, image.region, config.factor)?;
             let (mut done, total) = (0, tiles.count());
             tile_done(done, total)?;
             for batch in tiles.batches() {
@@ -155,13 +155,13 @@ pub fn predict(
                 tile_done(done, total)?;
             }
             let timing = Timing { network: start.elapsed().as_secs_f64(), ..Timing::default() };
-            (aggregator.finish(image.region())?, timing)
+            (aggregator.finish(image.region)?, timing)
         }
     };
     let timing = Timing { total: start.elapsed().as_secs_f64(), ..timing };
     let output =
         if stochastic { ImageOutput::Distribution(distribution) } else { ImageOutput::Logits(distribution) };
-    Ok(WholeImagePrediction { size: image.size(), region: image.region(), output, timing })
+    Ok(WholeImagePrediction { size: image.size, region: image.region, output, timing })
 }
 
 /// Computes and adds up all tiles on a GPU. `tile_done` gets what is launched; the GPU follows.
@@ -209,6 +209,6 @@ fn forward(model: &Model, image: &InputImage, batch: &[Tile]) -> Result<Predicti
     let (b, c) = (batch.len() as i64, model.config().channels);
     let values = Tensor::f_from_slice(&values)?.f_view([b, c, d, h, w])?;
     let [d, h, w] = output;
-    let mask = image.is_masked().then(|| Tensor::f_from_slice(&mask)?.f_view([b, d, h, w])).transpose()?;
+    let mask = image.mask.is_some().then(|| Tensor::f_from_slice(&mask)?.f_view([b, d, h, w])).transpose()?;
     Ok(model.forward(&values, mask.as_ref(), Mode::Evaluation)?)
 }

@@ -67,7 +67,9 @@ impl TileConfig {
 /// The tiles that cover a region of an image.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tiles {
+    /// The size of every tile's output.
     output: [usize; 3],
+    /// The size of the part of the image that a tile needs.
     input: [usize; 3],
     /// How many voxels of the input lie before the output along each axis.
     margin: [usize; 3],
@@ -112,16 +114,6 @@ impl Tiles {
         // Multiples of the unit have even margins: every path of a network is centered on its output.
         let margin = [0, 1, 2].map(|axis| (input[axis] - output[axis]) / 2);
         Ok(Self { output, input, margin, spans, at_once: (config.voxels_at_once / voxels(output)).max(1) })
-    }
-
-    /// The size of every tile's output.
-    pub fn output(&self) -> [usize; 3] {
-        self.output
-    }
-
-    /// The size of the part of the image that a tile needs.
-    pub fn input(&self) -> [usize; 3] {
-        self.input
     }
 
     /// How many tiles there are.
@@ -264,7 +256,7 @@ mod tests {
     fn deepmedic_tiles_lie_on_the_grid_of_its_scales() {
         let tiles = tiles([155, 240, 100], &deepmedic(), with_tile([60, 50, 90]));
         // 100 voxels by tiles of at most 90 are two of 60: the least multiple of 15 that covers 50.
-        assert_eq!((tiles.output(), tiles.input(), tiles.count()), ([60; 3], [140; 3], 3 * 4 * 2));
+        assert_eq!((tiles.output, tiles.input, tiles.count()), ([60; 3], [140; 3], 3 * 4 * 2));
         let first = tiles.batches().flatten().next().unwrap();
         assert_eq!(first.input(), Window { start: [-40; 3], size: [140; 3] });
         assert_eq!(first.output(), Window { start: [0; 3], size: [60; 3] });
@@ -277,7 +269,7 @@ mod tests {
     fn a_region_needs_only_its_own_tiles() {
         let region = Region { start: [50, 16, 0], size: [20, 10, 31] };
         let tiles = Tiles::new([240; 3], region, &deepmedic(), &with_tile([30; 3])).unwrap();
-        assert_eq!((tiles.output(), tiles.count()), ([30, 15, 30], 2));
+        assert_eq!((tiles.output, tiles.count()), ([30, 15, 30], 2));
         assert_eq!(tiles.batches().flatten().next().unwrap().output().start, [45, 15, 0]);
         // Those of a padded network are where they are without a region.
         let whole = self::tiles([64; 3], &unet(), with_tile([16; 3]));
@@ -293,17 +285,17 @@ mod tests {
     fn an_image_within_the_budget_is_one_tile() {
         let budget = |voxels_at_once| TileConfig { voxels_at_once, ..TileConfig::default() };
         let whole = tiles([7, 99, 63], &unet(), budget(8 * 100 * 64));
-        assert_eq!((whole.output(), whole.input(), whole.count()), ([8, 100, 64], [8, 100, 64], 1));
+        assert_eq!((whole.output, whole.input, whole.count()), ([8, 100, 64], [8, 100, 64], 1));
         let two = tiles([7, 99, 63], &unet(), budget(8 * 100 * 64 - 1));
-        assert_eq!(two.output(), [8, 52, 64]);
+        assert_eq!(two.output, [8, 52, 64]);
         // What cannot be divided any more is computed anyway.
-        assert_eq!(tiles([7, 99, 63], &unet(), budget(1)).output(), [2, 4, 4]);
+        assert_eq!(tiles([7, 99, 63], &unet(), budget(1)).output, [2, 4, 4]);
     }
 
     #[test]
     fn foreign_networks_get_the_size_they_know() {
-        assert_eq!(tiles([1, 100, 20], &foreign(), with_tile([1, 48, 48])).output(), [1, 48, 48]);
-        assert_eq!(tiles([1, 100, 21], &foreign(), TileConfig::default()).output(), [1, 100, 21]);
+        assert_eq!(tiles([1, 100, 20], &foreign(), with_tile([1, 48, 48])).output, [1, 48, 48]);
+        assert_eq!(tiles([1, 100, 21], &foreign(), TileConfig::default()).output, [1, 100, 21]);
     }
 
     #[test]
@@ -325,23 +317,32 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn the_weights_of_every_voxel_sum_to_1(
+        fn weights_sum_to_1_where_wanted_and_are_absent_elsewhere(
             image in [1..20usize, 1..50, 1..50],
+            whole in any::<bool>(),
+            from in prop::array::uniform3(0.0..1.0f64),
+            to in prop::array::uniform3(0.0..1.0f64),
             tile in [1..20usize, 1..40, 1..40],
-            overlap in 0.0..0.8,
+            overlap in 0.0..0.9,
             voxels_at_once in 1..100_000usize,
             by_budget in any::<bool>(),
             network in 0..3usize,
         ) {
             let config = TileConfig { tile: (!by_budget).then_some(tile), overlap, voxels_at_once };
             let backbone = [deepmedic(), unet(), foreign()][network].clone();
-            let tiles = tiles(image, &backbone, config);
-            let output = tiles.output().map(|n| n as i64);
-            prop_assert_eq!(backbone.output_size(tiles.input().map(|n| n as i64)).unwrap(), output);
+            let mut region = Region { start: [0; 3], size: image };
+            if !whole {
+                region.start = [0, 1, 2].map(|axis| (from[axis] * image[axis] as f64) as usize);
+                let most = |axis: usize| (image[axis] - region.start[axis] - 1) as f64;
+                region.size = [0, 1, 2].map(|axis| 1 + (to[axis] * most(axis)) as usize);
+            }
+            let tiles = Tiles::new(image, region, &backbone, &config).unwrap();
+            let output = tiles.output.map(|n| n as i64);
+            prop_assert_eq!(backbone.output_size(tiles.input.map(|n| n as i64)).unwrap(), output);
             let mut sums = vec![0.0; voxels(image)];
             let mut count = 0;
             for batch in tiles.batches() {
-                prop_assert!(batch.len() == 1 || batch.len() * voxels(tiles.output()) <= voxels_at_once);
+                prop_assert!(batch.len() == 1 || batch.len() * voxels(tiles.output) <= voxels_at_once);
                 count += batch.len();
                 for [d, h, w] in batch.iter().map(|tile| tile.spans) {
                     for (z, dw) in (d.start + d.first..).zip(&d.weights) {
@@ -354,44 +355,17 @@ mod tests {
                 }
             }
             prop_assert_eq!(count, tiles.count());
-            prop_assert!(sums.iter().all(|sum| (sum - 1.0).abs() < 1e-5));
-        }
-    }
-
-    /// The sum of the weights of every voxel of an axis, and how many tiles it is in.
-    fn sums(length: usize, spans: &[Span]) -> Vec<(f64, usize)> {
-        let mut sums = vec![(0.0, 0); length];
-        for span in spans {
-            for (x, &weight) in span.weights.iter().enumerate() {
-                let (sum, count) = &mut sums[span.start + span.first + x];
-                *sum += f64::from(weight);
-                *count += 1;
+            for (place, sum) in sums.into_iter().enumerate() {
+                let voxel = [place / image[2] / image[1], place / image[2] % image[1], place % image[2]];
+                let inside = (0..3).all(|axis| {
+                    (region.start[axis]..region.start[axis] + region.size[axis]).contains(&voxel[axis])
+                });
+                prop_assert!((sum - f64::from(inside)).abs() < 1e-5, "{voxel:?}: {sum}");
             }
         }
-        sums
     }
 
     proptest! {
-        #[test]
-        fn weights_sum_to_1_where_wanted_and_are_absent_elsewhere(
-            length in 1..300usize,
-            tile in 1..90usize,
-            overlap in 0.0..0.9,
-            from in 0.0..1.0,
-            to in 0.0..1.0,
-        ) {
-            let from = (from * length as f64) as usize;
-            let wanted = from..from + 1 + (to * (length - from - 1) as f64) as usize;
-            let blended = overlapping(length, tile, overlap, wanted.clone());
-            let beside = side_by_side(wanted.clone(), 1 + tile % 7, tile);
-            for (spans, most) in [(&blended, usize::MAX), (&beside, 1)] {
-                for (x, (sum, count)) in sums(length, spans).into_iter().enumerate() {
-                    let expected = f64::from(u8::from(wanted.contains(&x)));
-                    prop_assert!((sum - expected).abs() < 1e-6 && count <= most, "{x}: {sum}, {count} times");
-                }
-            }
-        }
-
         #[test]
         fn tiles_stay_inside_and_overlap_by_what_is_asked(
             length in 1..300usize, tile in 1..90usize, overlap in 0.0..0.9,
@@ -405,14 +379,6 @@ mod tests {
                 prop_assert!(step >= 1 && step as f64 <= (tile as f64 * (1.0 - overlap)).max(1.0), "{starts:?}");
             }
         }
-    }
-
-    #[test]
-    fn weights_fall_towards_the_ends_of_a_tile() {
-        let spans = overlapping(12, 8, 0.5, 0..12);
-        assert_eq!(spans.iter().map(|span| span.start).collect::<Vec<_>>(), [0, 4]);
-        assert_eq!(spans[0].weights[..4], [1.0; 4]);
-        assert_eq!(spans[0].weights[4..], [0.8, 0.6, 0.4, 0.2]);
     }
 
     #[test]

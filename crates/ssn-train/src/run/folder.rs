@@ -44,11 +44,8 @@ pub fn resolve(mut config: RunConfig) -> Result<ResolvedRun> {
     let parts = config.data.split.parts(&dataset)?;
     let training = dataset.subset(&parts, Split::Train);
     if training.is_empty() {
-        return Err(TrainError::Run {
-            path: config.data.path,
-            reason: "no case is for training".to_owned(),
-            advice: "change data.split.ratios, or the file of the split",
-        });
+        let advice = "change data.split.ratios, or the file of the split";
+        return Err(unusable(&config.data.path, "no case is for training", advice));
     }
     let first = training.load_first()?;
     let (channels, classes) = (dataset.channels.len(), dataset.classes.len());

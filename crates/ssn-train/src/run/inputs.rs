@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use ssn_data::text::listed;
 use ssn_data::{Split, parallel};
 use ssn_io::{Limits, read_bytes, write_atomically};
 
@@ -113,17 +114,9 @@ impl RunInputs {
         let told: Vec<String> = differences
             .iter()
             .filter(|(_, ids)| !ids.is_empty())
-            .map(|(what, ids)| named(what, ids))
+            .map(|(what, ids)| format!("{what}: {}", listed(ids, NAMED)))
             .collect();
         (!told.is_empty()).then(|| format!("its dataset is another than when it began ({})", told.join("; ")))
-    }
-}
-
-fn named(what: &str, ids: &[&String]) -> String {
-    let shown: Vec<&str> = ids.iter().take(NAMED).map(|id| id.as_str()).collect();
-    match ids.len().saturating_sub(NAMED) {
-        0 => format!("{what}: {}", shown.join(", ")),
-        more => format!("{what}: {} and {more} more", shown.join(", ")),
     }
 }
 

@@ -41,15 +41,16 @@ impl ValidationScores {
     }
 }
 
-/// The file, open for more rows.
+/// What is logged step by step: `metrics.csv`, open for more rows, and the same numbers as events.
 #[derive(Debug)]
-pub struct MetricsCsv {
+pub struct RunLogs {
     path: PathBuf,
     file: File,
+    events: SummaryWriter,
 }
 
-impl MetricsCsv {
-    /// Opens the file of a run that stands after `step` steps, and removes what came later. A validation of that very
+impl RunLogs {
+    /// Opens the files of a run that stands after `step` steps, and removes what came later. A validation of that very
     /// step comes after its checkpoint, and is done again.
     pub fn open(run: &Path, step: u64) -> Result<Self> {
         let path = run.join(METRICS_FILE);
@@ -63,17 +64,19 @@ impl MetricsCsv {
         write_atomically(&path, |out| out.write_all(kept.as_bytes()))
             .map_err(|error| failed(error.source))?;
         let file = ssn_io::open_own(&path, true).map_err(failed)?;
-        Ok(Self { path, file })
+        Ok(Self { path, file, events: SummaryWriter::create(run)? })
     }
 
     /// Adds the row of the steps up to `step`.
     pub fn training(&mut self, step: u64, interval: &AverageMeter) -> Result<()> {
-        self.append(training_row(step, interval.columns().map(|(_, value)| value)))
+        self.append(training_row(step, interval.columns().map(|(_, value)| value)))?;
+        self.events.add(step, &interval.columns())
     }
 
     /// Adds the row of a validation after `step` steps.
     pub fn validation(&mut self, step: u64, validation: &ValidationScores) -> Result<()> {
-        self.append(validation_row(step, validation.columns().map(|(_, value)| value)))
+        self.append(validation_row(step, validation.columns().map(|(_, value)| value)))?;
+        self.events.add(step, &validation.columns())
     }
 
     /// A row in one write, so that a stop never leaves half of one.
@@ -259,17 +262,17 @@ mod tests {
         interval.add(&report(0, 1.0));
         interval.add(&report(1, 0.5));
         let scores = ValidationScores { ged: Some(0.25), ..ValidationScores::default() };
-        let mut metrics = MetricsCsv::open(folder.path(), 0).unwrap();
+        let mut logs = RunLogs::open(folder.path(), 0).unwrap();
         for step in [2, 4] {
-            metrics.training(step, &interval).unwrap();
-            metrics.validation(step, &scores).unwrap();
+            logs.training(step, &interval).unwrap();
+            logs.validation(step, &scores).unwrap();
         }
         let row = |step| training_row(step, [Some(0.75), Some(3.0), Some(2.0), Some(0.001)]);
         let validation = |step| validation_row(step, [Some(0.25), None, None, None]);
         let whole = [resumed("", 0), row(2), validation(2), row(4), validation(4)].concat();
         assert_eq!(text(), whole);
         // What stays is tested where it is decided; here, that it is written.
-        MetricsCsv::open(folder.path(), 4).unwrap();
+        RunLogs::open(folder.path(), 4).unwrap();
         assert_eq!(text(), whole.replace(&validation(4), ""));
     }
 

@@ -14,7 +14,7 @@ use ssn_nn::weights::{LoadedModel, ModelMetadata, Provenance, load};
 use tch::{Device, Kind, Tensor};
 
 use super::config::RunConfig;
-use super::folder::FrozenRun;
+use super::folder::{FrozenRun, unusable};
 use crate::checkpoint::{BestValidation, Progress};
 use crate::error::{Result, TrainError, unusable_file};
 use crate::inference::{
@@ -66,11 +66,7 @@ impl TrainedModel {
             CheckpointChoice::Best => checkpoints.best()?,
             CheckpointChoice::Last => None,
         };
-        let untrained = |reason: &str| TrainError::Run {
-            path: path.to_owned(),
-            reason: reason.to_owned(),
-            advice: "train it first, with `ssn train --resume`",
-        };
+        let untrained = |reason| unusable(path, reason, "train it first, with `ssn train --resume`");
         let checkpoint = match best {
             Some(checkpoint) => checkpoint,
             None => {
@@ -95,10 +91,9 @@ fn metadata(
     progress: &Progress,
     validation: Option<BestValidation>,
 ) -> Result<ModelMetadata> {
-    let whole = |what: &'static str| TrainError::Run {
-        path: run.to_owned(),
-        reason: format!("its config does not say {what}"),
-        advice: "it was changed by hand: train again",
+    let whole = |what: &str| {
+        let reason = format!("its config does not say {what}");
+        unusable(run, &reason, "it was changed by hand: train again")
     };
     let best = validation.filter(|best| best.step == progress.step);
     let cases = match SplitFile::read(&config.data.split.file)?.assignment {

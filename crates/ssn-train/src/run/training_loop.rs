@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
 use ssn_data::{Batch, DataLoader, LoaderConfig, Replica, Split};
 use ssn_nn::NnError;
 use ssn_nn::communicator::{Communicator, all_gather_values, is_root};
@@ -18,7 +19,7 @@ use tch::Device;
 
 use super::config::RunConfig;
 use super::folder::{CONFIG, ResolvedRun, RunFolder};
-use super::logs::{self, MetricsCsv, SummaryWriter, ValidationScores};
+use super::logs::{self, RunLogs, ValidationScores};
 use super::validation::Validator;
 use crate::checkpoint::{
     AverageMeter, BestValidation, Checkpoints, DamagedCheckpoint, NewestCheckpoint, Progress,
@@ -124,7 +125,8 @@ impl fmt::Display for Throughput {
 const MOST_INCIDENTS: u32 = 10;
 
 /// Why a run stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum StopReason {
     /// All steps are done.
     Finished,
@@ -157,12 +159,6 @@ struct RunOutputs {
     checkpoints: Checkpoints,
     /// Only on rank 0.
     logs: Option<RunLogs>,
-}
-
-/// What is logged step by step.
-struct RunLogs {
-    metrics: MetricsCsv,
-    events: SummaryWriter,
 }
 
 /// The error of a rank where another one has no batch.
@@ -220,13 +216,7 @@ impl Run {
         if progress.step > 0 {
             callback.on_event(TrainingEvent::Resumed { step: progress.step });
         }
-        let logs = match writes {
-            true => Some(RunLogs {
-                metrics: MetricsCsv::open(folder.path(), progress.step)?,
-                events: SummaryWriter::create(folder.path())?,
-            }),
-            false => None,
-        };
+        let logs = writes.then(|| RunLogs::open(folder.path(), progress.step)).transpose()?;
         let validator = Validator::new(&resolved);
         let outputs = RunOutputs { folder, checkpoints, logs };
         let (throughput, saved) = (Throughput::default(), Instant::now());
@@ -388,8 +378,7 @@ impl Run {
         callback.on_event(TrainingEvent::Step(&self.progress.interval));
         if step % training.log_every == 0 || step == training.steps {
             if let Some(logs) = &mut self.outputs.logs {
-                logs.metrics.training(step, &self.progress.interval)?;
-                logs.events.add(step, &self.progress.interval.columns())?;
+                logs.training(step, &self.progress.interval)?;
             }
             self.progress.interval = AverageMeter::default();
         }
@@ -447,8 +436,7 @@ impl Run {
             self.progress.best = Some(best);
         }
         if let Some(logs) = &mut self.outputs.logs {
-            logs.metrics.validation(step, &validation)?;
-            logs.events.add(step, &validation.columns())?;
+            logs.validation(step, &validation)?;
         }
         callback.on_event(TrainingEvent::Validated { step, validation: &validation, is_best });
         Ok(true)
@@ -456,8 +444,8 @@ impl Run {
 
     fn save(&mut self, callback: &mut dyn Callback) -> Result<()> {
         self.saved = Instant::now();
-        if let Some(logs) = &mut self.outputs.logs {
-            logs.metrics.sync()?;
+        if let Some(logs) = &self.outputs.logs {
+            logs.sync()?;
             callback.on_event(TrainingEvent::Saved(
                 self.outputs.checkpoints.save(&self.progress, &mut self.trainer)?,
             ));

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use ssn_core::LabelMap;
 use ssn_core::metrics::Summary;
-use ssn_data::{Case, Cases, Split, Subset};
+use ssn_data::{Case, Cases, Dataset, Split};
 use ssn_eval::scores::{self, CaseScores, ScoreConfig};
 use ssn_eval::{ModelId, case_seed};
 use ssn_nn::communicator::{Communicator, all_gather_values};
@@ -26,7 +26,7 @@ const OVERLAP: f64 = 0.25;
 
 /// The cases to validate on.
 pub struct Validator {
-    cases: Subset,
+    cases: Dataset,
     /// Places of the chosen cases in the validation set.
     chosen: Vec<usize>,
     samples: usize,
@@ -93,7 +93,7 @@ impl Validator {
             TrainError::Image(problem) => TrainError::Case { id: case.id.clone(), problem },
             other => other,
         })?;
-        let scores = score(case, prediction, &self.cases.dataset().classes, self.samples)?;
+        let scores = score(case, prediction, &self.cases.classes, self.samples)?;
         let diversities = [scores.sample_diversity, scores.rater_diversity].map(Some);
         Ok([scores.ged_squared(), diversities[0], diversities[1], scores.mean_dice()])
     }

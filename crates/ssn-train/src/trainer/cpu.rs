@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use ssn_core::random::derive_seed;
-use ssn_data::Batch;
 use ssn_nn::NnError;
 use ssn_nn::communicator::Communicator;
 use ssn_nn::model::Model;
@@ -12,7 +11,7 @@ use ssn_nn::parameters::{Role, StepContext};
 use ssn_nn::random::DROPOUT;
 use tch::{Kind, Tensor};
 
-use super::objective::{BatchTensors, LossPhase, StepRandom, fill_latent_noise, forward_loss};
+use super::objective::{BatchTensors, StepRandom, fill_latent_noise, forward_loss};
 use super::{Backend, StepInput, StepOutcome};
 use crate::error::{Result, TrainError, refused};
 use crate::parallel::GradientReducer;
@@ -81,7 +80,7 @@ impl CpuBackend {
                 let b = batch.image_shape[0] as i64;
                 StepRandom::Latent(Tensor::f_from_slice(&noise)?.f_view([b, -1])?)
             }
-            None if phase != LossPhase::Mean => StepRandom::Cpu { seed, step: number, first },
+            None if phase.is_some() => StepRandom::Cpu { seed, step: number, first },
             None => StepRandom::None,
         };
         let (loss, ess) = forward_loss(model, &tensors, &random, config, phase)?;
@@ -129,20 +128,10 @@ impl CpuBackend {
 }
 
 impl Backend for CpuBackend {
-    fn join(
-        &mut self,
-        comm: Arc<dyn Communicator>,
-        syncs_batch_norm: bool,
-        _: &Model,
-        optimizer: &Optimizer,
-    ) -> Result<()> {
-        let parameters = optimizer.parameters().iter().map(|(_, tensor)| tensor.shallow_clone());
+    fn join(&mut self, comm: Arc<dyn Communicator>, syncs_batch_norm: bool, model: &Model) -> Result<()> {
+        let parameters = model.parameters().trainable().map(|parameter| parameter.tensor.shallow_clone());
         let reducer = GradientReducer::new(&*comm, parameters.collect())?;
         self.data_parallel = Some(DataParallel { comm, reducer, syncs_batch_norm });
-        Ok(())
-    }
-
-    fn stage(&mut self, _: &Batch, _: &Model) -> Result<()> {
         Ok(())
     }
 
@@ -163,14 +152,6 @@ impl Backend for CpuBackend {
 
     fn finish(&mut self, _: &Model, _: &mut Optimizer) -> Result<StepOutcome> {
         self.done.take().map_or_else(|| refused("a step", "not begun", "begun before it is finished"), Ok)
-    }
-
-    fn gpu_seconds(&self) -> Option<f64> {
-        None
-    }
-
-    fn all_reduce_backend(&self) -> Option<&'static str> {
-        None
     }
 }
 

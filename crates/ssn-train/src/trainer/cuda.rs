@@ -4,8 +4,7 @@
 //! others. Then forward pass, loss, backward pass and update are one graph, whose inputs are the batch, the seeds of noise
 //! and dropout, the learning rate and the step counts. The next batch is copied on a side stream.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use ssn_core::random::derive_seed;
 use ssn_cuda::{
@@ -20,9 +19,9 @@ use ssn_nn::parameters::{Parameter, StepContext};
 use ssn_nn::random::{DROPOUT, StepNoise};
 use tch::{COptimizer, Kind, Tensor};
 
-use super::objective::{LossPhase, StepRandom, fill_latent_noise, forward_loss, patch_size};
+use super::objective::{StepRandom, fill_latent_noise, forward_loss, patch_size};
 use super::staging::{BatchShape, Staging};
-use super::{Backend, LossConfig, StepInput, StepOutcome};
+use super::{Backend, LossConfig, LossKind, StepInput, StepOutcome};
 use crate::error::{Result, TrainError, refused};
 use crate::parallel::{GpuAllReduce, GpuGradientReducer};
 
@@ -36,24 +35,8 @@ const MORE: i64 = 8;
 const MORE_IF_LARGE: i64 = 2;
 const LARGE: i64 = 4 << 30;
 
-/// The backends of this process.
-static LIVING: AtomicUsize = AtomicUsize::new(0);
-
-/// Counts a backend as long as it lives.
-struct Living;
-
-impl Living {
-    fn begin() -> Self {
-        LIVING.fetch_add(1, Ordering::Relaxed);
-        Self
-    }
-}
-
-impl Drop for Living {
-    fn drop(&mut self) {
-        LIVING.fetch_sub(1, Ordering::Relaxed);
-    }
-}
+/// Shared by the backends of this process, which counts them.
+static LIVING: LazyLock<Arc<()>> = LazyLock::new(Arc::default);
 
 /// Whether a step failed for lack of memory. cuDNN's search says of a convolution that none of its engines could be executed.
 fn lacks_memory(message: &str) -> bool {
@@ -116,7 +99,7 @@ pub(super) struct CudaBackend {
     /// Whether any batch so far had a mask, here or at another rank: from then on all have one.
     has_masks: bool,
     sums: StepSums,
-    _living: Living,
+    _living: Arc<()>,
 }
 
 /// The ranks that a trainer works with.
@@ -130,7 +113,7 @@ struct DataParallel {
 
 /// The steps of a phase, which reach the same parameters.
 struct PhaseSteps {
-    phase: LossPhase,
+    phase: Option<LossKind>,
     table: ParameterTable,
     /// Places of the parameters that have a gradient.
     trained: Vec<usize>,
@@ -179,7 +162,7 @@ impl CudaBackend {
             has_new_inputs: false,
             has_masks: false,
             sums: StepSums::new()?,
-            _living: Living::begin(),
+            _living: Arc::clone(&LIVING),
         })
     }
 
@@ -321,11 +304,11 @@ impl CudaBackend {
         &mut self,
         model: &Model,
         loss: &LossConfig,
-        phase: LossPhase,
+        phase: Option<LossKind>,
         lock: &StepLock,
     ) -> Result<(Tensor, Option<Tensor>)> {
         let device = model.execution().device;
-        if self.data_parallel.is_some() || LIVING.load(Ordering::Relaxed) > 1 {
+        if self.data_parallel.is_some() || Arc::strong_count(&LIVING) > 2 {
             return self.forward_backward(model, loss, phase, lock);
         }
         let reserved = ssn_cuda::reserved_memory(device)?;
@@ -350,7 +333,7 @@ impl CudaBackend {
         &mut self,
         model: &Model,
         loss: &LossConfig,
-        phase: LossPhase,
+        phase: Option<LossKind>,
         lock: &StepLock,
     ) -> Result<(Tensor, Option<Tensor>)> {
         self.sums.begin_step(model.execution().device, lock)?;
@@ -366,7 +349,7 @@ impl CudaBackend {
         let seed = model.parameters().step_seeds().map(|seeds| seeds.narrow(0, 1, 1));
         let random = match (latent_noise, seed) {
             (Some((_, noise)), _) => StepRandom::Latent(noise.shallow_clone()),
-            (None, Some(seed)) if phase != LossPhase::Mean => StepRandom::Gpu { seed, first },
+            (None, Some(seed)) if phase.is_some() => StepRandom::Gpu { seed, first },
             _ => StepRandom::None,
         };
         let (value, ess) = forward_loss(model, tensors, &random, loss, phase)?;
@@ -406,13 +389,7 @@ impl CudaBackend {
 }
 
 impl Backend for CudaBackend {
-    fn join(
-        &mut self,
-        comm: Arc<dyn Communicator>,
-        syncs_batch_norm: bool,
-        model: &Model,
-        _: &Optimizer,
-    ) -> Result<()> {
+    fn join(&mut self, comm: Arc<dyn Communicator>, syncs_batch_norm: bool, model: &Model) -> Result<()> {
         let all_reduce = Arc::new(GpuAllReduce::new(comm.clone(), model.execution().device)?);
         let tensors =
             model.parameters().trainable().map(|parameter| parameter.differentiated().shallow_clone());

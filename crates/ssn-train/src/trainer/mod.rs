@@ -62,16 +62,12 @@ struct StepInput<'a> {
 /// How the steps of a trainer are computed.
 trait Backend: Debug {
     /// Works with other ranks from now on, with batch norm synchronized or not.
-    fn join(
-        &mut self,
-        comm: Arc<dyn Communicator>,
-        syncs_batch_norm: bool,
-        model: &Model,
-        optimizer: &Optimizer,
-    ) -> Result<()>;
+    fn join(&mut self, comm: Arc<dyn Communicator>, syncs_batch_norm: bool, model: &Model) -> Result<()>;
 
     /// Copies the batch of the next step to the device while the present one is computed.
-    fn stage(&mut self, batch: &Batch, model: &Model) -> Result<()>;
+    fn stage(&mut self, _batch: &Batch, _model: &Model) -> Result<()> {
+        Ok(())
+    }
 
     /// Begins a step. If this fails, buffers are as they were before.
     fn begin(&mut self, input: &StepInput, optimizer: &mut Optimizer) -> Result<()>;
@@ -80,10 +76,14 @@ trait Backend: Debug {
     fn finish(&mut self, model: &Model, optimizer: &mut Optimizer) -> Result<StepOutcome>;
 
     /// Seconds in which a GPU has worked on steps.
-    fn gpu_seconds(&self) -> Option<f64>;
+    fn gpu_seconds(&self) -> Option<f64> {
+        None
+    }
 
     /// How the GPUs of several ranks reduce, in words.
-    fn all_reduce_backend(&self) -> Option<&'static str>;
+    fn all_reduce_backend(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// A model in training.
@@ -129,7 +129,7 @@ impl Trainer {
     /// those of the whole batches, up to rounding; without synchronized batch norm, those of batches whose parts are
     /// normalized by themselves.
     pub fn with_communicator(mut self, comm: Arc<dyn Communicator>, syncs_batch_norm: bool) -> Result<Self> {
-        self.backend.join(comm, syncs_batch_norm, &self.model, &self.optimizer)?;
+        self.backend.join(comm, syncs_batch_norm, &self.model)?;
         Ok(self)
     }
 

@@ -83,17 +83,6 @@ impl Default for LossConfig {
     }
 }
 
-/// What the steps of a phase minimize.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LossPhase {
-    /// The cross-entropy of the mean.
-    Mean,
-    /// The negative log-likelihood.
-    Likelihood,
-    /// The energy distance.
-    Energy,
-}
-
 impl LossConfig {
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
@@ -132,24 +121,25 @@ impl LossConfig {
         require(likelihood < steps - pretrain, "loss.likelihood_steps", likelihood, expected)
     }
 
-    /// The phase of the step of a number.
-    pub(super) fn phase_at(&self, step: u64) -> LossPhase {
+    /// What the step of a number minimizes; nothing where that is the cross-entropy of the mean.
+    pub(super) fn phase_at(&self, step: u64) -> Option<LossKind> {
         match self.kind {
-            _ if step < self.pretrain_steps => LossPhase::Mean,
-            LossKind::Energy if step - self.pretrain_steps >= self.likelihood_steps => LossPhase::Energy,
-            _ => LossPhase::Likelihood,
+            _ if step < self.pretrain_steps => None,
+            LossKind::Energy if step - self.pretrain_steps >= self.likelihood_steps => Some(LossKind::Energy),
+            _ => Some(LossKind::Likelihood),
         }
     }
 
     /// Whether the step of a number is the first of an energy loss after another one.
     pub(super) fn energy_begins_at(&self, step: u64) -> bool {
-        step > 0 && self.phase_at(step) == LossPhase::Energy && self.phase_at(step - 1) != LossPhase::Energy
+        let is_energy = |step: u64| self.phase_at(step) == Some(LossKind::Energy);
+        step > 0 && is_energy(step) && !is_energy(step - 1)
     }
 
     /// The loss of the samples `[b]`, and their mean effective sample size where there is a likelihood.
     fn of_samples(
         &self,
-        phase: LossPhase,
+        phase: Option<LossKind>,
         distribution: &LowRankNormal,
         target: &Target,
         noise: NoiseSource,
@@ -158,7 +148,7 @@ impl LossConfig {
             let result = tempered_loss(distribution, target, noise, self.likelihood_exponent)?;
             Ok::<_, TrainError>((result.loss, Some(result.ess.f_mean(Kind::Double)?)))
         };
-        if phase != LossPhase::Energy {
+        if phase != Some(LossKind::Energy) {
             return likelihood();
         }
         let &Self { similarity, diversity_weight, likelihood_weight, .. } = self;
@@ -236,7 +226,7 @@ pub(super) fn forward_loss(
     batch: &BatchTensors,
     random: &StepRandom,
     config: &LossConfig,
-    phase: LossPhase,
+    phase: Option<LossKind>,
 ) -> Result<(Tensor, Option<Tensor>)> {
     let BatchTensors { parts, size, mask, target } = batch;
     let (mean, mut loss, ess) = match random {

@@ -24,8 +24,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Runtime;
-#[cfg(unix)]
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::error::{Result, ViewError};
 use answer::ServerState;
@@ -150,12 +149,12 @@ impl Server {
     /// # Errors
     /// When signals cannot be received.
     pub fn run_until_stopped(self, first: impl FnOnce(&Self)) -> Result<()> {
-        let signals = {
+        let stopped = {
             let _inside = self.runtime.enter();
-            Signals::new().map_err(|error| ViewError::Start(error.to_string()))?
+            stopped().map_err(|error| ViewError::Start(error.to_string()))?
         };
         first(&self);
-        self.run(signals.any());
+        self.run(stopped);
         Ok(())
     }
 }
@@ -166,44 +165,20 @@ const BACKLOG: u32 = 4096;
 /// Takes an address.
 fn listener(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // Elsewhere this would share the port with others.
-    if cfg!(unix) {
-        socket.set_reuseaddr(true)?;
-    }
+    socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// The signals that end the server.
-struct Signals {
-    #[cfg(unix)]
-    interrupt: Signal,
-    #[cfg(unix)]
-    terminate: Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self {
-            #[cfg(unix)]
-            interrupt: signal(SignalKind::interrupt())?,
-            #[cfg(unix)]
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    #[cfg(unix)]
-    async fn any(mut self) {
+/// What ends the server: from now on such a signal no longer ends the program.
+fn stopped() -> std::io::Result<impl Future<Output = ()>> {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
         }
-    }
-
-    #[cfg(not(unix))]
-    async fn any(self) {
-        let _ = tokio::signal::ctrl_c().await;
-    }
+    })
 }
 
 /// Takes connections for ever.

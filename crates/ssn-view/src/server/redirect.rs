@@ -3,6 +3,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::opening::OPENING_TIME;
@@ -56,14 +57,15 @@ fn page(url: &str) -> String {
 
 /// Makes the folder, or takes one that is there, and removes files of servers that were killed.
 fn prepare(folder: &Path) -> io::Result<()> {
-    match private(DirBuilder::new()).create(folder) {
+    match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         made => return made,
     }
     if !fs::symlink_metadata(folder)?.is_dir() {
         return Err(io::Error::new(io::ErrorKind::NotADirectory, "it is no folder"));
     }
-    close_to_others(folder)?;
+    // Only the owner of a folder may do this, so it fails for a folder of somebody else.
+    fs::set_permissions(folder, PermissionsExt::from_mode(0o700))?;
     for entry in fs::read_dir(folder)?.flatten() {
         let age = entry.metadata().and_then(|about| about.modified()).map(|time| time.elapsed());
         // By then no code is of use any more. A time in the future is no age.
@@ -75,45 +77,14 @@ fn prepare(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-#[cfg(unix)]
-fn private(mut builder: DirBuilder) -> DirBuilder {
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder
-}
-
-/// Only the owner of a folder may do this, so it fails for a folder of somebody else.
-#[cfg(unix)]
-fn close_to_others(folder: &Path) -> io::Result<()> {
-    fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o700))
-}
-
 /// Makes a file that was not there, which excludes links.
-#[cfg(unix)]
 fn create(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.write(true).create_new(true).open(path)
-}
-
-#[cfg(not(unix))]
-fn private(builder: DirBuilder) -> DirBuilder {
-    builder
-}
-
-#[cfg(not(unix))]
-fn close_to_others(_folder: &Path) -> io::Result<()> {
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).open(path)
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
 #[cfg(test)]
-#[cfg(unix)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
     use std::time::SystemTime;
 
     use super::*;

@@ -10,7 +10,6 @@ mod network;
 mod plan;
 mod record;
 mod results;
-mod scorer;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ssn_data::Split;
+use ssn_data::{LabelPolicy, Split};
 use ssn_nn::{Execution, Precision};
 use ssn_train::inference::tiles::TileConfig;
 use ssn_train::inference::{LatentSamples, WholeImageConfig, never_stop};
@@ -31,7 +31,7 @@ pub fn seconds(
     let Some(data) = &trained.data else { return Ok(None) };
     let dataset = data.open()?;
     let parts = data.split.parts(&dataset)?;
-    let dataset = dataset.with_optional_labels();
+    let dataset = dataset.with_labels(LabelPolicy::Optional);
     let tiles = TileConfig { voxels_at_once: voxels_at_once(gpu.as_ref()), ..TileConfig::default() };
     let config = WholeImageConfig {
         tiles,

@@ -7,22 +7,6 @@ use super::ExperimentConfig;
 use super::file::Experiment;
 use super::plan::Plan;
 
-fn args(file: &Path, options: &[&str]) -> ExperimentConfig {
-    let mut config = ExperimentConfig::new(file);
-    let mut options = options.iter();
-    while let Some(option) = options.next() {
-        let mut value = || options.next().unwrap().to_string();
-        match *option {
-            "--reduced" => config.reduced = true,
-            "--data" => config.data = Some(value().into()),
-            "--set" => config.settings.push(value()),
-            "--seeds" => config.seeds = value().parse().ok(),
-            other => unreachable!("{other}"),
-        }
-    }
-    config
-}
-
 fn experiments() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -39,14 +23,17 @@ fn every_experiment_of_the_repository_is_accepted() {
     assert!(files.len() >= 7, "{files:?}");
     let mut refused = vec![];
     for path in files {
-        for options in [&[][..], &["--reduced"], &["--data", "elsewhere"]] {
+        let full = ExperimentConfig::new(&path);
+        let reduced = ExperimentConfig { reduced: true, ..full.clone() };
+        let elsewhere = ExperimentConfig { data: Some("elsewhere".into()), ..full.clone() };
+        for config in [full, reduced, elsewhere] {
             let (experiment, text) = Experiment::read(&path).unwrap();
             assert!(experiment.reduced.is_some(), "{} has no reduced version", path.display());
             if experiment.toy.is_some() {
                 continue;
             }
             let rows = experiment.rows.len();
-            match Plan::new(&args(&path, options), experiment, &text) {
+            match Plan::new(&config, experiment, &text) {
                 Ok(plan) => assert_eq!(plan.rows.len(), rows),
                 Err(failure) => refused.push(failure.message),
             }
@@ -78,26 +65,29 @@ fn rows_are_changed_by_the_reduced_version_and_the_command_line_in_this_order() 
         folds = 2
     "#;
     fs::write(&path, text).unwrap();
-    let plan = |options: &[&str]| {
+    let plan = |config: &ExperimentConfig| {
         let (experiment, text) = Experiment::read(&path).unwrap();
-        Plan::new(&args(&path, options), experiment, &text).unwrap()
+        Plan::new(config, experiment, &text).unwrap()
     };
-    let full = plan(&["--seeds", "9"]);
+    let all = ExperimentConfig::new(&path);
+    let full = plan(&ExperimentConfig { seeds: Some(9), ..all.clone() });
     assert_eq!((full.samples, full.folds, full.jobs(0).len()), (100, 5, 15));
     assert_eq!(full.rows[0].set, ["training.steps=1000", "loss.samples=4"]);
     for name in ["set", "mine.toml"] {
         let path = folder.path().join(name).display().to_string();
         assert!(full.config.contains(&path), "{}", full.config);
     }
-    let reduced = plan(&["--reduced", "--set", "training.steps=700", "--data", "/there"]);
+    let smaller = ExperimentConfig { reduced: true, ..all.clone() };
+    let (settings, data) = (vec!["training.steps=700".to_owned()], Some("/there".into()));
+    let reduced = plan(&ExperimentConfig { settings, data, ..smaller.clone() });
     assert_eq!((reduced.samples, reduced.folds, reduced.jobs(0).len()), (3, 2, 4));
     assert_eq!(reduced.rows[0].set, ["loss.samples=4", "training.steps=700"]);
     assert!(reduced.config.contains("/there") && reduced.images.is_none());
-    let synthetic = plan(&["--reduced"]);
+    let synthetic = plan(&smaller);
     assert_eq!(synthetic.rows[0].set, ["loss.samples=4", "training.steps=601"]);
     assert!(synthetic.images.is_some() && !synthetic.config.contains("mine.toml"), "{}", synthetic.config);
     assert_ne!(synthetic.mark, reduced.mark);
-    assert!(plan(&[]).wanted(&["nothing".to_owned()]).unwrap_err().message.contains("the rows are: a"));
+    assert!(plan(&all).wanted(&["nothing".to_owned()]).unwrap_err().message.contains("the rows are: a"));
 }
 
 #[test]
@@ -108,7 +98,7 @@ fn a_whole_name_asks_for_one_row_and_a_part_of_it_for_all_that_have_it() {
     let rows = [row("one", "rank 1"), row("one", "Rank 10"), row("all", "rank 1"), row("all", "rank 15")];
     fs::write(&path, format!("title = \"t\"\n[config.data]\npath = \"set\"\n{}", rows.concat())).unwrap();
     let (experiment, text) = Experiment::read(&path).unwrap();
-    let plan = Plan::new(&args(&path, &[]), experiment, &text).unwrap();
+    let plan = Plan::new(&ExperimentConfig::new(&path), experiment, &text).unwrap();
     for (only, wanted) in [
         (&[][..], [true, true, true, true]),
         (&["RANK 1"], [true, false, true, false]),

@@ -1,13 +1,14 @@
 //! The work of an experiment: trainings and predictions one after the other, while what was predicted before is scored.
 //! What fails does not keep the rest from being done.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 
 use ssn_eval::Evaluated;
 
 use super::job::{Context, Job};
-use super::scorer::Scorer;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, of_panic};
 use crate::work_folder::STOPPED;
 
 /// What came of all jobs.
@@ -77,11 +78,17 @@ pub fn do_all<'a>(jobs: &'a [(Job, bool)], context: Context<'_>) -> Result<Done<
     };
     let mut done = Done::default();
     let mut scored = std::thread::scope(|scope| {
-        let scorer = Scorer::start(scope, score);
+        let (to_score, received) = channel();
+        // Training may keep a GPU busy, scores are work for the CPU.
+        let scorer = scope.spawn(move || score_all(received, score));
+        let add = |number: usize| {
+            // The thread takes jobs until it is told that there are no more.
+            let _ = to_score.send(number);
+        };
         // First what is there: it belongs to the table even if the rest is stopped.
         let (there, missing): (Vec<usize>, Vec<usize>) =
             (0..jobs.len()).partition(|&number| jobs[number].0.is_predicted());
-        there.into_iter().for_each(|number| scorer.add(number));
+        there.into_iter().for_each(add);
         for number in missing {
             let (job, is_wanted) = &jobs[number];
             if !is_wanted {
@@ -91,7 +98,7 @@ pub fn do_all<'a>(jobs: &'a [(Job, bool)], context: Context<'_>) -> Result<Done<
             let outcome = job.train(context, is_checked).and_then(|()| job.predict(context));
             let is_hopeless = match outcome {
                 Ok(()) => {
-                    scorer.add(number);
+                    add(number);
                     false
                 }
                 Err(failure) => {
@@ -111,7 +118,10 @@ pub fn do_all<'a>(jobs: &'a [(Job, bool)], context: Context<'_>) -> Result<Done<
                 break;
             }
         }
-        scorer.finish()
+        drop(to_score);
+        scorer
+            .join()
+            .map_err(|_| Error::new(ErrorKind::Internal, "the thread that scores failed; please report this"))
     })?;
     scored.sort_by_key(|(number, _)| *number);
     for (number, found) in scored {
@@ -122,6 +132,15 @@ pub fn do_all<'a>(jobs: &'a [(Job, bool)], context: Context<'_>) -> Result<Done<
         }
     }
     Ok(done)
+}
+
+/// Scores the jobs that come, one after the other; one that fails does not keep others from theirs.
+fn score_all<T>(jobs: Receiver<usize>, score: impl Fn(usize) -> Result<T>) -> Vec<(usize, Result<T>)> {
+    let one = |job| {
+        let found = catch_unwind(AssertUnwindSafe(|| score(job)));
+        (job, found.unwrap_or_else(|panic| Err(of_panic(&*panic))))
+    };
+    jobs.into_iter().map(one).collect()
 }
 
 /// Measures what is scored, now that nothing else is computed.
@@ -144,4 +163,25 @@ fn told(job: &Job, evaluated: &Evaluated, context: Context<'_>) -> String {
 
 fn say(context: Context<'_>, line: &str) {
     context.control.message(line);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_come_in_order_and_a_failure_is_that_of_one_job() {
+        let score = |job: usize| match job {
+            1 => Err(Error::new(ErrorKind::BadData, "no raters")),
+            2 => panic!("a defect"),
+            _ => Ok(10 * job),
+        };
+        let (jobs, received) = channel();
+        (0..4).for_each(|job| jobs.send(job).unwrap());
+        drop(jobs);
+        let scored = score_all(received, score).into_iter();
+        let found: Vec<_> = scored.map(|(job, found)| (job, found.map_err(|error| error.kind))).collect();
+        let failed = [ErrorKind::BadData, ErrorKind::Internal].map(Err);
+        assert_eq!(found, [(0, Ok(0)), (1, failed[0]), (2, failed[1]), (3, Ok(30))]);
+    }
 }

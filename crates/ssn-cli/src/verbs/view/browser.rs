@@ -50,18 +50,9 @@ fn start(command: &mut Command, failed: impl Fn(&str, &str) + Copy + Send + 'sta
 
 /// The program that opens a page; nothing where there is no screen.
 fn command() -> Option<Command> {
-    let program = if cfg!(target_os = "macos") {
-        "open"
-    } else if cfg!(target_os = "windows") {
-        "explorer"
-    } else {
-        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        // On another machine, a browser that is there could not read a page of this one.
-        let is_remote = ["SSH_CONNECTION", "VSCODE_IPC_HOOK_CLI"].into_iter().any(set) && !set("DISPLAY");
-        if is_remote || !["DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME"].into_iter().any(set) {
-            return None;
-        }
-        "xdg-open"
-    };
-    Some(Command::new(program))
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    // On another machine, a browser that is there could not read a page of this one.
+    let is_remote = ["SSH_CONNECTION", "VSCODE_IPC_HOOK_CLI"].into_iter().any(set) && !set("DISPLAY");
+    let has_screen = ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME"].into_iter().any(set);
+    (!is_remote && has_screen).then(|| Command::new("xdg-open"))
 }

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use ssn_data::{Dataset, nearest};
+use ssn_data::text::listed;
+use ssn_data::{Dataset, LabelPolicy, nearest};
 use ssn_eval::predictions::ABOUT_FILE;
 use ssn_eval::{About, CaseScores, Description, DistributionFile, Found, Part, Predictions};
 use ssn_io::Limits;
 use ssn_view::{Headline, Packing, Picture, Rater, ViewCase, package};
 
-use crate::args::ViewArgs;
 use crate::exit::{Exit, Failure};
 use ssn_eval::evaluation::{check_classes, load_with_image, open, open_of, places, written_scores};
 
@@ -32,11 +32,15 @@ pub(super) struct Gathered {
 
 impl Gathered {
     /// Finds the cases and looks for their dataset.
-    pub(super) fn open(args: &ViewArgs) -> Result<Self, Failure> {
-        let found = chosen(ssn_eval::find(std::slice::from_ref(&args.input))?, &args.cases, &args.input)?;
-        let title = whole(&args.input).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let packing = Packing { seed: args.seed, crop: args.crop };
-        let (dataset, note) = match dataset(args, &found) {
+    pub(super) fn open(
+        input: &Path,
+        cases: &[String],
+        data: Option<&Path>,
+        packing: Packing,
+    ) -> Result<Self, Failure> {
+        let found = chosen(ssn_eval::find(&[input.to_owned()])?, cases, input)?;
+        let title = whole(input).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let (dataset, note) = match dataset(input, data, &found) {
             Ok(Some((dataset, places))) => {
                 let unknown = places.iter().filter(|place| place.is_none()).count();
                 let note = (unknown > 0).then(|| {
@@ -48,10 +52,10 @@ impl Gathered {
                 (Some((dataset, places)), note)
             }
             Ok(None) => (None, Some(left_out("the predictions do not say what they are of"))),
-            Err(failure) if args.data.is_some() => return Err(failure),
+            Err(failure) if data.is_some() => return Err(failure),
             Err(failure) => (None, Some(left_out(&failure.message))),
         };
-        Ok(Self { title, found, dataset, note, folder: folder(&args.input), packing })
+        Ok(Self { title, found, dataset, note, folder: folder(input), packing })
     }
 
     /// The scores that `ssn evaluate` wrote of a case.
@@ -111,7 +115,7 @@ fn chosen(found: Vec<Found>, names: &[String], input: &Path) -> Result<Vec<Found
         if !known().any(|id| id == name) {
             let hint = match nearest(name, known()) {
                 Some(near) => format!("did you mean {near:?}?"),
-                None => format!("it has {}", list(known())),
+                None => format!("it has {}", listed(&known().collect::<Vec<_>>(), 5)),
             };
             let message = format!("there is no case {name:?} in {}; {hint}", input.display());
             return Err(Failure::new(Exit::Usage, message));
@@ -121,24 +125,15 @@ fn chosen(found: Vec<Found>, names: &[String], input: &Path) -> Result<Vec<Found
     Ok(found.into_iter().filter(wanted).collect())
 }
 
-/// A few names.
-fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    const SHOWN: usize = 5;
-    let names: Vec<&str> = names.collect();
-    let rest = names.len().saturating_sub(SHOWN);
-    let shown = names[..names.len() - rest].join(", ");
-    if rest == 0 { shown } else { format!("{shown} and {rest} more") }
-}
-
 /// The dataset that was named, or that the predictions name, with the place of each case; nothing where none is named.
-fn dataset(args: &ViewArgs, found: &[Found]) -> Result<Option<Placed>, Failure> {
+fn dataset(input: &Path, data: Option<&Path>, found: &[Found]) -> Result<Option<Placed>, Failure> {
     let classes = || found.first().map(|case| case.header.description.classes.clone()).unwrap_or_default();
-    let (dataset, _) = match (&args.data, about(args)?) {
+    let (dataset, _) = match (data, about(input)?) {
         (Some(data), _) => open(data, Part::All)?,
         (None, Some(about)) => open_of(&about, &classes(), Part::All)?,
         (None, None) => return Ok(None),
     };
-    let dataset = dataset.with_optional_labels();
+    let dataset = dataset.with_labels(LabelPolicy::Optional);
     check_classes(&dataset, found)?;
     let places = places(&dataset);
     let places = found.iter().map(|case| places.get(case.id()).copied()).collect();
@@ -146,8 +141,8 @@ fn dataset(args: &ViewArgs, found: &[Found]) -> Result<Option<Placed>, Failure> 
 }
 
 /// What the folder of the predictions says of them.
-fn about(args: &ViewArgs) -> Result<Option<About>, Failure> {
-    let folder = folder(&args.input);
+fn about(input: &Path) -> Result<Option<About>, Failure> {
+    let folder = folder(input);
     if !folder.join(ABOUT_FILE).is_file() {
         return Ok(None);
     }

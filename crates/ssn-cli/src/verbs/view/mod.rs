@@ -5,9 +5,8 @@ mod gather;
 
 use std::path::Path;
 
-use serde::Serialize;
 use ssn_data::text::counted;
-use ssn_view::{ExportCase, Exported, Library, Listed, Server, ServerLimits, ViewError, export};
+use ssn_view::{ExportCase, Exported, Library, Listed, Packing, Server, ServerLimits, ViewError, export};
 
 use crate::args::{Global, ViewArgs};
 use crate::exit::{Exit, Failure, json, print, tell};
@@ -21,7 +20,8 @@ pub fn run(args: &ViewArgs, global: &Global) -> Result<Exit, Failure> {
     if let Some(path) = &args.export {
         ssn_eval::check_free_or(path, args.overwrite, "choose another name")?;
     }
-    let gathered = Gathered::open(args)?;
+    let packing = Packing { seed: args.seed, crop: args.crop };
+    let gathered = Gathered::open(&args.input, &args.cases, args.data.as_deref(), packing)?;
     if let Some(note) = gathered.note.as_ref().filter(|_| !global.quiet) {
         tell(note);
     }
@@ -29,14 +29,6 @@ pub fn run(args: &ViewArgs, global: &Global) -> Result<Exit, Failure> {
         Some(path) => write(path, &gathered, global),
         None => serve(args, gathered, global),
     }
-}
-
-/// What `--json` prints of a server.
-#[derive(Serialize)]
-struct Serving<'a> {
-    url: &'a str,
-    token: &'a str,
-    port: u16,
 }
 
 fn serve(args: &ViewArgs, gathered: Gathered, global: &Global) -> Result<Exit, Failure> {
@@ -52,7 +44,7 @@ fn serve(args: &ViewArgs, gathered: Gathered, global: &Global) -> Result<Exit, F
     }
     let url = server.url();
     if global.json {
-        let serving = Serving { url: &url, token: server.token(), port: server.port() };
+        let serving = serde_json::json!({ "url": url, "token": server.token(), "port": server.port() });
         print(&json(&serving)?)?;
     } else {
         print(&format!("{} of {title}: {url}\nCtrl-C ends it.\n", counted(count, "case")))?;
@@ -85,21 +77,13 @@ fn library(gathered: Gathered) -> Library {
     }
 }
 
-/// What `--json` prints of a file.
-#[derive(Serialize)]
-struct Written<'a> {
-    file: &'a Path,
-    #[serde(flatten)]
-    exported: Exported,
-}
-
 fn write(path: &Path, gathered: &Gathered, global: &Global) -> Result<Exit, Failure> {
-    let exported = write_page(path, gathered, &progress::show(global.quiet))?;
+    let Exported { cases, bytes } = write_page(path, gathered, &progress::show(global.quiet))?;
     if global.json {
-        return print(&json(&Written { file: path, exported })?);
+        let written = serde_json::json!({ "file": path.to_string_lossy(), "cases": cases, "bytes": bytes });
+        return print(&json(&written)?);
     }
-    let cases = counted(exported.cases, "case");
-    let size = exported.bytes as f64 / f64::from(1 << 20);
+    let (cases, size) = (counted(cases, "case"), bytes as f64 / f64::from(1 << 20));
     print(&format!("{} ({size:.1} MiB) holds {cases}; open it in a browser\n", path.display()))
 }
 
@@ -108,7 +92,7 @@ fn write(path: &Path, gathered: &Gathered, global: &Global) -> Result<Exit, Fail
 /// # Errors
 /// A folder or a case that cannot be read, and a page that cannot be written.
 pub fn export_page(predictions: &Path, path: &Path, progress: OnProgress<'_>) -> Result<Exported, Failure> {
-    write_page(path, &Gathered::open(&ViewArgs::new(predictions.to_owned()))?, progress)
+    write_page(path, &Gathered::open(predictions, &[], None, Packing::default())?, progress)
 }
 
 fn write_page(path: &Path, gathered: &Gathered, progress: OnProgress<'_>) -> Result<Exported, Failure> {

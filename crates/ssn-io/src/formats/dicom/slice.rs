@@ -15,9 +15,9 @@ use dicom_transfer_syntax_registry::entries::{
     EXPLICIT_VR_BIG_ENDIAN, EXPLICIT_VR_LITTLE_ENDIAN, IMPLICIT_VR_LITTLE_ENDIAN,
 };
 
-use crate::error::Problem;
+use crate::error::{Problem, refused};
 use crate::formats::raster::parse_jpeg_of;
-use crate::formats::text_header::{missing, normal, refused, shown};
+use crate::formats::text_header::{missing, normal, shown};
 use crate::limits::Limits;
 use crate::open::open_file;
 use crate::panics::catch_panic;
@@ -116,7 +116,7 @@ pub(super) struct Slice {
 }
 
 pub(super) fn not_dicom() -> Problem {
-    let found = "without the mark DICM after 128 bytes".to_owned();
+    let found = "without the mark DICM after 128 bytes";
     let advice = "the file is damaged or no DICOM: copy it again, or move it away";
     refused("the file", found, "a DICOM file", advice)
 }
@@ -252,7 +252,7 @@ impl Slice {
             (16, true) => VoxelType::I16,
             (32, false) => VoxelType::U32,
             (32, true) => VoxelType::I32,
-            _ => return Err(refused(BITS_ALLOCATED.name, allocated.to_string(), "8, 16 or 32", EXPORT)),
+            _ => return Err(refused(BITS_ALLOCATED.name, allocated, "8, 16 or 32", EXPORT)),
         };
         let high = self.number(HIGH_BIT)?;
         if bits == 0 || bits > allocated || high != bits - 1 {
@@ -262,7 +262,7 @@ impl Slice {
         let slope = self.decimals(SLOPE)?.map_or(1.0, |[slope]| slope);
         let intercept = self.decimals(INTERCEPT)?.map_or(0.0, |[intercept]| intercept);
         if slope == 0.0 {
-            return Err(refused(SLOPE.name, "0".to_owned(), "another number", EXPORT));
+            return Err(refused(SLOPE.name, "0", "another number", EXPORT));
         }
         let size = [self.number(ROWS)?.into(), self.number(COLUMNS)?.into()];
         Ok(PixelFormat { size, kind, bits, rescale: [slope, intercept] })

@@ -2,7 +2,7 @@
 //!
 //! This module knows where numbers lie and how they are stored, not what they mean.
 
-use crate::error::Problem;
+use crate::error::{Problem, refused};
 use crate::voxels::ByteOrder;
 
 /// The version of the format.
@@ -130,12 +130,9 @@ impl RawHeader {
             (540, _) => (Version::Two, ByteOrder::Little),
             (_, 540) => (Version::Two, ByteOrder::Big),
             (little, big) => {
-                return Err(Problem::Field {
-                    field: "sizeof_hdr",
-                    found: format!("{little}, or {big} in the other byte order"),
-                    allowed: "348 (NIfTI-1) or 540 (NIfTI-2)",
-                    advice: "this is no NIfTI header: check which file was given",
-                });
+                let found = format!("{little}, or {big} in the other byte order");
+                let advice = "this is no NIfTI header: check which file was given";
+                return Err(refused("sizeof_hdr", found, "348 (NIfTI-1) or 540 (NIfTI-2)", advice));
             }
         };
         let bytes = file.get(..version.bytes()).ok_or_else(|| truncated(version.bytes()))?;

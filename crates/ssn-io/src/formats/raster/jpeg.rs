@@ -4,8 +4,8 @@ use std::io::Read;
 
 use jpeg_decoder::{CodingProcess, ColorTransform, Decoder, Error, PixelFormat};
 
-use super::{check_claim, check_exif, field, planes, unsupported};
-use crate::error::Problem;
+use super::{check_claim, check_exif, planes, unsupported};
+use crate::error::{Problem, refused};
 use crate::geometry::Geometry;
 use crate::limits::{Limits, at_a_time, check_left, memory_of};
 use crate::panics::catch_panic;
@@ -37,14 +37,14 @@ pub(crate) fn parse_jpeg_of(bytes: &[u8], lossless: bool, limits: &Limits) -> Re
     limits.check_file_bytes(stored)?;
     if !bytes.starts_with(&[0xff, 0xd8]) {
         let start = format!("{:02x?}", &bytes[..bytes.len().min(2)]);
-        return Err(field("the start of the file", start, "ff d8", "this is not a JPEG file"));
+        return Err(refused("the start of the file", start, "ff d8", "this is not a JPEG file"));
     }
     catch_panic("the JPEG file", || {
         let (end, transform) = walk(bytes)?;
         let (data, end) = bytes.split_at(end);
         let mut decoder = Decoder::new(data.chain(&ONES[..]).chain(end));
         decoder.set_color_transform(transform);
-        decoder.read_info().map_err(refused)?;
+        decoder.read_info().map_err(failed)?;
         let info = decoder.info().ok_or_else(|| damaged("there is no picture in it"))?;
         let (channels, kind) = match (info.pixel_format, info.coding_process) {
             (PixelFormat::L8, CodingProcess::DctSequential | CodingProcess::DctProgressive) => {
@@ -65,10 +65,9 @@ pub(crate) fn parse_jpeg_of(bytes: &[u8], lossless: bool, limits: &Limits) -> Re
         check_claim([h, w], (h * w) as u64 / SAMPLES_PER_BYTE, stored)?;
         limits.check_memory(memory_of(values, kind.bytes()), stored)?;
         check_left(at_a_time(memory_of(values, kind.bytes())))?;
-        let values = planes(decoder.decode().map_err(refused)?, channels, channels, kind.bytes())?;
+        let values = planes(decoder.decode().map_err(failed)?, channels, channels, kind.bytes())?;
         // The decoder gives 16 bits in the order of the machine.
-        let order = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
-        let voxels = Voxels::from_bytes(kind, &values, order);
+        let voxels = Voxels::from_bytes(kind, &values, ByteOrder::Little);
         Image::new(voxels, [channels, 1, h, w], Geometry::default(), limits)
     })
 }
@@ -149,7 +148,7 @@ fn end_of_scan(bytes: &[u8], start: usize) -> usize {
     bytes[start..].windows(2).position(marker).map_or(bytes.len(), |end| start + end)
 }
 
-fn refused(error: Error) -> Problem {
+fn failed(error: Error) -> Problem {
     match error {
         Error::Unsupported(what) => unsupported(format!("{what:?} in a JPEG"), "save the picture as PNG"),
         error => damaged(error.to_string()),

@@ -18,14 +18,9 @@ pub(crate) use jpeg::parse_jpeg_of;
 pub use png::{encode_png, parse_png, parse_png_with_opacity};
 pub use tiff::{encode_tiff, parse_tiff, parse_tiff_with_opacity};
 
-use crate::error::Problem;
+use crate::error::{Problem, refused};
 use crate::geometry::Geometry;
 use crate::volume::Image;
-
-/// A field with a wrong value.
-fn field(field: &'static str, found: impl ToString, allowed: &'static str, advice: &'static str) -> Problem {
-    Problem::Field { field, found: found.to_string(), allowed, advice }
-}
 
 /// A feature that is not read.
 fn unsupported(what: impl Into<String>, advice: &'static str) -> Problem {
@@ -39,7 +34,7 @@ fn check_claim([height, width]: [usize; 2], needed: u64, stored: u64) -> Result<
     }
     let found = format!("{width} × {height} pixels in a file of {stored} bytes");
     let advice = "the file is cut off or damaged: copy it again";
-    Err(field("the size of the picture", found, "what the file can hold", advice))
+    Err(refused("the size of the picture", found, "what the file can hold", advice))
 }
 
 /// Refuses Exif data that ask for the picture to be turned. Data that cannot be read ask for nothing.
@@ -67,7 +62,7 @@ fn check_plain(image: &Image) -> Result<(), Problem> {
     }
     let advice = "write it as NIfTI, or give it up on purpose by setting the default";
     let allowed = "the default, for a picture holds none";
-    Err(field("the geometry, slope or intercept", "not the default one", allowed, advice))
+    Err(refused("the geometry, slope or intercept", "not the default one", allowed, advice))
 }
 
 /// Pixels `[…, samples]`, each sample of `size` bytes, as `[channels, …]`. A sample beyond the channels is the

@@ -4,8 +4,8 @@ use std::io::Cursor;
 
 use png::{BitDepth, ColorType, DecodeOptions, Decoder, DecodingError, Encoder, EncodingError};
 
-use super::{check_claim, check_exif, check_plain, field, interleave, planes, transparent, unsupported};
-use crate::error::Problem;
+use super::{check_claim, check_exif, check_plain, interleave, planes, transparent, unsupported};
+use crate::error::{Problem, refused};
 use crate::geometry::Geometry;
 use crate::limits::{Limits, at_a_time, check_left, memory_of};
 use crate::panics::catch_panic;
@@ -117,7 +117,7 @@ pub fn encode_png(image: &Image) -> Result<Vec<u8>, Problem> {
         (voxels, shape) => {
             let found = format!("{shape:?} of {:?}", voxels.kind());
             let allowed = "[1, 1, h, w] or [3, 1, h, w] of u8 or u16";
-            return Err(field("the image", found, allowed, "write slices of their own, or another format"));
+            return Err(refused("the image", found, allowed, "write slices of their own, or another format"));
         }
     };
     let part = "the PNG file to be written";

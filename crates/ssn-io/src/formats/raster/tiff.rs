@@ -10,8 +10,8 @@ use tiff::encoder::{TiffEncoder, TiffKind, colortype};
 use tiff::tags::{Tag, Type, ValueBuffer};
 use tiff::{ColorType, TiffError};
 
-use super::{check_claim, check_orientation, check_plain, field, interleave, planes, unsupported};
-use crate::error::Problem;
+use super::{check_claim, check_orientation, check_plain, interleave, planes, unsupported};
+use crate::error::{Problem, refused};
 use crate::geometry::Geometry;
 use crate::limits::{Limits, at_a_time, check_left, memory_of};
 use crate::panics::catch_panic;
@@ -51,29 +51,29 @@ fn read(bytes: &[u8], limits: &Limits, keep_opacity: bool) -> Result<Image, Prob
     // The pictures are bounded here, and lists in directories by the default.
     let mut decoder_limits = DecoderLimits::default();
     decoder_limits.intermediate_buffer_size = usize::MAX;
-    let mut decoder = Decoder::new(Cursor::new(bytes)).map_err(refused)?.with_limits(decoder_limits);
+    let mut decoder = Decoder::new(Cursor::new(bytes)).map_err(failed)?.with_limits(decoder_limits);
     let page = Page::new(&mut decoder, keep_opacity)?;
     let mut text = ValueBuffer::empty(Type::ASCII);
-    decoder.image_ifd().find_tag_buf(Tag::ImageDescription, &mut text).map_err(refused)?;
+    decoder.image_ifd().find_tag_buf(Tag::ImageDescription, &mut text).map_err(failed)?;
     let (mut depth, mut used) = (1, 0u64);
     loop {
         let values = limits.check_values(&page.shape(depth))? as u64;
         used = used.saturating_add(check_data(&mut decoder, &page, values, bytes, limits)?);
         if used > bytes.len() as u64 {
             let found = "more bytes than the file has, so some are shared";
-            return Err(field("the data of all pages", found, "each in a place of its own", AGAIN));
+            return Err(refused("the data of all pages", found, "each in a place of its own", AGAIN));
         }
         if !decoder.more_images() {
             break;
         }
-        decoder.next_image().map_err(refused)?;
+        decoder.next_image().map_err(failed)?;
         depth += 1;
         let next = Page::new(&mut decoder, keep_opacity)?;
         if next != page {
             let show = |page: &Page| format!("{:?} of {:?}", page.shape(1), page.kind);
             let found = format!("{} (page {depth}, while the first is {})", show(&next), show(&page));
             let advice = "save the pages that belong together as a file of their own";
-            return Err(field("a page", found, "of the size and type of the first", advice));
+            return Err(refused("a page", found, "of the size and type of the first", advice));
         }
     }
     let shape @ [channels, _, h, w] = page.shape(depth);
@@ -82,9 +82,9 @@ fn read(bytes: &[u8], limits: &Limits, keep_opacity: bool) -> Result<Image, Prob
     check_left(at_a_time(memory_of((depth * length / page.bytes) as u64, page.kind.bytes())))?;
     let mut pixels = vec![0; depth * length];
     for (d, pixels) in pixels.chunks_exact_mut(length).enumerate() {
-        decoder.seek_to_image(d).map_err(refused)?;
-        decoder.read_image_bytes(pixels).map_err(refused)?;
-        if decoder.image_buffer_layout().map_err(refused)?.planes > 1 {
+        decoder.seek_to_image(d).map_err(failed)?;
+        decoder.read_image_bytes(pixels).map_err(failed)?;
+        if decoder.image_buffer_layout().map_err(failed)?.planes > 1 {
             let together = match page.bytes {
                 1 => interleave(pixels, page.samples),
                 _ => interleave(pixels.as_chunks::<2>().0, page.samples).into_flattened(),
@@ -92,14 +92,14 @@ fn read(bytes: &[u8], limits: &Limits, keep_opacity: bool) -> Result<Image, Prob
             pixels.copy_from_slice(&together);
         }
     }
-    let native = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
     let values = planes(pixels, channels, page.samples, page.bytes)?;
     let voxels = match (page.kind, page.bytes) {
         (VoxelType::U8, _) => Voxels::U8(values),
         (VoxelType::F32, 2) => {
-            Voxels::F32(values.as_chunks().0.iter().map(|&half| f16::from_ne_bytes(half).to_f32()).collect())
+            Voxels::F32(values.as_chunks().0.iter().map(|&half| f16::from_le_bytes(half).to_f32()).collect())
         }
-        (kind, _) => Voxels::from_bytes(kind, &values, native),
+        // The decoder gives values in the order of the machine.
+        (kind, _) => Voxels::from_bytes(kind, &values, ByteOrder::Little),
     };
     Image::new(voxels, shape, Geometry::default(), limits)
 }
@@ -123,7 +123,7 @@ impl Page {
     /// The page at which the decoder is, if it is one that is read.
     fn new(decoder: &mut Reader<'_>, keep_opacity: bool) -> Result<Self, Problem> {
         let mut number = |tag, default| {
-            decoder.find_tag_unsigned::<u32>(tag).map(|number| number.unwrap_or(default)).map_err(refused)
+            decoder.find_tag_unsigned::<u32>(tag).map(|number| number.unwrap_or(default)).map_err(failed)
         };
         check_orientation(number(Tag::Orientation, 1)?)?;
         if number(Tag::FillOrder, 1)? != 1 {
@@ -135,8 +135,8 @@ impl Page {
         }
         let samples = number(Tag::SamplesPerPixel, 1)? as usize;
         let alpha = matches!(number(Tag::ExtraSamples, 0)?, 1 | 2);
-        let color = decoder.colortype().map_err(refused)?;
-        let layout = decoder.image_buffer_layout().map_err(refused)?;
+        let color = decoder.colortype().map_err(failed)?;
+        let layout = decoder.image_buffer_layout().map_err(failed)?;
         let sample = layout.sample_type;
         let small = matches!((color.bit_depth(), sample), (8, Some(Sample::U8)) | (16, Some(Sample::U16)));
         let read = match (color, samples) {
@@ -148,13 +148,13 @@ impl Page {
         let (true, Some(sample)) = (read, sample) else {
             let found = format!("{color:?} with {samples} samples of {sample:?}");
             let allowed = "gray of 8 to 64 bit or RGB of 8 or 16, and at most one more sample for opacity";
-            return Err(field("the color of the picture", found, allowed, "save it as one of these"));
+            return Err(refused("the color of the picture", found, allowed, "save it as one of these"));
         };
         // The decoder of version 0.11 panics on the tiles of the second channel.
         if layout.planes > 1 && decoder.get_chunk_type() == ChunkType::Tile {
             return Err(unsupported("a TIFF with tiles for each channel", "save the channels together"));
         }
-        let (width, height) = decoder.dimensions().map_err(refused)?;
+        let (width, height) = decoder.dimensions().map_err(failed)?;
         let bytes = usize::from(color.bit_depth() / 8);
         let channels = if keep_opacity || samples % 2 == 1 { samples } else { samples - 1 };
         let [width, height] = [width, height].map(|side| side as usize);
@@ -207,7 +207,7 @@ fn check_data(
     let memory = memory_of(values, page.kind.bytes()) + 2 * pixel * u64::from(width);
     limits.check_memory(memory.saturating_add(chunks.saturating_mul(CHUNK_BYTES)), bytes.len() as u64)?;
     let mut list =
-        |tag| decoder.find_tag_unsigned_vec::<u64>(tag).map(Option::unwrap_or_default).map_err(refused);
+        |tag| decoder.find_tag_unsigned_vec::<u64>(tag).map(Option::unwrap_or_default).map_err(failed);
     let (starts, lengths) = (list(tags[0])?, list(tags[1])?);
     let needed = match tiled {
         // Tiles are padded to their size.
@@ -215,7 +215,7 @@ fn check_data(
         false => (page.width * page.height) as u64 * pixel,
     };
     let stored = lengths.iter().fold(0, |sum: u64, &length| sum.saturating_add(length));
-    let found = match decoder.find_tag_unsigned::<u16>(Tag::Compression).map_err(refused)? {
+    let found = match decoder.find_tag_unsigned::<u16>(Tag::Compression).map_err(failed)? {
         None | Some(1) => stored,
         Some(8 | 32946) => {
             let mut found = 0;
@@ -232,7 +232,7 @@ fn check_data(
     match found.cmp(&needed) {
         Ordering::Less => Err(Problem::Truncated { part, needed, found }),
         Ordering::Equal => Ok(stored),
-        Ordering::Greater => Err(field(part, format!("{found} bytes"), "what its size asks for", AGAIN)),
+        Ordering::Greater => Err(refused(part, format!("{found} bytes"), "what its size asks for", AGAIN)),
     }
 }
 
@@ -264,7 +264,7 @@ fn check_stack(description: &str, pages: usize, channels: usize) -> Result<(), P
     Ok(())
 }
 
-fn refused(error: TiffError) -> Problem {
+fn failed(error: TiffError) -> Problem {
     match error {
         TiffError::UnsupportedError(error) => {
             unsupported(format!("this TIFF ({error})"), "save it as gray or RGB with deflate or LZW")
@@ -283,9 +283,9 @@ pub fn encode_tiff(image: &Image) -> Result<Vec<u8>, Problem> {
     check_plain(image)?;
     let mut out = Cursor::new(vec![]);
     if image.voxels.len() * image.voxels.kind().bytes() + 300 * image.shape[1] > LARGE {
-        write(image, TiffEncoder::new_big(&mut out).map_err(refused)?)?;
+        write(image, TiffEncoder::new_big(&mut out).map_err(failed)?)?;
     } else {
-        write(image, TiffEncoder::new(&mut out).map_err(refused)?)?;
+        write(image, TiffEncoder::new(&mut out).map_err(failed)?)?;
     }
     Ok(out.into_inner())
 }
@@ -297,7 +297,7 @@ fn write<W: Write + Seek, K: TiffKind>(image: &Image, mut to: TiffEncoder<W, K>)
     macro_rules! pages {
         ($color:ident, $values:expr) => {
             for page in $values.chunks(image.voxels.len() / d) {
-                to.write_image::<colortype::$color>(width, height, page).map_err(refused)?;
+                to.write_image::<colortype::$color>(width, height, page).map_err(failed)?;
             }
         };
     }
@@ -316,12 +316,8 @@ fn write<W: Write + Seek, K: TiffKind>(image: &Image, mut to: TiffEncoder<W, K>)
         (Voxels::F64(values), 1) => pages!(Gray64Float, values),
         (values, channels) => {
             let found = format!("{channels} of {:?}", values.kind());
-            return Err(field(
-                "the channels",
-                found,
-                "1, or 3 of u8 or u16",
-                "write the channels one by one",
-            ));
+            let advice = "write the channels one by one";
+            return Err(refused("the channels", found, "1, or 3 of u8 or u16", advice));
         }
     }
     Ok(())
