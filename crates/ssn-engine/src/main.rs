@@ -11,6 +11,7 @@ mod supervise;
 mod toy;
 mod train;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -30,10 +31,13 @@ fn main() -> ExitCode {
     // A panic is a defect of this program, and ends like one: the message is above, the code is documented.
     let outcome = std::panic::catch_unwind(|| run(&cli))
         .unwrap_or_else(|panic| Err(failure::failure(ssn::of_panic(&*panic))));
-    match outcome {
-        Ok(exit) => exit.into(),
-        Err(failure) => failure.report(),
-    }
+    let exit = outcome.unwrap_or_else(|failure| {
+        failure.tell();
+        failure.exit
+    });
+    // What libtorch takes apart at the end of a process is gone with it anyway, a tenth of a second sooner.
+    let _ = std::io::stdout().flush();
+    signal_hook::low_level::exit(exit as i32)
 }
 
 fn run(cli: &Cli) -> Result<Exit, Failure> {
