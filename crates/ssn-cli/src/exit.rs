@@ -91,7 +91,7 @@ impl Failure {
     }
 }
 
-macro_rules! from_what_files_say {
+macro_rules! from_eval_errors {
     ($($error:ty),*) => {$(
         impl From<$error> for Failure {
             fn from(error: $error) -> Self {
@@ -102,7 +102,7 @@ macro_rules! from_what_files_say {
     )*};
 }
 
-from_what_files_say!(CoreError, DataError, EvalError);
+from_eval_errors!(CoreError, DataError, EvalError);
 
 /// Colors for a terminal; they are taken out where there is none, and where `NO_COLOR` is set.
 pub mod style {

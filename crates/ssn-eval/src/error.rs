@@ -10,7 +10,7 @@ use thiserror::Error;
 /// The result of every fallible function of this crate.
 pub type Result<T, E = EvalError> = std::result::Result<T, E>;
 
-/// What kind of error it is.
+/// What kind of error it is, here and in the crates above, up to `ssn`, which has it as its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// A check of a dataset found problems.
@@ -25,7 +25,7 @@ pub enum ErrorKind {
     Internal,
     /// Reading or writing failed, the disk is full, or the GPU stopped working.
     Io,
-    /// Stopped on request; the same call goes on, and a training with `TrainConfig::resume`.
+    /// Stopped on request; the same call goes on, and a training with `resume`.
     Stopped,
     /// The computation met values that are not finite.
     NonFinite,

@@ -840,7 +840,8 @@ pub fn memory(header: &Header, raters: usize, config: &ScoreConfig) -> usize {
     let stored = about.region.voxels().saturating_mul(header.samples);
     let planes = image.saturating_mul((labels - 1) * (config.samples + raters)) / 8;
     // Per voxel and class: sums (8), counts of the summary and of two frequency maps (12), probabilities twice (8).
-    let maps = if config.voxelwise { image.saturating_mul(labels * 28) } else { 0 };
+    let has_maps = config.voxelwise || !config.sets.is_empty();
+    let maps = if has_maps { image.saturating_mul(labels * 28) } else { 0 };
     // Label maps of raters and of a block of samples, and the distance transforms of a mask.
     let rest = image.saturating_mul(2 * raters + 40).saturating_add(2 * (64 << 20));
     [stored, planes, maps, rest].into_iter().fold(distribution, usize::saturating_add)

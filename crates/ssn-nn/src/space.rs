@@ -156,8 +156,8 @@ pub fn convolution(x: &Tensor, weight: &Tensor, padding: Size) -> Result<Tensor>
         return Ok(ssn_cuda::convolution(x, &weight, padding)?);
     }
     if x.size()[2] == 1 && weight.size()[2] == 1 && padding[0] == 0 {
-        let (x, weight) = (x.f_squeeze_dim(2)?, weight.f_squeeze_dim(2)?);
-        return Ok(x.f_conv2d(&weight, bias, [1i64, 1], &padding[1..], [1i64, 1], 1)?.f_unsqueeze(2)?);
+        let (x, weight) = (squeeze_depth(x)?, squeeze_depth(&weight)?);
+        return unsqueeze_depth(&x.f_conv2d(&weight, bias, [1i64, 1], &padding[1..], [1i64, 1], 1)?);
     }
     let convolve = |x: &Tensor, padding: Size| {
         Ok::<_, NnError>(x.f_conv3d(&weight, bias, [1i64, 1, 1], padding, [1i64, 1, 1], 1)?)
@@ -199,8 +199,8 @@ fn is_slow_in_libtorch(x: &Tensor) -> bool {
 /// `[b, c, d, h, w]` → `[b, c, d/sd, h/sh, w/sw]`.
 pub fn average_pool(x: &Tensor, stride: Size) -> Result<Tensor> {
     if x.size()[2] == 1 {
-        let (x, stride) = (x.f_squeeze_dim(2)?, &stride[1..]);
-        return Ok(x.f_avg_pool2d(stride, stride, [0i64, 0], false, true, None::<i64>)?.f_unsqueeze(2)?);
+        let (x, stride) = (squeeze_depth(x)?, &stride[1..]);
+        return unsqueeze_depth(&x.f_avg_pool2d(stride, stride, [0i64, 0], false, true, None::<i64>)?);
     }
     // libtorch has no such kernel for bfloat16 on CPUs.
     let kind = x.kind();
@@ -214,8 +214,7 @@ pub fn average_pool(x: &Tensor, stride: Size) -> Result<Tensor> {
 /// `[b, c, d, h, w]` → `[b, c, size]`.
 pub fn linear_upsample(x: &Tensor, size: Size) -> Result<Tensor> {
     if x.size()[2] == 1 && size[0] == 1 {
-        let larger = x.f_squeeze_dim(2)?.f_upsample_bilinear2d(&size[1..], false, None, None)?;
-        return Ok(larger.f_unsqueeze(2)?);
+        return unsqueeze_depth(&squeeze_depth(x)?.f_upsample_bilinear2d(&size[1..], false, None, None)?);
     }
     Ok(x.f_upsample_trilinear3d(size, false, None, None, None)?)
 }
@@ -231,7 +230,7 @@ pub fn nearest_upsample(x: &Tensor, scale: Size) -> Result<Tensor> {
     let size = spatial(x)?;
     let size = [0, 1, 2].map(|axis| size[axis] * scale[axis]);
     if size[0] == 1 {
-        return Ok(x.f_squeeze_dim(2)?.f_upsample_nearest2d(&size[1..], None, None)?.f_unsqueeze(2)?);
+        return unsqueeze_depth(&squeeze_depth(x)?.f_upsample_nearest2d(&size[1..], None, None)?);
     }
     Ok(x.f_upsample_nearest3d(size, None, None, None)?)
 }
@@ -301,4 +300,14 @@ fn not_an_image(x: &Tensor) -> NnError {
 /// `[b, c, d, h, w]`, unchanged.
 pub fn channels_last(x: &Tensor) -> Result<Tensor> {
     Ok(x.f_permute([0, 2, 3, 4, 1])?.f_contiguous()?.f_permute([0, 4, 1, 2, 3])?)
+}
+
+/// `[b, c, 1, h, w]` as `[b, c, h, w]`.
+pub fn squeeze_depth(x: &Tensor) -> Result<Tensor> {
+    Ok(x.f_squeeze_dim(2)?)
+}
+
+/// `[b, c, h, w]` as `[b, c, 1, h, w]`.
+pub fn unsqueeze_depth(x: &Tensor) -> Result<Tensor> {
+    Ok(x.f_unsqueeze(2)?)
 }

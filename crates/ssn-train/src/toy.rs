@@ -172,7 +172,8 @@ pub struct ToyResult {
     pub distribution: ssn_core::LowRankNormal,
 }
 
-/// Trains one model with the first seed; `progress` hears of the number and the loss of every step.
+/// Trains one model with the first seed; `progress` hears of the number and the loss of every step. How many seeds there are, and
+/// where files go, is for `ssn::solve_toy`.
 ///
 /// # Errors
 /// [`TrainError::NonFinite`] when a loss or a gradient is not finite; that step is not applied.

@@ -23,7 +23,6 @@ fn peak() -> u64 {
 }
 
 #[test]
-#[cfg_attr(not(target_os = "linux"), ignore = "needs /proc")]
 fn memory_does_not_grow_with_the_samples() {
     let v = 200_000;
     let randn = |shape: &[i64]| Tensor::randn(shape, (Kind::Float, Device::Cpu)).set_requires_grad(true);
@@ -47,7 +46,6 @@ fn memory_does_not_grow_with_the_samples() {
 }
 
 #[test]
-#[cfg_attr(not(target_os = "linux"), ignore = "needs /proc")]
 fn a_larger_image_needs_memory_for_its_distribution_only() {
     let backbone = common::small_unet([1, 64, 64], NormKind::BATCH);
     let config = ModelConfig { backbone: BackboneConfig::Unet(backbone), ..ModelConfig::lidc() };

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use base64::write::EncoderWriter;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use serde::Serialize;
 use ssn_io::{WriteError, write_atomically};
 
 use crate::error::{Result, ViewError};
@@ -17,7 +18,7 @@ use crate::scores::Headline;
 pub const MAX_EXPORT_BYTES: u64 = 256 << 20;
 
 /// What was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Exported {
     /// The cases in the file.
     pub cases: usize,

@@ -38,7 +38,7 @@ impl Error {
     }
 }
 
-macro_rules! from_what_files_say {
+macro_rules! from_eval_errors {
     ($($error:ty),*) => {$(
         impl From<$error> for Error {
             fn from(error: $error) -> Self {
@@ -49,7 +49,7 @@ macro_rules! from_what_files_say {
     )*};
 }
 
-from_what_files_say!(CoreError, WriteError, FileError, DataError, EvalError);
+from_eval_errors!(CoreError, WriteError, FileError, DataError, EvalError);
 
 impl From<NnError> for Error {
     fn from(error: NnError) -> Self {

@@ -73,6 +73,7 @@ fn cpu() -> Cpu {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
 fn vectors() -> &'static str {
     if is_x86_feature_detected!("avx512f") {
         "AVX-512"
@@ -81,6 +82,11 @@ fn vectors() -> &'static str {
     } else {
         "SSE2"
     }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn vectors() -> &'static str {
+    "the architecture's baseline"
 }
 
 fn cuda(engine: Option<(&Path, &Libtorch)>) -> Cuda {

@@ -2,12 +2,27 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use ssn_data::config::template::{batch_sections, data_sections, describe, suggest_normalization};
-use ssn_data::{Case, Dataset};
+use ssn_data::{Case, Dataset, Layout};
 use ssn_io::write_atomically;
 
 use crate::args::{Global, InitArgs};
 use crate::exit::{Exit, Failure, json, print};
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Found<'a> {
+    root: &'a Path,
+    layout: Layout,
+    cases: usize,
+    channels: &'a [String],
+    classes: &'a [String],
+    raters: usize,
+    size: [usize; 3],
+    left_out: Vec<String>,
+    config: &'a Path,
+}
 
 /// Recognizes the dataset, writes the config, and prints what was found.
 pub fn run(args: &InitArgs, global: &Global) -> Result<Exit, Failure> {
@@ -19,11 +34,18 @@ pub fn run(args: &InitArgs, global: &Global) -> Result<Exit, Failure> {
         .map_err(|error| Failure::new(Exit::Io, error))?;
     let left_out: Vec<String> = dataset.left_out().into_iter().map(|finding| finding.reason).collect();
     if global.json {
-        return print(&json(&serde_json::json!({
-            "root": dataset.root.to_string_lossy(), "layout": dataset.layout, "cases": dataset.entries.len(),
-            "channels": dataset.channels, "classes": dataset.classes, "raters": first.raters.len(),
-            "size": first.shape, "left_out": left_out, "config": args.out.to_string_lossy(),
-        }))?);
+        let found = Found {
+            root: &dataset.root,
+            layout: dataset.layout,
+            cases: dataset.entries.len(),
+            channels: &dataset.channels,
+            classes: &dataset.classes,
+            raters: first.raters.len(),
+            size: first.shape,
+            left_out,
+            config: &args.out,
+        };
+        return print(&json(&found)?);
     }
     let config = args.out.display();
     let left_out: String = left_out.iter().map(|reason| format!("  {reason}\n")).collect();

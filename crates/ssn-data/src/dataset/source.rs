@@ -6,10 +6,11 @@
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::{self, ScopedJoinHandle};
 
-use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -276,11 +277,20 @@ fn read_images(paths: &[Option<PathBuf>]) -> Vec<Option<ReadImage>> {
     let bytes = |path: &PathBuf| fs::metadata(path).map_or(0, |file| file.len());
     let large: Vec<u64> = paths.iter().flatten().map(bytes).filter(|bytes| *bytes >= LARGE).collect();
     let together = large.iter().sum::<u64>().saturating_mul(PART_OF_MEMORY);
-    let read = |path: &Option<PathBuf>| path.as_deref().map(read_image);
     if large.len() < 2 || together > parallel::available_bytes() as u64 {
-        return paths.iter().map(read).collect();
+        return paths.iter().map(|path| path.as_deref().map(read_image)).collect();
     }
-    paths.par_iter().map(read).collect()
+    // Threads of their own: others wait for those of the pool.
+    thread::scope(|scope| {
+        let begin = |path| (path, thread::Builder::new().spawn_scoped(scope, move || read_image(path)));
+        let begun: Vec<_> = paths.iter().map(|path| path.as_deref().map(begin)).collect();
+        let finish = |(path, reading): (_, std::io::Result<ScopedJoinHandle<'_, _>>)| match reading {
+            Ok(reading) => reading.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            // The system gives no more threads.
+            Err(_) => read_image(path),
+        };
+        begun.into_iter().map(|reading| reading.map(finish)).collect()
+    })
 }
 
 struct CaseReader<'a> {

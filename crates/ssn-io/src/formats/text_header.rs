@@ -283,7 +283,7 @@ impl Header {
         self.image(file.get(self.end..).unwrap_or_default(), limits)
     }
 
-    /// The image of a data section, with what is to be skipped before it.
+    /// The image of the bytes of the file that [`Self::data_file`] names, or of what follows the header.
     pub fn image(&self, section: &[u8], limits: &Limits) -> Result<Image, Problem> {
         limits.check_file_bytes(section.len() as u64)?;
         let mut bytes = self.value_bytes(section, limits)?;

@@ -83,7 +83,7 @@ impl TorchScript {
             Mode::Evaluation => module.f_set_eval()?,
         }
         let planar = space::spatial(image)?[0] == 1;
-        let input = if planar { image.f_squeeze_dim(2)? } else { image.shallow_clone() };
+        let input = if planar { space::squeeze_depth(image)? } else { image.shallow_clone() };
         let failed = |error: tch::TchError| {
             let text = error.to_string();
             let reason = text.lines().map(str::trim).rfind(|line| line.starts_with("RuntimeError"));
@@ -100,7 +100,7 @@ impl TorchScript {
                 features.size(),
             )));
         }
-        Ok(if planar { features.f_unsqueeze(2)? } else { features })
+        if planar { space::unsqueeze_depth(&features) } else { Ok(features) }
     }
 }
 

@@ -11,7 +11,7 @@ use ssn_nn::parameters::{Role, StepContext};
 use ssn_nn::random::DROPOUT;
 use tch::{Kind, Tensor};
 
-use super::objective::{BatchTensors, StepRandom, fill_latent_noise, forward_loss};
+use super::objective::{BatchTensors, LossPhase, StepRandom, fill_latent_noise, forward_loss};
 use super::{Backend, StepInput, StepOutcome};
 use crate::error::{Result, TrainError, refused};
 use crate::parallel::GradientReducer;
@@ -80,7 +80,7 @@ impl CpuBackend {
                 let b = batch.image_shape[0] as i64;
                 StepRandom::Latent(Tensor::f_from_slice(&noise)?.f_view([b, -1])?)
             }
-            None if phase.is_some() => StepRandom::Cpu { seed, step: number, first },
+            None if phase != LossPhase::Mean => StepRandom::Cpu { seed, step: number, first },
             None => StepRandom::None,
         };
         let (loss, ess) = forward_loss(model, &tensors, &random, config, phase)?;

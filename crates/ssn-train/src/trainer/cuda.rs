@@ -19,9 +19,9 @@ use ssn_nn::parameters::{Parameter, StepContext};
 use ssn_nn::random::{DROPOUT, StepNoise};
 use tch::{COptimizer, Kind, Tensor};
 
-use super::objective::{StepRandom, fill_latent_noise, forward_loss, patch_size};
+use super::objective::{LossPhase, StepRandom, fill_latent_noise, forward_loss, patch_size};
 use super::staging::{BatchShape, Staging};
-use super::{Backend, LossConfig, LossKind, StepInput, StepOutcome};
+use super::{Backend, LossConfig, StepInput, StepOutcome};
 use crate::error::{Result, TrainError, refused};
 use crate::parallel::{GpuAllReduce, GpuGradientReducer};
 
@@ -113,7 +113,7 @@ struct DataParallel {
 
 /// The steps of a phase, which reach the same parameters.
 struct PhaseSteps {
-    phase: Option<LossKind>,
+    phase: LossPhase,
     table: ParameterTable,
     /// Places of the parameters that have a gradient.
     trained: Vec<usize>,
@@ -304,11 +304,13 @@ impl CudaBackend {
         &mut self,
         model: &Model,
         loss: &LossConfig,
-        phase: Option<LossKind>,
+        phase: LossPhase,
         lock: &StepLock,
     ) -> Result<(Tensor, Option<Tensor>)> {
         let device = model.execution().device;
-        if self.data_parallel.is_some() || Arc::strong_count(&LIVING) > 2 {
+        // The static, this one, and any other.
+        let is_alone = Arc::strong_count(&LIVING) <= 2;
+        if self.data_parallel.is_some() || !is_alone {
             return self.forward_backward(model, loss, phase, lock);
         }
         let reserved = ssn_cuda::reserved_memory(device)?;
@@ -333,7 +335,7 @@ impl CudaBackend {
         &mut self,
         model: &Model,
         loss: &LossConfig,
-        phase: Option<LossKind>,
+        phase: LossPhase,
         lock: &StepLock,
     ) -> Result<(Tensor, Option<Tensor>)> {
         self.sums.begin_step(model.execution().device, lock)?;
@@ -349,7 +351,7 @@ impl CudaBackend {
         let seed = model.parameters().step_seeds().map(|seeds| seeds.narrow(0, 1, 1));
         let random = match (latent_noise, seed) {
             (Some((_, noise)), _) => StepRandom::Latent(noise.shallow_clone()),
-            (None, Some(seed)) if phase.is_some() => StepRandom::Gpu { seed, first },
+            (None, Some(seed)) if phase != LossPhase::Mean => StepRandom::Gpu { seed, first },
             _ => StepRandom::None,
         };
         let (value, ess) = forward_loss(model, tensors, &random, loss, phase)?;

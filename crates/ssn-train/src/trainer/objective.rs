@@ -83,6 +83,17 @@ impl Default for LossConfig {
     }
 }
 
+/// What the steps of a phase minimize.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LossPhase {
+    /// The cross-entropy of the mean.
+    Mean,
+    /// The negative log-likelihood.
+    Likelihood,
+    /// The energy distance.
+    Energy,
+}
+
 impl LossConfig {
     /// Refuses settings outside their ranges.
     pub fn check(&self) -> Result<()> {
@@ -121,25 +132,24 @@ impl LossConfig {
         require(likelihood < steps - pretrain, "loss.likelihood_steps", likelihood, expected)
     }
 
-    /// What the step of a number minimizes; nothing where that is the cross-entropy of the mean.
-    pub(super) fn phase_at(&self, step: u64) -> Option<LossKind> {
+    /// The phase of the step of a number.
+    pub(super) fn phase_at(&self, step: u64) -> LossPhase {
         match self.kind {
-            _ if step < self.pretrain_steps => None,
-            LossKind::Energy if step - self.pretrain_steps >= self.likelihood_steps => Some(LossKind::Energy),
-            _ => Some(LossKind::Likelihood),
+            _ if step < self.pretrain_steps => LossPhase::Mean,
+            LossKind::Energy if step - self.pretrain_steps >= self.likelihood_steps => LossPhase::Energy,
+            _ => LossPhase::Likelihood,
         }
     }
 
     /// Whether the step of a number is the first of an energy loss after another one.
     pub(super) fn energy_begins_at(&self, step: u64) -> bool {
-        let is_energy = |step: u64| self.phase_at(step) == Some(LossKind::Energy);
-        step > 0 && is_energy(step) && !is_energy(step - 1)
+        step > 0 && self.phase_at(step) == LossPhase::Energy && self.phase_at(step - 1) != LossPhase::Energy
     }
 
     /// The loss of the samples `[b]`, and their mean effective sample size where there is a likelihood.
     fn of_samples(
         &self,
-        phase: Option<LossKind>,
+        phase: LossPhase,
         distribution: &LowRankNormal,
         target: &Target,
         noise: NoiseSource,
@@ -148,7 +158,7 @@ impl LossConfig {
             let result = tempered_loss(distribution, target, noise, self.likelihood_exponent)?;
             Ok::<_, TrainError>((result.loss, Some(result.ess.f_mean(Kind::Double)?)))
         };
-        if phase != Some(LossKind::Energy) {
+        if phase != LossPhase::Energy {
             return likelihood();
         }
         let &Self { similarity, diversity_weight, likelihood_weight, .. } = self;
@@ -226,7 +236,7 @@ pub(super) fn forward_loss(
     batch: &BatchTensors,
     random: &StepRandom,
     config: &LossConfig,
-    phase: Option<LossKind>,
+    phase: LossPhase,
 ) -> Result<(Tensor, Option<Tensor>)> {
     let BatchTensors { parts, size, mask, target } = batch;
     let (mean, mut loss, ess) = match random {

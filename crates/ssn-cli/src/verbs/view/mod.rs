@@ -5,6 +5,7 @@ mod gather;
 
 use std::path::Path;
 
+use serde::Serialize;
 use ssn_data::text::counted;
 use ssn_view::{ExportCase, Exported, Library, Listed, Packing, Server, ServerLimits, ViewError, export};
 
@@ -31,6 +32,14 @@ pub fn run(args: &ViewArgs, global: &Global) -> Result<Exit, Failure> {
     }
 }
 
+/// What `--json` prints of a server.
+#[derive(Serialize)]
+struct Serving<'a> {
+    url: &'a str,
+    token: &'a str,
+    port: u16,
+}
+
 fn serve(args: &ViewArgs, gathered: Gathered, global: &Global) -> Result<Exit, Failure> {
     let count = gathered.found.len();
     let title = gathered.title.clone();
@@ -44,7 +53,7 @@ fn serve(args: &ViewArgs, gathered: Gathered, global: &Global) -> Result<Exit, F
     }
     let url = server.url();
     if global.json {
-        let serving = serde_json::json!({ "url": url, "token": server.token(), "port": server.port() });
+        let serving = Serving { url: &url, token: server.token(), port: server.port() };
         print(&json(&serving)?)?;
     } else {
         print(&format!("{} of {title}: {url}\nCtrl-C ends it.\n", counted(count, "case")))?;
@@ -77,13 +86,21 @@ fn library(gathered: Gathered) -> Library {
     }
 }
 
+/// What `--json` prints of a file.
+#[derive(Serialize)]
+struct Written<'a> {
+    file: &'a Path,
+    #[serde(flatten)]
+    exported: Exported,
+}
+
 fn write(path: &Path, gathered: &Gathered, global: &Global) -> Result<Exit, Failure> {
-    let Exported { cases, bytes } = write_page(path, gathered, &progress::show(global.quiet))?;
+    let exported = write_page(path, gathered, &progress::show(global.quiet))?;
     if global.json {
-        let written = serde_json::json!({ "file": path.to_string_lossy(), "cases": cases, "bytes": bytes });
-        return print(&json(&written)?);
+        return print(&json(&Written { file: path, exported })?);
     }
-    let (cases, size) = (counted(cases, "case"), bytes as f64 / f64::from(1 << 20));
+    let cases = counted(exported.cases, "case");
+    let size = exported.bytes as f64 / f64::from(1 << 20);
     print(&format!("{} ({size:.1} MiB) holds {cases}; open it in a browser\n", path.display()))
 }
 
