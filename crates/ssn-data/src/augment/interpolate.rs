@@ -366,8 +366,7 @@ pub fn sample_labels(
     window: Window,
     interpolation: LabelInterpolation,
 ) {
-    // Where all points are voxels, the nearest ones are the points.
-    let is_copy = map.as_axis_permutation().and_then(|change| Lines::new(change, window)).is_some();
+    let lines = map.as_axis_permutation().and_then(|change| Lines::new(change, window));
     let [depth, height, width] = window.size;
     let (center, grid) = (window.center(), Grid::whole(window.size));
     let mut row = SourceRow::default();
@@ -379,16 +378,20 @@ pub fn sample_labels(
                 for y in 0..height {
                     let start = (z * height + y) * width;
                     let rows = maps.iter_mut().map(|(map, patch)| (&**map, &mut patch[start..start + width]));
-                    map.row(window.size, &grid, [z, y], center, &mut row);
-                    if interpolation == LabelInterpolation::Linear && !is_copy {
-                        for (labels, out) in rows {
-                            for (i, out) in out.iter_mut().enumerate() {
-                                *out = largest_share(labels, shape, [0, 1, 2].map(|k| row.at[k][i]));
+                    if let Some(lines) = &lines {
+                        find_line(shape, lines.line(&grid, [z, y]), &mut voxels);
+                    } else {
+                        map.row(window.size, &grid, [z, y], center, &mut row);
+                        if interpolation == LabelInterpolation::Linear {
+                            for (labels, out) in rows {
+                                for (i, out) in out.iter_mut().enumerate() {
+                                    *out = largest_share(labels, shape, [0, 1, 2].map(|k| row.at[k][i]));
+                                }
                             }
+                            continue;
                         }
-                        continue;
+                        find_nearest(shape, &row, &mut voxels);
                     }
-                    find_nearest(shape, &row, &mut voxels);
                     for (labels, out) in rows {
                         for (out, &voxel) in out.iter_mut().zip(&voxels) {
                             // No map is long enough to have the voxel that stands for the outside.
@@ -403,6 +406,16 @@ pub fn sample_labels(
 
 /// The voxel that stands for all outside of the image.
 const OUTSIDE: u32 = u32::MAX;
+
+/// The voxels of a line.
+#[inline(always)]
+fn find_line(shape: [usize; 3], line: Line, voxels: &mut [u32]) {
+    for (i, voxel) in voxels.iter_mut().enumerate() {
+        let mut at = line.first;
+        at[line.axis] += line.step * i as isize;
+        *voxel = index(shape, at).map_or(OUTSIDE, |voxel| voxel as u32);
+    }
+}
 
 /// The voxels nearest to the points of a row; halfway between two, the later one.
 #[inline(always)]

@@ -372,8 +372,9 @@ impl Dataset {
 
     /// The cases of one part, given the part of each.
     pub fn subset(&self, parts: &[Split], split: Split) -> Self {
-        let own = self.entries.iter().zip(parts).filter(|(_, part)| **part == split);
-        Self { entries: own.map(|(entry, _)| entry.clone()).collect(), ..self.clone() }
+        let (mut own, mut parts) = (self.clone(), parts.iter());
+        own.entries.retain(|_| parts.next() == Some(&split));
+        own
     }
 }
 
