@@ -1,13 +1,12 @@
 //! All-reduce over the GPUs of several ranks: by NCCL where every rank has a GPU of its own, else through host memory.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use ssn_cuda::Nccl;
-use tch::{Device, Kind, Tensor};
+use tch::{Device, Tensor};
 
-use super::GradientReducer;
-use super::gradients::{BUCKET_BYTES, BucketLayout, register_hooks};
+use super::sum_through_host;
 use ssn_nn::communicator::{Communicator, all_gather_values};
 use ssn_nn::error::{NnError, Result};
 
@@ -17,8 +16,8 @@ pub const CHOICE: &str = "SSN_GPU_SUMS";
 /// The all-reduce of the GPUs of several ranks.
 #[derive(Debug)]
 pub struct GpuAllReduce {
-    comm: Arc<dyn Communicator>,
-    nccl: Option<Nccl>,
+    pub(super) comm: Arc<dyn Communicator>,
+    pub(super) nccl: Option<Arc<Nccl>>,
 }
 
 /// What a rank sends the others about its GPU.
@@ -47,7 +46,7 @@ impl GpuAllReduce {
                 let id = <[u8; Nccl::ID_BYTES]>::try_from(told[0].as_slice());
                 let id =
                     id.map_err(|_| NnError::Communicator { reason: "rank 0 has no id of NCCL".to_owned() })?;
-                Some(Nccl::join(&id, comm.rank(), comm.world_size())?)
+                Some(Arc::new(Nccl::join(&id, comm.rank(), comm.world_size())?))
             }
             false => None,
         };
@@ -72,26 +71,11 @@ impl GpuAllReduce {
     /// # Shapes
     /// Any, dense, in single or double precision.
     pub fn sum(&self, numbers: &Tensor) -> Result<()> {
-        let Some(nccl) = &self.nccl else { return self.sum_through_hosts(numbers) };
-        Ok(nccl.all_reduce(numbers)?)
-    }
-
-    fn sum_through_hosts(&self, numbers: &Tensor) -> Result<()> {
-        let _guard = tch::no_grad_guard();
-        let flat = numbers.f_view([-1])?;
-        let sums = match numbers.kind() {
-            Kind::Double => {
-                let mut values = Vec::<f64>::try_from(&flat)?;
-                self.comm.all_reduce_f64(&mut values)?;
-                Tensor::f_from_slice(&values)?
-            }
-            _ => {
-                let mut values = Vec::<f32>::try_from(&flat)?;
-                self.comm.all_reduce_f32(&mut values)?;
-                Tensor::f_from_slice(&values)?
-            }
-        };
-        Ok(flat.shallow_clone().f_copy_(&sums)?)
+        if let Some(nccl) = &self.nccl {
+            return Ok(nccl.all_reduce(numbers)?);
+        }
+        let sums = sum_through_host(&*self.comm, numbers)?;
+        Ok(tch::no_grad(|| numbers.f_view([-1])?.f_copy_(&sums))?)
     }
 }
 
@@ -116,118 +100,6 @@ fn takes_nccl(offers: &[GpuOffer]) -> Result<bool> {
             gpus.dedup();
             Ok(can && gpus.len() == offers.len())
         }
-    }
-}
-
-/// Reduces gradients over ranks in the way on which the GPUs agreed, while the backward pass goes on.
-#[derive(Debug)]
-pub enum GpuGradientReducer {
-    /// On the GPUs, in buckets.
-    Nccl(NcclBuckets),
-    /// Through host memory.
-    Host(GradientReducer),
-}
-
-impl GpuGradientReducer {
-    /// Watches the gradients of tensors from now on.
-    pub fn new(sums: &Arc<GpuAllReduce>, tensors: Vec<Tensor>) -> Result<Self> {
-        Ok(match sums.nccl {
-            Some(_) => Self::Nccl(NcclBuckets::new(sums, tensors)?),
-            None => Self::Host(GradientReducer::new(&*sums.comm, tensors)?),
-        })
-    }
-
-    /// Makes the sums the gradients of the tensors, after a backward pass.
-    pub fn finish(&self) -> Result<()> {
-        match self {
-            Self::Nccl(buckets) => buckets.finish(),
-            Self::Host(gradients) => gradients.finish(),
-        }
-    }
-}
-
-/// Gradients in buckets on the GPU, each of which is reduced on a side stream once it is full.
-#[derive(Debug)]
-pub struct NcclBuckets {
-    tensors: Vec<Tensor>,
-    filling: Arc<Mutex<NcclFilling>>,
-}
-
-/// The buckets of a step, as far as they are full.
-#[derive(Debug)]
-struct NcclFilling {
-    sums: Arc<GpuAllReduce>,
-    layout: BucketLayout,
-    device: Device,
-    /// By tensor: its gradient, `[n]` in single precision.
-    gradients: Vec<Option<Tensor>>,
-    /// By bucket, those begun: sums over ranks.
-    begun: Vec<Tensor>,
-}
-
-impl NcclFilling {
-    /// Takes the gradient of a tensor, and begins to sum the buckets that are full.
-    fn take(&mut self, tensor: usize, gradient: &Tensor) -> Result<()> {
-        let _guard = tch::no_grad_guard();
-        self.gradients[tensor] = Some(gradient.f_contiguous()?.f_to_kind(Kind::Float)?.f_view([-1])?);
-        self.begin(false)
-    }
-
-    /// Begins to sum the buckets that are full, in order; with `all`, those with gradients that will not come as well.
-    fn begin(&mut self, all: bool) -> Result<()> {
-        while self.begun.len() < self.layout.buckets() {
-            let members = self.layout.members(self.begun.len());
-            if !all && members.iter().any(|&member| self.gradients[member].is_none()) {
-                return Ok(());
-            }
-            let part = |&member: &usize| match self.gradients[member].take() {
-                Some(gradient) => Ok(gradient),
-                None => {
-                    let count = self.layout.place(member).2 as i64;
-                    Tensor::f_zeros([count], (Kind::Float, self.device))
-                }
-            };
-            let parts = members.iter().map(part).collect::<Result<Vec<_>, _>>()?;
-            let bucket = Tensor::f_cat(&parts, 0)?;
-            if let Some(nccl) = &self.sums.nccl {
-                nccl.all_reduce_async(&bucket)?;
-            }
-            self.begun.push(bucket);
-        }
-        Ok(())
-    }
-}
-
-impl NcclBuckets {
-    fn new(sums: &Arc<GpuAllReduce>, tensors: Vec<Tensor>) -> Result<Self> {
-        let counts: Vec<usize> = tensors.iter().map(Tensor::numel).collect();
-        let filling = NcclFilling {
-            sums: sums.clone(),
-            layout: BucketLayout::new(Kind::Float, &counts, BUCKET_BYTES),
-            device: tensors.first().map_or(Device::Cpu, Tensor::device),
-            gradients: tensors.iter().map(|_| None).collect(),
-            begun: vec![],
-        };
-        let filling = Arc::new(Mutex::new(filling));
-        register_hooks(&tensors, &filling, NcclFilling::take)?;
-        Ok(Self { tensors, filling })
-    }
-
-    fn finish(&self) -> Result<()> {
-        let _guard = tch::no_grad_guard();
-        let mut filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
-        filling.begin(true)?;
-        ssn_cuda::wait_for_all_reduce()?;
-        let sums = std::mem::take(&mut filling.begun);
-        for (member, tensor) in self.tensors.iter().enumerate() {
-            let mut gradient = tensor.f_grad()?;
-            if gradient.defined() {
-                let (bucket, start, count) = filling.layout.place(member);
-                let part = sums[bucket].f_narrow(0, start as i64, count as i64)?;
-                gradient.f_copy_(&part.f_view_as(&gradient)?)?;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -23,7 +23,7 @@ use super::objective::{LossPhase, StepRandom, fill_latent_noise, forward_loss, p
 use super::staging::{BatchShape, Staging};
 use super::{Backend, LossConfig, StepInput, StepOutcome};
 use crate::error::{Result, TrainError, refused};
-use crate::parallel::{GpuAllReduce, GpuGradientReducer};
+use crate::parallel::{GpuAllReduce, GradientReducer};
 
 /// The eager steps of a kind before one is captured.
 const STEPS_BEFORE_GRAPH: u32 = 3;
@@ -106,7 +106,7 @@ pub(super) struct CudaBackend {
 struct DataParallel {
     comm: Arc<dyn Communicator>,
     all_reduce: Arc<GpuAllReduce>,
-    reducer: GpuGradientReducer,
+    reducer: GradientReducer,
     /// Set if batch norm is synchronized.
     sync_batch_norm: Option<SyncNormReduce>,
 }
@@ -395,7 +395,7 @@ impl Backend for CudaBackend {
         let all_reduce = Arc::new(GpuAllReduce::new(comm.clone(), model.execution().device)?);
         let tensors =
             model.parameters().trainable().map(|parameter| parameter.differentiated().shallow_clone());
-        let reducer = GpuGradientReducer::new(&all_reduce, tensors.collect())?;
+        let reducer = GradientReducer::on_gpu(&all_reduce, tensors.collect())?;
         let of_norms = all_reduce.clone();
         let sum = move |numbers: &Tensor| of_norms.sum(numbers).map_err(|error| error.to_string());
         let sync_batch_norm = syncs_batch_norm.then(|| SyncNormReduce::new(sum)).transpose()?;
