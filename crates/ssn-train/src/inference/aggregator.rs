@@ -7,10 +7,8 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use ssn_core::distribution::{MAX_PARAMETER, Values};
 use ssn_cuda::PinnedBuffer;
-use ssn_data::Window;
 use ssn_eval::Region;
 use ssn_nn::heads::{HeadConfig, Prediction};
-use ssn_nn::layers::Mode;
 use ssn_nn::model::Model;
 use tch::{Device, Kind, Tensor};
 
@@ -206,104 +204,37 @@ fn add(sums: &mut PartAggregator, batch: &[Tile], part: &Tensor, buffer: &mut Ve
     Ok(())
 }
 
-/// InputImage and result may take this part of the GPU's free memory: looking for wrong numbers takes twice the result.
+/// Image and result may take this part of the GPU's free memory: looking for wrong numbers takes twice the result.
 const SHARE_OF_MEMORY: f64 = 0.3;
+
+/// Where the tiles of an image are added up: on the GPU of the model if image and result have room there, else in host memory.
+pub(super) fn result_device(model: &Model, image: &InputImage) -> Result<Device> {
+    let device = model.execution().device;
+    if device == Device::Cpu {
+        return Ok(device);
+    }
+    let [classes, rank] = classes_and_rank(model);
+    let numbers = (2 + rank) as f64 * (classes * image.region.voxels()) as f64;
+    let numbers = numbers + image.values.len() as f64;
+    let room = SHARE_OF_MEMORY * ssn_cuda::device_properties(device)?.free as f64;
+    Ok(if 4.0 * numbers > room { Device::Cpu } else { device })
+}
 
 /// Mean, diagonal and factor of a region while tiles are added on a GPU, `[rows, d, h, w]` each.
 ///
-/// The image is copied there once, and tiles are launched one after the other without fetching anything, so that the GPU
-/// always has work.
+/// Tiles are launched one after the other without fetching anything, so that the GPU always has work.
 pub(super) struct GpuAggregator {
-    image: Tensor,
-    mask: Option<Tensor>,
-    size: [usize; 3],
     region: Region,
     sums: [Tensor; 3],
 }
 
 impl GpuAggregator {
-    /// Brings an image to the GPU; nothing if the result has no room there.
-    pub(super) fn new(
-        model: &Model,
-        image: &InputImage,
-        [classes, rank]: [usize; 2],
-    ) -> Result<Option<Self>> {
-        let device = model.execution().device;
-        if device == Device::Cpu {
-            return Ok(None);
-        }
-        let region = image.region;
-        let numbers = (2 + rank) as f64 * (classes * region.voxels()) as f64;
-        let numbers = numbers + image.values.len() as f64;
-        if 4.0 * numbers > SHARE_OF_MEMORY * ssn_cuda::device_properties(device)?.free as f64 {
-            return Ok(None);
-        }
-        let [d, h, w] = image.size.map(|n| n as i64);
-        let values = Tensor::f_from_slice(image.values)?.f_view([-1, d, h, w])?.f_to_device(device)?;
-        let mask = image.mask.map(|mask| {
-            Tensor::f_from_slice(mask)?
-                .f_view([1, d, h, w])?
-                .f_to_device(device)?
-                .f_gt(0)?
-                .f_to_kind(Kind::Uint8)
-        });
+    pub(super) fn new(model: &Model, region: Region) -> Result<Self> {
+        let [classes, rank] = classes_and_rank(model);
         let [d, h, w] = region.size.map(|n| n as i64);
-        let sum = |rows: usize| Tensor::f_zeros([rows as i64, d, h, w], (Kind::Float, device));
-        let sums = [sum(classes)?, sum(classes)?, sum(rank * classes)?];
-        Ok(Some(Self { image: values, mask: mask.transpose()?, size: image.size, region, sums }))
-    }
-
-    /// The voxels of the region.
-    pub(super) fn voxels(&self) -> usize {
-        self.region.voxels()
-    }
-
-    /// The prediction of some tiles, `[b, …, v]`.
-    pub(super) fn forward(&self, model: &Model, batch: &[Tile]) -> Result<Prediction> {
-        let (mut images, mut masks) = (vec![], vec![]);
-        for tile in batch {
-            images.push(self.window(tile.input())?);
-            if let Some(mask) = &self.mask {
-                masks.push(self.mask_window(mask, tile.output())?);
-            }
-        }
-        let mask = if masks.is_empty() { None } else { Some(Tensor::f_cat(&masks, 0)?) };
-        Ok(model.forward(&Tensor::f_stack(&images, 0)?, mask.as_ref(), Mode::Evaluation)?)
-    }
-
-    /// A part of the image, `[c, d', h', w']`; beyond the image its border is repeated.
-    fn window(&self, window: Window) -> Result<Tensor> {
-        let mut part = self.image.shallow_clone();
-        for axis in 0..3 {
-            let (start, length) = (window.start[axis], window.size[axis] as isize);
-            let last = self.size[axis] as isize - 1;
-            if start >= 0 && start + length <= last + 1 {
-                part = part.f_narrow(axis as i64 + 1, start as i64, length as i64)?;
-            } else {
-                let places: Vec<i64> = (start..start + length).map(|i| i.clamp(0, last) as i64).collect();
-                let places = Tensor::f_from_slice(&places)?.f_to_device(self.image.device())?;
-                part = part.f_index_select(axis as i64 + 1, &places)?;
-            }
-        }
-        Ok(part)
-    }
-
-    /// A part of the mask, `[1, d', h', w']`; beyond the image it is 0.
-    fn mask_window(&self, mask: &Tensor, window: Window) -> Result<Tensor> {
-        let [d, h, w] = window.size.map(|n| n as i64);
-        let whole = Tensor::f_zeros([1, d, h, w], (Kind::Uint8, mask.device()))?;
-        let (mut from, mut to) = (mask.shallow_clone(), whole.shallow_clone());
-        for axis in 0..3 {
-            let (start, end) = (window.start[axis], window.start[axis] + window.size[axis] as isize);
-            let (first, last) = (start.max(0), end.min(self.size[axis] as isize));
-            if first >= last {
-                return Ok(whole);
-            }
-            from = from.f_narrow(axis as i64 + 1, first as i64, (last - first) as i64)?;
-            to = to.f_narrow(axis as i64 + 1, (first - start) as i64, (last - first) as i64)?;
-        }
-        to.f_copy_(&from)?;
-        Ok(whole)
+        let options = (Kind::Float, model.execution().device);
+        let sum = |rows: usize| Tensor::f_zeros([rows as i64, d, h, w], options);
+        Ok(Self { region, sums: [sum(classes)?, sum(classes)?, sum(rank * classes)?] })
     }
 
     /// Adds the outputs of tiles, times their weights.

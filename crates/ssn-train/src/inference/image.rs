@@ -1,13 +1,16 @@
 //! An image on the host and the parts of it that tiles need.
 
-use std::iter::repeat_n;
-
 use ssn_data::{Window, mask_box};
 use ssn_eval::Region;
+use ssn_nn::heads::Prediction;
+use ssn_nn::layers::Mode;
+use ssn_nn::model::Model;
+use tch::{Device, Kind, Tensor};
 
+use super::tiles::Tile;
 use crate::error::{ImageProblem, Result, refused};
 
-/// A checked image on the host, and the parts of it that tiles need.
+/// A checked image on the host.
 #[derive(Debug, Clone, Copy)]
 pub struct InputImage<'a> {
     /// `[c, d, h, w]`.
@@ -48,22 +51,6 @@ impl<'a> InputImage<'a> {
         }
         Ok(Self { values, mask, channels, size, region })
     }
-
-    /// Appends a part of all channels, `[c, d', h', w']`; beyond the image its border is repeated, as in training.
-    pub(super) fn append_window(&self, window: Window, out: &mut Vec<f32>) {
-        for plane in self.values.chunks_exact(self.size.iter().product()) {
-            append(plane, self.size, window, None, out);
-        }
-    }
-
-    /// Appends a part of the mask, if there is one, `[d', h', w']`, as 0 and 1; beyond the image it is 0, as in training.
-    pub(super) fn append_mask(&self, window: Window, out: &mut Vec<u8>) {
-        let from = out.len();
-        if let Some(mask) = self.mask {
-            append(mask, self.size, window, Some(0), out);
-        }
-        out[from..].iter_mut().for_each(|inside| *inside = u8::from(*inside > 0));
-    }
 }
 
 fn length(what: &'static str, found: usize, shape: &[usize], expected: usize) -> Result<()> {
@@ -73,33 +60,74 @@ fn length(what: &'static str, found: usize, shape: &[usize], expected: usize) ->
     Err(ImageProblem::Length { what, found, expected, shape: shape.to_vec() }.into())
 }
 
-/// Appends the part of `plane` `[d, h, w]` inside a window; what lies beyond is `beyond`, or the nearest voxel.
-fn append<T: Copy>(plane: &[T], size: [usize; 3], window: Window, beyond: Option<T>, out: &mut Vec<T>) {
-    let [_, h, w] = size;
-    let nearest = |axis: usize, i: usize| {
-        let place = window.start[axis] + i as isize;
-        let inside = place.clamp(0, size[axis] as isize - 1);
-        (inside as usize, inside == place)
-    };
-    let (start, width) = (window.start[2], window.size[2]);
-    let within = |x: isize| x.clamp(0, width as isize) as usize;
-    let (from, to) = (within(-start), within(w as isize - start));
-    for z in 0..window.size[0] {
-        for y in 0..window.size[1] {
-            let ((z, z_inside), (y, y_inside)) = (nearest(0, z), nearest(1, y));
-            let row = &plane[(z * h + y) * w..][..w];
-            if let Some(value) = beyond
-                && !(z_inside && y_inside)
-            {
-                out.extend(repeat_n(value, width));
-                continue;
-            }
-            out.extend(repeat_n(beyond.unwrap_or(row[0]), from));
-            if from < to {
-                out.extend_from_slice(&row[(start + from as isize) as usize..][..to - from]);
-            }
-            out.extend(repeat_n(beyond.unwrap_or(row[w - 1]), width - from.max(to)));
+/// An image as tensors, on any device, and the parts of it that tiles need.
+#[derive(Debug)]
+pub(super) struct ImageTensors {
+    /// `[c, d, h, w]`.
+    values: Tensor,
+    /// `[1, d, h, w]`, 1 inside and 0 outside.
+    mask: Option<Tensor>,
+    /// `[d, h, w]`.
+    size: [usize; 3],
+}
+
+impl ImageTensors {
+    /// Copies an image to a device.
+    pub(super) fn new(image: &InputImage, device: Device) -> Result<Self> {
+        let [d, h, w] = image.size.map(|n| n as i64);
+        let values = Tensor::f_from_slice(image.values)?.f_view([-1, d, h, w])?.f_to_device(device)?;
+        let mask = image.mask.map(|mask| {
+            let mask = Tensor::f_from_slice(mask)?.f_view([1, d, h, w])?.f_to_device(device)?;
+            mask.f_gt(0)?.f_to_kind(Kind::Uint8)
+        });
+        Ok(Self { values, mask: mask.transpose()?, size: image.size })
+    }
+
+    /// The prediction of some tiles, `[b, …, v]` with the voxels of a tile's output.
+    pub(super) fn forward(&self, model: &Model, batch: &[Tile]) -> Result<Prediction> {
+        let (mut images, mut masks) = (vec![], vec![]);
+        for tile in batch {
+            images.push(self.window(tile.input())?);
+            masks.extend(self.mask_window(tile.output())?);
         }
+        let mask = if masks.is_empty() { None } else { Some(Tensor::f_cat(&masks, 0)?) };
+        Ok(model.forward(&Tensor::f_stack(&images, 0)?, mask.as_ref(), Mode::Evaluation)?)
+    }
+
+    /// A part of the image, `[c, d', h', w']`; beyond the image its border is repeated, as in training.
+    pub(super) fn window(&self, window: Window) -> Result<Tensor> {
+        let mut part = self.values.shallow_clone();
+        for axis in 0..3 {
+            let (start, length) = (window.start[axis], window.size[axis] as isize);
+            let last = self.size[axis] as isize - 1;
+            if start >= 0 && start + length <= last + 1 {
+                part = part.f_narrow(axis as i64 + 1, start as i64, length as i64)?;
+            } else {
+                let places: Vec<i64> = (start..start + length).map(|i| i.clamp(0, last) as i64).collect();
+                let places = Tensor::f_from_slice(&places)?.f_to_device(self.values.device())?;
+                part = part.f_index_select(axis as i64 + 1, &places)?;
+            }
+        }
+        Ok(part)
+    }
+
+    /// A part of the mask, if there is one, `[1, d', h', w']`; beyond the image it is 0, as in training.
+    fn mask_window(&self, window: Window) -> Result<Option<Tensor>> {
+        let Some(mask) = &self.mask else { return Ok(None) };
+        let [d, h, w] = window.size.map(|n| n as i64);
+        let whole = Tensor::f_zeros([1, d, h, w], (Kind::Uint8, mask.device()))?;
+        let (mut from, mut to) = (mask.shallow_clone(), whole.shallow_clone());
+        for axis in 0..3 {
+            let (start, end) = (window.start[axis], window.start[axis] + window.size[axis] as isize);
+            let (first, last) = (start.max(0), end.min(self.size[axis] as isize));
+            if first >= last {
+                return Ok(Some(whole));
+            }
+            from = from.f_narrow(axis as i64 + 1, first as i64, (last - first) as i64)?;
+            to = to.f_narrow(axis as i64 + 1, (first - start) as i64, (last - first) as i64)?;
+        }
+        to.f_copy_(&from)?;
+        Ok(Some(whole))
     }
 }
 
@@ -120,9 +148,10 @@ mod tests {
             let mask: Vec<u8> = (0..size.iter().product::<usize>()).map(|i| (i % 3) as u8 + 1).collect();
             let image = InputImage::new(&values, 2, size, Some(&mask)).unwrap();
             let window = Window { start, size: window };
-            let (mut part, mut inside) = (vec![], vec![]);
-            image.append_window(window, &mut part);
-            image.append_mask(window, &mut inside);
+            let tensors = ImageTensors::new(&image, Device::Cpu).unwrap();
+            let flat = |part: Tensor| part.reshape([-1]);
+            let part = Vec::<f32>::try_from(flat(tensors.window(window).unwrap())).unwrap();
+            let inside = Vec::<u8>::try_from(flat(tensors.mask_window(window).unwrap().unwrap())).unwrap();
             let mut i = 0;
             for c in 0..2 {
                 for z in 0..window.size[0] {

@@ -5,7 +5,7 @@ use ssn_core::random::fill_normals;
 use ssn_data::Window;
 use tch::{Device, Kind, Tensor};
 
-use super::image::InputImage;
+use super::image::{ImageTensors, InputImage};
 use super::{ImageOutput, WholeImageConfig};
 use crate::error::{ImageProblem, Result, require};
 use ssn_nn::heads::LatentModel;
@@ -28,13 +28,10 @@ pub(super) fn sample(
     // Beyond the image its border is repeated until the network can have it.
     let input = model.config().backbone.input_size(image.size.map(|n| n as i64))?;
     let window = Window { start: [0; 3], size: input.map(|n| n as usize) };
-    let mut values = vec![];
-    image.append_window(window, &mut values);
     let [d, h, w] = input;
-    let kind = model.execution().precision.master();
-    let values = Tensor::f_from_slice(&values)?.f_view([1, model.config().channels, d, h, w])?;
-    let decoder =
-        latent.decoder(&values.f_to_kind(kind)?.f_to_device(device)?, model.execution().layout())?;
+    let values = ImageTensors::new(image, device)?.window(window)?.f_unsqueeze(0)?;
+    let values = values.f_to_kind(model.execution().precision.master())?;
+    let decoder = latent.decoder(&values, model.execution().layout())?;
 
     let region = image.region;
     let voxels = region.voxels();

@@ -4,7 +4,8 @@
 //! one factor of the whole image: side by side, or as the weighted sum where tiles overlap. Samples of it have no
 //! seams, and voxels of different tiles stay correlated. Means and variances are weighted means.
 //!
-//! Only the result grows with the image: everything else is as large as the tiles that are computed at once.
+//! Only the result and a copy of the image grow with the image: everything else is as large as the tiles that are computed
+//! at once.
 
 mod aggregator;
 mod image;
@@ -17,17 +18,17 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use ssn_cuda::CudaEvent;
 use ssn_eval::Region;
-use ssn_nn::heads::{HeadConfig, Prediction};
-use ssn_nn::layers::Mode;
+use ssn_nn::heads::HeadConfig;
 use ssn_nn::model::Model;
-use tch::Tensor;
+use tch::Device;
 
 pub use aggregator::Storage;
 pub use image::InputImage;
 
 use crate::error::{ImageProblem, Result, TrainError};
-use aggregator::{CpuAggregator, GpuAggregator, classes_and_rank};
-use tiles::{Tile, TileConfig, Tiles};
+use aggregator::{CpuAggregator, GpuAggregator, classes_and_rank, result_device};
+use image::ImageTensors;
+use tiles::{TileConfig, Tiles};
 
 /// How a whole image is predicted.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -142,14 +143,15 @@ pub fn predict(
     }
     let tiles = Tiles::new(image.size, image.region, &model.config().backbone, &config.tiles)?;
     let stochastic = matches!(model.config().head, HeadConfig::Stochastic(_));
-    let (distribution, timing) = match GpuAggregator::new(model, image, classes_and_rank(model))? {
-        Some(aggregator) => tch::no_grad(|| predict_on_gpu(model, aggregator, &tiles, config, tile_done))?,
-        None => {
+    let device = result_device(model, image)?;
+    let tensors = ImageTensors::new(image, device)?;
+    let (distribution, timing) = match device {
+        Device::Cpu => {
             let mut aggregator = CpuAggregator::new(model, image.region, config.factor)?;
             let (mut done, total) = (0, tiles.count());
             tile_done(done, total)?;
             for batch in tiles.batches() {
-                let prediction = tch::no_grad(|| forward(model, image, &batch))?;
+                let prediction = tch::no_grad(|| tensors.forward(model, &batch))?;
                 aggregator.add(&batch, &prediction)?;
                 done += batch.len();
                 tile_done(done, total)?;
@@ -157,6 +159,7 @@ pub fn predict(
             let timing = Timing { network: start.elapsed().as_secs_f64(), ..Timing::default() };
             (aggregator.finish(image.region)?, timing)
         }
+        _ => tch::no_grad(|| predict_on_gpu(model, &tensors, image.region, &tiles, config, tile_done))?,
     };
     let timing = Timing { total: start.elapsed().as_secs_f64(), ..timing };
     let output =
@@ -167,19 +170,20 @@ pub fn predict(
 /// Computes and adds up all tiles on a GPU. `tile_done` gets what is launched; the GPU follows.
 fn predict_on_gpu(
     model: &Model,
-    mut aggregator: GpuAggregator,
+    image: &ImageTensors,
+    region: Region,
     tiles: &Tiles,
     config: &WholeImageConfig,
     mut tile_done: impl FnMut(usize, usize) -> Result<()>,
 ) -> Result<(ssn_core::LowRankNormal, Timing)> {
     let start = Instant::now();
-    let ([classes, rank], voxels) = (classes_and_rank(model), aggregator.voxels());
+    let (mut aggregator, [classes, rank]) = (GpuAggregator::new(model, region)?, classes_and_rank(model));
     let (mut done, total, mut moments) = (0, tiles.count(), vec![]);
     for batch in tiles.batches() {
         tile_done(done, total)?;
         let (begin, end) = (CudaEvent::new()?, CudaEvent::new()?);
         begin.record()?;
-        let prediction = aggregator.forward(model, &batch)?;
+        let prediction = image.forward(model, &batch)?;
         aggregator.add(&batch, &prediction)?;
         end.record()?;
         moments.push((begin, end));
@@ -193,22 +197,6 @@ fn predict_on_gpu(
         gpu += end.seconds_since(begin)?;
     }
     let [mean, diagonal, factor] = aggregator.fetch(classes, config.factor)?;
-    let distribution = ssn_core::LowRankNormal::new(classes, voxels, rank, mean, diagonal, factor)?;
+    let distribution = ssn_core::LowRankNormal::new(classes, region.voxels(), rank, mean, diagonal, factor)?;
     Ok((distribution, Timing { network, gpu: Some(gpu), ..Timing::default() }))
-}
-
-/// The prediction of some tiles, `[b, …, v]` with the voxels of a tile's output.
-fn forward(model: &Model, image: &InputImage, batch: &[Tile]) -> Result<Prediction> {
-    let (mut values, mut mask) = (vec![], vec![]);
-    for tile in batch {
-        image.append_window(tile.input(), &mut values);
-        image.append_mask(tile.output(), &mut mask);
-    }
-    let [input, output] = [batch[0].input(), batch[0].output()].map(|window| window.size.map(|n| n as i64));
-    let [d, h, w] = input;
-    let (b, c) = (batch.len() as i64, model.config().channels);
-    let values = Tensor::f_from_slice(&values)?.f_view([b, c, d, h, w])?;
-    let [d, h, w] = output;
-    let mask = image.mask.is_some().then(|| Tensor::f_from_slice(&mask)?.f_view([b, d, h, w])).transpose()?;
-    Ok(model.forward(&values, mask.as_ref(), Mode::Evaluation)?)
 }
