@@ -176,7 +176,9 @@ fn heads() {
 
 fn check_network(what: &str, config: &BackboneConfig, image: &[i64], mode: Mode) {
     let build = |p: &mut Parameters| config.build(&mut p.root(), image[1]).unwrap();
-    check_with(NETWORK_STEP, what, image, build, |network, x| network.forward(x, FORM, mode).unwrap());
+    check_with(NETWORK_STEP, what, image, build, |network, x| {
+        network.forward(std::slice::from_ref(x), space::spatial(x).unwrap(), FORM, mode).unwrap()
+    });
 }
 
 fn small_unet(patch: Size, norm: NormKind) -> BackboneConfig {

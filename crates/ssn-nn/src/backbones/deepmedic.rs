@@ -226,28 +226,23 @@ impl DeepMedic {
         Ok(Self { paths, fully_connected, config: config.clone() })
     }
 
-    /// # Shapes
-    /// `[b, c, d, h, w]` → `[b, f, d', h', w']`, the sizes as [`DeepMedicConfig::output_size`] says; channels are padded if
-    /// the layout is.
-    pub fn forward(&self, image: &Tensor, layout: FeatureLayout, mode: Mode) -> Result<Tensor> {
-        let input = space::spatial(image)?;
-        let grids = self.config.input_grids(input)?;
-        let parts: Vec<Tensor> = grids.iter().map(|grid| space::grid(image, grid)).collect::<Result<_>>()?;
-        self.forward_grids(&parts, input, layout, mode)
-    }
-
-    /// The same from the grids of each path, of an image of a size; see [`DeepMedicConfig::input_grids`].
+    /// The features of an image of a size, from the whole image or the grids of each path; see
+    /// [`DeepMedicConfig::input_grids`].
     ///
     /// # Shapes
-    /// `[b, c, dᵢ, hᵢ, wᵢ]` → `[b, f, d', h', w']`.
-    pub fn forward_grids(
-        &self,
-        parts: &[Tensor],
-        input: Size,
-        layout: FeatureLayout,
-        mode: Mode,
-    ) -> Result<Tensor> {
-        let output = self.config.output_size(input)?;
+    /// `[b, c, dᵢ, hᵢ, wᵢ]` each → `[b, f, d', h', w']`, the sizes as [`DeepMedicConfig::output_size`] says; channels are
+    /// padded if the layout is.
+    pub fn forward(&self, parts: &[Tensor], size: Size, layout: FeatureLayout, mode: Mode) -> Result<Tensor> {
+        let output = self.config.output_size(size)?;
+        let mut cut = vec![];
+        if let [image] = parts
+            && space::spatial(image)? == size
+        {
+            for grid in self.config.input_grids(size)? {
+                cut.push(space::grid(image, &grid)?);
+            }
+        }
+        let parts = if cut.is_empty() { parts } else { &cut };
         let device = parts.first().map_or(tch::Device::Cpu, Tensor::device);
         let maps = ssn_cuda::branches(device, self.paths.iter().zip(parts), |(blocks, part)| {
             // Only the voxels that a path sees are brought into form: a tenth of those of the image.

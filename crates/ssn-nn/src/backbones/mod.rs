@@ -23,7 +23,7 @@ pub use unet::{ConvStack, Encoder, UNet, UNetConfig};
 use crate::error::{Result, refused};
 use crate::layers::{LinearInit, Mode};
 use crate::parameters::Scope;
-use crate::space::{FeatureLayout, Size};
+use crate::space::{self, FeatureLayout, Size};
 
 /// The settings of a backbone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -182,34 +182,21 @@ impl BackboneConfig {
 }
 
 impl Backbone {
-    /// The features of an image, computed in a memory layout; a TorchScript network has its own.
+    /// The features of an image of a size, from the grids of [`BackboneConfig::input_grids`] in their order, or from the one
+    /// grid of all voxels. They are computed in a memory layout; a TorchScript network has its own.
     ///
     /// # Shapes
-    /// `[b, c, d, h, w]` → `[b, f, d', h', w']`.
-    pub fn forward(&self, image: &Tensor, layout: FeatureLayout, mode: Mode) -> Result<Tensor> {
-        match self {
-            Self::Unet(network) => network.forward(image, layout, mode),
-            Self::Deepmedic(network) => network.forward(image, layout, mode),
-            Self::Torchscript(network) => network.forward(image, mode),
-        }
-    }
-
-    /// The same from the grids alone that [`BackboneConfig::input_grids`] names, in their order, of an image of a size.
-    ///
-    /// # Shapes
-    /// `[b, c, dᵢ, hᵢ, wᵢ]` → `[b, f, d', h', w']`.
-    pub fn forward_grids(
-        &self,
-        parts: &[Tensor],
-        input: Size,
-        layout: FeatureLayout,
-        mode: Mode,
-    ) -> Result<Tensor> {
-        match self {
-            Self::Deepmedic(network) => network.forward_grids(parts, input, layout, mode),
-            Self::Unet(_) | Self::Torchscript(_) => {
-                refused("the image", "several grids", "whole, for this network")
+    /// `[b, c, dᵢ, hᵢ, wᵢ]` each → `[b, f, d', h', w']`.
+    pub fn forward(&self, parts: &[Tensor], size: Size, layout: FeatureLayout, mode: Mode) -> Result<Tensor> {
+        match (self, parts) {
+            (Self::Deepmedic(network), _) => network.forward(parts, size, layout, mode),
+            (Self::Unet(network), [image]) if space::spatial(image)? == size => {
+                network.forward(image, layout, mode)
             }
+            (Self::Torchscript(network), [image]) if space::spatial(image)? == size => {
+                network.forward(image, mode)
+            }
+            _ => refused("the image", "several grids", "whole, for this network"),
         }
     }
 }

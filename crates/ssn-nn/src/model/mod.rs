@@ -252,14 +252,10 @@ impl Model {
     /// `image` `[b, c, d, h, w]`, `mask` `[b, d', h', w']` on the grid of the output. The prediction has
     /// v = d'·h'·w' voxels, `w'` running fastest.
     pub fn forward(&self, image: &Tensor, mask: Option<&Tensor>, mode: Mode) -> Result<Prediction> {
-        self.check(image, space::spatial(image)?, mask)?;
-        let image = image.f_to_device(self.execution.device)?;
-        let (backbone, head) = self.backbone_and_head()?;
-        head.forward(&backbone.forward(&image, self.execution.layout(), mode)?, mask)
+        self.forward_grids(std::slice::from_ref(image), space::spatial(image)?, mask, mode)
     }
 
-    /// The same from the voxels that the network reads of images of a size: the grids of [`BackboneConfig::input_grids`], or the one grid of
-    /// all voxels.
+    /// The same from the voxels that the network reads of images of a size; see [`Backbone::forward`].
     ///
     /// # Shapes
     /// Each part `[b, c, dᵢ, hᵢ, wᵢ]`, `mask` as for [`Model::forward`].
@@ -270,11 +266,6 @@ impl Model {
         mask: Option<&Tensor>,
         mode: Mode,
     ) -> Result<Prediction> {
-        if let [image] = parts
-            && space::spatial(image)? == size
-        {
-            return self.forward(image, mask, mode);
-        }
         let Some(first) = parts.first() else {
             return refused("the image", "empty", "at least one grid of voxels");
         };
@@ -282,7 +273,7 @@ impl Model {
         let parts: Vec<Tensor> =
             parts.iter().map(|part| Ok(part.f_to_device(self.execution.device)?)).collect::<Result<_>>()?;
         let (backbone, head) = self.backbone_and_head()?;
-        head.forward(&backbone.forward_grids(&parts, size, self.execution.layout(), mode)?, mask)
+        head.forward(&backbone.forward(&parts, size, self.execution.layout(), mode)?, mask)
     }
 
     /// The ELBO terms of a training step of a network with latent variables.
