@@ -1,7 +1,6 @@
 //! Heads: what is predicted from a feature map.
 
 mod config;
-mod gaussian;
 mod latent;
 mod phiseg;
 mod prob_unet;

@@ -6,8 +6,7 @@
 
 use tch::{Kind, Tensor};
 
-use super::gaussian::DiagonalGaussian;
-use super::latent::{ElboTerms, SampleDecoder};
+use super::latent::{DiagonalGaussian, ElboTerms, SampleDecoder};
 use crate::backbones::{ConvStack, Encoder, UNetConfig};
 use crate::error::Result;
 use crate::heads::PhisegConfig;

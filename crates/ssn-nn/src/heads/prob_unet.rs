@@ -3,8 +3,7 @@
 
 use tch::{Kind, Tensor};
 
-use super::gaussian::DiagonalGaussian;
-use super::latent::{ElboTerms, SampleDecoder};
+use super::latent::{DiagonalGaussian, ElboTerms, SampleDecoder};
 use crate::backbones::{ConvStack, Encoder, UNet, UNetConfig};
 use crate::error::Result;
 use crate::heads::ProbUnetConfig;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tch::{Kind, Tensor};
 
-use super::mean::over_targets;
+use super::over_targets;
 use super::target::{Likelihood, Target};
 use crate::distribution::{LOGITS_AT_ONCE, LowRankNormal};
 use crate::error::{NnError, Result, require};

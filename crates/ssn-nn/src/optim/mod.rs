@@ -2,7 +2,6 @@
 
 mod method;
 mod schedule;
-mod update;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +9,8 @@ use ssn_cuda::{UpdateRule, UpdateSettings};
 use tch::{COptimizer, Device, Kind, Tensor};
 
 pub use method::Method;
+use method::Update;
 pub use schedule::{LearningRate, Schedule, Warmup};
-use update::Update;
 
 use crate::error::{NnError, Result, require};
 
