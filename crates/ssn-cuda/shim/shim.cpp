@@ -170,8 +170,8 @@ char* ssn_copy(Tensor* to, const Tensor* from) {
 // ---- Sums over ranks. ----
 
 // How normalizations sum their statistics over ranks; nothing to forget it.
-char* ssn_set_sum(ssn::Communicator::Sum sum, void* state) {
-    return guarded([&] { ssn::Communicator::all().set(sum, state); });
+char* ssn_set_sum(ssn::Communicator::Sum sum, void* state, ssn::Communicator::Drop drop) {
+    return guarded([&] { ssn::Communicator::all().set(sum, state, drop); });
 }
 
 // The stream of the work.

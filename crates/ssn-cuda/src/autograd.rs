@@ -1,13 +1,16 @@
-//! Custom autograd functions, and hooks on gradients.
+//! Custom autograd functions, hooks on gradients, and the sums of synchronized batch norm: what calls back into Rust.
 //!
-//! The bindings to libtorch have neither. Both call back into Rust from libtorch's backward pass: on a CPU in the
-//! thread that asked for it. What a callback refuses, or a panic of it, becomes the error of the backward pass.
+//! The bindings to libtorch have none of them. The first two are called from libtorch's backward pass, on a CPU in the
+//! thread that asked for it. What a callback refuses, or a panic of it, becomes the error of the pass.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tch::{TchError, Tensor};
 use torch_sys::C_tensor;
+
+use crate::error::Result as CudaResult;
+use crate::library::{Hook as HookFunction, Release, call};
 
 /// The result of a callback, or the reason why there is none.
 pub type CallbackResult<T> = Result<T, String>;
@@ -22,14 +25,14 @@ unsafe extern "C" {
         result: *const C_tensor,
         gradient: extern "C" fn(*mut c_void, *const C_tensor, *mut *mut C_tensor, usize) -> *mut c_char,
         state: *mut c_void,
-        drop: extern "C" fn(*mut c_void),
+        drop: Release,
         out: *mut *mut C_tensor,
     ) -> *mut c_char;
     fn ssn_autograd_hook(
         leaf: *const C_tensor,
-        hook: extern "C" fn(*mut c_void, *const C_tensor) -> *mut c_char,
+        hook: HookFunction,
         state: *mut c_void,
-        drop: extern "C" fn(*mut c_void),
+        drop: Release,
     ) -> *mut c_char;
     fn ssn_autograd_norm_gradients(
         gradient: *const C_tensor,
@@ -60,7 +63,7 @@ pub fn custom_function(
         count: usize,
     ) -> *mut c_char {
         answered(|| {
-            // SAFETY: the state is the one made below, which lives as long as its node.
+            // SAFETY: the state is of `boxed`, and its node lives.
             let backward = unsafe { &*state.cast::<Box<Backward>>() };
             // SAFETY: the tensor lives during this call, and a clone shares its memory.
             let gradient = unsafe { Tensor::clone_from_ptr(gradient.cast_mut()) };
@@ -76,8 +79,7 @@ pub fn custom_function(
             Ok(())
         })
     }
-    let backward: Box<Backward> = Box::new(backward);
-    let state = Box::into_raw(Box::new(backward)).cast();
+    let state = boxed::<Backward>(Box::new(backward));
     let pointers: Vec<*const C_tensor> = inputs.iter().map(|input| input.as_ptr()).collect();
     let mut out = std::ptr::null_mut();
     // SAFETY: the tensors live during the call; the state belongs to the node from here on, whatever comes of it.
@@ -95,18 +97,32 @@ pub fn register_hook(
     leaf: &Tensor,
     hook: impl Fn(&Tensor) -> CallbackResult<()> + Send + 'static,
 ) -> Result<(), TchError> {
-    extern "C" fn seen(state: *mut c_void, gradient: *const C_tensor) -> *mut c_char {
-        answered(|| {
-            // SAFETY: the state is the one made below, which lives as long as its leaf.
-            let hook = unsafe { &*state.cast::<Box<Hook>>() };
-            // SAFETY: the tensor lives during this call, and a clone shares its memory.
-            hook(&unsafe { Tensor::clone_from_ptr(gradient.cast_mut()) })
-        })
-    }
-    let hook: Box<Hook> = Box::new(hook);
-    let state = Box::into_raw(Box::new(hook)).cast();
+    let state = boxed::<Hook>(Box::new(hook));
     // SAFETY: the leaf lives during the call; the state belongs to it from here on, whatever comes of it.
-    told(unsafe { ssn_autograd_hook(leaf.as_ptr(), seen, state, release::<Hook>) })
+    told(unsafe { ssn_autograd_hook(leaf.as_ptr(), run_hook, state, release::<Hook>) })
+}
+
+/// How synchronized batch norm of [`NormOptions`](crate::NormOptions) sums its statistics over ranks, for as long as this
+/// lives.
+#[derive(Debug)]
+pub struct SyncNormReduce(());
+
+impl SyncNormReduce {
+    /// Sums tensors in this way from now on: in place, as work of the current stream. One value of a process at a time.
+    pub fn new(sum: impl Fn(&Tensor) -> CallbackResult<()> + Send + Sync + 'static) -> CudaResult<Self> {
+        // SAFETY: the state belongs to the C++ part from here on.
+        call(|library| unsafe {
+            (library.ssn_set_sum)(Some(run_hook), boxed::<Hook>(Box::new(sum)), Some(release::<Hook>))
+        })?;
+        Ok(Self(()))
+    }
+}
+
+impl Drop for SyncNormReduce {
+    fn drop(&mut self) {
+        // SAFETY: to forget, and to free what was set, takes no state; it cannot fail.
+        let _ = call(|library| unsafe { (library.ssn_set_sum)(None, std::ptr::null_mut(), None) });
+    }
 }
 
 /// The gradients of x, weight and bias of a batch norm whose mean and variance are constants, which the bindings lack.
@@ -128,9 +144,24 @@ pub fn norm_gradients(
     Ok(out.map(|tensor| unsafe { Tensor::from_ptr(tensor) }))
 }
 
-/// Frees a boxed callback that a node or a leaf holds.
+/// A callback as the state that C++ holds and gives back to [`release`].
+fn boxed<F: ?Sized>(callback: Box<F>) -> *mut c_void {
+    Box::into_raw(Box::new(callback)).cast()
+}
+
+/// Calls a hook that C++ holds.
+extern "C" fn run_hook(state: *mut c_void, tensor: *const C_tensor) -> *mut c_char {
+    answered(|| {
+        // SAFETY: the state is of `boxed`, and who holds it lives.
+        let hook = unsafe { &*state.cast::<Box<Hook>>() };
+        // SAFETY: the tensor lives during this call, and a clone shares its memory.
+        hook(&unsafe { Tensor::clone_from_ptr(tensor.cast_mut()) })
+    })
+}
+
+/// Frees a callback that C++ held.
 extern "C" fn release<F: ?Sized>(state: *mut c_void) {
-    // SAFETY: C++ gives back the state that it was given, a `Box<F>` in a box of its own, once.
+    // SAFETY: C++ gives back the state that it was given, of `boxed`, once.
     drop(unsafe { Box::from_raw(state.cast::<Box<F>>()) });
 }
 
@@ -139,7 +170,7 @@ fn answered(work: impl FnOnce() -> CallbackResult<()>) -> *mut c_char {
     let answer = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
         let text = payload.downcast_ref::<String>().map(String::as_str);
         let reason = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic");
-        Err(format!("a computation within a backward pass failed: {reason}"))
+        Err(format!("a computation within a forward or backward pass failed: {reason}"))
     });
     match answer {
         Ok(()) => std::ptr::null_mut(),
@@ -186,16 +217,20 @@ mod tests {
 
     #[test]
     fn failures_and_panics_are_those_of_the_backward_pass() {
+        fn fails<T>(panics: bool) -> CallbackResult<T> {
+            assert!(!panics, "a panic that the test wants");
+            Err("the cable is cut".to_owned())
+        }
         for panics in [false, true] {
-            let a = leaf(&[1.0]);
+            let (a, b) = (leaf(&[1.0]), leaf(&[1.0]));
             let same = tch::no_grad(|| a.copy());
-            let c = custom_function(&[&a], &same, move |_| {
-                assert!(!panics, "a panic that the test wants");
-                Err("the cable is cut".to_owned())
-            });
-            let error = c.unwrap().sum(Kind::Double).f_backward().unwrap_err().to_string();
-            let told = if panics { "failed: a panic that the test wants" } else { "the cable is cut" };
-            assert!(error.contains(told), "{error}");
+            let by_node = custom_function(&[&a], &same, move |_| fails(panics)).unwrap();
+            register_hook(&b, move |_| fails(panics)).unwrap();
+            for result in [by_node, &b * 2.0] {
+                let error = result.sum(Kind::Double).f_backward().unwrap_err().to_string();
+                let told = if panics { "failed: a panic that the test wants" } else { "the cable is cut" };
+                assert!(error.contains(told), "{error}");
+            }
         }
     }
 

@@ -12,6 +12,7 @@ mod nccl;
 mod operators;
 mod table;
 
+pub use autograd::SyncNormReduce;
 pub use device::{
     CudaEvent, DeviceProperties, Graph, Number, PinnedBuffer, StepLock, StepSums, allow_tf32, branches,
     copy_async, copy_on_side_stream, device_properties, empty_cache, enter_stream, peak_memory, profile,
@@ -19,7 +20,7 @@ pub use device::{
 };
 pub use error::{CudaError, FAILURE_ADVICE, FAILURE_CODE, Result, says_failed, says_out_of_memory};
 pub use library::{is_built, load};
-pub use nccl::{Nccl, SyncNormReduce, wait_for_all_reduce};
+pub use nccl::{Nccl, wait_for_all_reduce};
 pub use operators::{
     Activation, BatchSlice, DrawOptions, Dropout, JoinPath, NormTensors, Normalization, convolution,
     downsample, is_linear_possible, join, linear, monte_carlo, normalize, normalized_convolution, soft_maps,

@@ -64,8 +64,10 @@ macro_rules! functions {
 
 type In = *const C_tensor;
 type Out = *mut *mut C_tensor;
-/// Sums a tensor over ranks: a state, the tensor, and where to write why not, with its room.
-pub(crate) type Sum = extern "C" fn(*mut c_void, In, *mut c_char, i64) -> c_int;
+/// Does something with a tensor; the text of a failure, or null.
+pub(crate) type Hook = extern "C" fn(*mut c_void, In) -> Message;
+/// Frees the state of a hook.
+pub(crate) type Release = extern "C" fn(*mut c_void);
 
 functions! {
     ssn_add_source: fn(*const c_char, *const c_char);
@@ -84,7 +86,7 @@ functions! {
     ssn_copy_on_side_stream: fn(*mut C_tensor, In);
     ssn_wait_for_copies: fn();
     ssn_copy: fn(*mut C_tensor, In);
-    ssn_set_sum: fn(Option<Sum>, *mut c_void);
+    ssn_set_sum: fn(Option<Hook>, *mut c_void, Option<Release>);
     ssn_current_stream: fn(*mut *mut c_void);
     ssn_all_reduce_stream: fn(*mut *mut c_void);
     ssn_wait_for_all_reduce: fn();
