@@ -22,9 +22,8 @@ pub use error::{CudaError, FAILURE_ADVICE, FAILURE_CODE, Result, says_failed, sa
 pub use library::{is_built, load};
 pub use nccl::{Nccl, wait_for_all_reduce};
 pub use operators::{
-    Activation, BatchSlice, DrawOptions, Dropout, JoinPath, NormTensors, Normalization, convolution,
-    downsample, is_linear_possible, join, linear, monte_carlo, normalize, normalized_convolution, soft_maps,
-    upsample,
+    Activation, DrawOptions, NormOptions, NormTensors, PathOptions, convolution, downsample,
+    is_linear_possible, join, linear, monte_carlo, normalize, normalized_convolution, soft_maps, upsample,
 };
 pub use table::{ParameterRow, ParameterTable, StepResults, UpdateRule, UpdateSettings, Working};
 

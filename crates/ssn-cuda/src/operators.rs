@@ -22,48 +22,34 @@ pub enum Activation {
     Prelu = 3,
 }
 
-/// Dropout between a normalization and its activation.
+/// How a map is normalized, with dropout and activation; as the C++ part has it.
 #[derive(Debug, Clone, Copy)]
-pub struct Dropout<'a> {
-    /// The probability to keep a value.
-    pub keep: f64,
-    /// Layers of one network have different numbers.
-    pub layer: u32,
-    /// The seed of the step, `[1]` of int64 on the device: read when the work is done, not when it is recorded.
-    pub seed: &'a Tensor,
-}
-
-/// How a map is normalized.
-#[derive(Debug, Clone, Copy)]
-pub struct Normalization<'a> {
+#[repr(C)]
+pub struct NormOptions {
     /// Added to the variance.
     pub eps: f64,
     /// The share of the newest batch in the running statistics.
     pub momentum: f64,
-    /// The real channels of the map.
-    pub channels: i64,
-    /// Whether each image is normalized by itself.
-    pub per_image: bool,
-    /// Whether statistics are those of the batch, and gradients wanted.
-    pub training: bool,
-    /// Dropout, in training.
-    pub dropout: Option<Dropout<'a>>,
+    /// The probability of dropout, in training, to keep a value; 1 for no dropout.
+    pub keep: f64,
+    /// The number of the layer, which chooses the random numbers of dropout.
+    pub layer: i64,
     /// The activation.
     pub activation: Activation,
-    /// The images within a batch that ranks share.
-    pub slice: BatchSlice,
-}
-
-/// The images of a rank within the whole batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct BatchSlice {
+    /// The real channels of the map.
+    pub channels: i64,
+    /// 1 if each image is normalized by itself, else 0.
+    pub per_image: i64,
+    /// 1 if statistics are those of the batch, and gradients wanted, else 0.
+    pub training: i64,
     /// Images that other ranks have in front of these: random numbers are those of the place in the whole batch.
     pub first: i64,
-    /// Images of the whole batch, if statistics are to be those of all of it; see [`SyncNormReduce`](crate::SyncNormReduce).
-    pub whole: Option<i64>,
+    /// Images of the whole batch, if statistics are to be those of all of it (see
+    /// [`SyncNormReduce`](crate::SyncNormReduce)), else 0.
+    pub whole: i64,
 }
 
-/// The tensors of a normalization, each `[c]` in single precision.
+/// The tensors of a normalization, each `[c]` in single precision where nothing else is said.
 #[derive(Debug, Clone, Copy)]
 pub struct NormTensors<'a> {
     /// The slope of each channel.
@@ -74,49 +60,15 @@ pub struct NormTensors<'a> {
     pub prelu: Option<&'a Tensor>,
     /// Running mean and variance, which training changes.
     pub running: Option<[&'a Tensor; 2]>,
+    /// The seed of the step's dropout, `[1]` of int64 on the device: read when the work is done, not when it is recorded.
+    /// Dropout needs it.
+    pub seed: Option<&'a Tensor>,
 }
 
-/// As the C++ part has it.
-#[repr(C)]
-pub(crate) struct NormOptions {
-    eps: f64,
-    momentum: f64,
-    keep: f64,
-    layer: i64,
-    activation: i64,
-    channels: i64,
-    per_image: i64,
-    training: i64,
-    first: i64,
-    whole: i64,
-}
-
-impl Normalization<'_> {
-    fn options(&self) -> NormOptions {
-        NormOptions {
-            eps: self.eps,
-            momentum: self.momentum,
-            keep: self.dropout.map_or(1.0, |dropout| dropout.keep),
-            layer: self.dropout.map_or(0, |dropout| dropout.layer.into()),
-            activation: self.activation as i64,
-            channels: self.channels,
-            per_image: self.per_image.into(),
-            training: self.training.into(),
-            first: self.slice.first,
-            whole: self.slice.whole.unwrap_or(0),
-        }
-    }
-
-    fn pointers(&self, tensors: &NormTensors) -> [*const torch_sys::C_tensor; 6] {
-        [
-            Some(tensors.weight),
-            Some(tensors.bias),
-            tensors.prelu,
-            tensors.running.map(|running| running[0]),
-            tensors.running.map(|running| running[1]),
-            self.dropout.map(|dropout| dropout.seed),
-        ]
-        .map(pointer)
+impl NormTensors<'_> {
+    fn pointers(&self) -> [*const torch_sys::C_tensor; 6] {
+        let [mean, variance] = self.running.map_or([None; 2], |running| running.map(Some));
+        [Some(self.weight), Some(self.bias), self.prelu, mean, variance, self.seed].map(pointer)
     }
 }
 
@@ -124,11 +76,11 @@ impl Normalization<'_> {
 ///
 /// # Shapes
 /// `[b, c, d, h, w]`, unchanged.
-pub fn normalize(x: &Tensor, tensors: &NormTensors, how: &Normalization) -> Result<Tensor> {
-    let (pointers, options) = (how.pointers(tensors), how.options());
+pub fn normalize(x: &Tensor, tensors: &NormTensors, options: &NormOptions) -> Result<Tensor> {
+    let pointers = tensors.pointers();
     // SAFETY: six pointers to tensors or nothing, and options of the same layout.
     call_for_tensor(|library, out| unsafe {
-        (library.ssn_normalize)(pointer(Some(x)), pointers.as_ptr(), &options, out)
+        (library.ssn_normalize)(pointer(Some(x)), pointers.as_ptr(), options, out)
     })
 }
 
@@ -150,11 +102,11 @@ pub fn convolution(x: &Tensor, kernel: &Tensor, padding: [i64; 3]) -> Result<Ten
 pub fn normalized_convolution(
     x: &Tensor,
     tensors: &NormTensors,
-    how: &Normalization,
+    options: &NormOptions,
     kernel: &Tensor,
     residual: bool,
 ) -> Result<Tensor> {
-    let (pointers, options) = (how.pointers(tensors), how.options());
+    let pointers = tensors.pointers();
     // SAFETY: as in `normalize`.
     call_for_tensor(|library, out| unsafe {
         let residual = residual.into();
@@ -162,7 +114,7 @@ pub fn normalized_convolution(
             pointer(Some(x)),
             pointers.as_ptr(),
             pointer(Some(kernel)),
-            &options,
+            options,
             residual,
             out,
         )
@@ -218,12 +170,11 @@ pub fn is_linear_possible(rows: i64, padded_features: i64) -> bool {
     (rows / 4) * (padded_features / 4) <= THREADS && rows + padded_features <= MOST_NUMBERS
 }
 
-/// One of the maps that are joined.
+/// How one of several maps is joined; as the C++ part has it.
 #[derive(Debug, Clone, Copy)]
-pub struct JoinPath<'a> {
-    /// The map.
-    pub map: &'a Tensor,
-    /// Its real channels.
+#[repr(C)]
+pub struct PathOptions {
+    /// The real channels of the map.
     pub channels: i64,
     /// How often each voxel is repeated along `d, h, w`.
     pub scale: [i64; 3],
@@ -231,24 +182,13 @@ pub struct JoinPath<'a> {
     pub start: [i64; 3],
 }
 
-/// As the C++ part has it.
-#[repr(C)]
-pub(crate) struct PathOptions {
-    channels: i64,
-    scale: [i64; 3],
-    start: [i64; 3],
-}
-
 /// Maps of several scales side by side: each enlarged by repetition, cut, and its real channels put after those before.
 ///
 /// # Shapes
 /// Maps `[b, cᵢ, …]` → `[b, Σ cᵢ rounded up to a multiple of eight, size]`.
-pub fn join(paths: &[JoinPath], size: [i64; 3]) -> Result<Tensor> {
-    let maps: Vec<_> = paths.iter().map(|path| pointer(Some(path.map))).collect();
-    let options: Vec<_> = paths
-        .iter()
-        .map(|path| PathOptions { channels: path.channels, scale: path.scale, start: path.start })
-        .collect();
+pub fn join(paths: &[(&Tensor, PathOptions)], size: [i64; 3]) -> Result<Tensor> {
+    let (maps, options): (Vec<_>, Vec<_>) =
+        paths.iter().map(|&(map, options)| (pointer(Some(map)), options)).unzip();
     // SAFETY: as many maps as options, and three sizes.
     call_for_tensor(|library, out| unsafe {
         (library.ssn_join)(maps.as_ptr(), options.as_ptr(), maps.len() as i64, size.as_ptr(), out)

@@ -67,11 +67,11 @@ impl SharedStep {
         self.lock().communicator.clone()
     }
 
-    /// The items of this rank in the whole batch, for GPU kernels.
-    pub(crate) fn batch_slice(&self) -> ssn_cuda::BatchSlice {
+    /// The index of the first item, and the items of the whole batch if batch norm is synchronized, else 0: for GPU kernels.
+    pub(crate) fn batch_slice(&self) -> (i64, i64) {
         let step = self.lock();
-        let whole = step.communicator.as_ref().map(|_| step.batch_size as i64);
-        ssn_cuda::BatchSlice { first: step.first as i64, whole }
+        let whole = step.communicator.as_ref().map_or(0, |_| step.batch_size as i64);
+        (step.first as i64, whole)
     }
 }
 

@@ -138,7 +138,7 @@ pub fn join_scales(maps: &[Tensor], channels: i64, scales: &[Size], size: Size) 
             let found = spatial(map)?;
             // Of an odd margin the larger half is in front.
             let start = [0, 1, 2].map(|axis| (found[axis] * scale[axis] - size[axis] + 1) / 2);
-            paths.push(ssn_cuda::JoinPath { map, channels, scale, start });
+            paths.push((map, ssn_cuda::PathOptions { channels, scale, start }));
         } else {
             features.push(center_crop(&nearest_upsample(map, scale)?, size, Margin::LargerInFront)?);
         }

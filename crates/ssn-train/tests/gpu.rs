@@ -5,8 +5,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ssn_cuda::{
-    Activation, BatchSlice, Dropout, JoinPath, NormTensors, Normalization, ParameterRow, ParameterTable,
-    StepLock, StepResults, SyncNormReduce, convolution, join, normalize, normalized_convolution,
+    Activation, NormOptions, NormTensors, ParameterRow, ParameterTable, PathOptions, StepLock, StepResults,
+    SyncNormReduce, convolution, join, normalize, normalized_convolution,
 };
 use ssn_data::{Batch, Grid};
 use ssn_nn::communicator::Communicator;
@@ -28,6 +28,20 @@ use ssn_train::{LossConfig, LossKind, TrainError, Trainer};
 use tch::{Device, Kind, Tensor};
 
 const GPU: Device = Device::Cuda(0);
+
+/// Batch norm in training as PyTorch has it by default, of no channels yet.
+const NORM: NormOptions = NormOptions {
+    eps: 1e-5,
+    momentum: 0.1,
+    keep: 1.0,
+    layer: 0,
+    activation: Activation::Identity,
+    channels: 0,
+    per_image: 0,
+    training: 1,
+    first: 0,
+    whole: 0,
+};
 
 /// The GPU, for one test at a time; the thread then works on it.
 fn gpu() -> MutexGuard<'static, ()> {
@@ -115,18 +129,15 @@ fn check_normalization(Case { channels, activation, per_image, kind }: &Case, [d
         bias: &on_gpu[1],
         prelu: (*activation == Activation::Prelu).then_some(&on_gpu[2]),
         running: (!per_image).then_some([&running[0], &running[1]]),
+        seed: None,
     };
-    let how = Normalization {
-        eps: 1e-5,
-        momentum: 0.1,
+    let options = NormOptions {
         channels: *channels,
-        per_image: *per_image,
-        training: true,
-        dropout: None,
+        per_image: i64::from(*per_image),
         activation: *activation,
-        slice: BatchSlice::default(),
+        ..NORM
     };
-    let y = normalize(&x, &tensors, &how).unwrap();
+    let y = normalize(&x, &tensors, &options).unwrap();
     let (w, b) = (Some(&on_host[0]), Some(&on_host[1]));
     let normalized = if *per_image {
         host.instance_norm(w, b, None::<&Tensor>, None::<&Tensor>, true, 0.0, 1e-5, true)
@@ -198,20 +209,16 @@ fn a_rank_normalizes_its_images_with_the_statistics_of_all() {
         let running = [0.0, 1.0].map(|value| Tensor::full([channels], value, (Kind::Float, GPU)));
         let host_running =
             [0.0, 1.0].map(|value| Tensor::full([channels], value, (Kind::Double, Device::Cpu)));
-        let how = Normalization {
-            eps: 1e-5,
-            momentum: 0.1,
-            channels,
-            per_image: false,
-            training: true,
-            dropout: None,
-            activation: Activation::LeakyRelu,
-            slice: BatchSlice { first: 2, whole: Some(4) },
-        };
+        let options = NormOptions { channels, activation: Activation::LeakyRelu, first: 2, whole: 4, ..NORM };
         let running_tensors = Some([&running[0], &running[1]]);
-        let tensors =
-            NormTensors { weight: &on_gpu[0], bias: &on_gpu[1], prelu: None, running: running_tensors };
-        let y = normalize(&x, &tensors, &how).unwrap();
+        let tensors = NormTensors {
+            weight: &on_gpu[0],
+            bias: &on_gpu[1],
+            prelu: None,
+            running: running_tensors,
+            seed: None,
+        };
+        let y = normalize(&x, &tensors, &options).unwrap();
         let both = Tensor::cat(&[&host, &host], 0);
         let (weight, bias) = (Some(&on_host[0]), Some(&on_host[1]));
         let [mean, variance] = [Some(&host_running[0]), Some(&host_running[1])];
@@ -241,18 +248,16 @@ fn dropout_keeps_the_share_it_should_and_its_gradient_is_its_own() {
     let zeros = Tensor::zeros([16], (Kind::Float, GPU));
     let normalized = |[weight, bias]: [&Tensor; 2], first: i64, seed: Option<i64>, x: &Tensor| {
         let seed = seed.map(|seed| Tensor::from_slice(&[seed]).to_device(GPU));
-        let tensors = NormTensors { weight, bias, prelu: None, running: None };
-        let how = Normalization {
-            eps: 1e-5,
-            momentum: 0.1,
+        let tensors = NormTensors { weight, bias, prelu: None, running: None, seed: seed.as_ref() };
+        let options = NormOptions {
             channels: 16,
-            per_image: true,
-            training: true,
-            dropout: seed.as_ref().map(|seed| Dropout { keep: 0.7, layer: 3, seed }),
-            activation: Activation::Identity,
-            slice: BatchSlice { first, whole: None },
+            per_image: 1,
+            keep: if seed.is_some() { 0.7 } else { 1.0 },
+            layer: 3,
+            first,
+            ..NORM
         };
-        normalize(x, &tensors, &how).unwrap()
+        normalize(x, &tensors, &options).unwrap()
     };
     // Without a weight, and with a bias of 1, the mask remains: 0 or 1/0.7.
     let drop_from = |first: i64, seed: i64, x: &Tensor| normalized([&zeros, &ones], first, Some(seed), x);
@@ -293,19 +298,11 @@ fn a_normalized_convolution_has_the_gradients_of_its_parts() {
         let zeros = |kind, device| Tensor::zeros([inputs], (kind, device)).set_requires_grad(true);
         let slope = Tensor::from_slice(&[0.25f32]).to_device(GPU).set_requires_grad(true);
         let (weight, bias) = (ones(Kind::Float, GPU), zeros(Kind::Float, GPU));
-        let tensors = NormTensors { weight: &weight, bias: &bias, prelu: Some(&slope), running: None };
-        let how = Normalization {
-            eps: 1e-5,
-            momentum: 0.1,
-            channels: inputs,
-            per_image: false,
-            training: true,
-            dropout: None,
-            activation: Activation::Prelu,
-            slice: BatchSlice::default(),
-        };
+        let tensors =
+            NormTensors { weight: &weight, bias: &bias, prelu: Some(&slope), running: None, seed: None };
+        let options = NormOptions { channels: inputs, activation: Activation::Prelu, ..NORM };
         let residual = inputs == outputs;
-        let y = normalized_convolution(&x, &tensors, &how, &on_gpu, residual).unwrap();
+        let y = normalized_convolution(&x, &tensors, &options, &on_gpu, residual).unwrap();
         let none = None::<&Tensor>;
         let (w, b) = (ones(Kind::Double, Device::Cpu), zeros(Kind::Double, Device::Cpu));
         let host_slope = Tensor::from_slice(&[0.25f64]).set_requires_grad(true);
@@ -384,19 +381,10 @@ fn a_residual_connection_is_added_to_a_convolution_of_few_channels() {
     let (kernel, _) = kernel([40, 40, 3, 3, 3], Kind::BFloat16);
     let weight = Tensor::ones([40], (Kind::Float, GPU));
     let bias = Tensor::zeros([40], (Kind::Float, GPU));
-    let tensors = NormTensors { weight: &weight, bias: &bias, prelu: None, running: None };
-    let how = Normalization {
-        eps: 1e-5,
-        momentum: 0.1,
-        channels: 40,
-        per_image: false,
-        training: true,
-        dropout: None,
-        activation: Activation::Relu,
-        slice: BatchSlice::default(),
-    };
-    let found = normalized_convolution(&x, &tensors, &how, &kernel, true).unwrap();
-    let y = convolution(&normalize(&x, &tensors, &how).unwrap(), &kernel, [0; 3]).unwrap();
+    let tensors = NormTensors { weight: &weight, bias: &bias, prelu: None, running: None, seed: None };
+    let options = NormOptions { channels: 40, activation: Activation::Relu, ..NORM };
+    let found = normalized_convolution(&x, &tensors, &options, &kernel, true).unwrap();
+    let y = convolution(&normalize(&x, &tensors, &options).unwrap(), &kernel, [0; 3]).unwrap();
     let middle = x.narrow(2, 1, 18).narrow(3, 1, 17).narrow(4, 1, 19);
     assert_close("the sum", &found, &(y.to_kind(Kind::Float) + middle.to_kind(Kind::Float)), 3e-3);
 }
@@ -413,11 +401,8 @@ fn maps_of_several_scales_are_joined_as_on_the_cpu() {
     });
     let hosts: Vec<Tensor> = pairs.iter().map(|(_, host)| host.shallow_clone()).collect();
     let expected = join_scales(&hosts, 50, &scales, size).unwrap();
-    let paths: Vec<JoinPath> = pairs
-        .iter()
-        .zip(scales)
-        .map(|((map, _), scale)| JoinPath { map, channels: 50, scale, start: [0, 0, 0] })
-        .collect();
+    let options = |scale| PathOptions { channels: 50, scale, start: [0, 0, 0] };
+    let paths: Vec<_> = pairs.iter().zip(scales).map(|((map, _), scale)| (map, options(scale))).collect();
     let joined = join(&paths, size).unwrap();
     assert_eq!(joined.size()[1], 152);
     assert_close("values", &joined.narrow(1, 0, 150), &expected, 1e-7);

@@ -87,28 +87,30 @@ impl Norm {
         Ok(Self { weight, bias, eps, momentum, running, step: scope.step() })
     }
 
-    /// The tensors and options of the GPU kernel that fuses the norm with dropout and activation.
-    pub(super) fn fused<'a>(
-        &'a self,
+    /// The tensors and options of the GPU kernel that fuses the norm with dropout and activation, yet without these.
+    pub(super) fn fused(
+        &self,
         x: &Tensor,
-        dropout: Option<ssn_cuda::Dropout<'a>>,
-        (activation, prelu): (ssn_cuda::Activation, Option<&'a Tensor>),
         mode: Mode,
-    ) -> Result<(ssn_cuda::NormTensors<'a>, ssn_cuda::Normalization<'a>)> {
+    ) -> Result<(ssn_cuda::NormTensors<'_>, ssn_cuda::NormOptions)> {
         self.check(x, mode)?;
         let running = self.running.as_ref().map(|running| running.each_ref());
-        let tensors = ssn_cuda::NormTensors { weight: &self.weight, bias: &self.bias, prelu, running };
-        let how = ssn_cuda::Normalization {
+        let (weight, bias) = (&self.weight, &self.bias);
+        let tensors = ssn_cuda::NormTensors { weight, bias, prelu: None, running, seed: None };
+        let (first, whole) = if mode.is_training() { self.step.batch_slice() } else { (0, 0) };
+        let options = ssn_cuda::NormOptions {
             eps: self.eps,
             momentum: self.momentum,
+            keep: 1.0,
+            layer: 0,
+            activation: ssn_cuda::Activation::Identity,
             channels: self.weight.size()[0],
-            per_image: running.is_none(),
-            training: mode.is_training(),
-            dropout,
-            activation,
-            slice: if mode.is_training() { self.step.batch_slice() } else { Default::default() },
+            per_image: running.is_none().into(),
+            training: mode.is_training().into(),
+            first,
+            whole,
         };
-        Ok((tensors, how))
+        Ok((tensors, options))
     }
 
     /// Whether it normalizes over the batch.

@@ -48,15 +48,6 @@ impl Activation {
         })
     }
 
-    /// The activation for the fused GPU kernel, and PReLU's slope.
-    fn fused(&self) -> (ssn_cuda::Activation, Option<&Tensor>) {
-        match self {
-            Self::Relu => (ssn_cuda::Activation::Relu, None),
-            Self::LeakyRelu => (ssn_cuda::Activation::LeakyRelu, None),
-            Self::Prelu(slope) => (ssn_cuda::Activation::Prelu, Some(slope)),
-        }
-    }
-
     /// # Shapes
     /// Any, unchanged.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
@@ -89,12 +80,6 @@ impl Dropout {
             return refused("dropout", probability, "at least 0 and below 1");
         }
         Ok(Self { probability, layer, step: scope.step(), seed: scope.dropout_seed() })
-    }
-
-    /// The dropout for the fused GPU kernel; none outside training.
-    fn fused(&self, mode: Mode) -> Option<ssn_cuda::Dropout<'_>> {
-        let seed = self.seed.as_ref().filter(|_| mode.is_training() && self.probability > 0.0)?;
-        Some(ssn_cuda::Dropout { keep: 1.0 - self.probability, layer: self.layer, seed })
     }
 
     /// # Shapes
@@ -168,11 +153,18 @@ impl NormAct {
         Ok(y.f_add(&space::center_crop(x, space::spatial(&y)?, Margin::SmallerInFront)?)?)
     }
 
-    fn fused(
-        &self,
-        x: &Tensor,
-        mode: Mode,
-    ) -> Result<(ssn_cuda::NormTensors<'_>, ssn_cuda::Normalization<'_>)> {
-        self.norm.fused(x, self.dropout.fused(mode), self.activation.fused(), mode)
+    /// The tensors and options of the fused GPU kernel.
+    fn fused(&self, x: &Tensor, mode: Mode) -> Result<(ssn_cuda::NormTensors<'_>, ssn_cuda::NormOptions)> {
+        let (mut tensors, mut options) = self.norm.fused(x, mode)?;
+        (options.activation, tensors.prelu) = match &self.activation {
+            Activation::Relu => (ssn_cuda::Activation::Relu, None),
+            Activation::LeakyRelu => (ssn_cuda::Activation::LeakyRelu, None),
+            Activation::Prelu(slope) => (ssn_cuda::Activation::Prelu, Some(slope)),
+        };
+        let Dropout { probability, layer, seed, .. } = &self.dropout;
+        if mode.is_training() && *probability > 0.0 && seed.is_some() {
+            (options.keep, options.layer, tensors.seed) = (1.0 - probability, (*layer).into(), seed.as_ref());
+        }
+        Ok((tensors, options))
     }
 }
