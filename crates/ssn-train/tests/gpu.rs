@@ -21,8 +21,7 @@ use ssn_nn::{
 };
 use ssn_train::inference::tiles::TileConfig;
 use ssn_train::inference::{
-    ImageOutput, InputImage, LatentSamples, Storage, WholeImageConfig, WholeImagePrediction, never_stop,
-    predict,
+    InputImage, LatentSamples, Storage, WholeImageConfig, WholeImagePrediction, never_stop, predict,
 };
 use ssn_train::{LossConfig, LossKind, TrainError, Trainer};
 use tch::{Device, Kind, Tensor};
@@ -1029,7 +1028,7 @@ fn whole_images_are_those_of_the_cpu() {
             assert_eq!((found.size, found.region), (expected.size, expected.region));
             assert!(found.timing.gpu.is_some());
             let parts = |prediction: &WholeImagePrediction| {
-                let d = prediction.distribution().unwrap();
+                let d = &prediction.distribution;
                 [d.mean(), d.diagonal(), d.factor()].map(|part| Tensor::from_slice(&part.to_f32()))
             };
             for (found, expected) in parts(&found).iter().zip(parts(&expected)) {
@@ -1066,10 +1065,8 @@ fn networks_with_latent_variables_learn_and_draw_as_on_the_cpu() {
                 latent_samples: LatentSamples { count: 9, seed: 2 },
                 ..WholeImageConfig::default()
             };
-            match predict(trainer.model(), &image, &config, never_stop).unwrap().output {
-                ImageOutput::Samples { mean, labels } => (losses, Tensor::from_slice(&mean), labels),
-                other => panic!("{other:?}"),
-            }
+            let drawn = predict(trainer.model(), &image, &config, never_stop).unwrap();
+            (losses, Tensor::from_slice(&drawn.distribution.mean().to_f32()), drawn.samples.unwrap())
         };
         // Labels are compared after steps so short that rounding does not grow from one to the next. In bfloat16 rounding
         // changes a large divergence by up to a fifth: there it hardly counts.

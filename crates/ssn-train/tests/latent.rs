@@ -10,7 +10,7 @@ use ssn_nn::{
     ProbUnetConfig, Schedule, Target, Warmup,
 };
 use ssn_train::inference::tiles::TileConfig;
-use ssn_train::inference::{ImageOutput, InputImage, LatentSamples, WholeImageConfig, never_stop, predict};
+use ssn_train::inference::{InputImage, LatentSamples, WholeImageConfig, never_stop, predict};
 use ssn_train::{LossConfig, Trainer};
 use tch::{Device, Kind, Tensor};
 
@@ -183,10 +183,7 @@ fn a_sample_does_not_depend_on_the_others() {
             };
             let whole = predict(&model, &image, &config, never_stop).unwrap();
             let voxels = whole.region.voxels();
-            match whole.output {
-                ImageOutput::Samples { mean, labels } => (mean, labels, voxels),
-                other => panic!("{other:?}"),
-            }
+            (whole.distribution.mean().to_f32(), whole.samples.unwrap(), voxels)
         };
         let (mean, labels, voxels) = draw(7, 3, 1 << 20);
         assert_eq!((mean.len(), labels.len()), (2 * voxels, 7 * voxels));
@@ -241,11 +238,7 @@ fn the_disagreement_of_raters_is_learned() {
             latent_samples: LatentSamples { count: 64, seed: 1 },
             ..WholeImageConfig::default()
         };
-        let ImageOutput::Samples { labels, .. } =
-            predict(trainer.model(), &image, &config, never_stop).unwrap().output
-        else {
-            panic!("no samples")
-        };
+        let labels = predict(trainer.model(), &image, &config, never_stop).unwrap().samples.unwrap();
         // Nearly every sample is one of the two maps, but for a few voxels at the border, and both occur.
         let mut counts = [0, 0];
         for sample in labels.chunks(SIZE * SIZE) {

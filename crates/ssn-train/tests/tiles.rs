@@ -18,7 +18,7 @@ use ssn_nn::{Execution, HeadConfig, Mode, Model, ModelConfig, Precision, Predict
 use ssn_train::TrainError;
 use ssn_train::inference::tiles::TileConfig;
 use ssn_train::inference::{
-    ImageOutput, InputImage, Storage, WholeImageConfig, WholeImagePrediction, never_stop, predict,
+    InputImage, Storage, WholeImageConfig, WholeImagePrediction, never_stop, predict,
 };
 use tch::{Device, Kind, Tensor};
 
@@ -151,8 +151,8 @@ fn deepmedic_by_tiles_is_deepmedic_at_once() {
                 let values = noise(size);
                 let whole = run(&model, &values, size, None, tiled(tile));
                 assert_eq!((whole.size, whole.region), (size, Region { start: [0; 3], size }));
-                assert!(matches!(whole.output, ImageOutput::Distribution(_)));
-                assert_close(whole.distribution().unwrap(), &at_once(&model, &values, size, unit), 1e-5);
+                assert_eq!(whole.kind, ssn_eval::Kind::Stochastic);
+                assert_close(&whole.distribution, &at_once(&model, &values, size, unit), 1e-5);
             }
         }
     }
@@ -165,7 +165,7 @@ fn the_size_and_number_of_tiles_do_not_matter() {
     let one = run(&model, &values, size, None, settings(None, usize::MAX));
     for config in [tiled([1, 7, 13]), settings(None, 500), settings(Some([6; 3]), 5 * 216)] {
         let other = run(&model, &values, size, None, config);
-        assert_close(one.distribution().unwrap(), other.distribution().unwrap(), 1e-6);
+        assert_close(&one.distribution, &other.distribution, 1e-6);
     }
 }
 
@@ -173,7 +173,7 @@ fn the_size_and_number_of_tiles_do_not_matter() {
 fn voxels_of_different_tiles_covary_as_if_there_were_none() {
     let (size, model) = ([1, 20, 24], model(flat_deepmedic(), Precision::F64));
     let values = noise(size);
-    let stitched = run(&model, &values, size, None, tiled([1, 10, 12])).distribution().unwrap().clone();
+    let stitched = run(&model, &values, size, None, tiled([1, 10, 12])).distribution;
     let whole = at_once(&model, &values, size, [1, 5, 6]);
     let logit = |class: usize, y: usize, x: usize| class * 480 + y * 24 + x;
     // On both sides of the border between tiles at x = 12, and across the corner where four meet.
@@ -192,7 +192,7 @@ fn a_unet_takes_images_of_any_size() {
         assert!((0..3).any(|axis| size[axis] as i64 % unit[axis] != 0));
         let (model, values) = (model(backbone, Precision::F32), noise(size));
         let whole = run(&model, &values, size, None, WholeImageConfig::default());
-        assert_close(whole.distribution().unwrap(), &at_once(&model, &values, size, unit), 1e-5);
+        assert_close(&whole.distribution, &at_once(&model, &values, size, unit), 1e-5);
     }
 }
 
@@ -200,7 +200,7 @@ fn a_unet_takes_images_of_any_size() {
 fn overlapping_tiles_are_weighted_means() {
     let (size, model) = ([1, 16, 24], model(unet([1, 16, 16]), Precision::F64));
     let values = noise(size);
-    let blended = run(&model, &values, size, None, tiled([1, 16, 16])).distribution().unwrap().clone();
+    let blended = run(&model, &values, size, None, tiled([1, 16, 16])).distribution;
     // Two tiles, from 0 and from 8, alone.
     let [left, right] = [0, 8].map(|from| {
         let part: Vec<f32> =
@@ -239,7 +239,7 @@ fn a_network_that_says_the_same_everywhere_still_does_in_tiles() {
             expected.push(Vec::<f32>::try_from(values).unwrap());
         }
     });
-    let whole = run(&model, &noise(size), size, None, tiled([8, 16, 16])).distribution().unwrap().clone();
+    let whole = run(&model, &noise(size), size, None, tiled([8, 16, 16])).distribution;
     for ((name, values), expected) in parts(&whole).into_iter().zip(expected) {
         for (row, values) in values.to_f32().chunks_exact(9 * 20 * 30).enumerate() {
             assert!(values.iter().all(|value| (value - expected[row]).abs() < 1e-5), "{name} {row}");
@@ -254,7 +254,7 @@ fn how_many_tiles_go_together_does_not_matter() {
     let one = run(&model, &values, size, None, tiled([1, 16, 16]));
     for together in [3, 7, 1000] {
         let other = run(&model, &values, size, None, settings(Some([1, 16, 16]), together * 256));
-        assert_close(one.distribution().unwrap(), other.distribution().unwrap(), 1e-6);
+        assert_close(&one.distribution, &other.distribution, 1e-6);
     }
 }
 
@@ -274,7 +274,7 @@ fn a_mask_gives_its_box_and_no_spread_outside_itself() {
             }
         }
         let values = noise(size);
-        let full = run(&model, &values, size, None, tiled(tile)).distribution().unwrap().clone();
+        let full = run(&model, &values, size, None, tiled(tile)).distribution;
         let found = run(&model, &values, size, Some(&mask), tiled(tile));
         assert_eq!((found.size, found.region), (size, region));
         let inside = part_of(&Values::F32(mask.iter().map(|&m| f32::from(m)).collect()), size, region);
@@ -282,12 +282,12 @@ fn a_mask_gives_its_box_and_no_spread_outside_itself() {
         let v = region.voxels();
         assert!(inside.contains(&0.0) && inside.len() == v);
         for (i, mean) in mean.iter().enumerate() {
-            assert!((found.distribution().unwrap().mean().get(i) - mean).abs() < 1e-6);
+            assert!((found.distribution.mean().get(i) - mean).abs() < 1e-6);
             let expected = diagonal[i] * inside[i % v] + EPSILON;
-            assert!((found.distribution().unwrap().diagonal().get(i) - expected).abs() < 1e-6);
+            assert!((found.distribution.diagonal().get(i) - expected).abs() < 1e-6);
         }
         for (i, factor) in factor.iter().enumerate() {
-            assert!((found.distribution().unwrap().factor().get(i) - factor * inside[i % v]).abs() < 1e-6);
+            assert!((found.distribution.factor().get(i) - factor * inside[i % v]).abs() < 1e-6);
         }
     }
 }
@@ -296,9 +296,9 @@ fn a_mask_gives_its_box_and_no_spread_outside_itself() {
 fn half_precision_of_the_factor_rounds_it_only() {
     let (size, model) = ([1, 40, 40], model(unet([1, 16, 16]), Precision::F32));
     let values = noise(size);
-    let single = run(&model, &values, size, None, tiled([1, 16, 16])).distribution().unwrap().clone();
+    let single = run(&model, &values, size, None, tiled([1, 16, 16])).distribution;
     let config = WholeImageConfig { factor: Storage::F16, ..tiled([1, 16, 16]) };
-    let half = run(&model, &values, size, None, config).distribution().unwrap().clone();
+    let half = run(&model, &values, size, None, config).distribution;
     assert_eq!((single.mean(), single.diagonal()), (half.mean(), half.diagonal()));
     assert!(matches!(half.factor(), Values::F16(_)));
     // Up to 9 tiles meet at a voxel; each sum is rounded to 11 bits of the largest.
@@ -314,14 +314,11 @@ fn networks_without_a_distribution_give_their_logits() {
         let model = Model::new(&config, Execution::cpu(Precision::F32), 4).unwrap();
         let whole = run(&model, &values, size, None, tiled([1, 5, 6]));
         let one = run(&model, &values, size, None, settings(None, usize::MAX));
-        assert!(matches!(whole.output, ImageOutput::Logits(_)));
-        assert_eq!(
-            (whole.distribution().unwrap().classes(), whole.distribution().unwrap().rank()),
-            (classes as usize, 0)
-        );
-        assert!(whole.distribution().unwrap().diagonal().to_f32().iter().all(|&value| value == 0.0));
-        assert!(whole.distribution().unwrap().mean().to_f32().iter().any(|&value| value != 0.0));
-        assert_close(whole.distribution().unwrap(), one.distribution().unwrap(), 1e-5);
+        assert_eq!(whole.kind, ssn_eval::Kind::Deterministic);
+        assert_eq!((whole.distribution.classes(), whole.distribution.rank()), (classes as usize, 0));
+        assert!(whole.distribution.diagonal().to_f32().iter().all(|&value| value == 0.0));
+        assert!(whole.distribution.mean().to_f32().iter().any(|&value| value != 0.0));
+        assert_close(&whole.distribution, &one.distribution, 1e-5);
     }
 }
 
@@ -337,8 +334,7 @@ fn foreign_networks_are_tiled_like_padded_ones() {
     let model = Model::new(&config, Execution::cpu(Precision::F32), 0).unwrap();
     let (size, values) = ([1, 26, 44], noise([1, 26, 44]));
     let image = InputImage::new(&values[..26 * 44], 1, size, None).unwrap();
-    let predict =
-        |config| predict(&model, &image, &config, never_stop).unwrap().distribution().unwrap().clone();
+    let predict = |config| predict(&model, &image, &config, never_stop).unwrap().distribution;
     let (whole, tiles) = (predict(WholeImageConfig::default()), predict(tiled([1, 16, 16])));
     // One tile alone covers the corner of the image, whose features do not reach the tile's other end.
     assert!((whole.mean().get(0) - tiles.mean().get(0)).abs() < 1e-5);

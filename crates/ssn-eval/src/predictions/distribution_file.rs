@@ -330,8 +330,12 @@ impl DistributionFile {
         Self::of_parts(description, distribution, mask, Some(samples))
     }
 
-    /// Puts all parts together, once they agree.
-    fn of_parts(
+    /// Puts all parts together, of any kind: `mask` as in [`DistributionFile::new`], `samples` as in
+    /// [`DistributionFile::sampled`], whose distribution is the mean alone.
+    ///
+    /// # Errors
+    /// [`EvalError::Parts`] when they disagree.
+    pub fn of_parts(
         description: Description,
         distribution: LowRankNormal,
         mask: Option<Vec<u8>>,

@@ -1,12 +1,13 @@
 //! Samples of a network with latent variables. The image is computed in one piece: parts would draw by themselves, and
 //! samples would have seams.
 
+use ssn_core::LowRankNormal;
 use ssn_core::random::fill_normals;
 use ssn_data::Window;
 use tch::{Device, Kind, Tensor};
 
+use super::WholeImageConfig;
 use super::image::{ImageTensors, InputImage};
-use super::{ImageOutput, WholeImageConfig};
 use crate::error::{ImageProblem, Result, require};
 use ssn_nn::heads::LatentModel;
 use ssn_nn::model::Model;
@@ -14,14 +15,14 @@ use ssn_nn::model::Model;
 /// The smallest mean probability that is reported.
 const LEAST_PROBABILITY: f64 = 1e-30;
 
-/// Draws the samples of an image. `sample_done` gets the number of samples done, and of all.
+/// Draws the samples of an image: the logarithm of their mean probabilities, and their label maps `[m, v]`. `sample_done` gets the number of samples done, and of all.
 pub(super) fn sample(
     model: &Model,
     latent: &LatentModel,
     image: &InputImage,
     config: &WholeImageConfig,
     mut sample_done: impl FnMut(usize, usize) -> Result<()>,
-) -> Result<ImageOutput> {
+) -> Result<(LowRankNormal, Vec<u8>)> {
     let (count, seed) = (config.latent_samples.count, config.latent_samples.seed);
     require(count > 0, "samples", count, "at least 1")?;
     let (device, classes) = (model.execution().device, model.config().classes);
@@ -65,7 +66,11 @@ pub(super) fn sample(
     let mut values = vec![0f32; mean.numel()];
     mean.f_copy_data(&mut values, mean.numel())?;
     match values.iter().position(|value| !value.is_finite()) {
-        None => Ok(ImageOutput::Samples { mean: values, labels }),
+        None => {
+            let diagonal = vec![0f32; values.len()];
+            let mean = LowRankNormal::new(classes as usize, voxels, 0, values, diagonal, vec![0f32; 0])?;
+            Ok((mean, labels))
+        }
         Some(at) => {
             let (class, voxel) = (at / voxels, region.voxel(at % voxels));
             let (value, rule) = (values[at], "be finite");

@@ -16,8 +16,9 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
+use ssn_core::LowRankNormal;
 use ssn_cuda::CudaEvent;
-use ssn_eval::Region;
+use ssn_eval::{Kind as OutputKind, Region};
 use ssn_nn::heads::HeadConfig;
 use ssn_nn::model::Model;
 use tch::Device;
@@ -67,36 +68,16 @@ pub struct WholeImagePrediction {
     /// The part of the image that was predicted: the smallest box that holds the mask, or all of it. Everything else
     /// is background.
     pub region: Region,
-    /// The output of the network.
-    pub output: ImageOutput,
+    /// What the network gives: a distribution of logits, logits alone, or samples that it drew itself.
+    pub kind: OutputKind,
+    /// The distribution of logits on the voxels of the region, in the order of the image. Outside the mask the mean is the
+    /// output of the network, the factor is 0 and the diagonal ε. Of logits alone, the mean holds them, the rank and the
+    /// diagonal are 0; of samples the same with the logarithm of their mean probabilities.
+    pub distribution: LowRankNormal,
+    /// The label maps of samples, `[m, v]`.
+    pub samples: Option<Vec<u8>>,
     /// How long it took.
     pub timing: Timing,
-}
-
-impl WholeImagePrediction {
-    /// The distribution of logits, or logits alone; nothing of a network that drew samples.
-    pub fn distribution(&self) -> Option<&ssn_core::LowRankNormal> {
-        match &self.output {
-            ImageOutput::Distribution(distribution) | ImageOutput::Logits(distribution) => Some(distribution),
-            ImageOutput::Samples { .. } => None,
-        }
-    }
-}
-
-/// The output of a network on the voxels of a region, in the order of the image.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ImageOutput {
-    /// A distribution of logits. Outside the mask the mean is the output of the network, the factor is 0 and the diagonal ε.
-    Distribution(ssn_core::LowRankNormal),
-    /// Logits alone: the mean holds them, the rank and the diagonal are 0.
-    Logits(ssn_core::LowRankNormal),
-    /// Samples of a network with latent variables.
-    Samples {
-        /// The logarithm of the samples' mean probabilities, `[c, v]`.
-        mean: Vec<f32>,
-        /// The label maps, `[m, v]`.
-        labels: Vec<u8>,
-    },
 }
 
 /// How long a prediction took, in seconds.
@@ -136,13 +117,20 @@ pub fn predict(
     }
     let start = Instant::now();
     if let Some(latent) = model.latent() {
-        let output = tch::no_grad(|| latent::sample(model, latent, image, config, tile_done))?;
+        let (distribution, labels) =
+            tch::no_grad(|| latent::sample(model, latent, image, config, tile_done))?;
         let total = start.elapsed().as_secs_f64();
         let timing = Timing { network: total, total, gpu: None };
-        return Ok(WholeImagePrediction { size: image.size, region: image.region, output, timing });
+        return Ok(WholeImagePrediction {
+            size: image.size,
+            region: image.region,
+            kind: OutputKind::Sampled,
+            distribution,
+            samples: Some(labels),
+            timing,
+        });
     }
     let tiles = Tiles::new(image.size, image.region, &model.config().backbone, &config.tiles)?;
-    let stochastic = matches!(model.config().head, HeadConfig::Stochastic(_));
     let device = result_device(model, image)?;
     let tensors = ImageTensors::new(image, device)?;
     let (distribution, timing) = match device {
@@ -162,9 +150,12 @@ pub fn predict(
         _ => tch::no_grad(|| predict_on_gpu(model, &tensors, image.region, &tiles, config, tile_done))?,
     };
     let timing = Timing { total: start.elapsed().as_secs_f64(), ..timing };
-    let output =
-        if stochastic { ImageOutput::Distribution(distribution) } else { ImageOutput::Logits(distribution) };
-    Ok(WholeImagePrediction { size: image.size, region: image.region, output, timing })
+    let kind = match model.config().head {
+        HeadConfig::Stochastic(_) => OutputKind::Stochastic,
+        _ => OutputKind::Deterministic,
+    };
+    let (size, region) = (image.size, image.region);
+    Ok(WholeImagePrediction { size, region, kind, distribution, samples: None, timing })
 }
 
 /// Computes and adds up all tiles on a GPU. `tile_done` gets what is launched; the GPU follows.
@@ -175,7 +166,7 @@ fn predict_on_gpu(
     tiles: &Tiles,
     config: &WholeImageConfig,
     mut tile_done: impl FnMut(usize, usize) -> Result<()>,
-) -> Result<(ssn_core::LowRankNormal, Timing)> {
+) -> Result<(LowRankNormal, Timing)> {
     let start = Instant::now();
     let (mut aggregator, [classes, rank]) = (GpuAggregator::new(model, region)?, classes_and_rank(model));
     let (mut done, total, mut moments) = (0, tiles.count(), vec![]);
@@ -197,6 +188,6 @@ fn predict_on_gpu(
         gpu += end.seconds_since(begin)?;
     }
     let [mean, diagonal, factor] = aggregator.fetch(classes, config.factor)?;
-    let distribution = ssn_core::LowRankNormal::new(classes, region.voxels(), rank, mean, diagonal, factor)?;
+    let distribution = LowRankNormal::new(classes, region.voxels(), rank, mean, diagonal, factor)?;
     Ok((distribution, Timing { network, gpu: Some(gpu), ..Timing::default() }))
 }

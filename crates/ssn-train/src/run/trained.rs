@@ -17,9 +17,7 @@ use super::config::RunConfig;
 use super::folder::{FrozenRun, unusable};
 use crate::checkpoint::{BestValidation, Progress};
 use crate::error::{Result, TrainError, unusable_file};
-use crate::inference::{
-    ImageOutput, InputImage, LatentSamples, Timing, WholeImageConfig, WholeImagePrediction, predict,
-};
+use crate::inference::{InputImage, LatentSamples, Timing, WholeImageConfig, WholeImagePrediction, predict};
 
 /// Which checkpoint of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,10 +177,9 @@ impl TrainedModel {
         let mut prediction = predict(&self.model, &image, &config, on_tile)?;
         let timing = prediction.timing;
         // In files, the columns of the factor are modes, so that steering one of them means something.
-        prediction.output = match prediction.output {
-            ImageOutput::Distribution(distribution) => ImageOutput::Distribution(canonical(distribution)?),
-            other => other,
-        };
+        if prediction.kind == OutputKind::Stochastic {
+            prediction.distribution = canonical(prediction.distribution)?;
+        }
         let file = describe(case, prediction, &self.metadata.classes, self.id())?;
         Ok((file.resampled_from(size, geometry)?, timing))
     }
@@ -195,12 +192,7 @@ pub(super) fn describe(
     classes: &[String],
     model: ModelId,
 ) -> Result<DistributionFile> {
-    let WholeImagePrediction { size, region, output, timing: _ } = prediction;
-    let kind = match &output {
-        ImageOutput::Distribution(_) => OutputKind::Stochastic,
-        ImageOutput::Logits(_) => OutputKind::Deterministic,
-        ImageOutput::Samples { .. } => OutputKind::Sampled,
-    };
+    let WholeImagePrediction { size, region, kind, distribution, samples, timing: _ } = prediction;
     let mask = case.mask.map(|mask| region.cut(&mask, size));
     let description = Description {
         case: case.id,
@@ -214,10 +206,5 @@ pub(super) fn describe(
         image: None,
         labels_only: false,
     };
-    Ok(match output {
-        ImageOutput::Distribution(distribution) | ImageOutput::Logits(distribution) => {
-            DistributionFile::new(description, distribution, mask)?
-        }
-        ImageOutput::Samples { mean, labels } => DistributionFile::sampled(description, mean, labels, mask)?,
-    })
+    Ok(DistributionFile::of_parts(description, distribution, mask, samples)?)
 }
