@@ -15,7 +15,8 @@ use ssn_nn::model::Model;
 /// The smallest mean probability that is reported.
 const LEAST_PROBABILITY: f64 = 1e-30;
 
-/// Draws the samples of an image: the logarithm of their mean probabilities, and their label maps `[m, v]`. `sample_done` gets the number of samples done, and of all.
+/// Draws the samples of an image: the logarithm of their mean probabilities, and their label maps `[m, v]`. `sample_done`
+/// gets the number of samples done, and of all.
 pub(super) fn sample(
     model: &Model,
     latent: &LatentModel,

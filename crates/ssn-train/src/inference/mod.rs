@@ -115,27 +115,21 @@ pub fn predict(
     if found as i64 != expected {
         return Err(ImageProblem::Channels { found, expected }.into());
     }
-    let start = Instant::now();
+    let (size, region, start) = (image.size, image.region, Instant::now());
     if let Some(latent) = model.latent() {
         let (distribution, labels) =
             tch::no_grad(|| latent::sample(model, latent, image, config, tile_done))?;
         let total = start.elapsed().as_secs_f64();
         let timing = Timing { network: total, total, gpu: None };
-        return Ok(WholeImagePrediction {
-            size: image.size,
-            region: image.region,
-            kind: OutputKind::Sampled,
-            distribution,
-            samples: Some(labels),
-            timing,
-        });
+        let (kind, samples) = (OutputKind::Sampled, Some(labels));
+        return Ok(WholeImagePrediction { size, region, kind, distribution, samples, timing });
     }
-    let tiles = Tiles::new(image.size, image.region, &model.config().backbone, &config.tiles)?;
+    let tiles = Tiles::new(size, region, &model.config().backbone, &config.tiles)?;
     let device = result_device(model, image)?;
     let tensors = ImageTensors::new(image, device)?;
     let (distribution, timing) = match device {
         Device::Cpu => {
-            let mut aggregator = CpuAggregator::new(model, image.region, config.factor)?;
+            let mut aggregator = CpuAggregator::new(model, region, config.factor)?;
             let (mut done, total) = (0, tiles.count());
             tile_done(done, total)?;
             for batch in tiles.batches() {
@@ -145,16 +139,15 @@ pub fn predict(
                 tile_done(done, total)?;
             }
             let timing = Timing { network: start.elapsed().as_secs_f64(), ..Timing::default() };
-            (aggregator.finish(image.region)?, timing)
+            (aggregator.finish(region)?, timing)
         }
-        _ => tch::no_grad(|| predict_on_gpu(model, &tensors, image.region, &tiles, config, tile_done))?,
+        _ => tch::no_grad(|| predict_on_gpu(model, &tensors, region, &tiles, config, tile_done))?,
     };
     let timing = Timing { total: start.elapsed().as_secs_f64(), ..timing };
     let kind = match model.config().head {
         HeadConfig::Stochastic(_) => OutputKind::Stochastic,
         _ => OutputKind::Deterministic,
     };
-    let (size, region) = (image.size, image.region);
     Ok(WholeImagePrediction { size, region, kind, distribution, samples: None, timing })
 }
 
