@@ -132,6 +132,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "challenges",
             "scores",
             "evaluation",
+            "learning",
             "sampling",
             "report",
         ],

@@ -2,7 +2,7 @@
 
 use ssn::data::text::quoted;
 use ssn::{Control, Demo, DemoConfig, demo};
-use ssn_cli::args::{DemoArgs, Global};
+use ssn_cli::args::Global;
 use ssn_cli::exit::print;
 use ssn_cli::verbs::view::export_page;
 use ssn_cli::{Exit, Failure, progress};
@@ -14,17 +14,10 @@ use crate::signals;
 const VIEWER: &str = "viewer.html";
 
 /// Runs the verb.
-pub fn run(args: &DemoArgs, global: &Global) -> Result<Exit, Failure> {
+pub fn run(config: &DemoConfig, global: &Global) -> Result<Exit, Failure> {
     let (stop, show) = (signals::stop_flag("step")?, progress::show(global.quiet));
-    let config = DemoConfig {
-        out: args.out.clone(),
-        seed: args.seed,
-        cases: args.cases as usize,
-        settings: args.settings.clone(),
-        device: args.device,
-    };
     let Demo { table, json, comparison, detail, predictions, seconds } =
-        demo(&config, Control { progress: &show, stop: &stop }).map_err(failure)?;
+        demo(config, Control { progress: &show, stop: &stop }).map_err(failure)?;
     let viewer = config.out.join(VIEWER);
     export_page(&predictions, &viewer, &show)?;
     print(&if global.json {

@@ -2,17 +2,18 @@
 
 use serde_json::json;
 use ssn::{Control, Phases, PredictConfig, Predicted, predict};
-use ssn_cli::args::{Global, PredictArgs};
+use ssn_cli::args::Global;
 use ssn_cli::exit::print;
 use ssn_cli::{Exit, Failure, progress, shard};
 
-use crate::failure::{failure, which};
+use crate::failure::failure;
 use crate::signals;
 
 /// Runs the verb.
-pub fn run(args: &PredictArgs, global: &Global) -> Result<Exit, Failure> {
+pub fn run(config: &PredictConfig, global: &Global) -> Result<Exit, Failure> {
     let (stop, show) = (signals::stop_flag("tile")?, progress::show(global.quiet));
-    let config = config(args, global)?;
+    let shard = shard::choose(config.shard, global.quiet);
+    let config = PredictConfig { shard: Some(shard), ..config.clone() };
     let Predicted { model, made, kept, index, seconds, phases, .. } =
         predict(&config, Control { progress: &show, stop: &stop }).map_err(failure)?;
     print(&if global.json {
@@ -33,36 +34,6 @@ pub fn run(args: &PredictArgs, global: &Global) -> Result<Exit, Failure> {
             "model       {model}\npredicted   {made} cases in {seconds:.1} s{kept}\n{}\nindex       {index}\n",
             line(&phases)
         )
-    })
-}
-
-fn config(args: &PredictArgs, global: &Global) -> Result<PredictConfig, Failure> {
-    let tile = match args.tile.as_slice() {
-        [] => None,
-        &[d, h, w] => Some([d, h, w]),
-        other => {
-            let message =
-                format!("--tile has {} numbers, but it must have three, such as 64,64,64", other.len());
-            return Err(Failure::new(Exit::Usage, message));
-        }
-    };
-    Ok(PredictConfig {
-        model: args.model.clone(),
-        ensemble: args.ensemble.clone(),
-        data: args.data.clone(),
-        split: args.split,
-        out: args.out.clone(),
-        checkpoint: which(args.checkpoint),
-        precision: args.precision,
-        device: args.device,
-        tile,
-        voxels_at_once: args.voxels_at_once.map(|voxels| voxels as usize),
-        samples: args.samples as usize,
-        prediction: args.prediction,
-        probabilities: args.probabilities,
-        nifti: args.nifti,
-        overwrite: args.overwrite,
-        shard: shard::choose(args.shard, global.quiet),
     })
 }
 

@@ -1,11 +1,11 @@
 //! `ssn train`: a run from a config or a dataset, or the rest of one that was stopped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::json;
-use ssn::{BadCases, Control, TrainConfig, TrainedRun, of_panic, train_parallel};
-use ssn_cli::args::{Global, TrainArgs};
+use ssn::{Control, TrainConfig, TrainedRun, of_panic, train_parallel};
+use ssn_cli::args::Global;
 use ssn_cli::exit::print;
 use ssn_cli::{Exit, Failure, progress};
 use ssn_nn::communicator::is_root;
@@ -15,7 +15,7 @@ use crate::ranks::World;
 use crate::signals;
 
 /// Runs the verb.
-pub fn run(args: &TrainArgs, global: &Global) -> Result<Exit, Failure> {
+pub fn run(config: &TrainConfig, global: &Global) -> Result<Exit, Failure> {
     let begin = Instant::now();
     let world = World::join()?;
     let ranks = world.as_ref().map(World::ranks);
@@ -23,7 +23,7 @@ pub fn run(args: &TrainArgs, global: &Global) -> Result<Exit, Failure> {
     let (stop, show) = (signals::stop_flag("step")?, progress::show(global.quiet));
     let control = Control { progress: &show, stop: &stop };
     // A rank that has panicked ends all while it still belongs to them; the others would wait for it.
-    let trained = catch_unwind(AssertUnwindSafe(|| train_parallel(&config(args), control, ranks)));
+    let trained = catch_unwind(AssertUnwindSafe(|| train_parallel(config, control, ranks)));
     let trained = trained.unwrap_or_else(|panic| Err(of_panic(&*panic))).map_err(failure);
     let trained = match (trained, &world) {
         (Err(failure), Some(world)) => world.end_all(&failure),
@@ -50,23 +50,4 @@ pub fn run(args: &TrainArgs, global: &Global) -> Result<Exit, Failure> {
         text
     })?;
     outcome
-}
-
-fn config(args: &TrainArgs) -> TrainConfig {
-    TrainConfig {
-        config: args.config.clone(),
-        data: args.data.clone(),
-        preset: args.preset.clone(),
-        settings: args.settings.clone(),
-        seed: args.seed,
-        fold: args.fold,
-        out: args.out.clone(),
-        resume: args.resume.clone(),
-        // A limit beyond all time is none.
-        time_limit: args.time_limit.and_then(|minutes| Duration::try_from_secs_f64(60.0 * minutes).ok()),
-        device: args.device,
-        workers: args.workers.map(usize::from),
-        bad_cases: if args.skip_check { BadCases::LeaveOut } else { BadCases::Refuse },
-        allow_changed_data: args.allow_changed_data,
-    }
 }

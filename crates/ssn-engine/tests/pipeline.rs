@@ -250,7 +250,7 @@ fn what_cannot_be_predicted_is_told() {
     let untrained = other.path("untrained");
     fails(other.begin(&untrained).args(["--time-limit", "1e-7"]), 75, &[]);
     fails(&mut predict(&[&untrained]), 2, &["the run has done no step", "ssn train --resume"]);
-    fails(predict(&[&run]).args(["--tile", "4,4"]), 2, &["--tile has 2 numbers"]);
+    fails(predict(&[&run]).args(["--tile", "4,4"]), 2, &["--tile <D,H,W>", "expected three whole numbers"]);
     let missing = other.path("missing.png");
     fails(predict(&[&run, &missing]).arg("--out").arg(other.path("p")), 65, &["missing.png"]);
     let checkpoint = fs::read_dir(run.join("checkpoints")).unwrap().find_map(|entry| {

@@ -1,7 +1,10 @@
 //! How the values of command-line arguments are read (feature `clap`).
 
+use std::convert::Infallible;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
+use clap::builder::RangedI64ValueParser;
 use ssn_core::sampling::MAX_WEIGHT;
 
 pub(crate) fn bin_count(text: &str) -> Result<usize, String> {
@@ -25,6 +28,31 @@ fn whole_number(text: &str, range: RangeInclusive<usize>, example: usize) -> Res
 pub(crate) fn tolerance(text: &str) -> Result<f64, String> {
     let value = text.trim().parse().ok().filter(|x: &f64| x.is_finite() && *x >= 0.0);
     value.ok_or_else(|| "expected millimeters, 0 or more, such as 2".to_owned())
+}
+
+/// Whole numbers of a range.
+pub(crate) fn count(range: RangeInclusive<u32>) -> RangedI64ValueParser<usize> {
+    RangedI64ValueParser::new().range(i64::from(*range.start())..=i64::from(*range.end()))
+}
+
+pub(crate) fn positive(text: &str) -> Result<f64, String> {
+    let value = text.parse().ok().filter(|x: &f64| x.is_finite() && *x > 0.0);
+    value.ok_or_else(|| "expected a positive number, such as 0.001".to_owned())
+}
+
+pub(crate) fn minutes(text: &str) -> Result<Duration, String> {
+    // A limit beyond all time is none.
+    Ok(Duration::try_from_secs_f64(60.0 * positive(text)?).unwrap_or(Duration::MAX))
+}
+
+pub(crate) fn tile(text: &str) -> Result<[usize; 3], String> {
+    let numbers: Result<Vec<usize>, _> = text.split(',').map(str::parse).collect();
+    let tile = numbers.ok().and_then(|numbers| numbers.try_into().ok());
+    tile.ok_or_else(|| "expected three whole numbers, such as 64,64,64".to_owned())
+}
+
+pub(crate) fn name(text: &str) -> Result<String, Infallible> {
+    Ok(text.trim().to_owned())
 }
 
 pub(crate) fn weight(text: &str) -> Result<f32, String> {
@@ -60,5 +88,8 @@ mod tests {
             pictured_cases("1001").is_err() && shown_samples("1").is_err() && shown_samples("x").is_err()
         );
         assert!(bin_count("x").is_err() && tolerance("-1").is_err());
+        assert_eq!((tile("1,2,3"), minutes("0.5")), (Ok([1, 2, 3]), Ok(Duration::from_secs(30))));
+        assert!(["1,2", "1,2,x", ""].iter().all(|wrong| tile(wrong).is_err()));
+        assert!(minutes("1e300").is_ok() && ["0", "-1", "nan", "x"].iter().all(|x| positive(x).is_err()));
     }
 }

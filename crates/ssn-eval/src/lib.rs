@@ -4,6 +4,7 @@
 //! samples where they belong in the image; no network is needed any more. Of a network that draws samples itself, it
 //! holds these. A [`Predictions`] is a folder of such files
 //! from one model. [`score()`] compares a file with raters, and an [`Evaluation`] is what the scores of many cases say. Nothing here knows networks, torch or datasets.
+//! What the functions of the crate `ssn` that learn and predict are asked for is here as well ([`learning`]).
 //!
 //! Letters in shapes: `c` classes, `d h w` space, `v` voxels, `r` rank, `m` samples, `n` raters.
 //!
@@ -29,6 +30,7 @@ pub mod challenges;
 pub mod error;
 pub mod evaluation;
 pub mod figures;
+pub mod learning;
 mod memory;
 pub mod metrics_file;
 pub mod predictions;
@@ -40,6 +42,10 @@ pub use challenges::ScoreSet;
 pub use error::{ErrorKind, EvalError, Result};
 pub use evaluation::{
     EvaluateConfig, Evaluated, Evaluation, Part, Scored, Settings, evaluate, evaluate_shard,
+};
+pub use learning::{
+    BadCases, CheckpointChoice, DemoConfig, ExperimentConfig, ExportConfig, ExportFormat, ImportConfig,
+    LossKind, PredictConfig, ToyProblem, TrainConfig,
 };
 pub use memory::check_memory;
 pub use predictions::*;

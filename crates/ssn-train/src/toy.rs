@@ -3,10 +3,10 @@
 //! The first third is on, the last third off, and the middle third all off or all on. A distribution with
 //! independent logits cannot tell that the middle pixels move together; one with rank 2 can.
 
-use std::path::PathBuf;
-
 use serde::Serialize;
 use ssn_core::random::derive_seed;
+use ssn_eval::LossKind;
+pub use ssn_eval::ToyProblem;
 use ssn_nn::NnError;
 use ssn_nn::distribution::{EPSILON, LowRankNormal};
 use ssn_nn::loss::{EnergyOptions, Target, energy_loss, mean_loss, monte_carlo_loss};
@@ -14,7 +14,6 @@ use ssn_nn::random::{EVALUATION_NOISE, INITIAL_VALUES, NoiseSource, Pairing, Ste
 use tch::{COptimizer, Kind, Tensor};
 
 use crate::error::{Result, TrainError};
-use crate::trainer::LossKind;
 
 /// Pixels on the line.
 pub const PIXELS: i64 = 21;
@@ -25,54 +24,8 @@ pub const LOW_RANK_OPTIMUM: f64 = -std::f64::consts::LN_2;
 /// The best log-likelihood of independent pixels, −7 ln 2: seven fair coins.
 pub const DIAGONAL_OPTIMUM: f64 = -7.0 * std::f64::consts::LN_2;
 
-/// How the toy problem is solved, and where the result goes.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToyProblem {
-    /// Trainings of each model, with the seeds `seed`, `seed` + 1, …
-    pub seeds: u32,
-    /// The first seed.
-    pub seed: u64,
-    /// Training steps, those of the mean alone included.
-    pub steps: u32,
-    /// The first steps, which train the mean alone.
-    pub pretrain: u32,
-    /// Monte-Carlo samples per label map in each step.
-    pub samples: u32,
-    /// Samples per label map for the log-likelihood at the end.
-    pub eval_samples: u32,
-    /// The learning rate of Adam.
-    pub learning_rate: f64,
-    /// Double precision instead of single.
-    pub double: bool,
-    /// What is minimized after the steps of the mean.
-    pub loss: LossKind,
-    /// The folder for figure and numbers.
-    pub out: PathBuf,
-    /// Replace the files of an earlier run.
-    pub overwrite: bool,
-}
-
-impl ToyProblem {
-    /// One seed, with the settings that reach the optimum.
-    pub fn new(out: impl Into<PathBuf>) -> Self {
-        Self {
-            seeds: 1,
-            seed: 0,
-            steps: 20_000,
-            pretrain: 5_000,
-            samples: 200,
-            eval_samples: 100_000,
-            learning_rate: 1e-3,
-            double: true,
-            loss: LossKind::Likelihood,
-            out: out.into(),
-            overwrite: false,
-        }
-    }
-
-    fn kind(&self) -> Kind {
-        if self.double { Kind::Double } else { Kind::Float }
-    }
+fn kind(problem: &ToyProblem) -> Kind {
+    if problem.double { Kind::Double } else { Kind::Float }
 }
 
 /// The two label maps, `[2, 1, 1, 21]` zeros and ones.
@@ -183,7 +136,7 @@ pub fn train(
     config: &ToyProblem,
     mut progress: impl FnMut(usize, f64),
 ) -> Result<ToyResult> {
-    let (kind, steps) = (config.kind(), config.steps as usize);
+    let (kind, steps) = (kind(config), config.steps as usize);
     let targets = Target::binary(label_maps(kind))?;
     let raters = Target::binary(label_maps(kind).transpose(0, 1))?; // [1, 2, 1, 21]
     let is_energy = config.loss == LossKind::Energy;
@@ -272,7 +225,7 @@ fn frequencies(distribution: &LowRankNormal, config: &ToyProblem) -> Result<[f64
     let noise = StepNoise::new(seed, 0, shape, Pairing::Independent)?;
     let samples =
         distribution.sample(&NoiseSource::Step(&noise).draws(0..i64::from(config.eval_samples))?)?; // [m, 1, 1, 21]
-    let maps = label_maps(config.kind());
+    let maps = label_maps(kind(config));
     let share = |map: i64| {
         let equal = samples.f_gt(0.0)?.f_eq_tensor(&maps.f_get(map)?.f_gt(0.5)?)?.f_all_dim(3, false)?;
         equal.f_to_kind(Kind::Double)?.f_mean(Kind::Double)?.f_double_value(&[])

@@ -10,18 +10,17 @@ use ssn_data::{Case, DataConfig, SyntheticConfig};
 use ssn_eval::evaluation::Figure;
 use ssn_eval::figures::{Block, Picture, Strip, Tile, png_from_svg, strips_figure};
 use ssn_eval::{
-    DistributionFile, Draw, EvaluateConfig, Evaluated, Evaluation, Predictions, ReportConfig, evaluate,
-    report,
+    DemoConfig, DistributionFile, Draw, EvaluateConfig, Evaluated, Evaluation, PredictConfig, Predictions,
+    ReportConfig, TrainConfig, evaluate, report,
 };
 
 use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result};
-use crate::predict::{PredictConfig, predict};
+use crate::predict::predict;
 use crate::text::command_line;
-use crate::train::{TrainConfig, train};
+use crate::train::{self, train};
 use crate::work_folder::{DATA, is_begun, stopped, write_file};
 use crate::{synthetic, text};
-use ssn_data::DeviceChoice;
 
 /// The config of the demo, which marks its folder.
 const CONFIG: &str = "demo.toml";
@@ -32,21 +31,6 @@ const MODELS: [(&str, Option<&str>); 3] = [
     ("diagonal", Some("model.head={stochastic={rank=0}}")),
     ("low-rank", None),
 ];
-
-/// What the demo does.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DemoConfig {
-    /// The folder for everything.
-    pub out: PathBuf,
-    /// The seed of the images and of training.
-    pub seed: u64,
-    /// Images of the dataset.
-    pub cases: usize,
-    /// Changed settings of all three trainings.
-    pub settings: Vec<String>,
-    /// Where to compute.
-    pub device: DeviceChoice,
-}
 
 /// What the demo made.
 #[derive(Debug)]
@@ -144,7 +128,7 @@ fn compare(
         }
     };
     (train_config.device, train_config.workers) = (config.device, Some(1));
-    control.message(&command_line(&train_config.words()));
+    control.message(&train::command(&train_config));
     train(&train_config, control)?.outcome().map_err(stopped)?;
     let [run_text, predictions_text] = [&run, &predictions].map(|path| path.display().to_string());
     let device = config.device.to_string();

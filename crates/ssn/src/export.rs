@@ -1,28 +1,18 @@
 //! Trained networks as files: bundles, TorchScript, and the authors' weights.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
-use ssn_data::Normalization;
-use ssn_eval::check_free;
+use ssn_eval::{ExportConfig, ExportFormat, ImportConfig, check_free};
 use ssn_nn::weights::{self, ImportedModel, ModelMetadata, Provenance, save, save_torchscript};
 use ssn_nn::{Execution, Model, Precision};
-use ssn_train::run::{CheckpointChoice, TrainedModel};
+use ssn_train::run::TrainedModel;
 use tch::Device;
 
 use crate::error::{Error, ErrorKind, Result};
 
 /// The edge of the patches that the authors' networks predict at once in training.
 const AUTHORS_PATCH: usize = 30;
-
-/// The format of an exported network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExportFormat {
-    /// A bundle that predictions need nothing else for.
-    Safetensors,
-    /// For other programs.
-    TorchScript,
-}
 
 /// What was exported.
 #[derive(Debug, Serialize)]
@@ -42,24 +32,20 @@ pub struct Exported {
 }
 
 /// Makes one file of a trained network; without `out`, it is named after the run.
-pub fn export(
-    model: &Path,
-    checkpoint: CheckpointChoice,
-    format: ExportFormat,
-    out: Option<PathBuf>,
-    overwrite: bool,
-) -> Result<Exported> {
-    let trained = TrainedModel::open(model, checkpoint, Execution::on(Device::Cpu, Precision::F32))?;
-    let ending = match format {
+pub fn export(config: &ExportConfig) -> Result<Exported> {
+    let execution = Execution::on(Device::Cpu, Precision::F32);
+    let trained = TrainedModel::open(&config.model, config.checkpoint, execution)?;
+    let ending = match config.format {
         ExportFormat::Safetensors => "safetensors",
         ExportFormat::TorchScript => "pt",
     };
     let about = trained.metadata.clone();
-    let written = out.unwrap_or_else(|| PathBuf::from(format!("{}.{ending}", about.provenance.run)));
-    check_free(&written, overwrite)?;
+    let named = || PathBuf::from(format!("{}.{ending}", about.provenance.run));
+    let written = config.out.clone().unwrap_or_else(named);
+    check_free(&written, config.overwrite)?;
     let (parameters, name) = (trained.model.parameters().count(), trained.id().name);
     let patch = trained.model.config().backbone.input_size(about.patch.map(|n| n as i64))?;
-    match format {
+    match config.format {
         ExportFormat::Safetensors => save(&written, &trained.model, Some(&about))?,
         ExportFormat::TorchScript => {
             let [d, h, w] = patch;
@@ -69,46 +55,32 @@ pub fn export(
     Ok(Exported { written, parameters, about, name, patch })
 }
 
-/// What weights alone do not say about a network's images.
-#[derive(Debug, Clone)]
-pub struct ImportNames {
-    /// Names of the channels, in the order of training.
-    pub channels: Vec<String>,
-    /// Names of the classes, the background first.
-    pub classes: Vec<String>,
-    /// How intensities are normalized.
-    pub normalization: Normalization,
-}
-
 /// Makes a model file of weights that were trained with the authors' PyTorch code; with names, [`predict`](crate::predict())
 /// takes it.
 ///
 /// # Errors
 /// When weights are missing: a network with holes would predict noise without saying so.
-pub fn import(
-    weights: &Path,
-    names: Option<ImportNames>,
-    out: &Path,
-    overwrite: bool,
-) -> Result<ImportedModel> {
-    if out.exists() && !overwrite {
+pub fn import(config: &ImportConfig) -> Result<ImportedModel> {
+    let ImportConfig { weights: file, out, .. } = config;
+    if out.exists() && !config.overwrite {
         let advice = "choose another name with --out, or replace it with --overwrite";
         return Err(Error::new(ErrorKind::Usage, format!("{} exists; {advice}", out.display())));
     }
-    let imported = weights::import(weights, Execution::cpu(Precision::F32))
+    let imported = weights::import(file, Execution::cpu(Precision::F32))
         .map_err(|error| Error::new(ErrorKind::BadData, error))?;
     if !imported.report.missing.is_empty() {
         let missing = imported.report.missing.join(", ");
-        let message = format!("{}: it has no weights for {missing}", weights.display());
+        let message = format!("{}: it has no weights for {missing}", file.display());
         return Err(Error::new(ErrorKind::BadData, message));
     }
-    let metadata = names.map(|names| metadata_of(weights, &imported.model, names)).transpose()?;
+    let is_named = !config.channels.is_empty() || !config.classes.is_empty();
+    let metadata = is_named.then(|| metadata_of(config, &imported.model)).transpose()?;
     save(out, &imported.model, metadata.as_ref())?;
     Ok(imported)
 }
 
-fn metadata_of(weights: &Path, model: &Model, names: ImportNames) -> Result<ModelMetadata> {
-    let ImportNames { channels, classes, normalization } = names;
+fn metadata_of(import: &ImportConfig, model: &Model) -> Result<ModelMetadata> {
+    let ImportConfig { weights, channels, classes, normalization, .. } = import.clone();
     let config = model.config();
     for (what, names, count) in
         [("channels", &channels, config.channels), ("classes", &classes, config.classes)]

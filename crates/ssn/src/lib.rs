@@ -32,22 +32,25 @@ mod train;
 mod work_folder;
 
 pub use control::Control;
-pub use demo::{Demo, DemoConfig, demo};
+pub use demo::{Demo, demo};
 pub use error::{Error, ErrorKind, Result, of_panic};
-pub use experiment::{ExperimentConfig, ExperimentOutcome, run_experiment};
-pub use export::{ExportFormat, Exported, ImportNames, export, import};
-pub use predict::{Phases, PredictConfig, Predicted, predict};
+pub use experiment::{ExperimentOutcome, run_experiment};
+pub use export::{Exported, export, import};
+pub use predict::{Phases, Predicted, predict};
 pub use ssn_core as core;
 pub use ssn_data as data;
 pub use ssn_data::DeviceChoice;
 pub use ssn_eval as eval;
-pub use ssn_eval::{EvaluateConfig, ReportConfig, SampleConfig, evaluate, report, sample};
+pub use ssn_eval::{
+    BadCases, CheckpointChoice, DemoConfig, EvaluateConfig, ExperimentConfig, ExportConfig, ExportFormat,
+    ImportConfig, LossKind, PredictConfig, ReportConfig, SampleConfig, ToyProblem, TrainConfig, evaluate,
+    report, sample,
+};
 pub use ssn_io as io;
 pub use ssn_nn as nn;
 pub use ssn_train as training;
-pub use ssn_train::LossKind;
-pub use toy::{ToyProblem, ToySolution, solve_toy};
-pub use train::{BadCases, TrainConfig, TrainedRun, check_config, train, train_parallel};
+pub use toy::{ToySolution, solve_toy};
+pub use train::{TrainedRun, check_config, train, train_parallel};
 
 /// What most programs need.
 pub mod prelude {

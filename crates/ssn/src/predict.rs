@@ -16,7 +16,7 @@ use ssn_data::parallel::available_bytes;
 use ssn_data::text::hex;
 use ssn_data::{Case, Cases, DataConfig, Dataset, LabelPolicy, Shard, Split};
 use ssn_eval::{
-    About, DistributionFile, ImagePaths, ModelId, Output, Part, PredictionRule, Predictions, StoredImage,
+    About, DistributionFile, ImagePaths, ModelId, Output, Part, PredictConfig, Predictions, StoredImage,
     StoredPrecision, ensemble_id, is_config, mixture, predict_labels, summarize,
 };
 use ssn_io::Image;
@@ -24,77 +24,15 @@ use ssn_nn::weights::ModelMetadata;
 use ssn_nn::{Execution, Precision};
 use ssn_train::inference::tiles::TileConfig;
 use ssn_train::inference::{LatentSamples, Storage, Timing, WholeImageConfig};
-use ssn_train::run::{CONFIG, CheckpointChoice, TrainedModel};
+use ssn_train::run::{CONFIG, TrainedModel};
 
 use crate::control::Control;
 use crate::device::device;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline;
-use ssn_data::DeviceChoice;
 
 /// Bytes of a GPU from which on tiles may be larger.
 const LARGE_GPU: i64 = 24 << 30;
-
-/// What is predicted, with which network, and what is written.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PredictConfig {
-    /// The folder of a run, or a bundle.
-    pub model: PathBuf,
-    /// Further ones, which predict together with it: the mixture of their distributions, as samples.
-    pub ensemble: Vec<PathBuf>,
-    /// A dataset, a config, or images; without any, the dataset of the run.
-    pub data: Vec<PathBuf>,
-    /// The part of the dataset; without it, test, and all of what `data` names.
-    pub split: Option<Part>,
-    /// The folder to write to.
-    pub out: PathBuf,
-    /// Which checkpoint of the run.
-    pub checkpoint: CheckpointChoice,
-    /// How precisely the distribution is stored.
-    pub precision: StoredPrecision,
-    /// Where to compute.
-    pub device: DeviceChoice,
-    /// The size of tiles `[d, h, w]`, for images that are too large to be computed at once.
-    pub tile: Option<[usize; 3]>,
-    /// Voxels that are computed at once.
-    pub voxels_at_once: Option<usize>,
-    /// Samples of each case of a network that draws them itself.
-    pub samples: usize,
-    /// Which one segmentation is written as the prediction.
-    pub prediction: PredictionRule,
-    /// Also write the mean probabilities and the entropy of 100 samples.
-    pub probabilities: bool,
-    /// Also write mean, diagonal and factor as NIfTI.
-    pub nifti: bool,
-    /// Predict cases again that are there already.
-    pub overwrite: bool,
-    /// The share of the cases that is predicted.
-    pub shard: Shard,
-}
-
-impl PredictConfig {
-    /// The test cases of a run's dataset, with its best checkpoint.
-    pub fn new(model: impl Into<PathBuf>, out: impl Into<PathBuf>) -> Self {
-        Self {
-            model: model.into(),
-            ensemble: vec![],
-            data: vec![],
-            split: None,
-            out: out.into(),
-            checkpoint: CheckpointChoice::Best,
-            precision: StoredPrecision::HalfFactor,
-            device: DeviceChoice::Auto,
-            tile: None,
-            voxels_at_once: None,
-            samples: 100,
-            prediction: PredictionRule::Mean,
-            probabilities: false,
-            nifti: false,
-            overwrite: false,
-            shard: Shard::WHOLE,
-        }
-    }
-}
 
 /// What was predicted.
 #[derive(Debug)]
@@ -135,7 +73,7 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
     let start = Instant::now();
     let (device, gpu) = device(config.device, control)?;
     let whole_image = tiling(config, gpu.as_ref())?;
-    let shard = config.shard;
+    let shard = config.shard.unwrap_or(Shard::WHOLE);
     let open =
         |path: &PathBuf| TrainedModel::open(path, config.checkpoint, Execution::on(device, Precision::F32));
     let trained = open(&config.model)?;

@@ -9,13 +9,12 @@ use std::time::Instant;
 use serde::Serialize;
 use ssn_core::Phase;
 use ssn_eval::figures::{Panel, png_from_svg, toy_figure};
-use ssn_eval::{check_free_or, claim};
+use ssn_eval::{LossKind, ToyProblem, check_free_or, claim};
 use ssn_io::write_atomically;
-pub use ssn_train::toy::ToyProblem;
+use ssn_train::TrainError;
 use ssn_train::toy::{
     DIAGONAL_OPTIMUM, LOW_RANK_OPTIMUM, PAPER_STEPS, ToyModel, ToyResult, label_maps, train,
 };
-use ssn_train::{LossKind, TrainError};
 
 use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result};

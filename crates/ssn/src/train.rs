@@ -5,14 +5,14 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use jiff::Timestamp;
 use ssn_core::Phase;
 use ssn_data::config::template::{batch_sections, data_sections, suggest_normalization};
 use ssn_data::text::{counted, grouped, quoted, spoken, visible};
 use ssn_data::{Dataset, FindingKind, LoaderConfig, Severity, Split, check};
-use ssn_eval::training_picture;
+use ssn_eval::{BadCases, TrainConfig, training_picture};
 use ssn_io::{Limits, read_bytes, write_atomically};
 use ssn_nn::backbones::BackboneConfig;
 use ssn_nn::communicator::{Communicator, is_root};
@@ -27,116 +27,33 @@ use tch::Device;
 use crate::control::Control;
 use crate::device::{cores, device};
 use crate::error::{Error, ErrorKind, Result};
-use ssn_data::DeviceChoice;
+use crate::text::command_line;
 
 /// Threads that prepare batches for the CPU, which is busy itself.
 const WORKERS: usize = 2;
 /// Threads that prepare batches for a GPU; more have not been needed.
 const MOST_WORKERS: usize = 16;
 
-/// What is trained, on what, and where.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TrainConfig {
-    /// The config file.
-    pub config: Option<PathBuf>,
-    /// A dataset to train on without a config file; with `resume`, where the dataset of the run lies now.
-    pub data: Option<PathBuf>,
-    /// The settings to start from, instead of those that the config names.
-    pub preset: Option<String>,
-    /// Changed settings, such as `training.steps=1000`.
-    pub settings: Vec<String>,
-    /// The seed of initial weights, batches and noise, instead of `training.seed`.
-    pub seed: Option<u64>,
-    /// The fold of a cross-validation that is for validation, instead of `data.split.fold`.
-    pub fold: Option<usize>,
-    /// The folder of the new run.
-    pub out: PathBuf,
-    /// Go on with the run in this folder; only `data`, `time_limit`, `device` and `workers` count then.
-    pub resume: Option<PathBuf>,
-    /// Save and end after this time.
-    pub time_limit: Option<Duration>,
-    /// Where to compute.
-    pub device: DeviceChoice,
-    /// Threads that prepare batches; they change no result.
-    pub workers: Option<usize>,
-    /// What happens to cases that cannot be used.
-    pub bad_cases: BadCases,
-    /// Whether a run goes on although its dataset changed since it began.
-    pub allow_changed_data: bool,
-}
-
-/// What training does about cases that cannot be used: files that are damaged or missing, labels of no class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum BadCases {
-    /// All cases are checked before, and training does not begin if one cannot be used.
-    #[default]
-    Refuse,
-    /// All cases are checked before, and those that cannot be used are left out.
-    LeaveOut,
-    /// Nothing is checked, because that was done.
-    Unchecked,
-}
-
-impl TrainConfig {
-    fn new(out: impl Into<PathBuf>) -> Self {
-        Self {
-            config: None,
-            data: None,
-            preset: None,
-            settings: vec![],
-            seed: None,
-            fold: None,
-            out: out.into(),
-            resume: None,
-            time_limit: None,
-            device: DeviceChoice::Auto,
-            workers: None,
-            bad_cases: BadCases::Refuse,
-            allow_changed_data: false,
+/// The command of a training that a config file or a run names, for messages.
+pub(crate) fn command(config: &TrainConfig) -> String {
+    let option = |name: &'static str, value: Option<String>| {
+        value.into_iter().flat_map(move |value| [name.to_owned(), value])
+    };
+    let text = |path: &PathBuf| path.display().to_string();
+    let mut words = vec!["train".to_owned()];
+    match &config.resume {
+        Some(run) => words.extend(option("--resume", Some(text(run)))),
+        None => {
+            words.extend(config.config.as_ref().map(text));
+            words.extend(option("--out", Some(text(&config.out))));
+            words.extend(option("--seed", config.seed.map(|seed| seed.to_string())));
+            words.extend(option("--preset", config.preset.clone()));
+            words.extend(config.settings.iter().flat_map(|setting| option("--set", Some(setting.clone()))));
         }
     }
-
-    /// A new run as a config file says.
-    pub fn from_file(config: impl Into<PathBuf>, out: impl Into<PathBuf>) -> Self {
-        Self { config: Some(config.into()), ..Self::new(out) }
-    }
-
-    /// A new run on a dataset, with settings that suit it.
-    pub fn from_data(data: impl Into<PathBuf>, out: impl Into<PathBuf>) -> Self {
-        Self { data: Some(data.into()), ..Self::new(out) }
-    }
-
-    /// The rest of a run.
-    pub fn resume(run: impl Into<PathBuf>) -> Self {
-        let run = run.into();
-        Self { resume: Some(run.clone()), ..Self::new(run) }
-    }
-
-    /// The command of the same training, for messages.
-    pub(crate) fn words(&self) -> Vec<String> {
-        let mut words = vec!["train".to_owned()];
-        let mut option = |name: &str, value: Option<String>| {
-            words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
-        };
-        let text = |path: &PathBuf| path.display().to_string();
-        option("--resume", self.resume.as_ref().map(text));
-        if self.resume.is_none() {
-            option("--data", self.data.as_ref().map(text));
-            option("--out", Some(text(&self.out)));
-            option("--seed", self.seed.map(|seed| seed.to_string()));
-            option("--fold", self.fold.map(|fold| fold.to_string()));
-            option("--preset", self.preset.clone());
-            self.settings.iter().for_each(|setting| option("--set", Some(setting.clone())));
-        }
-        option("--device", Some(self.device.to_string()));
-        option("--workers", self.workers.map(|workers| workers.to_string()));
-        if let Some(config) = self.config.as_ref().filter(|_| self.resume.is_none()) {
-            words.insert(1, text(config));
-        }
-        words.extend((self.bad_cases == BadCases::LeaveOut).then(|| "--skip-check".to_owned()));
-        words.extend(self.allow_changed_data.then(|| "--allow-changed-data".to_owned()));
-        words
-    }
+    words.extend(option("--device", Some(config.device.to_string())));
+    words.extend(option("--workers", config.workers.map(|workers| workers.to_string())));
+    command_line(&words)
 }
 
 /// What training came to; [`TrainedRun::outcome`] makes an error of a run that did not come to its end.
@@ -214,7 +131,7 @@ pub fn train_parallel(
     }
     log.begin(&run, &network, gpu.is_some());
     let workers = if gpu.is_some() { cores.clamp(WORKERS, MOST_WORKERS) } else { WORKERS };
-    let workers = config.workers.map_or(workers, usize::from);
+    let workers = config.workers.unwrap_or(workers);
     let loader = LoaderConfig { workers, ..LoaderConfig::default() };
     // Opening and checking the dataset count as well.
     let limit = config.time_limit.map(|limit| limit.saturating_sub(begin.elapsed()));

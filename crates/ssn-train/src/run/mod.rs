@@ -17,5 +17,6 @@ pub use folder::{CONFIG, FrozenRun, ResolvedRun, RunFolder, resolve};
 pub use inputs::RunInputs;
 pub use logs::ValidationScores;
 pub use sources::{ConfigSources, Override, RENAMED_KEYS, RunPreset};
-pub use trained::{CheckpointChoice, TrainedModel};
+pub use ssn_eval::CheckpointChoice;
+pub use trained::TrainedModel;
 pub use training_loop::{Callback, Run, StopReason, Throughput, TrainingEvent};

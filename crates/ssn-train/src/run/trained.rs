@@ -3,11 +3,10 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use ssn_core::modes::canonical;
 use ssn_data::SplitAssignment;
 use ssn_data::{Case, DataConfig, Preprocessing, SplitFile};
-use ssn_eval::{Description, DistributionFile, Kind as OutputKind, ModelId, case_seed};
+use ssn_eval::{CheckpointChoice, Description, DistributionFile, Kind as OutputKind, ModelId, case_seed};
 use ssn_nn::layers::Mode;
 use ssn_nn::model::{Execution, Model};
 use ssn_nn::weights::{LoadedModel, ModelMetadata, Provenance, load};
@@ -18,16 +17,6 @@ use super::folder::{FrozenRun, unusable};
 use crate::checkpoint::{BestValidation, Progress};
 use crate::error::{Result, TrainError, unusable_file};
 use crate::inference::{InputImage, LatentSamples, Timing, WholeImageConfig, WholeImagePrediction, predict};
-
-/// Which checkpoint of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CheckpointChoice {
-    /// The one with the best validation; without validations, the last.
-    Best,
-    /// The last.
-    Last,
-}
 
 /// A network that can be used.
 #[derive(Debug)]

@@ -21,7 +21,8 @@ use tch::Device;
 
 use crate::error::{Result, TrainError, refused, require};
 use ema::Ema;
-pub use objective::{LossConfig, LossKind};
+pub use objective::LossConfig;
+pub use ssn_eval::LossKind;
 
 /// What a step did.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_core::random::fill_normals_from;
 use ssn_data::{Batch, Grid};
+use ssn_eval::LossKind;
 use ssn_nn::distribution::LowRankNormal;
 use ssn_nn::heads::Prediction;
 use ssn_nn::layers::Mode;
@@ -16,18 +17,6 @@ use ssn_nn::space::Size;
 use tch::{Kind, Tensor};
 
 use crate::error::{Result, TrainError, require};
-
-/// What is minimized.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LossKind {
-    /// The negative log-likelihood of the targets by Monte-Carlo integration: the paper's loss.
-    #[default]
-    Likelihood,
-    /// The energy distance between soft samples and the targets: what GED² measures. With `batches.patch.rater` = `all`,
-    /// samples are compared with all raters at once.
-    Energy,
-}
 
 /// The section `[loss]`.
 ///

@@ -1,6 +1,6 @@
 //! What an experiment file says, and what is said about mistakes in it.
 
-use ssn_train::run::CheckpointChoice;
+use ssn_eval::{CheckpointChoice, ToyProblem};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -11,7 +11,6 @@ use ssn_io::{Limits, read_bytes};
 use toml::Table;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::toy::ToyProblem;
 
 /// An experiment: networks that are compared on one dataset, or the toy problem.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

@@ -8,19 +8,19 @@ use ssn_core::Steering;
 use ssn_core::progress::silent;
 use ssn_data::Split;
 use ssn_eval::{
-    DistributionFile, Draw, EvaluateConfig, Evaluated, Kind, Part, Predictions, blocks, evaluate,
+    BadCases, CheckpointChoice, DistributionFile, Draw, EvaluateConfig, Evaluated, ExperimentConfig, Kind,
+    Part, PredictConfig, Predictions, TrainConfig, blocks, evaluate,
 };
 use ssn_io::Limits;
-use ssn_train::run::CheckpointChoice;
 
+use super::network;
 use super::plan::{CONFIG, Plan, fold_settings};
 use super::record::{Drawing, Record};
-use super::{ExperimentConfig, network};
 use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result};
-use crate::predict::{PredictConfig, predict};
+use crate::predict::predict;
 use crate::text::command_line;
-use crate::train::{BadCases, TrainConfig, train};
+use crate::train::{self, train};
 use crate::work_folder::stopped;
 
 /// Cases that are predicted again, and whose samples are drawn, to see how long it takes.
@@ -124,7 +124,7 @@ impl Job {
             }
         };
         (train_config.device, train_config.workers) = (config.device, config.workers);
-        control.message(&command_line(&train_config.words()));
+        control.message(&train::command(&train_config));
         let trained = train(&train_config, control)?;
         let mut record = self.record();
         if let Some(pace) = trained.pace {

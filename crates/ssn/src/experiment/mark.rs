@@ -3,7 +3,7 @@
 //! An experiment may grow: rows, seeds and comments can be added. Where a setting changed, results would no longer
 //! belong to what the file says, so that is refused, row by row.
 
-use ssn_train::run::CheckpointChoice;
+use ssn_eval::CheckpointChoice;
 use std::fs;
 use std::path::Path;
 

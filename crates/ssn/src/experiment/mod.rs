@@ -15,7 +15,7 @@ mod table;
 mod tests;
 mod work;
 
-use std::path::PathBuf;
+use ssn_eval::ExperimentConfig;
 
 use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result};
@@ -27,48 +27,7 @@ use finished::{Finished, Run};
 use job::{Context, Job};
 use mark::ANOTHER;
 use plan::{CONFIG, EXPERIMENT, Plan};
-use ssn_data::DeviceChoice;
 use work::Done;
-
-/// What is done of an experiment file, and where.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ExperimentConfig {
-    /// The experiment file.
-    pub file: PathBuf,
-    /// The dataset, instead of the one that the file names.
-    pub data: Option<PathBuf>,
-    /// The folder for everything; without it, `experiments-out/NAME`, after the file.
-    pub out: Option<PathBuf>,
-    /// Only rows of these names, or with this in their group and name.
-    pub only: Vec<String>,
-    /// At most so many seeds of each row.
-    pub seeds: Option<usize>,
-    /// Changed settings of all trainings.
-    pub settings: Vec<String>,
-    /// The version that takes minutes, as the file describes it.
-    pub reduced: bool,
-    /// Where to compute.
-    pub device: DeviceChoice,
-    /// Threads that prepare batches.
-    pub workers: Option<usize>,
-}
-
-impl ExperimentConfig {
-    /// All of an experiment file.
-    pub fn new(file: impl Into<PathBuf>) -> Self {
-        Self {
-            file: file.into(),
-            data: None,
-            out: None,
-            only: vec![],
-            seeds: None,
-            settings: vec![],
-            reduced: false,
-            device: DeviceChoice::Auto,
-            workers: None,
-        }
-    }
-}
 
 /// What an experiment came to.
 #[derive(Debug)]

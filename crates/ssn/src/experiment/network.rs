@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use ssn_data::{LabelPolicy, Split};
+use ssn_eval::CheckpointChoice;
 use ssn_nn::{Execution, Precision};
 use ssn_train::inference::tiles::TileConfig;
 use ssn_train::inference::{LatentSamples, WholeImageConfig, never_stop};
-use ssn_train::run::{CheckpointChoice, TrainedModel};
+use ssn_train::run::TrainedModel;
 
 use crate::control::Control;
 use crate::device::device;

@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 
 use ssn_data::SyntheticConfig;
 use ssn_train::TrainError;
-use ssn_train::run::{CheckpointChoice, ConfigSources, Override, RunPreset};
+use ssn_train::run::{ConfigSources, Override, RunPreset};
 use toml::{Table, Value};
 
-use super::ExperimentConfig;
 use super::file::{Experiment, Reduced, Row};
 use super::job::Job;
 use crate::error::{Error, ErrorKind, Result};
 use crate::synthetic;
 use crate::work_folder::DATA;
 use ssn_data::text::quoted;
+use ssn_eval::{CheckpointChoice, ExperimentConfig};
 
 /// The experiment in its folder: the settings that its results depend on, which mark the folder.
 pub const EXPERIMENT: &str = "experiment.toml";
@@ -116,7 +116,7 @@ impl Plan {
         self.rows[job.row].seeds.iter().take(self.seeds).any(|&seed| seed == job.seed)
     }
 
-    /// CheckpointChoice rows are asked for: those with the name, alone or after its group; if there are none, those with it in
+    /// Which rows are asked for: those with the name, alone or after its group; if there are none, those with it in
     /// group and name. Otherwise nobody could ask for "rank 1" beside "rank 10".
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! The table of an experiment in the form of the paper's, and what its networks cost.
 
-use ssn_train::run::CheckpointChoice;
+use ssn_eval::CheckpointChoice;
 use std::fmt::Write;
 
 use ssn_data::text::csv_text;

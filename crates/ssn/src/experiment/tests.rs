@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::ExperimentConfig;
 use super::file::Experiment;
 use super::plan::Plan;
+use ssn_eval::ExperimentConfig;
 
 fn experiments() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");

@@ -1,17 +1,14 @@
 //! What the user may type.
 
-mod learning;
-
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-pub use learning::{
-    Checkpoint, DemoArgs, ExportArgs, ExportFormat, ImportArgs, PredictArgs, RunExperimentArgs, ToyArgs,
-    TrainArgs,
-};
 use ssn_data::Shard;
-use ssn_eval::{EvaluateConfig, ReportConfig, SampleConfig};
+use ssn_eval::{
+    DemoConfig, EvaluateConfig, ExperimentConfig, ExportConfig, ImportConfig, PredictConfig, ReportConfig,
+    SampleConfig, ToyProblem, TrainConfig,
+};
 
 use crate::exit::{Exit, Failure};
 
@@ -48,9 +45,17 @@ pub struct Global {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Show everything in a few minutes: train three small networks on synthetic images, sample and compare them.
-    Demo(DemoArgs),
+    #[command(
+        after_help = "OUT/report/report.html shows the networks beside each other, OUT/report-low-rank/report.html \
+                      what samples of one can do, OUT/samples.png a picture, OUT/scores.md the table. A demo that was stopped goes on where it was."
+    )]
+    Demo(DemoConfig),
     /// Learn the paper's toy problem: two label maps of 21 pixels, with and without correlation.
-    Toy(ToyArgs),
+    #[command(
+        args_override_self = true,
+        after_help = "The figure is OUT/toy.svg and OUT/toy.png, the numbers are in OUT/toy.json."
+    )]
+    Toy(ToyProblem),
     /// Look at a dataset, say what it is, and write a commented config for it.
     Init(InitArgs),
     /// Find every problem of a dataset at once, and show its figures.
@@ -59,9 +64,20 @@ pub enum Verb {
     #[command(subcommand)]
     Prepare(PrepareArgs),
     /// Train a network on a dataset; stopped at any time, it goes on with --resume.
-    Train(TrainArgs),
+    #[command(
+        after_help = "Presets: general (data of your own), small (a first look), lidc, lidc-as-coded, lidc-energy, brats, brats-60mm. Examples:\n  \
+                      ssn init DATASET && ssn train ssn.toml --out runs/first\n  \
+                      ssn train --data DATASET --set training.steps=5000\n  \
+                      ssn train --resume runs/first"
+    )]
+    Train(TrainConfig),
     /// Predict whole images: a distribution file and a label map per case.
-    Predict(PredictArgs),
+    #[command(
+        after_help = "A prediction that was stopped goes on where it was: cases whose files are there are kept. Examples:\n  \
+                      ssn predict runs/first\n  \
+                      ssn predict runs/first patient1.nii.gz patient2.nii.gz --out predictions"
+    )]
+    Predict(PredictConfig),
     /// Draw segmentations from the distributions that a network predicted; the network is not needed.
     #[command(
         after_help = "η = μ + T·w_c·(Σ_q g_q·ε_q·P_q + √D·ε): T is --temperature, w_c a --class-scale, g_q a \
@@ -79,7 +95,14 @@ pub enum Verb {
     )]
     Evaluate(EvaluateArgs),
     /// Train, predict and score every row of an experiment file, and write a table like the paper's.
-    RunExperiment(RunExperimentArgs),
+    #[command(
+        after_help = "OUT/table.md is the table, OUT/results.json holds every figure of every run. An experiment that was \
+                      stopped goes on with the same command: what is trained, predicted and scored is kept. Examples:\n  \
+                      ssn run-experiment experiments/lidc.toml --reduced\n  \
+                      ssn run-experiment experiments/lidc.toml --data lidc.pickle --device cuda\n  \
+                      ssn run-experiment experiments/lidc.toml --data lidc.pickle --only low-rank --seeds 1"
+    )]
+    RunExperiment(ExperimentConfig),
     /// Show predictions or runs in one HTML file: scores, curves, samples, modes, best and worst cases.
     #[command(
         after_help = "Writes OUT/report.html and OUT/figures. Scores are those of `ssn evaluate`, where it was run before. The \
@@ -92,9 +115,16 @@ pub enum Verb {
     /// Steer predicted distributions in the browser, or make a page of them that works without a server.
     View(ViewArgs),
     /// Make one file of a trained network: a bundle for `ssn predict`, or TorchScript for other programs.
-    Export(ExportArgs),
+    Export(ExportConfig),
     /// Make a model file of weights that were trained with the authors' PyTorch code.
-    Import(ImportArgs),
+    #[command(
+        args_override_self = true,
+        after_help = "`ssn predict` takes the model if its channels and classes have names. Example, for images that the authors' \
+                      preprocessing wrote:\n  \
+                      ssn import model.pt --channels flair,t1,t1ce,t2 --classes background,NET,oedema,enhancing\n  \
+                      ssn predict model.safetensors data_index_test.csv --out predictions"
+    )]
+    Import(ImportConfig),
     /// Show versions, CPU and GPUs, where libtorch is, and what CUDA lacks.
     Info,
 }
