@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use ssn_data::Shard;
 use ssn_eval::{
-    DemoConfig, EvaluateConfig, ExperimentConfig, ExportConfig, ImportConfig, PredictConfig, ReportConfig,
-    SampleConfig, ToyProblem, TrainConfig,
+    DemoConfig, ErrorKind, EvaluateConfig, ExperimentConfig, ExportConfig, ImportConfig, PredictConfig,
+    ReportConfig, SampleConfig, ToyProblem, TrainConfig,
 };
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 
 /// Stochastic segmentation networks: one forward pass, any number of coherent segmentations.
 #[derive(Debug, Parser)]
@@ -157,7 +157,7 @@ impl EvaluateArgs {
             Some((text, Ok(_))) => {
                 let message =
                     format!("--samples {text}: it must be 1 to {MOST_SAMPLES}, a folder or a pattern");
-                return Err(Failure::new(Exit::Usage, message));
+                return Err(Failure::new(ErrorKind::Usage, message));
             }
             Some((text, Err(_))) => config.other.samples = Some(PathBuf::from(text)),
         }

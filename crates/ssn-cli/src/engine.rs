@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
+use ssn_eval::ErrorKind;
 
 /// The name of the other program.
 pub const ENGINE: &str = "ssn-engine";
@@ -51,7 +52,7 @@ pub fn check_config(config: &Path) -> Option<Result<(), String>> {
 pub fn hand_over() -> Failure {
     let Some(engine) = engine_path() else {
         return Failure::new(
-            Exit::Unavailable,
+            ErrorKind::Unavailable,
             format!(
                 "this verb needs the program {ENGINE} beside ssn, and it is not there; build both with \
                  `cargo xtask setup` and `cargo build --release`"
@@ -59,9 +60,12 @@ pub fn hand_over() -> Failure {
         );
     };
     if let Some(problem) = Libtorch::of(&engine).problem() {
-        return Failure::new(Exit::Unavailable, format!("{} cannot start: {problem}", engine.display()));
+        return Failure::new(ErrorKind::Unavailable, format!("{} cannot start: {problem}", engine.display()));
     }
-    Failure::new(Exit::Internal, format!("cannot start {}: {}", engine.display(), command(&engine).exec()))
+    Failure::new(
+        ErrorKind::Internal,
+        format!("cannot start {}: {}", engine.display(), command(&engine).exec()),
+    )
 }
 
 /// The variable by which glibc's allocator is tuned.

@@ -15,71 +15,31 @@ use ssn_data::DataError;
 use ssn_data::text::visible;
 use ssn_eval::{ErrorKind, EvalError};
 
-/// Exit codes of `ssn` and `ssn-engine`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Exit {
-    /// All went well.
-    Ok = 0,
-    /// A check ran and found problems.
-    ProblemsFound = 1,
-    /// The arguments make no sense.
-    Usage = 2,
-    /// A file or dataset cannot be used.
-    BadData = 65,
-    /// Something the command needs is not installed, such as libtorch.
-    Unavailable = 69,
-    /// A defect of the program.
-    Internal = 70,
-    /// Reading or writing failed, the disk is full, or the GPU stopped working.
-    Io = 74,
-    /// Stopped on request; the same command with `--resume` goes on.
-    Stopped = 75,
-    /// The computation met values that are not finite, and was rolled back.
-    NonFinite = 76,
-    /// The machine or the device has too little memory.
-    OutOfMemory = 77,
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
-    }
-}
-
-impl From<ErrorKind> for Exit {
-    fn from(kind: ErrorKind) -> Self {
-        match kind {
-            ErrorKind::ProblemsFound => Self::ProblemsFound,
-            ErrorKind::Usage => Self::Usage,
-            ErrorKind::BadData => Self::BadData,
-            ErrorKind::Unavailable => Self::Unavailable,
-            ErrorKind::Internal => Self::Internal,
-            ErrorKind::Io => Self::Io,
-            ErrorKind::Stopped => Self::Stopped,
-            ErrorKind::NonFinite => Self::NonFinite,
-            ErrorKind::OutOfMemory => Self::OutOfMemory,
-        }
-    }
-}
-
 /// A command that failed: the code to exit with and what to tell the user.
 #[derive(Debug)]
 pub struct Failure {
-    /// The exit code.
-    pub exit: Exit,
-    /// What happened, and what to do.
+    /// The kind, whose number is the exit code.
+    pub kind: ErrorKind,
+    /// What happened, and what to do; empty if the user was told already.
     pub message: String,
 }
 
 impl Failure {
-    /// A failure with its code and its sentence.
-    pub fn new(exit: Exit, message: impl Display) -> Self {
-        Self { exit, message: message.to_string() }
+    /// A failure with its kind and its sentence.
+    pub fn new(kind: ErrorKind, message: impl Display) -> Self {
+        Self { kind, message: message.to_string() }
     }
 
-    /// Tells the user on standard error; it is the last that is told.
+    /// The end of a command that has told what is wrong, or leaves that to another process: the exit code alone.
+    pub fn told(kind: ErrorKind) -> Self {
+        Self { kind, message: String::new() }
+    }
+
+    /// Tells the user on standard error, unless that was done; it is the last that is told.
     pub fn tell(&self) {
+        if self.message.is_empty() {
+            return;
+        }
         *IS_TOLD.lock().unwrap_or_else(PoisonError::into_inner) = true;
         tell(&format!("error: {}", self.message));
     }
@@ -87,7 +47,7 @@ impl Failure {
     /// Tells the user on standard error and gives the exit code.
     pub fn report(&self) -> ExitCode {
         self.tell();
-        self.exit.into()
+        ExitCode::from(self.kind as u8)
     }
 }
 
@@ -96,7 +56,7 @@ macro_rules! from_eval_errors {
         impl From<$error> for Failure {
             fn from(error: $error) -> Self {
                 let error = EvalError::from(error);
-                Self::new(error.kind().into(), error)
+                Self::new(error.kind(), error)
             }
         }
     )*};
@@ -121,7 +81,7 @@ pub mod style {
 pub fn exit_where_memory_ends() {
     let always = Arc::new(AtomicBool::new(true));
     // Where this cannot be arranged, the program ends as any other.
-    let _ = register_conditional_shutdown(SIGABRT, Exit::OutOfMemory as i32, always);
+    let _ = register_conditional_shutdown(SIGABRT, ErrorKind::OutOfMemory as i32, always);
 }
 
 /// Whether the end of the command was told.
@@ -190,12 +150,13 @@ pub fn wrapped(text: &str, width: usize) -> String {
 
 /// A value as JSON, as files hold it and `--json` prints it.
 pub fn json(value: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::new(Exit::Internal, error))?;
+    let text =
+        serde_json::to_string_pretty(value).map_err(|error| Failure::new(ErrorKind::Internal, error))?;
     Ok(text + "\n")
 }
 
 /// Writes findings and other sentences to standard output, in lines that fit a terminal.
-pub fn print_sentences(text: &str) -> Result<Exit, Failure> {
+pub fn print_sentences(text: &str) -> Result<(), Failure> {
     let text = visible(text);
     let line = |line: &str| match width_of(&std::io::stdout()) {
         Some(width) => colored(&wrapped(line, width)) + "\n",
@@ -206,16 +167,16 @@ pub fn print_sentences(text: &str) -> Result<Exit, Failure> {
 
 /// Writes a result to standard output, with what would steer a terminal made visible. A reader that has seen enough, such as
 /// `head`, is no error.
-pub fn print(text: &str) -> Result<Exit, Failure> {
+pub fn print(text: &str) -> Result<(), Failure> {
     write_out(&visible(text))
 }
 
-fn write_out(text: &str) -> Result<Exit, Failure> {
+fn write_out(text: &str) -> Result<(), Failure> {
     match anstream::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(Exit::Io, format!("cannot write to standard output: {error}")))
+            Err(Failure::new(ErrorKind::Io, format!("cannot write to standard output: {error}")))
         }
-        _ => Ok(Exit::Ok),
+        _ => Ok(()),
     }
 }
 

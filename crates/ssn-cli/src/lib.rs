@@ -12,4 +12,4 @@ pub mod threads;
 pub mod verbs;
 
 pub use args::{Cli, Verb};
-pub use exit::{Exit, Failure};
+pub use exit::Failure;

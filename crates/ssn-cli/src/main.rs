@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use ssn_cli::exit::{Exit, Failure, exit_where_memory_ends};
+use ssn_cli::exit::{Failure, exit_where_memory_ends};
 use ssn_cli::verbs::{check, evaluate, info, init, prepare, report, sample, view};
 use ssn_cli::{Cli, Verb, engine, threads};
 use ssn_eval::check_memory;
@@ -12,7 +12,7 @@ fn main() -> ExitCode {
     exit_where_memory_ends();
     let cli = Cli::parse();
     match begin().and_then(|()| run(&cli)) {
-        Ok(exit) => exit.into(),
+        Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
 }
@@ -28,7 +28,7 @@ fn begin() -> Result<(), Failure> {
     Ok(has_memory()?)
 }
 
-fn run(cli: &Cli) -> Result<Exit, Failure> {
+fn run(cli: &Cli) -> Result<(), Failure> {
     match &cli.verb {
         Verb::Info => info::run(cli.global.json),
         Verb::Init(args) => init::run(args, &cli.global),

@@ -8,7 +8,8 @@ use std::thread::{self, JoinHandle};
 use rayon::{ThreadBuilder, ThreadPoolBuilder};
 use rustix::process::{Resource, getrlimit};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
+use ssn_eval::ErrorKind;
 
 /// Threads for other things: the line of progress, the packages of the viewer and its browser.
 const OTHERS: usize = 3;
@@ -50,7 +51,7 @@ pub fn start() -> Result<(), Failure> {
             "the system lets this program start no threads ({error}); end other programs, or raise the limits `ulimit -u` and \
              `ulimit -v`"
         );
-        Failure::new(Exit::OutOfMemory, message)
+        Failure::new(ErrorKind::OutOfMemory, message)
     })?;
     // Those for other things are given back, and are sure to be had again.
     for Waiting { thread, work } in waiting.split_off(waiting.len() - OTHERS) {
@@ -63,7 +64,7 @@ pub fn start() -> Result<(), Failure> {
         next.work.send(worker).map_err(|_| io::ErrorKind::BrokenPipe.into())
     };
     let built = ThreadPoolBuilder::new().num_threads(count).spawn_handler(give).build_global();
-    built.map_err(|error| Failure::new(Exit::Internal, error))
+    built.map_err(|error| Failure::new(ErrorKind::Internal, error))
 }
 
 /// How many threads have room in a limited address space, as by `ulimit -v`: the allocator of glibc reserves a part of it for

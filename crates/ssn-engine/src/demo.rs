@@ -5,7 +5,7 @@ use ssn::{Control, Demo, DemoConfig, demo};
 use ssn_cli::args::Global;
 use ssn_cli::exit::print;
 use ssn_cli::verbs::view::export_page;
-use ssn_cli::{Exit, Failure, progress};
+use ssn_cli::{Failure, progress};
 
 use crate::failure::failure;
 use crate::signals;
@@ -14,7 +14,7 @@ use crate::signals;
 const VIEWER: &str = "viewer.html";
 
 /// Runs the verb.
-pub fn run(config: &DemoConfig, global: &Global) -> Result<Exit, Failure> {
+pub fn run(config: &DemoConfig, global: &Global) -> Result<(), Failure> {
     let (stop, show) = (signals::stop_flag("step")?, progress::show(global.quiet));
     let Demo { table, json, comparison, detail, predictions, seconds } =
         demo(config, Control { progress: &show, stop: &stop }).map_err(failure)?;

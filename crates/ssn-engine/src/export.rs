@@ -5,13 +5,13 @@ use std::fmt::Write;
 use serde_json::json;
 use ssn::{ExportConfig, ExportFormat, ImportConfig, export};
 use ssn_cli::args::Global;
-use ssn_cli::exit::{Exit, Failure, json, print};
+use ssn_cli::exit::{Failure, json, print};
 use ssn_nn::HeadConfig;
 
 use crate::failure::failure;
 
 /// Runs `ssn export`.
-pub fn run(config: &ExportConfig, global: &Global) -> Result<Exit, Failure> {
+pub fn run(config: &ExportConfig, global: &Global) -> Result<(), Failure> {
     let exported = export(config).map_err(failure)?;
     if global.json {
         return print(&json(&exported)?);
@@ -31,7 +31,7 @@ pub fn run(config: &ExportConfig, global: &Global) -> Result<Exit, Failure> {
 }
 
 /// Runs `ssn import`.
-pub fn import(config: &ImportConfig, global: &Global) -> Result<Exit, Failure> {
+pub fn import(config: &ImportConfig, global: &Global) -> Result<(), Failure> {
     let [channels, classes] = [&config.channels, &config.classes].map(|names| match names.as_slice() {
         [] => String::new(),
         names => format!(" ({})", names.join(", ")),

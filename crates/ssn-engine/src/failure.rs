@@ -5,5 +5,5 @@ use ssn_cli::Failure;
 
 /// The failure for an error of the library.
 pub fn failure(error: Error) -> Failure {
-    Failure::new(error.kind.into(), error.message)
+    Failure::new(error.kind, error.message)
 }

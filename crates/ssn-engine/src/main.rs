@@ -15,9 +15,10 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use ssn::ErrorKind;
 use ssn_cli::engine::EngineInfo;
 use ssn_cli::exit::{json, print};
-use ssn_cli::{Cli, Exit, Failure, Verb};
+use ssn_cli::{Cli, Failure, Verb};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -31,16 +32,14 @@ fn main() -> ExitCode {
     // A panic is a defect of this program, and ends like one: the message is above, the code is documented.
     let outcome = std::panic::catch_unwind(|| run(&cli))
         .unwrap_or_else(|panic| Err(failure::failure(ssn::of_panic(&*panic))));
-    let exit = outcome.unwrap_or_else(|failure| {
-        failure.tell();
-        failure.exit
-    });
+    let failure = outcome.err();
+    failure.iter().for_each(Failure::tell);
     // What libtorch takes apart at the end of a process is gone with it anyway, a tenth of a second sooner.
     let _ = std::io::stdout().flush();
-    signal_hook::low_level::exit(exit as i32)
+    signal_hook::low_level::exit(failure.map_or(0, |failure| failure.kind as i32))
 }
 
-fn run(cli: &Cli) -> Result<Exit, Failure> {
+fn run(cli: &Cli) -> Result<(), Failure> {
     ssn::training::warm_up_vector_math();
     match &cli.verb {
         Verb::Demo(args) => demo::run(args, &cli.global),
@@ -52,12 +51,12 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Verb::Import(args) => export::import(args, &cli.global),
         Verb::Info => print(&json(&EngineInfo { cuda_part: ssn_cuda::is_built() })?),
         // What the dataset has is checked by `ssn` itself.
-        Verb::Check(args) => ssn::check_config(&args.dataset).map(|()| Exit::Ok).map_err(failure::failure),
+        Verb::Check(args) => ssn::check_config(&args.dataset).map_err(failure::failure),
         Verb::Init(_)
         | Verb::Prepare(_)
         | Verb::Sample(_)
         | Verb::Evaluate(_)
         | Verb::Report(_)
-        | Verb::View(_) => Err(Failure::new(Exit::Usage, "this verb needs no engine; call it as `ssn`")),
+        | Verb::View(_) => Err(Failure::new(ErrorKind::Usage, "this verb needs no engine; call it as `ssn`")),
     }
 }

@@ -4,13 +4,13 @@ use serde_json::json;
 use ssn::{Control, Phases, PredictConfig, Predicted, predict};
 use ssn_cli::args::Global;
 use ssn_cli::exit::print;
-use ssn_cli::{Exit, Failure, progress, shard};
+use ssn_cli::{Failure, progress, shard};
 
 use crate::failure::failure;
 use crate::signals;
 
 /// Runs the verb.
-pub fn run(config: &PredictConfig, global: &Global) -> Result<Exit, Failure> {
+pub fn run(config: &PredictConfig, global: &Global) -> Result<(), Failure> {
     let (stop, show) = (signals::stop_flag("tile")?, progress::show(global.quiet));
     let shard = shard::choose(config.shard, global.quiet);
     let config = PredictConfig { shard: Some(shard), ..config.clone() };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ssn::ErrorKind;
 use ssn_cli::Failure;
 use ssn_nn::communicator::Communicator;
 
@@ -25,7 +26,7 @@ impl World {
         if found != launched.size {
             // Each would train a network of its own.
             return Err(Failure::new(
-                ssn_cli::Exit::Unavailable,
+                ErrorKind::Unavailable,
                 format!(
                     "a launcher started {} processes, but MPI sees {found} of them: start them with the mpirun of the MPI that \
                      ssn-engine was built with, or by `srun --mpi=pmix`",
@@ -42,7 +43,7 @@ impl World {
         match ssn::data::launched() {
             None => Ok(None),
             Some(launched) => Err(Failure::new(
-                ssn_cli::Exit::Unavailable,
+                ErrorKind::Unavailable,
                 format!(
                     "a launcher started {} processes, but this ssn-engine was built without MPI; build it with \
                      `cargo build --release --package ssn-engine --features mpi`, or start one process",
@@ -64,7 +65,7 @@ impl World {
     pub fn end_all(&self, failure: &Failure) -> ! {
         failure.tell();
         #[cfg(feature = "mpi")]
-        self.mpi.abort(failure.exit as i32);
+        self.mpi.abort(failure.kind as i32);
         #[cfg(not(feature = "mpi"))]
         match self.mpi {}
     }

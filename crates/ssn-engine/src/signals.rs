@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
-use ssn_cli::{Exit, Failure, progress};
+use ssn::ErrorKind;
+use ssn_cli::{Failure, progress};
 
 /// Set for a process under a supervisor, which ends with it.
 pub const SUPERVISED: &str = "SSN_SUPERVISED";
@@ -24,14 +25,14 @@ const STOPS_WITH_STDIN: &str = "SSN_STOPS_WITH_STDIN";
 
 /// A flag that becomes true with the first signal. The user is told at once that work stops after this `item`.
 pub fn stop_flag(item: &'static str) -> Result<Arc<AtomicBool>, Failure> {
-    register(item).map_err(|error| Failure::new(Exit::Internal, error))
+    register(item).map_err(|error| Failure::new(ErrorKind::Internal, error))
 }
 
 fn register(item: &'static str) -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     if std::env::var_os(SUPERVISED).is_none() {
         // Handlers run in this order: the first signal finds the flag still down.
-        flag::register_conditional_shutdown(SIGINT, Exit::Stopped as i32, stop.clone())?;
+        flag::register_conditional_shutdown(SIGINT, ErrorKind::Stopped as i32, stop.clone())?;
     }
     for signal in [SIGINT, SIGTERM, SIGUSR1] {
         flag::register(signal, stop.clone())?;

@@ -12,7 +12,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
-use ssn_cli::{Exit, Failure};
+use ssn::ErrorKind;
+use ssn_cli::Failure;
 
 use crate::signals::{self, SUPERVISED};
 
@@ -25,7 +26,7 @@ const LAST_CALL: Duration = Duration::from_secs(20);
 /// Runs this program again as a rank and gives its exit code; nothing if this is the rank.
 pub fn supervised() -> Result<Option<ExitCode>, Failure> {
     let failed =
-        |error: io::Error| Failure::new(Exit::Internal, format!("a rank cannot be started: {error}"));
+        |error: io::Error| Failure::new(ErrorKind::Internal, format!("a rank cannot be started: {error}"));
     if std::env::var_os(SUPERVISED).is_some() {
         // Without its supervisor nobody would end it.
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| failed(error.into()))?;
@@ -60,9 +61,9 @@ pub fn supervised() -> Result<Option<ExitCode>, Failure> {
     match (status.code(), status.signal()) {
         (Some(code), _) => Ok(Some(ExitCode::from(code as u8))),
         // The rank that is gone has told why.
-        (None, _) if called.is_some() => Ok(Some(ExitCode::from(Exit::Stopped as u8))),
+        (None, _) if called.is_some() => Ok(Some(ExitCode::from(ErrorKind::Stopped as u8))),
         (None, signal) => Err(Failure::new(
-            Exit::Stopped,
+            ErrorKind::Stopped,
             format!(
                 "a rank was killed (signal {}), and the others cannot go on without it; go on with `ssn train --resume` and the \
                  folder of the run, over any number of ranks",

@@ -3,12 +3,12 @@
 use ssn::{Control, ToyProblem, solve_toy};
 use ssn_cli::args::Global;
 use ssn_cli::exit::print;
-use ssn_cli::{Exit, Failure, progress};
+use ssn_cli::{Failure, progress};
 
 use crate::failure::failure;
 
 /// Runs the verb.
-pub fn run(problem: &ToyProblem, global: &Global) -> Result<Exit, Failure> {
+pub fn run(problem: &ToyProblem, global: &Global) -> Result<(), Failure> {
     let show = progress::show(global.quiet);
     let solution = solve_toy(problem, Control { progress: &show, ..Control::default() }).map_err(failure)?;
     print(&if global.json {

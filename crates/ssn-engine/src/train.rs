@@ -7,7 +7,7 @@ use serde_json::json;
 use ssn::{Control, TrainConfig, TrainedRun, of_panic, train_parallel};
 use ssn_cli::args::Global;
 use ssn_cli::exit::print;
-use ssn_cli::{Exit, Failure, progress};
+use ssn_cli::{Failure, progress};
 use ssn_nn::communicator::is_root;
 
 use crate::failure::failure;
@@ -15,7 +15,7 @@ use crate::ranks::World;
 use crate::signals;
 
 /// Runs the verb.
-pub fn run(config: &TrainConfig, global: &Global) -> Result<Exit, Failure> {
+pub fn run(config: &TrainConfig, global: &Global) -> Result<(), Failure> {
     let begin = Instant::now();
     let world = World::join()?;
     let ranks = world.as_ref().map(World::ranks);
@@ -29,10 +29,10 @@ pub fn run(config: &TrainConfig, global: &Global) -> Result<Exit, Failure> {
         (Err(failure), Some(world)) => world.end_all(&failure),
         (trained, _) => trained?,
     };
-    let outcome = trained.outcome().map(|()| Exit::Ok).map_err(failure);
+    let outcome = trained.outcome().map_err(failure);
     if !is_root {
         // The first rank tells; all end with its code.
-        return Ok(outcome.unwrap_or_else(|failure| failure.exit));
+        return outcome.map_err(|failure| Failure::told(failure.kind));
     }
     let TrainedRun { path, ended, steps, best, .. } = trained;
     print(&if global.json {

@@ -10,27 +10,29 @@ use thiserror::Error;
 /// The result of every fallible function of this crate.
 pub type Result<T, E = EvalError> = std::result::Result<T, E>;
 
-/// What kind of error it is, here and in the crates above, up to `ssn`, which has it as its own.
+/// What kind of error it is, here and in the crates above, up to `ssn`, which has it as its own. Its number is the exit code of
+/// programs that end with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum ErrorKind {
     /// A check of a dataset found problems.
-    ProblemsFound,
+    ProblemsFound = 1,
     /// Settings that make no sense.
-    Usage,
+    Usage = 2,
     /// A file or dataset that cannot be used.
-    BadData,
-    /// Something that is needed is not installed, such as CUDA.
-    Unavailable,
+    BadData = 65,
+    /// Something that is needed is not installed, such as libtorch or CUDA.
+    Unavailable = 69,
     /// A defect of the program.
-    Internal,
+    Internal = 70,
     /// Reading or writing failed, the disk is full, or the GPU stopped working.
-    Io,
+    Io = 74,
     /// Stopped on request; the same call goes on, and a training with `resume`.
-    Stopped,
+    Stopped = 75,
     /// The computation met values that are not finite.
-    NonFinite,
-    /// The device has too little memory.
-    OutOfMemory,
+    NonFinite = 76,
+    /// The machine or the device has too little memory.
+    OutOfMemory = 77,
 }
 
 /// A file, a folder or values that cannot be used.

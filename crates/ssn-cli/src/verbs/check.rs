@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use ssn_data::{DataConfig, Dataset, Finding, FindingKind, check};
+use ssn_eval::ErrorKind;
 
 use crate::args::{CheckArgs, Global};
 use crate::engine::{self, ENGINE};
-use crate::exit::{Exit, Failure, json, print, print_sentences};
+use crate::exit::{Failure, json, print, print_sentences};
 use crate::progress;
 use ssn_core::Phase;
 
 /// Checks a dataset, or the one that a config names.
-pub fn run(args: &CheckArgs, global: &Global) -> Result<Exit, Failure> {
+pub fn run(args: &CheckArgs, global: &Global) -> Result<(), Failure> {
     let (dataset, parts) = if ssn_eval::is_config(&args.dataset) {
         let config = DataConfig::read(&args.dataset)?;
         let mut dataset = config.open()?;
@@ -31,8 +32,9 @@ pub fn run(args: &CheckArgs, global: &Global) -> Result<Exit, Failure> {
     match global.json {
         true => print(&json(&report)?)?,
         false => print_sentences(&report.to_string())?,
-    };
-    Ok(if report.is_clean() { Exit::Ok } else { Exit::ProblemsFound })
+    }
+    // The report tells of them.
+    if report.is_clean() { Ok(()) } else { Err(Failure::told(ErrorKind::ProblemsFound)) }
 }
 
 /// What is wrong with the sections of a config that say how a network is trained, which are the engine's.

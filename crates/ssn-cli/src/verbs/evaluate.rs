@@ -3,11 +3,11 @@
 use ssn_eval::{Evaluated, evaluate_shard};
 
 use crate::args::{EvaluateArgs, Global};
-use crate::exit::{Exit, Failure, json, print};
+use crate::exit::{Failure, json, print};
 use crate::{progress, shard};
 
 /// Scores the cases of a shard, and prints the table once all are scored.
-pub fn run(args: &EvaluateArgs, global: &Global) -> Result<Exit, Failure> {
+pub fn run(args: &EvaluateArgs, global: &Global) -> Result<(), Failure> {
     let shard = shard::choose(args.shard, global.quiet);
     let evaluated = evaluate_shard(&args.config()?, shard, &progress::show(global.quiet))?;
     print(&match (evaluated, global.json) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::engine::{EngineInfo, LIBTORCH_VERSION, Libtorch, engine_path, libraries_of};
-use crate::exit::{Exit, Failure, json, print};
+use crate::exit::{Failure, json, print};
 
 /// The library that computations on a GPU need, loaded on demand.
 const LIBTORCH_CUDA: &str = "libtorch_cuda.so";
@@ -45,7 +45,7 @@ struct Cuda {
 }
 
 /// Prints the information, as text or as JSON.
-pub fn run(as_json: bool) -> Result<Exit, Failure> {
+pub fn run(as_json: bool) -> Result<(), Failure> {
     let info = gather();
     print(&if as_json { json(&info)? } else { describe(&info) })
 }

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use ssn_data::config::template::{batch_sections, data_sections, describe, suggest_normalization};
 use ssn_data::{Case, Dataset, Layout};
+use ssn_eval::ErrorKind;
 use ssn_io::write_atomically;
 
 use crate::args::{Global, InitArgs};
-use crate::exit::{Exit, Failure, json, print};
+use crate::exit::{Failure, json, print};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -25,13 +26,13 @@ struct Found<'a> {
 }
 
 /// Recognizes the dataset, writes the config, and prints what was found.
-pub fn run(args: &InitArgs, global: &Global) -> Result<Exit, Failure> {
+pub fn run(args: &InitArgs, global: &Global) -> Result<(), Failure> {
     ssn_eval::check_free(&args.out, args.overwrite)?;
     let dataset = Dataset::open(&args.dataset)?;
     let first = dataset.first_readable()?;
     let text = general_config(&dataset, &path_from(&args.out, &args.dataset), &first);
     write_atomically(&args.out, |out| out.write_all(text.as_bytes()))
-        .map_err(|error| Failure::new(Exit::Io, error))?;
+        .map_err(|error| Failure::new(ErrorKind::Io, error))?;
     let left_out: Vec<String> = dataset.left_out().into_iter().map(|finding| finding.reason).collect();
     if global.json {
         let found = Found {

@@ -3,26 +3,27 @@
 use ssn_data::CACHE_ENDING;
 use ssn_data::Dataset;
 use ssn_data::prepare::{BRATS_CONFIG, BratsOptions, brats, lidc};
+use ssn_eval::ErrorKind;
 
 use crate::args::{BratsArgs, Global, LidcArgs, PrepareArgs};
-use crate::exit::{Exit, Failure, print};
+use crate::exit::{Failure, print};
 use crate::progress;
 use crate::shard;
 use crate::verbs::init::config_head;
 use ssn_core::Phase;
 
 /// Prepares a dataset.
-pub fn run(args: &PrepareArgs, global: &Global) -> Result<Exit, Failure> {
+pub fn run(args: &PrepareArgs, global: &Global) -> Result<(), Failure> {
     match args {
         PrepareArgs::Brats(args) => run_brats(args, global),
         PrepareArgs::Lidc(args) => run_lidc(args, global),
     }
 }
 
-fn run_brats(args: &BratsArgs, global: &Global) -> Result<Exit, Failure> {
+fn run_brats(args: &BratsArgs, global: &Global) -> Result<(), Failure> {
     let dataset = Dataset::open(&args.dataset)?;
     std::fs::create_dir_all(&args.out).map_err(|error| {
-        Failure::new(Exit::Io, format!("cannot create the folder {}: {error}", args.out.display()))
+        Failure::new(ErrorKind::Io, format!("cannot create the folder {}: {error}", args.out.display()))
     })?;
     let shard = shard::choose(args.shard, global.quiet);
     let (head, overwrite) = (config_head(false, "brats"), args.overwrite);
@@ -58,10 +59,10 @@ fn run_brats(args: &BratsArgs, global: &Global) -> Result<Exit, Failure> {
     ))
 }
 
-fn run_lidc(args: &LidcArgs, global: &Global) -> Result<Exit, Failure> {
+fn run_lidc(args: &LidcArgs, global: &Global) -> Result<(), Failure> {
     if !args.out.to_string_lossy().ends_with(CACHE_ENDING) {
         let message = format!("--out is {}, but its name must end in {CACHE_ENDING}", args.out.display());
-        return Err(Failure::new(Exit::Usage, message));
+        return Err(Failure::new(ErrorKind::Usage, message));
     }
     ssn_eval::check_free(&args.out, args.overwrite)?;
     let dataset = Dataset::open(&args.dataset)?;

@@ -5,11 +5,11 @@ use ssn_data::text::counted;
 use ssn_eval::{SampleConfig, SampledFiles, sample};
 
 use crate::args::Global;
-use crate::exit::{Exit, Failure, json, print};
+use crate::exit::{Failure, json, print};
 use crate::progress;
 
 /// Draws samples of every file and writes them.
-pub fn run(config: &SampleConfig, global: &Global) -> Result<Exit, Failure> {
+pub fn run(config: &SampleConfig, global: &Global) -> Result<(), Failure> {
     let SampledFiles { cases, rows, table } = sample(config, &progress::show(global.quiet))?;
     if global.json {
         return print(&json(&json!({ "out": config.out, "seed": config.seed, "samples": rows }))?);

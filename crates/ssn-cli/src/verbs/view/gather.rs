@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use ssn_data::text::listed;
 use ssn_data::{Dataset, LabelPolicy, nearest};
 use ssn_eval::predictions::ABOUT_FILE;
-use ssn_eval::{About, CaseScores, Description, DistributionFile, Found, Part, Predictions};
+use ssn_eval::{About, CaseScores, Description, DistributionFile, ErrorKind, Found, Part, Predictions};
 use ssn_io::Limits;
 use ssn_view::{Headline, Packing, Picture, Rater, ViewCase, package};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use ssn_eval::evaluation::{check_classes, load_with_image, open, open_of, places, written_scores};
 
 /// A dataset, and the place in it of each case that it has.
@@ -118,7 +118,7 @@ fn chosen(found: Vec<Found>, names: &[String], input: &Path) -> Result<Vec<Found
                 None => format!("it has {}", listed(&known().collect::<Vec<_>>(), 5)),
             };
             let message = format!("there is no case {name:?} in {}; {hint}", input.display());
-            return Err(Failure::new(Exit::Usage, message));
+            return Err(Failure::new(ErrorKind::Usage, message));
         }
     }
     let wanted = |case: &Found| names.is_empty() || names.iter().any(|name| name == case.id());

@@ -7,16 +7,17 @@ use std::path::Path;
 
 use serde::Serialize;
 use ssn_data::text::counted;
+use ssn_eval::ErrorKind;
 use ssn_view::{ExportCase, Exported, Library, Listed, Packing, Server, ServerLimits, ViewError, export};
 
 use crate::args::{Global, ViewArgs};
-use crate::exit::{Exit, Failure, json, print, tell};
+use crate::exit::{Failure, json, print, tell};
 use crate::progress;
 use gather::Gathered;
 use ssn_core::{OnProgress, Phase};
 
 /// Serves the cases until it is stopped, or writes them to a file.
-pub fn run(args: &ViewArgs, global: &Global) -> Result<Exit, Failure> {
+pub fn run(args: &ViewArgs, global: &Global) -> Result<(), Failure> {
     check_host(args)?;
     if let Some(path) = &args.export {
         ssn_eval::check_free_or(path, args.overwrite, "choose another name")?;
@@ -40,7 +41,7 @@ struct Serving<'a> {
     port: u16,
 }
 
-fn serve(args: &ViewArgs, gathered: Gathered, global: &Global) -> Result<Exit, Failure> {
+fn serve(args: &ViewArgs, gathered: Gathered, global: &Global) -> Result<(), Failure> {
     let count = gathered.found.len();
     let title = gathered.title.clone();
     let server = Server::bind(args.host, args.port.unwrap_or(0), library(gathered), ServerLimits::default())?;
@@ -63,7 +64,7 @@ fn serve(args: &ViewArgs, gathered: Gathered, global: &Global) -> Result<Exit, F
             browser::open(server);
         }
     })?;
-    Ok(Exit::Ok)
+    Ok(())
 }
 
 /// The cases as the server wants them.
@@ -94,7 +95,7 @@ struct Written<'a> {
     exported: Exported,
 }
 
-fn write(path: &Path, gathered: &Gathered, global: &Global) -> Result<Exit, Failure> {
+fn write(path: &Path, gathered: &Gathered, global: &Global) -> Result<(), Failure> {
     let exported = write_page(path, gathered, &progress::show(global.quiet))?;
     if global.json {
         return print(&json(&Written { file: path, exported })?);
@@ -126,7 +127,7 @@ fn write_page(path: &Path, gathered: &Gathered, progress: OnProgress<'_>) -> Res
 /// Refuses addresses that would show the cases to others, unless that was asked for.
 fn check_host(args: &ViewArgs) -> Result<(), Failure> {
     let host = args.host;
-    let refuse = |message: String| Err(Failure::new(Exit::Usage, message));
+    let refuse = |message: String| Err(Failure::new(ErrorKind::Usage, message));
     if host.is_unspecified() {
         return refuse(format!(
             "--host {host} stands for every address of this machine; name the one by which others reach it"
@@ -148,12 +149,12 @@ impl From<ViewError> for Failure {
 
 /// A failure of the viewer: of the system, of what was asked for, or of the data.
 pub(crate) fn failure(error: ViewError) -> Failure {
-    let exit = match error {
+    let kind = match error {
         ViewError::Prediction(error) => return error.into(),
-        ViewError::Write(_) | ViewError::Listen { .. } | ViewError::OpeningFile { .. } => Exit::Io,
-        ViewError::PortInUse { .. } | ViewError::ExportTooLarge { .. } => Exit::Usage,
-        ViewError::Start(_) | ViewError::Page(_) => Exit::Internal,
-        ViewError::Parts { .. } | ViewError::Core(_) | ViewError::TooLarge { .. } => Exit::BadData,
+        ViewError::Write(_) | ViewError::Listen { .. } | ViewError::OpeningFile { .. } => ErrorKind::Io,
+        ViewError::PortInUse { .. } | ViewError::ExportTooLarge { .. } => ErrorKind::Usage,
+        ViewError::Start(_) | ViewError::Page(_) => ErrorKind::Internal,
+        ViewError::Parts { .. } | ViewError::Core(_) | ViewError::TooLarge { .. } => ErrorKind::BadData,
     };
-    Failure::new(exit, error)
+    Failure::new(kind, error)
 }
