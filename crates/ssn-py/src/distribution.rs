@@ -25,6 +25,62 @@ use crate::work;
 #[pyclass(frozen)]
 pub struct Distribution {
     file: Arc<DistributionFile>,
+    #[pyo3(get)]
+    case: String,
+    #[pyo3(get)]
+    classes: Vec<String>,
+    #[pyo3(get)]
+    kind: &'static str,
+    /// The size of the whole image, `[d, h, w]`.
+    #[pyo3(get)]
+    size: [usize; 3],
+    /// The box that the distribution covers: first voxel and size, along d, h, w, on the grid of the network.
+    #[pyo3(get)]
+    region: ([usize; 3], [usize; 3]),
+    /// `[d, h, w]`, where the image says how large voxels are.
+    #[pyo3(get)]
+    spacing: Option<[f64; 3]>,
+    /// From (i, j, k) to RAS+ millimeters.
+    #[pyo3(get)]
+    affine: [[f64; 4]; 4],
+    #[pyo3(get)]
+    channels: usize,
+    #[pyo3(get)]
+    rank: usize,
+    /// How many samples the network drew itself.
+    #[pyo3(get)]
+    stored_samples: usize,
+    #[pyo3(get)]
+    has_mask: bool,
+}
+
+impl From<DistributionFile> for Distribution {
+    fn from(file: DistributionFile) -> Self {
+        let about = file.description();
+        let Geometry { spacing, origin, direction } = about.geometry;
+        let row = |row: usize| {
+            let [i, j, k] = [0, 1, 2].map(|axis| direction[row][axis] * spacing[axis]);
+            [i, j, k, origin[row]]
+        };
+        Self {
+            case: about.case.clone(),
+            classes: about.classes.clone(),
+            kind: match about.kind {
+                Kind::Stochastic => "stochastic",
+                Kind::Deterministic => "deterministic",
+                Kind::Sampled => "sampled",
+            },
+            size: about.size,
+            region: (about.region.start, about.region.size),
+            spacing: about.has_spacing().then(|| about.spacing()),
+            affine: [row(0), row(1), row(2), [0.0, 0.0, 0.0, 1.0]],
+            channels: file.distribution().classes(),
+            rank: file.distribution().rank(),
+            stored_samples: file.sample_count(),
+            has_mask: file.mask().is_some(),
+            file: Arc::new(file),
+        }
+    }
 }
 
 /// How samples are drawn: seed, first number, temperature, scale per class, weight per mode, and the diagonal noise.
@@ -48,7 +104,7 @@ impl Distribution {
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let file = work::run(py, move |_| DistributionFile::read(&path, &Limits::default()))?;
-        Ok(Self { file: Arc::new(file.map_err(exception)?) })
+        Ok(file.map_err(exception)?.into())
     }
 
     /// A distribution of the logits of a whole image.
@@ -92,8 +148,7 @@ impl Distribution {
             image: Some(image),
             labels_only: false,
         };
-        let file = DistributionFile::new(description, distribution, mask).map_err(exception)?;
-        Ok(Self { file: Arc::new(file) })
+        Ok(DistributionFile::new(description, distribution, mask).map_err(exception)?.into())
     }
 
     /// Writes a file.
@@ -111,77 +166,6 @@ impl Distribution {
         let file = self.file.clone();
         work::run(py, move |_| DistributionFile::clone(&file).with_precision(precision)?.write(&path))?
             .map_err(exception)
-    }
-
-    #[getter]
-    fn case(&self) -> &str {
-        &self.file.description().case
-    }
-
-    #[getter]
-    fn classes(&self) -> Vec<String> {
-        self.file.description().classes.clone()
-    }
-
-    #[getter]
-    fn kind(&self) -> &'static str {
-        match self.file.description().kind {
-            Kind::Stochastic => "stochastic",
-            Kind::Deterministic => "deterministic",
-            Kind::Sampled => "sampled",
-        }
-    }
-
-    /// The size of the whole image, `[d, h, w]`.
-    #[getter]
-    fn size(&self) -> [usize; 3] {
-        self.file.description().size
-    }
-
-    /// The box that the distribution covers: first voxel and size, along d, h, w, on the grid of the network.
-    #[getter]
-    fn region(&self) -> ([usize; 3], [usize; 3]) {
-        let Region { start, size } = self.file.description().region;
-        (start, size)
-    }
-
-    /// `[d, h, w]`, where the image says how large voxels are.
-    #[getter]
-    fn spacing(&self) -> Option<[f64; 3]> {
-        let about = self.file.description();
-        about.has_spacing().then(|| about.spacing())
-    }
-
-    /// From (i, j, k) to RAS+ millimeters.
-    #[getter]
-    fn affine(&self) -> [[f64; 4]; 4] {
-        let Geometry { spacing, origin, direction } = self.file.description().geometry;
-        let row = |row: usize| {
-            let [i, j, k] = [0, 1, 2].map(|axis| direction[row][axis] * spacing[axis]);
-            [i, j, k, origin[row]]
-        };
-        [row(0), row(1), row(2), [0.0, 0.0, 0.0, 1.0]]
-    }
-
-    #[getter]
-    fn channels(&self) -> usize {
-        self.file.distribution().classes()
-    }
-
-    #[getter]
-    fn rank(&self) -> usize {
-        self.file.distribution().rank()
-    }
-
-    /// How many samples the network drew itself.
-    #[getter]
-    fn stored_samples(&self) -> usize {
-        self.file.sample_count()
-    }
-
-    #[getter]
-    fn has_mask(&self) -> bool {
-        self.file.mask().is_some()
     }
 
     /// Copies mean, diagonal or factor, widened to single precision.
