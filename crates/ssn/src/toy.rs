@@ -1,11 +1,11 @@
 //! The paper's toy problem: trains both models for every seed, and draws what they learned.
 
-use std::collections::VecDeque;
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::time::Instant;
 
+use rayon::ThreadPoolBuilder;
+use rayon::prelude::*;
 use serde::Serialize;
 use ssn_core::Phase;
 use ssn_eval::figures::{Panel, png_from_svg, toy_figure};
@@ -70,36 +70,14 @@ pub fn solve_toy(config: &ToyProblem, control: Control<'_>) -> Result<ToySolutio
 /// Trains every model with every seed, as many at once as there are cores. Sorted by model, then seed.
 fn train_all(config: &ToyProblem, control: Control<'_>) -> Result<Vec<ToyResult>> {
     let seeds = (0..u64::from(config.seeds)).map(|number| config.seed + number);
-    let jobs: VecDeque<_> =
+    let jobs: Vec<_> =
         MODELS.iter().flat_map(|&model| seeds.clone().map(move |seed| (model, seed))).collect();
-    let total = jobs.len() * config.steps as usize;
-    let (jobs, outcomes) = (Mutex::new(jobs), Mutex::new(vec![]));
-    let phase = control.phase("training", total, "steps");
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                // The tensors are tiny: one thread each, and several trainings side by side.
-                tch::set_num_threads(1);
-                while let Some((model, seed)) = jobs.lock().ok().and_then(|mut jobs| jobs.pop_front()) {
-                    let outcome = train_one(model, seed, config, &phase);
-                    let failed = outcome.is_err();
-                    if let Ok(mut outcomes) = outcomes.lock() {
-                        outcomes.push(outcome);
-                    }
-                    if failed && let Ok(mut jobs) = jobs.lock() {
-                        jobs.clear();
-                    }
-                }
-            });
-        }
-    });
-    drop(phase);
-    let outcomes =
-        outcomes.into_inner().map_err(|_| Error::new(ErrorKind::Internal, "a training thread failed"))?;
-    let mut outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
-    outcomes.sort_by_key(|outcome| (MODELS.iter().position(|&m| m == outcome.model), outcome.seed));
-    Ok(outcomes)
+    let phase = control.phase("training", jobs.len() * config.steps as usize, "steps");
+    // The tensors are tiny: one thread each, and several trainings side by side.
+    let workers = ThreadPoolBuilder::new().start_handler(|_| tch::set_num_threads(1)).build();
+    let workers = workers.map_err(|error| Error::new(ErrorKind::Internal, error))?;
+    let train = |(model, seed)| train_one(model, seed, config, &phase);
+    workers.install(|| jobs.into_par_iter().with_max_len(1).map(train).collect())
 }
 
 fn train_one(model: ToyModel, seed: u64, config: &ToyProblem, phase: &Phase<'_>) -> Result<ToyResult> {
@@ -108,13 +86,13 @@ fn train_one(model: ToyModel, seed: u64, config: &ToyProblem, phase: &Phase<'_>)
         let since = step % REPORT_EVERY;
         if since == 0 || step == config.steps as usize {
             let steps = if since == 0 { REPORT_EVERY } else { since };
-            phase.advance(steps, &format!("{}, seed {seed}, loss {loss:.3}", name(model)));
+            phase.advance(steps, &format!("{}, seed {seed}, loss {loss:.3}", known(model).name));
         }
     };
     train(model, &config, report).map_err(|error| match error {
         TrainError::NonFinite { .. } | TrainError::Diverged { .. } => Error::new(
             ErrorKind::NonFinite,
-            format!("{} model, seed {seed}: {error}; lower --learning-rate", name(model)),
+            format!("{} model, seed {seed}: {error}; lower --learning-rate", known(model).name),
         ),
         _ => Error::new(ErrorKind::Internal, error),
     })
@@ -151,10 +129,11 @@ fn summarize<'a>(config: &ToyProblem, outcomes: &'a [ToyResult], seconds: f64) -
         let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
         let at_paper_steps: Option<Vec<f64>> =
             runs.iter().map(|run| run.log_likelihood_at_paper_steps).collect();
+        let Known { name, optimum, paper, .. } = known(model);
         ModelSummary {
-            model: name(model),
-            optimum: optimum(model),
-            paper: paper(model),
+            model: name,
+            optimum,
+            paper,
             mean_log_likelihood: mean(runs.iter().map(|run| run.log_likelihood).collect()),
             mean_log_likelihood_at_10000_steps: at_paper_steps.map(mean),
             runs,
@@ -234,27 +213,29 @@ fn table(config: &ToyProblem, summary: &ToySummary<'_>) -> String {
     text
 }
 
-/// The model's name in tables and files.
-fn name(model: ToyModel) -> &'static str {
-    match model {
-        ToyModel::LowRank => "low-rank",
-        ToyModel::Diagonal => "diagonal",
-    }
+/// What is known of a model before it is trained.
+struct Known {
+    /// In tables and files.
+    name: &'static str,
+    /// In the figure.
+    title: &'static str,
+    /// The best log-likelihood that it can reach.
+    optimum: f64,
+    /// The log-likelihood that the paper reports (section 4.1).
+    paper: f64,
 }
 
-/// The best log-likelihood that the model can reach.
-fn optimum(model: ToyModel) -> f64 {
+fn known(model: ToyModel) -> Known {
     match model {
-        ToyModel::LowRank => LOW_RANK_OPTIMUM,
-        ToyModel::Diagonal => DIAGONAL_OPTIMUM,
-    }
-}
-
-/// The log-likelihood that the paper reports (section 4.1).
-fn paper(model: ToyModel) -> f64 {
-    match model {
-        ToyModel::LowRank => -0.93,
-        ToyModel::Diagonal => -4.87,
+        ToyModel::Diagonal => {
+            Known { name: "diagonal", title: "Diagonal covariance", optimum: DIAGONAL_OPTIMUM, paper: -4.87 }
+        }
+        ToyModel::LowRank => Known {
+            name: "low-rank",
+            title: "Low-rank covariance, rank 2",
+            optimum: LOW_RANK_OPTIMUM,
+            paper: -0.93,
+        },
     }
 }
 
@@ -267,16 +248,13 @@ fn figure(config: &ToyProblem, summary: &ToySummary<'_>, outcomes: &[ToyResult])
         .iter()
         .filter_map(|&model| outcomes.iter().find(|outcome| outcome.model == model))
         .map(|outcome| Panel {
-            title: match outcome.model {
-                ToyModel::Diagonal => "Diagonal covariance".to_owned(),
-                ToyModel::LowRank => "Low-rank covariance, rank 2".to_owned(),
-            },
+            title: known(outcome.model).title.to_owned(),
             caption: match config.loss {
                 LossKind::Likelihood => format!(
                     "log-likelihood −{:.3} after {} steps, best possible −{:.3}",
                     outcome.log_likelihood.abs(),
                     summary.steps,
-                    optimum(outcome.model).abs()
+                    known(outcome.model).optimum.abs()
                 ),
                 LossKind::Energy => {
                     let [first, second] = outcome.frequencies.map(|share| 100.0 * share);
