@@ -148,7 +148,6 @@ const MODULES: &[(&str, &[&str])] = &[
             "text",
             "device",
             "work_folder",
-            "synthetic",
             "toy",
             "train",
             "pipeline",

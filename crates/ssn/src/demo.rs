@@ -17,10 +17,10 @@ use ssn_eval::{
 use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result};
 use crate::predict::predict;
+use crate::text;
 use crate::text::command_line;
 use crate::train::{self, train};
-use crate::work_folder::{DATA, is_begun, stopped, write_file};
-use crate::{synthetic, text};
+use crate::work_folder::{data_section, is_begun, stopped, write_file, write_images};
 
 /// The config of the demo, which marks its folder.
 const CONFIG: &str = "demo.toml";
@@ -100,10 +100,10 @@ fn prepare(config: &DemoConfig, control: Control<'_>) -> Result<PathBuf> {
         "# The config of `ssn demo --seed {} --cases {}{settings}`.\npreset = \"small\"\n\n{}",
         config.seed,
         config.cases,
-        synthetic::data_section(&set, DATA)
+        data_section(&set)
     );
     if !is_begun(&config.out, CONFIG, &text, "a demo with other settings is in it")? {
-        synthetic::write(set, &config.out.join(DATA), control)?;
+        write_images(set, &config.out, control)?;
         write_file(&path, text.as_bytes())?;
     }
     Ok(path)

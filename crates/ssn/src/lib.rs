@@ -25,7 +25,6 @@ mod experiment;
 mod export;
 mod pipeline;
 mod predict;
-mod synthetic;
 mod text;
 mod toy;
 mod train;

@@ -4,12 +4,14 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
+use ssn_data::{Synthetic, SyntheticConfig};
 use ssn_io::write_atomically;
 
+use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result};
 
 /// A synthetic dataset, which is written before the folder is marked.
-pub const DATA: &str = "data";
+const DATA: &str = "data";
 
 /// What is said of work that was stopped.
 pub const STOPPED: &str = "stopped on request; the same command goes on";
@@ -59,6 +61,28 @@ pub fn make_folder(path: &Path) -> Result<()> {
 /// Writes a file, whole or not at all.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
     Ok(write_atomically(path, |out| out.write_all(bytes))?)
+}
+
+/// Writes synthetic images, which are the dataset in the folder.
+pub fn write_images(config: SyntheticConfig, folder: &Path, control: Control<'_>) -> Result<()> {
+    let cases = config.cases;
+    let set = Synthetic::new(config)?;
+    let phase = control.phase("making images", cases, "images");
+    set.write(&folder.join(DATA), &|done| phase.reached(done))?;
+    Ok(())
+}
+
+/// What a config in the folder says about them: where they are, their scale (pictures have gray values of 16 bits), and how they
+/// are divided.
+pub fn data_section(config: &SyntheticConfig) -> String {
+    let scale = match config.size[0] {
+        1 => {
+            "# Gray values of 16 bits to -0.5 ... 0.5.\n\
+             normalization = { kind = \"scale\", subtract = 32767.5, divide = 65535 }\n"
+        }
+        _ => "",
+    };
+    format!("[data]\npath = \"{DATA}\"\n{scale}\n[data.split]\nratios = [60, 20, 20]\n")
 }
 
 #[cfg(test)]

@@ -1,27 +1,33 @@
-//! One training of a row, with its prediction and its scores.
+//! One training of a row, with its prediction and its scores, and the record of it: that it is over, and what it cost. Times are
+//! measured once, when the work is done, and kept.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use serde::{Deserialize, Serialize};
 use ssn_core::Steering;
 use ssn_core::progress::silent;
-use ssn_data::Split;
+use ssn_data::{DeviceChoice, LabelPolicy, Split};
 use ssn_eval::{
     BadCases, CheckpointChoice, DistributionFile, Draw, EvaluateConfig, Evaluated, ExperimentConfig, Kind,
     Part, PredictConfig, Predictions, TrainConfig, blocks, evaluate,
 };
-use ssn_io::Limits;
+use ssn_io::{Limits, read_bytes};
+use ssn_nn::{Execution, Precision};
+use ssn_train::checkpoint::BestValidation;
+use ssn_train::inference::tiles::TileConfig;
+use ssn_train::inference::{LatentSamples, WholeImageConfig, never_stop};
+use ssn_train::run::TrainedModel;
 
-use super::network;
 use super::plan::{CONFIG, Plan, fold_settings};
-use super::record::{Drawing, Record};
 use crate::control::Control;
+use crate::device::device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::predict::predict;
+use crate::predict::{predict, voxels_at_once};
 use crate::text::command_line;
 use crate::train::{self, train};
-use crate::work_folder::stopped;
+use crate::work_folder::{make_folder, stopped, write_file};
 
 /// Cases that are predicted again, and whose samples are drawn, to see how long it takes.
 const MEASURED_CASES: usize = 5;
@@ -39,6 +45,57 @@ pub struct Job {
     /// The folder of its predictions.
     pub predictions: PathBuf,
     record: PathBuf,
+}
+
+/// The record of one training.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Record {
+    /// Steps of the training, once it is over.
+    pub steps: Option<u64>,
+    /// The best validation of the training.
+    pub best_validation: Option<BestValidation>,
+    /// Steps that were measured.
+    pub measured_steps: u64,
+    /// Seconds that they took.
+    pub measured_seconds: f64,
+    /// Whether all cases are predicted.
+    pub is_predicted: bool,
+    /// Whether they are scored, so that their scores need only be read.
+    pub is_scored: bool,
+    /// Numbers of the network that were learned.
+    pub parameters: Option<i64>,
+    /// Seconds of the network for one case.
+    pub network_seconds: Option<f64>,
+    /// How long samples take.
+    pub drawing: Option<Drawing>,
+}
+
+/// How long it took to draw samples of some cases.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Drawing {
+    /// The cases.
+    pub cases: usize,
+    /// Samples of each.
+    pub samples: u64,
+    /// Seconds for all of them.
+    pub seconds: f64,
+}
+
+impl Record {
+    /// The record in a file; an empty one if there is none that can be read.
+    fn read(path: &Path) -> Self {
+        let bytes = read_bytes(path, &Limits::default()).ok();
+        bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    }
+
+    /// Writes the record.
+    fn write(&self, path: &Path) -> Result<()> {
+        make_folder(path.parent().unwrap_or(Path::new("")))?;
+        let text =
+            serde_json::to_string_pretty(self).map_err(|error| Error::new(ErrorKind::Internal, error))?;
+        write_file(path, (text + "\n").as_bytes())
+    }
 }
 
 /// What all jobs share.
@@ -118,7 +175,7 @@ impl Job {
             TrainConfig {
                 seed: Some(self.seed),
                 preset: row.preset.clone(),
-                settings: [row.set.clone(), fold_settings(plan.folds, self.fold.unwrap_or(0))].concat(),
+                settings: [row.set.clone(), fold_settings(plan.mark.folds, self.fold.unwrap_or(0))].concat(),
                 bad_cases: if is_checked { BadCases::Unchecked } else { BadCases::Refuse },
                 ..TrainConfig::from_file(plan.out.join(CONFIG), &self.run)
             }
@@ -143,7 +200,7 @@ impl Job {
         if self.is_predicted() {
             return Ok(());
         }
-        let checkpoint = context.plan.checkpoint;
+        let checkpoint = context.plan.mark.checkpoint;
         if checkpoint == CheckpointChoice::Best && self.record().best_validation.is_none() {
             let message = "no validation scored it, so that no checkpoint is the best: the dataset has no \
                            validation cases; give it some (data.split), or leave checkpoint out";
@@ -153,7 +210,7 @@ impl Job {
         let config = PredictConfig {
             checkpoint,
             device,
-            samples: context.plan.samples,
+            samples: context.plan.mark.samples,
             split: self.fold.map(|_| Part::Validation),
             ..PredictConfig::new(&self.run, &self.predictions)
         };
@@ -177,7 +234,7 @@ impl Job {
     pub fn evaluate(&self, context: Context<'_>) -> Result<Evaluated> {
         let plan = context.plan;
         let categorical = plan.rows[self.row].categorical;
-        let mut words = ["evaluate", &text(&self.predictions), "--samples", &plan.samples.to_string()]
+        let mut words = ["evaluate", &text(&self.predictions), "--samples", &plan.mark.samples.to_string()]
             .map(str::to_owned)
             .to_vec();
         words.extend(categorical.then(|| "--categorical".to_owned()));
@@ -186,7 +243,7 @@ impl Job {
         }
         context.control.message(&command_line(&words));
         let config = EvaluateConfig {
-            samples: plan.samples,
+            samples: plan.mark.samples,
             categorical,
             groups: plan.masks.clone(),
             ..EvaluateConfig::new(&self.predictions)
@@ -209,7 +266,7 @@ impl Job {
         let categorical = context.plan.rows[self.row].categorical;
         let folder = Predictions::open(&self.predictions)?;
         let found = folder.cases()?;
-        let mut drawing = Drawing { cases: 0, samples: context.plan.samples as u64, seconds: 0.0 };
+        let mut drawing = Drawing { cases: 0, samples: context.plan.mark.samples as u64, seconds: 0.0 };
         for case in found.iter().take(MEASURED_CASES) {
             let file = DistributionFile::read(&case.path, &Limits::default())?;
             let start = Instant::now();
@@ -227,12 +284,40 @@ impl Job {
         }
         record.drawing = (drawing.cases > 0).then_some(drawing);
         let part = if self.fold.is_some() { Split::Validation } else { Split::Test };
-        let (device, samples) = (context.config.device, context.plan.samples);
-        record.network_seconds = network::seconds(&self.run, device, part, samples, MEASURED_CASES)?;
+        let (device, samples) = (context.config.device, context.plan.mark.samples);
+        record.network_seconds = network_seconds(&self.run, device, part, samples)?;
         record.write(&self.record)
     }
 }
 
 fn text(path: &Path) -> String {
     path.display().to_string()
+}
+
+/// Seconds of a run's network for one case of a part, from the image in memory to the result in memory, the median of the first
+/// ones: the first of all takes longer. Nothing without cases.
+///
+/// # Errors
+/// When the run, its dataset or the device cannot be used.
+fn network_seconds(run: &Path, choice: DeviceChoice, part: Split, samples: usize) -> Result<Option<f64>> {
+    let (device, gpu) = device(choice, Control::default())?;
+    let trained = TrainedModel::open(run, CheckpointChoice::Last, Execution::on(device, Precision::F32))?;
+    let Some(data) = &trained.data else { return Ok(None) };
+    let dataset = data.open()?;
+    let parts = data.split.parts(&dataset)?;
+    let dataset = dataset.with_labels(LabelPolicy::Optional);
+    let tiles = TileConfig { voxels_at_once: voxels_at_once(gpu.as_ref()), ..TileConfig::default() };
+    let config = WholeImageConfig {
+        tiles,
+        latent_samples: LatentSamples { count: samples, seed: 0 },
+        ..WholeImageConfig::default()
+    };
+    let mut seconds = vec![];
+    for index in (0..parts.len()).filter(|&index| parts[index] == part).take(MEASURED_CASES) {
+        let case = dataset.load_raw(index)?;
+        let (_, timing) = trained.predict(case, &config, never_stop)?;
+        seconds.push(timing.total);
+    }
+    seconds.sort_by(f64::total_cmp);
+    Ok(seconds.get(seconds.len() / 2).copied())
 }

@@ -1,16 +1,10 @@
 //! Experiments: every row of an experiment file trained, predicted and scored, and the table of all.
 
-mod ablation;
-mod averages;
 mod file;
 mod finished;
 mod job;
-mod mark;
-mod network;
+mod output;
 mod plan;
-mod record;
-mod results;
-mod table;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -19,14 +13,12 @@ use ssn_eval::ExperimentConfig;
 
 use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result};
-use crate::synthetic;
 use crate::toy::{ToySolution, solve_toy};
-use crate::work_folder::{DATA, is_begun, make_folder, write_file};
+use crate::work_folder::{is_begun, make_folder, write_file, write_images};
 use file::{Experiment, Toy};
 use finished::{Finished, Run};
 use job::{Context, Job};
-use mark::ANOTHER;
-use plan::{CONFIG, EXPERIMENT, Plan};
+use plan::{ANOTHER, CONFIG, EXPERIMENT, Plan};
 use work::Done;
 
 /// What an experiment came to.
@@ -66,15 +58,15 @@ pub fn run_experiment(config: &ExperimentConfig, control: Control<'_>) -> Result
 
 /// Writes the synthetic images, if there are to be any, and the config; all stay as they are in an experiment that goes on.
 fn prepare(plan: &Plan, control: Control<'_>) -> Result<()> {
-    if mark::goes_on(plan)? {
+    if plan.goes_on()? {
         return Ok(());
     }
     make_folder(&plan.out)?;
-    if let Some(images) = &plan.images {
-        synthetic::write(images.clone(), &plan.out.join(DATA), control)?;
+    if let Some(images) = &plan.mark.images {
+        write_images(images.clone(), &plan.out, control)?;
     }
     // The mark first: a folder with a config alone would be taken for somebody else's.
-    mark::begin(plan)
+    plan.begin()
 }
 
 /// Puts the scores of each row together and writes the tables, of all that is finished.
@@ -87,17 +79,17 @@ fn write_results(mut done: Done<'_>, context: Context<'_>) -> Result<ExperimentO
     for (job, evaluated) in done.scored {
         of_rows[job.row].push(Run { job, record: job.record(), evaluated });
     }
-    let finish = |(row, runs)| Finished::new(row, runs, plan.folds);
+    let finish = |(row, runs)| Finished::new(row, runs, plan.mark.folds);
     let finished: Vec<Finished<'_>> =
         plan.rows.iter().zip(of_rows).map(finish).collect::<Result<Vec<Finished<'_>>, _>>()?;
     let (markdown, json) =
-        (table::markdown(plan, &finished, &notes), results::json(plan, &finished, &notes)?);
+        (output::markdown(plan, &finished, &notes), output::json(plan, &finished, &notes)?);
     for (name, text) in
-        [("table.md", &markdown), ("table.csv", &table::csv(&finished)), ("results.json", &json)]
+        [("table.md", &markdown), ("table.csv", &output::csv(&finished)), ("results.json", &json)]
     {
         write_file(&plan.out.join(name), text.as_bytes())?;
     }
-    for (name, bytes) in ablation::figures(&plan.title, &finished)? {
+    for (name, bytes) in output::figures(&plan.title, &finished)? {
         write_file(&plan.out.join(name), &bytes)?;
     }
     let is_shown = outcome.is_ok() || finished.iter().any(|row| !row.seeds.is_empty());
@@ -123,7 +115,7 @@ fn run_toy(
         return Err(Error::new(ErrorKind::Usage, message));
     }
     let reduced = plan::chosen(config, experiment.reduced.clone())?;
-    let (out, mark) = (plan::out(config), plan::mark(config, text));
+    let (out, mark) = (plan::out(config), plan::old_mark(config, text));
     let is_there = is_begun(&out, EXPERIMENT, &mark, ANOTHER)?;
     if is_there && out.join("toy.json").exists() {
         let figure = out.join("toy.png");

@@ -1,19 +1,21 @@
-//! An experiment as it was asked for: rows with all their settings, the config that they share, and where all goes.
+//! An experiment as it was asked for: rows with all their settings, the config that they share, where all goes, and what marks
+//! that folder.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use ssn_data::SyntheticConfig;
+use ssn_data::text::quoted;
+use ssn_eval::{CheckpointChoice, ExperimentConfig};
 use ssn_train::TrainError;
 use ssn_train::run::{ConfigSources, Override, RunPreset};
 use toml::{Table, Value};
 
-use super::file::{Experiment, Reduced, Row};
+use super::file::{Experiment, Reduced, Row, last};
 use super::job::Job;
 use crate::error::{Error, ErrorKind, Result};
-use crate::synthetic;
-use crate::work_folder::DATA;
-use ssn_data::text::quoted;
-use ssn_eval::{CheckpointChoice, ExperimentConfig};
+use crate::work_folder::{data_section, is_begun, occupied, write_file};
 
 /// The experiment in its folder: the settings that its results depend on, which mark the folder.
 pub const EXPERIMENT: &str = "experiment.toml";
@@ -21,27 +23,25 @@ pub const EXPERIMENT: &str = "experiment.toml";
 pub const CONFIG: &str = "config.toml";
 /// Where experiments go unless another folder is named.
 const OUT: &str = "experiments-out";
+/// What is said of a folder that belongs to something else.
+pub const ANOTHER: &str = "another experiment, or this one with other settings, is in it";
+/// What stands above the settings.
+const HEAD: &str = "# What the results in this folder depend on; `ssn run-experiment` compares it with what it is asked for.\n";
 
 /// What is to be done.
 pub struct Plan {
     /// The folder for everything.
     pub out: PathBuf,
+    /// What its results depend on, which marks the folder.
+    pub mark: Mark,
     /// The text that used to mark it: folders that have it go on.
-    pub mark: String,
+    old_mark: String,
     /// The title of the table.
     pub title: String,
-    /// Samples of each case.
-    pub samples: usize,
-    /// Folds, or 0.
-    pub folds: usize,
-    /// The checkpoint of each run that is scored.
-    pub checkpoint: CheckpointChoice,
     /// Masks that are scored.
     pub masks: Vec<(String, Vec<String>)>,
     /// The text of the config that all rows share.
     pub config: String,
-    /// The images that are made up first.
-    pub images: Option<SyntheticConfig>,
     /// The rows, with every setting.
     pub rows: Vec<Row>,
     /// So many seeds of each row are asked for; others stay in the table if they are there.
@@ -81,16 +81,25 @@ impl Plan {
             (Some(_), Some(_)) => " (reduced, on synthetic images)",
         };
         let out = out(options);
-        let plan = Self {
-            mark: mark(options, text),
-            title: experiment.title + version,
+        // Synthetic images have classes of their own.
+        let masks = if images.is_some() { vec![] } else { groups(options, &experiment.masks)? };
+        let config = config(options, experiment.config.unwrap_or_default(), images.as_ref())?;
+        let sections = toml::to_string(&config).map_err(internal)?;
+        let mark = Mark {
             samples: reduced.as_ref().and_then(|r| r.samples).unwrap_or(experiment.samples),
             folds,
             checkpoint: experiment.checkpoint,
-            // Synthetic images have classes of their own.
-            masks: if images.is_some() { vec![] } else { groups(options, &experiment.masks)? },
-            config: config(options, experiment.config.unwrap_or_default(), images.as_ref(), &out)?,
+            masks: masks.iter().map(|(name, classes)| format!("{name}={}", classes.join("+"))).collect(),
             images,
+            config,
+            rows: rows.iter().map(RowMark::of).collect(),
+        };
+        let plan = Self {
+            mark,
+            old_mark: old_mark(options, text),
+            title: experiment.title + version,
+            masks,
+            config: format!("# The config of all rows of {}.\n{sections}", out.join(EXPERIMENT).display()),
             rows,
             seeds: options.seeds.unwrap_or(usize::MAX),
             out,
@@ -105,7 +114,7 @@ impl Plan {
     pub fn jobs(&self, number: usize) -> Vec<Job> {
         let row = &self.rows[number];
         let folds: Vec<Option<usize>> =
-            if self.folds == 0 { vec![None] } else { (0..self.folds).map(Some).collect() };
+            if self.mark.folds == 0 { vec![None] } else { (0..self.mark.folds).map(Some).collect() };
         let of_seed = |&seed: &u64| folds.iter().map(move |&fold| (seed, fold)).collect::<Vec<_>>();
         let jobs = row.seeds.iter().flat_map(of_seed);
         jobs.map(|(seed, fold)| Job::new(&self.out, number, &row.slug(), seed, fold)).collect()
@@ -150,7 +159,7 @@ impl Plan {
         };
         let preset = row.preset.as_deref().map(RunPreset::parse).transpose().map_err(wrong)?;
         let mut settings = vec![];
-        for written in row.set.iter().chain(&fold_settings(self.folds, 0)) {
+        for written in row.set.iter().chain(&fold_settings(self.mark.folds, 0)) {
             settings.push(Override::parse(written).map_err(|reason| wrong(format!("{written}: {reason}")))?);
         }
         let file = Some((self.out.join(CONFIG), self.config.clone()));
@@ -160,12 +169,124 @@ impl Plan {
             TrainError::Config { reason, .. } => wrong(without_line(&reason).to_owned()),
             other => wrong(other.to_string()),
         })?;
-        if self.checkpoint == CheckpointChoice::Best && config.training.validate_every == 0 {
+        if self.mark.checkpoint == CheckpointChoice::Best && config.training.validate_every == 0 {
             let reason = "training.validate_every is 0, but checkpoint is \"best\", which validations choose; \
                           set validate_every, or leave checkpoint out";
             return Err(wrong(reason.to_owned()));
         }
         Ok(())
+    }
+
+    /// Whether its folder was begun; marks it if it was.
+    ///
+    /// # Errors
+    /// A folder with something else, or with a row that was trained with other settings.
+    pub fn goes_on(&self) -> Result<bool> {
+        let path = self.out.join(EXPERIMENT);
+        if !path.exists() {
+            return is_begun(&self.out, EXPERIMENT, "", ANOTHER);
+        }
+        let mut asked = self.mark.clone();
+        let text = ssn_io::read_text(&path).map_err(|_| occupied(&self.out, ANOTHER))?;
+        // Folders used to be marked with the whole file.
+        if text != self.old_mark {
+            let there: Mark = toml::from_str(&text).map_err(|_| occupied(&self.out, ANOTHER))?;
+            if let Some(what) = asked.difference(&there) {
+                return Err(occupied(&self.out, &format!("{ANOTHER}: {what} differ")));
+            }
+            for old in there.rows {
+                match asked.rows.iter().position(|row| row.folder == old.folder) {
+                    Some(number) if asked.rows[number] != old => self.check_changed(number)?,
+                    Some(_) => {}
+                    // What is left out now may come back.
+                    None => asked.rows.push(old),
+                }
+            }
+        }
+        let new = asked.text()?;
+        if new != text {
+            write_file(&path, new.as_bytes())?;
+        }
+        Ok(true)
+    }
+
+    /// Marks the folder that begins.
+    pub fn begin(&self) -> Result<()> {
+        write_file(&self.out.join(EXPERIMENT), self.mark.text()?.as_bytes())
+    }
+
+    /// Refuses a row with other settings than before, unless nothing is left of it.
+    fn check_changed(&self, number: usize) -> Result<()> {
+        let row = &self.rows[number];
+        let runs = self.out.join("runs").join(row.slug());
+        if !fs::read_dir(&runs).is_ok_and(|mut entries| entries.next().is_some()) {
+            return Ok(());
+        }
+        let message = format!(
+            "the row {:?} was trained with other settings; undo the change, remove {} to train it anew, or name another \
+             folder with --out",
+            row.label(),
+            runs.display()
+        );
+        Err(Error::new(ErrorKind::Usage, message))
+    }
+}
+
+/// What the results in a folder depend on, as the file that marks it says.
+///
+/// An experiment may grow: rows, seeds and comments can be added. Where a setting changed, results would no longer
+/// belong to what the file says, so that is refused, row by row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Mark {
+    /// Samples of each case.
+    pub samples: usize,
+    /// Folds, or 0.
+    pub folds: usize,
+    /// The checkpoint of each run that is scored.
+    #[serde(default = "last")]
+    pub checkpoint: CheckpointChoice,
+    /// Masks that are scored, as `name=class+class`.
+    pub masks: Vec<String>,
+    /// The images that are made up first; nothing for a dataset, whose path is in the config.
+    pub images: Option<SyntheticConfig>,
+    config: Table,
+    rows: Vec<RowMark>,
+}
+
+/// The same of a row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct RowMark {
+    /// The name of its folders.
+    folder: String,
+    preset: Option<String>,
+    categorical: bool,
+    set: Vec<String>,
+}
+
+impl RowMark {
+    fn of(row: &Row) -> Self {
+        let Row { preset, categorical, set, .. } = row.clone();
+        Self { folder: row.slug(), preset, categorical, set }
+    }
+}
+
+impl Mark {
+    /// The first thing that all rows share and that differs.
+    fn difference(&self, there: &Self) -> Option<&'static str> {
+        let pairs = [
+            (self.samples == there.samples, "samples"),
+            (self.folds == there.folds, "folds"),
+            (self.checkpoint == there.checkpoint, "checkpoint"),
+            (self.masks == there.masks, "masks"),
+            (self.images == there.images, "the synthetic images"),
+            (self.config.get("data") == there.config.get("data"), "the data of [config]"),
+            (self.config == there.config, "[config]"),
+        ];
+        pairs.into_iter().find(|(is_same, _)| !is_same).map(|(_, name)| name)
+    }
+
+    fn text(&self) -> Result<String> {
+        Ok(format!("{HEAD}{}", toml::to_string(self).map_err(internal)?))
     }
 }
 
@@ -197,8 +318,8 @@ pub fn out(options: &ExperimentConfig) -> PathBuf {
     options.out.clone().unwrap_or_else(|| Path::new(OUT).join(name))
 }
 
-/// The text that marks the folder of the toy problem: the file, and the command as far as it changes results.
-pub fn mark(options: &ExperimentConfig, text: &str) -> String {
+/// The text that marks the folder of the toy problem, and used to mark all: the file, and the command as far as it changes results.
+pub fn old_mark(options: &ExperimentConfig, text: &str) -> String {
     let mut words = vec![];
     if let Some(data) = &options.data {
         words.extend(["--data".to_owned(), absolute(data).display().to_string()]);
@@ -243,16 +364,9 @@ fn images(reduced: &Reduced) -> SyntheticConfig {
 }
 
 /// The config of all rows; paths of the file start where it lies.
-fn config(
-    options: &ExperimentConfig,
-    mut table: Table,
-    images: Option<&SyntheticConfig>,
-    out: &Path,
-) -> Result<String> {
-    let internal = |error: &dyn std::fmt::Display| Error::new(ErrorKind::Internal, error);
+fn config(options: &ExperimentConfig, mut table: Table, images: Option<&SyntheticConfig>) -> Result<Table> {
     if let Some(images) = images {
-        let section: Table =
-            toml::from_str(&synthetic::data_section(images, DATA)).map_err(|error| internal(&error))?;
+        let section: Table = toml::from_str(&data_section(images)).map_err(internal)?;
         table.extend(section);
     } else if let Some(data) = table.entry("data").or_insert_with(|| Table::new().into()).as_table_mut() {
         let folder = absolute(&options.file).parent().unwrap_or(Path::new("")).to_owned();
@@ -267,8 +381,7 @@ fn config(
             data.insert("path".to_owned(), Value::String(absolute(given).display().to_string()));
         }
     }
-    let text = toml::to_string(&table).map_err(|error| internal(&error))?;
-    Ok(format!("# The config of all rows of {}.\n{text}", out.join(EXPERIMENT).display()))
+    Ok(table)
 }
 
 fn absolute(path: &Path) -> PathBuf {
@@ -279,4 +392,8 @@ fn absolute(path: &Path) -> PathBuf {
 fn without_line(reason: &str) -> &str {
     let rest = reason.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
     rest.map_or(reason, |(_, rest)| rest)
+}
+
+fn internal(error: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Internal, error)
 }

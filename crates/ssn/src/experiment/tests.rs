@@ -71,7 +71,7 @@ fn rows_are_changed_by_the_reduced_version_and_the_command_line_in_this_order() 
     };
     let all = ExperimentConfig::new(&path);
     let full = plan(&ExperimentConfig { seeds: Some(9), ..all.clone() });
-    assert_eq!((full.samples, full.folds, full.jobs(0).len()), (100, 5, 15));
+    assert_eq!((full.mark.samples, full.mark.folds, full.jobs(0).len()), (100, 5, 15));
     assert_eq!(full.rows[0].set, ["training.steps=1000", "loss.samples=4"]);
     for name in ["set", "mine.toml"] {
         let path = folder.path().join(name).display().to_string();
@@ -80,12 +80,16 @@ fn rows_are_changed_by_the_reduced_version_and_the_command_line_in_this_order() 
     let smaller = ExperimentConfig { reduced: true, ..all.clone() };
     let (settings, data) = (vec!["training.steps=700".to_owned()], Some("/there".into()));
     let reduced = plan(&ExperimentConfig { settings, data, ..smaller.clone() });
-    assert_eq!((reduced.samples, reduced.folds, reduced.jobs(0).len()), (3, 2, 4));
+    assert_eq!((reduced.mark.samples, reduced.mark.folds, reduced.jobs(0).len()), (3, 2, 4));
     assert_eq!(reduced.rows[0].set, ["loss.samples=4", "training.steps=700"]);
-    assert!(reduced.config.contains("/there") && reduced.images.is_none());
+    assert!(reduced.config.contains("/there") && reduced.mark.images.is_none());
     let synthetic = plan(&smaller);
     assert_eq!(synthetic.rows[0].set, ["loss.samples=4", "training.steps=601"]);
-    assert!(synthetic.images.is_some() && !synthetic.config.contains("mine.toml"), "{}", synthetic.config);
+    assert!(
+        synthetic.mark.images.is_some() && !synthetic.config.contains("mine.toml"),
+        "{}",
+        synthetic.config
+    );
     assert_ne!(synthetic.mark, reduced.mark);
     assert!(plan(&all).wanted(&["nothing".to_owned()]).unwrap_err().message.contains("the rows are: a"));
 }

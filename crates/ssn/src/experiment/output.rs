@@ -1,13 +1,16 @@
-//! The table of an experiment in the form of the paper's, and what its networks cost.
+//! What an experiment writes of its finished rows: the table in the form of the paper's with what networks cost, every figure for
+//! programs, and figures of rows that differ in one number.
 
-use ssn_eval::CheckpointChoice;
 use std::fmt::Write;
 
+use serde_json::{Map, Value, json};
 use ssn_data::text::csv_text;
+use ssn_eval::figures::{AblationAxes, AblationPoint, ablation_figure, png_from_svg};
+use ssn_eval::{CheckpointChoice, Evaluation};
 
-use super::averages::Average;
-use super::finished::Finished;
+use super::finished::{Average, Finished, Run};
 use super::plan::Plan;
+use crate::error::{Error, ErrorKind, Result};
 use crate::text;
 
 /// A column of scores: its heading, the figure's name, its factor, and its decimals.
@@ -134,13 +137,13 @@ fn explanation(plan: &Plan, rows: &[Finished<'_>], has_seeds: bool) -> String {
     let cases = scored(rows).map_or(0, |row| row.cases);
     let counts = rows.iter().map(Finished::counts);
     let (raters, samples) = counts.fold((0, 0), |a, b| (a.0.max(b.0), a.1.max(b.1)));
-    let part = match plan.folds {
+    let part = match plan.mark.folds {
         0 => "test cases".to_owned(),
         folds => format!("cases in {folds} folds, each predicted by networks that have not seen it"),
     };
     let mut text = format!("{cases} {part}; up to {raters} raters; {samples} samples of each case, ");
     text += "and the prediction alone of deterministic networks. ";
-    if plan.checkpoint == CheckpointChoice::Best {
+    if plan.mark.checkpoint == CheckpointChoice::Best {
         text += "Of each run, the checkpoint with the best validation. ";
     }
     text += match has_seeds {
@@ -205,4 +208,115 @@ pub fn csv(rows: &[Finished<'_>]) -> String {
         lines.push(cells);
     }
     csv_text(&lines)
+}
+
+/// The text of `results.json`.
+pub fn json(plan: &Plan, rows: &[Finished<'_>], failed: &[String]) -> Result<String> {
+    let rows = rows.iter().map(row).collect::<Result<Vec<Value>, _>>();
+    let rows = rows.map_err(|error| Error::new(ErrorKind::Internal, error))?;
+    let all = json!({
+        "title": plan.title, "samples": plan.mark.samples, "folds": plan.mark.folds, "rows": rows, "failed": failed
+    });
+    Ok(format!("{all:#}\n"))
+}
+
+fn row(finished: &Finished<'_>) -> Result<Value, serde_json::Error> {
+    let mut figures = Map::new();
+    for (key, average) in &finished.averages {
+        figures.insert(key.clone(), serde_json::to_value(average)?);
+    }
+    Ok(json!({
+        "group": finished.row.group,
+        "name": finished.row.name,
+        "settings": finished.row.set,
+        "seeds": finished.seeds,
+        "steps": finished.steps(),
+        "cases": finished.cases,
+        "figures": figures,
+        "cost": serde_json::to_value(finished.cost)?,
+        "runs": finished.runs.iter().map(run).collect::<Result<Vec<Value>, _>>()?,
+    }))
+}
+
+fn run(run: &Run<'_>) -> Result<Value, serde_json::Error> {
+    let evaluation = &run.evaluated.evaluation;
+    let mut figures = Map::new();
+    for figure in &evaluation.figures {
+        let value = json!({
+            "mean": figure.mean, "standard_error": figure.standard_error, "values": figure.values,
+            "undefined": figure.undefined
+        });
+        figures.insert(figure.key.clone(), value);
+    }
+    Ok(json!({
+        "seed": run.job.seed,
+        "fold": run.job.fold,
+        "run": run.job.run,
+        "predictions": run.job.predictions,
+        "cases": evaluation.cases,
+        "model": evaluation.settings.model.sha256,
+        "measured": serde_json::to_value(&run.record)?,
+        "figures": figures,
+    }))
+}
+
+/// Pixels of the PNG per pixel of the SVG.
+const PNG_SCALE: f32 = 2.0;
+
+/// The scores that are drawn: the end of the file's name, the beginning of the figure's key, and the axis.
+const SCORES: [(&str, &str, &str); 2] =
+    [("ged", "ged2_", "GED² (lower is better)"), ("dice", "dsc ", "Dice (higher is better)")];
+
+/// The figures of rows that differ in one number, such as the rank: scores against it, with their spread over seeds. The names and
+/// bytes of the files; none where rows are no series of numbers.
+pub fn figures(title: &str, rows: &[Finished<'_>]) -> Result<Vec<(String, Vec<u8>)>> {
+    let named: Option<Vec<(&str, f64)>> = rows.iter().map(|row| setting(&row.row.name)).collect();
+    let Some(named) = named.filter(|named| named.len() > 1 && named.iter().all(|one| one.0 == named[0].0))
+    else {
+        return Ok(vec![]);
+    };
+    let mut files = vec![];
+    for (name, key, y) in SCORES {
+        let point = |(row, (_, x)): (&Finished<'_>, &(&str, f64))| AblationPoint {
+            network: row.row.group.clone().unwrap_or_default(),
+            x: *x,
+            values: row.seeds.iter().filter_map(|&seed| mean(row, seed, key)).collect(),
+        };
+        let points: Vec<AblationPoint> = rows.iter().zip(&named).map(point).collect();
+        if points.iter().all(|point| point.values.is_empty()) {
+            continue;
+        }
+        let svg = ablation_figure(AblationAxes { title, x: named[0].0, y }, &points);
+        let png = png_from_svg(&svg, PNG_SCALE).map_err(|error| Error::new(ErrorKind::Internal, error))?;
+        files.extend([(format!("{name}.png"), png), (format!("{name}.svg"), svg.into_bytes())]);
+    }
+    Ok(files)
+}
+
+/// The words of a name and the number at its end: `rank` and 10 of `rank 10`.
+fn setting(name: &str) -> Option<(&str, f64)> {
+    let (words, number) = name.rsplit_once(' ')?;
+    Some((words, number.parse().ok().filter(|number: &f64| number.is_finite())?))
+}
+
+/// The mean of a figure over the folds of a seed; of GED², that of most samples, the last of its kind.
+fn mean(row: &Finished<'_>, seed: u64, key: &str) -> Option<f64> {
+    let runs = row.runs.iter().filter(|run| run.job.seed == seed);
+    let figure =
+        |evaluation: &Evaluation| evaluation.figures.iter().rfind(|figure| figure.key.starts_with(key))?.mean;
+    let means: Vec<f64> = runs.filter_map(|run| figure(&run.evaluated.evaluation)).collect();
+    (!means.is_empty()).then(|| means.iter().sum::<f64>() / means.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::setting;
+
+    #[test]
+    fn names_end_with_the_number_of_a_series() {
+        assert_eq!(setting("rank 10"), Some(("rank", 10.0)));
+        assert_eq!(setting("likelihood exponent 0.5"), Some(("likelihood exponent", 0.5)));
+        assert_eq!(setting("rank ten"), None);
+        assert_eq!(setting("diagonal"), None);
+    }
 }
