@@ -242,6 +242,18 @@ fn places_that_contradict_are_refused() {
 }
 
 #[test]
+fn millimeters_are_known_by_every_spelling() {
+    for unit in ["mm", "MM", "millimeter", "millimeters", "Millimetre", "millimetres", "???", ""] {
+        let lines = ["spacings: 1 2 3", &format!("units: \"{unit}\" \"mm\" \"{unit}\"")];
+        assert_eq!(
+            parse(&[&SHORTS[..], &lines].concat(), &[0; 8]).geometry.spacing,
+            [1.0, 2.0, 3.0],
+            "{unit}"
+        );
+    }
+}
+
+#[test]
 fn what_comes_before_the_data_is_skipped() {
     let data = [1, 0, 2, 0, 3, 0, 4, 0];
     let wanted = Voxels::I16(vec![1, 2, 3, 4]);

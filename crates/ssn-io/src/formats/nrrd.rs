@@ -289,7 +289,7 @@ impl Axes {
     /// Refuses lengths in other units than millimeters: `units` of the axes in space, and `space units`.
     fn check_units(&self, fields: &Fields<'_>) -> Result<(), Problem> {
         // An empty unit, and `???` of early versions, say nothing; the world is then in millimeters as everywhere.
-        let names = ["", "???", "mm", "millimeter", "millimeters", "millimeter", "millimeters"];
+        let names = ["", "???", "mm", "millimeter", "millimeters", "millimetre", "millimetres"];
         let is_millimeter = |unit: &str| names.iter().any(|name| unit.trim().eq_ignore_ascii_case(name));
         // Units are the texts between pairs of quotation marks.
         let good =
