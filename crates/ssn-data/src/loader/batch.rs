@@ -134,6 +134,7 @@ pub struct BatchSampler {
     items: Range<usize>,
     /// The most raters of a case.
     raters: usize,
+    order: CaseSampler,
     cache: CaseCache<IndexedCase>,
 }
 
@@ -147,8 +148,8 @@ impl BatchSampler {
         config.augment.check()?;
         let items = 0..config.batch_size;
         let raters = (0..cases.len()).map(|index| cases.rater_count(index)).max().unwrap_or(0);
-        let sampler = Self { cases, seed, config, items, raters, cache: CaseCache::new(cache_bytes) };
-        sampler.case_sampler().map(|_| sampler)
+        let order = CaseSampler::new(seed, cases.len(), config.order)?;
+        Ok(Self { cases, seed, config, items, raters, order, cache: CaseCache::new(cache_bytes) })
     }
 
     /// The same for the items of batches that fall to one of several ranks.
@@ -156,40 +157,38 @@ impl BatchSampler {
         Ok(Self { items: replica.items(self.config.batch_size)?, ..self })
     }
 
-    /// The sampler of the cases. Reusing one for consecutive batches saves work.
-    pub fn case_sampler(&self) -> Result<CaseSampler> {
-        CaseSampler::new(self.seed, self.cases.len(), self.config.order)
-    }
-
     /// The batch of a number.
     pub fn batch(&self, number: u64) -> Result<Batch> {
-        let batch = self.batch_unless_stopped(number, &mut self.case_sampler()?, &|| false)?;
+        let batch = self.batch_unless_stopped(number, &|| false)?;
         batch.ok_or_else(|| DataError::setting("batch_size", "0", "at least 1"))
     }
 
     /// Batch `number`, or `None` if `stopped` becomes true while it is made. A panic becomes an error.
-    pub fn batch_unless_stopped(
+    pub(super) fn batch_unless_stopped(
         &self,
         number: u64,
-        order: &mut CaseSampler,
         stopped: &dyn Fn() -> bool,
     ) -> Result<Option<Batch>> {
-        let mut batch = None;
-        for item in self.items.clone() {
-            if stopped() {
-                return Ok(None);
+        let mut index = 0;
+        let made = catch_unwind(AssertUnwindSafe(|| {
+            let mut batch = None;
+            for item in self.items.clone() {
+                if stopped() {
+                    return Ok(None);
+                }
+                let q = number.wrapping_mul(self.config.batch_size as u64).wrapping_add(item as u64);
+                index = self.order.case(q);
+                self.add_item(number, q, index, item, &mut batch)?;
             }
-            let q = number.wrapping_mul(self.config.batch_size as u64).wrapping_add(item as u64);
-            let index = order.case(q);
-            let id = || self.cases.id(index).to_owned();
-            match catch_unwind(AssertUnwindSafe(|| self.add_item(number, q, index, item, &mut batch))) {
-                Ok(Ok(())) => {}
-                Ok(Err(error @ (DataError::Case { .. } | DataError::Setting { .. }))) => return Err(error),
-                Ok(Err(error)) => return Err(DataError::Load { id: id(), source: Box::new(error) }),
-                Err(panic) => return Err(DataError::Panic { id: id(), message: message(panic.as_ref()) }),
-            }
+            Ok(batch)
+        }));
+        let id = || self.cases.id(index).to_owned();
+        match made {
+            Ok(Err(error @ (DataError::Case { .. } | DataError::Setting { .. }))) => Err(error),
+            Ok(Err(error)) => Err(DataError::Load { id: id(), source: Box::new(error) }),
+            Ok(made) => made,
+            Err(panic) => Err(DataError::Panic { id: id(), message: message(panic.as_ref()) }),
         }
-        Ok(batch)
     }
 
     fn add_item(

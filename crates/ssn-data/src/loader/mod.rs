@@ -9,15 +9,15 @@ mod order;
 mod patch;
 
 pub use batch::{Batch, BatchConfig, BatchSampler, Origin, Replica};
-pub use order::{CaseOrder, CaseSampler};
+pub use order::CaseOrder;
 pub use patch::{PatchConfig, PatchSampler, RaterChoice};
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::convert::Infallible;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::dataset::Cases;
 use crate::error::{DataError, Result};
@@ -28,7 +28,7 @@ use crate::parallel::{default_bytes, lock};
 const DEFAULT_PREFETCH_BYTES: usize = 1 << 30;
 
 /// How long the end of a loader waits for its threads; one that is still loading a case ends by itself afterwards.
-const JOIN_TIMEOUT: Duration = Duration::from_secs(1);
+const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How batches are made ahead of time. Nothing here changes what they hold; ranks may divide their items.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,8 +61,9 @@ impl Default for LoaderConfig {
 pub struct DataLoader {
     sampler: Arc<BatchSampler>,
     queue: Arc<BatchQueue>,
-    threads: Vec<JoinHandle<()>>,
-    order: CaseSampler,
+    workers: usize,
+    /// Carries nothing: it is closed when the last thread has ended.
+    ended: Receiver<Infallible>,
     next: u64,
     failed: bool,
 }
@@ -79,35 +80,41 @@ impl DataLoader {
         let sampler =
             Arc::new(BatchSampler::new(cases, seed, batches, cache_bytes)?.for_replica(config.replica)?);
         let queue = Arc::new(BatchQueue::new(config.start, config.prefetch_bytes));
-        let order = sampler.case_sampler()?;
-        let threads = vec![];
-        let mut loader = Self { sampler, queue, threads, order, next: config.start, failed: false };
-        for number in 0..config.workers {
-            let (sampler, queue, order) =
-                (loader.sampler.clone(), loader.queue.clone(), loader.order.clone());
-            queue.worker_starts();
-            let thread = thread::Builder::new().name(format!("batches-{number}"));
-            let work = move || {
-                let _guard = WorkerGuard(&queue);
-                work(&sampler, &queue, order);
-            };
-            loader.threads.push(thread.spawn(work).map_err(|error| {
-                loader.queue.worker_ends();
-                let expected = format!("no more threads than the system can start ({error})");
-                DataError::setting("workers", config.workers, expected)
-            })?);
-        }
+        let (alive, ended) = channel();
+        let workers = config.workers;
+        let loader = Self { sampler, queue, workers, ended, next: config.start, failed: false };
+        loader.start_threads(alive)?;
         Ok(loader)
+    }
+
+    /// Starts the threads, each of which holds a copy of `alive` until it has given everything else back.
+    fn start_threads(&self, alive: Sender<Infallible>) -> Result<()> {
+        for number in 0..self.workers {
+            let (sampler, queue, alive) = (self.sampler.clone(), self.queue.clone(), alive.clone());
+            let run = move || {
+                work(&sampler, &queue);
+                drop((sampler, queue));
+                drop(alive);
+            };
+            let thread = thread::Builder::new().name(format!("batches-{number}"));
+            thread.spawn(run).map_err(|error| {
+                let expected = format!("no more threads than the system can start ({error})");
+                DataError::setting("workers", self.workers, expected)
+            })?;
+        }
+        Ok(())
     }
 }
 
-/// Makes batches until the queue is stopped.
-fn work(sampler: &BatchSampler, queue: &BatchQueue, mut order: CaseSampler) {
+/// Makes batches until the queue is stopped or one fails: nothing is asked for after an error.
+fn work(sampler: &BatchSampler, queue: &BatchQueue) {
     while let Some(number) = queue.claim() {
-        match sampler.batch_unless_stopped(number, &mut order, &|| queue.is_stopped()) {
-            Ok(Some(batch)) => queue.deliver(batch),
-            Ok(None) => return,
-            Err(error) => queue.fail(number, error),
+        let made = sampler.batch_unless_stopped(number, &|| queue.is_stopped());
+        let Some(made) = made.transpose() else { return };
+        let failed = made.is_err();
+        queue.deliver(number, made);
+        if failed {
+            return;
         }
     }
 }
@@ -119,11 +126,9 @@ impl Iterator for DataLoader {
         if self.failed {
             return None;
         }
-        let batch = if self.threads.is_empty() {
-            let made = self.sampler.batch_unless_stopped(self.next, &mut self.order, &|| false);
-            made.transpose()?
-        } else {
-            self.queue.take(self.next)
+        let batch = match self.workers {
+            0 => self.sampler.batch(self.next),
+            _ => self.queue.take(self.next),
         };
         self.next += 1;
         self.failed = batch.is_err();
@@ -137,177 +142,101 @@ impl Iterator for DataLoader {
 impl Drop for DataLoader {
     fn drop(&mut self) {
         self.queue.stop();
-        if self.queue.wait_for_workers(JOIN_TIMEOUT) {
-            for thread in self.threads.drain(..) {
-                // A thread ends by itself after it left, and its panics were turned into errors before.
-                let _ = thread.join();
-            }
-        }
+        let _ = self.ended.recv_timeout(END_TIMEOUT);
     }
 }
 
-/// How long an error waits for earlier batches that are still being made.
-const ERROR_DELAY: Duration = Duration::from_millis(500);
-
-/// Finished batches by number, within a number of bytes.
+/// The results of batches by number, within a number of bytes.
+///
+/// Numbers are claimed in order, and each that was claimed is delivered, unless the queue was stopped. A thread ends
+/// after an error, and the consumer stops at the first one: it never waits for a number that nobody makes.
 struct BatchQueue {
     limit: usize,
-    stopped: AtomicBool,
     state: Mutex<QueueState>,
-    /// There is room for another batch, or no need for any.
-    room: Condvar,
-    /// A batch or an error came, or a thread left.
-    news: Condvar,
+    /// Something in the state changed.
+    changed: Condvar,
 }
 
 struct QueueState {
+    stopped: bool,
     /// The next number that no thread has claimed.
     claimed: u64,
     /// The number that the consumer wants.
     wanted: u64,
-    ready: BTreeMap<u64, Batch>,
-    ready_bytes: usize,
+    ready: BTreeMap<u64, Result<Batch>>,
+    /// The bytes of the batches that are ready.
+    bytes: usize,
     /// The bytes of the largest batch so far, which those being made are taken to have.
-    batch_bytes: usize,
-    error: Option<(u64, DataError, Instant)>,
-    workers: usize,
-}
-
-/// Counts a thread as ended when it is dropped, also by a panic.
-struct WorkerGuard<'a>(&'a BatchQueue);
-
-impl Drop for WorkerGuard<'_> {
-    fn drop(&mut self) {
-        self.0.worker_ends();
-    }
+    largest: usize,
 }
 
 impl BatchQueue {
     fn new(start: u64, limit: usize) -> Self {
-        let state = QueueState {
-            claimed: start,
-            wanted: start,
-            ready: BTreeMap::new(),
-            ready_bytes: 0,
-            batch_bytes: 0,
-            error: None,
-            workers: 0,
-        };
-        Self {
-            limit,
-            stopped: AtomicBool::new(false),
-            state: Mutex::new(state),
-            room: Condvar::new(),
-            news: Condvar::new(),
-        }
-    }
-
-    fn worker_starts(&self) {
-        lock(&self.state).workers += 1;
-    }
-
-    fn worker_ends(&self) {
-        lock(&self.state).workers -= 1;
-        self.news.notify_all();
+        let (stopped, ready) = (false, BTreeMap::new());
+        let state = QueueState { stopped, claimed: start, wanted: start, ready, bytes: 0, largest: 0 };
+        Self { limit, state: Mutex::new(state), changed: Condvar::new() }
     }
 
     fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed)
+        lock(&self.state).stopped
     }
 
     fn stop(&self) {
-        // Under the lock, so that no thread can miss it between looking and waiting.
-        let state = lock(&self.state);
-        self.stopped.store(true, Ordering::Relaxed);
-        drop(state);
-        self.room.notify_all();
+        lock(&self.state).stopped = true;
+        self.changed.notify_all();
     }
 
     /// The next batch to make, once there is room for it; `None` if no more are needed.
     fn claim(&self) -> Option<u64> {
-        let mut state = lock(&self.state);
-        loop {
-            if self.is_stopped() || state.error.is_some() {
-                return None;
-            }
+        let full = |state: &mut QueueState| {
             let in_work = (state.claimed - state.wanted) as usize - state.ready.len();
-            let bytes = state.ready_bytes + (in_work + 1) * state.batch_bytes;
-            if state.claimed == state.wanted || bytes <= self.limit {
-                state.claimed += 1;
-                return Some(state.claimed - 1);
-            }
-            state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let bytes = state.bytes + (in_work + 1) * state.largest;
+            !state.stopped && state.claimed != state.wanted && bytes > self.limit
+        };
+        let state = self.changed.wait_while(lock(&self.state), full);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        if state.stopped {
+            return None;
         }
+        state.claimed += 1;
+        Some(state.claimed - 1)
     }
 
-    fn deliver(&self, batch: Batch) {
+    fn deliver(&self, number: u64, batch: Result<Batch>) {
         let mut state = lock(&self.state);
-        let bytes = batch.bytes();
-        state.ready_bytes += bytes;
-        state.batch_bytes = state.batch_bytes.max(bytes);
-        state.ready.insert(batch.number, batch);
+        let bytes = bytes_of(&batch);
+        state.bytes += bytes;
+        state.largest = state.largest.max(bytes);
+        state.ready.insert(number, batch);
         drop(state);
-        self.news.notify_all();
+        self.changed.notify_all();
     }
 
-    /// Of several errors, that of the first batch counts.
-    fn fail(&self, number: u64, error: DataError) {
-        let mut state = lock(&self.state);
-        if state.error.as_ref().is_none_or(|(first, ..)| number < *first) {
-            let since = state.error.as_ref().map_or_else(Instant::now, |(_, _, since)| *since);
-            state.error = Some((number, error, since));
-        }
-        drop(state);
-        self.news.notify_all();
-        self.room.notify_all();
-    }
-
-    /// Waits for a batch, or for an error in it or in a later one that has waited long enough.
+    /// Waits for a batch, or for the error in it.
     fn take(&self, number: u64) -> Result<Batch> {
         let mut state = lock(&self.state);
         loop {
             if let Some(batch) = state.ready.remove(&number) {
-                state.ready_bytes -= batch.bytes();
+                state.bytes -= bytes_of(&batch);
                 state.wanted = number + 1;
                 drop(state);
-                self.room.notify_all();
-                return Ok(batch);
+                self.changed.notify_all();
+                return batch;
             }
-            let patience = match &state.error {
-                Some((failed, _, _)) if *failed <= number => Duration::ZERO,
-                Some((_, _, since)) => ERROR_DELAY.saturating_sub(since.elapsed()),
-                None if state.workers == 0 => {
-                    let message = "all threads that make batches have ended".to_owned();
-                    return Err(DataError::Panic { id: "unknown".to_owned(), message });
-                }
-                None => Duration::MAX,
-            };
-            if patience.is_zero()
-                && let Some((_, error, _)) = state.error.take()
-            {
-                return Err(error);
-            }
-            state = if patience == Duration::MAX {
-                self.news.wait(state).unwrap_or_else(PoisonError::into_inner)
-            } else {
-                self.news.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner).0
-            };
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
+}
 
-    /// Waits until all threads have ended; false on a timeout.
-    fn wait_for_workers(&self, time: Duration) -> bool {
-        let (state, _) = self
-            .news
-            .wait_timeout_while(lock(&self.state), time, |state| state.workers > 0)
-            .unwrap_or_else(PoisonError::into_inner);
-        state.workers == 0
-    }
+/// The bytes of a batch; an error takes none.
+fn bytes_of(batch: &Result<Batch>) -> usize {
+    batch.as_ref().map_or(0, Batch::bytes)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Instant;
 
     use ssn_io::Geometry;
 
@@ -509,17 +438,17 @@ mod tests {
     }
 
     #[test]
-    fn an_error_does_not_wait_for_slow_batches_before_it() {
+    fn an_error_comes_after_slow_batches_before_it() {
         let set = moody(|i| match i {
-            0 => Mood::Slow(60_000),
-            1 => Mood::Broken,
+            0 => Mood::Slow(200),
+            1 | 2 => Mood::Broken,
             _ => Mood::Good,
         });
-        let mut loader = in_order(set.clone(), 2, 1 << 20);
+        let mut loader = in_order(set.clone(), 3, 1 << 20);
+        assert_eq!(loader.next().unwrap().unwrap().number, 0);
         let error = loader.next().unwrap().unwrap_err().to_string();
         assert!(error.contains("case-1"), "{error}");
-        // The slow batch takes a minute: this only fails if it was waited for.
-        assert_eq!(set.slow_ended.load(Ordering::Relaxed), 0);
+        assert!(loader.next().is_none());
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! The case of every item of every batch: a function of the seed and the item's number alone.
 
+use std::sync::Mutex;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{DataError, Result};
+use crate::parallel::lock;
 use crate::random::{Purpose, RandomStream};
 
 /// In which order the cases come.
@@ -33,12 +36,13 @@ impl CaseOrder {
 }
 
 /// The case of every item. Remembers the order of the last epoch, which changes no result.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct CaseSampler {
     seed: u64,
     cases: usize,
     order: CaseOrder,
-    known: Option<(u64, Vec<u32>)>,
+    /// The number of an epoch and its cases; none before the first.
+    last: Mutex<(u64, Vec<u32>)>,
 }
 
 impl CaseSampler {
@@ -56,11 +60,11 @@ impl CaseSampler {
                 return Err(DataError::setting("order.patches", patches, "at least 1"));
             }
         }
-        Ok(Self { seed, cases, order, known: None })
+        Ok(Self { seed, cases, order, last: Mutex::default() })
     }
 
     /// How many items make a pass or an epoch.
-    pub fn epoch_len(&self) -> u64 {
+    fn epoch_len(&self) -> u64 {
         match self.order {
             CaseOrder::Shuffled | CaseOrder::Sequential => self.cases as u64,
             CaseOrder::Epochs { images, patches } => (images * patches) as u64,
@@ -68,15 +72,16 @@ impl CaseSampler {
     }
 
     /// The case of item `q`.
-    pub fn case(&mut self, q: u64) -> usize {
+    pub fn case(&self, q: u64) -> usize {
         let (epoch, place) = (q / self.epoch_len(), (q % self.epoch_len()) as usize);
         if self.order == CaseOrder::Sequential {
             return place;
         }
-        if self.known.as_ref().is_none_or(|(known, _)| *known != epoch) {
-            self.known = Some((epoch, self.epoch_order(epoch)));
+        let mut last = lock(&self.last);
+        if last.0 != epoch || last.1.is_empty() {
+            *last = (epoch, self.epoch_order(epoch));
         }
-        self.known.as_ref().map_or(0, |(_, cases)| cases[place] as usize)
+        last.1[place] as usize
     }
 
     fn epoch_order(&self, epoch: u64) -> Vec<u32> {
@@ -107,49 +112,49 @@ impl CaseSampler {
 mod tests {
     use super::*;
 
-    fn cases(sampler: &mut CaseSampler, range: std::ops::Range<u64>) -> Vec<usize> {
+    fn cases(sampler: &CaseSampler, range: std::ops::Range<u64>) -> Vec<usize> {
         range.map(|q| sampler.case(q)).collect()
     }
 
     #[test]
     fn every_pass_has_every_case_once_in_another_order() {
-        let mut sampler = CaseSampler::new(3, 40, CaseOrder::Shuffled).unwrap();
-        let (first, second) = (cases(&mut sampler, 0..40), cases(&mut sampler, 40..80));
+        let sampler = CaseSampler::new(3, 40, CaseOrder::Shuffled).unwrap();
+        let (first, second) = (cases(&sampler, 0..40), cases(&sampler, 40..80));
         assert_ne!(first, second);
         for mut pass in [first, second] {
             pass.sort_unstable();
             assert_eq!(pass, (0..40).collect::<Vec<_>>());
         }
         assert_eq!(
-            cases(&mut CaseSampler::new(3, 3, CaseOrder::Sequential).unwrap(), 0..7),
+            cases(&CaseSampler::new(3, 3, CaseOrder::Sequential).unwrap(), 0..7),
             [0, 1, 2, 0, 1, 2, 0]
         );
     }
 
     #[test]
     fn items_do_not_depend_on_what_was_asked_before() {
-        let mut in_order = CaseSampler::new(9, 60, CaseOrder::BRATS).unwrap();
-        let forward = cases(&mut in_order, 0..3000);
-        let mut any_order = CaseSampler::new(9, 60, CaseOrder::BRATS).unwrap();
+        let in_order = CaseSampler::new(9, 60, CaseOrder::BRATS).unwrap();
+        let forward = cases(&in_order, 0..3000);
+        let any_order = CaseSampler::new(9, 60, CaseOrder::BRATS).unwrap();
         for q in [2999, 0, 1500, 10, 2000, 1] {
             assert_eq!(any_order.case(q), forward[q as usize]);
         }
-        assert_ne!(cases(&mut CaseSampler::new(10, 60, CaseOrder::BRATS).unwrap(), 0..3000), forward);
+        assert_ne!(cases(&CaseSampler::new(10, 60, CaseOrder::BRATS).unwrap(), 0..3000), forward);
     }
 
     #[test]
     fn an_epoch_draws_its_images_and_mixes_their_patches() {
-        let mut sampler = CaseSampler::new(1, 60, CaseOrder::BRATS).unwrap();
-        let epoch = cases(&mut sampler, 0..1000);
+        let sampler = CaseSampler::new(1, 60, CaseOrder::BRATS).unwrap();
+        let epoch = cases(&sampler, 0..1000);
         let mut counts = [0; 60];
         epoch.iter().for_each(|&case| counts[case] += 1);
         assert_eq!(counts.iter().filter(|&&count| count == 20).count(), 50);
         assert_eq!(counts.iter().filter(|&&count| count == 0).count(), 10);
         assert!(epoch.windows(2).filter(|pair| pair[0] == pair[1]).count() < 60);
         // Fewer cases than images: all are used, as evenly as can be.
-        let mut small = CaseSampler::new(1, 3, CaseOrder::Epochs { images: 7, patches: 2 }).unwrap();
+        let small = CaseSampler::new(1, 3, CaseOrder::Epochs { images: 7, patches: 2 }).unwrap();
         let mut counts = [0; 3];
-        cases(&mut small, 0..14).iter().for_each(|&case| counts[case] += 1);
+        cases(&small, 0..14).iter().for_each(|&case| counts[case] += 1);
         counts.sort_unstable();
         assert_eq!(counts, [4, 4, 6]);
     }
