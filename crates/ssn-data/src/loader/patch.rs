@@ -173,16 +173,14 @@ fn random_voxel(
     foreground: bool,
     stream: &mut RandomStream,
 ) -> Option<[usize; 3]> {
-    let centers = indexed.centers.get(rater.unwrap_or(0))?;
-    let (wanted, other) = match foreground {
-        true => (&centers.foreground, &centers.background),
-        false => (&centers.background, &centers.foreground),
-    };
-    let set = if wanted.len == 0 { other } else { wanted };
-    if set.len == 0 {
+    let target = rater.unwrap_or(0);
+    let [marked, unmarked] = indexed.counts(target)?;
+    let foreground = if foreground { marked > 0 } else { unmarked == 0 };
+    let count = if foreground { marked } else { unmarked };
+    if count == 0 {
         return None;
     }
-    let voxel = set.nth(stream.below(set.len as u64) as usize)?;
+    let voxel = indexed.nth(target, foreground, stream.below(count as u64) as usize);
     let [_, h, w] = indexed.case.shape;
     Some([voxel / (h * w), voxel / w % h, voxel % w])
 }
@@ -196,52 +194,74 @@ fn fits(size: [usize; 3], target: [usize; 3]) -> Result<()> {
     Err(DataError::setting("patch.target_size", format!("{target:?}"), expected))
 }
 
-/// The voxels around which patches may be cut, for one choice of target: those inside the mask that the target marks
-/// as something other than 0, and the others inside the mask.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct PatchCenters {
-    foreground: VoxelSet,
-    background: VoxelSet,
-}
-
 /// A case ready for cutting patches.
+///
+/// Patches are cut around voxels of the foreground, those inside the mask that the target marks as something other
+/// than 0, or of the background, the others inside the mask.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexedCase {
     /// Without its image.
     pub case: Case,
     pub image: ChannelsLastImage,
-    centers: Vec<PatchCenters>,
+    /// The voxels inside the mask, ascending; `None` where all are.
+    inside: Option<Vec<u32>>,
+    /// For each choice of target, and each voxel of its foreground: how many of the background come before it.
+    background_before: Vec<Vec<u32>>,
 }
 
 impl IndexedCase {
     /// Checks a case and prepares it for patches that are cut as `patch` says.
     pub fn new(mut case: Case, patch: &PatchConfig) -> Result<Self> {
         check(&case)?;
-        let voxels = case.voxels();
-        let centers = {
-            let inside = |voxel: usize| case.mask.as_ref().is_none_or(|mask| mask[voxel] != 0);
-            let centers = |marked: &dyn Fn(usize) -> bool| PatchCenters {
-                foreground: VoxelSet::new(voxels, |voxel| inside(voxel) && marked(voxel)),
-                background: VoxelSet::new(voxels, |voxel| inside(voxel) && !marked(voxel)),
+        let (mut inside, mut background_before) = (None::<Vec<u32>>, vec![]);
+        if matches!(patch.sampler, PatchSampler::Random { .. }) {
+            let voxels = case.voxels() as u32;
+            let in_mask = |mask: &Vec<u8>| (0..voxels).filter(|&voxel| mask[voxel as usize] != 0).collect();
+            inside = case.mask.as_ref().map(in_mask);
+            let count_before = |marks: &dyn Fn(usize) -> bool| {
+                let (mut before, mut background) = (vec![], 0);
+                let look = |voxel: u32| match marks(voxel as usize) {
+                    true => before.push(background),
+                    false => background += 1,
+                };
+                match &inside {
+                    None => (0..voxels).for_each(look),
+                    Some(inside) => inside.iter().copied().for_each(look),
+                }
+                before
             };
-            match (patch.sampler, patch.rater) {
-                (PatchSampler::Whole | PatchSampler::CenterCrop { .. }, _) => vec![],
-                (PatchSampler::Random { .. }, RaterChoice::All) => {
-                    vec![centers(&|voxel| case.raters.iter().any(|labels| labels[voxel] != 0))]
+            background_before = match patch.rater {
+                RaterChoice::All => {
+                    vec![count_before(&|voxel| case.raters.iter().any(|labels| labels[voxel] != 0))]
                 }
-                (PatchSampler::Random { .. }, _) => {
-                    case.raters.iter().map(|labels| centers(&|voxel| labels[voxel] != 0)).collect()
-                }
-            }
-        };
+                _ => case.raters.iter().map(|labels| count_before(&|voxel| labels[voxel] != 0)).collect(),
+            };
+        }
         let image = ChannelsLastImage::new(take(&mut case.image), case.channels, case.shape);
-        Ok(Self { case, image, centers })
+        Ok(Self { case, image, inside, background_before })
     }
 
     pub fn bytes(&self) -> usize {
-        let index =
-            self.centers.iter().map(|centers| centers.foreground.bytes() + centers.background.bytes());
-        self.image.bytes() + self.case.bytes() + index.sum::<usize>()
+        let lists = self.inside.iter().chain(&self.background_before);
+        self.image.bytes() + self.case.bytes() + 4 * lists.map(Vec::capacity).sum::<usize>()
+    }
+
+    /// The voxels of the foreground and of the background of a choice of target.
+    fn counts(&self, target: usize) -> Option<[usize; 2]> {
+        let foreground = self.background_before.get(target)?.len();
+        let inside = self.inside.as_ref().map_or(self.case.voxels(), Vec::len);
+        Some([foreground, inside - foreground])
+    }
+
+    /// Voxel `k` of the foreground, or of the background.
+    fn nth(&self, target: usize, foreground: bool, k: usize) -> usize {
+        let background_before = &self.background_before[target];
+        let others = match foreground {
+            true => background_before[k] as usize,
+            // The voxels of the foreground with at most k of the background before them come before number k of it.
+            false => background_before.partition_point(|&before| before as usize <= k),
+        };
+        self.inside.as_ref().map_or(k + others, |inside| inside[k + others] as usize)
     }
 }
 
@@ -281,62 +301,6 @@ fn check(case: &Case) -> Result<()> {
     Ok(())
 }
 
-const WORD: usize = 64;
-/// Words between two entries of the running count.
-const BLOCK: usize = 8;
-
-/// A set of voxels: one bit each, and the number of members before every block of 512.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct VoxelSet {
-    words: Vec<u64>,
-    before: Vec<u32>,
-    len: usize,
-}
-
-impl VoxelSet {
-    /// The voxels below `voxels` for which `member` is true.
-    fn new(voxels: usize, member: impl Fn(usize) -> bool) -> Self {
-        let mut words = vec![0u64; voxels.div_ceil(WORD)];
-        let mut before = Vec::with_capacity(words.len().div_ceil(BLOCK));
-        let mut len = 0;
-        for (number, word) in words.iter_mut().enumerate() {
-            if number % BLOCK == 0 {
-                before.push(len as u32);
-            }
-            let first = number * WORD;
-            for bit in 0..WORD.min(voxels - first) {
-                *word |= u64::from(member(first + bit)) << bit;
-            }
-            len += word.count_ones() as usize;
-        }
-        Self { words, before, len }
-    }
-
-    /// Member `k` in the order of the volume; `None` if there are not so many.
-    fn nth(&self, k: usize) -> Option<usize> {
-        if k >= self.len {
-            return None;
-        }
-        let block = self.before.partition_point(|&before| before as usize <= k) - 1;
-        let mut left = (k - self.before[block] as usize) as u32;
-        for number in block * BLOCK..self.words.len() {
-            let mut word = self.words[number];
-            if left < word.count_ones() {
-                for _ in 0..left {
-                    word &= word - 1;
-                }
-                return Some(number * WORD + word.trailing_zeros() as usize);
-            }
-            left -= word.count_ones();
-        }
-        None
-    }
-
-    fn bytes(&self) -> usize {
-        8 * self.words.len() + 4 * self.before.len()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -346,12 +310,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn members_are_found_in_order(bits in prop::collection::vec(prop::bool::weighted(0.2), 0..3000)) {
-            let set = VoxelSet::new(bits.len(), |voxel| bits[voxel]);
-            let expected: Vec<usize> = (0..bits.len()).filter(|&voxel| bits[voxel]).collect();
-            let found: Vec<usize> = (0..set.len).filter_map(|k| set.nth(k)).collect();
-            prop_assert_eq!(found, expected);
-            prop_assert_eq!(set.nth(set.len), None);
+        fn voxels_are_found_in_order(
+            marks in prop::collection::vec((prop::bool::weighted(0.2), prop::bool::weighted(0.7)), 1..3000),
+            masked: bool,
+        ) {
+            let labels = marks.iter().map(|(label, _)| u8::from(*label)).collect();
+            let mask = masked.then(|| marks.iter().map(|(_, inside)| u8::from(*inside)).collect());
+            let case = case([1, 1, marks.len()], vec![labels], mask);
+            let indexed = IndexedCase::new(case, &config([1, 1, 1], 0.5, RaterChoice::Random)).unwrap();
+            for (foreground, count) in [true, false].into_iter().zip(indexed.counts(0).unwrap()) {
+                let is_member = |voxel: &usize| marks[*voxel].0 == foreground && (!masked || marks[*voxel].1);
+                let expected: Vec<usize> = (0..marks.len()).filter(is_member).collect();
+                let found: Vec<usize> = (0..count).map(|k| indexed.nth(0, foreground, k)).collect();
+                prop_assert_eq!(found, expected);
+            }
         }
     }
 
