@@ -34,6 +34,14 @@ fn another_language_draws_the_same_thousand_samples() {
 }
 
 #[test]
+fn another_language_agrees_without_a_factor_and_where_work_is_shared_out() {
+    compare_with_script(2, 64, 0, 5, &Steering::default());
+    compare_with_script(4, 65, 10, 3, &Steering::default());
+    // A voxel more than threads take at a time.
+    compare_with_script(2, 2049, 1, 2, &Steering::default());
+}
+
+#[test]
 fn another_language_steers_the_same_samples() {
     let steering = Steering {
         temperature: 1.7,
@@ -86,14 +94,14 @@ fn script(description: &serde_json::Value) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// Draws samples here and in Python, and compares labels, logits and probabilities bit by bit.
+/// Draws samples here and in Python, and compares labels, logits and probabilities bit by bit. Here they come in two parts.
 fn compare_with_script(classes: usize, voxels: usize, rank: usize, samples: u64, steering: &Steering) {
     let d = distribution(classes, voxels, rank);
     let Some(printed) = script(&description(&d, samples, steering, false)) else { return };
     let sampler = Sampler::new(&d, SEED, steering).unwrap();
     let labels = sampler.labels(0..samples).unwrap();
-    let (logits, probabilities) =
-        (sampler.logits(0..samples).unwrap(), sampler.probabilities(0..samples).unwrap());
+    let logits = [sampler.logits(0..1).unwrap(), sampler.logits(1..samples).unwrap()].concat();
+    let probabilities = sampler.probabilities(0..samples).unwrap();
     assert_eq!(printed.lines().count(), samples as usize);
     for (i, line) in printed.lines().enumerate() {
         let (theirs, words) = line.split_once(' ').unwrap();
