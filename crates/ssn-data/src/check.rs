@@ -269,7 +269,7 @@ impl CaseFacts {
             group: entry.group.clone(),
             split,
             shape: case.shape,
-            spacing: entry.source.has_geometry().then_some(case.geometry.spacing),
+            spacing: entry.has_geometry().then_some(case.geometry.spacing),
             ranges: case.image.chunks(case.voxels().max(1)).map(range).collect(),
             volumes,
             raters: maps.len(),

@@ -8,8 +8,8 @@ use ssn_io::{Problem, Voxels, write_atomically};
 
 use crate::config::template::data_sections;
 use crate::dataset::{
-    Case, CaseEntry, CaseSource, Dataset, LabelCoding, Normalization, PackedCase, PackedImage, PackedLabels,
-    Ratios, Split, SplitConfig,
+    Case, CaseEntry, Dataset, LabelCoding, Normalization, PackedCase, PackedImage, PackedLabels, Ratios,
+    Split, SplitConfig,
 };
 use crate::error::{DataError, Result};
 use crate::layouts::{DatasetOverrides, encode_cache};
@@ -171,11 +171,7 @@ fn label_rule(dataset: &Dataset) -> Result<[u8; STORED_LABELS]> {
 /// The channel T1, which is above 0 in the brain; `None` if the dataset has brain masks instead.
 fn t1_channel(dataset: &Dataset) -> Result<Option<usize>> {
     let t1 = dataset.channels.iter().position(|name| T1_NAMES.contains(&name.to_lowercase().as_str()));
-    let has_mask = |entry: &CaseEntry| match &entry.source {
-        CaseSource::Files(files) => files.mask.is_some(),
-        CaseSource::Packed(..) => false,
-    };
-    if t1.is_some() || dataset.entries.iter().all(has_mask) {
+    if t1.is_some() || dataset.entries.iter().all(|entry| entry.files.mask.is_some()) {
         return Ok(t1);
     }
     let reason = format!(

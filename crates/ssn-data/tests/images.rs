@@ -251,7 +251,7 @@ fn series_of_slices_are_images() {
     folder.text("study/README", "no image");
     let dataset = opened(&folder, &["study"], &["image"]);
     assert_eq!(ids(&dataset), ["inner", "p.1"]);
-    assert!(dataset.entries.iter().all(|entry| entry.source.has_geometry()));
+    assert!(dataset.entries.iter().all(|entry| entry.has_geometry()));
     let case = dataset.load(1).unwrap();
     assert_eq!((case.shape, case.geometry.spacing, case.image[12]), ([3, 3, 4], [0.5, 0.5, 1.0], 13.0));
     let hash = dataset.image_sha256(1).unwrap();

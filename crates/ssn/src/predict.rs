@@ -225,11 +225,11 @@ impl CaseReader<'_> {
                  scaled inside one; put a mask beside the image"
             ));
         }
-        let source = &dataset.entries[index].source;
-        let path = folder.prediction_path(id, case.shape[0] == 1 && !source.has_geometry());
+        let entry = &dataset.entries[index];
+        let path = folder.prediction_path(id, case.shape[0] == 1 && !entry.has_geometry());
         let image = image_sha256.map(|sha256| StoredImage {
             sha256,
-            has_spacing: source.has_geometry(),
+            has_spacing: entry.has_geometry(),
             label_values: stored_values(dataset),
             nifti_header: case.header.as_deref().map(hex),
         });

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::dataset::{
-    Case, CaseEntry, CaseSource, Dataset, LabelCoding, Layout, Normalization, RaterMaps, Ratios, Split,
-    extremes, inline, looks_standardized,
+    Case, CaseEntry, Dataset, LabelCoding, Layout, Normalization, RaterMaps, Ratios, Split, extremes, inline,
+    looks_standardized,
 };
 use crate::text::counted;
 
@@ -185,7 +185,7 @@ pub fn describe(dataset: &Dataset, first: &Case) -> String {
 /// Which file of a case is which channel, rater and mask; empty if all cases are in one file.
 fn files_of(dataset: &Dataset, case: &Case) -> String {
     let entry = dataset.entries.iter().find(|entry| entry.id == case.id);
-    let Some(CaseEntry { source: CaseSource::Files(files), .. }) = entry else { return String::new() };
+    let Some(CaseEntry { files, packed: None, .. }) = entry else { return String::new() };
     let mut rows: Vec<(String, &PathBuf)> = vec![];
     match files.images.as_slice() {
         [Some(image)] if dataset.stored_channels.len() > 1 => rows.push(("all channels".to_owned(), image)),

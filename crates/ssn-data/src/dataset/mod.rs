@@ -15,13 +15,14 @@ pub use normalize::{Normalization, extremes, looks_standardized};
 pub use packed::{PackedCase, PackedCases, PackedImage, PackedLabels};
 pub use preprocessing::{Preprocessing, mask_box, resample_labels};
 pub use segments::{NamedFiles, NamedLabels, SameValues};
-pub use source::{CaseFiles, CaseSource, LabelPolicy, MissingRater, RaterFiles, RaterMaps, ReadOptions};
+pub use source::{CaseFiles, LabelPolicy, MissingRater, RaterFiles, RaterMaps, ReadOptions};
 pub(crate) use split::inline;
 pub use split::{Ratios, Split, SplitAssignment, SplitConfig, SplitFile, divide, fold};
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -226,31 +227,34 @@ pub struct CaseEntry {
     pub group: String,
     /// The part that the dataset itself assigns it to.
     pub split: Option<Split>,
-    /// Where it comes from.
-    pub source: CaseSource,
+    /// Its files; none where it is one of many cases of a file.
+    pub files: CaseFiles,
+    /// The file of many cases that it is one of, and its place there.
+    pub packed: Option<(Arc<PackedCases>, usize)>,
 }
 
 impl CaseEntry {
     /// A case with files of its own, which is the only one of its group.
     pub fn of_files(id: String, split: Option<Split>, files: CaseFiles) -> Self {
-        Self { group: id.clone(), id, split, source: CaseSource::Files(files) }
+        Self { group: id.clone(), id, split, files, packed: None }
+    }
+
+    /// What there is of it in a file of many cases, if that can be used.
+    pub(crate) fn record(&self) -> Option<&PackedCase> {
+        let (records, place) = self.packed.as_ref()?;
+        records.items[*place].as_ref().ok()
     }
 
     /// The numbers of raters who have no file and are taken to have marked nothing.
     pub(crate) fn empty_raters(&self) -> Vec<usize> {
-        let CaseSource::Files(files) = &self.source else { return vec![] };
         let is_empty = |rater: &&RaterFiles| rater.files().is_empty();
-        files.raters.iter().filter(is_empty).map(|rater| rater.number).collect()
+        self.files.raters.iter().filter(is_empty).map(|rater| rater.number).collect()
     }
 
     /// The numbers of its raters.
     pub(crate) fn raters(&self) -> Vec<usize> {
-        match &self.source {
-            CaseSource::Files(files) => files.raters.iter().map(|rater| rater.number).collect(),
-            CaseSource::Packed(records, index) => {
-                (0..records.items[*index].as_ref().map_or(0, |record| record.raters.len())).collect()
-            }
-        }
+        let packed = 0..self.record().map_or(0, |record| record.raters.len());
+        self.files.raters.iter().map(|rater| rater.number).chain(packed).collect()
     }
 }
 
@@ -327,13 +331,12 @@ impl Dataset {
     /// Takes raters without a file of a case for raters who marked nothing in it.
     pub fn fill_missing_raters(&mut self) {
         let all: BTreeSet<usize> = self.entries.iter().flat_map(CaseEntry::raters).collect();
-        for entry in &mut self.entries {
+        for entry in self.entries.iter_mut().filter(|entry| entry.packed.is_none()) {
             let own = entry.raters();
-            let CaseSource::Files(files) = &mut entry.source else { continue };
             let missing = all.iter().filter(|number| !own.contains(number));
             let empty = |&number: &usize| RaterFiles { number, maps: RaterMaps::Masks(vec![]) };
-            files.raters.extend(missing.map(empty));
-            files.raters.sort_by_key(|rater| rater.number);
+            entry.files.raters.extend(missing.map(empty));
+            entry.files.raters.sort_by_key(|rater| rater.number);
         }
     }
 

@@ -8,7 +8,6 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 
 use schemars::JsonSchema;
@@ -20,22 +19,14 @@ use ssn_io::{
 };
 
 use crate::dataset::{
-    Case, Dataset, Finding, FindingKind, LabelCoding, NamedLabels, PackedCase, PackedCases, Severity,
+    Case, CaseEntry, Dataset, Finding, FindingKind, LabelCoding, NamedLabels, PackedCase, Severity,
     read_labels,
 };
 use crate::error::{DataError, Result as DataResult};
 use crate::parallel;
 use crate::text::hex;
 
-/// Where a case comes from.
-#[derive(Debug, Clone, PartialEq)]
-pub enum CaseSource {
-    /// Files of its own.
-    Files(CaseFiles),
-    /// A grid in a file of many cases.
-    Packed(Arc<PackedCases>, usize),
-}
-
+/// The files of a case of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CaseFiles {
     /// One file per channel, or one with all channels; `None` for a channel that the case lacks.
@@ -43,6 +34,14 @@ pub struct CaseFiles {
     /// The files of each rater who looked at the case, in the order of their numbers.
     pub raters: Vec<RaterFiles>,
     pub mask: Option<PathBuf>,
+}
+
+impl CaseFiles {
+    /// All of them.
+    pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        let raters = self.raters.iter().flat_map(RaterFiles::files);
+        self.images.iter().flatten().chain(&self.mask).chain(raters)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,16 +112,11 @@ pub struct ReadOptions {
     pub labels: LabelPolicy,
 }
 
-impl CaseSource {
+impl CaseEntry {
     /// Whether the first image file, or without one the first label file, has a geometry; pictures and packed cases do not.
     pub fn has_geometry(&self) -> bool {
-        match self {
-            Self::Files(files) => {
-                let labels = files.raters.iter().flat_map(RaterFiles::files);
-                files.images.iter().flatten().chain(labels).next().is_some_and(|path| !is_picture(path))
-            }
-            Self::Packed(..) => false,
-        }
+        let labels = self.files.raters.iter().flat_map(RaterFiles::files);
+        self.files.images.iter().flatten().chain(labels).next().is_some_and(|path| !is_picture(path))
     }
 }
 
@@ -140,19 +134,14 @@ impl Dataset {
     pub fn case_sha256(&self, index: usize) -> DataResult<String> {
         let mut digest = Sha256::new();
         self.hash_image(index, &mut digest)?;
-        match &self.entries[index].source {
-            CaseSource::Files(files) => {
-                for rater in &files.raters {
-                    digest.update((rater.number as u64).to_le_bytes());
-                    rater.files().into_iter().try_for_each(|path| hash_file(path, &mut digest))?;
-                }
-            }
-            CaseSource::Packed(records, place) => {
-                if let Ok(record) = &records.items[*place] {
-                    let voxels = record.shape.iter().product();
-                    record.raters.iter().for_each(|labels| digest.update(labels.unpack(voxels)));
-                }
-            }
+        let entry = &self.entries[index];
+        for rater in &entry.files.raters {
+            digest.update((rater.number as u64).to_le_bytes());
+            rater.files().into_iter().try_for_each(|path| hash_file(path, &mut digest))?;
+        }
+        if let Some(record) = entry.record() {
+            let voxels = record.shape.iter().product();
+            record.raters.iter().for_each(|labels| digest.update(labels.unpack(voxels)));
         }
         Ok(hex(&digest.finalize()))
     }
@@ -160,10 +149,9 @@ impl Dataset {
     /// Something that is the same as long as nobody wrote to the files of a case: their sizes, times and places on the disk. Nothing for a
     /// case in a file of many, and where a file is missing.
     pub fn case_stamp(&self, index: usize) -> Option<String> {
-        let CaseSource::Files(files) = &self.entries[index].source else { return None };
-        let raters = files.raters.iter().flat_map(RaterFiles::files);
+        let CaseEntry { files, packed: None, .. } = &self.entries[index] else { return None };
         let mut digest = Sha256::new();
-        for path in files.images.iter().flatten().chain(&files.mask).chain(raters) {
+        for path in files.paths() {
             for file in files_of(path, &Limits::default()).ok()? {
                 digest.update(stamp(&file.metadata().ok()?));
             }
@@ -172,25 +160,20 @@ impl Dataset {
     }
 
     fn hash_image(&self, index: usize, digest: &mut Sha256) -> DataResult<()> {
-        match &self.entries[index].source {
-            CaseSource::Files(files) => {
-                files.images.iter().flatten().chain(&files.mask).try_for_each(|path| hash_file(path, digest))
-            }
-            CaseSource::Packed(records, place) => {
-                let pixels = records.items[*place].iter().flat_map(|record| record.pixels.unpack());
-                pixels.for_each(|pixel| digest.update(pixel.to_le_bytes()));
-                Ok(())
-            }
-        }
+        let entry = &self.entries[index];
+        let mut files = entry.files.images.iter().flatten().chain(&entry.files.mask);
+        let pixels = entry.record().into_iter().flat_map(|record| record.pixels.unpack());
+        pixels.for_each(|pixel| digest.update(pixel.to_le_bytes()));
+        files.try_for_each(|path| hash_file(path, digest))
     }
 
     /// Reads a case without preprocessing, with everything that is wrong with it; no case if there is an error.
     pub fn inspect(&self, index: usize) -> (Option<Case>, Vec<Finding>) {
-        let id = &self.entries[index].id;
+        let CaseEntry { id, files, packed, .. } = &self.entries[index];
         let mut reader = CaseReader { dataset: self, findings: vec![] };
-        let case = match &self.entries[index].source {
-            CaseSource::Files(files) => reader.of_files(files),
-            CaseSource::Packed(records, index) => reader.of_record(&records.path, &records.items[*index]),
+        let case = match packed {
+            None => reader.of_files(files),
+            Some((records, place)) => reader.of_record(&records.path, &records.items[*place]),
         };
         let usable = reader.findings.iter().all(|finding| finding.severity != Severity::Error);
         let case = case.filter(|_| usable).map(|case| Case { id: id.clone(), ..case });

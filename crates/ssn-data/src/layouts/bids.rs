@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::dataset::{CaseEntry, CaseFiles, CaseSource, Layout, RaterFiles};
+use crate::dataset::{CaseEntry, CaseFiles, Layout, RaterFiles};
 use crate::error::Result;
 use crate::layouts::Draft;
 use crate::layouts::files::{child, images, name, natural_order, stem, subfolders};
@@ -52,9 +52,9 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
         let mut own: Vec<RaterFiles> =
             own.map(|(key, path)| RaterFiles::new(number(key), path.clone())).collect();
         own.sort_by_key(|rater| rater.number);
-        let source = CaseSource::Files(CaseFiles { images, raters: own, mask: None });
+        let files = CaseFiles { images, raters: own, mask: None };
         let group = case.split('_').next().unwrap_or(case).to_owned();
-        entries.push(CaseEntry { id: case.clone(), group, split: None, source });
+        entries.push(CaseEntry { group, ..CaseEntry::of_files(case.clone(), None, files) });
     }
     entries.sort_by(|a, b| natural_order(&a.id, &b.id));
     // What distinguishes raters: derivatives, or files of one derivative.

@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use ssn_io::{Limits, read_bytes};
 
 use crate::dataset::{
-    CaseEntry, CaseSource, Layout, PackedCase, PackedCases, PackedImage, PackedLabels, Split,
+    CaseEntry, CaseFiles, Layout, PackedCase, PackedCases, PackedImage, PackedLabels, Split,
 };
 use crate::error::{DataError, Result};
 use crate::layouts::Draft;
@@ -189,7 +189,8 @@ fn decode(path: &Path, bytes: &[u8]) -> Result<Draft, String> {
             id,
             group,
             split: Split::from_name(&split),
-            source: CaseSource::Packed(records.clone(), i),
+            files: CaseFiles::default(),
+            packed: Some((records.clone(), i)),
         });
     let classes = Some(classes).filter(|classes| !classes.is_empty());
     Ok(Draft { classes, ..Draft::new(Layout::Cache, entries.collect()) })

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::{entries, is_image, is_other_picture, name};
 use super::{PACKED, ends_in};
-use crate::dataset::{CaseEntry, CaseSource, Dataset, Finding, FindingKind, Layout};
+use crate::dataset::{Dataset, Finding, FindingKind, Layout};
 use crate::text::counted;
 
 /// How deep folders are looked through.
@@ -25,8 +25,8 @@ impl Dataset {
         let mut found = BTreeMap::new();
         if self.root.is_dir() {
             let cases = self.entries.iter().chain(&self.excluded);
-            let used = cases.flat_map(files).chain(&self.unlabeled).collect();
-            let has_packed = self.entries.iter().any(|entry| matches!(entry.source, CaseSource::Packed(..)));
+            let used = cases.flat_map(|entry| entry.files.paths()).chain(&self.unlabeled).collect();
+            let has_packed = self.entries.iter().any(|entry| entry.packed.is_some());
             collect(&self.root, &used, has_packed, 0, &mut found);
         }
         // Files that recognition looked into and told of.
@@ -77,13 +77,6 @@ impl Dataset {
         };
         found.iter().map(of_folder).collect()
     }
-}
-
-/// The files of a case.
-pub(super) fn files(entry: &CaseEntry) -> Vec<&PathBuf> {
-    let CaseSource::Files(files) = &entry.source else { return vec![] };
-    let raters = files.raters.iter().flat_map(|rater| rater.files());
-    files.images.iter().flatten().chain(raters).chain(&files.mask).collect()
 }
 
 /// Adds what is not used in a folder and below. Folders that cannot be listed are left to those who read them.

@@ -8,8 +8,8 @@ use ssn_io::pickle::Value;
 use ssn_io::{Array, Limits, pickle, read_bytes};
 
 use crate::dataset::{
-    CaseEntry, CaseFiles, CaseSource, Finding, FindingKind, HALF, LabelCoding, Layout, PackedCase,
-    PackedCases, PackedImage, PackedLabels, RaterFiles, ReadOptions,
+    CaseEntry, CaseFiles, Finding, FindingKind, HALF, LabelCoding, Layout, PackedCase, PackedCases,
+    PackedImage, PackedLabels, RaterFiles, ReadOptions,
 };
 use crate::error::{DataError, Result};
 use crate::layouts::files::{images, name, natural_order, numbered_suffix, shape, stem, subfolders};
@@ -37,15 +37,12 @@ pub(super) fn recognize_png(root: &Path) -> Result<Option<Draft>> {
                 let raters = raters.into_iter().map(|(reader, path)| RaterFiles::new(reader, path)).collect();
                 let files = CaseFiles { images: vec![Some(picture)], raters, mask: None };
                 let id = format!("{group}/{slice}");
-                entries.push(CaseEntry { id, group: group.clone(), split, source: CaseSource::Files(files) });
+                entries.push(CaseEntry { group: group.clone(), ..CaseEntry::of_files(id, split, files) });
             }
         }
     }
     let Some(first) = entries.first() else { return Ok(None) };
-    let first = match &first.source {
-        CaseSource::Files(files) => files.images.iter().flatten().next().and_then(|path| shape(path)),
-        CaseSource::Packed(..) => None,
-    };
+    let first = first.files.images.iter().flatten().next().and_then(|path| shape(path));
     let stored_side = first.is_some_and(|shape| shape[2..] == [STORED_SIDE; 2]);
     let center_crop = stored_side.then_some(USED_SIDE);
     // Masks are 0 and 255 in some copies, 0 and 1 in others.
@@ -122,12 +119,8 @@ pub(super) fn open_pickle(files: &[PartPath]) -> Result<Draft> {
             let (name, group) = &names[index];
             let id = unique(*split, name.clone(), &mut taken);
             let group = group.clone().unwrap_or_else(|| id.clone());
-            entries.push(CaseEntry {
-                id,
-                group,
-                split: *split,
-                source: CaseSource::Packed(records.clone(), index),
-            });
+            let (files, packed) = (CaseFiles::default(), Some((records.clone(), index)));
+            entries.push(CaseEntry { id, group, split: *split, files, packed });
         }
     }
     Ok(Draft::new(Layout::LidcPickle, entries))
@@ -302,7 +295,7 @@ mod reader {
         let entry = |i: usize| {
             let id = if group.is_empty() { format!("{i:05}") } else { format!("{group}/{i:05}") };
             let group = uids.get(i).cloned().unwrap_or_else(|| id.clone());
-            CaseEntry { id, group, split, source: CaseSource::Packed(records.clone(), i) }
+            CaseEntry { id, group, split, files: CaseFiles::default(), packed: Some((records.clone(), i)) }
         };
         Ok((0..n).map(entry).collect())
     }

@@ -22,9 +22,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::dataset::{
-    CaseEntry, CaseSource, Dataset, Finding, FindingKind, LabelCoding, LabelHistogram, LabelPolicy, Layout,
-    NamedFiles, PackedLabels, Preprocessing, RaterFiles, RaterMaps, ReadOptions, Split, is_lossy,
-    read_labels, unnamed_channels,
+    CaseEntry, Dataset, Finding, FindingKind, LabelCoding, LabelHistogram, LabelPolicy, Layout, NamedFiles,
+    PackedLabels, Preprocessing, RaterFiles, RaterMaps, ReadOptions, Split, is_lossy, read_labels,
+    unnamed_channels,
 };
 use crate::error::{DataError, Result};
 use crate::layouts::files::{check_name, entries, is_other_picture, name, shape, subfolders};
@@ -303,8 +303,8 @@ impl Draft {
                 "check that the images are there",
             ));
         }
-        let files = self.entries.iter().flat_map(left_out::files);
-        files.chain(self.unlabeled.iter().flat_map(left_out::files)).try_for_each(|path| check_name(path))?;
+        let entries = self.entries.iter().chain(&self.unlabeled);
+        entries.flat_map(|entry| entry.files.paths()).try_for_each(|path| check_name(path))?;
         // A single part assigns nothing: `training/` alone still has to be divided.
         if self.entries.iter().all(|entry| entry.split == self.entries[0].split) {
             self.entries.iter_mut().for_each(|entry| entry.split = None);
@@ -327,7 +327,7 @@ impl Draft {
             classes,
             reading: self.reading,
             preprocessing: Preprocessing::default(),
-            unlabeled: self.unlabeled.iter().flat_map(left_out::files).cloned().collect(),
+            unlabeled: self.unlabeled.iter().flat_map(|entry| entry.files.paths()).cloned().collect(),
             entries: self.entries,
             excluded: vec![],
             rater_names: self.rater_names,
@@ -339,14 +339,8 @@ impl Draft {
     /// where another is missing.
     fn number_raters(&mut self) {
         let numbers: BTreeSet<usize> = self.entries.iter().flat_map(CaseEntry::raters).collect();
-        for entry in &mut self.entries {
-            if let CaseSource::Files(files) = &mut entry.source {
-                files
-                    .raters
-                    .iter_mut()
-                    .for_each(|rater| rater.number = numbers.range(..rater.number).count());
-            }
-        }
+        let raters = self.entries.iter_mut().flat_map(|entry| &mut entry.files.raters);
+        raters.for_each(|rater| rater.number = numbers.range(..rater.number).count());
     }
 
     fn note_partial_split(&mut self) {
@@ -362,15 +356,13 @@ impl Draft {
 
     /// Names for the channels of the first case that can be read.
     fn channels_of_the_first(&self, root: &Path) -> Result<Vec<String>> {
-        let count = self.entries.iter().find_map(|entry| match &entry.source {
-            CaseSource::Packed(records, index) => {
-                records.items[*index].as_ref().ok().map(|record| record.channels)
-            }
-            CaseSource::Files(files) if files.images.len() > 1 => Some(files.images.len()),
-            CaseSource::Files(files) => {
-                let shape = shape(files.images.first()?.as_deref()?)?;
+        let count = self.entries.iter().find_map(|entry| match &entry.files.images[..] {
+            [] => entry.record().map(|record| record.channels),
+            [only] => {
+                let shape = shape(only.as_deref()?)?;
                 Some(shape[usize::from(self.reading.depth_is_channels && shape[0] == 1)])
             }
+            several => Some(several.len()),
         });
         match count {
             Some(count) => Ok(unnamed_channels(count)),
@@ -404,9 +396,7 @@ impl Draft {
     /// Whether raters have a mask for each class.
     fn has_masks(&self) -> bool {
         let is_mask = |rater: &RaterFiles| matches!(rater.maps, RaterMaps::Masks(_));
-        self.entries.iter().any(
-            |entry| matches!(&entry.source, CaseSource::Files(files) if files.raters.iter().any(is_mask)),
-        )
+        self.entries.iter().flat_map(|entry| &entry.files.raters).any(is_mask)
     }
 
     /// Names of the classes, and with them the rule of labels.
@@ -458,10 +448,7 @@ impl Draft {
 
     /// The files of label maps, but no masks of one class.
     fn label_files(&self) -> impl Iterator<Item = &Path> {
-        let raters = self.entries.iter().flat_map(|entry| match &entry.source {
-            CaseSource::Files(files) => &files.raters[..],
-            CaseSource::Packed(..) => &[],
-        });
+        let raters = self.entries.iter().flat_map(|entry| &entry.files.raters);
         raters.filter_map(|rater| match &rater.maps {
             RaterMaps::Labels(path) => Some(path.as_path()),
             RaterMaps::Masks(_) => None,
@@ -503,30 +490,25 @@ fn check_classes(
 /// The values in the labels of all cases. Files that cannot be read, or that make the program fail, are left to the
 /// check.
 pub(crate) fn label_values(entries: &[CaseEntry]) -> LabelHistogram {
-    let of_case = |i: usize, meter: &MemoryMeter| values_of_case(&entries[i].source, meter);
+    let of_case = |i: usize, meter: &MemoryMeter| values_of_case(&entries[i], meter);
     let of_cases = parallel::map(entries.len(), &parallel::unwatched, of_case);
     let mut all = LabelHistogram::default();
     of_cases.iter().flatten().for_each(|values| all.merge(values));
     all
 }
 
-fn values_of_case(source: &CaseSource, meter: &MemoryMeter) -> LabelHistogram {
+fn values_of_case(entry: &CaseEntry, meter: &MemoryMeter) -> LabelHistogram {
     let mut found = LabelHistogram::default();
-    match source {
-        CaseSource::Packed(records, index) => {
-            let raters = records.items[*index].iter().flat_map(|record| &record.raters);
-            raters.for_each(|rater| match rater {
-                PackedLabels::Bytes(labels) => found.add(labels, false),
-                PackedLabels::Bits(_) => found.add(&[0, 1], false),
-            });
+    for rater in entry.record().into_iter().flat_map(|record| &record.raters) {
+        match rater {
+            PackedLabels::Bytes(labels) => found.add(labels, false),
+            PackedLabels::Bits(_) => found.add(&[0, 1], false),
         }
-        CaseSource::Files(files) => {
-            for path in files.raters.iter().flat_map(RaterFiles::files) {
-                if let Ok(labels) = read_labels(path) {
-                    meter.saw(labels.data.len());
-                    found.add(&labels.data, is_lossy(path));
-                }
-            }
+    }
+    for path in entry.files.raters.iter().flat_map(RaterFiles::files) {
+        if let Ok(labels) = read_labels(path) {
+            meter.saw(labels.data.len());
+            found.add(&labels.data, is_lossy(path));
         }
     }
     found

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::dataset::{CaseEntry, CaseFiles, CaseSource, Layout, RaterFiles, RaterMaps, ReadOptions};
+use crate::dataset::{CaseEntry, CaseFiles, Layout, RaterFiles, RaterMaps, ReadOptions};
 use crate::error::Result;
 use crate::layouts::files::{images, name, shape, stem, subfolders};
 use crate::layouts::{Draft, parts, unique};
@@ -43,7 +43,7 @@ pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
         })
         .collect();
     let Some(first) = entries.first() else { return Ok(None) };
-    let depth_is_channels = depth_is_channels(&first.source);
+    let depth_is_channels = depth_is_channels(&first.files);
     let classes = (tasks.len() > 1).then(|| {
         std::iter::once("background".to_owned()).chain(tasks.iter().map(|t| format!("task_{t}"))).collect()
     });
@@ -72,8 +72,7 @@ fn task_and_rater(stem: &str) -> Option<(usize, usize)> {
 }
 
 /// Whether the third axis of the image holds channels: it is longer than 1, and the masks are flat.
-fn depth_is_channels(source: &CaseSource) -> bool {
-    let CaseSource::Files(files) = source else { return false };
+fn depth_is_channels(files: &CaseFiles) -> bool {
     let image = files.images.iter().flatten().next().and_then(|path| shape(path));
     let mask = files.raters.iter().flat_map(RaterFiles::files).next().and_then(|path| shape(path));
     matches!((image, mask), (Some([1, depth, ..]), Some([_, 1, ..])) if depth > 1)

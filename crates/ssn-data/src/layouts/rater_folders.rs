@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use ssn_io::dicom::is_series_folder;
 
 use crate::dataset::{
-    CaseEntry, CaseFiles, CaseSource, Finding, FindingKind, LabelHistogram, Layout, MOST_CLASSES, RaterFiles,
-    RaterMaps, Split, is_lossy, read_labels,
+    CaseEntry, CaseFiles, Finding, FindingKind, LabelHistogram, Layout, MOST_CLASSES, RaterFiles, RaterMaps,
+    Split, is_lossy, read_labels,
 };
 use crate::error::{DataError, Result};
 use crate::layouts::files::{self, images, name, natural_order, stem, subfolders};
@@ -490,13 +490,10 @@ pub(super) fn order_structures(draft: &mut Draft, classes: &mut [String], known:
     let mut order: Vec<usize> = (0..classes.len()).collect();
     order.sort_by_key(|&class| keys[class]);
     let number = |class: u8| order.iter().position(|&old| old == usize::from(class)).unwrap_or(0) as u8;
-    for entry in &mut draft.entries {
-        let CaseSource::Files(files) = &mut entry.source else { continue };
-        for rater in &mut files.raters {
-            if let RaterMaps::Masks(masks) = &mut rater.maps {
-                masks.iter_mut().for_each(|(class, _)| *class = number(*class));
-                masks.sort();
-            }
+    for rater in draft.entries.iter_mut().flat_map(|entry| &mut entry.files.raters) {
+        if let RaterMaps::Masks(masks) = &mut rater.maps {
+            masks.iter_mut().for_each(|(class, _)| *class = number(*class));
+            masks.sort();
         }
     }
     let names: Vec<String> = order.iter().map(|&class| classes[class].clone()).collect();
@@ -514,15 +511,13 @@ pub(super) fn order_structures(draft: &mut Draft, classes: &mut [String], known:
 /// The voxels of each structure in some cases.
 fn volumes(entries: &[CaseEntry], classes: usize) -> Vec<usize> {
     let mut volumes = vec![0; classes];
-    for entry in entries.iter().step_by(entries.len().div_ceil(MEASURED).max(1)) {
-        let CaseSource::Files(files) = &entry.source else { continue };
-        for rater in &files.raters {
-            let RaterMaps::Masks(masks) = &rater.maps else { continue };
-            for (class, path) in masks {
-                let labels = read_labels(path).map_or(vec![], |labels| labels.data);
-                let half = labels.iter().copied().max().unwrap_or(0) / 2;
-                volumes[usize::from(*class)] += labels.iter().filter(|label| **label > half).count();
-            }
+    let measured = entries.iter().step_by(entries.len().div_ceil(MEASURED).max(1));
+    for rater in measured.flat_map(|entry| &entry.files.raters) {
+        let RaterMaps::Masks(masks) = &rater.maps else { continue };
+        for (class, path) in masks {
+            let labels = read_labels(path).map_or(vec![], |labels| labels.data);
+            let half = labels.iter().copied().max().unwrap_or(0) / 2;
+            volumes[usize::from(*class)] += labels.iter().filter(|label| **label > half).count();
         }
     }
     volumes
