@@ -1,5 +1,7 @@
 //! Answers to requests.
 
+use std::sync::Arc;
+
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
@@ -33,7 +35,7 @@ type Answer = Response<Full<Bytes>>;
 /// Where requests are answered.
 pub(super) struct ServerState {
     rules: Rules,
-    shelf: Shelf,
+    shelf: Arc<Shelf>,
     policy: HeaderValue,
     opening: Opening,
 }
@@ -42,7 +44,7 @@ impl ServerState {
     pub(super) fn new(rules: Rules, library: Library) -> Result<Self> {
         let policy = HeaderValue::from_str(&page::policy(PAGE, Origin::Server))
             .map_err(|_| crate::error::ViewError::Page("its policy is no text"))?;
-        Ok(Self { rules, shelf: Shelf::new(library)?, policy, opening: Opening::new()? })
+        Ok(Self { rules, shelf: Arc::new(Shelf::new(library)?), policy, opening: Opening::new()? })
     }
 
     pub(super) fn token(&self) -> &str {

@@ -1,17 +1,15 @@
 //! The cases that a server has, and the packages that were made of them.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use hyper::body::Bytes;
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{Mutex as Turn, oneshot};
 
 use super::guard::secret;
-use crate::error::{Result, ViewError};
+use crate::error::Result;
 use crate::scores::Headline;
 
 /// Bytes of packages that are kept for the next time.
@@ -43,32 +41,21 @@ pub struct Library {
     pub make: Box<Make>,
 }
 
-/// A library behind ids that tell nothing. One thread makes the packages, one after the other, so that there is never more
-/// than one on its way.
+/// A library behind ids that tell nothing. Packages are made one after the other, so that there is never more than one on
+/// its way.
 pub(super) struct Shelf {
-    store: Arc<Store>,
+    library: Library,
     ids: Vec<String>,
-    orders: Sender<Order>,
-}
-
-/// A package that a request waits for.
-struct Order {
-    number: usize,
-    reply: oneshot::Sender<Result<Bytes, String>>,
+    /// Numbers of cases and their packages, the latest last.
+    made: Mutex<VecDeque<(usize, Bytes)>>,
+    /// Held while a package is made.
+    turn: Arc<Turn<()>>,
 }
 
 impl Shelf {
     pub(super) fn new(library: Library) -> Result<Self> {
         let ids = library.cases.iter().map(|_| secret()).collect::<Result<_>>()?;
-        let store = Arc::new(Store { library, made: Mutex::default() });
-        let (orders, ordered) = channel();
-        let maker = store.clone();
-        // It ends with the shelf, or with the program in the middle of a package that nobody wants any more.
-        thread::Builder::new()
-            .name("packages".to_owned())
-            .spawn(move || maker.serve(ordered))
-            .map_err(|error| ViewError::Start(format!("no thread can be started: {error}")))?;
-        Ok(Self { store, ids, orders })
+        Ok(Self { library, ids, made: Mutex::default(), turn: Arc::default() })
     }
 
     /// The list as the page gets it.
@@ -77,7 +64,7 @@ impl Shelf {
             let Listed { name, size, scores, .. } = case;
             json!({ "id": id, "name": name, "size": size, "scores": scores })
         };
-        let Library { title, cases, .. } = &self.store.library;
+        let Library { title, cases, .. } = &self.library;
         let cases: Vec<Value> = self.ids.iter().zip(cases).map(entry).collect();
         json!({ "version": 1, "title": title, "cases": cases }).to_string()
     }
@@ -87,41 +74,25 @@ impl Shelf {
         self.ids.iter().position(|known| known == id)
     }
 
-    /// The package of a case, or why there is none; made now, unless it was before. Nothing where the program has a defect.
-    pub(super) async fn package(&self, number: usize) -> Option<Result<Bytes, String>> {
-        if let Some(bytes) = self.store.find(number) {
+    /// The package of a case, or why there is none; made now, unless it was before. Nothing where the program has a defect, or
+    /// the system gives no thread. Who goes before it is their turn gets nothing made.
+    pub(super) async fn package(self: &Arc<Self>, number: usize) -> Option<Result<Bytes, String>> {
+        if let Some(bytes) = self.kept(number) {
             return Some(Ok(bytes));
         }
+        let (shelf, turn) = (self.clone(), self.turn.clone().lock_owned().await);
         let (reply, made) = oneshot::channel();
-        self.orders.send(Order { number, reply }).ok()?;
+        // It ends with the package, or with the program in the middle of one that nobody wants any more.
+        let make = move || {
+            let _turn = turn;
+            let _ = reply.send(shelf.make(number));
+        };
+        thread::Builder::new().name("packages".to_owned()).spawn(make).ok()?;
         made.await.ok()
-    }
-}
-
-/// The cases and the packages that were made of them.
-struct Store {
-    library: Library,
-    /// Numbers of cases and their packages, the latest last.
-    made: Mutex<VecDeque<(usize, Bytes)>>,
-}
-
-impl Store {
-    /// Makes what is ordered, until nobody can order any more.
-    fn serve(&self, ordered: Receiver<Order>) {
-        for Order { number, reply } in ordered {
-            // Who has gone meanwhile gets nothing made.
-            if reply.is_closed() {
-                continue;
-            }
-            let made = catch_unwind(AssertUnwindSafe(|| self.package(number)));
-            if let Ok(made) = made {
-                let _ = reply.send(made);
-            }
-        }
     }
 
     /// A package that was made before.
-    fn find(&self, number: usize) -> Option<Bytes> {
+    fn kept(&self, number: usize) -> Option<Bytes> {
         let mut made = self.made();
         let place = made.iter().position(|(known, _)| *known == number)?;
         let found = made.remove(place)?;
@@ -130,9 +101,9 @@ impl Store {
         Some(bytes)
     }
 
-    /// The package of a case. May take seconds.
-    fn package(&self, number: usize) -> Result<Bytes, String> {
-        if let Some(bytes) = self.find(number) {
+    /// The package of a case, made now unless somebody had it made meanwhile. May take seconds.
+    fn make(&self, number: usize) -> Result<Bytes, String> {
+        if let Some(bytes) = self.kept(number) {
             return Ok(bytes);
         }
         self.make_room(self.library.cases[number].bytes);
@@ -154,5 +125,34 @@ impl Store {
     /// Every change under the lock is complete in itself.
     fn made(&self) -> MutexGuard<'_, VecDeque<(usize, Bytes)>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn who_goes_before_it_is_their_turn_gets_nothing_made() {
+        let made = Arc::new(AtomicUsize::new(0));
+        let counter = made.clone();
+        let case = Listed { name: String::new(), size: [1; 3], scores: None, bytes: 1 };
+        let make = move |_| {
+            counter.fetch_add(1, Ordering::SeqCst);
+            Ok(vec![7])
+        };
+        let library = Library { title: String::new(), cases: vec![case; 2], make: Box::new(make) };
+        let shelf = Arc::new(Shelf::new(library).unwrap());
+        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+            let turn = shelf.turn.lock().await;
+            let waited = tokio::time::timeout(Duration::from_millis(10), shelf.package(0)).await;
+            assert!(waited.is_err(), "another package is on its way");
+            drop(turn);
+            assert_eq!(shelf.package(1).await, Some(Ok(Bytes::from_static(&[7]))));
+        });
+        assert_eq!(made.load(Ordering::SeqCst), 1);
     }
 }
