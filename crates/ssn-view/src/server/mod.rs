@@ -9,7 +9,6 @@ mod connections;
 mod guard;
 mod library;
 mod opening;
-mod redirect;
 
 use std::convert::Infallible;
 use std::future::Future;
