@@ -55,12 +55,10 @@ const MODULES: &[(&str, &[&str])] = &[
         &[
             "atomic",
             "error",
-            "panics",
             "memory",
             "limits",
             "open",
             "own_files",
-            "voxels",
             "geometry",
             "volume",
             "array",

@@ -7,8 +7,7 @@ use half::{bf16, f16};
 use crate::error::{Problem, refused};
 use crate::geometry::Geometry;
 use crate::limits::Limits;
-use crate::volume::Image;
-use crate::voxels::{ByteOrder, VoxelType, Voxels};
+use crate::volume::{ByteOrder, Image, VoxelType, Voxels};
 
 /// Axes of an array (`NPY_MAXDIMS` of NumPy 2).
 pub(crate) const MOST_AXES: usize = 64;

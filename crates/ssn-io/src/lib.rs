@@ -27,9 +27,7 @@ pub mod limits;
 pub mod memory;
 pub mod open;
 pub mod own_files;
-mod panics;
 pub mod volume;
-pub mod voxels;
 
 pub use array::Array;
 pub use atomic::{
@@ -45,5 +43,4 @@ pub use geometry::{Difference, Differences, Geometry, Tolerance};
 pub use limits::Limits;
 pub use open::{open_file, read_file, read_text};
 pub use own_files::{OWN_FILES, adopt, claim, own_files};
-pub use volume::{Image, Volume};
-pub use voxels::{ByteOrder, VoxelType, Voxels};
+pub use volume::{ByteOrder, Image, Volume, VoxelType, Voxels};

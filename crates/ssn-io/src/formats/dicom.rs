@@ -26,8 +26,7 @@ use crate::formats::dicom::slice::{
 use crate::formats::text_header::{checked_geometry, shown};
 use crate::geometry::Geometry;
 use crate::limits::{Limits, at_a_time, check_left, memory_of, within};
-use crate::volume::Image;
-use crate::voxels::{ByteOrder, Voxels};
+use crate::volume::{ByteOrder, Image, Voxels};
 
 /// One image of a folder of DICOM files.
 #[derive(Debug, Clone, PartialEq, Eq)]

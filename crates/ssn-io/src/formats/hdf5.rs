@@ -15,7 +15,7 @@ use crate::array::Array;
 use crate::error::{FileError, Problem, refused};
 use crate::limits::{Limits, within};
 use crate::open::open_file;
-use crate::voxels::Voxels;
+use crate::volume::Voxels;
 
 /// How deep groups may lie in each other: a group can contain itself.
 const DEEPEST: usize = 20;

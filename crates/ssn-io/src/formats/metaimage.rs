@@ -20,8 +20,7 @@ use crate::formats::text_header::{
 };
 use crate::geometry::Geometry;
 use crate::limits::Limits;
-use crate::volume::Image;
-use crate::voxels::{ByteOrder, VoxelType};
+use crate::volume::{ByteOrder, Image, VoxelType};
 
 /// Every spelling of the fields that bear on values or places. MetaIO distinguishes upper and lower case.
 #[rustfmt::skip]

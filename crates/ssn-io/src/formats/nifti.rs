@@ -27,8 +27,7 @@ use crate::formats::gzip;
 use crate::formats::gzip::Compression;
 use crate::geometry::{Geometry, Tolerance};
 use crate::limits::{Limits, memory_of, within};
-use crate::volume::Image;
-use crate::voxels::{ByteOrder, VoxelType, Voxels};
+use crate::volume::{ByteOrder, Image, VoxelType, Voxels};
 
 /// The level of compression: label maps become small at any.
 const GZIP_LEVEL: u32 = 1;

@@ -9,11 +9,10 @@ use npyz::{DType, Endianness, NpyHeader, Order, WriteOptions, WriterBuilder};
 use zip::ZipArchive;
 
 use crate::array::{Array, Element, MOST_AXES, row_major, strided};
-use crate::error::{Problem, refused};
+use crate::error::{Problem, catch_panic, refused};
 use crate::formats::gzip::must_be_proven;
 use crate::limits::{Limits, check_left, memory_of, within};
-use crate::panics::catch_panic;
-use crate::voxels::ByteOrder;
+use crate::volume::ByteOrder;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// Bytes of a header: what NumPy reads by default (`max_header_size`).

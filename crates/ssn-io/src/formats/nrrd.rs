@@ -20,8 +20,7 @@ use crate::formats::text_header::{
 };
 use crate::geometry::Geometry;
 use crate::limits::Limits;
-use crate::volume::Image;
-use crate::voxels::{ByteOrder, VoxelType};
+use crate::volume::{ByteOrder, Image, VoxelType};
 
 /// Every spelling of every field; the format does not distinguish upper and lower case.
 #[rustfmt::skip]

@@ -20,7 +20,7 @@ use crate::error::{Problem, refused};
 use crate::formats::gzip;
 use crate::formats::gzip::{Compression, is_gzip};
 use crate::limits::{Limits, memory_of, within};
-use crate::voxels::ByteOrder;
+use crate::volume::ByteOrder;
 
 /// The classes and functions that a pickle may name, by module.
 const NAMES: [(&[&str], &[&str]); 9] = [

@@ -12,8 +12,7 @@ use crate::formats::gzip;
 use crate::formats::gzip::Compression;
 use crate::geometry::Geometry;
 use crate::limits::{Limits, memory_of, within};
-use crate::volume::Image;
-use crate::voxels::{ByteOrder, VoxelType, Voxels};
+use crate::volume::{ByteOrder, Image, VoxelType, Voxels};
 
 /// The advice for a value that only the writer of the file can correct.
 pub const EXPORT_AGAIN: &str = "correct the header or export the image again";

@@ -19,7 +19,7 @@ use crate::error::{Problem, refused};
 use crate::formats::pickle;
 use crate::formats::pickle::{PERSISTENT, Value};
 use crate::limits::{Limits, within};
-use crate::voxels::{ByteOrder, VoxelType, Voxels};
+use crate::volume::{ByteOrder, VoxelType, Voxels};
 
 const ADVICE: &str = "save the file again with torch.save";
 /// The record that holds the pickle.

@@ -3,7 +3,7 @@
 //! This module knows where numbers lie and how they are stored, not what they mean.
 
 use crate::error::{Problem, refused};
-use crate::voxels::ByteOrder;
+use crate::volume::ByteOrder;
 
 /// The version of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

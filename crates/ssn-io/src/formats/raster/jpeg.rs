@@ -5,12 +5,10 @@ use std::io::Read;
 use jpeg_decoder::{CodingProcess, ColorTransform, Decoder, Error, PixelFormat};
 
 use super::{check_claim, check_exif, planes, unsupported};
-use crate::error::{Problem, refused};
+use crate::error::{Problem, catch_panic, refused};
 use crate::geometry::Geometry;
 use crate::limits::{Limits, at_a_time, check_left, memory_of};
-use crate::panics::catch_panic;
-use crate::volume::Image;
-use crate::voxels::{ByteOrder, VoxelType, Voxels};
+use crate::volume::{ByteOrder, Image, VoxelType, Voxels};
 
 /// Scans of a file. Encoders write about ten; each one visits every block.
 const MOST_SCANS: usize = 100;

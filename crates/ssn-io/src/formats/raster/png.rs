@@ -5,12 +5,10 @@ use std::io::Cursor;
 use png::{BitDepth, ColorType, DecodeOptions, Decoder, DecodingError, Encoder, EncodingError};
 
 use super::{check_claim, check_exif, check_plain, interleave, planes, transparent, unsupported};
-use crate::error::{Problem, refused};
+use crate::error::{Problem, catch_panic, refused};
 use crate::geometry::Geometry;
 use crate::limits::{Limits, at_a_time, check_left, memory_of};
-use crate::panics::catch_panic;
-use crate::volume::Image;
-use crate::voxels::{ByteOrder, VoxelType, Voxels};
+use crate::volume::{ByteOrder, Image, VoxelType, Voxels};
 
 /// Bytes of the longest row: a million pixels with four samples of 16 bit.
 const ROW_BYTES: u64 = 8_000_000;

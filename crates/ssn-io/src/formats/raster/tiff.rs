@@ -11,12 +11,10 @@ use tiff::tags::{Tag, Type, ValueBuffer};
 use tiff::{ColorType, TiffError};
 
 use super::{check_claim, check_orientation, check_plain, interleave, planes, unsupported};
-use crate::error::{Problem, refused};
+use crate::error::{Problem, catch_panic, refused};
 use crate::geometry::Geometry;
 use crate::limits::{Limits, at_a_time, check_left, memory_of};
-use crate::panics::catch_panic;
-use crate::volume::Image;
-use crate::voxels::{ByteOrder, VoxelType, Voxels};
+use crate::volume::{ByteOrder, Image, VoxelType, Voxels};
 
 /// Neither LZW (4095 bytes from 12 bits) nor PackBits expand by more than this.
 const MOST_EXPANSION: u64 = 4096;
