@@ -48,7 +48,7 @@ pub const MAX_WEIGHT: f32 = 1e6;
 
 impl Steering {
     /// T·w_c for every class of the distribution, `[c]`.
-    pub(crate) fn noise_scales(&self, distribution: &LowRankNormal) -> Result<Vec<f32>> {
+    fn noise_scales(&self, distribution: &LowRankNormal) -> Result<Vec<f32>> {
         usable("temperature", &[self.temperature])?;
         let scales = weights("class_scales", &self.class_scales, distribution.classes())?;
         let scales: Vec<f32> = scales.into_iter().map(|w| self.temperature * w).collect();
@@ -57,7 +57,7 @@ impl Steering {
     }
 
     /// g_q for every column of the factor, `[r]`.
-    pub(crate) fn rank_weights(&self, distribution: &LowRankNormal) -> Result<Vec<f32>> {
+    fn rank_weights(&self, distribution: &LowRankNormal) -> Result<Vec<f32>> {
         weights("mode_weights", &self.mode_weights, distribution.rank())
     }
 }
