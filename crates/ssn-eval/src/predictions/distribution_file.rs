@@ -12,7 +12,7 @@ use ssn_data::resample_labels;
 use ssn_data::text::from_hex;
 use ssn_io::{Geometry, Image, Limits, Problem, Segment, Voxels, write_atomically};
 
-use super::tensors::{self, CHOOSE, Data, Reader, Tensor};
+use super::tensors::{self, CHOOSE, Reader, Tensor};
 use crate::error::{EvalError, Result};
 use crate::memory::check_memory;
 
@@ -579,19 +579,18 @@ impl DistributionFile {
         let text = text(&self.description)?;
         let d = &self.distribution;
         let (c, v, r) = (d.classes(), d.voxels(), d.rank());
-        let floats = |name, shape, values| Tensor { name, shape, data: Data::Floats(values) };
         write_atomically(path, |out| {
             let mut all = vec![
-                floats("mean", vec![c, v], d.mean()),
-                floats("diagonal", vec![c, v], d.diagonal()),
-                floats("factor", vec![r, c, v], d.factor()),
+                Tensor::floats("mean", vec![c, v], d.mean()),
+                Tensor::floats("diagonal", vec![c, v], d.diagonal()),
+                Tensor::floats("factor", vec![r, c, v], d.factor()),
             ];
             for (name, shape, bytes) in [
                 ("mask", vec![v], &self.mask),
                 ("labels", vec![v], &self.labels),
                 ("samples", vec![self.sample_count(), v], &self.samples),
             ] {
-                all.extend(bytes.as_ref().map(|bytes| Tensor { name, shape, data: Data::Bytes(bytes) }));
+                all.extend(bytes.as_ref().map(|bytes| Tensor::bytes(name, shape, bytes)));
             }
             tensors::write(out, &text, all)
         })?;

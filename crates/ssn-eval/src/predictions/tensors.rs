@@ -1,19 +1,23 @@
-//! A safetensors file with a text beside its tensors, and a SHA-256 of both. Reads and writes in blocks, so that a large
-//! distribution is in memory once; reads files that nobody vouches for.
+//! A safetensors file with a text beside its tensors, and a SHA-256 of both. A large distribution is in memory once; reads
+//! files that nobody vouches for.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use half::f16;
 use safetensors::Dtype;
 use safetensors::tensor::Metadata;
 use sha2::{Digest, Sha256};
 use ssn_core::Values;
 use ssn_data::text::hex;
 use ssn_io::{Limits, Problem, WriteSeek, open_file};
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::{EvalError, Result};
+
+// Files hold the numbers as they lie in memory.
+#[cfg(target_endian = "big")]
+compile_error!("distribution files are little endian, and so must be the machine");
 
 /// The keys of the metadata.
 const TEXT: &str = "ssn";
@@ -22,8 +26,8 @@ const HASH: &str = "sha256";
 const HASH_DIGITS: usize = 64;
 /// Bytes before the header that hold its length.
 const PREFIX: u64 = 8;
-/// Bytes that are read or written at once; a multiple of every type's size.
-const BLOCK: usize = 1 << 20;
+/// Numbers that are read and hashed at once.
+const BLOCK: usize = 1 << 18;
 
 /// What to do with files that hold the wrong things.
 pub(super) const CHOOSE: &str = "choose a file that `ssn predict` wrote";
@@ -100,8 +104,8 @@ impl Reader {
     pub(super) fn floats(&mut self, name: &'static str) -> Result<Values> {
         let (kind, count) = self.begin(name)?;
         match kind {
-            Dtype::F32 => Ok(Values::F32(self.numbers(count, f32::from_le_bytes)?)),
-            Dtype::F16 => Ok(Values::F16(self.numbers(count, f16::from_le_bytes)?)),
+            Dtype::F32 => Ok(Values::F32(self.numbers(count)?)),
+            Dtype::F16 => Ok(Values::F16(self.numbers(count)?)),
             other => Err(self.wrong_type(name, other, "F32 or F16")),
         }
     }
@@ -109,7 +113,7 @@ impl Reader {
     /// Reads a tensor of bytes, under the same conditions.
     pub(super) fn bytes(&mut self, name: &'static str) -> Result<Vec<u8>> {
         match self.begin(name)? {
-            (Dtype::U8, count) => self.numbers(count, u8::from_le_bytes),
+            (Dtype::U8, count) => self.numbers(count),
             (other, _) => Err(self.wrong_type(name, other, "U8")),
         }
     }
@@ -139,18 +143,17 @@ impl Reader {
         Problem::Field { field, found, allowed, advice: CHOOSE }.in_file(&self.path).into()
     }
 
-    /// Numbers of `N` bytes each, read in blocks.
-    fn numbers<T, const N: usize>(&mut self, count: usize, number: fn([u8; N]) -> T) -> Result<Vec<T>> {
-        let (mut values, mut left) = (vec![], N * count);
-        let refused = |_| EvalError::Memory { what: self.path.display().to_string(), bytes: left as u64 };
+    /// Numbers as they are in the file, read in blocks.
+    fn numbers<T: FromBytes + IntoBytes + Clone>(&mut self, count: usize) -> Result<Vec<T>> {
+        let (mut values, bytes) = (vec![], count * size_of::<T>());
+        let refused = |_| EvalError::Memory { what: self.path.display().to_string(), bytes: bytes as u64 };
         values.try_reserve_exact(count).map_err(refused)?;
-        let mut buffer = vec![0; BLOCK.min(left)];
-        while left > 0 {
-            let block = &mut buffer[..BLOCK.min(left)];
+        while values.len() < count {
+            let start = values.len();
+            values.resize(count.min(start + BLOCK), T::new_zeroed());
+            let block = values[start..].as_mut_bytes();
             self.file.read_exact(block).map_err(|error| EvalError::io(&self.path, error))?;
-            self.hash.update(&*block);
-            values.extend(block.as_chunks().0.iter().map(|&bytes| number(bytes)));
-            left -= block.len();
+            self.hash.update(block);
         }
         Ok(values)
     }
@@ -179,53 +182,26 @@ fn read_header(path: &Path, limits: &Limits) -> Result<(File, u64, Option<Vec<u8
     Ok((file, length, Some(header)))
 }
 
+/// A tensor to be written.
 pub(super) struct Tensor<'a> {
-    pub(super) name: &'static str,
-    pub(super) shape: Vec<usize>,
-    pub(super) data: Data<'a>,
+    name: &'static str,
+    shape: Vec<usize>,
+    kind: Dtype,
+    bytes: &'a [u8],
 }
 
-/// The numbers of a tensor to be written.
-pub(super) enum Data<'a> {
-    Floats(&'a Values),
-    Bytes(&'a [u8]),
-}
-
-impl Tensor<'_> {
-    fn kind(&self) -> Dtype {
-        match self.data {
-            Data::Floats(Values::F32(_)) => Dtype::F32,
-            Data::Floats(Values::F16(_)) => Dtype::F16,
-            Data::Bytes(_) => Dtype::U8,
-        }
+impl<'a> Tensor<'a> {
+    pub(super) fn floats(name: &'static str, shape: Vec<usize>, values: &'a Values) -> Self {
+        let (kind, bytes) = match values {
+            Values::F32(values) => (Dtype::F32, values.as_bytes()),
+            Values::F16(values) => (Dtype::F16, values.as_bytes()),
+        };
+        Self { name, shape, kind, bytes }
     }
 
-    fn bytes(&self) -> usize {
-        self.shape.iter().product::<usize>() * self.kind().bitsize() / 8
+    pub(super) fn bytes(name: &'static str, shape: Vec<usize>, bytes: &'a [u8]) -> Self {
+        Self { name, shape, kind: Dtype::U8, bytes }
     }
-
-    /// Hands out the bytes, little endian, block by block.
-    fn for_each_block(&self, take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        match self.data {
-            Data::Floats(Values::F32(values)) => blocks(values, f32::to_le_bytes, take),
-            Data::Floats(Values::F16(values)) => blocks(values, f16::to_le_bytes, take),
-            Data::Bytes(values) => values.chunks(BLOCK).try_for_each(take),
-        }
-    }
-}
-
-/// Hands out the bytes of numbers of `N` bytes each, block by block.
-fn blocks<T: Copy, const N: usize>(
-    values: &[T],
-    bytes: fn(T) -> [u8; N],
-    mut take: impl FnMut(&[u8]) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut buffer = vec![0; BLOCK];
-    values.chunks(BLOCK / N).try_for_each(|block| {
-        let places = buffer.as_chunks_mut().0.iter_mut();
-        places.zip(block).for_each(|(place, &x)| *place = bytes(x));
-        take(&buffer[..N * block.len()])
-    })
 }
 
 /// Writes a text and tensors; the same content gives the same bytes.
@@ -234,34 +210,31 @@ pub(super) fn write(out: &mut dyn WriteSeek, text: &str, mut tensors: Vec<Tensor
     let by_name: Vec<&Tensor<'_>> = tensors.iter().collect();
     // Wide types first, as the format's own library does: every tensor then starts where its type may.
     let mut in_file = by_name.clone();
-    in_file.sort_by_key(|tensor| std::cmp::Reverse(tensor.kind().bitsize()));
+    in_file.sort_by_key(|tensor| std::cmp::Reverse(tensor.kind.bitsize()));
     // The hash stands before the tensors, and takes as long as writing them: its place is filled afterwards.
     let hash = std::thread::scope(|scope| {
         let hash = std::thread::Builder::new().spawn_scoped(scope, || content_hash(text, &by_name));
         let header = header(text, &"0".repeat(HASH_DIGITS), &in_file)?;
         out.write_all(&(header.len() as u64).to_le_bytes())?;
         out.write_all(&header)?;
-        in_file.iter().try_for_each(|tensor| tensor.for_each_block(|bytes| out.write_all(bytes)))?;
-        match hash {
+        in_file.iter().try_for_each(|tensor| out.write_all(tensor.bytes))?;
+        io::Result::Ok(match hash {
             Ok(hash) => hash.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             // The system gives no more threads.
             Err(_) => content_hash(text, &by_name),
-        }
+        })
     })?;
     out.seek(SeekFrom::Start(PREFIX))?;
     out.write_all(&header(text, &hash, &in_file)?)
 }
 
-fn content_hash(text: &str, by_name: &[&Tensor<'_>]) -> io::Result<String> {
+fn content_hash(text: &str, by_name: &[&Tensor<'_>]) -> String {
     let mut hash = hash_of_text(text);
     for tensor in by_name {
-        hash.update(hashed_heading(tensor.name, tensor.kind(), &tensor.shape));
-        tensor.for_each_block(|bytes| {
-            hash.update(bytes);
-            Ok(())
-        })?;
+        hash.update(hashed_heading(tensor.name, tensor.kind, &tensor.shape));
+        hash.update(tensor.bytes);
     }
-    Ok(hex(&hash.finalize()))
+    hex(&hash.finalize())
 }
 
 /// The header of a file with tensors in this order.
@@ -270,8 +243,8 @@ fn header(text: &str, hash: &str, tensors: &[&Tensor<'_>]) -> io::Result<Vec<u8>
     header.insert("__metadata__".to_owned(), serde_json::json!({ TEXT: text, HASH: hash }));
     let mut offset = 0;
     for tensor in tensors {
-        let end = offset + tensor.bytes();
-        let kind = format!("{:?}", tensor.kind());
+        let end = offset + tensor.bytes.len();
+        let kind = format!("{:?}", tensor.kind);
         let entry =
             serde_json::json!({ "dtype": kind, "shape": tensor.shape, "data_offsets": [offset, end] });
         header.insert(tensor.name.to_owned(), entry);
