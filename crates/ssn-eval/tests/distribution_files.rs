@@ -192,6 +192,7 @@ fn parts_that_disagree_are_refused() {
             refuse(&|_| {}, distribution(3, 11, 1, 1), None),
             refuse(&|about| about.classes.clear(), good(), None),
             refuse(&|about| about.kind = Kind::Deterministic, good(), None),
+            refuse(&|about| about.kind = Kind::Deterministic, distribution(3, 12, 0, 1), None),
             refuse(&|about| about.region.start[2] = 4, good(), None),
             refuse(
                 &|about| about.region = Region { start: [usize::MAX, 0, 0], size: [2, 3, 2] },

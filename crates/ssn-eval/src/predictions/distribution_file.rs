@@ -201,70 +201,82 @@ impl Description {
         }
     }
 
-    /// What in the description disagrees with a distribution and a mask `[v]`.
-    fn check_against(&self, distribution: &LowRankNormal, mask: Option<&[u8]>) -> Result<(), String> {
-        let (labels, voxels) = (distribution.classes().max(2), distribution.voxels());
-        if self.classes.len() != labels {
-            return Err(format!(
-                "the names of {} classes are given, but the distribution has {labels}",
-                self.classes.len()
-            ));
+    /// Refuses tensors whose shapes disagree with the description or with each other; `shape` gives that of a tensor by its name.
+    fn check_shapes(&self, shape: impl Fn(&str) -> Option<Vec<usize>>) -> Result<Shapes, String> {
+        let needed = |name: &str| shape(name).ok_or_else(|| format!("it has no tensor `{name}`"));
+        let (mean, _, factor) = (needed("mean")?, needed("diagonal")?, needed("factor")?);
+        let (labels, voxels) = (self.classes.len(), self.region.voxels());
+        let classes = if labels == 2 && mean.first() == Some(&1) { 1 } else { labels };
+        let (rows, map) = ([classes, voxels], [voxels]);
+        for (name, expected) in [("mean", &rows[..]), ("diagonal", &rows), ("labels", &map), ("mask", &map)] {
+            if let Some(found) = shape(name).filter(|found| found != expected) {
+                return Err(format!("`{name}` has shape {found:?}, but it must be {expected:?}"));
+            }
         }
-        if self.region.voxels() != voxels {
-            let size = self.region.size;
-            return Err(format!("the region has size {size:?}, but the distribution has {voxels} voxels"));
-        }
+        let rank = match factor.as_slice() {
+            [rank, rest @ ..] if *rest == rows => *rank,
+            other => {
+                return Err(format!("`factor` has shape {other:?}, but it must be the rank and {rows:?}"));
+            }
+        };
+        Err(match (self.kind, shape("samples").as_deref()) {
+            (Kind::Deterministic, _) if rank > 0 => {
+                format!("its rank is {rank}, but a deterministic network has rank 0")
+            }
+            (Kind::Sampled, _) if rank > 0 => {
+                format!("its rank is {rank}, but that of a network that draws samples itself is 0")
+            }
+            (Kind::Stochastic | Kind::Deterministic, None) => {
+                return Ok(Shapes { classes, rank, samples: 0 });
+            }
+            (Kind::Stochastic | Kind::Deterministic, Some(_)) => {
+                "it has a tensor `samples`, which only a network that draws samples itself has".to_owned()
+            }
+            (Kind::Sampled, None) => "it has no tensor `samples`".to_owned(),
+            (Kind::Sampled, Some(&[samples, v])) if samples > 0 && v == voxels => {
+                return Ok(Shapes { classes, rank, samples });
+            }
+            (Kind::Sampled, Some(other)) => format!(
+                "`samples` has shape {other:?}, but it must be the number of samples, at least 1, and {voxels}"
+            ),
+        })
+    }
+
+    /// Refuses values that the description does not allow: noise, values of a mask `[v]`, and labels of samples `[m, v]`.
+    fn check_values(
+        &self,
+        distribution: &LowRankNormal,
+        mask: Option<&[u8]>,
+        samples: Option<&[u8]>,
+    ) -> Result<(), String> {
         let without_noise = match self.kind {
             Kind::Stochastic => None,
             Kind::Deterministic => Some("a deterministic network"),
             Kind::Sampled => Some("a network that draws samples itself"),
         };
-        if let Some(network) = without_noise {
-            let noise = (0..distribution.diagonal().len()).find(|&i| distribution.diagonal().get(i) != 0.0);
-            if distribution.rank() != 0 || noise.is_some() {
-                return Err(format!("{network} has rank 0 and a diagonal of zeros"));
-            }
+        let diagonal = distribution.diagonal();
+        if let Some(network) = without_noise.filter(|_| (0..diagonal.len()).any(|i| diagonal.get(i) != 0.0)) {
+            return Err(format!("{network} has rank 0 and a diagonal of zeros"));
         }
-        let Some(mask) = mask else { return Ok(()) };
-        if mask.len() != voxels {
-            return Err(format!("the mask has {} voxels, but the distribution has {voxels}", mask.len()));
+        if let Some(value) = mask.and_then(|mask| mask.iter().find(|&&x| x > 1)) {
+            return Err(format!("the mask holds {value}, but it must be 0 or 1"));
         }
-        match mask.iter().find(|&&x| x > 1) {
-            Some(value) => Err(format!("the mask holds {value}, but it must be 0 or 1")),
-            None => Ok(()),
-        }
-    }
-
-    /// What in the description disagrees with the labels `[m, v]` of samples that a network drew itself.
-    fn check_samples(&self, samples: Option<&[u8]>) -> Result<(), String> {
-        let (labels, voxels) = (self.classes.len(), self.region.voxels());
-        let samples = match (self.kind, samples) {
-            (Kind::Sampled, Some(samples)) => samples,
-            (Kind::Sampled, None) => {
-                return Err(
-                    "the kind is sampled, but there are no samples; give those that the network drew"
-                        .to_owned(),
-                );
-            }
-            (Kind::Stochastic | Kind::Deterministic, None) => return Ok(()),
-            (Kind::Stochastic | Kind::Deterministic, Some(_)) => {
-                return Err("there are samples, but the kind is not sampled; leave them out".to_owned());
-            }
-        };
-        if samples.is_empty() || !samples.len().is_multiple_of(voxels) {
-            return Err(format!(
-                "the samples have {} labels together, but each has {voxels}, and there must be at least one",
-                samples.len()
-            ));
-        }
+        let labels = self.classes.len();
         // The maximum runs vectorized over all labels.
-        match samples.iter().max() {
+        match samples.and_then(|samples| samples.iter().max()) {
             Some(&label) if usize::from(label) >= labels => {
                 Err(format!("a sample has the label {label}, but the labels are 0 to {}", labels - 1))
             }
             _ => Ok(()),
         }
     }
+}
+
+/// What the shapes of tensors say once they fit the description.
+struct Shapes {
+    classes: usize,
+    rank: usize,
+    samples: usize,
 }
 
 /// The distribution of one case, what it is about, the region of interest, and the samples of a network that draws them
@@ -341,10 +353,23 @@ impl DistributionFile {
         mask: Option<Vec<u8>>,
         samples: Option<Vec<u8>>,
     ) -> Result<Self> {
+        description.check().map_err(EvalError::Parts)?;
+        let (c, v, r) = (distribution.classes(), distribution.voxels(), distribution.rank());
+        let shape = |name: &str| match name {
+            "mean" | "diagonal" => Some(vec![c, v]),
+            "factor" => Some(vec![r, c, v]),
+            "mask" => mask.as_ref().map(|mask| vec![mask.len()]),
+            // Labels that are no whole samples have no shape but their number.
+            "samples" => samples.as_ref().map(|samples| match samples.len().is_multiple_of(v) {
+                true => vec![samples.len() / v, v],
+                false => vec![samples.len()],
+            }),
+            _ => None,
+        };
         description
-            .check()
-            .and_then(|()| description.check_against(&distribution, mask.as_deref()))
-            .and_then(|()| description.check_samples(samples.as_deref()))
+            .check_shapes(shape)
+            .map_err(|reason| format!("case {}: {reason}", description.case))
+            .and_then(|_| description.check_values(&distribution, mask.as_deref(), samples.as_deref()))
             .map_err(EvalError::Parts)?;
         Ok(Self { description, distribution, mask, samples, labels: None })
     }
@@ -716,59 +741,12 @@ fn header(path: &Path, reader: &Reader, limits: &Limits) -> Result<Header> {
             return Err(Problem::Limit { what, found, limit, name }.in_file(path).into());
         }
     }
-    let [rank, classes] =
-        check_shapes(&description, reader).map_err(|reason| EvalError::unusable(path, reason, CHOOSE))?;
-    let samples =
-        check_samples(&description, reader).map_err(|reason| EvalError::unusable(path, reason, CHOOSE))?;
-    Ok(Header { description, sha256: reader.sha256.clone(), classes, rank, samples })
-}
-
-/// Refuses tensors that the format does not know and shapes that disagree; gives the rank and the classes.
-fn check_shapes(description: &Description, reader: &Reader) -> Result<[usize; 2], String> {
     if let Some(name) = reader.names().iter().find(|name| !TENSORS.contains(&name.as_str())) {
-        return Err(format!("it has a tensor `{name}`, which the format does not know"));
+        let reason = format!("it has a tensor `{name}`, which the format does not know");
+        return Err(EvalError::unusable(path, reason, CHOOSE));
     }
-    let shape = |name: &str| reader.shape(name).ok_or_else(|| format!("it has no tensor `{name}`"));
-    let voxels = description.region.voxels();
-    let (labels, mean) = (description.classes.len(), shape("mean")?);
-    let expected: &[usize] =
-        if labels == 2 && mean.first() == Some(&1) { &[1, voxels] } else { &[labels, voxels] };
-    for name in ["mean", "diagonal"] {
-        if shape(name)? != expected {
-            return Err(format!("`{name}` has shape {:?}, but it must be {expected:?}", shape(name)?));
-        }
-    }
-    for name in ["labels", "mask"] {
-        if let Some(shape) = reader.shape(name).filter(|shape| *shape != [voxels]) {
-            return Err(format!("`{name}` has shape {shape:?}, but it must be {:?}", [voxels]));
-        }
-    }
-    match shape("factor")? {
-        &[rank, ref rest @ ..] if rest == expected => match description.kind {
-            Kind::Deterministic if rank > 0 => {
-                Err(format!("its rank is {rank}, but a deterministic network has rank 0"))
-            }
-            Kind::Sampled if rank > 0 => {
-                Err(format!("its rank is {rank}, but that of a network that draws samples itself is 0"))
-            }
-            _ => Ok([rank, expected[0]]),
-        },
-        other => Err(format!("`factor` has shape {other:?}, but it must be the rank and {expected:?}")),
-    }
-}
-
-/// Refuses samples that the kind of the file does not have, and the lack of those that it has; gives their number.
-fn check_samples(description: &Description, reader: &Reader) -> Result<usize, String> {
-    let voxels = description.region.voxels();
-    match (description.kind, reader.shape("samples")) {
-        (Kind::Stochastic | Kind::Deterministic, None) => Ok(0),
-        (Kind::Stochastic | Kind::Deterministic, Some(_)) => {
-            Err("it has a tensor `samples`, which only a network that draws samples itself has".to_owned())
-        }
-        (Kind::Sampled, None) => Err("it has no tensor `samples`".to_owned()),
-        (Kind::Sampled, Some(&[samples, v])) if samples > 0 && v == voxels => Ok(samples),
-        (Kind::Sampled, Some(other)) => Err(format!(
-            "`samples` has shape {other:?}, but it must be the number of samples, at least 1, and {voxels}"
-        )),
-    }
+    let Shapes { classes, rank, samples } = description
+        .check_shapes(|name| reader.shape(name).map(<[usize]>::to_vec))
+        .map_err(|reason| EvalError::unusable(path, reason, CHOOSE))?;
+    Ok(Header { description, sha256: reader.sha256.clone(), classes, rank, samples })
 }
