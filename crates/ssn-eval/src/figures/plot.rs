@@ -5,17 +5,17 @@
 use super::svg::{Anchor, Color, Drawing, FAINT, INK, RULE, distinct, escape, marks, shown};
 
 /// The width of a figure that fills a column.
-pub(super) const COLUMN: f64 = 460.0;
+pub(crate) const COLUMN: f64 = 460.0;
 /// The size of text in axes and legends.
-pub(super) const TEXT: f64 = 13.5;
+pub(crate) const TEXT: f64 = 13.5;
 /// The size of titles.
-pub(super) const TITLE: f64 = 16.0;
+pub(crate) const TITLE: f64 = 16.0;
 /// The left edge of titles.
-pub(super) const MARGIN: f64 = 10.0;
+pub(crate) const MARGIN: f64 = 10.0;
 /// What lies below the head of a plot: its height, from its top to the axes for the name of the vertical one, and left of them.
-pub(super) const HEIGHT: f64 = 300.0;
-pub(super) const ABOVE: f64 = 28.0;
-pub(super) const LEFT: f64 = 52.0;
+pub(crate) const HEIGHT: f64 = 300.0;
+pub(crate) const ABOVE: f64 = 28.0;
+pub(crate) const LEFT: f64 = 52.0;
 
 /// The height of the title.
 const HEAD: f64 = 34.0;
@@ -34,7 +34,7 @@ const POWERS: i32 = 6;
 
 /// How numbers become places on an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Scale {
+pub(crate) struct Scale {
     low: f64,
     high: f64,
     logarithmic: bool,
@@ -42,7 +42,7 @@ pub(super) struct Scale {
 
 impl Scale {
     /// A scale on which values have room; those that have no place, as 0 on a logarithmic one, do not count.
-    pub(super) fn of(values: impl Iterator<Item = f64>, logarithmic: bool) -> Self {
+    pub(crate) fn of(values: impl Iterator<Item = f64>, logarithmic: bool) -> Self {
         let places = values.filter_map(|value| place(value, logarithmic));
         let [low, high] =
             places.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], x| [low.min(x), high.max(x)]);
@@ -56,18 +56,18 @@ impl Scale {
     }
 
     /// The same with a share of its length more above and below, so that nothing lies on the edge.
-    pub(super) fn padded(self, share: f64) -> Self {
+    pub(crate) fn padded(self, share: f64) -> Self {
         let room = share * (self.high - self.low);
         Self { low: self.low - room, high: self.high + room, ..self }
     }
 
     /// A linear scale from one number to a larger one.
-    pub(super) fn between(low: f64, high: f64) -> Self {
+    pub(crate) fn between(low: f64, high: f64) -> Self {
         Self { low, high, logarithmic: false }
     }
 
     /// Where a value lies, 0 … 1 from the lower to the upper end; nothing for one that has no place.
-    pub(super) fn at(self, value: f64) -> Option<f64> {
+    pub(crate) fn at(self, value: f64) -> Option<f64> {
         place(value, self.logarithmic).map(|x| (x - self.low) / (self.high - self.low))
     }
 
@@ -100,7 +100,7 @@ fn decades(low: f64, high: f64) -> Vec<f64> {
 }
 
 /// A number beside an axis: thousands as 20k, and powers of ten where digits would be many.
-pub(super) fn tick_label(value: f64) -> String {
+pub(crate) fn tick_label(value: f64) -> String {
     let size = value.abs();
     let power = size.log10().round();
     match size {
@@ -118,7 +118,7 @@ pub(super) fn tick_label(value: f64) -> String {
     }
 }
 
-pub(super) fn superscript(number: i32) -> String {
+pub(crate) fn superscript(number: i32) -> String {
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let digit = |c: char| c.to_digit(10).map_or('⁻', |digit| DIGITS[digit as usize]);
     number.to_string().chars().map(digit).collect()
@@ -126,40 +126,40 @@ pub(super) fn superscript(number: i32) -> String {
 
 /// The rectangle between the axes of a figure, in pixels, with the scales of both.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PlotArea {
-    pub(super) left: f64,
-    pub(super) top: f64,
-    pub(super) width: f64,
-    pub(super) height: f64,
-    pub(super) x: Scale,
-    pub(super) y: Scale,
+pub(crate) struct PlotArea {
+    pub(crate) left: f64,
+    pub(crate) top: f64,
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+    pub(crate) x: Scale,
+    pub(crate) y: Scale,
 }
 
 impl PlotArea {
-    pub(super) fn bottom(&self) -> f64 {
+    pub(crate) fn bottom(&self) -> f64 {
         self.top + self.height
     }
 
-    pub(super) fn right(&self) -> f64 {
+    pub(crate) fn right(&self) -> f64 {
         self.left + self.width
     }
 
     /// The pixel of a point; nothing for one without a place.
-    pub(super) fn pixel(&self, (x, y): (f64, f64)) -> Option<(f64, f64)> {
+    pub(crate) fn pixel(&self, (x, y): (f64, f64)) -> Option<(f64, f64)> {
         Some((self.across(x)?, self.up(y)?))
     }
 
-    pub(super) fn across(&self, x: f64) -> Option<f64> {
+    pub(crate) fn across(&self, x: f64) -> Option<f64> {
         self.x.at(x).map(|t| self.left + t * self.width)
     }
 
-    pub(super) fn up(&self, y: f64) -> Option<f64> {
+    pub(crate) fn up(&self, y: f64) -> Option<f64> {
         self.y.at(y).map(|t| self.bottom() - t * self.height)
     }
 
     /// Both axes with round numbers and lines that guide the eye: `x` stands to the right below the figure, `y` above the vertical
     /// axis.
-    pub(super) fn axes(&self, drawing: &mut Drawing, x: &str, y: &str) {
+    pub(crate) fn axes(&self, drawing: &mut Drawing, x: &str, y: &str) {
         let ticks: Vec<(f64, f64)> = self.x.ticks();
         // Steps are whole, also where there are so few that round numbers between them would not be.
         let whole = self.x.high - self.x.low >= 2.0;
@@ -172,7 +172,7 @@ impl PlotArea {
     }
 
     /// The same with numbers at pixels of the caller's choice below the figure.
-    pub(super) fn axes_with(&self, drawing: &mut Drawing, x: &str, y: &str, ticks: &[(f64, String)]) {
+    pub(crate) fn axes_with(&self, drawing: &mut Drawing, x: &str, y: &str, ticks: &[(f64, String)]) {
         drawing.text(self.left - 40.0, self.top - 10.0, TEXT, Anchor::Start, FAINT, y);
         drawing.text(self.right(), self.bottom() + 37.0, TEXT, Anchor::End, FAINT, x);
         for (t, value) in self.y.ticks() {
@@ -193,13 +193,13 @@ impl PlotArea {
     }
 
     /// A curve through those points that have a place.
-    pub(super) fn curve(&self, drawing: &mut Drawing, points: &[(f64, f64)], color: Color) {
+    pub(crate) fn curve(&self, drawing: &mut Drawing, points: &[(f64, f64)], color: Color) {
         let pixels: Vec<(f64, f64)> = points.iter().filter_map(|&point| self.pixel(point)).collect();
         drawing.curve(&pixels, color);
     }
 
     /// What lies between two curves, `(x, lower, upper)`.
-    pub(super) fn band(&self, drawing: &mut Drawing, edges: &[(f64, f64, f64)], color: Color) {
+    pub(crate) fn band(&self, drawing: &mut Drawing, edges: &[(f64, f64, f64)], color: Color) {
         let lower = edges.iter().filter_map(|&(x, low, _)| self.pixel((x, low)));
         let upper = edges.iter().rev().filter_map(|&(x, _, high)| self.pixel((x, high)));
         let points: Vec<String> = lower.chain(upper).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
@@ -210,7 +210,7 @@ impl PlotArea {
     }
 
     /// A dashed line upwards at `x`, which says something where a pointer rests on it.
-    pub(super) fn vertical(&self, drawing: &mut Drawing, x: f64, color: Color, tooltip: &str) {
+    pub(crate) fn vertical(&self, drawing: &mut Drawing, x: f64, color: Color, tooltip: &str) {
         let Some(x) = self.across(x) else { return };
         let (top, bottom, stroke, tooltip) = (self.top, self.bottom(), color.hex(), escape(tooltip));
         drawing.element(format_args!(
@@ -221,7 +221,7 @@ impl PlotArea {
 
 impl Drawing {
     /// A dot that says something where a pointer rests on it.
-    pub(super) fn told_dot(&mut self, (x, y): (f64, f64), radius: f64, fill: Color, tooltip: &str) {
+    pub(crate) fn told_dot(&mut self, (x, y): (f64, f64), radius: f64, fill: Color, tooltip: &str) {
         let (fill, tooltip) = (fill.hex(), escape(tooltip));
         self.element(format_args!(
             r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius}" fill="{fill}"><title>{tooltip}</title></circle>"#
@@ -229,7 +229,7 @@ impl Drawing {
     }
 
     /// A place that cannot be seen, and says something where a pointer rests on it.
-    pub(super) fn told_place(&mut self, (x, y): (f64, f64), radius: f64, tooltip: &str) {
+    pub(crate) fn told_place(&mut self, (x, y): (f64, f64), radius: f64, tooltip: &str) {
         let tooltip = escape(tooltip);
         self.element(format_args!(
             r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius}" fill="none" pointer-events="all"><title>{tooltip}</title></circle>"#
@@ -237,7 +237,7 @@ impl Drawing {
     }
 
     /// A dotted curve, for what was not measured but follows.
-    pub(super) fn dotted(&mut self, points: &[(f64, f64)], color: Color) {
+    pub(crate) fn dotted(&mut self, points: &[(f64, f64)], color: Color) {
         let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let (points, stroke) = (points.join(" "), color.hex());
         self.element(format_args!(
@@ -248,7 +248,7 @@ impl Drawing {
 
 /// How a line is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LineStyle {
+pub(crate) enum LineStyle {
     Solid,
     Dotted,
     Dashed,
@@ -256,15 +256,15 @@ pub(super) enum LineStyle {
 
 /// An entry of a legend.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct LegendEntry {
-    pub(super) name: String,
-    pub(super) color: Color,
-    pub(super) style: LineStyle,
+pub(crate) struct LegendEntry {
+    pub(crate) name: String,
+    pub(crate) color: Color,
+    pub(crate) style: LineStyle,
 }
 
 impl LegendEntry {
     /// Names in the colors of [`distinct`].
-    pub(super) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Self> {
+    pub(crate) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Self> {
         let entry = |(place, name): (usize, &str)| Self {
             name: name.to_owned(),
             color: distinct(place),
@@ -279,7 +279,7 @@ impl LegendEntry {
 }
 
 /// A drawing that begins with a title and a legend, has room for what is `below`, and where that begins.
-pub(super) fn with_head(title: &str, legend: &[LegendEntry], width: f64, below: f64) -> (Drawing, f64) {
+pub(crate) fn with_head(title: &str, legend: &[LegendEntry], width: f64, below: f64) -> (Drawing, f64) {
     let room = width - 2.0 * MARGIN;
     let head = HEAD + LEGEND_LINE * legend_lines(legend, room) as f64;
     let mut drawing = Drawing::new(width, head + below);
@@ -294,7 +294,7 @@ fn legend_lines(entries: &[LegendEntry], width: f64) -> usize {
 }
 
 /// Draws a legend from the left, in as many lines as it needs.
-pub(super) fn draw_legend(
+pub(crate) fn draw_legend(
     drawing: &mut Drawing,
     entries: &[LegendEntry],
     (left, top): (f64, f64),
@@ -327,17 +327,17 @@ fn legend_places(entries: &[LegendEntry], width: f64) -> Vec<(usize, f64)> {
 
 /// Points of a curve that are too close to be told apart.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Stretch {
+pub(crate) struct Stretch {
     /// The means of their places and of their values.
-    pub(super) x: f64,
-    pub(super) mean: f64,
+    pub(crate) x: f64,
+    pub(crate) mean: f64,
     /// The lowest and the highest value.
-    pub(super) low: f64,
-    pub(super) high: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
 }
 
 /// A curve as at most `most` stretches of equally many points; values that are no numbers are left out.
-pub(super) fn stretches(points: &[(f64, f64)], most: usize) -> Vec<Stretch> {
+pub(crate) fn stretches(points: &[(f64, f64)], most: usize) -> Vec<Stretch> {
     let points: Vec<(f64, f64)> =
         points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
     let length = points.len().div_ceil(most.max(1)).max(1);

@@ -52,7 +52,7 @@ pub fn strips_figure(title: &str, description: &str, blocks: &[Block]) -> String
 }
 
 /// The same with colors and what they stand for.
-pub fn strips_with_legend(
+pub(crate) fn strips_with_legend(
     title: &str,
     description: &str,
     legend: &[(String, Color)],

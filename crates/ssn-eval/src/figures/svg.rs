@@ -230,7 +230,7 @@ impl Drawing {
         )
     }
 
-    pub(super) fn element(&mut self, element: std::fmt::Arguments<'_>) {
+    pub(crate) fn element(&mut self, element: std::fmt::Arguments<'_>) {
         // Writing to a string cannot fail.
         let _ = writeln!(self.body, "{element}");
     }

@@ -6,43 +6,19 @@ use std::path::Path;
 use ssn_core::{OnProgress, Phase};
 use ssn_data::text::quoted;
 
+use super::distances::distances;
 use super::gallery::{self, GALLERY};
 use super::material::{Material, Measured, Survey};
 use super::output::{Drawn, Report};
 use super::pictures::{self, COLUMNS};
 use super::scores::Scores;
 use super::steering::{Steered, impossible};
+use super::volumes::volumes;
 use crate::error::Result;
-use crate::figures::sample_dice::{Row, sample_dice_figure};
-use crate::predictions::{Kind, file_stem};
-use crate::scores::mean;
+use crate::predictions::file_stem;
 
-/// Cases in the figure of sample Dice at most; more are taken evenly.
-const MOST_ROWS: usize = 80;
 /// Cases whose samples are steered: the first of those chosen.
 const STEERED: usize = 3;
-
-/// The Dice of the samples of all cases, of one folder or several.
-pub(super) fn sample_dice(report: &mut Report, materials: &[Material], surveys: &[Vec<Survey>]) {
-    let drawn = |(material, surveys): (&Material, &Vec<Survey>)| {
-        let (title, name) = match materials {
-            [_] => ("case by case", "sample-dice".to_owned()),
-            _ => (material.name.as_str(), format!("{}-sample-dice", material.name)),
-        };
-        let (svg, caption) = dice_drawing(&format!("DSC of samples, {title}"), material.kind(), surveys)?;
-        Some(Drawn { name, svg, caption })
-    };
-    let drawn: Vec<Drawn> = materials.iter().zip(surveys).filter_map(drawn).collect();
-    if drawn.is_empty() {
-        return;
-    }
-    report.page.folded("How good the samples are");
-    report.page.paragraph(
-        "Of every case, the Dice of its samples and of its mean prediction, as means over its raters, with all foreground classes \
-         as one mask. A sample right of the bar is better than the prediction.",
-    );
-    drawn.into_iter().for_each(|one| report.show(vec![one]));
-}
 
 /// Gives every case its place among all: by the GED² of its evaluation, or of the samples of this report where not all cases were
 /// evaluated, or without raters by how much samples differ. The best is the first.
@@ -100,38 +76,6 @@ pub(super) fn view_line(predictions: &Path, id: &str) -> String {
     let case =
         if id.starts_with('-') { format!("--case={}", quoted(id)) } else { format!("--case {}", quoted(id)) };
     format!("ssn view {} {case}", quoted(&path))
-}
-
-/// The drawing, in the order of the cases, and what it says over all of them; nothing without raters.
-fn dice_drawing(title: &str, kind: Kind, surveys: &[Survey]) -> Option<(String, String)> {
-    let mut ordered: Vec<&Survey> = surveys.iter().collect();
-    ordered.sort_by_key(|survey| survey.rank);
-    let mut rows: Vec<Row> = ordered.into_iter().filter_map(Survey::row).collect();
-    if rows.is_empty() {
-        return None;
-    }
-    let all = rows.len();
-    if all > MOST_ROWS {
-        rows = (0..MOST_ROWS).map(|i| rows[i * (all - 1) / (MOST_ROWS - 1)].clone()).collect();
-    }
-    let mean = mean(surveys.iter().filter_map(|survey| survey.row()?.above));
-    let above = mean.map_or(String::new(), |mean| {
-        format!(
-            "Over all cases, {:.0} % of the samples are better than the mean prediction: the dashed line.",
-            100.0 * mean
-        )
-    });
-    let kind = match kind {
-        Kind::Deterministic => " This network has no samples of its own: every voxel is drawn by itself.",
-        Kind::Stochastic | Kind::Sampled => "",
-    };
-    let fewer = if all > rows.len() {
-        format!(" {} of {all} cases, taken evenly.", rows.len())
-    } else {
-        String::new()
-    };
-    let caption = format!("{above}{kind}{fewer}").trim().to_owned();
-    Some((sample_dice_figure(title, &rows, mean), caption))
 }
 
 /// The pictures and measures of the chosen cases.
@@ -194,12 +138,12 @@ fn case(
     report.show(vec![
         Drawn {
             name: format!("{id}-volumes"),
-            svg: measured.volumes(&subject),
+            svg: volumes(subject.file.description(), &measured),
             caption: "Volumes of the samples; those of raters should lie among them.".to_owned(),
         },
         Drawn {
             name: format!("{id}-distances"),
-            svg: measured.matrix(id),
+            svg: distances(id, &measured),
             caption: "Distances 1 − IoU of all pairs; samples that are alike are neighbors. Where a rater's column is light \
                       somewhere, a sample found what this rater marked."
                 .to_owned(),
@@ -230,8 +174,7 @@ fn facts(survey: &Survey, scores: Option<&Scores>) -> String {
     facts.push(format!("diversity of samples {diversity:.3}"));
     facts.extend(survey.rater_diversity.map(|diversity| format!("of raters {diversity:.3}")));
     facts.extend(survey.prediction.map(|dice| format!("DSC of the prediction {:.1} %", 100.0 * dice)));
-    let above = survey.row().and_then(|row| row.above);
-    facts.extend(above.map(|share| format!("{:.0} % of samples above it", 100.0 * share)));
+    facts.extend(survey.above().map(|share| format!("{:.0} % of samples above it", 100.0 * share)));
     facts.join(", ") + "."
 }
 
@@ -280,9 +223,6 @@ pub(super) fn choose(surveys: &[Survey], count: usize) -> Vec<Chosen> {
 
 #[cfg(test)]
 mod tests {
-    use ssn_core::metrics::PairwiseDistances;
-    use ssn_core::{BitPlanes, LabelMap};
-
     use super::*;
 
     fn survey(ged: Option<f64>, sample_diversity: f64, rater_diversity: Option<f64>) -> Survey {
@@ -309,11 +249,6 @@ mod tests {
         let mut second = [named("d", 0.0), named("c", 0.0), named("b", 0.9)];
         rank_like(&mut second, &first);
         assert_eq!(second.each_ref().map(|survey| survey.rank), [usize::MAX, 1, 0]);
-        let mut drawn = [named("x", 0.5), named("y", 0.1)];
-        drawn.iter_mut().for_each(|survey| survey.prediction = Some(0.5));
-        rank(&mut drawn, None);
-        let (svg, _) = dice_drawing("t", Kind::Stochastic, &drawn).unwrap();
-        assert!(svg.find(">y<").unwrap() < svg.find(">x<").unwrap(), "the smaller GED² is higher up");
         assert_eq!((typical(&[]), typical(&first[..1])), (None, Some(0)));
     }
 
@@ -333,15 +268,5 @@ mod tests {
         assert_eq!(chosen[0], Chosen { index: 1, why: "most ambiguous" });
         assert_eq!(chosen[1], Chosen { index: 0, why: "least diverse samples" });
         assert!(choose(&[], 3).is_empty());
-    }
-
-    #[test]
-    fn neighbors_in_the_chain_are_alike() {
-        // Masks of 1, 2, … voxels from the left: the more their sizes differ, the farther apart they are.
-        let map =
-            |n: usize| BitPlanes::new(&LabelMap::new((0..16).map(|i| u8::from(i < n)).collect(), 2).unwrap());
-        let samples: Vec<BitPlanes> = [8, 1, 16, 7, 2].into_iter().map(map).collect();
-        let distances = PairwiseDistances::new(&samples, &[map(16)]).unwrap();
-        assert_eq!(crate::report::material::chain(&distances), [2, 0, 3, 4, 1]);
     }
 }

@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 
 use ssn_core::{LabelMap, OnProgress, Phase};
 
+use super::case_rows::{CaseRow, RowPicture, case_rows_figure};
 use super::cases::{self, Chosen, choose};
 use super::gallery::{self, GALLERY};
 use super::material::{Material, Measured, Subject, Survey};
 use super::output::{Drawn, Report};
 use super::pictures::{self, COLUMNS, View, truth};
-use super::score_figures;
-use super::scores::{DIRECTIONS, Scores, grouped, with_error};
+use super::sample_dice::sample_dice;
+use super::scores::{DIRECTIONS, Scores, grouped, show_figures, with_error};
 use crate::error::Result;
 use crate::evaluation::{Evaluation, Figure};
 use crate::figures::html::{Cell, Row, Table};
 use crate::figures::svg::class;
-use crate::figures::{CaseRow, Picture, RowPicture, Strip, Tile, case_rows_figure};
+use crate::figures::{Picture, Strip, Tile};
 use crate::predictions::Kind;
 
 /// Letters of a line that have room beside the pictures.
@@ -49,8 +50,8 @@ pub(super) fn compare(
         .zip(scored)
         .map(|(material, scores)| (material.name.as_str(), scores.as_ref().map(|scores| &scores.evaluation)))
         .collect();
-    score_figures::show(report, &evaluations);
-    cases::sample_dice(report, materials, surveys);
+    show_figures(report, &evaluations);
+    sample_dice(report, materials, surveys);
     Ok(())
 }
 

@@ -3,16 +3,13 @@
 
 use std::path::Path;
 
-use ssn_core::metrics::{ClassGroup, Overlap, PairStatistic, PairwiseDistances, quantile};
+use ssn_core::metrics::{ClassGroup, Overlap, PairStatistic, PairwiseDistances};
 use ssn_core::{BitPlanes, CoreError, LabelMap, OnProgress, Phase, Steering};
 use ssn_data::{Case, Dataset, LabelPolicy};
 use ssn_io::Limits;
 
 use crate::error::{EvalError, Result};
 use crate::evaluation::{Job, Part, Plan, each_case, load_with_image};
-use crate::figures::histogram::{Volumes, volume_figure};
-use crate::figures::matrix::distance_figure;
-use crate::figures::sample_dice::Row;
 use crate::predictions::{DistributionFile, Draw, Found, Kind, Predictions};
 use crate::scores::{ScoreConfig, mean, memory, of_different};
 
@@ -151,9 +148,9 @@ fn shown_channel(case: &Case, color: bool) -> Option<Vec<f32>> {
 
 /// A case as planes of bits, and the distances between its maps.
 pub(super) struct Measured {
-    raters: Vec<BitPlanes>,
-    samples: Vec<BitPlanes>,
-    prediction: BitPlanes,
+    pub(super) raters: Vec<BitPlanes>,
+    pub(super) samples: Vec<BitPlanes>,
+    pub(super) prediction: BitPlanes,
     /// Between samples and raters; without raters, the first sample stands in for them.
     pub(super) distances: PairwiseDistances,
 }
@@ -165,47 +162,6 @@ impl Measured {
         let others = if raters.is_empty() { &samples[..1] } else { &raters };
         let distances = PairwiseDistances::new(&samples, others)?;
         Ok(Self { raters, samples, prediction: BitPlanes::new(&subject.prediction), distances })
-    }
-
-    /// Histograms of the volume of every foreground class.
-    pub(super) fn volumes(&self, subject: &Subject) -> String {
-        let about = subject.file.description();
-        let (unit, scale) = match (about.size[0], about.has_spacing()) {
-            (1, _) => ("pixels", 1.0),
-            (_, true) => ("ml", about.milliliters()),
-            (_, false) => ("voxels", 1.0),
-        };
-        let groups = ClassGroup::each(about.classes.len());
-        let classes: Vec<Volumes> = about.classes[1..]
-            .iter()
-            .zip(&groups)
-            .map(|(name, group)| {
-                let volume = |planes: &BitPlanes| group.volume(planes) as f64 * scale;
-                Volumes {
-                    name: name.clone(),
-                    samples: self.samples.iter().map(volume).collect(),
-                    raters: self.raters.iter().map(volume).collect(),
-                    prediction: volume(&self.prediction),
-                }
-            })
-            .collect();
-        volume_figure(&format!("Volumes, {}", about.case), unit, &classes)
-    }
-
-    /// The heat map of distances, raters first; samples in an order in which neighbors are alike.
-    pub(super) fn matrix(&self, id: &str) -> String {
-        let (distances, raters, order) = (&self.distances, self.raters.len(), chain(&self.distances));
-        let of_rater = |rater: usize| {
-            let to_samples = order.iter().map(|&sample| distances.sample_to_raters(sample)[rater]);
-            distances.rater_to_raters(rater).iter().copied().chain(to_samples).collect::<Vec<f64>>()
-        };
-        let of_sample = |&sample: &usize| {
-            let to_raters = distances.sample_to_raters(sample)[..raters].iter().copied();
-            let row = distances.sample_to_samples(sample);
-            to_raters.chain(order.iter().map(|&other| row[other])).collect::<Vec<f64>>()
-        };
-        let rows: Vec<Vec<f64>> = (0..raters).map(of_rater).chain(order.iter().map(of_sample)).collect();
-        distance_figure(&format!("Distances, {id}"), raters, &rows)
     }
 }
 
@@ -260,22 +216,11 @@ impl Survey {
         })
     }
 
-    /// The row of the figure; nothing without a rater.
-    pub(super) fn row(&self) -> Option<Row> {
-        if self.samples.is_empty() && self.prediction.is_none() {
-            return None;
-        }
-        let above = self.prediction.filter(|_| !self.samples.is_empty()).map(|prediction| {
-            let better = self.samples.iter().filter(|dice| **dice > prediction).count();
-            better as f64 / self.samples.len() as f64
-        });
-        Some(Row {
-            name: self.id.clone(),
-            prediction: self.prediction,
-            samples: self.samples.clone(),
-            high: quantile(&self.samples, 0.95).ok().flatten(),
-            above,
-        })
+    /// The share of samples whose Dice is above that of the prediction; nothing where there is none of either.
+    pub(super) fn above(&self) -> Option<f64> {
+        let prediction = self.prediction.filter(|_| !self.samples.is_empty())?;
+        let better = self.samples.iter().filter(|dice| **dice > prediction).count();
+        Some(better as f64 / self.samples.len() as f64)
     }
 }
 
@@ -294,19 +239,4 @@ pub(super) fn survey(material: &Material, progress: OnProgress<'_>) -> Result<Ve
             Ok(Survey::of(&material.read(index, false)?)?)
         },
     )
-}
-
-/// All samples in an order in which neighbors are alike: from each to the nearest that is left.
-pub(super) fn chain(distances: &PairwiseDistances) -> Vec<usize> {
-    let mut rest: Vec<usize> = (0..distances.samples()).collect();
-    let to_raters = |sample: &usize| distances.sample_to_raters(*sample).iter().sum::<f64>();
-    let mut next = rest.iter().copied().min_by(|a, b| to_raters(a).total_cmp(&to_raters(b)));
-    let mut chain = vec![];
-    while let Some(sample) = next {
-        chain.push(sample);
-        rest.retain(|other| *other != sample);
-        let row = distances.sample_to_samples(sample);
-        next = rest.iter().copied().min_by(|&a, &b| row[a].total_cmp(&row[b]));
-    }
-    chain
 }

@@ -1,16 +1,22 @@
 //! Reports: what predictions and runs have to show, in one file.
 
+mod case_rows;
 mod cases;
 mod compare;
+mod curves;
+mod distances;
 mod gallery;
+mod ged_samples;
 mod headline;
 mod material;
 mod output;
 mod pictures;
-mod score_figures;
+mod reliability;
+mod sample_dice;
 mod scores;
 mod steering;
 mod training;
+mod volumes;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -27,6 +33,7 @@ use headline::Headline;
 use material::{Material, Measured, Survey, survey};
 pub use output::ReportFiles;
 use output::{Drawn, Report};
+use sample_dice::sample_dice;
 use scores::Scores;
 pub use training::training_picture;
 use training::{CONFIG_FILE, Run};
@@ -134,8 +141,8 @@ fn one_folder(
     case_table(report, material, scores.as_ref(), &surveys, &chosen);
     cases::chosen(report, material, &surveys, &chosen, scores.as_ref(), progress)?;
     scores.iter().for_each(|scores| all_scores(report, scores));
-    score_figures::show(report, &[(&material.name, scores.as_ref().map(|scores| &scores.evaluation))]);
-    cases::sample_dice(report, slice::from_ref(material), slice::from_ref(&surveys));
+    scores::show_figures(report, &[(&material.name, scores.as_ref().map(|scores| &scores.evaluation))]);
+    sample_dice(report, slice::from_ref(material), slice::from_ref(&surveys));
     Ok(())
 }
 

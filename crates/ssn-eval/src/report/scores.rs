@@ -1,4 +1,4 @@
-//! Tables out of what `ssn evaluate` wrote.
+//! Tables and figures out of what `ssn evaluate` wrote.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +6,10 @@ use std::path::Path;
 use ssn_data::text::{CsvRow, csv_rows};
 use ssn_io::{Limits, Problem, read_bytes};
 
+use super::ged_samples::ged_samples;
 use super::material::Survey;
+use super::output::{Drawn, Report};
+use super::reliability::reliability;
 use crate::error::{EvalError, Result};
 use crate::evaluation::{Evaluation, Figure, Unit, default_folder};
 use crate::figures::html::{Cell, Row, Table};
@@ -175,6 +178,21 @@ impl Scores {
         ordered.sort_by_key(|row| ranks.get(row[id].as_str()).copied().unwrap_or(usize::MAX));
         let rows = ordered.into_iter().map(row).collect();
         Some(Table { caption: "Scores of each case".to_owned(), columns, rows, sortable: true })
+    }
+}
+
+/// Shows the figures of evaluations, each with the name of its predictions; nothing for those that were not scored.
+pub(super) fn show_figures(report: &mut Report, evaluations: &[(&str, Option<&Evaluation>)]) {
+    let scored: Vec<(&str, &Evaluation)> =
+        evaluations.iter().filter_map(|(name, evaluation)| Some((*name, (*evaluation)?))).collect();
+    let calibrated: Vec<Drawn> = scored
+        .iter()
+        .filter_map(|(name, evaluation)| reliability(name, evaluation, scored.len() > 1))
+        .collect();
+    let drawn: Vec<Drawn> = ged_samples(&scored).into_iter().chain(calibrated).collect();
+    if !drawn.is_empty() {
+        report.page.folded("Number of samples, and calibration");
+        report.show(drawn);
     }
 }
 

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use ssn_io::{Limits, read_bytes};
 
+use super::curves::{Curve, Quantity, StepMark, curve_panels, curves_figure};
 use super::output::Drawn;
 use crate::error::{EvalError, Result};
-use crate::figures::{Axes, Curve, StepMark, curve_panels, curves_figure, png_from_svg};
+use crate::figures::png_from_svg;
 use crate::metrics_file::{METRICS_FILE, MetricsTable};
 
 /// The frozen config in the folder of a run.
@@ -105,18 +106,6 @@ const VALIDATION_DIVERSITY: &str = "validation_diversity";
 const RATER_DIVERSITY: &str = "validation_rater_diversity";
 const LEARNING_RATE: &str = "learning_rate";
 
-/// A quantity of `metrics.csv`.
-struct Quantity {
-    column: &'static str,
-    title: &'static str,
-    /// Its vertical axis.
-    y: &'static str,
-    /// Whether its axis is logarithmic where all values are positive.
-    logarithmic: bool,
-    /// The sentence below the figure.
-    caption: &'static str,
-}
-
 const QUANTITIES: [Quantity; 7] = [
     Quantity {
         column: "loss",
@@ -172,26 +161,23 @@ const QUANTITIES: [Quantity; 7] = [
     },
 ];
 
-impl Quantity {
-    /// The curves of runs that have values.
-    fn curves(&self, runs: &[Run]) -> Vec<Curve> {
-        let curve = |run: &Run| Curve { name: run.name.clone(), points: run.points(self.column) };
-        let mut curves: Vec<Curve> = runs.iter().map(curve).collect();
-        if self.column == VALIDATION_DIVERSITY {
-            let raters = runs.iter().map(|run| run.points(RATER_DIVERSITY));
-            // Raters of one dataset are the same for all runs: the longest curve shows them.
-            let points = raters.max_by_key(Vec::len).unwrap_or_default();
-            curves.push(Curve { name: "raters".to_owned(), points });
-        }
-        curves.retain(|curve| !curve.points.is_empty());
-        curves
+/// The curves of a quantity of those runs that have values.
+fn curves(quantity: &Quantity, runs: &[Run]) -> Vec<Curve> {
+    let curve = |run: &Run| Curve { name: run.name.clone(), points: run.points(quantity.column) };
+    let mut curves: Vec<Curve> = runs.iter().map(curve).collect();
+    if quantity.column == VALIDATION_DIVERSITY {
+        let raters = runs.iter().map(|run| run.points(RATER_DIVERSITY));
+        // Raters of one dataset are the same for all runs: the longest curve shows them.
+        let points = raters.max_by_key(Vec::len).unwrap_or_default();
+        curves.push(Curve { name: "raters".to_owned(), points });
     }
+    curves.retain(|curve| !curve.points.is_empty());
+    curves
+}
 
-    fn axes(&self, curves: &[Curve], runs: &[Run]) -> Axes<'static> {
-        let positive = curves.iter().flat_map(|curve| &curve.points).all(|(_, y)| *y > 0.0);
-        let x_end = runs.iter().filter_map(Run::steps).fold(0.0, f64::max);
-        Axes { title: self.title, x_end, y: self.y, logarithmic: self.logarithmic && positive }
-    }
+/// The last step of all runs.
+fn last_step(runs: &[Run]) -> f64 {
+    runs.iter().filter_map(Run::steps).fold(0.0, f64::max)
 }
 
 /// The marks of all runs. Those that several have in common are marked once; others have the color of their run.
@@ -220,11 +206,11 @@ pub(super) fn figures(runs: &[Run]) -> Vec<Drawn> {
     };
     let mut drawn = vec![];
     for quantity in &QUANTITIES {
-        let curves = quantity.curves(runs);
+        let curves = curves(quantity, runs);
         if curves.is_empty() {
             continue;
         }
-        let svg = curves_figure(quantity.axes(&curves, runs), &curves, &marks);
+        let svg = curves_figure(quantity, last_step(runs), &curves, &marks);
         let marked = marked.as_deref().filter(|_| quantity.column == VALIDATION_GED).unwrap_or_default();
         let caption = format!("{}{marked}", quantity.caption);
         drawn.push(Drawn { name: format!("training-{}", quantity.column.replace('_', "-")), svg, caption });
@@ -258,12 +244,9 @@ pub fn training_picture(run_folder: &Path) -> Result<Vec<u8>> {
         title += &format!("; {damage}");
     }
     let (marks, runs) = (run.marks(), [run]);
-    let panel = |quantity: &Quantity| {
-        let curves = quantity.curves(&runs);
-        (quantity.axes(&curves, &runs), curves)
-    };
     let shown = QUANTITIES.iter().filter(|quantity| quantity.column != LEARNING_RATE);
-    let svg = curve_panels(&title, &shown.map(panel).collect::<Vec<_>>(), &marks);
+    let panels: Vec<_> = shown.map(|quantity| (quantity, curves(quantity, &runs))).collect();
+    let svg = curve_panels(&title, last_step(&runs), &panels, &marks);
     png_from_svg(&svg, PICTURE_SCALE).map_err(|error| EvalError::internal(format!("{METRICS_FILE}: {error}")))
 }
 

@@ -1,14 +1,19 @@
 //! Volumes of samples, with those of raters and of the prediction marked.
 
-use super::svg::{Anchor, Drawing, FAINT, INK, PREDICTION, RULE, SAMPLE, marks, range, shown};
+use ssn_core::BitPlanes;
+use ssn_core::metrics::ClassGroup;
+
+use super::material::Measured;
+use crate::figures::svg::{Anchor, Drawing, FAINT, INK, PREDICTION, RULE, SAMPLE, marks, range, shown};
+use crate::predictions::Description;
 
 /// The volumes of one class.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Volumes {
-    pub name: String,
-    pub samples: Vec<f64>,
-    pub raters: Vec<f64>,
-    pub prediction: f64,
+#[derive(Clone)]
+struct Volumes {
+    name: String,
+    samples: Vec<f64>,
+    raters: Vec<f64>,
+    prediction: f64,
 }
 
 const WIDTH: f64 = 520.0;
@@ -25,8 +30,32 @@ const LEVELS: usize = 4;
 /// Samples beyond so many times what is usual are counted, not drawn.
 const FAR: f64 = 2.0;
 
+/// Histograms of the volume of every foreground class.
+pub(super) fn volumes(about: &Description, measured: &Measured) -> String {
+    let (unit, scale) = match (about.size[0], about.has_spacing()) {
+        (1, _) => ("pixels", 1.0),
+        (_, true) => ("ml", about.milliliters()),
+        (_, false) => ("voxels", 1.0),
+    };
+    let groups = ClassGroup::each(about.classes.len());
+    let classes: Vec<Volumes> = about.classes[1..]
+        .iter()
+        .zip(&groups)
+        .map(|(name, group)| {
+            let volume = |planes: &BitPlanes| group.volume(planes) as f64 * scale;
+            Volumes {
+                name: name.clone(),
+                samples: measured.samples.iter().map(volume).collect(),
+                raters: measured.raters.iter().map(volume).collect(),
+                prediction: volume(&measured.prediction),
+            }
+        })
+        .collect();
+    draw(&format!("Volumes, {}", about.case), unit, &classes)
+}
+
 /// Draws a panel per class; volumes are in `unit`.
-pub fn volume_figure(title: &str, unit: &str, classes: &[Volumes]) -> String {
+fn draw(title: &str, unit: &str, classes: &[Volumes]) -> String {
     let mut drawing = Drawing::new(WIDTH, HEAD + classes.len() as f64 * PANEL);
     drawing.text(12.0, 26.0, 16.0, Anchor::Start, INK, title);
     let y = 48.0;
@@ -112,16 +141,16 @@ mod tests {
             raters: vec![2.0, 5.0],
             prediction: 3.0,
         };
-        let svg = volume_figure("Volumes", "ml", std::slice::from_ref(&class));
+        let svg = draw("Volumes", "ml", std::slice::from_ref(&class));
         assert!(svg.contains(">3</text>"), "the highest bar");
         assert!(svg.contains(">0</text>") && svg.contains(">1</text>") && svg.contains(">core<"));
         // Two bars, the legend's, and the paper.
         assert_eq!(svg.matches("<rect").count(), 4);
         let one = Volumes { samples: vec![1.0, 1.0, 1.0, 1.0, 2.0, 1000.0], ..class.clone() };
-        assert!(volume_figure("Volumes", "ml", &[one]).contains("ml; one sample has more"));
+        assert!(draw("Volumes", "ml", &[one]).contains("ml; one sample has more"));
         let same = Volumes { samples: vec![0.0; 3], raters: vec![], prediction: 0.0, ..class };
-        let svg = volume_figure("Volumes", "ml", &[same]);
+        let svg = draw("Volumes", "ml", &[same]);
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
-        crate::figures::svg::png_from_svg(&svg, 1.0).unwrap();
+        crate::figures::png_from_svg(&svg, 1.0).unwrap();
     }
 }

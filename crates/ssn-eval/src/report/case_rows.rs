@@ -1,25 +1,23 @@
 //! Cases below each other, each in one row: what is given, and then the pictures of each network side by side.
 
-use super::picture::Picture;
-use super::plot::{MARGIN, TEXT, TITLE};
-use super::svg::{Anchor, Color, Drawing, FAINT, INK, PAPER, RULE, probability};
+use crate::figures::Picture;
+use crate::figures::plot::{MARGIN, TEXT, TITLE};
+use crate::figures::svg::{Anchor, Color, Drawing, FAINT, INK, PAPER, RULE, probability};
 
 /// One case.
-#[derive(Debug)]
-pub struct CaseRow {
+pub(super) struct CaseRow {
     /// Above its pictures.
-    pub title: String,
+    pub(super) title: String,
     /// A picture per column of all groups, in their order; nothing where a case has none.
-    pub pictures: Vec<Option<RowPicture>>,
+    pub(super) pictures: Vec<Option<RowPicture>>,
 }
 
 /// A picture of a row.
-#[derive(Debug)]
-pub struct RowPicture {
+pub(super) struct RowPicture {
     /// The picture.
-    pub picture: Picture,
+    pub(super) picture: Picture,
     /// Whether it shows a map that marks nothing, which is then said on it.
-    pub empty: bool,
+    pub(super) empty: bool,
 }
 
 const TILE: f64 = 104.0;
@@ -37,7 +35,7 @@ const LETTER: f64 = 6.8;
 
 /// Draws the rows, with the colors of classes and the scale of entropies below the title. `groups` are the columns of pictures: the
 /// name of each, below a common heading such as the name of a network.
-pub fn case_rows_figure(
+pub(super) fn case_rows_figure(
     title: &str,
     description: &str,
     legend: &[(String, Color)],

@@ -1,45 +1,41 @@
 //! Curves over the steps of runs: one figure per quantity, or several quantities of one run in one picture.
 
-use super::plot::{
+use crate::figures::plot::{
     ABOVE, COLUMN, HEIGHT, LEFT, LegendEntry, LineStyle, MARGIN, PlotArea, Scale, TEXT, TITLE, draw_legend,
     stretches, with_head,
 };
-use super::svg::{Anchor, Color, Drawing, FAINT, INK, distinct, shown};
+use crate::figures::svg::{Anchor, Color, Drawing, FAINT, INK, distinct, shown};
 use crate::unique;
 
+/// A quantity that runs upwards above steps: a column of `metrics.csv`.
+pub(super) struct Quantity {
+    pub(super) column: &'static str,
+    pub(super) title: &'static str,
+    /// Its vertical axis, and which way is better.
+    pub(super) y: &'static str,
+    /// Whether its axis is logarithmic where all values are positive.
+    pub(super) logarithmic: bool,
+    /// The sentence below the figure.
+    pub(super) caption: &'static str,
+}
+
 /// One curve.
-#[derive(Debug, Clone)]
-pub struct Curve {
-    /// Its name. Curves of one name share a color and an entry of the legend.
-    pub name: String,
+pub(super) struct Curve {
+    /// Curves of one name share a color and an entry of the legend.
+    pub(super) name: String,
     /// Points `(step, value)`, in the order of steps.
-    pub points: Vec<(f64, f64)>,
+    pub(super) points: Vec<(f64, f64)>,
 }
 
 /// A step at which something happened: a dashed line upwards.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StepMark {
-    /// The step.
-    pub step: f64,
+pub(super) struct StepMark {
+    pub(super) step: f64,
     /// What happened.
-    pub label: String,
+    pub(super) label: String,
     /// The curve that it happened to, whose color it has; nothing for all of them.
-    pub curve: Option<String>,
+    pub(super) curve: Option<String>,
     /// Whether it is dark where it has no color of a curve.
-    pub dark: bool,
-}
-
-/// What the axes show, above steps.
-#[derive(Debug, Clone, Copy)]
-pub struct Axes<'a> {
-    /// Above the figure.
-    pub title: &'a str,
-    /// The last step, unless there are points beyond: figures of one run have the same steps.
-    pub x_end: f64,
-    /// What runs upwards, and which way is better.
-    pub y: &'a str,
-    /// Whether heights are logarithms; values that have none are left out.
-    pub logarithmic: bool,
+    pub(super) dark: bool,
 }
 
 const RIGHT: f64 = 18.0;
@@ -49,19 +45,25 @@ const DOTTED: usize = 12;
 /// Stretches of a long curve.
 const STRETCHES: usize = 150;
 
-/// Draws curves into one pair of axes. Of a curve of many points, the means of stretches are joined, with a band from their lowest
-/// to their highest value. A pointer that rests on a point is told its value.
-pub fn curves_figure(axes: Axes<'_>, curves: &[Curve], marks: &[StepMark]) -> String {
+/// Draws curves into one pair of axes that ends at `last_step`, unless there are points beyond: figures of one run have the same steps.
+/// Of a curve of many points, the means of stretches are joined, with a band from their lowest to their highest value. A pointer that
+/// rests on a point is told its value.
+pub(super) fn curves_figure(
+    quantity: &Quantity,
+    last_step: f64,
+    curves: &[Curve],
+    marks: &[StepMark],
+) -> String {
     let names = names(curves);
     let mut legend = match names.len() {
         0 | 1 => vec![],
         _ => LegendEntry::distinct(names.iter().copied()),
     };
     legend.extend(marks.iter().map(|mark| mark_entry(mark, &names)));
-    let (mut drawing, head) = with_head(axes.title, &legend, COLUMN, HEIGHT);
+    let (mut drawing, head) = with_head(quantity.title, &legend, COLUMN, HEIGHT);
     let size = (COLUMN - LEFT - RIGHT, HEIGHT - ABOVE - BOTTOM);
-    draw_curves(&mut drawing, (LEFT, head + ABOVE), size, axes, curves, marks);
-    drawing.finish(axes.title, &format!("{} over step, of {}.", axes.y, names.join(", ")))
+    draw_curves(&mut drawing, (LEFT, head + ABOVE), size, quantity, last_step, curves, marks);
+    drawing.finish(quantity.title, &format!("{} over step, of {}.", quantity.y, names.join(", ")))
 }
 
 const PANEL_WIDTH: f64 = 380.0;
@@ -71,15 +73,20 @@ const PANEL_COLUMNS: usize = 3;
 const PANEL_HEAD: f64 = 48.0;
 
 /// Draws panels in rows of three below a title and what the marks are, which all panels have. Those without a point say so.
-pub fn curve_panels(title: &str, panels: &[(Axes<'_>, Vec<Curve>)], marks: &[StepMark]) -> String {
+pub(super) fn curve_panels(
+    title: &str,
+    last_step: f64,
+    panels: &[(&Quantity, Vec<Curve>)],
+    marks: &[StepMark],
+) -> String {
     let rows = panels.len().div_ceil(PANEL_COLUMNS);
     let width = panels.len().clamp(1, PANEL_COLUMNS) as f64 * PANEL_WIDTH;
     let legend: Vec<LegendEntry> = marks.iter().map(|mark| mark_entry(mark, &[])).collect();
     let (mut drawing, head) = with_head(title, &legend, width, 6.0 + rows as f64 * PANEL_HEIGHT);
-    for (place, (axes, curves)) in panels.iter().enumerate() {
+    for (place, (quantity, curves)) in panels.iter().enumerate() {
         let left = (place % PANEL_COLUMNS) as f64 * PANEL_WIDTH;
         let top = head + 6.0 + (place / PANEL_COLUMNS) as f64 * PANEL_HEIGHT;
-        drawing.text(left + MARGIN, top + 16.0, TITLE - 1.0, Anchor::Start, INK, axes.title);
+        drawing.text(left + MARGIN, top + 16.0, TITLE - 1.0, Anchor::Start, INK, quantity.title);
         if curves.iter().all(|curve| curve.points.is_empty()) {
             drawing.text(left + MARGIN, top + PANEL_HEAD, TEXT, Anchor::Start, FAINT, "no values yet");
             continue;
@@ -90,9 +97,9 @@ pub fn curve_panels(title: &str, panels: &[(Axes<'_>, Vec<Curve>)], marks: &[Ste
             draw_legend(&mut drawing, &legend, (left + half, top + 16.0), half);
         }
         let size = (PANEL_WIDTH - LEFT - RIGHT, PANEL_HEIGHT - PANEL_HEAD - BOTTOM);
-        draw_curves(&mut drawing, (left + LEFT, top + PANEL_HEAD), size, *axes, curves, marks);
+        draw_curves(&mut drawing, (left + LEFT, top + PANEL_HEAD), size, quantity, last_step, curves, marks);
     }
-    let titles: Vec<&str> = panels.iter().map(|(axes, _)| axes.title).collect();
+    let titles: Vec<&str> = panels.iter().map(|(quantity, _)| quantity.title).collect();
     drawing.finish(title, &format!("Curves over steps: {}.", titles.join(", ")))
 }
 
@@ -115,17 +122,19 @@ fn draw_curves(
     drawing: &mut Drawing,
     (left, top): (f64, f64),
     (width, height): (f64, f64),
-    axes: Axes<'_>,
+    quantity: &Quantity,
+    last_step: f64,
     curves: &[Curve],
     marks: &[StepMark],
 ) {
     let names = names(curves);
     let points = || curves.iter().flat_map(|curve| &curve.points);
     // All figures of a run begin with its first step.
-    let x = Scale::of(points().map(|point| point.0).chain([0.0, axes.x_end]), false);
-    let y = Scale::of(points().map(|point| point.1), axes.logarithmic).padded(0.04);
+    let x = Scale::of(points().map(|point| point.0).chain([0.0, last_step]), false);
+    let logarithmic = quantity.logarithmic && points().all(|point| point.1 > 0.0);
+    let y = Scale::of(points().map(|point| point.1), logarithmic).padded(0.04);
     let area = PlotArea { left, top, width, height, x, y };
-    area.axes(drawing, "step", axes.y);
+    area.axes(drawing, "step", quantity.y);
     for mark in marks.iter().filter(|mark| x.at(mark.step).is_some_and(|t| (0.0..=1.0).contains(&t))) {
         let tooltip = format!("{}, step {}", mark.label, mark.step);
         area.vertical(drawing, mark.step, mark_color(mark, &names), &tooltip);
@@ -163,7 +172,8 @@ mod tests {
         Curve { name: name.to_owned(), points: points.to_vec() }
     }
 
-    const AXES: Axes<'_> = Axes { title: "Loss", x_end: 0.0, y: "loss", logarithmic: true };
+    const LOSS: Quantity =
+        Quantity { column: "loss", title: "Loss", y: "loss", logarithmic: true, caption: "" };
 
     #[test]
     fn names_are_told_once_and_wrong_numbers_left_out() {
@@ -172,12 +182,12 @@ mod tests {
             curve("a<b", &[(0.0, 2.0), (2.0, -1.0)]),
             curve("c", &[]),
         ];
-        let svg = curves_figure(AXES, &curves, &[]);
+        let svg = curves_figure(&LOSS, 0.0, &curves, &[]);
         assert_eq!(svg.matches(">a&lt;b</text>").count(), 1);
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
         assert!(svg.contains("<title>a&lt;b, step 2: 3</title>"));
-        assert!(curves_figure(AXES, &[], &[]).contains("Loss"));
-        let one = curves_figure(Axes { x_end: 10.0, ..AXES }, &curves[..1], &[]);
+        assert!(curves_figure(&LOSS, 0.0, &[], &[]).contains("Loss"));
+        let one = curves_figure(&LOSS, 10.0, &curves[..1], &[]);
         assert!(!one.contains(">a&lt;b</text>") && one.contains(">10</text>"), "{one}");
     }
 
@@ -192,7 +202,7 @@ mod tests {
         };
         let marks =
             [mark(15.0, "best", Some("b")), mark(12.0, "pre-training ends", None), mark(99.0, "no", None)];
-        let svg = curves_figure(AXES, &curves, &marks);
+        let svg = curves_figure(&LOSS, 0.0, &curves, &marks);
         let of = |label: &str| svg.lines().find(|line| line.contains(&format!("<title>{label}</title>")));
         assert!(of("best, step 15").unwrap().contains(&distinct(1).hex()));
         assert!(of("pre-training ends, step 12").unwrap().contains(&FAINT.hex()));
@@ -203,16 +213,17 @@ mod tests {
     #[test]
     fn long_curves_are_means_with_a_band() {
         let points: Vec<(f64, f64)> = (0..600).map(|i| (f64::from(i), 1.0 + f64::from(i % 4))).collect();
-        let svg = curves_figure(AXES, &[curve("a", &points)], &[]);
+        let svg = curves_figure(&LOSS, 0.0, &[curve("a", &points)], &[]);
         assert_eq!((svg.matches("<polygon").count(), svg.matches("pointer-events").count()), (1, STRETCHES));
         assert!(svg.contains("<title>a, step 2: 2.5, between 1 and 4</title>"), "{svg:.3000}");
     }
 
     #[test]
     fn panels_stand_in_rows_and_empty_ones_say_so() {
-        let full = (AXES, vec![curve("a", &[(1.0, 1.0)]), curve("b", &[(1.0, 2.0)])]);
-        let empty = (Axes { title: "ESS", ..AXES }, vec![]);
-        let svg = curve_panels("Run", &[full, empty], &[]);
+        let full = (&LOSS, vec![curve("a", &[(1.0, 1.0)]), curve("b", &[(1.0, 2.0)])]);
+        let ess = Quantity { title: "ESS", ..LOSS };
+        let empty = (&ess, vec![]);
+        let svg = curve_panels("Run", 0.0, &[full, empty], &[]);
         assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"760\" height=\"290\""));
         assert!(svg.contains(">no values yet<") && svg.contains(">ESS<") && svg.contains(">b<"));
         insta::assert_snapshot!(svg);

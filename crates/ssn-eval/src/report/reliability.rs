@@ -2,8 +2,44 @@
 
 use ssn_core::metrics::{CalibrationBin, ece_of_bins};
 
-use super::plot::{COLUMN, MARGIN, PlotArea, Scale, TEXT, TITLE, superscript, tick_label};
-use super::svg::{Anchor, Drawing, FAINT, INK, PREDICTION, SAMPLE};
+use super::output::Drawn;
+use crate::evaluation::Evaluation;
+use crate::figures::plot::{COLUMN, MARGIN, PlotArea, Scale, TEXT, TITLE, superscript, tick_label};
+use crate::figures::svg::{Anchor, Drawing, FAINT, INK, PAPER, PREDICTION, SAMPLE};
+use crate::predictions::Kind;
+
+/// The reliability diagrams of one folder; nothing where the evaluation kept no bins.
+pub(super) fn reliability(name: &str, evaluation: &Evaluation, several: bool) -> Option<Drawn> {
+    let reliability = evaluation.reliability.as_ref()?;
+    let foreground = reliability.foreground();
+    let panels = [("most probable label", &reliability.top_label[..]), ("foreground", &foreground[..])];
+    let title = if several { format!("Reliability, {name}") } else { "Reliability".to_owned() };
+    let svg = draw(&title, &panels);
+    let observations: u64 = reliability.top_label.iter().map(|bin| bin.count).sum();
+    let in_table = |key: &str| evaluation.figure(key).and_then(|figure| figure.mean);
+    let means = match in_table("ece").zip(in_table("foreground_ece")) {
+        Some((ece, foreground)) => {
+            format!(
+                " The means over cases of the ECE of each, as in the table, are {ece:.4} and {foreground:.4}."
+            )
+        }
+        None => String::new(),
+    };
+    let probabilities = match evaluation.settings.kind {
+        Kind::Stochastic => format!("the mean of {} samples", evaluation.settings.scores.samples),
+        Kind::Deterministic => "those of the network".to_owned(),
+        Kind::Sampled => "those of the files, or shares of their samples".to_owned(),
+    };
+    let caption = format!(
+        "Marginal probabilities ({probabilities}) in {} bins: how often raters chose the label, and the gap to the mean probability of \
+         the bin. Left, the most probable label of each voxel; right, the probability of each foreground class. An observation is a \
+         voxel and a rater; left, there are {observations} of {} cases. ECE is the mean gap over the observations of all cases together.{means}",
+        reliability.top_label.len(),
+        evaluation.cases,
+    );
+    let name = if several { format!("{name}-reliability") } else { "reliability".to_owned() };
+    Some(Drawn { name, svg, caption })
+}
 
 const LEFT: f64 = 46.0;
 const GAP: f64 = 54.0;
@@ -19,7 +55,7 @@ const BAR: f64 = 0.35;
 
 /// Draws diagrams beside each other, with the number of observations of each bin below. Each says whose probabilities it is of, and
 /// has bins of equal width from 0 to 1.
-pub fn reliability_figure(title: &str, panels: &[(&str, &[CalibrationBin])]) -> String {
+fn draw(title: &str, panels: &[(&str, &[CalibrationBin])]) -> String {
     let columns = panels.len().max(1) as f64;
     let side = (COLUMN - LEFT - RIGHT - GAP) / 2.0;
     let width = LEFT + RIGHT + columns * side + (columns - 1.0) * GAP;
@@ -36,7 +72,7 @@ pub fn reliability_figure(title: &str, panels: &[(&str, &[CalibrationBin])]) -> 
 
 fn legend(drawing: &mut Drawing) {
     let y = 46.0;
-    drawing.rectangle(MARGIN, y - 10.0, 12.0, 12.0, SAMPLE.towards(super::svg::PAPER, BAR));
+    drawing.rectangle(MARGIN, y - 10.0, 12.0, 12.0, SAMPLE.towards(PAPER, BAR));
     drawing.text(MARGIN + 17.0, y, TEXT, Anchor::Start, INK, "frequency");
     drawing.rectangle(MARGIN + 96.0, y - 10.0, 12.0, 12.0, PREDICTION);
     drawing.text(MARGIN + 113.0, y, TEXT, Anchor::Start, INK, "gap to confidence");
@@ -59,13 +95,7 @@ fn draw_panel(drawing: &mut Drawing, left: f64, side: f64, name: &str, bins: &[C
         let up = |value: f64| area.bottom() - value.clamp(0.0, 1.0) * side;
         let (bar, gap) =
             (up(frequency), (up(frequency).min(up(confidence)), (up(frequency) - up(confidence)).abs()));
-        drawing.rectangle(
-            x + 0.5,
-            bar,
-            step - 1.0,
-            area.bottom() - bar,
-            SAMPLE.towards(super::svg::PAPER, BAR),
-        );
+        drawing.rectangle(x + 0.5, bar, step - 1.0, area.bottom() - bar, SAMPLE.towards(PAPER, BAR));
         let fill = PREDICTION.hex();
         let (gap_top, gap_height, width, x) = (gap.0, gap.1, step - 1.0, x + 0.5);
         let told = format!(
@@ -117,13 +147,14 @@ fn power(value: f64) -> String {
 mod tests {
     use super::*;
     use crate::figures::png_from_svg;
+    use crate::report::ged_samples::tests::evaluation;
 
     #[test]
     fn bins_with_observations_have_a_bar_a_gap_and_a_count() {
         let bin = |count, events, confidence| CalibrationBin { count, events, confidence };
         let bins = [bin(100, 10, 5.0), bin(0, 0, 0.0), bin(4, 1, 2.0), bin(1_000_000, 980_000, 990_000.0)];
         let name = "most probable label";
-        let svg = reliability_figure("Reliability", &[(name, &bins[..]), (name, &bins[..0])]);
+        let svg = draw("Reliability", &[(name, &bins[..]), (name, &bins[..0])]);
         assert_eq!(svg.matches("fill-opacity=\"0.75\"").count(), 3);
         assert_eq!(svg.matches(&format!("fill=\"{}\" shape", FAINT.hex())).count(), 3);
         // (5 + 1 + 10,000) / 1,000,104.
@@ -132,5 +163,22 @@ mod tests {
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
         insta::assert_snapshot!(svg);
         png_from_svg(&svg, 1.0).unwrap();
+    }
+    #[test]
+    fn bins_of_all_cases_are_added_and_older_summaries_are_read() {
+        let one = evaluation(&[(&[8, 4], &[8, 4]), (&[16], &[16])]);
+        let bins = one.reliability.clone().unwrap();
+        // 16 voxels of two raters, and 16 of one; half of the samples mark four voxels of the first case, as half of the raters.
+        assert_eq!(bins.top_label.iter().map(|bin| bin.count).sum::<u64>(), 48);
+        assert_eq!((bins.ece(), bins.foreground_ece()), (Some(0.0), Some(0.0)));
+        let last = bins.foreground()[14];
+        assert_eq!((last.count, last.events, last.confidence), (4 * 2 + 16, 4 * 2 + 16, 24.0));
+        let drawn = reliability("net", &one, false).unwrap();
+        assert!(drawn.caption.contains("there are 48 of 2 cases") && drawn.svg.contains(">ECE 0.0000<"));
+
+        let mut older = serde_json::to_value(&one).unwrap();
+        assert!(older.as_object_mut().unwrap().remove("reliability").is_some());
+        let older: Evaluation = serde_json::from_value(older).unwrap();
+        assert!(reliability("net", &older, false).is_none());
     }
 }

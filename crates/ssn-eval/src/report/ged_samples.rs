@@ -1,37 +1,25 @@
-//! Figures of what `ssn evaluate` found over all cases: GED² against the number of samples, and reliability.
+//! GED² against the number of samples, of several networks: out of their evaluations, and as a figure.
 
-use super::output::{Drawn, Report};
+use ssn_data::text::counted;
+
+use super::output::Drawn;
 use crate::evaluation::{Evaluation, Figure};
-use crate::figures::{GedMean, GedSeries, ged_samples_figure, reliability_figure};
+use crate::figures::plot::{ABOVE, COLUMN, HEIGHT, LEFT, LegendEntry, LineStyle, PlotArea, Scale, with_head};
+use crate::figures::svg::{Color, Drawing, FAINT, distinct};
 use crate::predictions::Kind;
-
-/// Shows the figures of evaluations, each with the name of its predictions; nothing for those that were not scored.
-pub(super) fn show(report: &mut Report, evaluations: &[(&str, Option<&Evaluation>)]) {
-    let scored: Vec<(&str, &Evaluation)> =
-        evaluations.iter().filter_map(|(name, evaluation)| Some((*name, (*evaluation)?))).collect();
-    let calibrated: Vec<Drawn> = scored
-        .iter()
-        .filter_map(|(name, evaluation)| reliability(name, evaluation, scored.len() > 1))
-        .collect();
-    let drawn: Vec<Drawn> = ged_samples(&scored).into_iter().chain(calibrated).collect();
-    if !drawn.is_empty() {
-        report.page.folded("Number of samples, and calibration");
-        report.show(drawn);
-    }
-}
 
 const GED: &str = "ged2_";
 
 /// GED² against the number of samples; nothing where it was measured at one number only.
-fn ged_samples(scored: &[(&str, &Evaluation)]) -> Option<Drawn> {
-    let series: Vec<GedSeries> = scored.iter().map(|(name, evaluation)| series(name, evaluation)).collect();
+pub(super) fn ged_samples(scored: &[(&str, &Evaluation)]) -> Option<Drawn> {
+    let series: Vec<Series<'_>> = scored.iter().map(|(name, evaluation)| series(name, evaluation)).collect();
     let counts = series.iter().flat_map(|one| &one.means).map(|mean| mean.samples);
     let (least, most) = (counts.clone().min()?, counts.max()?);
     if least == most {
         return None;
     }
     let perfect = perfect(scored).map_or(vec![], |perfect| perfect.curve(least, most));
-    let svg = ged_samples_figure("GED² against the number of samples", &series, &perfect);
+    let svg = draw("GED² against the number of samples", &series, &perfect);
     let cases = scored.iter().map(|(_, evaluation)| evaluation.cases).max().unwrap_or(0);
     let mut caption = format!(
         "Mean over {cases} cases of GED² by the first samples of each, with bands of one standard error over cases. The dot at the right \
@@ -76,11 +64,28 @@ fn ged_figures(evaluation: &Evaluation) -> Vec<(usize, &Figure)> {
     figures
 }
 
-fn series(name: &str, evaluation: &Evaluation) -> GedSeries {
-    let means: Vec<GedMean> = ged_figures(evaluation)
+/// The GED² of one network.
+struct Series<'a> {
+    name: &'a str,
+    /// By the number of samples, ascending. A single one of one sample is that of a prediction without samples.
+    means: Vec<Mean>,
+    /// What it comes to with more and more samples.
+    limit: Option<f64>,
+}
+
+/// GED² of so many samples.
+struct Mean {
+    samples: usize,
+    mean: f64,
+    /// None for a single case.
+    standard_error: Option<f64>,
+}
+
+fn series<'a>(name: &'a str, evaluation: &Evaluation) -> Series<'a> {
+    let means: Vec<Mean> = ged_figures(evaluation)
         .into_iter()
         .filter_map(|(samples, figure)| {
-            Some(GedMean { samples, mean: figure.mean?, standard_error: figure.standard_error })
+            Some(Mean { samples, mean: figure.mean?, standard_error: figure.standard_error })
         })
         .collect();
     let diversity = evaluation.figure("sample_diversity").and_then(|figure| figure.mean);
@@ -88,7 +93,7 @@ fn series(name: &str, evaluation: &Evaluation) -> GedSeries {
     // distance of two different samples.
     let last = means.last().filter(|last| last.samples > 1).zip(diversity);
     let limit = last.map(|(last, diversity)| last.mean - diversity / (last.samples as f64 - 1.0));
-    GedSeries { name: name.to_owned(), means, limit }
+    Series { name, means, limit }
 }
 
 /// The GED² that is expected of a distribution whose samples are as raters are, D/m + E with m samples: D is the mean distance
@@ -132,49 +137,113 @@ fn perfect(scored: &[(&str, &Evaluation)]) -> Option<Perfect> {
     all.iter().all(|one| (one.distance - first.distance).abs() < 1e-9).then_some(first)
 }
 
-/// The reliability diagrams of one folder; nothing where the evaluation kept no bins.
-fn reliability(name: &str, evaluation: &Evaluation, several: bool) -> Option<Drawn> {
-    let reliability = evaluation.reliability.as_ref()?;
-    let foreground = reliability.foreground();
-    let panels = [("most probable label", &reliability.top_label[..]), ("foreground", &foreground[..])];
-    let title = if several { format!("Reliability, {name}") } else { "Reliability".to_owned() };
-    let svg = reliability_figure(&title, &panels);
-    let observations: u64 = reliability.top_label.iter().map(|bin| bin.count).sum();
-    let in_table = |key: &str| evaluation.figure(key).and_then(|figure| figure.mean);
-    let means = match in_table("ece").zip(in_table("foreground_ece")) {
-        Some((ece, foreground)) => {
-            format!(
-                " The means over cases of the ECE of each, as in the table, are {ece:.4} and {foreground:.4}."
-            )
+const BOTTOM: f64 = 46.0;
+/// Right of the axes, for the limits.
+const RIGHT: f64 = 58.0;
+/// Where the limits stand, from the end of the axes.
+const LIMIT: f64 = 30.0;
+/// The name of the expectation of a perfect distribution in the legend.
+const PERFECT: &str = "perfect, expected";
+
+/// Draws a curve with a band of one standard error for each network, a flat line for one without samples, the limit of each at the
+/// right, and `perfect`, `(samples, GED²)`, what a distribution is expected to have whose samples are as raters are.
+fn draw(title: &str, series: &[Series<'_>], perfect: &[(usize, f64)]) -> String {
+    let mut legend = LegendEntry::distinct(series.iter().map(|one| one.name));
+    if !perfect.is_empty() {
+        legend.push(LegendEntry { name: PERFECT.to_owned(), color: FAINT, style: LineStyle::Dotted });
+    }
+    let (mut drawing, head) = with_head(title, &legend, COLUMN, HEIGHT);
+
+    let counts = || series.iter().flat_map(|one| &one.means).map(|mean| mean.samples);
+    let ends = |mean: &Mean| {
+        let error = mean.standard_error.unwrap_or(0.0);
+        [mean.mean - error, mean.mean + error]
+    };
+    let heights = series.iter().flat_map(|one| one.means.iter().flat_map(ends).chain(one.limit));
+    let heights = heights.chain(perfect.iter().map(|point| point.1)).chain([0.0]);
+    let area = PlotArea {
+        left: LEFT,
+        top: head + ABOVE,
+        width: COLUMN - LEFT - RIGHT,
+        height: HEIGHT - ABOVE - BOTTOM,
+        x: Scale::of(counts().map(|count| count as f64), true).padded(0.02),
+        y: Scale::of(heights, false),
+    };
+    let mut ticks: Vec<usize> = counts().collect();
+    ticks.sort_unstable();
+    ticks.dedup();
+    let tick = |count: &usize| Some((area.across(*count as f64)?, count.to_string()));
+    let mut ticks: Vec<(f64, String)> = ticks.iter().filter_map(tick).collect();
+    let limit_x = area.right() + LIMIT;
+    if series.iter().any(|one| one.limit.is_some()) {
+        ticks.push((limit_x, "limit".to_owned()));
+    }
+    let x = "samples of each case (logarithmic)";
+    area.axes_with(&mut drawing, x, "GED² (lower is better)", &ticks);
+
+    let points: Vec<(f64, f64)> = perfect.iter().map(|&(count, ged)| (count as f64, ged)).collect();
+    let pixels: Vec<(f64, f64)> = points.iter().filter_map(|&point| area.pixel(point)).collect();
+    drawing.dotted(&pixels, FAINT);
+    for (place, one) in series.iter().enumerate() {
+        draw_series(&mut drawing, &area, one, distinct(place), limit_x);
+    }
+    let networks: Vec<&str> = series.iter().map(|one| one.name).collect();
+    drawing.finish(title, &format!("GED² against the number of samples, of {}.", networks.join(", ")))
+}
+
+fn draw_series(drawing: &mut Drawing, area: &PlotArea, series: &Series<'_>, color: Color, limit_x: f64) {
+    let point = |mean: &Mean| (mean.samples as f64, mean.mean);
+    let told = |mean: &Mean| {
+        let error = mean.standard_error.map_or(String::new(), |error| format!(" ± {error:.4}"));
+        format!("{}, {}: {:.4}{error}", series.name, counted(mean.samples, "sample"), mean.mean)
+    };
+    if let [only] = series.means.as_slice()
+        && only.samples == 1
+        && let Some(y) = area.up(only.mean)
+    {
+        // A prediction without samples is the same however many others have.
+        drawing.stroke((area.left, y), (area.right(), y), 1.4, color);
+        let x = area.across(1.0).unwrap_or(area.left);
+        drawing.told_dot((x, y), 3.0, color, &told(only));
+        return;
+    }
+    let band: Vec<(f64, f64, f64)> = series
+        .means
+        .iter()
+        .filter_map(|mean| mean.standard_error.map(|error| (mean, error)))
+        .map(|(mean, error)| (mean.samples as f64, mean.mean - error, mean.mean + error))
+        .collect();
+    if band.len() > 1 {
+        area.band(drawing, &band, color);
+    }
+    let points: Vec<(f64, f64)> = series.means.iter().map(point).collect();
+    area.curve(drawing, &points, color);
+    for mean in &series.means {
+        if let Some(pixel) = area.pixel(point(mean)) {
+            drawing.told_dot(pixel, 3.0, color, &told(mean));
         }
-        None => String::new(),
-    };
-    let probabilities = match evaluation.settings.kind {
-        Kind::Stochastic => format!("the mean of {} samples", evaluation.settings.scores.samples),
-        Kind::Deterministic => "those of the network".to_owned(),
-        Kind::Sampled => "those of the files, or shares of their samples".to_owned(),
-    };
-    let caption = format!(
-        "Marginal probabilities ({probabilities}) in {} bins: how often raters chose the label, and the gap to the mean probability of \
-         the bin. Left, the most probable label of each voxel; right, the probability of each foreground class. An observation is a \
-         voxel and a rater; left, there are {observations} of {} cases. ECE is the mean gap over the observations of all cases together.{means}",
-        reliability.top_label.len(),
-        evaluation.cases,
-    );
-    let name = if several { format!("{name}-reliability") } else { "reliability".to_owned() };
-    Some(Drawn { name, svg, caption })
+    }
+    let last = series.means.last().and_then(|mean| area.pixel(point(mean)));
+    if let Some((limit, last)) = series.limit.zip(last)
+        && let Some(y) = area.up(limit)
+    {
+        drawing.dotted(&[last, (limit_x, y)], color);
+        let tooltip = format!("{}, limit of infinitely many samples: {limit:.4}", series.name);
+        drawing.told_dot((limit_x, y), 4.0, color, &tooltip);
+    }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::evaluation::{Scored, Settings};
+    use crate::figures::png_from_svg;
     use crate::predictions::ModelId;
     use crate::scores::{CaseMaps, ScoreConfig, score_maps};
     use ssn_core::LabelMap;
 
     /// An evaluation of cases of one line of voxels each: samples and raters mark so many of them from the left.
-    fn evaluation(cases: &[(&[usize], &[usize])]) -> Evaluation {
+    pub(in crate::report) fn evaluation(cases: &[(&[usize], &[usize])]) -> Evaluation {
         let map =
             |marked: &usize| LabelMap::new((0..16).map(|i| u8::from(i < *marked)).collect(), 2).unwrap();
         let config = ScoreConfig { ged_counts: vec![1, 2], surfaces: false, ..ScoreConfig::default() };
@@ -241,21 +310,25 @@ mod tests {
         assert!(!ged_samples(&[("net", &single)]).unwrap().svg.contains("perfect"));
     }
 
-    #[test]
-    fn bins_of_all_cases_are_added_and_older_summaries_are_read() {
-        let one = evaluation(&[(&[8, 4], &[8, 4]), (&[16], &[16])]);
-        let bins = one.reliability.clone().unwrap();
-        // 16 voxels of two raters, and 16 of one; half of the samples mark four voxels of the first case, as half of the raters.
-        assert_eq!(bins.top_label.iter().map(|bin| bin.count).sum::<u64>(), 48);
-        assert_eq!((bins.ece(), bins.foreground_ece()), (Some(0.0), Some(0.0)));
-        let last = bins.foreground()[14];
-        assert_eq!((last.count, last.events, last.confidence), (4 * 2 + 16, 4 * 2 + 16, 24.0));
-        let drawn = reliability("net", &one, false).unwrap();
-        assert!(drawn.caption.contains("there are 48 of 2 cases") && drawn.svg.contains(">ECE 0.0000<"));
+    fn mean(samples: usize, mean: f64) -> Mean {
+        Mean { samples, mean, standard_error: Some(0.02) }
+    }
 
-        let mut older = serde_json::to_value(&one).unwrap();
-        assert!(older.as_object_mut().unwrap().remove("reliability").is_some());
-        let older: Evaluation = serde_json::from_value(older).unwrap();
-        assert!(reliability("net", &older, false).is_none());
+    #[test]
+    fn every_network_has_its_curve_its_band_and_its_limit() {
+        let means = vec![mean(1, 0.6), mean(10, 0.3), mean(100, 0.25)];
+        let series = [
+            Series { name: "low-rank", means, limit: Some(0.24) },
+            Series { name: "deterministic", means: vec![mean(1, 0.5)], limit: None },
+        ];
+        let svg = draw("GED²", &series, &[(1, 0.4), (100, 0.1)]);
+        assert_eq!((svg.matches("<polygon").count(), svg.matches("<polyline").count()), (1, 1 + 1 + 1 + 1));
+        assert_eq!(svg.matches("<circle").count(), 3 + 1 + 1);
+        assert!(svg.contains(">limit<") && svg.contains(">100<") && svg.contains(&format!(">{PERFECT}<")));
+        assert!(svg.contains("<title>low-rank, 10 samples: 0.3000 ± 0.0200</title>"));
+        insta::assert_snapshot!(svg);
+        png_from_svg(&svg, 1.0).unwrap();
+        let svg = draw("GED²", &[], &[]);
+        assert!(!svg.contains("NaN") && !svg.contains(">limit<"));
     }
 }
