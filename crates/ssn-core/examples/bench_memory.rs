@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use ssn_core::metrics::{
-    Calibrated, ClassGroup, LabelFrequencies, PairStatistic, PairwiseDice, PairwiseDistances, SampleDice,
-    SurfaceDistances, brier, ece, variance_ncc,
+    Calibrated, ClassGroup, LabelFrequencies, Overlap, PairStatistic, PairwiseDice, PairwiseDistances,
+    SurfaceDistances, better_than, brier, ece, quantile, variance_ncc,
 };
 use ssn_core::random::fill_normals;
 use ssn_core::space::Grid;
@@ -63,7 +63,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     clock.tell("GED² at 16, 32, 50, 100 and HM-IoU");
 
     let groups = [ClassGroup::new(&[1, 2, 3])?, ClassGroup::new(&[1, 3])?];
-    let dice = SampleDice::new(&prediction, &planes, &rater_planes[0], &groups[0])?;
+    let dice = |map| Overlap::new(map, &rater_planes[0], &groups[0]).map(|overlap| overlap.dice());
+    let sample_dice = planes.iter().map(dice).collect::<ssn_core::Result<Vec<_>>>()?;
+    let better = better_than(dice(&prediction)?, &sample_dice);
     let best = PairwiseDice::new(&planes, &rater_planes, &groups)?.max_of_raters();
     let ncc = variance_ncc(&frequencies.ok_or("no samples")?, &LabelFrequencies::of(&raters)?)?;
     clock.tell("sample Dice, max-Dice, NCC");
@@ -82,8 +84,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         "\nGED² {ged:.4?}  HM-IoU {hm_iou:.4}  better than the prediction {:.2?}  95 % Dice {:.3?}  max-Dice {best:.3}\n\
          NCC {ncc:.3?}  ECE {ece:.4}  Brier {brier:.4}  HD95 {hd95:.2?}  NSD {nsd:.3?}  entropy {entropy:.3}\n\
          log-likelihood {likelihood:.4e} on {effective:.2} effective sample size",
-        dice.better_than_prediction(),
-        dice.quantile(0.95)?,
+        better,
+        quantile(&sample_dice.into_iter().flatten().collect::<Vec<_>>(), 0.95)?,
     );
     let peak = peak_bytes()?;
     println!("peak resident memory: {:.2} GB (limit {:.0} GB)", peak as f64 / 1e9, LIMIT_BYTES as f64 / 1e9);

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use ssn_core::LabelMap;
 use ssn_core::labels::BitPlanes;
 use ssn_core::metrics::{
-    ClassGroup, LabelFrequencies, Overlap, PairStatistic, PairwiseDice, PairwiseDistances, SampleDice,
-    SurfaceDistances, foreground_distance, ged, squared_distance_transform, variance_ncc,
+    ClassGroup, LabelFrequencies, Overlap, PairStatistic, PairwiseDice, PairwiseDistances, SurfaceDistances,
+    better_than, foreground_distance, ged, quantile, squared_distance_transform, variance_ncc,
 };
 use ssn_core::space::Grid;
 
@@ -41,14 +41,15 @@ fn overlap_scores(classes: usize, samples: &[Vec<u8>], raters: &[Vec<u8>]) -> Ve
     let groups = ClassGroup::each(classes);
     let whole = ClassGroup::whole(classes).unwrap();
     let all = ged(&a, &b, PairStatistic::V).unwrap();
-    let dice = SampleDice::new(&a[0], &a, &b[0], &whole).unwrap();
+    let dice = |map| Overlap::new(map, &b[0], &whole).unwrap().dice();
+    let dice: Vec<_> = a.iter().map(dice).collect();
     let mut scores = vec![
         Some(all.squared),
         Some(all.sample_diversity),
         Some(hm_iou(&a, &b).unwrap()),
         Some(PairwiseDice::new(&a, &b, &groups).unwrap().max_of_raters()),
-        dice.better_than_prediction(),
-        dice.quantile(0.95).unwrap(),
+        better_than(dice[0], &dice),
+        quantile(&dice.iter().copied().flatten().collect::<Vec<_>>(), 0.95).unwrap(),
     ];
     scores.extend(groups.iter().map(|group| Overlap::new(&a[0], &b[0], group).unwrap().dice()));
     let volumes = a.iter().flat_map(|map| groups.iter().map(|group| Some(group.volume(map) as f64)));

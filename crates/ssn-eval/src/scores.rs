@@ -7,8 +7,8 @@
 use serde::{Deserialize, Serialize};
 use ssn_core::labels::largest;
 use ssn_core::metrics::{
-    Calibrated, CalibrationBin, ClassGroup, Distance, LabelFrequencies, MAX_BINS, MAX_MATCHED, PairStatistic,
-    PairwiseDice, PairwiseDistances, RaterDice, SampleDice, SurfaceDistances, brier, ece_of_bins,
+    Calibrated, CalibrationBin, ClassGroup, Distance, LabelFrequencies, MAX_BINS, MAX_MATCHED, Overlap,
+    PairStatistic, PairwiseDice, PairwiseDistances, SurfaceDistances, better_than, brier, ece_of_bins,
     matched_pairs, most_frequent, quantile, reliability, variance_ncc,
 };
 use ssn_core::space::{Grid, voxel_count};
@@ -683,7 +683,8 @@ struct GroupInput<'a> {
 
 impl GroupInput<'_> {
     fn score(&self, name: &str, group: &ClassGroup) -> Result<GroupScores> {
-        let RaterDice { dsc, dsc_nod } = RaterDice::new(&self.prediction_planes, self.rater_planes, group)?;
+        let overlap = |rater| Overlap::new(&self.prediction_planes, rater, group);
+        let overlaps = self.rater_planes.iter().map(overlap).collect::<ssn_core::Result<Vec<_>>>()?;
         let samples = self.rater_planes.iter().map(|rater| self.sample_scores(rater, group));
         let surfaces = self.config.surfaces;
         let surface = surfaces.then(|| self.surfaces(group, &group.mask(self.prediction)?)).transpose()?;
@@ -703,8 +704,8 @@ impl GroupInput<'_> {
         let challenges = (!sets.is_empty()).then(|| ChallengeScores::new(&input, sets)).transpose()?;
         Ok(GroupScores {
             name: name.to_owned(),
-            dsc,
-            dsc_nod,
+            dsc: overlaps.iter().map(Overlap::dice).collect(),
+            dsc_nod: overlaps.iter().map(Overlap::dice_where_marked).collect(),
             samples: samples.collect::<Result<_>>()?,
             surface,
             sample_surface,
@@ -714,12 +715,14 @@ impl GroupInput<'_> {
     }
 
     fn sample_scores(&self, rater: &BitPlanes, group: &ClassGroup) -> Result<SampleScores> {
-        let dice = SampleDice::new(&self.prediction_planes, self.samples, rater, group)?;
-        let [low, middle, high] = QUANTILES.map(|q| dice.quantile(q));
+        let dice = |map| Overlap::new(map, rater, group).map(|overlap| overlap.dice());
+        let samples = self.samples.iter().map(dice).collect::<ssn_core::Result<Vec<_>>>()?;
+        let defined: Vec<f64> = samples.iter().copied().flatten().collect();
+        let [low, middle, high] = QUANTILES.map(|q| quantile(&defined, q));
         Ok(SampleScores {
-            mean: mean(dice.samples.iter().copied().flatten()),
+            mean: mean(defined.iter().copied()),
             quantiles: [low?, middle?, high?],
-            better_than_prediction: dice.better_than_prediction(),
+            better_than_prediction: better_than(dice(&self.prediction_planes)?, &samples),
         })
     }
 

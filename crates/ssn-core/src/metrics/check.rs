@@ -8,7 +8,6 @@ pub(super) type Names = [&'static str; 3];
 
 pub(super) const SAMPLES: Names = ["samples", "samples.voxels", "samples.classes"];
 pub(super) const RATERS: Names = ["raters", "raters.voxels", "raters.classes"];
-pub(super) const PREDICTION: Names = ["prediction", "prediction.voxels", "prediction.classes"];
 
 /// The extents in which two maps must agree.
 #[derive(Clone, Copy, PartialEq)]

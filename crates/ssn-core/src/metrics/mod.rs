@@ -10,8 +10,8 @@
 //! | score | formula | where a mask is empty |
 //! |---|---|---|
 //! | Dice ([`Overlap`]) | 2\|A∩B\| / (\|A\|+\|B\|) | both: `None`; one: 0 |
-//! | DSC ([`RaterDice`]) | Dice per rater × slice, pooled | both: skipped; one: 0 |
-//! | DSC_nod ([`RaterDice`]) | as DSC, where the rater marked something | rater empty: skipped |
+//! | DSC ([`Overlap::dice`]) | Dice per rater × slice, pooled | both: skipped; one: 0 |
+//! | DSC_nod ([`Overlap::dice_where_marked`]) | as DSC, where the rater marked something | rater empty: skipped |
 //! | distance d ([`foreground_distance`]) | 1 − mean foreground IoU | class absent in both: IoU 1 |
 //! | GED² ([`ged()`]) | 2E d(s,y) − E d(s,s′) − E d(y,y′) | by d |
 //! | diversity ([`Ged`]) | E d(s,s′) of samples, E d(y,y′) of raters | by d; self-pairs: [`PairStatistic`] |
@@ -25,7 +25,7 @@
 //! | ECE ([`ece`]) | Σ n_b/n · \|frequency − confidence\| over equal bins | empty bin: no weight |
 //! | Brier ([`brier`]) | mean over voxels and raters of Σ_c (p_c − [y = c])² | not affected |
 //! | HD95, ASSD, NSD ([`SurfaceDistances`]) | between surface voxels, with spacing | both: `None`; one: NSD 0, the others `None` |
-//! | samples above the prediction ([`SampleDice`]) | share with a strictly larger Dice | both: skipped |
+//! | samples above the prediction ([`better_than`]) | share with a strictly larger Dice | both: skipped |
 //! | mean ± standard error ([`Summary`]) | over the values that are defined, clustered by case | skipped and counted |
 
 mod aggregate;
@@ -47,6 +47,6 @@ pub use clusters::SampleClusters;
 pub use consensus::{RaterVotes, mask_dice, staple};
 pub use ged::{Distance, Ged, PairStatistic, PairwiseDistances, foreground_distance, ged};
 pub use matching::{MAX_MATCHED, PairwiseDice, matched_pairs};
-pub use overlap::{ClassGroup, Overlap, RaterDice, SampleDice};
+pub use overlap::{ClassGroup, Overlap, better_than};
 pub use surface::{SurfaceDistances, squared_distance_transform};
 pub use volumes::{crps_of_raters, crps_of_samples};

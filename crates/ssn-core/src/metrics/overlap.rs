@@ -1,9 +1,8 @@
-//! Dice of two masks, the paper's DSC and DSC_nod, and the Dice of samples.
+//! Dice of two masks, as the paper's DSC and DSC_nod are made of, and the samples that are better than a prediction.
 //!
 //! With A and B the voxels of a [`ClassGroup`] in two maps, Dice = 2|A ∩ B| / (|A| + |B|): 0 when exactly one mask is
 //! empty, undefined when both are.
 
-use super::aggregate::quantile;
 use super::check::{self, Space};
 use crate::labels::{BitPlanes, LabelMap, MAX_CLASSES};
 use crate::{CoreError, Result};
@@ -113,68 +112,21 @@ impl Overlap {
         let sum = self.first + self.second;
         (sum > 0).then(|| 2.0 * self.intersection as f64 / sum as f64)
     }
-}
 
-/// The paper's DSC and DSC_nod of one prediction against each of its raters, `[n]` each.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RaterDice {
-    /// The Dice; `None` where both masks are empty.
-    pub dsc: Vec<Option<f64>>,
-    /// The same, `None` wherever the rater marked nothing, whatever was predicted.
-    pub dsc_nod: Vec<Option<f64>>,
-}
-
-impl RaterDice {
-    /// Compares a prediction with at least one rater.
-    pub fn new(prediction: &BitPlanes, raters: &[BitPlanes], group: &ClassGroup) -> Result<Self> {
-        check::all_in(Space::from(prediction), &check::RATERS, raters)?;
-        group.check(prediction.classes())?;
-        let overlaps = raters.iter().map(|rater| Overlap::of_checked(prediction, rater, group));
-        let both = |overlap: Overlap| (overlap.dice(), overlap.dice().filter(|_| overlap.second > 0));
-        let (dsc, dsc_nod) = overlaps.map(both).unzip();
-        Ok(Self { dsc, dsc_nod })
+    /// The Dice of the paper's DSC_nod, where the second mask is a rater's: `None` wherever that is empty, whatever was predicted.
+    pub fn dice_where_marked(&self) -> Option<f64> {
+        self.dice().filter(|_| self.second > 0)
     }
 }
 
-/// The Dice of the prediction and of each sample against one rater, for one group of classes.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SampleDice {
-    /// Dice of the prediction, the argmax of the mean logits.
-    pub prediction: Option<f64>,
-    /// Dice of each sample `[m]`.
-    pub samples: Vec<Option<f64>>,
-}
-
-impl SampleDice {
-    /// Scores the prediction and all samples.
-    pub fn new(
-        prediction: &BitPlanes,
-        samples: &[BitPlanes],
-        rater: &BitPlanes,
-        group: &ClassGroup,
-    ) -> Result<Self> {
-        let space = Space::from(rater);
-        check::all_in(space, &check::PREDICTION, std::slice::from_ref(prediction))?;
-        check::all_in(space, &check::SAMPLES, samples)?;
-        group.check(space.classes)?;
-        let dice = |map| Overlap::of_checked(map, rater, group).dice();
-        Ok(Self { prediction: dice(prediction), samples: samples.iter().map(dice).collect() })
-    }
-
-    /// The share of the samples whose Dice is strictly larger than the prediction's.
-    ///
-    /// Samples without a Dice are left out; `None` when the prediction has none or no sample has one.
-    pub fn better_than_prediction(&self) -> Option<f64> {
-        let prediction = self.prediction?;
-        let defined: Vec<f64> = self.samples.iter().copied().flatten().collect();
-        let better = defined.iter().filter(|&&dice| dice > prediction).count();
-        (!defined.is_empty()).then(|| better as f64 / defined.len() as f64)
-    }
-
-    /// The [`quantile`] `q` of the samples that have a Dice.
-    pub fn quantile(&self, q: f64) -> Result<Option<f64>> {
-        quantile(&self.samples.iter().copied().flatten().collect::<Vec<_>>(), q)
-    }
+/// The share of the samples whose Dice is strictly larger than the prediction's.
+///
+/// Samples without a Dice are left out; `None` when the prediction has none or no sample has one.
+pub fn better_than(prediction: Option<f64>, samples: &[Option<f64>]) -> Option<f64> {
+    let prediction = prediction?;
+    let defined = samples.iter().flatten().count();
+    let better = samples.iter().flatten().filter(|&&dice| dice > prediction).count();
+    (defined > 0).then(|| better as f64 / defined as f64)
 }
 
 #[cfg(test)]
@@ -225,13 +177,14 @@ mod tests {
     fn dsc_and_dsc_nod_follow_the_paper() {
         let group = ClassGroup::new(&[1]).unwrap();
         let raters = [planes(&[0, 0], 2), planes(&[1, 1], 2), planes(&[1, 0], 2)];
-        let found = RaterDice::new(&planes(&[1, 0], 2), &raters, &group).unwrap();
+        let scores = |prediction: &[u8]| {
+            let prediction = planes(prediction, 2);
+            let overlaps = raters.each_ref().map(|rater| Overlap::new(&prediction, rater, &group).unwrap());
+            [overlaps.map(|overlap| overlap.dice()), overlaps.map(|overlap| overlap.dice_where_marked())]
+        };
         let third = Some(2.0 / 3.0);
-        assert_eq!(found.dsc, [Some(0.0), third, Some(1.0)]);
-        assert_eq!(found.dsc_nod, [None, third, Some(1.0)]);
-        let empty = RaterDice::new(&planes(&[0, 0], 2), &raters, &group).unwrap();
-        assert_eq!(empty.dsc, [None, Some(0.0), Some(0.0)]);
-        assert_eq!(empty.dsc_nod, empty.dsc);
+        assert_eq!(scores(&[1, 0]), [[Some(0.0), third, Some(1.0)], [None, third, Some(1.0)]]);
+        assert_eq!(scores(&[0, 0]), [[None, Some(0.0), Some(0.0)]; 2]);
     }
 
     #[test]
@@ -241,19 +194,13 @@ mod tests {
         let samples =
             [planes(&[1, 1, 0, 0]), planes(&[1, 0, 0, 0]), planes(&[0, 0, 1, 1]), planes(&[1, 1, 1, 0])];
         let group = ClassGroup::new(&[1]).unwrap();
-        let found = SampleDice::new(&samples[1], &samples, &rater, &group).unwrap();
-        assert_eq!(found.samples, [Some(1.0), Some(2.0 / 3.0), Some(0.0), Some(0.8)]);
-        assert_eq!(found.better_than_prediction(), Some(0.5));
-        assert_eq!(found.quantile(0.0).unwrap(), Some(0.0));
-        assert!((found.quantile(0.95).unwrap().unwrap() - 0.97).abs() < 1e-12);
-        assert!(found.quantile(-0.1).is_err());
+        let dice = samples.map(|sample| Overlap::new(&sample, &rater, &group).unwrap().dice());
+        assert_eq!(dice, [Some(1.0), Some(2.0 / 3.0), Some(0.0), Some(0.8)]);
+        assert_eq!(better_than(dice[1], &dice), Some(0.5));
         // Undefined values stay out.
-        let (empty, full) = (planes(&[0, 0]), planes(&[1, 1]));
-        let samples = [empty.clone(), full.clone()];
-        let found = SampleDice::new(&empty, &samples, &empty, &group).unwrap();
-        assert_eq!((found.better_than_prediction(), found.quantile(0.5).unwrap()), (None, Some(0.0)));
-        let found = SampleDice::new(&full, &samples, &empty, &group).unwrap();
-        assert_eq!(found.better_than_prediction(), Some(0.0));
+        assert_eq!(better_than(None, &[None, Some(0.0)]), None);
+        assert_eq!(better_than(Some(0.0), &[None, Some(0.0)]), Some(0.0));
+        assert_eq!(better_than(Some(0.0), &[None]), None);
     }
 
     #[test]
@@ -264,12 +211,7 @@ mod tests {
         assert!(matches!(error, CoreError::OutOfRange { field: "raters.voxels", index: 0, .. }), "{error}");
         let error = Overlap::new(&two, &planes(&[0, 1], 3), &group).unwrap_err();
         assert!(matches!(error, CoreError::OutOfRange { field: "raters.classes", .. }), "{error}");
-        assert_eq!(RaterDice::new(&two, &[], &group).unwrap_err(), CoreError::Empty { field: "raters" });
         let absent = ClassGroup::new(&[2]).unwrap();
         assert!(matches!(Overlap::new(&two, &two, &absent), Err(CoreError::Label { field: "group", .. })));
-        let error = SampleDice::new(&two, &[], &two, &group).unwrap_err();
-        assert_eq!(error, CoreError::Empty { field: "samples" });
-        let error = SampleDice::new(&three, std::slice::from_ref(&two), &two, &group).unwrap_err();
-        assert!(matches!(error, CoreError::OutOfRange { field: "prediction.voxels", .. }), "{error}");
     }
 }
