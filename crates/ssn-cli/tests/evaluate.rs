@@ -7,7 +7,7 @@ mod common;
 use std::process::Output;
 
 use common::{Prediction, model, picture, ssn, told};
-use ssn_core::metrics::{PairStatistic, ged};
+use ssn_core::metrics::ged;
 use ssn_core::{BitPlanes, LabelMap};
 use ssn_eval::{About, Kind, Predictions, Region};
 use ssn_io::{Geometry, Limits, read};
@@ -82,7 +82,7 @@ fn assert_scored_as_sampled(folder: &TempDir, predictions: &str) {
     for (case, row) in CASES.into_iter().zip(csv.lines().skip(1)) {
         let samples: Vec<String> = (0..20).map(|i| format!("samples/{case}_sample_{i}.nii.gz")).collect();
         let raters: Vec<String> = (0..2).map(|i| format!("set/labels/{case}_{i}.png")).collect();
-        let expected = ged(&planes(&samples), &planes(&raters), PairStatistic::V).unwrap().squared;
+        let expected = ged(&planes(&samples), &planes(&raters)).unwrap().squared;
         let scored: f64 = row.split(',').nth(column).unwrap().parse().unwrap();
         assert!((scored - expected).abs() < 1e-12, "{case}: {scored} and {expected}");
     }
@@ -158,7 +158,7 @@ fn samples_that_the_network_drew_are_scored() {
             planes((0..64).map(|i| u8::from(i < 20 + number)).collect()),
             planes((0..64).map(|i| u8::from(i < 10 && number < 2)).collect()),
         ];
-        let expected = ged(&samples, &raters, PairStatistic::V).unwrap().squared;
+        let expected = ged(&samples, &raters).unwrap().squared;
         let found: f64 = cell(number + 1, "ged2_8").parse().unwrap();
         assert!((found - expected).abs() < 1e-12, "{id}: {found} {expected}");
         assert_eq!((cell(number + 1, "samples"), cell(number + 1, "log_likelihood")), ("8", ""));

@@ -6,7 +6,7 @@ mod noise;
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use ssn_core::metrics::{PairStatistic, ged, squared_distance_transform};
+use ssn_core::metrics::{ged, squared_distance_transform};
 use ssn_core::modes::canonicalize;
 use ssn_core::random::fill_normals;
 use ssn_core::space::Grid;
@@ -51,7 +51,7 @@ fn scores(criterion: &mut Criterion) {
     let (raters, samples) = planes.split_at(4);
     let mut group = criterion.benchmark_group("scores");
     group.bench_function("pack one map", |b| b.iter(|| BitPlanes::new(black_box(&maps[0]))));
-    group.bench_function("GED of 100 x 4", |b| b.iter(|| ged(samples, raters, PairStatistic::V)));
+    group.bench_function("GED of 100 x 4", |b| b.iter(|| ged(samples, raters)));
     let grid = Grid::new([1, 128, 128], [1.0, 0.7, 0.7]).expect("a valid grid");
     let mask = maps[0].mask(&[1]);
     group.bench_function("distance transform", |b| b.iter(|| squared_distance_transform(&mask, &grid)));

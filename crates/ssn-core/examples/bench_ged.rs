@@ -9,7 +9,7 @@ use std::time::Instant;
 #[path = "../tests/noise/mod.rs"]
 mod noise;
 
-use ssn_core::metrics::{PairStatistic, ged};
+use ssn_core::metrics::ged;
 use ssn_core::{BitPlanes, LabelMap, Sampler, Steering};
 
 const CLASSES: usize = 4;
@@ -32,7 +32,7 @@ fn time(maps: &[LabelMap]) -> Result<(f64, f64), Box<dyn Error>> {
         let start = Instant::now();
         let planes: Vec<BitPlanes> = maps.iter().map(BitPlanes::new).collect();
         let (rater, samples) = planes.split_last().ok_or("no label maps")?;
-        score = ged(samples, std::slice::from_ref(rater), PairStatistic::V)?.squared;
+        score = ged(samples, std::slice::from_ref(rater))?.squared;
         seconds.push(start.elapsed().as_secs_f64());
     }
     seconds.sort_by(f64::total_cmp);

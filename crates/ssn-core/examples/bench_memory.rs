@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use ssn_core::metrics::{
-    Calibrated, ClassGroup, LabelFrequencies, Overlap, PairStatistic, PairwiseDice, PairwiseDistances,
-    SurfaceDistances, better_than, brier, ece, quantile, variance_ncc,
+    Calibrated, ClassGroup, LabelFrequencies, Overlap, PairwiseDice, PairwiseDistances, SurfaceDistances,
+    better_than, brier, ece, quantile, variance_ncc,
 };
 use ssn_core::random::fill_normals;
 use ssn_core::space::Grid;
@@ -57,7 +57,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     clock.tell("summaries over 100 samples (probabilities, entropy, likelihood of 4 raters)");
 
     let distances = PairwiseDistances::new(&planes, &rater_planes)?;
-    let at = |count| distances.ged_at(count, PairStatistic::V).map(|ged| ged.squared);
+    let at = |count| distances.ged_at(count).map(|ged| ged.squared);
     let ged = [16, 32, 50, 100].into_iter().map(at).collect::<ssn_core::Result<Vec<f64>>>()?;
     let hm_iou = distances.hm_iou()?;
     clock.tell("GED² at 16, 32, 50, 100 and HM-IoU");

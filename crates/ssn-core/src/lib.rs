@@ -7,7 +7,7 @@
 //! Letters in shapes: `c` classes, `v` voxels, `r` rank, `m` samples, `n` raters.
 //!
 //! ```
-//! use ssn_core::metrics::{PairStatistic, ged};
+//! use ssn_core::metrics::ged;
 //! use ssn_core::{BitPlanes, LabelMap, LowRankNormal, Sampler, Steering};
 //!
 //! // Two classes on three voxels; the last two voxels switch together.
@@ -22,7 +22,7 @@
 //! let planes: Vec<BitPlanes> = samples.iter().map(BitPlanes::new).collect();
 //! let raters = [vec![0, 0, 0], vec![0, 1, 1]].map(|labels| LabelMap::new(labels, 2));
 //! let raters = raters.into_iter().map(|map| Ok(BitPlanes::new(&map?))).collect::<ssn_core::Result<Vec<_>>>()?;
-//! assert!(ged(&planes, &raters, PairStatistic::V)?.squared < 0.05);
+//! assert!(ged(&planes, &raters)?.squared < 0.05);
 //! # Ok::<(), ssn_core::CoreError>(())
 //! ```
 

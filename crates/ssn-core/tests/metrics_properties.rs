@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use ssn_core::LabelMap;
 use ssn_core::labels::BitPlanes;
 use ssn_core::metrics::{
-    ClassGroup, LabelFrequencies, Overlap, PairStatistic, PairwiseDice, PairwiseDistances, SurfaceDistances,
-    better_than, foreground_distance, ged, quantile, squared_distance_transform, variance_ncc,
+    ClassGroup, LabelFrequencies, Overlap, PairwiseDice, PairwiseDistances, SurfaceDistances, better_than,
+    foreground_distance, ged, quantile, squared_distance_transform, variance_ncc,
 };
 use ssn_core::space::Grid;
 
@@ -40,7 +40,7 @@ fn overlap_scores(classes: usize, samples: &[Vec<u8>], raters: &[Vec<u8>]) -> Ve
     let (a, b) = (planes(samples, classes), planes(raters, classes));
     let groups = ClassGroup::each(classes);
     let whole = ClassGroup::whole(classes).unwrap();
-    let all = ged(&a, &b, PairStatistic::V).unwrap();
+    let all = ged(&a, &b).unwrap();
     let dice = |map| Overlap::new(map, &b[0], &whole).unwrap().dice();
     let dice: Vec<_> = a.iter().map(dice).collect();
     let mut scores = vec![
@@ -70,7 +70,7 @@ proptest! {
         let maps = planes(&samples, classes);
         let mut reversed = maps.clone();
         reversed.reverse();
-        prop_assert!(ged(&maps, &reversed, PairStatistic::V).unwrap().squared.abs() < TOLERANCE);
+        prop_assert!(ged(&maps, &reversed).unwrap().squared.abs() < TOLERANCE);
         prop_assert!((hm_iou(&maps, &reversed).unwrap() - 1.0).abs() < TOLERANCE);
         prop_assert_eq!(foreground_distance(&maps[0], &maps[0]).unwrap(), 0.0);
     }
@@ -79,7 +79,7 @@ proptest! {
     fn scores_are_symmetric_and_bounded((classes, samples, raters) in two_sets()) {
         let (a, b) = (planes(&samples, classes), planes(&raters, classes));
         let (there, back) =
-            (ged(&a, &b, PairStatistic::V).unwrap(), ged(&b, &a, PairStatistic::V).unwrap());
+            (ged(&a, &b).unwrap(), ged(&b, &a).unwrap());
         prop_assert!((there.squared - back.squared).abs() < TOLERANCE);
         prop_assert_eq!(there.sample_diversity, back.rater_diversity);
         prop_assert!(there.squared > -TOLERANCE && there.squared < 2.0 + TOLERANCE);

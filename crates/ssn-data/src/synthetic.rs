@@ -635,7 +635,7 @@ fn normal_below(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use ssn_core::metrics::{PairStatistic, ged};
+    use ssn_core::metrics::ged;
     use ssn_core::{BitPlanes, LabelMap};
 
     use super::*;
@@ -738,8 +738,8 @@ mod tests {
             let mut stream = RandomStream::new(case as u64, Purpose::Patch, 0);
             let pixels: Vec<Vec<u8>> =
                 (0..30).map(|_| marginal.iter().map(|&p| u8::from(stream.chance(p))).collect()).collect();
-            joint += ged(&further, &raters, PairStatistic::V).unwrap().squared / 20.0;
-            independent += ged(&planes(&pixels), &raters, PairStatistic::V).unwrap().squared / 20.0;
+            joint += ged(&further, &raters).unwrap().squared / 20.0;
+            independent += ged(&planes(&pixels), &raters).unwrap().squared / 20.0;
         }
         println!("GED² of further raters {joint:.4}, of independent pixels {independent:.4}");
         assert!(joint < 0.05 && independent > 5.0 * joint, "{joint} {independent}");

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use ssn_core::labels::largest;
 use ssn_core::metrics::{
     Calibrated, CalibrationBin, ClassGroup, Distance, LabelFrequencies, MAX_BINS, MAX_MATCHED, Overlap,
-    PairStatistic, PairwiseDice, PairwiseDistances, SurfaceDistances, better_than, brier, ece_of_bins,
-    matched_pairs, most_frequent, quantile, reliability, variance_ncc,
+    PairwiseDice, PairwiseDistances, SurfaceDistances, better_than, brier, ece_of_bins, matched_pairs,
+    most_frequent, quantile, reliability, variance_ncc,
 };
 use ssn_core::space::{Grid, voxel_count};
 use ssn_core::{BitPlanes, LabelMap, Steering};
@@ -558,10 +558,10 @@ fn score_planes(
     let mmis = asked(&config.sets, ScoreSet::Mmis);
     let (m, n) = (samples.len(), raters.len());
     let ged_at = |&count: &usize| -> Result<GedAt> {
-        let ged = distances.ged_at(count, PairStatistic::V)?;
+        let ged = distances.ged_at(count)?;
         Ok(GedAt { samples: ged.samples, squared: ged.squared })
     };
-    let all = distances.ged(PairStatistic::V)?;
+    let all = distances.ged()?;
     let hm_iou = (matched_pairs(m, n) <= MAX_MATCHED).then(|| distances.hm_iou()).transpose()?;
     let needs_probabilities = config.voxelwise || !config.sets.is_empty();
     let likelihood = needs_probabilities.then(likelihood).transpose()?.flatten();

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{description, distribution, file, labels, log_mean, sampled};
-use ssn_core::metrics::{PairStatistic, PairwiseDistances, brier, ged};
+use ssn_core::metrics::{PairwiseDistances, brier, ged};
 use ssn_core::{BitPlanes, LabelMap, LowRankNormal, Steering, Values};
 use ssn_eval::evaluation::cases_csv;
 use ssn_eval::scores::memory;
@@ -186,10 +186,10 @@ fn scores_are_those_of_the_stored_maps() {
     let (maps, marked) = (planes(&on_image(6)), planes(&raters));
     assert_eq!((found.samples, found.raters, found.ged.len()), (6, 3, 3));
     for (at, count) in found.ged.iter().zip([1, 4, 6]) {
-        let expected = ged(&maps[..count], &marked, PairStatistic::V).unwrap();
+        let expected = ged(&maps[..count], &marked).unwrap();
         assert_eq!((at.samples, at.squared), (count, expected.squared));
     }
-    let expected = ged(&maps, &marked, PairStatistic::V).unwrap();
+    let expected = ged(&maps, &marked).unwrap();
     assert!(expected.sample_diversity > 0.1);
     assert_eq!(
         (found.sample_diversity, found.cross_distance),

@@ -5,9 +5,7 @@
 mod common;
 
 use common::{description, distribution, file};
-use ssn_core::metrics::{
-    Calibrated, ClassGroup, LabelFrequencies, Overlap, PairStatistic, PairwiseDistances, ece, ged,
-};
+use ssn_core::metrics::{Calibrated, ClassGroup, LabelFrequencies, Overlap, PairwiseDistances, ece, ged};
 use ssn_core::random::philox4x32;
 use ssn_core::{BitPlanes, LabelMap, LowRankNormal, SampleSummary, Sampler, Steering};
 use ssn_eval::scores::{CaseMaps, Group, memory, score, score_maps};
@@ -40,10 +38,10 @@ fn distances_are_those_of_samples_and_raters_on_the_image() {
     let found = score(&file, &raters, &config).unwrap();
     let all = samples(&file, case_seed(config.seed, "a"), 20);
     for (at, count) in found.ged.iter().zip([1, 8, 20]) {
-        let expected = ged(&all[..count], &planes(&raters), PairStatistic::V).unwrap();
+        let expected = ged(&all[..count], &planes(&raters)).unwrap();
         assert_eq!((at.samples, at.squared), (count, expected.squared));
     }
-    let expected = ged(&all, &planes(&raters), PairStatistic::V).unwrap();
+    let expected = ged(&all, &planes(&raters)).unwrap();
     assert_eq!(
         (found.sample_diversity, found.rater_diversity, found.cross_distance),
         (expected.sample_diversity, expected.rater_diversity, expected.sample_rater_distance)
@@ -220,7 +218,7 @@ fn steered_samples_are_scored_as_they_are_drawn() {
         .collect();
     let rater_planes: Vec<BitPlanes> = raters.iter().map(BitPlanes::new).collect();
     let distances = PairwiseDistances::new(&planes, &rater_planes).unwrap();
-    let expected = distances.ged(PairStatistic::V).unwrap();
+    let expected = distances.ged().unwrap();
     let found = scored(&smooth);
     assert_eq!(
         (found.ged_squared(), found.sample_diversity),

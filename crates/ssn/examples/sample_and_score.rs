@@ -3,7 +3,7 @@
 //! Run with `cargo run --release --package ssn --example sample_and_score`. No network is needed: any program that gives a
 //! mean, a diagonal and a factor can use this.
 
-use ssn::core::metrics::{PairStatistic, ged};
+use ssn::core::metrics::ged;
 use ssn::core::{BitPlanes, LabelMap, LowRankNormal, Sampler, Steering};
 
 /// An image of 16 × 16 pixels with a lesion that is there or not, in two classes.
@@ -32,13 +32,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sees_nothing = LabelMap::new(vec![0; voxels], 2)?;
     let raters = [sees, sees_nothing].each_ref().map(BitPlanes::new);
     let planes: Vec<BitPlanes> = samples.iter().map(BitPlanes::new).collect();
-    let coherent = ged(&planes, &raters, PairStatistic::V)?;
+    let coherent = ged(&planes, &raters)?;
 
     // Without the factor every pixel decides by itself, and no sample looks like a rater.
     let grainy = Steering { mode_weights: vec![0.0], temperature: 40.0, ..Steering::default() };
     let noise = Sampler::new(&distribution, 42, &grainy)?.labels(0..100)?;
     let planes: Vec<BitPlanes> = noise.iter().map(BitPlanes::new).collect();
-    let independent = ged(&planes, &raters, PairStatistic::V)?;
+    let independent = ged(&planes, &raters)?;
     println!(
         "GED² of coherent samples {:.3}, of independent pixels {:.3}",
         coherent.squared, independent.squared

@@ -5,9 +5,9 @@
 //! at distance 0.
 //!
 //! GED² = 2 E d(s, y) − E d(s, s′) − E d(y, y′) with samples s, s′ and raters y, y′ drawn independently. The paper
-//! takes each expectation as the mean over all ordered pairs, those of a map with itself included
-//! ([`PairStatistic::V`]). GED² then falls as the number of samples grows even where the model stays the same, so a
-//! [`Ged`] always carries its counts.
+//! takes each expectation as the mean over all ordered pairs, those of a map with itself included, (1 / m²) Σ_ij d_ij: this
+//! V-statistic is low by a factor (m − 1) / m and never makes GED² negative. GED² then falls as the number of samples grows
+//! even where the model stays the same, so a [`Ged`] always carries its counts.
 
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
@@ -175,17 +175,6 @@ impl WithSimd for CountBlock<'_> {
     }
 }
 
-/// Which pairs estimate E d(s, s′) and E d(y, y′).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PairStatistic {
-    /// All ordered pairs with the self-pairs, (1 / m²) Σ_ij d_ij: the paper's estimate, biased low by a
-    /// factor (m − 1) / m and never making GED² negative.
-    V,
-    /// Only pairs of different maps, (1 / m(m − 1)) Σ_{i≠j} d_ij: unbiased for independent maps, may make
-    /// GED² negative, and needs two maps in each set.
-    U,
-}
-
 /// GED² and its parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ged {
@@ -204,18 +193,18 @@ pub struct Ged {
 }
 
 /// GED² of all samples against all raters.
-pub fn ged(samples: &[BitPlanes], raters: &[BitPlanes], statistic: PairStatistic) -> Result<Ged> {
-    PairwiseDistances::new(samples, raters)?.ged(statistic)
+pub fn ged(samples: &[BitPlanes], raters: &[BitPlanes]) -> Result<Ged> {
+    PairwiseDistances::new(samples, raters)?.ged()
 }
 
 impl PairwiseDistances {
     /// GED² of all samples.
-    pub fn ged(&self, statistic: PairStatistic) -> Result<Ged> {
-        self.ged_at(self.samples(), statistic)
+    pub fn ged(&self) -> Result<Ged> {
+        self.ged_at(self.samples())
     }
 
     /// GED² of the first `samples` samples.
-    pub fn ged_at(&self, samples: usize, statistic: PairStatistic) -> Result<Ged> {
+    pub fn ged_at(&self, samples: usize) -> Result<Ged> {
         if samples == 0 || samples > self.samples() {
             let expected = "at least 1 and at most the number of samples drawn";
             let value = samples as f64;
@@ -224,33 +213,19 @@ impl PairwiseDistances {
         let raters = self.raters();
         let between: f64 = (0..samples).map(|i| self.sample_to_raters(i).iter().sum::<f64>()).sum();
         let sample_rater_distance = between / (samples * raters) as f64;
-        let sample_diversity =
-            mean_of_pairs("samples", samples, statistic, |i| &self.sample_to_samples(i)[i + 1..samples])?;
-        let rater_diversity =
-            mean_of_pairs("raters", raters, statistic, |i| &self.rater_to_raters(i)[i + 1..])?;
+        let sample_diversity = mean_of_pairs(samples, |i| &self.sample_to_samples(i)[i + 1..samples]);
+        let rater_diversity = mean_of_pairs(raters, |i| &self.rater_to_raters(i)[i + 1..]);
         let squared = 2.0 * sample_rater_distance - sample_diversity - rater_diversity;
         Ok(Ged { squared, sample_rater_distance, sample_diversity, rater_diversity, samples, raters })
     }
 }
 
-/// E d over the pairs of a set of `count` maps, where `later(i)` holds the distances of map i to those after it.
-fn mean_of_pairs<'a>(
-    field: &'static str,
-    count: usize,
-    statistic: PairStatistic,
-    later: impl Fn(usize) -> &'a [f64],
-) -> Result<f64> {
-    let ordered_pairs = match statistic {
-        PairStatistic::V => count * count,
-        PairStatistic::U if count < 2 => {
-            let expected = "at least 2 without self-pairs";
-            return Err(CoreError::OutOfRange { field, index: 0, value: count as f64, expected });
-        }
-        PairStatistic::U => count * (count - 1),
-    };
+/// E d over all ordered pairs of a set of `count` maps, (1 / count²) Σ_ij d_ij, where `later(i)` holds the distances of map i to
+/// those after it.
+fn mean_of_pairs<'a>(count: usize, later: impl Fn(usize) -> &'a [f64]) -> f64 {
     let sum: f64 = (0..count).map(|i| later(i).iter().sum::<f64>()).sum();
     // An empty sum is −0.0, which would show as such.
-    Ok(2.0 * sum.abs() / ordered_pairs as f64)
+    2.0 * sum.abs() / (count * count) as f64
 }
 
 #[cfg(test)]
@@ -297,6 +272,6 @@ mod tests {
         let error = CoreError::OutOfRange { field: "raters.classes", index: 0, value: 5.0, expected };
         assert_eq!(fail(two, &[planes(vec![0, 4], 5)]), error);
         let one = PairwiseDistances::new(two, two).unwrap();
-        assert!([0, 2].iter().all(|count| one.ged_at(*count, PairStatistic::V).is_err()));
+        assert!([0, 2].iter().all(|count| one.ged_at(*count).is_err()));
     }
 }

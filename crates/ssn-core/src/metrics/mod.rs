@@ -14,7 +14,7 @@
 //! | DSC_nod ([`Overlap::dice_where_marked`]) | as DSC, where the rater marked something | rater empty: skipped |
 //! | distance d ([`foreground_distance`]) | 1 − mean foreground IoU | class absent in both: IoU 1 |
 //! | GED² ([`ged()`]) | 2E d(s,y) − E d(s,s′) − E d(y,y′) | by d |
-//! | diversity ([`Ged`]) | E d(s,s′) of samples, E d(y,y′) of raters | by d; self-pairs: [`PairStatistic`] |
+//! | diversity ([`Ged`]) | E d(s,s′) of samples, E d(y,y′) of raters | by d; self-pairs count 0 |
 //! | HM-IoU ([`PairwiseDistances::hm_iou`]) | mean 1 − d of the best matching, counts repeated to their lcm | by d |
 //! | Dice_max, Dice_match ([`PairwiseDice`]) | best Dice of each rater or sample; of a one-to-one matching | both: 1 |
 //! | consensus Dice, confidence ([`RaterVotes`]) | against the voxels that all raters mark, or none | nothing in common: `None` |
@@ -45,7 +45,7 @@ pub use agreement::{LabelFrequencies, most_frequent, variance_ncc};
 pub use calibration::{Calibrated, CalibrationBin, MAX_BINS, brier, ece, ece_of_bins, reliability};
 pub use clusters::SampleClusters;
 pub use consensus::{RaterVotes, mask_dice, staple};
-pub use ged::{Distance, Ged, PairStatistic, PairwiseDistances, foreground_distance, ged};
+pub use ged::{Distance, Ged, PairwiseDistances, foreground_distance, ged};
 pub use matching::{MAX_MATCHED, PairwiseDice, matched_pairs};
 pub use overlap::{ClassGroup, Overlap, better_than};
 pub use surface::{SurfaceDistances, squared_distance_transform};

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
-use ssn_core::metrics::{PairStatistic, ged};
+use ssn_core::metrics::ged;
 use ssn_core::{BitPlanes, LabelMap};
 
 /// Both sides compute in double precision and differ only in the order of summation.
@@ -25,7 +25,7 @@ pub fn table(folder: &Path) -> Result<(usize, bool), Box<dyn Error>> {
         let classes = case["classes"].as_u64().ok_or("a case has no number of classes")? as usize;
         let samples = planes(&file, &format!("case{index}.samples"), classes)?;
         let raters = planes(&file, &format!("case{index}.raters"), classes)?;
-        let ours = ged(&samples, &raters, PairStatistic::V)?;
+        let ours = ged(&samples, &raters)?;
         for (score, value) in [
             ("ged", ours.squared),
             ("sample_diversity", ours.sample_diversity),

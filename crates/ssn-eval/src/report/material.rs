@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use ssn_core::metrics::{ClassGroup, Overlap, PairStatistic, PairwiseDistances};
+use ssn_core::metrics::{ClassGroup, Overlap, PairwiseDistances};
 use ssn_core::{BitPlanes, CoreError, LabelMap, OnProgress, Phase, Steering};
 use ssn_data::{Case, Dataset, LabelPolicy};
 use ssn_io::Limits;
@@ -202,7 +202,7 @@ impl Survey {
         };
         let prediction = dice(&prediction)?;
         let sample_dice: Vec<Option<f64>> = samples.iter().map(dice).collect::<Result<_, _>>()?;
-        let ged = distances.ged(PairStatistic::V)?;
+        let ged = distances.ged()?;
         Ok(Self {
             sample_distance: of_different(ged.sample_diversity, samples.len()),
             rater_distance: of_different(ged.rater_diversity, raters.len()),
