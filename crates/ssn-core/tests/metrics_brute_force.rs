@@ -25,7 +25,7 @@ fn slow_distance(a: &[u8], b: &[u8], classes: usize) -> f64 {
     1.0 - (1..classes).map(|class| iou(class as u8)).sum::<f64>() / (classes - 1) as f64
 }
 
-/// The mean of d over all pairs of two sets; `distinct` leaves out the pairs of equal index.
+/// The mean of d over all pairs of two sets.
 fn slow_mean(a: &[Vec<u8>], b: &[Vec<u8>], classes: usize) -> f64 {
     let pairs = (0..a.len()).flat_map(|i| (0..b.len()).map(move |j| (i, j)));
     let distances: Vec<f64> = pairs.map(|(i, j)| slow_distance(&a[i], &b[j], classes)).collect();

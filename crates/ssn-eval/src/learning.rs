@@ -33,8 +33,12 @@ pub struct DemoConfig {
     /// Images of the dataset: 60 % for training, 20 % for validation, 20 % for test.
     #[cfg_attr(feature = "clap", arg(long, default_value_t = 500, value_parser = count(20..=100_000)))]
     pub cases: usize,
-    /// Change a setting of all three trainings, such as training.steps=1000; may be repeated.
+    /// Changed settings of all three trainings, such as `training.steps=1000`.
     #[cfg_attr(feature = "clap", arg(long = "set", value_name = "KEY=VALUE"))]
+    #[cfg_attr(
+        feature = "clap",
+        arg(help = "Change a setting of all three trainings, such as training.steps=1000; may be repeated")
+    )]
     pub settings: Vec<String>,
     /// Where to compute: auto, cpu, cuda, or cuda:N for another GPU than the first.
     #[cfg_attr(feature = "clap", arg(long, default_value_t))]
@@ -48,14 +52,26 @@ pub struct TrainConfig {
     /// The config file; `ssn init DATASET` writes one.
     #[cfg_attr(feature = "clap", arg(required_unless_present_any = ["data", "resume"]))]
     pub config: Option<PathBuf>,
-    /// A dataset to train on without a config file; with --resume, where the dataset of the run lies now.
+    /// A dataset to train on without a config file; with `resume`, where the dataset of the run lies now.
     #[cfg_attr(feature = "clap", arg(long, value_name = "DATASET", conflicts_with = "config"))]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            help = "A dataset to train on without a config file; with --resume, where the dataset of the run lies now"
+        )
+    )]
     pub data: Option<PathBuf>,
     /// The settings to start from, instead of those that the config names.
     #[cfg_attr(feature = "clap", arg(long))]
     pub preset: Option<String>,
-    /// Change one setting, such as training.steps=1000 or model.head.stochastic.rank=5; may be repeated.
+    /// Changed settings, such as `training.steps=1000` or `model.head.stochastic.rank=5`.
     #[cfg_attr(feature = "clap", arg(long = "set", value_name = "KEY=VALUE"))]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            help = "Change one setting, such as training.steps=1000 or model.head.stochastic.rank=5; may be repeated"
+        )
+    )]
     pub settings: Vec<String>,
     /// The seed of first weights, batches and noise, instead of training.seed.
     #[cfg_attr(feature = "clap", arg(long))]
@@ -162,12 +178,24 @@ pub struct PredictConfig {
     pub model: PathBuf,
     /// What to predict: a dataset, a config (.toml), or images. Without it, the dataset of the run.
     pub data: Vec<PathBuf>,
-    /// A further run or bundle that predicts together with the first, as those of other folds or seeds: the samples of a case are
-    /// shared among all. May be repeated.
+    /// Further runs or bundles that predict together with the first, as those of other folds or seeds: the samples of a case are
+    /// shared among all.
     #[cfg_attr(feature = "clap", arg(long, value_name = "RUN"))]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            help = "A further run or bundle that predicts together with the first, as those of other folds or seeds: the samples of a case are shared among all. May be repeated"
+        )
+    )]
     pub ensemble: Vec<PathBuf>,
-    /// The part of the dataset; without it, test, and all of what is named on the command line.
-    #[cfg_attr(feature = "clap", arg(long))]
+    /// The part of the dataset; without it, test of the dataset of the run, and all of `data`.
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            help = "The part of the dataset; without it, test, and all of what is named on the command line"
+        )
+    )]
     pub split: Option<Part>,
     /// The folder to write to.
     #[cfg_attr(feature = "clap", arg(long, default_value = "predictions"))]
@@ -181,8 +209,12 @@ pub struct PredictConfig {
     /// Where to compute: auto (a GPU if there is one), cpu, cuda, or cuda:N for another GPU than the first.
     #[cfg_attr(feature = "clap", arg(long, default_value_t))]
     pub device: DeviceChoice,
-    /// The size of tiles, D,H,W, for images that are too large to be computed at once.
+    /// The size of tiles `[d, h, w]`, for images that are too large to be computed at once.
     #[cfg_attr(feature = "clap", arg(long, value_name = "D,H,W", value_parser = tile))]
+    #[cfg_attr(
+        feature = "clap",
+        arg(help = "The size of tiles, D,H,W, for images that are too large to be computed at once")
+    )]
     pub tile: Option<[usize; 3]>,
     /// Voxels that are computed at once; fewer need less memory. Without it 262144, and four times as many on a large GPU.
     #[cfg_attr(feature = "clap", arg(long, value_parser = count(1..=u32::MAX)))]
@@ -259,8 +291,11 @@ pub enum CheckpointChoice {
 pub struct ExportConfig {
     /// The folder of a run, or a bundle.
     pub model: PathBuf,
-    /// The file to write [default: NAME.safetensors or NAME.pt, after the run].
-    #[cfg_attr(feature = "clap", arg(long))]
+    /// The file to write; without it, NAME.safetensors or NAME.pt, after the run.
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, help = "The file to write [default: NAME.safetensors or NAME.pt, after the run]")
+    )]
     pub out: Option<PathBuf>,
     /// The format.
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t = ExportFormat::Safetensors))]
@@ -296,9 +331,15 @@ pub struct ImportConfig {
     /// Names of the classes, the background first.
     #[cfg_attr(feature = "clap", arg(long, value_delimiter = ',', value_parser = name, requires = "channels"))]
     pub classes: Vec<String>,
-    /// How intensities are normalized: none (they are in the files), z-score, brats (the rule of the paper's experiment), or a
-    /// table as in configs, such as '{ kind = "scale", subtract = 0.5 }'.
+    /// How intensities are normalized; the model file has it beside the names, and neither without them.
     #[cfg_attr(feature = "clap", arg(long, default_value = "none", requires = "channels"))]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            help = "How intensities are normalized: none (they are in the files), z-score, brats (the rule of the paper's experiment), \
+                    or a table as in configs, such as '{ kind = \"scale\", subtract = 0.5 }'"
+        )
+    )]
     pub normalization: Normalization,
     /// The model file to write.
     #[cfg_attr(feature = "clap", arg(long, default_value = "model.safetensors"))]
@@ -312,8 +353,9 @@ pub struct ImportConfig {
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct ToyProblem {
-    /// Train this many times, with the seeds SEED, SEED + 1, …
+    /// Train this many times, with `seed` and those after it.
     #[cfg_attr(feature = "clap", arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000)))]
+    #[cfg_attr(feature = "clap", arg(help = "Train this many times, with the seeds SEED, SEED + 1, …"))]
     pub seeds: u32,
     /// The first seed; the same seed gives the same numbers.
     #[cfg_attr(feature = "clap", arg(long, default_value_t = 0))]
@@ -395,26 +437,47 @@ pub struct ExperimentConfig {
     /// The dataset, instead of the one that the file names.
     #[cfg_attr(feature = "clap", arg(long, value_name = "DATASET"))]
     pub data: Option<PathBuf>,
-    /// The folder for everything [default: experiments-out/NAME, after the file].
+    /// The folder for everything; without it, experiments-out/NAME, after the file.
     #[cfg_attr(feature = "clap", arg(long, value_name = "DIR"))]
+    #[cfg_attr(
+        feature = "clap",
+        arg(help = "The folder for everything [default: experiments-out/NAME, after the file]")
+    )]
     pub out: Option<PathBuf>,
-    /// Only the row of this name, or rows with this in their group and name; may be repeated. The table also has other rows that are finished.
+    /// Only the rows of these names, or with one of them in their group and name. The table also has other rows that are finished.
     #[cfg_attr(feature = "clap", arg(long, value_name = "ROW"))]
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            help = "Only the row of this name, or rows with this in their group and name; may be repeated. The table also has other rows that are finished"
+        )
+    )]
     pub only: Vec<String>,
     /// At most so many seeds of each row, the first of its list.
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", value_parser = count(1..=65_535)))]
     pub seeds: Option<usize>,
-    /// Change a setting of all trainings, such as training.steps=1000; may be repeated.
+    /// Changed settings of all trainings, such as `training.steps=1000`.
     #[cfg_attr(feature = "clap", arg(long = "set", value_name = "KEY=VALUE"))]
+    #[cfg_attr(
+        feature = "clap",
+        arg(help = "Change a setting of all trainings, such as training.steps=1000; may be repeated")
+    )]
     pub settings: Vec<String>,
-    /// A version that takes minutes, as the file describes it, on synthetic images unless --data names others.
-    #[cfg_attr(feature = "clap", arg(long))]
+    /// A version that takes minutes, as the file describes it, on synthetic images unless `data` names others.
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            help = "A version that takes minutes, as the file describes it, on synthetic images unless --data names others"
+        )
+    )]
     pub reduced: bool,
     /// Where to compute: auto (a GPU if there is one), cpu, cuda, or cuda:N for another GPU than the first.
     #[cfg_attr(feature = "clap", arg(long, default_value_t))]
     pub device: DeviceChoice,
-    /// Threads that prepare batches, as `ssn train` has them.
+    /// Threads that prepare batches, as [`TrainConfig::workers`].
     #[cfg_attr(feature = "clap", arg(long, value_parser = count(0..=256)))]
+    #[cfg_attr(feature = "clap", arg(help = "Threads that prepare batches, as `ssn train` has them"))]
     pub workers: Option<usize>,
 }
 

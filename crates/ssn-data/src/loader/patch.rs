@@ -205,63 +205,84 @@ pub struct IndexedCase {
     pub image: ChannelsLastImage,
     /// The voxels inside the mask, ascending; `None` where all are.
     inside: Option<Vec<u32>>,
-    /// For each choice of target, and each voxel of its foreground: how many of the background come before it.
-    background_before: Vec<Vec<u32>>,
+    /// For each choice of target.
+    parts: Vec<Part>,
+}
+
+/// The smaller one of foreground and background.
+#[derive(Debug, Clone, PartialEq)]
+struct Part {
+    is_foreground: bool,
+    /// For each of its voxels, ascending: how many voxels of the other one come before it.
+    others_before: Vec<u32>,
+}
+
+impl Part {
+    /// Of voxels in their order, each of which is foreground or background.
+    fn new(is_foreground: impl Iterator<Item = bool> + Clone) -> Self {
+        let [foreground, all] =
+            is_foreground.clone().fold([0, 0], |[n, all], is| [n + usize::from(is), all + 1]);
+        let smaller = foreground <= all - foreground;
+        let mut others_before = Vec::with_capacity(foreground.min(all - foreground));
+        let mut others = 0;
+        for is in is_foreground {
+            match is == smaller {
+                true => others_before.push(others),
+                false => others += 1,
+            }
+        }
+        Self { is_foreground: smaller, others_before }
+    }
 }
 
 impl IndexedCase {
     /// Checks a case and prepares it for patches that are cut as `patch` says.
     pub fn new(mut case: Case, patch: &PatchConfig) -> Result<Self> {
         check(&case)?;
-        let (mut inside, mut background_before) = (None::<Vec<u32>>, vec![]);
+        let (mut inside, mut parts) = (None, vec![]);
         if matches!(patch.sampler, PatchSampler::Random { .. }) {
             let voxels = case.voxels() as u32;
-            let in_mask = |mask: &Vec<u8>| (0..voxels).filter(|&voxel| mask[voxel as usize] != 0).collect();
-            inside = case.mask.as_ref().map(in_mask);
-            let count_before = |marks: &dyn Fn(usize) -> bool| {
-                let (mut before, mut background) = (vec![], 0);
-                let look = |voxel: u32| match marks(voxel as usize) {
-                    true => before.push(background),
-                    false => background += 1,
-                };
-                match &inside {
-                    None => (0..voxels).for_each(look),
-                    Some(inside) => inside.iter().copied().for_each(look),
-                }
-                before
+            let in_mask = |mask: &Vec<u8>| {
+                let mut inside: Vec<u32> = (0..voxels).filter(|&voxel| mask[voxel as usize] != 0).collect();
+                inside.shrink_to_fit();
+                inside
             };
-            background_before = match patch.rater {
-                RaterChoice::All => {
-                    vec![count_before(&|voxel| case.raters.iter().any(|labels| labels[voxel] != 0))]
-                }
-                _ => case.raters.iter().map(|labels| count_before(&|voxel| labels[voxel] != 0)).collect(),
+            inside = case.mask.as_ref().map(in_mask);
+            let part = |is_marked: &dyn Fn(usize) -> bool| match &inside {
+                None => Part::new((0..voxels as usize).map(is_marked)),
+                Some(inside) => Part::new(inside.iter().map(|&voxel| is_marked(voxel as usize))),
+            };
+            parts = match patch.rater {
+                RaterChoice::All => vec![part(&|voxel| case.raters.iter().any(|labels| labels[voxel] != 0))],
+                _ => case.raters.iter().map(|labels| part(&|voxel| labels[voxel] != 0)).collect(),
             };
         }
         let image = ChannelsLastImage::new(take(&mut case.image), case.channels, case.shape);
-        Ok(Self { case, image, inside, background_before })
+        Ok(Self { case, image, inside, parts })
     }
 
     pub fn bytes(&self) -> usize {
-        let lists = self.inside.iter().chain(&self.background_before);
+        let lists = self.inside.iter().chain(self.parts.iter().map(|part| &part.others_before));
         self.image.bytes() + self.case.bytes() + 4 * lists.map(Vec::capacity).sum::<usize>()
     }
 
     /// The voxels of the foreground and of the background of a choice of target.
     fn counts(&self, target: usize) -> Option<[usize; 2]> {
-        let foreground = self.background_before.get(target)?.len();
-        let inside = self.inside.as_ref().map_or(self.case.voxels(), Vec::len);
-        Some([foreground, inside - foreground])
+        let part = self.parts.get(target)?;
+        let smaller = part.others_before.len();
+        let larger = self.inside.as_ref().map_or(self.case.voxels(), Vec::len) - smaller;
+        Some(if part.is_foreground { [smaller, larger] } else { [larger, smaller] })
     }
 
     /// Voxel `k` of the foreground, or of the background.
     fn nth(&self, target: usize, foreground: bool, k: usize) -> usize {
-        let background_before = &self.background_before[target];
-        let others = match foreground {
-            true => background_before[k] as usize,
-            // The voxels of the foreground with at most k of the background before them come before number k of it.
-            false => background_before.partition_point(|&before| before as usize <= k),
+        let Part { is_foreground, others_before } = &self.parts[target];
+        let before = match foreground == *is_foreground {
+            true => others_before[k] as usize,
+            // Voxels of the listed part with at most k others before them come before number k of the others.
+            false => others_before.partition_point(|&others| others as usize <= k),
         };
-        self.inside.as_ref().map_or(k + others, |inside| inside[k + others] as usize)
+        self.inside.as_ref().map_or(k + before, |inside| inside[k + before] as usize)
     }
 }
 
@@ -313,7 +334,9 @@ mod tests {
         fn voxels_are_found_in_order(
             marks in prop::collection::vec((prop::bool::weighted(0.2), prop::bool::weighted(0.7)), 1..3000),
             masked: bool,
+            mostly_foreground: bool,
         ) {
+            let marks: Vec<_> = marks.into_iter().map(|(label, inside)| (label != mostly_foreground, inside)).collect();
             let labels = marks.iter().map(|(label, _)| u8::from(*label)).collect();
             let mask = masked.then(|| marks.iter().map(|(_, inside)| u8::from(*inside)).collect());
             let case = case([1, 1, marks.len()], vec![labels], mask);
