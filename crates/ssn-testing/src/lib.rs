@@ -1,8 +1,14 @@
-//! What tests of several crates share: kills at system calls, and to be skipped aloud where a tool is missing, which
-//! `cargo xtask test` counts and CI refuses.
+//! What tests of several crates share: kills at system calls, processes, distributions of random numbers, pages made of the
+//! code, and to be skipped aloud where a tool is missing, which `cargo xtask test` counts and CI refuses.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
 use std::io::Write;
+use std::path::Path;
 
+#[cfg(feature = "noise")]
+pub mod noise;
+pub mod process;
 pub mod strace;
 
 /// The file to which skipped tests are written, a line each; `cargo xtask test` sets it and prints what it holds.
@@ -33,4 +39,17 @@ pub fn skip(reason: &str) {
 /// The name of the running test.
 fn name() -> String {
     std::thread::current().name().unwrap_or("a test").to_owned()
+}
+
+/// Compares a page of `docs/reference` with what the code makes of it; with `SSN_UPDATE_DOCS=1`, writes it first.
+///
+/// # Panics
+/// If they differ.
+pub fn assert_page_is_up_to_date(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name);
+    if std::env::var_os("SSN_UPDATE_DOCS").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == text, "docs/reference/{name} is not that of the code; SSN_UPDATE_DOCS=1 writes it anew");
 }

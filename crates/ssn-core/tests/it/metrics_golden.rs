@@ -1,6 +1,6 @@
 //! GED² and diversities agree with the reference implementation of the paper's authors.
 
-#[path = "golden/compare.rs"]
+#[path = "../golden/compare.rs"]
 mod compare;
 
 use std::path::Path;

@@ -1,13 +1,9 @@
 //! Promises of sampling, steering and canonical modes, over random distributions.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod noise;
-
-use noise::numbers;
 use proptest::prelude::*;
 use ssn_core::modes::canonicalize;
 use ssn_core::{LabelMap, LowRankNormal, SampleSummary, Sampler, Steering};
+use ssn_testing::noise::{self, numbers};
 
 fn distribution(seed: u64, c: usize, v: usize, r: usize) -> LowRankNormal {
     noise::distribution(seed, [c, v, r], |x| x * x)

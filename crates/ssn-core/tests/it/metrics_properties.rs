@@ -1,7 +1,5 @@
 //! Laws that the metrics obey whatever the input, and the promise that threads change no bit.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use proptest::prelude::*;
 use ssn_core::LabelMap;
 use ssn_core::labels::BitPlanes;

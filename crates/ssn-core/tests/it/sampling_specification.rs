@@ -1,16 +1,13 @@
 //! Sampling is what `docs/reference/sampling.md` says: its test vectors hold, and an implementation in another
 //! language, written from the page, draws the same bits.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod noise;
-
 use std::process::Command;
 
 use ssn_core::random::fill_normals;
 use ssn_core::{CategoricalSampler, LowRankNormal, Sampler, Steering};
+use ssn_testing::noise;
 
-const PAGE: &str = include_str!("../../../docs/reference/sampling.md");
+const PAGE: &str = include_str!("../../../../docs/reference/sampling.md");
 
 #[test]
 fn the_vectors_of_the_page_hold() {

@@ -4,8 +4,6 @@
 //! PHiSeg has no tests: the values here are those that its functions give. Left out are scores that have no counterpart
 //! (directed and chessboard distances, sub-voxel surfaces, weighted generalized Dice, relative volume differences).
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use ssn_core::labels::{BitPlanes, LabelMap};
 use ssn_core::metrics::{
     ClassGroup, Distance, LabelFrequencies, Overlap, PairwiseDistances, Summary, SurfaceDistances,

@@ -1,10 +1,7 @@
 //! Streaming summaries equal what one computes from samples that were kept.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod noise;
-
 use ssn_core::{LabelMap, LowRankNormal, SampleSummary, Sampler, Steering};
+use ssn_testing::noise;
 
 fn distribution(c: usize, v: usize, r: usize) -> LowRankNormal {
     noise::distribution(11, [c, v, r], |x| 0.1 * x * x)

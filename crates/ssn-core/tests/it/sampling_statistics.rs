@@ -1,12 +1,9 @@
 //! A million draws have the mean and the covariance that the distribution states.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod noise;
-
 use rayon::prelude::*;
 use ssn_core::random::derive_seed;
 use ssn_core::{LowRankNormal, Sampler, Steering};
+use ssn_testing::noise;
 
 const DISTRIBUTIONS: u64 = 20;
 const DRAWS: u64 = 1_000_000;

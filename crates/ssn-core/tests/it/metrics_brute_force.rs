@@ -1,8 +1,6 @@
 //! Every fast metric equals a slow one that follows the definition word by word, on a thousand random cases
 //! each.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use proptest::prelude::*;
 use ssn_core::LabelMap;
 use ssn_core::labels::BitPlanes;

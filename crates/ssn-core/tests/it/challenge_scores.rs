@@ -1,7 +1,5 @@
 //! The scores of the challenges equal their definitions, written out voxel by voxel in double precision.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use ssn_core::LabelMap;
 use ssn_core::metrics::{ClassGroup, RaterVotes, crps_of_raters, crps_of_samples, staple};
 use ssn_core::random::philox4x32;
