@@ -1,15 +1,13 @@
 //! PyTorch files: tensors are read right, and hostile archives are refused with a sentence.
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod changed_bytes;
-mod hostile_files;
 
 use std::path::Path;
 
-use changed_bytes::{change, changed};
 use proptest::prelude::*;
 use ssn_io::formats::torch_file;
 use ssn_io::{Limits, Voxels};
+
+use crate::changed_bytes::{change, changed};
+use crate::hostile_files;
 
 fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pickle_files").join(name)).unwrap()

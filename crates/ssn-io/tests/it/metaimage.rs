@@ -1,17 +1,13 @@
 //! MetaImage: hand-made files read as they should, images go round, and hostile or damaged bytes are refused.
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod changed_bytes;
-mod hostile_files;
-mod text_format;
 
 use std::io::Write;
 
-use changed_bytes::{change, changed};
 use proptest::prelude::*;
 use ssn_io::formats::metaimage;
 use ssn_io::{Image, Limits, Tolerance, VoxelType, Voxels};
-use text_format::{TextFormat, gzip};
+
+use crate::changed_bytes::{change, changed};
+use crate::text_format::{TextFormat, gzip};
 
 const METAIMAGE: TextFormat = TextFormat {
     name: "metaimage",

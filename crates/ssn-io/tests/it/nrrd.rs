@@ -1,15 +1,11 @@
 //! NRRD: hand-made files read as they should, images go round, and hostile or damaged bytes are refused.
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
-mod changed_bytes;
-mod hostile_files;
-mod text_format;
-
-use changed_bytes::{change, changed};
 use proptest::prelude::*;
 use ssn_io::formats::nrrd;
 use ssn_io::{Image, Limits, Tolerance, VoxelType, Voxels};
-use text_format::{TextFormat, gzip};
+
+use crate::changed_bytes::{change, changed};
+use crate::text_format::{TextFormat, gzip};
 
 /// Distances and directions are computed from vectors in the file; only their last digits may change.
 const CLOSE: Tolerance = Tolerance { spacing: 1e-12, origin: 1e-12, direction: 1e-12 };

@@ -1,19 +1,17 @@
 //! NumPy arrays: what is written is read back, hostile files are refused with a sentence, and no bytes panic.
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod changed_bytes;
-mod hostile_files;
 
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use changed_bytes::{change, changed};
 use proptest::prelude::*;
 use ssn_io::formats::npy::{encode, parse, parse_npz};
 use ssn_io::{Array, ByteOrder, Limits, VoxelType, Voxels};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
+
+use crate::changed_bytes::{change, changed};
+use crate::hostile_files;
 
 fn attack(name: &str) -> Vec<u8> {
     fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks/npy").join(name)).unwrap()

@@ -1,7 +1,5 @@
 //! Files by name: every format goes round through the disk, and what cannot be read says which file and why.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use std::path::{Path, PathBuf};
 
 use ssn_io::{Geometry, Image, Limits, Tolerance, Voxels, read, write};

@@ -1,14 +1,9 @@
 //! PNG, JPEG and TIFF: what is written is read back, hostile files are refused with a sentence, and no bytes
 //! panic.
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod changed_bytes;
-mod hostile_files;
 
 use std::fs;
 use std::path::Path;
 
-use changed_bytes::{change, changed};
 use flate2::Crc;
 use png::{BitDepth, ColorType};
 use proptest::prelude::*;
@@ -20,6 +15,9 @@ use ssn_io::{ByteOrder, Geometry, Image, Limits, Problem, VoxelType, Voxels};
 use tiff::encoder::TiffEncoder;
 use tiff::encoder::colortype::{Gray8, RGB8, RGBA8, RGBA16};
 use tiff::tags::Tag;
+
+use crate::changed_bytes::{change, changed};
+use crate::hostile_files;
 
 fn attack(name: &str) -> Vec<u8> {
     fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks/raster").join(name)).unwrap()

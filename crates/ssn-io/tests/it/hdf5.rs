@@ -1,8 +1,7 @@
 //! HDF5: the layouts of the LIDC file are read, and other files are refused with a sentence. That the bytes of a file are
 //! understood is the library's matter.
-#![cfg(feature = "hdf5")]
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
+#![cfg(feature = "hdf5")]
 use std::fs;
 use std::path::PathBuf;
 

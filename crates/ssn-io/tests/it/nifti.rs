@@ -1,15 +1,13 @@
 //! What the NIfTI reader promises: files by hand read right, writing goes round, damage is refused, nothing panics.
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod changed_bytes;
-mod hostile_files;
 
 use std::io::Write;
 
-use changed_bytes::{change, changed};
 use proptest::prelude::*;
 use ssn_io::formats::nifti::{Version, encode, encode_gz, parse, parse_pair};
 use ssn_io::{Geometry, Image, Limits, VoxelType, Voxels};
+
+use crate::changed_bytes::{change, changed};
+use crate::hostile_files;
 
 /// A NIfTI-1 file by hand: 3 × 2 × 2 voxels of int16, sform, slope 2, intercept -1.
 struct ByHand {

@@ -1,15 +1,13 @@
 //! Segmentations of 3D Slicer: names and labels are read, layers are refused, and what is written reads the same.
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod changed_bytes;
-mod hostile_files;
 
 use std::fs;
 use std::path::Path;
 
-use changed_bytes::{change, changed};
 use proptest::prelude::*;
 use ssn_io::{Geometry, Image, Limits, Segment, Voxels, read, read_segments, seg_nrrd, write, write_labels};
+
+use crate::changed_bytes::{change, changed};
+use crate::hostile_files;
 
 /// A file as 3D Slicer writes it, without compression.
 fn slicer(sizes: &str, kinds: &str, segments: &str, data: &[u8]) -> Vec<u8> {

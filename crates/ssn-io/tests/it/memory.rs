@@ -3,17 +3,16 @@
 //!
 //! Each file is read, and its values turned into single precision and labels, by a process of its own: the test runs
 //! itself again and asks the system for the peak of that process, all of it included.
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod expanding;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use expanding::{Case, SIZE};
 use ssn_io::formats::{pickle, torch_file};
 use ssn_io::{Array, Limits, Problem, read, read_bytes, read_segments};
+use ssn_testing::process::peak_memory;
+
+use crate::expanding::{self, Case, SIZE};
 
 /// 64 MB in the unit of the system's report.
 const ALLOWED_KIB: u64 = 64_000_000 / 1024;
@@ -57,7 +56,7 @@ fn no_attack_costs_much_where_it_is_not_trusted() {
 
 /// The peak of the memory of a process that reads a file, in KiB, and what became of the file.
 fn cost(path: &Path) -> (u64, String) {
-    let test = "no_small_file_costs_much_where_it_is_not_trusted";
+    let test = "memory::no_small_file_costs_much_where_it_is_not_trusted";
     let mut command = Command::new(std::env::current_exe().unwrap());
     // The backtrace of a panic that is caught would read the symbols of the whole program.
     command.args([test, "--exact", "--nocapture"]).env(VARIABLE, path).env("RUST_BACKTRACE", "0");
@@ -75,9 +74,7 @@ fn read_and_report(path: &Path) {
         files = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
     }
     let said: Vec<String> = files.iter().map(|path| use_file(path, &Limits::untrusted())).collect();
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    println!("peak {} {}", peak.trim().trim_end_matches(" kB"), said.join("; "));
+    println!("peak {} {}", peak_memory(), said.join("; "));
 }
 
 /// Reads a file as its name says and converts its values; says what became of it.

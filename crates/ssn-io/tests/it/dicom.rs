@@ -1,18 +1,16 @@
 //! DICOM series: folders are read as SimpleITK reads them (`tools/dicom_differential.py` compares), and every damage
 //! ends in a sentence that names the file and what to do.
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod changed_bytes;
-mod hostile_files;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use changed_bytes::{change, changed};
 use proptest::prelude::*;
 use ssn_io::{Limits, Voxels, dicom, files_of, read};
 use tempfile::TempDir;
+
+use crate::changed_bytes::{change, changed};
+use crate::hostile_files;
 
 type Tag = (u16, u16);
 

@@ -1,0 +1,20 @@
+//! Tests of what the crate promises, in one program: to link each module by itself would take minutes.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+mod changed_bytes;
+mod dicom;
+mod expanding;
+mod files;
+mod hdf5;
+mod hostile_files;
+mod memory;
+mod metaimage;
+mod nifti;
+mod npy;
+mod nrrd;
+mod pickle;
+mod raster;
+mod seg_nrrd;
+mod text_format;
+mod torch_file;
