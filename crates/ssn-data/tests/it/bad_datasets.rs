@@ -1,17 +1,14 @@
 //! Problems of a dataset are reported in sentences, all at once.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use common::{Folder, array, dict, list, slice, text};
 use ssn_data::parallel::unwatched;
 use ssn_data::{Cases, Dataset, DatasetOverrides, FileContent, FilesByCase, check};
 use ssn_io::{Geometry, Voxels};
+
+use crate::common::{Folder, array, dict, list, slice, text};
 
 /// What opening the folder says.
 fn refusal(folder: &Folder) -> String {

@@ -1,13 +1,10 @@
 //! A folder of images beside a folder per rater, with the naming habits of many people.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
-use common::Folder;
 use ssn_data::parallel::unwatched;
 use ssn_data::{Cases, DataConfig, Dataset, LabelCoding, Layout, Severity, Split, check};
 use ssn_io::{Geometry, Voxels};
+
+use crate::common::Folder;
 
 const SIZE: [usize; 3] = [1, 4, 6];
 

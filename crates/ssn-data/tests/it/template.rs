@@ -1,13 +1,10 @@
 //! The config that `ssn init` writes is understood by those who read it, also with all its comments taken off.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
-use common::Folder;
 use serde::Deserialize;
 use ssn_data::config::template::{batch_sections, data_sections, suggest_normalization};
 use ssn_data::{AugmentConfig, AugmentPreset, BatchConfig, DataConfig, Dataset};
+
+use crate::common::Folder;
 
 #[derive(Deserialize)]
 struct Sections {

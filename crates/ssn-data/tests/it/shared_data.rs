@@ -1,8 +1,6 @@
 //! Real datasets go through recognition and check without a manual step. They are not part of the repository: run these tests
 //! with `--run-ignored all` where they lie beside it.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use std::path::{Path, PathBuf};
 
 use ssn_data::parallel::unwatched;

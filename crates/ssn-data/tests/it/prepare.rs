@@ -1,16 +1,13 @@
 //! Preparation keeps what it should and changes what it says.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::{Folder, dict, slice};
 use ssn_data::parallel::unwatched;
 use ssn_data::prepare::{BratsOptions, BratsSummary, lidc};
 use ssn_data::{Cases, DataError, Dataset, Layout, Shard, Split};
 use ssn_io::{Geometry, Voxels};
+
+use crate::common::{Folder, dict, slice};
 
 fn brats(
     dataset: &Dataset,
@@ -28,7 +25,7 @@ fn brats(
 fn a_cache_holds_the_same_cases() {
     let folder = Folder::new();
     let odd = |value: f32| {
-        use common::{array, list, text};
+        use crate::common::{array, list, text};
         let image = array(Voxels::F32(vec![value; 24]), &[4, 6]);
         let mask = |label| array(Voxels::U8(vec![label; 24]), &[4, 6]);
         dict(vec![("image", image), ("masks", list(vec![mask(2), mask(0)])), ("series_uid", text("9"))])

@@ -1,12 +1,9 @@
 //! Labels that can be read but are probably not what was meant, and the settings that mend them.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
-use common::Folder;
 use ssn_data::{CheckReport, DataConfig, Dataset, Severity, check};
 use ssn_io::{Geometry, Voxels};
+
+use crate::common::Folder;
 
 const SIZE: [usize; 3] = [1, 4, 6];
 

@@ -1,7 +1,5 @@
 //! Splits keep groups together, keep their ratios, and are a function of the seed and the names.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;

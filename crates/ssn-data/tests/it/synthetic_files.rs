@@ -1,7 +1,5 @@
 //! A synthetic set on disk is recognized and read back as the set itself.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use ssn_data::{Case, Cases, Dataset, Synthetic, SyntheticConfig, check};
 
 #[test]

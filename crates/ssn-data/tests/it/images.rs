@@ -1,15 +1,12 @@
 //! Images without labels are found, whatever their form, and labels that are there come along.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
 use std::path::PathBuf;
 
-use common::{Folder, array, dict, list};
 use ssn_data::parallel::unwatched;
 use ssn_data::{Case, Cases, DataConfig, Dataset, FindingKind, LabelPolicy, Layout, Result, check};
 use ssn_io::Voxels;
+
+use crate::common::{Folder, array, dict, list};
 
 const SHAPE: [usize; 4] = [1, 2, 3, 4];
 

@@ -1,13 +1,10 @@
 //! A small dataset of every layout is recognized and loaded right.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
-use common::{Folder, dict, slice};
 use ssn_data::parallel::unwatched;
 use ssn_data::{Case, Cases, Dataset, DatasetOverrides, LabelCoding, Layout, Split, check};
 use ssn_io::{Geometry, Voxels};
+
+use crate::common::{self, Folder, dict, slice};
 
 fn opened(folder: &Folder, layout: Layout) -> Dataset {
     let dataset = Dataset::open(folder.path()).unwrap();

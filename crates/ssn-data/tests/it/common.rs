@@ -1,5 +1,4 @@
 //! Small files of every kind, for datasets in temporary folders.
-#![allow(dead_code, reason = "each test uses some of it")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

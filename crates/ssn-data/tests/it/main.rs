@@ -1,0 +1,15 @@
+//! Tests of what the crate promises, in one program: to link each module by itself would take minutes.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+mod bad_datasets;
+mod common;
+mod images;
+mod implausible_labels;
+mod layouts;
+mod prepare;
+mod rater_folders;
+mod shared_data;
+mod splits;
+mod synthetic_files;
+mod template;
