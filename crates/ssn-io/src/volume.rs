@@ -55,7 +55,7 @@ impl Image {
         Volume { data, shape: self.shape, geometry: self.geometry }
     }
 
-    /// The scaled values as labels; refuses values that are not whole numbers from 0 to 255.
+    /// Returns the scaled values as labels, like [`Voxels::scaled_labels`].
     pub fn to_labels(&self) -> Result<Volume<u8>, Problem> {
         let data = self.voxels.scaled_labels(self.slope, self.intercept)?;
         Ok(Volume { data, shape: self.shape, geometry: self.geometry })
@@ -187,8 +187,11 @@ impl Voxels {
         for_each_type!(self, values => values.iter().map(|&x| scale(x as f64)).collect())
     }
 
-    /// The scaled values as labels 0 … 255; refuses the first that is not a whole number in that range. Where values are scaled, they are
-    /// whole within the rounding of a slope that was written with six digits, such as 0.00392157 for 1/255.
+    /// Returns the scaled values as labels 0 … 255, rounded if they are within 0.001 of a whole number, as single precision and slopes
+    /// such as 0.00392157 for 1/255 leave them.
+    ///
+    /// # Errors
+    /// The first other value.
     #[allow(clippy::unnecessary_cast, reason = "one of the ten types is the target already")]
     pub fn scaled_labels(&self, slope: f64, intercept: f64) -> Result<Vec<u8>, Problem> {
         let is_identity = slope == 1.0 && intercept == 0.0;
@@ -198,22 +201,22 @@ impl Voxels {
         let scale = scaling(slope, intercept);
         let mut labels = Vec::with_capacity(self.len());
         for_each_type!(self, values => for &value in values {
-            let scaled = scale(value as f64);
-            let is_rounded = !is_identity && (scaled - scaled.round()).abs() <= ROUNDING * scaled.abs().max(1.0);
-            let x = if is_rounded { scaled.round() } else { scaled };
-            if x.fract() != 0.0 || !(0.0..=255.0).contains(&x) {
-                let found = format!("{x} at voxel {}", labels.len());
-                let allowed = "a whole number from 0 to 255";
-                return Err(refused("a label", found, allowed, "is this an image rather than a label map?"));
+            let x = scale(value as f64);
+            let label = x.round();
+            if (x - label).abs() <= ROUNDING && (0.0..=255.0).contains(&label) {
+                labels.push(label as u8);
+                continue;
             }
-            labels.push(x as u8);
+            let found = format!("{x} at voxel {}", labels.len());
+            let allowed = "a whole number from 0 to 255";
+            return Err(refused("a label", found, allowed, "is this an image rather than a label map?"));
         });
         Ok(labels)
     }
 }
 
-/// The relative error of a slope with six digits, and of a few operations in single precision.
-const ROUNDING: f64 = 5e-6;
+/// Distance of a label from a whole number.
+const ROUNDING: f64 = 1e-3;
 
 /// `slope · x + intercept`; without an intercept nothing is added, which keeps the sign of zero.
 fn scaling(slope: f64, intercept: f64) -> impl Fn(f64) -> f64 {
@@ -246,14 +249,22 @@ mod tests {
         let of_255 = f64::from(1.0_f32 / 255.0);
         assert_eq!(Voxels::U16(vec![255, 510, 65025]).scaled_labels(of_255, 0.0).unwrap(), [1, 2, 255]);
         assert!(Voxels::U8(vec![254]).scaled_labels(of_255, 0.0).is_err());
-        for bad in [
-            Voxels::F32(vec![0.5]),
-            Voxels::I16(vec![-1]),
-            Voxels::U16(vec![256]),
-            Voxels::F64(vec![f64::NAN]),
+        for (bad, found) in [
+            (Voxels::F32(vec![0.5]), "0.5"),
+            (Voxels::F64(vec![1.002]), "1.002"),
+            (Voxels::I16(vec![-1]), "-1"),
+            (Voxels::U16(vec![256]), "256"),
+            (Voxels::F64(vec![f64::NAN]), "NaN"),
+            (Voxels::F64(vec![f64::INFINITY]), "inf"),
         ] {
             let message = bad.scaled_labels(1.0, 0.0).unwrap_err().to_string();
-            assert!(message.contains("at voxel 0") && message.contains("0 to 255"), "{message}");
+            assert!(message.contains(&format!("a label is {found} at voxel 0")), "{message}");
         }
+    }
+
+    #[test]
+    fn nearly_whole_labels_are_rounded() {
+        let values = Voxels::F32(vec![-0.000_5, 0.999_999_9, 2.000_9, 254.999_9, 255.000_5]);
+        assert_eq!(values.scaled_labels(1.0, 0.0).unwrap(), [0, 1, 2, 255, 255]);
     }
 }

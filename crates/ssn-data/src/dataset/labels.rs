@@ -242,29 +242,34 @@ pub fn is_lossy(path: &Path) -> bool {
     matches!(Format::of(path), Ok(Format::Jpeg))
 }
 
-/// Reads a label map of one channel. Of a picture, 16 bit of full scale become 8, a mask in one color is its brightest
-/// channel, and opacity is ignored unless nothing else varies.
+/// Reads a label map of one channel. Of a picture, a palette gives its indices, 16 bit of full scale become 8, a mask in one
+/// color is its brightest channel, and opacity is ignored unless nothing else varies.
 pub fn read_labels(path: &Path) -> Result<Volume<u8>, Finding> {
+    read_label_image(path)?.to_labels().map_err(|problem| Finding::unreadable(problem.in_file(path)))
+}
+
+/// Reads a label map or a mask like [`read_labels`], with its values as they are stored.
+pub(super) fn read_label_image(path: &Path) -> Result<Image, Finding> {
     let limits = Limits::default();
     let is_picture = matches!(Format::of(path), Ok(Format::Png | Format::Jpeg | Format::Tiff));
-    let with_opacity: fn(&[u8], &Limits) -> Result<Image, Problem> = match Format::of(path) {
-        Ok(Format::Tiff) => raster::parse_tiff_with_opacity,
-        _ => raster::parse_png_with_opacity,
+    let parse: fn(&[u8], &Limits) -> Result<Image, Problem> = match Format::of(path) {
+        Ok(Format::Tiff) => raster::parse_tiff_labels,
+        _ => raster::parse_png_labels,
     };
     let image = match Format::of(path) {
         Ok(Format::Png | Format::Tiff) => read_bytes(path, &limits)
-            .and_then(|bytes| with_opacity(&bytes, &limits).map_err(|problem| problem.in_file(path))),
+            .and_then(|bytes| parse(&bytes, &limits).map_err(|problem| problem.in_file(path))),
         _ => read(path, &limits),
     };
     let image = image.map_err(Finding::unreadable)?;
     let image = if is_picture { of_picture(image, is_lossy(path)) } else { Ok(image) };
     let image = image.map_err(|finding| finding.in_file(path))?;
     if image.shape[0] != 1 {
-        let reason = format!("the label map has {} channels, but it must have 1", image.shape[0]);
+        let reason = format!("the number of channels is {}, but a label map or mask has 1", image.shape[0]);
         let finding = Finding::error(FindingKind::SizeMismatch, reason, "store one label per voxel");
         return Err(finding.in_file(path));
     }
-    image.to_labels().map_err(|problem| Finding::unreadable(problem.in_file(path)))
+    Ok(image)
 }
 
 /// Reads a label map of a case as those of raters are read.

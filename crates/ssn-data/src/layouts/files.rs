@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ssn_io::dicom::{folder_and_series, is_series_folder};
-use ssn_io::{Format, Limits, Problem, read};
+use ssn_io::{FileError, Format, Limits, Problem, read};
 
 use crate::error::{DataError, Result};
 
@@ -69,9 +69,9 @@ pub fn is_other_picture(path: &Path) -> bool {
     OTHER_PICTURES.iter().any(|ending| lower.ends_with(ending))
 }
 
-/// The shape `[c, d, h, w]` of an image, if it can be read.
-pub fn shape(path: &Path) -> Option<[usize; 4]> {
-    read(path, &Limits::default()).ok().map(|image| image.shape)
+/// Returns the shape `[c, d, h, w]` of an image as it is loaded.
+pub fn shape(path: &Path) -> Result<[usize; 4], FileError> {
+    read(path, &Limits::default()).map(|image| image.shape)
 }
 
 /// The name of a file without its ending; `.nii.gz` and `.seg.nrrd` are one ending. A folder has none.

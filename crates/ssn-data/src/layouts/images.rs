@@ -391,7 +391,7 @@ fn same_id(id: String) -> DataError {
 /// Whether the third axis of images holds the channels, as in QUBIQ: it has their number, and files have one channel.
 /// Channels with names come from datasets that store them apart: there it is the depth.
 fn depth_is_channels(found: &[Found], channels: &[String]) -> bool {
-    let shape = |case: &Found| shape(&case.images[0]);
+    let shape = |case: &Found| shape(&case.images[0]).ok();
     channels.len() > 1
         && channels == unnamed_channels(channels.len())
         && found.iter().all(|case| case.images.len() == 1)
@@ -469,7 +469,7 @@ fn are_channels(files: &BTreeSet<PathBuf>, stems: &[String], channels: usize) ->
         return numbers.all(|number| number == 0);
     }
     let mut numbered = files.iter().zip(stems).filter(|(_, stem)| channel_of(stem).is_some());
-    let first = numbered.find_map(|(path, _)| shape(path));
+    let first = numbered.find_map(|(path, _)| shape(path).ok());
     first.is_none_or(|shape| shape[0] != channels)
 }
 

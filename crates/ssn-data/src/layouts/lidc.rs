@@ -42,7 +42,7 @@ pub(super) fn recognize_png(root: &Path) -> Result<Option<Draft>> {
         }
     }
     let Some(first) = entries.first() else { return Ok(None) };
-    let first = first.files.images.iter().flatten().next().and_then(|path| shape(path));
+    let first = first.files.images.iter().flatten().next().and_then(|path| shape(path).ok());
     let stored_side = first.is_some_and(|shape| shape[2..] == [STORED_SIDE; 2]);
     let center_crop = stored_side.then_some(USED_SIDE);
     // Masks are 0 and 255 in some copies, 0 and 1 in others.

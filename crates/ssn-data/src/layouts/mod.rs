@@ -356,22 +356,29 @@ impl Draft {
 
     /// Names for the channels of the first case that can be read.
     fn channels_of_the_first(&self, root: &Path) -> Result<Vec<String>> {
-        let count = self.entries.iter().find_map(|entry| match &entry.files.images[..] {
-            [] => entry.record().map(|record| record.channels),
-            [only] => {
-                let shape = shape(only.as_deref()?)?;
-                Some(shape[usize::from(self.reading.depth_is_channels && shape[0] == 1)])
-            }
-            several => Some(several.len()),
+        let mut first_reason = None;
+        let count = self.entries.iter().find_map(|entry| {
+            let count = match (&entry.files.images[..], &entry.packed) {
+                ([], Some((records, place))) => match &records.items[*place] {
+                    Ok(record) => Ok(record.channels),
+                    Err(reason) => Err(format!("{}: {reason}", records.path.display())),
+                },
+                ([] | [None], _) => Err(format!("{} has no image", entry.id)),
+                ([Some(only)], _) => shape(only)
+                    .map_err(|error| error.to_string())
+                    .map(|shape| shape[usize::from(self.reading.depth_is_channels && shape[0] == 1)]),
+                (several, _) => Ok(several.len()),
+            };
+            count.map_err(|reason| first_reason.get_or_insert(reason)).ok()
         });
-        match count {
-            Some(count) => Ok(unnamed_channels(count)),
-            None => Err(DataError::dataset(
-                root,
-                format!("none of the {} images can be read", self.entries.len()),
-                "check that the files are whole",
-            )),
-        }
+        count.map(unnamed_channels).ok_or_else(|| {
+            let reason = format!(
+                "none of the {} images can be read, the first for this reason: {}",
+                self.entries.len(),
+                first_reason.unwrap_or_default()
+            );
+            DataError::dataset(root, reason, "correct all images in the same way")
+        })
     }
 
     fn pick(&mut self, root: &Path, stored: &[String], known: &DatasetOverrides) -> Result<Vec<String>> {
@@ -516,4 +523,36 @@ fn values_of_case(entry: &CaseEntry, meter: &MemoryMeter) -> LabelHistogram {
 
 fn labels_of(path: &Path) -> Option<Vec<u8>> {
     Some(read_labels(path).ok()?.data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_that_cannot_be_read_are_told_with_the_reason() {
+        let pictures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ssn-io/tests/attacks/raster");
+        for (picture, expected) in [
+            ("tiff-jpeg-inside.tif", "JPEG compression inside a TIFF is not supported; save it as PNG"),
+            ("jpeg-cmyk.jpg", "a JPEG in CMYK colors is not supported; save it in gray or RGB"),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let [images, labels] = ["images", "labels"].map(|name| folder.path().join(name));
+            let ending = picture.rsplit_once('.').unwrap().1;
+            for (place, picture) in [(&images, picture), (&labels, "good.png")] {
+                std::fs::create_dir(place).unwrap();
+                for case in ["a", "b"] {
+                    let name = format!("{case}.{}", if *place == images { ending } else { "png" });
+                    std::fs::copy(pictures.join(picture), place.join(name)).unwrap();
+                }
+            }
+            let error = Dataset::open(folder.path()).unwrap_err().to_string();
+            let first = images.join(format!("a.{ending}"));
+            let expected = format!(
+                "none of the 2 images can be read, the first for this reason: {}: {expected}",
+                first.display()
+            );
+            assert!(error.contains(&expected), "{error}");
+        }
+    }
 }

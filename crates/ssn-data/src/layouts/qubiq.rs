@@ -73,7 +73,7 @@ fn task_and_rater(stem: &str) -> Option<(usize, usize)> {
 
 /// Whether the third axis of the image holds channels: it is longer than 1, and the masks are flat.
 fn depth_is_channels(files: &CaseFiles) -> bool {
-    let image = files.images.iter().flatten().next().and_then(|path| shape(path));
-    let mask = files.raters.iter().flat_map(RaterFiles::files).next().and_then(|path| shape(path));
+    let image = files.images.iter().flatten().next().and_then(|path| shape(path).ok());
+    let mask = files.raters.iter().flat_map(RaterFiles::files).next().and_then(|path| shape(path).ok());
     matches!((image, mask), (Some([1, depth, ..]), Some([_, 1, ..])) if depth > 1)
 }

@@ -8,8 +8,7 @@ use flate2::Crc;
 use png::{BitDepth, ColorType};
 use proptest::prelude::*;
 use ssn_io::formats::raster::{
-    encode_png, encode_tiff, parse_jpeg, parse_png, parse_png_with_opacity, parse_tiff,
-    parse_tiff_with_opacity,
+    encode_png, encode_tiff, parse_jpeg, parse_png, parse_png_labels, parse_tiff, parse_tiff_labels,
 };
 use ssn_io::{ByteOrder, Geometry, Image, Limits, Problem, VoxelType, Voxels};
 use tiff::encoder::TiffEncoder;
@@ -45,7 +44,7 @@ const ATTACKS: [(&str, &str); 48] = [
     ("good-restarts.jpg", ""),
     ("jpeg-12-bit.jpg", "12 bit sample precision"),
     ("jpeg-arithmetic.jpg", "ArithmeticEntropyCoding in a JPEG is not supported"),
-    ("jpeg-cmyk.jpg", "a JPEG of CMYK32"),
+    ("jpeg-cmyk.jpg", "a JPEG in CMYK colors is not supported; save it in gray or RGB"),
     ("jpeg-cut-data.jpg", "failed to decode huffman code"),
     ("jpeg-huge-claim.jpg", "65535 × 65535 pixels in a file of 445 bytes"),
     ("jpeg-huge-progressive.jpg", "raise the limit `values`"),
@@ -74,7 +73,7 @@ const ATTACKS: [(&str, &str); 48] = [
     ("tiff-huge-claim.tif", "raise the limit `values`"),
     ("tiff-imagej-channels.tif", "2 channels"),
     ("tiff-imagej-hidden.tif", "9 images, where its 1 pages make 1"),
-    ("tiff-jpeg-inside.tif", "ModernJPEG is unsupported"),
+    ("tiff-jpeg-inside.tif", "JPEG compression inside a TIFF is not supported; save it as PNG"),
     ("tiff-many-entries.tif", "failed to fill whole buffer"),
     ("tiff-many-strips.tif", "decoder limits exceeded"),
     ("tiff-old-lzw.tif", "invalid code in LZW stream"),
@@ -191,7 +190,7 @@ fn a_large_label_map_in_one_color_is_read() {
 #[test]
 fn opacity_is_a_channel_if_asked_for() {
     let limits = Limits::default();
-    let with = |name: &str| parse_png_with_opacity(&attack(name), &limits);
+    let with = |name: &str| parse_png_labels(&attack(name), &limits);
     let image = with("png-transparent.png").unwrap();
     assert!(matches!(image.shape[0], 2 | 4), "{:?}", image.shape);
     let Voxels::U8(values) = &image.voxels else { panic!("{:?}", image.voxels.kind()) };
@@ -199,7 +198,7 @@ fn opacity_is_a_channel_if_asked_for() {
     assert!(opacity.iter().any(|value| *value < 255) && opacity.contains(&255));
     assert!(with("png-turned.png").unwrap_err().to_string().contains("orientation 6"));
     let plain = encode_png(&self::image(Voxels::U8(vec![1, 2, 3, 4, 5, 6]), [3, 1, 1, 2])).unwrap();
-    assert_eq!(parse_png_with_opacity(&plain, &limits).unwrap(), parse_png(&plain, &limits).unwrap());
+    assert_eq!(parse_png_labels(&plain, &limits).unwrap(), parse_png(&plain, &limits).unwrap());
 }
 
 /// The same of TIFF, in which every page has its own.
@@ -221,18 +220,18 @@ fn opacity_of_a_tiff_is_a_channel_if_asked_for() {
     let clear = pages(&[[9, 8, 7, 255, 6, 5, 4, 0], [1, 2, 3, 255, 1, 2, 3, 255]]);
     assert!(parse_tiff(&clear, &limits).unwrap_err().to_string().contains("transparent pixels"));
     let values = vec![9, 6, 1, 1, 8, 5, 2, 2, 7, 4, 3, 3, 255, 0, 255, 255];
-    assert_eq!(parse_tiff_with_opacity(&clear, &limits).unwrap(), image(Voxels::U8(values), [4, 2, 1, 2]));
+    assert_eq!(parse_tiff_labels(&clear, &limits).unwrap(), image(Voxels::U8(values), [4, 2, 1, 2]));
     let opaque = pages(&[[9, 8, 7, 255, 6, 5, 4, 255]]);
     let colors = image(Voxels::U8(vec![9, 6, 8, 5, 7, 4]), [3, 1, 1, 2]);
-    assert_eq!(parse_tiff_with_opacity(&opaque, &limits).unwrap(), colors);
+    assert_eq!(parse_tiff_labels(&opaque, &limits).unwrap(), colors);
     let mut wide = std::io::Cursor::new(vec![]);
     let mut encoder = TiffEncoder::new(&mut wide).unwrap();
     let mut pixel = encoder.new_image::<RGBA16>(1, 1).unwrap();
     pixel.encoder().write_tag(Tag::ExtraSamples, unassociated).unwrap();
     pixel.write_data(&[1, 2, 3, 500]).unwrap();
-    let wide = parse_tiff_with_opacity(wide.get_ref(), &limits).unwrap();
+    let wide = parse_tiff_labels(wide.get_ref(), &limits).unwrap();
     assert_eq!(wide, image(Voxels::U16(vec![1, 2, 3, 500]), [4, 1, 1, 1]));
-    let turned = parse_tiff_with_opacity(&attack("tiff-turned.tif"), &limits).unwrap_err();
+    let turned = parse_tiff_labels(&attack("tiff-turned.tif"), &limits).unwrap_err();
     assert!(turned.to_string().contains("orientation"), "{turned}");
 }
 
@@ -256,7 +255,8 @@ fn packed_samples_keep_their_values() {
             encoder.set_palette(vec![7; 3 << depth as u8]);
             encoder.write_header().unwrap().write_image_data(packed).unwrap();
             let picture = image(Voxels::U8(expected.to_vec()), [1, 1, 2, width]);
-            assert_eq!(parse("x.png", &bytes).unwrap(), picture, "{color:?} {depth:?}");
+            let read = parse_png_labels(&bytes, &Limits::default()).unwrap();
+            assert_eq!(read, picture, "{color:?} {depth:?}");
         }
     }
 }

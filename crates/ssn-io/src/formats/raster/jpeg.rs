@@ -53,6 +53,9 @@ pub(crate) fn parse_jpeg_of(bytes: &[u8], lossless: bool, limits: &Limits) -> Re
             (PixelFormat::RGB24, CodingProcess::DctSequential | CodingProcess::DctProgressive) => {
                 (3, VoxelType::U8)
             }
+            (PixelFormat::CMYK32, _) => {
+                return Err(unsupported("a JPEG in CMYK colors", "save it in gray or RGB"));
+            }
             (format, process) => {
                 let what = format!("a JPEG of {format:?}, {process:?},");
                 return Err(unsupported(what, "save the picture in gray or RGB of 8 bit"));

@@ -1,7 +1,8 @@
 //! Pictures: PNG, JPEG and TIFF, decoded by the crates `png`, `jpeg-decoder` and `tiff`.
 //!
 //! Each reader gives the samples as the file stores them, `[c, d, h, w]`: one channel for gray, three for
-//! color, and the pages of a TIFF as depth. Nothing is stretched, inverted, turned or matched to a color
+//! color, and the pages of a TIFF as depth. A palette is replaced by its colors in an image, while its indices are the
+//! values of a label map, which `parse_png_labels` reads. Nothing is stretched, inverted, turned or matched to a color
 //! profile; where a file asks for that in a way that would change values or places, it is refused. Sizes that
 //! a header claims are checked against the limits and the length of the file before anything is decoded.
 //!
@@ -15,8 +16,8 @@ mod tiff;
 
 pub use jpeg::parse_jpeg;
 pub(crate) use jpeg::parse_jpeg_of;
-pub use png::{encode_png, parse_png, parse_png_with_opacity};
-pub use tiff::{encode_tiff, parse_tiff, parse_tiff_with_opacity};
+pub use png::{encode_png, parse_png, parse_png_labels};
+pub use tiff::{encode_tiff, parse_tiff, parse_tiff_labels};
 
 use crate::error::{Problem, refused};
 use crate::geometry::Geometry;
@@ -81,6 +82,17 @@ fn planes(pixels: Vec<u8>, channels: usize, samples: usize, size: usize) -> Resu
         }
     }
     Ok(out)
+}
+
+/// Rows of samples of fewer than 8 bit, the first in the highest bits, with a byte for each sample.
+fn unpack(rows: &[u8], bits: usize, width: usize) -> Vec<u8> {
+    let stride = (width * bits).div_ceil(8);
+    let mut out = Vec::with_capacity(rows.len() / stride * width);
+    for row in rows.chunks_exact(stride) {
+        let samples = row.iter().flat_map(|byte| (0..8 / bits).rev().map(move |i| byte >> (i * bits)));
+        out.extend(samples.take(width).map(|sample| sample & (u8::MAX >> (8 - bits))));
+    }
+    out
 }
 
 /// `[c, …]` as pixels `[…, c]`.

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use png::{BitDepth, ColorType, DecodeOptions, Decoder, DecodingError, Encoder, EncodingError};
 
-use super::{check_claim, check_exif, check_plain, interleave, planes, transparent, unsupported};
+use super::{check_claim, check_exif, check_plain, interleave, planes, transparent, unpack, unsupported};
 use crate::error::{Problem, catch_panic, refused};
 use crate::geometry::Geometry;
 use crate::limits::{Limits, at_a_time, check_left, memory_of};
@@ -17,24 +17,69 @@ const DEFLATE_RATIO: u64 = 1032;
 
 /// Reads a PNG file: gray as `[1, 1, h, w]`, color as `[3, 1, h, w]`, in `u8` or, of 16 bit, in `u16`.
 ///
-/// Samples keep their stored values: gray of 1, 2 or 4 bit is 0 … 1, 3 or 15 and not stretched to 255, and of
-/// a picture with a palette the *indices* are read, which in a label map are the labels. Opacity is dropped
+/// Samples keep their stored values: gray of 1, 2 or 4 bit is 0 … 1, 3 or 15 and not stretched to 255. A picture
+/// with a palette has its colors: gray if all colors of the palette are. Opacity is dropped
 /// where all pixels are opaque; other transparent pictures are refused, as are animations and pictures that ask
 /// to be turned. All checksums are verified, also of unused chunks; bytes after the last chunk are ignored.
 pub fn parse_png(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     limits.check_file_bytes(bytes.len() as u64)?;
-    catch_panic("the PNG file", || read(bytes, limits, false))
+    catch_panic("the PNG file", || match read(bytes, limits, false)? {
+        (image, None) => Ok(image),
+        (indices, Some(palette)) => palette.colors_of(&indices, bytes.len() as u64, limits),
+    })
 }
 
-/// The same, with opacity as one more channel where not all pixels are opaque: for masks that are drawn with it.
-pub fn parse_png_with_opacity(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
-    match parse_png(bytes, limits) {
-        Err(Problem::Unsupported { .. }) => catch_panic("the PNG file", || read(bytes, limits, true)),
+/// Reads a PNG file as a label map: like [`parse_png`], but a picture with a palette has its indices, and opacity is one
+/// more channel where not all pixels are opaque, for masks that are drawn with it.
+pub fn parse_png_labels(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
+    limits.check_file_bytes(bytes.len() as u64)?;
+    let read = |keep_opacity| catch_panic("the PNG file", || Ok(read(bytes, limits, keep_opacity)?.0));
+    match read(false) {
+        Err(Problem::Unsupported { .. }) => read(true),
         other => other,
     }
 }
 
-fn read(bytes: &[u8], limits: &Limits, keep_opacity: bool) -> Result<Image, Problem> {
+/// The colors of a picture that stores indices.
+struct Palette {
+    /// Red, green and blue.
+    colors: Vec<[u8; 3]>,
+    /// The opacity of the first colors; the others are opaque.
+    opacity: Vec<u8>,
+}
+
+impl Palette {
+    /// Returns the picture with one channel if all colors are gray, and three otherwise; `stored` is the size of its file.
+    fn colors_of(&self, indices: &Image, stored: u64, limits: &Limits) -> Result<Image, Problem> {
+        let is_gray = self.colors.iter().all(|[red, green, blue]| red == green && green == blue);
+        let [_, d, h, w] = indices.shape;
+        let shape = [if is_gray { 1 } else { 3 }, d, h, w];
+        let values = limits.check_values(&shape)? as u64;
+        // The indices are there twice.
+        let memory = memory_of(values, 1) + 2 * indices.voxels.len() as u64;
+        limits.check_memory(memory, stored)?;
+        check_left(at_a_time(memory))?;
+        let indices = indices.voxels.to_le_bytes();
+        let most = usize::from(indices.iter().copied().max().unwrap_or(0));
+        if most >= self.colors.len() {
+            let (found, allowed) = (format!("{most} of {}", self.colors.len()), "one that the palette has");
+            return Err(refused("the number of a color", found, allowed, "export the picture again"));
+        }
+        let is_opaque =
+            |index: &u8| self.opacity.get(usize::from(*index)).is_none_or(|&alpha| alpha == u8::MAX);
+        if !indices.iter().all(is_opaque) {
+            return Err(transparent());
+        }
+        let mut voxels = Vec::with_capacity(values as usize);
+        for channel in 0..shape[0] {
+            voxels.extend(indices.iter().map(|&index| self.colors[usize::from(index)][channel]));
+        }
+        Image::new(Voxels::U8(voxels), shape, Geometry::default(), limits)
+    }
+}
+
+/// Reads samples as they are stored, and the palette where they are indices.
+fn read(bytes: &[u8], limits: &Limits, keep_opacity: bool) -> Result<(Image, Option<Palette>), Problem> {
     let mut options = DecodeOptions::default();
     options.set_ignore_checksums(false);
     options.set_skip_ancillary_crc_failures(false);
@@ -82,18 +127,11 @@ fn read(bytes: &[u8], limits: &Limits, keep_opacity: bool) -> Result<Image, Prob
         (VoxelType::U8, values) => Voxels::U8(values),
         (_, values) => Voxels::from_bytes(kind, &values, ByteOrder::Big),
     };
-    Image::new(voxels, shape, Geometry::default(), limits)
-}
-
-/// Rows of samples of fewer than 8 bit, the first in the highest bits, with a byte for each sample.
-fn unpack(rows: &[u8], bits: usize, width: usize) -> Vec<u8> {
-    let stride = (width * bits).div_ceil(8);
-    let mut out = Vec::with_capacity(rows.len() / stride * width);
-    for row in rows.chunks_exact(stride) {
-        let samples = row.iter().flat_map(|byte| (0..8 / bits).rev().map(move |i| byte >> (i * bits)));
-        out.extend(samples.take(width).map(|sample| sample & (u8::MAX >> (8 - bits))));
-    }
-    out
+    let palette = (info.color_type == ColorType::Indexed).then(|| Palette {
+        colors: info.palette.as_deref().unwrap_or_default().as_chunks().0.to_vec(),
+        opacity: info.trns.as_deref().unwrap_or_default().to_vec(),
+    });
+    Ok((Image::new(voxels, shape, Geometry::default(), limits)?, palette))
 }
 
 fn damaged(error: DecodingError) -> Problem {
@@ -130,4 +168,44 @@ pub fn encode_png(image: &Image) -> Result<Vec<u8>, Problem> {
     writer.write_image_data(&data).map_err(failed)?;
     writer.finish().map_err(failed)?;
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A picture of 3 × 1 pixels with these numbers of colors.
+    fn indexed(colors: &[[u8; 3]], opacity: &[u8], numbers: [u8; 3]) -> Vec<u8> {
+        let mut bytes = vec![];
+        let mut encoder = Encoder::new(&mut bytes, 3, 1);
+        encoder.set_color(ColorType::Indexed);
+        encoder.set_palette(colors.concat());
+        encoder.set_trns(opacity.to_vec());
+        encoder.write_header().unwrap().write_image_data(&numbers).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn palettes_are_colors_in_images_and_numbers_in_labels() {
+        let limits = Limits::default();
+        let image = |values: &[u8], channels| {
+            let voxels = Voxels::U8(values.to_vec());
+            Image::new(voxels, [channels, 1, 1, 3], Geometry::default(), &limits).unwrap()
+        };
+        let colors = indexed(&[[1, 2, 3], [40, 50, 60]], &[], [1, 0, 1]);
+        assert_eq!(parse_png(&colors, &limits).unwrap(), image(&[40, 1, 40, 50, 2, 50, 60, 3, 60], 3));
+        assert_eq!(parse_png_labels(&colors, &limits).unwrap(), image(&[1, 0, 1], 1));
+        let gray = indexed(&[[9; 3], [200; 3]], &[], [1, 0, 1]);
+        assert_eq!(parse_png(&gray, &limits).unwrap(), image(&[200, 9, 200], 1));
+        // Only colors that occur count.
+        let clear = indexed(&[[9; 3], [200; 3], [7; 3]], &[255, 0], [2, 0, 2]);
+        assert_eq!(parse_png(&clear, &limits).unwrap(), image(&[7, 9, 7], 1));
+        let clear = indexed(&[[9; 3], [200; 3]], &[255, 0], [1, 0, 1]);
+        assert!(parse_png(&clear, &limits).unwrap_err().to_string().contains("transparent pixels"));
+        assert_eq!(parse_png_labels(&clear, &limits).unwrap(), image(&[1, 0, 1], 1));
+        let beyond = indexed(&[[9; 3], [200; 3]], &[], [1, 0, 2]);
+        let message = parse_png(&beyond, &limits).unwrap_err().to_string();
+        assert!(message.contains("the number of a color is 2 of 2"), "{message}");
+        assert_eq!(parse_png_labels(&beyond, &limits).unwrap(), image(&[1, 0, 2], 1));
+    }
 }

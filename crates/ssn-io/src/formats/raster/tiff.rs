@@ -10,7 +10,7 @@ use tiff::encoder::{TiffEncoder, TiffKind, colortype};
 use tiff::tags::{Tag, Type, ValueBuffer};
 use tiff::{ColorType, TiffError};
 
-use super::{check_claim, check_orientation, check_plain, interleave, planes, unsupported};
+use super::{check_claim, check_orientation, check_plain, interleave, planes, unpack, unsupported};
 use crate::error::{Problem, catch_panic, refused};
 use crate::geometry::Geometry;
 use crate::limits::{Limits, at_a_time, check_left, memory_of};
@@ -24,12 +24,17 @@ const CHUNK_BYTES: u64 = 96;
 const LARGE: usize = u32::MAX as usize - (1 << 24);
 const AGAIN: &str = "export the picture again";
 
+/// Values of the tag `PhotometricInterpretation`.
+const WHITE_IS_ZERO: u32 = 0;
+const PALETTE: u32 = 3;
+
 type Reader<'a> = Decoder<Cursor<&'a [u8]>>;
 
 /// Reads a TIFF or BigTIFF file in either byte order: its pages are the depth, `[c, d, h, w]`.
 ///
-/// Gray of 8 to 64 bit whole or floating-point numbers (half precision is widened to single, which is exact) and
-/// RGB of 8 or 16 bit, without compression or with LZW, deflate or PackBits. Samples keep their stored values.
+/// Gray of 8 to 64 bit whole or floating-point numbers (half precision is widened to single, which is exact), gray of
+/// 1, 2 or 4 bit, and RGB of 8 or 16 bit, without compression or with LZW, deflate or PackBits. Samples keep their stored
+/// values; of one bit, white is 1 whichever value stands for it.
 /// Opacity is dropped where all pixels are opaque. All pages must have the same size and type. Of LZW and
 /// PackBits, which have no checksums, it is only known that there are enough data.
 pub fn parse_tiff(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
@@ -37,8 +42,9 @@ pub fn parse_tiff(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     catch_panic("the TIFF file", || read(bytes, limits, false))
 }
 
-/// The same, with opacity as one more channel where not all pixels are opaque: for masks that are drawn with it.
-pub fn parse_tiff_with_opacity(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
+/// Reads a TIFF file as a label map: like [`parse_tiff`], but opacity is one more channel where not all pixels are
+/// opaque, for masks that are drawn with it.
+pub fn parse_tiff_labels(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     match parse_tiff(bytes, limits) {
         Err(Problem::Unsupported { .. }) => catch_panic("the TIFF file", || read(bytes, limits, true)),
         other => other,
@@ -76,24 +82,27 @@ fn read(bytes: &[u8], limits: &Limits, keep_opacity: bool) -> Result<Image, Prob
     }
     let shape @ [channels, _, h, w] = page.shape(depth);
     check_stack(&String::from_utf8_lossy(text.as_bytes()), depth, channels)?;
-    let length = h * w * page.samples * page.bytes;
-    check_left(at_a_time(memory_of((depth * length / page.bytes) as u64, page.kind.bytes())))?;
+    let length = h * page.row_bytes(w);
+    check_left(at_a_time(memory_of((depth * h * w * page.samples) as u64, page.kind.bytes())))?;
     let mut pixels = vec![0; depth * length];
     for (d, pixels) in pixels.chunks_exact_mut(length).enumerate() {
         decoder.seek_to_image(d).map_err(failed)?;
         decoder.read_image_bytes(pixels).map_err(failed)?;
         if decoder.image_buffer_layout().map_err(failed)?.planes > 1 {
-            let together = match page.bytes {
-                1 => interleave(pixels, page.samples),
+            let together = match page.bits {
+                8 => interleave(pixels, page.samples),
                 _ => interleave(pixels.as_chunks::<2>().0, page.samples).into_flattened(),
             };
             pixels.copy_from_slice(&together);
         }
     }
-    let values = planes(pixels, channels, page.samples, page.bytes)?;
-    let voxels = match (page.kind, page.bytes) {
+    if page.bits < 8 {
+        pixels = unpack(&pixels, page.bits, w);
+    }
+    let values = planes(pixels, channels, page.samples, page.bits.div_ceil(8))?;
+    let voxels = match (page.kind, page.bits) {
         (VoxelType::U8, _) => Voxels::U8(values),
-        (VoxelType::F32, 2) => {
+        (VoxelType::F32, 16) => {
             Voxels::F32(values.as_chunks().0.iter().map(|&half| f16::from_le_bytes(half).to_f32()).collect())
         }
         // The decoder gives values in the order of the machine.
@@ -111,8 +120,8 @@ struct Page {
     samples: usize,
     /// Samples that are kept.
     channels: usize,
-    /// Bytes of a stored sample.
-    bytes: usize,
+    /// Bits of a stored sample.
+    bits: usize,
     /// The type in memory: half precision is widened.
     kind: VoxelType,
 }
@@ -127,17 +136,25 @@ impl Page {
         if number(Tag::FillOrder, 1)? != 1 {
             return Err(unsupported("a TIFF with reversed bits (FillOrder 2)", AGAIN));
         }
-        if number(Tag::PhotometricInterpretation, 1)? == 0 {
+        check_compression(number(Tag::Compression, 1)?)?;
+        let interpretation = number(Tag::PhotometricInterpretation, 1)?;
+        if interpretation == PALETTE {
+            return Err(unsupported("a TIFF with a palette", "save it as PNG, or in gray or RGB"));
+        }
+        let (samples, predictor) = (number(Tag::SamplesPerPixel, 1)? as usize, number(Tag::Predictor, 1)?);
+        let alpha = matches!(number(Tag::ExtraSamples, 0)?, 1 | 2);
+        let color = decoder.colortype().map_err(failed)?;
+        // Of one bit, the decoder makes white 1.
+        if interpretation == WHITE_IS_ZERO && color.bit_depth() > 1 {
             let advice = "programs disagree on whether to invert it: save it with black as 0";
             return Err(unsupported("a TIFF in which 0 is white", advice));
         }
-        let samples = number(Tag::SamplesPerPixel, 1)? as usize;
-        let alpha = matches!(number(Tag::ExtraSamples, 0)?, 1 | 2);
-        let color = decoder.colortype().map_err(failed)?;
         let layout = decoder.image_buffer_layout().map_err(failed)?;
         let sample = layout.sample_type;
         let small = matches!((color.bit_depth(), sample), (8, Some(Sample::U8)) | (16, Some(Sample::U16)));
         let read = match (color, samples) {
+            // The decoder would undo a predictor by bytes.
+            (ColorType::Gray(1 | 2 | 4), 1) => sample == Some(Sample::U8) && predictor == 1,
             (ColorType::Gray(8 | 16 | 32 | 64), 1) => true,
             (ColorType::RGB(_), 3) => small,
             (ColorType::Multiband { .. }, 2) | (ColorType::RGBA(_), 4) => small && alpha,
@@ -145,7 +162,7 @@ impl Page {
         };
         let (true, Some(sample)) = (read, sample) else {
             let found = format!("{color:?} with {samples} samples of {sample:?}");
-            let allowed = "gray of 8 to 64 bit or RGB of 8 or 16, and at most one more sample for opacity";
+            let allowed = "gray of 1 to 64 bit or RGB of 8 or 16, and at most one more sample for opacity";
             return Err(refused("the color of the picture", found, allowed, "save it as one of these"));
         };
         // The decoder of version 0.11 panics on the tiles of the second channel.
@@ -153,16 +170,35 @@ impl Page {
             return Err(unsupported("a TIFF with tiles for each channel", "save the channels together"));
         }
         let (width, height) = decoder.dimensions().map_err(failed)?;
-        let bytes = usize::from(color.bit_depth() / 8);
+        let bits = usize::from(color.bit_depth());
         let channels = if keep_opacity || samples % 2 == 1 { samples } else { samples - 1 };
         let [width, height] = [width, height].map(|side| side as usize);
-        Ok(Self { width, height, samples, channels, bytes, kind: kind(sample) })
+        Ok(Self { width, height, samples, channels, bits, kind: kind(sample) })
+    }
+
+    /// Bytes of a stored row of a width.
+    fn row_bytes(&self, width: usize) -> usize {
+        (width * self.samples * self.bits).div_ceil(8)
     }
 
     /// The shape of so many pages.
     fn shape(&self, depth: usize) -> [usize; 4] {
         [self.channels, depth, self.height, self.width]
     }
+}
+
+/// Refuses compressions that the decoder does not read.
+fn check_compression(method: u32) -> Result<(), Problem> {
+    let name = match method {
+        1 | 5 | 8 | 32773 | 32946 => return Ok(()),
+        2..=4 => "fax",
+        6 | 7 => "JPEG",
+        33003..=33005 | 34712 => "JPEG 2000",
+        50000 | 34926 => "Zstandard",
+        other => &format!("number {other}"),
+    };
+    let advice = "save it as PNG, or as a TIFF without compression or with LZW or deflate";
+    Err(unsupported(format!("{name} compression inside a TIFF"), advice))
 }
 
 /// The type of stored values in memory.
@@ -198,19 +234,19 @@ fn check_data(
         true => [Tag::TileOffsets, Tag::TileByteCounts],
         false => [Tag::StripOffsets, Tag::StripByteCounts],
     };
-    let pixel = (page.samples * page.bytes) as u64;
     let (width, height) = decoder.chunk_dimensions();
+    let row = page.row_bytes(width as usize) as u64;
     // The values, a row of a tile with its copy, and the lists of strips or tiles.
     let chunks = decoder.image_ifd().find_entry(tags[0]).map_or(0, |entry| entry.count());
-    let memory = memory_of(values, page.kind.bytes()) + 2 * pixel * u64::from(width);
+    let memory = memory_of(values, page.kind.bytes()) + 2 * row;
     limits.check_memory(memory.saturating_add(chunks.saturating_mul(CHUNK_BYTES)), bytes.len() as u64)?;
     let mut list =
         |tag| decoder.find_tag_unsigned_vec::<u64>(tag).map(Option::unwrap_or_default).map_err(failed);
     let (starts, lengths) = (list(tags[0])?, list(tags[1])?);
     let needed = match tiled {
         // Tiles are padded to their size.
-        true => (u64::from(width) * u64::from(height)).saturating_mul(pixel * chunks),
-        false => (page.width * page.height) as u64 * pixel,
+        true => row.saturating_mul(u64::from(height)).saturating_mul(chunks),
+        false => (page.row_bytes(page.width) * page.height) as u64,
     };
     let stored = lengths.iter().fold(0, |sum: u64, &length| sum.saturating_add(length));
     let found = match decoder.find_tag_unsigned::<u16>(Tag::Compression).map_err(failed)? {
@@ -332,5 +368,55 @@ mod tests {
         let mut bytes = Cursor::new(vec![]);
         write(&image, TiffEncoder::new_big(&mut bytes).unwrap()).unwrap();
         assert_eq!(parse_tiff(bytes.get_ref(), &Limits::default()).unwrap(), image);
+    }
+
+    /// A TIFF file without compression, in several strips of two rows.
+    fn packed([w, h]: [u32; 2], bits: u32, interpretation: u32, rows: &[u8]) -> Vec<u8> {
+        let strip = (w * bits).div_ceil(8) * 2;
+        let lengths: Vec<u32> = rows.chunks(strip as usize).map(|rows| rows.len() as u32).collect();
+        let count = lengths.len() as u32;
+        let entries = [(256, 1, w), (257, 1, h), (258, 1, bits), (259, 1, 1), (262, 1, interpretation)];
+        let place = 8 + 2 + 9 * 12 + 4;
+        let lists = [(273, count, place), (277, 1, 1), (278, 1, 2), (279, count, place + 4 * count)];
+        let mut bytes = [&b"II*\0"[..], &8u32.to_le_bytes(), &9u16.to_le_bytes()].concat();
+        for (tag, count, value) in entries.into_iter().chain(lists) {
+            let tag: u16 = tag;
+            bytes.extend(tag.to_le_bytes());
+            bytes.extend(4u16.to_le_bytes());
+            bytes.extend([count, value].into_iter().flat_map(u32::to_le_bytes));
+        }
+        bytes.extend([0; 4]);
+        let starts = (0..count).map(|i| place + 8 * count + i * strip);
+        bytes.extend(starts.chain(lengths.iter().copied()).flat_map(u32::to_le_bytes));
+        bytes.extend(rows);
+        bytes
+    }
+
+    #[test]
+    fn masks_of_few_bits_are_read() {
+        let read = |size: [u32; 2], bits, interpretation, rows: &[u8]| {
+            let image = parse_tiff(&packed(size, bits, interpretation, rows), &Limits::default())?;
+            assert_eq!(image.shape, [1, 1, size[1] as usize, size[0] as usize]);
+            Ok::<_, Problem>(image.to_labels()?.data)
+        };
+        // The rest of a row fills up its last byte.
+        let rows = [0b1010_0000, 0b1011_1111, 0b0000_0001, 0b0000_0000, 0b1111_1111, 0b1000_0000];
+        let expected = [1, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1];
+        assert_eq!(read([9, 3], 1, 1, &rows).unwrap(), expected);
+        let inverted = expected.map(|bit| 1 - bit);
+        assert_eq!(read([9, 3], 1, 0, &rows).unwrap(), inverted, "white is 0");
+        assert_eq!(
+            read([3, 3], 2, 1, &[0b0001_1011, 0b1000_0000, 0xff]).unwrap(),
+            [0, 1, 2, 2, 0, 0, 3, 3, 3]
+        );
+        let four = [0x5f, 0xc0, 0x01, 0x20, 0xab, 0xcd];
+        assert_eq!(read([3, 3], 4, 1, &four).unwrap(), [5, 15, 12, 0, 1, 2, 10, 11, 12]);
+        for (bits, interpretation, expected) in [
+            (4, 0, "a TIFF in which 0 is white is not supported"),
+            (4, 3, "a TIFF with a palette is not supported"),
+        ] {
+            let message = read([3, 3], bits, interpretation, &four).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
     }
 }

@@ -17,10 +17,13 @@ pub fn cases() -> Vec<Case> {
         case("most-bits.png", png(side(most(6)), gray, BitDepth::One), READ),
         case("most-16.png", png(side(most(8)), gray, BitDepth::Sixteen), READ),
         case("most-opaque.png", opaque(most(18)), READ),
+        case("most-palette.png", palette(most(20)), READ),
+        case("much-palette.png", palette(most(6)), MEMORY),
         case("most-wide.png", png([WIDEST, 3], gray, BitDepth::Sixteen), READ),
         case("much.png", png(side(MUCH), gray, BitDepth::Eight), MEMORY),
         case("much-wide.png", png([WIDEST, 2], rgba, BitDepth::Sixteen), MEMORY),
         case("most-deflate.tif", deflated(side(most(6)), 8, 1), READ),
+        case("most-bits.tif", deflated(side(most(6)), 1, 1), READ),
         case("most-deflate-64.tif", deflated(side(most(20)), 64, 3), READ),
         case("most-deflate-half.tif", deflated(side(most(12)), 16, 3), READ),
         case("most-deflate-wide.tif", deflated([WIDEST, 1], 64, 3), READ),
@@ -40,6 +43,12 @@ fn png([width, height]: [usize; 2], color: ColorType, depth: BitDepth) -> Vec<u8
     encode_png([width, height], color, depth, &vec![0; row * height])
 }
 
+/// A picture whose numbers become three colors.
+fn palette(pixels: usize) -> Vec<u8> {
+    let size = [4000, pixels / 4000];
+    encode_png(size, ColorType::Indexed, BitDepth::Eight, &vec![0; size[0] * size[1]])
+}
+
 /// A picture with an alpha channel that is dropped.
 fn opaque(pixels: usize) -> Vec<u8> {
     let (width, height) = (4000, pixels / 4000);
@@ -55,6 +64,9 @@ fn encode_png([width, height]: [usize; 2], color: ColorType, depth: BitDepth, ro
     let mut encoder = png::Encoder::new(&mut bytes, width as u32, height as u32);
     encoder.set_color(color);
     encoder.set_depth(depth);
+    if color == ColorType::Indexed {
+        encoder.set_palette(vec![9, 1, 5]);
+    }
     encoder.write_header().unwrap().write_image_data(rows).unwrap();
     let mut text = b"tEXtComment\0".to_vec();
     text.resize(SIZE - bytes.len() - 8, b'x');
