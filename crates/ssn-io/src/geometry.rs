@@ -46,6 +46,9 @@ impl Default for Tolerance {
     }
 }
 
+/// Degrees by which axes may be turned against each other and still point the same way.
+const MOST_TURN: f64 = 1.0;
+
 /// One quantity in which two geometries differ.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
@@ -122,6 +125,52 @@ impl Geometry {
         self
     }
 
+    /// Returns `true` for what writers store if nobody sets a geometry: voxels of 1 mm at the origin, along the axes of RAS (nibabel
+    /// with an identity) or LPS (ITK).
+    pub fn is_unset(&self) -> bool {
+        *self == Self::default() || self.with_x_and_y_flipped() == Self::default()
+    }
+
+    /// Describes how the axes of `other` point another way than the axes of this grid, to follow "the voxels are".
+    ///
+    /// Returns `None` if they are within a degree of each other. Axes of a single voxel do not count.
+    ///
+    /// # Shapes
+    /// `size` `[d, h, w]` of both grids.
+    pub fn turn(&self, other: &Self, [d, h, w]: [usize; 3]) -> Option<String> {
+        let cosine = |a: usize, b: usize| -> f64 {
+            (0..3).map(|row| self.direction[row][a] * other.direction[row][b]).sum()
+        };
+        let axes = [("width", w), ("height", h), ("depth", d)];
+        let is_same = |axis: usize| cosine(axis, axis) >= MOST_TURN.to_radians().cos();
+        let turned: Vec<usize> = (0..3).filter(|&axis| axes[axis].1 > 1 && !is_same(axis)).collect();
+        let is_nearest = |axis: usize| (0..3).all(|b| cosine(axis, b).abs() <= cosine(axis, axis).abs());
+        if turned.is_empty() {
+            return None;
+        }
+        if !turned.iter().all(|&axis| is_nearest(axis)) {
+            return Some("stored along other axes".to_owned());
+        }
+        let mirrored = turned.iter().filter(|&&axis| cosine(axis, axis) < 0.0);
+        let mirrored: Vec<&str> = mirrored.map(|&axis| axes[axis].0).collect();
+        if !mirrored.is_empty() {
+            return Some(format!("mirrored along the {}", mirrored.join(" and the ")));
+        }
+        let smallest = turned.iter().map(|&axis| cosine(axis, axis)).fold(1.0, f64::min);
+        Some(format!("rotated by {:.1}°", smallest.acos().to_degrees()))
+    }
+
+    /// Returns where width, height and depth run to, each to the nearest of right and left, anterior and posterior, superior and
+    /// inferior, such as `RAS`.
+    pub fn orientation(&self) -> String {
+        let letter = |axis: usize| {
+            let column = self.direction.map(|row| row[axis]);
+            let along = (0..3).fold(0, |a, b| if column[b].abs() > column[a].abs() { b } else { a });
+            [['L', 'R'], ['P', 'A'], ['I', 'S']][along][usize::from(column[along] > 0.0)]
+        };
+        (0..3).map(letter).collect()
+    }
+
     /// In what two geometries differ beyond a tolerance; nothing if they are the same.
     pub fn differences(&self, other: &Self, tolerance: Tolerance) -> Option<Differences> {
         let mut found = vec![];
@@ -186,6 +235,28 @@ mod tests {
         assert_eq!(Geometry::from_affine(affine), None);
         affine[0][0] = f64::NAN;
         assert_eq!(Geometry::from_affine(affine), None);
+    }
+
+    #[test]
+    fn turned_axes_are_described() {
+        let turn = |a: Geometry, b: Geometry, size| a.turn(&b, size).unwrap_or_default();
+        let with = |change: fn(&mut [f64; 3])| {
+            let mut other = turned();
+            other.direction.iter_mut().for_each(change);
+            other
+        };
+        let cube = [2; 3];
+        assert_eq!(turn(turned(), Geometry { spacing: [9.0; 3], origin: [9.0; 3], ..turned() }, cube), "");
+        assert_eq!(turn(turned(), with(|row| row[1] = -row[1]), cube), "mirrored along the height");
+        let half_turn = with(|row| [row[0], row[2]] = [-row[0], -row[2]]);
+        assert_eq!(turn(turned(), half_turn, cube), "mirrored along the width and the depth");
+        assert_eq!(turn(turned(), half_turn, [1, 2, 2]), "mirrored along the width", "one slice");
+        assert_eq!(turn(turned(), with(|row| row.swap(0, 2)), cube), "stored along other axes");
+        let upright = Geometry { direction: with(|row| row[2] = -row[2]).direction, ..turned() };
+        assert_eq!(turn(Geometry::default(), upright, cube), "rotated by 36.9°");
+        assert_eq!((turned().orientation().as_str(), half_turn.orientation().as_str()), ("RAI", "LAS"));
+        let not_a_number = with(|row| row[0] = f64::NAN);
+        assert!(turned().turn(&not_a_number, cube).is_some());
     }
 
     #[test]

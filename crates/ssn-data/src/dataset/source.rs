@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ssn_io::limits::check_left;
 use ssn_io::{
-    FileError, Format, Geometry, Image, Limits, Problem, Tolerance, Volume, Voxels, files_of, open_file, read,
+    FileError, Format, Geometry, Limits, Problem, Tolerance, Volume, files_of, nifti, open_file, read,
 };
 
 use crate::dataset::{
     Case, CaseEntry, Dataset, Finding, FindingKind, LabelCoding, NamedLabels, PackedCase, Severity,
-    read_labels,
+    labels::read_label_image,
 };
 use crate::error::{DataError, Result as DataResult};
 use crate::parallel;
@@ -206,6 +206,8 @@ struct ReferenceGrid {
     path: PathBuf,
     shape: [usize; 3],
     geometry: Geometry,
+    /// Whether the file stores the geometry.
+    has_place: bool,
 }
 
 /// Whether a file is of a kind that has no geometry.
@@ -213,17 +215,9 @@ fn is_picture(path: &Path) -> bool {
     matches!(Format::of(path), Ok(Format::Png | Format::Jpeg | Format::Tiff | Format::Npy))
 }
 
-/// A picture in gray that was stored in color, as one channel; anything else as it is.
-fn gray(image: Image) -> Image {
-    let [channels, d, h, w] = image.shape;
-    let Voxels::U8(values) = &image.voxels else { return image };
-    let voxels = d * h * w;
-    let same = channels > 1 && values.chunks(voxels.max(1)).all(|channel| channel == &values[..voxels]);
-    if !same {
-        return image;
-    }
-    let first = values[..voxels].to_vec();
-    Image { voxels: Voxels::U8(first), shape: [1, d, h, w], ..image }
+/// Returns `true` if an image file stores a geometry; `source` is its NIfTI header.
+fn has_place(path: &Path, source: Option<&[u8]>) -> bool {
+    !is_picture(path) && source.is_none_or(nifti::has_geometry)
 }
 
 /// The center crop of `side` pixels along height and width; a shorter side stays as it is.
@@ -290,22 +284,6 @@ impl CaseReader<'_> {
         self.dataset.stored_channels.get(number).map_or("", String::as_str)
     }
 
-    fn read(&mut self, path: &Path) -> Option<Image> {
-        read(path, &Limits::default()).map_err(|error| self.findings.push(Finding::unreadable(error))).ok()
-    }
-
-    /// An image of one channel.
-    fn read_flat(&mut self, path: &Path, what: &str, advice: &'static str) -> Option<Image> {
-        let image = gray(self.read(path)?);
-        let channels = image.shape[0];
-        if channels == 1 {
-            return Some(image);
-        }
-        let reason = format!("the {what} has {channels} channels, but it must have 1");
-        self.error(path, FindingKind::SizeMismatch, reason, advice);
-        None
-    }
-
     fn of_files(&mut self, files: &CaseFiles) -> Option<Case> {
         let mut grid: Option<ReferenceGrid> = None;
         let (mut values, mut channels, mut header) = (vec![], 0, None);
@@ -323,6 +301,7 @@ impl CaseReader<'_> {
                     continue;
                 }
             };
+            let has_place = has_place(path, source.as_deref());
             if grid.is_none() {
                 header = source;
             }
@@ -330,7 +309,7 @@ impl CaseReader<'_> {
                 image.shape.swap(0, 1);
             }
             let image = center_crop(image, self.dataset.reading.center_crop);
-            if self.fits(&mut grid, path, &image) {
+            if self.fits(&mut grid, path, &image, has_place) {
                 self.check_finite(path, channels, &image.data, image.shape[0]);
                 channels += image.shape[0];
                 values.extend(image.data);
@@ -408,9 +387,14 @@ impl CaseReader<'_> {
     }
 
     fn labels(&mut self, path: &Path, grid: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
-        let labels = read_labels(path).map_err(|finding| self.findings.push(finding)).ok()?;
+        let read = || {
+            let image = read_label_image(path)?;
+            let labels = image.to_labels().map_err(|problem| Finding::unreadable(problem.in_file(path)))?;
+            Ok((labels, image.source))
+        };
+        let (labels, source) = read().map_err(|finding| self.findings.push(finding)).ok()?;
         let labels = center_crop(labels, self.dataset.reading.center_crop);
-        self.fits(grid, path, &labels).then_some(labels.data)
+        self.fits(grid, path, &labels, has_place(path, source.as_deref())).then_some(labels.data)
     }
 
     /// Replaces stored values by classes: by their names where they have names, else by the rule of the dataset.
@@ -453,9 +437,9 @@ impl CaseReader<'_> {
 
     /// The region of interest: what is above one half, for masks may be stored with a slope.
     fn mask(&mut self, path: &Path, grid: &mut Option<ReferenceGrid>) -> Option<Vec<u8>> {
-        let mask = self.read_flat(path, "mask", "store one value per voxel")?.to_f32();
-        let mask = center_crop(mask, self.dataset.reading.center_crop);
-        if !self.fits(grid, path, &mask) {
+        let image = read_label_image(path).map_err(|finding| self.findings.push(finding)).ok()?;
+        let mask = center_crop(image.to_f32(), self.dataset.reading.center_crop);
+        if !self.fits(grid, path, &mask, has_place(path, image.source.as_deref())) {
             return None;
         }
         let mask: Vec<u8> = mask.data.iter().map(|&x| u8::from(x > 0.5)).collect();
@@ -466,12 +450,19 @@ impl CaseReader<'_> {
         Some(mask)
     }
 
-    /// Whether an array has the grid of the others; the first one defines it.
-    fn fits<T>(&mut self, grid: &mut Option<ReferenceGrid>, path: &Path, volume: &Volume<T>) -> bool {
+    /// Returns `true` if an array has the size of the others of the case, the first of which defines the grid. Geometries that
+    /// differ are found, too.
+    fn fits<T>(
+        &mut self,
+        grid: &mut Option<ReferenceGrid>,
+        path: &Path,
+        volume: &Volume<T>,
+        has_place: bool,
+    ) -> bool {
         let [_, d, h, w] = volume.shape;
         let Some(grid) = grid else {
-            *grid =
-                Some(ReferenceGrid { path: path.to_owned(), shape: [d, h, w], geometry: volume.geometry });
+            let (path, geometry) = (path.to_owned(), volume.geometry);
+            *grid = Some(ReferenceGrid { path, shape: [d, h, w], geometry, has_place });
             return true;
         };
         if grid.shape != [d, h, w] {
@@ -485,8 +476,22 @@ impl CaseReader<'_> {
             self.error(path, FindingKind::SizeMismatch, reason, "resample one onto the grid of the other");
             return false;
         }
-        // Pictures have no geometry, so that one beside a volume says nothing.
-        if is_picture(path) || is_picture(&grid.path) {
+        // A file without a geometry may belong to any.
+        if !(has_place && grid.has_place) {
+            return true;
+        }
+        // A geometry that nobody set may be next to any array, so that a difference is no error.
+        let turn = grid.geometry.turn(&volume.geometry, grid.shape).filter(|_| !volume.geometry.is_unset());
+        if let Some(turn) = turn {
+            let [found, expected] = [volume.geometry, grid.geometry].map(|geometry| geometry.orientation());
+            let orientation = match found == expected {
+                true => String::new(),
+                false => format!(": width, height and depth run to {found}, but there to {expected}"),
+            };
+            let reason = format!("the voxels are {turn}, compared with {}{orientation}", grid.path.display());
+            let advice = "resample one onto the grid of the other; if the voxels match and only the header is wrong, save it with \
+                          the header of the other";
+            self.error(path, FindingKind::GeometryMismatch, reason, advice);
             return true;
         }
         if let Some(differences) = grid.geometry.differences(&volume.geometry, Tolerance::default()) {
@@ -511,8 +516,12 @@ impl CaseReader<'_> {
                 return None;
             }
         };
-        let grid =
-            ReferenceGrid { path: path.to_owned(), shape: record.shape, geometry: Geometry::default() };
+        let grid = ReferenceGrid {
+            path: path.to_owned(),
+            shape: record.shape,
+            geometry: Geometry::default(),
+            has_place: false,
+        };
         let voxels = record.shape.iter().product();
         let mut raters = vec![];
         let is_read = self.dataset.reading.labels != LabelPolicy::Ignored;
@@ -589,6 +598,10 @@ impl CaseReader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
+    use ssn_io::{Image, Voxels, write};
+
     use super::*;
 
     #[test]
@@ -597,5 +610,190 @@ mod tests {
         let part = center_crop(volume.clone(), Some(2));
         assert_eq!((part.shape, part.data), ([2, 1, 2, 2], vec![6, 7, 11, 12, 26, 27, 31, 32]));
         assert_eq!(center_crop(volume.clone(), Some(9)), volume);
+    }
+
+    /// A folder `images/` and one `labels/` with a case `a` of 2 × 3 × 4 voxels, whose labels have another geometry.
+    fn labels_at(image: Geometry, labels: Geometry) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, geometry) in [("images", image), ("labels", labels)] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+            let voxels = Voxels::U8((0..24).map(|i| if name == "images" { i } else { i % 2 }).collect());
+            let image = Image::new(voxels, [1, 2, 3, 4], geometry, &Limits::default()).unwrap();
+            write(&folder.path().join(name).join("a.nii"), &image).unwrap();
+        }
+        folder
+    }
+
+    /// The findings about the geometry of the labels, with their severity.
+    fn told(folder: &tempfile::TempDir) -> Vec<(Severity, String)> {
+        let dataset = Dataset::open(folder.path()).unwrap();
+        let (case, findings) = dataset.inspect(0);
+        assert_eq!(case.is_none(), findings.iter().any(|finding| finding.severity == Severity::Error));
+        assert_eq!(case.is_none(), dataset.load_raw(0).is_err());
+        let of_geometry =
+            findings.into_iter().filter(|finding| finding.kind == FindingKind::GeometryMismatch);
+        let path = folder.path().display().to_string();
+        of_geometry.map(|finding| (finding.severity, finding.reason.replace(&path, "FOLDER"))).collect()
+    }
+
+    /// Columns of a matrix as directions.
+    fn turned(columns: [[f64; 3]; 3]) -> Geometry {
+        let direction = [0, 1, 2].map(|row| columns.map(|column| column[row]));
+        Geometry { spacing: [0.7, 0.7, 2.0], origin: [-20.0, 5.0, 9.0], direction }
+    }
+
+    const X: [f64; 3] = [1.0, 0.0, 0.0];
+    const Y: [f64; 3] = [0.0, 1.0, 0.0];
+    const Z: [f64; 3] = [0.0, 0.0, 1.0];
+
+    #[test]
+    fn labels_with_turned_axes_are_an_error() {
+        let (s, c) = 5f64.to_radians().sin_cos();
+        for (labels, expected) in [
+            (
+                turned([[-1.0, 0.0, 0.0], Y, Z]),
+                "the voxels are mirrored along the width, compared with FOLDER/images/a.nii: width, height and depth run to \
+                 LAS, but there to RAS",
+            ),
+            (
+                turned([[-1.0, 0.0, 0.0], Y, [0.0, 0.0, -1.0]]),
+                "mirrored along the width and the depth, compared",
+            ),
+            (
+                turned([Y, X, Z]),
+                "the voxels are stored along other axes, compared with FOLDER/images/a.nii: width, height and depth run to \
+                 ARS, but there to RAS",
+            ),
+            (turned([[c, s, 0.0], [-s, c, 0.0], Z]), "the voxels are rotated by 5.0°, compared with"),
+        ] {
+            let found = told(&labels_at(turned([X, Y, Z]), labels));
+            assert!(
+                matches!(&found[..], [(Severity::Error, reason)] if reason.contains(expected)),
+                "{found:?}"
+            );
+        }
+        // An image whose geometry is that of a file without any.
+        let mirrored =
+            Geometry { direction: turned([[-1.0, 0.0, 0.0], Y, Z]).direction, ..Geometry::default() };
+        let found = told(&labels_at(Geometry::default(), mirrored));
+        assert!(matches!(found[..], [(Severity::Error, _)]), "{found:?}");
+    }
+
+    #[test]
+    fn moved_labels_are_a_warning() {
+        let (s, c) = 0.5f64.to_radians().sin_cos();
+        let image = turned([X, Y, Z]);
+        for labels in [
+            Geometry { origin: [0.0; 3], ..image },
+            Geometry { spacing: [1.0; 3], ..image },
+            turned([[c, s, 0.0], [-s, c, 0.0], Z]),
+        ] {
+            let found = told(&labels_at(image, labels));
+            assert!(matches!(found[..], [(Severity::Warning, _)]), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn labels_without_a_place_are_used() {
+        // What nibabel and SimpleITK write if nobody sets a geometry.
+        let image = turned([[-1.0, 0.0, 0.0], Y, Z]);
+        for labels in [Geometry::default(), Geometry::default().with_x_and_y_flipped()] {
+            let found = told(&labels_at(image, labels));
+            assert!(matches!(found[..], [(Severity::Warning, _)]), "{found:?}");
+        }
+        // NIfTI with neither sform nor qform.
+        let folder = labels_at(turned([X, Y, Z]), turned([X, Y, Z]));
+        for name in ["labels", "images"] {
+            let path = folder.path().join(name).join("a.nii");
+            let mut bytes = fs::read(&path).unwrap();
+            bytes[252..256].fill(0);
+            fs::write(&path, bytes).unwrap();
+            assert_eq!(told(&folder), [], "{name}");
+        }
+    }
+
+    #[test]
+    fn regions_and_channels_with_turned_axes_are_an_error() {
+        let folder = labels_at(turned([X, Y, Z]), turned([X, Y, Z]));
+        let voxels = Voxels::U8(vec![1; 24]);
+        let other = turned([X, [0.0, -1.0, 0.0], Z]);
+        let image = Image::new(voxels, [1, 2, 3, 4], other, &Limits::default()).unwrap();
+        write(&folder.path().join("other.nii"), &image).unwrap();
+        let (images, labels, other) = ("images/a.nii", "labels/a.nii", "other.nii");
+        for index in [
+            format!("id,flair,seg,sampling_mask\na,{images},{labels},{other}\n"),
+            format!("id,flair,t1,seg\na,{images},{other},{labels}\n"),
+        ] {
+            fs::write(folder.path().join("index.csv"), index).unwrap();
+            let found = told(&folder);
+            let is_told =
+                matches!(&found[..], [(Severity::Error, reason)] if reason.contains("along the height"));
+            assert!(is_told, "{found:?}");
+        }
+    }
+
+    /// A PNG file of 2 × 2 pixels with these colors and color numbers.
+    fn palette_png(colors: &[[u8; 3]], numbers: [u8; 4]) -> Vec<u8> {
+        let mut zlib = flate2::write::ZlibEncoder::new(vec![], flate2::Compression::fast());
+        zlib.write_all(&[0, numbers[0], numbers[1], 0, numbers[2], numbers[3]]).unwrap();
+        let header = [0, 0, 0, 2, 0, 0, 0, 2, 8, 3, 0, 0, 0];
+        let chunks = [
+            (b"IHDR", header.to_vec()),
+            (b"PLTE", colors.concat()),
+            (b"IDAT", zlib.finish().unwrap()),
+            (b"IEND", vec![]),
+        ];
+        let mut bytes = b"\x89PNG\r\n\x1a\n".to_vec();
+        for (kind, content) in chunks {
+            let mut sum = flate2::Crc::new();
+            sum.update(kind);
+            sum.update(&content);
+            bytes.extend((content.len() as u32).to_be_bytes());
+            bytes.extend_from_slice(kind);
+            bytes.extend(content);
+            bytes.extend(sum.sum().to_be_bytes());
+        }
+        bytes
+    }
+
+    #[test]
+    fn palettes_of_images_are_colors_and_of_labels_are_numbers() {
+        let folder = tempfile::tempdir().unwrap();
+        let save = |name: &str, colors: &[[u8; 3]], numbers: [u8; 4]| {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, palette_png(colors, numbers)).unwrap();
+            path
+        };
+        // The colors of VOC for its first classes.
+        let voc = [[0, 0, 0], [128, 0, 0], [0, 128, 0]];
+        save("labels/a.png", &voc, [0, 1, 2, 1]);
+        for (colors, expected) in [
+            (&[[9, 9, 9], [70, 70, 70], [200, 200, 200]], &[200.0, 70.0, 9.0, 200.0][..]),
+            (
+                &[[9, 1, 5], [70, 2, 6], [200, 3, 7]],
+                &[200.0, 70.0, 9.0, 200.0, 3.0, 2.0, 1.0, 3.0, 7.0, 6.0, 5.0, 7.0],
+            ),
+        ] {
+            let image = save("images/a.png", colors, [2, 1, 0, 2]);
+            let dataset = Dataset::open(folder.path()).unwrap();
+            let case = dataset.load_raw(0).unwrap();
+            assert_eq!((&case.image[..], &case.raters[..]), (expected, &[vec![0, 1, 2, 1]][..]));
+            assert_eq!(dataset.stored_channels.len(), expected.len() / 4);
+            assert_eq!(dataset.classes.len(), 3);
+            // Prediction takes the same channels.
+            let images = Dataset::of_images(&[image], &dataset.channels, &dataset.classes).unwrap();
+            assert_eq!(images.load_raw(0).unwrap().image, expected);
+        }
+        // A region of interest is what is not 0.
+        save("images/a.png", &[[5, 5, 5], [6, 6, 6]], [0, 1, 0, 1]);
+        save("mask.png", &voc, [0, 1, 1, 0]);
+        fs::write(
+            folder.path().join("index.csv"),
+            "id,image,seg,sampling_mask\na,images/a.png,labels/a.png,mask.png\n",
+        )
+        .unwrap();
+        let case = Dataset::open(folder.path()).unwrap().load_raw(0).unwrap();
+        assert_eq!((case.image, case.mask), (vec![5.0, 6.0, 5.0, 6.0], Some(vec![0, 1, 1, 0])));
     }
 }

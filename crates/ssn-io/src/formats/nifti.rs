@@ -107,6 +107,12 @@ pub fn parse_pair(header: &[u8], data: &[u8], limits: &Limits) -> Result<Image, 
     Ok(image(header, data))
 }
 
+/// Returns `false` if the header of an image, its [`source`](Image::source), has neither sform nor qform.
+pub fn has_geometry(header: &[u8]) -> bool {
+    RawHeader::read(header)
+        .is_ok_and(|raw| [Field::SFORM_CODE, Field::QFORM_CODE].iter().any(|code| raw.integer(*code, 0) > 0))
+}
+
 /// Everything before the data counts as header.
 fn check_header_bytes(found: u64, limits: &Limits) -> Result<(), Problem> {
     within("the size of the header with extensions", found, limits.header_bytes, "header_bytes")
