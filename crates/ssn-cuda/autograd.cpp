@@ -1,5 +1,6 @@
 // Nodes of libtorch's graph of gradients whose work is done in Rust.
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/jit/api/module.h>
 
 #include <cstring>
 #include <stdexcept>
@@ -33,12 +34,14 @@ void check(char* failure) {
 }
 
 struct Node : torch::autograd::Function<Node> {
-    static Tensor forward(AutogradContext* ctx, at::TensorList inputs, const Tensor& result, int64_t gradient,
+    // `result` is a pointer, not a tensor: autograd would take a tensor for another input and return a view of it, which
+    // the next operator could not change in place.
+    static Tensor forward(AutogradContext* ctx, at::TensorList inputs, const Tensor* result, int64_t gradient,
                           c10::intrusive_ptr<torch::CustomClassHolder> held) {
         ctx->saved_data["inputs"] = (int64_t)inputs.size();
         ctx->saved_data["gradient"] = gradient;
         ctx->saved_data["held"] = c10::IValue::make_capsule(std::move(held));
-        return result.view_as(result);
+        return *result;
     }
 
     static variable_list backward(AutogradContext* ctx, variable_list gradients) {
@@ -80,7 +83,7 @@ char* ssn_autograd_node(const Tensor* const* inputs, size_t count, const Tensor*
     return guarded([&] {
         std::vector<Tensor> all;
         for (size_t i = 0; i < count; i++) all.push_back(*inputs[i]);
-        *out = new Tensor(Node::apply(at::TensorList(all), *result, (int64_t)gradient,
+        *out = new Tensor(Node::apply(at::TensorList(all), result, (int64_t)gradient,
                                       c10::static_intrusive_pointer_cast<torch::CustomClassHolder>(held)));
     });
 }
@@ -99,6 +102,13 @@ char* ssn_autograd_norm_gradients(const Tensor* gradient, const Tensor* x, const
         auto [dx, dweight, dbias] = at::native_batch_norm_backward(*gradient, *x, *weight, *mean, *variance, std::nullopt,
                                                                    std::nullopt, false, eps, {true, true, true});
         out[0] = new Tensor(dx), out[1] = new Tensor(dweight), out[2] = new Tensor(dbias);
+    });
+}
+
+// Calls `take` with the name of each buffer of a TorchScript module and a new tensor that shares its memory.
+char* ssn_module_buffers(torch::jit::Module* module, void* state, void (*take)(void*, const char*, Tensor*)) {
+    return guarded([&] {
+        for (const auto& buffer : module->named_buffers()) take(state, buffer.name.c_str(), new Tensor(buffer.value));
     });
 }
 

@@ -146,11 +146,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A callback that shows progress, or nothing when `quiet`.
+/// Returns a callback that shows progress, or only warnings when `quiet`.
 pub fn show(quiet: bool) -> impl Fn(Progress<'_>) + Sync {
     let phases: Mutex<Phases> = Mutex::default();
     let is_terminal = terminal_width().is_some();
     move |event| {
+        if let Progress::Warning(line) = event {
+            return message(&format!("warning: {line}"));
+        }
         if quiet {
             return;
         }
@@ -178,7 +181,7 @@ pub fn show(quiet: bool) -> impl Fn(Progress<'_>) + Sync {
                     state.current = visible(what).into_owned();
                 }
             }
-            Progress::Message(line) => message(line),
+            Progress::Message(line) | Progress::Warning(line) => message(line),
             Progress::End { phase } => {
                 if let Some(place) = phases.shown.iter().position(|shown| shown.id == phase) {
                     phases.shown.remove(place).bar.finish_and_clear();

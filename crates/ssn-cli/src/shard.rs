@@ -1,12 +1,18 @@
-//! Which share of the cases this process works on: what `--shard` says, or else the launcher of parallel programs.
+//! The share of the cases that this process works on: that of `--shard`, or else that of a launcher of parallel programs.
 
 use ssn_data::{Launched, Shard, launched};
 
 use crate::exit::tell;
 
-/// The share that is asked for, or that of this process among those of a launcher, which is told unless `quiet`.
+/// Returns the share that is asked for, or that of this process among those of a launcher, which is reported unless
+/// `quiet`. The first process of a launcher waits for the others and reports for all.
 pub fn choose(asked: Option<Shard>, quiet: bool) -> Shard {
     asked.or_else(|| of_launcher(launched()?, quiet)).unwrap_or(Shard::WHOLE)
+}
+
+/// Returns `true` if this process prints the result as JSON: of those of a launcher, only the first does.
+pub fn prints_json(asked: Option<Shard>) -> bool {
+    asked.is_some() || launched().is_none_or(|launched| launched.rank == 0)
 }
 
 fn of_launcher(Launched { rank, size, .. }: Launched, quiet: bool) -> Option<Shard> {
@@ -17,5 +23,5 @@ fn of_launcher(Launched { rank, size, .. }: Launched, quiet: bool) -> Option<Sha
             rank + 1
         ));
     }
-    Some(shard)
+    Some(if rank == 0 { shard.that_waits() } else { shard })
 }

@@ -34,6 +34,8 @@ pub enum Progress<'a> {
     },
     /// A line for the user.
     Message(&'a str),
+    /// A warning that results may be wrong or incomplete. Quiet front ends show it too.
+    Warning(&'a str),
     /// A phase has ended.
     End {
         /// The phase.
@@ -101,6 +103,11 @@ impl<'a> Phase<'a> {
     pub fn message(&self, line: &str) {
         (self.report)(Progress::Message(line));
     }
+
+    /// Reports a warning.
+    pub fn warn(&self, line: &str) {
+        (self.report)(Progress::Warning(line));
+    }
 }
 
 impl Drop for Phase<'_> {
@@ -123,7 +130,7 @@ mod tests {
                 Progress::Begin { name, total, done, items, .. } => format!("{name} {done}/{total} {items}"),
                 Progress::Done { done, .. } => format!("done {done}"),
                 Progress::Current { what, .. } => what.to_owned(),
-                Progress::Message(line) => line.to_owned(),
+                Progress::Message(line) | Progress::Warning(line) => line.to_owned(),
                 Progress::End { .. } => "end".to_owned(),
             });
         };

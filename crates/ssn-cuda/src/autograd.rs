@@ -6,7 +6,7 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tch::{TchError, Tensor};
+use tch::{CModule, TchError, Tensor};
 use torch_sys::C_tensor;
 
 use crate::error::Result as CudaResult;
@@ -42,6 +42,11 @@ unsafe extern "C" {
         variance: *const C_tensor,
         eps: f64,
         out: *mut *mut C_tensor,
+    ) -> *mut c_char;
+    fn ssn_module_buffers(
+        module: *mut c_void,
+        state: *mut c_void,
+        take: extern "C" fn(*mut c_void, *const c_char, *mut C_tensor),
     ) -> *mut c_char;
     fn ssn_autograd_free(text: *mut c_char);
     fn ssn_autograd_text(text: *const c_char, length: usize) -> *mut c_char;
@@ -144,6 +149,26 @@ pub fn norm_gradients(
     Ok(out.map(|tensor| unsafe { Tensor::from_ptr(tensor) }))
 }
 
+/// Returns the buffers of a TorchScript module, such as the running statistics of its batch norm, by name; the bindings
+/// list its parameters only. The tensors share the module's memory.
+pub fn module_buffers(module: &CModule) -> Result<Vec<(String, Tensor)>, TchError> {
+    extern "C" fn take(state: *mut c_void, name: *const c_char, tensor: *mut C_tensor) {
+        // SAFETY: `state` is the vector below, `name` ends with 0, and the tensor is new and ours.
+        unsafe {
+            let found = &mut *state.cast::<Vec<(String, Tensor)>>();
+            found.push((CStr::from_ptr(name).to_string_lossy().into_owned(), Tensor::from_ptr(tensor)));
+        }
+    }
+    const { assert!(size_of::<CModule>() == size_of::<*mut c_void>()) };
+    let mut found = Vec::<(String, Tensor)>::new();
+    // SAFETY: a `CModule` is a pointer to the C++ module and nothing else, and lives during the call.
+    told(unsafe {
+        let module = std::ptr::from_ref(module).cast::<*mut c_void>().read();
+        ssn_module_buffers(module, std::ptr::from_mut(&mut found).cast(), take)
+    })?;
+    Ok(found)
+}
+
 /// A callback as the state that C++ holds and gives back to [`release`].
 fn boxed<F: ?Sized>(callback: Box<F>) -> *mut c_void {
     Box::into_raw(Box::new(callback)).cast()
@@ -213,6 +238,16 @@ mod tests {
         (c * Tensor::from_slice(&[1.0, 10.0])).sum(Kind::Double).backward();
         assert_eq!(Vec::<f64>::try_from(a.grad()).unwrap(), [3.0, 50.0]);
         assert_eq!(Vec::<f64>::try_from(b.grad()).unwrap(), [1.0, 20.0]);
+    }
+
+    #[test]
+    fn the_next_operator_may_work_in_place() {
+        let a = leaf(&[1.0, -2.0]);
+        let double = tch::no_grad(|| &a * 2.0);
+        let mut b = custom_function(&[&a], &double, |g| Ok(vec![g * 2.0])).unwrap().relu_();
+        b = b.f_mul_scalar(3.0).unwrap();
+        b.sum(Kind::Double).backward();
+        assert_eq!(Vec::<f64>::try_from(a.grad()).unwrap(), [6.0, 0.0]);
     }
 
     #[test]

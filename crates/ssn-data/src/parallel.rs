@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use std::{fmt, thread};
 
 use serde::Serialize;
@@ -158,7 +159,11 @@ pub struct Shard {
     /// From 1, as users count.
     number: usize,
     of: usize,
+    waits: bool,
 }
+
+/// The time between two looks at what other shards have done.
+const POLL: Duration = Duration::from_millis(300);
 
 /// Shards that have all of their cases, where others have not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -171,11 +176,16 @@ pub struct ShardProgress {
 
 impl Shard {
     /// All cases.
-    pub const WHOLE: Self = Self { number: 1, of: 1 };
+    pub const WHOLE: Self = Self { number: 1, of: 1, waits: false };
 
     /// Shard `number` of `of`, counted from 1; `None` if there is no such shard.
     pub fn new(number: usize, of: usize) -> Option<Self> {
-        (1..=of).contains(&number).then_some(Self { number, of })
+        (1..=of).contains(&number).then_some(Self { number, of, waits: false })
+    }
+
+    /// Makes this shard wait for all others once its own cases are done: its process reports the whole.
+    pub fn that_waits(self) -> Self {
+        Self { waits: true, ..self }
     }
 
     /// Whether these are all cases.
@@ -188,8 +198,20 @@ impl Shard {
         (self.number - 1..cases).step_by(self.of).collect()
     }
 
-    /// How many shards are finished; `None` if all are, or if this shard has all cases.
+    /// Returns how many shards are finished; `None` if all are, or if this shard has all cases.
+    ///
+    /// A shard [that waits](Self::that_waits) returns once all are.
     pub fn waiting(self, cases: usize, is_there: impl Fn(usize) -> bool) -> Option<ShardProgress> {
+        loop {
+            let unfinished = self.unfinished(cases, &is_there);
+            if unfinished.is_none() || !self.waits {
+                return unfinished;
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    fn unfinished(self, cases: usize, is_there: impl Fn(usize) -> bool) -> Option<ShardProgress> {
         let mut without = BTreeSet::new();
         for case in (0..cases).filter(|_| !self.is_whole()) {
             if !without.contains(&(case % self.of)) && !is_there(case) {

@@ -13,9 +13,13 @@ use crate::signals;
 pub fn run(config: &PredictConfig, global: &Global) -> Result<(), Failure> {
     let (stop, show) = (signals::stop_flag("tile")?, progress::show(global.quiet));
     let shard = shard::choose(config.shard, global.quiet);
+    let prints_json = shard::prints_json(config.shard);
     let config = PredictConfig { shard: Some(shard), ..config.clone() };
     let Predicted { model, made, kept, index, seconds, phases, .. } =
         predict(&config, Control { progress: &show, stop: &stop }).map_err(failure)?;
+    if global.json && !prints_json {
+        return Ok(());
+    }
     print(&if global.json {
         let mut json = json!({
             "predicted": made, "kept": kept, "index": index.as_ref().ok(), "seconds": seconds, "phases": phases

@@ -35,6 +35,11 @@ impl<'a> Control<'a> {
         (self.progress)(Progress::Message(line));
     }
 
+    /// Reports a warning, which `-q` does not hide.
+    pub(crate) fn warn(self, line: &str) {
+        (self.progress)(Progress::Warning(line));
+    }
+
     /// Begins a phase.
     pub(crate) fn phase(self, name: &'static str, total: usize, items: &'static str) -> Phase<'a> {
         Phase::new(self.progress, name, total, items)

@@ -85,8 +85,22 @@ impl From<TrainError> for Error {
                 _ => ErrorKind::Internal,
             },
         };
-        Self::new(kind, error)
+        match kind {
+            ErrorKind::Internal => Self::new(kind, of_libtorch(&error.to_string())),
+            _ => Self::new(kind, error),
+        }
     }
+}
+
+/// Returns the first sentence of an error of libtorch, without the C++ frames that follow, and what to do.
+fn of_libtorch(message: &str) -> String {
+    let frames =
+        ["\nException raised from", "\nframe #"].iter().filter_map(|begin| message.find(begin)).min();
+    let Some(frames) = frames else { return message.to_owned() };
+    let sentence = message[..frames].trim().trim_end_matches('.').replace("Internal torch error: ", "");
+    format!(
+        "{sentence}. This is a defect of the program: please report it with the command used; a run has the details in its log.txt"
+    )
 }
 
 /// The error for a panic, whose message was shown. The bindings to libtorch panic where memory does not suffice.
@@ -153,6 +167,20 @@ mod tests {
         );
         assert!(!failure.message.contains("PYTORCH"), "{}", failure.message);
         assert_eq!(of_panic(&"index out of bounds").kind, ErrorKind::Internal);
+    }
+
+    #[test]
+    fn frames_of_libtorch_are_left_out() {
+        let message = "Output 0 of CppNode is a view.\nException raised from check_inplace at VariableTypeUtils.h:73\nframe #0: c10";
+        let error = TrainError::from(tch::TchError::Torch(message.to_owned()));
+        assert!(error.to_string().contains("frame #0"));
+        let Error { kind, message } = error.into();
+        assert_eq!(kind, ErrorKind::Internal);
+        assert!(
+            message.starts_with("libtorch: Output 0 of CppNode is a view. This is a defect"),
+            "{message}"
+        );
+        assert!(!message.contains("frame"), "{message}");
     }
 
     #[test]

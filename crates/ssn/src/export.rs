@@ -112,5 +112,15 @@ fn metadata_of(import: &ImportConfig, model: &Model) -> Result<ModelMetadata> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let patch = [if depth == 1 { 1 } else { AUTHORS_PATCH }, AUTHORS_PATCH, AUTHORS_PATCH];
-    Ok(ModelMetadata { channels, classes, normalization, spacing: None, patch, provenance })
+    let (labels, training_images) = (None, vec![]);
+    Ok(ModelMetadata {
+        channels,
+        classes,
+        normalization,
+        spacing: None,
+        patch,
+        labels,
+        training_images,
+        provenance,
+    })
 }

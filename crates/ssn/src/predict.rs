@@ -1,6 +1,6 @@
 //! Predictions: the distribution of each case of a dataset, or of images, as files.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
@@ -12,9 +12,11 @@ use serde::Serialize;
 use ssn_core::{Phase, Steering};
 use ssn_cuda::DeviceProperties;
 use ssn_data::ShardProgress;
-use ssn_data::parallel::available_bytes;
+use ssn_data::parallel::{self, available_bytes};
 use ssn_data::text::hex;
-use ssn_data::{Case, Cases, DataConfig, Dataset, LabelPolicy, Shard, Split};
+use ssn_data::{
+    Case, Cases, DataConfig, Dataset, LabelCoding, LabelPolicy, LabelReading, Severity, Shard, Split,
+};
 use ssn_eval::{
     About, DistributionFile, ImagePaths, ModelId, Output, Part, PredictConfig, Predictions, StoredImage,
     StoredPrecision, ensemble_id, is_config, mixture, predict_labels, summarize,
@@ -24,7 +26,7 @@ use ssn_nn::weights::ModelMetadata;
 use ssn_nn::{Execution, Precision};
 use ssn_train::inference::tiles::TileConfig;
 use ssn_train::inference::{LatentSamples, Storage, Timing, WholeImageConfig};
-use ssn_train::run::{CONFIG, TrainedModel};
+use ssn_train::run::{CONFIG, TrainedModel, TrainingCases};
 
 use crate::control::Control;
 use crate::device::device;
@@ -78,11 +80,15 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
         |path: &PathBuf| TrainedModel::open(path, config.checkpoint, Execution::on(device, Precision::F32));
     let trained = open(&config.model)?;
     let others = config.ensemble.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-    check_ensemble(&trained, &others)?;
+    check_ensemble(&trained, &others, control)?;
     let ids: Vec<ModelId> = std::iter::once(&trained).chain(&others).map(TrainedModel::id).collect();
     let model = ensemble_id(&ids.iter().collect::<Vec<_>>());
     // The network itself stays on this thread.
     let known = Known { metadata: &trained.metadata, data: trained.data.as_ref() };
+    let training: Vec<(String, TrainingCases)> = std::iter::once(&trained)
+        .chain(&others)
+        .map(|model| (model.id().name, model.training.clone()))
+        .collect();
     let chosen = std::thread::scope(|scope| {
         let choosing = std::thread::Builder::new().spawn_scoped(scope, || choose(config, known, control));
         let Ok(choosing) = choosing else { return choose(config, known, control) };
@@ -90,9 +96,18 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
         choosing.join().unwrap_or_else(|panic| resume_unwind(panic))
     });
     let Chosen { dataset, cases, split, named, images, mut first } = chosen?;
+    let trained_on = trained_on(&dataset, &cases, &training, config.split, control)?;
+    let labels = known.labels();
     let dataset_name = named.display().to_string();
-    let about =
-        About { model: model.clone(), seed: 0, dataset: dataset_name, split, images, labels_only: false };
+    let about = About {
+        model: model.clone(),
+        seed: 0,
+        dataset: dataset_name,
+        split,
+        images,
+        labels,
+        labels_only: false,
+    };
     let folder = Predictions::create(&config.out, about)?;
 
     let own = shard.own(cases.len());
@@ -109,6 +124,7 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
         dataset: &dataset,
         folder: &folder,
         outputs: &outputs,
+        trained_on: &trained_on,
         needs_mask: trained.metadata.normalization.needs_mask(),
         phase: &phase,
         done: AtomicUsize::new(0),
@@ -181,6 +197,8 @@ struct CaseReader<'a> {
     dataset: &'a Dataset,
     folder: &'a Predictions,
     outputs: &'a [Output],
+    /// The places of cases that the model trained on.
+    trained_on: &'a BTreeSet<usize>,
     needs_mask: bool,
     phase: &'a Phase<'a>,
     /// Cases whose files are there.
@@ -209,7 +227,14 @@ impl CaseReader<'_> {
             return Ok(None);
         }
         if is_other && !config.overwrite {
-            phase.message(&format!("case {id} is predicted again: its image is another than before"));
+            return Err(Error::new(
+                ErrorKind::Usage,
+                format!(
+                    "{} has the prediction of another image that is also called {id}; choose another folder with --out, or \
+                     replace it with --overwrite",
+                    folder.root().display()
+                ),
+            ));
         }
         if is_other {
             folder.claim(std::iter::once(id.as_str()), self.outputs)?;
@@ -220,8 +245,8 @@ impl CaseReader<'_> {
             None => dataset.load_raw(index)?,
         };
         if case.mask.is_none() && self.needs_mask {
-            phase.message(&format!(
-                "warning: case {id} has no region of interest, but the network learned intensities that were \
+            phase.warn(&format!(
+                "case {id} has no region of interest, but the network learned intensities that were \
                  scaled inside one; put a mask beside the image"
             ));
         }
@@ -230,6 +255,7 @@ impl CaseReader<'_> {
         let image = image_sha256.map(|sha256| StoredImage {
             sha256,
             has_spacing: entry.has_geometry(),
+            trained_on: self.trained_on.contains(&index),
             label_values: stored_values(dataset),
             nifti_header: case.header.as_deref().map(hex),
         });
@@ -266,8 +292,58 @@ fn predict_case(
     Ok((mixture(&members, config.latent_samples.count)?, timing))
 }
 
+/// Returns the places of those cases that a member of the model trained on, unless they are asked for by `part`: an
+/// evaluation leaves them out.
+///
+/// # Errors
+/// An ensemble with such a case: members that trained on it would make it look better than new images do.
+fn trained_on(
+    dataset: &Dataset,
+    cases: &[usize],
+    members: &[(String, TrainingCases)],
+    part: Option<Part>,
+    control: Control<'_>,
+) -> Result<BTreeSet<usize>> {
+    if matches!(part, Some(Part::All | Part::Train)) {
+        return Ok(BTreeSet::new());
+    }
+    let member = |place: usize| {
+        let image = OnceCell::new();
+        let sha256 = || image.get_or_init(|| dataset.image_sha256(place).ok()).clone();
+        let id = &dataset.entries[place].id;
+        members.iter().position(|(_, training)| training.contain(&dataset.root, id, sha256))
+    };
+    let found = parallel::map(cases.len(), &parallel::unwatched, |number, _| member(cases[number]));
+    let found = cases.iter().zip(found).filter_map(|(&place, found)| Some((place, found.ok()??)));
+    let found: Vec<(usize, usize)> = found.collect();
+    let Some(&(_, first)) = found.first() else { return Ok(BTreeSet::new()) };
+    let (name, count) = (&members[first].0, format!("{} of {} cases", found.len(), cases.len()));
+    if members.len() > 1 {
+        return Err(Error::new(
+            ErrorKind::Usage,
+            format!(
+                "members of the ensemble trained on {count}, such as {name} on {}: their scores would say nothing about \
+                 new images. Predict cases that no member trained on; score each fold of a cross-validation with its own \
+                 run; or predict these all the same with --split all",
+                dataset.entries[found[0].0].id
+            ),
+        ));
+    }
+    control.warn(&format!(
+        "{name} trained on {count}; `ssn evaluate` leaves them out, unless they are predicted with --split all"
+    ));
+    Ok(found.into_iter().map(|(place, _)| place).collect())
+}
+
 /// Refuses members of an ensemble that take other images or know other classes.
-fn check_ensemble(first: &TrainedModel, others: &[TrainedModel]) -> Result<()> {
+fn check_ensemble(first: &TrainedModel, others: &[TrainedModel], control: Control<'_>) -> Result<()> {
+    let mut seen = BTreeSet::new();
+    for model in std::iter::once(first).chain(others) {
+        if !seen.insert(&model.sha256) {
+            control
+                .warn(&format!("{} is in the ensemble more than once, and counts as often", model.id().name));
+        }
+    }
     let taken = |model: &TrainedModel| (model.metadata.channels.clone(), model.metadata.classes.clone());
     match others.iter().find(|other| taken(other) != taken(first)) {
         None => Ok(()),
@@ -329,6 +405,13 @@ struct Known<'a> {
     data: Option<&'a DataConfig>,
 }
 
+impl Known<'_> {
+    /// Returns how it read labels in training.
+    fn labels(self) -> Option<LabelReading> {
+        self.data.map(DataConfig::label_reading).or_else(|| self.metadata.labels.clone())
+    }
+}
+
 /// The cases to predict.
 struct Chosen {
     /// Their dataset.
@@ -352,8 +435,10 @@ fn choose(config: &PredictConfig, trained: Known<'_>, control: Control<'_>) -> R
             let message = "a bundle has no dataset of its own; name a dataset, a config or images";
             return Err(Error::new(ErrorKind::Usage, message));
         }
-        ([], Some(data)) => divided(data, &config.model.join(CONFIG), config.split, control)?,
-        ([path], _) if is_config(path) => divided(&DataConfig::read(path)?, path, config.split, control)?,
+        ([], Some(data)) => divided(data, &config.model.join(CONFIG), config.split, trained, control)?,
+        ([path], _) if is_config(path) => {
+            divided(&DataConfig::read(path)?, path, config.split, trained, control)?
+        }
         (paths, _) => given(paths, config.split, trained, control)?,
     };
     check_channels(&chosen.dataset, trained, control)?;
@@ -371,10 +456,19 @@ fn choose(config: &PredictConfig, trained: Known<'_>, control: Control<'_>) -> R
 }
 
 /// A part of the dataset of a config: test if nothing else is asked for, or validation where there is no test.
-fn divided(data: &DataConfig, file: &Path, part: Option<Part>, control: Control<'_>) -> Result<Chosen> {
+fn divided(
+    data: &DataConfig,
+    file: &Path,
+    part: Option<Part>,
+    trained: Known<'_>,
+    control: Control<'_>,
+) -> Result<Chosen> {
     let dataset = data.open()?;
     let parts = data.split.parts(&dataset)?;
-    let dataset = dataset.with_labels(LabelPolicy::Ignored);
+    let mut dataset = dataset.with_labels(LabelPolicy::Ignored);
+    if data.coding().is_none() && dataset.reading.coding == LabelCoding::Plain {
+        dataset.reading.coding = trained.labels().map_or(LabelCoding::Plain, |labels| labels.coding);
+    }
     let part = part.unwrap_or_else(|| {
         if parts.contains(&Split::Test) || !parts.contains(&Split::Validation) {
             return Part::Test;
@@ -406,13 +500,18 @@ fn given(paths: &[PathBuf], part: Option<Part>, trained: Known<'_>, control: Con
     }
     let ModelMetadata { channels, classes, .. } = trained.metadata;
     let mut dataset = Dataset::of_images(paths, channels, classes)?.with_labels(LabelPolicy::Ignored);
-    if let Some(data) = trained.data {
-        dataset.reading.coding = data.coding().unwrap_or(dataset.reading.coding);
-        dataset.reading.invert = data.invert_labels;
+    if let Some(LabelReading { coding, invert, .. }) = trained.labels() {
+        if coding != LabelCoding::Plain {
+            dataset.reading.coding = coding;
+        }
+        dataset.reading.invert = invert;
     }
     let first = check_images(&dataset, trained)?;
     for finding in &dataset.findings {
-        control.message(&format!("{}: {}", finding.severity, finding.reason));
+        match finding.severity {
+            Severity::Note => control.message(&format!("note: {}", finding.reason)),
+            Severity::Warning | Severity::Error => control.warn(&finding.reason),
+        }
     }
     let named = absolute(paths.first().map_or(Path::new("."), PathBuf::as_path));
     let cases = (0..dataset.entries.len()).collect();

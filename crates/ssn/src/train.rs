@@ -17,6 +17,7 @@ use ssn_io::{Limits, read_bytes, write_atomically};
 use ssn_nn::backbones::BackboneConfig;
 use ssn_nn::communicator::{Communicator, is_root};
 use ssn_nn::{HeadConfig, ModelConfig};
+use ssn_train::TrainError;
 use ssn_train::checkpoint::BestValidation;
 use ssn_train::run::{
     Callback, ConfigSources, Override, ResolvedRun, Run, RunFolder, RunInputs, RunPreset, StopReason,
@@ -122,7 +123,8 @@ pub fn train_parallel(
         None => format!("trains on the CPU with {}", counted(tch::get_num_threads() as usize, "thread")),
     });
     let network = network(&resolved.model);
-    let mut run = Run::start(folder, resolved, device, ranks, &mut log)?;
+    let run = Run::start(folder, resolved, device, ranks, &mut log);
+    let mut run = run.map_err(|error| log.failed(error))?;
     if let Some(way) = run.all_reduce_backend() {
         log.tell(&format!("GPUs sum gradients through {way}"));
     }
@@ -136,10 +138,7 @@ pub fn train_parallel(
     // Opening and checking the dataset count as well.
     let limit = config.time_limit.map(|limit| limit.saturating_sub(begin.elapsed()));
     let ended = run.train(&loader, limit, &mut log);
-    let ended = ended.map_err(|error| {
-        log.write(&format!("failed: {error}"));
-        Error::from(error)
-    })?;
+    let ended = ended.map_err(|error| log.failed(error))?;
     let pace = run.throughput();
     if let Some(pace) = pace {
         log.tell(&pace.to_string());
@@ -231,7 +230,7 @@ fn fresh(config: &TrainConfig, control: Control<'_>, device: Device) -> Result<(
     let layers = layers(config, control)?;
     let run_config = layers.config()?;
     for sentence in layers.without_effect(&run_config) {
-        control.message(&format!("warning: {sentence}"));
+        control.warn(&sentence);
     }
     if let Some(precision) = run_config.training.precision {
         precision.check(device)?;
@@ -333,31 +332,32 @@ fn check_dataset(resolved: &ResolvedRun, bad_cases: BadCases, control: Control<'
     if report.errors == 0 {
         for finding in report.findings.iter().filter(|finding| finding.severity == Severity::Warning) {
             let place = finding.case.as_deref().unwrap_or("the dataset");
-            control.message(&format!("warning: {place}: {}", finding.reason));
+            control.warn(&format!("{place}: {}", finding.reason));
         }
         return Ok(vec![]);
     }
-    control.message(report.to_string().trim_end());
     let errors = || report.findings.iter().filter(|finding| finding.severity == Severity::Error);
     let bad: BTreeSet<String> = errors().filter_map(|finding| finding.case.clone()).collect();
     if errors().any(|finding| finding.kind == FindingKind::Memory) {
-        let message = "there is too little memory for files that are listed above; end other programs, or use a larger machine";
+        let message = format!(
+            "there is too little memory for some files; end other programs, or use a larger machine\n{}",
+            report.to_string().trim_end()
+        );
         return Err(Error::new(ErrorKind::OutOfMemory, message));
     }
     let is_of_cases =
         errors().all(|finding| finding.case.is_some() && finding.kind != FindingKind::DuplicateId);
     if bad_cases == BadCases::LeaveOut && is_of_cases && bad.len() < report.cases {
         let listed = bad.iter().cloned().collect::<Vec<_>>().join(", ");
-        control.message(&format!("left out of training, validation and test: {listed}"));
+        control.message(report.to_string().trim_end());
+        control.warn(&format!("left out of training, validation and test: {listed}"));
         return Ok(bad.into_iter().collect());
     }
-    let message = match is_of_cases {
-        true => {
-            "the dataset has problems, which are listed above; repair them, name the cases in data.exclude, or \
-                 train without them with --skip-check"
-        }
-        false => "the dataset has problems, which are listed above; repair them",
+    let advice = match is_of_cases {
+        true => "repair them, name the cases in data.exclude, or train without them with --skip-check",
+        false => "repair them",
     };
+    let message = format!("the dataset has problems; {advice}\n{}", report.to_string().trim_end());
     Err(Error::new(ErrorKind::ProblemsFound, message))
 }
 
@@ -507,6 +507,12 @@ impl<'a> RunLog<'a> {
             // In one write, so that a kill leaves no half of a line. The time is as `2026-11-15T08:00:00Z`.
             let _ = log.write_all(format!("{:.0} {}\n", Timestamp::now(), visible(line)).as_bytes());
         }
+    }
+
+    /// Writes an error to the log in full, and returns it for the user.
+    fn failed(&mut self, error: TrainError) -> Error {
+        self.write(&format!("failed: {error}"));
+        error.into()
     }
 
     /// Writes a line for the user and to the log.

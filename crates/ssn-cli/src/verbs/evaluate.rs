@@ -10,6 +10,9 @@ use crate::{progress, shard};
 pub fn run(args: &EvaluateArgs, global: &Global) -> Result<(), Failure> {
     let shard = shard::choose(args.shard, global.quiet);
     let evaluated = evaluate_shard(&args.config()?, shard, &progress::show(global.quiet))?;
+    if global.json && !shard::prints_json(args.shard) {
+        return Ok(());
+    }
     print(&match (evaluated, global.json) {
         (Ok(evaluated), true) => json(&evaluated.evaluation)?,
         (Ok(Evaluated { evaluation, cases_csv, .. }), false) => {

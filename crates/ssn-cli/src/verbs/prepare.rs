@@ -34,6 +34,9 @@ fn run_brats(args: &BratsArgs, global: &Global) -> Result<(), Failure> {
     drop(phase);
     let made = made?;
     let [train, validation, test] = made.parts;
+    if global.json && !shard::prints_json(args.shard) {
+        return Ok(());
+    }
     if global.json {
         let mut json = serde_json::json!({
             "out": args.out, "prepared": made.prepared, "kept": made.kept,

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use ssn_io::{Limits, read_bytes};
 
 use crate::dataset::{
-    Dataset, Finding, FindingKind, LabelCoding, Layout, MissingRater, Normalization, Preprocessing, Split,
-    SplitConfig,
+    Dataset, Finding, FindingKind, LabelCoding, LabelReading, Layout, MissingRater, Normalization,
+    Preprocessing, Split, SplitConfig,
 };
 use crate::error::{DataError, Result};
 use crate::layouts::DatasetOverrides;
@@ -157,6 +157,15 @@ impl DataConfig {
     pub fn coding(&self) -> Option<LabelCoding> {
         let values = self.label_values.clone().map(LabelCoding::Values);
         values.or(self.label_threshold.map(LabelCoding::Threshold))
+    }
+
+    /// Returns how the config says that labels are read.
+    pub fn label_reading(&self) -> LabelReading {
+        LabelReading {
+            coding: self.coding().unwrap_or_default(),
+            invert: self.invert_labels,
+            missing_rater: self.missing_rater,
+        }
     }
 
     /// The part of each case for a check, which goes on without a split: what is wrong with it joins the findings

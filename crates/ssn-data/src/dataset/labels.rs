@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_io::{Format, Image, Limits, Problem, Volume, Voxels, raster, read, read_bytes};
 
@@ -11,7 +12,7 @@ use crate::error::DataError;
 use crate::text::counted;
 
 /// The rule from stored values to classes 0, 1, …
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LabelCoding {
     /// The value is the class.
@@ -49,6 +50,16 @@ impl LabelCoding {
             Self::Plain => None,
             Self::Values(values) => Some(values.clone()),
             Self::Threshold(_) => Some(vec![0, u8::MAX]),
+        }
+    }
+
+    /// Describes the stored values of `classes` classes, such as `0, 2, 1`.
+    pub(crate) fn describe(&self, classes: usize) -> String {
+        let listed = |values: Vec<usize>| values.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+        match self {
+            Self::Plain => listed((0..classes).collect()),
+            Self::Values(values) => listed(values.iter().map(|&value| usize::from(value)).collect()),
+            Self::Threshold(threshold) => format!("values above {threshold}"),
         }
     }
 
@@ -181,6 +192,11 @@ impl LabelHistogram {
     /// Voxels with values from one to another.
     fn range(&self, first: u8, last: u8) -> u64 {
         self.counts[usize::from(first)..=usize::from(last)].iter().sum()
+    }
+
+    /// Returns the values that occur, in order.
+    pub(crate) fn values(&self) -> Vec<u8> {
+        (0..=u8::MAX).filter(|&value| self.counts[usize::from(value)] > 0).collect()
     }
 
     pub fn distinct(&self) -> usize {

@@ -1,6 +1,7 @@
 //! Datasets: one type for all layouts, and one for the cases, which are loaded one by one.
 
 mod finding;
+mod label_reading;
 mod labels;
 mod normalize;
 mod packed;
@@ -10,6 +11,7 @@ mod source;
 mod split;
 
 pub use finding::{Finding, FindingKind, Severity};
+pub use label_reading::LabelReading;
 pub use labels::{HALF, LabelCoding, LabelHistogram, MOST_CLASSES, is_lossy, read_label_map, read_labels};
 pub use normalize::{Normalization, extremes, looks_standardized};
 pub use packed::{PackedCase, PackedCases, PackedImage, PackedLabels};

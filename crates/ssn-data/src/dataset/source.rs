@@ -130,10 +130,11 @@ impl Dataset {
         Ok(hex(&digest.finalize()))
     }
 
-    /// The same with the labels of all raters.
-    pub fn case_sha256(&self, index: usize) -> DataResult<String> {
+    /// Returns the hash of [`Self::image_sha256`], and that of the image with the labels of all raters.
+    pub fn case_sha256(&self, index: usize) -> DataResult<[String; 2]> {
         let mut digest = Sha256::new();
         self.hash_image(index, &mut digest)?;
+        let image = hex(&digest.clone().finalize());
         let entry = &self.entries[index];
         for rater in &entry.files.raters {
             digest.update((rater.number as u64).to_le_bytes());
@@ -143,7 +144,7 @@ impl Dataset {
             let voxels = record.shape.iter().product();
             record.raters.iter().for_each(|labels| digest.update(labels.unpack(voxels)));
         }
-        Ok(hex(&digest.finalize()))
+        Ok([image, hex(&digest.finalize())])
     }
 
     /// Something that is the same as long as nobody wrote to the files of a case: their sizes, times and places on the disk. Nothing for a

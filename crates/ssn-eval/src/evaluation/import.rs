@@ -346,6 +346,7 @@ fn convert(
     let mean: Vec<f32> = mean.flat_map(|row| region.cut(row, case.shape)).map(stored_logarithm).collect();
     let image = StoredImage {
         sha256: dataset.image_sha256(files.index).unwrap_or_default(),
+        trained_on: false,
         has_spacing: entry.has_geometry(),
         label_values: None,
         nifti_header: case.header.as_deref().map(hex),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use ssn_core::LabelMap;
-use ssn_data::{Case, DataConfig, Dataset, DatasetOverrides, LabelPolicy, Split};
+use ssn_data::{Case, DataConfig, Dataset, DatasetOverrides, LabelPolicy, LabelReading, Split};
 use ssn_io::Tolerance;
 
 use crate::error::{EvalError, Result};
@@ -64,19 +64,25 @@ pub(crate) struct Plan {
     pub(crate) missing: Vec<String>,
     /// Predictions of cases of other parts.
     pub(crate) others: usize,
+    /// Predictions of cases that the model trained on, which are left out.
+    pub(crate) trained_on: usize,
     pub(crate) kind: Kind,
     pub(crate) classes: Vec<String>,
 }
 
 impl Plan {
     /// Opens the dataset, the one that is named or that of the predictions, and finds the case of every prediction.
-    pub(crate) fn new(predictions: &Predictions, data: Option<&Path>, part: Part) -> Result<Self> {
+    ///
+    /// Cases that the model trained on are left out, unless `with_trained`.
+    pub(crate) fn new(
+        predictions: &Predictions,
+        data: Option<&Path>,
+        part: Part,
+        with_trained: bool,
+    ) -> Result<Self> {
         let found = predictions.cases()?;
         let classes = found.first().map(|case| case.header.description.classes.clone()).unwrap_or_default();
-        let (dataset, parts) = match data {
-            Some(data) => open(data, part)?,
-            None => open_of(predictions.about(), &classes, part)?,
-        };
+        let (dataset, parts) = open_of(predictions.about(), data, &classes, part)?;
         check_classes(&dataset, &found)?;
         let places = places(&dataset);
         let unknown = found.iter().map(Found::id).filter(|id| !places.contains_key(id));
@@ -94,11 +100,24 @@ impl Plan {
         }
         let wanted = |index: usize| part.split().is_none_or(|split| parts.get(index) == Some(&split));
         let all = found.len();
-        let jobs: Vec<Job> = found
+        let mut jobs: Vec<Job> = found
             .into_iter()
             .map(|found| Job { index: places[found.id()], found })
             .filter(|job| wanted(job.index))
             .collect();
+        let others = all - jobs.len();
+        let is_left_out = |job: &Job| !with_trained && job.found.is_trained_on();
+        let left_out: BTreeSet<usize> =
+            jobs.iter().filter(|job| is_left_out(job)).map(|job| job.index).collect();
+        if left_out.len() == jobs.len() && !jobs.is_empty() {
+            return Err(EvalError::mismatch(format!(
+                "the model trained on all {} cases that {} has predictions of, so their scores would say nothing about \
+                 new images; predict other cases, or score these with --split all",
+                jobs.len(),
+                predictions.root().display()
+            )));
+        }
+        jobs.retain(|job| !is_left_out(job));
         let Some(Description { kind, classes, .. }) = jobs.first().map(|job| &job.found.header.description)
         else {
             return Err(EvalError::mismatch(format!(
@@ -110,11 +129,11 @@ impl Plan {
         let (kind, classes) = (*kind, classes.clone());
         let predicted: BTreeSet<usize> = jobs.iter().map(|job| job.index).collect();
         let missing = (0..dataset.entries.len())
-            .filter(|&index| wanted(index) && !predicted.contains(&index))
+            .filter(|index| wanted(*index) && !predicted.contains(index) && !left_out.contains(index))
             .map(|index| dataset.entries[index].id.clone())
             .collect();
-        let others = all - jobs.len();
-        Ok(Self { part: part.name(), jobs, missing, others, kind, classes, dataset })
+        let trained_on = left_out.len();
+        Ok(Self { part: part.name(), jobs, missing, others, trained_on, kind, classes, dataset })
     }
 }
 
@@ -123,32 +142,57 @@ pub fn places(dataset: &Dataset) -> BTreeMap<&str, usize> {
     dataset.entries.iter().enumerate().map(|(index, entry)| (entry.id.as_str(), index)).collect()
 }
 
-/// The dataset or the images that predictions with these classes are of, and the part of each case, as [`open`].
-pub fn open_of(about: &About, classes: &[String], part: Part) -> Result<(Dataset, Vec<Split>)> {
+/// Opens what predictions with these classes are compared with: `data`, or else the dataset or the images that they are
+/// of. Labels are read as the model read them, unless a config says otherwise. Returns the part of each case, as [`open`].
+pub fn open_of(
+    about: &About,
+    data: Option<&Path>,
+    classes: &[String],
+    part: Part,
+) -> Result<(Dataset, Vec<Split>)> {
+    let labels = about.labels.as_ref();
+    let known = labels.map(|labels| (classes, labels));
+    if let Some(data) = data {
+        return open(data, part, known);
+    }
     if about.labels_only {
         let path = Path::new(&about.dataset);
         return Ok((Dataset::of_labels(path, &DatasetOverrides::default())?, vec![]));
     }
     let Some(ImagePaths { paths, channels }) = &about.images else {
-        return open(Path::new(&about.dataset), part);
+        return open(Path::new(&about.dataset), part, known);
     };
     let mut dataset = Dataset::of_images(paths, channels, classes)?;
     dataset.reading.labels = LabelPolicy::Required;
+    dataset.read_labels_as(classes, labels);
     Ok((dataset, vec![]))
 }
 
-/// The dataset, and the part of each of its cases; no parts where all cases are asked for.
-pub fn open(data: &Path, part: Part) -> Result<(Dataset, Vec<Split>)> {
+/// Opens a dataset, and returns it with the part of each of its cases, or no parts if all cases are asked for.
+///
+/// `known` has the classes of a model and how it read labels; a config with a rule of its own wins.
+pub fn open(
+    data: &Path,
+    part: Part,
+    known: Option<(&[String], &LabelReading)>,
+) -> Result<(Dataset, Vec<Split>)> {
     let (dataset, parts) = if is_config(data) {
         let config = DataConfig::read(data)?;
-        let dataset = config.open()?;
+        let mut dataset = config.open()?;
+        if let Some((classes, labels)) = known.filter(|_| config.coding().is_none() && !config.invert_labels)
+        {
+            dataset.read_labels_as(classes, Some(labels));
+        }
         let parts = match part {
             Part::All => vec![],
             _ => config.split.parts(&dataset)?,
         };
         (dataset, parts)
     } else {
-        let dataset = Dataset::open(data)?;
+        let mut dataset = Dataset::open(data)?;
+        if let Some((classes, labels)) = known {
+            dataset.read_labels_as(classes, Some(labels));
+        }
         let given: Option<Vec<Split>> = dataset.entries.iter().map(|entry| entry.split).collect();
         let parts = match (part, given) {
             (Part::All, _) => vec![],

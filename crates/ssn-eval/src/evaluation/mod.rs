@@ -4,6 +4,7 @@
 mod import;
 mod matching;
 mod summary;
+mod swapped;
 mod verdict;
 
 use std::collections::BTreeSet;
@@ -15,7 +16,7 @@ use sha2::{Digest, Sha256};
 use ssn_core::{LabelMap, OnProgress, Phase, Progress};
 use ssn_data::parallel::{self, MemoryMeter, unwatched};
 use ssn_data::text::hex;
-use ssn_data::{Cases, Dataset, DatasetOverrides, Shard, ShardProgress};
+use ssn_data::{Cases, Dataset, DatasetOverrides, Severity, Shard, ShardProgress};
 use ssn_io::{Limits, read_bytes};
 
 pub use import::{OtherTool, import};
@@ -25,6 +26,7 @@ pub use matching::{Part, check_classes, load_with_image, open, open_of, places};
 pub use summary::{
     Evaluation, Figure, Observations, Scored, Settings, Unit, cases_csv, observations, raters_csv,
 };
+use swapped::swapped_classes;
 
 #[cfg(feature = "clap")]
 use crate::arguments::{bin_count, tolerance, weight};
@@ -78,7 +80,7 @@ pub struct EvaluateConfig {
     #[cfg_attr(feature = "clap", arg(long))]
     pub categorical: bool,
     /// The scale of all noise of samples of a distribution: less than 1 makes them more alike.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "T", default_value_t = 1.0, hide_default_value = true, value_parser = weight))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "T", default_value_t = 1.0, hide_default_value = true, allow_hyphen_values = true, value_parser = weight))]
     pub temperature: f32,
     /// Whether samples have the independent noise of voxels.
     #[cfg_attr(feature = "clap", arg(long = "no-diagonal-noise", action = clap::ArgAction::SetFalse))]
@@ -173,7 +175,7 @@ pub fn evaluate(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Eva
     let work = plan_work(config, progress)?;
     let all: Vec<usize> = (0..work.plan.jobs.len()).collect();
     let cases = work.score(&all, config.overwrite, progress)?;
-    work.finish(cases)
+    work.finish(cases, progress)
 }
 
 /// Scores the cases of a shard, and writes the files of the evaluation once all cases are scored.
@@ -188,7 +190,7 @@ pub fn evaluate_shard(
     let work = plan_work(config, progress)?;
     work.score(&shard.own(work.plan.jobs.len()), config.overwrite, progress)?;
     match work.collect(shard)? {
-        Ok(cases) => work.finish(cases).map(Ok),
+        Ok(cases) => work.finish(cases, progress).map(Ok),
         Err(waiting) => Ok(Err(waiting)),
     }
 }
@@ -209,7 +211,16 @@ fn plan_work(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Work> 
     let part = config.split.or(Part::from_name(&about.split)).unwrap_or(Part::Test);
     // Raters of another tool's files are those that the folder names.
     let data = config.data.as_deref().filter(|_| config.other.raters.is_none());
-    let plan = Plan::new(&predictions, data, part)?;
+    let plan = Plan::new(&predictions, data, part, config.split.is_some())?;
+    for finding in plan.dataset.findings.iter().filter(|finding| finding.severity == Severity::Warning) {
+        progress(Progress::Warning(&finding.reason));
+    }
+    if plan.trained_on > 0 {
+        progress(Progress::Warning(&format!(
+            "the model trained on {} of the cases: they are left out, and --split all scores them too",
+            plan.trained_on
+        )));
+    }
     let stored = plan.jobs.iter().map(|job| job.found.header.samples).min().unwrap_or(0);
     // Of samples that another tool drew, all count, and of those that a network drew, as many as there are.
     let is_usual = config.samples == DEFAULT_SAMPLES && stored < DEFAULT_SAMPLES;
@@ -254,7 +265,7 @@ fn convert(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Predicti
     let labels_only = config.other.raters.is_some() && !Dataset::is_recognized(path);
     let dataset = match labels_only {
         true => Dataset::of_labels(path, &DatasetOverrides::default())?,
-        false => open(path, part)?.0,
+        false => open(path, part, None)?.0,
     };
     let raters = (0..dataset.entries.len()).map(|index| dataset.rater_count(index)).collect::<BTreeSet<_>>();
     let raters: Vec<String> = raters.iter().map(usize::to_string).collect();
@@ -270,6 +281,7 @@ fn convert(config: &EvaluateConfig, progress: OnProgress<'_>) -> Result<Predicti
         dataset: path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string(),
         split: part.name().to_owned(),
         images: None,
+        labels: None,
         labels_only,
     };
     import(&config.other, &dataset, about, &config.predictions, config.overwrite, progress)
@@ -379,9 +391,12 @@ impl Work {
         })
     }
 
-    fn finish(self, cases: Vec<Scored>) -> Result<Evaluated> {
+    fn finish(self, cases: Vec<Scored>, progress: OnProgress<'_>) -> Result<Evaluated> {
         let Self { plan, settings, folder } = self;
-        let evaluation = Evaluation::new(settings, &cases, plan.missing)?;
+        let swapped = swapped_classes(&plan, &cases)?;
+        swapped.iter().for_each(|sentence| progress(Progress::Warning(sentence)));
+        let mut evaluation = Evaluation::new(settings, &cases, plan.missing)?;
+        evaluation.verdict.splice(0..0, swapped);
         folder.write(&evaluation, &cases)?;
         Ok(Evaluated { evaluation, cases, cases_csv: folder.cases_csv() })
     }

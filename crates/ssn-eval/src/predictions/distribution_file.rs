@@ -90,6 +90,9 @@ pub struct StoredImage {
     pub sha256: String,
     /// Whether the files say how far voxels are apart; pictures do not.
     pub has_spacing: bool,
+    /// Whether the model trained on the image, though nobody asked for cases of the training set. An evaluation leaves it out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trained_on: bool,
     /// The values that the dataset stores classes by, where they are not their numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_values: Option<Vec<u8>>,

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use ssn_data::nearest;
 use ssn_data::text::{csv_text, hex, listed, natural_order};
+use ssn_data::{LabelReading, nearest};
 use ssn_io::{Limits, OWN_FILES, read_bytes, write_atomically};
 
 use super::distribution_file::{DistributionFile, Header, ModelId};
@@ -36,6 +36,9 @@ pub struct About {
     /// Images that were named by themselves, instead of a dataset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<ImagePaths>,
+    /// How the model read labels in training, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<LabelReading>,
     /// Whether the dataset are label maps of raters without images.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub labels_only: bool,
@@ -79,6 +82,11 @@ impl Found {
     /// The id of the case.
     pub fn id(&self) -> &str {
         &self.header.description.case
+    }
+
+    /// Returns `true` if the model trained on the image, though nobody asked for cases of the training set.
+    pub fn is_trained_on(&self) -> bool {
+        self.header.description.image.as_ref().is_some_and(|image| image.trained_on)
     }
 }
 
@@ -279,9 +287,17 @@ impl Predictions {
 /// Why what is asked for cannot go into a folder that is there.
 fn difference(there: &About, asked: &About) -> Option<String> {
     if there.model.sha256 != asked.model.sha256 {
+        let of = |model: &ModelId| match there.model.name == asked.model.name {
+            // As after training again.
+            true => {
+                format!("{:?} with the SHA-256 {}…", model.name, model.sha256.get(..8).unwrap_or_default())
+            }
+            false => format!("{:?}", model.name),
+        };
         return Some(format!(
-            "it holds predictions of another model ({:?}, not {:?})",
-            there.model.name, asked.model.name
+            "it holds predictions of another model ({}, not {})",
+            of(&there.model),
+            of(&asked.model)
         ));
     }
     let settings = [

@@ -58,7 +58,8 @@ impl Material {
                 predictions.root().display()
             )));
         }
-        let (found, dataset, note) = match Plan::new(&predictions, data, Part::All) {
+        let with_trained = found.iter().all(Found::is_trained_on);
+        let (found, dataset, note) = match Plan::new(&predictions, data, Part::All, with_trained) {
             Ok(Plan { dataset, jobs, .. }) => {
                 let (found, places) = jobs.into_iter().map(|Job { found, index }| (found, index)).unzip();
                 (found, Some((dataset.with_labels(LabelPolicy::Optional), places)), None)

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssn_core::random::derive_seed;
 use tch::{CModule, Kind, Tensor};
 
 use crate::error::{NnError, Result};
 use crate::layers::Mode;
-use crate::parameters::{Role, Scope};
+use crate::parameters::{Role, Scope, SharedStep};
+use crate::random::DROPOUT;
 use crate::space;
 
 /// The settings of a TorchScript backbone.
@@ -29,6 +31,8 @@ pub struct TorchScript {
     module: RefCell<CModule>,
     /// The type of its numbers, which its input must have.
     kind: Kind,
+    /// Seeds its dropout.
+    step: SharedStep,
     config: TorchScriptConfig,
 }
 
@@ -55,12 +59,18 @@ impl TorchScript {
             kind = tensor.kind();
             let _ = scope.register(&name, tensor, role)?;
         }
+        // Running statistics; counters of batches are the same on all ranks.
+        for (name, tensor) in ssn_cuda::autograd::module_buffers(&module)? {
+            if tensor.kind() == kind {
+                let _ = scope.register(&name, tensor, Role::Buffer)?;
+            }
+        }
         if !trained {
             return Err(
                 config.problem("it has no parameters that can be trained; export it without freezing it")
             );
         }
-        Ok(Self { module: RefCell::new(module), kind, config: config.clone() })
+        Ok(Self { module: RefCell::new(module), kind, step: scope.step(), config: config.clone() })
     }
 
     /// The network with its present parameters and statistics, as a TorchScript file.
@@ -79,7 +89,13 @@ impl TorchScript {
     pub fn forward(&self, image: &Tensor, mode: Mode) -> Result<Tensor> {
         let mut module = self.module.borrow_mut();
         match mode {
-            Mode::Training => module.f_set_train()?,
+            Mode::Training => {
+                module.f_set_train()?;
+                // Its dropout draws from libtorch's own generators: a step draws the same noise in every run, and a
+                // resumed run needs no state of them.
+                let (seed, first) = self.step.dropout();
+                tch::manual_seed(derive_seed(seed, DROPOUT, first as u64) as i64);
+            }
             Mode::Evaluation => module.f_set_eval()?,
         }
         let planar = space::spatial(image)?[0] == 1;

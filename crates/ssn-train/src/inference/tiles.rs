@@ -27,12 +27,15 @@ pub struct TileConfig {
     pub voxels_at_once: usize,
     /// The part of a tile along each axis that it shares at least with the next, for padded networks.
     pub overlap: f64,
+    /// A size of which the network accepts every multiple, if it does not say itself which it accepts; as a rule that of
+    /// the patches of training.
+    pub unit: Option<[usize; 3]>,
 }
 
 impl Default for TileConfig {
     /// 64³ or 512² voxels at once. In single precision the paper's U-Net needs 3 kB for each, its DeepMedic 6 kB.
     fn default() -> Self {
-        Self { tile: None, voxels_at_once: 1 << 18, overlap: 0.5 }
+        Self { tile: None, voxels_at_once: 1 << 18, overlap: 0.5, unit: None }
     }
 }
 
@@ -104,7 +107,7 @@ impl Tiles {
             }
             ConvPadding::Same(unit) => {
                 // A network that does not say which sizes it accepts surely accepts that of the tile.
-                let unit = unit.map(from_torch).or(config.tile).unwrap_or([1; 3]);
+                let unit = unit.map(from_torch).or(config.tile).or(config.unit).unwrap_or([1; 3]);
                 let tile = config.tile_size(image, unit);
                 let overlapping = |axis| overlapping(image[axis], tile[axis], config.overlap, wanted(axis));
                 (tile, [0, 1, 2].map(overlapping))
@@ -296,6 +299,12 @@ mod tests {
     fn foreign_networks_get_the_size_they_know() {
         assert_eq!(tiles([1, 100, 20], &foreign(), with_tile([1, 48, 48])).output, [1, 48, 48]);
         assert_eq!(tiles([1, 100, 21], &foreign(), TileConfig::default()).output, [1, 100, 21]);
+        let of_patches = TileConfig { unit: Some([1, 48, 48]), ..TileConfig::default() };
+        assert_eq!(tiles([1, 100, 20], &foreign(), of_patches).output, [1, 144, 48]);
+        assert_eq!(
+            tiles([1, 100, 20], &unet(), of_patches).output,
+            tiles([1, 100, 20], &unet(), TileConfig::default()).output
+        );
     }
 
     #[test]
@@ -328,7 +337,8 @@ mod tests {
             by_budget in any::<bool>(),
             network in 0..3usize,
         ) {
-            let config = TileConfig { tile: (!by_budget).then_some(tile), overlap, voxels_at_once };
+            let unit = (network == 1).then_some([1, 8, 8]);
+            let config = TileConfig { tile: (!by_budget).then_some(tile), overlap, voxels_at_once, unit };
             let backbone = [deepmedic(), unet(), foreign()][network].clone();
             let mut region = Region { start: [0; 3], size: image };
             if !whole {

@@ -198,6 +198,9 @@ impl RunConfig {
                 let ema = self.training.ema;
                 let expected = "0 with a TorchScript backbone, whose buffers have no average";
                 require(ema == 0 || !is_foreign, "training.ema", ema, expected)?;
+                let always = self.training.sync_batch_norm == SyncBatchNorm::Always;
+                let expected = "\"auto\" or \"never\" with a TorchScript backbone, whose batch norm sees only the items of its rank";
+                require(!(always && is_foreign), "training.sync_batch_norm", "\"always\"", expected)?;
                 backbone.check()?;
                 Ok(head.check_levels(backbone.unet_levels())?)
             }
@@ -267,9 +270,11 @@ impl RunConfig {
         }
     }
 
-    /// Whether batch norm has statistics of whole batches where so many ranks share them.
+    /// Whether batch norm has statistics of whole batches where so many ranks share them. Inside a TorchScript network, it
+    /// never has.
     pub fn syncs_batch_norm(&self, ranks: usize) -> bool {
-        self.training.sync_batch_norm.is_synced(self.batches.batch_size, ranks)
+        let is_foreign = matches!(self.model.backbone, Some(BackboneConfig::Torchscript(_)));
+        !is_foreign && self.training.sync_batch_norm.is_synced(self.batches.batch_size, ranks)
     }
 
     /// The settings of batches, with their random changes.

@@ -227,6 +227,11 @@ impl RunFolder {
         SplitFile::of_parts(&dataset.entries, &resolved.parts, method).write(&self.path.join(SPLIT))?;
         let mut config = resolved.config.clone();
         config.data.path = fs::canonicalize(&config.data.path).unwrap_or(config.data.path);
+        if let Some(BackboneConfig::Torchscript(network)) = &mut config.model.backbone
+            && let Ok(path) = fs::canonicalize(&network.torchscript)
+        {
+            network.torchscript = path;
+        }
         config.data.split.file = SPLIT.into();
         config.data.split.folds = None;
         let path = self.path.join(CONFIG);

@@ -1,6 +1,7 @@
-//! What a run learns from: a hash of every case, by which a run that goes on notices that its dataset changed.
+//! Hashes of the cases that a run learns from. A resumed run notices by them that its dataset changed, and predictions
+//! that an image was among those for training.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,9 @@ pub struct RunInputs {
 struct CaseInput {
     /// Of image and labels.
     sha256: String,
+    /// Of the image.
+    #[serde(default)]
+    image: String,
     /// What tells without reading the files that nobody wrote to them.
     stamp: Option<String>,
 }
@@ -53,10 +57,14 @@ impl RunInputs {
                 return Ok(None);
             }
             let stamp = dataset.case_stamp(index);
-            let same =
-                known.get(&dataset.entries[index].id).filter(|known| stamp.is_some() && known.stamp == stamp);
-            let sha256 = same.map_or_else(|| dataset.case_sha256(index), |known| Ok(known.sha256.clone()))?;
-            Ok(Some(CaseInput { sha256, stamp }))
+            let known = known.get(&dataset.entries[index].id);
+            let is_same =
+                |known: &&CaseInput| stamp.is_some() && known.stamp == stamp && !known.image.is_empty();
+            let [image, sha256] = match known.filter(is_same) {
+                Some(known) => [known.image.clone(), known.sha256.clone()],
+                None => dataset.case_sha256(index)?,
+            };
+            Ok(Some(CaseInput { sha256, image, stamp }))
         };
         let inputs = parallel::map(used.len(), progress, |number, meter| {
             meter.saw_all(BYTES_OF_CASE);
@@ -66,6 +74,13 @@ impl RunInputs {
         let inputs: Vec<CaseInput> = inputs.into_iter().collect::<Option<_>>().ok_or(TrainError::Stopped)?;
         let ids = used.iter().map(|&index| dataset.entries[index].id.clone());
         Ok(Self { cases: ids.zip(inputs).collect() })
+    }
+
+    /// Returns the hashes of the images of those of a run's cases that are in `ids`.
+    pub(super) fn images(run: &Path, ids: &BTreeSet<String>) -> BTreeSet<String> {
+        let cases = Self::read(&run.join(INPUTS)).map_or(BTreeMap::new(), |inputs| inputs.cases);
+        let of_ids = cases.into_iter().filter(|(id, case)| ids.contains(id) && !case.image.is_empty());
+        of_ids.map(|(_, case)| case.image).collect()
     }
 
     fn read(path: &Path) -> Result<Self, String> {
@@ -125,7 +140,7 @@ mod tests {
     use super::*;
 
     fn inputs(cases: &[(&str, &str)]) -> RunInputs {
-        let input = |hash: &str| CaseInput { sha256: hash.to_owned(), stamp: None };
+        let input = |hash: &str| CaseInput { sha256: hash.to_owned(), image: String::new(), stamp: None };
         RunInputs { cases: cases.iter().map(|(id, hash)| ((*id).to_owned(), input(hash))).collect() }
     }
 

@@ -9,6 +9,7 @@ mod inputs;
 mod logs;
 mod sources;
 mod trained;
+mod training_cases;
 mod training_loop;
 mod validation;
 
@@ -16,7 +17,8 @@ pub use config::{ModelSection, OptimizerSection, RunConfig, SyncBatchNorm, Train
 pub use folder::{CONFIG, FrozenRun, ResolvedRun, RunFolder, resolve};
 pub use inputs::RunInputs;
 pub use logs::ValidationScores;
-pub use sources::{ConfigSources, Override, RENAMED_KEYS, RunPreset};
+pub use sources::{ConfigSources, Override, RENAMED_KEYS, RunPreset, join_torchscript};
 pub use ssn_eval::CheckpointChoice;
 pub use trained::TrainedModel;
+pub use training_cases::TrainingCases;
 pub use training_loop::{Callback, Run, StopReason, Throughput, TrainingEvent};

@@ -130,6 +130,26 @@ impl Override {
         let value = parsed.unwrap_or_else(|| Value::String(value.to_owned()));
         Ok(Self { keys, value, written: written.to_owned() })
     }
+
+    /// Makes the path of a TorchScript file start at `folder`, for an override that a file in that folder has.
+    pub fn seen_from(mut self, folder: &Path) -> Self {
+        let mut table = Table::new();
+        set(&mut table, &self.keys, &self.value, String::new());
+        if join_torchscript(&mut table, folder) {
+            let mut value = Value::Table(table);
+            for key in &self.keys {
+                value = value.as_table_mut().and_then(|inner| inner.remove(key)).unwrap_or(value);
+            }
+            self.written = format!("{}={value}", self.keys.join("."));
+            self.value = value;
+        }
+        self
+    }
+
+    /// Returns it as on the command line, `a.b.c=value`.
+    pub fn written(&self) -> &str {
+        &self.written
+    }
 }
 
 /// What a config is merged from.
@@ -151,11 +171,7 @@ impl ConfigSources {
     /// [`TrainError::Config`] with one sentence about the first mistake, and where it is.
     pub fn config(&self) -> Result<RunConfig> {
         let mut table = self.file_table()?;
-        if let Some((backbone, name)) = holder(&mut table, TORCHSCRIPT)
-            && let Some(Value::String(path)) = backbone.get_mut(name)
-        {
-            *path = self.folder().join(&*path).to_string_lossy().into_owned();
-        }
+        join_torchscript(&mut table, self.folder());
         let preset = self.preset(&mut table)?;
         let mut merged: Table = toml::from_str(preset.text())
             .map_err(|error| self.wrong(explain::<RunConfig>(preset.text(), &error)))?;
@@ -322,6 +338,14 @@ fn holder<'a, 'k>(table: &'a mut Table, key: &'k str) -> Option<(&'a mut Table, 
         None => Some((table, key)),
         Some((first, rest)) => holder(table.get_mut(first)?.as_table_mut()?, rest),
     }
+}
+
+/// Makes the path of the TorchScript file of a config start at `folder`. Returns `true` if it names one.
+pub fn join_torchscript(config: &mut Table, folder: &Path) -> bool {
+    let path = holder(config, TORCHSCRIPT).and_then(|(backbone, name)| backbone.get_mut(name));
+    let Some(Value::String(path)) = path else { return false };
+    *path = folder.join(&*path).to_string_lossy().into_owned();
+    true
 }
 
 /// Takes the value of a dotted key out of a table.

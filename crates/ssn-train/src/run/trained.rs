@@ -4,8 +4,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use ssn_core::modes::canonical;
-use ssn_data::SplitAssignment;
-use ssn_data::{Case, DataConfig, Preprocessing, SplitFile};
+use ssn_data::{Case, DataConfig, Preprocessing};
 use ssn_eval::{CheckpointChoice, Description, DistributionFile, Kind as OutputKind, ModelId, case_seed};
 use ssn_nn::layers::Mode;
 use ssn_nn::model::{Execution, Model};
@@ -14,8 +13,10 @@ use tch::{Device, Kind, Tensor};
 
 use super::config::RunConfig;
 use super::folder::{FrozenRun, unusable};
+use super::training_cases::TrainingCases;
 use crate::checkpoint::{BestValidation, Progress};
 use crate::error::{Result, TrainError, unusable_file};
+use crate::inference::tiles::TileConfig;
 use crate::inference::{InputImage, LatentSamples, Timing, WholeImageConfig, WholeImagePrediction, predict};
 
 /// A network that can be used.
@@ -29,6 +30,8 @@ pub struct TrainedModel {
     pub sha256: String,
     /// The dataset of the run with its split; nothing for a bundle.
     pub data: Option<DataConfig>,
+    /// The cases that it trained on, as far as they are known.
+    pub training: TrainingCases,
 }
 
 impl TrainedModel {
@@ -44,7 +47,8 @@ impl TrainedModel {
                           run, a bundle that `ssn export` made, or one of `ssn import` with --channels and --classes";
             unusable_file(path, reason)
         })?;
-        Ok(Self { model, metadata, sha256, data: None })
+        let training = TrainingCases::of_bundle(&metadata.training_images);
+        Ok(Self { model, metadata, sha256, data: None, training })
     }
 
     fn of_run(path: &Path, which: CheckpointChoice, execution: Execution) -> Result<Self> {
@@ -66,8 +70,12 @@ impl TrainedModel {
         }
         let LoadedModel { model, sha256, .. } = checkpoint.load(execution)?;
         let validation = checkpoints.best_validation()?;
-        let metadata = metadata(path, &config, &checkpoint.progress, validation)?;
-        Ok(Self { model, metadata, sha256, data: Some(config.data) })
+        let (training, cases) = TrainingCases::of_run(path, &config.data)?;
+        let metadata = ModelMetadata {
+            training_images: training.images(),
+            ..metadata(path, &config, &checkpoint.progress, validation, cases)?
+        };
+        Ok(Self { model, metadata, sha256, data: Some(config.data), training })
     }
 }
 
@@ -77,16 +85,13 @@ fn metadata(
     config: &RunConfig,
     progress: &Progress,
     validation: Option<BestValidation>,
+    cases: [usize; 3],
 ) -> Result<ModelMetadata> {
     let whole = |what: &str| {
         let reason = format!("its config does not say {what}");
         unusable(run, &reason, "it was changed by hand: train again")
     };
     let best = validation.filter(|best| best.step == progress.step);
-    let cases = match SplitFile::read(&config.data.split.file)?.assignment {
-        SplitAssignment::Parts(lists) => lists.map(|list| list.len()),
-        SplitAssignment::Folds(_) => [0; 3],
-    };
     let provenance = Provenance {
         run: name_of(run),
         step: progress.step,
@@ -102,6 +107,8 @@ fn metadata(
         normalization: config.data.normalization,
         spacing: config.data.spacing,
         patch: config.batches.patch.target_size.or_else(|| config.patch()).ok_or_else(|| whole("patches"))?,
+        labels: Some(config.data.label_reading()),
+        training_images: vec![],
         provenance,
     })
 }
@@ -161,8 +168,9 @@ impl TrainedModel {
         let image = InputImage::new(&case.image, case.channels, case.shape, case.mask.as_deref())?;
         // Cases of one seed share no noise.
         let seed = case_seed(config.latent_samples.seed, &case.id);
-        let config =
-            WholeImageConfig { latent_samples: LatentSamples { seed, ..config.latent_samples }, ..*config };
+        let tiles = TileConfig { unit: Some(self.metadata.patch), ..config.tiles };
+        let latent_samples = LatentSamples { seed, ..config.latent_samples };
+        let config = WholeImageConfig { tiles, latent_samples, ..*config };
         let mut prediction = predict(&self.model, &image, &config, on_tile)?;
         let timing = prediction.timing;
         // In files, the columns of the factor are modes, so that steering one of them means something.

@@ -30,6 +30,7 @@ pub struct Validator {
     /// Places of the chosen cases in the validation set.
     chosen: Vec<usize>,
     samples: usize,
+    tiles: TileConfig,
 }
 
 impl Validator {
@@ -40,7 +41,9 @@ impl Validator {
         let most = training.validation_cases.unwrap_or(usize::MAX).min(cases.len());
         let chosen: Vec<usize> = (0..most).map(|i| i * cases.len() / most).collect();
         let wanted = training.validate_every > 0 && !chosen.is_empty();
-        wanted.then_some(Self { cases, chosen, samples: training.validation_samples as usize })
+        // Training shows that the network accepts the size of its patches.
+        let tiles = TileConfig { overlap: OVERLAP, unit: resolved.config.patch(), ..TileConfig::default() };
+        wanted.then_some(Self { cases, chosen, samples: training.validation_samples as usize, tiles })
     }
 
     /// The means over the cases; nothing if it was asked to stop on the way. Ranks divide the cases.
@@ -78,10 +81,9 @@ impl Validator {
 
     /// GED², diversity of samples and of raters, and Dice of a case.
     fn validate_case(&self, index: usize, model: &Model, callback: &dyn Callback) -> Result<Scores> {
-        let tiles = TileConfig { overlap: OVERLAP, ..TileConfig::default() };
         let case = self.cases.load(index)?;
         let latent_samples = LatentSamples { count: self.samples, seed: case_seed(SEED, &case.id) };
-        let config = WholeImageConfig { tiles, latent_samples, ..WholeImageConfig::default() };
+        let config = WholeImageConfig { tiles: self.tiles, latent_samples, ..WholeImageConfig::default() };
         let image = InputImage::new(&case.image, case.channels, case.shape, case.mask.as_deref());
         let prediction = image.and_then(|image| {
             predict(model, &image, &config, |_, _| match callback.should_stop() {

@@ -340,6 +340,8 @@ impl CudaBackend {
     ) -> Result<(Tensor, Option<Tensor>)> {
         self.sums.begin_step(model.execution().device, lock)?;
         self.gradients.zero_grad()?;
+        // Our dropout reads its seed on the GPU; that of a TorchScript network is seeded from here.
+        let dropout_seed = self.numbers.values()[0] as u64;
         let Some(Staging { tensors, noise: latent_noise, shape, .. }) = &self.inputs else {
             return refused("a batch", "missing", "staged before its step");
         };
@@ -347,7 +349,7 @@ impl CudaBackend {
         let share = image[0] as f64 / batch_size as f64;
         let synced = self.data_parallel.as_ref().filter(|parallel| parallel.sync_batch_norm.is_some());
         let communicator = synced.map(|parallel| parallel.comm.clone());
-        model.parameters().set_step(StepContext { dropout_seed: 0, first, batch_size, communicator });
+        model.parameters().set_step(StepContext { dropout_seed, first, batch_size, communicator });
         let seed = model.parameters().step_seeds().map(|seeds| seeds.narrow(0, 1, 1));
         let random = match (latent_noise, seed) {
             (Some((_, noise)), _) => StepRandom::Latent(noise.shallow_clone()),

@@ -9,7 +9,7 @@ use ssn_data::SyntheticConfig;
 use ssn_data::text::quoted;
 use ssn_eval::{CheckpointChoice, ExperimentConfig};
 use ssn_train::TrainError;
-use ssn_train::run::{ConfigSources, Override, RunPreset};
+use ssn_train::run::{ConfigSources, Override, RunPreset, join_torchscript};
 use toml::{Table, Value};
 
 use super::file::{Experiment, Reduced, Row, last};
@@ -58,12 +58,19 @@ impl Plan {
         let images = reduced.as_ref().filter(|_| options.data.is_none()).map(images);
         let seeds = reduced.as_ref().and_then(|r| r.seeds);
         let of_all = reduced.as_ref().map_or(&[][..], |r| &r.set);
+        let folder = folder_of(options);
+        let from_here = |setting: String| match Override::parse(&setting) {
+            Ok(parsed) => parsed.seen_from(&folder).written().to_owned(),
+            // The check of the row says what is wrong.
+            Err(_) => setting,
+        };
         let rows: Vec<Row> = experiment
             .rows
             .into_iter()
             .map(|mut row| {
                 row.set.extend_from_slice(of_all);
                 row.set.extend(std::mem::take(&mut row.synthetic).into_iter().filter(|_| images.is_some()));
+                row.set = row.set.into_iter().map(from_here).collect();
                 row.set.extend_from_slice(&options.settings);
                 row.set = last_of_each(row.set);
                 row.seeds.truncate(seeds.unwrap_or(usize::MAX).max(1));
@@ -365,11 +372,12 @@ fn images(reduced: &Reduced) -> SyntheticConfig {
 
 /// The config of all rows; paths of the file start where it lies.
 fn config(options: &ExperimentConfig, mut table: Table, images: Option<&SyntheticConfig>) -> Result<Table> {
+    let folder = folder_of(options);
+    join_torchscript(&mut table, &folder);
     if let Some(images) = images {
         let section: Table = toml::from_str(&data_section(images)).map_err(internal)?;
         table.extend(section);
     } else if let Some(data) = table.entry("data").or_insert_with(|| Table::new().into()).as_table_mut() {
-        let folder = absolute(&options.file).parent().unwrap_or(Path::new("")).to_owned();
         let from_here = |path: &str| Value::String(folder.join(path).display().to_string());
         if let Some(path) = data.get_mut("path") {
             *path = path.as_str().map_or_else(|| path.clone(), from_here);
@@ -382,6 +390,11 @@ fn config(options: &ExperimentConfig, mut table: Table, images: Option<&Syntheti
         }
     }
     Ok(table)
+}
+
+/// The folder of the experiment file.
+fn folder_of(options: &ExperimentConfig) -> PathBuf {
+    absolute(&options.file).parent().unwrap_or(Path::new("")).to_owned()
 }
 
 fn absolute(path: &Path) -> PathBuf {

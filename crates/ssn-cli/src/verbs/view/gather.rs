@@ -129,8 +129,8 @@ fn chosen(found: Vec<Found>, names: &[String], input: &Path) -> Result<Vec<Found
 fn dataset(input: &Path, data: Option<&Path>, found: &[Found]) -> Result<Option<Placed>, Failure> {
     let classes = || found.first().map(|case| case.header.description.classes.clone()).unwrap_or_default();
     let (dataset, _) = match (data, about(input)?) {
-        (Some(data), _) => open(data, Part::All)?,
-        (None, Some(about)) => open_of(&about, &classes(), Part::All)?,
+        (data, Some(about)) => open_of(&about, data, &classes(), Part::All)?,
+        (Some(data), None) => open(data, Part::All, None)?,
         (None, None) => return Ok(None),
     };
     let dataset = dataset.with_labels(LabelPolicy::Optional);

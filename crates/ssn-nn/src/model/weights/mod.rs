@@ -8,8 +8,8 @@ use std::path::Path;
 use safetensors::Dtype;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use ssn_data::Normalization;
 use ssn_data::text::hex;
+use ssn_data::{LabelReading, Normalization};
 use ssn_io::{Limits, read_bytes, write_atomically};
 use tch::{CModule, Kind, Tensor};
 
@@ -230,6 +230,12 @@ pub struct ModelMetadata {
     pub spacing: Option<[f64; 3]>,
     /// The size `[d, h, w]` of what the network predicted at once in training.
     pub patch: [usize; 3],
+    /// How labels were read in training, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<LabelReading>,
+    /// The first 16 digits of the SHA-256 of each image that it trained on, if they are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub training_images: Vec<String>,
     /// Where it came from.
     pub provenance: Provenance,
 }
