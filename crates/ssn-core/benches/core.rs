@@ -1,8 +1,5 @@
 //! The hot loops of this crate, one by one: `cargo bench -p ssn-core`. Ratios to peers are in `cargo xtask bench`.
 
-#[path = "../tests/noise/mod.rs"]
-mod noise;
-
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -11,6 +8,7 @@ use ssn_core::modes::canonicalize;
 use ssn_core::random::fill_normals;
 use ssn_core::space::Grid;
 use ssn_core::{BitPlanes, LowRankNormal, SampleSummary, Sampler, Steering};
+use ssn_testing::noise;
 
 /// A slice of the size of the paper's 2D data.
 const SLICE: usize = 128 * 128;

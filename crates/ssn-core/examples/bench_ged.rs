@@ -6,11 +6,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-#[path = "../tests/noise/mod.rs"]
-mod noise;
-
 use ssn_core::metrics::ged;
 use ssn_core::{BitPlanes, LabelMap, Sampler, Steering};
+use ssn_testing::noise;
 
 const CLASSES: usize = 4;
 const RANK: usize = 10;

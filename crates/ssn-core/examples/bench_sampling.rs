@@ -6,10 +6,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-#[path = "../tests/noise/mod.rs"]
-mod noise;
-
 use ssn_core::{LowRankNormal, Sampler, Steering};
+use ssn_testing::noise;
 
 const CLASSES: usize = 4;
 const RANK: usize = 10;

@@ -1,6 +1,8 @@
 //! Processes that tests start.
 
-use std::process::{Child, Command, Output};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
 
 /// How a process ended.
 #[derive(Debug)]
@@ -43,6 +45,21 @@ pub fn wait_for_end(child: Child) -> Ended {
 pub fn send(signal: &str, process: i64) -> bool {
     let kill = format!("kill -{signal} {process} 2>/dev/null");
     Command::new("sh").args(["-c", &kill]).status().unwrap().success()
+}
+
+/// Writes a program, which can be started at once.
+///
+/// Another process writes it: what this one starts meanwhile, in other tests, would hold the file open for a moment, and a file
+/// that is open for writing cannot be executed.
+///
+/// # Panics
+/// If it cannot be written.
+pub fn write_program(path: &Path, bytes: &[u8]) {
+    let mut command = Command::new("sh");
+    command.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(bytes).unwrap();
+    assert!(child.wait().unwrap().success(), "{}", path.display());
 }
 
 /// Returns the most memory that this process ever had, in KiB.
