@@ -4,11 +4,9 @@
 
 mod changed_bytes;
 mod dicom;
-mod expanding;
 mod files;
 mod hdf5;
 mod hostile_files;
-mod memory;
 mod metaimage;
 mod nifti;
 mod npy;

@@ -2,17 +2,21 @@
 //! decides.
 //!
 //! Each file is read, and its values turned into single precision and labels, by a process of its own: the test runs
-//! itself again and asks the system for the peak of that process, all of it included.
+//! itself again and asks the system for the peak of that process, all of it included. The program itself is a part of that: this
+//! one holds no other tests.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
+
+mod expanding;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use expanding::{Case, SIZE};
 use ssn_io::formats::{pickle, torch_file};
 use ssn_io::{Array, Limits, Problem, read, read_bytes, read_segments};
 use ssn_testing::process::peak_memory;
-
-use crate::expanding::{self, Case, SIZE};
 
 /// 64 MB in the unit of the system's report.
 const ALLOWED_KIB: u64 = 64_000_000 / 1024;
@@ -56,7 +60,7 @@ fn no_attack_costs_much_where_it_is_not_trusted() {
 
 /// The peak of the memory of a process that reads a file, in KiB, and what became of the file.
 fn cost(path: &Path) -> (u64, String) {
-    let test = "memory::no_small_file_costs_much_where_it_is_not_trusted";
+    let test = "no_small_file_costs_much_where_it_is_not_trusted";
     let mut command = Command::new(std::env::current_exe().unwrap());
     // The backtrace of a panic that is caught would read the symbols of the whole program.
     command.args([test, "--exact", "--nocapture"]).env(VARIABLE, path).env("RUST_BACKTRACE", "0");
