@@ -1,7 +1,5 @@
 //! How a program ends whose GPU fails where no error can be handed on. Needs the C++ compiler that builds the bindings.
 
-#![allow(clippy::unwrap_used, reason = "a helper of a test fails like the test")]
-
 use std::env;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
