@@ -1,12 +1,10 @@
 //! Our network, loss and gradients beside golden values of the authors' code.
 
-#[path = "tensors.rs"]
-mod tensors;
-
 use std::collections::HashMap;
 use std::error::Error;
 use std::path::Path;
 
+use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 use ssn_nn::backbones::BackboneConfig;
 use ssn_nn::weights::{assign, import, our_name};
@@ -14,7 +12,6 @@ use ssn_nn::{
     Execution, Mode, Model, Noise, NoiseSource, Pairing, Precision, Prediction, Target, monte_carlo_loss,
 };
 use tch::{Device, Kind, Tensor};
-use tensors::tensors;
 
 /// In double precision everything agrees to this, relative to the largest value of the tensor.
 const F64_RELATIVE: f64 = 1e-10;
@@ -220,4 +217,20 @@ fn image(description: &Value) -> Result<Tensor, Box<dyn Error>> {
     let slow = &b * 0.9 + &c * 0.37 + &d * 0.11 + &h * 0.07 + &w * 0.05;
     let fast = &d * &h * 0.013 - w * (c + 1.0) * 0.017;
     Ok(slow.sin() * fast.cos())
+}
+
+/// The tensors of a file by their names.
+pub fn tensors(bytes: &[u8]) -> Result<HashMap<String, Tensor>, Box<dyn Error>> {
+    let mut tensors = HashMap::new();
+    for (name, view) in SafeTensors::deserialize(bytes)?.tensors() {
+        let kind = match view.dtype() {
+            Dtype::F64 => Kind::Double,
+            Dtype::F32 => Kind::Float,
+            Dtype::I32 => Kind::Int,
+            other => return Err(format!("{name} has the type {other:?}").into()),
+        };
+        let shape: Vec<i64> = view.shape().iter().map(|&n| n as i64).collect();
+        tensors.insert(name, Tensor::f_from_data_size(view.data(), &shape, kind)?);
+    }
+    Ok(tensors)
 }

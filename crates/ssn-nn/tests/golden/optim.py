@@ -1,7 +1,7 @@
 """Makes optim.json: 50 steps of PyTorch's optimizers, clipping and learning-rate schedules, to compare with.
 
 optim.py FOLDER writes FOLDER/optim.json. Needs torch 2.11. Everything is computed from formulas, without a random
-generator; `problem` is written a second time in tests/optim.rs.
+generator; `problem` is written a second time in tests/it/optim.rs.
 """
 import json, pathlib, sys, warnings
 import torch

@@ -270,7 +270,7 @@ def small(code, path):
 
 
 def formula(name, shape):
-    """The weights of the network at its full size, by our names and shapes; written a second time in tests/unet_parity.rs."""
+    """The weights of the network at its full size, by our names and shapes; written a second time in tests/it/unet_parity.rs."""
     k = torch.arange(math.prod(shape), dtype=torch.int64)
     n = sum((i + 1) * byte for i, byte in enumerate(name.encode()))
     number = ((3 * k * k + 7919 * k + 104729 * n) % 2003).double() / 1001 - 1  # -1 to 1

@@ -1,4 +1,6 @@
-//! What several tests build on.
+//! What tests of this crate and of `ssn-train` build on.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ssn_nn::backbones::{UNetConfig, UNetPlan, plan_unet};
 use ssn_nn::layers::NormKind;
@@ -16,4 +18,17 @@ pub fn small_unet(patch: Size, norm: NormKind) -> UNetConfig {
         norm,
         ..config
     }
+}
+
+/// Takes libtorch's random numbers, which all tests of a process share: a test that draws any holds the guard until its end.
+pub fn take_random_numbers() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes the random numbers and sets their seed.
+pub fn begin_at_seed(seed: i64) -> MutexGuard<'static, ()> {
+    let alone = take_random_numbers();
+    tch::manual_seed(seed);
+    alone
 }

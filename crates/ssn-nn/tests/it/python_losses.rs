@@ -2,14 +2,14 @@
 //!
 //! `SSN_UPDATE_DOCS=1` writes them anew.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use std::path::Path;
 
 use serde_json::{Value, json};
 use ssn_nn::loss::{EnergyOptions, Similarity, energy_loss, tempered_loss};
 use ssn_nn::{LowRankNormal, Noise, NoiseSource, Pairing, Target};
 use tch::{Device, Kind, Tensor};
+
+use crate::common::begin_at_seed;
 
 fn randn(shape: &[i64]) -> Tensor {
     // Few digits, so that the file is short and its numbers are exact.
@@ -73,7 +73,7 @@ fn case(name: &str, space: &[i64], [c, r, n, m]: [i64; 4], options: Value) -> Va
 
 #[test]
 fn the_values_for_python_are_those_of_the_losses() {
-    tch::manual_seed(5);
+    let _alone = begin_at_seed(5);
     let likelihood = |exponent: f64| json!({"loss": "likelihood", "exponent": exponent});
     let energy = |similarity: &str, weight: f64| json!({"loss": "energy", "similarity": similarity, "diversity_weight": weight});
     let cases = json!([

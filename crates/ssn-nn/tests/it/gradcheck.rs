@@ -1,10 +1,6 @@
 //! Gradients against central differences in double precision: of the losses, of every block, head and network.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use proptest::prelude::*;
 use ssn_data::Grid;
@@ -22,6 +18,8 @@ use ssn_nn::{
     Prediction, StochasticConfig, Target,
 };
 use tch::{Device, Kind, Tensor};
+
+use crate::common::{self, begin_at_seed};
 
 /// Relative difference allowed between the analytic and the numeric directional derivative.
 const TOLERANCE: f64 = 1e-6;
@@ -74,14 +72,10 @@ fn check<Block>(
     check_with(STEP, what, image, build, forward);
 }
 
-/// Begins at a seed of libtorch's random numbers, which all tests of a process share: for one test at a time.
-fn begin_at_seed(seed: i64) -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    // The tensors are tiny: threads would only wait for each other.
+/// Begins at a seed. The tensors are tiny: threads would only wait for each other.
+fn begin_with_one_thread(seed: i64) -> MutexGuard<'static, ()> {
     tch::set_num_threads(1);
-    tch::manual_seed(seed);
-    alone
+    begin_at_seed(seed)
 }
 
 fn check_with<Block>(
@@ -91,7 +85,7 @@ fn check_with<Block>(
     build: impl FnOnce(&mut Parameters) -> Block,
     forward: impl Fn(&Block, &Tensor) -> Tensor,
 ) {
-    let _alone = begin_at_seed(3);
+    let _alone = begin_with_one_thread(3);
     let mut parameters = Parameters::new(5, Kind::Double, Device::Cpu);
     let block = build(&mut parameters);
     let image = randn(image).set_requires_grad(true);
@@ -216,7 +210,7 @@ fn deepmedics() {
 
 #[test]
 fn a_whole_model_with_its_loss() {
-    let _alone = begin_at_seed(11);
+    let _alone = begin_with_one_thread(11);
     let config = ModelConfig {
         channels: 1,
         classes: 3,
@@ -249,7 +243,7 @@ fn a_whole_model_with_its_loss() {
 
 #[test]
 fn losses_of_the_mean() {
-    let _alone = begin_at_seed(2);
+    let _alone = begin_with_one_thread(2);
     let mean = randn(&[2, 3, 20]).set_requires_grad(true);
     let labels = Target::classes(Tensor::randint(3, [2, 2, 20], (Kind::Int64, Device::Cpu)), 3).unwrap();
     let binary = Target::binary(Tensor::randint(2, [2, 2, 3, 20], (Kind::Double, Device::Cpu))).unwrap();
@@ -305,7 +299,7 @@ fn cases() -> impl Strategy<Value = Case> {
 /// The largest relative difference over the gradients of mean, log-diagonal and factor.
 fn worst_of_case(case: &Case, loss: impl Fn(&LowRankNormal, &Target, &Noise) -> Tensor) -> f64 {
     let &Case { b, c, v, r, draws, raters: t, .. } = case;
-    let _alone = begin_at_seed(case.seed);
+    let _alone = begin_with_one_thread(case.seed);
     let parameters = [randn(&[b, c, v]), randn(&[b, c, v]) * 0.5 - 1.0, randn(&[b, r, c, v]) * 0.7]
         .map(|t| t.set_requires_grad(true));
     let noise =

@@ -4,11 +4,6 @@
 //! Two layers are ours on both sides. TensorFlow's bilinear interpolation puts voxels at the corners of their squares, ours at the
 //! centers; and our deviations of latent variables are 1e-4 larger.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-#[path = "golden/tensors.rs"]
-mod tensors;
-
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -19,7 +14,8 @@ use ssn_nn::{
     PhisegConfig, Precision, Prediction, ProbUnetConfig, StochasticConfig, Target, monte_carlo_loss,
 };
 use tch::{Device, Kind, Tensor};
-use tensors::tensors;
+
+use crate::compare::tensors;
 
 /// In double precision everything agrees to this, relative to the largest value of the tensor.
 const F64_RELATIVE: f64 = 1e-10;

@@ -1,7 +1,5 @@
 //! Weights come back as they were saved, or with a sentence that says why not.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use std::path::Path;
 
 use ssn_nn::backbones::{BackboneConfig, UNetPlan, plan_unet};

@@ -1,7 +1,5 @@
 //! Optimizers, clipping and schedules against PyTorch's values, and the state that a resumed run continues from.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use serde::Deserialize;
 use ssn_nn::NnError;
 use ssn_nn::{LearningRate, Method, Optimizer, Schedule, Warmup, clip_gradient_norm};
@@ -50,7 +48,7 @@ struct Rates {
 
 fn golden() -> Golden {
     tch::set_num_threads(1);
-    serde_json::from_str(include_str!("golden/optim.json")).unwrap()
+    serde_json::from_str(include_str!("../golden/optim.json")).unwrap()
 }
 
 fn series(n: i64, scale: f64, shift: f64, kind: Kind) -> Tensor {

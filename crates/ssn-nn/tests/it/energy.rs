@@ -1,10 +1,10 @@
 //! What the energy loss promises, beyond its gradients.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use ssn_nn::loss::{EnergyOptions, Similarity, chunked_energy_loss, energy_loss};
 use ssn_nn::{LowRankNormal, NoiseSource, Pairing, StepNoise, Target};
 use tch::{Device, Kind, Tensor};
+
+use crate::common::begin_at_seed;
 
 fn randn(shape: &[i64]) -> Tensor {
     Tensor::randn(shape, (Kind::Double, Device::Cpu))
@@ -30,7 +30,7 @@ fn distance(a: &Tensor, b: &Tensor, similarity: Similarity) -> f64 {
 
 #[test]
 fn the_loss_is_the_definition() {
-    tch::manual_seed(1);
+    let _alone = begin_at_seed(1);
     let (b, r, c, v, t) = (2, 2, 3, 11, 3);
     let d = distribution([b, r, c, v]);
     let target = labels(c, [b, t, v]);
@@ -73,7 +73,7 @@ fn the_loss_is_the_definition() {
 
 #[test]
 fn chunks_of_voxels_change_nothing() {
-    tch::manual_seed(2);
+    let _alone = begin_at_seed(2);
     let (b, r, c, v) = (2, 3, 3, 150);
     for (pairing, target) in [
         (Pairing::Independent, labels(c, [b, 2, v])),
@@ -136,6 +136,7 @@ fn right_frequencies_have_the_least_loss() {
 
 #[test]
 fn too_few_samples_and_maps_that_do_not_fit_are_refused() {
+    let _alone = begin_at_seed(1);
     let d = distribution([1, 1, 2, 4]);
     let refused = |samples, pairing, target: &Target| {
         let noise = StepNoise::new(1, 1, d.noise_shape(samples), pairing).unwrap();

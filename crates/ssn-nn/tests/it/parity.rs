@@ -1,13 +1,10 @@
 //! Our networks are the authors' networks: outputs, loss and gradients agree with golden values.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use std::path::{Path, PathBuf};
 
 use ssn_nn::{Execution, Model, ModelConfig, Precision};
 
-#[path = "golden/compare.rs"]
-mod compare;
+use crate::compare;
 
 fn check(folder: &Path, name: &str) {
     let ([golden, ours], lines) = compare::compare(folder, name).unwrap();

@@ -1,9 +1,5 @@
 //! What networks promise beyond their gradients: sizes, one code for 2D and 3D, precision, seeds, errors.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
 use proptest::prelude::*;
 use ssn_nn::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput, UNetConfig, UNetPlan, plan_unet};
 use ssn_nn::layers::{Dropout, NormKind};
@@ -11,6 +7,8 @@ use ssn_nn::parameters::{Parameters, StepContext};
 use ssn_nn::space::Size;
 use ssn_nn::{Execution, HeadConfig, Mode, Model, ModelConfig, Precision, StochasticConfig};
 use tch::{Device, Kind, Tensor};
+
+use crate::common::{self, begin_at_seed};
 
 fn model(config: &ModelConfig) -> Model {
     Model::new(config, Execution::cpu(Precision::F64), 4).unwrap()
@@ -47,7 +45,7 @@ fn close(a: &Tensor, b: &Tensor, tolerance: f64) -> bool {
 #[test]
 fn a_flat_network_is_the_deep_one_at_depth_1() {
     // Slices stacked along the depth go through the 3D kernels, the same slices as a batch through the 2D ones.
-    tch::manual_seed(1);
+    let _alone = begin_at_seed(1);
     let cases = [(small_unet([1, 16, 16], NormKind::BATCH), 16), (flat_deepmedic(), 27)];
     for (backbone, n) in cases {
         for mode in [Mode::Training, Mode::Evaluation] {
@@ -95,7 +93,7 @@ fn first_weights_have_the_deviation_that_keeps_signals_alive() {
 #[test]
 fn precision_changes_rounding_only() {
     tch::set_num_threads(1);
-    tch::manual_seed(2);
+    let _alone = begin_at_seed(2);
     for (backbone, size) in [
         (small_unet([1, 32, 32], NormKind::BATCH), [2, 2, 1, 32, 32]),
         (small_unet([8, 8, 8], NormKind::INSTANCE), [2, 2, 8, 8, 8]),
@@ -219,6 +217,7 @@ fn bad_settings_name_the_setting() {
 
 #[test]
 fn images_that_do_not_fit_are_named() {
+    let _alone = begin_at_seed(1);
     let model = model(&config(small_unet([1, 16, 16], NormKind::BATCH)));
     let message = |image: &[i64], mask: Option<&[i64]>| {
         let mask = mask.map(|mask| randn(mask, Kind::Double));
@@ -240,6 +239,7 @@ fn images_that_do_not_fit_are_named() {
 
 #[test]
 fn deterministic_heads_give_the_master_precision_too() {
+    let _alone = begin_at_seed(1);
     for config in [
         ModelConfig { head: HeadConfig::Deterministic, ..config(flat_deepmedic()) },
         ModelConfig { head: HeadConfig::Identity, classes: 4, ..config(flat_deepmedic()) },
@@ -253,6 +253,7 @@ fn deterministic_heads_give_the_master_precision_too() {
 
 #[test]
 fn one_value_per_channel_cannot_be_normalized() {
+    let _alone = begin_at_seed(1);
     let model = Model::new(&ModelConfig::lidc(), Execution::cpu(Precision::F32), 0).unwrap();
     let image = randn(&[1, 1, 1, 64, 64], Kind::Float);
     let message = model.forward(&image, None, Mode::Training).unwrap_err().to_string();
@@ -263,7 +264,7 @@ fn one_value_per_channel_cannot_be_normalized() {
 
 #[test]
 fn small_volumes_go_through_the_fast_kernels_unchanged() {
-    tch::manual_seed(7);
+    let _alone = begin_at_seed(7);
     for (depth, kernel, padding) in
         [(9, 3, 0), (10, 3, 0), (9, 3, 1), (8, 5, 2), (4, 3, 1), (3, 3, 0), (6, 1, 0)]
     {
@@ -304,7 +305,7 @@ fn dropout_keeps_the_mean_and_only_what_it_keeps_has_a_gradient() {
 #[test]
 fn dropout_of_a_network_is_a_function_of_the_seed() {
     let model = Model::new(&ModelConfig::brats(), Execution::cpu(Precision::F32), 0).unwrap();
-    tch::manual_seed(1);
+    let _alone = begin_at_seed(1);
     let image = randn(&[1, 4, 85, 85, 85], Kind::Float);
     let run = |dropout_seed| {
         model.parameters().set_step(StepContext { dropout_seed, ..StepContext::default() });

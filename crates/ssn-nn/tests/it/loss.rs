@@ -1,10 +1,10 @@
 //! What the loss and the distribution promise, beyond their gradients.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use ssn_nn::loss::{chunked_loss, dice_loss, mean_loss, tempered_loss};
 use ssn_nn::{LowRankNormal, Noise, NoiseSource, Pairing, StepNoise, Target, monte_carlo_loss};
 use tch::{Device, Kind, Tensor};
+
+use crate::common::begin_at_seed;
 
 fn randn(shape: &[i64], kind: Kind) -> Tensor {
     Tensor::randn(shape, (kind, Device::Cpu))
@@ -31,7 +31,7 @@ fn loss_of(d: &LowRankNormal, target: &Target, noise: &Noise) -> Tensor {
 
 #[test]
 fn the_loss_is_the_definition() {
-    tch::manual_seed(1);
+    let _alone = begin_at_seed(1);
     let (m, b, c, v, r) = (5, 2, 3, 4, 2);
     let d = distribution(b, r, c, v);
     let noise = noise(&d, 9, 4, m, Pairing::Independent);
@@ -62,6 +62,7 @@ fn the_loss_is_the_definition() {
 
 #[test]
 fn without_spread_the_loss_of_any_samples_is_cross_entropy() {
+    let _alone = begin_at_seed(1);
     let mean = randn(&[2, 3, 5], Kind::Double);
     let d =
         LowRankNormal::new(mean.shallow_clone(), mean.zeros_like(), mean.unsqueeze(1).zeros_like()).unwrap();
@@ -80,6 +81,7 @@ fn without_spread_the_loss_of_any_samples_is_cross_entropy() {
 
 #[test]
 fn antithetic_samples_mirror_about_the_mean() {
+    let _alone = begin_at_seed(1);
     let d = distribution(2, 3, 2, 7);
     let samples = d.sample(&noise(&d, 3, 1, 6, Pairing::Antithetic)).unwrap();
     assert_eq!(samples.size(), [6, 2, 2, 7]);
@@ -90,6 +92,7 @@ fn antithetic_samples_mirror_about_the_mean() {
 
 #[test]
 fn a_mask_removes_the_spread_outside() {
+    let _alone = begin_at_seed(1);
     let d =
         distribution(1, 2, 2, 4).masked(&Tensor::from_slice(&[1i64, 0, 1, 0]).view([1, 4]), 1e-5).unwrap();
     for voxel in [1, 3] {
@@ -100,6 +103,7 @@ fn a_mask_removes_the_spread_outside() {
 
 #[test]
 fn noise_is_a_function_of_seed_and_step() {
+    let _alone = begin_at_seed(1);
     let d = distribution(2, 3, 2, 7);
     let of = |seed, step| noise(&d, seed, step, 4, Pairing::Independent);
     assert_eq!(of(1, 2).diagonal, of(1, 2).diagonal);
@@ -111,6 +115,7 @@ fn noise_is_a_function_of_seed_and_step() {
 
 #[test]
 fn shapes_that_do_not_fit_are_named() {
+    let _alone = begin_at_seed(1);
     let t = |shape: &[i64]| randn(shape, Kind::Float);
     let error = LowRankNormal::new(t(&[1, 2, 3]), t(&[1, 2, 4]), t(&[1, 1, 2, 3])).unwrap_err().to_string();
     assert_eq!(error, "diagonal has shape [1, 2, 4], but that of the mean, [1, 2, 3], is needed");
@@ -141,6 +146,7 @@ fn labels_that_are_no_classes_are_named() {
 
 #[test]
 fn the_host_receives_the_same_distribution() {
+    let _alone = begin_at_seed(1);
     let d = distribution(2, 2, 3, 5);
     let host = d.to_host(1).unwrap();
     assert_eq!((host.classes(), host.voxels(), host.rank()), (3, 5, 2));
@@ -150,6 +156,7 @@ fn the_host_receives_the_same_distribution() {
 
 #[test]
 fn several_targets_are_averaged() {
+    let _alone = begin_at_seed(1);
     let d = distribution(2, 2, 3, 5);
     let noise = noise(&d, 1, 1, 4, Pairing::Independent);
     let target = labels(3, [2, 4, 5]);
@@ -164,6 +171,7 @@ fn several_targets_are_averaged() {
 
 #[test]
 fn rank_0_is_the_diagonal_model() {
+    let _alone = begin_at_seed(1);
     let d = distribution(2, 0, 3, 6);
     let zero = LowRankNormal::new(
         d.mean().copy(),
@@ -181,6 +189,7 @@ fn rank_0_is_the_diagonal_model() {
 
 #[test]
 fn a_constant_added_to_all_classes_changes_nothing() {
+    let _alone = begin_at_seed(1);
     let d = distribution(2, 3, 4, 6);
     let shift = randn(&[2, 1, 6], Kind::Double) * 10.0;
     let moved = LowRankNormal::new(d.mean() + shift, d.diagonal().copy(), d.factor().copy()).unwrap();
@@ -191,6 +200,7 @@ fn a_constant_added_to_all_classes_changes_nothing() {
 
 #[test]
 fn samples_in_turns_give_the_same_loss_and_gradients() {
+    let _alone = begin_at_seed(1);
     tch::set_num_threads(1);
     for pairing in [Pairing::Independent, Pairing::Antithetic] {
         for (t, draws_at_once) in [(1, 1), (3, 1), (1, 2), (2, 5)] {
@@ -228,7 +238,7 @@ fn samples_in_turns_give_the_same_loss_and_gradients() {
 
 #[test]
 fn a_power_of_likelihoods_lets_more_samples_count() {
-    tch::manual_seed(2);
+    let _alone = begin_at_seed(2);
     let d = distribution(2, 3, 3, 40);
     let (target, noise) = (labels(3, [2, 1, 40]), noise(&d, 9, 4, 8, Pairing::Independent));
     let of = |power| tempered_loss(&d, &target, NoiseSource::Given(&noise), power).unwrap();
