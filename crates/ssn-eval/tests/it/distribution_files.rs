@@ -1,15 +1,12 @@
 //! A distribution file gives back what was written, to the bit, or says why not.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
 use std::path::Path;
 
-use common::{description, distribution, file};
 use ssn_core::{LabelMap, LowRankNormal, Values};
 use ssn_eval::{Description, DistributionFile, EvalError, Kind, Region, StoredImage, StoredPrecision};
 use ssn_io::{Geometry, Limits, Voxels};
+
+use crate::common::{self, description, distribution, file};
 
 fn written(file: &DistributionFile, path: &Path) -> DistributionFile {
     file.write(path).unwrap();
@@ -163,6 +160,7 @@ fn label_maps_are_stored_as_the_image_and_its_labels_are() {
     let image = StoredImage {
         sha256: "1".to_owned(),
         has_spacing: true,
+        trained_on: false,
         label_values: Some(vec![0, 128, 255]),
         nifti_header: Some(header.iter().map(|byte| format!("{byte:02x}")).collect()),
     };

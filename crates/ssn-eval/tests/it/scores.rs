@@ -1,10 +1,5 @@
 //! The scores of a case are those of its samples, its prediction and its raters on the whole image.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
-use common::{description, distribution, file};
 use ssn_core::metrics::{Calibrated, ClassGroup, LabelFrequencies, Overlap, PairwiseDistances, ece, ged};
 use ssn_core::random::philox4x32;
 use ssn_core::{BitPlanes, LabelMap, LowRankNormal, SampleSummary, Sampler, Steering};
@@ -13,6 +8,8 @@ use ssn_eval::{
     CaseScores, DistributionFile, Draw, Kind, PredictionRule, ScoreConfig, case_seed, predict_labels,
 };
 use ssn_io::Limits;
+
+use crate::common::{description, distribution, file};
 
 /// Label maps of the whole image: noise, inside and outside the region of the files.
 fn raters(count: u32) -> Vec<LabelMap> {

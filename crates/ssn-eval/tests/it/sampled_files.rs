@@ -1,10 +1,5 @@
 //! Samples that a network drew itself: its file gives them back, scores are theirs, and what it does not hold is refused.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
-use common::{description, distribution, file, labels, log_mean, sampled};
 use ssn_core::metrics::{PairwiseDistances, brier, ged};
 use ssn_core::{BitPlanes, LabelMap, LowRankNormal, Steering, Values};
 use ssn_eval::evaluation::cases_csv;
@@ -14,6 +9,8 @@ use ssn_eval::{
     Scored, Settings, StoredImage, StoredPrecision, sample, score,
 };
 use ssn_io::Limits;
+
+use crate::common::{description, distribution, file, labels, log_mean, sampled};
 
 /// Label maps of the whole image for three raters.
 fn raters() -> Vec<LabelMap> {

@@ -1,17 +1,14 @@
 //! Whatever is done to a distribution file, reading it gives the same content or a sentence, and never panics.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
 use std::path::PathBuf;
 
-use common::{file, sampled};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 use ssn_eval::DistributionFile;
 use ssn_io::Limits;
 use tempfile::TempDir;
+
+use crate::common::{self, file, sampled};
 
 struct Place {
     folder: TempDir,

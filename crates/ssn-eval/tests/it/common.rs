@@ -1,12 +1,10 @@
 //! Small distribution files for tests.
 
-#![allow(dead_code, reason = "not every test needs all of it")]
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use ssn_core::LowRankNormal;
-use ssn_core::random::{fill_normals, philox4x32};
+use ssn_core::random::philox4x32;
 use ssn_eval::{Description, DistributionFile, Kind, ModelId, Region};
 use ssn_io::Geometry;
+use ssn_testing::noise;
 
 /// The hash of the model that made the files of the tests.
 pub const MODEL: &str = "5f";
@@ -33,14 +31,7 @@ pub fn description(case: &str) -> Description {
 
 /// A distribution of noise; everything is a function of the seed.
 pub fn distribution(classes: usize, voxels: usize, rank: usize, seed: u64) -> LowRankNormal {
-    let numbers = |stream, n| {
-        let mut out = vec![0f32; n];
-        fill_normals(seed, stream, 0, &mut out);
-        out
-    };
-    let n = classes * voxels;
-    let diagonal: Vec<f32> = numbers(1, n).into_iter().map(|x| x * x).collect();
-    LowRankNormal::new(classes, voxels, rank, numbers(0, n), diagonal, numbers(2, rank * n)).unwrap()
+    noise::distribution(seed, [classes, voxels, rank], |x| x * x)
 }
 
 /// A file with all tensors that there can be.

@@ -1,13 +1,10 @@
 //! A folder of predictions belongs to one model, knows what is finished, and tells what is in it.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
 use std::path::Path;
 
-use common::{MODEL, file, sampled};
 use ssn_eval::{About, ModelId, Output, Predictions};
+
+use crate::common::{MODEL, file, sampled};
 
 fn about() -> About {
     About {
@@ -16,6 +13,7 @@ fn about() -> About {
         dataset: "set".to_owned(),
         split: "test".to_owned(),
         images: None,
+        labels: None,
         labels_only: false,
     }
 }
