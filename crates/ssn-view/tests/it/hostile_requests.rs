@@ -2,13 +2,9 @@
 //! broken HTTP, endless heads. None learns a name, a package, a file or the token, and after each the server still
 //! works.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
 use std::io::Write;
 
-use common::client::{INSIDE, NAME, Running, library, limits, read_all};
+use crate::common::client::{INSIDE, NAME, Running, library, limits, read_all};
 
 /// A request, and what is allowed to come back.
 struct Attack {

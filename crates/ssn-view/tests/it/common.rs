@@ -1,22 +1,17 @@
 //! Small cases for tests, packages read back, and a server to talk to.
 
-#![allow(dead_code, reason = "not every test needs all of it")]
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 pub mod client;
 
 use serde_json::Value;
 use ssn_core::LowRankNormal;
-use ssn_core::random::fill_normals;
 use ssn_eval::{Description, DistributionFile, Kind, ModelId, Region};
 use ssn_io::Geometry;
+use ssn_testing::noise;
 use ssn_view::{Picture, Rater, ViewCase};
 
 /// Normal numbers that a stream makes.
 pub fn noise(stream: u32, count: usize) -> Vec<f32> {
-    let mut out = vec![0f32; count];
-    fill_normals(3, stream, 0, &mut out);
-    out
+    noise::numbers(3, stream, count)
 }
 
 /// What a distribution is about: all of an image, of three classes or of as many as are named.
@@ -37,9 +32,7 @@ pub fn about(kind: Kind, size: [usize; 3], classes: &[&str]) -> Description {
 
 /// A distribution of noise over a number of logits and a rank.
 pub fn distribution(classes: usize, voxels: usize, rank: usize) -> LowRankNormal {
-    let variances: Vec<f32> = noise(1, classes * voxels).iter().map(|x| 0.1 * x * x).collect();
-    let (mean, factor) = (noise(0, classes * voxels), noise(2, rank * classes * voxels));
-    LowRankNormal::new(classes, voxels, rank, mean, variances, factor).unwrap()
+    noise::distribution(3, [classes, voxels, rank], |x| 0.1 * x * x)
 }
 
 /// A stochastic case of two classes and rank 3 on a box of a small volume, with a mask, two channels and two raters.

@@ -1,15 +1,12 @@
 //! The server gives its own page what it needs, and says how it is to be treated.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
 use std::net::{Ipv4Addr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::client::{INSIDE, NAME, Running, library, limits};
 use ssn_view::{Library, Listed};
+
+use crate::common::client::{Answer, INSIDE, NAME, Running, library, limits};
 
 #[test]
 fn the_page_and_its_data() {
@@ -36,7 +33,7 @@ fn every_answer_tells_the_browser_what_not_to_do() {
     let server = Running::start(library(), limits());
     let asked = [server.get("/"), server.get("/api/cases"), server.get("/none"), server.get("/api/none")];
     let refused = server.exchange(b"GET /api/cases HTTP/1.1\r\nHost: evil\r\n\r\n");
-    let refused = common::client::Answer::parse(&refused);
+    let refused = Answer::parse(&refused);
     for answer in asked.iter().chain([&refused]) {
         for (name, value) in [
             ("x-content-type-options", "nosniff"),

@@ -1,14 +1,11 @@
 //! Voxels that packages of large cases leave out do not change, whatever the page is set to.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
-use common::{Parsed, about, noise};
 use ssn_core::random::philox4x32;
 use ssn_core::{LowRankNormal, Sampler, Steering};
 use ssn_eval::{DistributionFile, Kind};
 use ssn_view::{Packing, ViewCase, package};
+
+use crate::common::{Parsed, about, noise};
 
 /// Just large enough for voxels to be left out.
 const SIZE: [usize; 3] = [2, 400, 400];

@@ -1,7 +1,5 @@
 //! Exported files hold page and cases, and nothing is left of one that could not be written.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use std::io::Read;
 
 use base64::Engine;

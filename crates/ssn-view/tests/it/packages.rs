@@ -1,14 +1,11 @@
 //! Packages hold the numbers of the file to the bit, and everything else that the page needs.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
-use common::{Parsed, about, boxed_case, distribution, noise};
 use half::f16;
 use serde_json::json;
 use ssn_eval::{DistributionFile, Kind, StoredPrecision};
 use ssn_view::{Packing, Picture, ViewCase, ViewError, package};
+
+use crate::common::{Parsed, about, boxed_case, distribution, noise};
 
 fn pack(case: &ViewCase) -> Parsed {
     Parsed::new(&package(case, &Packing::default()).unwrap())

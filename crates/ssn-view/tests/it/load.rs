@@ -1,18 +1,15 @@
 //! Clients that take up connections and give nothing: others are answered all the same, and who takes an answer slowly but
 //! steadily gets all of it.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use common::client::{Running, limits};
 use ssn_view::{Library, Listed, ServerLimits};
+
+use crate::common::client::{Running, limits};
 
 /// Far more than the system keeps for a client that does not read.
 const LARGE: usize = 48 << 20;
