@@ -1,26 +1,19 @@
 //! `cargo xtask setup`: which libtorch is chosen, what each refusal is, and that an interruption leaves nothing half done.
 //! The interpreter is a shell script, and there is no network.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+use ssn_testing::process::{Ended, run_to_end, send, wait_for_end};
 use tempfile::TempDir;
 
 /// A folder to install into, and what else a test puts beside it.
 struct Scene {
     temp: TempDir,
-}
-
-/// How a run ended, and what it said.
-#[derive(Debug)]
-struct Ended {
-    code: Option<i32>,
-    said: String,
 }
 
 impl Scene {
@@ -48,7 +41,7 @@ impl Scene {
 
     /// Installs into the folder.
     fn setup(&self, pip: &str, args: &[&str]) -> Ended {
-        ended(self.command(pip, args))
+        run_to_end(&mut self.command(pip, args))
     }
 
     fn command(&self, pip: &str, args: &[&str]) -> Command {
@@ -93,7 +86,7 @@ impl Scene {
     /// Whether the installation is complete: a run that cannot fetch anything is content with it.
     fn is_complete(&self) -> bool {
         let ended = self.setup("offline", &[]);
-        ended.code == Some(0) && ended.said.ends_with("Nothing to install.\n")
+        ended.code == Some(0) && ended.stderr.ends_with("Nothing to install.\n")
     }
 
     /// A folder that looks like a libtorch of this version, with CUDA.
@@ -109,21 +102,6 @@ impl Scene {
 
 const COMPLETE: [&str; 5] = [".lock", "manifest.json", "nvidia", "torch", "torch-2.11.0.dist-info"];
 
-fn ended(mut command: Command) -> Ended {
-    finished(command.stderr(Stdio::piped()).spawn().unwrap())
-}
-
-fn finished(child: Child) -> Ended {
-    let output = child.wait_with_output().unwrap();
-    Ended { code: output.status.code(), said: String::from_utf8(output.stderr).unwrap() }
-}
-
-/// Sends a signal to a process, or to a group of them if the number is negative.
-fn signal(name: &str, process: i64) {
-    let sent = Command::new("sh").args(["-c", &format!("kill -{name} {process}")]).status().unwrap();
-    assert!(sent.success());
-}
-
 fn write(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
@@ -131,7 +109,7 @@ fn write(path: &Path, text: &str) {
 
 #[track_caller]
 fn assert_refused(ended: &Ended, code: i32, part: &str) {
-    assert!(ended.code == Some(code) && ended.said.contains(part), "{ended:?}");
+    assert!(ended.code == Some(code) && ended.stderr.contains(part), "{ended:?}");
 }
 
 #[test]
@@ -139,7 +117,7 @@ fn a_fresh_folder_gets_what_builds_need_and_nothing_else() {
     let scene = Scene::new();
     let first = scene.setup("working", &[]);
     assert!(
-        first.code == Some(0) && first.said.contains("libtorch 2.11.0 (CPU) is complete in"),
+        first.code == Some(0) && first.stderr.contains("libtorch 2.11.0 (CPU) is complete in"),
         "{first:?}"
     );
     assert_eq!(scene.names(), COMPLETE);
@@ -156,7 +134,7 @@ fn a_fresh_folder_gets_what_builds_need_and_nothing_else() {
     assert!(scene.is_complete());
     // The CPU alone does not serve a GPU; what serves a GPU serves the CPU.
     let cuda = scene.setup("working", &["--cuda"]);
-    assert!(cuda.code == Some(0) && cuda.said.contains("(it is made for the CPU alone)"), "{cuda:?}");
+    assert!(cuda.code == Some(0) && cuda.stderr.contains("(it is made for the CPU alone)"), "{cuda:?}");
     assert!(root.join("torch/lib/libtorch_cuda.so").exists() && scene.is_complete());
     assert_eq!(scene.calls(), 2);
     scene.setup("working", &["--force"]);
@@ -169,7 +147,7 @@ fn each_missing_tool_has_its_own_refusal() {
     let without = |name: &str, value: &str| {
         let mut command = scene.command("working", &[]);
         command.env(name, value);
-        ended(command)
+        run_to_end(&mut command)
     };
     assert_refused(&without("CXX", "/nowhere/c++"), 69, "no C++ compiler found (/nowhere/c++)");
     assert_refused(&without("PATH", "/nowhere"), 69, "`python3` is not on the PATH");
@@ -182,8 +160,8 @@ fn a_pip_that_fails_is_shown_and_changes_nothing() {
     let scene = Scene::new();
     let offline = scene.setup("offline", &[]);
     assert_refused(&offline, 74, "pip could not fetch and unpack the wheels");
-    assert_eq!(offline.said.matches("WARNING").count(), 4, "the last six lines are shown: {offline:?}");
-    assert!(offline.said.contains("ERROR: No matching distribution found for torch==2.11.0\nerror: pip"));
+    assert_eq!(offline.stderr.matches("WARNING").count(), 4, "the last six lines are shown: {offline:?}");
+    assert!(offline.stderr.contains("ERROR: No matching distribution found for torch==2.11.0\nerror: pip"));
     assert_refused(&scene.setup("wrong-hash", &[]), 65, "whose hash is not the pinned one");
     assert_refused(&scene.setup("idle", &[]), 65, "left no torch/include");
     assert_eq!(scene.names(), [".lock"]);
@@ -199,14 +177,14 @@ fn an_interrupted_installation_ends_with_a_sentence_and_leaves_nothing() {
     let scene = Scene::new();
     let child = scene.start("60", &[]);
     // As a terminal does it: to all processes of the group.
-    signal("INT", -i64::from(child.id()));
-    let interrupted = finished(child);
+    assert!(send("INT", -i64::from(child.id())));
+    let interrupted = wait_for_end(child);
     assert_refused(&interrupted, 130, "error: interrupted, and what was there before is unchanged");
     assert_eq!(scene.names(), [".lock"]);
     scene.setup("working", &[]);
     let child = scene.start("60", &["--force"]);
-    signal("INT", -i64::from(child.id()));
-    assert_eq!(finished(child).code, Some(130));
+    assert!(send("INT", -i64::from(child.id())));
+    assert_eq!(wait_for_end(child).code, Some(130));
     assert!(scene.names() == COMPLETE && scene.is_complete());
 }
 
@@ -220,7 +198,7 @@ fn what_a_killed_run_leaves_is_not_trusted_and_is_cleared() {
     assert_eq!(scene.partials().len(), 1);
     // Its pip is still there.
     assert_eq!(scene.setup("working", &[]).code, Some(0));
-    signal("KILL", group);
+    assert!(send("KILL", group));
     assert!(scene.names() == COMPLETE && scene.is_complete());
     // A file that is removed is noticed as well.
     fs::remove_file(scene.path("libtorch/torch/lib/libgomp.so.1")).unwrap();
@@ -230,7 +208,7 @@ fn what_a_killed_run_leaves_is_not_trusted_and_is_cleared() {
     fs::remove_file(scene.path("libtorch/torch/lib/libc10.so")).unwrap();
     let again = scene.setup("working", &[]);
     assert!(
-        again.code == Some(0) && again.said.contains("(it has no manifest: it was interrupted"),
+        again.code == Some(0) && again.stderr.contains("(it has no manifest: it was interrupted"),
         "{again:?}"
     );
     assert!(scene.path("libtorch/torch/lib/libc10.so").exists() && scene.is_complete());
@@ -241,9 +219,9 @@ fn of_two_at_once_one_installs_and_the_other_waits() {
     let scene = Scene::new();
     let first = scene.start("1", &[]);
     let second = scene.setup("working", &[]);
-    assert!(second.code == Some(0) && second.said.contains("waiting for it"), "{second:?}");
-    assert!(second.said.ends_with("Nothing to install.\n"), "{second:?}");
-    assert_eq!(finished(first).code, Some(0));
+    assert!(second.code == Some(0) && second.stderr.contains("waiting for it"), "{second:?}");
+    assert!(second.stderr.ends_with("Nothing to install.\n"), "{second:?}");
+    assert_eq!(wait_for_end(first).code, Some(0));
     assert!(scene.calls() == 1 && scene.is_complete());
 }
 
@@ -278,10 +256,10 @@ fn the_pytorch_of_the_active_python_is_linked_if_it_fits() {
     let with_torch = |pip: &str, args: &[&str]| {
         let mut command = scene.command(pip, args);
         command.env("PYTHON_TORCH", &torch);
-        ended(command)
+        run_to_end(&mut command)
     };
     let linked = with_torch("missing", &[]);
-    assert!(linked.code == Some(0) && linked.said.contains("is a link to"), "{linked:?}");
+    assert!(linked.code == Some(0) && linked.stderr.contains("is a link to"), "{linked:?}");
     assert_eq!(scene.names(), [".lock", "manifest.json", "torch"]);
     assert!(scene.is_complete());
     // A GPU needs headers beside the link; without them, the earlier link stays.
@@ -293,7 +271,7 @@ fn the_pytorch_of_the_active_python_is_linked_if_it_fits() {
     // It is checked every time, and replaced without harm to the PyTorch.
     write(&torch.join("version.py"), "__version__ = '2.12.0'");
     let again = with_torch("working", &[]);
-    assert!(again.said.contains("(torch holds libtorch 2.12.0, and 2.11.0 is needed)"), "{again:?}");
+    assert!(again.stderr.contains("(torch holds libtorch 2.12.0, and 2.11.0 is needed)"), "{again:?}");
     assert!(scene.path("libtorch/torch/build-version").exists() && scene.is_complete());
     write(&torch.join("version.py"), "__version__ = '2.11.0'\ncuda = '13.0'\n");
     assert_eq!(with_torch("missing", &["--force"]).code, Some(0));
@@ -310,10 +288,10 @@ fn what_the_environment_names_is_taken_or_refused_but_never_replaced() {
     let run = |variables: &[(&str, &Path)], args: &[&str]| {
         let mut command = scene.xtask("missing", args);
         command.envs(variables.iter().copied());
-        ended(command)
+        run_to_end(&mut command)
     };
     let taken = run(&[("LIBTORCH", &own)], &[]);
-    assert!(taken.code == Some(0) && taken.said.starts_with("LIBTORCH is set, and"), "{taken:?}");
+    assert!(taken.code == Some(0) && taken.stderr.starts_with("LIBTORCH is set, and"), "{taken:?}");
     assert_refused(&run(&[("LIBTORCH", &old)], &[]), 65, "holds libtorch 2.10.0, and 2.11.0 is needed");
     assert_refused(&run(&[("LIBTORCH", Path::new("/nowhere"))], &[]), 65, "has no lib/libtorch_cpu.so");
     // LIBTORCH_USE_PYTORCH comes first, as in `torch-sys`.

@@ -1,7 +1,5 @@
 //! `cargo xtask check-cuda` compiles every kernel of `ssn-cuda` with every option that it asks for.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
