@@ -4,11 +4,12 @@
 #
 #     tools/bundle.sh FOLDER        here
 #     . FOLDER/unpack.sh /tmp/bin   there: unpacks to /tmp/bin and lets programs find PyTorch's libraries
-#     gpu_tests --ignored --test-threads 1
+#     gpu_tests gpu:: --ignored --test-threads 1
+#     matrix_tests presets --ignored --nocapture
 #     python3 FOLDER/gpu_ranks_differential.py --programs /tmp/bin
 #     xtask bench gpu --programs /tmp/bin    (in a checkout)
 set -euo pipefail
-[ $# -eq 1 ] || { sed -n '2,9s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -eq 1 ] || { sed -n '2,10s/^# \?//p' "$0" >&2; exit 2; }
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
@@ -20,18 +21,22 @@ export CUDA_HOME=${CUDA_HOME:-$target/cuda-check/nvidia/cu13}
 # In one call: each choice of packages has features of its own, and would be built by itself.
 cargo build --release --locked -p ssn-cli -p ssn-engine -p ssn-train -p xtask --features ssn-engine/mpi \
     --bin ssn --bin ssn-engine --bin xtask --example bench_gpu
-tests=$(cargo test --locked -p ssn-train --test gpu --no-run --message-format json-render-diagnostics |
-    python3 -c 'import json, sys
+# Prints the path of a crate's program of tests.
+tests_of() {
+    cargo test --locked -p "$1" --test it --no-run --message-format json-render-diagnostics |
+        python3 -c 'import json, sys
 for line in sys.stdin:
     found = json.loads(line)
-    if found.get("executable") and found["target"]["name"] == "gpu": print(found["executable"])')
-
-[ -f "$tests" ] || { echo "the program of the GPU tests was not found: $tests" >&2; exit 1; }
+    if found.get("executable") and found["target"]["name"] == "it": print(found["executable"])'
+}
+gpu_tests=$(tests_of ssn-train)
+matrix_tests=$(tests_of ssn)
 
 pack() { strip -o "$out/$2" "$1" && xz --force --threads 0 "$out/$2"; }
 for program in ssn ssn-engine xtask; do pack "$target/release/$program" $program; done
 pack "$target/release/examples/bench_gpu" bench_gpu
-pack "$tests" gpu_tests
+pack "$gpu_tests" gpu_tests
+pack "$matrix_tests" matrix_tests
 cp experiments/*.toml tools/gpu_ranks_differential.py "$out"
 cat > "$out/unpack.sh" <<'THERE'
 # Unpacks the programs beside this file into the folder that is named, and lets them find PyTorch's libraries.

@@ -58,7 +58,7 @@ unsafe extern "C" {
 /// shape and gives one of the shape of each input, in their order.
 pub fn custom_function(
     inputs: &[&Tensor],
-    result: &Tensor,
+    result: Tensor,
     backward: impl Fn(&Tensor) -> CallbackResult<Vec<Tensor>> + Send + 'static,
 ) -> Result<Tensor, TchError> {
     extern "C" fn gradient(
@@ -233,7 +233,7 @@ mod tests {
         let (a, b) = (leaf(&[1.0, 2.0]), leaf(&[3.0, 5.0]));
         let product = tch::no_grad(|| &a * &b);
         let (kept_a, kept_b) = (a.detach(), b.detach());
-        let c = custom_function(&[&a, &b], &product, move |g| Ok(vec![g * &kept_b, g * &kept_a])).unwrap();
+        let c = custom_function(&[&a, &b], product, move |g| Ok(vec![g * &kept_b, g * &kept_a])).unwrap();
         // Through ordinary operators on both sides.
         (c * Tensor::from_slice(&[1.0, 10.0])).sum(Kind::Double).backward();
         assert_eq!(Vec::<f64>::try_from(a.grad()).unwrap(), [3.0, 50.0]);
@@ -244,7 +244,7 @@ mod tests {
     fn the_next_operator_may_work_in_place() {
         let a = leaf(&[1.0, -2.0]);
         let double = tch::no_grad(|| &a * 2.0);
-        let mut b = custom_function(&[&a], &double, |g| Ok(vec![g * 2.0])).unwrap().relu_();
+        let mut b = custom_function(&[&a], double, |g| Ok(vec![g * 2.0])).unwrap().relu_();
         b = b.f_mul_scalar(3.0).unwrap();
         b.sum(Kind::Double).backward();
         assert_eq!(Vec::<f64>::try_from(a.grad()).unwrap(), [6.0, 0.0]);
@@ -259,7 +259,7 @@ mod tests {
         for panics in [false, true] {
             let (a, b) = (leaf(&[1.0]), leaf(&[1.0]));
             let same = tch::no_grad(|| a.copy());
-            let by_node = custom_function(&[&a], &same, move |_| fails(panics)).unwrap();
+            let by_node = custom_function(&[&a], same, move |_| fails(panics)).unwrap();
             register_hook(&b, move |_| fails(panics)).unwrap();
             for result in [by_node, &b * 2.0] {
                 let error = result.sum(Kind::Double).f_backward().unwrap_err().to_string();
@@ -291,7 +291,7 @@ mod tests {
         let (send, seen) = channel::<()>();
         let a = leaf(&[1.0]);
         let same = tch::no_grad(|| a.copy());
-        let c = custom_function(&[&a], &same, move |g| {
+        let c = custom_function(&[&a], same, move |g| {
             let _ = &send;
             Ok(vec![g.shallow_clone()])
         })

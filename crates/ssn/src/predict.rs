@@ -15,7 +15,8 @@ use ssn_data::ShardProgress;
 use ssn_data::parallel::{self, available_bytes};
 use ssn_data::text::hex;
 use ssn_data::{
-    Case, Cases, DataConfig, Dataset, LabelCoding, LabelPolicy, LabelReading, Severity, Shard, Split,
+    Case, CaseEntry, Cases, DataConfig, Dataset, LabelCoding, LabelPolicy, LabelReading, Severity, Shard,
+    Split,
 };
 use ssn_eval::{
     About, DistributionFile, ImagePaths, ModelId, Output, Part, PredictConfig, Predictions, StoredImage,
@@ -108,6 +109,7 @@ pub fn predict(config: &PredictConfig, control: Control<'_>) -> Result<Predicted
         labels,
         labels_only: false,
     };
+    check_names(config, &dataset, &cases)?;
     let folder = Predictions::create(&config.out, about)?;
 
     let own = shard.own(cases.len());
@@ -227,14 +229,7 @@ impl CaseReader<'_> {
             return Ok(None);
         }
         if is_other && !config.overwrite {
-            return Err(Error::new(
-                ErrorKind::Usage,
-                format!(
-                    "{} has the prediction of another image that is also called {id}; choose another folder with --out, or \
-                     replace it with --overwrite",
-                    folder.root().display()
-                ),
-            ));
+            phase.message(&format!("case {id} is predicted again: its image is another than before"));
         }
         if is_other {
             folder.claim(std::iter::once(id.as_str()), self.outputs)?;
@@ -261,6 +256,35 @@ impl CaseReader<'_> {
         });
         Ok(Some(Loaded { case, image, path }))
     }
+}
+
+/// Refuses to replace the prediction of one image by that of another with the same name: images that join a folder must have
+/// names of their own. An image that changed in its place is predicted again.
+fn check_names(config: &PredictConfig, dataset: &Dataset, cases: &[usize]) -> Result<()> {
+    let folder = Predictions::open(&config.out).ok().filter(|_| !config.overwrite);
+    let Some((folder, images)) =
+        folder.and_then(|folder| Some((folder.clone(), folder.about().images.clone()?)))
+    else {
+        return Ok(());
+    };
+    let is_new = |path: &PathBuf| !images.paths.iter().any(|known| absolute(path).starts_with(known));
+    for &place in cases {
+        let CaseEntry { id, files, .. } = &dataset.entries[place];
+        if files.images.iter().flatten().next().is_some_and(is_new)
+            && folder.distribution_path(id).is_file()
+            && folder.is_of_other_image(id, dataset.image_sha256(place).ok().as_deref())
+        {
+            return Err(Error::new(
+                ErrorKind::Usage,
+                format!(
+                    "{} has the prediction of another image that is also called {id}; choose another folder with --out, or \
+                     replace it with --overwrite",
+                    folder.root().display()
+                ),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The distribution of a case, or the mixture of those of an ensemble, and how long the networks took.

@@ -95,7 +95,7 @@ pub fn train_parallel(
     let (folder, resolved) = match (&ranks, &config.resume) {
         (Some(ranks), _) if !is_root => joined(config, &**ranks)?,
         (_, Some(path)) => resumed(path, config.data.as_deref())?,
-        (_, None) => fresh(config, control, device)?,
+        (_, None) => fresh(config, control, device, ranks.as_ref().map_or(1, |ranks| ranks.world_size()))?,
     };
     let path = folder.path().to_owned();
     let change = if is_root { kept_inputs(&path, &resolved, config, control)? } else { None };
@@ -225,7 +225,12 @@ fn joined(config: &TrainConfig, ranks: &dyn Communicator) -> Result<(RunFolder, 
 }
 
 /// A new run, on a dataset that was checked.
-fn fresh(config: &TrainConfig, control: Control<'_>, device: Device) -> Result<(RunFolder, ResolvedRun)> {
+fn fresh(
+    config: &TrainConfig,
+    control: Control<'_>,
+    device: Device,
+    ranks: usize,
+) -> Result<(RunFolder, ResolvedRun)> {
     RunFolder::is_free(&config.out)?;
     let layers = layers(config, control)?;
     let run_config = layers.config()?;
@@ -236,6 +241,7 @@ fn fresh(config: &TrainConfig, control: Control<'_>, device: Device) -> Result<(
         precision.check(device)?;
     }
     let mut resolved = resolve(run_config)?;
+    resolved.check(ranks)?;
     if config.bad_cases != BadCases::Unchecked {
         let bad = check_dataset(&resolved, config.bad_cases, control)?;
         if !bad.is_empty() {

@@ -9,7 +9,7 @@ use crate::predictions::DistributionFile;
 /// A class with a mean DSC below this is looked at.
 const LOW: f64 = 0.1;
 /// Another class with a Dice from this on is probably the one that was meant.
-const HIGH: f64 = 0.8;
+const HIGH: f64 = 0.6;
 /// Cases that are compared, at most.
 const MAX_CASES: usize = 20;
 

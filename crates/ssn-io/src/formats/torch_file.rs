@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::io::{Cursor, Read};
 
 use zip::result::ZipError;
-use zip::{CompressionMethod, ZipArchive};
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use crate::array::{Array, Element, strided};
 use crate::error::{Problem, refused};
@@ -35,6 +35,22 @@ const FREE_BYTES: u64 = 8 << 20;
 const BEFORE_1_6: &[u8] = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.";
 
 type Archive<'a> = ZipArchive<Cursor<&'a [u8]>>;
+
+/// Removes the records of a TorchScript file that are only for people who debug it. They name the files and lines that the
+/// program came from last, so that the same network saved again would have other bytes.
+pub fn without_debug_records(bytes: &[u8]) -> Result<Vec<u8>, std::io::Error> {
+    let mut archive = ZipArchive::new(Cursor::new(bytes))?;
+    let mut writer = ZipWriter::new(Cursor::new(vec![]));
+    for place in 0..archive.len() {
+        let record = archive.by_index_raw(place)?;
+        // The id is a hash of all records.
+        let name = record.name()?.into_owned();
+        if !name.ends_with(".debug_pkl") && !name.ends_with("serialization_id") {
+            writer.raw_copy_file(record)?;
+        }
+    }
+    Ok(writer.finish()?.into_inner())
+}
 
 /// All tensors of a file with their names: keys of nested dictionaries and places in lists, joined by dots. Numbers and
 /// text beside them, such as the epoch of a checkpoint, are left out.

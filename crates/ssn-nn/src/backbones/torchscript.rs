@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_core::random::derive_seed;
+use ssn_io::torch_file::without_debug_records;
 use tch::{CModule, Kind, Tensor};
 
 use crate::error::{NnError, Result};
@@ -81,7 +82,8 @@ impl TorchScript {
         let mut module = self.module.borrow_mut();
         module.f_set_eval()?;
         module.save(&path)?;
-        ssn_io::read_file(&path).map_err(|error| self.config.problem(error))
+        let bytes = ssn_io::read_file(&path).map_err(|error| self.config.problem(error))?;
+        without_debug_records(&bytes).map_err(|error| self.config.problem(error))
     }
 
     /// # Shapes

@@ -31,7 +31,7 @@ pub enum HeadConfig {
 
 impl HeadConfig {
     /// The names of all heads in config files.
-    const NAMES: [&str; 5] = ["stochastic", "deterministic", "identity", "prob-unet", "phiseg"];
+    pub const NAMES: [&str; 5] = ["stochastic", "deterministic", "identity", "prob-unet", "phiseg"];
 
     /// The head of a name, with its usual settings.
     fn named(name: &str) -> Option<Self> {

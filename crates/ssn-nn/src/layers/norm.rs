@@ -181,7 +181,7 @@ fn sync_batch_norm(
     let backward = move |gradient: &Tensor| {
         stats.gradients(gradient, &input, &slope, &*comm).map_err(|error| error.to_string())
     };
-    Ok(ssn_cuda::autograd::custom_function(&[x, weight, bias], &result, backward)?)
+    Ok(ssn_cuda::autograd::custom_function(&[x, weight, bias], result, backward)?)
 }
 
 /// Statistics of the whole batch.

@@ -182,6 +182,9 @@ impl RunConfig {
         let cases = self.training.validation_cases;
         require(cases != Some(0), "training.validation_cases", 0, "at least 1")?;
         require(self.training.patience != Some(0), "training.patience", 0, "at least 1")?;
+        let is_whole = self.batches.patch.sampler == PatchSampler::Whole;
+        let expected = "center-crop or random with data.crop_to_mask, which leaves images of different sizes";
+        require(!(is_whole && self.data.crop_to_mask), "batches.patch.sampler", "whole", expected)?;
         let PlanSection { width, levels } = self.model.plan;
         require((1..=1024).contains(&width), "model.plan.width", width, "1 to 1024")?;
         require((1..=10).contains(&levels), "model.plan.levels", levels, "1 to 10")?;
