@@ -1,7 +1,5 @@
 //! Configs: presets are the paper's, layers win in order, and mistakes are told with their place.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use ssn_data::{AugmentPreset, CaseOrder};
 use ssn_nn::backbones::BackboneConfig;
 use ssn_nn::{HeadConfig, Method, ModelConfig, Pairing, Schedule};

@@ -1,10 +1,5 @@
 //! Whole images by tiles: one distribution, wherever the tiles lie.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-#[path = "../../ssn-nn/tests/common/mod.rs"]
-mod common;
-
 use std::path::Path;
 
 use std::ops::ControlFlow;
@@ -21,6 +16,8 @@ use ssn_train::inference::{
     InputImage, Storage, WholeImageConfig, WholeImagePrediction, never_stop, predict,
 };
 use tch::{Device, Kind, Tensor};
+
+use crate::common::{begin_at_seed, small_unet};
 
 const CLASSES: usize = 3;
 const EPSILON: f32 = 1e-5;
@@ -52,12 +49,12 @@ fn flat_deepmedic() -> BackboneConfig {
 }
 
 fn unet(patch: [i64; 3]) -> BackboneConfig {
-    BackboneConfig::Unet(common::small_unet(patch, NormKind::BATCH))
+    BackboneConfig::Unet(small_unet(patch, NormKind::BATCH))
 }
 
 /// Two channels of noise.
 fn noise(size: [usize; 3]) -> Vec<f32> {
-    tch::manual_seed(8);
+    let _alone = begin_at_seed(8);
     let n = 2 * size.iter().product::<usize>();
     Vec::try_from(Tensor::randn([n as i64], (Kind::Float, Device::Cpu))).unwrap()
 }

@@ -2,17 +2,12 @@
 //!
 //! With `SSN_UPDATE_DOCS=1` the test writes them; otherwise it compares.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-#[path = "../../../tools/generated_page.rs"]
-mod generated_page;
-
 use std::fmt::Write as _;
 
-use generated_page::is_that_of_the_code;
 use schemars::transform::{Transform, transform_subschemas};
 use schemars::{Schema, schema_for};
 use serde_json::{Value, json};
+use ssn_testing::assert_page_is_up_to_date;
 use ssn_train::run::{RunConfig, RunPreset};
 
 const INTRODUCTION: &str = "\
@@ -25,15 +20,15 @@ the key; a key without one is given by every preset, or stands for \"not used\".
 `config.schema.json` beside this page is the same for editors that know JSON Schema: put `#:schema PATH/config.schema.json` into the first line of a
 config, and they complete and explain keys.
 
-This page is made of the code: `SSN_UPDATE_DOCS=1 cargo nextest run -p ssn-train --test config_reference`.
+This page is made of the code: `SSN_UPDATE_DOCS=1 cargo nextest run -p ssn-train --test it config_reference`.
 ";
 
 #[test]
 fn the_config_reference_is_that_of_the_code() {
     let schema = schema_for!(RunConfig).to_value();
-    is_that_of_the_code("config.md", &markdown(&schema));
+    assert_page_is_up_to_date("config.md", &markdown(&schema));
     let file = serde_json::to_string_pretty(&file_schema(schema)).unwrap();
-    is_that_of_the_code("config.schema.json", &(file + "\n"));
+    assert_page_is_up_to_date("config.schema.json", &(file + "\n"));
 }
 
 /// The schema of a file, which need not name what its preset gives.

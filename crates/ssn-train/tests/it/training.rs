@@ -1,10 +1,5 @@
 //! Training learns, goes on where it was to the bit, and survives what must not happen.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-#[path = "../../ssn-nn/tests/common/mod.rs"]
-mod common;
-
 use std::sync::Arc;
 
 use ssn_data::{
@@ -23,6 +18,8 @@ use ssn_train::checkpoint::{BestValidation, Checkpoints, Progress};
 use ssn_train::{LossConfig, LossKind, TrainError, Trainer};
 use tch::Tensor;
 
+use crate::common::small_unet;
+
 const SEED: u64 = 11;
 const CPU: Execution = Execution { precision: Precision::F32, device: tch::Device::Cpu };
 
@@ -30,7 +27,7 @@ fn model_config(patch: [i64; 3], channels: i64) -> ModelConfig {
     ModelConfig {
         channels,
         classes: 2,
-        backbone: BackboneConfig::Unet(common::small_unet(patch, NormKind::BATCH)),
+        backbone: BackboneConfig::Unet(small_unet(patch, NormKind::BATCH)),
         head: HeadConfig::Stochastic(StochasticConfig { rank: 3, ..StochasticConfig::default() }),
     }
 }

@@ -1,7 +1,5 @@
 //! Ranks train the network that one process trains: the same losses and the same weights, up to rounding.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use std::sync::Arc;
 use std::thread;
 

@@ -1,8 +1,6 @@
 //! What a GPU computes beside what the CPU computes. The tests are ignored unless `--ignored` asks for them: they need a GPU.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use ssn_cuda::{
     Activation, NormOptions, NormTensors, ParameterRow, ParameterTable, PathOptions, StepLock, StepResults,
@@ -26,6 +24,8 @@ use ssn_train::inference::{
 use ssn_train::{LossConfig, LossKind, TrainError, Trainer};
 use tch::{Device, Kind, Tensor};
 
+use crate::common::take_random_numbers;
+
 const GPU: Device = Device::Cuda(0);
 
 /// Batch norm in training as PyTorch has it by default, of no channels yet.
@@ -44,8 +44,7 @@ const NORM: NormOptions = NormOptions {
 
 /// The GPU, for one test at a time; the thread then works on it.
 fn gpu() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let alone = take_random_numbers();
     let ready = ssn_cuda::load().and_then(|()| ssn_cuda::enter_stream(GPU));
     ready.and_then(|()| ssn_cuda::allow_tf32(true)).unwrap();
     alone

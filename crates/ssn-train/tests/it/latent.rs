@@ -1,7 +1,5 @@
 //! Networks with latent variables: their gradients, their samples, and that they learn what raters disagree about.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use ssn_data::{Batch, Grid};
 use ssn_nn::backbones::{BackboneConfig, DeepMedicConfig, UNetConfig};
 use ssn_nn::layers::{ActivationKind, NormKind};
@@ -13,6 +11,8 @@ use ssn_train::inference::tiles::TileConfig;
 use ssn_train::inference::{InputImage, LatentSamples, WholeImageConfig, never_stop, predict};
 use ssn_train::{LossConfig, Trainer};
 use tch::{Device, Kind, Tensor};
+
+use crate::common::begin_at_seed;
 
 const SIZE: usize = 8;
 const STEPS: u64 = 400;
@@ -50,7 +50,7 @@ fn half(rater: usize) -> Vec<u8> {
 #[test]
 fn the_loss_has_the_gradient_that_differences_show() {
     tch::set_num_threads(1);
-    tch::manual_seed(2);
+    let _alone = begin_at_seed(2);
     let options = (Kind::Double, Device::Cpu);
     for head in heads() {
         let model = Model::new(&config(head, batch_norm()), Execution::cpu(Precision::F64), 4).unwrap();
@@ -120,7 +120,7 @@ fn part_of(name: &str) -> &str {
 #[test]
 fn phiseg_counts_every_level() {
     tch::set_num_threads(1);
-    tch::manual_seed(8);
+    let _alone = begin_at_seed(8);
     let options = (Kind::Double, Device::Cpu);
     let image = Tensor::randn([2, 1, 1, 16, 16], options);
     let target = Target::classes(Tensor::zeros([2, 1, 256], (Kind::Int64, Device::Cpu)), 2).unwrap();
@@ -166,7 +166,7 @@ fn phiseg_counts_every_level() {
 
 #[test]
 fn a_sample_does_not_depend_on_the_others() {
-    tch::manual_seed(5);
+    let _alone = begin_at_seed(5);
     for head in heads() {
         let model = Model::new(&config(head, batch_norm()), Execution::cpu(Precision::F32), 4).unwrap();
         // A size that is no multiple of the strides, and a mask.
