@@ -1,21 +1,19 @@
 //! Experiments from their file to their table: done, done again, stopped, and refused.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::cut::cut;
-use common::{Ended, fails, finishes, tree};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use ssn_data::text::hex;
 use ssn_data::{Synthetic, SyntheticConfig};
+use ssn_testing::process::Ended;
 use tempfile::TempDir;
+
+use crate::common::cut::cut;
+use crate::common::{fails, finishes, tree};
 
 /// What all rows share: a network and a run as small as they come.
 const CONFIG: &str = r#"

@@ -1,16 +1,12 @@
 //! Datasets as new users bring them, from `ssn init` to a report, or to the sentence that says how.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Ended, ends};
 use ssn_data::{Synthetic, SyntheticConfig};
 use ssn_io::{Image, Limits, Voxels, read, write};
+use ssn_testing::process::{Ended, run_to_end};
 use tempfile::TempDir;
 
 /// A training that takes no time.
@@ -32,7 +28,7 @@ fn ssn(folder: &TempDir, line: &str) -> Ended {
     assert!(program.is_file(), "`ssn` is not built; run `cargo build -p ssn-cli` first");
     let mut command = Command::new(program);
     command.args(line.split_whitespace()).current_dir(folder.path()).env("OMP_NUM_THREADS", "1");
-    ends(&mut command)
+    run_to_end(&mut command)
 }
 
 /// The same, which must end with a code and say some words.

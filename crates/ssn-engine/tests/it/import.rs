@@ -1,7 +1,5 @@
 //! `ssn-engine import`: the authors' weights become a model file, or a sentence.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

@@ -1,20 +1,18 @@
 //! From a dataset to predictions, scores and bundles; and what is refused on the way.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Images, Lab, ends, fails, finishes};
 use ssn_core::progress::silent;
 use ssn_eval::{DistributionFile, Kind, Output, Predictions};
 use ssn_eval::{EvaluateConfig, evaluate};
 use ssn_io::{Limits, read};
 use ssn_nn::{Execution, Mode, Precision, Prediction};
+use ssn_testing::process::run_to_end;
 use ssn_train::run::{CheckpointChoice, TrainedModel};
+
+use crate::common::{Images, Lab, fails, finishes};
 
 fn command() -> Command {
     Command::new(env!("CARGO_BIN_EXE_ssn-engine"))
@@ -125,12 +123,12 @@ fn a_prediction_that_was_stopped_goes_on() {
         command.arg("--out").arg(out).args(["--split", "all", "--json"]);
         command
     };
-    let first = ends(&mut all(&out)).stdout;
+    let first = run_to_end(&mut all(&out)).stdout;
     assert!(first.contains("\"predicted\": 8"), "{first}");
     let file = out.join("synthetic-00002.ssn.safetensors");
     let before = fs::read(&file).unwrap();
     fs::remove_file(&file).unwrap();
-    let second = ends(&mut all(&out)).stdout;
+    let second = run_to_end(&mut all(&out)).stdout;
     assert!(second.contains("\"predicted\": 1") && second.contains("\"kept\": 7"), "{second}");
     assert_eq!(fs::read(&file).unwrap(), before, "the same bytes again");
     // What is asked for in addition is made as well.
@@ -157,7 +155,8 @@ fn networks_with_latent_variables_go_the_same_way() {
         let (run, out) = (lab.uncut("run"), lab.path("predictions"));
         let drawn = |samples: &str| {
             let json =
-                ends(predict(&[&run]).arg("--out").arg(&out).args(["--json", "--samples", samples])).stdout;
+                run_to_end(predict(&[&run]).arg("--out").arg(&out).args(["--json", "--samples", samples]))
+                    .stdout;
             let folder = Predictions::open(&out).unwrap();
             let found = folder.cases().unwrap();
             (json, folder.read(found[0].id()).unwrap(), found.len())

@@ -1,8 +1,6 @@
 //! `ssn-engine toy`: files, table, JSON, repeatability and refusals, with few steps. The scores at full length are
 //! a matter of `ssn toy --seeds 5`.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 use std::path::Path;
 use std::process::{Command, Output};
 

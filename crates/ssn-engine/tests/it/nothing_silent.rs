@@ -1,19 +1,17 @@
 //! What once happened without a word: cases that were dropped, parts that were empty, images that were replaced.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Ended, Images, Lab, ends, fails, finishes};
 use ssn_core::progress::silent;
 use ssn_eval::{
     DistributionFile, EvaluateConfig, Kind, Predictions, ReportConfig, SampleConfig, evaluate, report,
 };
 use ssn_io::Limits;
+use ssn_testing::process::{Ended, run_to_end};
+
+use crate::common::{Images, Lab, fails, finishes};
 
 fn engine(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ssn-engine"));
@@ -25,7 +23,7 @@ fn engine(arguments: &[&str]) -> Command {
 fn predict(arguments: &[&Path]) -> Ended {
     let mut command = engine(&["predict", "--json"]);
     command.args(arguments);
-    ends(&mut command)
+    run_to_end(&mut command)
 }
 
 /// The image of a case of the dataset.
@@ -46,7 +44,7 @@ fn bad_cases_are_left_out_if_that_is_asked_for() {
     let refused = fails(&mut command, 1, &["data.exclude", "--skip-check"]);
     assert!(refused.stderr.contains("synthetic-00002"), "{}", refused.stderr);
     assert!(!run.exists());
-    let ended = ends(&mut lab.begin(&run));
+    let ended = run_to_end(&mut lab.begin(&run));
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(
         ended.stderr.contains("left out of training, validation and test: synthetic-00002"),

@@ -1,15 +1,13 @@
 //! A disk that is full ends a run with a sentence; once there is space, it goes on as if nothing had been.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Images, Lab, assert_same, copy, fails, finishes, leftovers, outcome, verified};
+use ssn_testing::process::run_to_end;
 use ssn_testing::strace;
+
+use crate::common::{self, Images, Lab, assert_same, copy, fails, finishes, leftovers, outcome, verified};
 
 const TOLD: [&str; 2] = ["cannot write", "what was saved before is still there"];
 
@@ -100,7 +98,7 @@ fn a_full_disk_loses_nothing() {
     for pages in [0, 1, 2, 4, 6, 7, 12] {
         copy(&base, &run);
         let ballast = disk.fill(4096 * pages);
-        let ended = common::ends(&mut lab.resume(&run));
+        let ended = run_to_end(&mut lab.resume(&run));
         codes.push(ended.code.unwrap());
         if ended.code != Some(0) {
             assert_eq!(ended.code, Some(74), "{pages} pages: {}", ended.stderr);
@@ -141,7 +139,7 @@ fn no_space_at_any_call_is_told_and_loses_nothing() {
     let mut seen = vec![];
     for call in &calls {
         copy(&base, &run);
-        let ended = common::ends(&mut strace::inject(&lab.resume(&run), call, "error=ENOSPC"));
+        let ended = run_to_end(&mut strace::inject(&lab.resume(&run), call, "error=ENOSPC"));
         let context = format!("{} {}: {}\n{}", call.name, call.nth, call.text, ended.stderr);
         let expected_code = if is_talk(&call.text) { 0 } else { 74 };
         let is_expected =

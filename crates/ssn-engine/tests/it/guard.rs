@@ -1,16 +1,14 @@
 //! Numbers that are not finite: no step with them is applied, the cases are named, and the run can be saved.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use common::cut::{Chance, cut, last_row};
-use common::{Images, Lab, assert_same, copy, fails, finishes, names, outcome, verified};
 use ssn_io::{Limits, Voxels, read, write};
+use ssn_testing::process::run_to_end;
+
+use crate::common::cut::{Chance, cut, last_row};
+use crate::common::{Images, Lab, assert_same, copy, fails, finishes, names, outcome, verified};
 
 /// Finite, so that it can be read, and too large to be squared.
 const HUGE: f32 = 1e38;
@@ -97,7 +95,7 @@ fn a_run_with_incidents_can_be_cut_anywhere() {
         poison(&lab, id, HUGE);
     }
     let run = lab.path("uncut");
-    let code = common::ends(&mut lab.begin(&run)).code;
+    let code = run_to_end(&mut lab.begin(&run)).code;
     let told = incidents(&run);
     assert!(told.len() > 5, "{told:?}");
     let text = fs::read_to_string(run.join("metrics.csv")).unwrap();
@@ -107,7 +105,7 @@ fn a_run_with_incidents_can_be_cut_anywhere() {
         let other = lab.path(&format!("cut-{cut_run}"));
         let step = 1 + chance.below(last_row(&run));
         cut(&mut lab.begin(&other), signal, Duration::ZERO, || last_row(&other) >= step);
-        assert_eq!(common::ends(&mut lab.resume(&other)).code, code, "SIG{signal} after step {step}");
+        assert_eq!(run_to_end(&mut lab.resume(&other)).code, code, "SIG{signal} after step {step}");
         assert_eq!(incidents(&other), told, "SIG{signal} after step {step}");
         let metrics = fs::read_to_string(other.join("metrics.csv")).unwrap();
         assert_eq!(metrics, text, "SIG{signal} after step {step}");

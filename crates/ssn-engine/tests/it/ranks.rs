@@ -3,10 +3,6 @@
 //! Built with the feature `mpi`, and run where there is an `mpirun`.
 
 #![cfg(feature = "mpi")]
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,8 +10,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use common::cut::end;
-use common::{Ended, Images, Lab, ends, finishes};
+use ssn_testing::process::{Ended, run_to_end, send, wait_for_end, write_program};
+
+use crate::common::{self, Images, Lab, finishes};
 
 /// The command of one process, started as so many ranks.
 fn ranks(count: usize, alone: &Command) -> Command {
@@ -87,11 +84,6 @@ fn process(run: &Path, rank: usize) -> Option<u32> {
     found.map(|process| process.pid)
 }
 
-fn send(signal: &str, pid: u32) {
-    let sent = Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).status();
-    assert!(sent.unwrap().success());
-}
-
 fn wait_for(what: impl Fn() -> bool) {
     let start = Instant::now();
     while !what() {
@@ -113,10 +105,10 @@ impl Job {
         let (pid, (ended, has_ended)) = (job.id(), mpsc::channel::<()>());
         let guard = thread::spawn(move || {
             if has_ended.recv_timeout(Duration::from_secs(120)) == Err(RecvTimeoutError::Timeout) {
-                send("KILL", pid);
+                assert!(send("KILL", pid.into()));
             }
         });
-        let how = end(job);
+        let how = wait_for_end(job);
         drop(ended);
         guard.join().unwrap();
         how
@@ -161,7 +153,7 @@ fn a_killed_rank_ends_all_and_another_number_goes_on_as_if_uncut() {
         wait_for(|| run.join("checkpoints").exists() && saved() > before);
         let pid = process(&run, rank).unwrap();
         let start = Instant::now();
-        send("KILL", pid);
+        assert!(send("KILL", pid.into()));
         let Ended { code, stderr: said, .. } = job.end();
         eprintln!(
             "rank {rank} of {count} was killed; all had ended after {:.1} s",
@@ -181,7 +173,7 @@ fn a_signal_to_one_rank_stops_all_of_them() {
     let job = Job::start(&mut ranks(2, &lab.begin(&run)));
     wait_for(|| run.join("checkpoints").exists() && !common::verified(&run).is_empty());
     let pid = process(&run, 1).unwrap();
-    send("USR1", pid);
+    assert!(send("USR1", pid.into()));
     let Ended { code, stderr: said, .. } = job.end();
     assert_eq!(code, Some(75), "{said}");
     let steps = common::verified(&run).into_iter().max().unwrap();
@@ -199,7 +191,7 @@ fn signals_to_all_processes_stop_all_of_them_and_what_is_done_is_saved() {
     let all = processes(&run);
     assert_eq!(all.len(), 4, "two ranks and their supervisors");
     for signal in ["STOP", "USR1", "TERM", "CONT"] {
-        all.iter().for_each(|process| send(signal, process.pid));
+        all.iter().for_each(|process| assert!(send(signal, process.pid.into())));
     }
     let Ended { code, stderr: said, .. } = job.end();
     assert_eq!(code, Some(75), "{said}");
@@ -212,7 +204,7 @@ fn processes_that_mpi_does_not_bring_together_are_refused() {
     let lab = Lab::new(Images::Flat);
     let run = lab.path("strangers");
     // As the mpirun of another MPI starts them.
-    let ended = ends(lab.begin(&run).envs([("PMI_RANK", "0"), ("PMI_SIZE", "2")]));
+    let ended = run_to_end(lab.begin(&run).envs([("PMI_RANK", "0"), ("PMI_SIZE", "2")]));
     assert_eq!(ended.code, Some(69), "{}", ended.stderr);
     assert!(ended.stderr.contains("started 2 processes, but MPI sees 1 of them"), "{}", ended.stderr);
     assert!(!run.exists());
@@ -246,7 +238,7 @@ fn a_case_that_one_rank_cannot_load_is_named_and_loses_no_step() {
         common::copy(&begun, &run);
         let healthy = fs::read(&image).unwrap();
         fs::write(&image, "no image").unwrap();
-        let ended = ends(&mut ranks(2, &lab.resume(&run)));
+        let ended = run_to_end(&mut ranks(2, &lab.resume(&run)));
         fs::write(&image, healthy).unwrap();
         assert!(![Some(0), Some(75)].contains(&ended.code), "{}", ended.stderr);
         assert!(ended.stderr.contains(id), "{}", ended.stderr);
@@ -258,7 +250,7 @@ fn a_case_that_one_rank_cannot_load_is_named_and_loses_no_step() {
 #[test]
 fn more_ranks_than_items_are_refused_by_all() {
     let lab = Lab::new(Images::Flat);
-    let ended = ends(&mut ranks(3, &lab.begin(&lab.path("many"))));
+    let ended = run_to_end(&mut ranks(3, &lab.begin(&lab.path("many"))));
     assert_ne!(ended.code, Some(0));
     assert!(ended.stderr.contains("an item for each of the ranks"), "{}", ended.stderr);
 }
@@ -318,9 +310,8 @@ fn two_hosts_train_over_a_network_as_one_process_does() {
     let lab = Lab::new(Images::Flat).with(DOUBLE);
     let (alone, run, agent) = (lab.uncut("alone"), lab.path("hosts"), lab.path("agent"));
     // What takes the place of ssh: HOST COMMAND…
-    fs::write(&agent, format!("#!/bin/sh\nshift\nexec ip netns exec {} sh -c \"$*\"\n", hosts.names[1]))
-        .unwrap();
-    fs::set_permissions(&agent, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let script = format!("#!/bin/sh\nshift\nexec ip netns exec {} sh -c \"$*\"\n", hosts.names[1]);
+    write_program(&agent, script.as_bytes());
     let local = ranks(2, &lab.begin(&run));
     let mut command = Command::new("ip");
     command.args(["netns", "exec", &hosts.names[0], "mpirun", "--host"]);

@@ -1,12 +1,10 @@
 //! No kill tears a checkpoint: what is there is whole, and the run goes on from it.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
-use common::cut::{Chance, count, cut};
-use common::{Images, Lab, assert_same, copy, finishes, leftovers, outcome, tree, verified};
+use ssn_testing::process::run_to_end;
 use ssn_testing::strace::{self, Call};
+
+use crate::common::cut::{Chance, count, cut};
+use crate::common::{self, Images, Lab, assert_same, copy, finishes, leftovers, outcome, tree, verified};
 
 /// Kills per kind of images; together they are the 200 that the project promises.
 const KILLS: usize = 100;
@@ -81,7 +79,7 @@ fn every_kill_point_of_a_save_is_safe() {
         copy(&base, &run);
         let Call { name, nth, text } = call;
         let context = format!("{name} {nth}: {text}");
-        let ended = common::ends(&mut strace::inject(&lab.resume(&run), call, "signal=KILL"));
+        let ended = run_to_end(&mut strace::inject(&lab.resume(&run), call, "signal=KILL"));
         assert_ne!(ended.code, Some(0), "{context}");
         let newest = *verified(&run).last().unwrap();
         assert!([5, 6].contains(&newest), "{context}: {newest}");
@@ -119,7 +117,7 @@ fn every_kill_point_of_a_start_is_no_dead_end() {
             std::fs::remove_dir_all(&run).unwrap();
         }
         let context = format!("{} {}: {}", call.name, call.nth, call.text);
-        let ended = common::ends(&mut strace::inject(&lab.begin(&run), call, "signal=KILL"));
+        let ended = run_to_end(&mut strace::inject(&lab.begin(&run), call, "signal=KILL"));
         // Threads open files in different orders: the last of the calls may not come in every start.
         if ended.code == Some(0) {
             continue;

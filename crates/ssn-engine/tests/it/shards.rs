@@ -1,19 +1,17 @@
 //! Predictions and evaluations in shards come to the bytes of one process, in any order, after kills, and at once.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use common::{Images, Lab, cut, fails, finishes, tree};
 use ssn_core::progress::silent;
 use ssn_data::Shard;
 use ssn_eval::{EvaluateConfig, evaluate, evaluate_shard};
+use ssn_testing::process::wait_for_end;
+
+use crate::common::{Images, Lab, cut, fails, finishes, tree};
 
 /// A run and what one process makes of its eight cases.
 struct Whole {
@@ -108,7 +106,7 @@ fn shards_at_once_come_to_the_bytes_of_one_process() {
     ];
     let children: Vec<_> = (0..9).map(|rank| launched(rank, names[rank % 3])).collect();
     for (rank, child) in children.into_iter().enumerate() {
-        let ended = cut::end(child);
+        let ended = wait_for_end(child);
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         let shard = format!("works on shard {}/9;", rank + 1);
         assert_eq!(ended.stderr.matches(&shard).count(), 1, "{}", ended.stderr);

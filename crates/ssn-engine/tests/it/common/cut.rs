@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::Ended;
+use ssn_testing::process::{Ended, send, wait_for_end};
 
 /// How often a process is looked at; short beside a step.
 const GLANCE: Duration = Duration::from_micros(300);
@@ -45,9 +45,10 @@ pub fn cut(command: &mut Command, signal: &str, wait: Duration, ready: impl Fn()
     let mut child = command.spawn().unwrap();
     if comes_true(&mut child, ready) {
         sleep(wait);
-        send(&child, signal);
+        // A process that has just ended gets none.
+        send(signal, child.id().into());
     }
-    end(child)
+    wait_for_end(child)
 }
 
 /// Waits until something holds; false if the process ended before.
@@ -59,20 +60,6 @@ pub fn comes_true(child: &mut Child, holds: impl Fn() -> bool) -> bool {
         sleep(GLANCE);
     }
     true
-}
-
-/// Sends a signal to a process that nobody waited for yet.
-pub fn send(child: &Child, signal: &str) {
-    let pid = child.id().to_string();
-    // A process that has just ended gets none, and the shell's complaint is of no interest.
-    Command::new("sh").args(["-c", &format!("kill -{signal} {pid} 2>/dev/null")]).status().unwrap();
-}
-
-/// The end of a process.
-pub fn end(child: Child) -> Ended {
-    let output = child.wait_with_output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ended { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
 }
 
 /// The step of the last row of a run's metrics.

@@ -1,8 +1,5 @@
 //! Small trainings in processes of their own, and what they leave behind.
 
-#![allow(dead_code, unreachable_pub, reason = "each test of this folder uses its own part")]
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
 pub mod cut;
 
 use std::collections::BTreeMap;
@@ -12,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use sha2::{Digest, Sha256};
 use ssn_data::{Synthetic, SyntheticConfig};
+use ssn_testing::process::{Ended, run_to_end};
 use tempfile::TempDir;
 
 /// What the images of a training are like.
@@ -30,14 +28,8 @@ pub struct Lab {
     workers: u16,
 }
 
-/// How a process ended.
-#[derive(Debug)]
-pub struct Ended {
-    /// The exit code; nothing if a signal ended it.
-    pub code: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
-}
+/// The steps of a run.
+pub const STEPS: u64 = 40;
 
 /// A network and a run as small as they come. Rows, checkpoints and validations are due at different steps.
 const SETTINGS: [&str; 11] = [
@@ -139,23 +131,16 @@ impl Lab {
     }
 }
 
-/// Runs a command to its end.
-pub fn ends(command: &mut Command) -> Ended {
-    let output = command.output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ended { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
-}
-
 /// Runs a command that must end well.
 pub fn finishes(command: &mut Command) -> Ended {
-    let ended = ends(command);
+    let ended = run_to_end(command);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     ended
 }
 
 /// Runs a command that must end with a code and one sentence that has all these parts.
 pub fn fails(command: &mut Command, code: i32, parts: &[&str]) -> Ended {
-    let ended = ends(command);
+    let ended = run_to_end(command);
     assert_eq!(ended.code, Some(code), "{}", ended.stderr);
     let told: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("error: ")).collect();
     assert_eq!(told.len(), 1, "{}", ended.stderr);

@@ -1,16 +1,15 @@
 //! A run that was cut goes on to the bytes of one that was not, wherever and however it was cut.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::cut::{Chance, comes_true, count, cut, end, last_row, send};
-use common::{Ended, Images, Lab, assert_same, ends, fails, finishes, generation, outcome, verified};
+use ssn_testing::process::{Ended, run_to_end, send, wait_for_end};
+
+use crate::common::cut::{Chance, comes_true, count, cut, last_row};
+use crate::common::{Images, Lab, STEPS, assert_same, fails, finishes, generation, outcome, verified};
 
 /// Cuts per kind of images and number of workers.
 const CUTS: usize = 20;
@@ -140,9 +139,9 @@ fn interrupted(run: &str, signals: &[&str]) -> (Lab, PathBuf, Ended) {
     let mut child = lab.begin(&run).spawn().unwrap();
     assert!(comes_true(&mut child, || last_row(&run) > 4));
     for signal in [&["STOP"], signals, &["CONT"]].concat() {
-        send(&child, signal);
+        send(signal, child.id().into());
     }
-    let ended = end(child);
+    let ended = wait_for_end(child);
     (lab, run, ended)
 }
 
@@ -167,13 +166,13 @@ fn a_closed_terminal_lets_a_run_save_and_nohup_lets_it_go_on() {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         assert!(comes_true(&mut child, || last_row(&run) > 4));
-        send(&child, "HUP");
+        send("HUP", child.id().into());
         if goes_on {
             let row = last_row(&run);
             assert!(comes_true(&mut child, || last_row(&run) > row + 4));
-            send(&child, "TERM");
+            send("TERM", child.id().into());
         }
-        let ended = end(child);
+        let ended = wait_for_end(child);
         assert_eq!(ended.code, Some(75), "{}", ended.stderr);
         assert_eq!(verified(&run), [last_row(&run)]);
     }
@@ -188,18 +187,35 @@ fn checkpoints_are_due_after_some_time_too() {
     assert!(!verified(&run).is_empty());
 }
 
+/// The run is in the middle of a step that takes seconds: without the interrupt, it would save after that.
 #[test]
 fn an_interrupt_after_another_signal_ends_at_once() {
-    // Two threads may take one signal each, in either order; an interrupt that comes first lets the run save.
-    for _ in 0..10 {
-        let (_lab, run, ended) = interrupted("run", &["TERM", "INT"]);
-        assert_eq!(ended.code, Some(75), "{}", ended.stderr);
-        if !ended.stderr.contains("error: ") {
-            assert!(verified(&run).is_empty(), "it had no time to save");
-            return;
-        }
+    let lab = Lab::new(Images::Flat).with(&["training.save_every=100000", "training.validate_every=0"]);
+    let lab = lab.with(&["loss.samples=2000", "training.log_every=1"]);
+    let run = lab.path("run");
+    let mut child = lab.begin(&run).spawn().unwrap();
+    assert!(comes_true(&mut child, || last_row(&run) == 3));
+    // Loading the next batch takes a tenth of this.
+    let (pid, before) = (child.id(), ticks(child.id()));
+    assert!(comes_true(&mut child, || ticks(pid) >= before + 5));
+    assert!(send("TERM", pid.into()));
+    let mut told = String::new();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    while !told.contains("stopping after this step") {
+        assert!(lines.read_line(&mut told).unwrap() > 0, "it ended: {told}");
     }
-    panic!("no run ended at once");
+    assert!(send("INT", pid.into()));
+    lines.read_to_string(&mut told).unwrap();
+    assert_eq!(wait_for_end(child).code, Some(75), "{told}");
+    assert!(!told.contains("error: "), "{told}");
+    assert!(verified(&run).is_empty(), "it had no time to save");
+}
+
+/// How long a process has computed, in hundredths of a second.
+fn ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    fields.split(' ').nth(11).unwrap().parse().unwrap()
 }
 
 #[test]
@@ -237,17 +253,29 @@ fn patience_lasts_across_a_resume() {
 
 #[test]
 fn a_time_limit_stops_a_run_that_can_go_on() {
-    let lab = Lab::new(Images::Flat);
+    let lab = Lab::new(Images::Flat).with(&["training.log_every=1"]);
     let expected = outcome(&lab.uncut("uncut"));
     let run = lab.path("run");
     let advice = format!("the time is up; go on with `ssn train --resume {}`", run.display());
-    // Six microseconds: over before the first step.
+    // Six microseconds.
     fails(lab.begin(&run).args(["--time-limit", "1e-7"]), 75, &[&advice]);
-    // Thirty milliseconds: over after some steps, or after none, or not at all.
-    for _ in 0..4 {
-        let ended = ends(lab.resume(&run).args(["--time-limit", "5e-4"]));
-        assert!([Some(0), Some(75)].contains(&ended.code), "{}", ended.stderr);
+    assert_eq!(last_row(&run), 0);
+    // To open a run takes less than its steps: a limit twice as long as one that allowed none does not allow all.
+    let (mut minutes, mut stops) = (2e-4, vec![]);
+    while last_row(&run) < STEPS {
+        let ended = run_to_end(lab.resume(&run).args(["--time-limit", &minutes.to_string()]));
+        let step = last_row(&run);
+        assert_eq!(verified(&run).last(), Some(&step), "what is done is saved");
+        if step < STEPS {
+            assert_eq!(ended.code, Some(75), "after step {step}: {}", ended.stderr);
+            assert!(ended.stderr.contains(&advice), "{}", ended.stderr);
+            stops.push(step);
+        } else {
+            assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        }
+        minutes *= 2.0;
     }
+    assert!(stops.iter().any(|step| (1..STEPS).contains(step)), "stopped after steps {stops:?}");
     finishes(&mut lab.resume(&run));
     assert_same(&outcome(&run), &expected, "in slices of time");
 }

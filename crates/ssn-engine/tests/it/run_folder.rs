@@ -1,15 +1,13 @@
 //! A run folder belongs to one process at a time, and survives damage to its checkpoints.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::cut::{comes_true, end, last_row, send};
-use common::{Images, Lab, assert_same, copy, fails, finishes, generation, outcome, tree, verified};
+use ssn_testing::process::{send, wait_for_end};
+
+use crate::common::cut::{comes_true, last_row};
+use crate::common::{Images, Lab, assert_same, copy, fails, finishes, generation, outcome, tree, verified};
 
 #[test]
 fn a_folder_in_use_is_left_alone_and_free_after_a_kill() {
@@ -18,18 +16,18 @@ fn a_folder_in_use_is_left_alone_and_free_after_a_kill() {
     let mut child = lab.begin(&run).spawn().unwrap();
     assert!(comes_true(&mut child, || last_row(&run) >= 8));
     // It stands still, so that all changes are those of others.
-    send(&child, "STOP");
+    send("STOP", child.id().into());
     let before = tree(&run);
     fails(&mut lab.resume(&run), 2, &["another process is working in this folder", "wait for it"]);
     fails(&mut lab.begin(&run), 2, &["there is a run in this folder"]);
     assert!(tree(&run) == before, "nothing changed");
-    send(&child, "KILL");
-    end(child);
+    send("KILL", child.id().into());
+    wait_for_end(child);
     let mut child = lab.resume(&run).spawn().unwrap();
     let reached = last_row(&run);
-    assert!(comes_true(&mut child, || last_row(&run) > reached), "{}", end(child).stderr);
-    send(&child, "TERM");
-    assert_eq!(end(child).code, Some(75));
+    assert!(comes_true(&mut child, || last_row(&run) > reached), "{}", wait_for_end(child).stderr);
+    send("TERM", child.id().into());
+    assert_eq!(wait_for_end(child).code, Some(75));
 }
 
 type Damage<'a> = &'a dyn Fn(&Path);
