@@ -10,6 +10,11 @@
 #     xtask bench gpu --programs /tmp/bin    (in a checkout)
 set -euo pipefail
 [ $# -eq 1 ] || { sed -n '2,10s/^# \?//p' "$0" >&2; exit 2; }
+missing=()
+command -v mpicc > /dev/null || missing+=(libopenmpi-dev openmpi-bin)
+[ -n "$(ls /usr/lib/llvm-*/lib/libclang[-.][s1-9]* 2> /dev/null)" ] || missing+=(libclang-dev)
+command -v xz > /dev/null || missing+=(xz-utils)
+[ ${#missing[@]} -eq 0 ] || { echo "for training over MPI: apt-get install --yes ${missing[*]}" >&2; exit 69; }
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."

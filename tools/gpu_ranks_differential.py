@@ -66,7 +66,8 @@ def main():
         folder = Path(folder)
         config = args.config
         if config is None:
-            few = ["--set", "training.steps=2", "--set", "loss.pretrain_steps=0", "--set", "training.validate_every=0"]
+            few = ["training.steps=2", "loss.pretrain_steps=0", "loss.likelihood_steps=0", "training.validate_every=0"]
+            few = [word for setting in few for word in ("--set", setting)]
             demo = [ssn, "demo", "--out", str(folder / "demo"), "--cases", "60", "--device", "cpu", "--quiet", *few]
             if not run(demo, {}, folder / "demo.log"):
                 sys.exit(1)

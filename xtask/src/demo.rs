@@ -8,7 +8,9 @@ use std::time::Instant;
 /// The folder in the checkout that the demonstration fills.
 const OUTPUT: &str = "demo";
 
-/// Build the release binaries, run `ssn demo`, and tell where its figure is.
+/// Build the programs, run `ssn demo`, and print where its figure is.
+///
+/// The build is that of the tests, so that `cargo xtask test` builds only the rest. Crates with inner loops are optimized in it.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
@@ -19,14 +21,13 @@ pub fn run(_: &Args) -> Result<Exit, Error> {
     let libtorch = start.elapsed();
     let mut build = process::cargo();
     // In one build: Cargo chooses the features of shared dependencies for both, and compiles them once.
-    build.args(["build", "--release", "--package", "ssn-cli", "--package", "ssn-engine"]);
+    build.args(["build", "--package", "ssn-cli", "--package", "ssn-engine"]);
     let built = process::run(&mut build)?;
     if built != Exit::Success {
         return Ok(built);
     }
     let building = start.elapsed() - libtorch;
-    let ssn =
-        process::target_directory()?.join("release").join(format!("ssn{}", std::env::consts::EXE_SUFFIX));
+    let ssn = process::target_directory()?.join("debug").join(format!("ssn{}", std::env::consts::EXE_SUFFIX));
     let mut demo = Command::new(ssn);
     // Once it has run, the same command shows the same again at once; remove the folder to begin anew.
     demo.args(["demo", "--out", OUTPUT]).current_dir(checkout::root());

@@ -90,7 +90,15 @@ fn open(folder: &Path, name: &str) -> Outcome<Predictions> {
     let dataset = folder.join("set/index.csv").to_string_lossy().into_owned();
     Ok(Predictions::create(
         &folder.join(name),
-        About { model: model(), seed: 0, dataset, split: "all".to_owned(), images: None, labels_only: false },
+        About {
+            model: model(),
+            seed: 0,
+            dataset,
+            split: "all".to_owned(),
+            images: None,
+            labels: None,
+            labels_only: false,
+        },
     )?)
 }
 

@@ -8,6 +8,7 @@ mod dataset_json;
 mod files;
 mod folder_pair;
 mod images;
+mod known_labels;
 mod label_sets;
 mod left_out;
 mod lidc;

@@ -182,7 +182,11 @@ impl BatchSampler {
             }
             Ok(batch)
         }));
-        let id = || self.cases.id(index).to_owned();
+        // A foreign set may panic here too, and the consumer waits for this batch.
+        let id = || {
+            let id = catch_unwind(AssertUnwindSafe(|| self.cases.id(index).to_owned()));
+            id.unwrap_or_else(|_| format!("number {index}"))
+        };
         match made {
             Ok(Err(error @ (DataError::Case { .. } | DataError::Setting { .. }))) => Err(error),
             Ok(Err(error)) => Err(DataError::Load { id: id(), source: Box::new(error) }),

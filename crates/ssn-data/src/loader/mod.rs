@@ -370,6 +370,8 @@ mod tests {
         Slow(u64),
         Broken,
         Panics,
+        /// Its name panics.
+        Nameless,
     }
 
     impl Cases for Moody {
@@ -377,6 +379,7 @@ mod tests {
             self.inner.len()
         }
         fn id(&self, index: usize) -> &str {
+            assert!(!matches!((self.mood)(index), Mood::Nameless), "no name");
             self.inner.id(index)
         }
         fn rater_count(&self, index: usize) -> usize {
@@ -385,7 +388,7 @@ mod tests {
         fn load(&self, index: usize) -> Result<Case> {
             self.loads.fetch_add(1, Ordering::Relaxed);
             match (self.mood)(index) {
-                Mood::Good => {}
+                Mood::Good | Mood::Nameless => {}
                 Mood::Slow(milliseconds) => {
                     thread::sleep(Duration::from_millis(milliseconds));
                     self.slow_ended.fetch_add(1, Ordering::Relaxed);
@@ -420,12 +423,14 @@ mod tests {
     fn errors_and_panics_come_in_order_with_their_case_and_end_the_sequence() {
         let broken: fn(usize) -> Mood = |i| if i == 3 { Mood::Broken } else { Mood::Good };
         let panics: fn(usize) -> Mood = |i| if i == 3 { Mood::Panics } else { Mood::Good };
+        let nameless: fn(usize) -> Mood = |i| if i == 3 { Mood::Nameless } else { Mood::Good };
         for (workers, mood, expected) in [
             (0, broken, "case case-3: "),
             (1, broken, "case case-3: "),
             (3, broken, "case case-3: "),
             (0, panics, "case case-3: the program failed: index out of range"),
             (2, panics, "case case-3: the program failed: index out of range"),
+            (2, nameless, "case number 3: the program failed: no name"),
         ] {
             let mut loader = in_order(moody(mood), workers, 1 << 20);
             for _ in 0..3 {

@@ -367,10 +367,11 @@ fn random_combinations_work_or_are_refused() {
                                 .to_owned();
                             refused.lock().unwrap().entry(reason).or_default().push(number);
                         }
-                        Err(reason) => failures
-                            .lock()
-                            .unwrap()
-                            .push(format!("SSN_COMBINATION={number}: {reason}\n  {told}")),
+                        Err(reason) => {
+                            let failure = format!("SSN_COMBINATION={number}: {reason}\n  {told}");
+                            eprintln!("{failure}");
+                            failures.lock().unwrap().push(failure);
+                        }
                     }
                     if count == 1 {
                         println!("{told}");

@@ -82,10 +82,10 @@ pub fn train_on(ranks: usize, config: &TrainConfig, stop_after: Option<usize>) -
     let begun = Mutex::new(vec![]);
     let progress = |event: Progress<'_>| match event {
         Progress::Begin { phase, name: "training", .. } => begun.lock().unwrap().push(phase),
-        Progress::Done { phase, done } if begun.lock().unwrap().contains(&phase) => {
-            if stop_after.is_some_and(|steps| done >= steps) {
-                stop.store(true, Ordering::Relaxed);
-            }
+        Progress::Done { phase, done }
+            if stop_after.is_some_and(|steps| done >= steps) && begun.lock().unwrap().contains(&phase) =>
+        {
+            stop.store(true, Ordering::Relaxed);
         }
         _ => {}
     };
