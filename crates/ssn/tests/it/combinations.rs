@@ -347,7 +347,7 @@ fn random_combinations_work_or_are_refused() {
                     }
                     let combination = Combination::new(number);
                     let lab = Lab::new(combination.size, combination.classes);
-                    let told = format!(
+                    let description = format!(
                         "{} on {} ranks, images of {:?} with {} classes, {}",
                         combination.preset.name(),
                         combination.ranks,
@@ -368,13 +368,13 @@ fn random_combinations_work_or_are_refused() {
                             refused.lock().unwrap().entry(reason).or_default().push(number);
                         }
                         Err(reason) => {
-                            let failure = format!("SSN_COMBINATION={number}: {reason}\n  {told}");
+                            let failure = format!("SSN_COMBINATION={number}: {reason}\n  {description}");
                             eprintln!("{failure}");
                             failures.lock().unwrap().push(failure);
                         }
                     }
                     if count == 1 {
-                        println!("{told}");
+                        println!("{description}");
                     }
                 }
             });

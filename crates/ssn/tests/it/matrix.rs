@@ -50,7 +50,7 @@ fn head_setting(name: &str) -> String {
     }
 }
 
-/// What a cell of the matrix came to.
+/// Outcome of a cell of the matrix.
 enum Cell {
     Works,
     /// The combination is refused before anything is trained.
@@ -172,7 +172,7 @@ fn rows(preset: RunPreset, device: DeviceChoice) -> Vec<String> {
                 .into(),
         };
         for (how, cell) in cells {
-            let told = match cell {
+            let outcome = match cell {
                 Cell::Works => "works".to_owned(),
                 Cell::Refused(reason) => {
                     // The stochastic network and the ordinary one go with everything.
@@ -186,7 +186,7 @@ fn rows(preset: RunPreset, device: DeviceChoice) -> Vec<String> {
                     format!("FAILS: {reason}")
                 }
             };
-            println!("{:<14} {head:<14} {how:<20} {told}", preset.name());
+            println!("{:<14} {head:<14} {how:<20} {outcome}", preset.name());
         }
     }
     failures
