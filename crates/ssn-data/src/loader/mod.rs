@@ -370,7 +370,7 @@ mod tests {
         Slow(u64),
         Broken,
         Panics,
-        /// Its name panics.
+        /// Loading panics, and so does its name.
         Nameless,
     }
 
@@ -388,7 +388,7 @@ mod tests {
         fn load(&self, index: usize) -> Result<Case> {
             self.loads.fetch_add(1, Ordering::Relaxed);
             match (self.mood)(index) {
-                Mood::Good | Mood::Nameless => {}
+                Mood::Good => {}
                 Mood::Slow(milliseconds) => {
                     thread::sleep(Duration::from_millis(milliseconds));
                     self.slow_ended.fetch_add(1, Ordering::Relaxed);
@@ -397,7 +397,7 @@ mod tests {
                     let source = DataError::setting("header", "bad", "good");
                     return Err(DataError::Load { id: format!("file-{index}"), source: Box::new(source) });
                 }
-                Mood::Panics => panic!("index out of range"),
+                Mood::Panics | Mood::Nameless => panic!("index out of range"),
             }
             self.inner.load(index)
         }
@@ -430,7 +430,7 @@ mod tests {
             (3, broken, "case case-3: "),
             (0, panics, "case case-3: the program failed: index out of range"),
             (2, panics, "case case-3: the program failed: index out of range"),
-            (2, nameless, "case number 3: the program failed: no name"),
+            (2, nameless, "case number 3: the program failed: index out of range"),
         ] {
             let mut loader = in_order(moody(mood), workers, 1 << 20);
             for _ in 0..3 {

@@ -90,6 +90,7 @@ pub fn train_on(ranks: usize, config: &TrainConfig, stop_after: Option<usize>) -
         _ => {}
     };
     let train = |comm: Option<Arc<dyn Communicator>>| {
+        tch::set_num_threads(1);
         Ok(train_parallel(config, Control { progress: &progress, stop: &stop }, comm)?.ended)
     };
     if ranks == 1 {
@@ -146,6 +147,7 @@ pub fn results(run: &Path) -> Vec<(String, Vec<u8>)> {
 /// # Errors
 /// The first failure, with the function that failed.
 pub fn through_all_functions(run: &Path, device: DeviceChoice, with_report: bool) -> Result<(), String> {
+    tch::set_num_threads(1);
     let named = |name: &'static str| move |error: &dyn std::fmt::Display| format!("{name}: {error}");
     let folder = run.with_extension("predictions");
     let config = |model: &Path, out: &Path| PredictConfig {
