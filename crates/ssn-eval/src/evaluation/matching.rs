@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use ssn_core::LabelMap;
-use ssn_data::{Case, DataConfig, Dataset, DatasetOverrides, LabelPolicy, LabelReading, Split};
+use ssn_data::{Case, Cases, DataConfig, Dataset, DatasetOverrides, LabelPolicy, LabelReading, Split};
 use ssn_io::Tolerance;
 
 use crate::error::{EvalError, Result};
@@ -73,7 +73,7 @@ pub(crate) struct Plan {
 impl Plan {
     /// Opens the dataset, the one that is named or that of the predictions, and finds the case of every prediction.
     ///
-    /// Cases that the model trained on are left out, unless `with_trained`.
+    /// Cases with raters that the model trained on are left out, unless `with_trained`.
     pub(crate) fn new(
         predictions: &Predictions,
         data: Option<&Path>,
@@ -106,7 +106,8 @@ impl Plan {
             .filter(|job| wanted(job.index))
             .collect();
         let others = all - jobs.len();
-        let is_left_out = |job: &Job| !with_trained && job.found.is_trained_on();
+        let has_raters = |job: &Job| dataset.rater_count(job.index) > 0;
+        let is_left_out = |job: &Job| !with_trained && job.found.is_trained_on() && has_raters(job);
         let left_out: BTreeSet<usize> =
             jobs.iter().filter(|job| is_left_out(job)).map(|job| job.index).collect();
         if left_out.len() == jobs.len() && !jobs.is_empty() {
