@@ -3,7 +3,7 @@
 use ssn_testing::process::run_to_end;
 use ssn_testing::strace::{self, Call};
 
-use crate::common::cut::{Chance, count, cut};
+use crate::common::cut::{Chance, count, cut, points};
 use crate::common::{self, Images, Lab, assert_same, copy, finishes, leftovers, outcome, tree, verified};
 
 /// Kills per kind of images; together they are the 200 that the project promises.
@@ -75,7 +75,7 @@ fn every_kill_point_of_a_save_is_safe() {
     assert!(of_saves > 20, "a save has more calls than {of_saves}");
     let mut found = [0, 0];
     let mut seen = vec![];
-    for call in &calls {
+    for call in points(&calls) {
         copy(&base, &run);
         let Call { name, nth, text } = call;
         let context = format!("{name} {nth}: {text}");
@@ -111,6 +111,7 @@ fn every_kill_point_of_a_start_is_no_dead_end() {
     let calls = strace::calls(&lab.begin(&run), &lab.path("trace"));
     // Saves have a test of their own.
     let calls: Vec<&Call> = calls.iter().take_while(|call| !call.text.contains("checkpoints/")).collect();
+    let calls = points(&calls);
     let (mut begun_again, mut killed, mut seen) = (0, 0, vec![]);
     for call in &calls {
         if run.exists() {

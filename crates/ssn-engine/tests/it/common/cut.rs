@@ -16,6 +16,12 @@ pub fn count(full: usize) -> usize {
     if std::env::var_os("SSN_FEWER_KILLS").is_some() { full / 5 } else { full }
 }
 
+/// Returns all points at which a process is cut, or every third with `SSN_FEWER_KILLS` in the environment.
+pub fn points<T>(all: &[T]) -> Vec<&T> {
+    let step = if std::env::var_os("SSN_FEWER_KILLS").is_some() { 3 } else { 1 };
+    all.iter().step_by(step).collect()
+}
+
 /// Numbers by chance, the same in every run of a test.
 pub struct Chance(u64);
 
