@@ -12,7 +12,7 @@ use crate::signals;
 /// Runs the verb.
 pub fn run(config: &PredictConfig, global: &Global) -> Result<(), Failure> {
     let (stop, show) = (signals::stop_flag("tile")?, progress::show(global.quiet));
-    let shard = shard::choose(config.shard, global);
+    let shard = shard::choose(config.shard, global.quiet, global.json);
     let prints_json = shard::prints_json(config.shard);
     let config = PredictConfig { shard: Some(shard), ..config.clone() };
     let Predicted { model, made, kept, index, seconds, phases, .. } =

@@ -8,7 +8,7 @@ use crate::{progress, shard};
 
 /// Scores the cases of a shard, and prints the table once all are scored.
 pub fn run(args: &EvaluateArgs, global: &Global) -> Result<(), Failure> {
-    let shard = shard::choose(args.shard, global);
+    let shard = shard::choose(args.shard, global.quiet, global.json);
     let evaluated = evaluate_shard(&args.config()?, shard, &progress::show(global.quiet))?;
     if global.json && !shard::prints_json(args.shard) {
         return Ok(());

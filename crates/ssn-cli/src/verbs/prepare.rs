@@ -25,7 +25,7 @@ fn run_brats(args: &BratsArgs, global: &Global) -> Result<(), Failure> {
     std::fs::create_dir_all(&args.out).map_err(|error| {
         Failure::new(ErrorKind::Io, format!("cannot create the folder {}: {error}", args.out.display()))
     })?;
-    let shard = shard::choose(args.shard, global);
+    let shard = shard::choose(args.shard, global.quiet, global.json);
     let (head, overwrite) = (config_head(false, "brats"), args.overwrite);
     let options = BratsOptions { seed: args.seed, shard, overwrite, config_head: &head };
     let show = progress::show(global.quiet);
