@@ -91,8 +91,8 @@ pub enum ImageProblem {
     },
     /// A number of the network that cannot be kept.
     #[error(
-        "the network's {part} is {value} for class {class} at voxel {voxel:?} (d, h, w), but must {rule}; the usual reason is an image \
-         whose intensities are not scaled like those of training"
+        "the network's {part} is {value} for class {class} at voxel {voxel:?} (d, h, w), but must {rule}; the usual reasons are an \
+         image whose intensities are not scaled like those of training and a network that has hardly begun to learn"
     )]
     Output {
         part: &'static str,

@@ -521,6 +521,14 @@ impl<'a> RunLog<'a> {
         error.into()
     }
 
+    /// Shows a warning, also where messages are not wanted, and writes it to the log.
+    fn warn(&mut self, line: &str) {
+        if self.log.is_some() {
+            self.control.warn(line);
+        }
+        self.write(line);
+    }
+
     /// Writes a line for the user and to the log.
     fn tell(&mut self, line: &str) {
         if self.log.is_some() {
@@ -574,6 +582,10 @@ impl Callback for RunLog<'_> {
                 let best = if is_best { ", the best so far" } else { "" };
                 self.tell(&format!("step {step}: {}{best}", parts.join(", ")));
                 self.draw();
+            }
+            TrainingEvent::Unscored { step, reason } => {
+                self.validation = None;
+                self.warn(&format!("step {step}: no scores: {reason}"));
             }
             TrainingEvent::Saved(folder) => self.write(&format!("saved {}", folder.display())),
         }

@@ -16,13 +16,9 @@ const MAX_CASES: usize = 20;
 /// Returns a sentence for each class that the raters' maps seem to have under the number of another class: its DSC is near
 /// 0, and would be near 1 against the other one.
 ///
-/// Only such scores are worth reading the maps once more.
+/// Reads the maps again only where the mean DSC of a group of classes is that low.
 pub(super) fn swapped_classes(plan: &Plan, cases: &[Scored]) -> Result<Vec<String>> {
-    let dice = cases.iter().flat_map(|case| &case.scores.groups).flat_map(|group| {
-        let values = group.dsc.iter().flatten();
-        (values.clone().count() > 0).then(|| values.clone().sum::<f64>() / values.count() as f64)
-    });
-    if !dice.clone().any(|dice| dice < LOW) {
+    if !group_means(cases).iter().any(|&dice| dice < LOW) {
         return Ok(vec![]);
     }
     let classes = plan.classes.len();
@@ -41,7 +37,19 @@ pub(super) fn swapped_classes(plan: &Plan, cases: &[Scored]) -> Result<Vec<Strin
     Ok(sentences(&counts, &plan.classes))
 }
 
-/// One for each class of the prediction with another class in its place.
+/// Returns the mean DSC of each group of classes over all cases and raters that have one.
+fn group_means(cases: &[Scored]) -> Vec<f64> {
+    let groups = cases.iter().map(|case| case.scores.groups.len()).max().unwrap_or(0);
+    let values = |group: usize| -> Vec<f64> {
+        let groups = cases.iter().filter_map(move |case| case.scores.groups.get(group));
+        groups.flat_map(|group| group.dsc.iter().flatten().copied()).collect()
+    };
+    let mean =
+        |values: Vec<f64>| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
+    (0..groups).map(values).filter_map(mean).collect()
+}
+
+/// Returns a sentence for each class of the prediction with another class in its place.
 fn sentences(counts: &[Vec<u64>], classes: &[String]) -> Vec<String> {
     let row = |class: usize| counts[class].iter().sum::<u64>();
     let column = |class: usize| counts.iter().map(|row| row[class]).sum::<u64>();
@@ -84,11 +92,7 @@ mod tests {
                 .starts_with("The class a has a DSC of 2.1 %, but would have 97.1 % against the raters' b")
         );
         assert!(found[1].starts_with("The class b has"), "{found:?}");
-        assert_eq!(
-            sentences(&[vec![0, 900], vec![50, 0]].map(|row| row), &classes(2)).len(),
-            1,
-            "inverted masks"
-        );
+        assert_eq!(sentences(&[vec![0, 900], vec![50, 0]], &classes(2)).len(), 1, "inverted masks");
     }
 
     #[test]

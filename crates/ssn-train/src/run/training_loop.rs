@@ -20,7 +20,7 @@ use tch::Device;
 use super::config::RunConfig;
 use super::folder::{CONFIG, ResolvedRun, RunFolder};
 use super::logs::{self, RunLogs, ValidationScores};
-use super::validation::Validator;
+use super::validation::{Validation, Validator};
 use crate::checkpoint::{
     AverageMeter, BestValidation, Checkpoints, DamagedCheckpoint, NewestCheckpoint, Progress,
 };
@@ -66,6 +66,13 @@ pub enum TrainingEvent<'a> {
         validation: &'a ValidationScores,
         /// Whether no earlier one was as good.
         is_best: bool,
+    },
+    /// A validation has no scores, because the network gave numbers that no file can hold.
+    Unscored {
+        /// Steps done.
+        step: u64,
+        /// The first such number.
+        reason: &'a str,
     },
     /// A checkpoint was written.
     Saved(PathBuf),
@@ -421,14 +428,22 @@ impl Run {
         if on_gpu {
             tch::Cuda::cudnn_set_benchmark(true);
         }
-        let Some(validation) = validation? else { return Ok(false) };
         let step = self.progress.step;
         // While the mean alone is trained, the rest of the distribution is what it began with.
         let is_whole = step > self.resolved.config.loss.pretrain_steps;
+        let scores = match validation? {
+            Validation::Scored(scores) => scores,
+            Validation::Unscored { reason } => {
+                callback.on_event(TrainingEvent::Unscored { step, reason: &reason });
+                self.progress.unimproved += u32::from(is_whole);
+                return Ok(true);
+            }
+            Validation::Stopped => return Ok(false),
+        };
         let is_better = |score: f64| self.progress.best.is_none_or(|best| score < best.score);
-        let is_best = is_whole && validation.ged.is_some_and(is_better);
+        let is_best = is_whole && scores.ged.is_some_and(is_better);
         self.progress.unimproved = if is_best { 0 } else { self.progress.unimproved + u32::from(is_whole) };
-        if let Some(score) = validation.ged.filter(|_| is_best) {
+        if let Some(score) = scores.ged.filter(|_| is_best) {
             let best = BestValidation { step, score };
             if self.outputs.logs.is_some() {
                 self.outputs.checkpoints.name_best(&best)?;
@@ -436,9 +451,9 @@ impl Run {
             self.progress.best = Some(best);
         }
         if let Some(logs) = &mut self.outputs.logs {
-            logs.validation(step, &validation)?;
+            logs.validation(step, &scores)?;
         }
-        callback.on_event(TrainingEvent::Validated { step, validation: &validation, is_best });
+        callback.on_event(TrainingEvent::Validated { step, validation: &scores, is_best });
         Ok(true)
     }
 

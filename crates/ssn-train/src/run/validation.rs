@@ -14,7 +14,7 @@ use super::folder::ResolvedRun;
 use super::logs::ValidationScores;
 use super::trained::describe;
 use super::training_loop::{Callback, TrainingEvent};
-use crate::error::{Result, TrainError};
+use crate::error::{ImageProblem, Result, TrainError};
 use crate::inference::tiles::TileConfig;
 use crate::inference::{InputImage, LatentSamples, WholeImageConfig, WholeImagePrediction, predict};
 
@@ -46,19 +46,25 @@ impl Validator {
         wanted.then_some(Self { cases, chosen, samples: training.validation_samples as usize, tiles })
     }
 
-    /// The means over the cases; nothing if it was asked to stop on the way. Ranks divide the cases.
+    /// Scores the cases, divided among the ranks, and returns the means.
+    ///
+    /// A network that has hardly begun to learn may give numbers that no file can hold. Its validation has no scores, not
+    /// even of the other cases: their mean would be compared with means over all.
     pub fn validate(
         &self,
         model: &Model,
         comm: Option<&dyn Communicator>,
         callback: &mut dyn Callback,
-    ) -> Result<Option<ValidationScores>> {
+    ) -> Result<Validation> {
         let (rank, size) = comm.map_or((0, 1), |comm| (comm.rank(), comm.world_size()));
         let (mut scores, total) = (Some(vec![]), self.chosen.len());
         for (done, &index) in self.chosen.iter().skip(rank).step_by(size).enumerate() {
             callback.on_event(TrainingEvent::Validating { done: done * size, total });
             match self.validate_case(index, model, callback) {
-                Ok(case) => scores.iter_mut().for_each(|scores| scores.push(case)),
+                Ok(case) => scores.iter_mut().for_each(|scores| scores.push(Ok(case))),
+                Err(error @ TrainError::Case { problem: ImageProblem::Output { .. }, .. }) => {
+                    scores.iter_mut().for_each(|scores| scores.push(Err(error.to_string())));
+                }
                 Err(TrainError::Stopped) => {
                     scores = None;
                     break;
@@ -66,12 +72,16 @@ impl Validator {
                 Err(error) => return Err(error),
             }
         }
-        let Some(scores) = gather_scores(scores, comm)? else { return Ok(None) };
+        let Some(scores) = gather_scores(scores, comm)? else { return Ok(Validation::Stopped) };
+        let scores: Vec<Scores> = match scores.into_iter().collect() {
+            Ok(scores) => scores,
+            Err(reason) => return Ok(Validation::Unscored { reason }),
+        };
         let mean = |part: usize| {
             let values: Vec<Option<f64>> = scores.iter().map(|case| case[part]).collect();
             Ok::<_, ssn_core::CoreError>(Summary::of(&values)?.mean)
         };
-        Ok(Some(ValidationScores {
+        Ok(Validation::Scored(ValidationScores {
             ged: mean(0)?,
             diversity: mean(1)?,
             rater_diversity: mean(2)?,
@@ -101,19 +111,32 @@ impl Validator {
     }
 }
 
+/// How a validation ended.
+pub enum Validation {
+    /// The means over all cases.
+    Scored(ValidationScores),
+    /// The network gave a number that cannot be scored.
+    Unscored { reason: String },
+    /// A rank was asked to stop.
+    Stopped,
+}
+
 /// The scores of a case that a validation is about.
 type Scores = [Option<f64>; 4];
 
-/// The scores of the cases of all ranks, in the order of the cases; nothing if a rank was asked to stop.
+/// A case's scores, or why it has none.
+type CaseOutcome = std::result::Result<Scores, String>;
+
+/// Gathers the cases of all ranks, in the order of the cases; nothing if a rank was asked to stop.
 fn gather_scores(
-    scores: Option<Vec<Scores>>,
+    scores: Option<Vec<CaseOutcome>>,
     comm: Option<&dyn Communicator>,
-) -> Result<Option<Vec<Scores>>> {
+) -> Result<Option<Vec<CaseOutcome>>> {
     let Some(comm) = comm else { return Ok(scores) };
-    let parts: Option<Vec<Vec<Scores>>> = all_gather_values(comm, &scores)?.into_iter().collect();
+    let parts: Option<Vec<Vec<CaseOutcome>>> = all_gather_values(comm, &scores)?.into_iter().collect();
     let Some(parts) = parts else { return Ok(None) };
     let count = parts.iter().map(Vec::len).sum();
-    Ok(Some((0..count).map(|case| parts[case % parts.len()][case / parts.len()]).collect()))
+    Ok(Some((0..count).map(|case| parts[case % parts.len()][case / parts.len()].clone()).collect()))
 }
 
 /// The scores of one case.

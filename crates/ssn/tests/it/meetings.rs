@@ -327,6 +327,25 @@ fn running_statistics_of_a_torchscript_network_are_those_of_all_ranks() {
 }
 
 #[test]
+fn a_validation_that_cannot_be_scored_does_not_end_the_run() {
+    let lab = Lab::new([1, 16, 16], 2);
+    // Steps of this size make the variances infinite.
+    let settings = SHORT.into_iter().chain([
+        "training.steps=2",
+        "loss.likelihood_steps=0",
+        "optimizer.learning_rate=1e15",
+        "optimizer.warmup.steps=0",
+    ]);
+    for ranks in [1, 2] {
+        let config = lab.run(&format!("run{ranks}"), "small", settings.clone());
+        train_on(ranks, &config, None).unwrap();
+        let log = fs::read_to_string(config.out.join("log.txt")).unwrap();
+        assert!(log.contains("step 2: no scores: case "), "{log}");
+        assert!(log.contains("must be within ± 1e20"), "{log}");
+    }
+}
+
+#[test]
 fn a_relative_torchscript_path_is_kept_as_an_absolute_one() {
     let lab = Lab::new([1, 16, 16], 2);
     let config_folder = lab.path("config");
