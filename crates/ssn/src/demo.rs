@@ -25,6 +25,9 @@ use crate::work_folder::{data_section, is_begun, stopped, write_file, write_imag
 /// The config of the demo, which marks its folder.
 const CONFIG: &str = "demo.toml";
 
+/// Half the steps of the preset: enough to tell the networks apart.
+const SCHEDULE: &str = "\n[training]\nsteps = 250\n";
+
 /// The networks that are compared: name, and how their head differs from the preset.
 const MODELS: [(&str, Option<&str>); 3] = [
     ("deterministic", Some("model.head=deterministic")),
@@ -97,7 +100,7 @@ fn prepare(config: &DemoConfig, control: Control<'_>) -> Result<PathBuf> {
     let set = SyntheticConfig { cases: config.cases, seed: config.seed, ..SyntheticConfig::default() };
     let settings: String = config.settings.iter().map(|setting| format!(" --set {setting}")).collect();
     let text = format!(
-        "# The config of `ssn demo --seed {} --cases {}{settings}`.\npreset = \"small\"\n\n{}",
+        "# The config of `ssn demo --seed {} --cases {}{settings}`.\npreset = \"small\"\n\n{}{SCHEDULE}",
         config.seed,
         config.cases,
         data_section(&set)
