@@ -56,6 +56,6 @@ pub enum ViewError {
     #[error("cannot write into {}: {source}", folder.display())]
     OpeningFile { folder: PathBuf, source: io::Error },
     /// The page that is part of the program is not what it should be.
-    #[error("the page of the viewer is damaged: {0}; build it again as docs/reference/viewer-page.md says")]
+    #[error("the page of the viewer is damaged: {0}; build it again (docs/reference/viewer.md)")]
     Page(&'static str),
 }

@@ -3,7 +3,7 @@
 //! A case with its image and raters becomes a package of bytes ([`package()`]); a [`Server`] hands packages to the page
 //! on this machine alone, and [`export()`] writes page and packages into one file that needs no server. The page is
 //! written in TypeScript, in `page/`, and its built form is part of this crate. Nothing here knows networks or
-//! datasets. `docs/reference/viewer.md` describes the format and what guards the server.
+//! datasets. `docs/reference/viewer.md` describes how the server is protected.
 //!
 //! Letters in shapes: `c` classes, `d h w` space, `v` voxels, `n` voxels in a package, `r` rank, `m` samples.
 

@@ -1,6 +1,6 @@
 //! A case as bytes: a header that says what it is, and sections of numbers that the page reads in place.
 //!
-//! `docs/reference/viewer.md` describes the format; this module is that section in Rust.
+//! The page's reader, in `page/src`, must agree with this module.
 
 use std::collections::BTreeMap;
 

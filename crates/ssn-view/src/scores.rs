@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use ssn_eval::CaseScores;
-use ssn_eval::evaluation::{Observations, observations};
+use ssn_eval::registry::{DSC, GED2, Observations, SAMPLE_DIVERSITY, ScoreKey, observations};
 
 /// The scores by which cases are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
@@ -20,10 +20,8 @@ impl Headline {
     /// The three of all scores.
     pub fn new(scores: &CaseScores) -> Self {
         let all = observations(scores);
-        let last = |start: &str| {
-            all.iter().rev().find(|found| found.key.starts_with(start)).and_then(Observations::mean)
-        };
-        Self { ged2: last("ged2_"), dice: last("dsc "), diversity: last("sample_diversity") }
+        let last = |key| all.iter().rfind(|found| found.is(key)).and_then(Observations::mean);
+        Self { ged2: last(GED2), dice: last(DSC), diversity: last(SAMPLE_DIVERSITY) }
     }
 }
 
@@ -38,10 +36,10 @@ pub(crate) struct ScoreRow {
 pub(crate) fn score_rows(scores: &CaseScores) -> Vec<ScoreRow> {
     let all = observations(scores);
     let several = scores.groups.len() > 1;
-    let last_ged = all.iter().rfind(|found| found.key.starts_with("ged2_")).map(|found| found.key.clone());
     let refines = |found: &Observations| {
-        found.title.starts_with('…')
-            || found.key.starts_with("ged2_") && Some(&found.key) != last_ged.as_ref()
+        ScoreKey::parse(&found.key).is_some_and(|key| {
+            key.score.refines() || key.samples.is_some_and(|samples| samples != scores.samples)
+        })
     };
     let row = |found: &Observations| {
         let title = match &found.group {

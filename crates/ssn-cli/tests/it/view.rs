@@ -329,7 +329,7 @@ fn what_cannot_be_shown_is_said() {
         &["predictions", "--export", "x.html", "--port", "80"],
         &["predictions", "--overwrite"],
         &["predictions", "--host", "192.0.2.1"],
-        &["predictions", "--host", "0.0.0.0", "--allow-remote"],
+        &["predictions", "--host", "0.0.0.0"],
     ];
     let all: Vec<String> =
         attempts.iter().map(|arguments| told(&ssn(&folder, &[&["view"], *arguments].concat()))).collect();

@@ -11,7 +11,6 @@ use hyper::header::{
 use hyper::http::request::Parts;
 use hyper::{Request, Response, StatusCode};
 
-use super::connections::Activity;
 use super::guard::{Rules, Wanted};
 use super::library::{Library, Shelf};
 use super::opening::Opening;
@@ -55,14 +54,13 @@ impl ServerState {
         &self.opening
     }
 
-    /// Answers a request on a connection; its body, if it has one, is never read.
-    pub(super) async fn answer(&self, request: Request<Incoming>, activity: &Activity) -> Answer {
+    /// Answers a request. Never reads its body.
+    pub(super) async fn answer(&self, request: Request<Incoming>) -> Answer {
         let (parts, _) = request.into_parts();
-        let mut answer = match self.find(&parts, activity).await {
+        let mut answer = match self.find(&parts).await {
             Ok(answer) => answer,
             Err(status) => refusal(status),
         };
-        activity.end_answer();
         for (name, value) in ALWAYS {
             answer.headers_mut().insert(name, HeaderValue::from_static(value));
         }
@@ -70,10 +68,8 @@ impl ServerState {
         answer
     }
 
-    async fn find(&self, request: &Parts, activity: &Activity) -> Result<Answer, StatusCode> {
-        let wanted = self.rules.check(request)?;
-        activity.begin_answer(wanted.needs_token());
-        match wanted {
+    async fn find(&self, request: &Parts) -> Result<Answer, StatusCode> {
+        match self.rules.check(request)? {
             Wanted::Page => Ok(content("text/html; charset=utf-8", Bytes::from_static(PAGE.as_bytes()))),
             Wanted::Cases => Ok(content("application/json", self.shelf.list().into())),
             Wanted::Case(id) => {

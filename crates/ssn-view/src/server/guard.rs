@@ -26,18 +26,10 @@ pub(super) enum Wanted {
     Open(String),
 }
 
-impl Wanted {
-    /// Whether only those who know the token may have it.
-    pub(super) fn needs_token(&self) -> bool {
-        matches!(self, Self::Cases | Self::Case(_))
-    }
-}
-
-/// Who may ask.
+/// Addresses and token of the server.
 #[derive(Debug)]
 pub(super) struct Rules {
-    /// The names of this server, as they stand in `Host`.
-    hosts: Vec<String>,
+    address: SocketAddr,
     /// What a client must know.
     pub(super) token: String,
 }
@@ -45,16 +37,31 @@ pub(super) struct Rules {
 impl Rules {
     /// The rules of a server at an address, with a new token.
     pub(super) fn new(address: SocketAddr) -> Result<Self> {
-        let mut hosts = vec![address.to_string()];
-        if is_usual(address.ip()) {
-            hosts.push(format!("localhost:{}", address.port()));
+        Ok(Self { address, token: secret()? })
+    }
+
+    /// Returns `true` if a `Host` field names this server.
+    ///
+    /// A server at every address of the machine cannot list them: any IP address with its port is accepted. A page of
+    /// another site, which a name server may point here, always has a name.
+    fn is_own(&self, host: &[u8]) -> bool {
+        let Ok(host) = std::str::from_utf8(host) else { return false };
+        let (ip, port) = (self.address.ip(), self.address.port());
+        // Browsers leave out the port that the protocol has by itself.
+        let full = match port {
+            HTTP_PORT if !host.ends_with(":80") => format!("{host}:{HTTP_PORT}"),
+            _ => host.to_owned(),
+        };
+        if full == format!("localhost:{port}") {
+            return is_usual(ip) || ip.is_unspecified();
         }
-        if address.port() == HTTP_PORT {
-            // Browsers leave out the port that the protocol has by itself.
-            let bare = |host: &String| host.strip_suffix(&format!(":{HTTP_PORT}")).map(str::to_owned);
-            hosts.extend(hosts.iter().filter_map(bare).collect::<Vec<_>>());
+        match full.parse::<SocketAddr>() {
+            // Written in the one usual way: there are many spellings of an address of IPv6.
+            Ok(named) if named.to_string() == full => {
+                named == self.address || ip.is_unspecified() && named.port() == port
+            }
+            _ => false,
         }
-        Ok(Self { hosts, token: secret()? })
     }
 
     /// What a request may have, or the status with which it is refused.
@@ -63,7 +70,7 @@ impl Rules {
         // A page of another site that found this port is refused before anything else is looked at: its `Host` is that of
         // the other site even if a name server points that name here.
         let host = only(fields, HOST)?.ok_or(StatusCode::FORBIDDEN)?;
-        if !self.hosts.iter().any(|known| known.as_bytes() == host) {
+        if !self.is_own(host) {
             return Err(StatusCode::FORBIDDEN);
         }
         if let Some(origin) = only(fields, ORIGIN)?
@@ -168,6 +175,17 @@ mod tests {
         }
         let rules = Rules::new("127.0.0.1:8080".parse().unwrap()).unwrap();
         assert_eq!(check(&rules, "/", &[("host", "127.0.0.1")]), Err(403));
+    }
+
+    #[test]
+    fn a_server_at_every_address_is_known_by_any_number() {
+        let rules = Rules::new("0.0.0.0:8000".parse().unwrap()).unwrap();
+        for host in ["127.0.0.1:8000", "10.0.0.7:8000", "localhost:8000", "[::1]:8000"] {
+            assert_eq!(check(&rules, "/", &[("host", host)]), Ok(Wanted::Page), "{host}");
+        }
+        for host in ["10.0.0.7:8001", "10.0.0.7", "example.org:8000", "010.0.0.7:8000", "localhost"] {
+            assert_eq!(check(&rules, "/", &[("host", host)]), Err(403), "{host}");
+        }
     }
 
     #[test]

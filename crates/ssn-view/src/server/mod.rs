@@ -1,59 +1,56 @@
 //! The server: the page and the packages of cases, for this user's browser and nobody else.
 //!
 //! It listens on one address, by default of this machine alone. `guard` decides what a request may have; nothing in it
-//! ever becomes the name of a file. Packages are made when they are asked for, one at a time. `connections` closes those
-//! that keep others out.
+//! ever becomes the name of a file. Packages are made on request, one at a time.
 
 mod answer;
-mod connections;
 mod guard;
 mod library;
 mod opening;
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 use crate::error::{Result, ViewError};
 use answer::ServerState;
-use connections::{Activity, Connections, Watched};
 use guard::Rules;
 pub use library::{Library, Listed};
 use opening::OPENING_TIME;
 
-/// What a client may use up.
+/// Limits on clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// Connections at once; for a further one, another is closed.
+    /// Open connections; further ones wait for one to close.
     pub connections: usize,
-    /// Connections at once of one client.
-    pub connections_of_one: usize,
     /// Fields of the head of a request.
     pub fields: usize,
     /// Bytes of the head of a request.
     pub head_bytes: usize,
-    /// How long a client may take for the head of a request, and a connection may wait for the next one.
+    /// Time for the head of a request, and for the wait of an idle connection.
     pub head_time: Duration,
-    /// How long a client may take nothing of an answer.
+    /// For a client to read what was sent.
     pub stall_time: Duration,
 }
 
 impl Default for ServerLimits {
     fn default() -> Self {
         Self {
-            connections: 256,
-            connections_of_one: 192,
+            connections: 512,
             fields: 64,
             head_bytes: 16 << 10,
             head_time: Duration::from_secs(10),
@@ -110,12 +107,22 @@ impl Server {
 
     /// The address of the page, with the token in its fragment, which browsers keep to themselves.
     pub fn url(&self) -> String {
-        format!("http://{}/#token={}", self.address, self.token())
+        format!("http://{}/#token={}", self.local_address(), self.token())
     }
 
     /// An address that leads to [`Server::url`], once and within two minutes.
     pub fn opening_url(&self) -> String {
-        format!("http://{}/open/{}", self.address, self.state.opening().code())
+        format!("http://{}/open/{}", self.local_address(), self.state.opening().code())
+    }
+
+    /// Returns the address by which this machine reaches the server.
+    fn local_address(&self) -> SocketAddr {
+        let host = match self.address.ip() {
+            IpAddr::V4(host) if host.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(host) if host.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            host => host,
+        };
+        SocketAddr::new(host, self.address.port())
     }
 
     /// Writes a page into a folder that leads a browser to [`Server::opening_url`], and that only this user can read: other users
@@ -131,14 +138,15 @@ impl Server {
     /// Serves until something happens, and a moment longer for answers that are on their way.
     pub fn run(self, until: impl Future<Output = ()>) {
         let Self { runtime, listener, state, limits, .. } = self;
-        let mut connections = Connections::new(limits.connections, limits.connections_of_one);
+        let mut connections = JoinSet::new();
         runtime.block_on(async {
             tokio::select! {
                 () = accept(&listener, &state, &mut connections, limits) => {}
+                () = close_opening(&state) => {}
                 () = until => {}
             }
             drop(listener);
-            let _ = tokio::time::timeout(FAREWELL, connections.all_ended()).await;
+            let _ = timeout(FAREWELL, async { while connections.join_next().await.is_some() {} }).await;
         });
     }
 
@@ -180,40 +188,45 @@ fn stopped() -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Takes connections for ever.
+/// Serves connections forever.
 async fn accept(
     listener: &TcpListener,
     state: &Arc<ServerState>,
-    connections: &mut Connections,
+    connections: &mut JoinSet<()>,
     limits: ServerLimits,
 ) {
-    let mut opening_time = pin!(tokio::time::sleep(OPENING_TIME));
+    let free = Arc::new(Semaphore::new(limits.connections));
     loop {
-        tokio::select! {
-            taken = listener.accept() => match taken {
-                Ok((stream, client)) => {
-                    connections.add(client.ip(), |activity| converse(stream, state.clone(), activity, limits));
-                    // A request that is there already is answered before further connections are taken.
-                    tokio::task::yield_now().await;
-                }
-                // Such as too many open files: what is open must close first.
-                Err(_) => {
-                    let pause = if connections.close_any() { 1 } else { 100 };
-                    tokio::time::sleep(Duration::from_millis(pause)).await;
-                }
-            },
-            () = connections.ended() => {}
-            () = &mut opening_time, if !opening_time.is_elapsed() => state.opening().close(),
+        let Ok(permit) = free.clone().acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let state = state.clone();
+                connections.spawn(async move {
+                    converse(stream, state, limits).await;
+                    drop(permit);
+                });
+            }
+            // Too many open files: some of them close.
+            Err(_) => sleep(Duration::from_millis(100)).await,
         }
+        while connections.try_join_next().is_some() {}
     }
 }
 
+/// Closes the opening address after its time.
+async fn close_opening(state: &ServerState) {
+    sleep(OPENING_TIME).await;
+    state.opening().close();
+    std::future::pending().await
+}
+
 /// Answers one connection.
-async fn converse(stream: TcpStream, state: Arc<ServerState>, activity: Activity, limits: ServerLimits) {
-    let stream = TokioIo::new(Watched::new(stream, activity.clone()));
+async fn converse(stream: TcpStream, state: Arc<ServerState>, limits: ServerLimits) {
+    // The system ends a connection whose client does not read its answer.
+    let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(limits.stall_time));
     let service = service_fn(|request| {
-        let (state, activity) = (&state, &activity);
-        async move { Ok::<_, Infallible>(state.answer(request, activity).await) }
+        let state = &state;
+        async move { Ok::<_, Infallible>(state.answer(request).await) }
     });
     let mut server = http1::Builder::new();
     server
@@ -221,9 +234,6 @@ async fn converse(stream: TcpStream, state: Arc<ServerState>, activity: Activity
         .header_read_timeout(limits.head_time)
         .max_headers(limits.fields)
         .max_buf_size(limits.head_bytes);
-    // What goes wrong on a connection is the client's affair.
-    tokio::select! {
-        _ = server.serve_connection(stream, service) => {}
-        () = activity.stalled(limits.stall_time) => {}
-    }
+    // A connection that fails concerns its client only.
+    let _ = server.serve_connection(TokioIo::new(stream), service).await;
 }

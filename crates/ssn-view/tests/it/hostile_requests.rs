@@ -4,6 +4,8 @@
 
 use std::io::Write;
 
+use ssn_view::ServerLimits;
+
 use crate::common::client::{INSIDE, NAME, Running, library, limits, read_all};
 
 /// A request, and what is allowed to come back.
@@ -492,6 +494,62 @@ fn broken(own: &str, attacks: &mut Attacks) {
         "GET / HTTP/1.1\r\nHost: {own}\r\nConnection: close\r\nIf-None-Match: *\r\nRange: bytes=0-10\r\n\r\n"
     );
     attacks.add("a part of the page", page, Allowed::Page);
+}
+
+#[test]
+fn a_thousand_mutated_requests_get_nothing() {
+    let head_time = std::time::Duration::from_millis(50);
+    let server = Running::start(library(), ServerLimits { connections: 64, head_time, ..limits() });
+    let base = format!(
+        "GET /api/cases/{} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAuthorization: Bearer x\r\nConnection: close\r\n\r\n",
+        server.ids()[0],
+        server.port
+    );
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let (server, base) = (&server, base.as_bytes());
+            scope.spawn(move || {
+                let mut random = SplitMix(thread);
+                for number in 0..125 {
+                    let request = mutated(base, &mut random);
+                    let name = format!("request {number} of thread {thread}");
+                    judge(
+                        server,
+                        &Attack { name, bytes: vec![], allowed: Allowed::Page },
+                        &server.exchange(&request),
+                    );
+                }
+            });
+        }
+    });
+    assert_eq!(server.get("/api/cases").status, 200);
+}
+
+/// Numbers from a seed.
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        ((mixed ^ mixed >> 27) % limit as u64) as usize
+    }
+}
+
+/// Changes, removes, inserts, swaps or repeats bytes of a request.
+fn mutated(request: &[u8], random: &mut SplitMix) -> Vec<u8> {
+    let mut bytes = request.to_vec();
+    for _ in 0..1 + random.below(4) {
+        let (from, to) = (random.below(bytes.len()), random.below(bytes.len()));
+        match random.below(5) {
+            0 => bytes[from] = random.below(256) as u8,
+            1 => bytes.truncate(from + 1),
+            2 => bytes.insert(from, b"\r\n :/%\0\xff"[random.below(8)]),
+            3 => bytes.swap(from, to),
+            _ => bytes.extend_from_within(from.min(to)..from.max(to)),
+        }
+    }
+    bytes
 }
 
 #[test]

@@ -127,18 +127,13 @@ fn write_page(path: &Path, gathered: &Gathered, progress: OnProgress<'_>) -> Res
 /// Refuses addresses that would show the cases to others, unless that was asked for.
 fn check_host(args: &ViewArgs) -> Result<(), Failure> {
     let host = args.host;
-    let refuse = |message: String| Err(Failure::new(ErrorKind::Usage, message));
-    if host.is_unspecified() {
-        return refuse(format!(
-            "--host {host} stands for every address of this machine; name the one by which others reach it"
-        ));
+    if host.is_loopback() || args.allow_remote {
+        return Ok(());
     }
-    if !host.is_loopback() && !args.allow_remote {
-        return refuse(format!(
-            "--host {host} lets other machines reach the page, unencrypted; add --allow-remote if that is meant"
-        ));
-    }
-    Ok(())
+    let message = format!(
+        "--host {host} lets other machines reach the page, unencrypted; add --allow-remote if that is meant"
+    );
+    Err(Failure::new(ErrorKind::Usage, message))
 }
 
 impl From<ViewError> for Failure {
