@@ -133,7 +133,7 @@ fn mutated(bytes: &[u8], other: &[u8], chance: &mut Chance) -> Vec<u8> {
 
 /// Reads a file as its name says, and converts its values; whether it could.
 fn is_read(path: &Path, ending: &str) -> bool {
-    let limits = Limits::untrusted();
+    let limits = Limits { expanded_bytes: 256 << 20, values: 1 << 26, ..Limits::default() };
     let bytes = || read_bytes(path, &limits).ok();
     match ending {
         "pickle" | "pickle.gz" => bytes().is_some_and(|bytes| {

@@ -42,5 +42,5 @@ pub use formats::{dicom, gzip, metaimage, nifti, npy, nrrd, pickle, raster, seg_
 pub use geometry::{Difference, Differences, Geometry, Tolerance};
 pub use limits::Limits;
 pub use open::{open_file, read_file, read_text};
-pub use own_files::{OWN_FILES, adopt, claim, own_files};
+pub use own_files::{OWN_FILES, claim, own_files};
 pub use volume::{ByteOrder, Image, Volume, VoxelType, Voxels};

@@ -16,18 +16,6 @@ pub const OWN_FILES: &str = ".ssn-files";
 /// # Errors
 /// A list that cannot be read or written.
 pub fn claim(folder: &Path, names: &[String]) -> Result<Option<PathBuf>, WriteError> {
-    note(folder, names, true)
-}
-
-/// Notes that files are ours that are not listed: by their content, or because their folder was made by an earlier version.
-///
-/// # Errors
-/// A list that cannot be read or written.
-pub fn adopt(folder: &Path, names: &[String]) -> Result<(), WriteError> {
-    note(folder, names, false).map(|_| ())
-}
-
-fn note(folder: &Path, names: &[String], is_checked: bool) -> Result<Option<PathBuf>, WriteError> {
     let list = folder.join(OWN_FILES);
     let claim = || -> io::Result<Option<PathBuf>> {
         let mut file = open_own(&list, true)?;
@@ -36,7 +24,7 @@ fn note(folder: &Path, names: &[String], is_checked: bool) -> Result<Option<Path
         let text = read(&list)?;
         let known = names_of(&text);
         let new: Vec<&String> = names.iter().filter(|name| !known.contains(name.as_str())).collect();
-        let foreign = new.iter().filter(|_| is_checked).find_map(|name| foreign(folder, name));
+        let foreign = new.iter().find_map(|name| foreign(folder, name));
         if foreign.is_none() && !new.is_empty() {
             // After a line that was cut off.
             let begin = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };

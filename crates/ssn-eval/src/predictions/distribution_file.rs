@@ -738,11 +738,9 @@ fn header(path: &Path, reader: &Reader, limits: &Limits) -> Result<Header> {
     description.check().map_err(|reason| EvalError::unusable(path, reason, CHOOSE))?;
     // Label maps of the whole image will be made, whatever the size of the region.
     let found = description.voxels() as u64;
-    for (limit, name) in [(limits.values, "values"), (limits.memory(reader.length), "memory_ratio")] {
-        if found > limit {
-            let what = "the number of voxels of the image";
-            return Err(Problem::Limit { what, found, limit, name }.in_file(path).into());
-        }
+    if found > limits.values {
+        let (what, name) = ("the number of voxels of the image", "values");
+        return Err(Problem::Limit { what, found, limit: limits.values, name }.in_file(path).into());
     }
     if let Some(name) = reader.names().iter().find(|name| !TENSORS.contains(&name.as_str())) {
         let reason = format!("it has a tensor `{name}`, which the format does not know");

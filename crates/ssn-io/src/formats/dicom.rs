@@ -25,7 +25,7 @@ use crate::formats::dicom::slice::{
 };
 use crate::formats::text_header::{checked_geometry, shown};
 use crate::geometry::Geometry;
-use crate::limits::{Limits, at_a_time, check_left, memory_of, within};
+use crate::limits::{Limits, check_left, memory_of, within};
 use crate::volume::{ByteOrder, Image, Voxels};
 
 /// One image of a folder of DICOM files.
@@ -286,9 +286,8 @@ fn image_of(place: &Path, slices: Vec<Slice>, limits: &Limits) -> Result<Image, 
     let format = |slice: &Slice| slice.format().map_err(|problem| problem.in_file(&slice.path));
     let formats = slices.iter().map(format).collect::<Result<Vec<_>, _>>()?;
     let (kind, [h, w]) = (formats[0].kind, formats[0].size);
-    let (shape, mut stored) = ([1, slices.len(), h, w], 0);
+    let shape = [1, slices.len(), h, w];
     for (slice, format) in slices.iter().zip(&formats) {
-        stored += fs::metadata(&slice.path).map_or(0, |about| about.len());
         if format.kind != kind {
             let found = format!("{:?} ({kind:?} in {})", format.kind, name(&slices[0].path));
             let advice = "store all slices with the same bits and sign";
@@ -297,9 +296,7 @@ fn image_of(place: &Path, slices: Vec<Slice>, limits: &Limits) -> Result<Image, 
             );
         }
     }
-    let checked = limits.check_values(&shape);
-    let memory = |count: usize| limits.check_memory(memory_of(count as u64, kind.bytes()), stored);
-    checked.and_then(memory).map_err(|problem| problem.in_file(place))?;
+    limits.check_values(&shape).map_err(|problem| problem.in_file(place))?;
     let same = formats.iter().all(|format| format.rescale == formats[0].rescale);
     let (mut bytes, mut scaled) = (vec![], vec![]);
     for (slice, format) in slices.iter().zip(&formats) {
@@ -307,7 +304,7 @@ fn image_of(place: &Path, slices: Vec<Slice>, limits: &Limits) -> Result<Image, 
         let mut values = values.map_err(|problem| problem.in_file(&slice.path))?;
         if bytes.is_empty() && scaled.is_empty() {
             let count = slices.len().saturating_mul(values.len() / kind.bytes());
-            let memory = at_a_time(memory_of(count as u64, kind.bytes()));
+            let memory = memory_of(count as u64, kind.bytes());
             check_left(memory).map_err(|problem| problem.in_file(place))?;
         }
         let [slope, intercept] = format.rescale;

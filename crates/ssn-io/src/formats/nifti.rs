@@ -26,7 +26,7 @@ use crate::error::{Problem, refused};
 use crate::formats::gzip;
 use crate::formats::gzip::Compression;
 use crate::geometry::{Geometry, Tolerance};
-use crate::limits::{Limits, memory_of, within};
+use crate::limits::{Limits, within};
 use crate::volume::{ByteOrder, Image, VoxelType, Voxels};
 
 /// The level of compression: label maps become small at any.
@@ -80,7 +80,7 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
         Header::read(bytes, Container::Single)?
     };
     check_header_bytes(header.data_offset, limits)?;
-    let size = data_bytes(&header, bytes.len(), limits)?;
+    let size = data_bytes(&header, limits)?;
     let file = whole(bytes, header.data_offset, size, limits)?;
     let (start, data) = file.split_at(header.data_offset as usize);
     check_extensions(&start[header.raw.version.bytes()..], header.raw.order)?;
@@ -101,7 +101,7 @@ pub fn parse_pair(header: &[u8], data: &[u8], limits: &Limits) -> Result<Image, 
     check_header_bytes(bytes.len() as u64, limits)?;
     let header = Header::read(&bytes, Container::Pair)?;
     check_extensions(&bytes[header.raw.version.bytes()..], header.raw.order)?;
-    let size = data_bytes(&header, data.len(), limits)?;
+    let size = data_bytes(&header, limits)?;
     let file = whole(data, header.data_offset, size, limits)?;
     let data = &file[header.data_offset as usize..];
     Ok(image(header, data))
@@ -118,11 +118,9 @@ fn check_header_bytes(found: u64, limits: &Limits) -> Result<(), Problem> {
     within("the size of the header with extensions", found, limits.header_bytes, "header_bytes")
 }
 
-/// Bytes of all values, which a file of a size must be allowed to have.
-fn data_bytes(header: &Header, file_bytes: usize, limits: &Limits) -> Result<u64, Problem> {
+/// Returns the bytes of all values.
+fn data_bytes(header: &Header, limits: &Limits) -> Result<u64, Problem> {
     let values = limits.check_values(&header.shape.values)? as u64;
-    let memory = memory_of(values, header.kind.bytes()).saturating_add(header.data_offset);
-    limits.check_memory(memory, file_bytes as u64)?;
     Ok(values.saturating_mul(header.kind.bytes() as u64))
 }
 

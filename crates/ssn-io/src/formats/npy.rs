@@ -11,7 +11,7 @@ use zip::ZipArchive;
 use crate::array::{Array, Element, MOST_AXES, row_major, strided};
 use crate::error::{Problem, catch_panic, refused};
 use crate::formats::gzip::must_be_proven;
-use crate::limits::{Limits, check_left, memory_of, within};
+use crate::limits::{Limits, check_left, within};
 use crate::volume::ByteOrder;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -79,8 +79,6 @@ pub fn parse_npz(bytes: &[u8], names: &[&str], limits: &Limits) -> Result<Array,
     let (found, stored) = (member.size(), member.compressed_size());
     drop(member);
     within("the bytes of the array", found, limits.expanded_bytes, "expanded_bytes")?;
-    // Numbers of four bytes, as probabilities are.
-    limits.check_memory(memory_of(found.div_ceil(4), 4), bytes.len() as u64)?;
     let mut expand = |out: &mut dyn Write| {
         let member = archive.by_name(&name).map_err(|error| damaged(error.to_string()))?;
         // The checksum is verified where the member ends, a byte behind its last.

@@ -19,7 +19,7 @@ use crate::array::{Array, Element, MOST_AXES, row_major, strided};
 use crate::error::{Problem, refused};
 use crate::formats::gzip;
 use crate::formats::gzip::{Compression, is_gzip};
-use crate::limits::{Limits, memory_of, within};
+use crate::limits::{Limits, within};
 use crate::volume::ByteOrder;
 
 /// The classes and functions that a pickle may name, by module.
@@ -107,7 +107,6 @@ pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Pickle<'a>, Problem
         return Err(malformed("an end, with more bytes behind it"));
     }
     let Machine { nodes, stream: Stream { position, .. }, .. } = machine;
-    limits.check_memory(memory_of(position, 1), bytes.len() as u64)?;
     let content = match zipped {
         true => gzip::expand_exactly(bytes, Compression::Gzip, position, "the pickle", limits)?.into(),
         false => bytes.into(),

@@ -11,7 +11,7 @@ use crate::error::{Problem, refused};
 use crate::formats::gzip;
 use crate::formats::gzip::Compression;
 use crate::geometry::Geometry;
-use crate::limits::{Limits, memory_of, within};
+use crate::limits::{Limits, within};
 use crate::volume::{ByteOrder, Image, VoxelType, Voxels};
 
 /// The advice for a value that only the writer of the file can correct.
@@ -320,8 +320,6 @@ impl Header {
             Packing::Compressed(_) if !gzip::is_gzip(data) => Compression::Zlib,
             Packing::Compressed(_) | Packing::Gzip => Compression::Gzip,
         };
-        let size = self.kind.bytes();
-        limits.check_memory(memory_of(needed / size as u64, size).saturating_add(expanded), found)?;
         let mut bytes = gzip::expand_exactly(data, compression, all, DATA, limits)?;
         // There are at least as many bytes as are skipped.
         bytes.drain(..expanded as usize);

@@ -92,9 +92,9 @@ proptest! {
         let attack = format!("{}/tests/attacks/seg_nrrd/{}", env!("CARGO_MANIFEST_DIR"), seed.0);
         let good = slicer("2 2 1", "domain domain domain", SEGMENTS, &[0, 2, 5, 2]);
         let bytes = changed(if is_good { good } else { fs::read(attack).unwrap() }, &changes);
-        if let Ok(image) = seg_nrrd::parse(&bytes, &Limits::untrusted()) {
+        if let Ok(image) = seg_nrrd::parse(&bytes, &Limits::default()) {
             prop_assert_eq!(image.voxels.len(), image.shape.iter().product::<usize>());
-            let segments = seg_nrrd::parse_segments(&bytes, &Limits::untrusted()).unwrap();
+            let segments = seg_nrrd::parse_segments(&bytes, &Limits::default()).unwrap();
             if image.to_labels().is_ok() {
                 let again = seg_nrrd::encode(&image, &segments).unwrap();
                 prop_assert_eq!(seg_nrrd::parse_segments(&again, &Limits::default()).unwrap(), segments);

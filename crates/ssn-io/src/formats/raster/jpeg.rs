@@ -7,7 +7,7 @@ use jpeg_decoder::{CodingProcess, ColorTransform, Decoder, Error, PixelFormat};
 use super::{check_claim, check_exif, planes, unsupported};
 use crate::error::{Problem, catch_panic, refused};
 use crate::geometry::Geometry;
-use crate::limits::{Limits, at_a_time, check_left, memory_of};
+use crate::limits::{Limits, check_left, memory_of};
 use crate::volume::{ByteOrder, Image, VoxelType, Voxels};
 
 /// Scans of a file. Encoders write about ten; each one visits every block.
@@ -64,8 +64,7 @@ pub(crate) fn parse_jpeg_of(bytes: &[u8], lossless: bool, limits: &Limits) -> Re
         let [h, w] = [info.height, info.width].map(usize::from);
         let values = limits.check_values(&[channels, h, w])? as u64;
         check_claim([h, w], (h * w) as u64 / SAMPLES_PER_BYTE, stored)?;
-        limits.check_memory(memory_of(values, kind.bytes()), stored)?;
-        check_left(at_a_time(memory_of(values, kind.bytes())))?;
+        check_left(memory_of(values, kind.bytes()))?;
         let values = planes(decoder.decode().map_err(failed)?, channels, channels, kind.bytes())?;
         // The decoder gives 16 bits in the order of the machine.
         let voxels = Voxels::from_bytes(kind, &values, ByteOrder::Little);

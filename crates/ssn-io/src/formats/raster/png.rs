@@ -7,7 +7,7 @@ use png::{BitDepth, ColorType, DecodeOptions, Decoder, DecodingError, Encoder, E
 use super::{check_claim, check_exif, check_plain, interleave, planes, transparent, unpack, unsupported};
 use crate::error::{Problem, catch_panic, refused};
 use crate::geometry::Geometry;
-use crate::limits::{Limits, at_a_time, check_left, memory_of};
+use crate::limits::{Limits, check_left, memory_of};
 use crate::volume::{ByteOrder, Image, VoxelType, Voxels};
 
 /// Bytes of the longest row: a million pixels with four samples of 16 bit.
@@ -25,7 +25,7 @@ pub fn parse_png(bytes: &[u8], limits: &Limits) -> Result<Image, Problem> {
     limits.check_file_bytes(bytes.len() as u64)?;
     catch_panic("the PNG file", || match read(bytes, limits, false)? {
         (image, None) => Ok(image),
-        (indices, Some(palette)) => palette.colors_of(&indices, bytes.len() as u64, limits),
+        (indices, Some(palette)) => palette.colors_of(&indices, limits),
     })
 }
 
@@ -49,16 +49,14 @@ struct Palette {
 }
 
 impl Palette {
-    /// Returns the picture with one channel if all colors are gray, and three otherwise; `stored` is the size of its file.
-    fn colors_of(&self, indices: &Image, stored: u64, limits: &Limits) -> Result<Image, Problem> {
+    /// Returns the picture with one channel if all colors are gray, and three otherwise.
+    fn colors_of(&self, indices: &Image, limits: &Limits) -> Result<Image, Problem> {
         let is_gray = self.colors.iter().all(|[red, green, blue]| red == green && green == blue);
         let [_, d, h, w] = indices.shape;
         let shape = [if is_gray { 1 } else { 3 }, d, h, w];
         let values = limits.check_values(&shape)? as u64;
         // The indices are there twice.
-        let memory = memory_of(values, 1) + 2 * indices.voxels.len() as u64;
-        limits.check_memory(memory, stored)?;
-        check_left(at_a_time(memory))?;
+        check_left(memory_of(values, 1) + 2 * indices.voxels.len() as u64)?;
         let indices = indices.voxels.to_le_bytes();
         let most = usize::from(indices.iter().copied().max().unwrap_or(0));
         if most >= self.colors.len() {
@@ -103,14 +101,12 @@ fn read(bytes: &[u8], limits: &Limits, keep_opacity: bool) -> Result<(Image, Opt
     let kind = if info.bit_depth == BitDepth::Sixteen { VoxelType::U16 } else { VoxelType::U8 };
     let stored = bytes.len() as u64;
     let memory = memory_of(limits.check_values(&shape)? as u64, kind.bytes());
-    // The decoder holds up to four rows beside the picture.
-    limits.check_memory(memory + 4 * info.raw_row_length() as u64, stored)?;
     check_claim([h, w], info.raw_bytes() as u64 / DEFLATE_RATIO, stored)?;
     if info.animation_control.is_some() {
         return Err(unsupported("an animated PNG", "save the frame that is meant as a picture of its own"));
     }
     let size = reader.output_buffer_size().ok_or_else(|| damaged(DecodingError::LimitsExceeded))?;
-    check_left(at_a_time(memory))?;
+    check_left(memory)?;
     let mut pixels = vec![0; size];
     reader.next_frame(&mut pixels).map_err(damaged)?;
     reader.finish().map_err(damaged)?;

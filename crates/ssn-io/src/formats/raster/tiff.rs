@@ -13,13 +13,11 @@ use tiff::{ColorType, TiffError};
 use super::{check_claim, check_orientation, check_plain, interleave, planes, unpack, unsupported};
 use crate::error::{Problem, catch_panic, refused};
 use crate::geometry::Geometry;
-use crate::limits::{Limits, at_a_time, check_left, memory_of};
+use crate::limits::{Limits, check_left, memory_of};
 use crate::volume::{ByteOrder, Image, VoxelType, Voxels};
 
 /// Neither LZW (4095 bytes from 12 bits) nor PackBits expand by more than this.
 const MOST_EXPANSION: u64 = 4096;
-/// Memory for a strip or tile: its place and length, in a list of the decoder, in another one, and in ours.
-const CHUNK_BYTES: u64 = 96;
 /// From this size on the offsets need BigTIFF; the margin is for the directories.
 const LARGE: usize = u32::MAX as usize - (1 << 24);
 const AGAIN: &str = "export the picture again";
@@ -61,8 +59,8 @@ fn read(bytes: &[u8], limits: &Limits, keep_opacity: bool) -> Result<Image, Prob
     decoder.image_ifd().find_tag_buf(Tag::ImageDescription, &mut text).map_err(failed)?;
     let (mut depth, mut used) = (1, 0u64);
     loop {
-        let values = limits.check_values(&page.shape(depth))? as u64;
-        used = used.saturating_add(check_data(&mut decoder, &page, values, bytes, limits)?);
+        limits.check_values(&page.shape(depth))?;
+        used = used.saturating_add(check_data(&mut decoder, &page, bytes)?);
         if used > bytes.len() as u64 {
             let found = "more bytes than the file has, so some are shared";
             return Err(refused("the data of all pages", found, "each in a place of its own", AGAIN));
@@ -83,7 +81,7 @@ fn read(bytes: &[u8], limits: &Limits, keep_opacity: bool) -> Result<Image, Prob
     let shape @ [channels, _, h, w] = page.shape(depth);
     check_stack(&String::from_utf8_lossy(text.as_bytes()), depth, channels)?;
     let length = h * page.row_bytes(w);
-    check_left(at_a_time(memory_of((depth * h * w * page.samples) as u64, page.kind.bytes())))?;
+    check_left(memory_of((depth * h * w * page.samples) as u64, page.kind.bytes()))?;
     let mut pixels = vec![0; depth * length];
     for (d, pixels) in pixels.chunks_exact_mut(length).enumerate() {
         decoder.seek_to_image(d).map_err(failed)?;
@@ -217,17 +215,11 @@ fn kind(sample: Sample) -> VoxelType {
     }
 }
 
-/// Checks what a page, the last of some with so many values, costs, and its data; returns their bytes in the file.
+/// Checks the data of a page and returns their bytes in the file.
 ///
 /// The decoder reads as much as the picture needs and does not look further. So lengths without compression are
 /// compared, and deflated data are expanded once without keeping them: lengths and checksums must be right.
-fn check_data(
-    decoder: &mut Reader<'_>,
-    page: &Page,
-    values: u64,
-    bytes: &[u8],
-    limits: &Limits,
-) -> Result<u64, Problem> {
+fn check_data(decoder: &mut Reader<'_>, page: &Page, bytes: &[u8]) -> Result<u64, Problem> {
     let part = "the data of a page of the TIFF file";
     let tiled = decoder.get_chunk_type() == ChunkType::Tile;
     let tags = match tiled {
@@ -236,10 +228,7 @@ fn check_data(
     };
     let (width, height) = decoder.chunk_dimensions();
     let row = page.row_bytes(width as usize) as u64;
-    // The values, a row of a tile with its copy, and the lists of strips or tiles.
     let chunks = decoder.image_ifd().find_entry(tags[0]).map_or(0, |entry| entry.count());
-    let memory = memory_of(values, page.kind.bytes()) + 2 * row;
-    limits.check_memory(memory.saturating_add(chunks.saturating_mul(CHUNK_BYTES)), bytes.len() as u64)?;
     let mut list =
         |tag| decoder.find_tag_unsigned_vec::<u64>(tag).map(Option::unwrap_or_default).map_err(failed);
     let (starts, lengths) = (list(tags[0])?, list(tags[1])?);
