@@ -15,6 +15,7 @@ use ssn_io::{Problem, Voxels};
 use crate::augment::PerlinNoise;
 use crate::dataset::{Case, Cases, no_such_case};
 use crate::error::{DataError, Result};
+use crate::parallel;
 use crate::random::{Purpose, RandomStream};
 
 /// A synthetic set.
@@ -55,15 +56,16 @@ impl Synthetic {
 
     /// Writes the set into a folder: 2D as PNG of 16 bits, 3D as NIfTI. The labels of rater n end in `_n`; masks, if
     /// there are any, are in a third folder. `progress` gets the number of cases done.
-    pub fn write(&self, folder: &Path, progress: &dyn Fn(usize)) -> Result<()> {
+    pub fn write(&self, folder: &Path, progress: parallel::Progress<'_>) -> Result<()> {
         let flat = self.config.size[0] == 1;
         let ending = if flat { "png" } else { "nii.gz" };
         let [images, labels, masks] = ["images", "labels", "masks"].map(|name| folder.join(name));
         for folder in [&images, &labels].into_iter().chain(self.config.mask.then_some(&masks)) {
             fs::create_dir_all(folder).map_err(|error| Problem::Io(error).in_file(folder))?;
         }
-        for index in 0..self.len() {
+        let write = |index, meter: &parallel::MemoryMeter| {
             let case = self.load(index)?;
+            meter.saw(case.image.len() * size_of::<f32>());
             let save = |folder: &Path, suffix: String, voxels: Voxels| {
                 case.write_array(&folder.join(format!("{}{suffix}.{ending}", case.id)), voxels)
             };
@@ -75,9 +77,10 @@ impl Synthetic {
             if let Some(mask) = &case.mask {
                 save(&masks, String::new(), Voxels::U8(mask.clone()))?;
             }
-            progress(index + 1);
-        }
-        Ok(())
+            Ok(())
+        };
+        let written = parallel::map(self.len(), progress, write);
+        parallel::all_or_error(written, |index| self.id(index)).map(drop)
     }
 
     fn stored(&self, labels: &[u8], flat: bool) -> Vec<u8> {

@@ -7,7 +7,6 @@ mod failure;
 mod predict;
 mod ranks;
 mod signals;
-mod supervise;
 mod toy;
 mod train;
 
@@ -22,13 +21,6 @@ use ssn_cli::{Cli, Failure, Verb};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    if matches!(cli.verb, Verb::Train(_)) && ssn::data::launched().is_some() {
-        match supervise::supervised() {
-            Ok(Some(code)) => return code,
-            Ok(None) => {}
-            Err(failure) => return failure.report(),
-        }
-    }
     // A panic is a defect of this program, and ends like one: the message is above, the code is documented.
     let outcome = std::panic::catch_unwind(|| run(&cli))
         .unwrap_or_else(|panic| Err(failure::failure(ssn::of_panic(&*panic))));

@@ -1,7 +1,6 @@
 //! Signals that end long work: any of them lets it save, and Ctrl-C after that ends it at once.
 //!
-//! Schedulers warn more than once: Slurm's signal before the end of the time goes to all processes of a rank, which hand it
-//! on to each other, and when one rank has ended the others are told to. None of that may keep a run from saving.
+//! Schedulers and launchers signal more than once, so a rank never ends at once.
 //!
 //! A file that reaches the limit of the system for its size is no reason to die: the write fails, and is told like a
 //! full disk.
@@ -16,9 +15,6 @@ use signal_hook::iterator::Signals;
 use ssn::ErrorKind;
 use ssn_cli::{Failure, progress};
 
-/// Set for a process under a supervisor, which ends with it.
-pub const SUPERVISED: &str = "SSN_SUPERVISED";
-
 /// Set by a program that started this one and holds its standard input: the end of that is the end of the program, as when
 /// Python is killed or the kernel of a notebook restarts.
 const STOPS_WITH_STDIN: &str = "SSN_STOPS_WITH_STDIN";
@@ -30,7 +26,8 @@ pub fn stop_flag(item: &'static str) -> Result<Arc<AtomicBool>, Failure> {
 
 fn register(item: &'static str) -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    if std::env::var_os(SUPERVISED).is_none() {
+    let launched = ssn::data::launched();
+    if launched.is_none() {
         // Handlers run in this order: the first signal finds the flag still down.
         flag::register_conditional_shutdown(SIGINT, ErrorKind::Stopped as i32, stop.clone())?;
     }
@@ -48,12 +45,13 @@ fn register(item: &'static str) -> io::Result<Arc<AtomicBool>> {
             stop.store(true, Ordering::Relaxed);
         });
     }
-    if std::env::var_os(SUPERVISED).is_none() {
+    if launched.is_none_or(|launched| launched.rank == 0) {
         // Nothing can be written where a signal is handled; this thread waits for it.
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1])?;
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             if let Some(signal) = signals.forever().next() {
-                let again = if signal == SIGINT { "; Ctrl-C again ends at once" } else { "" };
+                let again =
+                    if signal == SIGINT && launched.is_none() { "; Ctrl-C again ends at once" } else { "" };
                 progress::acknowledge(&format!("stopping after this {item}{again}"));
             }
         })?;
@@ -69,11 +67,4 @@ fn is_ignored(signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .is_none_or(|mask| mask & 1 << (signal - 1) != 0)
-}
-
-/// A flag that becomes true when a scheduler gives up waiting: SIGTERM, after which it kills.
-pub fn last_call_flag() -> io::Result<Arc<AtomicBool>> {
-    let called = Arc::new(AtomicBool::new(false));
-    flag::register(SIGTERM, called.clone())?;
-    Ok(called)
 }

@@ -56,7 +56,6 @@ pub enum Augmentation {
         probability: f64,
     },
     /// Rotates slices by 90°, 180° or 270°, each equally often; patches whose sides differ, by 180° only.
-    #[serde(alias = "turn")]
     Rot90 {
         /// How often.
         probability: f64,

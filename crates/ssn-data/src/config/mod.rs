@@ -2,10 +2,10 @@
 //!
 //! Other sections belong to the crates that use them and are not looked at here.
 
+mod explain;
 pub mod template;
-mod unknown;
 
-pub use unknown::{UnknownName, check_sections, explain, line_of};
+pub use explain::{explain, line_of, unknown_key, with_hint};
 
 use std::path::{Path, PathBuf};
 
@@ -85,11 +85,11 @@ impl DataConfig {
     /// # Errors
     /// A sentence about the first thing that is wrong, with its line.
     pub fn parse(text: &str) -> Result<Self, String> {
-        #[derive(Deserialize, JsonSchema)]
+        #[derive(Deserialize)]
         struct Whole {
             data: Option<DataConfig>,
         }
-        let Whole { data } = toml::from_str(text).map_err(|error| explain::<Whole>(text, &error))?;
+        let Whole { data } = toml::from_str(text).map_err(|error| explain(text, &error))?;
         let Some(config) = data else {
             let table: toml::Table = toml::from_str(text).unwrap_or_default();
             let near = table.keys().find(|key| nearest(key, ["data"]).is_some());
@@ -226,6 +226,7 @@ mod tests {
                 data("chanels = [\"a\"]"),
                 data("layout = \"nnunet\""),
                 data("normalization = { kind = \"z-scor\" }"),
+                data("normalization = \"z-score\""),
                 data("normalization = { kind = \"ct-window\", centr = 40, width = 400 }"),
                 data("split = { ratio = [1, 1, 1] }"),
                 data("split = { ratios = [0, 1, 1] }"),

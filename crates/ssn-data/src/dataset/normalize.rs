@@ -43,7 +43,6 @@ pub enum Normalization {
     /// A window of Hounsfield units becomes 0…1, and values beyond it are clipped.
     CtWindow {
         /// The middle of the window.
-        #[serde(alias = "centre")]
         center: f32,
         /// Its width.
         width: f32,

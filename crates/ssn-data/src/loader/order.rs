@@ -15,10 +15,8 @@ use crate::random::{Purpose, RandomStream};
 pub enum CaseOrder {
     /// Pass after pass over all cases, each in a new random order: one item per case and pass.
     #[default]
-    #[serde(alias = "passes")]
     Shuffled,
     /// Pass after pass in the order of the set, for validation.
-    #[serde(alias = "fixed")]
     Sequential,
     /// Epochs as in the paper's 3D experiment: some images are drawn, several patches are cut from each, and the patches of
     /// all of them come in random order. Images repeat within an epoch only if the set has too few.

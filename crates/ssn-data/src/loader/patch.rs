@@ -35,7 +35,6 @@ pub enum PatchSampler {
     #[default]
     Whole,
     /// A patch in the middle of the image, for images that differ a little in size.
-    #[serde(alias = "middle")]
     CenterCrop {
         /// `[d, h, w]`.
         size: [usize; 3],
@@ -46,7 +45,7 @@ pub enum PatchSampler {
         size: [usize; 3],
         /// How often that voxel is one of the target's lesion (any label but 0), if it has one; otherwise, and if
         /// possible, it is a voxel of the background.
-        #[serde(default = "half", alias = "lesion_probability")]
+        #[serde(default = "half")]
         foreground_probability: f64,
     },
 }
@@ -60,7 +59,6 @@ fn half() -> f64 {
 #[serde(default, deny_unknown_fields)]
 pub struct PatchConfig {
     /// Where patches are cut.
-    #[serde(alias = "place")]
     pub sampler: PatchSampler,
     /// The size of targets and masks, `[d, h, w]`, around the same center; if absent, that of the image.
     pub target_size: Option<[usize; 3]>,

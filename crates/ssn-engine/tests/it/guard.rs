@@ -99,7 +99,7 @@ fn a_run_with_incidents_can_be_cut_anywhere() {
     let told = incidents(&run);
     assert!(told.len() > 5, "{told:?}");
     let text = fs::read_to_string(run.join("metrics.csv")).unwrap();
-    assert!(text.contains(",,,,,,,,,"), "{text}");
+    assert!(text.contains(",,,,,,,,"), "{text}");
     let mut chance = Chance::new(9);
     for (cut_run, signal) in ["TERM", "KILL", "TERM", "KILL"].into_iter().enumerate() {
         let other = lab.path(&format!("cut-{cut_run}"));

@@ -240,7 +240,6 @@ fn what_is_no_config_says_what_to_do() {
     fs::write(&config, format!("[data]\npath = {data:?}\n")).unwrap();
     let config = config.display().to_string();
     fails(&mut engine(&["train", &config, "--set", "steps=5"]), 65, &["did you mean", "`training.steps`?"]);
-    fails(&mut engine(&["train", &config, "--preset", "demo"]), 2, &["is now `small`"]);
     finishes(&mut engine(&["check", &config]));
     fs::write(lab.path("bad.toml"), format!("[data]\npath = {data:?}\n[loss]\nsamples = 0\n")).unwrap();
     fails(&mut engine(&["check", &lab.path("bad.toml").display().to_string()]), 65, &["loss.samples"]);

@@ -129,17 +129,6 @@ impl Predictions {
             files.extend(outputs.contains(&Output::Prediction).then(|| self.prediction_path(id, true)));
             files
         };
-        if !self.root.join(OWN_FILES).exists() {
-            // The folder was made by an earlier version, or copied without its list: what belongs to a distribution is ours.
-            let all = self.cases().unwrap_or_default();
-            let own = all.iter().flat_map(|case| {
-                let outputs =
-                    Output::ALL.into_iter().filter_map(|output| self.find_output(case.id(), output));
-                outputs.chain([case.path.clone()]).collect::<Vec<_>>()
-            });
-            let own = own.chain([ABOUT_FILE, INDEX_FILE].map(|name| self.root.join(name)));
-            ssn_io::adopt(&self.root, &own.map(|path| name_of(&path)).collect::<Vec<_>>())?;
-        }
         claim(&self.root, &ids.flat_map(files).map(|path| name_of(&path)).collect::<Vec<_>>())
     }
 

@@ -17,7 +17,7 @@ pub use config::{ModelSection, OptimizerSection, RunConfig, SyncBatchNorm, Train
 pub use folder::{CONFIG, FrozenRun, ResolvedRun, RunFolder, resolve};
 pub use inputs::RunInputs;
 pub use logs::ValidationScores;
-pub use sources::{ConfigSources, Override, RENAMED_KEYS, RunPreset, join_torchscript};
+pub use sources::{ConfigSources, Override, RunPreset, join_torchscript};
 pub use ssn_eval::CheckpointChoice;
 pub use trained::TrainedModel;
 pub use training_cases::TrainingCases;

@@ -1,11 +1,11 @@
 //! A config merged from its sources: a preset, a file, and overrides of the command line.
 //!
-//! Later sources win, key by key. Errors name the source and the line of a mistake; hints at the right key or value come
-//! from the JSON schema of [`RunConfig`].
+//! Later sources win, key by key. Errors name the source and the line of a mistake.
 
 use std::path::{Path, PathBuf};
 
-use ssn_data::config::{UnknownName, check_sections, explain, line_of};
+use schemars::schema_for;
+use ssn_data::config::{explain, line_of, unknown_key, with_hint};
 use ssn_data::nearest;
 use toml::de::DeTable;
 use toml::{Table, Value};
@@ -15,19 +15,6 @@ use crate::error::{Result, TrainError};
 
 /// The key before all sections that names a preset.
 const PRESET: &str = "preset";
-
-/// Keys of version 0.1, and their names now.
-pub const RENAMED_KEYS: &[(&str, &str)] = &[
-    ("data.normalisation", "data.normalization"),
-    ("data.normalisation.centre", "data.normalization.center"),
-    ("data.normalization.centre", "data.normalization.center"),
-    ("batches.patch.place", "batches.patch.sampler"),
-    ("batches.patch.place.lesion_probability", "batches.patch.sampler.foreground_probability"),
-    ("loss.power", "loss.likelihood_exponent"),
-    ("optimiser", "optimizer"),
-    ("training.average", "training.ema"),
-    ("training.shared_norm", "training.sync_batch_norm"),
-];
 
 /// Tables that are one choice: a source that names another choice replaces the whole.
 const CHOICES: [&str; 4] = ["model.backbone", "model.head", "optimizer.method", "optimizer.decay"];
@@ -94,9 +81,6 @@ impl RunPreset {
     pub fn parse(name: &str) -> Result<Self, String> {
         if name == "toy" {
             return Err("the toy problem has a verb of its own: ssn toy".to_owned());
-        }
-        if name == "demo" {
-            return Err("the preset `demo` is now `small`".to_owned());
         }
         Self::ALL.into_iter().find(|preset| preset.name() == name).ok_or_else(|| {
             let names = Self::ALL.map(Self::name);
@@ -173,8 +157,8 @@ impl ConfigSources {
         let mut table = self.file_table()?;
         join_torchscript(&mut table, self.folder());
         let preset = self.preset(&mut table)?;
-        let mut merged: Table = toml::from_str(preset.text())
-            .map_err(|error| self.wrong(explain::<RunConfig>(preset.text(), &error)))?;
+        let mut merged: Table =
+            toml::from_str(preset.text()).map_err(|error| self.wrong(explain(preset.text(), &error)))?;
         merge(&mut merged, table, "");
         self.apply_overrides(&mut merged);
         // The buffers of a TorchScript network have no moving average; a preset's does not refuse it.
@@ -184,27 +168,21 @@ impl ConfigSources {
         self.deserialize(merged)
     }
 
-    /// The config of a file that says everything by itself, as a run freezes it. Keys of version 0.1 are taken for what they
-    /// are called now: nobody wrote this file by hand.
+    /// Returns the config of a file that sets everything, as a run freezes it.
+    ///
+    /// # Errors
+    /// As of [`ConfigSources::config`].
     pub fn frozen(path: PathBuf, text: String) -> Result<RunConfig> {
         let sources = Self { file: Some((path, text)), ..Self::default() };
-        let mut table = sources.file_table()?;
-        for (old, new) in RENAMED_KEYS {
-            if let Some(value) = remove(&mut table, old) {
-                set(&mut table, &parts_of(new), &value, String::new());
-            }
-        }
-        sources.deserialize(table)
+        sources.deserialize(sources.file_table()?)
     }
 
     fn deserialize(&self, merged: Table) -> Result<RunConfig> {
-        self.check_renamed(&merged)?;
-        check_sections::<RunConfig>(&merged).map_err(|reason| self.wrong(reason))?;
         if !merged.contains_key("data") {
             return Err(self.wrong("the section [data] is missing; `ssn init DIR` writes one".to_owned()));
         }
-        let config: RunConfig = serde_path_to_error::deserialize(Value::Table(merged.clone()))
-            .map_err(|error| self.wrong(self.explain(&merged, &error)))?;
+        let config: RunConfig = serde_path_to_error::deserialize(Value::Table(merged))
+            .map_err(|error| self.wrong(self.explain(&error)))?;
         config.check().map_err(|error| self.wrong(error.to_string()))?;
         Ok(RunConfig { data: config.data.seen_from(self.folder()), ..config })
     }
@@ -212,16 +190,6 @@ impl ConfigSources {
     /// The folder of the config file.
     fn folder(&self) -> &Path {
         self.file.as_ref().and_then(|(path, _)| path.parent()).unwrap_or(Path::new(""))
-    }
-
-    /// Refuses keys of version 0.1, with a sentence for each.
-    fn check_renamed(&self, merged: &Table) -> Result<()> {
-        let sentences: Vec<String> = RENAMED_KEYS
-            .iter()
-            .filter(|(old, _)| has(merged, old))
-            .map(|(old, new)| format!("{}`{old}` is now `{new}`", self.place(&parts_of(old))))
-            .collect();
-        if sentences.is_empty() { Ok(()) } else { Err(self.wrong(sentences.join("; "))) }
     }
 
     /// A sentence for each key that the file or an override sets, and that has no effect on this config; a preset's keys
@@ -254,7 +222,7 @@ impl ConfigSources {
 
     fn file_table(&self) -> Result<Table> {
         let Some((_, text)) = &self.file else { return Ok(Table::new()) };
-        toml::from_str(text).map_err(|error| self.wrong(explain::<RunConfig>(text, &error)))
+        toml::from_str(text).map_err(|error| self.wrong(explain(text, &error)))
     }
 
     /// The preset that was asked for, or the one that the file names.
@@ -267,20 +235,22 @@ impl ConfigSources {
         Ok(self.preset.unwrap_or(named))
     }
 
-    /// What is wrong with a value, and where it was written.
-    fn explain(&self, merged: &Table, error: &serde_path_to_error::Error<toml::de::Error>) -> String {
+    /// Returns the mistake in a value, and the place where it was written.
+    fn explain(&self, error: &serde_path_to_error::Error<toml::de::Error>) -> String {
         let path = error.path().to_string();
-        let mut keys: Vec<String> = path.split('.').filter(|key| *key != "?").map(str::to_owned).collect();
-        let unknown = UnknownName::find::<RunConfig>(merged)
-            .filter(|unknown| unknown.keys.iter().zip(&keys).all(|(found, key)| found == key));
+        let mut keys: Vec<String> =
+            path.split('.').filter(|key| !matches!(*key, "" | "?")).map(str::to_owned).collect();
+        let message = error.inner().message();
         // An unknown key is not always part of the path of the error.
-        if let Some(UnknownName { keys: found, name, .. }) = &unknown
-            && found.last() == Some(name)
-        {
-            keys.clone_from(found);
+        if let Some(key) = unknown_key(message).filter(|key| keys.last().is_none_or(|last| last != key)) {
+            keys.push(key.to_owned());
         }
-        let hint = unknown.as_ref().map_or(String::new(), UnknownName::hint);
-        format!("{}{}: {}{hint}", self.place(&keys), keys.join("."), error.inner().message())
+        let hint = match &keys[..] {
+            [key] => section_of(key).map(|section| format!("; did you mean `{section}.{key}`?")),
+            _ => None,
+        };
+        let message = hint.map_or_else(|| with_hint(message), |hint| format!("{message}{hint}"));
+        format!("{}{}: {message}", self.place(&keys), keys.join("."))
     }
 
     /// Where a key was set: the override, or the line of the file.
@@ -315,6 +285,17 @@ impl ConfigSources {
         let path = self.file.as_ref().map_or_else(|| "the settings".into(), |(path, _)| path.clone());
         TrainError::Config { path, reason }
     }
+}
+
+/// Returns a section that has a key.
+fn section_of(key: &str) -> Option<String> {
+    let schema = schema_for!(RunConfig).to_value();
+    let resolved = |section: &serde_json::Value| {
+        let path = section["$ref"].as_str().and_then(|path| path.strip_prefix('#'));
+        path.and_then(|path| schema.pointer(path)).unwrap_or(section)["properties"][key].is_object()
+    };
+    let mut sections = schema["properties"].as_object()?.iter();
+    sections.find(|(_, section)| resolved(section)).map(|(name, _)| name.clone())
 }
 
 /// The parts of a dotted key.

@@ -4,7 +4,7 @@ use ssn_data::{AugmentPreset, CaseOrder};
 use ssn_nn::backbones::BackboneConfig;
 use ssn_nn::{HeadConfig, Method, ModelConfig, Pairing, Schedule};
 use ssn_train::LossConfig;
-use ssn_train::run::{ConfigSources, Override, RENAMED_KEYS, RunConfig, RunPreset};
+use ssn_train::run::{ConfigSources, Override, RunConfig, RunPreset};
 
 const DATA: &str = "[data]\npath = \"set\"\n";
 
@@ -159,48 +159,6 @@ fn the_path_of_a_torchscript_backbone_starts_at_the_file_that_names_it() {
     assert_eq!(path(&text, &[]), ("folder/nets/x.pt".into(), 3));
     let named = "model.backbone={torchscript=\"y.pt\", features=5}";
     assert_eq!(path(&text, &[named]), ("y.pt".into(), 5));
-}
-
-#[test]
-fn a_run_of_version_0_1_is_read_with_its_old_keys() {
-    let config = config(RunPreset::Brats, &["training.ema=9"]);
-    let text = toml::to_string(&config).unwrap();
-    let mut old = text.clone();
-    for (new, was) in [
-        ("[optimizer", "[optimiser"),
-        ("normalization", "normalisation"),
-        ("ema = ", "average = "),
-        ("likelihood_exponent", "power"),
-        ("[batches.patch.sampler]", "[batches.patch.place]"),
-        ("foreground_probability", "lesion_probability"),
-    ] {
-        assert!(old.contains(new), "{new} is missing in {old}");
-        old = old.replace(new, was);
-    }
-    assert_eq!(ConfigSources::frozen("config.toml".into(), old).unwrap(), config);
-}
-
-#[test]
-fn renamed_keys_get_a_sentence_each() {
-    let old = format!(
-        "{DATA}normalisation = {{ kind = \"ct-window\", centre = 40, width = 400 }}\n[training]\naverage = 9\nshared_norm = \"never\"\n\
-         [optimiser]\nlearning_rate = 1\n"
-    );
-    assert_eq!(
-        wrong(&old, &["loss.power=0.3"]),
-        "folder/ssn.toml: line 3: `data.normalisation` is now `data.normalization`; \
-         line 3: `data.normalisation.centre` is now `data.normalization.center`; \
-         --set loss.power=0.3: `loss.power` is now `loss.likelihood_exponent`; \
-         line 7: `optimiser` is now `optimizer`; \
-         line 5: `training.average` is now `training.ema`; \
-         line 6: `training.shared_norm` is now `training.sync_batch_norm`"
-    );
-    // Every new name is one that the config has.
-    let schema = schemars::schema_for!(RunConfig).to_value().to_string();
-    for (_, new) in RENAMED_KEYS {
-        let last = new.rsplit('.').next().unwrap();
-        assert!(schema.contains(&format!("\"{last}\":")), "{new}");
-    }
 }
 
 #[test]

@@ -13,14 +13,13 @@ use ssn_train::run::{RunConfig, RunPreset};
 const INTRODUCTION: &str = "\
 # Every setting of a config
 
-A config is put together from layers: a preset, the file, and `--set KEY=VALUE`; [training](training.md#configs) tells how. Keys stand here with
-their section, as `--set` takes them; in a file, `training.steps` is `steps` in the section `[training]`. A default is what holds when no layer names
-the key; a key without one is given by every preset, or stands for \"not used\". Sizes are `[d, h, w]`, with d = 1 for pictures.
+A config is merged from a preset, a file, and `--set KEY=VALUE` ([how](training.md#configs)). Keys are written as `--set` takes them; in a file,
+`training.steps` is `steps` in the section `[training]`. A key without a default is set by every preset, or is not used. Sizes are `[d, h, w]`, with
+d = 1 for pictures.
 
-`config.schema.json` beside this page is the same for editors that know JSON Schema: put `#:schema PATH/config.schema.json` into the first line of a
-config, and they complete and explain keys.
+For completion in an editor, put `#:schema PATH/config.schema.json` into the first line of a config; the file is in the folder of this page.
 
-This page is made of the code: `SSN_UPDATE_DOCS=1 cargo nextest run -p ssn-train --test it config_reference`.
+This page is generated: `SSN_UPDATE_DOCS=1 cargo nextest run -p ssn-train --test it config_reference`.
 ";
 
 #[test]
@@ -62,9 +61,12 @@ fn markdown(schema: &Value) -> String {
         let choices = page.table(section, described);
         page.choices(choices);
     }
-    page.text += "\n## Presets\n";
+    page.text += "\n## Presets\n\n| preset | |\n|---|---|\n";
     for preset in RunPreset::ALL {
-        write!(page.text, "\n### `{}`\n\n```toml\n{}```\n", preset.name(), preset.text()).unwrap();
+        let about = preset.text().lines().map_while(|line| line.strip_prefix("# "));
+        let (name, about) = (preset.name(), about.collect::<Vec<_>>().join(" "));
+        let file = format!("../../crates/ssn-train/presets/{name}.toml");
+        writeln!(page.text, "| [`{name}`]({file}) | {about} |").unwrap();
     }
     page.text
 }

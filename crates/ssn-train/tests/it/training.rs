@@ -52,7 +52,9 @@ fn recipe(three_dimensional: bool) -> (BatchSampler, [i64; 3]) {
 
 fn recipe_of(three_dimensional: bool, rater: RaterChoice) -> (BatchSampler, [i64; 3]) {
     let config = if three_dimensional { SyntheticConfig::volume() } else { SyntheticConfig::default() };
-    let cases = Arc::new(Synthetic::new(config).unwrap());
+    // Few and small cases: making one takes longer than a step.
+    let (cases, volume) = (12, [if three_dimensional { 16 } else { 1 }, 40, 40]);
+    let cases = Arc::new(Synthetic::new(SyntheticConfig { cases, size: volume, ..config }).unwrap());
     let size = if three_dimensional { [8, 16, 16] } else { [1, 32, 32] };
     let patch = PatchConfig {
         sampler: PatchSampler::Random { size, foreground_probability: 0.5 },

@@ -141,8 +141,7 @@ impl Experiment {
         let bytes =
             read_bytes(path, &Limits::default()).map_err(|error| Error::new(ErrorKind::BadData, error))?;
         let text = String::from_utf8(bytes).map_err(|_| wrong("it is no text; name an experiment file"))?;
-        let experiment: Self =
-            toml::from_str(&text).map_err(|error| wrong(&explain::<Self>(&text, &error)))?;
+        let experiment: Self = toml::from_str(&text).map_err(|error| wrong(&explain(&text, &error)))?;
         experiment.check().map_err(|reason| wrong(&reason))?;
         Ok((experiment, text))
     }

@@ -38,7 +38,7 @@ pub fn run_experiment(config: &ExperimentConfig, control: Control<'_>) -> Result
     if let Some(toy) = &experiment.toy {
         return run_toy(config, control, &experiment, toy, &text);
     }
-    let plan = Plan::new(config, experiment, &text)?;
+    let plan = Plan::new(config, experiment)?;
     let wanted = plan.wanted(&config.only)?;
     prepare(&plan, control)?;
     let context = Context { plan: &plan, config, control };
@@ -115,7 +115,7 @@ fn run_toy(
         return Err(Error::new(ErrorKind::Usage, message));
     }
     let reduced = plan::chosen(config, experiment.reduced.clone())?;
-    let (out, mark) = (plan::out(config), plan::old_mark(config, text));
+    let (out, mark) = (plan::out(config), plan::toy_mark(config, text));
     let is_there = is_begun(&out, EXPERIMENT, &mark, ANOTHER)?;
     if is_there && out.join("toy.json").exists() {
         let figure = out.join("toy.png");

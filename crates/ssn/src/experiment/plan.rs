@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use ssn_data::SyntheticConfig;
-use ssn_data::text::quoted;
 use ssn_eval::{CheckpointChoice, ExperimentConfig};
 use ssn_train::TrainError;
 use ssn_train::run::{ConfigSources, Override, RunPreset, join_torchscript};
@@ -34,8 +33,6 @@ pub struct Plan {
     pub out: PathBuf,
     /// What its results depend on, which marks the folder.
     pub mark: Mark,
-    /// The text that used to mark it: folders that have it go on.
-    old_mark: String,
     /// The title of the table.
     pub title: String,
     /// Masks that are scored.
@@ -53,7 +50,7 @@ impl Plan {
     ///
     /// # Errors
     /// Settings that a training would refuse, of any row: an experiment must not fail after days.
-    pub fn new(options: &ExperimentConfig, experiment: Experiment, text: &str) -> Result<Self> {
+    pub fn new(options: &ExperimentConfig, experiment: Experiment) -> Result<Self> {
         let reduced = chosen(options, experiment.reduced)?;
         let images = reduced.as_ref().filter(|_| options.data.is_none()).map(images);
         let seeds = reduced.as_ref().and_then(|r| r.seeds);
@@ -103,7 +100,6 @@ impl Plan {
         };
         let plan = Self {
             mark,
-            old_mark: old_mark(options, text),
             title: experiment.title + version,
             masks,
             config: format!("# The config of all rows of {}.\n{sections}", out.join(EXPERIMENT).display()),
@@ -195,19 +191,16 @@ impl Plan {
         }
         let mut asked = self.mark.clone();
         let text = ssn_io::read_text(&path).map_err(|_| occupied(&self.out, ANOTHER))?;
-        // Folders used to be marked with the whole file.
-        if text != self.old_mark {
-            let there: Mark = toml::from_str(&text).map_err(|_| occupied(&self.out, ANOTHER))?;
-            if let Some(what) = asked.difference(&there) {
-                return Err(occupied(&self.out, &format!("{ANOTHER}: {what} differ")));
-            }
-            for old in there.rows {
-                match asked.rows.iter().position(|row| row.folder == old.folder) {
-                    Some(number) if asked.rows[number] != old => self.check_changed(number)?,
-                    Some(_) => {}
-                    // What is left out now may come back.
-                    None => asked.rows.push(old),
-                }
+        let there: Mark = toml::from_str(&text).map_err(|_| occupied(&self.out, ANOTHER))?;
+        if let Some(what) = asked.difference(&there) {
+            return Err(occupied(&self.out, &format!("{ANOTHER}: {what} differ")));
+        }
+        for old in there.rows {
+            match asked.rows.iter().position(|row| row.folder == old.folder) {
+                Some(number) if asked.rows[number] != old => self.check_changed(number)?,
+                Some(_) => {}
+                // What is left out now may come back.
+                None => asked.rows.push(old),
             }
         }
         let new = asked.text()?;
@@ -325,19 +318,11 @@ pub fn out(options: &ExperimentConfig) -> PathBuf {
     options.out.clone().unwrap_or_else(|| Path::new(OUT).join(name))
 }
 
-/// The text that marks the folder of the toy problem, and used to mark all: the file, and the command as far as it changes results.
-pub fn old_mark(options: &ExperimentConfig, text: &str) -> String {
-    let mut words = vec![];
-    if let Some(data) = &options.data {
-        words.extend(["--data".to_owned(), absolute(data).display().to_string()]);
-    }
-    for setting in &options.settings {
-        words.extend(["--set".to_owned(), setting.clone()]);
-    }
-    words.extend(options.reduced.then(|| "--reduced".to_owned()));
-    let words: String = words.iter().map(|word| format!(" {}", quoted(word))).collect();
+/// Returns the text that marks the folder of the toy problem: the file, and whether the reduced version was asked for.
+pub fn toy_mark(options: &ExperimentConfig, text: &str) -> String {
+    let reduced = if options.reduced { " --reduced" } else { "" };
     let name = options.file.file_name().unwrap_or_default().to_string_lossy();
-    format!("# ssn run-experiment {name}{words}\n{text}")
+    format!("# ssn run-experiment {name}{reduced}\n{text}")
 }
 
 /// The reduced version, if it is asked for.

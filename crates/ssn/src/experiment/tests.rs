@@ -27,13 +27,13 @@ fn every_experiment_of_the_repository_is_accepted() {
         let reduced = ExperimentConfig { reduced: true, ..full.clone() };
         let elsewhere = ExperimentConfig { data: Some("elsewhere".into()), ..full.clone() };
         for config in [full, reduced, elsewhere] {
-            let (experiment, text) = Experiment::read(&path).unwrap();
+            let (experiment, _) = Experiment::read(&path).unwrap();
             assert!(experiment.reduced.is_some(), "{} has no reduced version", path.display());
             if experiment.toy.is_some() {
                 continue;
             }
             let rows = experiment.rows.len();
-            match Plan::new(&config, experiment, &text) {
+            match Plan::new(&config, experiment) {
                 Ok(plan) => assert_eq!(plan.rows.len(), rows),
                 Err(failure) => refused.push(failure.message),
             }
@@ -66,8 +66,8 @@ fn rows_are_changed_by_the_reduced_version_and_the_command_line_in_this_order() 
     "#;
     fs::write(&path, text).unwrap();
     let plan = |config: &ExperimentConfig| {
-        let (experiment, text) = Experiment::read(&path).unwrap();
-        Plan::new(config, experiment, &text).unwrap()
+        let (experiment, _) = Experiment::read(&path).unwrap();
+        Plan::new(config, experiment).unwrap()
     };
     let all = ExperimentConfig::new(&path);
     let full = plan(&ExperimentConfig { seeds: Some(9), ..all.clone() });
@@ -101,8 +101,8 @@ fn a_whole_name_asks_for_one_row_and_a_part_of_it_for_all_that_have_it() {
     let row = |group: &str, name: &str| format!("[[rows]]\ngroup = \"{group}\"\nname = \"{name}\"\n");
     let rows = [row("one", "rank 1"), row("one", "Rank 10"), row("all", "rank 1"), row("all", "rank 15")];
     fs::write(&path, format!("title = \"t\"\n[config.data]\npath = \"set\"\n{}", rows.concat())).unwrap();
-    let (experiment, text) = Experiment::read(&path).unwrap();
-    let plan = Plan::new(&ExperimentConfig::new(&path), experiment, &text).unwrap();
+    let (experiment, _) = Experiment::read(&path).unwrap();
+    let plan = Plan::new(&ExperimentConfig::new(&path), experiment).unwrap();
     for (only, wanted) in [
         (&[][..], [true, true, true, true]),
         (&["RANK 1"], [true, false, true, false]),

@@ -223,8 +223,7 @@ pub struct ModelMetadata {
     pub channels: Vec<String>,
     /// Names of the classes, the background first.
     pub classes: Vec<String>,
-    /// The scale of intensities; files of version 0.1 have the British spelling.
-    #[serde(alias = "normalisation")]
+    /// The scale of intensities.
     pub normalization: Normalization,
     /// The spacing along w, h, d in millimeters that images are brought to; nothing means their own.
     pub spacing: Option<[f64; 3]>,
