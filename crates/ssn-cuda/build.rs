@@ -53,9 +53,7 @@ fn autograd(torch: &Path) {
     build.cpp(true).std("c++17").file("autograd.cpp").compile("ssn_autograd");
 }
 
-/// The folder of CUDA's headers: the one that comes with libtorch, or that of CUDA_HOME.
-///
-/// `cargo xtask setup` looks in the same places.
+/// Returns the folder of CUDA's headers: the one that comes with libtorch, or that of CUDA_HOME.
 fn cuda_headers(torch: &Path) -> Option<PathBuf> {
     let root = torch.parent();
     // Cargo would run this again at every build for a file that is not there.
@@ -65,7 +63,7 @@ fn cuda_headers(torch: &Path) -> Option<PathBuf> {
         }
     };
     if let Some(root) = root {
-        watch(root.join("manifest.json"));
+        watch(root.join("installed.txt"));
     }
     let beside = root.map(|root| root.join("nvidia/cu13/include"));
     let named = env::var("CUDA_HOME").ok().map(|home| Path::new(&home).join("include"));

@@ -4,9 +4,8 @@
 //! GPU first needs them.
 
 use crate::error::{Error, Exit};
-use crate::install::{self, CUDA_COMPILER, Manifest};
-use crate::libtorch::CUDA_HEADERS;
-use crate::{checkout, host, process, python, setup};
+use crate::setup::{self, CUDA_COMPILER, CUDA_HEADERS};
+use crate::{checkout, host, process};
 use std::path::Path;
 use std::process::Command;
 
@@ -21,27 +20,14 @@ pub fn run(_: &Args) -> Result<Exit, Error> {
     setup::ensure()?;
     let python = host::python()?;
     let folder = process::target_directory()?.join("cuda-check");
-    fetch(&folder, &python)?;
-    let own = || checkout::libtorch().join("torch");
-    let torch = setup::named_by_environment()?.map_or_else(own, |(_, torch)| torch);
+    if !CUDA_COMPILER.are_in(&folder) {
+        setup::fetch(&CUDA_COMPILER, &folder)?;
+    }
+    let torch = setup::named_by_environment()?.unwrap_or_else(|| checkout::libtorch().join("torch"));
     check_shim(host::compiler()?, &torch, &folder)?;
     let variants = check_kernels(&python, &folder)?;
     eprintln!("The C++ part of ssn-cuda compiles, and so do its kernels in {variants} variants.");
     Ok(Exit::Success)
-}
-
-/// Brings headers and compiler into the folder, unless they are there.
-fn fetch(folder: &Path, python: &Path) -> Result<(), Error> {
-    let fits = |manifest: Manifest| manifest.fits(&CUDA_COMPILER) && CUDA_COMPILER.missing(folder).is_none();
-    let is_there = || Manifest::read(folder).is_some_and(fits);
-    if is_there() {
-        return Ok(());
-    }
-    python::check_pip(python)?;
-    eprintln!("Fetching CUDA's headers and run-time compiler ({}).", CUDA_COMPILER.sizes);
-    let _lock = install::lock(folder)?;
-    // Another check may have fetched them while this one waited for the lock.
-    if is_there() { Ok(()) } else { install::fill(folder, &CUDA_COMPILER, None, python) }
 }
 
 fn check_shim(mut compiler: Command, torch: &Path, folder: &Path) -> Result<(), Error> {
@@ -55,8 +41,8 @@ fn check_shim(mut compiler: Command, torch: &Path, folder: &Path) -> Result<(), 
     if output.status.success() {
         return Ok(());
     }
-    let lines = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(Error::DoesNotCompile { what: "the C++ part of ssn-cuda does", lines })
+    let lines = String::from_utf8_lossy(&output.stderr);
+    Err(Error::data(format!("the C++ part of ssn-cuda does not compile:\n{}", lines.trim())))
 }
 
 /// Compiles the kernels, and gives the number of their variants.
@@ -70,12 +56,12 @@ fn check_kernels(python: &Path, folder: &Path) -> Result<String, Error> {
     let message = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if message.is_empty() {
         // Not the kernels' fault.
-        return Err(Error::BadAnswer { command: "nvrtc.py".to_owned(), reason: process::last_line(&output) });
+        return Err(Error::answer("nvrtc.py", &process::last_line(&output)));
     }
     if output.status.success() {
         return Ok(message);
     }
-    Err(Error::DoesNotCompile { what: "kernels of ssn-cuda do", lines: message })
+    Err(Error::data(format!("kernels of ssn-cuda do not compile:\n{message}")))
 }
 
 #[cfg(test)]
@@ -87,14 +73,17 @@ mod tests {
         // A shell fails on these arguments with a message of its own.
         let (compiler, nowhere) = (Command::new("/bin/sh"), Path::new("/nowhere"));
         let error = check_shim(compiler, nowhere, nowhere).unwrap_err();
-        assert!(error.to_string().starts_with("the C++ part of ssn-cuda does not compile"), "{error}");
-        assert!(error.details().is_some_and(|message| message.contains("sh:")), "{:?}", error.details());
-        assert_eq!(error.exit(), Exit::BadData);
+        let message = error.to_string();
+        assert!(
+            message.starts_with("the C++ part of ssn-cuda does not compile") && message.contains("sh:"),
+            "{message}"
+        );
+        assert_eq!(error.exit, Exit::BadData);
     }
 
     #[test]
     fn a_script_that_fails_by_itself_is_not_taken_for_a_kernel_that_does() {
         let error = check_kernels(Path::new("/bin/sh"), Path::new("/nowhere")).unwrap_err();
-        assert!(matches!(error, Error::BadAnswer { .. }), "{error}");
+        assert!(error.to_string().starts_with("`nvrtc.py` gave"), "{error}");
     }
 }

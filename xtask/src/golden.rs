@@ -1,7 +1,6 @@
 //! `cargo xtask golden`: our scores and networks beside golden values, for any folder that has them.
 
 use crate::error::{Error, Exit};
-use crate::install::entries;
 use crate::{checkout, process};
 use std::path::{Path, PathBuf};
 
@@ -38,7 +37,15 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
             }
         }
     }
-    if compared { Ok(outcome) } else { Err(Error::NoGoldenValues { dir: dirs[0].clone() }) }
+    if compared {
+        Ok(outcome)
+    } else {
+        Err(Error::usage(format!(
+            "{} has no golden values: they are `ged.json` with `ged.safetensors`, or `NAME.json` with `NAME.pt` and \
+             `NAME.safetensors`",
+            dirs[0].display()
+        )))
+    }
 }
 
 /// The packages that have something to compare in a folder.
@@ -48,4 +55,10 @@ fn packages_for(folder: &Path) -> Vec<&'static str> {
         |name: &String| name.ends_with(".json") && folder.join(name).with_extension("pt").exists();
     let scores = files.iter().any(|name| name == "ged.json").then_some("ssn-core");
     scores.into_iter().chain(files.iter().any(is_network).then_some("ssn-nn")).collect()
+}
+
+/// Returns the names in a folder.
+fn entries(folder: &Path) -> Result<Vec<String>, Error> {
+    let list = std::fs::read_dir(folder).map_err(Error::io("list", folder))?.flatten();
+    Ok(list.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
 }

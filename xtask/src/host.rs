@@ -1,4 +1,4 @@
-//! What the environment says about libtorch and its tools.
+//! Tools and libtorch of the user's environment.
 
 use crate::checkout;
 use crate::error::Error;
@@ -21,20 +21,14 @@ fn is_ours(libtorch: &Path) -> bool {
     libtorch.components().eq(checkout::libtorch().join("torch").components())
 }
 
-/// Whether LIBTORCH_USE_PYTORCH is set; to `torch-sys` any value means yes.
-pub fn uses_pytorch() -> bool {
-    env::var_os("LIBTORCH_USE_PYTORCH").is_some()
-}
-
-/// The headers in CUDA_HOME, which serve a libtorch that comes without.
-pub fn cuda_headers() -> Option<PathBuf> {
-    env::var_os("CUDA_HOME").map(|home| Path::new(&home).join("include"))
-}
-
 /// The active Python interpreter, chosen as `torch-sys` chooses it.
 pub fn python() -> Result<PathBuf, Error> {
     let program = if env::var_os("VIRTUAL_ENV").is_some() { "python" } else { "python3" };
-    find(program).ok_or(Error::NoPython { program })
+    find(program).ok_or_else(|| {
+        Error::tool(format!(
+            "`{program}` is not on the PATH: install Python 3 with pip (Debian: `apt install python3 python3-pip`)"
+        ))
+    })
 }
 
 /// The C++ compiler that the build of `tch` will find: CXX with its arguments if it is set, or else the usual names.
@@ -44,7 +38,10 @@ pub fn compiler() -> Result<Command, Error> {
     let mut words = cxx.split_whitespace();
     let tried = words.next().map_or(COMPILERS.to_vec(), |program| vec![program]);
     let Some(program) = tried.iter().find_map(|name| find(name)) else {
-        return Err(Error::NoCompiler { tried: tried.join(", ") });
+        return Err(Error::tool(format!(
+            "no C++ compiler found ({}), and building `tch` needs one: install it (Debian: `apt install g++`) or set CXX",
+            tried.join(", ")
+        )));
     };
     let mut command = Command::new(program);
     command.args(words);

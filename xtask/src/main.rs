@@ -11,13 +11,11 @@ mod bench;
 mod check_cuda;
 mod checkout;
 mod demo;
+mod docs;
 mod error;
 mod golden;
 mod host;
-mod install;
-mod libtorch;
 mod process;
-mod python;
 mod setup;
 mod test;
 mod torture;
@@ -36,6 +34,7 @@ enum Command {
     Setup(setup::Args),
     Test(test::Args),
     Demo(demo::Args),
+    Docs(docs::Args),
     Golden(golden::Args),
     Bench(bench::Args),
     CheckCuda(check_cuda::Args),
@@ -48,6 +47,7 @@ fn main() -> ExitCode {
         Command::Setup(args) => setup::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Docs(args) => docs::run(&args),
         Command::Golden(args) => golden::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::CheckCuda(args) => check_cuda::run(&args),
@@ -55,11 +55,8 @@ fn main() -> ExitCode {
         Command::Torture(args) => torture::run(&args),
     };
     let exit = result.unwrap_or_else(|error| {
-        if let Some(details) = error.details().filter(|details| !details.is_empty()) {
-            eprintln!("{details}");
-        }
         eprintln!("error: {error}");
-        error.exit()
+        error.exit
     });
     exit.into()
 }

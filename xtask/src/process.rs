@@ -32,7 +32,7 @@ pub fn in_checkout(program: &OsStr) -> Command {
 /// Shows the command, runs it on this terminal, and tells how it ended.
 pub fn run(command: &mut Command) -> Result<Exit, Error> {
     eprintln!("$ {}", shown(command));
-    let status = command.status().map_err(|source| Error::Spawn { program: shown(command), source })?;
+    let status = command.status().map_err(|source| not_run(command, &source))?;
     if status.success() {
         return Ok(Exit::Success);
     }
@@ -40,9 +40,13 @@ pub fn run(command: &mut Command) -> Result<Exit, Error> {
     Ok(Exit::Child(code))
 }
 
+fn not_run(command: &Command, source: &std::io::Error) -> Error {
+    Error::tool(format!("cannot run `{}`: {source}", shown(command)))
+}
+
 /// Runs the command without showing anything and keeps what it printed.
 pub fn capture(command: &mut Command) -> Result<Output, Error> {
-    command.output().map_err(|source| Error::Spawn { program: shown(command), source })
+    command.output().map_err(|source| not_run(command, &source))
 }
 
 /// The command as one would type it: the program by its name, the arguments as they are.
@@ -62,7 +66,7 @@ pub fn last_line(output: &Output) -> String {
 /// Runs the command and reads the JSON that it prints.
 pub fn answer(command: &mut Command) -> Result<Value, Error> {
     let output = capture(command)?;
-    let failed = |reason: String| Error::BadAnswer { command: shown(command), reason };
+    let failed = |reason: String| Error::answer(&shown(command), &reason);
     if !output.status.success() {
         return Err(failed(String::from_utf8_lossy(&output.stderr).into_owned()));
     }
@@ -72,10 +76,10 @@ pub fn answer(command: &mut Command) -> Result<Value, Error> {
 /// Where Cargo puts what it builds, whatever the configuration and the environment say.
 pub fn target_directory() -> Result<PathBuf, Error> {
     let metadata = answer(cargo().args(["metadata", "--no-deps", "--format-version", "1"]))?;
-    metadata["target_directory"].as_str().map(PathBuf::from).ok_or_else(|| Error::BadAnswer {
-        command: "cargo metadata".to_owned(),
-        reason: "it names no target directory".to_owned(),
-    })
+    metadata["target_directory"]
+        .as_str()
+        .map(PathBuf::from)
+        .ok_or_else(|| Error::answer("cargo metadata", "it names no target directory"))
 }
 
 #[cfg(test)]

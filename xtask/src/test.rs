@@ -1,12 +1,12 @@
-//! `cargo xtask test`: libtorch if it is missing, then every test of the workspace.
+//! `cargo xtask test`: libtorch if it is missing, then the tests of the workspace.
 
 use crate::error::{Error, Exit};
 use crate::{process, setup};
 
-/// Run every test of the workspace: first the examples in the documentation, then all others.
+/// Run the tests of the workspace: first the examples in the documentation, then all others.
 ///
-/// The main runner is `cargo nextest run` if it is installed, otherwise `cargo test`; its closing lines are
-/// the last ones printed, unless tests lacked a tool: those are named then.
+/// The main runner is `cargo nextest run` if it is installed, which leaves out slow tests (`.config/nextest.toml`), otherwise
+/// `cargo test`. Its closing lines are the last ones printed, unless tests lacked a tool: those are named then.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Cargo features of all tests, such as `ssn-data/hdf5,ssn-engine/mpi`.
@@ -25,8 +25,9 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
     let features: Vec<&str> = args.features.iter().flat_map(|features| ["--features", features]).collect();
     let doc = process::run(process::cargo().args(["test", "--doc", "--workspace"]).args(&features))?;
     let nextest = process::capture(process::cargo().args(["nextest", "--version"]))?;
-    // `--tests` keeps Cargo's own runner from running the examples a second time, and from closing with them.
-    let runner: &[&str] = if nextest.status.success() { &["nextest", "run"] } else { &["test", "--tests"] };
+    // `--tests` leaves out the examples, whose linking takes a minute.
+    let runner: &[&str] =
+        if nextest.status.success() { &["nextest", "run", "--tests"] } else { &["test", "--tests"] };
     let skipped = process::target_directory()?.join("skipped-tests");
     let _ = std::fs::remove_file(&skipped);
     let mut command = process::cargo();

@@ -53,3 +53,17 @@ pub fn assert_page_is_up_to_date(name: &str, text: &str) {
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(found == text, "docs/reference/{name} is not that of the code; SSN_UPDATE_DOCS=1 writes it anew");
 }
+
+/// Compares a table of a page of `docs/reference`, between `<!-- table: NAME -->` and `<!-- end -->`, with `table`; with
+/// `SSN_UPDATE_DOCS=1`, writes it first.
+///
+/// # Panics
+/// If they differ, or the page has no such table.
+pub fn assert_table_is_up_to_date(page: &str, name: &str, table: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(page);
+    let text = std::fs::read_to_string(path).unwrap();
+    let mark = format!("<!-- table: {name} -->\n");
+    let (before, rest) = text.split_once(&mark).expect("the mark of the table");
+    let (_, after) = rest.split_once("<!-- end -->").expect("the end of the table");
+    assert_page_is_up_to_date(page, &format!("{before}{mark}{table}<!-- end -->{after}"));
+}

@@ -1,10 +1,9 @@
-//! `cargo xtask bench gpu`: a training step of the paper's networks on an NVIDIA GPU, beside PyTorch.
+//! `cargo xtask bench gpu`: a training step of the paper's networks on an NVIDIA GPU, ours and in PyTorch.
 
-use super::{built, exit, median, peer, reached, word};
+use super::{built, median, peer, table, word};
 use crate::error::{Error, Exit};
 use crate::process;
 use serde_json::Value;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,13 +16,11 @@ struct Network {
     words: &'static str,
     /// Steps of each turn, after some that do not count.
     steps: &'static str,
-    /// The milliseconds that a step in bfloat16 should take at most.
-    goal: f64,
 }
 
 const NETWORKS: [Network; 2] = [
-    Network { name: "unet", words: "U-Net, 12 images of 128²", steps: "50", goal: 3.6 },
-    Network { name: "deepmedic", words: "DeepMedic, 10 patches of 110³", steps: "15", goal: 11.0 },
+    Network { name: "unet", words: "U-Net, 12 images of 128²", steps: "50" },
+    Network { name: "deepmedic", words: "DeepMedic, 10 patches of 110³", steps: "15" },
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,12 +61,6 @@ const fn ours(precision: Precision, mode: &'static str) -> Way {
 
 /// Ways that may be left out.
 const OPTIONAL: [&str; 2] = ["compile-f32", "autotune-bf16"];
-/// The place of how the paper's code trains.
-const EAGER_F32: usize = 0;
-const OURS_BF16: usize = 8;
-/// Our ways, with how many times as fast as the fastest of PyTorch's in the same precision they must be.
-const BARS: [(usize, f64); 2] = [(3, 1.3), (OURS_BF16, 1.5)];
-
 /// Python that ends with a sentence where PyTorch has no GPU.
 const CHECK: &str = "\
 import sys, torch
@@ -93,7 +84,7 @@ pub struct Args {
     #[arg(long, value_name = "MODE", value_parser = clap::builder::PossibleValuesParser::new(OPTIONAL))]
     skip: Vec<String>,
 
-    /// The two sides take turns so often, so that both see the same machine.
+    /// How often the sides take turns, so that both see the same machine.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     turns: u32,
 }
@@ -110,15 +101,16 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
         Some(folder) => folder.join("bench_gpu"),
         None => built("ssn-train", "bench_gpu", &[])?,
     };
-    let is_skipped = |way: &Way| args.skip.iter().any(|mode| mode == way.mode);
-    let (mut comparisons, mut peer) = (vec![], Value::Null);
-    for network in
-        NETWORKS.iter().filter(|network| args.network.as_ref().is_none_or(|name| name == network.name))
-    {
+    let networks: Vec<&Network> = NETWORKS
+        .iter()
+        .filter(|network| args.network.as_ref().is_none_or(|name| name == network.name))
+        .collect();
+    let mut measured = vec![];
+    for network in networks {
         let mut answers = [const { vec![] }; WAYS.len()];
         for turn in 1..=args.turns {
             for (way, answers) in WAYS.iter().zip(&mut answers) {
-                if is_skipped(way) {
+                if args.skip.iter().any(|mode| mode == way.mode) {
                     continue;
                 }
                 eprintln!(
@@ -128,23 +120,19 @@ pub fn run(args: &Args) -> Result<Exit, Error> {
                 answers.push(process::answer(&mut command(way, network, &program, &python))?);
             }
         }
-        peer = answers[EAGER_F32][0].clone();
-        // What was left out is beyond all others.
-        let number =
-            |answers: &Vec<Value>, key| if answers.is_empty() { f64::INFINITY } else { median(answers, key) };
-        let [seconds, ready, peak_bytes] = ["seconds", "ready_seconds", "peak_bytes"]
-            .map(|key| answers.each_ref().map(|answers| number(answers, key)));
-        comparisons.push(Comparison { network, seconds, ready, peak_bytes });
+        measured.push((network, answers));
     }
-    println!(
-        "A training step, rank 10, M = 20, on {}; PyTorch {}; medians of {} turns\n",
-        word(&peer, "device"),
-        word(&peer, "torch"),
-        args.turns
-    );
-    let (lines, is_reached) = verdict(&comparisons);
-    print!("{}\n{lines}", table(&comparisons));
-    Ok(exit(is_reached))
+    if let Some((_, answers)) = measured.first() {
+        let [device, torch] = ["device", "torch"].map(|key| word(&answers[0][0], key));
+        println!(
+            "A training step, rank 10, 20 samples, on {device}; PyTorch {torch}; medians of {} turns\n",
+            args.turns
+        );
+    }
+    let rows: Vec<_> = measured.iter().flat_map(|(network, answers)| rows(network.words, answers)).collect();
+    let heads = ["network", "way", "ms per step", "ratio to ours", "peak MiB", "s to the first step"];
+    print!("{}", table(heads, &rows));
+    Ok(Exit::Success)
 }
 
 /// The program that takes steps of the network in this way.
@@ -165,41 +153,34 @@ fn check_gpu(python: &Path) -> Result<(), Error> {
     if output.status.success() {
         return Ok(());
     }
-    Err(Error::NoGpu { python: python.to_owned(), reason: process::last_line(&output) })
+    Err(Error::tool(format!(
+        "there is nothing to measure ({}): this benchmark needs an NVIDIA GPU with its driver, and in {} a PyTorch that \
+         can use it",
+        process::last_line(&output),
+        python.display()
+    )))
 }
 
-/// What was measured of one network, in the order of [`WAYS`]; what is missing is NaN, which shows and reaches nothing.
-#[derive(Debug)]
-struct Comparison {
-    network: &'static Network,
-    seconds: [f64; WAYS.len()],
-    /// From the start of the program to the first step that counts.
-    ready: [f64; WAYS.len()],
-    peak_bytes: [f64; WAYS.len()],
-}
-
-impl Comparison {
-    /// How many times as fast as eager PyTorch in single precision a way is.
-    fn over_eager(&self, way: usize) -> f64 {
-        self.seconds[EAGER_F32] / self.seconds[way]
-    }
-
-    /// How many times as fast as the fastest of PyTorch's ways in the same precision a way is.
-    fn over_fastest(&self, way: usize) -> f64 {
-        self.least(&self.seconds, way) / self.seconds[way]
-    }
-
-    /// The least of PyTorch's ways in the precision of this one, which is unknown if one of them is.
-    fn least(&self, values: &[f64], way: usize) -> f64 {
-        let peers = WAYS
-            .iter()
-            .zip(values)
-            .filter(|(peer, _)| !peer.is_ours && peer.precision == WAYS[way].precision);
-        peers
-            .map(|(_, value)| *value)
-            .reduce(|a, b| if a.is_nan() || a < b { a } else { b })
-            .unwrap_or(f64::NAN)
-    }
+/// Returns a row for every way that was measured, each with its ratio to ours in the same precision.
+fn rows(network: &str, answers: &[Vec<Value>; WAYS.len()]) -> Vec<[String; 6]> {
+    let measured: Vec<_> = WAYS.iter().zip(answers).filter(|(_, answers)| !answers.is_empty()).collect();
+    let ours = |precision| {
+        let mut ours = measured.iter().filter(|(way, _)| way.is_ours && way.precision == precision);
+        ours.next().map_or(f64::NAN, |(_, answers)| median(answers, "seconds"))
+    };
+    let rows = measured.iter().map(|(way, answers)| {
+        let [seconds, ready, peak_bytes] =
+            ["seconds", "ready_seconds", "peak_bytes"].map(|key| median(answers, key));
+        [
+            network.to_owned(),
+            format!("{}, {}", way.words, way.precision),
+            format!("{:.2}", 1e3 * seconds),
+            if way.is_ours { String::new() } else { format!("{:.2} ×", seconds / ours(way.precision)) },
+            format!("{:.0}", peak_bytes / MEBIBYTE),
+            format!("{ready:.1}"),
+        ]
+    });
+    rows.collect()
 }
 
 impl std::fmt::Display for Precision {
@@ -211,150 +192,36 @@ impl std::fmt::Display for Precision {
     }
 }
 
-/// A row for every network and way.
-fn table(comparisons: &[Comparison]) -> String {
-    let mut text = format!(
-        "{:<46} {:>12} {:>16} {:>24} {:>10} {:>9}\n",
-        "", "ms per step", "over eager f32", "over PyTorch's fastest", "peak MiB", "s to start"
-    );
-    for comparison in comparisons {
-        let _ = writeln!(text, "{}", comparison.network.words);
-        for (way, Way { words, precision, .. }) in WAYS.iter().enumerate() {
-            if comparison.seconds[way].is_infinite() {
-                let _ = writeln!(text, "  {:<44} {:>12}", format!("{words}, {precision}"), "left out");
-                continue;
-            }
-            let _ = writeln!(
-                text,
-                "  {:<44} {:>12.2} {:>14.2} × {:>22.2} × {:>10.0} {:>10.1}",
-                format!("{words}, {precision}"),
-                1e3 * comparison.seconds[way],
-                comparison.over_eager(way),
-                comparison.over_fastest(way),
-                comparison.peak_bytes[way] / MEBIBYTE,
-                comparison.ready[way]
-            );
-        }
-    }
-    text
-}
-
-/// A line for every aim and one for all of them; whether every bar is reached.
-fn verdict(comparisons: &[Comparison]) -> (String, bool) {
-    let (mut text, mut bars, mut goals) = (String::new(), true, true);
-    for comparison in comparisons {
-        let Network { words, goal, .. } = comparison.network;
-        for (way, bar) in BARS {
-            let (precision, ratio) = (WAYS[way].precision, comparison.over_fastest(way));
-            let _ = writeln!(
-                text,
-                "{words}: ours over PyTorch's fastest in {precision} {ratio:.2} ×; the bar is {bar} ×: {}",
-                reached(ratio >= bar)
-            );
-            let [ours, least] = [comparison.peak_bytes[way], comparison.least(&comparison.peak_bytes, way)]
-                .map(|bytes| bytes / MEBIBYTE);
-            let _ = writeln!(
-                text,
-                "{words}: our peak of memory in {precision} {ours:.0} MiB, the least of PyTorch's {least:.0} MiB, which is the bar: {}",
-                reached(ours <= least)
-            );
-            bars &= ratio >= bar && ours <= least;
-        }
-        let milliseconds = 1e3 * comparison.seconds[OURS_BF16];
-        let _ = writeln!(
-            text,
-            "{words}: ours in bf16 {milliseconds:.2} ms; the goal is {goal} ms: {}",
-            reached(milliseconds <= *goal)
-        );
-        goals &= milliseconds <= *goal;
-    }
-    let left_out = |comparison: &Comparison| comparison.seconds.iter().any(|seconds| seconds.is_infinite());
-    if comparisons.iter().any(left_out) {
-        let _ = writeln!(text, "\nwithout the ways that were left out:");
-    }
-    let _ = writeln!(text, "\n{}", if bars { "every bar is reached" } else { "a bar is NOT reached" });
-    let _ = writeln!(text, "{}", if goals { "every goal is reached" } else { "a goal is NOT reached" });
-    (text, bars)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const MILLISECONDS: [f64; WAYS.len()] = [40.0, 30.0, 26.0, 20.0, 12.0, 9.0, 6.0, 6.3, 3.5];
-
-    /// A comparison in which the ways take so many milliseconds and mebibytes.
-    fn comparison(milliseconds: [f64; WAYS.len()], mebibytes: [f64; WAYS.len()]) -> Comparison {
-        let (seconds, peak_bytes) = (milliseconds.map(|ms| 1e-3 * ms), mebibytes.map(|mib| mib * MEBIBYTE));
-        Comparison { network: &NETWORKS[0], seconds, ready: [2.5; WAYS.len()], peak_bytes }
-    }
 
     #[test]
     fn a_python_that_finds_no_gpu_is_refused_with_its_last_words() {
         // A shell takes `-c` as well, and fails on Python with a message of its own.
         let error = check_gpu(Path::new("/bin/sh")).unwrap_err();
-        assert!(matches!(&error, Error::NoGpu { reason, .. } if reason.contains("sh:")), "{error}");
-        assert_eq!(error.exit(), Exit::MissingTool);
+        assert!(error.to_string().contains("sh:"), "{error}");
+        assert_eq!(error.exit, Exit::MissingTool);
     }
 
     #[test]
     fn each_way_is_a_command_of_its_side() {
-        let shown = |way: usize| {
-            process::shown(&command(&WAYS[way], &NETWORKS[1], Path::new("a/bench_gpu"), Path::new("python")))
+        let shown = |way: &Way| {
+            process::shown(&command(way, &NETWORKS[1], Path::new("a/bench_gpu"), Path::new("python")))
         };
-        assert_eq!(shown(OURS_BF16), "bench_gpu step deepmedic bf16 15");
-        assert!(shown(EAGER_F32).ends_with("benches/peer/gpu.py deepmedic eager-f32 15"));
-        assert!(BARS.iter().all(|(way, _)| WAYS[*way].is_ours));
+        assert_eq!(shown(&WAYS[8]), "bench_gpu step deepmedic bf16 15");
+        assert!(shown(&WAYS[0]).ends_with("benches/peer/gpu.py deepmedic eager-f32 15"));
     }
 
     #[test]
-    fn a_row_shows_milliseconds_ratios_memory_and_the_start() {
-        let table = table(&[comparison(MILLISECONDS, [3.0; WAYS.len()])]);
-        let rows: Vec<Vec<_>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(rows[2][3..], ["40.00", "1.00", "×", "0.65", "×", "3", "2.5"]);
-        assert_eq!(rows[10], ["ours,", "bf16", "3.50", "11.43", "×", "1.71", "×", "3", "2.5"]);
-        let widths: Vec<_> = table.lines().map(|line| line.chars().count()).collect();
-        assert!(widths[2..].iter().all(|width| *width == widths[0]), "{table}");
-    }
-
-    #[test]
-    fn bars_decide_and_goals_are_told() {
-        let (lines, is_reached) = verdict(&[comparison(MILLISECONDS, [3.0; WAYS.len()])]);
-        assert!(
-            is_reached && !lines.contains("NOT") && lines.ends_with("every goal is reached\n"),
-            "{lines}"
-        );
-
-        let with = |way: usize, value: f64| {
-            let mut milliseconds = MILLISECONDS;
-            milliseconds[way] = value;
-            verdict(&[comparison(milliseconds, [3.0; WAYS.len()])])
-        };
-        let (lines, is_reached) = with(OURS_BF16, 3.9);
-        assert!(is_reached && lines.contains("3.90 ms; the goal is 3.6 ms: NOT reached"), "{lines}");
-        assert!(lines.ends_with("every bar is reached\na goal is NOT reached\n"), "{lines}");
-        let (lines, is_reached) = with(7, 4.2);
-        assert!(!is_reached && lines.contains("in bf16 1.20 ×; the bar is 1.5 ×: NOT reached"), "{lines}");
-        let (lines, is_reached) = with(3, 25.0);
-        assert!(!is_reached && lines.contains("in f32 1.04 ×; the bar is 1.3 ×: NOT reached"), "{lines}");
-
-        let mut mebibytes = [3.0; WAYS.len()];
-        mebibytes[3] = 4.0;
-        let (lines, is_reached) = verdict(&[comparison(MILLISECONDS, mebibytes)]);
-        assert!(
-            !is_reached
-                && lines.contains("in f32 4 MiB, the least of PyTorch's 3 MiB, which is the bar: NOT"),
-            "{lines}"
-        );
-    }
-
-    #[test]
-    fn a_missing_number_reaches_nothing() {
-        for missing in [EAGER_F32, 2, OURS_BF16] {
-            let mut milliseconds = MILLISECONDS;
-            milliseconds[missing] = f64::NAN;
-            let (lines, is_reached) = verdict(&[comparison(milliseconds, [3.0; WAYS.len()])]);
-            assert!(!is_reached && lines.contains("NaN"), "{lines}");
-        }
+    fn a_ratio_compares_a_way_with_ours_in_its_precision() {
+        let milliseconds = [40.0, 30.0, 26.0, 20.0, 12.0, 9.0, 6.0, f64::NAN, 3.5];
+        let answer = |ms: f64| serde_json::json!({ "seconds": 1e-3 * ms, "ready_seconds": 2.5, "peak_bytes": 3.0 * MEBIBYTE });
+        let answers = milliseconds.map(|ms| if ms.is_nan() { vec![] } else { vec![answer(ms)] });
+        let rows = rows("U", &answers);
+        assert_eq!(rows.len(), WAYS.len() - 1);
+        assert_eq!(rows[0], ["U", "PyTorch eager, f32", "40.00", "2.00 ×", "3", "2.5"]);
+        assert_eq!(rows[3], ["U", "ours, f32", "20.00", "", "3", "2.5"]);
+        assert_eq!(rows[6], ["U", "torch.compile, CUDA graph, bf16", "6.00", "1.71 ×", "3", "2.5"]);
     }
 }

@@ -1,7 +1,7 @@
 //! A Python with the peers' packages: the active one if it has them, else an environment of our own.
 
 use crate::error::{Error, Exit};
-use crate::libtorch::VERSION;
+use crate::setup::VERSION;
 use crate::{checkout, process};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -52,7 +52,7 @@ pub fn python(packages: &[&str]) -> Result<PathBuf, Error> {
     ] {
         if process::run(command)? != Exit::Success {
             let reason = "the peer's Python environment could not be made".to_owned();
-            return Err(Error::BadAnswer { command: process::shown(command), reason });
+            return Err(Error::answer(&process::shown(command), &reason));
         }
     }
     Ok(own)

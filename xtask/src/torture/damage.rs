@@ -60,7 +60,7 @@ pub fn flips(lab: &Lab, rng: &mut Rng, until: Instant, findings: &mut Findings) 
         if !references.contains_key(target.name) {
             let (ended, files) = read(lab, target, |_| Ok(()))?;
             if ended.code != Some(0) {
-                return Err(Error::BadAnswer { command: target.name.to_owned(), reason: ended.said() });
+                return Err(Error::answer(target.name, &ended.said()));
             }
             references.insert(target.name, files);
         }

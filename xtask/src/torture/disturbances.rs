@@ -147,7 +147,7 @@ impl<'a> References<'a> {
             }
             let ended = end(&mut command)?;
             if ended.code != Some(0) {
-                return Err(Error::BadAnswer { command: format!("ssn {}", verb.name), reason: ended.said() });
+                return Err(Error::answer(&format!("ssn {}", verb.name), &ended.said()));
             }
             let files = tree(&out).map_err(Error::io("read", &out))?;
             let calls = if self.traces { calls(&trace)? } else { 0 };

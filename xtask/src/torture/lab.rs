@@ -120,7 +120,7 @@ impl Lab {
         let made = finished(&mut lab.ssn(&words), BASE).map_err(Error::io("run", &lab.programs))?;
         match made.code {
             Some(0) => Ok(lab),
-            _ => Err(Error::BadAnswer { command: "ssn demo".to_owned(), reason: made.said() }),
+            _ => Err(Error::answer("ssn demo", &made.said())),
         }
     }
 

@@ -102,8 +102,7 @@ struct Server {
 impl Server {
     fn start(lab: &Lab) -> Result<Self, Error> {
         let out = lab.path("server");
-        let failed =
-            |reason: &str| Error::BadAnswer { command: "ssn view".to_owned(), reason: reason.to_owned() };
+        let failed = |reason: &str| Error::answer("ssn view", reason);
         let words: [OsString; 3] = ["view".into(), lab.predictions().into(), "--no-open".into()];
         let file = fs::File::create(&out).map_err(Error::io("write", &out))?;
         let copy = file.try_clone().map_err(Error::io("write", &out))?;

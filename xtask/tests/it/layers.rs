@@ -116,6 +116,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "predictions",
             "challenges",
             "scores",
+            "registry",
             "evaluation",
             "learning",
             "sampling",
@@ -144,18 +145,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ),
     (
         "ssn-engine",
-        &[
-            "failure",
-            "signals",
-            "ranks",
-            "supervise",
-            "toy",
-            "train",
-            "predict",
-            "export",
-            "demo",
-            "experiment",
-        ],
+        &["failure", "signals", "ranks", "toy", "train", "predict", "export", "demo", "experiment"],
     ),
 ];
 

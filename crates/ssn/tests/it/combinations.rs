@@ -1,7 +1,7 @@
 //! Random combinations of settings: each is refused by a check before anything is trained, or works in every function.
 //!
 //! `SSN_COMBINATIONS=300 SSN_FIRST=1000` tries 300 from number 1000 on; `SSN_COMBINATION=1017` repeats one and prints its
-//! settings.
+//! settings: `SSN_COMBINATION=1017 cargo nextest run --profile ci -p ssn random_combinations --no-capture`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
