@@ -34,6 +34,7 @@ pub mod learning;
 mod memory;
 pub mod metrics_file;
 pub mod predictions;
+pub mod registry;
 pub mod report;
 pub mod sampling;
 pub mod scores;

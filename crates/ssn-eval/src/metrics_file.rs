@@ -1,236 +1,284 @@
 //! `metrics.csv` in the folder of a run: a row every few steps and one per validation.
-//!
-//! Its last column, `check`, is the CRC-32 of the row before it in hexadecimal, as `zlib.crc32` of Python computes it. Files of
-//! version 0.1 have no such column and are read as they are.
+
+use ssn_data::text::{CsvRow, csv_rows};
 
 /// The name of the file in the folder of a run.
 pub const METRICS_FILE: &str = "metrics.csv";
 
-/// The columns, without the checksum: the step, four of training, and four of validation.
-const COLUMNS: &str = "step,loss,ess,gradient_norm,learning_rate,\
-validation_ged,validation_diversity,validation_rater_diversity,validation_dice";
-/// The column of the checksum.
-const CHECK: &str = "check";
-/// Digits of a checksum.
-const DIGITS: usize = 8;
-/// The name of `ess` in version 0.1.
-const OLD_ESS: &str = "effective_samples";
+/// The first column.
+const STEP: &str = "step";
 
-/// The row of the steps up to `step`: loss, effective sample size, gradient norm and learning rate.
-pub fn training_row(step: u64, values: [Option<f64>; 4]) -> String {
-    with_check(&format!("{step},{},,,,", values.map(cell).join(",")))
+/// The mean loss since the row before.
+pub const LOSS: &str = "loss";
+/// The effective number of samples of the likelihood.
+pub const ESS: &str = "ess";
+/// The norm of the gradient before clipping.
+pub const GRADIENT_NORM: &str = "gradient_norm";
+/// The learning rate.
+pub const LEARNING_RATE: &str = "learning_rate";
+/// GED² over the validation cases.
+pub const VALIDATION_GED: &str = "validation_ged";
+/// The diversity of samples over the validation cases.
+pub const VALIDATION_DIVERSITY: &str = "validation_diversity";
+/// The diversity of raters over the validation cases.
+pub const VALIDATION_RATER_DIVERSITY: &str = "validation_rater_diversity";
+/// The Dice of the prediction over the validation cases.
+pub const VALIDATION_DICE: &str = "validation_dice";
+
+/// A column behind the step.
+#[derive(Debug)]
+pub struct RunColumn {
+    /// The head of the column.
+    pub name: &'static str,
+    /// Its figure in reports; none if it is drawn in another one.
+    pub figure: Option<ColumnFigure>,
 }
 
-/// The row of a validation after `step` steps: GED², diversity, that of raters, and Dice.
-pub fn validation_row(step: u64, values: [Option<f64>; 4]) -> String {
-    with_check(&format!("{step},,,,,{}", values.map(cell).join(",")))
+/// The figure of a column.
+#[derive(Debug)]
+pub struct ColumnFigure {
+    /// The place among all figures.
+    pub place: u8,
+    /// The title.
+    pub title: &'static str,
+    /// The label of the axis.
+    pub y: &'static str,
+    /// Whether the axis is logarithmic.
+    pub logarithmic: bool,
+    /// What it shows.
+    pub caption: &'static str,
 }
 
-/// The shortest text that gives the same number back.
-fn cell(value: Option<f64>) -> String {
-    value.map_or(String::new(), |value| value.to_string())
+/// All columns behind the step, in the order of the file. To add one, add a row, and its value where training or validation is
+/// logged.
+pub static RUN_COLUMNS: [RunColumn; 8] = [
+    RunColumn {
+        name: LOSS,
+        figure: Some(ColumnFigure {
+            place: 0,
+            title: "Loss",
+            y: "loss (lower is better)",
+            logarithmic: true,
+            caption: "The loss of training, the mean over the steps since the row before. Phases of the loss have scales of their own.",
+        }),
+    },
+    RunColumn {
+        name: ESS,
+        figure: Some(ColumnFigure {
+            place: 5,
+            title: "Effective sample size",
+            y: "samples (higher is better)",
+            logarithmic: false,
+            caption: "How many of the Monte-Carlo samples carry the likelihood of a rater. Near 1, a single sample does, and the gradient is \
+                      that of the best sample alone. Phases without a likelihood have none.",
+        }),
+    },
+    RunColumn {
+        name: GRADIENT_NORM,
+        figure: Some(ColumnFigure {
+            place: 4,
+            title: "Gradient norm",
+            y: "norm before clipping",
+            logarithmic: true,
+            caption: "The norm of the gradient of all parameters before it is clipped, the mean over the steps since the row before. \
+                      Peaks are steps that changed much; a rise without end is a learning rate that is too large.",
+        }),
+    },
+    RunColumn {
+        name: LEARNING_RATE,
+        figure: Some(ColumnFigure {
+            place: 6,
+            title: "Learning rate",
+            y: "rate",
+            logarithmic: true,
+            caption: "The learning rate, by which every step is scaled.",
+        }),
+    },
+    RunColumn {
+        name: VALIDATION_GED,
+        figure: Some(ColumnFigure {
+            place: 1,
+            title: "GED² on validation",
+            y: "GED² (lower is better)",
+            logarithmic: false,
+            caption: "How far samples are from raters as distributions, the mean over the validation cases; the checkpoint with the \
+                      smallest value is the best.",
+        }),
+    },
+    RunColumn {
+        name: VALIDATION_DIVERSITY,
+        figure: Some(ColumnFigure {
+            place: 2,
+            title: "Diversity on validation",
+            y: "diversity (that of raters is best)",
+            logarithmic: false,
+            caption: "The mean distance of two samples. It should come to that of two raters, the curve `raters`.",
+        }),
+    },
+    RunColumn { name: VALIDATION_RATER_DIVERSITY, figure: None },
+    RunColumn {
+        name: VALIDATION_DICE,
+        figure: Some(ColumnFigure {
+            place: 3,
+            title: "Dice on validation",
+            y: "Dice (higher is better)",
+            logarithmic: false,
+            caption: "How well the mean prediction overlaps with raters, over all foreground classes.",
+        }),
+    },
+];
+
+const VALIDATION: &str = "validation_";
+
+/// Returns the name of a column in TensorBoard.
+pub fn tag(name: &str) -> String {
+    match name.strip_prefix(VALIDATION) {
+        Some(name) => format!("validation/{name}"),
+        None => format!("training/{name}"),
+    }
 }
 
-fn check(cells: &str) -> String {
-    format!("{:0DIGITS$x}", crc32fast::hash(cells.as_bytes()))
-}
-
-fn with_check(cells: &str) -> String {
-    format!("{cells},{}\n", check(cells))
-}
-
-/// The cells of a row before its checksum; nothing if that does not fit.
-fn checked(row: &str) -> Option<&str> {
-    row.rsplit_once(',').filter(|(cells, found)| *found == check(cells)).map(|(cells, _)| cells)
-}
-
-/// The file of a run that goes on after `step` steps: `old` without what came later. A validation of that very step comes
-/// after its checkpoint, and is done again. Damaged rows stay, so that readers tell of them, and half a row at the end goes.
-pub fn resumed(old: &str, step: u64) -> String {
-    let keeps = |cells: &str| {
-        let number = cells.split(',').next().and_then(|step| step.parse::<u64>().ok());
-        number.is_some_and(|number| number < step || number == step && !is_validation(cells))
+/// Returns the row of some columns after `step` steps.
+pub fn row(step: u64, values: &[(&str, Option<f64>)]) -> String {
+    let cell = |column: &RunColumn| {
+        let value = values.iter().find(|(name, _)| *name == column.name).and_then(|(_, value)| *value);
+        // The shortest text that parses to the same number.
+        value.map_or(String::new(), |value| value.to_string())
     };
-    let (header, rows) = old.split_once('\n').unwrap_or_default();
-    let is_old = !header.split(',').any(|column| column.trim() == CHECK);
-    let (mut kept, mut last) = (vec![], 0);
-    for row in rows.split_inclusive('\n').filter_map(|row| row.strip_suffix('\n')) {
-        match checked(row).or(is_old.then_some(row)) {
-            Some(cells) if keeps(cells) => {
-                kept.push(with_check(cells));
-                last = kept.len();
-            }
-            Some(_) => {}
-            None => kept.push(format!("{row}\n")),
+    format!("{step},{}\n", RUN_COLUMNS.each_ref().map(cell).join(","))
+}
+
+fn header() -> String {
+    let names: Vec<&str> = [STEP].into_iter().chain(RUN_COLUMNS.iter().map(|column| column.name)).collect();
+    names.join(",")
+}
+
+/// Returns the file of a run that resumes after `step` steps: `old` without later rows and without a torn last line.
+///
+/// The validation of `step` itself comes after its checkpoint and is repeated, so its row is dropped too.
+pub fn resumed(old: &str, step: u64) -> String {
+    let mut text = header() + "\n";
+    for line in complete(old).lines().skip(1) {
+        // Runs of version 0.2 have a tenth cell, a checksum.
+        let cells: Vec<&str> = line.split(',').take(1 + RUN_COLUMNS.len()).collect();
+        // Steps that could not be applied leave the cells of a training row empty too.
+        let mut named = RUN_COLUMNS.iter().zip(&cells[1..]);
+        let is_validation =
+            named.any(|(column, cell)| column.name.starts_with(VALIDATION) && !cell.is_empty());
+        let row_step = cells[0].parse::<u64>();
+        if row_step.is_ok_and(|row_step| row_step < step || row_step == step && !is_validation) {
+            text += &cells.join(",");
+            text.push('\n');
         }
     }
-    // Behind the last row that is kept, nobody knows which steps a damaged row was of.
-    format!("{COLUMNS},{CHECK}\n{}", kept[..last].concat())
+    text
 }
 
-/// Steps that could not be applied leave the cells of a training row empty as well.
-fn is_validation(cells: &str) -> bool {
-    cells.trim_end().split(',').skip(5).any(|cell| !cell.is_empty())
+/// Returns the text without a last line that lacks its end.
+fn complete(text: &str) -> &str {
+    &text[..text.rfind('\n').map_or(0, |end| end + 1)]
 }
 
-/// What the file holds.
+/// The content of the file.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MetricsTable {
-    /// The names of the columns, without the checksum; the first is `step`.
+    /// Names of the columns; the first is `step`.
     pub columns: Vec<String>,
-    /// As many cells as there are columns: numbers, where there are some.
+    /// One cell per column; `None` if the cell is empty.
     pub rows: Vec<Vec<Option<f64>>>,
-    /// The lines, from 1, that are damaged and left out.
-    pub damaged: Vec<usize>,
 }
 
 impl MetricsTable {
-    /// Reads the file, however far the run is: half a row at the end is being written.
+    /// Parses the file of a run in progress or finished. Ignores a last line without its end, and unknown columns.
     ///
     /// # Errors
-    /// A sentence about a first line that names other columns.
+    /// A sentence about a first line without the column `step`, or about a line that is not a row of numbers.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let (header, rows) = text.split_once('\n').unwrap_or((text, ""));
-        let mut columns: Vec<String> = header.split(',').map(|column| column.trim().to_owned()).collect();
-        if columns[0] != "step" {
+        let mut rows = csv_rows(complete(text))?.into_iter();
+        let header = rows.next().map(|row| row.cells).unwrap_or_default();
+        let is_known =
+            |name: &String| name == STEP || RUN_COLUMNS.iter().any(|column| column.name == name.as_str());
+        let (places, columns): (Vec<_>, Vec<_>) =
+            header.into_iter().enumerate().filter(|(_, name)| is_known(name)).unzip();
+        if places.first() != Some(&0) || columns[0] != STEP {
             return Err("does not begin with the column `step`; is this a run's?".to_owned());
         }
-        let is_known = |column: &String| {
-            [CHECK, OLD_ESS].contains(&column.as_str()) || COLUMNS.split(',').any(|known| known == column)
+        let numbers = |CsvRow { line, cells }| {
+            let numbers: Option<Vec<_>> = places.iter().map(|&place| number(cells.get(place)?)).collect();
+            numbers.ok_or_else(|| {
+                format!("has a damaged line {line}: expected numbers in {} columns", places.len())
+            })
         };
-        if let Some(column) = columns.iter().find(|column| !is_known(column)) {
-            return Err(format!(
-                "has a column {column:?}, which runs do not have; its first line is damaged"
-            ));
-        }
-        let has_check = columns.last().is_some_and(|column| column == CHECK);
-        columns.truncate(columns.len() - usize::from(has_check));
-        let mut table = Self { columns, ..Self::default() };
-        for (number, line) in rows.split_inclusive('\n').enumerate() {
-            let row = line.trim_end_matches(['\n', '\r']);
-            let cells = if has_check { checked(row) } else { Some(row) };
-            match cells.and_then(|cells| table.numbers(cells)) {
-                _ if row.trim().is_empty() => {}
-                Some(numbers) => table.rows.push(numbers),
-                None if !line.ends_with('\n') && table.is_begun(row, has_check) => {}
-                None => table.damaged.push(number + 2),
-            }
-        }
-        Ok(table)
-    }
-
-    /// The cells of a row; nothing if they are not as many as the columns, or no numbers.
-    fn numbers(&self, cells: &str) -> Option<Vec<Option<f64>>> {
-        let number = |cell: &str| match cell.trim() {
-            "" => Some(None),
-            text => text.parse().ok().map(Some),
-        };
-        let numbers: Option<Vec<_>> = cells.split(',').map(number).collect();
-        numbers.filter(|numbers| numbers.len() == self.columns.len())
-    }
-
-    /// Whether a line without an end may be the beginning of a row.
-    fn is_begun(&self, row: &str, has_check: bool) -> bool {
-        let cells: Vec<&str> = row.split(',').collect();
-        match cells.len().cmp(&(self.columns.len() + usize::from(has_check))) {
-            std::cmp::Ordering::Less => true,
-            std::cmp::Ordering::Equal => !has_check || cells.last().is_some_and(|check| check.len() < DIGITS),
-            std::cmp::Ordering::Greater => false,
-        }
-    }
-
-    /// A sentence about the lines that are left out; nothing if there are none.
-    pub fn damage(&self) -> Option<String> {
-        let shown: Vec<String> = self.damaged.iter().take(MOST_LISTED).map(usize::to_string).collect();
-        let more = if self.damaged.len() > MOST_LISTED { ", …" } else { "" };
-        match &shown[..] {
-            [] => None,
-            [line] => Some(format!("line {line} of {METRICS_FILE} is damaged and left out")),
-            lines => {
-                Some(format!("lines {}{more} of {METRICS_FILE} are damaged and left out", lines.join(", ")))
-            }
-        }
+        let rows = rows.map(numbers).collect::<Result<_, _>>()?;
+        Ok(Self { columns, rows })
     }
 }
 
-/// Damaged lines that a sentence lists.
-const MOST_LISTED: usize = 10;
+/// Parses a cell: `Some(None)` if it is empty, `None` if it is not a number.
+fn number(cell: &str) -> Option<Option<f64>> {
+    match cell {
+        "" => Some(None),
+        text => text.parse().ok().map(Some),
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const COLUMNS: &str = "step,loss,ess,gradient_norm,learning_rate,validation_ged,validation_diversity,\
+                           validation_rater_diversity,validation_dice";
+
     fn training(step: u64) -> String {
-        training_row(step, [Some(0.75), Some(3.0), Some(2.0), Some(0.001)])
+        let values = [(LOSS, 0.75), (LEARNING_RATE, 0.001), (ESS, 3.0), (GRADIENT_NORM, 2.0)];
+        row(step, &values.map(|(name, value)| (name, Some(value))))
     }
 
     fn validation(step: u64) -> String {
-        validation_row(step, [Some(0.25), None, None, None])
+        row(step, &[(VALIDATION_GED, Some(0.25)), (VALIDATION_DICE, None)])
     }
 
-    /// A file with rows of the steps 2 and 4.
+    /// Returns a file with rows of the steps 2 and 4.
     fn file() -> String {
         [resumed("", 0), training(2), validation(2), training(4), validation(4)].concat()
     }
 
     #[test]
-    fn rows_have_the_checksum_of_zlib() {
-        // zlib.crc32(b"2,0.75,3,2,0.001,,,,")
-        assert_eq!(training(2), "2,0.75,3,2,0.001,,,,,517e380a\n");
-        assert_eq!(validation(4), "4,,,,,0.25,,,,751b350a\n");
+    fn rows_are_plain_csv() {
+        assert_eq!(training(2), "2,0.75,3,2,0.001,,,,\n");
+        assert_eq!(validation(4), "4,,,,,0.25,,,\n");
+        assert_eq!([LOSS, VALIDATION_GED].map(tag), ["training/loss", "validation/ged"]);
         let table = MetricsTable::parse(&file()).unwrap();
         assert_eq!(table.columns.join(","), COLUMNS);
-        assert_eq!((table.rows.len(), table.rows[1][5], table.damage()), (4, Some(0.25), None));
+        assert_eq!((table.rows.len(), table.rows[1][5]), (4, Some(0.25)));
         assert_eq!(table.rows[2][..3], [Some(4.0), Some(0.75), Some(3.0)]);
     }
 
-    /// Every bit of the file, one by one.
     #[test]
-    fn no_flipped_bit_stays_unnoticed() {
-        let (bytes, whole) = (file().into_bytes(), MetricsTable::parse(&file()).unwrap());
-        for place in 0..8 * bytes.len() {
-            let mut bytes = bytes.clone();
-            bytes[place / 8] ^= 1 << (place % 8);
-            let Ok(table) = MetricsTable::parse(&String::from_utf8_lossy(&bytes)) else { continue };
-            assert!(!table.damaged.is_empty(), "bit {place}: {table:?}");
-            assert!(table.rows.iter().all(|row| whole.rows.contains(row)), "bit {place}: {table:?}");
-        }
-        let damaged = file().replacen("0.75", "0.74", 2);
-        let table = MetricsTable::parse(&damaged).unwrap();
-        assert_eq!((table.damaged.as_slice(), table.rows.len()), ([2, 4].as_slice(), 2));
-        assert_eq!(table.damage().unwrap(), "lines 2, 4 of metrics.csv are damaged and left out");
-    }
-
-    #[test]
-    fn a_row_that_is_being_written_is_no_damage() {
+    fn a_row_that_is_being_written_is_ignored() {
         let whole = file();
         let last = whole.len() - validation(4).len();
         for end in last..whole.len() {
             let table = MetricsTable::parse(&whole[..end]).unwrap();
-            // The last byte is the end of the line, without which all numbers are there.
-            let rows = if end == whole.len() - 1 { 4 } else { 3 };
-            assert_eq!((table.rows.len(), table.damage()), (rows, None), "{:?}", &whole[last..end]);
+            assert_eq!(table.rows.len(), 3, "{:?}", &whole[last..end]);
         }
     }
 
     #[test]
-    fn files_without_checksums_are_read() {
-        let old = format!(
-            "{}\n10,1,2,,,,,,\n10,,,,,0.5,,,\n20,1\n30,1,2,,,,,,\n40,x",
-            COLUMNS.replace("ess", OLD_ESS)
-        );
-        let table = MetricsTable::parse(&old).unwrap();
-        assert_eq!((table.rows.len(), table.damaged), (3, vec![4]));
-        for (header, said) in [("a,b", "`step`"), ("", "`step`"), ("step,loss,chebk", "\"chebk\"")] {
+    fn damaged_files_are_rejected() {
+        for (header, message) in [("a,b\n", "`step`"), ("", "`step`"), ("loss,step\n", "`step`")] {
             let error = MetricsTable::parse(header).unwrap_err();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(message), "{error}");
+        }
+        for row in ["2,x,,,,,,,", "2,1"] {
+            let error = MetricsTable::parse(&format!("{COLUMNS}\n{row}\n{}", training(4))).unwrap_err();
+            assert_eq!(error, "has a damaged line 2: expected numbers in 9 columns", "{row}");
         }
     }
 
     #[test]
     fn rows_after_the_checkpoint_are_removed() {
-        let (header, whole) = (format!("{COLUMNS},check\n"), file());
+        let (header, whole) = (format!("{COLUMNS}\n"), file());
         assert_eq!(resumed("", 7), header);
         assert_eq!(resumed(&whole, 5), whole);
         assert_eq!(
@@ -238,23 +286,19 @@ mod tests {
             [&header, &training(2), &validation(2), &training(4)].map(String::as_str).concat()
         );
         assert_eq!(resumed(&whole, 3), [&header, &training(2), &validation(2)].map(String::as_str).concat());
-        assert_eq!(resumed(&format!("{whole}6,1"), 9), whole, "half a row");
-        let not_applied = header.clone() + &training_row(2, [None; 4]);
-        assert_eq!(resumed(&not_applied, 2), not_applied, "steps that were not applied are no validation");
+        assert_eq!(resumed(&format!("{whole}6,1"), 9), whole, "a torn line");
+        let not_applied = header.clone() + &row(2, &[]);
+        assert_eq!(
+            resumed(&not_applied, 2),
+            not_applied,
+            "a row of steps that were not applied is no validation"
+        );
     }
 
     #[test]
-    fn a_run_without_checksums_goes_on_with_them() {
-        let rows: String = file().lines().skip(1).map(|row| format!("{}\n", checked(row).unwrap())).collect();
-        assert_eq!(resumed(&format!("{COLUMNS}\n{rows}"), 5), file());
-    }
-
-    #[test]
-    fn damaged_rows_stay_where_a_run_goes_on() {
-        let damaged = file().replacen("0.75", "0.74", 1);
-        assert_eq!(resumed(&damaged, 5), damaged);
-        // The last row may be of steps that are done again.
-        let last = file().replace("4,,,,,0.25", "4,,,,,0.24");
-        assert_eq!(resumed(&last, 5), file().replace(&validation(4), ""));
+    fn the_checksums_of_version_0_2_are_dropped() {
+        let old = format!("{COLUMNS},check\n2,0.75,3,2,0.001,,,,,517e380a\n");
+        assert_eq!(MetricsTable::parse(&old).unwrap().rows.len(), 1);
+        assert_eq!(resumed(&old, 2), format!("{COLUMNS}\n{}", training(2)));
     }
 }

@@ -24,6 +24,8 @@ use crate::predictions::{
 pub const DEFAULT_SAMPLES: usize = 100;
 /// The sample counts at which the field reports GED².
 pub const GED_COUNTS: [usize; 8] = [1, 2, 4, 8, 16, 32, 50, 100];
+/// The name of the mask of all foreground classes together.
+pub const ALL_CLASSES: &str = "all classes";
 /// The tolerance of the normalized surface Dice, in millimeters.
 pub const DEFAULT_TOLERANCE: f64 = 2.0;
 /// The bins of the calibration error, as most papers have them.
@@ -200,7 +202,7 @@ impl ScoreConfig {
         let mut groups: Vec<_> =
             classes.iter().skip(1).cloned().zip(ClassGroup::each(classes.len())).collect();
         if groups.len() > 1 {
-            groups.push(("all classes".to_owned(), ClassGroup::whole(classes.len())?));
+            groups.push((ALL_CLASSES.to_owned(), ClassGroup::whole(classes.len())?));
         }
         Ok(groups)
     }

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 use ssn_core::LabelMap;
-use ssn_eval::evaluation::{Observations, observations};
+use ssn_eval::registry::{Observations, observations};
 use ssn_eval::{CaseMaps, ScoreConfig, score_maps};
 
 use crate::convert::{exception, not_a_slice};
@@ -55,7 +55,7 @@ pub fn score(
     })?;
     let figure = |row: &Observations| {
         let Observations { key, title, group, unit, per_rater, values, .. } = row;
-        json!({"key": key, "title": title, "group": group, "unit": unit, "per_rater": per_rater, "values": values})
+        json!({"key": key, "score": row.score().map(|score| score.key), "title": title, "group": group, "unit": unit, "per_rater": per_rater, "values": values})
     };
     Ok(Value::from_iter(observations(&scores.map_err(exception)?).iter().map(figure)).to_string())
 }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ssn_data::text::hex;
+use ssn_eval::metrics_file::{ESS, GRADIENT_NORM, LEARNING_RATE, LOSS};
 use ssn_io::{write_atomically, write_folder_atomically};
 use ssn_nn::model::{Execution, Model};
 use ssn_nn::weights::container::{StoredTensor, decode, encode, named};
@@ -347,13 +348,13 @@ impl AverageMeter {
         mean(self.ess, self.sampled_steps)
     }
 
-    /// The columns of a row, with their names in TensorBoard; the learning rate is that of the last step.
+    /// Returns the values of the columns of a row; the learning rate is that of the last step.
     pub fn columns(&self) -> [(&'static str, Option<f64>); 4] {
         [
-            ("training/loss", self.loss()),
-            ("training/ess", self.ess()),
-            ("training/gradient_norm", mean(self.gradient_norm, self.steps)),
-            ("training/learning_rate", (self.steps > 0).then_some(self.learning_rate)),
+            (LOSS, self.loss()),
+            (ESS, self.ess()),
+            (GRADIENT_NORM, mean(self.gradient_norm, self.steps)),
+            (LEARNING_RATE, (self.steps > 0).then_some(self.learning_rate)),
         ]
     }
 }

@@ -7,8 +7,8 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use ssn_core::Steering;
 use ssn_data::{Case, DataConfig, SyntheticConfig};
-use ssn_eval::evaluation::Figure;
 use ssn_eval::figures::{Block, Picture, Strip, Tile, png_from_svg, strips_figure};
+use ssn_eval::registry::{DSC, DSC_NOD, GED2, HM_IOU, RATER_DIVERSITY, SAMPLE_DIVERSITY, definition};
 use ssn_eval::{
     DemoConfig, DistributionFile, Draw, EvaluateConfig, Evaluated, Evaluation, PredictConfig, Predictions,
     ReportConfig, TrainConfig, evaluate, report,
@@ -142,35 +142,30 @@ fn compare(
     Ok(evaluate(&EvaluateConfig::new(&predictions), control.progress)?)
 }
 
-/// Heading, the beginning of the figure's key, factor, and decimals of each column.
-const COLUMNS: [(&str, &str, f64, usize); 5] = [
-    ("GED²", "ged2_", 1.0, 3),
-    ("diversity", "sample_diversity", 1.0, 3),
-    ("DSC %", "dsc ", 100.0, 1),
-    ("DSC_nod %", "dsc_nod ", 100.0, 1),
-    ("HM-IoU", "hm_iou", 1.0, 3),
-];
+/// The scores of the table.
+const COLUMNS: [&str; 5] = [GED2, SAMPLE_DIVERSITY, DSC, DSC_NOD, HM_IOU];
 
-/// The figure of a column: GED² of all samples, which is the last.
-fn figure<'a>(evaluation: &'a Evaluation, key: &str) -> Option<&'a Figure> {
-    evaluation.figures.iter().rfind(|figure| figure.key.starts_with(key))
-}
-
-fn cell(figure: Option<&Figure>, factor: f64, decimals: usize) -> String {
+fn cell(evaluation: &Evaluation, key: &str) -> String {
+    let figure = evaluation.last(key);
     let (mean, error) = figure.map_or((None, None), |figure| (figure.mean, figure.standard_error));
+    let (factor, decimals) = definition(key).quantity.in_tables();
     text::mean(mean, error, factor, decimals)
 }
 
 /// The table, as Markdown.
 fn scores_table(evaluated: &[(&str, Evaluated)]) -> String {
-    let mut rows =
-        vec![std::iter::once("network").chain(COLUMNS.map(|column| column.0)).map(str::to_owned).collect()];
+    let mut rows = vec![
+        std::iter::once("network")
+            .chain(COLUMNS.map(|key| definition(key).heading))
+            .map(str::to_owned)
+            .collect(),
+    ];
     for (name, Evaluated { evaluation, .. }) in evaluated {
-        let cells = COLUMNS.map(|(_, key, factor, decimals)| cell(figure(evaluation, key), factor, decimals));
+        let cells = COLUMNS.map(|key| cell(evaluation, key));
         rows.push(std::iter::once((*name).to_owned()).chain(cells).collect::<Vec<_>>());
     }
     if let Some((_, Evaluated { evaluation, .. })) = evaluated.last() {
-        let raters = cell(figure(evaluation, "rater_diversity"), 1.0, 3);
+        let raters = cell(evaluation, RATER_DIVERSITY);
         rows.push(vec!["raters".into(), String::new(), raters]);
     }
     let mut text = text::table(&rows, 1);

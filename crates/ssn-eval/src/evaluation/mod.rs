@@ -23,9 +23,7 @@ pub use import::{OtherTool, import};
 use matching::load_raters;
 pub(crate) use matching::{Job, Plan};
 pub use matching::{Part, check_classes, load_with_image, open, open_of, places};
-pub use summary::{
-    Evaluation, Figure, Observations, Scored, Settings, Unit, cases_csv, observations, raters_csv,
-};
+pub use summary::{Evaluation, Figure, Scored, Settings, cases_csv, raters_csv};
 use swapped::swapped_classes;
 
 #[cfg(feature = "clap")]
@@ -36,6 +34,7 @@ use crate::predictions::{
     About, DistributionFile, Kind, PredictionRule, Predictions, claim, create_folder, file_stem, named,
     unknown_name, write_text,
 };
+use crate::registry::versions;
 use crate::scores::{
     DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_SURFACE_SAMPLES, DEFAULT_TOLERANCE, GedDistance, Group,
     ScoreConfig, memory, score,
@@ -453,10 +452,10 @@ impl Folder {
         let folder = Self { root };
         let there = read_bytes(&folder.summary(), &Limits::default()).ok();
         let there = there.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
-        let is_ours = there.as_ref().is_some_and(|there| there["settings"].is_object());
         let asked = serde_json::to_value(settings).map_err(EvalError::internal)?;
+        let usual = serde_json::to_value(ScoreConfig::default()).map_err(EvalError::internal)?;
         if let Some(there) = there.filter(|_| !config.overwrite)
-            && let Some((what, old, new)) = difference("", &there["settings"], &asked)
+            && let Some((what, old, new)) = difference("", &with_defaults(&there["settings"], &usual), &asked)
         {
             return Err(EvalError::settings(format!(
                 "{} holds an evaluation with {what} {old}, but {new} is asked for; choose another folder with --out \
@@ -464,22 +463,16 @@ impl Folder {
                 folder.root.display()
             )));
         }
-        folder.claim(plan, is_ours)?;
+        folder.claim(plan)?;
         create_folder(&folder.root.join(CASES))?;
         Ok(folder)
     }
 
-    /// Makes sure that nobody else's files are replaced: those of an evaluation are ours, and records of cases.
-    fn claim(&self, plan: &Plan, is_ours: bool) -> Result<()> {
-        let tables = [SUMMARY, CASES_TABLE, RATERS_TABLE].into_iter().filter(|_| !is_ours).map(str::to_owned);
-        let records = plan.jobs.iter().map(|job| job.found.id()).filter(|id| {
-            // Records of earlier versions have a key as well.
-            let bytes = read_bytes(&self.record(id), &Limits::default()).ok();
-            let record = bytes.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
-            !record.is_some_and(|record| record["key"].is_string())
-        });
-        let records = records.map(|id| format!("{CASES}/{}.json", file_stem(id)));
-        claim(&self.root, &tables.chain(records).collect::<Vec<_>>())
+    /// Claims the tables and the records of the cases: files of others are never replaced.
+    fn claim(&self, plan: &Plan) -> Result<()> {
+        let tables = [SUMMARY, CASES_TABLE, RATERS_TABLE].map(str::to_owned);
+        let records = plan.jobs.iter().map(|job| format!("{CASES}/{}.json", file_stem(job.found.id())));
+        claim(&self.root, &records.chain(tables).collect::<Vec<_>>())
     }
 
     /// The file that keeps the scores of a case.
@@ -504,6 +497,19 @@ impl Folder {
     }
 }
 
+/// Returns settings of an evaluation, with the default of each setting of scores that an earlier version did not have.
+fn with_defaults(settings: &Value, usual: &Value) -> Value {
+    let mut settings = settings.clone();
+    if let (Some(there), Value::Object(usual)) =
+        (settings.get_mut("scores").and_then(Value::as_object_mut), usual)
+    {
+        for (name, value) in usual {
+            there.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+    }
+    settings
+}
+
 /// The first field in which two settings differ, with both values.
 fn difference(name: &str, there: &Value, asked: &Value) -> Option<(String, String, String)> {
     if let (Value::Object(old), Value::Object(new)) = (there, asked) {
@@ -515,9 +521,6 @@ fn difference(name: &str, there: &Value, asked: &Value) -> Option<(String, Strin
     }
     (there != asked).then(|| (name.to_owned(), there.to_string(), asked.to_string()))
 }
-
-/// Changes whenever scores change their meaning or there are more of them, so that old ones are not taken for new ones.
-const VERSION: u32 = 5;
 
 /// The scores of a case, with what they depend on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -535,10 +538,10 @@ fn checksum(scored: &Scored) -> Result<String> {
     Ok(hex(&Sha256::digest(text)))
 }
 
-/// A hash of all that the scores of a case depend on: the settings, the content of the distribution file, and the label
+/// Hashes all that the scores of a case depend on: their definitions, the settings, the content of the distribution file, and the label
 /// maps of the raters.
 fn key(config: &ScoreConfig, distribution_sha256: &str, raters: &[LabelMap]) -> Result<String> {
-    let text = serde_json::to_string(&(VERSION, config, distribution_sha256))
+    let text = serde_json::to_string(&(versions(), config, distribution_sha256))
         .map_err(|error| EvalError::Parts(error.to_string()))?;
     let mut digest = Sha256::new_with_prefix(text);
     for rater in raters {
@@ -569,5 +572,35 @@ impl Record {
 
     fn text(&self) -> Result<String> {
         serde_json::to_string(self).map_err(|error| EvalError::Parts(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_that_an_older_folder_lacks_has_its_default() {
+        let usual = serde_json::to_value(ScoreConfig::default()).unwrap();
+        let asked = serde_json::json!({ "split": "test", "scores": usual });
+        let mut older = asked.clone();
+        older["scores"].as_object_mut().unwrap().remove("surface_samples");
+        assert_eq!(difference("", &with_defaults(&older, &usual), &asked), None);
+        older["scores"]["bins"] = 20.into();
+        let found = difference("", &with_defaults(&older, &usual), &asked);
+        assert_eq!(found, Some(("scores.bins".to_owned(), "20".to_owned(), "15".to_owned())));
+    }
+
+    #[test]
+    fn a_record_is_of_its_settings_file_and_raters() {
+        let rater = |label| LabelMap::new(vec![label, 0], 2).unwrap();
+        let of = |config: &ScoreConfig, sha256, label| key(config, sha256, &[rater(label)]).unwrap();
+        let usual = ScoreConfig::default();
+        let first = of(&usual, "a", 1);
+        assert_eq!(of(&usual, "a", 1), first);
+        let other = ScoreConfig { seed: 1, ..ScoreConfig::default() };
+        for changed in [of(&other, "a", 1), of(&usual, "b", 1), of(&usual, "a", 0)] {
+            assert_ne!(changed, first);
+        }
     }
 }

@@ -5,211 +5,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use ssn_core::metrics::{Summary, bootstrap_interval};
-use ssn_data::text::{counted, csv_text};
+use ssn_data::text::csv_text;
 
-use crate::challenges::{ScoreSet, asked};
 use crate::error::Result;
 use crate::evaluation::verdict::verdict;
 use crate::predictions::{Kind, ModelId, PredictionRule};
-use crate::scores::{CaseScores, GroupScores, Reliability, SampleScores, ScoreConfig, SurfaceScores, mean};
+use crate::registry::{GLOSSARY, ONE_EMPTY, Observations, ScoreDef, ScoreKey, Unit, observations};
+use crate::scores::{CaseScores, GroupScores, Reliability, ScoreConfig, mean};
 use crate::unique;
-
-/// How a figure is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Unit {
-    /// A score, with three digits.
-    Score,
-    /// A share, shown in per cent.
-    Percent,
-    /// Millimeters.
-    Millimeters,
-    /// Milliliters.
-    Milliliters,
-    /// Lengths in voxels, of images that do not say how large these are.
-    Voxels,
-    /// Volumes in voxels.
-    VoxelCount,
-    /// Natural logarithms, or counts.
-    Number,
-}
-
-impl Unit {
-    /// A value as tables show it.
-    pub fn shown(self, x: f64) -> String {
-        match self {
-            Self::Score => format!("{x:.3}"),
-            Self::Percent => format!("{:.1}", 100.0 * x),
-            Self::Millimeters | Self::Milliliters | Self::Voxels => format!("{x:.2}"),
-            Self::VoxelCount => format!("{x:.0}"),
-            Self::Number => format!("{x:.1}"),
-        }
-    }
-}
-
-/// The values of one case for one figure.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Observations {
-    /// The column in `cases.csv` and the name in `summary.json`.
-    pub key: String,
-    /// The row in tables.
-    pub title: String,
-    /// The mask that it is about.
-    pub group: Option<String>,
-    /// How it is shown.
-    pub unit: Unit,
-    /// Whether each rater has a value of its own.
-    pub per_rater: bool,
-    /// One value, or one per rater; none where there is no value.
-    pub values: Vec<Option<f64>>,
-    /// Pairs behind them of which one mask is empty, so that their distance is undefined or penalized.
-    pub one_empty: usize,
-}
-
-impl Observations {
-    /// The mean over the raters that have a value.
-    pub fn mean(&self) -> Option<f64> {
-        mean(self.values.iter().copied().flatten())
-    }
-}
-
-/// All figures of a case, in the order of tables.
-pub fn observations(scores: &CaseScores) -> Vec<Observations> {
-    let mut all = distribution(scores);
-    for group in &scores.groups {
-        all.extend(of_group(group, scores.in_voxels, &scores.sets));
-    }
-    all
-}
-
-fn distribution(scores: &CaseScores) -> Vec<Observations> {
-    let one = |key: &str, title: &str, value: Option<f64>| Observations {
-        key: key.to_owned(),
-        title: title.to_owned(),
-        group: None,
-        unit: Unit::Score,
-        per_rater: false,
-        values: vec![value],
-        one_empty: 0,
-    };
-    let mut all: Vec<Observations> = scores
-        .ged
-        .iter()
-        .map(|ged| {
-            let title = format!("GED²{}, {}", scores.distance.suffix(), counted(ged.samples, "sample"));
-            one(&format!("ged2_{}", ged.samples), &title, Some(ged.squared))
-        })
-        .collect();
-    all.extend([
-        one("excess_ged2", "excess GED²", scores.excess_ged_squared()),
-        one("sample_diversity", "diversity of samples", Some(scores.sample_diversity)),
-        one("rater_diversity", "diversity of raters", Some(scores.rater_diversity)),
-        one("cross_distance", "distance of samples to raters", Some(scores.cross_distance)),
-        one("hm_iou", &format!("HM-IoU, {}", counted(scores.samples, "sample")), scores.hm_iou),
-        one("max_dice", "max-Dice", scores.max_dice),
-        Observations {
-            unit: Unit::Percent,
-            ..one("empty_samples", "nearly empty samples %", scores.empty_samples)
-        },
-    ]);
-    let optional = [
-        (ScoreSet::Mmis, one("max_dice_of_samples", "max-Dice of samples", scores.max_dice_of_samples)),
-        (ScoreSet::Mmis, one("matched_dice", "Dice_match", scores.matched_dice)),
-        (ScoreSet::Curvas, one("curvas_ece", "ECE of raters, 50 bins", scores.challenge_ece.whole)),
-        (ScoreSet::Pdacvi, one("pdacvi_ece", "ECE around marks, 50 bins", scores.challenge_ece.around_marks)),
-    ];
-    all.extend(optional.into_iter().filter(|(set, _)| asked(&scores.sets, *set)).map(|(_, row)| row));
-    let Some(voxelwise) = &scores.voxelwise else { return all };
-    all.extend([
-        one("variance_ncc", "NCC of variances", voxelwise.variance_ncc),
-        one("s_ncc", "S-NCC", voxelwise.s_ncc),
-        one("ece", "ECE", Some(voxelwise.ece)),
-        one("foreground_ece", "ECE of the foreground", Some(voxelwise.foreground_ece)),
-        one("brier", "Brier score", Some(voxelwise.brier)),
-    ]);
-    let per_rater = |key, title, values: &[f64]| Observations {
-        unit: Unit::Number,
-        per_rater: true,
-        values: values.iter().copied().map(Some).collect(),
-        ..one(key, title, None)
-    };
-    all.push(per_rater("log_likelihood", "log-likelihood of raters", &voxelwise.log_likelihoods));
-    all.push(per_rater("effective_samples", "effective sample size (ESS)", &voxelwise.effective_samples));
-    all
-}
-
-fn of_group(group: &GroupScores, in_voxels: bool, sets: &[ScoreSet]) -> Vec<Observations> {
-    let row = |key: &str, title: &str, unit, values| Observations {
-        key: format!("{key} {}", group.name),
-        title: title.to_owned(),
-        group: Some(group.name.clone()),
-        unit,
-        per_rater: true,
-        values,
-        one_empty: 0,
-    };
-    let of_case = |key: &str, title: &str, unit, value| Observations {
-        per_rater: false,
-        ..row(key, title, unit, vec![value])
-    };
-    let samples = |value: fn(&SampleScores) -> Option<f64>| group.samples.iter().map(value).collect();
-    let (percent, volumes) = (Unit::Percent, &group.volumes);
-    let [(mm, length), (ml, volume)] = match in_voxels {
-        false => [("mm", Unit::Millimeters), ("ml", Unit::Milliliters)],
-        true => [("px", Unit::Voxels), ("px", Unit::VoxelCount)],
-    };
-    let mut all = vec![
-        row("dsc", "DSC %", percent, group.dsc.clone()),
-        row("dsc_nod", "DSC_nod %", percent, group.dsc_nod.clone()),
-        row("sample_dsc", "DSC of samples %", percent, samples(|s| s.mean)),
-        row("sample_dsc_05", "… 5 % quantile", percent, samples(|s| s.quantiles[0])),
-        row("sample_dsc_50", "… median", percent, samples(|s| s.quantiles[1])),
-        row("sample_dsc_95", "… 95 % quantile", percent, samples(|s| s.quantiles[2])),
-    ];
-    let better = samples(|s| s.better_than_prediction);
-    all.push(row("better_than_prediction", "samples above the prediction %", percent, better));
-    for (key, of, surface) in [("", "", &group.surface), ("sample_", " of samples", &group.sample_surface)] {
-        let Some(surface) = surface else { continue };
-        let values = |value: fn(&SurfaceScores) -> Option<f64>| surface.iter().map(value).collect();
-        let one_empty = surface.iter().map(|scores| scores.one_empty).sum();
-        let distance = |name: &str, title: &str, values| Observations {
-            one_empty,
-            ..row(&format!("{key}{name}"), &format!("{title}{of}, {mm}"), length, values)
-        };
-        all.push(distance("hd95", "HD95", values(|s| s.hd95)));
-        all.push(distance("assd", "ASSD", values(|s| s.assd)));
-        all.push(row(&format!("{key}nsd"), &format!("surface Dice{of} %"), percent, values(|s| s.nsd)));
-    }
-    if let Some(scores) = &group.challenges {
-        let crps = if in_voxels { Unit::Voxels } else { Unit::Milliliters };
-        use ScoreSet::{Consensus, Curvas, Mmis, Pdacvi, Qubiq};
-        let (crps_title, samples_title) =
-            (format!("volume CRPS, {ml}"), format!("volume CRPS of samples, {ml}"));
-        let rows = [
-            (Curvas, of_case("consensus_dice", "consensus Dice %", percent, scores.consensus_dice)),
-            (Curvas, of_case("confidence", "confidence %", percent, scores.confidence)),
-            (Qubiq, of_case("soft_dice_qubiq", "soft Dice, QUBIQ %", percent, scores.soft_dice_qubiq)),
-            (Pdacvi, of_case("soft_dice_pdacvi", "soft Dice, PDACVI %", percent, scores.soft_dice_pdacvi)),
-            (Mmis, of_case("soft_dice_mmis", "soft Dice, MMIS %", percent, scores.soft_dice_mmis)),
-            (Curvas, of_case("volume_crps", &crps_title, crps, scores.volume_crps)),
-            (Curvas, of_case("sample_volume_crps", &samples_title, crps, scores.sample_volume_crps)),
-            (Consensus, of_case("majority_dice", "Dice with the majority %", percent, scores.majority_dice)),
-            (Consensus, of_case("staple_dice", "Dice with STAPLE %", percent, scores.staple_dice)),
-        ];
-        // The CRPS belongs to both challenges.
-        let wanted =
-            |set, row: &Observations| asked(sets, set) || asked(sets, Pdacvi) && row.key.contains("crps");
-        all.extend(rows.into_iter().filter(|(set, row)| wanted(*set, row)).map(|(_, row)| row));
-    }
-    all.extend([
-        of_case("volume", &format!("volume of the prediction, {ml}"), volume, Some(volumes.prediction)),
-        of_case("sample_volume_05", "… of samples, 5 % quantile", volume, volumes.samples[0]),
-        of_case("sample_volume_50", "… of samples, median", volume, volumes.samples[1]),
-        of_case("sample_volume_95", "… of samples, 95 % quantile", volume, volumes.samples[2]),
-        row("rater_volume", "… of raters", volume, volumes.raters.iter().copied().map(Some).collect()),
-    ]);
-    all
-}
 
 /// A case with its scores.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -409,29 +212,33 @@ impl Evaluation {
         Ok(Self { settings, cases, missing, figures, verdict, reliability, foreground_mean, metric_per_case })
     }
 
-    /// A figure by its name in files.
-    pub fn figure(&self, key: &str) -> Option<&Figure> {
-        self.figures.iter().find(|figure| figure.key == key)
+    /// Returns a figure by its name in files.
+    pub fn figure(&self, name: &str) -> Option<&Figure> {
+        self.figures.iter().find(|figure| figure.key == name)
+    }
+
+    /// Returns the last figure of a score: GED² of all samples, Dice of all classes together.
+    pub fn last(&self, key: &str) -> Option<&Figure> {
+        self.figures.iter().rfind(|figure| figure.is(key))
+    }
+
+    /// Returns the figure of a score of a mask.
+    pub fn of_mask(&self, key: &str, mask: &str) -> Option<&Figure> {
+        self.figures.iter().find(|figure| figure.is(key) && figure.group.as_deref() == Some(mask))
     }
 }
 
-/// Words in tables that not everybody knows.
-const WORDS: [(&str, &str); 11] = [
-    ("GED²", "squared generalized energy distance of samples and raters, with 1 − IoU; lower is better"),
-    ("HM-IoU", "mean IoU of samples and raters matched in the best way"),
-    ("DSC_nod", "DSC where the rater marked something"),
-    ("S-NCC", "correlation of the spread of samples with their distance to raters"),
-    ("ECE", "expected calibration error, the mean gap of probability and frequency"),
-    ("ESS", "samples that count in the log-likelihood; near 1, one sample explains the rater alone"),
-    (
-        "one empty",
-        "pairs of which one mask is empty: their distance is undefined, or with --empty-penalty the diagonal of the image",
-    ),
-    ("consensus Dice", "Dice with what all raters marked, without the voxels on which they disagree"),
-    ("soft Dice", "mean Dice of probabilities and shares of raters above thresholds"),
-    ("CRPS", "continuous ranked probability score of volumes; lower is better"),
-    ("NCC of variances", "correlation of the variance of samples with that of raters"),
-];
+impl Figure {
+    /// Returns the score that it is of; nothing in a file of another version whose score is unknown.
+    pub fn score(&self) -> Option<&'static ScoreDef> {
+        ScoreKey::parse(&self.key).map(|key| key.score)
+    }
+
+    /// Returns `true` if it is of the score with this key, at any number of samples and of any mask.
+    pub fn is(&self, key: &str) -> bool {
+        self.score().is_some_and(|score| score.key == key)
+    }
+}
 
 impl fmt::Display for Evaluation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -472,10 +279,9 @@ impl fmt::Display for Evaluation {
             }
             row(f, figure)?;
         }
-        let words = WORDS.iter().filter(|(word, _)| {
-            self.figures
-                .iter()
-                .any(|figure| figure.title.contains(word) || *word == "one empty" && figure.one_empty > 0)
+        let words = GLOSSARY.iter().filter(|(word, _)| {
+            let explains = |figure: &Figure| figure.score().is_some_and(|score| score.term == *word);
+            self.figures.iter().any(|figure| explains(figure) || *word == ONE_EMPTY && figure.one_empty > 0)
         });
         writeln!(f)?;
         for (word, meaning) in words {

@@ -103,9 +103,13 @@ impl Picture {
 
     /// All colors in their order, if a byte can number them: a third of the size.
     fn palette(&self) -> Option<BTreeSet<(u8, u8, u8)>> {
-        let mut palette = BTreeSet::new();
-        for Color(r, g, b) in &self.pixels {
-            palette.insert((*r, *g, *b));
+        let (mut palette, mut last) = (BTreeSet::new(), None);
+        for &Color(r, g, b) in &self.pixels {
+            // Pixels are enlarged: most are like the one before.
+            if last.replace((r, g, b)) == Some((r, g, b)) {
+                continue;
+            }
+            palette.insert((r, g, b));
             if palette.len() > usize::from(u8::MAX) + 1 {
                 return None;
             }
@@ -124,7 +128,14 @@ impl Picture {
                 encoder.set_filter(png::Filter::NoFilter);
                 encoder.set_palette(palette.iter().flat_map(|&(r, g, b)| [r, g, b]).collect::<Vec<u8>>());
                 let numbers: BTreeMap<_, u8> = palette.into_iter().zip(0..=u8::MAX).collect();
-                self.pixels.iter().map(|Color(r, g, b)| numbers[&(*r, *g, *b)]).collect()
+                let mut last = ((0, 0, 0), numbers.get(&(0, 0, 0)).copied().unwrap_or_default());
+                let number = |&Color(r, g, b): &Color| {
+                    if last.0 != (r, g, b) {
+                        last = ((r, g, b), numbers[&(r, g, b)]);
+                    }
+                    last.1
+                };
+                self.pixels.iter().map(number).collect()
             }
             None => {
                 encoder.set_color(png::ColorType::Rgb);

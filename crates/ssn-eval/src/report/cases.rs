@@ -16,6 +16,7 @@ use super::steering::{Steered, impossible};
 use super::volumes::volumes;
 use crate::error::Result;
 use crate::predictions::file_stem;
+use crate::registry::{GED2, SAMPLE_DIVERSITY};
 
 /// Cases whose samples are steered: the first of those chosen.
 const STEERED: usize = 3;
@@ -23,7 +24,7 @@ const STEERED: usize = 3;
 /// Gives every case its place among all: by the GED² of its evaluation, or of the samples of this report where not all cases were
 /// evaluated, or without raters by how much samples differ. The best is the first.
 pub(super) fn rank(surveys: &mut [Survey], scores: Option<&Scores>) {
-    let evaluated = |survey: &Survey| scores.and_then(|scores| scores.of_case(&survey.id, "ged2"));
+    let evaluated = |survey: &Survey| scores.and_then(|scores| scores.of_case(&survey.id, GED2));
     let all =
         |value: &dyn Fn(&Survey) -> Option<f64>| -> Option<Vec<f64>> { surveys.iter().map(value).collect() };
     let badness = all(&evaluated).or_else(|| all(&|survey| survey.ged));
@@ -169,8 +170,8 @@ fn case(
 fn facts(survey: &Survey, scores: Option<&Scores>) -> String {
     let mut facts = vec![];
     let scored = |key: &str| scores.and_then(|scores| scores.of_case(&survey.id, key));
-    facts.extend(scored("ged2").or(survey.ged).map(|ged| format!("GED² {ged:.3}")));
-    let diversity = scored("sample_diversity").unwrap_or(survey.sample_diversity);
+    facts.extend(scored(GED2).or(survey.ged).map(|ged| format!("GED² {ged:.3}")));
+    let diversity = scored(SAMPLE_DIVERSITY).unwrap_or(survey.sample_diversity);
     facts.push(format!("diversity of samples {diversity:.3}"));
     facts.extend(survey.rater_diversity.map(|diversity| format!("of raters {diversity:.3}")));
     facts.extend(survey.prediction.map(|dice| format!("DSC of the prediction {:.1} %", 100.0 * dice)));

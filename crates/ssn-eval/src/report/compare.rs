@@ -11,13 +11,14 @@ use super::material::{Material, Measured, Subject, Survey};
 use super::output::{Drawn, Report};
 use super::pictures::{self, COLUMNS, View, truth};
 use super::sample_dice::sample_dice;
-use super::scores::{DIRECTIONS, Scores, grouped, show_figures, with_error};
+use super::scores::{Scores, grouped, show_figures, with_error};
 use crate::error::Result;
 use crate::evaluation::{Evaluation, Figure};
 use crate::figures::html::{Cell, Row, Table};
 use crate::figures::svg::class;
 use crate::figures::{Picture, Strip, Tile};
 use crate::predictions::Kind;
+use crate::registry::directions;
 
 /// Letters of a line that have room beside the pictures.
 const LINE: usize = 15;
@@ -37,7 +38,8 @@ pub(super) fn compare(
     match score_table(materials, scored) {
         Some(table) => {
             report.page.paragraph(&format!(
-                "Means with standard errors, as `ssn evaluate` found them. {DIRECTIONS}"
+                "Means with standard errors, as `ssn evaluate` found them. {}",
+                directions()
             ));
             report.page.table(&table);
         }

@@ -7,8 +7,7 @@ use crate::evaluation::{Evaluation, Figure};
 use crate::figures::plot::{ABOVE, COLUMN, HEIGHT, LEFT, LegendEntry, LineStyle, PlotArea, Scale, with_head};
 use crate::figures::svg::{Color, Drawing, FAINT, distinct};
 use crate::predictions::Kind;
-
-const GED: &str = "ged2_";
+use crate::registry::{EXCESS_GED2, GED2, RATER_DIVERSITY, SAMPLE_DIVERSITY, ScoreKey};
 
 /// GED² against the number of samples; nothing where it was measured at one number only.
 pub(super) fn ged_samples(scored: &[(&str, &Evaluation)]) -> Option<Drawn> {
@@ -48,7 +47,7 @@ fn is_prediction(evaluation: &Evaluation) -> bool {
 }
 
 fn excess(name: &str, evaluation: &Evaluation) -> Option<String> {
-    let figure = evaluation.figure("excess_ged2")?;
+    let figure = evaluation.last(EXCESS_GED2)?;
     let error = figure.standard_error.map_or(String::new(), |error| format!(" ± {error:.3}"));
     Some(format!("{name} {:.3}{error}", figure.mean?))
 }
@@ -57,7 +56,8 @@ fn excess(name: &str, evaluation: &Evaluation) -> Option<String> {
 fn ged_figures(evaluation: &Evaluation) -> Vec<(usize, &Figure)> {
     let of_count = |figure| -> Option<(usize, &Figure)> {
         let figure: &Figure = figure;
-        Some((figure.key.strip_prefix(GED)?.parse().ok()?, figure))
+        let key = ScoreKey::parse(&figure.key).filter(|key| key.score.key == GED2)?;
+        Some((key.samples?, figure))
     };
     let mut figures: Vec<(usize, &Figure)> = evaluation.figures.iter().filter_map(of_count).collect();
     figures.sort_by_key(|(samples, _)| *samples);
@@ -88,7 +88,7 @@ fn series<'a>(name: &'a str, evaluation: &Evaluation) -> Series<'a> {
             Some(Mean { samples, mean: figure.mean?, standard_error: figure.standard_error })
         })
         .collect();
-    let diversity = evaluation.figure("sample_diversity").and_then(|figure| figure.mean);
+    let diversity = evaluation.last(SAMPLE_DIVERSITY).and_then(|figure| figure.mean);
     // With self-pairs, GED² of m samples is expected to be D/m above the limit, where D = diversity · m/(m − 1) is the mean
     // distance of two different samples.
     let last = means.last().filter(|last| last.samples > 1).zip(diversity);
@@ -109,8 +109,8 @@ impl Perfect {
     /// is D − E, so that D follows however many raters each case has. A prediction without samples is one of M = ∞.
     fn of(evaluation: &Evaluation) -> Option<Self> {
         let (samples, ged) = ged_figures(evaluation).pop()?;
-        let excess = evaluation.figure("excess_ged2").filter(|excess| excess.values == ged.values)?;
-        let raters = evaluation.figure("rater_diversity")?.mean?;
+        let excess = evaluation.last(EXCESS_GED2).filter(|excess| excess.values == ged.values)?;
+        let raters = evaluation.last(RATER_DIVERSITY)?.mean?;
         let inverse = if samples > 1 { 1.0 / samples as f64 } else { 0.0 };
         let distance = (ged.mean? - excess.mean? + raters) / (1.0 + inverse);
         Some(Self { distance, of_raters: distance - raters })

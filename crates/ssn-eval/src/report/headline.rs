@@ -2,25 +2,28 @@
 
 use super::material::{Material, Survey};
 use super::scores::Scores;
-use crate::evaluation::{Figure, Unit};
+use crate::evaluation::Figure;
 use crate::figures::html::{Cell, HeadlineCard, Row, Table};
 use crate::predictions::Kind;
-use crate::scores::{mean, of_different};
+use crate::registry::Unit;
+use crate::registry::{
+    Better, DSC, ECE, FOREGROUND_ECE, GED2, HM_IOU, RATER_DIVERSITY, SAMPLE_DIVERSITY, definition,
+};
+use crate::scores::{ALL_CLASSES, mean, of_different};
 
-/// Which values of a score are better: a sign, and what it means.
-type Better = (&'static str, &'static str);
-const LOWER: Better = ("↓", "lower is better");
-const HIGHER: Better = ("↑", "higher is better");
-const LIKE_RATERS: Better = ("→", "better the nearer it is to that of raters");
-
-/// The names of the scores, and which values are better.
-const SCORES: [(&str, Better); 5] = [
-    ("GED²", LOWER),
-    ("Dice of the prediction", HIGHER),
-    ("Diversity of samples", LIKE_RATERS),
-    ("HM-IoU", HIGHER),
-    ("Calibration error (ECE)", LOWER),
+/// The scores, with the names that they have here.
+const SCORES: [(&str, &str); 5] = [
+    (GED2, "GED²"),
+    (DSC, "Dice of the prediction"),
+    (SAMPLE_DIVERSITY, "Diversity of samples"),
+    (HM_IOU, "HM-IoU"),
+    (ECE, "Calibration error (ECE)"),
 ];
+
+/// Returns a sign for the values that are better, and its meaning.
+fn arrow(key: &str) -> (&'static str, &'static str) {
+    definition(key).better.arrow().unwrap_or_default()
+}
 
 /// A score of a network.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -46,11 +49,11 @@ impl Headline {
             |scores| of_scores(scores, material.kind()),
         );
         let mut headline = Self(found);
-        for ((_, better), score) in SCORES.iter().zip(&mut headline.0) {
-            score.badness = match *better {
-                LOWER => score.value,
-                HIGHER => score.value.map(|value| -value),
-                _ => score.badness,
+        for ((key, _), score) in SCORES.iter().zip(&mut headline.0) {
+            score.badness = match definition(key).better {
+                Better::Lower => score.value,
+                Better::Higher => score.value.map(|value| -value),
+                Better::LikeRaters | Better::Neither => score.badness,
             };
         }
         headline
@@ -64,10 +67,10 @@ impl Headline {
 
     /// A card for each score that was measured.
     pub(super) fn cards(&self) -> Vec<HeadlineCard> {
-        let card = |((name, better), score): (&(&str, Better), &HeadlineScore)| {
+        let card = |((key, name), score): (&(&str, &str), &HeadlineScore)| {
             score.value.map(|_| HeadlineCard {
                 name: (*name).to_owned(),
-                direction: *better,
+                direction: arrow(key),
                 value: score.shown.clone(),
                 note: score.note.clone(),
             })
@@ -86,7 +89,7 @@ pub(super) fn sample_counts(networks: &[(&str, usize)]) -> Option<String> {
 /// A row per network, with the best of each score marked.
 pub(super) fn table(networks: &[(String, Headline)]) -> Table {
     let mut columns = vec!["network".to_owned()];
-    columns.extend(SCORES.iter().map(|(name, better)| format!("{name} {}", better.0)));
+    columns.extend(SCORES.iter().map(|(key, name)| format!("{name} {}", arrow(key).0)));
     let least = |place: usize| {
         let values = networks.iter().filter_map(|(_, headline)| headline.0[place].badness);
         values.min_by(f64::total_cmp)
@@ -129,25 +132,25 @@ fn of_scores(scores: &Scores, kind: Kind) -> [HeadlineScore; 5] {
             badness: None,
         }
     };
-    let last = evaluation.figures.iter().rfind(|figure| figure.key.starts_with("ged2_"));
-    let dice = evaluation
-        .figure("dsc all classes")
-        .or_else(|| evaluation.figures.iter().find(|figure| figure.key.starts_with("dsc ")));
+    let first_dice = || evaluation.figures.iter().find(|figure| figure.is(DSC));
+    let dice = evaluation.of_mask(DSC, ALL_CLASSES).or_else(first_dice);
     let mut dice_score = figure(dice);
     // With one class there is nothing to tell apart.
     if let Some(group) = dice.and_then(|dice| dice.group.as_ref()).filter(|_| scores.masks().len() > 1) {
         dice_score.note += &format!(", {group}");
     }
     let mean = |key: &str, count: &str| {
-        let of_case = |id: &str| of_different(scores.of_case(id, key)?, scores.of_case(id, count)? as usize);
+        let of_case =
+            |id: &str| of_different(scores.of_case(id, key)?, scores.about_case(id, count)? as usize);
         mean(scores.ids().into_iter().filter_map(of_case))
     };
-    let mut diversity = diversity(mean("sample_diversity", "samples"), mean("rater_diversity", "raters"));
+    let mut diversity = diversity(mean(SAMPLE_DIVERSITY, "samples"), mean(RATER_DIVERSITY, "raters"));
     if kind == Kind::Deterministic && diversity.value.is_none() {
         diversity.note = "one segmentation".to_owned();
     }
-    let calibration = evaluation.figure("foreground_ece").or_else(|| evaluation.figure("ece"));
-    [figure(last), dice_score, diversity, figure(evaluation.figure("hm_iou")), figure(calibration)]
+    let calibration = evaluation.last(FOREGROUND_ECE).or_else(|| evaluation.last(ECE));
+    let [ged, hm_iou] = [GED2, HM_IOU].map(|key| figure(evaluation.last(key)));
+    [ged, dice_score, diversity, hm_iou, figure(calibration)]
 }
 
 /// The scores that the samples of a report are enough for.

@@ -29,6 +29,7 @@ use crate::arguments::{pictured_cases, shown_samples};
 use crate::error::{EvalError, Result};
 use crate::metrics_file::METRICS_FILE;
 use crate::predictions::{ABOUT_FILE, Predictions};
+use crate::registry;
 use headline::Headline;
 use material::{Material, Measured, Survey, survey};
 pub use output::ReportFiles;
@@ -98,9 +99,6 @@ pub fn report(config: &ReportConfig, progress: OnProgress<'_>) -> Result<ReportF
         match materials.is_empty() {
             true => report.page.section("Training"),
             false => report.page.folded("Training"),
-        }
-        for (run, damage) in runs.iter().filter_map(|run| Some((run, run.damage()?))) {
-            report.page.paragraph(&format!("{}: {damage}.", run.name));
         }
         match training::figures(&runs) {
             none if none.is_empty() => report.page.paragraph("Nothing was measured yet."),
@@ -260,7 +258,7 @@ fn all_scores(report: &mut Report, scores: &Scores) {
          different ones, so that few raters can be compared with many samples.",
         settings.samples,
         settings.seed,
-        scores::DIRECTIONS
+        registry::directions()
     ));
     report.page.table(&scores.summary_table());
 }

@@ -7,6 +7,7 @@ use crate::evaluation::Evaluation;
 use crate::figures::plot::{COLUMN, MARGIN, PlotArea, Scale, TEXT, TITLE, superscript, tick_label};
 use crate::figures::svg::{Anchor, Drawing, FAINT, INK, PAPER, PREDICTION, SAMPLE};
 use crate::predictions::Kind;
+use crate::registry::{ECE, FOREGROUND_ECE};
 
 /// The reliability diagrams of one folder; nothing where the evaluation kept no bins.
 pub(super) fn reliability(name: &str, evaluation: &Evaluation, several: bool) -> Option<Drawn> {
@@ -16,8 +17,8 @@ pub(super) fn reliability(name: &str, evaluation: &Evaluation, several: bool) ->
     let title = if several { format!("Reliability, {name}") } else { "Reliability".to_owned() };
     let svg = draw(&title, &panels);
     let observations: u64 = reliability.top_label.iter().map(|bin| bin.count).sum();
-    let in_table = |key: &str| evaluation.figure(key).and_then(|figure| figure.mean);
-    let means = match in_table("ece").zip(in_table("foreground_ece")) {
+    let in_table = |key: &str| evaluation.last(key).and_then(|figure| figure.mean);
+    let means = match in_table(ECE).zip(in_table(FOREGROUND_ECE)) {
         Some((ece, foreground)) => {
             format!(
                 " The means over cases of the ECE of each, as in the table, are {ece:.4} and {foreground:.4}."

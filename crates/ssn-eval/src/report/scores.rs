@@ -11,34 +11,12 @@ use super::material::Survey;
 use super::output::{Drawn, Report};
 use super::reliability::reliability;
 use crate::error::{EvalError, Result};
-use crate::evaluation::{Evaluation, Figure, Unit, default_folder};
+use crate::evaluation::{Evaluation, Figure, default_folder};
 use crate::figures::html::{Cell, Row, Table};
 use crate::predictions::Predictions;
+use crate::registry::Unit;
+use crate::registry::{GED2, SCORES, ScoreKey};
 use crate::unique;
-
-/// Figures of `cases.csv` that the table of cases leaves out: those that only refine others.
-const LEFT_OUT: [&str; 11] = [
-    "cross_distance",
-    "variance_ncc",
-    "s_ncc",
-    "foreground_ece",
-    "effective_samples",
-    "dsc_nod",
-    "sample_dsc_05",
-    "sample_dsc_50",
-    "assd",
-    "sample_volume_05",
-    "sample_volume_95",
-];
-
-/// Figures of the table of masks.
-const MASK_COLUMNS: [&str; 6] =
-    ["dsc", "sample_dsc", "sample_dsc_95", "better_than_prediction", "hd95", "nsd"];
-
-/// Which way scores are better.
-pub(super) const DIRECTIONS: &str = "GED², the distance of samples to raters, ECE, Brier score, HD95 and ASSD are better when they \
-                                     are small; DSC, IoU, NCC, surface Dice and log-likelihood when they are large. The diversity of \
-                                     samples should be that of raters.";
 
 /// An evaluation as it lies in its folder.
 #[derive(Debug, Clone)]
@@ -78,14 +56,19 @@ impl Scores {
         Ok(Some(Self { evaluation, keys, rows }))
     }
 
-    /// A figure of a case by its key; `ged2` is that of all samples.
+    /// Returns a score of a case by its key, of all samples and of the last mask.
     pub(super) fn of_case(&self, id: &str, key: &str) -> Option<f64> {
-        let place = |wanted: &str| self.keys.iter().rposition(|key| key == wanted);
-        let column = match key {
-            "ged2" => self.keys.iter().rposition(|key| key.starts_with("ged2_"))?,
-            key => place(key)?,
-        };
-        let ids = place("id")?;
+        let is_it = |name: &String| ScoreKey::parse(name).is_some_and(|name| name.score.key == key);
+        self.cell(id, self.keys.iter().rposition(is_it)?)
+    }
+
+    /// Returns a number about a case by the head of its column.
+    pub(super) fn about_case(&self, id: &str, head: &str) -> Option<f64> {
+        self.cell(id, self.keys.iter().position(|key| key == head)?)
+    }
+
+    fn cell(&self, id: &str, column: usize) -> Option<f64> {
+        let ids = self.keys.iter().position(|key| key == "id")?;
         self.rows.iter().find(|row| row[ids] == id)?[column].parse().ok()
     }
 
@@ -97,8 +80,7 @@ impl Scores {
 
     /// How many samples the GED² of all of them is of.
     pub(super) fn samples(&self) -> Option<usize> {
-        let last = self.evaluation.figures.iter().rfind(|figure| figure.key.starts_with("ged2_"))?;
-        last.key.strip_prefix("ged2_")?.parse().ok()
+        ScoreKey::parse(&self.evaluation.last(GED2)?.key)?.samples
     }
 
     /// The masks that have scores of their own: classes, and unions of classes.
@@ -109,10 +91,11 @@ impl Scores {
     /// A row per class and union of classes; nothing where there is only one.
     pub(super) fn mask_table(&self) -> Option<Table> {
         let masks = self.masks();
-        let figure = |mask: &str, key: &str| self.evaluation.figure(&format!("{key} {mask}"));
+        let figure = |mask: &str, key: &str| self.evaluation.of_mask(key, mask);
         let first = masks.first().filter(|_| masks.len() > 1)?;
+        let columns = SCORES.iter().filter(|score| score.in_masks);
         let shown: Vec<(&str, &Figure)> =
-            MASK_COLUMNS.iter().filter_map(|key| Some((*key, figure(first, key)?))).collect();
+            columns.filter_map(|score| Some((score.key, figure(first, score.key)?))).collect();
         let mut columns = vec!["class, or union of classes".to_owned()];
         columns.extend(shown.iter().map(|(_, figure)| whole_title(figure)));
         let row = |mask: &&str| {
@@ -146,11 +129,13 @@ impl Scores {
         view: impl Fn(&str) -> String,
     ) -> Option<Table> {
         let id = self.keys.iter().position(|key| key == "id")?;
-        let last_ged = self.keys.iter().rfind(|key| key.starts_with("ged2_"));
-        let shown = |(place, key): (usize, &String)| -> Option<(usize, &Figure)> {
-            let figure = self.evaluation.figure(key)?;
-            let plain = key.split(' ').next().unwrap_or_default();
-            let wanted = !LEFT_OUT.contains(&plain) && (!plain.starts_with("ged2_") || Some(key) == last_ged);
+        let most_samples = self.samples();
+        let shown = |(place, name): (usize, &String)| -> Option<(usize, &Figure)> {
+            let figure = self.evaluation.figure(name)?;
+            let key = ScoreKey::parse(name);
+            let wanted = key.is_none_or(|key| {
+                key.score.in_cases && (key.samples.is_none() || key.samples == most_samples)
+            });
             wanted.then_some((place, figure))
         };
         let chosen: Vec<(usize, &Figure)> = self.keys.iter().enumerate().filter_map(shown).collect();
@@ -206,14 +191,10 @@ pub(super) fn with_error(figure: Option<&Figure>, unit: Unit) -> Cell {
     cell
 }
 
-/// Titles that go on from the row above say what they are of.
+/// Returns a title that needs no row above it.
 fn whole_title(figure: &Figure) -> String {
-    match (figure.title.strip_prefix('…'), figure.unit) {
-        (None, _) => figure.title.clone(),
-        (Some(rest), Unit::Milliliters) => format!("volume{rest}, ml"),
-        (Some(rest), Unit::VoxelCount) => format!("volume{rest}, px"),
-        (Some(rest), _) => format!("DSC of samples,{rest}"),
-    }
+    let alone = figure.score().and_then(|score| score.alone_title(figure.unit));
+    alone.unwrap_or_else(|| figure.title.clone())
 }
 
 /// A row per figure, with a heading where the mask changes.

@@ -8,7 +8,10 @@ use super::curves::{Curve, Quantity, StepMark, curve_panels, curves_figure};
 use super::output::Drawn;
 use crate::error::{EvalError, Result};
 use crate::figures::png_from_svg;
-use crate::metrics_file::{METRICS_FILE, MetricsTable};
+use crate::metrics_file::{
+    ColumnFigure, LEARNING_RATE, METRICS_FILE, MetricsTable, RUN_COLUMNS, VALIDATION_DIVERSITY,
+    VALIDATION_GED, VALIDATION_RATER_DIVERSITY,
+};
 
 /// The frozen config in the folder of a run.
 pub(super) const CONFIG_FILE: &str = "config.toml";
@@ -59,11 +62,6 @@ impl Run {
         phases
     }
 
-    /// A sentence about damaged lines; nothing if there are none.
-    pub(super) fn damage(&self) -> Option<String> {
-        self.metrics.damage()
-    }
-
     pub(super) fn steps(&self) -> Option<f64> {
         self.metrics.rows.last().and_then(|row| row[0])
     }
@@ -101,72 +99,24 @@ impl Run {
     }
 }
 
-const VALIDATION_GED: &str = "validation_ged";
-const VALIDATION_DIVERSITY: &str = "validation_diversity";
-const RATER_DIVERSITY: &str = "validation_rater_diversity";
-const LEARNING_RATE: &str = "learning_rate";
-
-const QUANTITIES: [Quantity; 7] = [
-    Quantity {
-        column: "loss",
-        title: "Loss",
-        y: "loss (lower is better)",
-        logarithmic: true,
-        caption: "The loss of training, the mean over the steps since the row before. Phases of the loss have scales of their own.",
-    },
-    Quantity {
-        column: VALIDATION_GED,
-        title: "GED² on validation",
-        y: "GED² (lower is better)",
-        logarithmic: false,
-        caption: "How far samples are from raters as distributions, the mean over the validation cases; the checkpoint with the \
-                  smallest value is the best.",
-    },
-    Quantity {
-        column: VALIDATION_DIVERSITY,
-        title: "Diversity on validation",
-        y: "diversity (that of raters is best)",
-        logarithmic: false,
-        caption: "The mean distance of two samples. It should come to that of two raters, the curve `raters`.",
-    },
-    Quantity {
-        column: "validation_dice",
-        title: "Dice on validation",
-        y: "Dice (higher is better)",
-        logarithmic: false,
-        caption: "How well the mean prediction overlaps with raters, over all foreground classes.",
-    },
-    Quantity {
-        column: "gradient_norm",
-        title: "Gradient norm",
-        y: "norm before clipping",
-        logarithmic: true,
-        caption: "The norm of the gradient of all parameters before it is clipped, the mean over the steps since the row before. \
-                  Peaks are steps that changed much; a rise without end is a learning rate that is too large.",
-    },
-    Quantity {
-        column: "ess",
-        title: "Effective sample size",
-        y: "samples (higher is better)",
-        logarithmic: false,
-        caption: "How many of the Monte-Carlo samples carry the likelihood of a rater. Near 1, a single sample does, and the gradient is \
-                  that of the best sample alone. Phases without a likelihood have none.",
-    },
-    Quantity {
-        column: LEARNING_RATE,
-        title: "Learning rate",
-        y: "rate",
-        logarithmic: true,
-        caption: "The learning rate, by which every step is scaled.",
-    },
-];
+/// Returns the quantities that have figures, in their order.
+fn quantities() -> Vec<Quantity> {
+    let mut figures: Vec<_> =
+        RUN_COLUMNS.iter().filter_map(|column| Some((column.name, column.figure.as_ref()?))).collect();
+    figures.sort_by_key(|(_, figure)| figure.place);
+    let quantity = |(column, figure): (&'static str, &ColumnFigure)| {
+        let ColumnFigure { title, y, logarithmic, caption, .. } = *figure;
+        Quantity { column, title, y, logarithmic, caption }
+    };
+    figures.into_iter().map(quantity).collect()
+}
 
 /// The curves of a quantity of those runs that have values.
 fn curves(quantity: &Quantity, runs: &[Run]) -> Vec<Curve> {
     let curve = |run: &Run| Curve { name: run.name.clone(), points: run.points(quantity.column) };
     let mut curves: Vec<Curve> = runs.iter().map(curve).collect();
     if quantity.column == VALIDATION_DIVERSITY {
-        let raters = runs.iter().map(|run| run.points(RATER_DIVERSITY));
+        let raters = runs.iter().map(|run| run.points(VALIDATION_RATER_DIVERSITY));
         // Raters of one dataset are the same for all runs: the longest curve shows them.
         let points = raters.max_by_key(Vec::len).unwrap_or_default();
         curves.push(Curve { name: "raters".to_owned(), points });
@@ -205,7 +155,7 @@ pub(super) fn figures(runs: &[Run]) -> Vec<Drawn> {
         _ => None,
     };
     let mut drawn = vec![];
-    for quantity in &QUANTITIES {
+    for quantity in &quantities() {
         let curves = curves(quantity, runs);
         if curves.is_empty() {
             continue;
@@ -240,11 +190,9 @@ pub fn training_picture(run_folder: &Path) -> Result<Vec<u8>> {
     if let Some((step, ged)) = run.best() {
         title += &format!("; best GED² {ged:.3} at step {step}");
     }
-    if let Some(damage) = run.damage() {
-        title += &format!("; {damage}");
-    }
     let (marks, runs) = (run.marks(), [run]);
-    let shown = QUANTITIES.iter().filter(|quantity| quantity.column != LEARNING_RATE);
+    let quantities = quantities();
+    let shown = quantities.iter().filter(|quantity| quantity.column != LEARNING_RATE);
     let panels: Vec<_> = shown.map(|quantity| (quantity, curves(quantity, &runs))).collect();
     let svg = curve_panels(&title, last_step(&runs), &panels, &marks);
     png_from_svg(&svg, PICTURE_SCALE).map_err(|error| EvalError::internal(format!("{METRICS_FILE}: {error}")))

@@ -3,9 +3,11 @@
 use ssn_core::metrics::{Calibrated, ClassGroup, LabelFrequencies, Overlap, PairwiseDistances, ece, ged};
 use ssn_core::random::philox4x32;
 use ssn_core::{BitPlanes, LabelMap, LowRankNormal, SampleSummary, Sampler, Steering};
+use ssn_eval::registry::{Observations, observations};
 use ssn_eval::scores::{CaseMaps, Group, memory, score, score_maps};
 use ssn_eval::{
-    CaseScores, DistributionFile, Draw, Kind, PredictionRule, ScoreConfig, case_seed, predict_labels,
+    CaseScores, DistributionFile, Draw, Kind, PredictionRule, ScoreConfig, ScoreSet, case_seed,
+    predict_labels,
 };
 use ssn_io::Limits;
 
@@ -55,6 +57,21 @@ fn the_excess_is_what_a_perfect_distribution_would_not_have() {
     let expected = found.ged_squared().unwrap() - distance * (1.0 / 20.0 + 1.0 / 3.0);
     assert!((found.excess_ged_squared().unwrap() - expected).abs() < 1e-12);
     assert_eq!(score(&file("a"), &raters(1), &ScoreConfig::fast(20)).unwrap().excess_ged_squared(), None);
+}
+
+/// Every score of a case, bit for bit: a change here must come with a new version of the row.
+#[test]
+fn a_changed_value_has_a_new_version() {
+    let sets = vec![ScoreSet::All];
+    let config = ScoreConfig { samples: 8, ged_counts: vec![1], sets, ..ScoreConfig::default() };
+    let found = observations(&score(&file("a"), &raters(3), &config).unwrap());
+    let line = |row: &Observations| {
+        let bits =
+            row.values.iter().map(|value| value.map_or("-".to_owned(), |x| format!("{:x}", x.to_bits())));
+        let version = row.score().map_or(0, |score| score.version);
+        format!("{} v{version} {}", row.key, bits.collect::<Vec<_>>().join(" "))
+    };
+    insta::assert_snapshot!(found.iter().map(line).collect::<Vec<_>>().join("\n"));
 }
 
 /// A class of low mean and wide spread is the most probable one, though it is not that of the mean logits.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import os
 import tempfile
-import warnings
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,7 +69,7 @@ class Run:
 
     def metrics(self) -> list[Row]:
         """The rows of ``metrics.csv``: means over some steps, or validations."""
-        return [row for row in _rows(self.path / "metrics.csv") if row is not None]
+        return _rows(self.path / "metrics.csv")
 
     def __repr__(self) -> str:
         return f"<ssn.Run {str(self.path)!r}>"
@@ -133,8 +132,7 @@ def train(
             return
         for row in _rows(out / "metrics.csv", seen):
             seen += 1
-            if row is not None:
-                on_step(row)
+            on_step(row)
 
     _program.run(arguments, poll)
     return Run(out)
@@ -155,28 +153,12 @@ def _toml_inside(value: Any) -> str:
     return json.dumps(value) if isinstance(value, str) else _toml(value)
 
 
-def _rows(path: Path, first: int = 0) -> list[Row | None]:
-    """The rows of a file from one on; ``None`` for a damaged one, of which a warning tells."""
+def _rows(path: Path, first: int = 0) -> list[Row]:
+    """Returns the rows of a file from index ``first`` on."""
     try:
-        with path.open(newline="", errors="replace") as file:
-            text = file.read()
+        text = path.read_text()
     except FileNotFoundError:
         return []
-    lines = text[: text.rfind("\n") + 1].splitlines()  # the last line may be half written
-    header = lines[0].split(",") if lines else []
-    return [_row(header, line, f"line {number} of {path}") for number, line in enumerate(lines[1 + first :], 2 + first)]
-
-
-def _row(header: list[str], line: str, place: str) -> Row | None:
-    """The numbers of a line, if its checksum fits; files of version 0.1 have none."""
-    cells, columns = line.split(","), header
-    try:
-        if header[-1] == "check":
-            text, _, check = line.rpartition(",")
-            if check != f"{zlib.crc32(text.encode()):08x}":
-                raise ValueError
-            cells, columns = cells[:-1], header[:-1]
-        return {key: float(value) if value else math.nan for key, value in zip(columns, cells, strict=True)}
-    except ValueError:
-        warnings.warn(f"{place} is damaged and left out", stacklevel=4)
-        return None
+    complete = text[: text.rfind("\n") + 1]  # the last line may be half written
+    rows = list(csv.DictReader(complete.splitlines()))
+    return [{key: float(value) if value else math.nan for key, value in row.items() if key != "check"} for row in rows[first:]]

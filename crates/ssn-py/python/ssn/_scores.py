@@ -24,9 +24,9 @@ class Scores(Mapping[str, float]):
     """
 
     def __init__(self, figures: Sequence[dict[str, Any]]) -> None:
-        named = {figure["key"]: figure for figure in figures}
-        of_all_samples = [key for key in named if key.startswith("ged2_")][-1]
-        self._figures = {"ged2": named[of_all_samples], **named}
+        # A score at several numbers of samples also has its plain name, for the most of them.
+        of_most = {figure["score"]: figure for figure in figures if figure["key"].startswith(figure["score"] + "_")}
+        self._figures = {**of_most, **{figure["key"]: figure for figure in figures}}
 
     def __getitem__(self, key: str) -> float:
         if key not in self._figures:
@@ -58,7 +58,9 @@ class Scores(Mapping[str, float]):
 
     def _rows(self) -> list[tuple[str, str, str]]:
         rows = []
-        for key, about in list(self._figures.items())[1:]:
+        for key, about in self._figures.items():
+            if key != about["key"]:
+                continue
             title = about["title"] if about["group"] is None else f"{about['group']}: {about['title']}"
             rows.append((key, title, _shown(self[key], about["unit"])))
         return rows

@@ -10,7 +10,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use ssn_data::Batch;
-use ssn_eval::metrics_file::{METRICS_FILE, resumed, training_row, validation_row};
+use ssn_eval::metrics_file::{
+    METRICS_FILE, VALIDATION_DICE, VALIDATION_DIVERSITY, VALIDATION_GED, VALIDATION_RATER_DIVERSITY, resumed,
+    row, tag,
+};
 use ssn_io::write_atomically;
 
 use crate::checkpoint::AverageMeter;
@@ -30,13 +33,13 @@ pub struct ValidationScores {
 }
 
 impl ValidationScores {
-    /// The columns of a row, with their names in TensorBoard.
+    /// Returns the values of the columns of a row.
     pub fn columns(&self) -> [(&'static str, Option<f64>); 4] {
         [
-            ("validation/ged", self.ged),
-            ("validation/diversity", self.diversity),
-            ("validation/rater_diversity", self.rater_diversity),
-            ("validation/dice", self.dice),
+            (VALIDATION_GED, self.ged),
+            (VALIDATION_DIVERSITY, self.diversity),
+            (VALIDATION_RATER_DIVERSITY, self.rater_diversity),
+            (VALIDATION_DICE, self.dice),
         ]
     }
 }
@@ -69,19 +72,19 @@ impl RunLogs {
 
     /// Adds the row of the steps up to `step`.
     pub fn training(&mut self, step: u64, interval: &AverageMeter) -> Result<()> {
-        self.append(training_row(step, interval.columns().map(|(_, value)| value)))?;
-        self.events.add(step, &interval.columns())
+        self.add(step, &interval.columns())
     }
 
     /// Adds the row of a validation after `step` steps.
     pub fn validation(&mut self, step: u64, validation: &ValidationScores) -> Result<()> {
-        self.append(validation_row(step, validation.columns().map(|(_, value)| value)))?;
-        self.events.add(step, &validation.columns())
+        self.add(step, &validation.columns())
     }
 
-    /// A row in one write, so that a stop never leaves half of one.
-    fn append(&mut self, row: String) -> Result<()> {
-        self.file.write_all(row.as_bytes()).map_err(|error| unsaved(&self.path, error))
+    fn add(&mut self, step: u64, values: &[(&str, Option<f64>)]) -> Result<()> {
+        // One write, so that a stop never leaves half a row.
+        self.file.write_all(row(step, values).as_bytes()).map_err(|error| unsaved(&self.path, error))?;
+        let events: Vec<_> = values.iter().map(|(name, value)| (tag(name), *value)).collect();
+        self.events.add(step, &events)
     }
 
     /// Brings all rows to the disk: a checkpoint relies on the rows before it.
@@ -114,11 +117,11 @@ impl SummaryWriter {
     }
 
     /// Adds the numbers of a step; those that are undefined are left out.
-    pub fn add(&mut self, step: u64, values: &[(&str, Option<f64>)]) -> Result<()> {
+    pub fn add(&mut self, step: u64, values: &[(impl AsRef<str>, Option<f64>)]) -> Result<()> {
         let mut summary = vec![];
         for (tag, value) in values.iter().filter_map(|(tag, value)| Some((tag, (*value)?))) {
             let mut entry = vec![];
-            field_bytes(&mut entry, 1, tag.as_bytes());
+            field_bytes(&mut entry, 1, tag.as_ref().as_bytes());
             entry.push(field(2, FIXED_32));
             entry.extend((value as f32).to_le_bytes());
             field_bytes(&mut summary, 1, &entry);
@@ -249,6 +252,7 @@ pub(super) fn write_incident(
 mod tests {
     use super::*;
     use crate::trainer::StepReport;
+    use ssn_eval::metrics_file::{ESS, GRADIENT_NORM, LEARNING_RATE, LOSS};
 
     fn report(step: u64, loss: f64) -> StepReport {
         StepReport { step, loss, ess: Some(3.0), gradient_norm: 2.0, learning_rate: 1e-3 }
@@ -267,9 +271,10 @@ mod tests {
             logs.training(step, &interval).unwrap();
             logs.validation(step, &scores).unwrap();
         }
-        let row = |step| training_row(step, [Some(0.75), Some(3.0), Some(2.0), Some(0.001)]);
-        let validation = |step| validation_row(step, [Some(0.25), None, None, None]);
-        let whole = [resumed("", 0), row(2), validation(2), row(4), validation(4)].concat();
+        let values = [(LOSS, 0.75), (ESS, 3.0), (GRADIENT_NORM, 2.0), (LEARNING_RATE, 0.001)];
+        let training = |step| row(step, &values.map(|(name, value)| (name, Some(value))));
+        let validation = |step| row(step, &[(VALIDATION_GED, Some(0.25))]);
+        let whole = [resumed("", 0), training(2), validation(2), training(4), validation(4)].concat();
         assert_eq!(text(), whole);
         // What stays is tested where it is decided; here, that it is written.
         RunLogs::open(folder.path(), 4).unwrap();

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use ssn_core::metrics::Summary;
-use ssn_eval::evaluation::observations;
+use ssn_eval::registry::{DSC, GED2, ScoreKey, observations};
 use ssn_eval::{Evaluated, Scored};
 
 use super::file::Row;
@@ -64,12 +64,14 @@ impl<'a> Finished<'a> {
 
     /// GED² of all samples, the last of its kind.
     pub fn ged(&self) -> Option<&Average> {
-        self.averages.iter().rfind(|(key, _)| key.starts_with("ged2_")).map(|(_, average)| average)
+        let is_ged = |name: &str| ScoreKey::parse(name).is_some_and(|key| key.score.key == GED2);
+        self.averages.iter().rfind(|(name, _)| is_ged(name)).map(|(_, average)| average)
     }
 
     /// The masks that are scored.
     pub fn masks(&self) -> impl Iterator<Item = &str> {
-        self.averages.iter().filter_map(|(key, _)| key.strip_prefix("dsc "))
+        let mask = |name| ScoreKey::parse(name).filter(|key| key.score.key == DSC)?.mask;
+        self.averages.iter().filter_map(move |(name, _)| mask(name))
     }
 
     /// Steps of its trainings.

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value, json};
 use ssn_data::text::csv_text;
 use ssn_eval::figures::{AblationAxes, AblationPoint, ablation_figure, png_from_svg};
+use ssn_eval::registry::{DSC, DSC_NOD, GED2, RATER_DIVERSITY, SAMPLE_DIVERSITY, ScoreKey, definition};
 use ssn_eval::{CheckpointChoice, Evaluation};
 
 use super::finished::{Average, Finished, Run};
@@ -23,24 +24,19 @@ struct Column {
 
 /// The columns of scores: with one mask as in the paper's table of LIDC, with more as in that of BraTS.
 fn columns(rows: &[Finished<'_>]) -> Vec<Column> {
-    let column = |heading: &str, key: &str, factor, decimals| Column {
-        heading: heading.to_owned(),
-        key: key.to_owned(),
-        factor,
-        decimals,
+    let column = |key: &'static str, mask: Option<&str>, heading: Option<String>| {
+        let score = definition(key);
+        let (factor, decimals) = score.quantity.in_tables();
+        // GED² of all samples has the key without their number.
+        let name = ScoreKey { score, samples: None, mask }.to_string();
+        Column { heading: heading.unwrap_or_else(|| score.heading.to_owned()), key: name, factor, decimals }
     };
     let masks: Vec<&str> = scored(rows).map_or(vec![], |row| row.masks().collect());
-    let mut columns = match masks[..] {
-        [mask] => vec![
-            column("DSC %", &format!("dsc {mask}"), 100.0, 1),
-            column("DSC_nod %", &format!("dsc_nod {mask}"), 100.0, 1),
-        ],
-        _ => masks
-            .iter()
-            .map(|mask| column(&format!("DSC {mask} %"), &format!("dsc {mask}"), 100.0, 1))
-            .collect(),
+    let mut columns: Vec<Column> = match masks[..] {
+        [mask] => [DSC, DSC_NOD].map(|key| column(key, Some(mask), None)).into(),
+        _ => masks.iter().map(|mask| column(DSC, Some(mask), Some(format!("DSC {mask} %")))).collect(),
     };
-    columns.extend([column("GED²", GED, 1.0, 3), column("diversity", "sample_diversity", 1.0, 3)]);
+    columns.extend([GED2, SAMPLE_DIVERSITY].map(|key| column(key, None, None)));
     columns
 }
 
@@ -49,12 +45,11 @@ fn scored<'a, 'b>(rows: &'a [Finished<'b>]) -> Option<&'a Finished<'b>> {
     rows.iter().find(|row| !row.seeds.is_empty())
 }
 
-const GED: &str = "ged2";
 const NONE: &str = "–";
 
 /// The figure of a column.
 fn found<'a>(row: &'a Finished<'_>, key: &str) -> Option<&'a Average> {
-    if key == GED { row.ged() } else { row.average(key) }
+    if key == GED2 { row.ged() } else { row.average(key) }
 }
 
 /// Both tables, as Markdown, with notes on what failed.
@@ -72,7 +67,7 @@ pub fn markdown(plan: &Plan, rows: &[Finished<'_>], failed: &[String]) -> String
     let mut scores: Vec<Vec<String>> = vec![heading().collect()];
     for column in &columns {
         scores[0].push(column.heading.clone());
-        scores[0].extend((has_seeds && column.key == GED).then(|| "GED² of seeds".to_owned()));
+        scores[0].extend((has_seeds && column.key == GED2).then(|| "GED² of seeds".to_owned()));
     }
     scores[0].extend(["steps", "seeds"].map(str::to_owned));
     for row in rows {
@@ -82,7 +77,7 @@ pub fn markdown(plan: &Plan, rows: &[Finished<'_>], failed: &[String]) -> String
             let (mean, error) =
                 average.map_or((None, None), |average| (average.mean, average.standard_error));
             cells.push(text::mean(mean, error, *factor, *decimals));
-            if has_seeds && key == GED {
+            if has_seeds && key == GED2 {
                 let over_seeds = average.and_then(|a| Some((a.lowest?, a.highest?, a.seed_standard_error?)));
                 cells.push(over_seeds.map_or(NONE.to_owned(), |(low, high, error)| {
                     format!("{low:.decimals$}–{high:.decimals$} ± {error:.0$}", decimals + 1)
@@ -154,7 +149,7 @@ fn explanation(plan: &Plan, rows: &[Finished<'_>], has_seeds: bool) -> String {
         }
     };
     let diversity =
-        scored(rows).and_then(|row| row.average("rater_diversity")).and_then(|average| average.mean);
+        scored(rows).and_then(|row| row.average(RATER_DIVERSITY)).and_then(|average| average.mean);
     if let Some(diversity) = diversity.filter(|_| raters > 1) {
         let _ = write!(text, " Diversity of raters: {diversity:.3}.");
     }
@@ -263,9 +258,9 @@ fn run(run: &Run<'_>) -> Result<Value, serde_json::Error> {
 /// Pixels of the PNG per pixel of the SVG.
 const PNG_SCALE: f32 = 2.0;
 
-/// The scores that are drawn: the end of the file's name, the beginning of the figure's key, and the axis.
-const SCORES: [(&str, &str, &str); 2] =
-    [("ged", "ged2_", "GED² (lower is better)"), ("dice", "dsc ", "Dice (higher is better)")];
+/// The scores that are drawn: the end of the file's name, the key, and the axis.
+const DRAWN: [(&str, &str, &str); 2] =
+    [("ged", GED2, "GED² (lower is better)"), ("dice", DSC, "Dice (higher is better)")];
 
 /// The figures of rows that differ in one number, such as the rank: scores against it, with their spread over seeds. The names and
 /// bytes of the files; none where rows are no series of numbers.
@@ -276,7 +271,7 @@ pub fn figures(title: &str, rows: &[Finished<'_>]) -> Result<Vec<(String, Vec<u8
         return Ok(vec![]);
     };
     let mut files = vec![];
-    for (name, key, y) in SCORES {
+    for (name, key, y) in DRAWN {
         let point = |(row, (_, x)): (&Finished<'_>, &(&str, f64))| AblationPoint {
             network: row.row.group.clone().unwrap_or_default(),
             x: *x,
@@ -302,8 +297,7 @@ fn setting(name: &str) -> Option<(&str, f64)> {
 /// The mean of a figure over the folds of a seed; of GED², that of most samples, the last of its kind.
 fn mean(row: &Finished<'_>, seed: u64, key: &str) -> Option<f64> {
     let runs = row.runs.iter().filter(|run| run.job.seed == seed);
-    let figure =
-        |evaluation: &Evaluation| evaluation.figures.iter().rfind(|figure| figure.key.starts_with(key))?.mean;
+    let figure = |evaluation: &Evaluation| evaluation.last(key)?.mean;
     let means: Vec<f64> = runs.filter_map(|run| figure(&run.evaluated.evaluation)).collect();
     (!means.is_empty()).then(|| means.iter().sum::<f64>() / means.len() as f64)
 }

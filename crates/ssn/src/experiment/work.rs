@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
 use ssn_eval::Evaluated;
+use ssn_eval::registry::GED2;
 
 use super::job::{Context, Job};
 use crate::error::{Error, ErrorKind, Result, of_panic};
@@ -155,8 +156,7 @@ pub fn measure(done: &mut Done<'_>, context: Context<'_>) {
 
 /// A line about a training that was scored.
 fn told(job: &Job, evaluated: &Evaluated, context: Context<'_>) -> String {
-    let figures = evaluated.evaluation.figures.iter();
-    let ged = figures.rev().find(|figure| figure.key.starts_with("ged2_")).and_then(|figure| figure.mean);
+    let ged = evaluated.evaluation.last(GED2).and_then(|figure| figure.mean);
     let ged = ged.map_or(String::new(), |ged| format!(", GED² {ged:.4}"));
     format!("scored {}: {} cases{ged}", job.label(context.plan), evaluated.evaluation.cases)
 }
