@@ -7,8 +7,9 @@ use clap::{Args, Parser, Subcommand};
 use ssn_data::Shard;
 use ssn_eval::{
     DemoConfig, ErrorKind, EvaluateConfig, ExperimentConfig, ExportConfig, ImportConfig, PredictConfig,
-    ReportConfig, SampleConfig, ToyProblem, TrainConfig,
+    SampleConfig, ToyProblem, TrainConfig,
 };
+use ssn_report::ReportConfig;
 
 use crate::exit::Failure;
 

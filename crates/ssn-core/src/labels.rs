@@ -11,6 +11,18 @@ use pulp::{Arch, Simd, WithSimd};
 use crate::popcount::common_bits;
 use crate::{CoreError, Result};
 
+/// The colors of classes 1, 2, … in figures, the viewer and Python, told apart with any color vision (after Okabe and Ito).
+/// Further classes begin again at the first.
+pub const CLASS_COLORS: [[u8; 3]; 7] = [
+    [0xe6, 0x9f, 0x00],
+    [0x56, 0xb4, 0xe9],
+    [0xcc, 0x79, 0xa7],
+    [0x00, 0x9e, 0x73],
+    [0xf0, 0xe4, 0x42],
+    [0xd5, 0x5e, 0x00],
+    [0x00, 0x72, 0xb2],
+];
+
 /// The most classes that a label of one byte can name.
 pub const MAX_CLASSES: usize = 256;
 

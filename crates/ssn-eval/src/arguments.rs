@@ -11,11 +11,19 @@ pub(crate) fn bin_count(text: &str) -> Result<usize, String> {
     whole_number(text, 1..=65_536, 15)
 }
 
-pub(crate) fn pictured_cases(text: &str) -> Result<usize, String> {
+/// Reads the number of cases with pictures.
+///
+/// # Errors
+/// The expected form.
+pub fn pictured_cases(text: &str) -> Result<usize, String> {
     whole_number(text, 0..=1000, 6)
 }
 
-pub(crate) fn shown_samples(text: &str) -> Result<usize, String> {
+/// Reads the number of samples in figures.
+///
+/// # Errors
+/// The expected form.
+pub fn shown_samples(text: &str) -> Result<usize, String> {
     whole_number(text, 2..=1000, 20)
 }
 

@@ -106,30 +106,33 @@ impl EvalError {
         }
     }
 
-    pub(crate) fn settings(message: impl ToString) -> Self {
+    /// Returns an error of settings.
+    pub fn settings(message: impl ToString) -> Self {
         Self::Settings(message.to_string())
     }
 
-    pub(crate) fn mismatch(message: impl ToString) -> Self {
+    /// Returns an error of files that do not belong together.
+    pub fn mismatch(message: impl ToString) -> Self {
         Self::Mismatch(message.to_string())
     }
 
-    pub(crate) fn internal(message: impl ToString) -> Self {
+    /// Returns a defect.
+    pub fn internal(message: impl ToString) -> Self {
         Self::Internal(message.to_string())
     }
 
     /// Refuses a file or folder, with what to do next.
-    pub(crate) fn unusable(path: &Path, reason: String, advice: &'static str) -> Self {
+    pub fn unusable(path: &Path, reason: String, advice: &'static str) -> Self {
         Self::Unusable { path: path.to_owned(), reason, advice }
     }
 
-    /// What the system refused to do with a file or folder.
-    pub(crate) fn system(action: &'static str, path: &Path, source: std::io::Error) -> Self {
+    /// Returns the refusal of the system to do something with a file or folder.
+    pub fn system(action: &'static str, path: &Path, source: std::io::Error) -> Self {
         Self::System { action, path: path.to_owned(), source }
     }
 
-    /// What the system said about a path.
-    pub(crate) fn io(path: &Path, error: std::io::Error) -> Self {
+    /// Returns an error of the system about a path.
+    pub fn io(path: &Path, error: std::io::Error) -> Self {
         Self::File(Problem::Io(error).in_file(path))
     }
 }

@@ -25,17 +25,15 @@
 //! ```
 
 #[cfg(feature = "clap")]
-mod arguments;
+pub mod arguments;
 pub mod challenges;
 pub mod error;
 pub mod evaluation;
-pub mod figures;
 pub mod learning;
 mod memory;
 pub mod metrics_file;
 pub mod predictions;
 pub mod registry;
-pub mod report;
 pub mod sampling;
 pub mod scores;
 
@@ -50,12 +48,11 @@ pub use learning::{
 };
 pub use memory::check_memory;
 pub use predictions::*;
-pub use report::{ReportConfig, ReportFiles, report, training_picture};
 pub use sampling::{MapFormat, SampleConfig, SampledFiles, sample};
 pub use scores::{CaseMaps, CaseScores, GedDistance, Reliability, ScoreConfig, score, score_maps};
 
-/// Each of some things once, in their order.
-fn unique<T: PartialEq>(things: impl Iterator<Item = T>) -> Vec<T> {
+/// Returns each of some things once, in their order.
+pub fn unique<T: PartialEq>(things: impl Iterator<Item = T>) -> Vec<T> {
     let mut found = vec![];
     for thing in things {
         if !found.contains(&thing) {

@@ -22,5 +22,7 @@ mod _ssn {
     use super::score::score;
 
     #[pymodule_export]
+    const CLASS_COLORS: [[u8; 3]; 7] = ssn_core::labels::CLASS_COLORS;
+    #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 }

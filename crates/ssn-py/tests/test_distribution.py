@@ -225,6 +225,14 @@ def test_importing_does_not_import_numpy_or_torch():
     assert printed.stdout == "[] True\n"
 
 
+def test_every_class_has_the_color_of_figures_and_background_has_none():
+    from ssn import _show, _ssn
+
+    colors = _show._colored(np.arange(9, dtype=np.uint8)[None])[0]
+    assert [bytes(color) for color in colors[1:8]] == _ssn.CLASS_COLORS
+    assert (colors[8] == colors[1]).all() and tuple(colors[0]) == _show.BACKGROUND
+
+
 def test_a_notebook_shows_samples(make):
     html = make(2, (16, 16))._repr_html_()
     assert html.count("<img") == 7 and "prediction" in html and "sample 4" in html

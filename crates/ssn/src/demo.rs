@@ -7,12 +7,13 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use ssn_core::Steering;
 use ssn_data::{Case, DataConfig, SyntheticConfig};
-use ssn_eval::figures::{Block, Picture, Strip, Tile, png_from_svg, strips_figure};
 use ssn_eval::registry::{DSC, DSC_NOD, GED2, HM_IOU, RATER_DIVERSITY, SAMPLE_DIVERSITY, definition};
 use ssn_eval::{
     DemoConfig, DistributionFile, Draw, EvaluateConfig, Evaluated, Evaluation, PredictConfig, Predictions,
-    ReportConfig, TrainConfig, evaluate, report,
+    TrainConfig, evaluate,
 };
+use ssn_report::figures::{Block, Picture, Strip, Tile, png_from_svg, strips_figure};
+use ssn_report::{ReportConfig, report};
 
 use crate::control::Control;
 use crate::error::{Error, ErrorKind, Result};

@@ -42,11 +42,11 @@ pub use ssn_data::DeviceChoice;
 pub use ssn_eval as eval;
 pub use ssn_eval::{
     BadCases, CheckpointChoice, DemoConfig, EvaluateConfig, ExperimentConfig, ExportConfig, ExportFormat,
-    ImportConfig, LossKind, PredictConfig, ReportConfig, SampleConfig, ToyProblem, TrainConfig, evaluate,
-    report, sample,
+    ImportConfig, LossKind, PredictConfig, SampleConfig, ToyProblem, TrainConfig, evaluate, sample,
 };
 pub use ssn_io as io;
 pub use ssn_nn as nn;
+pub use ssn_report::{ReportConfig, report};
 pub use ssn_train as training;
 pub use toy::{ToySolution, solve_toy};
 pub use train::{TrainedRun, check_config, train, train_parallel};

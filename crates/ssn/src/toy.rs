@@ -8,9 +8,9 @@ use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 use serde::Serialize;
 use ssn_core::Phase;
-use ssn_eval::figures::{Panel, png_from_svg, toy_figure};
 use ssn_eval::{LossKind, ToyProblem, check_free_or, claim};
 use ssn_io::write_atomically;
+use ssn_report::figures::{Panel, png_from_svg, toy_figure};
 use ssn_train::TrainError;
 use ssn_train::toy::{
     DIAGONAL_OPTIMUM, LOW_RANK_OPTIMUM, PAPER_STEPS, ToyModel, ToyResult, label_maps, train,

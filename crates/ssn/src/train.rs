@@ -12,11 +12,12 @@ use ssn_core::Phase;
 use ssn_data::config::template::{batch_sections, data_sections, suggest_normalization};
 use ssn_data::text::{counted, grouped, quoted, spoken, visible};
 use ssn_data::{Dataset, FindingKind, LoaderConfig, Severity, Split, check};
-use ssn_eval::{BadCases, TrainConfig, training_picture};
+use ssn_eval::{BadCases, TrainConfig};
 use ssn_io::{Limits, read_bytes, write_atomically};
 use ssn_nn::backbones::BackboneConfig;
 use ssn_nn::communicator::{Communicator, is_root};
 use ssn_nn::{HeadConfig, ModelConfig};
+use ssn_report::training_picture;
 use ssn_train::TrainError;
 use ssn_train::checkpoint::BestValidation;
 use ssn_train::run::{

@@ -15,12 +15,13 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ssn-io", &[]),
     ("ssn-data", &["ssn-io", "ssn-core"]),
     ("ssn-eval", &["ssn-io", "ssn-core", "ssn-data"]),
+    ("ssn-report", &["ssn-io", "ssn-core", "ssn-data", "ssn-eval"]),
     ("ssn-view", &["ssn-io", "ssn-core", "ssn-eval"]),
     ("ssn-cuda", &[]),
     ("ssn-nn", &["ssn-io", "ssn-core", "ssn-data", "ssn-cuda"]),
     ("ssn-train", &["ssn-io", "ssn-core", "ssn-data", "ssn-eval", "ssn-cuda", "ssn-nn"]),
-    ("ssn-cli", &["ssn-io", "ssn-core", "ssn-data", "ssn-eval", "ssn-view"]),
-    ("ssn", &["ssn-io", "ssn-core", "ssn-data", "ssn-eval", "ssn-cuda", "ssn-nn", "ssn-train"]),
+    ("ssn-cli", &["ssn-io", "ssn-core", "ssn-data", "ssn-eval", "ssn-report", "ssn-view"]),
+    ("ssn", &["ssn-io", "ssn-core", "ssn-data", "ssn-eval", "ssn-report", "ssn-cuda", "ssn-nn", "ssn-train"]),
     (
         "ssn-engine",
         &["ssn", "ssn-io", "ssn-core", "ssn-data", "ssn-eval", "ssn-cuda", "ssn-nn", "ssn-train", "ssn-cli"],
@@ -111,7 +112,6 @@ const MODULES: &[(&str, &[&str])] = &[
             "error",
             "memory",
             "arguments",
-            "figures",
             "metrics_file",
             "predictions",
             "challenges",
@@ -120,7 +120,30 @@ const MODULES: &[(&str, &[&str])] = &[
             "evaluation",
             "learning",
             "sampling",
-            "report",
+        ],
+    ),
+    (
+        "ssn-report",
+        &[
+            "figures",
+            "case_rows",
+            "curves",
+            "material",
+            "output",
+            "view",
+            "gallery",
+            "pictures",
+            "distances",
+            "ged_samples",
+            "reliability",
+            "sample_dice",
+            "training",
+            "volumes",
+            "scores",
+            "headline",
+            "steering",
+            "cases",
+            "compare",
         ],
     ),
     ("ssn-py", &["convert", "work", "image", "distribution", "score"]),
@@ -246,8 +269,18 @@ fn modules_import_only_downwards() {
 }
 
 /// The crates that read the files of users.
-const READERS: &[&str] =
-    &["ssn-io", "ssn-data", "ssn-eval", "ssn-view", "ssn-cli", "ssn-nn", "ssn-train", "ssn", "ssn-engine"];
+const READERS: &[&str] = &[
+    "ssn-io",
+    "ssn-data",
+    "ssn-eval",
+    "ssn-report",
+    "ssn-view",
+    "ssn-cli",
+    "ssn-nn",
+    "ssn-train",
+    "ssn",
+    "ssn-engine",
+];
 /// Their files that open what is the system's or their own.
 const OPENERS: &[&str] =
     &["atomic.rs", "open.rs", "memory.rs", "hdf5.rs", "engine.rs", "info.rs", "device.rs", "signals.rs"];

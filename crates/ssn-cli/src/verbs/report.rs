@@ -1,6 +1,6 @@
 //! `ssn report`: what predictions and runs have to show, in one file.
 
-use ssn_eval::{ReportConfig, report};
+use ssn_report::{ReportConfig, report};
 
 use crate::args::Global;
 use crate::exit::{Failure, json, print};

@@ -4,10 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use ssn::{ReportConfig, report};
 use ssn_core::progress::silent;
-use ssn_eval::{
-    DistributionFile, EvaluateConfig, Kind, Predictions, ReportConfig, SampleConfig, evaluate, report,
-};
+use ssn_eval::{DistributionFile, EvaluateConfig, Kind, Predictions, SampleConfig, evaluate};
 use ssn_io::Limits;
 use ssn_testing::process::{Ended, run_to_end};
 

@@ -49,32 +49,38 @@ impl Part {
 }
 
 /// A prediction, and the index in the dataset of the case that it is of.
-pub(crate) struct Job {
-    pub(crate) found: Found,
-    pub(crate) index: usize,
+pub struct Job {
+    /// The prediction.
+    pub found: Found,
+    /// The case of the dataset.
+    pub index: usize,
 }
 
 /// What is to be scored.
-pub(crate) struct Plan {
-    pub(crate) dataset: Dataset,
-    pub(crate) part: &'static str,
+pub struct Plan {
+    /// The dataset.
+    pub dataset: Dataset,
+    /// The name of its part.
+    pub part: &'static str,
     /// In natural order of the ids.
-    pub(crate) jobs: Vec<Job>,
+    pub jobs: Vec<Job>,
     /// Cases of the part without a prediction.
-    pub(crate) missing: Vec<String>,
+    pub missing: Vec<String>,
     /// Predictions of cases of other parts.
-    pub(crate) others: usize,
+    pub others: usize,
     /// Predictions of cases that the model trained on, which are left out.
-    pub(crate) trained_on: usize,
-    pub(crate) kind: Kind,
-    pub(crate) classes: Vec<String>,
+    pub trained_on: usize,
+    /// How the model describes its uncertainty.
+    pub kind: Kind,
+    /// The names of the labels, the background first.
+    pub classes: Vec<String>,
 }
 
 impl Plan {
     /// Opens the dataset, the one that is named or that of the predictions, and finds the case of every prediction.
     ///
     /// Cases with raters that the model trained on are left out, unless `with_trained`.
-    pub(crate) fn new(
+    pub fn new(
         predictions: &Predictions,
         data: Option<&Path>,
         part: Part,

@@ -21,8 +21,7 @@ use ssn_io::{Limits, read_bytes};
 
 pub use import::{OtherTool, import};
 use matching::load_raters;
-pub(crate) use matching::{Job, Plan};
-pub use matching::{Part, check_classes, load_with_image, open, open_of, places};
+pub use matching::{Job, Part, Plan, check_classes, load_with_image, open, open_of, places};
 pub use summary::{Evaluation, Figure, Scored, Settings, cases_csv, raters_csv};
 use swapped::swapped_classes;
 
@@ -420,8 +419,8 @@ impl Work {
     }
 }
 
-/// Something of each of some cases, several at once where memory allows it, or the first failure.
-pub(crate) fn each_case<C: Sync, T: Send>(
+/// Does something with each of some cases, several at once where memory allows it; returns the first failure.
+pub fn each_case<C: Sync, T: Send>(
     cases: &[C],
     id: impl Fn(&C) -> &str,
     progress: parallel::Progress<'_>,

@@ -445,7 +445,8 @@ pub fn is_config(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
 }
 
-pub(crate) fn create_folder(path: &Path) -> Result<()> {
+/// Makes a folder and those above it.
+pub fn create_folder(path: &Path) -> Result<()> {
     fs::create_dir_all(path).map_err(|error| EvalError::system("create the folder", path, error))
 }
 
@@ -466,7 +467,7 @@ pub fn claim(folder: &Path, names: &[String]) -> Result<()> {
 }
 
 /// Removes those of a folder's files that are listed as ours and that `is_left` chooses by their names.
-pub(crate) fn remove_own_files(folder: &Path, is_left: impl Fn(&str) -> bool) -> Result<()> {
+pub fn remove_own_files(folder: &Path, is_left: impl Fn(&str) -> bool) -> Result<()> {
     for name in ssn_io::own_files(folder)?.into_iter().filter(|name| is_left(name)) {
         let path = folder.join(name);
         match fs::remove_file(&path) {
@@ -479,7 +480,8 @@ pub(crate) fn remove_own_files(folder: &Path, is_left: impl Fn(&str) -> bool) ->
     Ok(())
 }
 
-pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
+/// Writes a text file completely or not at all.
+pub fn write_text(path: &Path, text: &str) -> Result<()> {
     Ok(write_atomically(path, |out| out.write_all(text.as_bytes()))?)
 }
 

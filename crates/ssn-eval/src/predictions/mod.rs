@@ -16,5 +16,6 @@ pub use folder::{
     ABOUT_FILE, About, DISTRIBUTION_ENDING, Found, IMAGE_ENDINGS, ImagePaths, Output, Predictions,
     check_free, check_free_or, claim, file_stem, find, is_config, unknown_name,
 };
-pub(crate) use folder::{create_folder, name_of, named, remove_own_files, write_text};
+pub use folder::{create_folder, remove_own_files, write_text};
+pub(crate) use folder::{name_of, named};
 pub use ssn_core::Region;

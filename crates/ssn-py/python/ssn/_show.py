@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ssn import _program
+from ssn import _program, _ssn
 from ssn._distribution import ENDING
 
 if TYPE_CHECKING:
     from ssn._distribution import Distribution
 
-# The colors of classes, as in the viewer; the background is dark.
-COLORS = np.array(
-    [[24, 24, 27], [230, 159, 0], [86, 180, 233], [0, 158, 115], [240, 228, 66], [213, 94, 0], [204, 121, 167], [0, 114, 178]],
-    np.uint8,
-)
+BACKGROUND = (24, 24, 27)
+# The colors of classes 1, 2, …, as in figures and the viewer.
+CLASSES = np.array([list(color) for color in _ssn.CLASS_COLORS], np.uint8)
 SAMPLES = 5
 WIDTH = 132
 
@@ -47,7 +45,7 @@ def html(distribution: Distribution) -> str:
         for caption, pixels in pictures
     )
     legend = " ".join(
-        f'<span style="color:rgb{tuple(map(int, COLORS[index % len(COLORS)]))}">■</span> {escape(name)}'
+        f'<span style="color:rgb{tuple(map(int, CLASSES[(index - 1) % len(CLASSES)]))}">■</span> {escape(name)}'
         for index, name in enumerate(distribution.classes)
         if index > 0
     )
@@ -90,7 +88,9 @@ def _in_notebook() -> bool:
 
 
 def _colored(labels: np.ndarray) -> np.ndarray:
-    return COLORS[labels % len(COLORS)]
+    colors = CLASSES[(labels.astype(int) - 1) % len(CLASSES)]
+    colors[labels == 0] = BACKGROUND
+    return colors
 
 
 def _gray(values: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 VERSION: str
+CLASS_COLORS: list[bytes]
 
 Settings = tuple[int, int, float, list[float], list[float], bool]
 

@@ -246,10 +246,13 @@ impl ConfigSources {
             keys.push(key.to_owned());
         }
         let hint = match &keys[..] {
-            [key] => section_of(key).map(|section| format!("; did you mean `{section}.{key}`?")),
+            [key] => Some(sections_of(key)).filter(|names| !names.is_empty()),
             _ => None,
         };
-        let message = hint.map_or_else(|| with_hint(message), |hint| format!("{message}{hint}"));
+        let message = hint.map_or_else(
+            || with_hint(message),
+            |names| format!("{message}; did you mean {}?", names.join(" or ")),
+        );
         format!("{}{}: {message}", self.place(&keys), keys.join("."))
     }
 
@@ -287,15 +290,15 @@ impl ConfigSources {
     }
 }
 
-/// Returns a section that has a key.
-fn section_of(key: &str) -> Option<String> {
+/// Returns the whole names of a key in the sections that have it.
+fn sections_of(key: &str) -> Vec<String> {
     let schema = schema_for!(RunConfig).to_value();
     let resolved = |section: &serde_json::Value| {
         let path = section["$ref"].as_str().and_then(|path| path.strip_prefix('#'));
         path.and_then(|path| schema.pointer(path)).unwrap_or(section)["properties"][key].is_object()
     };
-    let mut sections = schema["properties"].as_object()?.iter();
-    sections.find(|(_, section)| resolved(section)).map(|(name, _)| name.clone())
+    let sections = schema["properties"].as_object().into_iter().flatten();
+    sections.filter(|(_, section)| resolved(section)).map(|(name, _)| format!("`{name}.{key}`")).collect()
 }
 
 /// The parts of a dotted key.

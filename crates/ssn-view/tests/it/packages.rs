@@ -2,6 +2,7 @@
 
 use half::f16;
 use serde_json::json;
+use ssn_core::labels::CLASS_COLORS;
 use ssn_eval::{DistributionFile, Kind, StoredPrecision};
 use ssn_view::{Packing, Picture, ViewCase, ViewError, package};
 
@@ -217,4 +218,16 @@ fn parts_of_other_cases_are_refused() {
     case.picture.as_mut().unwrap().values.pop();
     let error = package(&case, &Packing::default()).unwrap_err().to_string();
     assert!(error.contains("383 values, but 2 channels of 192 voxels"), "{error}");
+}
+
+/// The page, reports and Python show a class in one color.
+#[test]
+fn the_page_has_the_colors_of_figures() {
+    let source = include_str!("../../page/src/color.ts");
+    let list =
+        source.split("const CLASSES: readonly Color[] = [").nth(1).unwrap().split("];").next().unwrap();
+    let color = |text: &str| text.split(", ").map(|part| part.trim().to_owned()).collect::<Vec<_>>();
+    let found: Vec<_> = list.split('[').skip(1).map(|text| color(text.split(']').next().unwrap())).collect();
+    let expected = CLASS_COLORS.map(|color| color.map(|part| format!("0x{part:02x}")).to_vec());
+    assert_eq!(found, expected);
 }

@@ -6,22 +6,22 @@ use std::path::Path;
 use ssn_data::text::{CsvRow, csv_rows};
 use ssn_io::{Limits, Problem, read_bytes};
 
-use super::ged_samples::ged_samples;
-use super::material::Survey;
-use super::output::{Drawn, Report};
-use super::reliability::reliability;
-use crate::error::{EvalError, Result};
-use crate::evaluation::{Evaluation, Figure, default_folder};
 use crate::figures::html::{Cell, Row, Table};
-use crate::predictions::Predictions;
-use crate::registry::Unit;
-use crate::registry::{GED2, SCORES, ScoreKey};
-use crate::unique;
+use crate::ged_samples::ged_samples;
+use crate::material::Survey;
+use crate::output::{Drawn, Report};
+use crate::reliability::reliability;
+use ssn_eval::error::{EvalError, Result};
+use ssn_eval::evaluation::{Evaluation, Figure, default_folder};
+use ssn_eval::predictions::Predictions;
+use ssn_eval::registry::Unit;
+use ssn_eval::registry::{GED2, SCORES, ScoreKey};
+use ssn_eval::unique;
 
 /// An evaluation as it lies in its folder.
 #[derive(Debug, Clone)]
-pub(super) struct Scores {
-    pub(super) evaluation: Evaluation,
+pub(crate) struct Scores {
+    pub(crate) evaluation: Evaluation,
     /// The columns of `cases.csv`.
     keys: Vec<String>,
     /// The cells of `cases.csv`, as many as there are columns.
@@ -30,7 +30,7 @@ pub(super) struct Scores {
 
 impl Scores {
     /// The evaluation of a folder of predictions; nothing where there is none.
-    pub(super) fn read(predictions: &Predictions) -> Result<Option<Self>> {
+    pub(crate) fn read(predictions: &Predictions) -> Result<Option<Self>> {
         let folder = default_folder(predictions.root());
         let summary = folder.join("summary.json");
         let Some(bytes) = read_if_there(&summary)? else { return Ok(None) };
@@ -57,13 +57,13 @@ impl Scores {
     }
 
     /// Returns a score of a case by its key, of all samples and of the last mask.
-    pub(super) fn of_case(&self, id: &str, key: &str) -> Option<f64> {
+    pub(crate) fn of_case(&self, id: &str, key: &str) -> Option<f64> {
         let is_it = |name: &String| ScoreKey::parse(name).is_some_and(|name| name.score.key == key);
         self.cell(id, self.keys.iter().rposition(is_it)?)
     }
 
     /// Returns a number about a case by the head of its column.
-    pub(super) fn about_case(&self, id: &str, head: &str) -> Option<f64> {
+    pub(crate) fn about_case(&self, id: &str, head: &str) -> Option<f64> {
         self.cell(id, self.keys.iter().position(|key| key == head)?)
     }
 
@@ -73,23 +73,23 @@ impl Scores {
     }
 
     /// The ids of the cases.
-    pub(super) fn ids(&self) -> Vec<&str> {
+    pub(crate) fn ids(&self) -> Vec<&str> {
         let column = self.keys.iter().position(|key| key == "id");
         column.map_or(vec![], |column| self.rows.iter().map(|row| row[column].as_str()).collect())
     }
 
     /// How many samples the GED² of all of them is of.
-    pub(super) fn samples(&self) -> Option<usize> {
+    pub(crate) fn samples(&self) -> Option<usize> {
         ScoreKey::parse(&self.evaluation.last(GED2)?.key)?.samples
     }
 
     /// The masks that have scores of their own: classes, and unions of classes.
-    pub(super) fn masks(&self) -> Vec<&str> {
+    pub(crate) fn masks(&self) -> Vec<&str> {
         unique(self.evaluation.figures.iter().filter_map(|figure| figure.group.as_deref()))
     }
 
     /// A row per class and union of classes; nothing where there is only one.
-    pub(super) fn mask_table(&self) -> Option<Table> {
+    pub(crate) fn mask_table(&self) -> Option<Table> {
         let masks = self.masks();
         let figure = |mask: &str, key: &str| self.evaluation.of_mask(key, mask);
         let first = masks.first().filter(|_| masks.len() > 1)?;
@@ -107,7 +107,7 @@ impl Scores {
     }
 
     /// Means with standard errors: a row per figure.
-    pub(super) fn summary_table(&self) -> Table {
+    pub(crate) fn summary_table(&self) -> Table {
         let count = |n: usize| Cell::name(&n.to_string());
         let rows = grouped(self.evaluation.figures.iter(), |figure| {
             let shown = |value| Cell::number(value, |x| figure.unit.shown(x));
@@ -122,7 +122,7 @@ impl Scores {
 
     /// The scores of each case, sorted by a click: at first in the order of all figures. Names of cases lead to `linked` parts of the
     /// page, and each has a button that copies the line `view` gives.
-    pub(super) fn case_table(
+    pub(crate) fn case_table(
         &self,
         surveys: &[Survey],
         linked: impl Fn(&str) -> Option<String>,
@@ -167,7 +167,7 @@ impl Scores {
 }
 
 /// Shows the figures of evaluations, each with the name of its predictions; nothing for those that were not scored.
-pub(super) fn show_figures(report: &mut Report, evaluations: &[(&str, Option<&Evaluation>)]) {
+pub(crate) fn show_figures(report: &mut Report, evaluations: &[(&str, Option<&Evaluation>)]) {
     let scored: Vec<(&str, &Evaluation)> =
         evaluations.iter().filter_map(|(name, evaluation)| Some((*name, (*evaluation)?))).collect();
     let calibrated: Vec<Drawn> = scored
@@ -182,7 +182,7 @@ pub(super) fn show_figures(report: &mut Report, evaluations: &[(&str, Option<&Ev
 }
 
 /// A mean with its standard error; empty like any number that is not there without a figure.
-pub(super) fn with_error(figure: Option<&Figure>, unit: Unit) -> Cell {
+pub(crate) fn with_error(figure: Option<&Figure>, unit: Unit) -> Cell {
     let shown = |value: Option<f64>| Cell::number(value, |x| unit.shown(x));
     let mut cell = shown(figure.and_then(|figure| figure.mean));
     if let Some(error) = figure.and_then(|figure| figure.standard_error) {
@@ -198,7 +198,7 @@ fn whole_title(figure: &Figure) -> String {
 }
 
 /// A row per figure, with a heading where the mask changes.
-pub(super) fn grouped<'a>(
+pub(crate) fn grouped<'a>(
     figures: impl Iterator<Item = &'a Figure>,
     cells: impl Fn(&'a Figure) -> Vec<Cell>,
 ) -> Vec<Row> {

@@ -8,43 +8,43 @@ use ssn_core::{BitPlanes, CoreError, LabelMap, OnProgress, Phase, Steering};
 use ssn_data::{Case, Dataset, LabelPolicy};
 use ssn_io::Limits;
 
-use crate::error::{EvalError, Result};
-use crate::evaluation::{Job, Part, Plan, each_case, load_with_image};
-use crate::predictions::{DistributionFile, Draw, Found, Kind, Predictions};
-use crate::scores::{ScoreConfig, mean, memory, of_different};
+use ssn_eval::error::{EvalError, Result};
+use ssn_eval::evaluation::{Job, Part, Plan, each_case, load_with_image};
+use ssn_eval::predictions::{DistributionFile, Draw, Found, Kind, Predictions};
+use ssn_eval::scores::{ScoreConfig, mean, memory, of_different};
 
 /// The folder, and the dataset if it can be opened.
-pub(super) struct Material {
+pub(crate) struct Material {
     /// A name that no other folder of the report has.
-    pub(super) name: String,
-    pub(super) predictions: Predictions,
+    pub(crate) name: String,
+    pub(crate) predictions: Predictions,
     /// Its cases, in natural order; at least one.
-    pub(super) found: Vec<Found>,
+    pub(crate) found: Vec<Found>,
     /// The dataset, and the place in it of each case.
     dataset: Option<(Dataset, Vec<usize>)>,
-    pub(super) note: Option<String>,
+    pub(crate) note: Option<String>,
     /// The most samples of a case that are drawn.
     samples: usize,
-    pub(super) seed: u64,
+    pub(crate) seed: u64,
 }
 
 /// One case with its samples; all maps are of the whole image, `[d, h, w]`.
-pub(super) struct Subject {
-    pub(super) file: DistributionFile,
+pub(crate) struct Subject {
+    pub(crate) file: DistributionFile,
     /// One channel of the image, or the mean of three, as of colors.
-    pub(super) image: Option<Vec<f32>>,
+    pub(crate) image: Option<Vec<f32>>,
     /// What raters marked; none where that is not known.
-    pub(super) raters: Vec<LabelMap>,
+    pub(crate) raters: Vec<LabelMap>,
     /// What each of them is called.
-    pub(super) rater_names: Vec<String>,
-    pub(super) prediction: LabelMap,
+    pub(crate) rater_names: Vec<String>,
+    pub(crate) prediction: LabelMap,
     /// The first samples, at least one.
-    pub(super) samples: Vec<LabelMap>,
+    pub(crate) samples: Vec<LabelMap>,
 }
 
 impl Material {
     /// Opens a folder and looks for its dataset.
-    pub(super) fn open(
+    pub(crate) fn open(
         name: String,
         predictions: Predictions,
         data: Option<&Path>,
@@ -71,7 +71,7 @@ impl Material {
     }
 
     /// Reads a case, with its image where pictures are made of it, and draws its samples.
-    pub(super) fn read(&self, index: usize, with_image: bool) -> Result<Subject> {
+    pub(crate) fn read(&self, index: usize, with_image: bool) -> Result<Subject> {
         let found = &self.found[index];
         let file = DistributionFile::read(&found.path, &Limits::default())?;
         let (image, raters, rater_names) = match &self.dataset {
@@ -90,7 +90,7 @@ impl Material {
     }
 
     /// Draws samples of a case under a steering, as maps of the whole image.
-    pub(super) fn draw(
+    pub(crate) fn draw(
         &self,
         file: &DistributionFile,
         steering: &Steering,
@@ -101,7 +101,7 @@ impl Material {
     }
 
     /// How many samples of a case are drawn: a network that draws samples itself left only so many.
-    pub(super) fn count(&self, found: &Found) -> usize {
+    pub(crate) fn count(&self, found: &Found) -> usize {
         match found.header.description.kind {
             Kind::Sampled => self.samples.min(found.header.samples),
             Kind::Stochastic | Kind::Deterministic => self.samples,
@@ -109,16 +109,16 @@ impl Material {
     }
 
     /// The most samples that are drawn of any case.
-    pub(super) fn sample_count(&self) -> usize {
+    pub(crate) fn sample_count(&self) -> usize {
         self.found.iter().map(|found| self.count(found)).max().unwrap_or(0)
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> Kind {
         self.found[0].header.description.kind
     }
 
     /// What the network is, in words.
-    pub(super) fn network(&self) -> String {
+    pub(crate) fn network(&self) -> String {
         match (self.kind(), self.found[0].header.rank) {
             (Kind::Stochastic, 0) => "stochastic, independent voxels".to_owned(),
             (Kind::Stochastic, rank) => format!("stochastic, rank {rank}"),
@@ -128,7 +128,7 @@ impl Material {
     }
 
     /// The names of the labels, the background first.
-    pub(super) fn classes(&self) -> &[String] {
+    pub(crate) fn classes(&self) -> &[String] {
         &self.found[0].header.description.classes
     }
 }
@@ -148,16 +148,16 @@ fn shown_channel(case: &Case, color: bool) -> Option<Vec<f32>> {
 }
 
 /// A case as planes of bits, and the distances between its maps.
-pub(super) struct Measured {
-    pub(super) raters: Vec<BitPlanes>,
-    pub(super) samples: Vec<BitPlanes>,
-    pub(super) prediction: BitPlanes,
+pub(crate) struct Measured {
+    pub(crate) raters: Vec<BitPlanes>,
+    pub(crate) samples: Vec<BitPlanes>,
+    pub(crate) prediction: BitPlanes,
     /// Between samples and raters; without raters, the first sample stands in for them.
-    pub(super) distances: PairwiseDistances,
+    pub(crate) distances: PairwiseDistances,
 }
 
 impl Measured {
-    pub(super) fn of(subject: &Subject) -> Result<Self, CoreError> {
+    pub(crate) fn of(subject: &Subject) -> Result<Self, CoreError> {
         let raters: Vec<BitPlanes> = subject.raters.iter().map(BitPlanes::new).collect();
         let samples: Vec<BitPlanes> = subject.samples.iter().map(BitPlanes::new).collect();
         let others = if raters.is_empty() { &samples[..1] } else { &raters };
@@ -171,23 +171,23 @@ const RATERS: usize = 8;
 
 /// What is measured of one case.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Survey {
-    pub(super) id: String,
+pub(crate) struct Survey {
+    pub(crate) id: String,
     /// The Dice of the mean prediction, the mean over raters; all foreground classes are one mask.
-    pub(super) prediction: Option<f64>,
+    pub(crate) prediction: Option<f64>,
     /// The same of each sample that has one.
-    pub(super) samples: Vec<f64>,
-    pub(super) ged: Option<f64>,
+    pub(crate) samples: Vec<f64>,
+    pub(crate) ged: Option<f64>,
     /// The mean distance of two samples.
-    pub(super) sample_diversity: f64,
+    pub(crate) sample_diversity: f64,
     /// The mean distance of two raters; nothing where there is only one, who cannot disagree.
-    pub(super) rater_diversity: Option<f64>,
+    pub(crate) rater_diversity: Option<f64>,
     /// The mean distance of two different samples; nothing where there is only one.
-    pub(super) sample_distance: Option<f64>,
+    pub(crate) sample_distance: Option<f64>,
     /// The mean distance of two different raters; nothing where there is only one.
-    pub(super) rater_distance: Option<f64>,
+    pub(crate) rater_distance: Option<f64>,
     /// Its place among all cases of the report, which tables and figures share: the best is the first.
-    pub(super) rank: usize,
+    pub(crate) rank: usize,
 }
 
 impl Survey {
@@ -218,7 +218,7 @@ impl Survey {
     }
 
     /// The share of samples whose Dice is above that of the prediction; nothing where there is none of either.
-    pub(super) fn above(&self) -> Option<f64> {
+    pub(crate) fn above(&self) -> Option<f64> {
         let prediction = self.prediction.filter(|_| !self.samples.is_empty())?;
         let better = self.samples.iter().filter(|dice| **dice > prediction).count();
         Some(better as f64 / self.samples.len() as f64)
@@ -226,7 +226,7 @@ impl Survey {
 }
 
 /// Measures all cases, several at once where memory allows it.
-pub(super) fn survey(material: &Material, progress: OnProgress<'_>) -> Result<Vec<Survey>> {
+pub(crate) fn survey(material: &Material, progress: OnProgress<'_>) -> Result<Vec<Survey>> {
     let phase = Phase::new(progress, "reading", material.found.len(), "cases");
     let cases: Vec<(usize, &Found)> = material.found.iter().enumerate().collect();
     each_case(

@@ -7,7 +7,7 @@ use super::plot::{
     ABOVE, COLUMN, HEIGHT, LEFT, LegendEntry, MARGIN, PlotArea, Scale, TEXT, tick_label, with_head,
 };
 use super::svg::{Anchor, FAINT, distinct, shown};
-use crate::unique;
+use ssn_eval::unique;
 
 /// What an ablation is of.
 #[derive(Debug, Clone, Copy)]

@@ -8,11 +8,11 @@ use serde::Serialize;
 use ssn_core::{OnProgress, Progress};
 use ssn_io::write_atomically;
 
-use crate::error::{EvalError, Result};
-pub(super) use crate::figures::html::Drawn;
+pub(crate) use crate::figures::html::Drawn;
 use crate::figures::html::Page;
 use crate::figures::png_from_svg;
-use crate::predictions::{check_free, claim, create_folder, file_stem, remove_own_files, write_text};
+use ssn_eval::error::{EvalError, Result};
+use ssn_eval::predictions::{check_free, claim, create_folder, file_stem, remove_own_files, write_text};
 
 const PAGE: &str = "report.html";
 const FIGURES: &str = "figures";
@@ -21,9 +21,9 @@ const PNG_SCALE: f32 = 2.0;
 const UNITS: [(&str, u64); 2] = [("MiB", 1 << 20), ("KiB", 1 << 10)];
 
 /// A report under construction.
-pub(super) struct Report {
+pub(crate) struct Report {
     folder: PathBuf,
-    pub(super) page: Page,
+    pub(crate) page: Page,
     /// Names without ending, and drawings.
     figures: Vec<(String, String)>,
 }
@@ -43,7 +43,7 @@ pub struct ReportFiles {
 
 impl Report {
     /// Starts a report that may be written to a folder.
-    pub(super) fn new(folder: PathBuf, title: &str, overwrite: bool) -> Result<Self> {
+    pub(crate) fn new(folder: PathBuf, title: &str, overwrite: bool) -> Result<Self> {
         if folder.join(PAGE).exists() {
             claim(&folder, &[PAGE.to_owned()])?;
         }
@@ -51,7 +51,7 @@ impl Report {
         Ok(Self { folder, page: Page::new(title), figures: vec![] })
     }
 
-    pub(super) fn show(&mut self, mut drawn: Vec<Drawn>) {
+    pub(crate) fn show(&mut self, mut drawn: Vec<Drawn>) {
         if drawn.is_empty() {
             return;
         }
@@ -61,7 +61,7 @@ impl Report {
     }
 
     /// Writes everything. The page comes last, and figures of an earlier report go after it: there is always a whole page.
-    pub(super) fn write(self, progress: OnProgress<'_>) -> Result<ReportFiles> {
+    pub(crate) fn write(self, progress: OnProgress<'_>) -> Result<ReportFiles> {
         let figures = self.folder.join(FIGURES);
         let endings = ["svg", "png"];
         let of_figure =

@@ -6,24 +6,24 @@ use std::path::Path;
 use ssn_core::{OnProgress, Phase};
 use ssn_data::text::quoted;
 
-use super::distances::distances;
-use super::gallery::{self, GALLERY};
-use super::material::{Material, Measured, Survey};
-use super::output::{Drawn, Report};
-use super::pictures::{self, COLUMNS};
-use super::scores::Scores;
-use super::steering::{Steered, impossible};
-use super::volumes::volumes;
-use crate::error::Result;
-use crate::predictions::file_stem;
-use crate::registry::{GED2, SAMPLE_DIVERSITY};
+use crate::distances::distances;
+use crate::gallery::{self, GALLERY};
+use crate::material::{Material, Measured, Survey};
+use crate::output::{Drawn, Report};
+use crate::pictures::{self, COLUMNS};
+use crate::scores::Scores;
+use crate::steering::{Steered, impossible};
+use crate::volumes::volumes;
+use ssn_eval::error::Result;
+use ssn_eval::predictions::file_stem;
+use ssn_eval::registry::{GED2, SAMPLE_DIVERSITY};
 
 /// Cases whose samples are steered: the first of those chosen.
 const STEERED: usize = 3;
 
 /// Gives every case its place among all: by the GED² of its evaluation, or of the samples of this report where not all cases were
 /// evaluated, or without raters by how much samples differ. The best is the first.
-pub(super) fn rank(surveys: &mut [Survey], scores: Option<&Scores>) {
+pub(crate) fn rank(surveys: &mut [Survey], scores: Option<&Scores>) {
     let evaluated = |survey: &Survey| scores.and_then(|scores| scores.of_case(&survey.id, GED2));
     let all =
         |value: &dyn Fn(&Survey) -> Option<f64>| -> Option<Vec<f64>> { surveys.iter().map(value).collect() };
@@ -37,7 +37,7 @@ pub(super) fn rank(surveys: &mut [Survey], scores: Option<&Scores>) {
 }
 
 /// Gives cases the places that they have in another folder; those that it lacks come last.
-pub(super) fn rank_like(surveys: &mut [Survey], others: &[Survey]) {
+pub(crate) fn rank_like(surveys: &mut [Survey], others: &[Survey]) {
     let ranks: BTreeMap<&str, usize> = others.iter().map(|other| (other.id.as_str(), other.rank)).collect();
     for survey in surveys {
         survey.rank = ranks.get(survey.id.as_str()).copied().unwrap_or(usize::MAX);
@@ -45,14 +45,14 @@ pub(super) fn rank_like(surveys: &mut [Survey], others: &[Survey]) {
 }
 
 /// The case in the middle of all.
-pub(super) fn typical(surveys: &[Survey]) -> Option<usize> {
+pub(crate) fn typical(surveys: &[Survey]) -> Option<usize> {
     let mut order: Vec<usize> = (0..surveys.len()).collect();
     order.sort_by_key(|&index| surveys[index].rank);
     order.get(order.len().saturating_sub(1) / 2).copied()
 }
 
 /// What makes a case typical.
-pub(super) fn typical_words(surveys: &[Survey], id: &str) -> String {
+pub(crate) fn typical_words(surveys: &[Survey], id: &str) -> String {
     match (surveys.len(), surveys.iter().all(|survey| survey.ged.is_some())) {
         (1, _) => format!("The case {id}."),
         (_, true) => {
@@ -65,12 +65,12 @@ pub(super) fn typical_words(surveys: &[Survey], id: &str) -> String {
 }
 
 /// The id of the part of a page that is about a case.
-pub(super) fn anchor(id: &str) -> String {
+pub(crate) fn anchor(id: &str) -> String {
     format!("case-{}", file_stem(id))
 }
 
 /// `ssn view PREDICTIONS --case ID`, the line that opens a case in the viewer, with names as a shell takes them.
-pub(super) fn view_line(predictions: &Path, id: &str) -> String {
+pub(crate) fn view_line(predictions: &Path, id: &str) -> String {
     let path = predictions.to_string_lossy();
     // A name that begins with a dash would be taken for an option.
     let path = if path.starts_with('-') { format!("./{path}") } else { path.into_owned() };
@@ -80,7 +80,7 @@ pub(super) fn view_line(predictions: &Path, id: &str) -> String {
 }
 
 /// The pictures and measures of the chosen cases.
-pub(super) fn chosen(
+pub(crate) fn chosen(
     report: &mut Report,
     material: &Material,
     surveys: &[Survey],
@@ -181,17 +181,17 @@ fn facts(survey: &Survey, scores: Option<&Scores>) -> String {
 
 /// A case that gets pictures, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Chosen {
+pub(crate) struct Chosen {
     /// Its place among all.
-    pub(super) index: usize,
-    pub(super) why: &'static str,
+    pub(crate) index: usize,
+    pub(crate) why: &'static str,
 }
 
 /// The most ambiguous case, the worst, the best, and others evenly between the best and the worst.
 ///
 /// Worse is a larger GED², or, without raters, a larger diversity of samples; more ambiguous is a larger diversity of
 /// raters, or of samples.
-pub(super) fn choose(surveys: &[Survey], count: usize) -> Vec<Chosen> {
+pub(crate) fn choose(surveys: &[Survey], count: usize) -> Vec<Chosen> {
     let known = surveys.iter().all(|survey| survey.ged.is_some());
     let badness = |survey: &Survey| survey.ged.filter(|_| known).unwrap_or(survey.sample_diversity);
     let ambiguity = |survey: &Survey| survey.rater_diversity.unwrap_or(survey.sample_diversity);

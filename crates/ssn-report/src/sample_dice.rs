@@ -3,11 +3,11 @@
 
 use ssn_core::metrics::quantile;
 
-use super::material::{Material, Survey};
-use super::output::{Drawn, Report};
 use crate::figures::svg::{Anchor, CLASSES, Color, Drawing, FAINT, INK, PREDICTION, RULE, SAMPLE, marks};
-use crate::predictions::Kind;
-use crate::scores::mean;
+use crate::material::{Material, Survey};
+use crate::output::{Drawn, Report};
+use ssn_eval::predictions::Kind;
+use ssn_eval::scores::mean;
 
 /// Cases in the figure at most; more are taken evenly.
 const MOST_ROWS: usize = 80;
@@ -25,7 +25,7 @@ const PITCH: f64 = 20.0;
 const LETTERS: usize = 26;
 
 /// The Dice of the samples of all cases, of one folder or several.
-pub(super) fn sample_dice(report: &mut Report, materials: &[Material], surveys: &[Vec<Survey>]) {
+pub(crate) fn sample_dice(report: &mut Report, materials: &[Material], surveys: &[Vec<Survey>]) {
     let drawn = |(material, surveys): (&Material, &Vec<Survey>)| {
         let (title, name) = match materials {
             [_] => ("case by case", "sample-dice".to_owned()),

@@ -1,15 +1,15 @@
 //! The five scores at the top of a report.
 
-use super::material::{Material, Survey};
-use super::scores::Scores;
-use crate::evaluation::Figure;
 use crate::figures::html::{Cell, HeadlineCard, Row, Table};
-use crate::predictions::Kind;
-use crate::registry::Unit;
-use crate::registry::{
+use crate::material::{Material, Survey};
+use crate::scores::Scores;
+use ssn_eval::evaluation::Figure;
+use ssn_eval::predictions::Kind;
+use ssn_eval::registry::Unit;
+use ssn_eval::registry::{
     Better, DSC, ECE, FOREGROUND_ECE, GED2, HM_IOU, RATER_DIVERSITY, SAMPLE_DIVERSITY, definition,
 };
-use crate::scores::{ALL_CLASSES, mean, of_different};
+use ssn_eval::scores::{ALL_CLASSES, mean, of_different};
 
 /// The scores, with the names that they have here.
 const SCORES: [(&str, &str); 5] = [
@@ -39,11 +39,11 @@ struct HeadlineScore {
 
 /// The scores of a network, in the order of [`SCORES`].
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Headline([HeadlineScore; 5]);
+pub(crate) struct Headline([HeadlineScore; 5]);
 
 impl Headline {
     /// Those that `ssn evaluate` found; without it, those of the samples of this report, as far as these go.
-    pub(super) fn of(material: &Material, scores: Option<&Scores>, surveys: &[Survey]) -> Self {
+    pub(crate) fn of(material: &Material, scores: Option<&Scores>, surveys: &[Survey]) -> Self {
         let found = scores.map_or_else(
             || of_surveys(surveys, material.sample_count()),
             |scores| of_scores(scores, material.kind()),
@@ -60,13 +60,13 @@ impl Headline {
     }
 
     /// The same, none of which can be the best: scores of other samples than those of the rest.
-    pub(super) fn not_compared(mut self) -> Self {
+    pub(crate) fn not_compared(mut self) -> Self {
         self.0.iter_mut().for_each(|score| score.badness = None);
         self
     }
 
     /// A card for each score that was measured.
-    pub(super) fn cards(&self) -> Vec<HeadlineCard> {
+    pub(crate) fn cards(&self) -> Vec<HeadlineCard> {
         let card = |((key, name), score): (&(&str, &str), &HeadlineScore)| {
             score.value.map(|_| HeadlineCard {
                 name: (*name).to_owned(),
@@ -80,14 +80,14 @@ impl Headline {
 }
 
 /// How many samples the scores of each network are of, if that differs: GED² depends on it.
-pub(super) fn sample_counts(networks: &[(&str, usize)]) -> Option<String> {
+pub(crate) fn sample_counts(networks: &[(&str, usize)]) -> Option<String> {
     let differ = networks.iter().any(|(_, count)| *count != networks[0].1);
     let told: Vec<String> = networks.iter().map(|(name, count)| format!("{name} {count}")).collect();
     differ.then(|| format!("GED² depends on the number of samples: {}.", told.join(", ")))
 }
 
 /// A row per network, with the best of each score marked.
-pub(super) fn table(networks: &[(String, Headline)]) -> Table {
+pub(crate) fn table(networks: &[(String, Headline)]) -> Table {
     let mut columns = vec!["network".to_owned()];
     columns.extend(SCORES.iter().map(|(key, name)| format!("{name} {}", arrow(key).0)));
     let least = |place: usize| {

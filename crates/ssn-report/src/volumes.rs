@@ -3,9 +3,9 @@
 use ssn_core::BitPlanes;
 use ssn_core::metrics::ClassGroup;
 
-use super::material::Measured;
 use crate::figures::svg::{Anchor, Drawing, FAINT, INK, PREDICTION, RULE, SAMPLE, marks, range, shown};
-use crate::predictions::Description;
+use crate::material::Measured;
+use ssn_eval::predictions::Description;
 
 /// The volumes of one class.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ const LEVELS: usize = 4;
 const FAR: f64 = 2.0;
 
 /// Histograms of the volume of every foreground class.
-pub(super) fn volumes(about: &Description, measured: &Measured) -> String {
+pub(crate) fn volumes(about: &Description, measured: &Measured) -> String {
     let (unit, scale) = match (about.size[0], about.has_spacing()) {
         (1, _) => ("pixels", 1.0),
         (_, true) => ("ml", about.milliliters()),

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
 use resvg::{tiny_skia, usvg};
+use ssn_core::labels::CLASS_COLORS;
 use thiserror::Error;
 
 /// An sRGB color.
@@ -26,16 +27,17 @@ impl Color {
     }
 }
 
-/// The colors of classes 1, 2, … of label maps, told apart with any color vision (after Okabe and Ito).
-pub const CLASSES: [Color; 7] = [
-    Color(0xe6, 0x9f, 0x00),
-    Color(0x56, 0xb4, 0xe9),
-    Color(0xcc, 0x79, 0xa7),
-    Color(0x00, 0x9e, 0x73),
-    Color(0xf0, 0xe4, 0x42),
-    Color(0xd5, 0x5e, 0x00),
-    Color(0x00, 0x72, 0xb2),
-];
+/// The colors of classes 1, 2, … of label maps.
+pub const CLASSES: [Color; CLASS_COLORS.len()] = {
+    let mut colors = [INK; CLASS_COLORS.len()];
+    let mut place = 0;
+    while place < colors.len() {
+        let [red, green, blue] = CLASS_COLORS[place];
+        colors[place] = Color(red, green, blue);
+        place += 1;
+    }
+    colors
+};
 
 /// Text and axes.
 pub const INK: Color = Color(0x22, 0x22, 0x22);

@@ -4,29 +4,29 @@ use std::path::Path;
 
 use ssn_io::{Limits, read_bytes};
 
-use super::curves::{Curve, Quantity, StepMark, curve_panels, curves_figure};
-use super::output::Drawn;
-use crate::error::{EvalError, Result};
+use crate::curves::{Curve, Quantity, StepMark, curve_panels, curves_figure};
 use crate::figures::png_from_svg;
-use crate::metrics_file::{
+use crate::output::Drawn;
+use ssn_eval::error::{EvalError, Result};
+use ssn_eval::metrics_file::{
     ColumnFigure, LEARNING_RATE, METRICS_FILE, MetricsTable, RUN_COLUMNS, VALIDATION_DIVERSITY,
     VALIDATION_GED, VALIDATION_RATER_DIVERSITY,
 };
 
 /// The frozen config in the folder of a run.
-pub(super) const CONFIG_FILE: &str = "config.toml";
+pub(crate) const CONFIG_FILE: &str = "config.toml";
 
 /// A run.
 #[derive(Debug)]
-pub(super) struct Run {
-    pub(super) name: String,
+pub(crate) struct Run {
+    pub(crate) name: String,
     metrics: MetricsTable,
     /// The frozen config; empty where it cannot be read. What is missing in it is not marked.
     config: toml::Table,
 }
 
 impl Run {
-    pub(super) fn read(folder: &Path, name: String) -> Result<Self> {
+    pub(crate) fn read(folder: &Path, name: String) -> Result<Self> {
         let path = folder.join(METRICS_FILE);
         let bytes = read_bytes(&path, &Limits::default())?;
         let metrics = MetricsTable::parse(&String::from_utf8_lossy(&bytes))
@@ -62,7 +62,7 @@ impl Run {
         phases
     }
 
-    pub(super) fn steps(&self) -> Option<f64> {
+    pub(crate) fn steps(&self) -> Option<f64> {
         self.metrics.rows.last().and_then(|row| row[0])
     }
 
@@ -146,7 +146,7 @@ fn common_marks(runs: &[Run]) -> Vec<StepMark> {
 }
 
 /// The curves of all runs; figures without a point are left out.
-pub(super) fn figures(runs: &[Run]) -> Vec<Drawn> {
+pub(crate) fn figures(runs: &[Run]) -> Vec<Drawn> {
     let marks = common_marks(runs);
     let marked = match runs {
         [run] => run

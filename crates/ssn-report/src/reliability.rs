@@ -2,15 +2,15 @@
 
 use ssn_core::metrics::{CalibrationBin, ece_of_bins};
 
-use super::output::Drawn;
-use crate::evaluation::Evaluation;
 use crate::figures::plot::{COLUMN, MARGIN, PlotArea, Scale, TEXT, TITLE, superscript, tick_label};
 use crate::figures::svg::{Anchor, Drawing, FAINT, INK, PAPER, PREDICTION, SAMPLE};
-use crate::predictions::Kind;
-use crate::registry::{ECE, FOREGROUND_ECE};
+use crate::output::Drawn;
+use ssn_eval::evaluation::Evaluation;
+use ssn_eval::predictions::Kind;
+use ssn_eval::registry::{ECE, FOREGROUND_ECE};
 
 /// The reliability diagrams of one folder; nothing where the evaluation kept no bins.
-pub(super) fn reliability(name: &str, evaluation: &Evaluation, several: bool) -> Option<Drawn> {
+pub(crate) fn reliability(name: &str, evaluation: &Evaluation, several: bool) -> Option<Drawn> {
     let reliability = evaluation.reliability.as_ref()?;
     let foreground = reliability.foreground();
     let panels = [("most probable label", &reliability.top_label[..]), ("foreground", &foreground[..])];
@@ -148,7 +148,7 @@ fn power(value: f64) -> String {
 mod tests {
     use super::*;
     use crate::figures::png_from_svg;
-    use crate::report::ged_samples::tests::evaluation;
+    use crate::ged_samples::tests::evaluation;
 
     #[test]
     fn bins_with_observations_have_a_bar_a_gap_and_a_count() {

@@ -5,19 +5,19 @@ use crate::figures::plot::{MARGIN, TEXT, TITLE};
 use crate::figures::svg::{Anchor, Color, Drawing, FAINT, INK, PAPER, RULE, probability};
 
 /// One case.
-pub(super) struct CaseRow {
+pub(crate) struct CaseRow {
     /// Above its pictures.
-    pub(super) title: String,
+    pub(crate) title: String,
     /// A picture per column of all groups, in their order; nothing where a case has none.
-    pub(super) pictures: Vec<Option<RowPicture>>,
+    pub(crate) pictures: Vec<Option<RowPicture>>,
 }
 
 /// A picture of a row.
-pub(super) struct RowPicture {
+pub(crate) struct RowPicture {
     /// The picture.
-    pub(super) picture: Picture,
+    pub(crate) picture: Picture,
     /// Whether it shows a map that marks nothing, which is then said on it.
-    pub(super) empty: bool,
+    pub(crate) empty: bool,
 }
 
 const TILE: f64 = 104.0;
@@ -35,7 +35,7 @@ const LETTER: f64 = 6.8;
 
 /// Draws the rows, with the colors of classes and the scale of entropies below the title. `groups` are the columns of pictures: the
 /// name of each, below a common heading such as the name of a network.
-pub(super) fn case_rows_figure(
+pub(crate) fn case_rows_figure(
     title: &str,
     description: &str,
     legend: &[(String, Color)],

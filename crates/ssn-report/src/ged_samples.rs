@@ -2,15 +2,15 @@
 
 use ssn_data::text::counted;
 
-use super::output::Drawn;
-use crate::evaluation::{Evaluation, Figure};
 use crate::figures::plot::{ABOVE, COLUMN, HEIGHT, LEFT, LegendEntry, LineStyle, PlotArea, Scale, with_head};
 use crate::figures::svg::{Color, Drawing, FAINT, distinct};
-use crate::predictions::Kind;
-use crate::registry::{EXCESS_GED2, GED2, RATER_DIVERSITY, SAMPLE_DIVERSITY, ScoreKey};
+use crate::output::Drawn;
+use ssn_eval::evaluation::{Evaluation, Figure};
+use ssn_eval::predictions::Kind;
+use ssn_eval::registry::{EXCESS_GED2, GED2, RATER_DIVERSITY, SAMPLE_DIVERSITY, ScoreKey};
 
 /// GED² against the number of samples; nothing where it was measured at one number only.
-pub(super) fn ged_samples(scored: &[(&str, &Evaluation)]) -> Option<Drawn> {
+pub(crate) fn ged_samples(scored: &[(&str, &Evaluation)]) -> Option<Drawn> {
     let series: Vec<Series<'_>> = scored.iter().map(|(name, evaluation)| series(name, evaluation)).collect();
     let counts = series.iter().flat_map(|one| &one.means).map(|mean| mean.samples);
     let (least, most) = (counts.clone().min()?, counts.max()?);
@@ -234,16 +234,16 @@ fn draw_series(drawing: &mut Drawing, area: &PlotArea, series: &Series<'_>, colo
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::evaluation::{Scored, Settings};
     use crate::figures::png_from_svg;
-    use crate::predictions::ModelId;
-    use crate::scores::{CaseMaps, ScoreConfig, score_maps};
     use ssn_core::LabelMap;
+    use ssn_eval::evaluation::{Scored, Settings};
+    use ssn_eval::predictions::ModelId;
+    use ssn_eval::scores::{CaseMaps, ScoreConfig, score_maps};
 
     /// An evaluation of cases of one line of voxels each: samples and raters mark so many of them from the left.
-    pub(in crate::report) fn evaluation(cases: &[(&[usize], &[usize])]) -> Evaluation {
+    pub(crate) fn evaluation(cases: &[(&[usize], &[usize])]) -> Evaluation {
         let map =
             |marked: &usize| LabelMap::new((0..16).map(|i| u8::from(i < *marked)).collect(), 2).unwrap();
         let config = ScoreConfig { ged_counts: vec![1, 2], surfaces: false, ..ScoreConfig::default() };

@@ -1,10 +1,13 @@
-//! Reports: what predictions and runs have to show, in one file.
+//! Reports of predictions and runs in one file, and the figures that other programs draw as well.
+//!
+//! Nothing here computes a score: tables and figures show what `ssn-eval` found.
 
 mod case_rows;
 mod cases;
 mod compare;
 mod curves;
 mod distances;
+pub mod figures;
 mod gallery;
 mod ged_samples;
 mod headline;
@@ -16,6 +19,7 @@ mod sample_dice;
 mod scores;
 mod steering;
 mod training;
+mod view;
 mod volumes;
 
 use std::collections::BTreeSet;
@@ -24,18 +28,18 @@ use std::slice;
 
 use ssn_core::{OnProgress, Progress};
 
-#[cfg(feature = "clap")]
-use crate::arguments::{pictured_cases, shown_samples};
-use crate::error::{EvalError, Result};
-use crate::metrics_file::METRICS_FILE;
-use crate::predictions::{ABOUT_FILE, Predictions};
-use crate::registry;
 use headline::Headline;
 use material::{Material, Measured, Survey, survey};
 pub use output::ReportFiles;
 use output::{Drawn, Report};
 use sample_dice::sample_dice;
 use scores::Scores;
+#[cfg(feature = "clap")]
+use ssn_eval::arguments::{pictured_cases, shown_samples};
+use ssn_eval::error::{EvalError, Result};
+use ssn_eval::metrics_file::METRICS_FILE;
+use ssn_eval::predictions::{ABOUT_FILE, Predictions};
+use ssn_eval::registry;
 pub use training::training_picture;
 use training::{CONFIG_FILE, Run};
 

@@ -2,9 +2,9 @@
 
 use ssn_core::metrics::PairwiseDistances;
 
-use super::material::Measured;
 use crate::figures::Picture;
 use crate::figures::svg::{Anchor, Drawing, FAINT, INK, PAPER, probability};
+use crate::material::Measured;
 
 const SIDE: f64 = 380.0;
 const LEFT: f64 = 74.0;
@@ -12,7 +12,7 @@ const TOP: f64 = 84.0;
 const BAR: f64 = 14.0;
 
 /// The heat map of distances, raters first; samples in an order in which neighbors are alike.
-pub(super) fn distances(id: &str, measured: &Measured) -> String {
+pub(crate) fn distances(id: &str, measured: &Measured) -> String {
     let (distances, raters, order) = (&measured.distances, measured.raters.len(), chain(&measured.distances));
     let of_rater = |rater: usize| {
         let to_samples = order.iter().map(|&sample| distances.sample_to_raters(sample)[rater]);

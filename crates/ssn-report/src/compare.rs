@@ -4,26 +4,27 @@ use std::collections::BTreeMap;
 
 use ssn_core::{LabelMap, OnProgress, Phase};
 
-use super::case_rows::{CaseRow, RowPicture, case_rows_figure};
-use super::cases::{self, Chosen, choose};
-use super::gallery::{self, GALLERY};
-use super::material::{Material, Measured, Subject, Survey};
-use super::output::{Drawn, Report};
-use super::pictures::{self, COLUMNS, View, truth};
-use super::sample_dice::sample_dice;
-use super::scores::{Scores, grouped, show_figures, with_error};
-use crate::error::Result;
-use crate::evaluation::{Evaluation, Figure};
+use crate::case_rows::{CaseRow, RowPicture, case_rows_figure};
+use crate::cases::{self, Chosen, choose};
 use crate::figures::html::{Cell, Row, Table};
 use crate::figures::svg::class;
 use crate::figures::{Picture, Strip, Tile};
-use crate::predictions::Kind;
-use crate::registry::directions;
+use crate::gallery::{self, GALLERY};
+use crate::material::{Material, Measured, Subject, Survey};
+use crate::output::{Drawn, Report};
+use crate::pictures::{self, COLUMNS, truth};
+use crate::sample_dice::sample_dice;
+use crate::scores::{Scores, grouped, show_figures, with_error};
+use crate::view::View;
+use ssn_eval::error::Result;
+use ssn_eval::evaluation::{Evaluation, Figure};
+use ssn_eval::predictions::Kind;
+use ssn_eval::registry::directions;
 
 /// Letters of a line that have room beside the pictures.
 const LINE: usize = 15;
 
-pub(super) fn compare(
+pub(crate) fn compare(
     report: &mut Report,
     materials: &[Material],
     scored: &[Option<Scores>],

@@ -3,9 +3,9 @@
 use ssn_core::LabelMap;
 use ssn_core::metrics::PairwiseDistances;
 
-use super::material::Subject;
-use super::pictures::View;
 use crate::figures::Tile;
+use crate::material::Subject;
+use crate::view::View;
 
 /// Groups with this share of the samples or less are rare.
 const RARE: f64 = 0.05;
@@ -13,17 +13,17 @@ const RARE: f64 = 0.05;
 const CLOSE_ENOUGH: f64 = 0.5;
 
 /// What captions say about the choice.
-pub(super) const GALLERY: &str = "Samples are in groups of alike ones (k-medoids of 1 − IoU): of each group its most typical sample, with the share of \
+pub(crate) const GALLERY: &str = "Samples are in groups of alike ones (k-medoids of 1 − IoU): of each group its most typical sample, with the share of \
                                   all samples that are in the group, the largest group first. There are as many groups as it takes to halve \
                                   the mean distance of samples to the nearest picture, if so many have room; groups of 5\u{a0}% or less are rare.";
 
 /// A group of samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct SampleGroup {
+pub(crate) struct SampleGroup {
     /// Its most typical sample.
-    pub(super) sample: usize,
+    pub(crate) sample: usize,
     /// Its share of all samples.
-    pub(super) share: f64,
+    pub(crate) share: f64,
 }
 
 impl SampleGroup {
@@ -33,7 +33,7 @@ impl SampleGroup {
 }
 
 /// The groups of the samples of a case, the largest first, `most` at most.
-pub(super) fn groups(distances: &PairwiseDistances, most: usize) -> Vec<SampleGroup> {
+pub(crate) fn groups(distances: &PairwiseDistances, most: usize) -> Vec<SampleGroup> {
     let one = distances.k_medoids(1);
     let enough = CLOSE_ENOUGH * one.cost;
     let mut clusters = one;
@@ -52,12 +52,12 @@ pub(super) fn groups(distances: &PairwiseDistances, most: usize) -> Vec<SampleGr
 }
 
 /// The sample with the smallest sum of distances to all others.
-pub(super) fn typical(distances: &PairwiseDistances) -> usize {
+pub(crate) fn typical(distances: &PairwiseDistances) -> usize {
     distances.k_medoids(1).medoids.first().copied().unwrap_or(0)
 }
 
 /// A picture of the sample of each group.
-pub(super) fn tiles(subject: &Subject, view: &View, groups: &[SampleGroup]) -> Vec<Tile> {
+pub(crate) fn tiles(subject: &Subject, view: &View, groups: &[SampleGroup]) -> Vec<Tile> {
     let tile = |group: &SampleGroup| {
         let map = &subject.samples[group.sample];
         let rare = if group.is_rare() { ", rare" } else { "" };
@@ -71,7 +71,7 @@ pub(super) fn tiles(subject: &Subject, view: &View, groups: &[SampleGroup]) -> V
 }
 
 /// What is said of a map of which a picture shows nothing.
-pub(super) fn nothing(map: &LabelMap, view: &View) -> Option<&'static str> {
+pub(crate) fn nothing(map: &LabelMap, view: &View) -> Option<&'static str> {
     let is_empty = |labels: &[u8]| labels.iter().all(|label| *label == 0);
     match (is_empty(map.labels()), is_empty(view.slice_of(map))) {
         (true, _) => Some("empty"),

@@ -3,12 +3,13 @@
 use ssn_core::modes::{Modes, canonicalize};
 use ssn_core::{LabelMap, LowRankNormal, Sampler, Steering};
 
-use super::material::{Material, Subject};
-use super::output::Drawn;
-use super::pictures::{View, drawing, truth, truth_name};
-use crate::error::Result;
 use crate::figures::{Strip, Tile};
-use crate::predictions::Kind;
+use crate::material::{Material, Subject};
+use crate::output::Drawn;
+use crate::pictures::{drawing, truth, truth_name};
+use crate::view::View;
+use ssn_eval::error::Result;
+use ssn_eval::predictions::Kind;
 
 /// Scales of the noise of a class, as in the paper, and standard deviations of a mode.
 const SCALES: [f32; 7] = [-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0];
@@ -16,7 +17,7 @@ const TEMPERATURES: [f32; 7] = [0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0];
 const MODES: usize = 3;
 
 /// Why the samples of a network cannot be steered, if they cannot.
-pub(super) fn impossible(kind: Kind) -> Option<&'static str> {
+pub(crate) fn impossible(kind: Kind) -> Option<&'static str> {
     match kind {
         Kind::Stochastic => None,
         Kind::Deterministic => Some(
@@ -31,17 +32,17 @@ pub(super) fn impossible(kind: Kind) -> Option<&'static str> {
 }
 
 /// What all strips of a case share.
-pub(super) struct Steered<'a> {
-    pub(super) material: &'a Material,
-    pub(super) subject: &'a Subject,
-    pub(super) view: &'a View,
+pub(crate) struct Steered<'a> {
+    pub(crate) material: &'a Material,
+    pub(crate) subject: &'a Subject,
+    pub(crate) view: &'a View,
     /// A sample that is typical, and one that differs much from the prediction.
-    pub(super) samples: [usize; 2],
+    pub(crate) samples: [usize; 2],
 }
 
 impl Steered<'_> {
     /// The strips of a case whose distribution has noise.
-    pub(super) fn figures(&self) -> Result<Vec<Drawn>> {
+    pub(crate) fn figures(&self) -> Result<Vec<Drawn>> {
         let mut drawn = vec![self.classes()?, self.temperatures()?];
         drawn.extend(self.modes()?);
         Ok(drawn)

@@ -5,37 +5,37 @@ use crate::figures::plot::{
     stretches, with_head,
 };
 use crate::figures::svg::{Anchor, Color, Drawing, FAINT, INK, distinct, shown};
-use crate::unique;
+use ssn_eval::unique;
 
 /// A quantity that runs upwards above steps: a column of `metrics.csv`.
-pub(super) struct Quantity {
-    pub(super) column: &'static str,
-    pub(super) title: &'static str,
+pub(crate) struct Quantity {
+    pub(crate) column: &'static str,
+    pub(crate) title: &'static str,
     /// Its vertical axis, and which way is better.
-    pub(super) y: &'static str,
+    pub(crate) y: &'static str,
     /// Whether its axis is logarithmic where all values are positive.
-    pub(super) logarithmic: bool,
+    pub(crate) logarithmic: bool,
     /// The sentence below the figure.
-    pub(super) caption: &'static str,
+    pub(crate) caption: &'static str,
 }
 
 /// One curve.
-pub(super) struct Curve {
+pub(crate) struct Curve {
     /// Curves of one name share a color and an entry of the legend.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Points `(step, value)`, in the order of steps.
-    pub(super) points: Vec<(f64, f64)>,
+    pub(crate) points: Vec<(f64, f64)>,
 }
 
 /// A step at which something happened: a dashed line upwards.
-pub(super) struct StepMark {
-    pub(super) step: f64,
+pub(crate) struct StepMark {
+    pub(crate) step: f64,
     /// What happened.
-    pub(super) label: String,
+    pub(crate) label: String,
     /// The curve that it happened to, whose color it has; nothing for all of them.
-    pub(super) curve: Option<String>,
+    pub(crate) curve: Option<String>,
     /// Whether it is dark where it has no color of a curve.
-    pub(super) dark: bool,
+    pub(crate) dark: bool,
 }
 
 const RIGHT: f64 = 18.0;
@@ -48,7 +48,7 @@ const STRETCHES: usize = 150;
 /// Draws curves into one pair of axes that ends at `last_step`, unless there are points beyond: figures of one run have the same steps.
 /// Of a curve of many points, the means of stretches are joined, with a band from their lowest to their highest value. A pointer that
 /// rests on a point is told its value.
-pub(super) fn curves_figure(
+pub(crate) fn curves_figure(
     quantity: &Quantity,
     last_step: f64,
     curves: &[Curve],
@@ -73,7 +73,7 @@ const PANEL_COLUMNS: usize = 3;
 const PANEL_HEAD: f64 = 48.0;
 
 /// Draws panels in rows of three below a title and what the marks are, which all panels have. Those without a point say so.
-pub(super) fn curve_panels(
+pub(crate) fn curve_panels(
     title: &str,
     last_step: f64,
     panels: &[(&Quantity, Vec<Curve>)],

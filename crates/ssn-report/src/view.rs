@@ -1,16 +1,10 @@
-//! The pictures of one case, image, raters, prediction, entropy and samples, in a view cut to where something is marked.
+//! The part of a case that its pictures show.
 
-use std::slice::from_ref;
+use ssn_core::LabelMap;
+use ssn_eval::predictions::Description;
 
-use ssn_core::metrics::PairwiseDistances;
-use ssn_core::{LabelMap, Steering};
-
-use super::gallery::{self, SampleGroup, nothing};
-use super::material::{Material, Subject};
-use crate::error::Result;
-use crate::figures::svg::{CLASSES, class, probability};
-use crate::figures::{Block, Color, Picture, Strip, Tile, strips_with_legend};
-use crate::predictions::{Description, Kind, summarize};
+use crate::figures::svg::{CLASSES, probability};
+use crate::figures::{Color, Picture};
 
 /// Pixels along the longer side of a picture; a little fewer for small ones, which are enlarged by a whole number.
 const PIXELS: usize = 192;
@@ -28,11 +22,11 @@ const NO_IMAGE: f32 = 0.25;
 
 /// Where pictures of one case look.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct View {
+pub(crate) struct View {
     size: [usize; 3],
-    pub(super) slice: usize,
+    pub(crate) slice: usize,
     /// Slices in which something is marked.
-    pub(super) marked: std::ops::Range<usize>,
+    pub(crate) marked: std::ops::Range<usize>,
     /// Rows and columns, start and end.
     window: [[usize; 2]; 2],
     /// Whether rows and columns run the other way.
@@ -45,7 +39,7 @@ impl View {
     /// Looks at what the most trusted of maps marked: the slice with most of it, and a window around it.
     ///
     /// `first` are looked at before `second`, which only counts where nothing is marked in the first.
-    pub(super) fn new(about: &Description, first: &[&LabelMap], second: &[&LabelMap]) -> Self {
+    pub(crate) fn new(about: &Description, first: &[&LabelMap], second: &[&LabelMap]) -> Self {
         let [d, h, w] = about.size;
         let marks = |maps: &[&LabelMap]| -> Vec<usize> {
             let count = |labels: &[u8]| labels.iter().filter(|label| **label > 0).count();
@@ -68,7 +62,7 @@ impl View {
     }
 
     /// The same with the contrast of the slice with most marked voxels of an image.
-    pub(super) fn with_contrast_of(self, image: Option<&[f32]>) -> Self {
+    pub(crate) fn with_contrast_of(self, image: Option<&[f32]>) -> Self {
         let plane = self.size[1] * self.size[2];
         let slice = image.map(|image| &image[self.slice * plane..(self.slice + 1) * plane]);
         let contrast = slice.map_or([0.0, 1.0], contrast);
@@ -76,7 +70,7 @@ impl View {
     }
 
     /// Whether pictures show only a part of the slice.
-    pub(super) fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         self.window != [[0, self.size[1]], [0, self.size[2]]]
     }
 
@@ -108,7 +102,7 @@ impl View {
     }
 
     /// The values of a slice that are shown, `[rows, columns]`, and how many columns there are.
-    pub(super) fn cut<T: Copy>(&self, values: &[T], slice: usize) -> (Vec<T>, usize) {
+    pub(crate) fn cut<T: Copy>(&self, values: &[T], slice: usize) -> (Vec<T>, usize) {
         let [_, h, w] = self.size;
         let (rows, columns) = (self.lines(0), self.lines(1));
         let value = |y: usize, x: usize| values[(slice * h + y) * w + x];
@@ -117,13 +111,13 @@ impl View {
     }
 
     /// The labels of the slice that is shown, `[h, w]`.
-    pub(super) fn slice_of<'a>(&self, map: &'a LabelMap) -> &'a [u8] {
+    pub(crate) fn slice_of<'a>(&self, map: &'a LabelMap) -> &'a [u8] {
         let plane = self.size[1] * self.size[2];
         &map.labels()[self.slice * plane..(self.slice + 1) * plane]
     }
 
     /// The image of a slice; a flat background where there is none.
-    pub(super) fn image(&self, image: Option<&[f32]>, slice: usize) -> Picture {
+    pub(crate) fn image(&self, image: Option<&[f32]>, slice: usize) -> Picture {
         let Some(image) = image else {
             let (rows, columns) = (self.lines(0).len(), self.lines(1).len());
             return Picture::gray(&vec![NO_IMAGE; rows * columns], columns, [0.0, 1.0], self.zoom());
@@ -133,7 +127,7 @@ impl View {
     }
 
     /// The whole slice, with the window outlined if it shows only a part.
-    pub(super) fn overview(&self, image: Option<&[f32]>, slice: usize) -> Picture {
+    pub(crate) fn overview(&self, image: Option<&[f32]>, slice: usize) -> Picture {
         if !self.is_cut() {
             return self.image(image, slice);
         }
@@ -151,13 +145,13 @@ impl View {
         whole.image(image, slice).with_box(edges(0), edges(1), OUTLINE)
     }
 
-    pub(super) fn labels(&self, image: Option<&[f32]>, map: &LabelMap, slice: usize) -> Picture {
+    pub(crate) fn labels(&self, image: Option<&[f32]>, map: &LabelMap, slice: usize) -> Picture {
         let (labels, columns) = self.cut(map.labels(), slice);
         self.image(image, slice).with_labels(&labels, columns)
     }
 
     /// Values in 0 … 1, from light to dark.
-    pub(super) fn heat(&self, values: &[f32], slice: usize) -> Picture {
+    pub(crate) fn heat(&self, values: &[f32], slice: usize) -> Picture {
         let (values, columns) = self.cut(values, slice);
         Picture::colored(&values, columns, |x| probability(f64::from(x)), self.zoom())
     }
@@ -202,167 +196,12 @@ fn contrast(values: &[f32]) -> [f32; 2] {
     }
 }
 
-/// Pictures beside each other at most.
-pub(super) const COLUMNS: usize = 8;
-
-/// The view of a case in one folder or several: where raters marked most, or else where the networks did whose images have the
-/// size of the first.
-pub(super) fn view(subjects: &[Subject]) -> View {
-    let (first, about) = (&subjects[0], subjects[0].file.description());
-    let same = || subjects.iter().filter(|subject| subject.file.description().size == about.size);
-    let raters: Vec<&LabelMap> = first.raters.iter().collect();
-    let mut others: Vec<&LabelMap> = same().map(|subject| &subject.prediction).collect();
-    // Samples of independent voxels are everywhere.
-    let distributed = same().filter(|subject| subject.file.description().kind != Kind::Deterministic);
-    others.extend(distributed.flat_map(|subject| &subject.samples));
-    View::new(about, &raters, &others).with_contrast_of(first.image.as_deref())
-}
-
-/// The contours of all raters of a case on its image, with fills that are the stronger the more of them agree; nothing without a
-/// rater.
-pub(super) fn truth(subject: &Subject, view: &View) -> Option<Picture> {
-    let image = view.image(subject.image.as_deref(), view.slice);
-    let with_rater = |picture: Picture, rater: &LabelMap| {
-        let (labels, columns) = view.cut(rater.labels(), view.slice);
-        picture.with_labels(&labels, columns)
-    };
-    (!subject.raters.is_empty()).then(|| subject.raters.iter().fold(image, with_rater))
-}
-
-/// What that picture is called: the name of the only rater, or how many they are.
-pub(super) fn truth_name(subject: &Subject) -> String {
-    match subject.rater_names.as_slice() {
-        [one] => one.clone(),
-        all => format!("{} raters", all.len()),
-    }
-}
-
-/// Pictures in the strip of a typical case at most, and raters among them.
-const LEAD_TILES: usize = 12;
-const LEAD_RATERS: usize = 4;
-
-/// One strip of a case: image, raters, prediction, entropy and samples.
-pub(super) fn lead(material: &Material, subject: &Subject, distances: &PairwiseDistances) -> Result<String> {
-    let (view, id) = (view(from_ref(subject)), &subject.file.description().case);
-    let image = subject.image.as_deref();
-    let mut tiles = vec![];
-    if image.is_some() {
-        tiles.push(Tile { picture: view.image(image, view.slice), caption: "image".to_owned() });
-    }
-    tiles.extend(raters(subject, &view).into_iter().take(LEAD_RATERS));
-    tiles.extend(predicted(material, subject, &view)?);
-    let groups = gallery::groups(distances, LEAD_TILES - tiles.len());
-    tiles.extend(gallery::tiles(subject, &view, &groups));
-    let description = format!("Image, raters, prediction, entropy and samples of case {id}.");
-    Ok(drawing(id, &description, material.classes(), vec![Strip { label: String::new(), tiles }]))
-}
-
-/// All pictures of a case as one drawing, with a sample of each group.
-pub(super) fn overview(
-    material: &Material,
-    subject: &Subject,
-    view: &View,
-    groups: &[SampleGroup],
-) -> Result<String> {
-    let mut strips = given(subject, view);
-    strips.push(Strip { label: "prediction".to_owned(), tiles: predicted(material, subject, view)? });
-    let label = match subject.file.description().kind {
-        Kind::Deterministic => "voxels drawn\none by one",
-        Kind::Stochastic | Kind::Sampled => "samples",
-    };
-    strips.push(Strip { label: label.to_owned(), tiles: gallery::tiles(subject, view, groups) });
-    if subject.file.description().size[0] > 1 {
-        strips.extend(montage(subject, view));
-    }
-    let id = &subject.file.description().case;
-    let description = format!("Image, raters, prediction, entropy and samples of case {id}.");
-    Ok(drawing(id, &description, material.classes(), strips))
-}
-
-/// The mean prediction and the marginal entropy.
-fn predicted(material: &Material, subject: &Subject, view: &View) -> Result<Vec<Tile>> {
-    let (map, slice) = (&subject.prediction, view.slice);
-    let nothing = nothing(map, view).map_or(String::new(), |nothing| format!("\n{nothing}"));
-    let prediction = Tile {
-        picture: view.labels(subject.image.as_deref(), map, slice),
-        caption: format!("mean prediction{nothing}"),
-    };
-    let entropy = Tile {
-        picture: view.heat(&entropy(material, subject)?, slice),
-        caption: "marginal entropy".to_owned(),
-    };
-    Ok(vec![prediction, entropy])
-}
-
-/// What each rater marked.
-fn raters(subject: &Subject, view: &View) -> Vec<Tile> {
-    let tile = |(map, name): (&LabelMap, &String)| {
-        let nothing = nothing(map, view).map_or(String::new(), |nothing| format!(", {nothing}"));
-        let picture = view.labels(subject.image.as_deref(), map, view.slice);
-        Tile { picture, caption: format!("{name}{nothing}") }
-    };
-    subject.raters.iter().zip(&subject.rater_names).map(tile).collect()
-}
-
-/// What is given: the image and what raters marked, in as many rows as they need.
-pub(super) fn given(subject: &Subject, view: &View) -> Vec<Strip> {
-    let (image, slice) = (subject.image.as_deref(), view.slice);
-    let mut tiles = vec![];
-    if image.is_some() {
-        let caption = if view.is_cut() { "whole image" } else { "image" }.to_owned();
-        tiles.push(Tile { picture: view.overview(image, slice), caption });
-        if view.is_cut() {
-            tiles.push(Tile { picture: view.image(image, slice), caption: "window".to_owned() });
-        }
-    }
-    tiles.extend(raters(subject, view));
-    let mut strips = vec![];
-    while !tiles.is_empty() {
-        let rest = tiles.split_off(tiles.len().min(COLUMNS));
-        let label = if strips.is_empty() { "image and\nraters" } else { "" }.to_owned();
-        strips.push(Strip { label, tiles });
-        tiles = rest;
-    }
-    strips
-}
-
-/// Slices evenly through what is marked: the prediction, and the first rater above it.
-fn montage(subject: &Subject, view: &View) -> Vec<Strip> {
-    let (start, count) = (view.marked.start, view.marked.len());
-    let shown = COLUMNS.min(count);
-    let slices: Vec<usize> = (0..shown).map(|i| start + (2 * i + 1) * count / (2 * shown)).collect();
-    let image = subject.image.as_deref();
-    let strip = |label: &str, map: &LabelMap| Strip {
-        label: label.to_owned(),
-        tiles: slices
-            .iter()
-            .map(|&z| Tile { picture: view.labels(image, map, z), caption: format!("slice {z}") })
-            .collect(),
-    };
-    let rater = subject.raters.first().map(|rater| strip("through the\nvolume: rater 0", rater));
-    rater.into_iter().chain([strip("through the\nvolume:\nprediction", &subject.prediction)]).collect()
-}
-
-/// The entropy of the mean probabilities, on the whole image.
-pub(super) fn entropy(material: &Material, subject: &Subject) -> Result<Vec<f32>> {
-    let (file, samples) = (&subject.file, 0..subject.samples.len() as u64);
-    let summary = summarize(file, material.seed, &Steering::default(), samples, &[])?;
-    file.values_on_image(&summary.marginal_entropy()?, 0.0)
-}
-
-/// Strips of pictures with the colors of the classes.
-pub(super) fn drawing(title: &str, description: &str, classes: &[String], strips: Vec<Strip>) -> String {
-    let named = classes.iter().enumerate().skip(1);
-    let legend: Vec<_> = named.map(|(label, name)| (name.clone(), class(label as u8))).collect();
-    strips_with_legend(title, description, &legend, &[Block { title: String::new(), strips }])
-}
-
 #[cfg(test)]
 mod tests {
     use ssn_io::Geometry;
 
     use super::*;
-    use crate::predictions::{ModelId, Region};
+    use ssn_eval::predictions::{Kind, ModelId, Region};
 
     fn about(size: [usize; 3]) -> Description {
         Description {
