@@ -533,7 +533,7 @@ pub fn versions() -> Vec<(&'static str, u16)> {
 
 /// Returns the table of all scores in `docs/reference/metrics.md`.
 pub fn reference() -> String {
-    let mut text = "| key | score | better | a value for each | sets |\n|---|---|---|---|---|\n".to_owned();
+    let mut text = "| key | score | better |\n|---|---|---|\n".to_owned();
     for score in SCORES {
         let key = match score.read {
             Read::Counts(_) => format!("{}_N", score.key),
@@ -543,9 +543,7 @@ pub fn reference() -> String {
         let title = with_units(score.alone.unwrap_or(score.title), false);
         let title = title.replace("{n}", "N samples").replace("{distance}", "");
         let better = score.better.arrow().map_or("", |(arrow, _)| arrow);
-        let of = if score.per_rater { "rater" } else { "" };
-        let sets: Vec<String> = score.sets.iter().map(|set| format!("{set:?}").to_lowercase()).collect();
-        text += &format!("| `{key}` | {title} | {better} | {of} | {} |\n", sets.join(", "));
+        text += &format!("| `{key}` | {title} | {better} |\n");
     }
     text
 }

@@ -14,7 +14,7 @@ const INTRODUCTION: &str = "\
 What `ssn VERB --help` prints. [Exit codes](exit-codes.md) are the same for all verbs. Results go to standard output, progress and messages to standard
 error. Colors appear only on terminals, and not where `NO_COLOR` is set.
 
-This page is made of the code: `SSN_UPDATE_DOCS=1 cargo nextest run -p ssn-cli --test it cli_reference`.
+Every verb also takes the options of `ssn` itself, listed first. This page is generated: `SSN_UPDATE_DOCS=1 cargo nextest run -p ssn-cli --test it cli_reference`.
 ";
 
 /// Characters per line.
@@ -36,10 +36,17 @@ fn the_command_line_reference_is_that_of_the_code() {
 fn chapter(verb: &mut clap::Command, text: &mut String) {
     let name = verb.get_bin_name().unwrap_or(verb.get_name()).to_owned();
     *verb = verb.clone().term_width(WIDTH);
-    write!(text, "\n## `{name}`\n\n```text\n{}\n```\n", help(verb)).unwrap();
+    write!(text, "\n## `{name}`\n\n```text\n{}\n```\n", without_common(&help(verb))).unwrap();
     for inner in verb.get_subcommands_mut() {
         chapter(inner, text);
     }
+}
+
+/// Returns a help text without the options of every verb, which the first chapter has.
+fn without_common(text: &str) -> String {
+    let paragraphs = text.split("\n\n").filter(|part| !part.starts_with("Options of every verb:"));
+    let text = paragraphs.collect::<Vec<_>>().join("\n\n");
+    text.lines().filter(|line| !line.trim_start().starts_with("-h, --help")).collect::<Vec<_>>().join("\n")
 }
 
 fn help(command: &mut clap::Command) -> String {
