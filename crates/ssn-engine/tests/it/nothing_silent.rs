@@ -242,4 +242,8 @@ fn what_is_no_config_says_what_to_do() {
     finishes(&mut engine(&["check", &config]));
     fs::write(lab.path("bad.toml"), format!("[data]\npath = {data:?}\n[loss]\nsamples = 0\n")).unwrap();
     fails(&mut engine(&["check", &lab.path("bad.toml").display().to_string()]), 65, &["loss.samples"]);
+    let identity = format!("preset = \"lidc\"\n[data]\npath = {data:?}\n[model]\nhead = \"identity\"\n");
+    fs::write(lab.path("bad.toml"), identity).unwrap();
+    let told = ["model.head is \"identity\" on a network that gives 32 channels for 2 classes"];
+    fails(&mut engine(&["check", &lab.path("bad.toml").display().to_string()]), 2, &told);
 }

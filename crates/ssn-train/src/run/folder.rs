@@ -8,6 +8,7 @@ use std::sync::Arc;
 use ssn_data::{BatchConfig, Case, Cases, Dataset, LabelCoding, PatchSampler, Replica, Split, SplitFile};
 use ssn_io::write_atomically;
 use ssn_nn::backbones::{BackboneConfig, UNetPlan, plan_unet};
+use ssn_nn::heads::HeadConfig;
 use ssn_nn::layers::{Mode, NormKind};
 use ssn_nn::model::{Execution, Model, ModelConfig, Precision};
 use ssn_nn::space::Size;
@@ -101,6 +102,15 @@ pub fn resolve(mut config: RunConfig) -> Result<ResolvedRun> {
     config.model.backbone = Some(backbone.clone());
     let model =
         ModelConfig { channels: channels as i64, classes: classes as i64, backbone, head: config.model.head };
+    let features = model.backbone.features();
+    if matches!(model.head, HeadConfig::Identity) && features != model.classes {
+        let found = format!("\"identity\" on a network that gives {features} channels for {classes} classes");
+        return refused(
+            "model.head",
+            found,
+            "another head, unless the network gives one channel for each class",
+        );
+    }
     Ok(ResolvedRun { config, model, dataset, parts })
 }
 
