@@ -63,7 +63,7 @@ impl Unit {
     }
 }
 
-/// What a score measures, which decides how it is shown.
+/// A kind of measurement; it decides how a score is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
     /// A number around 1.
@@ -104,7 +104,7 @@ impl Quantity {
     }
 }
 
-/// Which values of a score are better.
+/// The better values of a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
     /// Low ones.
@@ -507,6 +507,11 @@ pub fn definition(key: &str) -> &'static ScoreDef {
     SCORES.iter().find(|score| score.key == key).expect("a key of the registry")
 }
 
+/// Returns `true` if a name in files is that of the score with a key, at any number of samples and of any mask.
+pub fn is_of(name: &str, key: &str) -> bool {
+    ScoreKey::parse(name).is_some_and(|name| name.score.key == key)
+}
+
 /// Returns a sentence about the values that are better.
 pub fn directions() -> String {
     let families = |better| {
@@ -619,7 +624,7 @@ impl Observations {
 
     /// Returns `true` if they are of the score with this key, at any number of samples and of any mask.
     pub fn is(&self, key: &str) -> bool {
-        self.score().is_some_and(|score| score.key == key)
+        is_of(&self.key, key)
     }
 }
 

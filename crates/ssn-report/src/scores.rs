@@ -14,8 +14,7 @@ use crate::reliability::reliability;
 use ssn_eval::error::{EvalError, Result};
 use ssn_eval::evaluation::{Evaluation, Figure, default_folder};
 use ssn_eval::predictions::Predictions;
-use ssn_eval::registry::Unit;
-use ssn_eval::registry::{GED2, SCORES, ScoreKey};
+use ssn_eval::registry::{GED2, SCORES, ScoreKey, Unit, is_of};
 use ssn_eval::unique;
 
 /// An evaluation as it lies in its folder.
@@ -58,8 +57,7 @@ impl Scores {
 
     /// Returns a score of a case by its key, of all samples and of the last mask.
     pub(crate) fn of_case(&self, id: &str, key: &str) -> Option<f64> {
-        let is_it = |name: &String| ScoreKey::parse(name).is_some_and(|name| name.score.key == key);
-        self.cell(id, self.keys.iter().rposition(is_it)?)
+        self.cell(id, self.keys.iter().rposition(|name| is_of(name, key))?)
     }
 
     /// Returns a number about a case by the head of its column.

@@ -10,7 +10,7 @@ use ssn_data::text::csv_text;
 use crate::error::Result;
 use crate::evaluation::verdict::verdict;
 use crate::predictions::{Kind, ModelId, PredictionRule};
-use crate::registry::{GLOSSARY, ONE_EMPTY, Observations, ScoreDef, ScoreKey, Unit, observations};
+use crate::registry::{GLOSSARY, ONE_EMPTY, Observations, ScoreDef, ScoreKey, Unit, is_of, observations};
 use crate::scores::{CaseScores, GroupScores, Reliability, ScoreConfig, mean};
 use crate::unique;
 
@@ -236,7 +236,7 @@ impl Figure {
 
     /// Returns `true` if it is of the score with this key, at any number of samples and of any mask.
     pub fn is(&self, key: &str) -> bool {
-        self.score().is_some_and(|score| score.key == key)
+        is_of(&self.key, key)
     }
 }
 

@@ -4,7 +4,6 @@ use ssn_eval::{CheckpointChoice, ToyProblem};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_data::config::explain;
 use ssn_io::{Limits, read_bytes};
@@ -13,7 +12,7 @@ use toml::Table;
 use crate::error::{Error, ErrorKind, Result};
 
 /// An experiment: networks that are compared on one dataset, or the toy problem.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
     /// What it is, above its table.
@@ -26,13 +25,11 @@ pub struct Experiment {
     pub folds: usize,
     /// The checkpoint of each run that is scored.
     #[serde(default = "last")]
-    #[schemars(with = "String")]
     pub checkpoint: CheckpointChoice,
     /// Masks that are scored, as in `ssn evaluate --group`; without them, each class, and all together.
     #[serde(default)]
     pub masks: Vec<String>,
     /// The config of all rows, as `ssn train` reads it.
-    #[schemars(with = "Option<serde_json::Value>")]
     pub config: Option<Table>,
     /// The networks.
     #[serde(default)]
@@ -44,7 +41,7 @@ pub struct Experiment {
 }
 
 /// A row of the table.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
     /// The network.
@@ -68,7 +65,7 @@ pub struct Row {
 }
 
 /// The version that takes minutes.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reduced {
     /// Settings over those of all rows.
@@ -94,7 +91,7 @@ pub struct Reduced {
 }
 
 /// The toy problem: the options of `ssn toy` of the same names.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Toy {
     seeds: Option<u32>,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use ssn_core::metrics::Summary;
-use ssn_eval::registry::{DSC, GED2, ScoreKey, observations};
+use ssn_eval::registry::{DSC, GED2, ScoreKey, is_of, observations};
 use ssn_eval::{Evaluated, Scored};
 
 use super::file::Row;
@@ -64,8 +64,7 @@ impl<'a> Finished<'a> {
 
     /// GED² of all samples, the last of its kind.
     pub fn ged(&self) -> Option<&Average> {
-        let is_ged = |name: &str| ScoreKey::parse(name).is_some_and(|key| key.score.key == GED2);
-        self.averages.iter().rfind(|(name, _)| is_ged(name)).map(|(_, average)| average)
+        self.averages.iter().rfind(|(name, _)| is_of(name, GED2)).map(|(_, average)| average)
     }
 
     /// The masks that are scored.
