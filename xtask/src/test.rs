@@ -21,23 +21,27 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Exit, Error> {
     setup::ensure()?;
-    // nextest cannot run the examples of the documentation; Cargo can, and runs them on their own.
+    let nextest = process::capture(process::cargo().args(["nextest", "--version"]))?.status.success();
     let features: Vec<&str> = args.features.iter().flat_map(|features| ["--features", features]).collect();
-    let doc = process::run(process::cargo().args(["test", "--doc", "--workspace"]).args(&features))?;
-    let nextest = process::capture(process::cargo().args(["nextest", "--version"]))?;
     // `--tests` leaves out the examples, whose linking takes a minute.
-    let runner: &[&str] =
-        if nextest.status.success() { &["nextest", "run", "--tests"] } else { &["test", "--tests"] };
+    let runner = || {
+        let mut command = process::cargo();
+        command.args(if nextest { &["nextest", "run"][..] } else { &["test"] }).arg("--tests");
+        command.args(scope(&args.args)).args(&features);
+        command
+    };
+    // One build of libraries and tests keeps all cores busy; the examples then need no library of their own.
+    if args.args.is_empty() {
+        let built = process::run(runner().arg("--no-run"))?;
+        if built != Exit::Success {
+            return Ok(built);
+        }
+    }
+    // nextest cannot run the examples of the documentation; Cargo can, and runs them on their own.
+    let doc = process::run(process::cargo().args(["test", "--doc", "--workspace"]).args(&features))?;
     let skipped = process::target_directory()?.join("skipped-tests");
     let _ = std::fs::remove_file(&skipped);
-    let mut command = process::cargo();
-    command
-        .env(ssn_testing::SKIPPED, &skipped)
-        .args(runner)
-        .args(scope(&args.args))
-        .args(&features)
-        .args(&args.args);
-    let main = process::run(&mut command)?;
+    let main = process::run(runner().env(ssn_testing::SKIPPED, &skipped).args(&args.args))?;
     tell_skipped(&std::fs::read_to_string(&skipped).unwrap_or_default());
     if doc != Exit::Success && main == Exit::Success {
         eprintln!("error: the examples in the documentation failed (see above); all other tests passed");
