@@ -26,18 +26,22 @@
 
 #[cfg(feature = "clap")]
 pub mod arguments;
-pub mod challenges;
+mod case_scores;
+mod challenges;
 pub mod error;
 pub mod evaluation;
+mod inputs;
 pub mod learning;
+mod means;
 mod memory;
 pub mod metrics_file;
 pub mod predictions;
 pub mod registry;
+mod reliability;
 pub mod sampling;
+mod score_config;
 pub mod scores;
 
-pub use challenges::ScoreSet;
 pub use error::{ErrorKind, EvalError, Result};
 pub use evaluation::{
     EvaluateConfig, Evaluated, Evaluation, Part, Scored, Settings, evaluate, evaluate_shard,
@@ -48,8 +52,10 @@ pub use learning::{
 };
 pub use memory::check_memory;
 pub use predictions::*;
+pub use reliability::Reliability;
 pub use sampling::{MapFormat, SampleConfig, SampledFiles, sample};
-pub use scores::{CaseMaps, CaseScores, GedDistance, Reliability, ScoreConfig, score, score_maps};
+pub use score_config::ScoreSet;
+pub use scores::{CaseMaps, CaseScores, GedDistance, ScoreConfig, ScoreValues, score, score_maps};
 
 /// Returns each of some things once, in their order.
 pub fn unique<T: PartialEq>(things: impl Iterator<Item = T>) -> Vec<T> {

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 use ssn_core::LabelMap;
-use ssn_eval::registry::{Observations, observations};
+use ssn_eval::scores::{Observations, observations};
 use ssn_eval::{CaseMaps, ScoreConfig, score_maps};
 
 use crate::convert::{exception, not_a_slice};

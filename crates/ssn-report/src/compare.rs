@@ -4,17 +4,16 @@ use std::collections::BTreeMap;
 
 use ssn_core::{LabelMap, OnProgress, Phase};
 
-use crate::case_rows::{CaseRow, RowPicture, case_rows_figure};
 use crate::cases::{self, Chosen, choose};
-use crate::figures::html::{Cell, Row, Table};
-use crate::figures::svg::class;
-use crate::figures::{Picture, Strip, Tile};
+use crate::figures::svg::INK;
+use crate::figures::{ColumnGroup, Entry, Key, Picture, Sheet, SheetRow, Tile};
 use crate::gallery::{self, GALLERY};
 use crate::material::{Material, Measured, Subject, Survey};
 use crate::output::{Drawn, Report};
 use crate::pictures::{self, COLUMNS, truth};
 use crate::sample_dice::sample_dice;
 use crate::scores::{Scores, grouped, show_figures, with_error};
+use crate::table::{Cell, Row, Table};
 use crate::view::View;
 use ssn_eval::error::Result;
 use ssn_eval::evaluation::{Evaluation, Figure};
@@ -34,7 +33,7 @@ pub(crate) fn compare(
 ) -> Result<()> {
     same_cases(report, materials, surveys, count, progress)?;
     report.page.folded("Predictions");
-    report.page.table(&folders(materials));
+    report.page.table(folders(materials));
     report.page.folded("All scores");
     match score_table(materials, scored) {
         Some(table) => {
@@ -42,7 +41,7 @@ pub(crate) fn compare(
                 "Means with standard errors, as `ssn evaluate` found them. {}",
                 directions()
             ));
-            report.page.table(&table);
+            report.page.table(table);
         }
         None => report
             .page
@@ -154,7 +153,11 @@ fn same_cases(
     for Chosen { index, why } in chosen {
         let id = &common[index].id;
         let compared = read(id)?;
-        rows.push(CaseRow { title: format!("{id} · {why}"), pictures: row(materials, &compared)? });
+        rows.push(SheetRow {
+            title: format!("{id} · {why}"),
+            label: String::new(),
+            tiles: row(materials, &compared)?,
+        });
         let svg = drawing(materials, &compared, id);
         let numbers = |(material, surveys): (&Material, &Vec<Survey>)| {
             let survey = surveys.iter().find(|survey| survey.id == *id)?;
@@ -170,7 +173,7 @@ fn same_cases(
         details.push((id, why, drawn));
         phase.advance(1, id);
     }
-    report.show(vec![in_rows(materials, &rows)]);
+    report.show(vec![in_rows(materials, rows)]);
     for (id, why, drawn) in details {
         report.page.part(&cases::anchor(id), &format!("{id} · {why}"));
         for material in materials {
@@ -181,50 +184,53 @@ fn same_cases(
     Ok(())
 }
 
-/// All cases below each other, each in one row.
-fn in_rows(materials: &[Material], rows: &[CaseRow]) -> Drawn {
-    let mut groups: Vec<(&str, &[&str])> = vec![("given", &["image", "raters"])];
-    for material in materials {
-        groups.push((&material.name, &["prediction", "entropy", "sample"]));
-    }
-    let named = materials[0].classes().iter().enumerate().skip(1);
-    let legend: Vec<_> = named.map(|(label, name)| (name.clone(), class(label as u8))).collect();
-    let description =
-        "Image and raters of several cases, and of each network prediction, entropy and a sample.";
-    let title = "Prediction, entropy and a typical sample of each network";
+/// Draws all cases below each other, each in one row.
+fn in_rows(materials: &[Material], rows: Vec<SheetRow>) -> Drawn {
+    let group = |name: &str, columns: &[&str]| ColumnGroup {
+        name: name.to_owned(),
+        columns: columns.iter().map(|column| (*column).to_owned()).collect(),
+    };
+    let networks = materials.iter().map(|one| group(&one.name, &["prediction", "entropy", "sample"]));
+    let mut legend = pictures::class_legend(materials[0].classes());
+    legend.push(Entry::new("entropy, 0 to 1", INK, Key::Shades));
     let mut caption = "A row per case: the image, the contours of all its raters, and of each network the mean prediction, the entropy \
                        of its marginal probabilities, and its most typical sample, the one nearest to all others."
         .to_owned();
     if materials.iter().any(|material| material.kind() == Kind::Deterministic) {
         caption += " Samples of a deterministic network draw every voxel by itself.";
     }
-    Drawn {
-        name: "networks".to_owned(),
-        svg: case_rows_figure(title, description, &legend, &groups, rows),
-        caption,
-    }
+    let sheet = Sheet {
+        title: "Prediction, entropy and a typical sample of each network".to_owned(),
+        description:
+            "Image and raters of several cases, and of each network prediction, entropy and a sample."
+                .to_owned(),
+        legend,
+        columns: [group("given", &["image", "raters"])].into_iter().chain(networks).collect(),
+        rows,
+    };
+    Drawn { name: "networks".to_owned(), svg: sheet.svg(), caption }
 }
 
-/// The pictures of a case in its row: image and raters, and prediction, entropy and a typical sample of each network.
+/// Returns the pictures of a case in its row: image and raters, and prediction, entropy and a typical sample of each network.
 fn row(
     materials: &[Material],
     Compared { subjects, views, measured }: &Compared,
-) -> Result<Vec<Option<RowPicture>>> {
+) -> Result<Vec<Option<Tile>>> {
     let (first, view) = (&subjects[0], &views[0]);
-    let plain = |picture: Picture| RowPicture { picture, empty: false };
-    let image = first.image.as_deref().map(|image| plain(view.image(Some(image), view.slice)));
+    let tile = |picture: Picture, empty: bool| Tile {
+        picture,
+        caption: if empty { "empty".to_owned() } else { String::new() },
+    };
+    let image = first.image.as_deref().map(|image| tile(view.image(Some(image), view.slice), false));
     let is_empty = |map: &LabelMap| map.labels().iter().all(|label| *label == 0);
-    let truth =
-        truth(first, view).map(|picture| RowPicture { picture, empty: first.raters.iter().all(is_empty) });
+    let truth = truth(first, view).map(|picture| tile(picture, first.raters.iter().all(is_empty)));
     let mut pictures = vec![image, truth];
     for (((material, subject), view), measured) in materials.iter().zip(subjects).zip(views).zip(measured) {
-        let labels = |map: &LabelMap| RowPicture {
-            picture: view.labels(subject.image.as_deref(), map, view.slice),
-            empty: is_empty(map),
-        };
+        let labels =
+            |map: &LabelMap| tile(view.labels(subject.image.as_deref(), map, view.slice), is_empty(map));
         let entropy = view.heat(&pictures::entropy(material, subject)?, view.slice);
         let typical = labels(&subject.samples[gallery::typical(&measured.distances)]);
-        pictures.extend([labels(&subject.prediction), plain(entropy), typical].map(Some));
+        pictures.extend([labels(&subject.prediction), tile(entropy, false), typical].map(Some));
     }
     Ok(pictures)
 }
@@ -270,7 +276,7 @@ fn drawing(materials: &[Material], Compared { subjects, views, measured }: &Comp
         if material.kind() == Kind::Deterministic {
             label += "\n(voxels drawn\none by one)";
         }
-        strips.push(Strip { label, tiles });
+        strips.push(SheetRow::labeled(label, tiles));
     }
     let description = format!("Image and raters of case {id}, and predictions and samples of each network.");
     pictures::drawing(id, &description, materials[0].classes(), strips)

@@ -1,10 +1,10 @@
 //! Curves over the steps of runs: one figure per quantity, or several quantities of one run in one picture.
 
-use crate::figures::plot::{
-    ABOVE, COLUMN, HEIGHT, LEFT, LegendEntry, LineStyle, MARGIN, PlotArea, Scale, TEXT, TITLE, draw_legend,
-    stretches, with_head,
+use crate::figures::chart::{
+    Axis, COLUMN, Chart, Entry, Frame, HEIGHT, Key, Mark, Panel, Spot, Style, Ticks,
 };
-use crate::figures::svg::{Anchor, Color, Drawing, FAINT, INK, distinct, shown};
+use crate::figures::scale::Scale;
+use crate::figures::svg::{Anchor, Color, FAINT, INK, distinct, short_number};
 use ssn_eval::unique;
 
 /// A quantity that runs upwards above steps: a column of `metrics.csv`.
@@ -39,15 +39,13 @@ pub(crate) struct StepMark {
 }
 
 const RIGHT: f64 = 18.0;
-const BOTTOM: f64 = 46.0;
-/// Curves of so few points show each of them.
+const BELOW: f64 = 46.0;
+/// Curves with at most this many points show each of them.
 const DOTTED: usize = 12;
 /// Stretches of a long curve.
 const STRETCHES: usize = 150;
 
 /// Draws curves into one pair of axes that ends at `last_step`, unless there are points beyond: figures of one run have the same steps.
-/// Of a curve of many points, the means of stretches are joined, with a band from their lowest to their highest value. A pointer that
-/// rests on a point is told its value.
 pub(crate) fn curves_figure(
     quantity: &Quantity,
     last_step: f64,
@@ -55,22 +53,24 @@ pub(crate) fn curves_figure(
     marks: &[StepMark],
 ) -> String {
     let names = names(curves);
-    let mut legend = match names.len() {
-        0 | 1 => vec![],
-        _ => LegendEntry::distinct(names.iter().copied()),
-    };
+    let mut legend = if names.len() > 1 { Entry::lines(names.iter().copied()) } else { vec![] };
     legend.extend(marks.iter().map(|mark| mark_entry(mark, &names)));
-    let (mut drawing, head) = with_head(quantity.title, &legend, COLUMN, HEIGHT);
-    let size = (COLUMN - LEFT - RIGHT, HEIGHT - ABOVE - BOTTOM);
-    draw_curves(&mut drawing, (LEFT, head + ABOVE), size, quantity, last_step, curves, marks);
-    drawing.finish(quantity.title, &format!("{} over step, of {}.", quantity.y, names.join(", ")))
+    let chart = Chart {
+        title: quantity.title.to_owned(),
+        description: format!("{} over step, of {}.", quantity.y, names.join(", ")),
+        legend,
+        panels: vec![panel(Frame::of_column(RIGHT, BELOW), quantity, last_step, curves, marks)],
+        size: (COLUMN, HEIGHT),
+        note: String::new(),
+    };
+    chart.svg()
 }
 
-const PANEL_WIDTH: f64 = 380.0;
-const PANEL_HEIGHT: f64 = 250.0;
+const PANEL: (f64, f64) = (380.0, 250.0);
 const PANEL_COLUMNS: usize = 3;
-/// From the top of a panel to its axes.
-const PANEL_HEAD: f64 = 48.0;
+/// From the top of a panel to its axes, and from its left edge.
+const PANEL_TOP: f64 = 54.0;
+const PANEL_LEFT: f64 = 52.0;
 
 /// Draws panels in rows of three below a title and what the marks are, which all panels have. Those without a point say so.
 pub(crate) fn curve_panels(
@@ -79,38 +79,41 @@ pub(crate) fn curve_panels(
     panels: &[(&Quantity, Vec<Curve>)],
     marks: &[StepMark],
 ) -> String {
+    let (width, height) = PANEL;
     let rows = panels.len().div_ceil(PANEL_COLUMNS);
-    let width = panels.len().clamp(1, PANEL_COLUMNS) as f64 * PANEL_WIDTH;
-    let legend: Vec<LegendEntry> = marks.iter().map(|mark| mark_entry(mark, &[])).collect();
-    let (mut drawing, head) = with_head(title, &legend, width, 6.0 + rows as f64 * PANEL_HEIGHT);
-    for (place, (quantity, curves)) in panels.iter().enumerate() {
-        let left = (place % PANEL_COLUMNS) as f64 * PANEL_WIDTH;
-        let top = head + 6.0 + (place / PANEL_COLUMNS) as f64 * PANEL_HEIGHT;
-        drawing.text(left + MARGIN, top + 16.0, TITLE - 1.0, Anchor::Start, INK, quantity.title);
-        if curves.iter().all(|curve| curve.points.is_empty()) {
-            drawing.text(left + MARGIN, top + PANEL_HEAD, TEXT, Anchor::Start, FAINT, "no values yet");
-            continue;
-        }
+    let columns = panels.len().clamp(1, PANEL_COLUMNS);
+    let placed = |(place, (quantity, curves)): (usize, &(&Quantity, Vec<Curve>))| {
+        let frame = Frame {
+            left: (place % PANEL_COLUMNS) as f64 * width + PANEL_LEFT,
+            top: (place / PANEL_COLUMNS) as f64 * height + PANEL_TOP,
+            width: width - PANEL_LEFT - RIGHT,
+            height: height - PANEL_TOP - BELOW + 6.0,
+        };
         let names = names(curves);
-        if names.len() > 1 {
-            let (legend, half) = (LegendEntry::distinct(names.into_iter()), PANEL_WIDTH / 2.0);
-            draw_legend(&mut drawing, &legend, (left + half, top + 16.0), half);
-        }
-        let size = (PANEL_WIDTH - LEFT - RIGHT, PANEL_HEIGHT - PANEL_HEAD - BOTTOM);
-        draw_curves(&mut drawing, (left + LEFT, top + PANEL_HEAD), size, quantity, last_step, curves, marks);
-    }
+        let legend = if names.len() > 1 { Entry::lines(names.into_iter()) } else { vec![] };
+        let panel = panel(frame, quantity, last_step, curves, marks);
+        Panel { heading: quantity.title.to_owned(), legend, ..panel }
+    };
     let titles: Vec<&str> = panels.iter().map(|(quantity, _)| quantity.title).collect();
-    drawing.finish(title, &format!("Curves over steps: {}.", titles.join(", ")))
+    let chart = Chart {
+        title: title.to_owned(),
+        description: format!("Curves over steps: {}.", titles.join(", ")),
+        legend: marks.iter().map(|mark| mark_entry(mark, &[])).collect(),
+        panels: panels.iter().enumerate().map(placed).collect(),
+        size: (columns as f64 * width, 6.0 + rows as f64 * height),
+        note: String::new(),
+    };
+    chart.svg()
 }
 
-/// Names of curves, each once, in their order.
+/// Returns the names of curves, each once, in their order.
 fn names(curves: &[Curve]) -> Vec<&str> {
     unique(curves.iter().map(|curve| curve.name.as_str()))
 }
 
-fn mark_entry(mark: &StepMark, names: &[&str]) -> LegendEntry {
+fn mark_entry(mark: &StepMark, names: &[&str]) -> Entry {
     let name = format!("{}, {}", mark.label, mark.step);
-    LegendEntry { name, color: mark_color(mark, names), style: LineStyle::Dashed }
+    Entry::new(name, mark_color(mark, names), Key::Line(Style::Dashed))
 }
 
 fn mark_color(mark: &StepMark, names: &[&str]) -> Color {
@@ -118,49 +121,94 @@ fn mark_color(mark: &StepMark, names: &[&str]) -> Color {
     place.map_or(if mark.dark { INK } else { FAINT }, distinct)
 }
 
-fn draw_curves(
-    drawing: &mut Drawing,
-    (left, top): (f64, f64),
-    (width, height): (f64, f64),
-    quantity: &Quantity,
-    last_step: f64,
-    curves: &[Curve],
-    marks: &[StepMark],
-) {
+/// Returns the axes with their curves and marks. Of a curve of many points, the means of stretches are joined, with a band from their
+/// lowest to their highest value.
+fn panel(frame: Frame, quantity: &Quantity, last_step: f64, curves: &[Curve], marks: &[StepMark]) -> Panel {
     let names = names(curves);
     let points = || curves.iter().flat_map(|curve| &curve.points);
+    if points().next().is_none() {
+        let text = "no values yet".to_owned();
+        let marks = vec![Mark::Text { at: (0.0, 1.0), anchor: Anchor::Start, color: FAINT, text }];
+        let y = Axis { ticks: Ticks::At(vec![]), ..Axis::default() };
+        return Panel { frame, y, marks, ..Panel::default() };
+    }
     // All figures of a run begin with its first step.
     let x = Scale::of(points().map(|point| point.0).chain([0.0, last_step]), false);
     let logarithmic = quantity.logarithmic && points().all(|point| point.1 > 0.0);
     let y = Scale::of(points().map(|point| point.1), logarithmic).padded(0.04);
-    let area = PlotArea { left, top, width, height, x, y };
-    area.axes(drawing, "step", quantity.y);
-    for mark in marks.iter().filter(|mark| x.at(mark.step).is_some_and(|t| (0.0..=1.0).contains(&t))) {
-        let tooltip = format!("{}, step {}", mark.label, mark.step);
-        area.vertical(drawing, mark.step, mark_color(mark, &names), &tooltip);
-    }
+    let inside = |mark: &&StepMark| x.at(mark.step).is_some_and(|t| (0.0..=1.0).contains(&t));
+    let rule = |mark: &StepMark| Mark::Rule {
+        x: mark.step,
+        color: mark_color(mark, &names),
+        tip: format!("{}, step {}", mark.label, mark.step),
+    };
+    let mut drawn: Vec<Mark> = marks.iter().filter(inside).map(rule).collect();
     for curve in curves {
         let color = distinct(names.iter().position(|name| *name == curve.name).unwrap_or(0));
-        let stretches = stretches(&curve.points, STRETCHES);
-        let is_thinned = stretches.iter().any(|one| one.low < one.high);
-        if is_thinned {
-            let band: Vec<(f64, f64, f64)> = stretches.iter().map(|one| (one.x, one.low, one.high)).collect();
-            area.band(drawing, &band, color);
-        }
-        let means: Vec<(f64, f64)> = stretches.iter().map(|one| (one.x, one.mean)).collect();
-        area.curve(drawing, &means, color);
-        for one in &stretches {
-            let Some(pixel) = area.pixel((one.x, one.mean)) else { continue };
-            if curve.points.len() <= DOTTED {
-                drawing.dot(pixel, 3.0, color);
-            }
-            let mut tooltip = format!("{}, step {:.0}: {}", curve.name, one.x, shown(one.mean));
-            if is_thinned {
-                tooltip += &format!(", between {} and {}", shown(one.low), shown(one.high));
-            }
-            drawing.told_place(pixel, 5.0, &tooltip);
-        }
+        drawn.extend(curve_marks(curve, color));
     }
+    Panel {
+        frame,
+        x: Axis { scale: x, name: "step".to_owned(), ticks: Ticks::Whole, ..Axis::default() },
+        y: Axis { scale: y, name: quantity.y.to_owned(), ticks: Ticks::Round, guides: true, right: false },
+        marks: drawn,
+        ..Panel::default()
+    }
+}
+
+fn curve_marks(curve: &Curve, color: Color) -> Vec<Mark> {
+    let stretches = stretches(&curve.points, STRETCHES);
+    let is_thinned = stretches.iter().any(|one| one.low < one.high);
+    let tip = |one: &Stretch| {
+        let value = format!("{}, step {:.0}: {}", curve.name, one.x, short_number(one.mean));
+        match is_thinned {
+            true => format!("{value}, between {} and {}", short_number(one.low), short_number(one.high)),
+            false => value,
+        }
+    };
+    let spots = stretches.iter().map(|one| Spot { at: (one.x, one.mean), tip: tip(one) }).collect();
+    let mut marks = vec![];
+    if is_thinned {
+        let edges = stretches.iter().map(|one| (one.x, one.low, one.high)).collect();
+        marks.push(Mark::Band { edges, color });
+    }
+    let points = stretches.iter().map(|one| (one.x, one.mean)).collect();
+    marks.push(Mark::Line { points, color, style: Style::Solid });
+    marks.push(match curve.points.len() <= DOTTED {
+        true => Mark::Dots { points: spots, radius: 3.0, color },
+        false => Mark::Tips(spots),
+    });
+    marks
+}
+
+/// Points of a curve that are too close to be told apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Stretch {
+    /// The means of their places and of their values.
+    x: f64,
+    mean: f64,
+    /// The lowest and the highest value.
+    low: f64,
+    high: f64,
+}
+
+/// Splits a curve into at most `most` stretches of equally many points; values that are no numbers are left out.
+fn stretches(points: &[(f64, f64)], most: usize) -> Vec<Stretch> {
+    let points: Vec<(f64, f64)> =
+        points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
+    let length = points.len().div_ceil(most.max(1)).max(1);
+    let stretch = |points: &[(f64, f64)]| {
+        let mean =
+            |value: fn(&(f64, f64)) -> f64| points.iter().map(value).sum::<f64>() / points.len() as f64;
+        let heights = || points.iter().map(|point| point.1);
+        Stretch {
+            x: mean(|point| point.0),
+            mean: mean(|point| point.1),
+            low: heights().fold(f64::INFINITY, f64::min),
+            high: heights().fold(f64::NEG_INFINITY, f64::max),
+        }
+    };
+    points.chunks(length).map(stretch).collect()
 }
 
 #[cfg(test)]
@@ -216,6 +264,18 @@ mod tests {
         let svg = curves_figure(&LOSS, 0.0, &[curve("a", &points)], &[]);
         assert_eq!((svg.matches("<polygon").count(), svg.matches("pointer-events").count()), (1, STRETCHES));
         assert!(svg.contains("<title>a, step 2: 2.5, between 1 and 4</title>"), "{svg:.3000}");
+    }
+
+    #[test]
+    fn stretches_keep_means_and_peaks() {
+        let value = |i: u32| if i == 3210 { 9.0 } else { f64::from(i % 2) };
+        let points: Vec<(f64, f64)> = (0..5000).map(|i| (f64::from(i), value(i))).collect();
+        let few = stretches(&points, 100);
+        assert_eq!((few.len(), few[0]), (100, Stretch { x: 24.5, mean: 0.5, low: 0.0, high: 1.0 }));
+        assert_eq!(few.iter().map(|stretch| stretch.high).fold(0.0, f64::max), 9.0);
+        let one = stretches(&[(1.0, 2.0), (2.0, f64::NAN)], 100);
+        assert_eq!(one, [Stretch { x: 1.0, mean: 2.0, low: 2.0, high: 2.0 }]);
+        assert!(stretches(&[], 0).is_empty());
     }
 
     #[test]

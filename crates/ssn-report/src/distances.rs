@@ -3,13 +3,17 @@
 use ssn_core::metrics::PairwiseDistances;
 
 use crate::figures::Picture;
-use crate::figures::svg::{Anchor, Drawing, FAINT, INK, PAPER, probability};
+use crate::figures::chart::{Axis, Chart, Frame, Mark, Panel, Ticks, color_bar};
+use crate::figures::svg::{INK, PAPER, probability};
 use crate::material::Measured;
 
 const SIDE: f64 = 380.0;
 const LEFT: f64 = 74.0;
-const TOP: f64 = 84.0;
+const TOP: f64 = 26.0;
+const BELOW: f64 = 30.0;
 const BAR: f64 = 14.0;
+/// Between the heat map and its scale of colors.
+const GAP: f64 = 30.0;
 
 /// The heat map of distances, raters first; samples in an order in which neighbors are alike.
 pub(crate) fn distances(id: &str, measured: &Measured) -> String {
@@ -48,43 +52,40 @@ fn chain(distances: &PairwiseDistances) -> Vec<usize> {
 /// `distances` `[n + m, n + m]`, symmetric.
 fn draw(title: &str, raters: usize, distances: &[Vec<f64>]) -> String {
     let count = distances.len();
-    let cell = SIDE / count.max(1) as f64;
-    let mut drawing = Drawing::new(LEFT + SIDE + 90.0, TOP + SIDE + 24.0);
-    drawing.text(12.0, 26.0, 16.0, Anchor::Start, INK, title);
+    let zoom = (SIDE / count.max(1) as f64).ceil() as usize;
     let values: Vec<f32> = distances.iter().flatten().map(|&distance| distance as f32).collect();
-    let cells = Picture::colored(&values, count, |x| probability(f64::from(x)), cell.ceil() as usize);
-    drawing.picture(LEFT, TOP, SIDE, SIDE, &cells.data_uri());
-    drawing.frame(LEFT, TOP, SIDE, SIDE);
-    let border = raters as f64 * cell;
-    let groups = [("raters", 0.0, border), ("samples", border, SIDE)];
-    for (name, start, end) in groups.into_iter().filter(|(_, start, end)| end > start) {
-        let middle = (start + end) / 2.0;
-        drawing.text(LEFT - 8.0, TOP + middle + 4.0, 12.0, Anchor::End, INK, name);
-        if name == "samples" || end - start > 40.0 {
-            drawing.text(LEFT + middle, TOP - 8.0, 12.0, Anchor::Middle, INK, name);
-        } else {
-            drawing.text(LEFT, TOP - 24.0, 12.0, Anchor::Start, INK, name);
-        }
-    }
+    let picture = Picture::colored(&values, count, |x| probability(f64::from(x)), zoom);
+    let mut marks = vec![Mark::Picture { x: [0.0, 1.0], y: [0.0, 1.0], picture }];
+    let border = raters as f64 / count.max(1) as f64;
     if raters > 0 && raters < count {
-        let (x, y) = (LEFT + border, TOP + border);
-        for (from, to) in [((x, TOP), (x, TOP + SIDE)), ((LEFT, y), (LEFT + SIDE, y))] {
-            drawing.stroke(from, to, 3.0, PAPER);
-            drawing.stroke(from, to, 1.0, INK);
+        for (color, width) in [(PAPER, 3.0), (INK, 1.0)] {
+            marks.push(Mark::Segment { from: (border, 0.0), to: (border, 1.0), color, width });
+            marks.push(Mark::Segment { from: (0.0, 1.0 - border), to: (1.0, 1.0 - border), color, width });
         }
     }
-    bar(&mut drawing);
-    drawing.finish(title, "Distances between raters and samples: light is close, dark is far.")
-}
-
-fn bar(drawing: &mut Drawing) {
-    let x = LEFT + SIDE + 22.0;
-    drawing.color_bar((x, TOP), (BAR, SIDE), 64, probability);
-    for (distance, label) in [(0.0, "0"), (0.5, "0.5"), (1.0, "1")] {
-        let y = TOP + (1.0 - distance) * SIDE;
-        drawing.text(x + BAR + 6.0, y + 4.0, 12.0, Anchor::Start, INK, label);
-    }
-    drawing.text(x + BAR, TOP - 12.0, 12.0, Anchor::Middle, FAINT, "distance");
+    let groups = [("raters", 0.0, border), ("samples", border, 1.0)];
+    let middles: Vec<(f64, String)> = groups
+        .into_iter()
+        .filter(|(_, start, end)| end > start)
+        .map(|(name, start, end)| ((start + end) / 2.0, name.to_owned()))
+        .collect();
+    let from_top = middles.iter().map(|(middle, name)| (1.0 - middle, name.clone())).collect();
+    let heat = Panel {
+        frame: Frame { left: LEFT, top: TOP, width: SIDE, height: SIDE },
+        x: Axis { ticks: Ticks::At(middles), ..Axis::default() },
+        y: Axis { ticks: Ticks::At(from_top), ..Axis::default() },
+        marks,
+        ..Panel::default()
+    };
+    let bar = Frame { left: LEFT + SIDE + GAP, width: BAR, ..heat.frame };
+    let chart = Chart {
+        title: title.to_owned(),
+        description: "Distances between raters and samples: light is close, dark is far.".to_owned(),
+        panels: vec![heat, color_bar(bar, "distance", &[(0.0, "0"), (0.5, "0.5"), (1.0, "1")], probability)],
+        size: (LEFT + SIDE + GAP + BAR + 46.0, TOP + SIDE + BELOW),
+        ..Chart::default()
+    };
+    chart.svg()
 }
 
 #[cfg(test)]
@@ -97,16 +98,17 @@ mod tests {
     fn every_pair_has_a_cell() {
         let distances = vec![vec![0.0, 0.5, 1.0], vec![0.5, 0.0, 0.25], vec![1.0, 0.25, 0.0]];
         let svg = draw("Distances", 1, &distances);
-        // The scale, two frames and the paper.
-        assert_eq!((svg.matches("<rect").count(), svg.matches("<image").count()), (64 + 2 + 1, 1));
+        assert_eq!(svg.matches("<image").count(), 2, "the heat map and its scale");
         let png = crate::figures::png_from_svg(&svg, 1.0).unwrap();
         let mut reader = png::Decoder::new(std::io::Cursor::new(png)).read_info().unwrap();
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
         let width = reader.next_frame(&mut pixels).unwrap().width as usize;
+        // The height of the title.
+        const HEAD: f64 = 34.0;
         let at = |i: usize, j: usize| {
             let cell = SIDE / 3.0;
             let middle = |start: f64, k: usize| (start + (k as f64 + 0.4) * cell) as usize;
-            let first = 4 * (middle(TOP, i) * width + middle(LEFT, j));
+            let first = 4 * (middle(HEAD + TOP, i) * width + middle(LEFT, j));
             crate::figures::Color(pixels[first], pixels[first + 1], pixels[first + 2])
         };
         for (i, row) in distances.iter().enumerate() {

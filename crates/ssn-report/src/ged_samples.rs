@@ -2,8 +2,11 @@
 
 use ssn_data::text::counted;
 
-use crate::figures::plot::{ABOVE, COLUMN, HEIGHT, LEFT, LegendEntry, LineStyle, PlotArea, Scale, with_head};
-use crate::figures::svg::{Color, Drawing, FAINT, distinct};
+use crate::figures::chart::{
+    Axis, COLUMN, Chart, Entry, Frame, HEIGHT, Key, Mark, Panel, Spot, Style, Ticks,
+};
+use crate::figures::scale::Scale;
+use crate::figures::svg::{Color, FAINT, distinct};
 use crate::output::Drawn;
 use ssn_eval::evaluation::{Evaluation, Figure};
 use ssn_eval::predictions::Kind;
@@ -137,7 +140,7 @@ fn perfect(scored: &[(&str, &Evaluation)]) -> Option<Perfect> {
     all.iter().all(|one| (one.distance - first.distance).abs() < 1e-9).then_some(first)
 }
 
-const BOTTOM: f64 = 46.0;
+const BELOW: f64 = 46.0;
 /// Right of the axes, for the limits.
 const RIGHT: f64 = 58.0;
 /// Where the limits stand, from the end of the axes.
@@ -148,64 +151,66 @@ const PERFECT: &str = "perfect, expected";
 /// Draws a curve with a band of one standard error for each network, a flat line for one without samples, the limit of each at the
 /// right, and `perfect`, `(samples, GED²)`, what a distribution is expected to have whose samples are as raters are.
 fn draw(title: &str, series: &[Series<'_>], perfect: &[(usize, f64)]) -> String {
-    let mut legend = LegendEntry::distinct(series.iter().map(|one| one.name));
+    let mut legend = Entry::lines(series.iter().map(|one| one.name));
     if !perfect.is_empty() {
-        legend.push(LegendEntry { name: PERFECT.to_owned(), color: FAINT, style: LineStyle::Dotted });
+        legend.push(Entry::new(PERFECT, FAINT, Key::Line(Style::Dotted)));
     }
-    let (mut drawing, head) = with_head(title, &legend, COLUMN, HEIGHT);
-
-    let counts = || series.iter().flat_map(|one| &one.means).map(|mean| mean.samples);
+    let mut counts: Vec<usize> = series.iter().flat_map(|one| &one.means).map(|mean| mean.samples).collect();
+    counts.sort_unstable();
+    counts.dedup();
     let ends = |mean: &Mean| {
         let error = mean.standard_error.unwrap_or(0.0);
         [mean.mean - error, mean.mean + error]
     };
     let heights = series.iter().flat_map(|one| one.means.iter().flat_map(ends).chain(one.limit));
     let heights = heights.chain(perfect.iter().map(|point| point.1)).chain([0.0]);
-    let area = PlotArea {
-        left: LEFT,
-        top: head + ABOVE,
-        width: COLUMN - LEFT - RIGHT,
-        height: HEIGHT - ABOVE - BOTTOM,
-        x: Scale::of(counts().map(|count| count as f64), true).padded(0.02),
-        y: Scale::of(heights, false),
-    };
-    let mut ticks: Vec<usize> = counts().collect();
-    ticks.sort_unstable();
-    ticks.dedup();
-    let tick = |count: &usize| Some((area.across(*count as f64)?, count.to_string()));
-    let mut ticks: Vec<(f64, String)> = ticks.iter().filter_map(tick).collect();
-    let limit_x = area.right() + LIMIT;
+    let frame = Frame::of_column(RIGHT, BELOW);
+    let x = Scale::of(counts.iter().map(|count| *count as f64), true).padded(0.02);
+    let limit = x.value_at(1.0 + LIMIT / frame.width);
+    let mut ticks: Vec<(f64, String)> =
+        counts.iter().map(|count| (*count as f64, count.to_string())).collect();
     if series.iter().any(|one| one.limit.is_some()) {
-        ticks.push((limit_x, "limit".to_owned()));
+        ticks.push((limit, "limit".to_owned()));
     }
-    let x = "samples of each case (logarithmic)";
-    area.axes_with(&mut drawing, x, "GED² (lower is better)", &ticks);
-
-    let points: Vec<(f64, f64)> = perfect.iter().map(|&(count, ged)| (count as f64, ged)).collect();
-    let pixels: Vec<(f64, f64)> = points.iter().filter_map(|&point| area.pixel(point)).collect();
-    drawing.dotted(&pixels, FAINT);
+    let points = perfect.iter().map(|&(count, ged)| (count as f64, ged)).collect();
+    let mut marks = vec![Mark::Line { points, color: FAINT, style: Style::Dotted }];
     for (place, one) in series.iter().enumerate() {
-        draw_series(&mut drawing, &area, one, distinct(place), limit_x);
+        marks.extend(series_marks(one, distinct(place), [x.value_at(0.0), x.value_at(1.0)], limit));
     }
     let networks: Vec<&str> = series.iter().map(|one| one.name).collect();
-    drawing.finish(title, &format!("GED² against the number of samples, of {}.", networks.join(", ")))
+    let name = "samples of each case (logarithmic)".to_owned();
+    let x = Axis { scale: x, name, ticks: Ticks::At(ticks), ..Axis::default() };
+    let y = Axis {
+        scale: Scale::of(heights, false),
+        name: "GED² (lower is better)".to_owned(),
+        ticks: Ticks::Round,
+        guides: true,
+        right: false,
+    };
+    let chart = Chart {
+        title: title.to_owned(),
+        description: format!("GED² against the number of samples, of {}.", networks.join(", ")),
+        legend,
+        panels: vec![Panel { frame, x, y, marks, ..Panel::default() }],
+        size: (COLUMN, HEIGHT),
+        note: String::new(),
+    };
+    chart.svg()
 }
 
-fn draw_series(drawing: &mut Drawing, area: &PlotArea, series: &Series<'_>, color: Color, limit_x: f64) {
-    let point = |mean: &Mean| (mean.samples as f64, mean.mean);
-    let told = |mean: &Mean| {
+fn series_marks(series: &Series<'_>, color: Color, [start, end]: [f64; 2], limit_at: f64) -> Vec<Mark> {
+    let spot = |mean: &Mean| {
         let error = mean.standard_error.map_or(String::new(), |error| format!(" ± {error:.4}"));
-        format!("{}, {}: {:.4}{error}", series.name, counted(mean.samples, "sample"), mean.mean)
+        let tip = format!("{}, {}: {:.4}{error}", series.name, counted(mean.samples, "sample"), mean.mean);
+        Spot { at: (mean.samples as f64, mean.mean), tip }
     };
+    let dots = |points: Vec<Spot>, radius| Mark::Dots { points, radius, color };
     if let [only] = series.means.as_slice()
         && only.samples == 1
-        && let Some(y) = area.up(only.mean)
     {
         // A prediction without samples is the same however many others have.
-        drawing.stroke((area.left, y), (area.right(), y), 1.4, color);
-        let x = area.across(1.0).unwrap_or(area.left);
-        drawing.told_dot((x, y), 3.0, color, &told(only));
-        return;
+        let line = Mark::Segment { from: (start, only.mean), to: (end, only.mean), color, width: 1.4 };
+        return vec![line, dots(vec![spot(only)], 3.0)];
     }
     let band: Vec<(f64, f64, f64)> = series
         .means
@@ -213,24 +218,22 @@ fn draw_series(drawing: &mut Drawing, area: &PlotArea, series: &Series<'_>, colo
         .filter_map(|mean| mean.standard_error.map(|error| (mean, error)))
         .map(|(mean, error)| (mean.samples as f64, mean.mean - error, mean.mean + error))
         .collect();
+    let mut marks = vec![];
     if band.len() > 1 {
-        area.band(drawing, &band, color);
+        marks.push(Mark::Band { edges: band, color });
     }
-    let points: Vec<(f64, f64)> = series.means.iter().map(point).collect();
-    area.curve(drawing, &points, color);
-    for mean in &series.means {
-        if let Some(pixel) = area.pixel(point(mean)) {
-            drawing.told_dot(pixel, 3.0, color, &told(mean));
-        }
+    let spots: Vec<Spot> = series.means.iter().map(spot).collect();
+    let points: Vec<(f64, f64)> = spots.iter().map(|spot| spot.at).collect();
+    let last = points.last().copied();
+    marks.push(Mark::Line { points, color, style: Style::Solid });
+    marks.push(dots(spots, 3.0));
+    if let Some((limit, last)) = series.limit.zip(last) {
+        let at = (limit_at, limit);
+        marks.push(Mark::Line { points: vec![last, at], color, style: Style::Dotted });
+        let tip = format!("{}, limit of infinitely many samples: {limit:.4}", series.name);
+        marks.push(dots(vec![Spot { at, tip }], 4.0));
     }
-    let last = series.means.last().and_then(|mean| area.pixel(point(mean)));
-    if let Some((limit, last)) = series.limit.zip(last)
-        && let Some(y) = area.up(limit)
-    {
-        drawing.dotted(&[last, (limit_x, y)], color);
-        let tooltip = format!("{}, limit of infinitely many samples: {limit:.4}", series.name);
-        drawing.told_dot((limit_x, y), 4.0, color, &tooltip);
-    }
+    marks
 }
 
 #[cfg(test)]
@@ -322,7 +325,7 @@ pub(crate) mod tests {
             Series { name: "deterministic", means: vec![mean(1, 0.5)], limit: None },
         ];
         let svg = draw("GED²", &series, &[(1, 0.4), (100, 0.1)]);
-        assert_eq!((svg.matches("<polygon").count(), svg.matches("<polyline").count()), (1, 1 + 1 + 1 + 1));
+        assert_eq!((svg.matches("<polygon").count(), svg.matches("<polyline").count()), (1, 1 + 1 + 1));
         assert_eq!(svg.matches("<circle").count(), 3 + 1 + 1);
         assert!(svg.contains(">limit<") && svg.contains(">100<") && svg.contains(&format!(">{PERFECT}<")));
         assert!(svg.contains("<title>low-rank, 10 samples: 0.3000 ± 0.0200</title>"));

@@ -1,8 +1,9 @@
 //! The five scores at the top of a report.
 
-use crate::figures::html::{Cell, HeadlineCard, Row, Table};
 use crate::material::{Material, Survey};
+use crate::page::HeadlineCard;
 use crate::scores::Scores;
+use crate::table::{Cell, Row, Table};
 use ssn_eval::evaluation::Figure;
 use ssn_eval::predictions::Kind;
 use ssn_eval::registry::Unit;

@@ -2,7 +2,6 @@
 //!
 //! Nothing here computes a score: tables and figures show what `ssn-eval` found.
 
-mod case_rows;
 mod cases;
 mod compare;
 mod curves;
@@ -13,11 +12,13 @@ mod ged_samples;
 mod headline;
 mod material;
 mod output;
+mod page;
 mod pictures;
 mod reliability;
 mod sample_dice;
 mod scores;
 mod steering;
+mod table;
 mod training;
 mod view;
 mod volumes;
@@ -122,7 +123,7 @@ fn one_folder(
     let scores = Scores::read(&material.predictions)?;
     let mut surveys = survey(material, progress)?;
     cases::rank(&mut surveys, scores.as_ref());
-    report.page.headline(&Headline::of(material, scores.as_ref(), &surveys).cards());
+    report.page.headline(Headline::of(material, scores.as_ref(), &surveys).cards());
     if scores.is_none() {
         report.page.paragraph(&format!(
             "These predictions were not scored yet: the numbers above are of the samples of this report. Run `ssn evaluate {}`, \
@@ -137,7 +138,7 @@ fn one_folder(
         report.page.list(&scores.evaluation.verdict);
         if let Some(table) = scores.mask_table() {
             report.page.section("Classes");
-            report.page.table(&table);
+            report.page.table(table);
         }
     }
     case_table(report, material, scores.as_ref(), &surveys, &chosen);
@@ -173,7 +174,7 @@ fn several_folders(
     };
     let networks: Vec<(String, Headline)> =
         materials.iter().zip(&scores).zip(&surveys).map(headline).collect();
-    report.page.table(&headline::table(&networks));
+    report.page.table(headline::table(&networks));
     let samples = |(material, scores): (&Material, &Option<Scores>)| {
         scores.as_ref().and_then(Scores::samples).unwrap_or_else(|| material.sample_count())
     };
@@ -249,7 +250,7 @@ fn case_table(
             "Means over the raters of a case. A click on a heading sorts by that column; a case that is a link has pictures below; \
              the button copies the line that opens the case in the viewer.",
         );
-        report.page.table(&table);
+        report.page.table(table);
     }
 }
 
@@ -264,7 +265,7 @@ fn all_scores(report: &mut Report, scores: &Scores) {
         settings.seed,
         registry::directions()
     ));
-    report.page.table(&scores.summary_table());
+    report.page.table(scores.summary_table());
 }
 
 fn title(sources: &Sources) -> String {

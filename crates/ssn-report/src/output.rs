@@ -8,9 +8,11 @@ use serde::Serialize;
 use ssn_core::{OnProgress, Progress};
 use ssn_io::write_atomically;
 
-pub(crate) use crate::figures::html::Drawn;
-use crate::figures::html::Page;
+use askama::Template;
+
 use crate::figures::png_from_svg;
+pub(crate) use crate::page::Drawn;
+use crate::page::Page;
 use ssn_eval::error::{EvalError, Result};
 use ssn_eval::predictions::{check_free, claim, create_folder, file_stem, remove_own_files, write_text};
 
@@ -56,8 +58,8 @@ impl Report {
             return;
         }
         drawn.iter_mut().for_each(|one| one.name = file_stem(&one.name));
-        self.page.figures(&drawn);
-        self.figures.extend(drawn.into_iter().map(|one| (one.name, one.svg)));
+        self.figures.extend(drawn.iter().map(|one| (one.name.clone(), one.svg.clone())));
+        self.page.figures(drawn);
     }
 
     /// Writes everything. The page comes last, and figures of an earlier report go after it: there is always a whole page.
@@ -85,7 +87,7 @@ impl Report {
             })
             .collect();
         let written = written?;
-        let (report, html) = (self.folder.join(PAGE), self.page.finish());
+        let (report, html) = (self.folder.join(PAGE), self.page.render().map_err(EvalError::internal)?);
         write_text(&report, &html)?;
         // Those of an earlier report, which may be of other cases.
         let is_left = |name: &str| Path::new(name).starts_with(FIGURES) && !names.contains(name);

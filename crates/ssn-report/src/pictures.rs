@@ -9,7 +9,7 @@ use ssn_eval::error::Result;
 use ssn_eval::predictions::{Kind, summarize};
 
 use crate::figures::svg::class;
-use crate::figures::{Block, Picture, Strip, Tile, strips_with_legend};
+use crate::figures::{Entry, Key, Picture, Sheet, SheetRow, Tile};
 use crate::gallery::{self, SampleGroup, nothing};
 use crate::material::{Material, Subject};
 use crate::view::View;
@@ -66,7 +66,7 @@ pub(crate) fn lead(material: &Material, subject: &Subject, distances: &PairwiseD
     let groups = gallery::groups(distances, LEAD_TILES - tiles.len());
     tiles.extend(gallery::tiles(subject, &view, &groups));
     let description = format!("Image, raters, prediction, entropy and samples of case {id}.");
-    Ok(drawing(id, &description, material.classes(), vec![Strip { label: String::new(), tiles }]))
+    Ok(drawing(id, &description, material.classes(), vec![SheetRow::labeled("", tiles)]))
 }
 
 /// All pictures of a case as one drawing, with a sample of each group.
@@ -77,12 +77,12 @@ pub(crate) fn overview(
     groups: &[SampleGroup],
 ) -> Result<String> {
     let mut strips = given(subject, view);
-    strips.push(Strip { label: "prediction".to_owned(), tiles: predicted(material, subject, view)? });
+    strips.push(SheetRow::labeled("prediction", predicted(material, subject, view)?));
     let label = match subject.file.description().kind {
         Kind::Deterministic => "voxels drawn\none by one",
         Kind::Stochastic | Kind::Sampled => "samples",
     };
-    strips.push(Strip { label: label.to_owned(), tiles: gallery::tiles(subject, view, groups) });
+    strips.push(SheetRow::labeled(label, gallery::tiles(subject, view, groups)));
     if subject.file.description().size[0] > 1 {
         strips.extend(montage(subject, view));
     }
@@ -117,7 +117,7 @@ fn raters(subject: &Subject, view: &View) -> Vec<Tile> {
 }
 
 /// What is given: the image and what raters marked, in as many rows as they need.
-pub(crate) fn given(subject: &Subject, view: &View) -> Vec<Strip> {
+pub(crate) fn given(subject: &Subject, view: &View) -> Vec<SheetRow> {
     let (image, slice) = (subject.image.as_deref(), view.slice);
     let mut tiles = vec![];
     if image.is_some() {
@@ -131,25 +131,22 @@ pub(crate) fn given(subject: &Subject, view: &View) -> Vec<Strip> {
     let mut strips = vec![];
     while !tiles.is_empty() {
         let rest = tiles.split_off(tiles.len().min(COLUMNS));
-        let label = if strips.is_empty() { "image and\nraters" } else { "" }.to_owned();
-        strips.push(Strip { label, tiles });
+        let label = if strips.is_empty() { "image and\nraters" } else { "" };
+        strips.push(SheetRow::labeled(label, tiles));
         tiles = rest;
     }
     strips
 }
 
 /// Slices evenly through what is marked: the prediction, and the first rater above it.
-fn montage(subject: &Subject, view: &View) -> Vec<Strip> {
+fn montage(subject: &Subject, view: &View) -> Vec<SheetRow> {
     let (start, count) = (view.marked.start, view.marked.len());
     let shown = COLUMNS.min(count);
     let slices: Vec<usize> = (0..shown).map(|i| start + (2 * i + 1) * count / (2 * shown)).collect();
     let image = subject.image.as_deref();
-    let strip = |label: &str, map: &LabelMap| Strip {
-        label: label.to_owned(),
-        tiles: slices
-            .iter()
-            .map(|&z| Tile { picture: view.labels(image, map, z), caption: format!("slice {z}") })
-            .collect(),
+    let strip = |label: &str, map: &LabelMap| {
+        let tile = |&z: &usize| Tile { picture: view.labels(image, map, z), caption: format!("slice {z}") };
+        SheetRow::labeled(label, slices.iter().map(tile).collect())
     };
     let rater = subject.raters.first().map(|rater| strip("through the\nvolume: rater 0", rater));
     rater.into_iter().chain([strip("through the\nvolume:\nprediction", &subject.prediction)]).collect()
@@ -162,9 +159,14 @@ pub(crate) fn entropy(material: &Material, subject: &Subject) -> Result<Vec<f32>
     file.values_on_image(&summary.marginal_entropy()?, 0.0)
 }
 
-/// Strips of pictures with the colors of the classes.
-pub(crate) fn drawing(title: &str, description: &str, classes: &[String], strips: Vec<Strip>) -> String {
+/// Draws rows of pictures with the colors of the classes.
+pub(crate) fn drawing(title: &str, description: &str, classes: &[String], rows: Vec<SheetRow>) -> String {
+    let (title, description) = (title.to_owned(), description.to_owned());
+    Sheet { title, description, legend: class_legend(classes), columns: vec![], rows }.svg()
+}
+
+/// Returns the colors of the classes, without the background.
+pub(crate) fn class_legend(classes: &[String]) -> Vec<Entry> {
     let named = classes.iter().enumerate().skip(1);
-    let legend: Vec<_> = named.map(|(label, name)| (name.clone(), class(label as u8))).collect();
-    strips_with_legend(title, description, &legend, &[Block { title: String::new(), strips }])
+    named.map(|(label, name)| Entry::new(name.as_str(), class(label as u8), Key::Area)).collect()
 }

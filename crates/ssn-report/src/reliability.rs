@@ -2,8 +2,9 @@
 
 use ssn_core::metrics::{CalibrationBin, ece_of_bins};
 
-use crate::figures::plot::{COLUMN, MARGIN, PlotArea, Scale, TEXT, TITLE, superscript, tick_label};
-use crate::figures::svg::{Anchor, Drawing, FAINT, INK, PAPER, PREDICTION, SAMPLE};
+use crate::figures::chart::{Axis, Bar, COLUMN, Chart, Entry, Frame, Key, Mark, Panel, Style, TEXT, Ticks};
+use crate::figures::scale::{Scale, superscript, tick_label};
+use crate::figures::svg::{Anchor, FAINT, INK, PAPER, PREDICTION, SAMPLE};
 use crate::output::Drawn;
 use ssn_eval::evaluation::Evaluation;
 use ssn_eval::predictions::Kind;
@@ -42,104 +43,106 @@ pub(crate) fn reliability(name: &str, evaluation: &Evaluation, several: bool) ->
     Some(Drawn { name, svg, caption })
 }
 
-const LEFT: f64 = 46.0;
+const LEFT: f64 = 48.0;
 const GAP: f64 = 54.0;
 const RIGHT: f64 = 14.0;
-const HEAD: f64 = 62.0;
-/// Between the name of a panel and its axes.
+/// Above the diagrams, for the name of the panel and of its axis.
 const ABOVE: f64 = 46.0;
 /// Between the diagram and the counts below it.
-const BETWEEN: f64 = 40.0;
+const BETWEEN: f64 = 46.0;
 const COUNTS: f64 = 56.0;
 const BELOW: f64 = 46.0;
 const BAR: f64 = 0.35;
 
-/// Draws diagrams beside each other, with the number of observations of each bin below. Each says whose probabilities it is of, and
-/// has bins of equal width from 0 to 1.
-fn draw(title: &str, panels: &[(&str, &[CalibrationBin])]) -> String {
-    let columns = panels.len().max(1) as f64;
+/// Draws diagrams side by side, with the number of observations of each bin below. Each says whose probabilities it is of, and has
+/// bins of equal width from 0 to 1.
+fn draw(title: &str, diagrams: &[(&str, &[CalibrationBin])]) -> String {
+    let columns = diagrams.len().max(1) as f64;
     let side = (COLUMN - LEFT - RIGHT - GAP) / 2.0;
     let width = LEFT + RIGHT + columns * side + (columns - 1.0) * GAP;
-    let mut drawing = Drawing::new(width.max(COLUMN / 2.0), HEAD + ABOVE + side + BETWEEN + COUNTS + BELOW);
-    drawing.text(MARGIN, 24.0, TITLE, Anchor::Start, INK, title);
-    legend(&mut drawing);
-    for (place, (name, bins)) in panels.iter().enumerate() {
+    let panels = |(place, (name, bins)): (usize, &(&str, &[CalibrationBin]))| {
         let left = LEFT + place as f64 * (side + GAP);
-        draw_panel(&mut drawing, left, side, name, bins);
-    }
-    let description = "Frequency of a label among raters against its probability, in bins, and the observations of each bin.";
-    drawing.finish(title, description)
+        let diagram = Frame { left, top: ABOVE, width: side, height: side };
+        let below = Frame { left, top: ABOVE + side + BETWEEN, width: side, height: COUNTS };
+        [diagram_panel(diagram, name, bins), count_panel(below, bins)]
+    };
+    let chart = Chart {
+        title: title.to_owned(),
+        description: "Frequency of a label among raters against its probability, in bins, and the observations of each bin."
+            .to_owned(),
+        legend: vec![
+            Entry::new("frequency", SAMPLE.towards(PAPER, BAR), Key::Area),
+            Entry::new("gap to confidence", PREDICTION, Key::Area),
+            Entry::new("calibrated", INK, Key::Line(Style::Dashed)),
+        ],
+        panels: diagrams.iter().enumerate().flat_map(panels).collect(),
+        size: (width.max(COLUMN / 2.0), ABOVE + side + BETWEEN + COUNTS + BELOW),
+        note: String::new(),
+    };
+    chart.svg()
 }
 
-fn legend(drawing: &mut Drawing) {
-    let y = 46.0;
-    drawing.rectangle(MARGIN, y - 10.0, 12.0, 12.0, SAMPLE.towards(PAPER, BAR));
-    drawing.text(MARGIN + 17.0, y, TEXT, Anchor::Start, INK, "frequency");
-    drawing.rectangle(MARGIN + 96.0, y - 10.0, 12.0, 12.0, PREDICTION);
-    drawing.text(MARGIN + 113.0, y, TEXT, Anchor::Start, INK, "gap to confidence");
-    drawing.dashes((MARGIN + 240.0, y - 4.0), (MARGIN + 264.0, y - 4.0), 1.2, INK);
-    drawing.text(MARGIN + 270.0, y, TEXT, Anchor::Start, INK, "calibrated");
+/// The numbers below both panels.
+fn thirds() -> Ticks {
+    Ticks::At([(0.0, "0"), (0.5, "0.5"), (1.0, "1")].map(|(at, label)| (at, label.to_owned())).to_vec())
 }
 
-fn draw_panel(drawing: &mut Drawing, left: f64, side: f64, name: &str, bins: &[CalibrationBin]) {
-    let unit = Scale::between(0.0, 1.0);
-    let area = PlotArea { left, top: HEAD + ABOVE, width: side, height: side, x: unit, y: unit };
-    let ends = ["0", "0.5", "1"].map(str::to_owned);
-    let ticks: Vec<(f64, String)> =
-        ends.into_iter().enumerate().map(|(i, end)| (left + i as f64 * side / 2.0, end)).collect();
-    drawing.text(left - 36.0, HEAD + 16.0, TEXT, Anchor::Start, INK, name);
-    area.axes_with(drawing, "", "frequency among raters", &ticks);
-    let count = bins.len().max(1) as f64;
+fn diagram_panel(frame: Frame, name: &str, bins: &[CalibrationBin]) -> Panel {
+    let step = 1.0 / bins.len().max(1) as f64;
+    let (mut frequencies, mut gaps) = (vec![], vec![]);
     for (place, bin) in bins.iter().enumerate() {
         let Some((confidence, frequency)) = bin.mean_confidence().zip(bin.frequency()) else { continue };
-        let (x, step) = (left + place as f64 / count * side, side / count);
-        let up = |value: f64| area.bottom() - value.clamp(0.0, 1.0) * side;
-        let (bar, gap) =
-            (up(frequency), (up(frequency).min(up(confidence)), (up(frequency) - up(confidence)).abs()));
-        drawing.rectangle(x + 0.5, bar, step - 1.0, area.bottom() - bar, SAMPLE.towards(PAPER, BAR));
-        let fill = PREDICTION.hex();
-        let (gap_top, gap_height, width, x) = (gap.0, gap.1, step - 1.0, x + 0.5);
-        let told = format!(
-            "confidence {confidence:.3}, frequency {frequency:.3}, {} observations",
-            tick_label(bin.count as f64)
-        );
-        drawing.element(format_args!(
-            r#"<rect x="{x:.1}" y="{gap_top:.1}" width="{width:.1}" height="{gap_height:.1}" fill="{fill}" fill-opacity="0.75"><title>{told}</title></rect>"#
-        ));
+        let x = [place as f64 * step, (place + 1) as f64 * step];
+        let [frequency_at, confidence_at] = [frequency, confidence].map(|value| value.clamp(0.0, 1.0));
+        frequencies.push(Bar { x, y: [0.0, frequency_at], tip: String::new() });
+        let observations = tick_label(bin.count as f64);
+        let tip =
+            format!("confidence {confidence:.3}, frequency {frequency:.3}, {observations} observations");
+        gaps.push(Bar { x, y: [frequency_at, confidence_at], tip });
     }
-    drawing.dashes((left, area.bottom()), (area.right(), area.top), 1.2, INK);
+    let mut marks = vec![
+        Mark::Bars { bars: frequencies, color: SAMPLE.towards(PAPER, BAR), opacity: 1.0 },
+        Mark::Bars { bars: gaps, color: PREDICTION, opacity: 0.75 },
+        Mark::Line { points: vec![(0.0, 0.0), (1.0, 1.0)], color: INK, style: Style::Dashed },
+    ];
     if let Some(ece) = ece_of_bins(bins) {
-        drawing.text(left + 8.0, area.top + 18.0, TEXT, Anchor::Start, INK, &format!("ECE {ece:.4}"));
+        let at = (0.05, 1.0 - 1.3 * TEXT / frame.height);
+        marks.push(Mark::Text { at, anchor: Anchor::Start, color: INK, text: format!("ECE {ece:.4}") });
     }
-    draw_counts(drawing, left, side, bins);
+    let y = Axis {
+        name: "frequency among raters".to_owned(),
+        ticks: Ticks::Round,
+        guides: true,
+        ..Axis::default()
+    };
+    let x = Axis { ticks: thirds(), ..Axis::default() };
+    Panel { frame, heading: name.to_owned(), x, y, marks, ..Panel::default() }
 }
 
 /// The observations of each bin, logarithmic: most voxels are background of which a network is sure.
-fn draw_counts(drawing: &mut Drawing, left: f64, side: f64, bins: &[CalibrationBin]) {
-    let bottom = HEAD + ABOVE + side + BETWEEN + COUNTS;
+fn count_panel(frame: Frame, bins: &[CalibrationBin]) -> Panel {
     let most = bins.iter().map(|bin| bin.count).max().unwrap_or(1).max(10) as f64;
-    let height = |count: f64| (count.log10() / most.log10()).clamp(0.0, 1.0) * COUNTS;
-    let step = side / bins.len().max(1) as f64;
-    for (place, bin) in bins.iter().enumerate().filter(|(_, bin)| bin.count > 0) {
-        // A single observation is seen as well.
-        let height = height(bin.count as f64).max(1.0);
-        drawing.rectangle(left + place as f64 * step + 0.5, bottom - height, step - 1.0, height, FAINT);
-    }
+    let step = 1.0 / bins.len().max(1) as f64;
+    // A single observation is seen as well.
+    let least = 0.9;
+    let bar = |(place, bin): (usize, &CalibrationBin)| Bar {
+        x: [place as f64 * step, (place + 1) as f64 * step],
+        y: [least, bin.count as f64],
+        tip: format!("{} observations", tick_label(bin.count as f64)),
+    };
+    let bars = bins.iter().enumerate().filter(|(_, bin)| bin.count > 0).map(bar).collect();
     let top = 10f64.powf(most.log10().floor());
-    for value in [1.0, top] {
-        let y = bottom - height(value);
-        drawing.text(left - 6.0, y + 4.5, TEXT, Anchor::End, INK, &power(value));
-        drawing.stroke((left - 4.0, y), (left, y), 0.75, INK);
-    }
-    drawing.line((left, bottom), (left + side, bottom));
-    drawing.text(left - 36.0, bottom - COUNTS - 10.0, TEXT, Anchor::Start, FAINT, "observations");
-    for (t, label) in [(0.0, "0"), (0.5, "0.5"), (1.0, "1")] {
-        drawing.text(left + t * side, bottom + 17.0, TEXT, Anchor::Middle, INK, label);
-    }
-    drawing.text(left + side, bottom + 36.0, TEXT, Anchor::End, FAINT, "confidence");
+    let y = Axis {
+        scale: Scale::of([least, most].into_iter(), true),
+        name: "observations".to_owned(),
+        ticks: Ticks::At([1.0, top].map(|value| (value, power(value))).to_vec()),
+        ..Axis::default()
+    };
+    let x = Axis { name: "confidence".to_owned(), ticks: thirds(), ..Axis::default() };
+    Panel { frame, x, y, marks: vec![Mark::Bars { bars, color: FAINT, opacity: 1.0 }], ..Panel::default() }
 }
 
-/// A power of ten with few letters.
+/// Writes a power of ten with few letters.
 fn power(value: f64) -> String {
     if value < 1e3 { tick_label(value) } else { format!("10{}", superscript(value.log10().round() as i32)) }
 }
@@ -157,7 +160,7 @@ mod tests {
         let name = "most probable label";
         let svg = draw("Reliability", &[(name, &bins[..]), (name, &bins[..0])]);
         assert_eq!(svg.matches("fill-opacity=\"0.75\"").count(), 3);
-        assert_eq!(svg.matches(&format!("fill=\"{}\" shape", FAINT.hex())).count(), 3);
+        assert_eq!(svg.matches(" observations</title>").count(), 2 * 3);
         // (5 + 1 + 10,000) / 1,000,104.
         assert!(svg.contains(">ECE 0.0100<") && svg.contains(">10⁶<"), "{svg}");
         assert!(svg.contains("<title>confidence 0.050, frequency 0.100, 100 observations</title>"));

@@ -3,7 +3,9 @@
 
 use ssn_core::metrics::quantile;
 
-use crate::figures::svg::{Anchor, CLASSES, Color, Drawing, FAINT, INK, PREDICTION, RULE, SAMPLE, marks};
+use crate::figures::chart::{Axis, Bar, Chart, Entry, Frame, Key, Mark, Panel, Ticks};
+use crate::figures::scale::Scale;
+use crate::figures::svg::{Anchor, CLASSES, Color, INK, PREDICTION, SAMPLE};
 use crate::material::{Material, Survey};
 use crate::output::{Drawn, Report};
 use ssn_eval::predictions::Kind;
@@ -12,14 +14,13 @@ use ssn_eval::scores::mean;
 /// Cases in the figure at most; more are taken evenly.
 const MOST_ROWS: usize = 80;
 const WIDTH: f64 = 860.0;
-const LEFT: f64 = 200.0;
-const RIGHT: f64 = 176.0;
-/// The bars of the share of samples above the prediction: where 0 % is, counted from the right, and how long 100 % is.
-const SHARE_LEFT: f64 = 144.0;
+const LEFT: f64 = 210.0;
+/// Where the bars of the share of samples above the prediction begin, and how long 100 % is.
+const SHARE_LEFT: f64 = 704.0;
 const SHARE_LENGTH: f64 = 92.0;
 const SHARE: Color = CLASSES[0];
-const TOP: f64 = 84.0;
-const BOTTOM: f64 = 40.0;
+const ABOVE: f64 = 34.0;
+const BELOW: f64 = 46.0;
 const PITCH: f64 = 20.0;
 /// Letters of a name that have room.
 const LETTERS: usize = 26;
@@ -81,71 +82,86 @@ fn dice_drawing(title: &str, kind: Kind, surveys: &[Survey]) -> Option<(String, 
 /// Draws a row per case, in the order given. `mean_above`, the mean over all cases of the share of samples above the
 /// prediction, is a dashed line through the bars of the shares, as in the paper's figure of sample gain.
 fn draw(title: &str, rows: &[&Survey], mean_above: Option<f64>) -> String {
-    let height = TOP + rows.len() as f64 * PITCH + BOTTOM;
-    let across = |dice: f64| LEFT + dice.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT);
-    let mut drawing = Drawing::new(WIDTH, height);
-    drawing.text(12.0, 26.0, 16.0, Anchor::Start, INK, title);
-    legend(&mut drawing);
-    let bars = WIDTH - SHARE_LEFT;
-    let along = |share: f64| bars + share.clamp(0.0, 1.0) * SHARE_LENGTH;
-    drawing.text(bars, TOP - 26.0, 12.0, Anchor::Start, INK, "samples above");
-    drawing.text(bars, TOP - 11.0, 12.0, Anchor::Start, INK, "the prediction");
-    for x in marks(0.0, 1.0) {
-        drawing.stroke((across(x), TOP - 4.0), (across(x), height - BOTTOM), 1.0, RULE);
-        drawing.text(
-            across(x),
-            height - BOTTOM + 18.0,
-            12.0,
-            Anchor::Middle,
-            INK,
-            &format!("{:.0}", 100.0 * x),
-        );
-    }
-    drawing.text(across(1.0), height - 6.0, 12.0, Anchor::End, FAINT, "DSC %, higher is better");
-    for (i, row) in rows.iter().enumerate() {
-        let y = TOP + (i as f64 + 0.5) * PITCH;
-        drawing.text(LEFT - 12.0, y + 4.0, 12.0, Anchor::End, INK, &short(&row.id));
-        for (number, &dice) in row.samples.iter().enumerate() {
-            // Samples of equal Dice lie beside each other.
-            let aside = (number % 5) as f64 - 2.0;
-            drawing.faint_dot((across(dice), y + 1.6 * aside), 3.0, SAMPLE);
-        }
-        if let Some(high) = quantile(&row.samples, 0.95).ok().flatten() {
-            drawing.stroke((across(high), y - 8.0), (across(high), y + 8.0), 1.5, INK);
-        }
-        if let Some(prediction) = row.prediction {
-            drawing.stroke((across(prediction), y - 9.0), (across(prediction), y + 9.0), 3.5, PREDICTION);
-        }
-        let above = row.above();
-        if let Some(share) = above {
-            drawing.rectangle(bars, y - 6.0, along(share) - bars, 12.0, SHARE);
-        }
-        let above = above.map_or("–".to_owned(), |share| format!("{:.0} %", 100.0 * share));
-        drawing.text(WIDTH - 8.0, y + 4.0, 12.0, Anchor::End, INK, &above);
-    }
-    drawing.stroke((bars, TOP - 4.0), (bars, height - BOTTOM), 1.0, INK);
-    if let Some(mean) = mean_above {
-        let x = along(mean);
-        drawing.dashes((x, TOP - 4.0), (x, height - BOTTOM + 4.0), 1.5, INK);
-        let label = format!("mean {:.0} %", 100.0 * mean);
-        drawing.text(bars, height - BOTTOM + 18.0, 12.0, Anchor::Start, INK, &label);
-    }
-    drawing.finish(title, "For each case the Dice of its samples and of its mean prediction.")
+    let height = rows.len() as f64 * PITCH;
+    let chart = Chart {
+        title: title.to_owned(),
+        description: "For each case the Dice of its samples and of its mean prediction.".to_owned(),
+        legend: vec![
+            Entry::new("sample", SAMPLE, Key::Dot),
+            Entry::new("mean prediction", PREDICTION, Key::Stroke(4)),
+            Entry::new("95 % quantile of samples", INK, Key::Stroke(2)),
+        ],
+        panels: vec![dice_panel(rows, height), share_panel(rows, height, mean_above)],
+        size: (WIDTH, ABOVE + height + BELOW),
+        note: String::new(),
+    };
+    chart.svg()
 }
 
-fn legend(drawing: &mut Drawing) {
-    let (mut x, y) = (LEFT, 50.0);
-    drawing.faint_dot((x, y - 4.0), 3.0, SAMPLE);
-    drawing.text(x + 9.0, y, 12.0, Anchor::Start, INK, "sample");
-    x += 76.0;
-    drawing.stroke((x, y - 13.0), (x, y + 4.0), 3.5, PREDICTION);
-    drawing.text(x + 9.0, y, 12.0, Anchor::Start, INK, "mean prediction");
-    x += 130.0;
-    drawing.stroke((x, y - 12.0), (x, y + 3.0), 1.5, INK);
-    drawing.text(x + 9.0, y, 12.0, Anchor::Start, INK, "95 % quantile of samples");
+/// The first row is at the top.
+fn row_scale(rows: &[&Survey]) -> Scale {
+    Scale::between(rows.len().max(1) as f64 - 0.5, -0.5)
 }
 
-/// A name that fits beside the axes: the end of a long one, where names of cases differ.
+fn dice_panel(rows: &[&Survey], height: f64) -> Panel {
+    let (mut samples, mut predictions, mut quantiles) = (vec![], vec![], vec![]);
+    for (place, row) in rows.iter().enumerate() {
+        let y = place as f64;
+        // Samples of equal Dice lie above each other.
+        let aside = |number: usize| 0.08 * ((number % 5) as f64 - 2.0);
+        samples.extend(row.samples.iter().enumerate().map(|(i, dice)| (100.0 * dice, y + aside(i))));
+        predictions.extend(row.prediction.map(|dice| (100.0 * dice, y)));
+        quantiles.extend(quantile(&row.samples, 0.95).ok().flatten().map(|dice| (100.0 * dice, y)));
+    }
+    let names = rows.iter().enumerate().map(|(place, row)| (place as f64, short(&row.id))).collect();
+    Panel {
+        frame: Frame { left: LEFT, top: ABOVE, width: SHARE_LEFT - LEFT - 32.0, height },
+        x: Axis {
+            scale: Scale::between(0.0, 100.0),
+            name: "DSC %, higher is better".to_owned(),
+            ticks: Ticks::Round,
+            guides: true,
+            right: false,
+        },
+        y: Axis { scale: row_scale(rows), ticks: Ticks::At(names), ..Axis::default() },
+        marks: vec![
+            Mark::FaintDots { points: samples, radius: 3.0, color: SAMPLE },
+            Mark::Strokes { points: quantiles, height: 16.0, width: 1.5, color: INK },
+            Mark::Strokes { points: predictions, height: 18.0, width: 3.5, color: PREDICTION },
+        ],
+        ..Panel::default()
+    }
+}
+
+fn share_panel(rows: &[&Survey], height: f64, mean_above: Option<f64>) -> Panel {
+    let (mut bars, mut labels) = (vec![], vec![]);
+    for (place, row) in rows.iter().enumerate() {
+        let (y, above) = (place as f64, row.above());
+        bars.extend(above.map(|share| Bar { x: [0.0, share], y: [y - 0.3, y + 0.3], tip: String::new() }));
+        let text = above.map_or("–".to_owned(), |share| format!("{:.0} %", 100.0 * share));
+        labels.push(Mark::Text { at: (1.55, y + 0.22), anchor: Anchor::End, color: INK, text });
+    }
+    let mut marks = vec![Mark::Bars { bars, color: SHARE, opacity: 1.0 }];
+    marks.extend(labels);
+    let label = |mean: f64| format!("mean {:.0} %", 100.0 * mean);
+    marks.extend(mean_above.map(|x| Mark::Rule { x, color: INK, tip: label(x) }));
+    Panel {
+        frame: Frame { left: SHARE_LEFT, top: ABOVE, width: SHARE_LENGTH, height },
+        x: Axis {
+            ticks: Ticks::At(mean_above.map(|mean| (mean, label(mean))).into_iter().collect()),
+            ..Axis::default()
+        },
+        y: Axis {
+            scale: row_scale(rows),
+            name: "samples above the prediction".to_owned(),
+            ..Axis::default()
+        },
+        marks,
+        ..Panel::default()
+    }
+}
+
+/// Shortens a name so that it fits beside the axes: to the end of a long one, where names of cases differ.
 fn short(name: &str) -> String {
     let letters = name.chars().count();
     if letters <= LETTERS {
@@ -174,9 +190,10 @@ mod tests {
         // The predictions of one case and of the legend.
         assert_eq!(svg.matches(&PREDICTION.hex()).count(), 2);
         // A bar for the case that has a share, three quarters of the length, and the line of the mean at half of it.
-        let width = format!("width=\"{}\" height=\"12\" fill=\"{}\"", 0.75 * SHARE_LENGTH, SHARE.hex());
+        let width =
+            format!("width=\"{:.1}\" height=\"12.0\" fill=\"{}\"", 0.75 * SHARE_LENGTH - 1.0, SHARE.hex());
         assert_eq!((svg.matches(&SHARE.hex()).count(), svg.matches(&width).count()), (1, 1), "{svg}");
-        let x = WIDTH - SHARE_LEFT + SHARE_LENGTH / 2.0;
+        let x = SHARE_LEFT + SHARE_LENGTH / 2.0;
         assert!(svg.contains(&format!("<line x1=\"{x:.1}\"")) && svg.contains(">mean 50 %<"));
         assert!(!draw("Samples", &rows, None).contains("stroke-dasharray"));
         crate::figures::png_from_svg(&svg, 1.0).unwrap();

@@ -6,11 +6,11 @@ use std::path::Path;
 use ssn_data::text::{CsvRow, csv_rows};
 use ssn_io::{Limits, Problem, read_bytes};
 
-use crate::figures::html::{Cell, Row, Table};
 use crate::ged_samples::ged_samples;
 use crate::material::Survey;
 use crate::output::{Drawn, Report};
 use crate::reliability::reliability;
+use crate::table::{Cell, Row, Table};
 use ssn_eval::error::{EvalError, Result};
 use ssn_eval::evaluation::{Evaluation, Figure, default_folder};
 use ssn_eval::predictions::Predictions;

@@ -3,7 +3,7 @@
 use ssn_core::modes::{Modes, canonicalize};
 use ssn_core::{LabelMap, LowRankNormal, Sampler, Steering};
 
-use crate::figures::{Strip, Tile};
+use crate::figures::{SheetRow, Tile};
 use crate::material::{Material, Subject};
 use crate::output::Drawn;
 use crate::pictures::{drawing, truth, truth_name};
@@ -65,7 +65,7 @@ impl Steered<'_> {
                 let steering = Steering { class_scales, ..Steering::default() };
                 tiles.push(self.tile(&self.draw(&steering, sample)?, signed(scale)));
             }
-            strips.push(Strip { label: name.clone(), tiles });
+            strips.push(SheetRow::labeled(name.as_str(), tiles));
         }
         let caption = format!(
             "The noise of one class times −3 to 3, that of the others as it is: sample {sample}, which is the picture at +1. At 0, \
@@ -93,7 +93,7 @@ impl Steered<'_> {
                 let steering = Steering { temperature, ..Steering::default() };
                 tiles.push(self.tile(&self.draw(&steering, sample)?, format!("T = {temperature}")));
             }
-            strips.push(Strip { label: format!("sample {sample}"), tiles });
+            strips.push(SheetRow::labeled(format!("sample {sample}"), tiles));
         }
         let caption = "All noise times a temperature T: 0 gives the mean prediction, 1 the sample, and more exaggerates.";
         Ok(self.drawn("temperature", "Temperature", caption.to_owned(), strips))
@@ -114,7 +114,7 @@ impl Steered<'_> {
                 let map = along(&modes, mode, deviations)?;
                 tiles.push(self.tile(&self.subject.file.map_on_image(&map)?, signed(deviations) + " σ"));
             }
-            strips.push(Strip { label: format!("mode {}\n{:.1} %", mode + 1, 100.0 * share), tiles });
+            strips.push(SheetRow::labeled(format!("mode {}\n{:.1} %", mode + 1, 100.0 * share), tiles));
         }
         let told: Vec<String> = shares.iter().map(|share| format!("{:.1}", 100.0 * share)).collect();
         let caption = format!(
@@ -135,7 +135,7 @@ impl Steered<'_> {
         Tile { picture: self.view.labels(self.subject.image.as_deref(), map, self.view.slice), caption }
     }
 
-    fn drawn(&self, name: &str, title: &str, caption: String, strips: Vec<Strip>) -> Drawn {
+    fn drawn(&self, name: &str, title: &str, caption: String, strips: Vec<SheetRow>) -> Drawn {
         let id = &self.subject.file.description().case;
         let title = format!("{title}, {id}");
         let svg = drawing(&title, &caption, self.material.classes(), strips);

@@ -3,7 +3,9 @@
 use ssn_core::BitPlanes;
 use ssn_core::metrics::ClassGroup;
 
-use crate::figures::svg::{Anchor, Drawing, FAINT, INK, PREDICTION, RULE, SAMPLE, marks, range, shown};
+use crate::figures::chart::{Axis, Bar, Chart, Entry, Frame, Key, Mark, Panel, Ticks};
+use crate::figures::scale::Scale;
+use crate::figures::svg::{Anchor, INK, PAPER, PREDICTION, SAMPLE};
 use crate::material::Measured;
 use ssn_eval::predictions::Description;
 
@@ -17,14 +19,15 @@ struct Volumes {
 }
 
 const WIDTH: f64 = 520.0;
-const PANEL: f64 = 190.0;
-const HEAD: f64 = 62.0;
-const LEFT: f64 = 40.0;
+/// The height of a panel, and of what is above and below its axes.
+const PANEL: f64 = 200.0;
+const ABOVE: f64 = 30.0;
+const BELOW: f64 = 46.0;
+const LEFT: f64 = 52.0;
 const RIGHT: f64 = 20.0;
-/// Above the bars, for marks.
-const ABOVE: f64 = 44.0;
-const BELOW: f64 = 42.0;
 const BINS: usize = 16;
+/// The height of the highest bar, in a frame of height 1: the rest is for the numbers of raters.
+const BARS: f64 = 0.66;
 /// Heights of the lines of raters.
 const LEVELS: usize = 4;
 /// Samples beyond so many times what is usual are counted, not drawn.
@@ -56,67 +59,88 @@ pub(crate) fn volumes(about: &Description, measured: &Measured) -> String {
 
 /// Draws a panel per class; volumes are in `unit`.
 fn draw(title: &str, unit: &str, classes: &[Volumes]) -> String {
-    let mut drawing = Drawing::new(WIDTH, HEAD + classes.len() as f64 * PANEL);
-    drawing.text(12.0, 26.0, 16.0, Anchor::Start, INK, title);
-    let y = 48.0;
-    drawing.rectangle(LEFT, y - 10.0, 12.0, 12.0, SAMPLE);
-    drawing.text(LEFT + 17.0, y, 12.0, Anchor::Start, INK, "samples");
-    drawing.stroke((LEFT + 84.0, y - 11.0), (LEFT + 84.0, y + 3.0), 3.0, PREDICTION);
-    drawing.text(LEFT + 92.0, y, 12.0, Anchor::Start, INK, "mean prediction");
-    drawing.stroke((LEFT + 204.0, y - 11.0), (LEFT + 204.0, y + 3.0), 1.5, INK);
-    drawing.text(LEFT + 212.0, y, 12.0, Anchor::Start, INK, "raters");
-    for (i, class) in classes.iter().enumerate() {
-        panel(&mut drawing, HEAD + i as f64 * PANEL, unit, class);
-    }
-    drawing
-        .finish(title, &format!("Histograms of volumes of samples in {unit}; volumes of raters are marked."))
+    let frame = |place: usize| Frame {
+        left: LEFT,
+        top: place as f64 * PANEL + ABOVE,
+        width: WIDTH - LEFT - RIGHT,
+        height: PANEL - ABOVE - BELOW,
+    };
+    let chart = Chart {
+        title: title.to_owned(),
+        description: format!("Histograms of volumes of samples in {unit}; volumes of raters are marked."),
+        legend: vec![
+            Entry::new("samples", SAMPLE, Key::Area),
+            Entry::new("mean prediction", PREDICTION, Key::Stroke(3)),
+            Entry::new("raters", INK, Key::Stroke(2)),
+        ],
+        panels: classes.iter().enumerate().map(|(i, class)| panel(frame(i), unit, class)).collect(),
+        size: (WIDTH, classes.len() as f64 * PANEL),
+        note: String::new(),
+    };
+    chart.svg()
 }
 
-fn panel(drawing: &mut Drawing, top: f64, unit: &str, class: &Volumes) {
-    let (floor, roof) = (top + PANEL - BELOW, top + ABOVE);
+fn panel(frame: Frame, unit: &str, class: &Volumes) -> Panel {
     let end = end(class);
-    let all = class.samples.iter().chain(&class.raters).copied().chain([class.prediction]);
-    let [low, high] = range(all.filter(|volume| *volume <= end));
-    let low = if low < 0.35 * high { 0.0 } else { low };
     let inside: Vec<f64> = class.samples.iter().copied().filter(|volume| *volume <= end).collect();
-    let across = |volume: f64| LEFT + (volume - low) / (high - low) * (WIDTH - LEFT - RIGHT);
+    let all = inside.iter().chain(&class.raters).copied().chain([class.prediction]);
+    let [low, high] = ends(all.filter(|volume| *volume <= end));
+    let step = (high - low) / BINS as f64;
     let mut counts = [0usize; BINS];
     for volume in &inside {
-        let bin = ((volume - low) / (high - low) * BINS as f64) as usize;
-        counts[bin.min(BINS - 1)] += 1;
+        counts[(((volume - low) / step) as usize).min(BINS - 1)] += 1;
     }
     let most = counts.iter().copied().max().unwrap_or(1).max(1);
-    let step = (WIDTH - LEFT - RIGHT) / BINS as f64;
-    for (bin, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-        let height = (floor - roof) * count as f64 / most as f64;
-        drawing.rectangle(LEFT + bin as f64 * step + 0.5, floor - height, step - 1.0, height, SAMPLE);
-    }
-    drawing.stroke((LEFT, floor), (WIDTH - RIGHT, floor), 1.0, INK);
-    drawing.text(LEFT - 6.0, roof + 5.0, 12.0, Anchor::End, INK, &most.to_string());
-    drawing.stroke((LEFT - 4.0, roof), (LEFT, roof), 1.0, INK);
-    for x in marks(low, high) {
-        drawing.stroke((across(x), floor), (across(x), floor + 4.0), 1.0, INK);
-        drawing.text(across(x), floor + 18.0, 12.0, Anchor::Middle, INK, &shown(x));
-    }
-    drawing.text(12.0, floor + 34.0, 12.0, Anchor::Start, INK, &class.name);
-    let unit = match class.samples.len() - inside.len() {
-        0 => unit.to_owned(),
-        1 => format!("{unit}; one sample has more"),
-        more => format!("{unit}; {more} samples have more"),
+    let bar = |(bin, &count): (usize, &usize)| Bar {
+        x: [low + bin as f64 * step, low + (bin + 1) as f64 * step],
+        y: [0.0, BARS * count as f64 / most as f64],
+        tip: format!("{count}"),
     };
-    drawing.text(WIDTH - RIGHT, floor + 34.0, 12.0, Anchor::End, FAINT, &unit);
-    let x = across(class.prediction);
-    drawing.stroke((x, roof - 8.0), (x, floor), 3.0, PREDICTION);
+    let bars = counts.iter().enumerate().filter(|(_, count)| **count > 0).map(bar).collect();
+    let prediction = class.prediction;
+    let mut marks = vec![
+        Mark::Bars { bars, color: SAMPLE, opacity: 1.0 },
+        Mark::Segment { from: (prediction, 0.0), to: (prediction, 0.74), color: PREDICTION, width: 3.0 },
+    ];
     // Of raters whose volumes are close, the line of the smaller one is longer, so that all numbers can be read.
     let mut order: Vec<usize> = (0..class.raters.len()).collect();
     order.sort_by(|&a, &b| class.raters[a].total_cmp(&class.raters[b]));
     let levels = order.len().min(LEVELS);
     for (place, &rater) in order.iter().enumerate() {
         let level = (levels - 1 - place % levels) as f64;
-        let (x, y) = (across(class.raters[rater]), roof - 4.0 - 10.0 * level);
-        drawing.stroke((x, y), (x, floor), 3.0, RULE);
-        drawing.stroke((x, y), (x, floor), 1.5, INK);
-        drawing.text(x + 3.0, y + 6.0, 11.0, Anchor::Start, INK, &rater.to_string());
+        let (volume, top) = (class.raters[rater], BARS + 0.07 + 0.09 * level);
+        for (color, width) in [(PAPER, 3.0), (INK, 1.5)] {
+            marks.push(Mark::Segment { from: (volume, 0.0), to: (volume, top), color, width });
+        }
+        let at = (volume + 0.006 * (high - low), top - 0.07);
+        marks.push(Mark::Text { at, anchor: Anchor::Start, color: INK, text: rater.to_string() });
+    }
+    let unit = match class.samples.len() - inside.len() {
+        0 => unit.to_owned(),
+        1 => format!("{unit}; one sample has more"),
+        more => format!("{unit}; {more} samples have more"),
+    };
+    Panel {
+        frame,
+        x: Axis { scale: Scale::between(low, high), name: unit, ticks: Ticks::Round, ..Axis::default() },
+        y: Axis {
+            name: class.name.clone(),
+            ticks: Ticks::At(vec![(BARS, most.to_string())]),
+            ..Axis::default()
+        },
+        marks,
+        ..Panel::default()
+    }
+}
+
+/// Returns the ends of the axis: from 0, unless all volumes are far from it.
+fn ends(volumes: impl Iterator<Item = f64>) -> [f64; 2] {
+    let [low, high] =
+        volumes.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], x| [low.min(x), high.max(x)]);
+    match (low.is_finite(), low < high) {
+        (false, _) => [0.0, 1.0],
+        (true, false) => [low - 0.5, low + 0.5],
+        (true, true) => [if low < 0.35 * high { 0.0 } else { low }, high],
     }
 }
 
@@ -145,7 +169,7 @@ mod tests {
         assert!(svg.contains(">3</text>"), "the highest bar");
         assert!(svg.contains(">0</text>") && svg.contains(">1</text>") && svg.contains(">core<"));
         // Two bars, the legend's, and the paper.
-        assert_eq!(svg.matches("<rect").count(), 4);
+        assert_eq!(svg.matches("<rect").count(), 4, "{svg}");
         let one = Volumes { samples: vec![1.0, 1.0, 1.0, 1.0, 2.0, 1000.0], ..class.clone() };
         assert!(draw("Volumes", "ml", &[one]).contains("ml; one sample has more"));
         let same = Volumes { samples: vec![0.0; 3], raters: vec![], prediction: 0.0, ..class };

@@ -12,7 +12,7 @@ use ssn_io::{WriteError, write_atomically};
 
 use crate::error::{Result, ViewError};
 use crate::page;
-use crate::scores::Headline;
+use crate::scores::{CaseHeadline, columns};
 
 /// The largest file. Browsers hold the text of a page in memory, and each case once more.
 pub const MAX_EXPORT_BYTES: u64 = 256 << 20;
@@ -32,7 +32,7 @@ pub struct ExportCase {
     /// Its name.
     pub name: String,
     /// The scores by which it is listed, if it was evaluated.
-    pub scores: Option<Headline>,
+    pub scores: Option<CaseHeadline>,
     /// Its package.
     pub package: Vec<u8>,
 }
@@ -59,6 +59,9 @@ fn export_within<E: From<ViewError>>(
     let written = write_atomically(path, |out| {
         let mut out = Counted { out, bytes: 0, most };
         out.write_all(before.as_bytes())?;
+        // `<` may not occur in the text of an element that is data.
+        let columns = serde_json::to_string(&columns())?.replace('<', "\\u003c");
+        writeln!(out, "<script type=\"application/x-ssn-columns\">{columns}</script>")?;
         for case in cases {
             match case {
                 Ok(case) => write_case(&mut out, &case)?,

@@ -19,5 +19,5 @@ pub mod server;
 pub use error::{Result, ViewError};
 pub use export::{ExportCase, Exported, export};
 pub use package::{Packing, Picture, Rater, ViewCase, package};
-pub use scores::Headline;
+pub use scores::CaseHeadline;
 pub use server::{Library, Listed, Server, ServerLimits};

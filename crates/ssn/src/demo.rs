@@ -12,7 +12,7 @@ use ssn_eval::{
     DemoConfig, DistributionFile, Draw, EvaluateConfig, Evaluated, Evaluation, PredictConfig, Predictions,
     TrainConfig, evaluate,
 };
-use ssn_report::figures::{Block, Picture, Strip, Tile, png_from_svg, strips_figure};
+use ssn_report::figures::{Picture, Sheet, SheetRow, Tile, png_from_svg};
 use ssn_report::{ReportConfig, report};
 
 use crate::control::Control;
@@ -215,23 +215,27 @@ const PNG_SCALE: f32 = 1.5;
 fn samples_figure(config: &DemoConfig, evaluated: &[(&str, Evaluated)]) -> Result<String> {
     let data = DataConfig::read(&config.out.join("demo.toml"))?;
     let dataset = data.open()?;
-    let mut blocks = vec![];
+    let mut rows = vec![];
     for id in most_disputed(evaluated) {
         let place = dataset.entries.iter().position(|entry| entry.id == id);
         let place = place.ok_or_else(|| Error::new(ErrorKind::Internal, format!("the case {id} is gone")))?;
         let case = dataset.load_raw(place)?;
-        let mut strips = vec![raters(&case)];
+        rows.push(SheetRow { title: id.clone(), ..raters(&case) });
         for (name, _) in evaluated {
             let folder = Predictions::open(&config.out.join("predictions").join(name))?;
             let file = folder.read(&id)?;
-            strips.push(network(name, &case, &file)?);
+            rows.push(network(name, &case, &file)?);
         }
-        blocks.push(Block { title: id, strips });
     }
-    let title = "What four raters marked, and what each network draws";
-    let description =
-        "For each image: the image, the raters' contours, and for each network its prediction and samples.";
-    Ok(strips_figure(title, description, &blocks))
+    let sheet = Sheet {
+        title: "What four raters marked, and what each network draws".to_owned(),
+        description:
+            "For each image: the image, the raters' contours, and for each network its prediction and samples."
+                .to_owned(),
+        rows,
+        ..Sheet::default()
+    };
+    Ok(sheet.svg())
 }
 
 /// The figure as PNG.
@@ -243,7 +247,8 @@ fn png(svg: &str) -> Result<Vec<u8>> {
 fn most_disputed(evaluated: &[(&str, Evaluated)]) -> Vec<String> {
     let Some((_, first)) = evaluated.first() else { return vec![] };
     let mut cases: Vec<_> = first.cases.iter().collect();
-    cases.sort_by(|a, b| b.scores.rater_diversity.total_cmp(&a.scores.rater_diversity));
+    let disagreement = |case: &ssn_eval::Scored| case.scores.value(RATER_DIVERSITY).unwrap_or_default();
+    cases.sort_by(|a, b| disagreement(b).total_cmp(&disagreement(a)));
     cases.iter().take(SHOWN).map(|case| case.id.clone()).collect()
 }
 
@@ -257,14 +262,14 @@ fn tile(case: &Case, labels: &[u8], caption: String) -> Tile {
     Tile { picture: picture(case).with_labels(labels, case.shape[2]), caption }
 }
 
-fn raters(case: &Case) -> Strip {
+fn raters(case: &Case) -> SheetRow {
     let mut tiles = vec![Tile { picture: picture(case), caption: "image".to_owned() }];
     let each = case.raters.iter().enumerate();
     tiles.extend(each.map(|(number, labels)| tile(case, labels, format!("rater {number}"))));
-    Strip { label: "raters".to_owned(), tiles }
+    SheetRow::labeled("raters", tiles)
 }
 
-fn network(name: &str, case: &Case, file: &DistributionFile) -> Result<Strip> {
+fn network(name: &str, case: &Case, file: &DistributionFile) -> Result<SheetRow> {
     let on_image = |map| file.labels_on_image(&map);
     let mean = on_image(file.prediction()?)?;
     let mut tiles = vec![tile(case, &mean, "prediction".to_owned())];
@@ -273,5 +278,5 @@ fn network(name: &str, case: &Case, file: &DistributionFile) -> Result<Strip> {
     for (number, map) in samples.into_iter().enumerate() {
         tiles.push(tile(case, &on_image(map)?, format!("sample {number}")));
     }
-    Ok(Strip { label: name.to_owned(), tiles })
+    Ok(SheetRow::labeled(name, tiles))
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use ssn_core::Phase;
 use ssn_eval::{LossKind, ToyProblem, check_free_or, claim};
 use ssn_io::write_atomically;
-use ssn_report::figures::{Panel, png_from_svg, toy_figure};
+use ssn_report::figures::{ToyRow, png_from_svg, toy_figure};
 use ssn_train::TrainError;
 use ssn_train::toy::{
     DIAGONAL_OPTIMUM, LOW_RANK_OPTIMUM, PAPER_STEPS, ToyModel, ToyResult, label_maps, train,
@@ -244,10 +244,10 @@ fn figure(config: &ToyProblem, summary: &ToySummary<'_>, outcomes: &[ToyResult])
     let maps = Vec::<f32>::try_from(label_maps(tch::Kind::Float).view([-1]))
         .map_err(|e| Error::new(ErrorKind::Internal, e))?;
     let maps: Vec<Vec<f32>> = maps.chunks(maps.len() / 2).map(<[f32]>::to_vec).collect();
-    let panels: Vec<Panel<'_>> = MODELS
+    let panels: Vec<ToyRow<'_>> = MODELS
         .iter()
         .filter_map(|&model| outcomes.iter().find(|outcome| outcome.model == model))
-        .map(|outcome| Panel {
+        .map(|outcome| ToyRow {
             title: known(outcome.model).title.to_owned(),
             caption: match config.loss {
                 LossKind::Likelihood => format!(

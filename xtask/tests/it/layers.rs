@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Each crate of the workspace with the others that it may depend on; the tests of each may use `ssn-testing` as well.
-const CRATES: &[(&str, &[&str])] = &[
+pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("ssn-core", &[]),
     ("ssn-testing", &["ssn-core"]),
     ("ssn-io", &[]),
@@ -111,12 +111,17 @@ const MODULES: &[(&str, &[&str])] = &[
         &[
             "error",
             "memory",
-            "arguments",
             "metrics_file",
+            "means",
             "predictions",
+            "score_config",
+            "reliability",
+            "inputs",
             "challenges",
-            "scores",
             "registry",
+            "case_scores",
+            "scores",
+            "arguments",
             "evaluation",
             "learning",
             "sampling",
@@ -126,7 +131,8 @@ const MODULES: &[(&str, &[&str])] = &[
         "ssn-report",
         &[
             "figures",
-            "case_rows",
+            "table",
+            "page",
             "curves",
             "material",
             "output",
@@ -343,7 +349,7 @@ fn imports(code: &str) -> Vec<String> {
 }
 
 /// The items of a list up to its closing brace, split at the commas that are not inside inner braces.
-fn top_level_items(list: &str) -> Vec<String> {
+pub(crate) fn top_level_items(list: &str) -> Vec<String> {
     let (mut depth, mut items) = (0, vec![String::new()]);
     for c in list.chars() {
         match c {
@@ -368,7 +374,7 @@ fn top_module(source: &Path, file: &Path) -> Option<String> {
 }
 
 /// Lines of code with their numbers, without comments.
-fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(crate) fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()
         .enumerate()
         .map(|(i, line)| (i + 1, line))
@@ -376,7 +382,7 @@ fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// All Rust files below a folder.
-fn sources(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut files = vec![];
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -393,7 +399,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-fn folder_of(name: &str) -> PathBuf {
+pub(crate) fn folder_of(name: &str) -> PathBuf {
     if name == "xtask" { root().join(name) } else { root().join("crates").join(name) }
 }
 

@@ -26,14 +26,14 @@ pub use summary::{Evaluation, Figure, Scored, Settings, cases_csv, raters_csv};
 use swapped::swapped_classes;
 
 #[cfg(feature = "clap")]
-use crate::arguments::{bin_count, tolerance, weight};
-use crate::challenges::ScoreSet;
+use crate::arguments::{bin_count, sets_help, tolerance, weight};
 use crate::error::{EvalError, Result};
 use crate::predictions::{
     About, DistributionFile, Kind, PredictionRule, Predictions, claim, create_folder, file_stem, named,
     unknown_name, write_text,
 };
 use crate::registry::versions;
+use crate::score_config::ScoreSet;
 use crate::scores::{
     DEFAULT_BINS, DEFAULT_SAMPLES, DEFAULT_SURFACE_SAMPLES, DEFAULT_TOLERANCE, GedDistance, Group,
     ScoreConfig, memory, score,
@@ -94,10 +94,10 @@ pub struct EvaluateConfig {
     /// The tolerance of the surface Dice, in millimeters; in pixels where images have no spacing.
     #[cfg_attr(feature = "clap", arg(long, default_value_t = DEFAULT_TOLERANCE, value_name = "MM", value_parser = tolerance))]
     pub tolerance: f64,
-    /// Further scores: curvas, pdacvi, qubiq, mmis, consensus or all. May be repeated.
+    /// Sets of further scores.
     #[cfg_attr(
         feature = "clap",
-        arg(long = "scores", value_enum, hide_possible_values = true, value_name = "SET")
+        arg(long = "scores", value_enum, hide_possible_values = true, value_name = "SET", help = sets_help())
     )]
     pub sets: Vec<ScoreSet>,
     /// The distance that GED² is made of: iou as in the paper, iou-present (of the classes that either map has) or dice.

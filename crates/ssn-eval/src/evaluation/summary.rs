@@ -7,11 +7,14 @@ use serde::{Deserialize, Serialize};
 use ssn_core::metrics::{Summary, bootstrap_interval};
 use ssn_data::text::csv_text;
 
+use crate::case_scores::{CaseScores, Observations, observations};
 use crate::error::Result;
 use crate::evaluation::verdict::verdict;
+use crate::means::mean;
 use crate::predictions::{Kind, ModelId, PredictionRule};
-use crate::registry::{GLOSSARY, ONE_EMPTY, Observations, ScoreDef, ScoreKey, Unit, is_of, observations};
-use crate::scores::{CaseScores, GroupScores, Reliability, ScoreConfig, mean};
+use crate::registry::{DSC, GLOSSARY, ONE_EMPTY, ScoreDef, ScoreKey, Unit, is_of};
+use crate::reliability::Reliability;
+use crate::score_config::ScoreConfig;
 use crate::unique;
 
 /// A case with its scores.
@@ -102,13 +105,13 @@ impl Overlaps {
     }
 
     fn of_case(case: &Scored, classes: usize) -> CaseOverlaps {
-        let name = |(place, group): (usize, &GroupScores)| {
-            let name = if place < classes { (place + 1).to_string() } else { group.name.clone() };
-            (name, Self::of(&group.dsc))
+        let name = |(place, mask): (usize, &String)| {
+            let name = if place < classes { (place + 1).to_string() } else { mask.clone() };
+            (name, Self::of(case.scores.of_mask(DSC, mask)))
         };
         CaseOverlaps {
             case: case.id.clone(),
-            metrics: case.scores.groups.iter().enumerate().map(name).collect(),
+            metrics: case.scores.masks.iter().enumerate().map(name).collect(),
         }
     }
 }
@@ -189,7 +192,7 @@ impl Evaluation {
             verdict.push(missing.to_owned());
         }
         // Without groups of the user, masks are the classes in their order, and then all of them.
-        let groups = cases.first().map_or(0, |case| case.scores.groups.len());
+        let groups = cases.first().map_or(0, |case| case.scores.masks.len());
         let classes = match settings.scores.groups.is_empty() {
             true if groups > 1 => groups - 1,
             true => groups,
@@ -206,8 +209,8 @@ impl Evaluation {
         let all: Vec<Overlaps> = metric_per_case.iter().flat_map(of_classes).collect();
         let over = |value: fn(&Overlaps) -> Option<f64>| mean(all.iter().filter_map(value));
         let foreground_mean = Overlaps { dice: over(|one| one.dice), iou: over(|one| one.iou) };
-        let voxelwise = cases.iter().filter_map(|case| case.scores.voxelwise.as_ref());
-        let reliability = Reliability::pooled(voxelwise.filter_map(|scores| scores.reliability.as_ref()));
+        let reliability =
+            Reliability::pooled(cases.iter().filter_map(|case| case.scores.reliability.as_ref()));
         let cases = cases.len();
         Ok(Self { settings, cases, missing, figures, verdict, reliability, foreground_mean, metric_per_case })
     }

@@ -4,7 +4,10 @@ use ssn_io::Limits;
 
 use crate::error::Result;
 use crate::evaluation::{Plan, Scored, load_raters};
+use crate::means::mean;
 use crate::predictions::DistributionFile;
+use crate::registry::DSC;
+use crate::unique;
 
 /// A class with a mean DSC below this is looked at.
 const LOW: f64 = 0.1;
@@ -18,7 +21,7 @@ const MAX_CASES: usize = 20;
 ///
 /// Reads the maps again only where the mean DSC of a group of classes is that low.
 pub(super) fn swapped_classes(plan: &Plan, cases: &[Scored]) -> Result<Vec<String>> {
-    if !group_means(cases).iter().any(|&dice| dice < LOW) {
+    if !mask_means(cases).iter().any(|&dice| dice < LOW) {
         return Ok(vec![]);
     }
     let classes = plan.classes.len();
@@ -37,16 +40,12 @@ pub(super) fn swapped_classes(plan: &Plan, cases: &[Scored]) -> Result<Vec<Strin
     Ok(sentences(&counts, &plan.classes))
 }
 
-/// Returns the mean DSC of each group of classes over all cases and raters that have one.
-fn group_means(cases: &[Scored]) -> Vec<f64> {
-    let groups = cases.iter().map(|case| case.scores.groups.len()).max().unwrap_or(0);
-    let values = |group: usize| -> Vec<f64> {
-        let groups = cases.iter().filter_map(move |case| case.scores.groups.get(group));
-        groups.flat_map(|group| group.dsc.iter().flatten().copied()).collect()
-    };
-    let mean =
-        |values: Vec<f64>| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
-    (0..groups).map(values).filter_map(mean).collect()
+/// Returns the mean DSC of each mask over all cases and raters that have one.
+fn mask_means(cases: &[Scored]) -> Vec<f64> {
+    let masks = unique(cases.iter().flat_map(|case| &case.scores.masks));
+    let values =
+        |mask| cases.iter().flat_map(move |case| case.scores.of_mask(DSC, mask).iter().copied().flatten());
+    masks.into_iter().filter_map(|mask| mean(values(mask))).collect()
 }
 
 /// Returns a sentence for each class of the prediction with another class in its place.

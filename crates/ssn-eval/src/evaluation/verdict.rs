@@ -2,6 +2,7 @@
 
 use crate::evaluation::Scored;
 use crate::predictions::Kind;
+use crate::registry::{EMPTY_SAMPLES, FOREGROUND_ECE};
 
 /// Samples that differ from each other more or less than raters do by more than this factor are told of.
 const FACTOR: f64 = 1.25;
@@ -21,7 +22,7 @@ pub fn verdict(kind: Kind, cases: &[Scored]) -> Vec<String> {
 
 /// The mean over the cases that have a value.
 fn mean(cases: &[Scored], value: impl Fn(&Scored) -> Option<f64>) -> Option<f64> {
-    crate::scores::mean(cases.iter().filter_map(value))
+    crate::means::mean(cases.iter().filter_map(value))
 }
 
 fn diversity(kind: Kind, cases: &[Scored]) -> String {
@@ -70,7 +71,7 @@ fn empty(kind: Kind, cases: &[Scored]) -> Option<String> {
     if kind == Kind::Deterministic {
         return None;
     }
-    let share = mean(cases, |case| case.scores.empty_samples)?;
+    let share = mean(cases, |case| case.scores.value(EMPTY_SAMPLES))?;
     let advice = if share > EMPTY {
         ": the network doubts that there is anything. Try more steps, or patches around the foreground \
          (foreground_probability)"
@@ -84,7 +85,7 @@ fn empty(kind: Kind, cases: &[Scored]) -> Option<String> {
 }
 
 fn calibration(cases: &[Scored]) -> Option<String> {
-    let error = mean(cases, |case| case.scores.voxelwise.as_ref().map(|scores| scores.foreground_ece))?;
+    let error = mean(cases, |case| case.scores.value(FOREGROUND_ECE))?;
     let judged = if error > CALIBRATION { "badly" } else { "well" };
     Some(format!(
         "Probabilities are {judged} calibrated: where the network or a rater sees foreground, they are off by {error:.3} \

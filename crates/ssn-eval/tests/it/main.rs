@@ -4,6 +4,7 @@
 
 mod common;
 mod distribution_files;
+mod evaluation;
 mod folders;
 mod hostile_files;
 mod sampled_files;

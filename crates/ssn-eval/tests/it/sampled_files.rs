@@ -181,18 +181,22 @@ fn scores_are_those_of_the_stored_maps() {
     let config = ScoreConfig { samples: 6, ged_counts: vec![1, 4, 50], ..ScoreConfig::default() };
     let found = score(&file, &raters, &config).unwrap();
     let (maps, marked) = (planes(&on_image(6)), planes(&raters));
-    assert_eq!((found.samples, found.raters, found.ged.len()), (6, 3, 3));
-    for (at, count) in found.ged.iter().zip([1, 4, 6]) {
+    assert_eq!((found.samples, found.raters), (6, 3));
+    for count in [1, 4, 6] {
         let expected = ged(&maps[..count], &marked).unwrap();
-        assert_eq!((at.samples, at.squared), (count, expected.squared));
+        assert_eq!(found.value(&format!("ged2_{count}")), Some(expected.squared));
     }
+    assert_eq!(found.of("ged2_50"), None, "there are six samples");
     let expected = ged(&maps, &marked).unwrap();
     assert!(expected.sample_diversity > 0.1);
     assert_eq!(
-        (found.sample_diversity, found.cross_distance),
-        (expected.sample_diversity, expected.sample_rater_distance)
+        ["sample_diversity", "cross_distance"].map(|key| found.value(key).unwrap()),
+        [expected.sample_diversity, expected.sample_rater_distance]
     );
-    assert_eq!(found.hm_iou, Some(PairwiseDistances::new(&maps, &marked).unwrap().hm_iou().unwrap()));
+    assert_eq!(
+        found.value("hm_iou"),
+        Some(PairwiseDistances::new(&maps, &marked).unwrap().hm_iou().unwrap())
+    );
 
     // Neither the seed nor independent voxels have a part in samples that are there.
     let other = ScoreConfig { seed: 5, categorical: true, ..config.clone() };
@@ -206,15 +210,16 @@ fn scores_are_those_of_the_stored_maps() {
 fn probabilities_are_those_of_the_mean_and_there_is_no_likelihood() {
     let (file, raters) = (sampled("a"), raters());
     let scores = score(&file, &raters, &ScoreConfig { samples: 7, ..ScoreConfig::default() }).unwrap();
-    let voxelwise = scores.voxelwise.as_ref().unwrap();
     let mut probabilities = vec![];
     for (class, row) in log_mean(&labels(7, 1)).chunks(12).enumerate() {
         let row: Vec<f32> = row.iter().map(|x| x.exp()).collect();
         probabilities.extend(file.values_on_image(&row, if class == 0 { 1.0 } else { 0.0 }).unwrap());
     }
-    assert!((voxelwise.brier - brier(&probabilities, &raters).unwrap()).abs() < 1e-6);
-    assert!(voxelwise.log_likelihoods.is_empty() && voxelwise.effective_samples.is_empty());
-    assert!(voxelwise.variance_ncc.is_some() && voxelwise.s_ncc.is_some());
+    assert!((scores.value("brier").unwrap() - brier(&probabilities, &raters).unwrap()).abs() < 1e-6);
+    for key in ["log_likelihood", "effective_samples"] {
+        assert_eq!(scores.of(key), Some(&[][..]), "{key}");
+    }
+    assert!(scores.value("variance_ncc").is_some() && scores.value("s_ncc").is_some());
 
     let settings = Settings {
         model: description("a").model,

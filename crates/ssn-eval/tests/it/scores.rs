@@ -3,8 +3,7 @@
 use ssn_core::metrics::{Calibrated, ClassGroup, LabelFrequencies, Overlap, PairwiseDistances, ece, ged};
 use ssn_core::random::philox4x32;
 use ssn_core::{BitPlanes, LabelMap, LowRankNormal, SampleSummary, Sampler, Steering};
-use ssn_eval::registry::{Observations, observations};
-use ssn_eval::scores::{CaseMaps, Group, memory, score, score_maps};
+use ssn_eval::scores::{CaseMaps, Group, Observations, memory, observations, score, score_maps};
 use ssn_eval::{
     CaseScores, DistributionFile, Draw, Kind, PredictionRule, ScoreConfig, ScoreSet, case_seed,
     predict_labels,
@@ -36,16 +35,20 @@ fn distances_are_those_of_samples_and_raters_on_the_image() {
     let config = ScoreConfig { samples: 20, seed: 11, ged_counts: vec![1, 8, 50], ..ScoreConfig::default() };
     let found = score(&file, &raters, &config).unwrap();
     let all = samples(&file, case_seed(config.seed, "a"), 20);
-    for (at, count) in found.ged.iter().zip([1, 8, 20]) {
+    for count in [1, 8, 20] {
         let expected = ged(&all[..count], &planes(&raters)).unwrap();
-        assert_eq!((at.samples, at.squared), (count, expected.squared));
+        assert_eq!(found.value(&format!("ged2_{count}")), Some(expected.squared));
     }
+    assert_eq!(found.value("ged2_50"), None);
     let expected = ged(&all, &planes(&raters)).unwrap();
     assert_eq!(
-        (found.sample_diversity, found.rater_diversity, found.cross_distance),
-        (expected.sample_diversity, expected.rater_diversity, expected.sample_rater_distance)
+        ["sample_diversity", "rater_diversity", "cross_distance"].map(|key| found.value(key).unwrap()),
+        [expected.sample_diversity, expected.rater_diversity, expected.sample_rater_distance]
     );
-    assert_eq!(found.hm_iou, Some(PairwiseDistances::new(&all, &planes(&raters)).unwrap().hm_iou().unwrap()));
+    assert_eq!(
+        found.value("hm_iou"),
+        Some(PairwiseDistances::new(&all, &planes(&raters)).unwrap().hm_iou().unwrap())
+    );
     assert_eq!((found.samples, found.raters), (20, 3));
 }
 
@@ -53,7 +56,7 @@ fn distances_are_those_of_samples_and_raters_on_the_image() {
 fn the_excess_is_what_a_perfect_distribution_would_not_have() {
     let found = score(&file("a"), &raters(3), &ScoreConfig::fast(20)).unwrap();
     // Three raters with themselves are nine pairs, of which six count for two different ones.
-    let distance = found.rater_diversity * 9.0 / 6.0;
+    let distance = found.value("rater_diversity").unwrap() * 9.0 / 6.0;
     let expected = found.ged_squared().unwrap() - distance * (1.0 / 20.0 + 1.0 / 3.0);
     assert!((found.excess_ged_squared().unwrap() - expected).abs() < 1e-12);
     assert_eq!(score(&file("a"), &raters(1), &ScoreConfig::fast(20)).unwrap().excess_ged_squared(), None);
@@ -112,10 +115,7 @@ fn maps_in_memory_have_the_scores_of_the_file_that_they_are_from() {
     let given = CaseMaps { probabilities: Some(&shares), ..maps };
     let scores = score_maps(&given, &raters, &voxelwise).unwrap();
     assert_eq!(score_maps(&maps, &raters, &voxelwise).unwrap(), scores);
-    assert_eq!(
-        scores.voxelwise.unwrap().ece,
-        ece(&shares, &raters, Calibrated::TopLabel, config.bins).unwrap()
-    );
+    assert_eq!(scores.value("ece"), Some(ece(&shares, &raters, Calibrated::TopLabel, config.bins).unwrap()));
     let alone = CaseMaps { prediction: None, samples: &samples[..1], ..maps };
     let of_the_sample = CaseMaps { prediction: Some(&samples[0]), ..alone };
     assert_eq!(
@@ -135,27 +135,28 @@ fn masks_are_scored_with_every_rater() {
     let found =
         score(&file, &raters, &ScoreConfig { samples: 9, groups: vec![group], ..ScoreConfig::default() })
             .unwrap();
-    let [both] = &found.groups[..] else { panic!("one group was asked for") };
+    assert_eq!(found.masks, ["both"]);
     let whole = ClassGroup::new(&[1, 2]).unwrap();
     let prediction = LabelMap::new(file.labels_on_image(&file.prediction().unwrap()).unwrap(), 3).unwrap();
     let dice = |map: &BitPlanes, rater: usize| {
         Overlap::new(map, &BitPlanes::new(&raters[rater]), &whole).unwrap().dice()
     };
     let of_prediction = [0, 1].map(|rater| dice(&BitPlanes::new(&prediction), rater));
-    assert_eq!(both.dsc, of_prediction);
-    for (rater, scores) in both.samples.iter().enumerate() {
+    assert_eq!(found.of_mask("dsc", "both"), of_prediction);
+    for rater in [0, 1] {
         let all: Vec<f64> =
             samples(&file, case_seed(0, "a"), 9).iter().map(|map| dice(map, rater).unwrap()).collect();
         let better = all.iter().filter(|&&x| Some(x) > of_prediction[rater]).count() as f64 / 9.0;
-        assert_eq!(scores.better_than_prediction, Some(better));
-        assert!((scores.mean.unwrap() - all.iter().sum::<f64>() / 9.0).abs() < 1e-12);
+        assert_eq!(found.of_mask("better_than_prediction", "both")[rater], Some(better));
+        let mean = found.of_mask("sample_dsc", "both")[rater].unwrap();
+        assert!((mean - all.iter().sum::<f64>() / 9.0).abs() < 1e-12);
     }
     let voxel: f64 = description("a").geometry.spacing.iter().product::<f64>() / 1000.0;
-    assert_eq!(both.volumes.prediction, whole.volume(&BitPlanes::new(&prediction)) as f64 * voxel);
-    assert_eq!(both.surface.as_ref().unwrap().len(), 2);
+    let volume = whole.volume(&BitPlanes::new(&prediction)) as f64 * voxel;
+    assert_eq!(found.of_mask("volume", "both"), [Some(volume)]);
+    assert_eq!(found.of_mask("hd95", "both").len(), 2);
     let default = score(&file, &raters, &ScoreConfig::fast(2)).unwrap();
-    let names: Vec<&str> = default.groups.iter().map(|group| group.name.as_str()).collect();
-    assert_eq!(names, ["core", "oedema", "all classes"]);
+    assert_eq!(default.masks, ["core", "oedema", "all classes"]);
 }
 
 #[test]
@@ -167,13 +168,13 @@ fn what_raters_mark_outside_the_region_is_missed() {
     };
     let everywhere = [LabelMap::new(vec![1; 60], 3).unwrap()];
     let found = score(&certain(1), &everywhere, &ScoreConfig::fast(1)).unwrap();
-    assert_eq!(found.groups[0].dsc, [Some(2.0 * 12.0 / 72.0)]);
+    assert_eq!(found.of_mask("dsc", "core"), [Some(2.0 * 12.0 / 72.0)]);
     let inside =
         LabelMap::new(certain(1).labels_on_image(&LabelMap::new(vec![1; 12], 3).unwrap()).unwrap(), 3);
     let found = score(&certain(1), &[inside.unwrap()], &ScoreConfig::default()).unwrap();
-    assert_eq!((found.groups[0].dsc[0], found.ged_squared()), (Some(1.0), Some(0.0)));
-    let voxelwise = found.voxelwise.unwrap();
-    assert!(voxelwise.ece < 1e-6 && voxelwise.brier < 1e-6 && voxelwise.log_likelihoods[0] > -1e-3);
+    assert_eq!((found.of_mask("dsc", "core")[0], found.ged_squared()), (Some(1.0), Some(0.0)));
+    let [ece, brier, likelihood] = ["ece", "brier", "log_likelihood"].map(|key| found.value(key).unwrap());
+    assert!(ece < 1e-6 && brier < 1e-6 && likelihood > -1e-3);
 }
 
 #[test]
@@ -187,15 +188,16 @@ fn a_score_without_a_value_has_none() {
         &ScoreConfig { samples: 3, ..ScoreConfig::default() },
     )
     .unwrap();
-    let group = &found.groups[0];
-    assert_eq!((group.dsc[0], group.dsc_nod[0], found.mean_dice()), (None, None, None));
-    assert_eq!((group.samples[0].mean, group.samples[0].better_than_prediction), (None, None));
-    assert_eq!(group.samples[0].quantiles, [None; 3]);
-    let surface = group.surface.as_ref().unwrap()[0];
-    assert_eq!((surface.hd95, surface.assd, surface.nsd), (None, None, None));
-    let voxelwise = found.voxelwise.as_ref().unwrap();
-    assert_eq!((voxelwise.variance_ncc, voxelwise.s_ncc), (None, None));
-    assert_eq!((found.ged_squared(), group.volumes.prediction), (Some(0.0), 0.0));
+    for key in
+        ["dsc", "dsc_nod", "sample_dsc", "sample_dsc_05", "better_than_prediction", "hd95", "assd", "nsd"]
+    {
+        assert_eq!(found.of_mask(key, "core"), [None], "{key}");
+    }
+    assert_eq!(found.mean_dice(), None);
+    for key in ["variance_ncc", "s_ncc"] {
+        assert_eq!(found.of(key), Some(&[None][..]), "{key}");
+    }
+    assert_eq!((found.ged_squared(), found.of_mask("volume", "core")), (Some(0.0), &[Some(0.0)][..]));
     let json = serde_json::to_string(&found).unwrap();
     assert_eq!(serde_json::from_str::<CaseScores>(&json).unwrap(), found);
 }
@@ -210,7 +212,8 @@ fn likelihood_is_that_of_the_region() {
         raters.iter().map(|r| LabelMap::new(file.crop_to_region(r.labels()).unwrap(), 3).unwrap()).collect();
     let mut summary = SampleSummary::new(&sampler, &cropped).unwrap();
     summary.extend(&sampler, 0..30).unwrap();
-    assert_eq!(found.voxelwise.unwrap().log_likelihoods, summary.log_likelihoods().unwrap());
+    let expected: Vec<_> = summary.log_likelihoods().unwrap().into_iter().map(Some).collect();
+    assert_eq!(found.of("log_likelihood").unwrap(), expected);
 }
 
 #[test]
@@ -220,7 +223,7 @@ fn steered_samples_are_scored_as_they_are_drawn() {
     let scored = |config: &ScoreConfig| score(&file, &raters, config).unwrap();
     // Without any noise all samples are the prediction.
     let cold = scored(&ScoreConfig { temperature: 0.0, ..config.clone() });
-    assert_eq!(cold.sample_diversity, 0.0);
+    assert_eq!(cold.value("sample_diversity"), Some(0.0));
     let smooth = ScoreConfig { diagonal_noise: false, temperature: 0.7, ..config.clone() };
     let steering = Steering { diagonal_noise: false, temperature: 0.7, ..Steering::default() };
     let sampler = Sampler::new(file.distribution(), case_seed(config.seed, "a"), &steering).unwrap();
@@ -235,10 +238,10 @@ fn steered_samples_are_scored_as_they_are_drawn() {
     let expected = distances.ged().unwrap();
     let found = scored(&smooth);
     assert_eq!(
-        (found.ged_squared(), found.sample_diversity),
-        (Some(expected.squared), expected.sample_diversity)
+        (found.ged_squared(), found.value("sample_diversity")),
+        (Some(expected.squared), Some(expected.sample_diversity))
     );
-    assert_ne!(found.sample_diversity, scored(&config).sample_diversity);
+    assert_ne!(found.value("sample_diversity"), scored(&config).value("sample_diversity"));
 }
 
 #[test]
@@ -250,11 +253,13 @@ fn a_deterministic_network_has_its_prediction_as_only_sample() {
     let raters = raters(2);
     let config = ScoreConfig { samples: 10, ..ScoreConfig::default() };
     let found = score(&file, &raters, &config).unwrap();
-    assert_eq!((found.samples, found.ged.len(), found.sample_diversity), (1, 1, 0.0));
-    assert_eq!(found.ged_squared(), Some(2.0 * found.cross_distance - found.rater_diversity));
+    assert_eq!((found.samples, found.value("sample_diversity")), (1, Some(0.0)));
+    assert_eq!(found.values.iter().filter(|values| values.key.starts_with("ged2")).count(), 1);
+    let [to_raters, of_raters] = ["cross_distance", "rater_diversity"].map(|key| found.value(key).unwrap());
+    assert_eq!(found.ged_squared(), Some(2.0 * to_raters - of_raters));
     let categorical = score(&file, &raters, &ScoreConfig { categorical: true, ..config }).unwrap();
     assert_eq!(categorical.samples, 10);
-    assert!(categorical.sample_diversity > 0.0);
+    assert!(categorical.value("sample_diversity") > Some(0.0));
     // Σ log softmax of the logits at the rater's labels.
     let labels = file.crop_to_region(raters[0].labels()).unwrap();
     let logit = |class: usize, voxel: usize| f64::from(file.distribution().mean().get(class * 12 + voxel));
@@ -264,7 +269,7 @@ fn a_deterministic_network_has_its_prediction_as_only_sample() {
             logit(usize::from(labels[x]), x) - total.ln()
         })
         .sum();
-    assert!((found.voxelwise.unwrap().log_likelihoods[0] - likelihood).abs() < 1e-4);
+    assert!((found.value("log_likelihood").unwrap() - likelihood).abs() < 1e-4);
 }
 
 #[test]
@@ -274,8 +279,9 @@ fn the_fast_scores_are_the_same() {
         score(&file, &raters, &ScoreConfig { samples: 16, seed: 2, ..ScoreConfig::default() }).unwrap();
     let fast = score(&file, &raters, &ScoreConfig { seed: 2, ..ScoreConfig::fast(16) }).unwrap();
     assert_eq!((fast.ged_squared(), fast.mean_dice()), (full.ged_squared(), full.mean_dice()));
-    assert!(fast.voxelwise.is_none() && fast.groups[0].surface.is_none());
-    assert!(full.voxelwise.is_some() && full.groups[0].surface.is_some());
+    for name in ["ece", "log_likelihood", "hd95 core", "sample_nsd core"] {
+        assert!(fast.of(name).is_none() && full.of(name).is_some(), "{name}");
+    }
 }
 
 #[test]

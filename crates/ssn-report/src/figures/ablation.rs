@@ -3,10 +3,9 @@
 use ssn_core::metrics::Summary;
 use ssn_data::text::counted;
 
-use super::plot::{
-    ABOVE, COLUMN, HEIGHT, LEFT, LegendEntry, MARGIN, PlotArea, Scale, TEXT, tick_label, with_head,
-};
-use super::svg::{Anchor, FAINT, distinct, shown};
+use super::chart::{Axis, COLUMN, Chart, Entry, Frame, HEIGHT, Mark, Panel, Spot, Style, Ticks};
+use super::scale::{Scale, tick_label};
+use super::svg::{Color, distinct, short_number};
 use ssn_eval::unique;
 
 /// What an ablation is of.
@@ -32,10 +31,8 @@ pub struct AblationPoint {
 }
 
 const RIGHT: f64 = 16.0;
-const BOTTOM: f64 = 64.0;
-/// Half the width of the caps of an error bar.
-const CAP: f64 = 4.0;
-/// How far networks stand apart at the same value.
+const BELOW: f64 = 64.0;
+/// How far networks stand apart at the same value, in pixels.
 const ASIDE: f64 = 7.0;
 
 /// Draws the mean over seeds with its standard error, and every seed as a small dot. Values of the setting stand at equal
@@ -45,70 +42,80 @@ pub fn ablation_figure(axes: AblationAxes<'_>, points: &[AblationPoint]) -> Stri
     let mut settings: Vec<f64> = points.iter().map(|point| point.x).filter(|x| x.is_finite()).collect();
     settings.sort_by(f64::total_cmp);
     settings.dedup();
-    let finite = |point: &AblationPoint| -> Vec<f64> {
-        point.values.iter().copied().filter(|value| value.is_finite()).collect()
-    };
-
-    let legend = match networks.len() {
-        0 | 1 => vec![],
-        _ => LegendEntry::distinct(networks.iter().copied()),
-    };
-    let (mut drawing, head) = with_head(axes.title, &legend, COLUMN, HEIGHT);
-    let summaries: Vec<Option<(f64, f64)>> =
-        points.iter().map(|point| mean_and_error(&finite(point))).collect();
-    let ends = summaries.iter().flatten().flat_map(|(mean, error)| [mean - error, mean + error]);
-    let area = PlotArea {
-        left: LEFT,
-        top: head + ABOVE,
-        width: COLUMN - LEFT - RIGHT,
-        height: HEIGHT - ABOVE - BOTTOM,
-        x: Scale::between(-0.5, settings.len().max(1) as f64 - 0.5),
-        y: Scale::of(points.iter().flat_map(finite).chain(ends), false).padded(0.06),
-    };
-    let tick = |(place, x): (usize, &f64)| Some((area.across(place as f64)?, tick_label(*x)));
-    let ticks: Vec<(f64, String)> = settings.iter().enumerate().filter_map(tick).collect();
-    area.axes_with(&mut drawing, axes.x, axes.y, &ticks);
-
+    let frame = Frame::of_column(RIGHT, BELOW);
+    let aside = ASIDE / frame.width * settings.len().max(1) as f64;
+    let mut marks = vec![];
     for (number, network) in networks.iter().enumerate() {
-        let color = distinct(number);
-        let aside = (number as f64 - (networks.len() as f64 - 1.0) / 2.0) * ASIDE;
-        let mut means = vec![];
-        let own = points.iter().zip(&summaries).filter(|(point, _)| point.network == *network);
-        for (point, summary) in own {
-            let Some(place) = settings.iter().position(|x| *x == point.x) else { continue };
-            let Some(x) = area.across(place as f64).map(|x| x + aside) else { continue };
-            for value in finite(point) {
-                area.up(value).into_iter().for_each(|y| drawing.faint_dot((x, y), 2.2, color));
-            }
-            let Some((mean, error)) = *summary else { continue };
-            let (Some(y), Some(low), Some(high)) =
-                (area.up(mean), area.up(mean - error), area.up(mean + error))
-            else {
-                continue;
-            };
-            if error > 0.0 {
-                drawing.stroke((x, low), (x, high), 1.4, color);
-                for y in [low, high] {
-                    drawing.stroke((x - CAP, y), (x + CAP, y), 1.4, color);
-                }
-            }
-            let tooltip = format!(
-                "{network}, {} {}: {} ± {}, {}",
-                axes.x,
-                tick_label(point.x),
-                shown(mean),
-                shown(error),
-                counted(finite(point).len(), "seed")
-            );
-            means.push(((x, y), tooltip));
-        }
-        means.sort_by(|a, b| a.0.0.total_cmp(&b.0.0));
-        drawing.curve(&means.iter().map(|(pixel, _)| *pixel).collect::<Vec<_>>(), color);
-        means.iter().for_each(|(pixel, tooltip)| drawing.told_dot(*pixel, 4.2, color, tooltip));
+        let offset = (number as f64 - (networks.len() as f64 - 1.0) / 2.0) * aside;
+        let own: Vec<(f64, &AblationPoint)> = points
+            .iter()
+            .filter(|point| point.network == *network)
+            .filter_map(|point| {
+                let place = settings.iter().position(|x| *x == point.x)?;
+                Some((place as f64 + offset, point))
+            })
+            .collect();
+        marks.extend(network_marks(axes.x, distinct(number), own));
     }
+    let ends = points.iter().filter_map(|point| mean_and_error(&finite(point)));
+    let ends = ends.flat_map(|(mean, error)| [mean - error, mean + error]);
+    let places = settings.iter().enumerate().map(|(place, x)| (place as f64, tick_label(*x))).collect();
+    let x = Axis {
+        scale: Scale::between(-0.5, settings.len().max(1) as f64 - 0.5),
+        name: axes.x.to_owned(),
+        ticks: Ticks::At(places),
+        ..Axis::default()
+    };
+    let y = Axis {
+        scale: Scale::of(points.iter().flat_map(finite).chain(ends), false).padded(0.06),
+        name: axes.y.to_owned(),
+        ticks: Ticks::Round,
+        guides: true,
+        right: false,
+    };
     let note = note(points.iter().map(|point| finite(point).len()));
-    drawing.text(MARGIN, head + HEIGHT - 8.0, TEXT - 1.5, Anchor::Start, FAINT, &note);
-    drawing.finish(axes.title, &format!("{} against {}: {note}.", axes.y, axes.x))
+    let chart = Chart {
+        title: axes.title.to_owned(),
+        description: format!("{} against {}: {note}.", axes.y, axes.x),
+        legend: if networks.len() > 1 { Entry::lines(networks.into_iter()) } else { vec![] },
+        panels: vec![Panel { frame, x, y, marks, ..Panel::default() }],
+        size: (COLUMN, HEIGHT),
+        note,
+    };
+    chart.svg()
+}
+
+fn finite(point: &AblationPoint) -> Vec<f64> {
+    point.values.iter().copied().filter(|value| value.is_finite()).collect()
+}
+
+/// Returns the seeds, means and errors of a network at places of the horizontal axis.
+fn network_marks(setting: &str, color: Color, mut points: Vec<(f64, &AblationPoint)>) -> Vec<Mark> {
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (mut seeds, mut means, mut errors) = (vec![], vec![], vec![]);
+    for (x, point) in points {
+        let values = finite(point);
+        seeds.extend(values.iter().map(|value| (x, *value)));
+        let Some((mean, error)) = mean_and_error(&values) else { continue };
+        if error > 0.0 {
+            errors.push((x, mean - error, mean + error));
+        }
+        let tip = format!(
+            "{}, {setting} {}: {} ± {}, {}",
+            point.network,
+            tick_label(point.x),
+            short_number(mean),
+            short_number(error),
+            counted(values.len(), "seed")
+        );
+        means.push(Spot { at: (x, mean), tip });
+    }
+    vec![
+        Mark::FaintDots { points: seeds, radius: 2.2, color },
+        Mark::ErrorBars { bars: errors, color },
+        Mark::Line { points: means.iter().map(|spot| spot.at).collect(), color, style: Style::Solid },
+        Mark::Dots { points: means, radius: 4.2, color },
+    ]
 }
 
 /// The mean, and its standard error over seeds, 0 for a single one; nothing without any.

@@ -2,16 +2,16 @@
 //! than reports have as well.
 
 mod ablation;
-pub(crate) mod html;
+pub(crate) mod chart;
 mod picture;
-pub(crate) mod plot;
-mod strips;
+pub(crate) mod scale;
+mod sheet;
 pub(crate) mod svg;
 mod toy;
 
 pub use ablation::{AblationAxes, AblationPoint, ablation_figure};
+pub use chart::{Entry, Key, Style};
 pub use picture::Picture;
-pub(crate) use strips::strips_with_legend;
-pub use strips::{Block, Strip, Tile, strips_figure};
+pub use sheet::{ColumnGroup, Sheet, SheetRow, Tile};
 pub use svg::{Color, RasterError, png_from_svg};
-pub use toy::{Panel, toy_figure};
+pub use toy::{ToyRow, toy_figure};

@@ -1,4 +1,4 @@
-//! A small writer of SVG: the shapes, colors and scales of our figures, and PNG of the same drawings.
+//! A small writer of SVG: the shapes and colors of our figures, and PNG of the same drawings.
 //!
 //! Colors can be told apart with any color vision and survive printing. PNG is rasterized with an embedded font, so that
 //! it looks the same on every machine.
@@ -70,13 +70,13 @@ const NEGATIVE: Color = Color(0x4b, 0x2e, 0x83);
 const ZERO: Color = Color(0xf7, 0xf7, 0xf7);
 const POSITIVE: Color = Color(0xc8, 0x57, 0x00);
 
-/// A probability in 0 … 1, from light to dark.
+/// Returns the color of a probability in 0 … 1, from light to dark.
 pub fn probability(p: f64) -> Color {
     OFF.towards(ON, p.clamp(0.0, 1.0))
 }
 
-/// A signed value in −1 … 1: purple below zero, orange above, near white at zero.
-pub fn signed(x: f64) -> Color {
+/// Returns the color of a value in −1 … 1: purple below zero, orange above, near white at zero.
+pub fn diverging(x: f64) -> Color {
     let end = if x < 0.0 { NEGATIVE } else { POSITIVE };
     ZERO.towards(end, x.abs().min(1.0))
 }
@@ -119,14 +119,14 @@ pub struct Drawing {
 }
 
 impl Drawing {
-    /// An empty drawing on white paper.
+    /// Begins a drawing on white paper.
     pub fn new(width: f64, height: f64) -> Self {
         let mut drawing = Self { width, height, body: String::new() };
         drawing.rectangle(0.0, 0.0, width, height, PAPER);
         drawing
     }
 
-    /// A filled rectangle without border. Neighbors share exact edges, so no seam shows between them.
+    /// Adds a filled rectangle without a border. Neighbors share exact edges, so no seam shows between them.
     pub fn rectangle(&mut self, x: f64, y: f64, width: f64, height: f64, fill: Color) {
         let fill = fill.hex();
         self.element(format_args!(
@@ -134,13 +134,29 @@ impl Drawing {
         ));
     }
 
-    /// A picture as a data address, its pixels enlarged without blurring.
+    /// Adds a rectangle that shows a text where a pointer rests on it.
+    pub fn bar(
+        &mut self,
+        (x, y): (f64, f64),
+        (width, height): (f64, f64),
+        fill: Color,
+        opacity: f64,
+        tip: &str,
+    ) {
+        let (fill, opacity, tip) = (fill.hex(), opacity_of(opacity), title(tip));
+        self.element(format_args!(
+            r#"<rect x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height:.1}" fill="{fill}"{opacity}>{tip}</rect>"#
+        ));
+    }
+
+    /// Adds a picture as a data address, its pixels enlarged without blurring.
     pub fn picture(&mut self, x: f64, y: f64, width: f64, height: f64, data: &str) {
         self.element(format_args!(
             r#"<image x="{x}" y="{y}" width="{width}" height="{height}" image-rendering="optimizeSpeed" preserveAspectRatio="none" href="{data}"/>"#
         ));
     }
 
+    /// Adds the outline of a rectangle.
     pub fn frame(&mut self, x: f64, y: f64, width: f64, height: f64) {
         let ink = INK.hex();
         self.element(format_args!(
@@ -148,52 +164,78 @@ impl Drawing {
         ));
     }
 
+    /// Adds a thin straight line.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64)) {
-        let ((x1, y1), (x2, y2), ink) = (from, to, INK.hex());
-        self.element(format_args!(
-            r#"<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="{ink}" stroke-width="0.75"/>"#
-        ));
+        self.stroke(from, to, 0.75, INK);
     }
 
-    pub fn curve(&mut self, points: &[(f64, f64)], color: Color) {
-        let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        let (points, stroke) = (points.join(" "), color.hex());
-        self.element(format_args!(
-            r#"<polyline points="{points}" fill="none" stroke="{stroke}" stroke-width="1.4" stroke-linejoin="round"/>"#
-        ));
-    }
-
-    pub fn dot(&mut self, (x, y): (f64, f64), radius: f64, fill: Color) {
-        let fill = fill.hex();
-        self.element(format_args!(r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius}" fill="{fill}"/>"#));
-    }
-
-    /// A filled circle through which others shine.
-    pub fn faint_dot(&mut self, (x, y): (f64, f64), radius: f64, fill: Color) {
-        let fill = fill.hex();
-        self.element(format_args!(
-            r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius}" fill="{fill}" fill-opacity="0.45"/>"#
-        ));
-    }
-
-    /// A straight line of a color and a width.
+    /// Adds a straight line of a color and a width.
     pub fn stroke(&mut self, from: (f64, f64), to: (f64, f64), width: f64, color: Color) {
-        let ((x1, y1), (x2, y2), color) = (from, to, color.hex());
+        self.dashed_stroke(from, to, width, color, "");
+    }
+
+    /// Adds a straight line with gaps, as SVG writes them.
+    pub fn dashed_stroke(
+        &mut self,
+        from: (f64, f64),
+        to: (f64, f64),
+        width: f64,
+        color: Color,
+        dashes: &str,
+    ) {
+        let ((x1, y1), (x2, y2), color, dashes) = (from, to, color.hex(), dash_array(dashes));
         self.element(format_args!(
-            r#"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" stroke="{color}" stroke-width="{width}"/>"#
+            r#"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" stroke="{color}" stroke-width="{width}"{dashes}/>"#
         ));
     }
 
-    /// The same, dashed.
-    pub fn dashes(&mut self, from: (f64, f64), to: (f64, f64), width: f64, color: Color) {
-        let ((x1, y1), (x2, y2), color) = (from, to, color.hex());
+    /// Adds a vertical dashed line that shows a text where a pointer rests on it.
+    pub fn rule(&mut self, x: f64, [top, bottom]: [f64; 2], color: Color, tip: &str) {
+        let (stroke, tip) = (color.hex(), title(tip));
         self.element(format_args!(
-            r#"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" stroke="{color}" stroke-width="{width}" stroke-dasharray="5 4"/>"#
+            r#"<line x1="{x:.1}" y1="{top:.1}" x2="{x:.1}" y2="{bottom:.1}" stroke="{stroke}" stroke-width="1.4" stroke-dasharray="5 4">{tip}</line>"#
+        ));
+    }
+
+    /// Adds a line through points, with gaps as SVG writes them.
+    pub fn polyline(&mut self, points: &[(f64, f64)], color: Color, dashes: &str) {
+        let (points, stroke, dashes) = (places(points), color.hex(), dash_array(dashes));
+        self.element(format_args!(
+            r#"<polyline points="{points}" fill="none" stroke="{stroke}" stroke-width="1.4" stroke-linejoin="round"{dashes}/>"#
+        ));
+    }
+
+    /// Adds a faint area with these corners.
+    pub fn area(&mut self, corners: &[(f64, f64)], color: Color) {
+        let (points, fill) = (places(corners), color.hex());
+        self.element(format_args!(
+            r#"<polygon points="{points}" fill="{fill}" fill-opacity="0.18" stroke="none"/>"#
+        ));
+    }
+
+    /// Adds a dot that shows a text where a pointer rests on it.
+    pub fn dot(&mut self, (x, y): (f64, f64), radius: f64, fill: Color, opacity: f64, tip: &str) {
+        let (fill, opacity, tip) = (fill.hex(), opacity_of(opacity), title(tip));
+        self.element(format_args!(
+            r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius}" fill="{fill}"{opacity}>{tip}</circle>"#
+        ));
+    }
+
+    /// Adds a place that cannot be seen, but shows a text where a pointer rests on it.
+    pub fn unseen_dot(&mut self, (x, y): (f64, f64), radius: f64, tip: &str) {
+        let tip = title(tip);
+        self.element(format_args!(
+            r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius}" fill="none" pointer-events="all">{tip}</circle>"#
         ));
     }
 
     /// One line of text; `y` is its baseline.
     pub fn text(&mut self, x: f64, y: f64, size: f64, anchor: Anchor, color: Color, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        // A tenth of a pixel is enough.
+        let [x, y] = [x, y].map(|place| (10.0 * place).round() / 10.0);
         let anchor = match anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
@@ -205,23 +247,7 @@ impl Drawing {
         ));
     }
 
-    /// A vertical scale of colors in a frame, from 1 at the top to 0.
-    pub fn color_bar(
-        &mut self,
-        (x, top): (f64, f64),
-        (width, height): (f64, f64),
-        steps: usize,
-        color: impl Fn(f64) -> Color,
-    ) {
-        let step = height / steps as f64;
-        for i in 0..steps {
-            let t = 1.0 - (i as f64 + 0.5) / steps as f64;
-            self.rectangle(x, top + i as f64 * step, width, step, color(t));
-        }
-        self.frame(x, top, width, height);
-    }
-
-    /// The finished file. `description` is read out where the picture cannot be seen.
+    /// Returns the file. `description` is read out where the picture cannot be seen.
     pub fn finish(self, title: &str, description: &str) -> String {
         let Self { width, height, body } = self;
         let (title, description) = (escape(title), escape(description));
@@ -232,38 +258,32 @@ impl Drawing {
         )
     }
 
-    pub(crate) fn element(&mut self, element: std::fmt::Arguments<'_>) {
+    fn element(&mut self, element: std::fmt::Arguments<'_>) {
         // Writing to a string cannot fail.
         let _ = writeln!(self.body, "{element}");
     }
 }
 
-const MARKS: f64 = 6.0;
-
-/// The smallest and the largest of numbers, a little apart where they are one.
-pub(crate) fn range(values: impl Iterator<Item = f64>) -> [f64; 2] {
-    let [low, high] =
-        values.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], x| [low.min(x), high.max(x)]);
-    match (low.is_finite(), low < high) {
-        (false, _) => [0.0, 1.0],
-        (true, false) => [low - 0.5, low + 0.5],
-        (true, true) => [low, high],
-    }
+/// Writes the text of an element where a pointer rests on it; none if it is empty.
+fn title(tip: &str) -> String {
+    if tip.is_empty() { String::new() } else { format!("<title>{}</title>", escape(tip)) }
 }
 
-/// Round numbers between two.
-pub(crate) fn marks(low: f64, high: f64) -> Vec<f64> {
-    let rough = (high - low) / MARKS;
-    let power = 10f64.powf(rough.log10().floor());
-    let step =
-        [1.0, 2.0, 5.0, 10.0].map(|k| k * power).into_iter().find(|step| *step >= rough).unwrap_or(rough);
-    let first = (low / step).ceil() as i64;
-    let last = (high / step + 1e-9).floor() as i64;
-    (first..=last).map(|k| k as f64 * step).collect()
+fn opacity_of(opacity: f64) -> String {
+    if opacity < 1.0 { format!(" fill-opacity=\"{opacity}\"") } else { String::new() }
 }
 
-/// A number with as few digits as it needs.
-pub(crate) fn shown(value: f64) -> String {
+fn dash_array(dashes: &str) -> String {
+    if dashes.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{dashes}\"") }
+}
+
+fn places(points: &[(f64, f64)]) -> String {
+    let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    points.join(" ")
+}
+
+/// Writes a number with as few digits as it needs.
+pub(crate) fn short_number(value: f64) -> String {
     let text = match value.abs() {
         size if size >= 100.0 || size == 0.0 => format!("{value:.0}"),
         size if size >= 1e-3 => format!("{value:.3}"),
@@ -310,18 +330,9 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_round_and_inside() {
-        assert_eq!(marks(0.0, 2000.0), [0.0, 500.0, 1000.0, 1500.0, 2000.0]);
-        assert_eq!(marks(-0.13, 0.2).len(), 4);
-        for (low, high) in [(3.0, 3.5), (1e-6, 2e-6), (-7.0, 1e5)] {
-            assert!(marks(low, high).iter().all(|x| *x >= low && *x <= high * (1.0 + 1e-9)), "{low} {high}");
-        }
-    }
-
-    #[test]
     fn numbers_have_the_digits_they_need() {
         let values = [0.0, 20.0, 1500.0, 0.25, -1.5, 0.001, 0.0005];
-        assert_eq!(values.map(shown), ["0", "20", "1500", "0.25", "−1.5", "0.001", "5e−4"]);
+        assert_eq!(values.map(short_number), ["0", "20", "1500", "0.25", "−1.5", "0.001", "5e−4"]);
     }
 
     /// Every sign beyond ASCII that figures use has a glyph of its own in the embedded font.

@@ -1,15 +1,17 @@
 //! The figure of the toy problem: mean, covariance matrix and samples of both models.
 
-use super::svg::{Anchor, Color, Drawing, FAINT, INK, probability, signed};
+use super::chart::{Chart, Frame, Mark, Panel, color_bar};
+use super::picture::Picture;
+use super::svg::{Anchor, Color, FAINT, INK, diverging, probability};
 use ssn_core::{CoreError, LowRankNormal, Sampler, Steering};
 
 /// How many samples a model shows, as in the paper.
 pub const SAMPLES: usize = 14;
 
-/// One model to show.
+/// One model of the figure.
 #[derive(Debug)]
-pub struct Panel<'a> {
-    /// The name above the panel.
+pub struct ToyRow<'a> {
+    /// The name above its row.
     pub title: String,
     /// A line of figures under the name.
     pub caption: String,
@@ -19,138 +21,120 @@ pub struct Panel<'a> {
     pub seed: u64,
 }
 
-/// Height of one pixel of the toy line.
-const CELL: f64 = 9.0;
+/// The height of one pixel of the toy line.
+const CELL: usize = 9;
 const STRIP_WIDTH: f64 = 22.0;
 const STRIP_GAP: f64 = 5.0;
-const MARGIN: f64 = 24.0;
+const MARGIN: f64 = 12.0;
+/// Between the parts of a row.
+const GAP: f64 = 30.0;
 const BAR_WIDTH: f64 = 12.0;
-const HEADER: f64 = 62.0;
-const PANEL_GAP: f64 = 30.0;
+/// Right of a scale of colors, for its numbers.
+const BAR_LABELS: f64 = 46.0;
+/// Above a row, for its name and the names of its parts.
+const HEADER: f64 = 66.0;
 
-/// Draws the label maps that were learned from, and a panel for each model, one below the other.
-pub fn toy_figure(label_maps: &[Vec<f32>], panels: &[Panel<'_>]) -> Result<String, CoreError> {
-    let pixels = label_maps.first().map_or(0, Vec::len);
-    let side = pixels as f64 * CELL;
-    let layout = Layout::new(side, label_maps.len());
-    let height = panels.len() as f64 * (side + HEADER + PANEL_GAP) + MARGIN;
-    let mut drawing = Drawing::new(layout.width, height);
-    for (i, panel) in panels.iter().enumerate() {
-        let top = MARGIN + i as f64 * (side + HEADER + PANEL_GAP) + HEADER;
-        draw_panel(&mut drawing, &layout, top, label_maps, panel)?;
+/// Draws a row for each model: the label maps that were learned from, mean, covariance and samples.
+pub fn toy_figure(label_maps: &[Vec<f32>], models: &[ToyRow<'_>]) -> Result<String, CoreError> {
+    let side = (label_maps.first().map_or(0, Vec::len) * CELL) as f64;
+    let mut panels = vec![];
+    let mut width = 0.0;
+    for (place, model) in models.iter().enumerate() {
+        let mut row =
+            Row { left: MARGIN, top: place as f64 * (HEADER + side) + HEADER, side, panels: vec![] };
+        row.add_model(label_maps, model)?;
+        width = row.left;
+        panels.append(&mut row.panels);
     }
-    Ok(drawing.finish(
-        "Toy problem",
-        "For each model: the two label maps, the mean, the covariance matrix of the logits and random samples.",
-    ))
-}
-
-/// Horizontal places of the parts of a panel.
-struct Layout {
-    side: f64,
-    maps: f64,
-    mean: f64,
-    covariance: f64,
-    samples: f64,
-    probability_bar: f64,
-    width: f64,
-}
-
-impl Layout {
-    fn new(side: f64, label_maps: usize) -> Self {
-        let pitch = STRIP_WIDTH + STRIP_GAP;
-        let maps = MARGIN;
-        let mean = maps + label_maps as f64 * pitch + 22.0;
-        let covariance = mean + pitch + 22.0;
-        let samples = covariance + side + BAR_WIDTH + 72.0;
-        let probability_bar = samples + SAMPLES as f64 * pitch + 8.0;
-        Self {
-            side,
-            maps,
-            mean,
-            covariance,
-            samples,
-            probability_bar,
-            width: probability_bar + BAR_WIDTH + 40.0,
-        }
-    }
-}
-
-fn draw_panel(
-    drawing: &mut Drawing,
-    layout: &Layout,
-    top: f64,
-    label_maps: &[Vec<f32>],
-    panel: &Panel<'_>,
-) -> Result<(), CoreError> {
-    let pitch = STRIP_WIDTH + STRIP_GAP;
-    drawing.text(MARGIN, top - 44.0, 15.0, Anchor::Start, INK, &panel.title);
-    drawing.text(MARGIN, top - 27.0, 11.5, Anchor::Start, FAINT, &panel.caption);
-    let heading = |drawing: &mut Drawing, x: f64, text: &str| {
-        drawing.text(x, top - 7.0, 11.0, Anchor::Middle, INK, text);
+    let chart = Chart {
+        title: "Toy problem".to_owned(),
+        description: "For each model: the two label maps, the mean, the covariance matrix of the logits and random samples."
+            .to_owned(),
+        panels,
+        size: (width, models.len() as f64 * (HEADER + side) + MARGIN),
+        ..Chart::default()
     };
-
-    heading(drawing, layout.maps + (label_maps.len() as f64 * pitch - STRIP_GAP) / 2.0, "label maps");
-    for (i, map) in label_maps.iter().enumerate() {
-        strip(drawing, layout.maps + i as f64 * pitch, top, map);
-    }
-
-    let distribution = panel.distribution;
-    let mean = distribution.mean().to_f32();
-    heading(drawing, layout.mean + STRIP_WIDTH / 2.0, "mean");
-    strip(drawing, layout.mean, top, &mean.iter().map(|&x| sigmoid(x)).collect::<Vec<_>>());
-
-    heading(drawing, layout.covariance + layout.side / 2.0, "covariance of the logits");
-    draw_covariance(drawing, layout, top, distribution);
-
-    heading(drawing, layout.samples + (SAMPLES as f64 * pitch - STRIP_GAP) / 2.0, "samples");
-    let sampler = Sampler::new(distribution, panel.seed, &Steering::default())?;
-    for (i, sample) in sampler.probabilities(0..SAMPLES as u64)?.iter().enumerate() {
-        strip(drawing, layout.samples + i as f64 * pitch, top, sample);
-    }
-    let ticks = [(0.0, "0"), (0.5, "0.5"), (1.0, "1")];
-    color_bar(drawing, (layout.probability_bar, top), layout.side, &ticks, probability);
-    Ok(())
+    Ok(chart.svg())
 }
 
-/// The matrix with its color bar, symmetric about zero.
-fn draw_covariance(drawing: &mut Drawing, layout: &Layout, top: f64, distribution: &LowRankNormal) {
-    let n = distribution.classes() * distribution.voxels();
-    let values: Vec<f64> = (0..n * n).map(|i| distribution.covariance(i / n, i % n)).collect();
-    let largest = values.iter().fold(f64::MIN_POSITIVE, |m, x| m.max(x.abs()));
-    for (i, value) in values.iter().enumerate() {
-        let (row, column) = ((i / n) as f64, (i % n) as f64);
-        let (x, y) = (layout.covariance + column * CELL, top + row * CELL);
-        drawing.rectangle(x, y, CELL, CELL, signed(value / largest));
-    }
-    drawing.frame(layout.covariance, top, layout.side, layout.side);
-    let (low, high) = (short_number(-largest), short_number(largest));
-    let ticks = [(0.0, low.as_str()), (0.5, "0"), (1.0, high.as_str())];
-    let at = (layout.covariance + layout.side + 8.0, top);
-    color_bar(drawing, at, layout.side, &ticks, |t| signed(2.0 * t - 1.0));
+/// The parts of one model, from the left.
+struct Row {
+    /// Where the next part begins.
+    left: f64,
+    top: f64,
+    side: f64,
+    panels: Vec<Panel>,
 }
 
-/// A line of probabilities drawn downwards, each widened to a bar.
-fn strip(drawing: &mut Drawing, x: f64, top: f64, probabilities: &[f32]) {
-    for (i, &p) in probabilities.iter().enumerate() {
-        drawing.rectangle(x, top + i as f64 * CELL, STRIP_WIDTH, CELL, probability(f64::from(p)));
+impl Row {
+    fn add_model(&mut self, label_maps: &[Vec<f32>], model: &ToyRow<'_>) -> Result<(), CoreError> {
+        let Self { left, top, .. } = *self;
+        let line = |y: f64, color: Color, text: &str| Mark::Text {
+            at: (0.0, y),
+            anchor: Anchor::Start,
+            color,
+            text: text.to_owned(),
+        };
+        self.panels.push(Panel {
+            frame: Frame { left, top: top - HEADER, width: 1.0, height: HEADER },
+            marks: vec![line(0.73, INK, &model.title), line(0.47, FAINT, &model.caption)],
+            ..Panel::default()
+        });
+        let distribution = model.distribution;
+        self.add_strips("label maps", label_maps);
+        let mean: Vec<f32> = distribution.mean().to_f32().into_iter().map(sigmoid).collect();
+        self.add_strips("mean", &[mean]);
+        self.add_covariance(distribution);
+        let sampler = Sampler::new(distribution, model.seed, &Steering::default())?;
+        self.add_strips("samples", &sampler.probabilities(0..SAMPLES as u64)?);
+        self.add_bar(&[(0.0, "0"), (0.5, "0.5"), (1.0, "1")], probability);
+        Ok(())
     }
-    drawing.frame(x, top, STRIP_WIDTH, probabilities.len() as f64 * CELL);
-}
 
-/// A vertical scale of colors with labels at places in 0 … 1, 0 at the bottom.
-fn color_bar(
-    drawing: &mut Drawing,
-    (x, top): (f64, f64),
-    height: f64,
-    ticks: &[(f64, &str)],
-    color: impl Fn(f64) -> Color,
-) {
-    drawing.color_bar((x, top), (BAR_WIDTH, height), 63, color);
-    for &(t, label) in ticks {
-        let y = top + (1.0 - t) * height;
-        drawing.line((x + BAR_WIDTH, y), (x + BAR_WIDTH + 3.0, y));
-        drawing.text(x + BAR_WIDTH + 6.0, y + 4.0, 10.0, Anchor::Start, INK, label);
+    fn frame(&self, width: f64) -> Frame {
+        Frame { left: self.left, top: self.top, width, height: self.side }
+    }
+
+    /// Adds lines of probabilities drawn downwards, each widened to a bar.
+    fn add_strips(&mut self, heading: &str, strips: &[Vec<f32>]) {
+        let pitch = STRIP_WIDTH + STRIP_GAP;
+        let width = strips.len() as f64 * pitch - STRIP_GAP;
+        let strip = |(place, values): (usize, &Vec<f32>)| Mark::Picture {
+            x: [place as f64 * pitch / width, (place as f64 * pitch + STRIP_WIDTH) / width],
+            y: [0.0, 1.0],
+            picture: Picture::colored(values, 1, |p| probability(f64::from(p)), CELL),
+        };
+        self.panels.push(Panel {
+            frame: self.frame(width),
+            heading: heading.to_owned(),
+            marks: strips.iter().enumerate().map(strip).collect(),
+            ..Panel::default()
+        });
+        self.left += width + GAP;
+    }
+
+    /// Adds the matrix with its scale of colors, symmetric about zero.
+    fn add_covariance(&mut self, distribution: &LowRankNormal) {
+        let n = distribution.classes() * distribution.voxels();
+        let values: Vec<f64> = (0..n * n).map(|i| distribution.covariance(i / n, i % n)).collect();
+        let largest = values.iter().fold(f64::MIN_POSITIVE, |m, x| m.max(x.abs()));
+        let shares: Vec<f32> = values.iter().map(|value| (value / largest) as f32).collect();
+        let picture = Picture::colored(&shares, n, |x| diverging(f64::from(x)), CELL);
+        self.panels.push(Panel {
+            frame: self.frame(self.side),
+            heading: "covariance of the logits".to_owned(),
+            marks: vec![Mark::Picture { x: [0.0, 1.0], y: [0.0, 1.0], picture }],
+            ..Panel::default()
+        });
+        self.left += self.side + 8.0;
+        let (low, high) = (short_number(-largest), short_number(largest));
+        self.add_bar(&[(0.0, low.as_str()), (0.5, "0"), (1.0, high.as_str())], |t| diverging(2.0 * t - 1.0));
+        self.left += GAP - 8.0;
+    }
+
+    fn add_bar(&mut self, ticks: &[(f64, &str)], color: impl Fn(f64) -> Color) {
+        self.panels.push(color_bar(self.frame(BAR_WIDTH), "", ticks, color));
+        self.left += BAR_WIDTH + BAR_LABELS;
     }
 }
 
@@ -175,13 +159,17 @@ mod tests {
     fn the_figure_holds_every_part() {
         let n = 6;
         let d = LowRankNormal::new(1, n, 1, vec![0.5f32; n], vec![0.1f32; n], vec![2.0f32; n]).unwrap();
-        let panel = Panel { title: "Low-rank".into(), caption: "−0.70".into(), distribution: &d, seed: 0 };
+        let model = |title: &str| ToyRow {
+            title: title.to_owned(),
+            caption: "−0.70".to_owned(),
+            distribution: &d,
+            seed: 0,
+        };
         let maps = [vec![0.0; n], vec![1.0; n]];
-        let svg = toy_figure(&maps, &[panel]).unwrap();
-        // Paper, two label maps, mean, samples, matrix, two color bars; a frame around each part.
-        let parts = 1 + (2 + 1 + SAMPLES) * (n + 1) + n * n + 1 + 2 * (63 + 1);
-        assert_eq!(svg.matches("<rect").count(), parts);
-        assert!(svg.contains("Low-rank") && svg.contains("−4.1"));
+        let svg = toy_figure(&maps, &[model("Low-rank"), model("Diagonal")]).unwrap();
+        // Label maps, mean, matrix and samples, and two scales of colors, of each model.
+        assert_eq!(svg.matches("<image").count(), 2 * (2 + 1 + 1 + SAMPLES + 2));
+        assert!(svg.contains("Low-rank") && svg.contains("Diagonal") && svg.contains("−4.1"));
         crate::figures::svg::png_from_svg(&svg, 1.0).unwrap();
     }
 

@@ -4,6 +4,7 @@
 //! trained step by step. The caller handles signals and shows progress.
 
 mod config;
+mod events;
 mod folder;
 mod inputs;
 mod logs;
@@ -14,6 +15,7 @@ mod training_loop;
 mod validation;
 
 pub use config::{ModelSection, OptimizerSection, RunConfig, SyncBatchNorm, TrainingSection};
+pub use events::{Callback, TrainingEvent};
 pub use folder::{CONFIG, FrozenRun, ResolvedRun, RunFolder, resolve};
 pub use inputs::RunInputs;
 pub use logs::ValidationScores;
@@ -21,4 +23,4 @@ pub use sources::{ConfigSources, Override, RunPreset, join_torchscript};
 pub use ssn_eval::CheckpointChoice;
 pub use trained::TrainedModel;
 pub use training_cases::TrainingCases;
-pub use training_loop::{Callback, Run, StopReason, Throughput, TrainingEvent};
+pub use training_loop::{Run, StopReason, Throughput};

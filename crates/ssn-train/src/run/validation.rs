@@ -5,15 +5,16 @@ use std::ops::ControlFlow;
 use ssn_core::LabelMap;
 use ssn_core::metrics::Summary;
 use ssn_data::{Case, Cases, Dataset, Split};
+use ssn_eval::registry::{RATER_DIVERSITY, SAMPLE_DIVERSITY};
 use ssn_eval::scores::{self, CaseScores, ScoreConfig};
 use ssn_eval::{ModelId, case_seed};
 use ssn_nn::communicator::{Communicator, all_gather_values};
 use ssn_nn::model::Model;
 
+use super::events::{Callback, TrainingEvent};
 use super::folder::ResolvedRun;
 use super::logs::ValidationScores;
 use super::trained::describe;
-use super::training_loop::{Callback, TrainingEvent};
 use crate::error::{ImageProblem, Result, TrainError};
 use crate::inference::tiles::TileConfig;
 use crate::inference::{InputImage, LatentSamples, WholeImageConfig, WholeImagePrediction, predict};
@@ -106,7 +107,7 @@ impl Validator {
             other => other,
         })?;
         let scores = score(case, prediction, &self.cases.classes, self.samples)?;
-        let diversities = [scores.sample_diversity, scores.rater_diversity].map(Some);
+        let diversities = [SAMPLE_DIVERSITY, RATER_DIVERSITY].map(|key| scores.value(key));
         Ok([scores.ged_squared(), diversities[0], diversities[1], scores.mean_dice()])
     }
 }

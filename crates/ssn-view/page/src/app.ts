@@ -60,7 +60,7 @@ export class App {
   private written = location.hash;
 
   constructor(private readonly source: Source) {
-    this.cases = new Cases(source.cases, (id) => void this.open(caseOf(source.cases, id)!));
+    this.cases = new Cases(source.cases, source.columns, (id) => void this.open(caseOf(source.cases, id)!));
     this.shell = new Shell(source.title, this.cases.element, {
       layout: () => this.store.update({ layout: this.store.state.layout === "three" ? "single" : "three" }),
       compare: () => this.store.update({ compare: !this.store.state.compare, active: this.store.state.compare ? 0 : 1 }),

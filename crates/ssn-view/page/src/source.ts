@@ -1,10 +1,16 @@
 // Where cases come from: the server that sent the page, or the page itself where it is an export.
 
-/** The scores of a case by which cases are listed; null for one without a value. */
-export interface Headline {
-  readonly ged2: number | null;
-  readonly dice: number | null;
-  readonly diversity: number | null;
+/** The scores of a case by which cases are listed, by the keys of their columns; null for one without a value. */
+export type Headline = Readonly<Record<string, number | null>>;
+
+/** A column of scores in the list of cases. */
+export interface ScoreColumn {
+  readonly key: string;
+  readonly name: string;
+  readonly title: string;
+  /** What values are multiplied by, and the digits behind their point. */
+  readonly factor: number;
+  readonly digits: number;
 }
 
 export interface Listed {
@@ -17,6 +23,7 @@ export interface Listed {
 
 export interface Source {
   readonly title: string;
+  readonly columns: readonly ScoreColumn[];
   readonly cases: readonly Listed[];
   /** What belongs into the address beside the state. */
   readonly token: string | null;
@@ -46,8 +53,9 @@ export function embedded(): Source | null {
     size: script.dataset.size?.split(",").map(Number) ?? null,
     scores: script.dataset.scores ? (JSON.parse(script.dataset.scores) as Headline) : null,
   }));
+  const columns = document.querySelector('script[type="application/x-ssn-columns"]')?.textContent ?? "[]";
   return {
-    title: "", cases, token: null,
+    title: "", columns: JSON.parse(columns) as ScoreColumn[], cases, token: null,
     async load(id) {
       return { base64: scripts[Number(id)].textContent ?? "" };
     },
@@ -80,10 +88,10 @@ export async function server(token: string | null): Promise<Source> {
   if (token === null) {
     throw new SourceError("This address has no token. Open the address that `ssn view` prints, with all that follows #token=.");
   }
-  const list = (await (await get("/api/cases")).json()) as { version: number; title: string; cases: Listed[] };
+  const list = (await (await get("/api/cases")).json()) as { version: number; title: string; columns: ScoreColumn[]; cases: Listed[] };
   if (list.version !== 1) throw new SourceError(`The server speaks version ${list.version}, and this page version 1. Load the page again.`);
   return {
-    title: list.title, cases: list.cases, token,
+    title: list.title, columns: list.columns, cases: list.cases, token,
     async load(id, progress, signal) {
       const response = await get(`/api/cases/${encodeURIComponent(id)}`, signal);
       return { buffer: await readAll(response, progress) };

@@ -10,7 +10,7 @@ use tokio::sync::{Mutex as Turn, oneshot};
 
 use super::guard::secret;
 use crate::error::Result;
-use crate::scores::Headline;
+use crate::scores::{CaseHeadline, columns};
 
 /// Bytes of packages that are kept for the next time.
 const KEPT_BYTES: u64 = 1 << 30;
@@ -23,7 +23,7 @@ pub struct Listed {
     /// The size `[d, h, w]` of its image.
     pub size: [usize; 3],
     /// The scores by which it is listed, if it was evaluated.
-    pub scores: Option<Headline>,
+    pub scores: Option<CaseHeadline>,
     /// About as many bytes as its package will take, at most.
     pub bytes: u64,
 }
@@ -66,7 +66,7 @@ impl Shelf {
         };
         let Library { title, cases, .. } = &self.library;
         let cases: Vec<Value> = self.ids.iter().zip(cases).map(entry).collect();
-        json!({ "version": 1, "title": title, "cases": cases }).to_string()
+        json!({ "version": 1, "title": title, "columns": columns(), "cases": cases }).to_string()
     }
 
     /// The number of the case with an id.

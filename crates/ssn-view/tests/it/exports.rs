@@ -4,7 +4,7 @@ use std::io::Read;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ssn_view::{ExportCase, Headline, ViewError, export};
+use ssn_view::{CaseHeadline, ExportCase, ViewError, export};
 
 type Case = Result<ExportCase, ViewError>;
 
@@ -65,12 +65,14 @@ fn nothing_is_left_of_a_file_that_fails() {
 fn scores_stand_beside_the_name_of_a_case() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cases.html");
-    let scores = Headline { ged2: Some(0.25), dice: None, diversity: Some(0.5) };
+    let scores: CaseHeadline =
+        [("ged2".to_owned(), Some(0.25)), ("dsc".to_owned(), None)].into_iter().collect();
     let cases: [Case; 2] =
         [Ok(ExportCase { scores: Some(scores), ..case("a", vec![1]) }), Ok(case("b", vec![2]))];
     export(&path, cases.into_iter()).unwrap();
     let html = std::fs::read_to_string(&path).unwrap();
-    let escaped = "{&quot;ged2&quot;:0.25,&quot;dice&quot;:null,&quot;diversity&quot;:0.5}";
+    let escaped = "{&quot;dsc&quot;:null,&quot;ged2&quot;:0.25}";
     assert!(html.contains(&format!("data-name=\"a\" data-scores=\"{escaped}\">")), "{html}");
     assert!(html.contains("data-name=\"b\">"));
+    assert!(html.contains("<script type=\"application/x-ssn-columns\">[{\"key\":\"ged2\",\"name\":\"GED²\""));
 }

@@ -9,11 +9,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use ssn_core::metrics::Summary;
-use ssn_eval::registry::{DSC, GED2, ScoreKey, is_of, observations};
+use ssn_eval::registry::{DSC, GED2, ScoreKey, is_of};
+use ssn_eval::scores::observations;
 use ssn_eval::{Evaluated, Scored};
 
 use super::file::Row;
-use super::job::{Drawing, Job, Record};
+use super::job::{Drawing, Record};
+use super::plan::Job;
 use crate::error::Result;
 
 /// A row with its figures.

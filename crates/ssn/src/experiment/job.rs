@@ -2,7 +2,7 @@
 //! measured once, when the work is done, and kept.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use ssn_train::inference::tiles::TileConfig;
 use ssn_train::inference::{LatentSamples, WholeImageConfig, never_stop};
 use ssn_train::run::TrainedModel;
 
-use super::plan::{CONFIG, Plan, fold_settings};
+use super::plan::{CONFIG, Job, Plan, fold_settings};
 use crate::control::Control;
 use crate::device::device;
 use crate::error::{Error, ErrorKind, Result};
@@ -31,21 +31,6 @@ use crate::work_folder::{make_folder, stopped, write_file};
 
 /// Cases that are predicted again, and whose samples are drawn, to see how long it takes.
 const MEASURED_CASES: usize = 5;
-
-/// One training.
-pub struct Job {
-    /// The row that it belongs to.
-    pub row: usize,
-    /// Its seed.
-    pub seed: u64,
-    /// The fold that it does not learn from.
-    pub fold: Option<usize>,
-    /// The folder of the run.
-    pub run: PathBuf,
-    /// The folder of its predictions.
-    pub predictions: PathBuf,
-    record: PathBuf,
-}
 
 /// The record of one training.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -107,20 +92,6 @@ pub struct Context<'a> {
 }
 
 impl Job {
-    /// The job of a row; `slug` is the name of the row's folders.
-    pub fn new(out: &Path, row: usize, slug: &str, seed: u64, fold: Option<usize>) -> Self {
-        let name = format!("seed{seed}{}", fold.map_or(String::new(), |fold| format!("-fold{fold}")));
-        let place = |folder: &str| out.join(folder).join(slug).join(&name);
-        let record = out.join("records").join(slug).join(name.clone() + ".json");
-        Self { row, seed, fold, run: place("runs"), predictions: place("predictions"), record }
-    }
-
-    /// What it is called.
-    pub fn label(&self, plan: &Plan) -> String {
-        let fold = self.fold.map_or(String::new(), |fold| format!(", fold {fold}"));
-        format!("{}, seed {}{fold}", plan.rows[self.row].label(), self.seed)
-    }
-
     /// What is known of it.
     pub fn record(&self) -> Record {
         Record::read(&self.record)

@@ -17,8 +17,8 @@ use crate::toy::{ToySolution, solve_toy};
 use crate::work_folder::{is_begun, make_folder, write_file, write_images};
 use file::{Experiment, Toy};
 use finished::{Finished, Run};
-use job::{Context, Job};
-use plan::{ANOTHER, CONFIG, EXPERIMENT, Plan};
+use job::Context;
+use plan::{ANOTHER, CONFIG, EXPERIMENT, Job, Plan};
 use work::Done;
 
 /// What an experiment came to.

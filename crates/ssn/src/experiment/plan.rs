@@ -12,7 +12,6 @@ use ssn_train::run::{ConfigSources, Override, RunPreset, join_torchscript};
 use toml::{Table, Value};
 
 use super::file::{Experiment, Reduced, Row, last};
-use super::job::Job;
 use crate::error::{Error, ErrorKind, Result};
 use crate::work_folder::{data_section, is_begun, occupied, write_file};
 
@@ -43,6 +42,38 @@ pub struct Plan {
     pub rows: Vec<Row>,
     /// So many seeds of each row are asked for; others stay in the table if they are there.
     seeds: usize,
+}
+
+/// One training.
+pub struct Job {
+    /// The row that it belongs to.
+    pub row: usize,
+    /// Its seed.
+    pub seed: u64,
+    /// The fold that it does not learn from.
+    pub fold: Option<usize>,
+    /// The folder of the run.
+    pub run: PathBuf,
+    /// The folder of its predictions.
+    pub predictions: PathBuf,
+    /// The file of its record.
+    pub(super) record: PathBuf,
+}
+
+impl Job {
+    /// The job of a row; `slug` is the name of the row's folders.
+    pub fn new(out: &Path, row: usize, slug: &str, seed: u64, fold: Option<usize>) -> Self {
+        let name = format!("seed{seed}{}", fold.map_or(String::new(), |fold| format!("-fold{fold}")));
+        let place = |folder: &str| out.join(folder).join(slug).join(&name);
+        let record = out.join("records").join(slug).join(name.clone() + ".json");
+        Self { row, seed, fold, run: place("runs"), predictions: place("predictions"), record }
+    }
+
+    /// What it is called.
+    pub fn label(&self, plan: &Plan) -> String {
+        let fold = self.fold.map_or(String::new(), |fold| format!(", fold {fold}"));
+        format!("{}, seed {}{fold}", plan.rows[self.row].label(), self.seed)
+    }
 }
 
 impl Plan {

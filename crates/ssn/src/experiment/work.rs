@@ -8,7 +8,8 @@ use std::sync::mpsc::{Receiver, channel};
 use ssn_eval::Evaluated;
 use ssn_eval::registry::GED2;
 
-use super::job::{Context, Job};
+use super::job::Context;
+use super::plan::Job;
 use crate::error::{Error, ErrorKind, Result, of_panic};
 use crate::work_folder::STOPPED;
 

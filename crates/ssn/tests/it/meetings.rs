@@ -62,16 +62,16 @@ fn scored(predictions: &Path, data: Option<&Path>, split: Option<Part>) -> (Vec<
         ..EvaluateConfig::new(predictions)
     };
     let evaluated = evaluate(&config, &watch).unwrap();
-    let groups = evaluated.cases[0].scores.groups.len();
-    let dice = |group: usize| {
+    let dice = |mask: &String| {
         let values: Vec<f64> = evaluated
             .cases
             .iter()
-            .flat_map(|case| case.scores.groups[group].dsc.iter().flatten().copied())
+            .flat_map(|case| case.scores.of_mask("dsc", mask).iter().copied().flatten())
             .collect();
         100.0 * values.iter().sum::<f64>() / values.len() as f64
     };
-    ((0..groups).map(dice).collect(), evaluated.cases.len(), warnings.into_inner().unwrap())
+    let masks = &evaluated.cases[0].scores.masks;
+    (masks.iter().map(dice).collect(), evaluated.cases.len(), warnings.into_inner().unwrap())
 }
 
 /// Copies a folder of pictures or label maps, changing their values.

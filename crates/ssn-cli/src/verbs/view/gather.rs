@@ -7,7 +7,7 @@ use ssn_data::{Dataset, LabelPolicy, nearest};
 use ssn_eval::predictions::ABOUT_FILE;
 use ssn_eval::{About, CaseScores, Description, DistributionFile, ErrorKind, Found, Part, Predictions};
 use ssn_io::Limits;
-use ssn_view::{Headline, Packing, Picture, Rater, ViewCase, package};
+use ssn_view::{CaseHeadline, Packing, Picture, Rater, ViewCase, package};
 
 use crate::exit::Failure;
 use ssn_eval::evaluation::{check_classes, load_with_image, open, open_of, places, written_scores};
@@ -64,8 +64,8 @@ impl Gathered {
     }
 
     /// The scores by which a case is listed.
-    pub(super) fn headline(&self, number: usize) -> Option<Headline> {
-        self.scores(number).as_ref().map(Headline::new)
+    pub(super) fn headline(&self, number: usize) -> Option<CaseHeadline> {
+        self.scores(number).as_ref().map(CaseHeadline::new)
     }
 
     /// Reads and packs a case.

@@ -1,6 +1,6 @@
 // The list of cases with their scores: searched, and sorted by any column. The cases before and after are those of the list.
 
-import type { Headline, Listed } from "../source";
+import type { Listed, ScoreColumn } from "../source";
 import { el, icon } from "./dom";
 
 /** A column by which cases are sorted; what has no value comes last. */
@@ -12,9 +12,9 @@ interface Column {
   shown(listed: Listed): string;
 }
 
-function score(key: keyof Headline, name: string, title: string, shown: (value: number) => string): Column {
+function score({ key, name, title, factor, digits }: ScoreColumn): Column {
   const value = ({ scores }: Listed) => scores?.[key] ?? null;
-  return { key, name, title, value, shown: (listed) => { const found = value(listed); return found === null ? "–" : shown(found); } };
+  return { key, name, title, value, shown: (listed) => { const found = value(listed); return found === null ? "–" : (factor * found).toFixed(digits); } };
 }
 
 const NAME: Column = { key: "name", name: "case", title: "The name of the case", value: ({ name }) => name, shown: ({ name }) => name };
@@ -23,11 +23,6 @@ const SIZE: Column = {
   value: ({ size }) => size?.reduce((product, extent) => product * extent, 1) ?? null,
   shown: ({ size }) => (size ? (size[0] > 1 ? [...size].reverse() : [size[2], size[1]]).join(" × ") : ""),
 };
-const SCORES: readonly Column[] = [
-  score("ged2", "GED²", "Generalized energy distance between samples and raters: better when it is small", (value) => value.toFixed(3)),
-  score("dice", "Dice %", "Dice of the mean prediction with the raters, on average, of all classes as one mask: better when it is large", (value) => (100 * value).toFixed(1)),
-  score("diversity", "diversity", "Mean distance between two samples: it should be that of the raters", (value) => value.toFixed(3)),
-];
 
 /** Cases by a column, with those that have no value at the end whatever the direction. */
 export function sortCases(cases: readonly Listed[], value: (listed: Listed) => number | string | null, descending: boolean): Listed[] {
@@ -57,12 +52,12 @@ export class Cases {
   private sorted: { by: Column; descending: boolean } | null = null;
   private current = "";
 
-  constructor(private readonly cases: readonly Listed[], private readonly choose: (id: string) => void) {
+  constructor(private readonly cases: readonly Listed[], scores: readonly ScoreColumn[], private readonly choose: (id: string) => void) {
     this.order = cases;
     this.columns = [
       NAME,
       ...(cases.some(({ size }) => size !== null) ? [SIZE] : []),
-      ...(cases.some(({ scores }) => scores !== null) ? SCORES : []),
+      ...(cases.some((listed) => listed.scores !== null) ? scores.map(score) : []),
     ];
     this.headings = this.columns.map((column) => {
       const sort = el("button", { type: "button", title: `${column.title}. Click to sort`, "data-control": `sort-${column.key}` }, column.name);

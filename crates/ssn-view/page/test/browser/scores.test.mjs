@@ -39,7 +39,7 @@ viewing(() => {
 function written() {
   const [keys, ...rows] = readFileSync(join(predictions, "evaluation/cases.csv"), "utf8").trim().split("\n").map((line) => line.split(","));
   const at = (row, key) => Number(row[keys.indexOf(key)]);
-  return new Map(rows.map((row) => [row[0], { ged2: at(row, "ged2_10"), dice: at(row, "dsc lesion"), diversity: at(row, "sample_diversity") }]));
+  return new Map(rows.map((row) => [row[0], { ged2: at(row, "ged2_10"), dsc: at(row, "dsc lesion"), sample_diversity: at(row, "sample_diversity") }]));
 }
 
 /** The cells of the list, row by row. */
@@ -49,8 +49,8 @@ const listed = (page) => page.locator(".case-table tbody tr").evaluateAll((rows)
 function expected(order, sizes) {
   const scores = written();
   return order.map((name) => {
-    const { ged2, dice, diversity } = scores.get(name);
-    return [name, ...(sizes ? ["48 × 40"] : []), ged2.toFixed(3), (100 * dice).toFixed(1), diversity.toFixed(3)];
+    const { ged2, dsc, sample_diversity: diversity } = scores.get(name);
+    return [name, ...(sizes ? ["48 × 40"] : []), ged2.toFixed(3), diversity.toFixed(3), (100 * dsc).toFixed(1)];
   });
 }
 
@@ -60,7 +60,7 @@ async function check(address, sizes) {
   await page.locator(".case-button").click();
   assert.deepEqual(await listed(page), expected(names, sizes), "as they came");
   const scores = written();
-  for (const key of ["ged2", "dice", "diversity"]) {
+  for (const key of ["ged2", "sample_diversity", "dsc"]) {
     const upward = [...names].sort((a, b) => scores.get(a)[key] - scores.get(b)[key]);
     const sort = control(page, `sort-${key}`);
     await sort.click();
@@ -83,8 +83,8 @@ async function check(address, sizes) {
   await shown(page);
   const about = page.locator('[data-group="About this case"]');
   const facts = await about.locator(".scores").evaluate((list) => Object.fromEntries([...list.querySelectorAll("dt")].map((name) => [name.textContent, name.nextElementSibling.textContent])));
-  const { ged2, dice, diversity } = scores.get(order[1]);
-  assert.deepEqual([facts["GED², 10 samples"], facts["DSC %"], facts["diversity of samples"]], [ged2.toFixed(3), (100 * dice).toFixed(1), diversity.toFixed(3)]);
+  const { ged2, dsc, sample_diversity: diversity } = scores.get(order[1]);
+  assert.deepEqual([facts["GED², 10 samples"], facts["DSC %"], facts["diversity of samples"]], [ged2.toFixed(3), (100 * dsc).toFixed(1), diversity.toFixed(3)]);
   assert.equal(facts["GED², 4 samples"], undefined, "only that of all samples");
   assert.deepEqual(problems, []);
   await page.close();

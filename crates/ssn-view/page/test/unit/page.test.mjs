@@ -76,7 +76,7 @@ test("classes are switched one by one, or shown alone", () => {
 });
 
 test("cases are sorted by a score, and those without one come last", () => {
-  const listed = (name, ged2) => ({ id: name, name, size: null, scores: ged2 === undefined ? null : { ged2, dice: null, diversity: 0.5 } });
+  const listed = (name, ged2) => ({ id: name, name, size: null, scores: ged2 === undefined ? null : { ged2, dsc: null } });
   const cases = [listed("case10", 0.3), listed("case9", undefined), listed("case2", 0.1), listed("case1", null), listed("case3", 0.2)];
   const by = (descending) => sortCases(cases, ({ scores }) => scores?.ged2 ?? null, descending).map(({ name }) => name);
   assert.deepEqual(by(false), ["case2", "case3", "case10", "case9", "case1"]);

@@ -1,15 +1,19 @@
-//! Every score, a row each: its key, how tables show it, and how it is read from the scores of a case.
+//! Every score, a row each: its key, how tables show it, and how it is computed.
 //!
 //! Keys in `summary.json`, `cases.csv` and Python, rows of tables and reports, the glossary, directions, and the list of keys in
-//! `docs/reference/metrics.md` come from [`SCORES`]. To add a score, add a row, and a test of its value.
+//! `docs/reference/metrics.md` come from [`SCORES`]. To add a score, add a row in `rows.rs`, and a test of its value.
+
+mod rows;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use ssn_data::text::counted;
 
-use crate::challenges::{ScoreSet, asked};
-use crate::scores::{CaseScores, GroupScores, SampleScores, SurfaceScores, mean};
+use crate::error::Result;
+use crate::inputs::{CaseInput, MaskInput, VoxelInput};
+use crate::score_config::ScoreSet;
+
+pub use rows::SCORES;
 
 /// The key of GED².
 pub const GED2: &str = "ged2";
@@ -19,6 +23,8 @@ pub const EXCESS_GED2: &str = "excess_ged2";
 pub const SAMPLE_DIVERSITY: &str = "sample_diversity";
 /// The key of the diversity of raters.
 pub const RATER_DIVERSITY: &str = "rater_diversity";
+/// The key of the share of nearly empty samples.
+pub const EMPTY_SAMPLES: &str = "empty_samples";
 /// The key of HM-IoU.
 pub const HM_IOU: &str = "hm_iou";
 /// The key of the calibration error of the most probable label.
@@ -91,7 +97,7 @@ impl Quantity {
     }
 
     /// Returns the unit of a case whose voxels have a known size, or not.
-    fn unit(self, in_voxels: bool) -> Unit {
+    pub(crate) fn unit(self, in_voxels: bool) -> Unit {
         match (self, in_voxels) {
             (Self::Score, _) => Unit::Score,
             (Self::Percent, _) => Unit::Percent,
@@ -130,45 +136,28 @@ impl Better {
 }
 
 /// The values of a score for one case.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Values {
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Values {
     /// One value, or one per rater; none where there is no value.
-    pub each: Vec<Option<f64>>,
+    pub(crate) each: Vec<Option<f64>>,
     /// Pairs behind them of which one mask is empty, so that their distance is undefined or penalized.
-    pub one_empty: usize,
+    pub(crate) one_empty: usize,
 }
 
-fn one(value: Option<f64>) -> Option<Values> {
-    each(vec![value])
-}
+/// The values of a score, or nothing if it was not asked for.
+pub(crate) type Computed = Result<Option<Values>>;
 
-fn each(each: Vec<Option<f64>>) -> Option<Values> {
-    Some(Values { each, one_empty: 0 })
-}
-
-fn samples(group: &GroupScores, value: fn(&SampleScores) -> Option<f64>) -> Option<Values> {
-    each(group.samples.iter().map(value).collect())
-}
-
-fn surface(scores: &Option<Vec<SurfaceScores>>, value: fn(&SurfaceScores) -> Option<f64>) -> Option<Values> {
-    each(scores.as_ref()?.iter().map(value).collect())
-}
-
-/// Reads a distance between surfaces, with the number of pairs that have none.
-fn distance(scores: &Option<Vec<SurfaceScores>>, value: fn(&SurfaceScores) -> Option<f64>) -> Option<Values> {
-    let one_empty = scores.as_ref()?.iter().map(|scores| scores.one_empty).sum();
-    surface(scores, value).map(|values| Values { one_empty, ..values })
-}
-
-/// How a score is read; no values if it was not computed for the case.
+/// How a score is computed.
 #[derive(Debug, Clone, Copy)]
-pub enum Read {
-    /// At several numbers of samples, ascending.
-    Counts(fn(&CaseScores) -> Vec<(usize, f64)>),
+pub(crate) enum Compute {
+    /// Of the first samples, at several counts.
+    Counts(fn(&CaseInput<'_>, usize) -> Result<f64>),
     /// Of the whole case.
-    Case(fn(&CaseScores) -> Option<Values>),
+    Case(fn(&CaseInput<'_>) -> Computed),
+    /// Of the probabilities of its voxels, after the samples are gone.
+    Voxels(fn(&VoxelInput<'_>) -> Computed),
     /// Of each mask.
-    Mask(fn(&GroupScores) -> Option<Values>),
+    Mask(fn(&MaskInput<'_>) -> Computed),
 }
 
 /// A score.
@@ -178,7 +167,7 @@ pub struct ScoreDef {
     pub key: &'static str,
     /// The row in tables. `{n}` is the number of samples, `{distance}` another distance than the paper's, and `{length}` and
     /// `{volume}` are the units. One that begins with "…" refines the row above.
-    title: &'static str,
+    pub(crate) title: &'static str,
     /// The title where the row above is missing.
     alone: Option<&'static str>,
     /// What it measures.
@@ -189,22 +178,24 @@ pub struct ScoreDef {
     family: &'static str,
     /// The word of [`GLOSSARY`] that explains it.
     pub term: &'static str,
-    /// The column in tables of several networks.
+    /// The column in tables of several networks, and in the viewer's list of cases.
     pub heading: &'static str,
+    /// What it is, for the viewer's list of cases; empty if that does not show it.
+    pub listed: &'static str,
     /// Whether each rater has a value of its own.
     pub per_rater: bool,
     /// The sets that have it; empty if it is always reported.
-    sets: &'static [ScoreSet],
+    pub(crate) sets: &'static [ScoreSet],
     /// Whether the table of cases shows it.
     pub in_cases: bool,
     /// Whether the table of masks shows it.
     pub in_masks: bool,
     /// Raise it when the meaning changes, so that cases are scored again.
     pub version: u16,
-    read: Read,
+    pub(crate) compute: Compute,
 }
 
-const fn score(key: &'static str, title: &'static str, quantity: Quantity, read: Read) -> ScoreDef {
+const fn score(key: &'static str, title: &'static str, quantity: Quantity, compute: Compute) -> ScoreDef {
     ScoreDef {
         key,
         title,
@@ -214,12 +205,13 @@ const fn score(key: &'static str, title: &'static str, quantity: Quantity, read:
         family: "",
         term: "",
         heading: "",
-        per_rater: matches!(read, Read::Mask(_)),
+        listed: "",
+        per_rater: matches!(compute, Compute::Mask(_)),
         sets: &[],
         in_cases: true,
         in_masks: false,
         version: 1,
-        read,
+        compute,
     }
 }
 
@@ -227,18 +219,18 @@ const fn case(
     key: &'static str,
     title: &'static str,
     quantity: Quantity,
-    read: fn(&CaseScores) -> Option<Values>,
+    compute: fn(&CaseInput<'_>) -> Computed,
 ) -> ScoreDef {
-    score(key, title, quantity, Read::Case(read))
+    score(key, title, quantity, Compute::Case(compute))
 }
 
 const fn mask(
     key: &'static str,
     title: &'static str,
     quantity: Quantity,
-    read: fn(&GroupScores) -> Option<Values>,
+    compute: fn(&MaskInput<'_>) -> Computed,
 ) -> ScoreDef {
-    score(key, title, quantity, Read::Mask(read))
+    score(key, title, quantity, Compute::Mask(compute))
 }
 
 impl ScoreDef {
@@ -264,6 +256,11 @@ impl ScoreDef {
 
     const fn heading(mut self, heading: &'static str) -> Self {
         self.heading = heading;
+        self
+    }
+
+    const fn listed(mut self, help: &'static str) -> Self {
+        self.listed = help;
         self
     }
 
@@ -313,170 +310,10 @@ impl ScoreDef {
     }
 }
 
-fn with_units(title: &str, in_voxels: bool) -> String {
+pub(crate) fn with_units(title: &str, in_voxels: bool) -> String {
     let [length, volume] = if in_voxels { ["px", "px"] } else { ["mm", "ml"] };
     title.replace("{length}", length).replace("{volume}", volume)
 }
-
-use Quantity::{Length, Number, Percent, Score, Volume, VolumeError};
-use ScoreSet::{Consensus, Curvas, Mmis, Pdacvi, Qubiq};
-
-/// All scores, in the order of tables.
-pub static SCORES: &[ScoreDef] = &[
-    score(
-        GED2,
-        "GED²{distance}, {n}",
-        Score,
-        Read::Counts(|s| s.ged.iter().map(|ged| (ged.samples, ged.squared)).collect()),
-    )
-    .lower("GED²")
-    .term("GED²")
-    .heading("GED²"),
-    case(EXCESS_GED2, "excess GED²", Score, |s| one(s.excess_ged_squared())).lower("GED²").term("GED²"),
-    case(SAMPLE_DIVERSITY, "diversity of samples", Score, |s| one(Some(s.sample_diversity)))
-        .like_raters()
-        .heading("diversity"),
-    case(RATER_DIVERSITY, "diversity of raters", Score, |s| one(Some(s.rater_diversity))),
-    case("cross_distance", "distance of samples to raters", Score, |s| one(Some(s.cross_distance)))
-        .lower("the distance of samples to raters")
-        .not_in_cases(),
-    case(HM_IOU, "HM-IoU, {n}", Score, |s| one(s.hm_iou)).higher("IoU").term("HM-IoU").heading("HM-IoU"),
-    case("max_dice", "max-Dice", Score, |s| one(s.max_dice)).higher("DSC"),
-    case("empty_samples", "nearly empty samples %", Percent, |s| one(s.empty_samples)),
-    case("max_dice_of_samples", "max-Dice of samples", Score, |s| one(s.max_dice_of_samples))
-        .higher("DSC")
-        .of(&[Mmis]),
-    case("matched_dice", "Dice_match", Score, |s| one(s.matched_dice)).higher("DSC").of(&[Mmis]),
-    case("curvas_ece", "ECE of raters, 50 bins", Score, |s| one(s.challenge_ece.whole))
-        .lower("ECE")
-        .term("ECE")
-        .of(&[Curvas]),
-    case("pdacvi_ece", "ECE around marks, 50 bins", Score, |s| one(s.challenge_ece.around_marks))
-        .lower("ECE")
-        .term("ECE")
-        .of(&[Pdacvi]),
-    case("variance_ncc", "NCC of variances", Score, |s| one(s.voxelwise.as_ref()?.variance_ncc))
-        .higher("NCC")
-        .term("NCC of variances")
-        .not_in_cases(),
-    case("s_ncc", "S-NCC", Score, |s| one(s.voxelwise.as_ref()?.s_ncc))
-        .higher("NCC")
-        .term("S-NCC")
-        .not_in_cases(),
-    case(ECE, "ECE", Score, |s| one(Some(s.voxelwise.as_ref()?.ece))).lower("ECE").term("ECE"),
-    case(FOREGROUND_ECE, "ECE of the foreground", Score, |s| one(Some(s.voxelwise.as_ref()?.foreground_ece)))
-        .lower("ECE")
-        .term("ECE")
-        .not_in_cases(),
-    case("brier", "Brier score", Score, |s| one(Some(s.voxelwise.as_ref()?.brier))).lower("Brier score"),
-    case("log_likelihood", "log-likelihood of raters", Number, |s| {
-        each(s.voxelwise.as_ref()?.log_likelihoods.iter().copied().map(Some).collect())
-    })
-    .for_each_rater()
-    .higher("log-likelihood"),
-    case("effective_samples", "effective sample size (ESS)", Number, |s| {
-        each(s.voxelwise.as_ref()?.effective_samples.iter().copied().map(Some).collect())
-    })
-    .for_each_rater()
-    .term("ESS")
-    .not_in_cases(),
-    mask(DSC, "DSC %", Percent, |g| each(g.dsc.clone())).higher("DSC").in_masks().heading("DSC %"),
-    mask(DSC_NOD, "DSC_nod %", Percent, |g| each(g.dsc_nod.clone()))
-        .higher("DSC")
-        .term("DSC_nod")
-        .not_in_cases()
-        .heading("DSC_nod %"),
-    mask("sample_dsc", "DSC of samples %", Percent, |g| samples(g, |s| s.mean)).higher("DSC").in_masks(),
-    mask("sample_dsc_05", "… 5 % quantile", Percent, |g| samples(g, |s| s.quantiles[0]))
-        .alone("DSC of samples, 5 % quantile")
-        .higher("DSC")
-        .not_in_cases(),
-    mask("sample_dsc_50", "… median", Percent, |g| samples(g, |s| s.quantiles[1]))
-        .alone("DSC of samples, median")
-        .higher("DSC")
-        .not_in_cases(),
-    mask("sample_dsc_95", "… 95 % quantile", Percent, |g| samples(g, |s| s.quantiles[2]))
-        .alone("DSC of samples, 95 % quantile")
-        .higher("DSC")
-        .in_masks(),
-    mask("better_than_prediction", "samples above the prediction %", Percent, |g| {
-        samples(g, |s| s.better_than_prediction)
-    })
-    .in_masks(),
-    mask("hd95", "HD95, {length}", Length, |g| distance(&g.surface, |s| s.hd95)).lower("HD95").in_masks(),
-    mask("assd", "ASSD, {length}", Length, |g| distance(&g.surface, |s| s.assd)).lower("ASSD").not_in_cases(),
-    mask("nsd", "surface Dice %", Percent, |g| surface(&g.surface, |s| s.nsd))
-        .higher("surface Dice")
-        .in_masks(),
-    mask("sample_hd95", "HD95 of samples, {length}", Length, |g| distance(&g.sample_surface, |s| s.hd95))
-        .lower("HD95"),
-    mask("sample_assd", "ASSD of samples, {length}", Length, |g| distance(&g.sample_surface, |s| s.assd))
-        .lower("ASSD"),
-    mask("sample_nsd", "surface Dice of samples %", Percent, |g| surface(&g.sample_surface, |s| s.nsd))
-        .higher("surface Dice"),
-    mask("consensus_dice", "consensus Dice %", Percent, |g| one(g.challenges.as_ref()?.consensus_dice))
-        .once()
-        .higher("DSC")
-        .term("consensus Dice")
-        .of(&[Curvas]),
-    mask("confidence", "confidence %", Percent, |g| one(g.challenges.as_ref()?.confidence))
-        .once()
-        .higher("")
-        .of(&[Curvas]),
-    mask("soft_dice_qubiq", "soft Dice, QUBIQ %", Percent, |g| one(g.challenges.as_ref()?.soft_dice_qubiq))
-        .once()
-        .higher("DSC")
-        .term("soft Dice")
-        .of(&[Qubiq]),
-    mask("soft_dice_pdacvi", "soft Dice, PDACVI %", Percent, |g| {
-        one(g.challenges.as_ref()?.soft_dice_pdacvi)
-    })
-    .once()
-    .higher("DSC")
-    .term("soft Dice")
-    .of(&[Pdacvi]),
-    mask("soft_dice_mmis", "soft Dice, MMIS %", Percent, |g| one(g.challenges.as_ref()?.soft_dice_mmis))
-        .once()
-        .higher("DSC")
-        .term("soft Dice")
-        .of(&[Mmis]),
-    mask("volume_crps", "volume CRPS, {volume}", VolumeError, |g| one(g.challenges.as_ref()?.volume_crps))
-        .once()
-        .lower("")
-        .term("CRPS")
-        .of(&[Curvas, Pdacvi]),
-    mask("sample_volume_crps", "volume CRPS of samples, {volume}", VolumeError, |g| {
-        one(g.challenges.as_ref()?.sample_volume_crps)
-    })
-    .once()
-    .lower("")
-    .term("CRPS")
-    .of(&[Curvas, Pdacvi]),
-    mask("majority_dice", "Dice with the majority %", Percent, |g| one(g.challenges.as_ref()?.majority_dice))
-        .once()
-        .higher("DSC")
-        .of(&[Consensus]),
-    mask("staple_dice", "Dice with STAPLE %", Percent, |g| one(g.challenges.as_ref()?.staple_dice))
-        .once()
-        .higher("DSC")
-        .of(&[Consensus]),
-    mask("volume", "volume of the prediction, {volume}", Volume, |g| one(Some(g.volumes.prediction))).once(),
-    mask("sample_volume_05", "… of samples, 5 % quantile", Volume, |g| one(g.volumes.samples[0]))
-        .alone("volume of samples, 5 % quantile, {volume}")
-        .once()
-        .not_in_cases(),
-    mask("sample_volume_50", "… of samples, median", Volume, |g| one(g.volumes.samples[1]))
-        .alone("volume of samples, median, {volume}")
-        .once(),
-    mask("sample_volume_95", "… of samples, 95 % quantile", Volume, |g| one(g.volumes.samples[2]))
-        .alone("volume of samples, 95 % quantile, {volume}")
-        .once()
-        .not_in_cases(),
-    mask("rater_volume", "… of raters", Volume, |g| {
-        each(g.volumes.raters.iter().copied().map(Some).collect())
-    })
-    .alone("volume of raters, {volume}"),
-];
 
 /// What the word "one empty" in tables means.
 pub const ONE_EMPTY: &str = "one empty";
@@ -540,10 +377,10 @@ pub fn versions() -> Vec<(&'static str, u16)> {
 pub fn reference() -> String {
     let mut text = "| key | score | better |\n|---|---|---|\n".to_owned();
     for score in SCORES {
-        let key = match score.read {
-            Read::Counts(_) => format!("{}_N", score.key),
-            Read::Case(_) => score.key.to_owned(),
-            Read::Mask(_) => format!("{} MASK", score.key),
+        let key = match score.compute {
+            Compute::Counts(_) => format!("{}_N", score.key),
+            Compute::Case(_) | Compute::Voxels(_) => score.key.to_owned(),
+            Compute::Mask(_) => format!("{} MASK", score.key),
         };
         let title = with_units(score.alone.unwrap_or(score.title), false);
         let title = title.replace("{n}", "N samples").replace("{distance}", "");
@@ -572,10 +409,10 @@ impl<'a> ScoreKey<'a> {
             name.strip_prefix(score.key)?.strip_prefix('_')?.parse().ok()
         };
         SCORES.iter().find_map(|score| {
-            let (samples, is_it) = match score.read {
-                Read::Counts(_) => (of_count(score), mask.is_none() && of_count(score).is_some()),
-                Read::Case(_) => (None, mask.is_none() && name == score.key),
-                Read::Mask(_) => (None, mask.is_some() && name == score.key),
+            let (samples, is_it) = match score.compute {
+                Compute::Counts(_) => (of_count(score), mask.is_none() && of_count(score).is_some()),
+                Compute::Case(_) | Compute::Voxels(_) => (None, mask.is_none() && name == score.key),
+                Compute::Mask(_) => (None, mask.is_some() && name == score.key),
             };
             is_it.then_some(Self { score, samples, mask })
         })
@@ -590,80 +427,6 @@ impl fmt::Display for ScoreKey<'_> {
         }
         self.mask.map_or(Ok(()), |mask| write!(f, " {mask}"))
     }
-}
-
-/// The values of one case for one score.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Observations {
-    /// The column in `cases.csv` and the name in `summary.json`.
-    pub key: String,
-    /// The row in tables.
-    pub title: String,
-    /// The mask.
-    pub group: Option<String>,
-    /// How it is shown.
-    pub unit: Unit,
-    /// Whether each rater has a value of its own.
-    pub per_rater: bool,
-    /// One value, or one per rater; none where there is no value.
-    pub values: Vec<Option<f64>>,
-    /// Pairs behind them of which one mask is empty, so that their distance is undefined or penalized.
-    pub one_empty: usize,
-}
-
-impl Observations {
-    /// Returns the mean over the raters that have a value.
-    pub fn mean(&self) -> Option<f64> {
-        mean(self.values.iter().copied().flatten())
-    }
-
-    /// Returns the score that they are of.
-    pub fn score(&self) -> Option<&'static ScoreDef> {
-        ScoreKey::parse(&self.key).map(|key| key.score)
-    }
-
-    /// Returns `true` if they are of the score with this key, at any number of samples and of any mask.
-    pub fn is(&self, key: &str) -> bool {
-        is_of(&self.key, key)
-    }
-}
-
-/// Returns all scores of a case, in the order of tables.
-pub fn observations(scores: &CaseScores) -> Vec<Observations> {
-    let is_asked =
-        |def: &&ScoreDef| def.sets.is_empty() || def.sets.iter().any(|set| asked(&scores.sets, *set));
-    let row = |def: &'static ScoreDef, samples: Option<usize>, mask: Option<&str>, values: Values| {
-        let title = with_units(def.title, scores.in_voxels)
-            .replace("{n}", &counted(samples.unwrap_or(scores.samples), "sample"))
-            .replace("{distance}", scores.distance.suffix());
-        Observations {
-            key: ScoreKey { score: def, samples, mask }.to_string(),
-            title,
-            group: mask.map(str::to_owned),
-            unit: def.quantity.unit(scores.in_voxels),
-            per_rater: def.per_rater,
-            values: values.each,
-            one_empty: values.one_empty,
-        }
-    };
-    let mut all = vec![];
-    for def in SCORES.iter().filter(is_asked) {
-        match def.read {
-            Read::Counts(read) => all.extend(read(scores).into_iter().map(|(samples, value)| {
-                row(def, Some(samples), None, Values { each: vec![Some(value)], one_empty: 0 })
-            })),
-            Read::Case(read) => all.extend(read(scores).map(|values| row(def, None, None, values))),
-            Read::Mask(_) => {}
-        }
-    }
-    for group in &scores.groups {
-        for def in SCORES.iter().filter(is_asked) {
-            if let Read::Mask(read) = def.read {
-                all.extend(read(group).map(|values| row(def, None, Some(&group.name), values)));
-            }
-        }
-    }
-    all
 }
 
 #[cfg(test)]

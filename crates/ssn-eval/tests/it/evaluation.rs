@@ -1,0 +1,172 @@
+//! What an evaluation scores, keeps and refuses.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ssn_data::Shard;
+use ssn_eval::evaluation::OtherTool;
+use ssn_eval::{ErrorKind, EvalError, EvaluateConfig, Evaluated, Part, evaluate, evaluate_shard};
+use ssn_io::{Geometry, Image, Limits, Voxels, write};
+use tempfile::TempDir;
+
+const CASES: [&str; 3] = ["a", "b", "c"];
+
+/// Writes a mask of 8 × 8 pixels with the first `marked` of them.
+fn mask(path: &Path, marked: usize) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let voxels = Voxels::U8((0..64).map(|i| if i < marked { 255 } else { 0 }).collect());
+    let image = Image::new(voxels, [1, 1, 8, 8], Geometry::default(), &Limits::default()).unwrap();
+    write(path, &image).unwrap();
+}
+
+/// Two raters and two samples of three cases, as files of another tool.
+struct Files(TempDir);
+
+impl Files {
+    fn new() -> Self {
+        let files = Self(tempfile::tempdir().unwrap());
+        for (number, case) in CASES.iter().enumerate() {
+            for (rater, name) in ["alice", "bob"].into_iter().enumerate() {
+                mask(&files.path(&format!("raters/{name}/{case}.png")), 16 + 4 * rater + number);
+            }
+            for sample in 0..2 {
+                mask(&files.path(&format!("out/{case}_{sample}.png")), 14 + 6 * sample);
+            }
+        }
+        files
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn config(&self) -> EvaluateConfig {
+        let (samples, raters) = (Some(self.path("out")), Some(self.path("raters")));
+        let other = OtherTool { samples, raters, ..OtherTool::default() };
+        EvaluateConfig { other, fast: true, ..EvaluateConfig::new(self.path("scores")) }
+    }
+
+    fn evaluate(&self) -> Evaluated {
+        evaluate(&self.config(), &|_| {}).unwrap()
+    }
+
+    fn record(&self, case: &str) -> PathBuf {
+        self.path("scores/evaluation/cases").join(format!("{case}.json"))
+    }
+
+    /// Returns the files of the evaluation, with their contents.
+    fn written(&self) -> Vec<(String, Vec<u8>)> {
+        let tables = ["summary.json", "cases.csv", "raters.csv"];
+        let tables = tables.map(|name| self.path(&format!("scores/evaluation/{name}")));
+        let all = tables.into_iter().chain(CASES.map(|case| self.record(case)));
+        all.map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read(&path).unwrap()))
+            .collect()
+    }
+
+    fn refusal(&self, config: &EvaluateConfig) -> (ErrorKind, String) {
+        let error: EvalError = evaluate(config, &|_| {}).map(|_| ()).unwrap_err();
+        (error.kind(), error.to_string().replace(&self.0.path().display().to_string(), "FOLDER"))
+    }
+}
+
+#[test]
+fn only_changed_cases_are_scored_again() {
+    let files = Files::new();
+    files.evaluate();
+    let (before, time) =
+        (files.written(), |case| fs::metadata(files.record(case)).unwrap().modified().unwrap());
+    let times = CASES.map(time);
+    // A score that nobody computed would be kept if its checksum were not compared.
+    let text = fs::read_to_string(files.record("b")).unwrap();
+    fs::write(files.record("b"), text.replace("\"samples\":2", "\"samples\":3")).unwrap();
+    files.evaluate();
+    assert_eq!(files.written(), before, "a damaged record is made again");
+    assert_eq!([CASES[0], CASES[2]].map(time), [times[0], times[2]], "whole ones stay");
+
+    mask(&files.path("raters/bob/c.png"), 40);
+    files.evaluate();
+    let after = files.written();
+    let changed: Vec<&str> = before
+        .iter()
+        .zip(&after)
+        .filter(|(before, after)| before != after)
+        .map(|((name, _), _)| name.as_str())
+        .collect();
+    assert_eq!(changed, ["summary.json", "cases.csv", "raters.csv", "c.json"]);
+    assert_eq!(time(CASES[0]), times[0]);
+}
+
+#[test]
+fn shards_come_to_the_files_of_one_process() {
+    let files = Files::new();
+    files.evaluate();
+    let config =
+        EvaluateConfig { out: Some(files.path("parts")), other: OtherTool::default(), ..files.config() };
+    let config = EvaluateConfig { split: Some(Part::All), ..config };
+    let shard = |number| evaluate_shard(&config, Shard::new(number, 2).unwrap(), &|_| {}).unwrap();
+    let waiting = shard(2).map(|_| ()).unwrap_err();
+    assert_eq!((waiting.done, waiting.of), (1, 2));
+    assert!(!files.path("parts/summary.json").exists(), "no table of some cases");
+    assert_eq!(shard(1).unwrap().cases.len(), 3);
+    for (name, bytes) in files.written() {
+        let part = if name.starts_with(['a', 'b', 'c']) && name.ends_with(".json") { "cases/" } else { "" };
+        assert!(fs::read(files.path(&format!("parts/{part}{name}"))).unwrap() == bytes, "{name}");
+    }
+}
+
+#[test]
+fn other_settings_are_refused_unless_the_evaluation_is_replaced() {
+    let files = Files::new();
+    files.evaluate();
+    let other = EvaluateConfig { seed: 1, ..files.config() };
+    let (kind, sentence) = files.refusal(&other);
+    assert_eq!(kind, ErrorKind::Usage);
+    assert_eq!(
+        sentence,
+        "FOLDER/scores/evaluation holds an evaluation with scores.seed 0, but 1 is asked for; choose another folder with \
+         --out or replace it with --overwrite"
+    );
+    let replaced = EvaluateConfig { overwrite: true, ..other };
+    assert_eq!(evaluate(&replaced, &|_| {}).unwrap().evaluation.settings.scores.seed, 1);
+}
+
+#[test]
+fn what_cannot_be_scored_is_named() {
+    let files = Files::new();
+    let none = OtherTool { raters: Some(files.path("raters")), ..OtherTool::default() };
+    let unknown = vec![("core".to_owned(), vec!["tumor".to_owned()])];
+    let background = vec![("all".to_owned(), vec!["background".to_owned()])];
+    let no_raters = OtherTool { samples: Some(files.path("out")), ..OtherTool::default() };
+    files.evaluate();
+    let refused = [
+        EvaluateConfig { other: none, ..files.config() },
+        EvaluateConfig { other: no_raters, ..files.config() },
+        EvaluateConfig { groups: unknown, ..files.config() },
+        EvaluateConfig { groups: background, ..files.config() },
+        EvaluateConfig { temperature: 0.5, ..files.config() },
+        EvaluateConfig { samples: 3, other: OtherTool::default(), ..files.config() },
+    ];
+    let sentences: Vec<String> = refused.iter().map(|config| files.refusal(config).1).collect();
+    insta::assert_snapshot!(sentences.join("\n"));
+}
+
+#[test]
+fn cases_without_a_prediction_are_named_and_may_be_left_out() {
+    let files = Files::new();
+    files.evaluate();
+    for file in fs::read_dir(files.path("scores")).unwrap().map(|entry| entry.unwrap().path()) {
+        if file.is_file() && file.file_name().unwrap().to_string_lossy().starts_with("b.") {
+            fs::remove_file(file).unwrap();
+        }
+    }
+    let config = EvaluateConfig { other: OtherTool::default(), split: Some(Part::All), ..files.config() };
+    let config = EvaluateConfig { out: Some(files.path("again")), ..config };
+    let (kind, sentence) = files.refusal(&config);
+    assert_eq!(kind, ErrorKind::BadData);
+    assert!(
+        sentence.starts_with("1 of 3 cases of the part all have no prediction in FOLDER/scores: b;"),
+        "{sentence}"
+    );
+    let found = evaluate(&EvaluateConfig { allow_missing: true, ..config }, &|_| {}).unwrap();
+    assert_eq!((found.cases.len(), found.evaluation.missing), (2, vec!["b".to_owned()]));
+}
