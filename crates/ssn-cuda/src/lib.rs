@@ -10,6 +10,7 @@ mod error;
 mod library;
 mod nccl;
 mod operators;
+mod options;
 mod table;
 
 pub use autograd::SyncNormReduce;
@@ -22,9 +23,10 @@ pub use error::{CudaError, FAILURE_ADVICE, FAILURE_CODE, Result, says_failed, sa
 pub use library::{is_built, load};
 pub use nccl::{Nccl, wait_for_all_reduce};
 pub use operators::{
-    Activation, DrawOptions, NormOptions, NormTensors, PathOptions, convolution, downsample,
-    is_linear_possible, join, linear, monte_carlo, normalize, normalized_convolution, soft_maps, upsample,
+    NormTensors, convolution, downsample, is_linear_possible, join, linear, monte_carlo, normalize,
+    normalized_convolution, soft_maps, upsample,
 };
+pub use options::{Activation, DrawOptions, NormOptions, PathOptions};
 pub use table::{ParameterRow, ParameterTable, StepResults, UpdateRule, UpdateSettings, Working};
 
 /// Feature maps have a multiple of so many channels: what a thread reads at once, and what tensor cores take.

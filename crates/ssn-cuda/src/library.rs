@@ -12,7 +12,7 @@ use tch::Tensor;
 use torch_sys::C_tensor;
 
 use crate::error::{CudaError, FAILURE_ADVICE, FAILURE_CODE, Result};
-use crate::operators::{DrawOptions, NormOptions, PathOptions};
+use crate::options::{DrawOptions, NormOptions, PathOptions};
 
 /// The C++ part; empty where it was not built.
 static SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shim.so"));

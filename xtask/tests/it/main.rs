@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of a test fail like the test")]
 
+mod circles;
 mod kernels;
 mod layers;
 mod setup;

@@ -3,7 +3,7 @@
 use ssn_core::random::{exp_nonpositive, fill_normals, ln_lanes};
 use ssn_core::simd::vectorized;
 
-use crate::augment::interpolate::Grid;
+use crate::augment::lattice::Grid;
 use crate::augment::{Augmentation, PatchInfo};
 use crate::random::RandomStream;
 

@@ -5,11 +5,13 @@
 
 mod intensity;
 mod interpolate;
+mod lattice;
 mod perlin;
 mod spatial;
 
 pub use intensity::Intensity;
-pub use interpolate::{ChannelsLastImage, Grid, LabelInterpolation, Window, sample_image, sample_labels};
+pub use interpolate::{ChannelsLastImage, LabelInterpolation, sample_image, sample_labels};
+pub use lattice::{Grid, Window};
 pub(crate) use perlin::PerlinNoise;
 pub use spatial::{DeformationField, SpatialTransform};
 
@@ -327,7 +329,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::augment::interpolate::{ChannelsLastImage, Grid, Window, sample_image, sample_labels};
+    use crate::augment::interpolate::{ChannelsLastImage, sample_image, sample_labels};
+    use crate::augment::lattice::{Grid, Window};
     use crate::augment::spatial::{AffineMap, DeformationField, flip, rot90};
     use crate::random::Purpose;
 

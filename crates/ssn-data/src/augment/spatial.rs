@@ -5,7 +5,7 @@
 
 use ssn_core::random::derive_seed;
 
-use crate::augment::interpolate::Grid;
+use crate::augment::lattice::Grid;
 use crate::augment::perlin::PerlinNoise;
 use crate::augment::{Augmentation, Axis, PatchInfo};
 use crate::random::RandomStream;

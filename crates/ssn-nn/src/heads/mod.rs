@@ -1,6 +1,7 @@
 //! Heads: what is predicted from a feature map.
 
 mod config;
+mod elbo;
 mod latent;
 mod phiseg;
 mod prob_unet;
@@ -8,7 +9,8 @@ mod prob_unet;
 use tch::{Kind, Tensor};
 
 pub use config::{HeadConfig, PhisegConfig, ProbUnetConfig, StochasticConfig};
-pub use latent::{ElboTerms, LatentModel, SampleDecoder};
+pub use elbo::{ElboTerms, SampleDecoder};
+pub use latent::LatentModel;
 pub use phiseg::Phiseg;
 pub use prob_unet::ProbUnet;
 

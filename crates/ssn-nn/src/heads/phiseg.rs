@@ -6,7 +6,7 @@
 
 use tch::{Kind, Tensor};
 
-use super::latent::{DiagonalGaussian, ElboTerms, SampleDecoder};
+use super::elbo::{DiagonalGaussian, ElboTerms, SampleDecoder};
 use crate::backbones::{ConvStack, Encoder, UNetConfig};
 use crate::error::Result;
 use crate::heads::PhisegConfig;

@@ -13,8 +13,7 @@ import numpy as np
 
 from ssn import _ssn
 from ssn._arrays import affine_of, as_numpy, as_volume, floats, spacing_of
-
-ENDING = ".ssn.safetensors"
+from ssn._files import ENDING
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ import numpy as np
 
 from ssn import _program, _ssn
 from ssn._arrays import affine_of, floats, spacing_of
-from ssn._distribution import ENDING, Distribution, load
+from ssn._distribution import Distribution, load
+from ssn._files import ENDING
 
 Row = dict[str, float]
 

@@ -9,15 +9,12 @@ import zlib
 from base64 import b64encode
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ssn import _program, _ssn
-from ssn._distribution import ENDING
-
-if TYPE_CHECKING:
-    from ssn._distribution import Distribution
+from ssn._files import ENDING
 
 BACKGROUND = (24, 24, 27)
 # The colors of classes 1, 2, …, as in figures and the viewer.
@@ -26,7 +23,22 @@ SAMPLES = 5
 WIDTH = 132
 
 
-def html(distribution: Distribution) -> str:
+class Shown(Protocol):
+    """A distribution that can be shown."""
+
+    _native: Any
+
+    @property
+    def classes(self) -> list[str]: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def entropy(self, n: int = ...) -> np.ndarray: ...
+    def prediction(self) -> np.ndarray: ...
+    def sample(self, n: int = ...) -> np.ndarray: ...
+    def save(self, path: Path) -> Path: ...
+
+
+def html(distribution: Shown) -> str:
     """The prediction, the entropy and some samples in a row; of a volume, the slice of most doubt."""
     entropy = distribution.entropy(32)
     prediction = distribution.prediction()
@@ -52,7 +64,7 @@ def html(distribution: Distribution) -> str:
     return f"<div><div>{escape(repr(distribution)[1:-1])}{note} &nbsp; {legend}</div><div style='white-space:nowrap;overflow-x:auto'>{cells}</div></div>"
 
 
-def view(distribution: Distribution, height: int) -> Any:
+def view(distribution: Shown, height: int) -> Any:
     """The viewer's page: an element of a notebook, or a file that the browser opens, whose path is returned."""
     with tempfile.TemporaryDirectory(prefix="ssn-view-") as folder:
         file = distribution.save(Path(folder) / f"case{ENDING}")
