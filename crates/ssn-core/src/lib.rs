@@ -29,6 +29,7 @@
 pub mod distribution;
 pub mod error;
 pub mod labels;
+pub mod lattice;
 pub mod metrics;
 pub mod modes;
 mod popcount;
@@ -42,6 +43,7 @@ pub mod summary;
 pub use distribution::{LowRankNormal, Values};
 pub use error::{CoreError, Result};
 pub use labels::{BitPlanes, LabelMap};
+pub use lattice::{Lattice, Window};
 pub use progress::{OnProgress, Phase, PhaseId, Progress};
 pub use sampling::{CategoricalSampler, Sampler, Steering};
 pub use space::Region;

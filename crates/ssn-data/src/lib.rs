@@ -32,7 +32,7 @@ pub mod seed;
 mod synthetic;
 pub mod text;
 
-pub use augment::{AugmentConfig, AugmentPreset, Augmentation, Grid, Window};
+pub use augment::{AugmentConfig, AugmentPreset, Augmentation};
 pub use check::{CheckReport, check};
 pub use config::DataConfig;
 pub use dataset::{

@@ -163,18 +163,6 @@ pub fn csv_text(rows: &[Vec<String>]) -> String {
     String::from_utf8(text).expect("cells are text")
 }
 
-/// Bytes in hexadecimal.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The bytes that [`hex`] wrote; nothing if the text is no hexadecimal.
-pub fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: &u8| char::from(*byte).to_digit(16).map(|digit| digit as u8);
-    let byte = |pair: &[u8]| Some(digit(pair.first()?)? << 4 | digit(pair.get(1)?)?);
-    text.as_bytes().chunks(2).map(byte).collect()
-}
-
 /// The candidate with the smallest edit distance to a name, upper and lower case being the same, if it is near enough
 /// to be meant.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
+use ssn_core::Lattice;
 use ssn_core::random::fill_normals;
-use ssn_data::{Batch, Grid, Origin, Replica};
+use ssn_data::{Batch, Origin, Replica};
 use ssn_nn::communicator::{Communicator, is_root};
 use ssn_nn::{Execution, LearningRate, Method, Model, ModelConfig, Precision, Schedule, Warmup};
 use ssn_train::{LossConfig, Trainer};
@@ -31,7 +32,7 @@ fn batch(number: u64, share: Replica) -> Result<Batch, Box<dyn Error>> {
         first: items.start,
         of: ITEMS,
         image_shape: size,
-        grids: vec![Grid::whole([1, SIDE, SIDE])],
+        grids: vec![Lattice::whole([1, SIDE, SIDE])],
         targets: images.iter().map(|value| u8::from(*value > 0.0)).collect(),
         images,
         target_shape: size,

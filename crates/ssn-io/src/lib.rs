@@ -23,6 +23,7 @@ pub mod atomic;
 pub mod error;
 pub mod formats;
 pub mod geometry;
+pub mod hex;
 pub mod limits;
 pub mod memory;
 pub mod open;

@@ -1,7 +1,7 @@
 //! The operators that know about space. Images are `[b, c, d, h, w]`; this file alone maps depth 1 to the 2D
 //! kernels, so that nothing else in the project is written twice.
 
-use ssn_data::Grid;
+use ssn_core::Lattice;
 use tch::{Device, Kind, Tensor};
 
 use crate::error::{NnError, Result};
@@ -239,7 +239,7 @@ pub fn nearest_upsample(x: &Tensor, scale: Size) -> Result<Tensor> {
 ///
 /// # Shapes
 /// `[b, c, d, h, w]` → `[b, c, d', h', w']`.
-pub fn grid(x: &Tensor, grid: &Grid) -> Result<Tensor> {
+pub fn grid(x: &Tensor, grid: &Lattice) -> Result<Tensor> {
     let mut result = x.shallow_clone();
     for axis in 0..3 {
         let [start, step, count] = [grid.start, grid.step, grid.count].map(|part| part[axis] as i64);

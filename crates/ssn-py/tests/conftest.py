@@ -27,6 +27,6 @@ def make(rng):
         shape = (channels, *space)
         mean, diagonal = rng.normal(size=shape), rng.normal(size=shape) ** 2
         factor = rng.normal(size=(rank, *shape))
-        return ssn.LowRankNormal(*(x.astype(np.float32) for x in (mean, factor, diagonal)), **about)
+        return ssn.LowRankNormal(*(x.astype(np.float32) for x in (mean, diagonal, factor)), **about)
 
     return of

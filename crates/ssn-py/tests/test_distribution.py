@@ -18,7 +18,7 @@ def test_parameters_come_back(make):
     assert d.shape == (4, 5, 6) and d.rank == 2 and d.kind == "stochastic"
     assert d.mean.shape == (3, 4, 5, 6) and d.factor.shape == (2, 3, 4, 5, 6)
     assert d.classes == ["background", "class 1", "class 2"] and d.spacing is None
-    again = ssn.LowRankNormal(d.mean, d.factor, d.diagonal)
+    again = ssn.LowRankNormal(d.mean, d.diagonal, d.factor)
     assert np.array_equal(again.factor, d.factor) and np.array_equal(again.diagonal, d.diagonal)
 
 
@@ -44,7 +44,7 @@ def test_probabilities_are_those_of_the_samples(make):
     probabilities = d.probabilities(400)
     assert np.allclose(probabilities.sum(0), 1, atol=1e-5)
     # The softmax is smoother than labels, but on the same side for a steep distribution.
-    steep = ssn.LowRankNormal(d.mean * 40, d.factor * 40, d.diagonal * 1600)
+    steep = ssn.LowRankNormal(d.mean * 40, d.diagonal * 1600, d.factor * 40)
     shares = (steep.sample(400) == 1).mean(0)
     assert np.abs(shares - steep.probabilities(400)[1]).max() < 0.05
     assert (steep.entropy(100) >= 0).all() and (steep.entropy(100) <= 1).all()
@@ -114,9 +114,10 @@ def test_wrong_input_is_named(make, tmp_path):
         (ValueError, "mean[25] is NaN", lambda: ssn.LowRankNormal(nan[:, 2:3, :] * np.ones((1, 2, 1), "f4"))),
         (ValueError, "mean has the shape", lambda: ssn.LowRankNormal(mean[0])),
         (ValueError, "mean has the shape", lambda: ssn.LowRankNormal(np.zeros((2, 0, 4)))),
-        (ValueError, "factor has the shape", lambda: ssn.LowRankNormal(mean, factor[:, :2])),
-        (ValueError, "diagonal has the shape", lambda: ssn.LowRankNormal(mean, factor, mean[:2])),
-        (ValueError, "diagonal[0] is", lambda: ssn.LowRankNormal(mean, factor, np.full_like(mean, -1.0))),
+        (ValueError, "factor has the shape", lambda: ssn.LowRankNormal(mean, mean, factor[:, :2])),
+        (ValueError, "diagonal has the shape", lambda: ssn.LowRankNormal(mean, mean[:2], factor)),
+        (ValueError, "the order is mean, diagonal, factor", lambda: ssn.LowRankNormal(mean, factor, mean)),
+        (ValueError, "diagonal[0] is", lambda: ssn.LowRankNormal(mean, np.full_like(mean, -1.0), factor)),
         (ValueError, "mask has the shape", lambda: ssn.LowRankNormal(mean, mask=np.ones((3, 3)))),
         (ValueError, "3 different names are needed", lambda: ssn.LowRankNormal(mean, classes=["a"])),
         (ValueError, "3 different names are needed", lambda: ssn.LowRankNormal(mean, classes=["a", "b", "b"])),

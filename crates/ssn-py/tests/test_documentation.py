@@ -20,7 +20,7 @@ def test_snippets_run(page, tmp_path, monkeypatch):
         pytest.importorskip("safetensors")
     (tmp_path / "predictions").mkdir()
     rng = np.random.default_rng(0)
-    d = ssn.LowRankNormal(rng.normal(size=(2, 16, 16)), rng.normal(size=(3, 2, 16, 16)), np.full((2, 16, 16), 0.1))
+    d = ssn.LowRankNormal(rng.normal(size=(2, 16, 16)), np.full((2, 16, 16), 0.1), rng.normal(size=(3, 2, 16, 16)))
     for folder in (".", "predictions"):
         d.save(f"{folder}/case1.ssn.safetensors")
     blocks = re.findall(r"```python\n(.*?)```", (DOCS.parent / page).read_text(encoding="utf-8"), re.S)

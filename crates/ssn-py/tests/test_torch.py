@@ -80,7 +80,7 @@ def test_training_learns_two_equally_frequent_maps():
 
 def test_tensors_are_taken(rng):
     mean = torch.randn(2, 8, 9, requires_grad=True)
-    d = ssn.LowRankNormal(mean, torch.randn(3, 2, 8, 9, dtype=torch.bfloat16), torch.rand(2, 8, 9))
+    d = ssn.LowRankNormal(mean, torch.rand(2, 8, 9), torch.randn(3, 2, 8, 9, dtype=torch.bfloat16))
     assert np.array_equal(d.mean, mean.detach().numpy())
     raters = torch.randint(2, (3, 8, 9))
     assert ssn.score(torch.from_numpy(d.sample(5)), raters)["ged2"] == ssn.score(d.sample(5), raters.numpy())["ged2"]

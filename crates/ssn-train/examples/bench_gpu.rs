@@ -8,7 +8,8 @@
 use std::error::Error;
 use std::time::Instant;
 
-use ssn_data::{Batch, Grid};
+use ssn_core::Lattice;
+use ssn_data::Batch;
 use ssn_nn::{Execution, LearningRate, Method, Model, ModelConfig, Pairing, Precision, Schedule, Warmup};
 use ssn_train::{LossConfig, LossKind, TrainError, Trainer};
 use tch::Device;
@@ -20,8 +21,8 @@ fn task(network: &str) -> Result<(ModelConfig, Method, LossConfig, Batch), Box<d
     let batch = |config: &ModelConfig, image_shape: [usize; 5], target_shape: [usize; 5], mask: bool| {
         let size = [2, 3, 4].map(|axis| image_shape[axis]);
         let seen = config.backbone.input_grids(size.map(|n| n as i64))?;
-        let grids = seen.unwrap_or_else(|| vec![Grid::whole(size)]);
-        let each: usize = grids.iter().map(Grid::voxels).sum();
+        let grids = seen.unwrap_or_else(|| vec![Lattice::whole(size)]);
+        let each: usize = grids.iter().map(Lattice::voxels).sum();
         let mut state = 1u32;
         let mut random = || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

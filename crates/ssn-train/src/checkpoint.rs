@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use ssn_data::text::hex;
 use ssn_eval::metrics_file::{ESS, GRADIENT_NORM, LEARNING_RATE, LOSS};
+use ssn_io::hex::hex;
 use ssn_io::{write_atomically, write_folder_atomically};
 use ssn_nn::model::{Execution, Model};
 use ssn_nn::weights::container::{StoredTensor, decode, encode, named};
@@ -127,7 +127,7 @@ impl Checkpoints {
                     .map_err(|reason| unusable_file(&path, reason))
             };
             let mut files = vec![
-                (MODEL, trainer.with_eval_model(|model| Ok(to_bytes(model, None)?))?),
+                (MODEL, trainer.with_eval_model(|model| Ok(to_bytes::<()>(model, None)?))?),
                 (OPTIMIZER, encoded(&trainer.optimizer().state()?)?),
                 (PROGRESS, serde_json::to_vec_pretty(progress).map_err(|error| unusable_file(&path, error))?),
             ];
@@ -281,7 +281,7 @@ impl Checkpoint {
     }
 
     /// The model as it was, with its identity.
-    pub fn load(&self, execution: Execution) -> Result<LoadedModel> {
+    pub fn load(&self, execution: Execution) -> Result<LoadedModel<()>> {
         Ok(load(&self.folder.join(MODEL), execution)?)
     }
 

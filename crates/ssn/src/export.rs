@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use ssn_eval::{ExportConfig, ExportFormat, ImportConfig, check_free};
-use ssn_nn::weights::{self, ImportedModel, ModelMetadata, Provenance, save, save_torchscript};
+use ssn_nn::weights::{self, ImportedModel, save, save_torchscript};
 use ssn_nn::{Execution, Model, Precision};
-use ssn_train::run::TrainedModel;
+use ssn_train::run::{ModelMetadata, Provenance, TrainedModel};
 use tch::Device;
 
 use crate::error::{Error, ErrorKind, Result};

@@ -13,7 +13,6 @@ use ssn_core::{Phase, Steering};
 use ssn_cuda::DeviceProperties;
 use ssn_data::ShardProgress;
 use ssn_data::parallel::{self, available_bytes};
-use ssn_data::text::hex;
 use ssn_data::{
     Case, CaseEntry, Cases, DataConfig, Dataset, LabelCoding, LabelPolicy, LabelReading, Severity, Shard,
     Split,
@@ -23,11 +22,11 @@ use ssn_eval::{
     StoredPrecision, ensemble_id, is_config, mixture, predict_labels, summarize,
 };
 use ssn_io::Image;
-use ssn_nn::weights::ModelMetadata;
+use ssn_io::hex::hex;
 use ssn_nn::{Execution, Precision};
 use ssn_train::inference::tiles::TileConfig;
 use ssn_train::inference::{LatentSamples, Storage, Timing, WholeImageConfig};
-use ssn_train::run::{CONFIG, TrainedModel, TrainingCases};
+use ssn_train::run::{CONFIG, ModelMetadata, TrainedModel, TrainingCases};
 
 use crate::control::Control;
 use crate::device::device;

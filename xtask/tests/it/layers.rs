@@ -18,7 +18,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("ssn-report", &["ssn-io", "ssn-core", "ssn-data", "ssn-eval"]),
     ("ssn-view", &["ssn-io", "ssn-core", "ssn-eval"]),
     ("ssn-cuda", &[]),
-    ("ssn-nn", &["ssn-io", "ssn-core", "ssn-data", "ssn-cuda"]),
+    ("ssn-nn", &["ssn-io", "ssn-core", "ssn-cuda"]),
     ("ssn-train", &["ssn-io", "ssn-core", "ssn-data", "ssn-eval", "ssn-cuda", "ssn-nn"]),
     ("ssn-cli", &["ssn-io", "ssn-core", "ssn-data", "ssn-eval", "ssn-report", "ssn-view"]),
     ("ssn", &["ssn-io", "ssn-core", "ssn-data", "ssn-eval", "ssn-report", "ssn-cuda", "ssn-nn", "ssn-train"]),
@@ -41,6 +41,7 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "ssn-io",
         &[
+            "hex",
             "atomic",
             "error",
             "memory",
@@ -62,6 +63,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "popcount",
             "progress",
             "labels",
+            "lattice",
             "random",
             "distribution",
             "modes",

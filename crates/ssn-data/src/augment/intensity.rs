@@ -1,9 +1,9 @@
 //! Changes of intensity, on finished patches.
 
+use ssn_core::Lattice;
 use ssn_core::random::{exp_nonpositive, fill_normals, ln_lanes};
 use ssn_core::simd::vectorized;
 
-use crate::augment::lattice::Grid;
 use crate::augment::{Augmentation, PatchInfo};
 use crate::random::RandomStream;
 
@@ -59,7 +59,7 @@ impl Intensity {
     ///
     /// # Shapes
     /// `patch`: `[c, d, h, w]` of each grid's count.
-    pub fn apply(&self, patch: &mut [f32], channels: usize, size: [usize; 3], grids: &[Grid]) {
+    pub fn apply(&self, patch: &mut [f32], channels: usize, size: [usize; 3], grids: &[Lattice]) {
         let mut extremes = vec![[f32::INFINITY, f32::NEG_INFINITY]; channels];
         if let Self::Gamma(_) = self {
             for_each_plane(patch, channels, grids, |channel, _, values| {
@@ -88,8 +88,8 @@ impl Intensity {
 fn for_each_plane(
     mut patch: &mut [f32],
     channels: usize,
-    grids: &[Grid],
-    mut visit: impl FnMut(usize, &Grid, &mut [f32]),
+    grids: &[Lattice],
+    mut visit: impl FnMut(usize, &Lattice, &mut [f32]),
 ) {
     for grid in grids {
         for channel in 0..channels {
@@ -113,8 +113,8 @@ fn noise(seed: u64, stream: u32, size: [usize; 3]) -> Vec<f32> {
     normals
 }
 
-fn add_noise(values: &mut [f32], deviation: f32, normals: &[f32], size: [usize; 3], grid: &Grid) {
-    if *grid == Grid::whole(size) {
+fn add_noise(values: &mut [f32], deviation: f32, normals: &[f32], size: [usize; 3], grid: &Lattice) {
+    if *grid == Lattice::whole(size) {
         return vectorized(
             #[inline(always)]
             || values.iter_mut().zip(normals).for_each(|(x, noise)| *x += deviation * noise),
@@ -162,25 +162,25 @@ mod tests {
         let values: Vec<f32> = (0..1001).map(|i| -2.0 + i as f32 * 0.004).collect();
         for exponent in [0.5f32, 1.0, 1.7] {
             let mut bent = values.clone();
-            Intensity::Gamma(vec![exponent]).apply(&mut bent, 1, line(1001), &[Grid::whole(line(1001))]);
+            Intensity::Gamma(vec![exponent]).apply(&mut bent, 1, line(1001), &[Lattice::whole(line(1001))]);
             for (x, y) in values.iter().zip(&bent) {
                 let expected = -2.0 + 4.0 * ((x + 2.0) / 4.0).powf(exponent);
                 assert!((y - expected).abs() < 4e-6, "{x} became {y}, not {expected}");
             }
         }
         let mut constant = vec![3.0; 20];
-        Intensity::Gamma(vec![0.5]).apply(&mut constant, 1, line(20), &[Grid::whole(line(20))]);
+        Intensity::Gamma(vec![0.5]).apply(&mut constant, 1, line(20), &[Lattice::whole(line(20))]);
         assert_eq!(constant, vec![3.0; 20]);
     }
 
     #[test]
     fn linear_changes_and_noise_are_by_channel() {
         let mut patch = vec![1.0; 8];
-        let halves = [Grid::whole(line(4))];
+        let halves = [Lattice::whole(line(4))];
         Intensity::Linear(vec![[2.0, 1.0], [1.0, -1.0]]).apply(&mut patch, 2, line(4), &halves);
         assert_eq!(patch, [3.0, 3.0, 3.0, 3.0, 0.0, 0.0, 0.0, 0.0]);
         let mut noisy = vec![0.0; 20_000];
-        let halves = [Grid::whole(line(10_000))];
+        let halves = [Lattice::whole(line(10_000))];
         Intensity::Noise { seed: 3, deviation: 0.5 }.apply(&mut noisy, 2, line(10_000), &halves);
         assert_ne!(noisy[..10_000], noisy[10_000..]);
         let variance = noisy.iter().map(|x| x * x).sum::<f32>() / 20_000.0;

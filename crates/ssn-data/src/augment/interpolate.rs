@@ -6,8 +6,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssn_core::simd::vectorized;
+use ssn_core::{Lattice, Window};
 
-use crate::augment::lattice::{Grid, Window};
 use crate::augment::spatial::{AffineMap, DeformationField, SourceRow};
 
 /// A row of voxels that are copied from voxels of a line: the first of them, then every `step`-th along `axis`.
@@ -41,7 +41,7 @@ impl Lines {
     }
 
     /// The line of row `[z, y]` of a grid.
-    fn line(&self, grid: &Grid, [z, y]: [usize; 2]) -> Line {
+    fn line(&self, grid: &Lattice, [z, y]: [usize; 2]) -> Line {
         let row = [grid.start[0] + grid.step[0] * z, grid.start[1] + grid.step[1] * y];
         let mut first = self.begin(row).map(|x| x as isize);
         let step = self.map.matrix[self.axis][2] as isize;
@@ -133,7 +133,7 @@ pub fn sample_image(
     image: &ChannelsLastImage,
     map: &DeformationField,
     window: Window,
-    grid: &Grid,
+    grid: &Lattice,
     out: &mut [f32],
 ) {
     // Every group but the last has four channels.
@@ -152,7 +152,7 @@ fn gather_group<const L: usize>(
     data: &[[f32; L]],
     shape: [usize; 3],
     map: &DeformationField,
-    (window, grid): (Window, &Grid),
+    (window, grid): (Window, &Lattice),
     planes: &mut [f32],
 ) {
     let lines = map.as_axis_permutation().and_then(|change| Lines::new(change, window));
@@ -312,7 +312,7 @@ pub fn sample_labels(
 ) {
     let lines = map.as_axis_permutation().and_then(|change| Lines::new(change, window));
     let [depth, height, width] = window.size;
-    let (center, grid) = (window.center(), Grid::whole(window.size));
+    let (center, grid) = (window.center(), Lattice::whole(window.size));
     let mut row = SourceRow::default();
     let mut voxels = vec![OUTSIDE; width];
     vectorized(
@@ -457,7 +457,7 @@ mod tests {
                     let map = DeformationField::new(&[SpatialTransform::Affine(shift)], shape, false);
                     let window = Window { start: [-2, 1, -1], size: [9, 6, 10] };
                     let mut out = vec![0.0; channels * 540];
-                    sample_image(&image, &map, window, &Grid::whole(window.size), &mut out);
+                    sample_image(&image, &map, window, &Lattice::whole(window.size), &mut out);
                     for (i, value) in out.into_iter().enumerate() {
                         let (c, v) = (i / 540, i % 540);
                         let at = [v / 60, v / 10 % 6, v % 10][c % 3] as f32;

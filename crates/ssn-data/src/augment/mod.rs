@@ -5,13 +5,11 @@
 
 mod intensity;
 mod interpolate;
-mod lattice;
 mod perlin;
 mod spatial;
 
 pub use intensity::Intensity;
 pub use interpolate::{ChannelsLastImage, LabelInterpolation, sample_image, sample_labels};
-pub use lattice::{Grid, Window};
 pub(crate) use perlin::PerlinNoise;
 pub use spatial::{DeformationField, SpatialTransform};
 
@@ -330,9 +328,9 @@ mod tests {
 
     use super::*;
     use crate::augment::interpolate::{ChannelsLastImage, sample_image, sample_labels};
-    use crate::augment::lattice::{Grid, Window};
     use crate::augment::spatial::{AffineMap, DeformationField, flip, rot90};
     use crate::random::Purpose;
+    use ssn_core::{Lattice, Window};
 
     const SIDE: usize = 9;
 
@@ -352,7 +350,7 @@ mod tests {
         let image = ChannelsLastImage::new(labels.iter().map(|&x| f32::from(x)).collect(), 1, size);
         let window = Window { start: [0; 3], size };
         let (mut values, mut out) = (vec![0.0; labels.len()], vec![0; labels.len()]);
-        sample_image(&image, &map, window, &Grid::whole(window.size), &mut values);
+        sample_image(&image, &map, window, &Lattice::whole(window.size), &mut values);
         sample_labels(&mut [(labels, &mut out)], size, &map, window, how);
         (values, out)
     }

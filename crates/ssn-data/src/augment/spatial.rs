@@ -3,9 +3,9 @@
 //! Coordinates are `[d, h, w]` in voxels relative to the center of the patch, on both sides of the map, so that a map
 //! knows neither the patch's place in the image nor the image. It leads from the patch back to the image.
 
+use ssn_core::Lattice;
 use ssn_core::random::derive_seed;
 
-use crate::augment::lattice::Grid;
 use crate::augment::perlin::PerlinNoise;
 use crate::augment::{Augmentation, Axis, PatchInfo};
 use crate::random::RandomStream;
@@ -139,7 +139,7 @@ impl DeformationField {
     pub fn row(
         &self,
         size: [usize; 3],
-        grid: &Grid,
+        grid: &Lattice,
         [z, y]: [usize; 2],
         center: [f32; 3],
         row: &mut SourceRow,
@@ -319,7 +319,7 @@ mod tests {
 
     fn point(map: &DeformationField, size: [usize; 3], at: [usize; 3]) -> [f32; 3] {
         let mut row = SourceRow::default();
-        map.row(size, &Grid::whole(size), [at[0], at[1]], [0.0; 3], &mut row);
+        map.row(size, &Lattice::whole(size), [at[0], at[1]], [0.0; 3], &mut row);
         [0, 1, 2].map(|k| row.at[k][at[2]])
     }
 

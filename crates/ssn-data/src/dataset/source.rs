@@ -24,7 +24,7 @@ use crate::dataset::{
 };
 use crate::error::{DataError, Result as DataResult};
 use crate::parallel;
-use crate::text::hex;
+use ssn_io::hex::hex;
 
 /// The files of a case of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -23,7 +23,7 @@ use crate::dataset::{
 };
 use crate::error::{DataError, Result};
 use crate::layouts::Draft;
-use crate::text::hex;
+use ssn_io::hex::hex;
 
 /// How such files are named.
 pub const CACHE_ENDING: &str = ".cache.safetensors";

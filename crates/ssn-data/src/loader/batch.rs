@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssn_core::Lattice;
 
 use crate::augment::{
-    AugmentConfig, DeformationField, Grid, LabelInterpolation, PatchInfo, sample_image, sample_labels,
+    AugmentConfig, DeformationField, LabelInterpolation, PatchInfo, sample_image, sample_labels,
 };
 use crate::dataset::{Case, Cases};
 use crate::error::{DataError, Result};
@@ -30,7 +31,7 @@ pub struct Batch {
     /// `[b, c, d, h, w]` of the patches.
     pub image_shape: [usize; 5],
     /// What there is of every patch: all of it, or several grids that a network sees.
-    pub grids: Vec<Grid>,
+    pub grids: Vec<Lattice>,
     /// For each of the `b` items, and of these for each grid, `[c, d, h, w]` of the grid's count; `w` running fastest.
     pub images: Vec<f32>,
     /// `[b, t, d, h, w]`: the shape of `targets`. A network of valid convolutions has smaller targets than
@@ -114,7 +115,7 @@ pub struct BatchConfig {
     pub augment: AugmentConfig,
     /// What the network sees of a patch, if that is less than all of it: only these voxels are made.
     #[serde(skip)]
-    pub input_grids: Option<Vec<Grid>>,
+    pub input_grids: Option<Vec<Lattice>>,
 }
 
 impl BatchConfig {
@@ -249,13 +250,13 @@ impl BatchSampler {
     fn empty(&self, number: u64, shapes: [[usize; 5]; 2], size: [usize; 3]) -> Batch {
         let [image_shape, target_shape] = shapes;
         let [items, channels, ..] = image_shape;
-        let grids = self.config.input_grids.clone().unwrap_or_else(|| vec![Grid::whole(size)]);
+        let grids = self.config.input_grids.clone().unwrap_or_else(|| vec![Lattice::whole(size)]);
         Batch {
             number,
             first: self.items.start,
             of: self.config.batch_size,
             image_shape,
-            images: vec![0.0; items * channels * grids.iter().map(Grid::voxels).sum::<usize>()],
+            images: vec![0.0; items * channels * grids.iter().map(Lattice::voxels).sum::<usize>()],
             grids,
             target_shape,
             targets: vec![0; target_shape.iter().product()],
@@ -276,7 +277,7 @@ impl BatchSampler {
         let field = DeformationField::new(&changes, size, flat);
 
         let grids = &batch.grids;
-        let values = channels * grids.iter().map(Grid::voxels).sum::<usize>();
+        let values = channels * grids.iter().map(Lattice::voxels).sum::<usize>();
         let image = &mut batch.images[item * values..][..values];
         let mut start = 0;
         for grid in grids {

@@ -238,10 +238,11 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Instant;
 
+    use ssn_core::Lattice;
     use ssn_io::Geometry;
 
     use super::*;
-    use crate::augment::{AugmentPreset, Augmentation, Grid};
+    use crate::augment::{AugmentPreset, Augmentation};
     use crate::dataset::{Case, MemoryCases};
     use crate::random::{Purpose, RandomStream};
 
@@ -307,9 +308,9 @@ mod tests {
         let mut augment = AugmentPreset::Brats.config();
         augment.steps.push(Augmentation::Noise { low: 0.1, high: 0.2, probability: 0.7 });
         let grids = vec![
-            Grid { start: [2, 1, 2], step: [5, 5, 5], count: [2, 3, 2] },
-            Grid { start: [4, 4, 3], step: [1, 1, 1], count: [6, 7, 9] },
-            Grid { start: [0, 0, 0], step: [3, 2, 1], count: [5, 8, 15] },
+            Lattice { start: [2, 1, 2], step: [5, 5, 5], count: [2, 3, 2] },
+            Lattice { start: [4, 4, 3], step: [1, 1, 1], count: [6, 7, 9] },
+            Lattice { start: [0, 0, 0], step: [3, 2, 1], count: [5, 8, 15] },
         ];
         let config = |seen| BatchConfig {
             patch: PatchConfig { sampler: place, target_size: None, rater: RaterChoice::Random },

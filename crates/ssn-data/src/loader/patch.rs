@@ -4,8 +4,9 @@ use std::mem::take;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssn_core::Window;
 
-use crate::augment::{ChannelsLastImage, Window};
+use crate::augment::ChannelsLastImage;
 use crate::dataset::Case;
 use crate::error::{DataError, Result};
 use crate::random::RandomStream;

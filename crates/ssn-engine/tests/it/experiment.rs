@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use ssn_data::text::hex;
 use ssn_data::{Synthetic, SyntheticConfig};
+use ssn_io::hex::hex;
 use ssn_testing::process::Ended;
 use tempfile::TempDir;
 

@@ -12,11 +12,11 @@ use sha2::{Digest, Sha256};
 use ssn_core::metrics::LabelFrequencies;
 use ssn_core::{LabelMap, OnProgress, Phase, Progress, Region};
 use ssn_core::{LowRankNormal, Values};
-use ssn_data::text::hex;
 use ssn_data::{
     Case, Dataset, FileContent, FilesByCase, Finding, FindingKind, HALF, LabelCoding, NamedLabels,
     SameValues, Severity, read_label_map,
 };
+use ssn_io::hex::hex;
 use ssn_io::{Format, Geometry, Limits, Tolerance, read, read_bytes};
 
 use super::each_case;

@@ -15,8 +15,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use ssn_core::{LabelMap, OnProgress, Phase, Progress};
 use ssn_data::parallel::{self, MemoryMeter, unwatched};
-use ssn_data::text::hex;
 use ssn_data::{Cases, Dataset, DatasetOverrides, Severity, Shard, ShardProgress};
+use ssn_io::hex::hex;
 use ssn_io::{Limits, read_bytes};
 
 pub use import::{OtherTool, import};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use ssn_core::space::{Grid, Region, voxel_count};
 use ssn_core::{LabelMap, LowRankNormal, Sampler, Steering, Values};
 use ssn_data::resample_labels;
-use ssn_data::text::from_hex;
+use ssn_io::hex::from_hex;
 use ssn_io::{Geometry, Image, Limits, Problem, Segment, Voxels, write_atomically};
 
 use super::tensors::{self, CHOOSE, Reader, Tensor};

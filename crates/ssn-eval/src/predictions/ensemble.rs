@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 use ssn_core::{LabelMap, Steering};
-use ssn_data::text::hex;
+use ssn_io::hex::hex;
 
 use super::distribution_file::{Description, DistributionFile, Kind, ModelId};
 use super::draw::{Draw, summarize};

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use ssn_data::text::{csv_text, hex, listed, natural_order};
+use ssn_data::text::{csv_text, listed, natural_order};
 use ssn_data::{LabelReading, nearest};
+use ssn_io::hex::hex;
 use ssn_io::{Limits, OWN_FILES, read_bytes, write_atomically};
 
 use super::distribution_file::{DistributionFile, Header, ModelId};

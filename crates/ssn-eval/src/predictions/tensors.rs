@@ -9,7 +9,7 @@ use safetensors::Dtype;
 use safetensors::tensor::Metadata;
 use sha2::{Digest, Sha256};
 use ssn_core::Values;
-use ssn_data::text::hex;
+use ssn_io::hex::hex;
 use ssn_io::{Limits, Problem, WriteSeek, open_file};
 use zerocopy::{FromBytes, IntoBytes};
 

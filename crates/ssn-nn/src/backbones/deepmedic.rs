@@ -4,7 +4,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssn_data::Grid;
+use ssn_core::Lattice;
 use tch::Tensor;
 
 use crate::error::{NnError, Result, refused};
@@ -132,14 +132,14 @@ impl DeepMedicConfig {
     ///
     /// Of an odd margin the image loses the smaller half in front and the map the larger, so that both crops together
     /// leave every map centered on the image.
-    pub fn input_grids(&self, input: Size) -> Result<Vec<Grid>> {
+    pub fn input_grids(&self, input: Size) -> Result<Vec<Lattice>> {
         let output = self.output_size(input)?;
         let grid = |&scale: &Size| {
             let size = self.path_input(output, scale);
             let start = [0, 1, 2].map(|axis| ((input[axis] - size[axis]) / 2 + scale[axis] / 2) as usize);
             let step = scale.map(|s| s as usize);
             let count = [0, 1, 2].map(|axis| (size[axis] / scale[axis]) as usize);
-            Grid { start, step, count }
+            Lattice { start, step, count }
         };
         Ok(self.scales.iter().map(grid).collect())
     }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssn_data::Grid;
+use ssn_core::Lattice;
 use tch::Tensor;
 
 pub use deepmedic::{DeepMedic, DeepMedicConfig, DeepMedicOutput};
@@ -155,7 +155,7 @@ impl BackboneConfig {
     }
 
     /// The grids of voxels that the network reads of an image of a size, where that is not every voxel.
-    pub fn input_grids(&self, input: Size) -> Result<Option<Vec<Grid>>> {
+    pub fn input_grids(&self, input: Size) -> Result<Option<Vec<Lattice>>> {
         match self {
             Self::Deepmedic(config) => Ok(Some(config.input_grids(input)?)),
             Self::Unet(_) | Self::Torchscript(_) => Ok(None),

@@ -81,9 +81,9 @@ fn it_is_saved_with_its_statistics_and_needs_no_other_file() {
     let model = Model::new(&config(copy.clone(), 6), Execution::cpu(Precision::F32), 0).unwrap();
     train(&model, 10);
     let path = folder.path().join("model.safetensors");
-    weights::save(&path, &model, None).unwrap();
+    weights::save(&path, &model, None::<&()>).unwrap();
     std::fs::remove_file(copy).unwrap();
-    let loaded = weights::load(&path, Execution::cpu(Precision::F32)).unwrap().model;
+    let loaded = weights::load::<()>(&path, Execution::cpu(Precision::F32)).unwrap().model;
     let (image, _) = task();
     let mean =
         |model: &Model| tch::no_grad(|| model.forward(&image, None, Mode::Evaluation).unwrap().mean().copy());

@@ -3,7 +3,7 @@
 use std::sync::MutexGuard;
 
 use proptest::prelude::*;
-use ssn_data::Grid;
+use ssn_core::Lattice;
 use ssn_nn::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput, UNetConfig};
 use ssn_nn::heads::Head;
 use ssn_nn::layers::LinearInit;
@@ -109,7 +109,7 @@ fn operators_in_space() {
         check("average pool", &image, |_| (), |(), x| space::average_pool(x, [depth(2), 2, 1]).unwrap());
         check("linear", &image, |_| (), |(), x| space::linear_upsample(x, [depth(8), 12, 10]).unwrap());
         check("nearest", &image, |_| (), |(), x| space::nearest_upsample(x, [depth(2), 3, 2]).unwrap());
-        let grid = Grid { start: [0, 1, 1], step: [1, 3, 2], count: [image[2] as usize, 2, 2] };
+        let grid = Lattice { start: [0, 1, 1], step: [1, 3, 2], count: [image[2] as usize, 2, 2] };
         check("grid", &image, |_| (), |(), x| space::grid(x, &grid).unwrap());
         let size = [depth(2), 3, 2];
         check("crop", &image, |_| (), |(), x| space::center_crop(x, size, Margin::LargerInFront).unwrap());

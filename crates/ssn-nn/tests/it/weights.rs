@@ -28,12 +28,12 @@ fn a_saved_model_comes_back() {
     let path = folder.path().join("model.safetensors");
     for config in [small(), ModelConfig::brats(), ModelConfig::brats_deterministic()] {
         let model = model(&config, 7);
-        save(&path, &model, None).unwrap();
-        let loaded = load(&path, Execution::cpu(F32)).unwrap().model;
+        save(&path, &model, None::<&()>).unwrap();
+        let loaded = load::<()>(&path, Execution::cpu(F32)).unwrap().model;
         assert_eq!(loaded.config(), &config);
         assert_eq!(tensors(&loaded), tensors(&model));
         let again = folder.path().join("again.safetensors");
-        save(&again, &loaded, None).unwrap();
+        save(&again, &loaded, None::<&()>).unwrap();
         assert_eq!(
             std::fs::read(&path).unwrap(),
             std::fs::read(&again).unwrap(),
@@ -47,7 +47,7 @@ fn every_flipped_byte_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.safetensors");
     let config = ModelConfig { head: HeadConfig::Deterministic, ..small() };
-    save(&path, &model(&config, 7), None).unwrap();
+    save(&path, &model(&config, 7), None::<&()>).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     // Every byte of the description, and places all over the weights.
     let description = bytes.windows(6).position(|window| window == b"sha256").unwrap();
@@ -57,7 +57,9 @@ fn every_flipped_byte_is_noticed() {
         let mut damaged = bytes.clone();
         damaged[place] ^= [0x01, 0x02, 0x10][number % 3];
         std::fs::write(&path, &damaged).unwrap();
-        let Err(error) = load(&path, Execution::cpu(F32)) else { panic!("byte {place} was not noticed") };
+        let Err(error) = load::<()>(&path, Execution::cpu(F32)) else {
+            panic!("byte {place} was not noticed")
+        };
         assert!(error.to_string().contains("model.safetensors: "), "{error}");
     }
 }
@@ -66,7 +68,7 @@ fn every_flipped_byte_is_noticed() {
 fn files_that_are_no_models_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.safetensors");
-    let message = || load(&path, Execution::cpu(F32)).unwrap_err().to_string();
+    let message = || load::<()>(&path, Execution::cpu(F32)).unwrap_err().to_string();
     assert!(message().contains("No such file"), "{}", message());
     std::fs::write(&path, b"hello").unwrap();
     assert!(message().contains("it is no safetensors file"), "{}", message());

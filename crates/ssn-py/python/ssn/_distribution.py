@@ -296,8 +296,8 @@ class LowRankNormal(Distribution):
     def __init__(
         self,
         mean: Any,
-        factor: Any = None,
         diagonal: Any = None,
+        factor: Any = None,
         *,
         mask: Any = None,
         classes: Sequence[str] | None = None,
@@ -311,7 +311,7 @@ class LowRankNormal(Distribution):
         diagonal = np.zeros_like(mean) if diagonal is None else floats(diagonal, "diagonal")
         factor = np.zeros((0, *mean.shape), np.float32) if factor is None else floats(factor, "factor")
         if diagonal.shape != mean.shape:
-            raise ValueError(f"diagonal has the shape {diagonal.shape}, but mean has {mean.shape}")
+            raise ValueError(f"diagonal has the shape {diagonal.shape}, but mean has {mean.shape}; the order is mean, diagonal, factor")
         if factor.ndim != mean.ndim + 1 or factor.shape[1:] != mean.shape:
             raise ValueError(f"factor has the shape {factor.shape}, but [rank, {', '.join(map(str, mean.shape))}] is needed")
         if mask is not None:

@@ -2,8 +2,8 @@
 //! samples would have seams.
 
 use ssn_core::LowRankNormal;
+use ssn_core::Window;
 use ssn_core::random::fill_normals;
-use ssn_data::Window;
 use tch::{Device, Kind, Tensor};
 
 use super::WholeImageConfig;

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
-use ssn_data::Window;
+use ssn_core::Window;
 use ssn_eval::Region;
 use ssn_nn::backbones::{BackboneConfig, ConvPadding};
 use ssn_nn::space::Size;

@@ -8,11 +8,12 @@ use ssn_data::{Case, DataConfig, Preprocessing};
 use ssn_eval::{CheckpointChoice, Description, DistributionFile, Kind as OutputKind, ModelId, case_seed};
 use ssn_nn::layers::Mode;
 use ssn_nn::model::{Execution, Model};
-use ssn_nn::weights::{LoadedModel, ModelMetadata, Provenance, load};
+use ssn_nn::weights::{LoadedModel, load};
 use tch::{Device, Kind, Tensor};
 
 use super::config::RunConfig;
 use super::folder::{FrozenRun, unusable};
+use super::metadata::{ModelMetadata, Provenance};
 use super::training_cases::TrainingCases;
 use crate::checkpoint::{BestValidation, Progress};
 use crate::error::{Result, TrainError, unusable_file};
@@ -41,7 +42,7 @@ impl TrainedModel {
     }
 
     fn of_bundle(path: &Path, execution: Execution) -> Result<Self> {
-        let LoadedModel { model, metadata, sha256 } = load(path, execution)?;
+        let LoadedModel { model, metadata, sha256 } = load::<ModelMetadata>(path, execution)?;
         let metadata = metadata.ok_or_else(|| {
             let reason = "it holds weights, but neither class names nor the scale of intensities; name the folder of its \
                           run, a bundle that `ssn export` made, or one of `ssn import` with --channels and --classes";

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssn_core::Lattice;
 use ssn_core::random::fill_normals_from;
-use ssn_data::{Batch, Grid};
+use ssn_data::Batch;
 use ssn_eval::LossKind;
 use ssn_nn::distribution::LowRankNormal;
 use ssn_nn::heads::Prediction;
@@ -193,7 +194,7 @@ impl BatchTensors {
 pub(super) fn grids(images: &Tensor, batch: &Batch) -> Result<Vec<Tensor>> {
     let [b, c] = [batch.image_shape[0], batch.image_shape[1]].map(|n| n as i64);
     let mut start = 0;
-    let part = |grid: &Grid| {
+    let part = |grid: &Lattice| {
         let ([d, h, w], count) = (grid.count.map(|n| n as i64), c * grid.voxels() as i64);
         start += count;
         Ok(images.f_narrow(1, start - count, count)?.f_view([b, c, d, h, w])?)

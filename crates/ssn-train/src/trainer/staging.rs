@@ -1,7 +1,8 @@
 //! Staging of batches: the one that the GPU works on, and the next one on its way there.
 
+use ssn_core::Lattice;
 use ssn_cuda::PinnedBuffer;
-use ssn_data::{Batch, Grid};
+use ssn_data::Batch;
 use ssn_nn::loss::Target;
 use tch::{Device, Kind, Tensor};
 
@@ -27,7 +28,7 @@ pub(super) struct Staging {
 pub(super) struct BatchShape {
     pub(super) image: [usize; 5],
     target: [usize; 5],
-    grids: Vec<Grid>,
+    grids: Vec<Lattice>,
     has_mask: bool,
     /// Where the items begin in the whole batch, and its items.
     pub(super) first: usize,

@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, MutexGuard};
 
+use ssn_core::Lattice;
 use ssn_cuda::{
     Activation, NormOptions, NormTensors, ParameterRow, ParameterTable, PathOptions, StepLock, StepResults,
     SyncNormReduce, convolution, join, normalize, normalized_convolution,
 };
-use ssn_data::{Batch, Grid};
+use ssn_data::Batch;
 use ssn_nn::communicator::Communicator;
 use ssn_nn::communicator::ThreadCommunicator;
 use ssn_nn::loss::{EnergyOptions, Similarity, energy_loss, tempered_loss};
@@ -687,7 +688,7 @@ fn batch(number: u64, mask: bool) -> Batch {
         first: 0,
         of: b,
         image_shape: [b, c, 1, h, w],
-        grids: vec![Grid::whole([1, h, w])],
+        grids: vec![Lattice::whole([1, h, w])],
         images,
         target_shape: [b, 1, 1, h, w],
         targets,

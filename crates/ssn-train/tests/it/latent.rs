@@ -1,6 +1,7 @@
 //! Networks with latent variables: their gradients, their samples, and that they learn what raters disagree about.
 
-use ssn_data::{Batch, Grid};
+use ssn_core::Lattice;
+use ssn_data::Batch;
 use ssn_nn::backbones::{BackboneConfig, DeepMedicConfig, UNetConfig};
 use ssn_nn::layers::{ActivationKind, NormKind};
 use ssn_nn::{
@@ -214,7 +215,7 @@ fn the_disagreement_of_raters_is_learned() {
                 of: b,
                 images: image.repeat(b),
                 image_shape: [b, 1, 1, SIZE, SIZE],
-                grids: vec![Grid::whole([1, SIZE, SIZE])],
+                grids: vec![Lattice::whole([1, SIZE, SIZE])],
                 // A few voxels are wrong, so that the network is never quite sure.
                 targets: (0..b)
                     .flat_map(|i| half(i % 2))

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::thread;
 
+use ssn_core::Lattice;
 use ssn_core::random::fill_normals;
-use ssn_data::{Batch, Grid, Origin, Replica};
+use ssn_data::{Batch, Origin, Replica};
 use ssn_nn::backbones::{BackboneConfig, DeepMedicConfig, DeepMedicOutput};
 use ssn_nn::communicator::Communicator;
 use ssn_nn::communicator::ThreadCommunicator;
@@ -76,7 +77,7 @@ fn batch(number: u64, [image, target]: [[usize; 3]; 2], of: usize, share: Replic
         first: items.start,
         of,
         image_shape: [b, 1, d, h, w],
-        grids: vec![Grid::whole(image)],
+        grids: vec![Lattice::whole(image)],
         images,
         target_shape: [b, 1, td, th, tw],
         targets,

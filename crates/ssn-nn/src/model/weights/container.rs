@@ -7,7 +7,7 @@ use safetensors::{Dtype, SafeTensors};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use ssn_data::text::hex;
+use ssn_io::hex::hex;
 use tch::{Device, Kind, Tensor};
 
 use crate::error::{NnError, Result};

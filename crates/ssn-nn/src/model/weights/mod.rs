@@ -6,10 +6,10 @@ pub mod container;
 use std::path::Path;
 
 use safetensors::Dtype;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use ssn_data::text::hex;
-use ssn_data::{LabelReading, Normalization};
+use ssn_io::hex::hex;
 use ssn_io::{Limits, read_bytes, write_atomically};
 use tch::{CModule, Kind, Tensor};
 
@@ -89,27 +89,27 @@ fn setting_of(name: &str) -> &'static str {
 /// The name under which the file holds a TorchScript backbone, as the bytes of its file.
 const TORCHSCRIPT: &str = "backbone.torchscript";
 
-/// The description in the file, beside its tensors.
+/// The description in the file, in front of its tensors.
 #[derive(Serialize, Deserialize)]
-struct Description {
+struct Description<M> {
     model: ModelConfig,
-    #[serde(rename = "about", default, skip_serializing_if = "Option::is_none")]
-    metadata: Option<ModelMetadata>,
+    #[serde(rename = "about", default = "Option::default", skip_serializing_if = "Option::is_none")]
+    metadata: Option<M>,
 }
 
 /// A network out of its file.
 #[derive(Debug)]
-pub struct LoadedModel {
+pub struct LoadedModel<M> {
     /// The network.
     pub model: Model,
-    /// What else is known about it; checkpoints do not say, nor imported weights without names.
-    pub metadata: Option<ModelMetadata>,
+    /// The metadata that it was saved with.
+    pub metadata: Option<M>,
     /// SHA-256 of the file: the identity of the model.
     pub sha256: String,
 }
 
-/// Writes a network, atomically; replaces a file of that name. The same network gives the same bytes.
-pub fn save(path: &Path, model: &Model, metadata: Option<&ModelMetadata>) -> Result<()> {
+/// Writes a network with metadata of the caller, atomically; replaces a file of that name. The same network gives the same bytes.
+pub fn save<M: Serialize>(path: &Path, model: &Model, metadata: Option<&M>) -> Result<()> {
     let bytes = to_bytes(model, metadata)?;
     write_atomically(path, |out| out.write_all(&bytes))
         .map_err(|error| NnError::Save { path: path.to_owned(), source: error.source })
@@ -119,7 +119,7 @@ pub fn save(path: &Path, model: &Model, metadata: Option<&ModelMetadata>) -> Res
 ///
 /// # Errors
 /// [`NnError::File`] when the file is not one of ours, is damaged, or is incomplete.
-pub fn load(path: &Path, execution: Execution) -> Result<LoadedModel> {
+pub fn load<M: DeserializeOwned>(path: &Path, execution: Execution) -> Result<LoadedModel<M>> {
     let problem = |reason: String| NnError::File { path: path.to_owned(), reason };
     let bytes = read_bytes(path, &Limits::default()).map_err(|error| problem(error.problem.to_string()))?;
     let (Description { model: config, metadata }, tensors) = decode(&bytes).map_err(problem)?;
@@ -148,7 +148,7 @@ pub fn load(path: &Path, execution: Execution) -> Result<LoadedModel> {
 }
 
 /// The bytes of a network's file.
-pub fn to_bytes(model: &Model, metadata: Option<&ModelMetadata>) -> Result<Vec<u8>> {
+pub fn to_bytes<M: Serialize>(model: &Model, metadata: Option<&M>) -> Result<Vec<u8>> {
     let mut tensors = vec![];
     let torchscript = match model.backbone() {
         Some(Backbone::Torchscript(backbone)) => {
@@ -166,8 +166,7 @@ pub fn to_bytes(model: &Model, metadata: Option<&ModelMetadata>) -> Result<Vec<u
         }
     }
     let problem = |reason| NnError::File { path: "the model".into(), reason };
-    encode(&Description { model: model.config().clone(), metadata: metadata.cloned() }, tensors)
-        .map_err(problem)
+    encode(&Description { model: model.config().clone(), metadata }, tensors).map_err(problem)
 }
 
 /// Writes what a network does in evaluation, atomically.
@@ -213,48 +212,4 @@ fn rows(model: &Model, image: &Tensor) -> Result<Tensor> {
             Tensor::f_cat(&[mean, diagonal, &factor.f_flatten(1, 2)?], 1)?
         }
     })
-}
-
-/// Everything that a prediction needs beside the network, and where the network came from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ModelMetadata {
-    /// Names of the channels, in the order of the network's.
-    pub channels: Vec<String>,
-    /// Names of the classes, the background first.
-    pub classes: Vec<String>,
-    /// The scale of intensities.
-    pub normalization: Normalization,
-    /// The spacing along w, h, d in millimeters that images are brought to; nothing means their own.
-    pub spacing: Option<[f64; 3]>,
-    /// The size `[d, h, w]` of what the network predicted at once in training.
-    pub patch: [usize; 3],
-    /// How labels were read in training, if that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub labels: Option<LabelReading>,
-    /// The first 16 digits of the SHA-256 of each image that it trained on, if they are known.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub training_images: Vec<String>,
-    /// Where it came from.
-    pub provenance: Provenance,
-}
-
-/// Where a network came from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Provenance {
-    /// The name of the run.
-    pub run: String,
-    /// Steps of training.
-    pub step: u64,
-    /// The seed of the run.
-    pub seed: u64,
-    /// The best GED² on the validation set, if this checkpoint is the one that reached it.
-    pub validation_ged: Option<f64>,
-    /// The name of the dataset.
-    pub dataset: String,
-    /// Cases for training, validation and test.
-    pub cases: [usize; 3],
-    /// The version of the program.
-    pub version: String,
 }

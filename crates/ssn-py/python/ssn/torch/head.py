@@ -58,7 +58,7 @@ class LowRankNormal:
 
     def to_ssn(self, image: int = 0, **about: Any) -> ssn.LowRankNormal:
         """The distribution of one image for samples, scores, files and the viewer; ``about`` as of ``ssn.LowRankNormal``."""
-        parts = (self.mean[image].float(), self.factor[image].float(), self.diagonal[image].float())
+        parts = (self.mean[image].float(), self.diagonal[image].float(), self.factor[image].float())
         return ssn.LowRankNormal(*parts, **about)
 
 

@@ -29,7 +29,7 @@ impl Window {
 
 /// The voxels `start + step·i` along each axis, for i below `count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Grid {
+pub struct Lattice {
     /// The first voxel, `[d, h, w]`.
     pub start: [usize; 3],
     /// The distance of neighbors, `[d, h, w]`.
@@ -38,7 +38,7 @@ pub struct Grid {
     pub count: [usize; 3],
 }
 
-impl Grid {
+impl Lattice {
     /// Every voxel of a patch.
     pub fn whole(size: [usize; 3]) -> Self {
         Self { start: [0; 3], step: [1; 3], count: size }
