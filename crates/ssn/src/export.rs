@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use ssn_eval::{ExportConfig, ExportFormat, ImportConfig, check_free};
-use ssn_nn::weights::{self, ImportedModel, save, save_torchscript};
+use ssn_nn::weights::{self, ImportedModel, save_torchscript, save_with};
 use ssn_nn::{Execution, Model, Precision};
 use ssn_train::run::{ModelMetadata, Provenance, TrainedModel};
 use tch::Device;
@@ -46,7 +46,7 @@ pub fn export(config: &ExportConfig) -> Result<Exported> {
     let (parameters, name) = (trained.model.parameters().count(), trained.id().name);
     let patch = trained.model.config().backbone.input_size(about.patch.map(|n| n as i64))?;
     match config.format {
-        ExportFormat::Safetensors => save(&written, &trained.model, Some(&about))?,
+        ExportFormat::Safetensors => save_with(&written, &trained.model, Some(&about))?,
         ExportFormat::TorchScript => {
             let [d, h, w] = patch;
             save_torchscript(&written, trained.model, [1, about.channels.len() as i64, d, h, w])?;
@@ -75,7 +75,7 @@ pub fn import(config: &ImportConfig) -> Result<ImportedModel> {
     }
     let is_named = !config.channels.is_empty() || !config.classes.is_empty();
     let metadata = is_named.then(|| metadata_of(config, &imported.model)).transpose()?;
-    save(out, &imported.model, metadata.as_ref())?;
+    save_with(out, &imported.model, metadata.as_ref())?;
     Ok(imported)
 }
 

@@ -81,7 +81,7 @@ fn it_is_saved_with_its_statistics_and_needs_no_other_file() {
     let model = Model::new(&config(copy.clone(), 6), Execution::cpu(Precision::F32), 0).unwrap();
     train(&model, 10);
     let path = folder.path().join("model.safetensors");
-    weights::save(&path, &model, None::<&()>).unwrap();
+    weights::save(&path, &model).unwrap();
     std::fs::remove_file(copy).unwrap();
     let loaded = weights::load::<()>(&path, Execution::cpu(Precision::F32)).unwrap().model;
     let (image, _) = task();

@@ -28,12 +28,12 @@ fn a_saved_model_comes_back() {
     let path = folder.path().join("model.safetensors");
     for config in [small(), ModelConfig::brats(), ModelConfig::brats_deterministic()] {
         let model = model(&config, 7);
-        save(&path, &model, None::<&()>).unwrap();
+        save(&path, &model).unwrap();
         let loaded = load::<()>(&path, Execution::cpu(F32)).unwrap().model;
         assert_eq!(loaded.config(), &config);
         assert_eq!(tensors(&loaded), tensors(&model));
         let again = folder.path().join("again.safetensors");
-        save(&again, &loaded, None::<&()>).unwrap();
+        save(&again, &loaded).unwrap();
         assert_eq!(
             std::fs::read(&path).unwrap(),
             std::fs::read(&again).unwrap(),
@@ -47,7 +47,7 @@ fn every_flipped_byte_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.safetensors");
     let config = ModelConfig { head: HeadConfig::Deterministic, ..small() };
-    save(&path, &model(&config, 7), None::<&()>).unwrap();
+    save(&path, &model(&config, 7)).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     // Every byte of the description, and places all over the weights.
     let description = bytes.windows(6).position(|window| window == b"sha256").unwrap();

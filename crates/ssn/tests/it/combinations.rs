@@ -320,7 +320,7 @@ fn outcome(lab: &Lab, number: u64, combination: &Combination) -> Result<Outcome,
     train_on(*ranks, &resume, None).map_err(|error| format!("resume: {error}"))?;
     for ((name, expected), (_, found)) in results(&whole.out).iter().zip(results(&cut.out)) {
         if *expected != found {
-            return Err(format!("{name} of a resumed run differs"));
+            return Err(format!("{name} of a resumed run differs{}", first_difference(expected, &found)));
         }
     }
     match through_all_functions(&whole.out, DeviceChoice::Cpu, *with_report) {
@@ -330,6 +330,15 @@ fn outcome(lab: &Lab, number: u64, combination: &Combination) -> Result<Outcome,
         }
         Err(reason) => Err(reason),
     }
+}
+
+/// Returns the first lines that differ in two texts.
+fn first_difference(expected: &[u8], found: &[u8]) -> String {
+    let (Ok(expected), Ok(found)) = (str::from_utf8(expected), str::from_utf8(found)) else {
+        return String::new();
+    };
+    let mut lines = expected.lines().zip(found.lines());
+    lines.find(|(a, b)| a != b).map_or(String::new(), |(a, b)| format!(": {b}, but uncut {a}"))
 }
 
 fn variable(name: &str) -> Option<u64> {

@@ -108,8 +108,13 @@ pub struct LoadedModel<M> {
     pub sha256: String,
 }
 
-/// Writes a network with metadata of the caller, atomically; replaces a file of that name. The same network gives the same bytes.
-pub fn save<M: Serialize>(path: &Path, model: &Model, metadata: Option<&M>) -> Result<()> {
+/// Writes a network, atomically; replaces a file of that name. The same network gives the same bytes.
+pub fn save(path: &Path, model: &Model) -> Result<()> {
+    save_with(path, model, None::<&()>)
+}
+
+/// Writes a network like [`save`], with metadata of the caller.
+pub fn save_with<M: Serialize>(path: &Path, model: &Model, metadata: Option<&M>) -> Result<()> {
     let bytes = to_bytes(model, metadata)?;
     write_atomically(path, |out| out.write_all(&bytes))
         .map_err(|error| NnError::Save { path: path.to_owned(), source: error.source })
