@@ -9,7 +9,6 @@ mod implausible_labels;
 mod layouts;
 mod prepare;
 mod rater_folders;
-mod resolver_agrees;
 mod shared_data;
 mod splits;
 mod synthetic_files;
