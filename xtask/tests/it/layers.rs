@@ -80,6 +80,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "parallel",
             "augment",
             "dataset",
+            "resolve",
             "layouts",
             "loader",
             "synthetic",

@@ -3,6 +3,7 @@
 mod finding;
 mod label_reading;
 mod labels;
+mod layout;
 mod normalize;
 mod packed;
 mod preprocessing;
@@ -10,10 +11,10 @@ mod segments;
 mod source;
 mod split;
 
-pub use crate::layouts::Layout;
 pub use finding::{Finding, FindingKind, Severity};
 pub use label_reading::LabelReading;
 pub use labels::{HALF, LabelCoding, LabelHistogram, MOST_CLASSES, is_lossy, read_label_map, read_labels};
+pub use layout::Layout;
 pub use normalize::{Normalization, extremes, looks_standardized};
 pub use packed::{PackedCase, PackedCases, PackedImage, PackedLabels};
 pub use preprocessing::{Preprocessing, mask_box, resample_labels};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::dataset::Layout;
 use crate::error::Result;
 use crate::layouts::Draft;
-use crate::layouts::files::{name, natural_order, stem};
+use crate::resolve::files::{name, natural_order, stem};
 use crate::resolve::{FoundCase, RaterKey, Raters, Tree};
 
 /// Files of a subject, or of one of its sessions: by the name of the session's folder, or else of the subject's.

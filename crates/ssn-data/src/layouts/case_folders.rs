@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::dataset::{Finding, FindingKind, Layout, MOST_CLASSES, Split};
 use crate::error::Result;
 use crate::layouts::Draft;
-use crate::layouts::files::{name, natural_order, stem};
+use crate::resolve::files::{name, natural_order, stem};
 use crate::resolve::{
     BEFORE_RATER, BEHIND_CASE, FoundCase, Hint, RaterKey, Role, Tree, cuts, numbered, unique,
 };

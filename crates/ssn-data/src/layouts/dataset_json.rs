@@ -9,7 +9,7 @@ use ssn_io::{Limits, read_bytes};
 use crate::dataset::{CaseEntry, CaseFiles, Finding, FindingKind, Layout, RaterFiles, Split};
 use crate::error::{DataError, Result};
 use crate::layouts::Draft;
-use crate::layouts::files::{ends_in, entries, name, natural_order, stem};
+use crate::resolve::files::{ends_in, entries, name, natural_order, stem};
 use crate::resolve::{channel_of, first_unique, unique};
 
 struct Description<'a> {

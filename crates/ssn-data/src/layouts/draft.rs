@@ -8,9 +8,9 @@ use crate::dataset::{
     Preprocessing, RaterFiles, RaterMaps, ReadOptions, is_lossy, read_labels, unnamed_channels,
 };
 use crate::error::{DataError, Result};
-use crate::layouts::files::{check_name, shape};
 use crate::layouts::{DatasetOverrides, rater_folders};
 use crate::parallel::{self, MemoryMeter};
+use crate::resolve::files::{check_name, shape};
 use crate::resolve::{FoundCase, Raters};
 use crate::text::nearest;
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::dataset::{Finding, FindingKind, Layout};
 use crate::error::Result;
 use crate::layouts::Draft;
-use crate::layouts::files::{name, stem};
+use crate::resolve::files::{name, stem};
 use crate::resolve::{
     Align, BEFORE_RATER, CaseNames, FoundCase, Hint, NameMatch, RaterKey, Tree, channels_by_case, cuts,
     in_order, unique,

@@ -8,9 +8,9 @@ use ssn_io::{Format, Limits};
 
 use crate::dataset::{Dataset, Finding, FindingKind, LabelPolicy, Layout, ReadOptions, unnamed_channels};
 use crate::error::{DataError, Result};
-use crate::layouts::files::{check_name, is_image, name, natural_order, stem};
 use crate::layouts::recognize::{check_exists, in_folder, nothing_in, of_file, stray};
 use crate::layouts::{DatasetOverrides, Draft};
+use crate::resolve::files::{check_name, is_image, name, natural_order, stem};
 use crate::resolve::{BEHIND_CASE, FoundCase, RaterKey, Role, Tree, channel_of, cuts, first_unique};
 
 impl Dataset {

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use crate::dataset::{Dataset, Layout};
 use crate::error::{DataError, Result};
-use crate::layouts::files::{check_name, entries, is_image, name, natural_order, stem};
 use crate::layouts::{DatasetOverrides, Draft};
+use crate::resolve::files::{check_name, entries, is_image, name, natural_order, stem};
 use crate::resolve::{Align, CaseNames, FoundCase, Hint, NameMatch, RaterKey, Tree, numbered};
 use crate::text::listed;
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::dataset::{Dataset, Finding, FindingKind, Layout};
 use crate::layouts::PACKED;
-use crate::layouts::files::{ends_in, is_image, is_other_picture, name};
 use crate::resolve::Tree;
+use crate::resolve::files::{ends_in, is_image, is_other_picture, name};
 use crate::text::counted;
 
 /// How deep folders are looked through.

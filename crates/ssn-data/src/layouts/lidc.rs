@@ -13,7 +13,7 @@ use crate::dataset::{
 };
 use crate::error::{DataError, Result};
 use crate::layouts::Draft;
-use crate::layouts::files::{name, natural_order, stem};
+use crate::resolve::files::{name, natural_order, stem};
 use crate::resolve::{FoundCase, Hint, PartPath, RaterKey, Tree, numbered, unique};
 
 /// The side of the stored crops, and of the part that is used.

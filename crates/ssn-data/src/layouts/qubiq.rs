@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::dataset::{Layout, RaterMaps, ReadOptions};
 use crate::error::Result;
 use crate::layouts::Draft;
-use crate::layouts::files::{name, stem};
+use crate::resolve::files::{name, stem};
 use crate::resolve::{FoundCase, RaterKey, Tree, unique};
 
 /// The masks of a case: by rater, then by task.

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use crate::dataset::{CaseEntry, Finding, FindingKind, Layout, RaterMaps, Split};
 use crate::error::{DataError, Result};
 use crate::layouts::Draft;
-use crate::layouts::files::{name, natural_order, stem};
 use crate::layouts::folder_pair::same_rater;
+use crate::resolve::files::{name, natural_order, stem};
 use crate::resolve::{
     Align, CaseNames, FoundCase, Hint, Look, NameMatch, RaterKey, Raters, Tree, channels_by_case, in_order,
     shared_ends, unique, without_ends, words,

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::dataset::{Dataset, Finding, FindingKind, LabelCoding, LabelPolicy};
 use crate::error::{DataError, Result};
-use crate::layouts::files::{ends_in, entries, files_by_part, is_other_picture, name};
 use crate::layouts::{DESCRIBED, Draft, OF_FOLDERS, PACKED, PER_CASE, csv_index, dataset_json, left_out};
 use crate::resolve::Tree;
+use crate::resolve::files::{ends_in, entries, files_by_part, is_other_picture, name};
 
 /// What is already known about a dataset, from a config; what is not known is found out.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -6,6 +6,7 @@
 
 mod align;
 mod cases;
+pub mod files;
 mod lexicon;
 mod roles;
 mod tree;

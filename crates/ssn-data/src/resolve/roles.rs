@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use crate::layouts::files::stem;
+use crate::resolve::files::stem;
 use crate::resolve::{BEFORE_RATER, Hint, channel_of, cuts, numbered};
 use crate::text::natural_order;
 

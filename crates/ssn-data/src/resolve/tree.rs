@@ -9,8 +9,8 @@ use ssn_io::dicom::is_series_folder;
 
 use crate::dataset::{FindingKind, LabelHistogram, MOST_CLASSES, Split, is_lossy, read_labels};
 use crate::error::Result;
-use crate::layouts::files::{entries, is_image, name, shape};
 use crate::resolve::Hint;
+use crate::resolve::files::{entries, is_image, name, shape};
 
 /// Content of a file that may be a label map.
 #[derive(Debug, Clone)]
