@@ -28,6 +28,7 @@ mod loader;
 pub mod parallel;
 pub mod prepare;
 mod random;
+mod resolve;
 pub mod seed;
 mod synthetic;
 pub mod text;

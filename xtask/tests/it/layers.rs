@@ -82,6 +82,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "parallel",
             "augment",
             "dataset",
+            "resolve",
             "layouts",
             "loader",
             "synthetic",

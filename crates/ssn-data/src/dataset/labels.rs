@@ -199,6 +199,12 @@ impl LabelHistogram {
         (0..=u8::MAX).filter(|&value| self.counts[usize::from(value)] > 0).collect()
     }
 
+    /// Returns the number of voxels above half of the largest value.
+    pub fn above_half(&self) -> u64 {
+        let half = self.values().last().copied().unwrap_or(0) / 2;
+        self.range(half + 1, u8::MAX)
+    }
+
     pub fn distinct(&self) -> usize {
         self.counts.iter().filter(|count| **count > 0).count()
     }

@@ -4,80 +4,74 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::dataset::{CaseEntry, CaseFiles, Finding, FindingKind, Layout, MOST_CLASSES, RaterFiles, Split};
+use crate::dataset::{Finding, FindingKind, Layout, MOST_CLASSES, Split};
 use crate::error::Result;
-use crate::layouts::files::{entries, images, name, natural_order, numbered_suffix, stem, subfolders};
-use crate::layouts::{Draft, labels_of, parts, unique};
+use crate::layouts::Draft;
+use crate::resolve::files::{name, natural_order, stem};
+use crate::resolve::{
+    BEFORE_RATER, BEHIND_CASE, FoundCase, Hint, RaterKey, Role, Tree, cuts, numbered, unique,
+};
 
-/// A case's folder: its files by what their names have besides the name of the case.
-struct Folder {
-    id: String,
-    split: Option<Split>,
-    files: BTreeMap<String, PathBuf>,
-}
+/// Files of a case by their names without the case.
+type Files = BTreeMap<String, PathBuf>;
 
-pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
+pub(super) fn recognize(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
     let (mut folders, mut taken) = (vec![], BTreeSet::new());
-    for (split, part) in parts(root)? {
-        for (case, above) in cases(&part)? {
-            let files: BTreeMap<String, PathBuf> =
-                images(&case)?.into_iter().map(|path| (key(&name(&case), &stem(&path)), path)).collect();
+    for (split, part) in tree.parts(root)? {
+        for (case, above) in cases(tree, &part)? {
+            let images = tree.images(&case)?.into_iter();
+            let files: Files = images.map(|path| (key(&name(&case), &stem(&path)), path)).collect();
             if files.len() >= 2 {
-                let id = match above {
-                    Some(above) if taken.contains(&name(&case)) => format!("{above}/{}", name(&case)),
-                    _ => name(&case),
-                };
-                folders.push(Folder { id: unique(split, id, &mut taken), split, files });
+                let id = unique(split, above.as_deref(), name(&case), &mut taken);
+                folders.push((FoundCase { id, split, ..FoundCase::default() }, files));
             }
         }
     }
-    let Some(roles) = roles(&folders) else { return Ok(None) };
-    let channels: Vec<String> = with_role(&roles, Role::Channel);
-    let raters = with_role(&roles, Role::Labels);
-    let masks = with_role(&roles, Role::Mask);
-    if channels.is_empty() || raters.is_empty() {
+    let Some(roles) = roles(tree, &folders) else { return Ok(None) };
+    let [channels, labels, masks] =
+        [Role::Channel, Role::Labels, Role::Mask].map(|role| with_role(&roles, role));
+    if channels.is_empty() || labels.is_empty() {
         return Ok(None);
     }
-    let entries = folders.into_iter().map(|mut folder| {
-        let images = channels.iter().map(|key| folder.files.remove(key)).collect();
-        let rater = |(number, key)| folder.files.remove(key).map(|path| RaterFiles::new(number, path));
-        let raters = raters.iter().enumerate().filter_map(rater).collect();
-        let mask = masks.iter().find_map(|key| folder.files.remove(key));
-        CaseEntry::of_files(folder.id, folder.split, CaseFiles { images, raters, mask })
+    let found = folders.into_iter().map(|(mut case, mut files)| {
+        case.images = channels.iter().map(|key| files.remove(key)).collect();
+        let own = labels.iter().filter_map(|key| Some((RaterKey::Name(key.clone()), files.remove(key)?)));
+        own.collect::<Vec<_>>().into_iter().for_each(|(rater, path)| case.add_labels(rater, path));
+        case.mask = masks.iter().find_map(|key| files.remove(key));
+        case
     });
-    let findings = different_structures(&raters).into_iter().collect();
-    let draft = Draft::new(Layout::CaseFolders, entries.collect());
-    let rater_names = rater_names(&raters);
+    let draft = Draft::of_cases(Layout::CaseFolders, found.collect());
+    let findings = different_structures(&labels).into_iter().collect();
+    let rater_names = rater_names(&labels);
     Ok(Some(Draft { channels: Some(short_names(&channels)), findings, rater_names, ..draft }))
 }
 
-/// The folders of cases, with the folder above where there is one: BraTS has `HGG/<case>` and `LGG/<case>`.
-fn cases(part: &Path) -> Result<Vec<(PathBuf, Option<String>)>> {
+/// Returns the folders of cases, with the folder above if there is one: BraTS has `HGG/<case>` and `LGG/<case>`.
+fn cases(tree: &Tree<'_>, part: &Path) -> Result<Vec<(PathBuf, Option<String>)>> {
     let mut found = vec![];
-    for folder in subfolders(part)? {
-        // Folders of parts are looked through by themselves.
-        if Split::from_folder(&name(&folder)).is_some() {
-            continue;
-        }
-        let inside = entries(&folder)?;
-        if !inside.is_empty() && inside.iter().all(|path| path.is_dir()) {
-            found.extend(inside.into_iter().map(|case| (case, Some(name(&folder)))));
-        } else {
-            found.push((folder, None));
+    // Folders of parts are looked through by themselves.
+    let folders =
+        tree.folders(part)?.into_iter().filter(|folder| Split::from_folder(&name(folder)).is_none());
+    for folder in folders {
+        match tree.has_only_folders(&folder)? {
+            true => found.extend(tree.folders(&folder)?.into_iter().map(|case| (case, Some(name(&folder))))),
+            false => found.push((folder, None)),
         }
     }
     Ok(found)
 }
 
-/// What the names of several label files have behind the same words, as `alice` in `seg_alice`, unless it is a number.
+/// Returns the names behind the words that several label files share, as `alice` in `seg_alice`, unless they are
+/// numbers.
 fn rater_names(keys: &[String]) -> Vec<String> {
-    let split: Option<Vec<_>> = keys.iter().map(|key| key.rsplit_once(['_', '-'])).collect();
+    let split: Option<Vec<_>> = keys.iter().map(|key| cuts(key, BEFORE_RATER).next()).collect();
     let split = split.filter(|split| split.len() > 1 && split.iter().all(|(words, _)| *words == split[0].0));
     let names: Vec<String> = split.unwrap_or_default().iter().map(|(_, name)| (*name).to_owned()).collect();
     if names.iter().any(|name| name.ends_with(|c: char| c.is_ascii_digit())) { vec![] } else { names }
 }
 
-/// Label files whose names differ by more than the number of a rater are probably not of raters.
+/// Returns a warning if the names of label files differ by more than the number of a rater: the files are probably
+/// not of raters.
 fn different_structures(raters: &[String]) -> Option<Finding> {
     let plain: BTreeSet<String> = raters.iter().map(|key| without_number(key)).collect();
     (plain.len() > 1).then(|| {
@@ -88,19 +82,23 @@ fn different_structures(raters: &[String]) -> Option<Finding> {
     })
 }
 
-/// The name of a file without the name of its case.
+/// Returns the name of a file without the name of its case.
 fn key(case: &str, stem: &str) -> String {
-    let rest = stem.strip_prefix(case).and_then(|rest| rest.strip_prefix(['_', '-', '.']));
-    rest.filter(|rest| !rest.is_empty()).unwrap_or(stem).to_owned()
+    let rest = cuts(stem, BEHIND_CASE).find(|(before, rest)| *before == case && !rest.is_empty());
+    rest.map_or(stem, |(_, rest)| rest).to_owned()
 }
 
-/// The role of every name that at least half of the cases have; `None` without cases or common names.
-fn roles(folders: &[Folder]) -> Option<BTreeMap<String, Role>> {
+/// Returns a name in lower case without the number of a rater: `seg` for `Seg_2`, `seg-r1` and `seg3`.
+fn without_number(name: &str) -> String {
+    let lower = name.to_lowercase();
+    let plain = numbered(&lower, Hint::MapRater).map_or(lower.as_str(), |(before, _)| before);
+    plain.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches(BEFORE_RATER).to_owned()
+}
+
+/// Returns the role of each name that at least half of the cases have; `None` without cases or common names.
+fn roles(tree: &Tree<'_>, folders: &[(FoundCase, Files)]) -> Option<BTreeMap<String, Role>> {
     let mut counts = BTreeMap::<&String, usize>::new();
-    folders
-        .iter()
-        .flat_map(|folder| folder.files.keys())
-        .for_each(|key| *counts.entry(key).or_default() += 1);
+    folders.iter().flat_map(|(_, files)| files.keys()).for_each(|key| *counts.entry(key).or_default() += 1);
     counts.retain(|_, count| 2 * *count >= folders.len());
     let mut roles: BTreeMap<String, Role> =
         counts.keys().map(|key| ((*key).clone(), Role::of(key))).collect();
@@ -113,12 +111,10 @@ fn roles(folders: &[Folder]) -> Option<BTreeMap<String, Role>> {
         roles.iter_mut().filter(|(key, _)| is_mask(key)).for_each(|(_, role)| *role = Role::Mask);
     }
     if !roles.values().any(|role| *role == Role::Labels) {
-        // By names alone there are no labels: the only file with few integer values must be it.
-        let first = folders.iter().find(|folder| roles.keys().all(|key| folder.files.contains_key(key)))?;
-        let by_values: Vec<String> = with_role(&roles, Role::Channel)
-            .into_iter()
-            .filter(|key| looks_like_labels(&first.files[key]))
-            .collect();
+        // No name is of labels: the only file with few integer values must be it.
+        let (_, first) = folders.iter().find(|(_, files)| roles.keys().all(|key| files.contains_key(key)))?;
+        let mut by_values = with_role(&roles, Role::Channel);
+        by_values.retain(|key| tree.look(&first[key]).has_at_most(MOST_CLASSES));
         if let [labels] = by_values.as_slice() {
             roles.insert(labels.clone(), Role::Labels);
         }
@@ -126,7 +122,7 @@ fn roles(folders: &[Folder]) -> Option<BTreeMap<String, Role>> {
     Some(roles)
 }
 
-/// The names of one role, in natural order.
+/// Returns the names of one role in natural order.
 fn with_role(roles: &BTreeMap<String, Role>, wanted: Role) -> Vec<String> {
     let mut keys: Vec<String> =
         roles.iter().filter(|(_, role)| **role == wanted).map(|(key, _)| key.clone()).collect();
@@ -134,62 +130,11 @@ fn with_role(roles: &BTreeMap<String, Role>, wanted: Role) -> Vec<String> {
     keys
 }
 
-fn looks_like_labels(path: &Path) -> bool {
-    labels_of(path).is_some_and(|labels| labels.into_iter().collect::<BTreeSet<u8>>().len() <= MOST_CLASSES)
-}
-
-/// Names without an ending that all of them share: `T1c_normalized` and `Flair_normalized` are `T1c` and `Flair`.
+/// Returns names without an ending that all share: `T1c` and `Flair` for `T1c_normalized` and `Flair_normalized`.
 fn short_names(names: &[String]) -> Vec<String> {
     let ending = names.first().and_then(|name| name.find('_').map(|at| &name[at..]));
     let shared = ending.filter(|ending| names.len() > 1 && names.iter().all(|name| name.ends_with(ending)));
     names.iter().map(|name| shared.and_then(|e| name.strip_suffix(e)).unwrap_or(name).to_owned()).collect()
-}
-
-/// What a file holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
-    Channel,
-    /// The labels of a rater.
-    Labels,
-    /// The region of interest.
-    Mask,
-}
-
-/// Parts of names of regions of interest.
-const MASKS: [&str; 5] = ["brainmask", "brain_mask", "sampling_mask", "roi", "bodymask"];
-/// Parts of names of label maps.
-const LABELS: [&str; 9] =
-    ["seg", "label", "lesion", "tumor", "tumour", "truth", "annotation", "multiclass", "consensus"];
-/// Whole words that are label maps.
-const LABEL_WORDS: [&str; 5] = ["gt", "mask", "ot", "manual", "rater"];
-
-/// A name in lower case without the number of a rater: `Seg_2`, `seg-r1` and `seg3` are `seg`.
-fn without_number(name: &str) -> String {
-    let lower = name.to_lowercase();
-    without_suffix(&lower)
-        .trim_end_matches(|c: char| c.is_ascii_digit())
-        .trim_end_matches(['_', '-'])
-        .to_owned()
-}
-
-fn without_suffix(lower: &str) -> &str {
-    numbered_suffix(lower, &["rater", "r"]).map_or(lower, |(before, _)| before)
-}
-
-impl Role {
-    /// The role that a name says, the name of the case taken away.
-    pub fn of(name: &str) -> Self {
-        let lower = name.to_lowercase();
-        let words: Vec<&str> = without_suffix(&lower).split(|c: char| !c.is_alphanumeric()).collect();
-        if MASKS.iter().any(|part| if *part == "roi" { words.contains(part) } else { lower.contains(part) }) {
-            return Self::Mask;
-        }
-        let word = |word: &&str| LABEL_WORDS.contains(&word.trim_end_matches(|c: char| c.is_ascii_digit()));
-        if LABELS.iter().any(|part| lower.contains(part)) || words.iter().any(word) {
-            return Self::Labels;
-        }
-        Self::Channel
-    }
 }
 
 #[cfg(test)]
@@ -211,18 +156,5 @@ mod tests {
             assert_eq!(without_number(name), "seg", "{name}");
         }
         assert_ne!(without_number("liver_seg"), without_number("tumor_seg"));
-    }
-
-    #[test]
-    fn names_in_use_are_understood() {
-        for name in ["flair", "t1ce", "T1c_subtrMeanDivStd", "image", "adc", "heroic"] {
-            assert_eq!(Role::of(name), Role::Channel, "{name}");
-        }
-        for name in ["seg", "seg_2", "OTMultiClass", "mask", "mask_r1", "gt2", "label", "rater3"] {
-            assert_eq!(Role::of(name), Role::Labels, "{name}");
-        }
-        for name in ["brainmask", "roi", "brain_mask", "sampling_mask"] {
-            assert_eq!(Role::of(name), Role::Mask, "{name}");
-        }
     }
 }

@@ -8,8 +8,9 @@ use ssn_io::{Limits, read_bytes};
 
 use crate::dataset::{CaseEntry, CaseFiles, Finding, FindingKind, LabelPolicy, Layout, RaterFiles, Split};
 use crate::error::{DataError, Result};
-use crate::layouts::files::is_image;
-use crate::layouts::{Draft, PartPath, files_by_part};
+use crate::layouts::Draft;
+use crate::resolve::PartPath;
+use crate::resolve::files::{files_by_part, is_image};
 use crate::text::{CsvRow, csv_rows};
 
 /// What a column holds.

@@ -8,8 +8,9 @@ use ssn_io::{Limits, read_bytes};
 
 use crate::dataset::{CaseEntry, CaseFiles, Finding, FindingKind, Layout, RaterFiles, Split};
 use crate::error::{DataError, Result};
-use crate::layouts::files::{entries, name, natural_order, stem};
-use crate::layouts::{Draft, ends_in, unique};
+use crate::layouts::Draft;
+use crate::resolve::files::{ends_in, entries, name, natural_order, stem};
+use crate::resolve::{channel_of, first_unique, unique};
 
 struct Description<'a> {
     path: &'a Path,
@@ -72,9 +73,6 @@ impl<'a> Description<'a> {
 fn wrong(path: &Path, reason: String) -> DataError {
     DataError::dataset(path, reason, "correct the file")
 }
-
-/// Digits of the channel at the end of the name of an image.
-const CHANNEL_DIGITS: usize = 4;
 
 /// Larger files are not looked into: they are annotations of another kind.
 const LARGEST: u64 = 64 << 20;
@@ -176,13 +174,6 @@ fn cases(images: &Path, labels: Option<&Path>, ending: &str, channels: usize) ->
     Ok(entries)
 }
 
-/// The case and the channel in a name such as `case_0001`.
-pub(super) fn channel_of(stem: &str) -> Option<(&str, usize)> {
-    let (id, digits) = stem.rsplit_once('_')?;
-    let is_channel = digits.len() == CHANNEL_DIGITS && digits.bytes().all(|b| b.is_ascii_digit());
-    (is_channel && !id.is_empty()).then(|| digits.parse().ok().map(|channel| (id, channel))).flatten()
-}
-
 const TRAINING: &str =
     "a list such as [{\"image\": \"./imagesTr/a.nii.gz\", \"label\": \"./labelsTr/a.nii.gz\"}]";
 
@@ -239,7 +230,7 @@ fn datalist(root: &Path, description: &Description<'_>) -> Result<Draft> {
         let group = if labels.is_empty() { &mut unlabeled } else { &mut entries };
         let raters =
             labels.into_iter().enumerate().map(|(rater, path)| RaterFiles::new(rater, path)).collect();
-        let id = unique(Some(split), id, &mut taken);
+        let id = unique(Some(split), None, id, &mut taken);
         group.push(CaseEntry::of_files(id, Some(split), CaseFiles { images, raters, mask: None }));
     }
     let note = "the cases of fold 0 are for validation, as in MONAI; to divide them anew, set data.split.given = false";
@@ -261,8 +252,7 @@ fn ids(cases: &[Listed]) -> Vec<String> {
     let ids = |id: &dyn Fn(&Path) -> String| -> Vec<String> {
         cases.iter().map(|case| id(&case.images[0])).collect()
     };
-    let is_unique = |ids: &Vec<String>| ids.iter().collect::<BTreeSet<_>>().len() == ids.len();
-    [ids(&|path| stem(path)), ids(&folder)].into_iter().find(is_unique).unwrap_or_else(|| ids(&both))
+    first_unique([ids(&|path| stem(path)), ids(&folder)]).unwrap_or_else(|_| ids(&both))
 }
 
 /// The 4D image; or, where it is not there, its channels as nnU-Net v1 stores them, with `_0000` and so on.

@@ -3,20 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ssn_io::dicom::{find_series, folder_and_series, is_series_folder};
+use ssn_io::dicom::{find_series, folder_and_series};
 use ssn_io::{Format, Limits};
 
-use crate::dataset::{
-    CaseEntry, CaseFiles, Dataset, Finding, FindingKind, LabelPolicy, Layout, RaterFiles, ReadOptions,
-    unnamed_channels,
-};
+use crate::dataset::{Dataset, Finding, FindingKind, LabelPolicy, Layout, ReadOptions, unnamed_channels};
 use crate::error::{DataError, Result};
-use crate::layouts::case_folders::Role;
-use crate::layouts::dataset_json::channel_of;
-use crate::layouts::files::{check_name, entries, is_image, name, natural_order, shape, stem};
-use crate::layouts::{
-    DatasetOverrides, Draft, check_exists, in_folder, labels_of, nothing_in, of_file, stray,
-};
+use crate::layouts::recognize::{check_exists, in_folder, nothing_in, of_file, stray};
+use crate::layouts::{DatasetOverrides, Draft};
+use crate::resolve::files::{check_name, is_image, name, natural_order, stem};
+use crate::resolve::{BEHIND_CASE, FoundCase, RaterKey, Role, Tree, channel_of, cuts, first_unique};
 
 impl Dataset {
     /// Images for a model with these channels and classes, labeled or not.
@@ -25,7 +20,7 @@ impl Dataset {
     /// taken. A folder with the files of a DICOM series is an image; of several in one folder, `FOLDER#DESCRIPTION`,
     /// `FOLDER#NUMBER` or `FOLDER#UID` is one. Labels and regions of interest come along where they are there.
     pub fn of_images(paths: &[PathBuf], channels: &[String], classes: &[String]) -> Result<Self> {
-        let (mut files, mut root) = (BTreeSet::new(), None);
+        let (tree, mut files, mut root) = (Tree::new(), BTreeSet::new(), None);
         let (mut findings, mut drafts) = (vec![], vec![]);
         for path in paths {
             if matches!(folder_and_series(path), Some((_, Some(_)))) {
@@ -37,12 +32,12 @@ impl Dataset {
             check_exists(path)?;
             check_name(path)?;
             if path.is_dir() {
-                let (draft, strays) = in_folder(path)?;
+                let (draft, strays) = in_folder(&tree, path)?;
                 findings.extend(strays.iter().map(stray));
                 match draft {
                     Some(draft) => drafts.push((path, draft)),
                     None => {
-                        files.extend(images_in(path, strays)?);
+                        files.extend(images_in(&tree, path, strays)?);
                         root = root.or(Some(path));
                     }
                 }
@@ -55,7 +50,7 @@ impl Dataset {
         }
         findings.extend(series_taken(&files)?);
         if let Some(root) = root {
-            drafts.push((root, images_draft(&files, channels)?));
+            drafts.push((root, images_draft(&tree, &files, channels)?));
         }
         let mut datasets = vec![];
         for (path, draft) in drafts {
@@ -67,9 +62,13 @@ impl Dataset {
     }
 }
 
-/// The images in a folder that is no dataset, at least one.
-fn images_in(folder: &Path, strays: Vec<DataError>) -> Result<Vec<PathBuf>> {
-    let found = images_below(folder)?;
+/// Returns the images in a folder that is no dataset, at least one.
+fn images_in(tree: &Tree<'_>, folder: &Path, strays: Vec<DataError>) -> Result<Vec<PathBuf>> {
+    let mut found: Vec<PathBuf> = match tree.is_series(folder) {
+        true => vec![folder.to_owned()],
+        false => tree.below(folder, DEEPEST).into_iter().collect::<Result<_>>()?,
+    };
+    found.retain(|path| is_image(path) || path.is_dir());
     if found.is_empty() {
         let advice =
             "give images, folders of them, or a dataset such as a CSV with the columns id and channels";
@@ -165,44 +164,22 @@ fn joined(datasets: Vec<Dataset>) -> Result<Dataset> {
 /// How many folders deep images are looked for: a part, a grade and a case, as in `train/HGG/case`.
 const DEEPEST: usize = 3;
 
-/// A case before it has an id.
+/// Case before it has an id.
 #[derive(Default)]
 struct Found {
     /// Its folder, or the name of its files in their folder.
     place: PathBuf,
-    /// One file per channel, or one with all.
-    images: Vec<PathBuf>,
-    /// Label files by what their names have besides that of the case.
-    raters: Vec<(String, PathBuf)>,
-    mask: Option<PathBuf>,
+    /// Images are one file per channel, or one with all.
+    case: FoundCase,
 }
 
-fn images_below(folder: &Path) -> Result<Vec<PathBuf>> {
-    if is_series_folder(folder) {
-        return Ok(vec![folder.to_owned()]);
-    }
-    let (mut found, mut level) = (vec![], vec![folder.to_owned()]);
-    for _ in 0..=DEEPEST {
-        let mut next = vec![];
-        for folder in level {
-            let (folders, files) = entries(&folder)?.into_iter().partition::<Vec<_>, _>(|path| path.is_dir());
-            found.extend(files.into_iter().filter(|path| is_image(path)));
-            let (series, folders) = folders.into_iter().partition::<Vec<_>, _>(|path| is_series_folder(path));
-            found.extend(series);
-            next.extend(folders);
-        }
-        level = next;
-    }
-    Ok(found)
-}
-
-fn images_draft(files: &BTreeSet<PathBuf>, channels: &[String]) -> Result<Draft> {
-    let names = Names::of(files, channels);
+fn images_draft(tree: &Tree<'_>, files: &BTreeSet<PathBuf>, channels: &[String]) -> Result<Draft> {
+    let names = Names::of(tree, files, channels);
     let mut folders = BTreeMap::<&Path, Vec<&PathBuf>>::new();
     files.iter().for_each(|path| folders.entry(path.parent().unwrap_or(path)).or_default().push(path));
     let (mut found, mut no_images) = (vec![], vec![]);
     for (folder, files) in folders {
-        let (cases, others) = cases_in_folder(folder, &files, &names, channels)?;
+        let (cases, others) = cases_in_folder(tree, folder, &files, &names, channels)?;
         found.extend(cases);
         no_images.extend(others);
     }
@@ -211,33 +188,19 @@ fn images_draft(files: &BTreeSet<PathBuf>, channels: &[String]) -> Result<Draft>
             "by its name and its values, this is a label map or a mask, but an image is expected".to_owned();
         return Err(DataError::dataset(first, reason, "give the images, or rename the file"));
     }
-    let depth_is_channels = depth_is_channels(&found, channels);
+    let depth_is_channels = depth_is_channels(tree, &found, channels);
     let findings = plain_masks(&found).into_iter().chain(depth_is_channels.then(third_axis));
     let findings = findings.chain(left_out(&no_images)).collect();
     let reading = ReadOptions { depth_is_channels, ..ReadOptions::default() };
     let ids = ids(&found)?;
-    let mut keys: Vec<String> =
-        found.iter().flat_map(|case| &case.raters).map(|(key, _)| key.clone()).collect();
-    keys.sort_by(|a, b| natural_order(a, b));
-    keys.dedup();
-    let entry = |(case, id): (Found, String)| {
-        let number = |key: &String| keys.iter().position(|other| other == key).unwrap_or_default();
-        let raters = case.raters.into_iter().map(|(key, path)| RaterFiles::new(number(&key), path)).collect();
-        let files =
-            CaseFiles { images: case.images.into_iter().map(Some).collect(), raters, mask: case.mask };
-        CaseEntry::of_files(id, None, files)
-    };
-    let mut entries: Vec<CaseEntry> = found.into_iter().zip(ids).map(entry).collect();
-    entries.sort_by(|a, b| natural_order(&a.id, &b.id));
-    Ok(Draft { channels: Some(channels.to_vec()), reading, findings, ..Draft::new(Layout::Images, entries) })
+    let cases = found.into_iter().zip(ids).map(|(found, id)| FoundCase { id, ..found.case });
+    let mut draft = Draft::of_cases(Layout::Images, cases.collect());
+    draft.entries.sort_by(|a, b| natural_order(&a.id, &b.id));
+    Ok(Draft { channels: Some(channels.to_vec()), reading, findings, rater_names: vec![], ..draft })
 }
 
 /// An image with fewer different values is a label map or a mask.
 const FEW_VALUES: usize = 4;
-
-fn has_few_values(path: &Path) -> bool {
-    labels_of(path).is_some_and(|labels| labels.into_iter().collect::<BTreeSet<u8>>().len() < FEW_VALUES)
-}
 
 /// A note about label maps and masks of which the images are not there.
 fn left_out(no_images: &[PathBuf]) -> Option<Finding> {
@@ -252,6 +215,7 @@ fn left_out(no_images: &[PathBuf]) -> Option<Finding> {
 
 /// The cases among the files of one folder, and label maps and masks without an image.
 fn cases_in_folder(
+    tree: &Tree<'_>,
     folder: &Path,
     files: &[&PathBuf],
     names: &Names<'_>,
@@ -274,30 +238,33 @@ fn cases_in_folder(
         }
         _ => owner(stem),
     };
-    let (mut found, mut no_images) = (BTreeMap::<String, Found>::new(), vec![]);
+    let (mut found, mut no_images) = (BTreeMap::<String, FoundCase>::new(), vec![]);
     for (stem, path) in &whole {
         let Some((case, rest)) = owner(stem) else {
             // Images may have such names, too: `tumour_1` beside `control_1`.
             match role(stem) {
-                Role::Labels | Role::Mask if has_few_values(path) => no_images.push(path.clone()),
-                _ => found.entry(stem.clone()).or_default().images.push(path.clone()),
+                Role::Labels | Role::Mask if tree.look(path).has_at_most(FEW_VALUES - 1) => {
+                    no_images.push(path.clone());
+                }
+                _ => found.entry(stem.clone()).or_default().images.push(Some(path.clone())),
             }
             continue;
         };
         let case = found.entry(case).or_default();
         match role(&rest) {
             Role::Mask => drop(case.mask.get_or_insert_with(|| path.clone())),
-            Role::Labels => case.raters.push((rest, path.clone())),
+            Role::Labels => case.add_labels(RaterKey::Name(rest), path.clone()),
             // A channel that the model does not take.
             Role::Channel => {}
         }
     }
     for (case, files) in &split {
-        found.entry(case.clone()).or_default().images = all_channels(&place(folder, case), files, channels)?;
+        let images = all_channels(&place(folder, case), files, channels)?;
+        found.entry(case.clone()).or_default().images = images.into_iter().map(Some).collect();
     }
-    // What stands beside a label map is of no case.
+    // A label map or mask alone is not a case.
     found.retain(|_, case| !case.images.is_empty());
-    let found = found.into_iter().map(|(case, found)| Found { place: place(folder, &case), ..found });
+    let found = found.into_iter().map(|(name, case)| Found { place: place(folder, &name), case });
     Ok((found.collect(), no_images))
 }
 
@@ -355,7 +322,7 @@ fn place(folder: &Path, case: &str) -> PathBuf {
     if case.is_empty() || case == name(&folder) { folder } else { folder.join(case) }
 }
 
-/// The shortest unique names of the cases: of the files, of their folders, or both.
+/// Returns the shortest unique names of the cases: of the files, of their folders, or both.
 fn ids(found: &[Found]) -> Result<Vec<String>> {
     let last = |place: &Path, skipped: usize, taken: usize| -> Result<String> {
         let named = place.ancestors().skip(skipped).take(taken).filter(|path| path.file_name().is_some());
@@ -366,21 +333,17 @@ fn ids(found: &[Found]) -> Result<Vec<String>> {
         }
         Ok(parts.join("/"))
     };
-    let mut twice = None;
     // A case that is a folder is not named after the folder above alone.
     let folders = found.iter().any(|case| case.place.is_dir());
     let namings =
         [(0, 1), (1, 1), (0, 2), (0, 3)].into_iter().filter(|naming| !(folders && *naming == (1, 1)));
-    for (skipped, taken) in namings {
-        let ids: Vec<String> =
-            found.iter().map(|case| last(&case.place, skipped, taken)).collect::<Result<_>>()?;
-        let mut taken = BTreeSet::new();
-        twice = ids.iter().find(|id| !taken.insert(*id)).cloned();
-        if twice.is_none() {
-            return Ok(ids);
-        }
-    }
-    Err(same_id(twice.unwrap_or_default()))
+    let mut failed = Ok(());
+    let namings = namings.map_while(|(skipped, taken)| {
+        let ids = found.iter().map(|found| last(&found.place, skipped, taken)).collect::<Result<Vec<_>>>();
+        ids.map_err(|error| failed = Err(error)).ok()
+    });
+    let ids = first_unique(namings);
+    failed.and_then(|()| ids.map_err(same_id))
 }
 
 fn same_id(id: String) -> DataError {
@@ -390,11 +353,11 @@ fn same_id(id: String) -> DataError {
 
 /// Whether the third axis of images holds the channels, as in QUBIQ: it has their number, and files have one channel.
 /// Channels with names come from datasets that store them apart: there it is the depth.
-fn depth_is_channels(found: &[Found], channels: &[String]) -> bool {
-    let shape = |case: &Found| shape(&case.images[0]).ok();
+fn depth_is_channels(tree: &Tree<'_>, found: &[Found], channels: &[String]) -> bool {
+    let shape = |found: &Found| tree.shape(found.case.images.first()?.as_ref()?);
     channels.len() > 1
         && channels == unnamed_channels(channels.len())
-        && found.iter().all(|case| case.images.len() == 1)
+        && found.iter().all(|found| found.case.images.len() == 1)
         && found.iter().find_map(shape).is_some_and(|[c, d, ..]| (c, d) == (1, channels.len()))
 }
 
@@ -406,14 +369,11 @@ fn third_axis() -> Finding {
 fn plain_masks(found: &[Found]) -> Option<Finding> {
     let mask = found
         .iter()
-        .filter_map(|case| case.mask.as_ref())
+        .filter_map(|found| found.case.mask.as_ref())
         .find(|path| Role::of(&stem(path)) != Role::Mask)?;
     let reason = "files named `mask` are taken for regions of interest, not for labels";
     Some(Finding::note(FindingKind::Layout, reason).in_file(mask))
 }
-
-/// What stands between the parts of a name.
-const SEPARATORS: [char; 3] = ['_', '-', '.'];
 
 /// How the channels of a model are found in names.
 struct Names<'a> {
@@ -426,10 +386,10 @@ struct Names<'a> {
 
 impl<'a> Names<'a> {
     /// Looks at the names of all files, and opens one where the names leave it open.
-    pub fn of(files: &BTreeSet<PathBuf>, channels: &'a [String]) -> Self {
+    pub fn of(tree: &Tree<'_>, files: &BTreeSet<PathBuf>, channels: &'a [String]) -> Self {
         let stems: Vec<String> = files.iter().map(|path| stem(path)).collect();
-        let mut names =
-            Self { channels, numbered: are_channels(files, &stems, channels.len()), ending: String::new() };
+        let numbered = are_channels(tree, files, &stems, channels.len());
+        let mut names = Self { channels, numbered, ending: String::new() };
         // One file alone shares its whole name with all files.
         if channels.len() > 1 && !stems.iter().any(|stem| names.named(stem).is_some()) {
             names.ending = shared_ending(&stems).to_owned();
@@ -449,27 +409,21 @@ impl<'a> Names<'a> {
             return None;
         }
         let stem = stem.strip_suffix(&self.ending)?;
-        let before = |name: &String| {
-            let at = stem.len().checked_sub(name.len())?;
-            let same = stem.get(at..)?.eq_ignore_ascii_case(name);
-            let before = &stem[..at];
-            let case = if before.is_empty() { Some("") } else { before.strip_suffix(SEPARATORS) };
-            case.filter(|_| same && !name.is_empty())
-        };
-        let found = self.channels.iter().enumerate().filter_map(|(c, name)| Some((before(name)?, c)));
+        let place = |rest: &str| self.channels.iter().rposition(|name| name.eq_ignore_ascii_case(rest));
+        let parts = cuts(stem, BEHIND_CASE).chain([("", stem)]).filter(|(_, rest)| !rest.is_empty());
         // `case_post_t1` is of the channel `post_t1` and not of `t1`.
-        found.max_by_key(|(_, channel)| self.channels[*channel].len())
+        parts.filter_map(|(case, rest)| Some((case, place(rest)?))).last()
     }
 }
 
 /// Whether four digits at the end of names are channels. Slices may be numbered so too: then the files hold all channels.
-fn are_channels(files: &BTreeSet<PathBuf>, stems: &[String], channels: usize) -> bool {
+fn are_channels(tree: &Tree<'_>, files: &BTreeSet<PathBuf>, stems: &[String], channels: usize) -> bool {
     let mut numbers = stems.iter().filter_map(|stem| channel_of(stem)).map(|(_, number)| number);
     if channels == 1 {
         return numbers.all(|number| number == 0);
     }
     let mut numbered = files.iter().zip(stems).filter(|(_, stem)| channel_of(stem).is_some());
-    let first = numbered.find_map(|(path, _)| shape(path).ok());
+    let first = numbered.find_map(|(path, _)| tree.shape(path));
     first.is_none_or(|shape| shape[0] != channels)
 }
 
@@ -490,10 +444,8 @@ fn beside<'s>(
     cases: &BTreeSet<String>,
     fits: impl Fn(&str, &str) -> bool,
 ) -> Option<(&'s str, &'s str)> {
-    let parts = stem.rmatch_indices(SEPARATORS).map(|(at, _)| (&stem[..at], &stem[at + 1..]));
-    parts
-        .chain([("", stem)])
-        .find(|(case, rest)| cases.contains(*case) && !rest.is_empty() && fits(case, rest))
+    let mut parts = cuts(stem, BEHIND_CASE).chain([("", stem)]);
+    parts.find(|(case, rest)| cases.contains(*case) && !rest.is_empty() && fits(case, rest))
 }
 
 /// What a file beside an image is. A `mask` alone is a region of interest, since images for prediction need no labels.

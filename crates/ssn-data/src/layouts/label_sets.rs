@@ -12,20 +12,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::dataset::{CaseEntry, CaseFiles, Dataset, Layout, RaterFiles};
+use crate::dataset::{Dataset, Layout};
 use crate::error::{DataError, Result};
-use crate::layouts::files::{
-    check_name, entries, is_image, name, natural_order, numbered_suffix, stem, subfolders,
-};
-use crate::layouts::folder_pair::IMAGES;
-use crate::layouts::names::{core, words};
 use crate::layouts::{DatasetOverrides, Draft};
+use crate::resolve::files::{check_name, entries, is_image, name, natural_order, stem};
+use crate::resolve::{Align, CaseNames, FoundCase, Hint, NameMatch, RaterKey, Tree, numbered};
 use crate::text::listed;
 
-/// Words before the number of a sample or rater.
-const WORDS: [&str; 9] = ["sample", "rater", "reader", "expert", "annotation", "seg", "mask", "s", "r"];
-/// Words before the number of a rater in the name of a folder.
-const RATERS: [&str; 7] = ["rater", "reader", "expert", "annotator", "sample", "r", "s"];
 /// The ending of arrays of probabilities, as nnU-Net writes them beside its label maps.
 const ARRAY: &str = ".npz";
 
@@ -47,11 +40,10 @@ pub struct FilesByCase {
     pub unmatched: Vec<PathBuf>,
 }
 
-/// The cases that files are matched with.
+/// Cases that files are matched with.
 struct KnownCases<'a> {
     ids: &'a [&'a str],
-    /// The words of their names, without those that say what a file is.
-    words: Vec<Vec<String>>,
+    names: CaseNames,
 }
 
 impl FilesByCase {
@@ -63,14 +55,13 @@ impl FilesByCase {
     /// No such folder, no file, and a file whose name fits two cases.
     pub fn find(path: &Path, content: FileContent, known: Option<&[&str]>) -> Result<Self> {
         let mut found = Self::default();
-        let known = known
-            .map(|ids| KnownCases { ids, words: ids.iter().map(|id| core(&words(id)).to_vec()).collect() });
+        let known = known.map(|ids| KnownCases { ids, names: CaseNames::of(ids) });
         let known = known.as_ref();
         if path.to_string_lossy().contains(['*', '{']) {
             found.by_pattern(path, known)?;
         } else if path.is_file() {
             check_name(path)?;
-            found.add(known, &[], path, "")?;
+            found.add(known, false, path, "")?;
         } else {
             found.in_folder(path, known)?;
         }
@@ -108,18 +99,15 @@ impl FilesByCase {
     }
 
     fn in_folder(&mut self, folder: &Path, known: Option<&KnownCases<'_>>) -> Result<()> {
-        let is_of_images =
-            |folder: &PathBuf| IMAGES.iter().any(|word| word.eq_ignore_ascii_case(&name(folder)));
-        let mut folders = subfolders(folder)?;
-        folders.retain(|folder| !is_of_images(folder));
-        let files = maps(folder)?;
+        let tree = Tree::new();
+        let mut folders = tree.folders(folder)?;
+        folders.retain(|folder| !Hint::Images.fits(&name(folder)));
+        let files = maps(&tree, folder)?;
         if folders.is_empty() || !files.is_empty() {
             // Numbers behind one name only are those of cases: `case_01`, `case_02`.
-            let ids: BTreeSet<String> = files
-                .iter()
-                .map(|file| numbered_suffix(&stem(file), &WORDS).map_or(stem(file), |(id, _)| id.to_owned()))
-                .collect();
-            let words: &[&str] = if ids.len() > 1 || files.len() == 1 { &WORDS } else { &[] };
+            let id = |stem: &str| numbered(stem, Hint::Sample).map_or(stem, |(id, _)| id).to_owned();
+            let ids: BTreeSet<String> = files.iter().map(|file| id(&stem(file))).collect();
+            let is_numbered = ids.len() > 1 || files.len() == 1;
             if known.is_none() && are_lettered(&files) {
                 for file in &files {
                     let stem = stem(file);
@@ -131,9 +119,9 @@ impl FilesByCase {
                 }
                 return Ok(());
             }
-            return files.iter().try_for_each(|file| self.add(known, words, file, ""));
+            return files.iter().try_for_each(|file| self.add(known, is_numbered, file, ""));
         }
-        let inside = folders.iter().map(|folder| maps(folder)).collect::<Result<Vec<_>>>()?;
+        let inside = folders.iter().map(|folder| maps(&tree, folder)).collect::<Result<Vec<_>>>()?;
         if are_cases(&folders, &inside, known) {
             for (folder, files) in folders.iter().zip(inside) {
                 let own = (name(folder), String::new());
@@ -148,17 +136,17 @@ impl FilesByCase {
             return Ok(());
         }
         for (folder, files) in folders.iter().zip(&inside) {
-            files.iter().try_for_each(|file| self.add(known, &[], file, &name(folder)))?;
+            files.iter().try_for_each(|file| self.add(known, false, file, &name(folder)))?;
         }
         Ok(())
     }
 
-    /// Adds a file by its name: that of a known case with something before or behind it, or else what stands before a number
-    /// behind one of `words`.
+    /// Adds a file by its name: that of a known case with something before or behind it, or else the name before a number
+    /// if `is_numbered`.
     fn add(
         &mut self,
         known: Option<&KnownCases<'_>>,
-        words: &[&str],
+        is_numbered: bool,
         file: &Path,
         folder: &str,
     ) -> Result<()> {
@@ -171,11 +159,11 @@ impl FilesByCase {
                     return Ok(());
                 }
             },
-            None => match numbered_suffix(&stem, words).filter(|_| !words.is_empty()) {
-                Some((case, _)) => {
+            None => match numbered(&stem, Hint::Sample) {
+                Some((case, _)) if is_numbered => {
                     (case.trim_end_matches(['_', '-']).to_owned(), stem[case.len()..].to_owned())
                 }
-                None => (stem, String::new()),
+                _ => (stem, String::new()),
             },
         };
         let named = match (folder.is_empty(), rest.trim_matches(['_', '-', '.', ' '])) {
@@ -279,11 +267,11 @@ fn are_lettered(files: &[PathBuf]) -> bool {
     2 * cases.values().filter(|count| **count > 1).count() > cases.len()
 }
 
-/// The files of label maps or arrays in a folder.
-fn maps(folder: &Path) -> Result<Vec<PathBuf>> {
-    let is_map =
-        |path: &PathBuf| path.is_file() && (is_image(path) || name(path).to_lowercase().ends_with(ARRAY));
-    Ok(entries(folder)?.into_iter().filter(is_map).collect())
+/// Returns the files of label maps or arrays in a folder.
+fn maps(tree: &Tree<'_>, folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = tree.files(folder)?;
+    files.retain(|path| is_image(path) || name(path).to_lowercase().ends_with(ARRAY));
+    Ok(files)
 }
 
 /// Whether folders are of cases, and not of samples or raters: their names are those of cases, or their files are not named alike.
@@ -301,54 +289,29 @@ fn are_cases(folders: &[PathBuf], inside: &[Vec<PathBuf>], known: Option<&KnownC
     }
     // Folders of raters have the names of cases in common. Those of cases may have `0`, `1`, `2` in common; then they are
     // numbered themselves.
-    let number = |name: &str, words: &[&str]| {
+    let is_number = |name: &str, hint: Hint| {
         let lower = name.to_lowercase();
-        let rest = words.iter().find_map(|word| lower.strip_prefix(word)).unwrap_or(&lower).to_owned();
-        rest.trim_matches(['_', '-', ' ']).bytes().all(|byte| byte.is_ascii_digit())
+        let mut rests = hint.words().filter_map(|word| lower.strip_prefix(word)).chain([lower.as_str()]);
+        rests.any(|rest| rest.trim_matches(['_', '-', ' ']).bytes().all(|byte| byte.is_ascii_digit()))
     };
     let is_of_case = |folder: &PathBuf| {
         let name = name(folder);
-        name.bytes().any(|byte| byte.is_ascii_digit()) && !number(&name, &RATERS)
+        name.bytes().any(|byte| byte.is_ascii_digit()) && !is_number(&name, Hint::Source)
     };
-    all.iter().flatten().all(|stem| number(stem, &WORDS)) && folders.iter().all(is_of_case)
+    all.iter().flatten().all(|stem| is_number(stem, Hint::Sample)) && folders.iter().all(is_of_case)
 }
 
 impl KnownCases<'_> {
-    /// The case that a name is of, and what else the name says: the longest that it begins or ends with, next to a separator,
-    /// or else the one whose words it begins or ends with.
+    /// Returns the case of a file, and the rest of its name.
     fn case_of(&self, stem: &str, file: &Path) -> Result<Option<(String, String)>> {
-        let (lower, separators) = (stem.to_lowercase(), ['_', '-', '.', ' ']);
-        let own = words(stem);
-        let own = core(&own);
-        let rest_of = |id: &str| -> Option<String> {
-            let id = id.to_lowercase();
-            let behind =
-                lower.strip_prefix(&id).filter(|rest| rest.is_empty() || rest.starts_with(separators));
-            let rest =
-                behind.or_else(|| lower.strip_suffix(&id).filter(|rest| rest.ends_with(separators)))?;
-            // As it is written, where that has the same length.
-            let at = lower.find(rest).filter(|_| lower.len() == stem.len());
-            Some(at.and_then(|at| stem.get(at..at + rest.len())).unwrap_or(rest).to_owned())
-        };
-        let rest_of_words = |words: &[String]| {
-            let rest = own.strip_prefix(words).or_else(|| own.strip_suffix(words))?;
-            Some(rest.join("_"))
-        };
-        let exact = self.ids.iter().filter_map(|id| Some((id.len(), *id, rest_of(id)?)));
-        let mut found: Vec<(usize, &str, String)> = exact.collect();
-        if found.is_empty() {
-            let pairs = self.ids.iter().zip(&self.words);
-            found.extend(pairs.filter_map(|(id, of)| Some((of.len(), *id, rest_of_words(of)?))));
-        }
-        found.sort_by_key(|(length, ..)| std::cmp::Reverse(*length));
-        match &found[..] {
-            [] => Ok(None),
-            [(a, first, _), (b, second, _), ..] if a == b => Err(DataError::dataset(
-                file,
-                format!("its name fits the cases {first} and {second}"),
-                "rename it, or give a pattern with {case}",
-            )),
-            [(_, first, rest), ..] => Ok(Some(((*first).to_owned(), rest.clone()))),
+        match self.names.find(stem, Align::Strict) {
+            NameMatch::None => Ok(None),
+            NameMatch::Case(case, rest) => Ok(Some((case.to_owned(), rest.join("_")))),
+            NameMatch::Several(mut ids) => {
+                ids.sort_by_key(|id| self.ids.iter().position(|known| known == id));
+                let reason = format!("its name fits the cases {} and {}", ids[0], ids[1]);
+                Err(DataError::dataset(file, reason, "rename it, or give a pattern with {case}"))
+            }
         }
     }
 }
@@ -360,23 +323,15 @@ impl Dataset {
     /// As [`FilesByCase::find`].
     pub fn of_labels(path: &Path, known: &DatasetOverrides) -> Result<Self> {
         let found = FilesByCase::find(path, FileContent::Labels, None)?;
-        let names: BTreeSet<&String> = found.cases.values().flatten().map(|(name, _)| name).collect();
-        let mut names: Vec<&String> = names.into_iter().collect();
-        names.sort_by(|a, b| natural_order(a, b));
-        let number = |name: &String| names.iter().position(|other| *other == name).unwrap_or(0);
-        let entry = |(id, files): (&String, &Vec<(String, PathBuf)>)| {
-            let raters =
-                files.iter().map(|(name, path)| RaterFiles::new(number(name), path.clone())).collect();
-            CaseEntry::of_files(id.clone(), None, CaseFiles { images: vec![], raters, mask: None })
+        let case = |(id, files): (String, Vec<(String, PathBuf)>)| {
+            let mut case = FoundCase { id, ..FoundCase::default() };
+            files.into_iter().for_each(|(name, path)| case.add_labels(RaterKey::Name(name), path));
+            case
         };
-        let mut ids: Vec<_> = found.cases.iter().collect();
-        ids.sort_by(|a, b| natural_order(a.0, b.0));
-        let entries = ids.into_iter().map(entry).collect();
-        let has_names =
-            names.len() > 1 && names.iter().any(|name| !name.bytes().all(|byte| byte.is_ascii_digit()));
-        let rater_names = if has_names { names.into_iter().cloned().collect() } else { vec![] };
-        let draft = Draft { channels: Some(vec![]), rater_names, ..Draft::new(Layout::LabelFiles, entries) };
-        draft.complete(path, known)
+        let mut cases: Vec<FoundCase> = found.cases.into_iter().map(case).collect();
+        cases.sort_by(|a, b| natural_order(&a.id, &b.id));
+        let draft = Draft::of_cases(Layout::LabelFiles, cases);
+        Draft { channels: Some(vec![]), ..draft }.complete(path, known)
     }
 }
 
@@ -462,19 +417,8 @@ mod tests {
 
     #[test]
     fn names_that_fit_two_cases_are_refused() {
-        let of = |stem: &str, ids: &[&str]| {
-            let words = ids.iter().map(|id| core(&words(id)).to_vec()).collect();
-            KnownCases { ids, words }.case_of(stem, Path::new("ab_cd.png"))
-        };
-        let error = of("ab_cd", &["ab", "cd"]).unwrap_err().to_string();
+        let known = KnownCases { ids: &["ab", "cd"], names: CaseNames::of(["ab", "cd"]) };
+        let error = known.case_of("ab_cd", Path::new("ab_cd.png")).unwrap_err().to_string();
         assert!(error.contains("its name fits the cases ab and cd"), "{error}");
-        let case =
-            |stem: &str, ids: &[&str]| of(stem, ids).unwrap().map(|(case, rest)| format!("{case}: {rest}"));
-        assert_eq!(case("ab_cd", &["ab", "ab_cd"]).as_deref(), Some("ab_cd: "));
-        assert_eq!(case("Ä1_Sample2", &["ä1"]).as_deref(), Some("ä1: _Sample2"));
-        // Words count where the name itself is not there.
-        assert_eq!(case("pred_case01", &["Seg_Case_1", "Seg_Case_2"]).as_deref(), Some("Seg_Case_1: pred"));
-        assert_eq!(case("control_1", &["case_1", "case_2"]), None);
-        assert!(of("case_1", &["Seg_case1", "case1_mask"]).is_err());
     }
 }

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::files::{entries, is_image, is_other_picture, name};
-use super::{PACKED, ends_in};
 use crate::dataset::{Dataset, Finding, FindingKind, Layout};
+use crate::layouts::PACKED;
+use crate::resolve::Tree;
+use crate::resolve::files::{ends_in, is_image, is_other_picture, name};
 use crate::text::counted;
 
 /// How deep folders are looked through.
@@ -22,13 +23,7 @@ pub(super) const SAVE_AGAIN: &str = "save them as PNG or TIFF";
 impl Dataset {
     /// The images and files of many cases below its folder that are not used, by their folders.
     pub fn left_out(&self) -> Vec<Finding> {
-        let mut found = BTreeMap::new();
-        if self.root.is_dir() {
-            let cases = self.entries.iter().chain(&self.excluded);
-            let used = cases.flat_map(|entry| entry.files.paths()).chain(&self.unlabeled).collect();
-            let has_packed = self.entries.iter().any(|entry| entry.packed.is_some());
-            collect(&self.root, &used, has_packed, 0, &mut found);
-        }
+        let mut found = if self.root.is_dir() { self.unused() } else { BTreeMap::new() };
         // Files that recognition looked into and told of.
         for (folder, files) in &mut found {
             let is_told = |file: &String| {
@@ -77,31 +72,28 @@ impl Dataset {
         };
         found.iter().map(of_folder).collect()
     }
-}
 
-/// Adds what is not used in a folder and below. Folders that cannot be listed are left to those who read them.
-fn collect(
-    folder: &Path,
-    used: &BTreeSet<&PathBuf>,
-    has_packed: bool,
-    depth: usize,
-    found: &mut BTreeMap<PathBuf, Vec<String>>,
-) {
-    for path in entries(folder).unwrap_or_default() {
-        if path.is_dir() {
-            if ssn_io::dicom::is_series_folder(&path) {
-                if !used.contains(&path) {
-                    found.entry(folder.to_owned()).or_default().push(format!("{}/", name(&path)));
+    /// Returns the files and DICOM series below the folder that are not used, by their folders. Folders that cannot be
+    /// listed are reported when they are read.
+    fn unused(&self) -> BTreeMap<PathBuf, Vec<String>> {
+        let cases = self.entries.iter().chain(&self.excluded);
+        let used: BTreeSet<&PathBuf> =
+            cases.flat_map(|entry| entry.files.paths()).chain(&self.unlabeled).collect();
+        let has_packed = self.entries.iter().any(|entry| entry.packed.is_some());
+        let mut found = BTreeMap::<PathBuf, Vec<String>>::new();
+        for path in Tree::new().below(&self.root, DEEPEST).into_iter().flatten() {
+            let is_packed = PACKED.iter().any(|(endings, _)| ends_in(&path, endings));
+            let is_unused = !used.contains(&path);
+            let name = match path.is_dir() {
+                true if is_unused => format!("{}/", name(&path)),
+                false if is_packed && !has_packed => name(&path),
+                false if !is_packed && is_unused && (is_image(&path) || is_other_picture(&path)) => {
+                    name(&path)
                 }
-            } else if depth < DEEPEST {
-                collect(&path, used, has_packed, depth + 1, found);
-            }
-            continue;
+                _ => continue,
+            };
+            found.entry(path.parent().unwrap_or(&self.root).to_owned()).or_default().push(name);
         }
-        let is_packed = PACKED.iter().any(|(endings, _)| ends_in(&path, endings));
-        let is_picture = is_image(&path) || is_other_picture(&path);
-        if is_packed && !has_packed || is_picture && !is_packed && !used.contains(&path) {
-            found.entry(folder.to_owned()).or_default().push(name(&path));
-        }
+        found
     }
 }

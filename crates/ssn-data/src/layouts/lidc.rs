@@ -9,11 +9,12 @@ use ssn_io::{Array, Limits, pickle, read_bytes};
 
 use crate::dataset::{
     CaseEntry, CaseFiles, Finding, FindingKind, HALF, LabelCoding, Layout, PackedCase, PackedCases,
-    PackedImage, PackedLabels, RaterFiles, ReadOptions,
+    PackedImage, PackedLabels, ReadOptions,
 };
 use crate::error::{DataError, Result};
-use crate::layouts::files::{images, name, natural_order, numbered_suffix, shape, stem, subfolders};
-use crate::layouts::{Draft, PartPath, parts, unique};
+use crate::layouts::Draft;
+use crate::resolve::files::{name, natural_order, stem};
+use crate::resolve::{FoundCase, Hint, PartPath, RaterKey, Tree, numbered, unique};
 
 /// The side of the stored crops, and of the part that is used.
 const STORED_SIDE: usize = 180;
@@ -21,43 +22,41 @@ const USED_SIDE: usize = 128;
 
 /// PNG crops: `{split}/images/<patient>/<slice>.png` with `{split}/gt/<patient>/<slice>_l<1…>.png`. Crops of 180 × 180
 /// are cut to their middle 128 × 128, as published.
-pub(super) fn recognize_png(root: &Path) -> Result<Option<Draft>> {
-    let mut entries = vec![];
-    for (split, folder) in parts(root)? {
+pub(super) fn recognize_png(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
+    let mut found = vec![];
+    for (split, folder) in tree.parts(root)? {
         let (pictures, masks) = (folder.join("images"), folder.join("gt"));
         if !pictures.is_dir() || !masks.is_dir() {
             continue;
         }
-        for patient in subfolders(&pictures)? {
+        for patient in tree.folders(&pictures)? {
             let group = name(&patient);
-            let mut raters = raters_by_slice(&masks.join(&group))?;
-            for picture in images(&patient)? {
+            let mut raters = raters_by_slice(tree, &masks.join(&group))?;
+            for picture in tree.images(&patient)? {
                 let slice = stem(&picture);
-                let raters = raters.remove(&slice).unwrap_or_default();
-                let raters = raters.into_iter().map(|(reader, path)| RaterFiles::new(reader, path)).collect();
-                let files = CaseFiles { images: vec![Some(picture)], raters, mask: None };
-                let id = format!("{group}/{slice}");
-                entries.push(CaseEntry { group: group.clone(), ..CaseEntry::of_files(id, split, files) });
+                let (id, group) = (format!("{group}/{slice}"), Some(group.clone()));
+                let mut case =
+                    FoundCase { id, group, split, images: vec![Some(picture)], ..FoundCase::default() };
+                let own = raters.remove(&slice).unwrap_or_default();
+                own.into_iter().for_each(|(reader, path)| case.add_labels(RaterKey::Number(reader), path));
+                found.push(case);
             }
         }
     }
-    let Some(first) = entries.first() else { return Ok(None) };
-    let first = first.files.images.iter().flatten().next().and_then(|path| shape(path).ok());
+    let Some(first) = found.first() else { return Ok(None) };
+    let first = first.images.iter().flatten().next().and_then(|path| tree.shape(path));
     let stored_side = first.is_some_and(|shape| shape[2..] == [STORED_SIDE; 2]);
     let center_crop = stored_side.then_some(USED_SIDE);
     // Masks are 0 and 255 in some copies, 0 and 1 in others.
     let reading = ReadOptions { coding: LabelCoding::Threshold(0), center_crop, ..ReadOptions::default() };
-    Ok(Some(Draft { reading, ..Draft::new(Layout::LidcPng, entries) }))
+    Ok(Some(Draft { reading, ..Draft::of_cases(Layout::LidcPng, found) }))
 }
 
-/// The masks of a patient: by slice, then by reader.
-fn raters_by_slice(folder: &Path) -> Result<BTreeMap<String, BTreeMap<usize, PathBuf>>> {
+/// Returns the masks of a patient: by slice, then by reader.
+fn raters_by_slice(tree: &Tree<'_>, folder: &Path) -> Result<BTreeMap<String, BTreeMap<usize, PathBuf>>> {
     let mut found = BTreeMap::<String, BTreeMap<usize, PathBuf>>::new();
-    if !folder.is_dir() {
-        return Ok(found);
-    }
-    for mask in images(folder)? {
-        if let Some((slice, reader)) = numbered_suffix(&stem(&mask), &["l"]) {
+    for mask in if folder.is_dir() { tree.images(folder)? } else { vec![] } {
+        if let Some((slice, reader)) = numbered(&stem(&mask), Hint::Rater) {
             found.entry(slice.to_owned()).or_default().insert(reader, mask);
         }
     }
@@ -66,43 +65,42 @@ fn raters_by_slice(folder: &Path) -> Result<BTreeMap<String, BTreeMap<usize, Pat
 
 /// JPEG: a folder per slice with `image_<n>.jpg` and `label0_.jpg`, `label1_.jpg`, … JPEG changes values, so that masks
 /// are what is above 127.
-pub(super) fn recognize_jpeg(root: &Path) -> Result<Option<Draft>> {
-    let (mut entries, mut findings, mut taken) = (vec![], vec![], BTreeSet::new());
-    for (split, folder) in parts(root)? {
-        for case in subfolders(&folder)? {
-            let Some((files, found)) = case_files(&case)? else { continue };
-            let id = unique(split, name(&case), &mut taken);
-            findings.extend(found.map(|finding| finding.of_case(&id)));
-            entries.push(CaseEntry::of_files(id, split, files));
+pub(super) fn recognize_jpeg(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
+    let (mut found, mut findings, mut taken) = (vec![], vec![], BTreeSet::new());
+    for (split, folder) in tree.parts(root)? {
+        for folder in tree.folders(&folder)? {
+            let (mut pictures, mut case) = (vec![], FoundCase { split, ..FoundCase::default() });
+            for path in tree.images(&folder)? {
+                let stem = stem(&path).to_lowercase();
+                let number = stem.strip_prefix("label").map(|rest| rest.trim_end_matches('_').parse());
+                if let Some(Ok(number)) = number {
+                    case.add_labels(RaterKey::Number(number), path);
+                } else if stem == "image" || stem.starts_with("image_") {
+                    pictures.push(path);
+                }
+            }
+            if let [first, others @ ..] = &pictures[..]
+                && !case.raters.is_empty()
+            {
+                let id = unique(split, None, name(&folder), &mut taken);
+                let finding = (!others.is_empty()).then(|| several_images(&pictures).of_case(&id));
+                findings.extend(finding);
+                found.push(FoundCase { id, images: vec![Some(first.clone())], ..case });
+            }
         }
     }
-    if entries.is_empty() {
+    if found.is_empty() {
         return Ok(None);
     }
     let reading = ReadOptions { coding: LabelCoding::Threshold(HALF), ..ReadOptions::default() };
-    Ok(Some(Draft { reading, findings, ..Draft::new(Layout::LidcJpeg, entries) }))
+    Ok(Some(Draft { reading, findings, ..Draft::of_cases(Layout::LidcJpeg, found) }))
 }
 
-/// The files of a slice, and a warning if there are several images; `None` if the folder holds no case.
-fn case_files(folder: &Path) -> Result<Option<(CaseFiles, Option<Finding>)>> {
-    let (mut pictures, mut raters) = (vec![], vec![]);
-    for path in images(folder)? {
-        let stem = stem(&path).to_lowercase();
-        let number = stem.strip_prefix("label").and_then(|rest| rest.trim_end_matches('_').parse().ok());
-        if let Some(number) = number {
-            raters.push(RaterFiles::new(number, path));
-        } else if stem == "image" || stem.starts_with("image_") {
-            pictures.push(path);
-        }
-    }
-    let finding = (pictures.len() > 1).then(|| {
-        let names: Vec<String> = pictures.iter().map(|path| name(path)).collect();
-        let reason = format!("there are {} images, {}; the first is used", names.len(), names.join(", "));
-        let advice = "keep one image in the folder of a slice";
-        Finding::warning(FindingKind::Layout, reason, advice)
-    });
-    let image = pictures.into_iter().next().filter(|_| !raters.is_empty());
-    Ok(image.map(|image| (CaseFiles { images: vec![Some(image)], raters, mask: None }, finding)))
+fn several_images(pictures: &[PathBuf]) -> Finding {
+    let names: Vec<String> = pictures.iter().map(|path| name(path)).collect();
+    let reason = format!("there are {} images, {}; the first is used", names.len(), names.join(", "));
+    let advice = "keep one image in the folder of a slice";
+    Finding::warning(FindingKind::Layout, reason, advice)
 }
 
 /// A pickle: a dictionary of name → `image`, `masks` (a list of arrays) and `series_uid`, read once and shared by its
@@ -117,7 +115,7 @@ pub(super) fn open_pickle(files: &[PartPath]) -> Result<Draft> {
         order.sort_by(|&a, &b| natural_order(&names[a].0, &names[b].0));
         for index in order {
             let (name, group) = &names[index];
-            let id = unique(*split, name.clone(), &mut taken);
+            let id = unique(*split, None, name.clone(), &mut taken);
             let group = group.clone().unwrap_or_else(|| id.clone());
             let (files, packed) = (CaseFiles::default(), Some((records.clone(), index)));
             entries.push(CaseEntry { id, group, split: *split, files, packed });

@@ -6,55 +6,56 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::dataset::{CaseEntry, CaseFiles, Layout, RaterFiles, RaterMaps, ReadOptions};
+use crate::dataset::{Layout, RaterMaps, ReadOptions};
 use crate::error::Result;
-use crate::layouts::files::{images, name, shape, stem, subfolders};
-use crate::layouts::{Draft, parts, unique};
+use crate::layouts::Draft;
+use crate::resolve::files::{name, stem};
+use crate::resolve::{FoundCase, RaterKey, Tree, unique};
 
 /// The masks of a case: by rater, then by task.
 type Masks = BTreeMap<usize, BTreeMap<usize, PathBuf>>;
 
-pub(super) fn recognize(root: &Path) -> Result<Option<Draft>> {
+pub(super) fn recognize(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
     let (mut found, mut taken, mut tasks) = (vec![], BTreeSet::new(), BTreeSet::new());
-    for (split, folder) in parts(root)? {
-        for case in subfolders(&folder)? {
-            let Some((image, masks)) = case_files(&case)? else { continue };
-            tasks.extend(masks.values().flat_map(|tasks| tasks.keys().copied()));
-            found.push((unique(split, name(&case), &mut taken), split, image, masks));
+    for (split, folder) in tree.parts(root)? {
+        for case in tree.folders(&folder)? {
+            let (image, masks) = case_files(tree, &case)?;
+            if image.is_some() && !masks.is_empty() {
+                tasks.extend(masks.values().flat_map(|tasks| tasks.keys().copied()));
+                let id = unique(split, None, name(&case), &mut taken);
+                found.push((FoundCase { id, split, images: vec![image], ..FoundCase::default() }, masks));
+            }
         }
     }
+    let Some((first, masks)) = found.first() else { return Ok(None) };
+    // The third axis holds channels if it is longer than 1 and masks are flat.
+    let [image, mask] = [first.images[0].as_ref(), masks.values().flat_map(BTreeMap::values).next()]
+        .map(|path| tree.shape(path?));
+    let depth_is_channels = matches!((image, mask), (Some([1, d, ..]), Some([_, 1, ..])) if d > 1);
+    let reading = ReadOptions { depth_is_channels, ..ReadOptions::default() };
     // Task k is class k by its number, also where a rater left a task out.
     let class = |task: usize| tasks.range(..=task).count().min(usize::from(u8::MAX)) as u8;
-    let rater = |(number, masks): (usize, BTreeMap<usize, PathBuf>)| {
-        let mut masks: Vec<(u8, PathBuf)> =
-            masks.into_iter().map(|(task, path)| (class(task), path)).collect();
-        let maps = match tasks.len() {
-            1 => RaterMaps::Labels(masks.remove(0).1),
-            _ => RaterMaps::Masks(masks),
-        };
-        RaterFiles { number, maps }
+    let maps = |mut masks: BTreeMap<usize, PathBuf>| match masks.pop_first() {
+        Some((_, only)) if tasks.len() == 1 => RaterMaps::Labels(only),
+        first => {
+            RaterMaps::Masks(first.into_iter().chain(masks).map(|(task, path)| (class(task), path)).collect())
+        }
     };
-    let entries: Vec<CaseEntry> = found
-        .into_iter()
-        .map(|(id, split, image, masks)| {
-            let raters = masks.into_iter().map(rater).collect();
-            let files = CaseFiles { images: vec![Some(image)], raters, mask: None };
-            CaseEntry::of_files(id, split, files)
-        })
-        .collect();
-    let Some(first) = entries.first() else { return Ok(None) };
-    let depth_is_channels = depth_is_channels(&first.files);
+    let cases = found.into_iter().map(|(case, masks)| {
+        let raters = masks.into_iter().map(|(rater, masks)| (RaterKey::Number(rater), maps(masks)));
+        FoundCase { raters: raters.collect(), ..case }
+    });
+    let draft = Draft::of_cases(Layout::Qubiq, cases.collect());
     let classes = (tasks.len() > 1).then(|| {
         std::iter::once("background".to_owned()).chain(tasks.iter().map(|t| format!("task_{t}"))).collect()
     });
-    let reading = ReadOptions { depth_is_channels, ..ReadOptions::default() };
-    Ok(Some(Draft { classes, reading, ..Draft::new(Layout::Qubiq, entries) }))
+    Ok(Some(Draft { classes, reading, ..draft }))
 }
 
-/// The image and the masks of a case; `None` if the folder holds no case.
-fn case_files(folder: &Path) -> Result<Option<(PathBuf, Masks)>> {
+/// Returns the image and the masks in a folder.
+fn case_files(tree: &Tree<'_>, folder: &Path) -> Result<(Option<PathBuf>, Masks)> {
     let (mut image, mut masks) = (None, Masks::new());
-    for path in images(folder)? {
+    for path in tree.images(folder)? {
         let stem = stem(&path).to_lowercase();
         if stem == "image" {
             image = Some(path);
@@ -62,18 +63,11 @@ fn case_files(folder: &Path) -> Result<Option<(PathBuf, Masks)>> {
             masks.entry(rater).or_default().insert(task, path);
         }
     }
-    Ok(image.filter(|_| !masks.is_empty()).map(|image| (image, masks)))
+    Ok((image, masks))
 }
 
-/// The numbers in `task01_seg02`.
+/// Returns the numbers in `task01_seg02`.
 fn task_and_rater(stem: &str) -> Option<(usize, usize)> {
     let (task, rater) = stem.strip_prefix("task")?.split_once("_seg")?;
     Some((task.parse().ok()?, rater.parse().ok()?))
-}
-
-/// Whether the third axis of the image holds channels: it is longer than 1, and the masks are flat.
-fn depth_is_channels(files: &CaseFiles) -> bool {
-    let image = files.images.iter().flatten().next().and_then(|path| shape(path).ok());
-    let mask = files.raters.iter().flat_map(RaterFiles::files).next().and_then(|path| shape(path).ok());
-    matches!((image, mask), (Some([1, depth, ..]), Some([_, 1, ..])) if depth > 1)
 }

@@ -3,10 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ssn_io::dicom::{folder_and_series, is_series_folder};
+use ssn_io::dicom::folder_and_series;
 use ssn_io::{FileError, Format, Limits, Problem, read};
 
+use crate::dataset::Split;
 use crate::error::{DataError, Result};
+use crate::resolve::PartPath;
 
 pub use crate::text::natural_order;
 
@@ -35,19 +37,6 @@ pub fn check_name(path: &Path) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     Err(DataError::dataset(folder, format!("the name {name:?} is not UTF-8"), "rename the file or folder"))
-}
-
-/// The folders in a folder.
-pub fn subfolders(folder: &Path) -> Result<Vec<PathBuf>> {
-    Ok(entries(folder)?.into_iter().filter(|path| path.is_dir()).collect())
-}
-
-/// The files in a folder whose names end as those of images do, and the folders in it of DICOM files.
-pub fn images(folder: &Path) -> Result<Vec<PathBuf>> {
-    let is_one = |path: &PathBuf| {
-        if path.is_dir() { is_series_folder(path) } else { is_image(path) && path.is_file() }
-    };
-    Ok(entries(folder)?.into_iter().filter(is_one).collect())
 }
 
 /// The last part of a path as text, which [`check_name`] found to be UTF-8.
@@ -87,24 +76,35 @@ pub fn stem(path: &Path) -> String {
     stem[..stem.len() - if is_seg { ".seg".len() } else { 0 }].to_owned()
 }
 
-/// A subfolder or file by its name in any case, the first of several names that is there.
-pub fn child(folder: &Path, names: &[&str]) -> Result<Option<PathBuf>> {
-    let present = entries(folder)?;
-    let find = |wanted: &&str| present.iter().find(|path| name(path).eq_ignore_ascii_case(wanted)).cloned();
-    Ok(names.iter().find_map(find))
+/// Returns the files of one kind in a folder: one alone, or several that are named after the parts of a dataset. If that is not
+/// clear, `is_one` looks into the files.
+pub fn files_by_part(
+    folder: &Path,
+    endings: &[&str],
+    is_one: &dyn Fn(&Path) -> bool,
+) -> Result<Vec<PartPath>> {
+    let matches = |path: &PathBuf| path.is_file() && ends_in(path, endings);
+    let mut files: Vec<PathBuf> = entries(folder)?.into_iter().filter(matches).collect();
+    let split = |path: &PathBuf| Split::from_words(name(path).split('.').next().unwrap_or_default());
+    let unclear = |files: &[PathBuf]| files.len() > 1 && files.iter().any(|path| split(path).is_none());
+    if unclear(&files) {
+        files.retain(|path| is_one(path));
+    }
+    if unclear(&files) {
+        let names: Vec<String> = files.iter().map(|path| name(path)).collect();
+        return Err(DataError::dataset(
+            folder,
+            format!("several files could be the dataset: {}", names.join(", ")),
+            "give one of them, or name them after train, validation and test",
+        ));
+    }
+    Ok(files.into_iter().map(|path| (split(&path), path)).collect())
 }
 
-/// A number behind the last separator of a name, with what stands before: `case1_r2` is (`case1`, 2).
-///
-/// The separator is `_` or `-`, and one of `words` may stand before the number.
-pub fn numbered_suffix<'a>(stem: &'a str, words: &[&str]) -> Option<(&'a str, usize)> {
-    let at = stem.rfind(['_', '-'])?;
-    let (before, last) = (&stem[..at], stem[at + 1..].to_lowercase());
-    let digits = words.iter().find_map(|word| last.strip_prefix(word)).unwrap_or(&last);
-    if before.is_empty() || digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    digits.parse().ok().map(|number| (before, number))
+/// Returns `true` if a name has one of these endings, in any case.
+pub fn ends_in(path: &Path, endings: &[&str]) -> bool {
+    let lower = name(path).to_lowercase();
+    endings.iter().any(|ending| lower.ends_with(ending))
 }
 
 #[cfg(test)]
@@ -121,17 +121,6 @@ mod tests {
             ("a.Seg.nrrd", "a"),
         ] {
             assert_eq!(stem(Path::new(name)), expected);
-        }
-    }
-
-    #[test]
-    fn suffixes_are_numbers() {
-        let words = ["rater", "r"];
-        assert_eq!(numbered_suffix("case1_0", &words), Some(("case1", 0)));
-        assert_eq!(numbered_suffix("case_1-rater12", &words), Some(("case_1", 12)));
-        assert_eq!(numbered_suffix("case_r2", &words), Some(("case", 2)));
-        for none in ["case1", "case_x", "_3", "case_r", "case_3a"] {
-            assert_eq!(numbered_suffix(none, &words), None, "{none}");
         }
     }
 }
