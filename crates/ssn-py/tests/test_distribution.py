@@ -205,7 +205,7 @@ def test_ctrl_c_ends_long_work():
 import _thread, signal, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np, ssn
-d = ssn.LowRankNormal(np.zeros((4, 64, 256, 256), "f4"), np.ones((2, 4, 64, 256, 256), "f4"))
+d = ssn.LowRankNormal(np.zeros((4, 64, 256, 256), "f4"), factor=np.ones((2, 4, 64, 256, 256), "f4"))
 maps = np.random.default_rng(0).integers(0, 3, (40, 48, 96, 96)).astype("u1")
 for long in (lambda: d.entropy(100_000), lambda: ssn.score(maps, maps[:3], surfaces=True, sets="all")):
     threading.Timer(0.3, _thread.interrupt_main).start()

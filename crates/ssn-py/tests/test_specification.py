@@ -37,7 +37,7 @@ def test_all_draw_the_same_bits(tmp_path, block):
         shape = (classes, *space)
         mean, diagonal, factor = rng.normal(size=shape), rng.normal(size=shape) ** 2, rng.normal(size=(rank, *shape))
         case = f"case{block}-{number}"
-        made[case] = ssn.LowRankNormal(*(array.astype(np.float32) for array in (mean, factor, diagonal)), case=case)
+        made[case] = ssn.LowRankNormal(*(array.astype(np.float32) for array in (mean, diagonal, factor)), case=case)
         made[case].save(tmp_path / f"{case}.ssn.safetensors")
     seed, temperature = int(rng.integers(0, 2**63)), 1.25
     options = ["--samples", str(SAMPLES), "--seed", str(seed), "--temperature", str(temperature), "--format", "nrrd"]
