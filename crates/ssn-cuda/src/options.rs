@@ -14,7 +14,7 @@ pub enum Activation {
     Prelu = 3,
 }
 
-/// How a map is normalized, with dropout and activation; as the C++ part has it.
+/// Normalization of a map, with dropout and activation.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct NormOptions {
@@ -34,26 +34,26 @@ pub struct NormOptions {
     pub per_image: i64,
     /// 1 if statistics are those of the batch, and gradients wanted, else 0.
     pub training: i64,
-    /// Images that other ranks have in front of these: random numbers are those of the place in the whole batch.
+    /// The number of images before these on lower ranks; random numbers follow the place in the whole batch.
     pub first: i64,
-    /// Images of the whole batch, if statistics are to be those of all of it (see
+    /// The number of images in the whole batch if statistics are taken over all ranks (see
     /// [`SyncNormReduce`](crate::SyncNormReduce)), else 0.
     pub whole: i64,
 }
 
-/// How one of several maps is joined; as the C++ part has it.
+/// One of several maps to be joined.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct PathOptions {
     /// The real channels of the map.
     pub channels: i64,
-    /// How often each voxel is repeated along `d, h, w`.
+    /// The number of times each voxel is repeated along `d, h, w`.
     pub scale: [i64; 3],
-    /// How many voxels are cut off in front after that.
+    /// The number of repeated voxels to drop at the front of `d, h, w`.
     pub start: [i64; 3],
 }
 
-/// Which samples are drawn; as the C++ part has it.
+/// Choice of the samples to draw.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct DrawOptions {
@@ -61,6 +61,6 @@ pub struct DrawOptions {
     pub draws: i64,
     /// 1 if each serves two mirrored samples, else 0.
     pub paired: i64,
-    /// Images of the batch in front of these, on other ranks.
+    /// The number of images before these on lower ranks.
     pub first: i64,
 }

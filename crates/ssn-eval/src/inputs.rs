@@ -1,6 +1,6 @@
 //! The inputs of the rows of [`crate::registry::SCORES`]: a case, one of its masks, or the probabilities of its voxels.
 //!
-//! What several rows need is made when the first of them asks for it, and kept.
+//! Values that several rows need are computed when the first row asks for them, and kept.
 
 use std::cell::OnceCell;
 
@@ -16,7 +16,7 @@ use crate::means::mean;
 use crate::reliability::Reliability;
 use crate::score_config::{CaseMaps, ScoreConfig};
 
-/// A value that is made at most once.
+/// A value that is computed at most once.
 struct Once<T>(OnceCell<T>);
 
 impl<T> Once<T> {
@@ -76,18 +76,18 @@ impl<'a> CaseInput<'a> {
         self.distances.get(|| Ok(PairwiseDistances::with(self.samples, &self.rater_planes, rule)?))
     }
 
-    /// GED² of the first `count` samples, with the means that it is made of.
+    /// Returns GED² of the first `count` samples, with the means it is made of.
     pub(crate) fn ged(&self, count: usize) -> Result<Ged> {
         Ok(self.distances()?.ged_at(count)?)
     }
 
-    /// HM-IoU; none where the lists to be matched would be too long.
+    /// Returns HM-IoU, or `None` if the lists to match are too long.
     pub(crate) fn hm_iou(&self) -> Result<Option<f64>> {
         let can = matched_pairs(self.samples.len(), self.raters.len()) <= MAX_MATCHED;
         can.then(|| Ok(self.distances()?.hm_iou()?)).transpose()
     }
 
-    /// The Dice of each sample with each rater, the mean over classes.
+    /// Returns the mean Dice over classes of each sample with each rater.
     pub(crate) fn dice(&self) -> Result<&PairwiseDice> {
         self.dice.get(|| {
             let classes = ClassGroup::each(self.maps.classes.len());
@@ -95,7 +95,8 @@ impl<'a> CaseInput<'a> {
         })
     }
 
-    /// The share of samples with less than a twentieth of the smallest rater's foreground; none where a rater marked nothing.
+    /// Returns the share of samples with less than a twentieth of the smallest rater's foreground, or `None` if a rater
+    /// marked nothing.
     pub(crate) fn empty_samples(&self) -> Option<f64> {
         const NEARLY_EMPTY: usize = 20;
         let foreground = |map: &BitPlanes| map.voxels() - map.volume(0);
@@ -119,7 +120,8 @@ pub(crate) struct MaskInput<'a> {
     probabilities: Once<Vec<f32>>,
 }
 
-/// Surface scores against one rater, in millimeters or voxels; none where both masks are empty, and distances where one is.
+/// Surface scores against one rater, in millimeters or voxels: all `None` if both masks are empty, distances `None` if
+/// one is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SurfaceScores {
     /// The larger of both directions.
@@ -155,14 +157,14 @@ impl<'a> MaskInput<'a> {
         }
     }
 
-    /// The overlap of the prediction with each rater.
+    /// Returns the overlap of the prediction with each rater.
     pub(crate) fn overlaps(&self) -> Result<&[Overlap]> {
         let overlap = |rater| Overlap::new(&self.case.prediction_planes, rater, self.group);
         let all = || Ok(self.case.rater_planes.iter().map(overlap).collect::<ssn_core::Result<_>>()?);
         self.overlaps.get(all).map(Vec::as_slice)
     }
 
-    /// The Dice of each sample with each rater, `[n, m]`; none where both masks are empty.
+    /// Returns the Dice of each sample with each rater, `[m][n]`, `None` if both masks are empty.
     pub(crate) fn sample_dice(&self) -> Result<&[Vec<Option<f64>>]> {
         let dice = |map, rater| Overlap::new(map, rater, self.group).map(|overlap| overlap.dice());
         let of_rater = |rater| self.case.samples.iter().map(|map| dice(map, rater)).collect();
@@ -170,13 +172,13 @@ impl<'a> MaskInput<'a> {
         self.sample_dice.get(all).map(Vec::as_slice)
     }
 
-    /// The surface scores of the prediction against each rater, if they are asked for.
+    /// Returns the surface scores of the prediction against each rater, if the config asks for them.
     pub(crate) fn surfaces(&self) -> Result<Option<&[SurfaceScores]>> {
         let all = || self.surfaces_of(&self.group.mask(self.case.prediction)?);
         self.case.config.surfaces.then(|| self.surfaces.get(all).map(Vec::as_slice)).transpose()
     }
 
-    /// The mean surface scores of the first samples against each rater, if they are asked for.
+    /// Returns the mean surface scores of the first samples against each rater, if the config asks for them.
     pub(crate) fn sample_surfaces(&self) -> Result<Option<&[SurfaceScores]>> {
         let ScoreConfig { surfaces, surface_samples, .. } = *self.case.config;
         let all = || self.mean_surfaces(surface_samples);
@@ -185,7 +187,7 @@ impl<'a> MaskInput<'a> {
             .transpose()
     }
 
-    /// The surface scores of a mask `[v]` against each rater.
+    /// Computes the surface scores of a mask `[v]` against each rater.
     fn surfaces_of(&self, mask: &[bool]) -> Result<Vec<SurfaceScores>> {
         let CaseInput { maps, config, .. } = self.case;
         let grid = Grid::new(maps.size, maps.spacing.unwrap_or([1.0; 3]))?;
@@ -220,7 +222,7 @@ impl<'a> MaskInput<'a> {
         Ok((0..self.case.raters.len()).map(of_rater).collect())
     }
 
-    /// How large the mask is.
+    /// Returns the volumes of the mask in the prediction, samples and raters.
     pub(crate) fn volumes(&self) -> &Volumes {
         let voxel = self.case.maps.voxel_volume();
         let volume = |map: &BitPlanes| self.group.volume(map) as f64 * voxel;
@@ -231,22 +233,22 @@ impl<'a> MaskInput<'a> {
         })
     }
 
-    /// How many raters marked each voxel.
+    /// Returns the number of raters who marked each voxel.
     pub(crate) fn votes(&self) -> Result<&RaterVotes> {
         self.votes.get(|| Ok(RaterVotes::new(self.case.raters, self.group)?))
     }
 
-    /// The mask of the prediction, `[v]`.
+    /// Returns the mask of the prediction, `[v]`.
     pub(crate) fn predicted(&self) -> Result<&[bool]> {
         self.predicted.get(|| Ok(self.group.mask(self.case.prediction)?)).map(Vec::as_slice)
     }
 
-    /// The consensus of raters by STAPLE, `[v]`.
+    /// Computes the consensus of raters by STAPLE, `[v]`.
     pub(crate) fn staple(&self) -> Result<Vec<bool>> {
         Ok(staple(self.case.raters, self.group)?.iter().map(|p| *p >= 0.5).collect())
     }
 
-    /// The probability of the mask in each voxel, `[v]`, where it is known.
+    /// Returns the probability of the mask in each voxel, `[v]`, if the distribution gives it.
     pub(crate) fn probabilities(&self) -> Result<Option<&[f32]>> {
         let Some(rows) = self.case.probabilities else { return Ok(None) };
         let sum = || {
@@ -262,7 +264,7 @@ impl<'a> MaskInput<'a> {
     }
 }
 
-/// The probabilities of single voxels, and the likelihood of raters.
+/// Probabilities of single voxels, and the likelihood of raters.
 pub(crate) struct VoxelInput<'a> {
     pub(crate) config: &'a ScoreConfig,
     pub(crate) raters: &'a [LabelMap],
@@ -270,15 +272,15 @@ pub(crate) struct VoxelInput<'a> {
     reliability: Once<Reliability>,
 }
 
-/// What a distribution says about the labels of voxels and of raters.
+/// Probabilities of voxels and of raters' label maps under a distribution.
 pub(crate) struct Likelihood {
     /// `[l, v]` on the whole image.
     pub(crate) probabilities: Vec<f32>,
-    /// How often each class occurs among the samples.
+    /// The frequency of each class among the samples.
     pub(crate) frequencies: Option<LabelFrequencies>,
     /// The log-likelihood of each rater's labels on the region, in nats; empty where the network drew samples itself.
     pub(crate) log_likelihoods: Vec<f64>,
-    /// How many samples carry each of these.
+    /// The effective number of samples behind each likelihood.
     pub(crate) effective_samples: Vec<f64>,
 }
 
@@ -287,7 +289,7 @@ impl<'a> VoxelInput<'a> {
         Self { config, raters, likelihood, reliability: Once::new() }
     }
 
-    /// The bins of the calibration errors.
+    /// Returns the bins of the calibration errors.
     pub(crate) fn reliability(&self) -> Result<&Reliability> {
         let Likelihood { probabilities, .. } = &self.likelihood;
         self.reliability.get(|| Reliability::new(probabilities, self.raters, self.config.bins))

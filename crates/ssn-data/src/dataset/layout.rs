@@ -31,9 +31,9 @@ pub enum Layout {
     LidcJpeg,
     /// A folder per case with files of common names.
     CaseFolders,
-    /// A folder of images beside a folder per rater.
+    /// A folder of images and a folder per rater.
     RaterFolders,
-    /// A folder of images beside a folder of labels.
+    /// A folder of images and a folder of labels.
     FolderPair,
     /// One file made by `ssn prepare lidc`.
     Cache,
@@ -46,7 +46,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Returns what the layout is, in words.
+    /// Returns a description of the layout, such as "a folder per case".
     pub fn describe(self) -> &'static str {
         match self {
             Self::Csv => "a CSV index with the files of each case",

@@ -108,7 +108,7 @@ impl Draft {
         }
     }
 
-    /// Names for the channels of the first case that can be read.
+    /// Returns names for the channels of the first readable case.
     pub(super) fn channels_of_the_first(&self, root: &Path) -> Result<Vec<String>> {
         let mut first_reason = None;
         let count = self.entries.iter().find_map(|entry| {
@@ -154,13 +154,13 @@ impl Draft {
         Ok(wanted.clone())
     }
 
-    /// Whether raters have a mask for each class.
+    /// Returns `true` if raters have a mask for each class.
     fn has_masks(&self) -> bool {
         let is_mask = |rater: &RaterFiles| matches!(rater.maps, RaterMaps::Masks(_));
         self.entries.iter().flat_map(|entry| &entry.files.raters).any(is_mask)
     }
 
-    /// Names of the classes, and with them the rule of labels.
+    /// Returns the names of the classes, and sets the rule of labels.
     fn classes(&mut self, known: &DatasetOverrides) -> Result<Vec<String>> {
         if let Some(coding) = &known.coding {
             self.reading.coding = coding.clone();
@@ -171,14 +171,14 @@ impl Draft {
         if let Some(structures) = structures {
             rater_folders::order_structures(self, structures, known.classes.as_deref());
         }
-        let is_told = !is_structured || known.coding.is_some();
-        let told = known.classes.clone().or(own.clone().filter(|_| is_told));
+        let is_final = !is_structured || known.coding.is_some();
+        let given = known.classes.clone().or(own.clone().filter(|_| is_final));
         let is_cut = matches!(self.reading.coding, LabelCoding::Threshold(_));
         let named = match is_cut || is_structured {
             true => NamedFiles::default(),
             false => NamedFiles::of(self.label_files())?,
         };
-        if let Some(classes) = told {
+        if let Some(classes) = given {
             self.reading.by_name = !named.is_empty() && named.has_names_of(&classes, &self.reading.coding)?;
             return Ok(classes);
         }
@@ -207,7 +207,7 @@ impl Draft {
         Ok(own.unwrap_or(classes))
     }
 
-    /// The files of label maps, but no masks of one class.
+    /// Returns the files of label maps, without masks of single classes.
     fn label_files(&self) -> impl Iterator<Item = &Path> {
         let raters = self.entries.iter().flat_map(|entry| &entry.files.raters);
         raters.filter_map(|rater| match &rater.maps {
@@ -248,8 +248,7 @@ fn check_classes(
     Err(DataError::dataset(root, reason, advice))
 }
 
-/// The values in the labels of all cases. Files that cannot be read, or that make the program fail, are left to the
-/// check.
+/// Returns the values in the labels of all cases. Skips unreadable files, which the check reports.
 pub(crate) fn label_values(entries: &[CaseEntry]) -> LabelHistogram {
     let of_case = |i: usize, meter: &MemoryMeter| values_of_case(&entries[i], meter);
     let of_cases = parallel::map(entries.len(), &parallel::unwatched, of_case);
@@ -280,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_that_cannot_be_read_are_told_with_the_reason() {
+    fn unreadable_images_are_reported_with_the_reason() {
         let pictures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ssn-io/tests/attacks/raster");
         for (picture, expected) in [
             ("tiff-jpeg-inside.tif", "JPEG compression inside a TIFF is not supported; save it as PNG"),

@@ -14,7 +14,7 @@ use crate::resolve::files::{check_name, is_image, name, natural_order, stem};
 use crate::resolve::{BEHIND_CASE, FoundCase, RaterKey, Role, Tree, channel_of, cuts, first_unique};
 
 impl Dataset {
-    /// Images for a model with these channels and classes, labeled or not.
+    /// Returns the images for a model with these channels and classes, labeled or not.
     ///
     /// A path is an image, a folder of images or of cases, or a dataset of any layout, of which all images are
     /// taken. A folder with the files of a DICOM series is an image; of several in one folder, `FOLDER#DESCRIPTION`,
@@ -62,7 +62,7 @@ impl Dataset {
     }
 }
 
-/// Returns the images in a folder that is no dataset, at least one.
+/// Returns the images in a folder that is not a dataset, or an error if there are none.
 fn images_in(tree: &Tree<'_>, folder: &Path, strays: Vec<DataError>) -> Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = match tree.is_series(folder) {
         true => vec![folder.to_owned()],
@@ -77,7 +77,7 @@ fn images_in(tree: &Tree<'_>, folder: &Path, strays: Vec<DataError>) -> Result<V
     Ok(found)
 }
 
-/// A note with the DICOM series that are taken, each the only one of its folder or chosen.
+/// Returns a note with the DICOM series taken, each the only one in its folder or chosen by name.
 fn series_taken(paths: &BTreeSet<PathBuf>) -> Result<Option<Finding>> {
     let mut taken = vec![];
     for path in paths {
@@ -95,7 +95,7 @@ fn series_taken(paths: &BTreeSet<PathBuf>) -> Result<Option<Finding>> {
 /// DICOM series that a note lists.
 const LISTED: usize = 20;
 
-/// A dataset with the channels and classes of a model.
+/// Completes a draft with the channels and classes of a model.
 fn for_model(mut draft: Draft, root: &Path, channels: &[String], classes: &[String]) -> Result<Dataset> {
     draft.entries.append(&mut draft.unlabeled);
     let stored = match draft.channels.take() {
@@ -110,7 +110,7 @@ fn for_model(mut draft: Draft, root: &Path, channels: &[String], classes: &[Stri
     Ok(Dataset { channels: channels.to_vec(), ..dataset })
 }
 
-/// The stored channels that a model takes: those of its names, or, where no name is the same, all in their order.
+/// Returns the stored channels for a model: those with its names or, if no name matches, all in their order.
 fn fitting(root: &Path, stored: &[String], channels: &[String]) -> Result<(Vec<String>, Option<Finding>)> {
     let same = |name: &String| stored.iter().find(|stored| stored.eq_ignore_ascii_case(name)).cloned();
     if let Some(found) = channels.iter().map(same).collect() {
@@ -427,7 +427,7 @@ fn are_channels(tree: &Tree<'_>, files: &BTreeSet<PathBuf>, stems: &[String], ch
     first.is_none_or(|shape| shape[0] != channels)
 }
 
-/// The ending, from a `_` on, that the names of all images share.
+/// Returns the ending, starting with `_`, that the names of all images share.
 fn shared_ending(stems: &[String]) -> &str {
     let mut images = stems.iter().filter(|stem| Role::of(stem) == Role::Channel);
     let first = images.next().map_or("", String::as_str);
@@ -438,7 +438,7 @@ fn shared_ending(stems: &[String]) -> &str {
     common.find('_').map_or("", |at| &common[at..])
 }
 
-/// The case whose name a name starts with, the longest of several that `fits` takes, and what else the name has.
+/// Returns the longest case that a name starts with and `fits` accepts, and the rest of the name.
 fn beside<'s>(
     stem: &'s str,
     cases: &BTreeSet<String>,
@@ -448,7 +448,7 @@ fn beside<'s>(
     parts.find(|(case, rest)| cases.contains(*case) && !rest.is_empty() && fits(case, rest))
 }
 
-/// What a file beside an image is. A `mask` alone is a region of interest, since images for prediction need no labels.
+/// Returns the role of a file next to an image. A bare `mask` is a region of interest: prediction needs no labels.
 fn role(rest: &str) -> Role {
     if rest.eq_ignore_ascii_case("mask") { Role::Mask } else { Role::of(rest) }
 }
