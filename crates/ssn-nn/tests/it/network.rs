@@ -286,6 +286,28 @@ fn small_volumes_go_through_the_fast_kernels_unchanged() {
 }
 
 #[test]
+fn bfloat16_kernels_longer_than_the_image_have_the_gradients_of_f32() {
+    let _alone = begin_at_seed(8);
+    for (depth, kernel) in [(1, 3), (2, 3), (2, 5), (3, 5), (4, 5), (3, 3)] {
+        let image = randn(&[2, 16, depth, 4, 5], Kind::BFloat16).to_kind(Kind::Float);
+        let weight = randn(&[16, 16, kernel, 3, 3], Kind::BFloat16).to_kind(Kind::Float);
+        let run = |kind: Kind| {
+            let [image, weight] = [&image, &weight].map(|x| x.detach().set_requires_grad(true));
+            let padding = [kernel / 2, 1, 1];
+            let y = ssn_nn::space::convolution(&image.to_kind(kind), &weight, padding).unwrap();
+            let loss = y.to_kind(Kind::Float).square().sum(Kind::Float);
+            let mut all = Tensor::run_backward(&[loss], &[&image, &weight], false, false);
+            all.push(y);
+            all
+        };
+        for (short, long) in run(Kind::BFloat16).iter().zip(&run(Kind::Float)) {
+            let (short, most) = (short.to_kind(Kind::Float), 0.02 * long.abs().max().double_value(&[]));
+            assert!(close(&short, long, most), "depth {depth}, kernel {kernel}");
+        }
+    }
+}
+
+#[test]
 fn dropout_keeps_the_mean_and_only_what_it_keeps_has_a_gradient() {
     let mut parameters = Parameters::new(0, Kind::Double, Device::Cpu);
     let dropout = Dropout::new(&parameters.root(), 0.3, 2).unwrap();
