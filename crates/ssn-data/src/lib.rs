@@ -37,9 +37,10 @@ pub use augment::{AugmentConfig, AugmentPreset, Augmentation};
 pub use check::{CheckReport, check};
 pub use config::DataConfig;
 pub use dataset::{
-    Case, CaseEntry, Cases, Dataset, Finding, FindingKind, HALF, LabelCoding, LabelPolicy, LabelReading,
-    Layout, MemoryCases, MissingRater, NamedLabels, Normalization, Preprocessing, Ratios, SameValues,
-    Severity, Split, SplitAssignment, SplitFile, divide, fold, mask_box, read_label_map, resample_labels,
+    AnnotationSource, Case, CaseEntry, Cases, Dataset, Finding, FindingKind, HALF, LabelCoding, LabelPolicy,
+    LabelReading, Layout, MemoryCases, MissingRater, NamedLabels, Normalization, Preprocessing, Ratios,
+    SameValues, Severity, Split, SplitAssignment, SplitFile, divide, fold, mask_box, read_label_map,
+    resample_labels,
 };
 pub use error::{DataError, Result};
 pub use layouts::{CACHE_ENDING, DatasetOverrides, FileContent, FilesByCase};

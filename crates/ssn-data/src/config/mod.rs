@@ -37,6 +37,10 @@ pub struct DataConfig {
     pub label_values: Option<Vec<u8>>,
     /// Stored values above this are class 1, for masks that lost their exact values.
     pub label_threshold: Option<u8>,
+    /// The folder whose raters are used, where a dataset has several such as `Experts` and `Crowd`; without it, the one with
+    /// the most label files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<String>,
     /// Exchange background and foreground, for masks of two classes that mark what is outside.
     #[serde(default, skip_serializing_if = "is_default")]
     pub invert_labels: bool,
@@ -130,6 +134,7 @@ impl DataConfig {
             channels: self.channels.clone(),
             classes: self.classes.clone(),
             coding: self.coding(),
+            annotations: self.annotations.clone(),
         };
         let mut dataset = Dataset::open_with(&self.path, &known)?;
         if let Some(expected) = self.layout.filter(|layout| *layout != dataset.layout) {
@@ -138,6 +143,14 @@ impl DataConfig {
                 format!("this is {}, but data.layout is {expected:?}", dataset.layout.describe()),
                 "correct data.path or data.layout in the config",
             ));
+        }
+        if let Some(name) = self.annotations.as_deref().filter(|name| dataset.annotations() != Some(name)) {
+            let names: Vec<&str> = dataset.sources.iter().map(|source| source.name.as_str()).collect();
+            let expected = match &names[..] {
+                [] => "left out: the dataset has a single folder of raters".to_owned(),
+                _ => format!("one of {}", names.join(", ")),
+            };
+            return Err(DataError::setting("data.annotations", format!("{name:?}"), expected));
         }
         if self.invert_labels && dataset.classes.len() != 2 {
             let found = format!("true for {} classes", dataset.classes.len());
@@ -165,6 +178,7 @@ impl DataConfig {
             coding: self.coding().unwrap_or_default(),
             invert: self.invert_labels,
             missing_rater: self.missing_rater,
+            annotations: self.annotations.clone(),
         }
     }
 

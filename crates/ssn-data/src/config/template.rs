@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::dataset::{
-    Case, CaseEntry, Dataset, LabelCoding, Layout, Normalization, RaterMaps, Ratios, Split, extremes, inline,
-    looks_standardized,
+    AnnotationSource, Case, CaseEntry, Dataset, LabelCoding, Layout, Normalization, RaterMaps, Ratios, Split,
+    extremes, inline, looks_standardized,
 };
 use crate::text::counted;
 
@@ -65,6 +65,16 @@ pub fn data_sections(dataset: &Dataset, path: &Path, first: &Case, scale: Normal
             format!("# Stored values above this are class 1.\nlabel_threshold = {threshold}\n")
         }
     };
+    if let [chosen, others @ ..] = &dataset.sources[..] {
+        let describe = |source: &AnnotationSource| {
+            format!("{}, {}", counted(source.raters.len(), "rater"), counted(source.files.len(), "file"))
+        };
+        text += "# The folder whose raters are used; remove a # to take another one.\n";
+        text += &format!("annotations = {} # {}\n", inline(&chosen.name), describe(chosen));
+        for source in others {
+            text += &format!("# annotations = {} # {}\n", inline(&source.name), describe(source));
+        }
+    }
     text += "# The scale of intensities: none, scale, z-score, brats, percentile or ct-window.\n";
     text += &format!("normalization = {}\n", inline(&scale));
     if first.shape[0] > 1 {

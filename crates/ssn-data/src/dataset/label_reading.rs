@@ -17,4 +17,7 @@ pub struct LabelReading {
     /// What it means that a rater has no file of a case.
     #[serde(default)]
     pub missing_rater: MissingRater,
+    /// The folder of raters in use, where the dataset has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<String>,
 }

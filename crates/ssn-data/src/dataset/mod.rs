@@ -30,7 +30,7 @@ use std::sync::Arc;
 use ssn_io::{Geometry, Image, Limits, Voxels, write};
 
 use crate::error::{DataError, Result};
-use crate::text::nearest;
+use crate::text::{counted, nearest};
 
 /// An image with the label maps of its raters, in memory.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -188,6 +188,26 @@ impl CaseEntry {
     }
 }
 
+/// Raters of one folder, in a dataset with several such folders.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnnotationSource {
+    /// The name of the folder; `.` for raters next to such folders.
+    pub name: String,
+    /// The names of its raters.
+    pub raters: Vec<String>,
+    /// Its label files.
+    pub files: Vec<PathBuf>,
+}
+
+impl AnnotationSource {
+    /// Returns the name with the numbers of raters and files, such as "Experts (2 raters, 70 files)".
+    pub fn describe(&self) -> String {
+        let [raters, files] =
+            [(self.raters.len(), "rater"), (self.files.len(), "file")].map(|(n, of)| counted(n, of));
+        format!("{} ({raters}, {files})", self.name)
+    }
+}
+
 /// A recognized dataset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
@@ -211,6 +231,8 @@ pub struct Dataset {
     pub excluded: Vec<CaseEntry>,
     /// The names of the raters by their numbers; empty where files only number them.
     pub rater_names: Vec<String>,
+    /// The folders of raters if there are several; the first one is used.
+    pub sources: Vec<AnnotationSource>,
     /// Images that the layout says have no labels, as those of a challenge's test: only prediction uses them.
     pub unlabeled: Vec<PathBuf>,
     /// What recognition noticed.
@@ -229,6 +251,11 @@ impl Dataset {
     /// Whether its channels are red, green and blue: three that one file holds, so that nothing names them.
     pub fn is_color(&self) -> bool {
         self.channels.len() == 3 && self.channels == unnamed_channels(3)
+    }
+
+    /// Returns the name of the source whose raters are used, if there are several.
+    pub fn annotations(&self) -> Option<&str> {
+        self.sources.first().map(|source| source.name.as_str())
     }
 
     /// What to call a rater: the name that files give, or the number.

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::dataset::{
-    CaseEntry, Dataset, Finding, FindingKind, LabelCoding, LabelHistogram, Layout, NamedFiles, PackedLabels,
-    Preprocessing, RaterFiles, RaterMaps, ReadOptions, is_lossy, read_labels, unnamed_channels,
+    AnnotationSource, CaseEntry, Dataset, Finding, FindingKind, LabelCoding, LabelHistogram, Layout,
+    NamedFiles, PackedLabels, Preprocessing, RaterFiles, RaterMaps, ReadOptions, is_lossy, read_labels,
+    unnamed_channels,
 };
 use crate::error::{DataError, Result};
 use crate::layouts::{DatasetOverrides, rater_folders};
@@ -24,6 +25,10 @@ pub(super) struct Draft {
     /// Cases that the layout says have no labels, as the test images of a challenge: only prediction uses them.
     pub(super) unlabeled: Vec<CaseEntry>,
     pub(super) findings: Vec<Finding>,
+    /// The source of the raters, if there are several.
+    pub(super) source: Option<AnnotationSource>,
+    /// Drafts with the raters of other sources, the largest first.
+    pub(super) others: Vec<Draft>,
     /// The names of the raters by their numbers, if files name them.
     pub(super) rater_names: Vec<String>,
 }
@@ -39,6 +44,8 @@ impl Draft {
             entries,
             unlabeled: vec![],
             findings: vec![],
+            source: None,
+            others: vec![],
             rater_names: vec![],
         }
     }
@@ -49,7 +56,12 @@ impl Draft {
         Self { rater_names: raters.telling_names(), ..Self::new(layout, entries) }
     }
 
-    pub(super) fn complete(mut self, root: &Path, known: &DatasetOverrides) -> Result<Dataset> {
+    pub(super) fn complete(self, root: &Path, known: &DatasetOverrides) -> Result<Dataset> {
+        self.with_source(known.annotations.as_deref()).complete_chosen(root, known)
+    }
+
+    fn complete_chosen(mut self, root: &Path, known: &DatasetOverrides) -> Result<Dataset> {
+        let sources = self.take_sources();
         if self.entries.is_empty() {
             return Err(DataError::dataset(
                 root,
@@ -84,6 +96,7 @@ impl Draft {
             unlabeled: self.unlabeled.iter().flat_map(|entry| entry.files.paths()).cloned().collect(),
             entries: self.entries,
             excluded: vec![],
+            sources,
             rater_names: self.rater_names,
             findings: self.findings,
         })

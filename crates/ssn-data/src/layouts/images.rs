@@ -20,6 +20,12 @@ impl Dataset {
     /// taken. A folder with the files of a DICOM series is an image; of several in one folder, `FOLDER#DESCRIPTION`,
     /// `FOLDER#NUMBER` or `FOLDER#UID` is one. Labels and regions of interest come along where they are there.
     pub fn of_images(paths: &[PathBuf], channels: &[String], classes: &[String]) -> Result<Self> {
+        let known = DatasetOverrides { classes: Some(classes.to_vec()), ..DatasetOverrides::default() };
+        Self::of_images_with(paths, channels, &known)
+    }
+
+    /// Like [`Self::of_images`], with the classes and whatever else is known.
+    pub fn of_images_with(paths: &[PathBuf], channels: &[String], known: &DatasetOverrides) -> Result<Self> {
         let (tree, mut files, mut root) = (Tree::new(), BTreeSet::new(), None);
         let (mut findings, mut drafts) = (vec![], vec![]);
         for path in paths {
@@ -54,7 +60,7 @@ impl Dataset {
         }
         let mut datasets = vec![];
         for (path, draft) in drafts {
-            datasets.push(for_model(draft, path, channels, classes)?);
+            datasets.push(for_model(draft, path, channels, known)?);
         }
         let mut all = joined(datasets)?;
         all.findings.extend(findings);
@@ -96,7 +102,8 @@ fn series_taken(paths: &BTreeSet<PathBuf>) -> Result<Option<Finding>> {
 const LISTED: usize = 20;
 
 /// Completes a draft with the channels and classes of a model.
-fn for_model(mut draft: Draft, root: &Path, channels: &[String], classes: &[String]) -> Result<Dataset> {
+fn for_model(draft: Draft, root: &Path, channels: &[String], known: &DatasetOverrides) -> Result<Dataset> {
+    let mut draft = draft.with_source(known.annotations.as_deref());
     draft.entries.append(&mut draft.unlabeled);
     let stored = match draft.channels.take() {
         Some(channels) => channels,
@@ -105,7 +112,7 @@ fn for_model(mut draft: Draft, root: &Path, channels: &[String], classes: &[Stri
     let (wanted, finding) = fitting(root, &stored, channels)?;
     draft.channels = Some(stored);
     draft.findings.extend(finding);
-    let known = DatasetOverrides { channels: Some(wanted), classes: Some(classes.to_vec()), coding: None };
+    let known = DatasetOverrides { channels: Some(wanted), ..known.clone() };
     let dataset = draft.complete(root, &known)?.with_labels(LabelPolicy::Optional);
     Ok(Dataset { channels: channels.to_vec(), ..dataset })
 }

@@ -77,8 +77,9 @@ impl Dataset {
     /// listed are reported when they are read.
     fn unused(&self) -> BTreeMap<PathBuf, Vec<String>> {
         let cases = self.entries.iter().chain(&self.excluded);
+        let others = self.sources.iter().flat_map(|source| &source.files);
         let used: BTreeSet<&PathBuf> =
-            cases.flat_map(|entry| entry.files.paths()).chain(&self.unlabeled).collect();
+            cases.flat_map(|entry| entry.files.paths()).chain(&self.unlabeled).chain(others).collect();
         let has_packed = self.entries.iter().any(|entry| entry.packed.is_some());
         let mut found = BTreeMap::<PathBuf, Vec<String>>::new();
         for path in Tree::new().below(&self.root, DEEPEST).into_iter().flatten() {

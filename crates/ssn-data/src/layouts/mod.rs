@@ -18,6 +18,7 @@ mod lidc;
 mod qubiq;
 mod rater_folders;
 mod recognize;
+mod sources;
 
 pub use cache::{CACHE_ENDING, encode as encode_cache};
 pub(crate) use draft::label_values;

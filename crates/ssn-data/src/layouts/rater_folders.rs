@@ -1,5 +1,6 @@
 //! A folder per rater next to a folder of images: `images/case1.jpg`, `alice/case1.png`, `bob/Seg_case1.tif`. Folders of
 //! raters may lie below `labels/`, and all of them below the folders of parts, or parts or patients below all of them.
+//! Raters may come from several sources ([`sources`]).
 //!
 //! Several masks of a rater for an image (`alice/case1_cup.png`, `alice/cup/case1.png` or `cup/rater1/case1.png`) are
 //! structures, each a class.
@@ -11,6 +12,7 @@ use crate::dataset::{CaseEntry, Finding, FindingKind, Layout, RaterMaps, Split};
 use crate::error::{DataError, Result};
 use crate::layouts::Draft;
 use crate::layouts::folder_pair::same_rater;
+use crate::layouts::sources;
 use crate::resolve::files::{name, natural_order, stem};
 use crate::resolve::{
     Align, CaseNames, FoundCase, Hint, Look, NameMatch, RaterKey, Raters, Tree, channels_by_case, in_order,
@@ -53,7 +55,7 @@ pub(super) fn recognize(tree: &Tree<'_>, root: &Path) -> Result<Option<Draft>> {
     match (found.marks.is_empty(), found.unmatched.take()) {
         (true, Some(error)) => Err(error),
         (true, None) => Ok(None),
-        (false, _) => Ok(Some(found.draft())),
+        (false, _) => Ok(sources::largest_first(found.drafts())),
     }
 }
 
@@ -102,12 +104,14 @@ fn are_label_maps<'a>(tree: &Tree<'_>, files: impl Iterator<Item = &'a PathBuf>)
 }
 
 /// The label files of a rater.
-struct RaterFolder {
-    name: String,
+pub(super) struct RaterFolder {
+    pub(super) name: String,
+    /// The folder of raters above, if there may be several.
+    pub(super) source: Option<String>,
     /// Each with the folder of its structure, if there are such folders.
-    files: Vec<(Option<String>, PathBuf)>,
+    pub(super) files: Vec<(Option<String>, PathBuf)>,
     /// The name says that it holds labels, and not whose; no folders are inside.
-    is_labels: bool,
+    pub(super) is_labels: bool,
 }
 
 /// Returns the files of a folder that may be label maps; folders of DICOM slices are images, and previews next to label
@@ -125,11 +129,15 @@ fn below_structures(tree: &Tree<'_>, others: &[Named]) -> Result<Option<Vec<Rate
     for (structure, folder) in others {
         let inner = tree.folders(folder)?;
         let has_persons = !inner.is_empty() && inner.iter().all(|inner| is_person(&name(inner)));
-        if !has_persons || is_person(structure) || !tree.images(folder)?.is_empty() {
+        if !has_persons
+            || is_person(structure)
+            || sources::is_group(structure)
+            || !tree.images(folder)?.is_empty()
+        {
             return Ok(None);
         }
         for inner in inner {
-            let empty = || RaterFolder { name: name(&inner), files: vec![], is_labels: false };
+            let empty = || RaterFolder::empty(name(&inner));
             let rater = raters.entry(name(&inner).to_lowercase()).or_insert_with(empty);
             rater
                 .files
@@ -148,15 +156,18 @@ fn rater_folders(tree: &Tree<'_>, others: &[Named]) -> Result<Vec<RaterFolder>> 
     for (rater, folder) in others {
         let is_labels = Hint::Labels.fits(rater);
         let words = words(rater);
-        let is_plural =
-            words.iter().any(|word| word.strip_suffix('s').is_some_and(|word| Hint::Person.fits(word)));
+        let is_plural = Hint::Person.fits_plural(&words);
         let is_above = is_labels || is_plural || (others.len() == 1 && !Hint::Person.fits_one(&words));
-        if is_above && tree.images(folder)?.is_empty() {
+        let own = RaterFolder::new(tree, rater.clone(), folder, is_labels)?;
+        // Whether `Experts/` next to other folders holds raters or structures depends on those.
+        let is_open = is_plural && others.len() > 1 && !own.files.is_empty();
+        if is_above && !is_open && tree.images(folder)?.is_empty() {
             for inner in tree.folders(folder)? {
-                found.push(RaterFolder::new(tree, name(&inner), &inner, false)?);
+                let source = (others.len() > 1).then(|| rater.clone());
+                found.push(RaterFolder { source, ..RaterFolder::new(tree, name(&inner), &inner, false)? });
             }
         } else {
-            found.push(RaterFolder::new(tree, rater.clone(), folder, is_labels)?);
+            found.push(own);
         }
     }
     found.retain(|folder| !folder.files.is_empty());
@@ -164,6 +175,15 @@ fn rater_folders(tree: &Tree<'_>, others: &[Named]) -> Result<Vec<RaterFolder>> 
 }
 
 impl RaterFolder {
+    pub(super) fn empty(name: String) -> Self {
+        Self { name, source: None, files: vec![], is_labels: false }
+    }
+
+    /// Returns `true` if all files are in folders of their own.
+    pub(super) fn is_deep(&self) -> bool {
+        self.files.iter().all(|(inner, _)| inner.is_some())
+    }
+
     /// Takes the files in a folder, or else in the folders of structures below.
     fn new(tree: &Tree<'_>, rater: String, folder: &Path, is_labels: bool) -> Result<Self> {
         let mut files: Vec<_> = label_files(tree, folder)?.into_iter().map(|path| (None, path)).collect();
@@ -172,7 +192,7 @@ impl RaterFolder {
                 files.extend(label_files(tree, &inner)?.into_iter().map(|path| (Some(name(&inner)), path)));
             }
         }
-        Ok(Self { name: rater, files, is_labels })
+        Ok(Self { files, is_labels, ..Self::empty(rater) })
     }
 
     fn paths(&self) -> impl Iterator<Item = &PathBuf> {
@@ -205,6 +225,7 @@ fn choose_raters(folders: &mut Vec<RaterFolder>) -> Option<RaterFolder> {
 /// A label file of a case.
 struct Mark {
     case: usize,
+    source: String,
     rater: String,
     /// The words of its name or folder that say neither the case nor the rater.
     rest: Vec<String>,
@@ -239,7 +260,11 @@ impl Found {
         let label_files: Vec<PathBuf> = folders.iter().flat_map(RaterFolder::paths).cloned().collect();
         let channels = channels_by_case(&pictures, &label_files);
         let names = CaseNames::of(channels.0.keys());
-        let is_made = |folder: &RaterFolder| Hint::Made.fits_one(&words(&folder.name));
+        folders = sources::split(folders, &names);
+        let is_made = |folder: &RaterFolder| {
+            let mut names = [Some(&folder.name), folder.source.as_ref()].into_iter().flatten();
+            names.any(|name| Hint::Made.fits_one(&words(name)))
+        };
         if !folders.iter().all(is_made) {
             folders.retain(|folder| !is_made(folder));
         }
@@ -270,12 +295,14 @@ impl Found {
         }
         for folder in folders {
             let (rater, of_name) = (folder.name.to_lowercase(), words(&folder.name));
+            let source = sources::of_folder(&folder);
             for (structure, path) in folder.files {
                 match names.find_of_rater(&stem(&path), &of_name) {
                     NameMatch::Case(id, rest) => {
                         let rest = structure.map_or(rest, |structure| words(&structure));
                         self.raters.entry(rater.clone()).or_insert_with(|| folder.name.clone());
-                        self.marks.push(Mark { case: place[id], rater: rater.clone(), rest, path });
+                        let (source, rater) = (source.clone(), rater.clone());
+                        self.marks.push(Mark { case: place[id], source, rater, rest, path });
                     }
                     NameMatch::Several(ids) => self.findings.push(several(&path, &ids)),
                     NameMatch::None => {}
@@ -283,6 +310,22 @@ impl Found {
             }
         }
         Ok(())
+    }
+
+    /// Returns a draft for each source.
+    fn drafts(mut self) -> BTreeMap<String, Draft> {
+        let mut sources = BTreeMap::<String, Vec<Mark>>::new();
+        for mark in std::mem::take(&mut self.marks) {
+            sources.entry(mark.source.clone()).or_default().push(mark);
+        }
+        sources
+            .into_iter()
+            .map(|(source, marks)| {
+                let (cases, raters, findings) =
+                    (self.cases.clone(), self.raters.clone(), self.findings.clone());
+                (source, Self { cases, raters, findings, marks, ..Self::default() }.draft())
+            })
+            .collect()
     }
 
     fn draft(mut self) -> Draft {
@@ -301,7 +344,7 @@ impl Found {
         }
         self.shorten_rests();
         let mut pairs = Pairs::new();
-        for Mark { case, rater, rest, path } in &self.marks {
+        for Mark { case, rater, rest, path, .. } in &self.marks {
             let files = pairs.entry((*case, rater)).or_default();
             match files.get(&rest.join("_")) {
                 Some(first) => self.findings.push(same_rater(first, path).of_case(&self.cases[*case].id)),

@@ -17,6 +17,8 @@ pub struct DatasetOverrides {
     pub classes: Option<Vec<String>>,
     /// The rule from stored labels to classes.
     pub coding: Option<LabelCoding>,
+    /// The source whose raters are used, where a dataset has several ([`Dataset::sources`]).
+    pub annotations: Option<String>,
 }
 
 impl Dataset {

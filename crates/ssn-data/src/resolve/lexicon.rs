@@ -15,6 +15,8 @@ pub enum Hint {
     Person,
     /// Word for files made of the label maps of persons, such as a consensus or a preview.
     Made,
+    /// Group of persons, as the name of the folder above theirs.
+    Group,
     /// Word before the number of a rater, behind the name of an image.
     Rater,
     /// Word before the number of a sample or rater, behind the name of a case.
@@ -34,8 +36,8 @@ pub enum Hint {
 }
 
 use Hint::{
-    Images, Kind, Labels, Made, MapPart, MapRater, MapWord, Person, Rater, RegionPart, RegionWord, Regions,
-    Sample, Source,
+    Group, Images, Kind, Labels, Made, MapPart, MapRater, MapWord, Person, Rater, RegionPart, RegionWord,
+    Regions, Sample, Source,
 };
 
 /// All words with their meanings. If a folder has several children with one meaning, the first word here decides.
@@ -100,6 +102,14 @@ const LEXICON: &[(&str, &[Hint])] = &[
     ("annotator", &[Person, Source]),
     ("observer", &[Person]),
     ("grader", &[Person]),
+    ("person", &[Person]),
+    ("worker", &[Person]),
+    ("crowd", &[Group]),
+    ("novices", &[Group]),
+    ("students", &[Group]),
+    ("residents", &[Group]),
+    ("radiologists", &[Group]),
+    ("clinicians", &[Group]),
     ("sample", &[Sample, Source]),
     ("r", &[Rater, Sample, Source, MapRater]),
     ("s", &[Sample, Source]),
@@ -134,6 +144,11 @@ impl Hint {
     /// Returns `true` if one of the words of a name has this meaning.
     pub fn fits_one(self, words: &[String]) -> bool {
         words.iter().any(|word| self.fits(word))
+    }
+
+    /// Returns `true` if one of the words of a name is the plural of a word with this meaning.
+    pub fn fits_plural(self, words: &[String]) -> bool {
+        words.iter().any(|word| word.strip_suffix('s').is_some_and(|word| self.fits(word)))
     }
 
     /// Returns the number in text such as `r2` or `2`: digits alone, or behind a word with this meaning.

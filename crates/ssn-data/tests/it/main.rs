@@ -10,6 +10,7 @@ mod layouts;
 mod prepare;
 mod rater_folders;
 mod shared_data;
+mod sources;
 mod splits;
 mod synthetic_files;
 mod template;

@@ -169,7 +169,10 @@ pub fn open_of(
     let Some(ImagePaths { paths, channels }) = &about.images else {
         return open(Path::new(&about.dataset), part, known);
     };
-    let mut dataset = Dataset::of_images(paths, channels, classes)?;
+    let annotations = labels.and_then(|labels| labels.annotations.clone());
+    let known =
+        DatasetOverrides { classes: Some(classes.to_vec()), annotations, ..DatasetOverrides::default() };
+    let mut dataset = Dataset::of_images_with(paths, channels, &known)?;
     dataset.reading.labels = LabelPolicy::Required;
     dataset.read_labels_as(classes, labels);
     Ok((dataset, vec![]))
@@ -196,7 +199,9 @@ pub fn open(
         };
         (dataset, parts)
     } else {
-        let mut dataset = Dataset::open(data)?;
+        let annotations = known.and_then(|(_, labels)| labels.annotations.clone());
+        let mut dataset =
+            Dataset::open_with(data, &DatasetOverrides { annotations, ..DatasetOverrides::default() })?;
         if let Some((classes, labels)) = known {
             dataset.read_labels_as(classes, Some(labels));
         }

@@ -93,6 +93,7 @@ pub fn resolve(mut config: RunConfig) -> Result<ResolvedRun> {
     }
     config.data.channels = Some(dataset.channels.clone());
     config.data.classes = Some(dataset.classes.clone());
+    config.data.annotations = dataset.annotations().map(str::to_owned);
     match &dataset.reading.coding {
         LabelCoding::Plain => {}
         LabelCoding::Values(values) => config.data.label_values = Some(values.clone()),
