@@ -126,35 +126,28 @@ fn of_content(dataset: &Dataset, case: &Case, facts: &CaseFacts) -> Vec<Finding>
     findings
 }
 
-/// Cases that lack one of the raters of the others, or have empty maps in their place.
+/// Reports, rater by rater, the cases that a rater of other cases did not mark, or whose map is taken as empty.
 fn missing_raters(dataset: &Dataset) -> Vec<Finding> {
     let all: BTreeSet<usize> = dataset.entries.iter().flat_map(CaseEntry::raters).collect();
-    let missing = |entry: &CaseEntry| {
-        let (own, empty) = (entry.raters(), entry.empty_raters());
-        let names = |numbers: &mut dyn Iterator<Item = &usize>| -> Vec<String> {
-            numbers.map(|number| dataset.rater_name(*number)).collect()
-        };
-        let absent = names(&mut all.iter().filter(|number| !own.contains(number)));
-        // A case without any labels is an error by itself.
-        let (reason, advice) = match (&absent[..], &empty[..]) {
-            ([], []) => return None,
-            _ if own.is_empty() => return None,
-            ([], _) => {
-                let reason =
-                    format!("there are no files of {}: taken as empty", names(&mut empty.iter()).join(", "));
-                (reason, "so data.missing_rater says; with \"absent\", they did not look at the case")
-            }
-            _ => {
-                let reason = format!("there are no labels of {}", absent.join(", "));
-                (
-                    reason,
-                    "they count as not having looked; if they looked and marked nothing, set data.missing_rater = \"empty\"",
-                )
-            }
-        };
-        Some(Finding { advice, ..Finding::note(FindingKind::MissingRater, reason) }.of_case(&entry.id))
+    let note = |entry: &CaseEntry, reason: String, advice: &'static str| {
+        Finding { advice, ..Finding::note(FindingKind::MissingRater, reason) }.of_case(&entry.id)
     };
-    dataset.entries.iter().filter_map(missing).collect()
+    let missing = |rater: usize, entry: &CaseEntry| {
+        let (name, own) = (dataset.rater_name(rater), entry.raters());
+        if entry.empty_raters().contains(&rater) {
+            let advice = "so data.missing_rater says; with \"absent\", they did not look at the case";
+            return Some(note(entry, format!("there are no files of {name}: taken as empty"), advice));
+        }
+        let advice = "they count as not having looked; if they looked and marked nothing, set data.missing_rater = \"empty\"";
+        // A case without any labels is an error by itself.
+        let is_absent = !own.is_empty() && !own.contains(&rater);
+        is_absent.then(|| note(entry, format!("there are no labels of {name}"), advice))
+    };
+    let of_rater = |rater: &usize| {
+        let rater = *rater;
+        dataset.entries.iter().filter_map(move |entry| missing(rater, entry)).collect::<Vec<_>>()
+    };
+    all.iter().flat_map(of_rater).collect()
 }
 
 /// Labels that can be read, but would train something else than was meant.
@@ -517,10 +510,9 @@ fn findings(f: &mut fmt::Formatter<'_>, report: &CheckReport) -> fmt::Result {
     }
     for ((severity, _), found) in kinds {
         writeln!(f)?;
-        match of_many_cases(&found) {
-            Some(line) => writeln!(f, "{severity:<8} {line}")?,
-            None => one_by_one(f, severity, &found, report)?,
-        }
+        let (lines, rest) = of_many_cases(&found);
+        lines.iter().try_for_each(|line| writeln!(f, "{severity:<8} {line}"))?;
+        one_by_one(f, severity, &rest, report)?;
         if let Some(advice) = found.first().map(|finding| finding.advice).filter(|advice| !advice.is_empty())
         {
             writeln!(f, "{:<8} {advice}", "→")?;
@@ -529,17 +521,25 @@ fn findings(f: &mut fmt::Formatter<'_>, report: &CheckReport) -> fmt::Result {
     Ok(())
 }
 
-/// One line for many cases of which the very same is true.
-fn of_many_cases(found: &[&Finding]) -> Option<String> {
-    let [first, .., _] = found else { return None };
-    let same = |finding: &&Finding| finding.reason == first.reason && finding.file.is_none();
-    let cases: Vec<&str> = found.iter().filter_map(|finding| finding.case.as_deref()).collect();
-    if found.len() <= FEW || cases.len() < found.len() || !found.iter().all(same) {
-        return None;
+/// Returns a line for each reason that many cases share, and all other findings.
+fn of_many_cases<'a>(found: &[&'a Finding]) -> (Vec<String>, Vec<&'a Finding>) {
+    let mut shared = BTreeMap::<&str, Vec<&str>>::new();
+    for finding in found.iter().filter(|finding| finding.file.is_none()) {
+        shared.entry(&finding.reason).or_default().extend(finding.case.as_deref());
     }
-    let more = if cases.len() > SHOWN { ", …" } else { "" };
-    let named = cases[..cases.len().min(SHOWN)].join(", ");
-    Some(format!("{}: {}: {named}{more}", counted(cases.len(), "case"), first.reason))
+    shared.retain(|_, cases| cases.len() > FEW);
+    let is_shared = |finding: &&Finding| {
+        finding.file.is_none() && finding.case.is_some() && shared.contains_key(finding.reason.as_str())
+    };
+    let (many, rest): (Vec<&Finding>, Vec<&Finding>) = found.iter().partition(|finding| is_shared(finding));
+    let mut lines = vec![];
+    for Finding { reason, .. } in many {
+        let Some(cases) = shared.remove(reason.as_str()) else { continue };
+        let more = if cases.len() > SHOWN { ", …" } else { "" };
+        let named = cases[..cases.len().min(SHOWN)].join(", ");
+        lines.push(format!("{}: {reason}: {named}{more}", counted(cases.len(), "case")));
+    }
+    (lines, rest)
 }
 
 /// A line per finding.
@@ -616,13 +616,18 @@ mod tests {
     fn what_is_true_of_many_cases_takes_one_line() {
         let empty = |case: &str| Finding::note(FindingKind::EmptyLabels, "all maps are empty").of_case(case);
         let mut found: Vec<Finding> = ["a", "b", "c"].map(empty).to_vec();
-        let line = |found: &[Finding]| of_many_cases(&found.iter().collect::<Vec<_>>());
-        assert_eq!(line(&found), None, "three lines are not too many");
+        let lines = |found: &[Finding]| {
+            let (lines, rest) = of_many_cases(&found.iter().collect::<Vec<_>>());
+            (lines, rest.len())
+        };
+        assert_eq!(lines(&found), (vec![], 3), "three lines are not too many");
         found.push(empty("d"));
-        assert_eq!(line(&found).as_deref(), Some("4 cases: all maps are empty: a, b, c, d"));
+        assert_eq!(lines(&found), (vec!["4 cases: all maps are empty: a, b, c, d".to_owned()], 0));
         found.extend((0..SHOWN).map(|n| empty(&n.to_string())));
-        assert!(line(&found).is_some_and(|line| line.starts_with("14 cases") && line.ends_with("5, …")));
         found[1].reason = "one map is empty".to_owned();
-        assert_eq!(line(&found), None, "another reason needs a line of its own");
+        found.push(empty("e").in_file("e.png"));
+        let (line, rest) = lines(&found);
+        assert!(line.len() == 1 && line[0].starts_with("13 cases") && line[0].ends_with("6, …"), "{line:?}");
+        assert_eq!(rest, 2, "another reason and a file have lines of their own");
     }
 }
